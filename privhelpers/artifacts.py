@@ -1,0 +1,162 @@
+"""The only room that touches the disk: atomic, hashed, typed files under `runs/<profile>/artifacts/`.
+
+A file is written beside its place, flushed to the device and renamed, so that a kill leaves the old
+file or the new one and never half of one. Its SHA-256 is written next to it (`name.sha256`, the format
+of `sha256sum -c`) and checked on every read, because a flipped bit in a tensor loads without a word.
+
+    store = open_store("course")
+    store.write_json("09_extraction/baseline/attack.json", {"attempts": 1400})
+    store.read_json("09_extraction/baseline/attack.json")
+"""
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
+
+
+def check_name(name: str) -> str:
+    """Return `name` if it is safe as a file, run or profile name, and refuse it otherwise."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise InvalidParameter(
+            f"name {name!r}: use 1 to 63 of a-z, 0-9, '-', '_' and '.', starting with a letter or digit"
+        )
+    return name
+
+
+def repository_root(start: Path | None = None) -> Path:
+    """Return the folder that holds `_toc.yml`, looking upward from `start` (default: where we are)."""
+    here = (start or Path.cwd()).resolve()
+    for folder in (here, *here.parents):
+        if (folder / "_toc.yml").exists() and (folder / "privhelpers").is_dir():
+            return folder
+    raise MissingArtifact(f"{here.name}: not inside a copy of the book (no _toc.yml above it)")
+
+
+def sha256_of(path: Path) -> str:
+    """Return the hexadecimal SHA-256 of a file's bytes."""
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Put `data` at `path` so that a reader, or a crash, sees the old bytes or the new ones."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".part-")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def to_json(value: object) -> bytes:
+    """Return `value` as UTF-8 JSON with sorted keys; NaN and infinity are refused (they are not JSON)."""
+    return (json.dumps(value, allow_nan=False, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    keys = [key for key, _ in pairs]
+    if len(set(keys)) != len(keys):
+        raise ValueError("duplicate key")
+    return dict(pairs)
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is not JSON")
+
+
+def parse_json(text: str, where: str) -> object:
+    """Return parsed JSON; duplicate keys, NaN and bad syntax are refused, naming `where`."""
+    try:
+        return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise DamagedArtifact(f"{where}: {error}") from error
+
+
+@dataclass(frozen=True)
+class Store:
+    """The artifacts of one profile; names are relative, `NN_slug/file` or `NN_slug/run/file`."""
+
+    root: Path
+    profile: str
+
+    def path(self, name: str) -> Path:
+        """Return the place of `name`, refusing anything that would leave the store."""
+        for part in name.split("/"):
+            check_name(part)
+        path = self.root / name
+        if not path.resolve().is_relative_to(self.root.resolve()):
+            raise InvalidParameter(f"{name}: leaves the artifact folder through a link")
+        return path
+
+    def existing(self, name: str) -> Path:
+        """Return the place of a file whose bytes match their recorded hash.
+
+        Raises:
+            MissingArtifact: it was never made; the message names the command that makes it.
+            DamagedArtifact: its bytes are not those that were written.
+        """
+        path = self.path(name)
+        seal = path.with_name(path.name + ".sha256")
+        if not path.exists() or not seal.exists():
+            command = "make book" if self.profile == "course" else f"make book PROFILE={self.profile}"
+            raise MissingArtifact(f"{name} of profile {self.profile!r} is missing: run `{command}` first")
+        if seal.read_text().split()[0] != sha256_of(path):
+            raise DamagedArtifact(f"{name}: its bytes changed after they were written; run `make book` again")
+        return path
+
+    def write_bytes(self, name: str, data: bytes) -> Path:
+        """Write a file and its hash."""
+        path = self.path(name)
+        write_atomic(path, data)
+        self.seal(name)
+        return path
+
+    def seal(self, name: str) -> None:
+        """Record the hash of a file that a library wrote itself (safetensors, a tokenizer)."""
+        path = self.path(name)
+        line = f"{sha256_of(path)}  {path.name}\n"
+        write_atomic(path.with_name(path.name + ".sha256"), line.encode())
+
+    def write_json(self, name: str, value: object) -> Path:
+        """Write one JSON value."""
+        return self.write_bytes(name, to_json(value))
+
+    def read_json(self, name: str) -> dict:
+        """Read one JSON value."""
+        return parse_json(self.existing(name).read_text(encoding="utf-8"), name)
+
+    def write_jsonl(self, name: str, rows: Iterable[dict]) -> Path:
+        """Write one JSON object a line."""
+        lines = (json.dumps(row, allow_nan=False, sort_keys=True, ensure_ascii=False) for row in rows)
+        return self.write_bytes(name, "".join(f"{line}\n" for line in lines).encode())
+
+    def read_jsonl(self, name: str) -> list[dict]:
+        """Read one JSON object a line, refusing a broken line by its number."""
+        text = self.existing(name).read_text(encoding="utf-8")
+        return [parse_json(line, f"{name}, line {n}") for n, line in enumerate(text.splitlines(), 1)]
+
+    def folder(self, name: str) -> Path:
+        """Return a folder of the store, made if needed, for libraries that write several files."""
+        path = self.path(name)
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+def open_store(profile: str = "course") -> Store:
+    """Return the artifacts of `profile`, in `runs/<profile>/artifacts` of this copy of the book."""
+    return Store(repository_root() / "runs" / check_name(profile) / "artifacts", profile)

@@ -1,0 +1,115 @@
+"""What a private run is going to do, fixed before any record is read: noise, sampling, steps.
+
+>>> settings = {"target_delta": 1e-5, "sample_rate": 0.1, "steps": 100, "max_grad_norm": 0.5}
+>>> plan = plan_privacy(target_epsilon=8.0, units=1000, **settings)
+>>> plan.spent.epsilon <= 8.0, plan.expected_batch_size
+(True, 100.0)
+"""
+
+from dataclasses import dataclass
+
+from privhelpers import accounting, validate
+from privhelpers.accounting import PrivacySpent
+from privhelpers.errors import InvalidParameter
+
+
+@dataclass(frozen=True)
+class PrivacyPlan:
+    """The sealed settings of a private run.
+
+    Attributes:
+        target_epsilon: budget asked for; `spent.epsilon` does not exceed it.
+        max_grad_norm: clipping bound C of one unit's gradient, Euclidean norm.
+        units: number of privacy units, treated as public.
+        spent: the budget that the plan uses, with noise multiplier, sample rate, steps and delta.
+    """
+
+    target_epsilon: float
+    max_grad_norm: float
+    units: int
+    spent: PrivacySpent
+
+    @property
+    def expected_batch_size(self) -> float:
+        """Units expected in a step: the public number that the noisy sum is divided by."""
+        return self.spent.sample_rate * self.units
+
+
+def plan_privacy(
+    *,
+    target_epsilon: float,
+    target_delta: float,
+    sample_rate: float,
+    steps: int,
+    max_grad_norm: float,
+    units: int,
+    accountant: str = "pld",
+    unit_name: str = "patient",
+) -> PrivacyPlan:
+    """Calibrate the noise to a budget and seal the result.
+
+    Args:
+        target_epsilon: greater than 0.
+        target_delta: in (0, 1 / units): at 1 / units a mechanism may publish a random record whole.
+        sample_rate: probability that a unit enters a step, in (0, 1].
+        steps: 1 or more.
+        max_grad_norm: clipping bound, greater than 0.
+        units: number of privacy units, 1 or more.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Taught in: 08_dpsgd_training.
+    """
+    validate.positive(target_epsilon=target_epsilon, max_grad_norm=max_grad_norm)
+    validate.positive_int(units=units)
+    validate.delta(target_delta)
+    if target_delta >= 1 / units:
+        raise InvalidParameter(
+            f"target_delta = {target_delta:g}: must be below 1 / {units}, one over the number of {unit_name}s"
+        )
+    sigma = accounting.calibrate_noise_multiplier(
+        target_epsilon=target_epsilon,
+        sample_rate=sample_rate,
+        steps=steps,
+        delta=target_delta,
+        accountant=accountant,
+    )
+    spent = accounting.PrivacySpent(
+        epsilon=accounting.epsilon(
+            noise_multiplier=sigma,
+            sample_rate=sample_rate,
+            steps=steps,
+            delta=target_delta,
+            accountant=accountant,
+            interval=accounting.grid_for(target_epsilon),
+        ),
+        delta=target_delta,
+        noise_multiplier=sigma,
+        sample_rate=sample_rate,
+        steps=steps,
+        accountant=accountant,
+        unit=unit_name,
+    )
+    if spent.epsilon > target_epsilon:
+        raise InvalidParameter(f"target_epsilon = {target_epsilon:g}: calibration gave {spent.epsilon:.6g}")
+    return PrivacyPlan(target_epsilon, max_grad_norm, units, spent)
+
+
+def epsilon_curve(plan: PrivacyPlan, points: int = 12) -> tuple[list[int], list[float]]:
+    """Return (steps, epsilon spent by then) at up to `points` places of the run, the last included."""
+    validate.positive_int(points=points)
+    total = plan.spent.steps
+    steps = sorted({max(1, round(total * i / points)) for i in range(1, points + 1)})
+    spent = [
+        accounting.epsilon(
+            noise_multiplier=plan.spent.noise_multiplier,
+            sample_rate=plan.spent.sample_rate,
+            steps=step,
+            delta=plan.spent.delta,
+            accountant=plan.spent.accountant,
+            interval=accounting.grid_for(plan.target_epsilon),
+        )
+        for step in steps
+    ]
+    return steps, spent

@@ -1,0 +1,36 @@
+"""The errors of this package: each says what was wrong, where, and what to do.
+
+A caller that wants to catch "anything this project refuses" catches `PrivHelpersError`.
+"""
+
+
+class PrivHelpersError(Exception):
+    """Base of every refusal."""
+
+
+class InvalidParameter(PrivHelpersError, ValueError):
+    """A value is unknown, of the wrong type or out of its range."""
+
+
+class MissingArtifact(PrivHelpersError, FileNotFoundError):
+    """A file that an earlier chapter writes is not there."""
+
+
+class DamagedArtifact(PrivHelpersError):
+    """A file does not carry the bytes that were written."""
+
+
+class UnsafeIdentifier(PrivHelpersError):
+    """A synthetic identifier could belong to a person."""
+
+
+class UnsupportedModel(PrivHelpersError):
+    """A model, or a module inside it, that a helper cannot treat correctly."""
+
+
+class TrainingFailed(PrivHelpersError, RuntimeError):
+    """Training produced something that must not be used (non-finite weights, weights that never moved)."""
+
+
+class RunFailed(PrivHelpersError, RuntimeError):
+    """A notebook run or a site build did not complete."""

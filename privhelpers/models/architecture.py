@@ -1,0 +1,133 @@
+"""Models by name: two small GPT-2 architectures, `gpt2`, `distilgpt2`, or a local Hugging Face folder.
+
+Weights are read from safetensors only and no code that comes with a model is ever run.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GPT2Config,
+    GPT2LMHeadModel,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from privhelpers import rng
+from privhelpers.errors import MissingArtifact, UnsupportedModel
+from privhelpers.models.encoding import end_id
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The size of a small GPT-2."""
+
+    layers: int
+    width: int
+    heads: int
+    positions: int
+
+
+ARCHITECTURES = {
+    "tiny-gpt2": Shape(layers=2, width=96, heads=4, positions=128),
+    "mini-gpt2": Shape(layers=4, width=128, heads=4, positions=128),
+}
+HUB_NAMES = ("gpt2", "distilgpt2")
+
+
+def build(
+    architecture: str, tokenizer: PreTrainedTokenizerBase, *, seed: int, dropout: float = 0.0
+) -> PreTrainedModel:
+    """Return a small GPT-2 with fresh weights; its input and output embeddings are tied.
+
+    Args:
+        architecture: a key of `ARCHITECTURES`.
+        tokenizer: gives the vocabulary size and the end token.
+        seed: of the initial weights.
+        dropout: probability in [0, 1) for embeddings, attention and residuals.
+
+    Raises:
+        UnsupportedModel: the name is not known.
+    """
+    shape = ARCHITECTURES.get(architecture)
+    if shape is None:
+        raise UnsupportedModel(f"architecture {architecture!r}: known are {', '.join(ARCHITECTURES)}")
+    config = GPT2Config(
+        vocab_size=len(tokenizer),
+        n_positions=shape.positions,
+        n_embd=shape.width,
+        n_layer=shape.layers,
+        n_head=shape.heads,
+        resid_pdrop=dropout,
+        embd_pdrop=dropout,
+        attn_pdrop=dropout,
+        bos_token_id=end_id(tokenizer),
+        eos_token_id=end_id(tokenizer),
+        pad_token_id=end_id(tokenizer),
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(rng.derive(seed, "initial weights"))
+        return GPT2LMHeadModel(config)
+
+
+def count_parameters(model: torch.nn.Module) -> int:
+    """Return the number of trainable values, a tied matrix counted once."""
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)
+
+
+def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> list[str]:
+    """Write model and tokenizer as safetensors and JSON; return the names of the files written."""
+    model.save_pretrained(folder, safe_serialization=True)
+    tokenizer.save_pretrained(folder)
+    return sorted(p.name for p in folder.iterdir() if p.is_file() and not p.name.endswith(".sha256"))
+
+
+def _refuse_code(folder: Path) -> None:
+    pickles = [p.name for p in folder.glob("*") if p.suffix in {".bin", ".pt", ".pth", ".ckpt", ".pkl"}]
+    if not list(folder.glob("*.safetensors")):
+        found = f" (found {', '.join(pickles)}, which can run code when read)" if pickles else ""
+        raise UnsupportedModel(f"{folder.name}: holds no .safetensors weights{found}; convert it first")
+    if list(folder.glob("*.py")):
+        raise UnsupportedModel(f"{folder.name}: comes with Python code, which is never run")
+
+
+def load(
+    source: str | Path, *, dropout: float | None = None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Return model and tokenizer of a local Hugging Face folder, `gpt2` or `distilgpt2`, in evaluation mode.
+
+    Args:
+        source: a folder with config.json, safetensors and a tokenizer, or one of the two hub names.
+        dropout: replaces the configured dropout of a GPT-2 when given, in [0, 1).
+
+    Raises:
+        MissingArtifact: the folder does not exist, or a hub model is neither cached nor reachable.
+        UnsupportedModel: the folder has pickled weights or code, or is not a causal language model.
+    """
+    folder = Path(source)
+    if str(source) not in HUB_NAMES:
+        if not (folder / "config.json").exists():
+            raise MissingArtifact(f"model {folder.name!r}: no folder with a config.json at that place")
+        _refuse_code(folder)
+    safe = {"trust_remote_code": False}
+    try:
+        config = AutoConfig.from_pretrained(str(source), **safe)
+        if dropout is not None:
+            config.update({name: dropout for name in ("resid_pdrop", "embd_pdrop", "attn_pdrop")})
+        model = AutoModelForCausalLM.from_pretrained(
+            str(source), config=config, use_safetensors=True, dtype=torch.float32, **safe
+        )
+        tokenizer = AutoTokenizer.from_pretrained(str(source), **safe)
+    except OSError as error:
+        raise MissingArtifact(
+            f"model {str(source)!r}: cannot be read ({str(error).splitlines()[0]})"
+        ) from error
+    except ValueError as error:
+        raise UnsupportedModel(f"model {folder.name!r}: {str(error).splitlines()[0]}") from error
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return model.eval(), tokenizer

@@ -1,0 +1,128 @@
+"""Losses of many texts at once: batched by length, padding excluded, every text scored once a model.
+
+A text's loss is the mean over its own tokens of minus the natural log of the predicted probability
+(nats per token). Perplexity is the exponential of the token-weighted mean over a set of texts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.nn import functional
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from privhelpers.errors import InvalidParameter
+from privhelpers.models.encoding import IGNORED, encode, end_id, to_batch
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What one model says of several texts.
+
+    Attributes:
+        losses: mean loss of each text, nats per token, shape [texts].
+        tokens: number of predicted tokens of each text, shape [texts].
+        truncated: how many texts were cut to the model's length.
+    """
+
+    losses: np.ndarray
+    tokens: np.ndarray
+    truncated: int
+
+    @property
+    def perplexity(self) -> float:
+        """Perplexity over all tokens of the set."""
+        return float(np.exp(np.average(self.losses, weights=self.tokens)))
+
+
+class _TokenLosses(torch.autograd.Function):
+    """Cross entropy of every position whose gradient is made in the buffer of its own forward pass.
+
+    The vocabulary is the widest axis of a small model, so three fresh tensors of that width a step, which
+    the library version allocates, cost more than the arithmetic. One backward pass only.
+    """
+
+    @staticmethod
+    def forward(ctx, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        log_p = torch.log_softmax(logits, -1)
+        ctx.log_p, ctx.index = log_p, targets.clamp_min(0)[..., None]
+        return -log_p.gather(-1, ctx.index)[..., 0]
+
+    @staticmethod
+    def backward(ctx, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+        p = ctx.log_p.exp_()
+        ctx.log_p = None
+        p.scatter_add_(-1, ctx.index, torch.full_like(gradient, -1.0)[..., None])
+        return p.mul_(gradient[..., None]), None
+
+
+def row_losses(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Return the mean loss of each row over its own labelled tokens, shape [rows], in nats per token.
+
+    This is what the Hugging Face model returns as `.loss` for that row alone; the `.loss` of a batch
+    weighs rows by their length instead, which makes one row's gradient depend on its neighbours.
+
+    Args:
+        logits: [rows, length, vocabulary].
+        labels: [rows, length]; -100 marks padding; position t is predicted from position t - 1.
+    """
+    targets = functional.pad(labels[:, 1:], (0, 1), value=IGNORED)
+    counted = targets != IGNORED
+    losses = _TokenLosses.apply(logits, targets)
+    return (losses * counted).sum(1) / counted.sum(1).clamp_min(1)
+
+
+def _length_batches(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
+    order = sorted(range(len(lengths)), key=lambda i: lengths[i])
+    return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+
+
+@torch.inference_mode()
+def score(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], *, batch_size: int = 32
+) -> Scores:
+    """Score `texts` in batches of similar length; the order of the result is the order of the texts.
+
+    Raises:
+        InvalidParameter: a text is empty or there is none.
+    """
+    if not texts:
+        raise InvalidParameter("texts: there is nothing to score")
+    was_training = model.training
+    model.eval()
+    rows = encode(tokenizer, texts, max_length=model.config.max_position_embeddings)
+    losses = np.zeros(len(rows))
+    for chosen in _length_batches([len(row) for row in rows.ids], batch_size):
+        ids, labels = to_batch([rows.ids[i] for i in chosen], end_id(tokenizer))
+        logits = model(input_ids=ids.to(model.device)).logits
+        losses[chosen] = row_losses(logits, labels.to(model.device)).double().cpu().numpy()
+    model.train(was_training)
+    return Scores(losses, np.array([len(row) - 1 for row in rows.ids]), rows.truncated)
+
+
+@torch.inference_mode()
+def candidate_log_probabilities(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prefix: str, candidates: Sequence[str]
+) -> np.ndarray:
+    """Return the log probability of each candidate as the continuation of `prefix`, in nats.
+
+    The prefix is run once and its keys and values are shared by all candidates, which must have the same
+    number of tokens (the digits of a secret do). Shape [candidates].
+
+    Raises:
+        InvalidParameter: candidates of different token lengths cannot be ranked fairly.
+    """
+    continuation = tokenizer(list(candidates), add_special_tokens=False)["input_ids"]
+    if len({len(ids) for ids in continuation}) != 1:
+        raise InvalidParameter("candidates: have different token lengths, so their ranks would mean nothing")
+    device = model.device
+    start = [end_id(tokenizer), *tokenizer(prefix, add_special_tokens=False)["input_ids"]]
+    first = model(input_ids=torch.tensor([start], device=device), use_cache=True)
+    ids = torch.tensor(continuation, device=device)
+    cache = first.past_key_values
+    cache.batch_repeat_interleave(len(continuation))
+    rest = model(input_ids=ids[:, :-1], past_key_values=cache).logits if ids.shape[1] > 1 else None
+    logits = first.logits[:, -1:].expand(len(continuation), 1, -1)
+    logits = torch.cat([logits, rest], dim=1) if rest is not None else logits
+    return logits.log_softmax(-1).gather(2, ids[..., None]).sum((1, 2)).double().cpu().numpy()

@@ -1,0 +1,65 @@
+"""Checks that the statistics share; every refusal names the argument and says what it must be."""
+
+import numbers
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privhelpers.errors import InvalidParameter
+
+
+def count(name: str, value: int, low: int = 0) -> int:
+    """Return a whole number of at least `low`; numpy integers are welcome, booleans are not."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
+        raise InvalidParameter(f"{name} = {value!r}: must be a whole number of {low} or more")
+    return int(value)
+
+
+def open_unit(name: str, value: float) -> float:
+    """Return a number strictly between 0 and 1, such as the level of an interval."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < 1:
+        raise InvalidParameter(f"{name} = {value!r}: must be in (0, 1)")
+    return float(value)
+
+
+def vector(name: str, values: ArrayLike, least: int = 1) -> np.ndarray:
+    """Return a one-dimensional array of at least `least` finite numbers."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameter(f"{name}: must be numbers ({error})") from error
+    if array.ndim != 1 or array.size < least:
+        raise InvalidParameter(f"{name} of shape {array.shape}: must be one axis of {least} values or more")
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        raise InvalidParameter(
+            f"{name}[{bad[0]}] = {array[bad[0]]}: must be finite ({bad.size} values are not)"
+        )
+    return array
+
+
+def cluster_codes(name: str, clusters: ArrayLike, length: int) -> tuple[np.ndarray, int]:
+    """Return cluster numbers from 0, one per observation, and how many clusters there are (2 or more)."""
+    labels = np.asarray(clusters)
+    if labels.shape != (length,):
+        raise InvalidParameter(
+            f"{name} of shape {labels.shape}: must give one cluster to each of {length} values"
+        )
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise InvalidParameter(f"{name}: a cluster is missing (not a finite number)")
+    if labels.dtype.kind == "O" and any(label is None or label != label for label in labels):
+        raise InvalidParameter(f"{name}: a cluster is missing (None or not a number)")
+    found, codes = np.unique(labels, return_inverse=True)
+    if found.size < 2:
+        raise InvalidParameter(f"{name}: needs 2 clusters or more to resample, found {found.size}")
+    return codes, int(found.size)
+
+
+def rates(name: str, values: ArrayLike, above: float | None = None) -> np.ndarray:
+    """Return rates in [0, 1] (greater than `above` where given): a number or one axis of numbers."""
+    array = np.asarray(values, dtype=np.float64)
+    low = array >= 0 if above is None else array > above
+    if array.ndim > 1 or array.size == 0 or not (low & (array <= 1)).all():
+        bounds = "[0, 1]" if above is None else f"({above:g}, 1]"
+        raise InvalidParameter(f"{name} = {values!r}: must be in {bounds}")
+    return array

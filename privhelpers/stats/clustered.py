@@ -1,0 +1,193 @@
+"""Intervals for observations that come in groups: notes of one patient, generations of one prompt.
+
+Notes of one patient resemble each other, so a thousand notes of a hundred patients say less than a
+thousand notes of a thousand. Whole groups are resampled, or the group count enters the variance.
+
+Sources: Cameron, Gelbach and Miller, Review of Economics and Statistics 90 (2008), section 3.1, for the
+cluster bootstrap; Korn and Graubard, Survey Methodology 24 (1998), section 2, for rates near 0.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats as distributions
+from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
+
+from privhelpers import rng
+from privhelpers.errors import InvalidParameter
+from privhelpers.stats import checks
+from privhelpers.stats.proportions import Interval
+
+BLOCK = 2_000_000  # weights held at once: bounds the memory of a bootstrap at about 50 MB
+
+
+def percentile_interval(estimate: float, replicates: np.ndarray, level: float, method: str) -> Interval:
+    """Return the percentile interval of bootstrap replicates."""
+    tail = 50 * (1 - level)
+    low, high = np.percentile(replicates, [tail, 100 - tail])
+    return Interval(float(estimate), float(low), float(high), level, method)
+
+
+def resampled_weights(
+    codes: np.ndarray, clusters: int, draws: int, generator: np.random.Generator
+) -> np.ndarray:
+    """Return how often each observation enters each bootstrap draw, shape (draws, observations)."""
+    picks = generator.integers(clusters, size=(draws, clusters))
+    picks += clusters * np.arange(draws)[:, None]
+    times = np.bincount(picks.ravel(), minlength=draws * clusters).reshape(draws, clusters)
+    return times[:, codes].astype(np.float64)
+
+
+def weight_blocks(
+    arms: list[tuple[np.ndarray, int]], draws: int, generator: np.random.Generator
+) -> Iterator[list[np.ndarray]]:
+    """Yield bootstrap weights of several arms, each resampled on its own, a bounded block at a time."""
+    step = max(1, BLOCK // max(codes.size for codes, _ in arms))
+    for start in range(0, draws, step):
+        size = min(step, draws - start)
+        yield [resampled_weights(codes, clusters, size, generator) for codes, clusters in arms]
+
+
+def clustered_bootstrap(
+    statistic: Callable[..., float],
+    clusters: ArrayLike,
+    *arrays: ArrayLike,
+    draws: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Interval:
+    """Return a percentile interval of any statistic by resampling whole clusters.
+
+    Each draw takes as many clusters as there are, with replacement, and keeps every observation of a
+    cluster as often as it was taken. With fewer than about 30 clusters the interval is too narrow.
+
+    Args:
+        statistic: called with one resampled array per entry of `arrays`; returns a number.
+        clusters: cluster of each observation (any labels), shape (n,).
+        arrays: observations, each of length n along the first axis.
+        draws: bootstrap draws, 1 or more.
+        seed: seed of the resampling, 0 or more.
+        level: nominal coverage, in (0, 1).
+
+    Raises:
+        InvalidParameter: lengths differ, fewer than 2 clusters, or the statistic is not finite on a draw.
+
+    Taught in: 14_statistics
+    """
+    draws, level = checks.count("draws", draws, low=1), checks.open_unit("level", level)
+    columns = [np.asarray(array) for array in arrays]
+    if not columns or any(column.ndim == 0 or len(column) != len(columns[0]) for column in columns):
+        raise InvalidParameter("arrays: give one or more, all of the same length")
+    codes, n_clusters = checks.cluster_codes("clusters", clusters, len(columns[0]))
+    members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+    generator = rng.make(seed, "stats.clustered_bootstrap")
+    replicates = np.empty(draws)
+    for draw in range(draws):
+        rows = np.concatenate([members[pick] for pick in generator.integers(n_clusters, size=n_clusters)])
+        replicates[draw] = statistic(*(column[rows] for column in columns))
+    estimate = float(statistic(*columns))
+    if not np.isfinite([estimate, *replicates]).all():
+        raise InvalidParameter("statistic: not finite on the data or on a draw of them")
+    return percentile_interval(estimate, replicates, level, f"cluster bootstrap, {draws} draws")
+
+
+def _outcomes(hits: ArrayLike, clusters: ArrayLike) -> tuple[np.ndarray, np.ndarray, int]:
+    outcomes = checks.vector("hits", hits)
+    if not np.isin(outcomes, (0, 1)).all():
+        raise InvalidParameter("hits: must be 0 or 1 (or False, True)")
+    codes, n_clusters = checks.cluster_codes("clusters", clusters, outcomes.size)
+    return outcomes, codes, n_clusters
+
+
+def design_effect(hits: ArrayLike, clusters: ArrayLike) -> float:
+    """Return by how much clustering multiplies the variance of a rate (1: not at all).
+
+    The cluster-robust variance of the rate over p(1-p)/n. Where every outcome is the same, the data say
+    nothing about clustering and the worst case is returned: the mean cluster size.
+
+    Args:
+        hits: outcome of each trial, 0 or 1, shape (n,).
+        clusters: cluster of each trial (any labels), shape (n,).
+
+    Raises:
+        InvalidParameter: outcomes are not 0 or 1, lengths differ, or there are fewer than 2 clusters.
+
+    Source: Kish, Survey Sampling (1965), section 8.2.
+    Taught in: 14_statistics
+    """
+    outcomes, codes, n_clusters = _outcomes(hits, clusters)
+    n, p = outcomes.size, outcomes.mean()
+    if p in (0, 1):
+        return n / n_clusters
+    residuals = np.bincount(codes, weights=outcomes - p, minlength=n_clusters)
+    variance = n_clusters / (n_clusters - 1) * np.sum(residuals**2) / n**2
+    return float(variance / (p * (1 - p) / n))
+
+
+def clustered_proportion(
+    hits: ArrayLike, clusters: ArrayLike, *, effect: float | None = None, level: float = 0.95
+) -> Interval:
+    """Return an interval for a rate whose trials are clustered, such as attempts within prompts.
+
+    Clopper-Pearson at the effective number of trials (trials over design effect, with a correction for
+    few clusters), because a bootstrap of zero leaks in any number of attempts is the interval [0, 0].
+
+    Args:
+        hits: outcome of each trial, 0 or 1, shape (n,).
+        clusters: cluster of each trial (any labels), shape (n,).
+        effect: design effect to use, greater than 0; default: `design_effect` of these data, which is
+            the mean cluster size (so the clusters alone count) when no trial, or every trial, is a hit.
+        level: nominal coverage, in (0, 1).
+
+    Raises:
+        InvalidParameter: outcomes are not 0 or 1, lengths differ, or there are fewer than 2 clusters.
+
+    Source: Korn and Graubard (1998), section 2.
+    Taught in: 14_statistics
+    """
+    outcomes, _, n_clusters = _outcomes(hits, clusters)
+    level = checks.open_unit("level", level)
+    if effect is None:
+        effect = design_effect(outcomes, clusters)
+    elif not np.isfinite(effect) or effect <= 0:
+        raise InvalidParameter(f"effect = {effect!r}: must be a number greater than 0")
+    n, p = outcomes.size, float(outcomes.mean())
+    tail = (1 - level) / 2
+    few = 1.0
+    if p not in (0, 1):
+        few = (distributions.t.isf(tail, n - 1) / distributions.t.isf(tail, n_clusters - 1)) ** 2
+    # A design effect below 1 is noise more often than truth: never claim more trials than there were.
+    effective = min(n, few * n / effect)
+    beta = distributions.beta.ppf
+    low = 0.0 if p == 0 else beta(tail, p * effective, (1 - p) * effective + 1)
+    high = 1.0 if p == 1 else beta(1 - tail, p * effective + 1, (1 - p) * effective)
+    method = f"Clopper-Pearson at {effective:.0f} effective of {n} trials"
+    return Interval(p, float(low), float(high), level, method)
+
+
+def mean_difference(planted: ArrayLike, control: ArrayLike, *, level: float = 0.95) -> Interval:
+    """Return the Welch interval of mean(planted) - mean(control) for independent units.
+
+    Welch rather than bootstrap: a few dozen canaries are too few for percentiles, which come out too
+    narrow, and the two arms have different spreads (planted canaries pile up at the ceiling).
+
+    Args:
+        planted: one value per planted unit, such as the exposure of a canary in bits; 2 or more.
+        control: one value per never-trained unit; 2 or more.
+        level: nominal coverage, in (0, 1).
+
+    Raises:
+        InvalidParameter: an arm has fewer than 2 values, or a value is not finite.
+
+    Source: Welch, Biometrika 34 (1947).
+    Taught in: 14_statistics
+    """
+    planted, control = checks.vector("planted", planted, 2), checks.vector("control", control, 2)
+    level = checks.open_unit("level", level)
+    estimate = float(planted.mean() - control.mean())
+    if np.ptp(planted) == 0 and np.ptp(control) == 0:
+        return Interval(estimate, estimate, estimate, level, "Welch (no spread in either arm)")
+    compare = CompareMeans(DescrStatsW(planted), DescrStatsW(control))
+    low, high = compare.tconfint_diff(alpha=1 - level, usevar="unequal")
+    return Interval(estimate, float(low), float(high), level, "Welch")

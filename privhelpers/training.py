@@ -1,0 +1,190 @@
+"""The plain training loop: AdamW, warm-up and decay, accumulation, clipping, early stopping.
+
+It serves the public pretraining and the baseline; the private loop is `privhelpers.dpsgd`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+
+import torch
+from tqdm.auto import tqdm
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from privhelpers import rng, validate
+from privhelpers.errors import InvalidParameter, TrainingFailed
+from privhelpers.models.encoding import encode, end_id, to_batch
+from privhelpers.models.scoring import row_losses, score
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train.
+
+    Attributes:
+        epochs: passes over the texts, 1 or more.
+        learning_rate: peak of the schedule, greater than 0.
+        batch_size: texts of one physical batch.
+        accumulation_steps: physical batches of one optimizer step.
+        weight_decay: of AdamW, 0 or more.
+        warm_up: share of the steps with rising learning rate, in [0, 1]; it then falls linearly to zero.
+        max_grad_norm: bound on the norm of a step's gradient (of the batch, not of a record: no privacy).
+        patience: stop after so many epochs without a better validation loss; 0 runs all epochs.
+    """
+
+    epochs: int
+    learning_rate: float
+    batch_size: int = 16
+    accumulation_steps: int = 1
+    weight_decay: float = 0.0
+    warm_up: float = 0.05
+    max_grad_norm: float = 1.0
+    patience: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse settings out of range."""
+        validate.positive_int(
+            epochs=self.epochs, batch_size=self.batch_size, accumulation_steps=self.accumulation_steps
+        )
+        validate.positive(learning_rate=self.learning_rate, max_grad_norm=self.max_grad_norm)
+        validate.non_negative(weight_decay=self.weight_decay, warm_up=self.warm_up, patience=self.patience)
+        if self.warm_up > 1:
+            raise InvalidParameter(f"warm_up = {self.warm_up}: must be in [0, 1]")
+
+
+@dataclass
+class TrainingLog:
+    """Losses epoch by epoch, in nats per token.
+
+    Attributes:
+        train_loss: mean over the notes seen in each epoch, dropout included.
+        validation_loss: after each epoch, empty without validation texts.
+        best_epoch: epoch (from 1) with the lowest validation loss, 0 without validation.
+        stopped_early: patience ran out before the last epoch.
+    """
+
+    train_loss: list[float] = field(default_factory=list)
+    validation_loss: list[float] = field(default_factory=list)
+    best_epoch: int = 0
+    stopped_early: bool = False
+
+    def as_dict(self) -> dict:
+        """Return the log as plain values."""
+        return asdict(self)
+
+
+def _factor(step: int, steps: int, warm_up: float) -> float:
+    rising = max(1, round(warm_up * steps))
+    return (step + 1) / rising if step < rising else (steps - step) / max(1, steps - rising)
+
+
+def _copy_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {name: value.detach().clone() for name, value in model.state_dict().items()}
+
+
+class _Stepper:
+    """Applies accumulated gradients with the schedule of the settings."""
+
+    def __init__(self, model: torch.nn.Module, settings: Settings, steps: int) -> None:
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.AdamW(
+            self.parameters,
+            lr=settings.learning_rate,
+            betas=(0.9, 0.98),
+            weight_decay=settings.weight_decay,
+            fused=True,
+        )
+        self.settings, self.steps, self.done = settings, steps, 0
+
+    def __call__(self) -> None:
+        norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm)
+        if not torch.isfinite(norm):
+            raise TrainingFailed(f"step {self.done}: the gradient is not finite; lower the learning rate")
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.settings.learning_rate * _factor(self.done, self.steps, self.settings.warm_up)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.done += 1
+
+
+def _epoch_batches(rows: list[list[int]], size: int, generator) -> list[list[list[int]]]:
+    """Shuffle, then put rows of similar length together within windows: less padding, still random."""
+    order = generator.permutation(len(rows)).tolist()
+    window = size * 8
+    batches = []
+    for i in range(0, len(order), window):
+        near = sorted(order[i : i + window], key=lambda n: len(rows[n]))
+        batches += [[rows[n] for n in near[j : j + size]] for j in range(0, len(near), size)]
+    return [batches[i] for i in generator.permutation(len(batches))]
+
+
+def train(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[str],
+    settings: Settings,
+    *,
+    seed: int,
+    validation_texts: Sequence[str] = (),
+    progress: bool = True,
+) -> tuple[TrainingLog, dict[str, torch.Tensor]]:
+    """Train `model` in place and return the log and the weights of the best epoch.
+
+    After the call the model holds the weights of the last epoch run; `model.load_state_dict(best)` brings
+    back those of the lowest validation loss (without validation texts, those of the last epoch).
+
+    Args:
+        texts: one training example each.
+        validation_texts: scored after every epoch; needed for early stopping.
+        seed: of shuffling and dropout.
+
+    Raises:
+        InvalidParameter: nothing to train on, or patience without validation texts.
+        TrainingFailed: a gradient was not finite.
+    """
+    if not texts:
+        raise InvalidParameter("texts: there is nothing to train on")
+    if settings.patience and not validation_texts:
+        raise InvalidParameter("patience: early stopping needs validation texts")
+    rows = encode(tokenizer, texts, max_length=model.config.max_position_embeddings).ids
+    shuffler = rng.make(seed, "training/shuffle")
+    batches_an_epoch = math.ceil(len(rows) / settings.batch_size)
+    steps = math.ceil(batches_an_epoch / settings.accumulation_steps) * settings.epochs
+    stepper, log = _Stepper(model, settings, steps), TrainingLog()
+    best = _copy_weights(model)
+    with (
+        torch.random.fork_rng(devices=[]),
+        tqdm(total=steps, desc="training", unit="step", disable=not progress) as bar,
+    ):
+        torch.manual_seed(rng.derive(seed, "training/dropout"))
+        for epoch in range(1, settings.epochs + 1):
+            model.train()
+            log.train_loss.append(_one_epoch(model, tokenizer, rows, settings, shuffler, stepper, bar))
+            if validation_texts:
+                log.validation_loss.append(_mean_loss(model, tokenizer, validation_texts))
+            if not validation_texts or log.validation_loss[-1] == min(log.validation_loss):
+                best, log.best_epoch = _copy_weights(model), epoch if validation_texts else 0
+            elif settings.patience and epoch - log.best_epoch >= settings.patience:
+                log.stopped_early = True
+                break
+    model.eval()
+    return log, best
+
+
+def _one_epoch(model, tokenizer, rows, settings, shuffler, stepper, bar) -> float:  # noqa: ANN001
+    batches = _epoch_batches(rows, settings.batch_size, shuffler)
+    total = 0.0
+    for number, batch in enumerate(batches, 1):
+        ids, labels = to_batch(batch, end_id(tokenizer))
+        logits = model(input_ids=ids.to(model.device)).logits
+        losses = row_losses(logits, labels.to(model.device))
+        (losses.mean() / settings.accumulation_steps).backward()
+        total += float(losses.detach().sum())
+        if number % settings.accumulation_steps == 0 or number == len(batches):
+            stepper()
+            bar.update()
+    return total / len(rows)
+
+
+def _mean_loss(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> float:
+    return math.log(score(model, tokenizer, texts, batch_size=64).perplexity)

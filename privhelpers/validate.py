@@ -1,0 +1,55 @@
+"""Checks at the boundary of a public function, one line each.
+
+>>> positive(noise_multiplier=1.1)
+>>> probability(sample_rate=0.0)
+Traceback (most recent call last):
+...
+privhelpers.errors.InvalidParameter: sample_rate = 0.0: must be in (0, 1]
+"""
+
+import math
+
+from privhelpers.errors import InvalidParameter
+
+
+def _number(name: str, value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise InvalidParameter(f"{name} = {value!r}: must be a finite number")
+
+
+def positive(**values: float) -> None:
+    """Refuse a value that is not a finite number above zero."""
+    for name, value in values.items():
+        _number(name, value)
+        if value <= 0:
+            raise InvalidParameter(f"{name} = {value!r}: must be greater than 0")
+
+
+def non_negative(**values: float) -> None:
+    """Refuse a value that is not a finite number of zero or more."""
+    for name, value in values.items():
+        _number(name, value)
+        if value < 0:
+            raise InvalidParameter(f"{name} = {value!r}: must be 0 or more")
+
+
+def positive_int(**values: int) -> None:
+    """Refuse a value that is not a whole number above zero."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise InvalidParameter(f"{name} = {value!r}: must be a whole number of 1 or more")
+
+
+def probability(**values: float) -> None:
+    """Refuse a value outside (0, 1]."""
+    for name, value in values.items():
+        _number(name, value)
+        if not 0 < value <= 1:
+            raise InvalidParameter(f"{name} = {value!r}: must be in (0, 1]")
+
+
+def delta(value: float) -> None:
+    """Refuse a failure probability outside (0, 1)."""
+    _number("delta", value)
+    if not 0 < value < 1:
+        raise InvalidParameter(f"delta = {value!r}: must be in (0, 1)")
