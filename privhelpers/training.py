@@ -171,7 +171,7 @@ def train(
     return log, best
 
 
-def _one_epoch(model, tokenizer, rows, settings, shuffler, stepper, bar) -> float:  # noqa: ANN001
+def _one_epoch(model, tokenizer, rows, settings, shuffler, stepper, bar) -> float:
     batches = _epoch_batches(rows, settings.batch_size, shuffler)
     total = 0.0
     for number, batch in enumerate(batches, 1):

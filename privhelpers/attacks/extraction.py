@@ -105,7 +105,7 @@ def profiles(notes: Sequence[dict]) -> list[Profile]:
 def equal_groups(
     members: Sequence[Profile], controls: Sequence[Profile], seed: int
 ) -> tuple[list[Profile], list[Profile]]:
-    """Return equally many members and controls, drawn from the larger group: more patients, more chance hits."""
+    """Return equally many members and controls: the more patients, the more hits by chance."""
     if not members or not controls:
         raise InvalidParameter("profiles: both members and controls need patients with identifiers")
     size = min(len(members), len(controls))

@@ -6,7 +6,7 @@ log.spent            # PrivacySpent, with sampler, unit, adjacency and accountan
 """
 
 from privhelpers.dpsgd.engine import Batch, clipped_gradient_sum
-from privhelpers.dpsgd.loop import DPTrainingLog, train
+from privhelpers.dpsgd.loop import DPTrainingLog, noisy_mean, train
 from privhelpers.dpsgd.plan import PrivacyPlan, epsilon_curve, plan_privacy
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "PrivacyPlan",
     "clipped_gradient_sum",
     "epsilon_curve",
+    "noisy_mean",
     "plan_privacy",
     "train",
 ]

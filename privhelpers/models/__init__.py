@@ -10,6 +10,7 @@ from privhelpers.models.architecture import ARCHITECTURES, build, count_paramete
 from privhelpers.models.encoding import Rows, encode, to_batch, train_tokenizer
 from privhelpers.models.generation import Sampling, generate, greedy_continuations
 from privhelpers.models.scoring import Scores, candidate_log_probabilities, row_losses, score
+from privhelpers.models.shelf import put, start, take
 
 __all__ = [
     "ARCHITECTURES",
@@ -23,9 +24,12 @@ __all__ = [
     "generate",
     "greedy_continuations",
     "load",
+    "put",
     "row_losses",
     "save",
     "score",
+    "start",
+    "take",
     "to_batch",
     "train_tokenizer",
 ]

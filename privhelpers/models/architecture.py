@@ -67,7 +67,6 @@ def build(
         attn_pdrop=dropout,
         bos_token_id=end_id(tokenizer),
         eos_token_id=end_id(tokenizer),
-        pad_token_id=end_id(tokenizer),
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(rng.derive(seed, "initial weights"))
@@ -130,4 +129,5 @@ def load(
         raise UnsupportedModel(f"model {folder.name!r}: {str(error).splitlines()[0]}") from error
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
+    model.config.pad_token_id = None  # rows are padded on the right and padding has no label: no mask needed
     return model.eval(), tokenizer

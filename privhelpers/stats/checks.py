@@ -57,7 +57,10 @@ def cluster_codes(name: str, clusters: ArrayLike, length: int) -> tuple[np.ndarr
 
 def rates(name: str, values: ArrayLike, above: float | None = None) -> np.ndarray:
     """Return rates in [0, 1] (greater than `above` where given): a number or one axis of numbers."""
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameter(f"{name} = {values!r}: must be numbers") from error
     low = array >= 0 if above is None else array > above
     if array.ndim > 1 or array.size == 0 or not (low & (array <= 1)).all():
         bounds = "[0, 1]" if above is None else f"({above:g}, 1]"

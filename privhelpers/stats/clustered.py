@@ -186,7 +186,8 @@ def mean_difference(planted: ArrayLike, control: ArrayLike, *, level: float = 0.
     planted, control = checks.vector("planted", planted, 2), checks.vector("control", control, 2)
     level = checks.open_unit("level", level)
     estimate = float(planted.mean() - control.mean())
-    if np.ptp(planted) == 0 and np.ptp(control) == 0:
+    # Spread at the size of rounding is none: the degrees of freedom would be 0/0.
+    if max(np.ptp(planted), np.ptp(control)) <= 1e-12 * max(1, *np.abs(planted), *np.abs(control)):
         return Interval(estimate, estimate, estimate, level, "Welch (no spread in either arm)")
     compare = CompareMeans(DescrStatsW(planted), DescrStatsW(control))
     low, high = compare.tconfint_diff(alpha=1 - level, usevar="unequal")

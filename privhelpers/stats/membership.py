@@ -11,17 +11,15 @@ Sources: Hanley and McNeil, Radiology 143 (1982), for the area; Yeom et al., CSF
 the advantage; Carlini et al., S&P 2022, section IV, for the true-positive rate at a low false-positive rate.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import isotonic_regression
 
-from privhelpers import rng
 from privhelpers.stats import checks
-from privhelpers.stats.clustered import percentile_interval, weight_blocks
+from privhelpers.stats.clustered import percentile_interval
 from privhelpers.stats.proportions import Interval
+from privhelpers.stats.roc import PooledScores, advantages, areas, curve_heights, hull_heights, replicates
 
 
 @dataclass(frozen=True)
@@ -43,77 +41,6 @@ class RocCurve:
     method: str
 
 
-class _Pooled:
-    """The scores of both arms sorted once, in tie groups from the most member-like down."""
-
-    def __init__(self, member_scores: ArrayLike, nonmember_scores: ArrayLike) -> None:
-        members = checks.vector("member_scores", member_scores)
-        nonmembers = checks.vector("nonmember_scores", nonmember_scores)
-        _, group = np.unique(-np.concatenate([members, nonmembers]), return_inverse=True)
-        self.groups = int(group.max()) + 1
-        self.codes = group[: members.size], group[members.size :]
-
-    def mass(self, arm: int, weights: np.ndarray) -> np.ndarray:
-        """Return the share of an arm's weight in each tie group, shape (draws, groups)."""
-        cells = (self.codes[arm] + self.groups * np.arange(len(weights))[:, None]).ravel()
-        totals = np.bincount(cells, weights=weights.ravel(), minlength=self.groups * len(weights))
-        return totals.reshape(len(weights), self.groups) / weights.sum(axis=1, keepdims=True)
-
-    def equal(self) -> list[np.ndarray]:
-        """Return the masses with every note counted once, one draw."""
-        return [self.mass(arm, np.ones((1, self.codes[arm].size))) for arm in (0, 1)]
-
-
-def _areas(member: np.ndarray, nonmember: np.ndarray) -> np.ndarray:
-    below = 1 - np.cumsum(nonmember, axis=1)
-    return np.sum(member * (below + nonmember / 2), axis=1)
-
-
-def _advantages(member: np.ndarray, nonmember: np.ndarray) -> np.ndarray:
-    gaps = np.cumsum(member, axis=1) - np.cumsum(nonmember, axis=1)
-    return np.maximum(gaps.max(axis=1), 0)
-
-
-def _curve_heights(member: np.ndarray, nonmember: np.ndarray, fpr: np.ndarray) -> np.ndarray:
-    """Return each draw's ROC, points joined by straight lines, at the given rates, shape (draws, rates)."""
-    rise, run = (np.pad(np.cumsum(mass, axis=1), ((0, 0), (1, 0))) for mass in (member, nonmember))
-    return np.stack([np.interp(fpr, x, y) for x, y in zip(run, rise, strict=True)])
-
-
-def _hull_heights(member: np.ndarray, nonmember: np.ndarray, fpr: np.ndarray) -> np.ndarray:
-    """Return the upper concave hull of each draw's ROC at the given rates, shape (draws, rates)."""
-    heights = np.empty((len(member), fpr.size))
-    for row, (gain, cost) in enumerate(zip(member, nonmember, strict=True)):
-        present = gain + cost > 0
-        gain, cost = gain[present], cost[present]
-        # Pooling adjacent violators of the member share per tie group yields the segments of the hull.
-        blocks = isotonic_regression(gain / (gain + cost), weights=gain + cost, increasing=False).blocks
-        x = np.concatenate([[0.0], np.cumsum(cost)])[blocks]
-        y = np.concatenate([[0.0], np.cumsum(gain)])[blocks]
-        start = 1 if x[1] == 0 else 0  # a first vertical segment: the hull starts at its upper end
-        heights[row] = np.interp(fpr, x[start:], y[start:])
-    return heights
-
-
-def _replicates(
-    statistic: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    pooled: _Pooled,
-    patients: tuple[ArrayLike, ArrayLike],
-    draws: int,
-    seed: int,
-) -> np.ndarray:
-    draws = checks.count("draws", draws, low=1)
-    names = ("member_patients", "nonmember_patients")
-    arms = [
-        checks.cluster_codes(name, labels, codes.size)
-        for name, labels, codes in zip(names, patients, pooled.codes, strict=True)
-    ]
-    # One stream for every statistic: intervals of one comparison come from the same resampled patients.
-    generator = rng.make(seed, "stats.membership")
-    blocks = weight_blocks(arms, draws, generator)
-    return np.concatenate([statistic(pooled.mass(0, a), pooled.mass(1, b)) for a, b in blocks])
-
-
 def auc(member_scores: ArrayLike, nonmember_scores: ArrayLike) -> float:
     """Return the area under the ROC curve: Pr[member > non-member] + Pr[tie] / 2.
 
@@ -128,7 +55,7 @@ def auc(member_scores: ArrayLike, nonmember_scores: ArrayLike) -> float:
 
     Taught in: 10_membership_inference
     """
-    return float(_areas(*_Pooled(member_scores, nonmember_scores).equal())[0])
+    return float(areas(*PooledScores(member_scores, nonmember_scores).equal())[0])
 
 
 def auc_interval(
@@ -157,10 +84,10 @@ def auc_interval(
 
     Taught in: 10_membership_inference
     """
-    level, pooled = checks.open_unit("level", level), _Pooled(member_scores, nonmember_scores)
-    areas = _replicates(_areas, pooled, (member_patients, nonmember_patients), draws, seed)
+    level, pooled = checks.open_unit("level", level), PooledScores(member_scores, nonmember_scores)
+    drawn = replicates(areas, pooled, (member_patients, nonmember_patients), draws, seed)
     method = f"patient-clustered percentile bootstrap, {draws} draws"
-    return percentile_interval(_areas(*pooled.equal())[0], areas, level, method)
+    return percentile_interval(areas(*pooled.equal())[0], drawn, level, method)
 
 
 def tpr_at_fpr(member_scores: ArrayLike, nonmember_scores: ArrayLike, fpr: ArrayLike) -> float | np.ndarray:
@@ -183,7 +110,7 @@ def tpr_at_fpr(member_scores: ArrayLike, nonmember_scores: ArrayLike, fpr: Array
     Taught in: 10_membership_inference
     """
     rates = checks.rates("fpr", fpr)
-    heights = _hull_heights(*_Pooled(member_scores, nonmember_scores).equal(), rates.ravel())[0]
+    heights = hull_heights(*PooledScores(member_scores, nonmember_scores).equal(), rates.ravel())[0]
     return float(heights[0]) if rates.ndim == 0 else heights
 
 
@@ -243,7 +170,7 @@ def membership_advantage(member_scores: ArrayLike, nonmember_scores: ArrayLike) 
 
     Taught in: 10_membership_inference
     """
-    return float(_advantages(*_Pooled(member_scores, nonmember_scores).equal())[0])
+    return float(advantages(*PooledScores(member_scores, nonmember_scores).equal())[0])
 
 
 def membership_advantage_interval(
@@ -274,9 +201,9 @@ def membership_advantage_interval(
     Source: Davison and Hinkley, Bootstrap Methods (1997), section 5.2.1.
     Taught in: 10_membership_inference
     """
-    level, pooled = checks.open_unit("level", level), _Pooled(member_scores, nonmember_scores)
-    gaps = _replicates(_advantages, pooled, (member_patients, nonmember_patients), draws, seed)
-    estimate = float(_advantages(*pooled.equal())[0])
+    level, pooled = checks.open_unit("level", level), PooledScores(member_scores, nonmember_scores)
+    gaps = replicates(advantages, pooled, (member_patients, nonmember_patients), draws, seed)
+    estimate = float(advantages(*pooled.equal())[0])
     mirrored = percentile_interval(estimate, 2 * estimate - gaps, level, "")
     # The bias may push both ends below the estimate; the estimate itself stays inside.
     low, high = max(mirrored.low, 0.0), min(max(mirrored.high, estimate), 1.0)
@@ -310,13 +237,13 @@ def roc_curve(
 
     Taught in: 10_membership_inference
     """
-    level, pooled = checks.open_unit("level", level), _Pooled(member_scores, nonmember_scores)
+    level, pooled = checks.open_unit("level", level), PooledScores(member_scores, nonmember_scores)
     grid = np.geomspace(1 / pooled.codes[1].size, 1, 60) if fpr is None else checks.rates("fpr", fpr, above=0)
 
     def heights(member: np.ndarray, nonmember: np.ndarray) -> np.ndarray:
-        return _curve_heights(member, nonmember, grid)
+        return curve_heights(member, nonmember, grid)
 
-    replicates = _replicates(heights, pooled, (member_patients, nonmember_patients), draws, seed)
-    low, high = np.percentile(replicates, [50 * (1 - level), 50 * (1 + level)], axis=0)
+    drawn = replicates(heights, pooled, (member_patients, nonmember_patients), draws, seed)
+    low, high = np.percentile(drawn, [50 * (1 - level), 50 * (1 + level)], axis=0)
     method = f"patient-clustered percentile bootstrap, {draws} draws"
     return RocCurve(grid, heights(*pooled.equal())[0], low, high, level, method)

@@ -1,0 +1,65 @@
+# make book [PROFILE=course] [JOBS=2]   the whole site from real runs;   make help   the other commands
+PY      ?= python3.11
+VENV    ?= .venv
+PROFILE ?= course
+JOBS    ?= 2
+BIN     := $(VENV)/bin
+PYTHON  := $(BIN)/python
+STAMP   := $(VENV)/.stamp
+
+# Nothing of another Python installation may leak in, and `-m privhelpers...` must find this copy.
+unexport PYTHONHOME PYTHONSTARTUP
+export PYTHONPATH := $(CURDIR)
+export PYTHONNOUSERSITE := 1
+
+.DEFAULT_GOAL := book
+.PHONY: book check env test lint lock clean help
+.DELETE_ON_ERROR:
+
+# Every long command replaces its shell (exec), so that killing make kills what it started.
+
+book: $(STAMP)  ## run what is out of date and build the site
+	@exec $(PYTHON) -m privhelpers.runner book --profile $(PROFILE) --cores $(JOBS)
+
+check: $(STAMP)  ## check every parameter of a profile and list its runs
+	@exec $(PYTHON) -m privhelpers.runner check --profile $(PROFILE)
+
+env: $(STAMP)  ## make the environment in .venv, or bring it up to requirements.txt
+
+$(STAMP): requirements.txt
+	@command -v $(PY) >/dev/null || test -x $(PYTHON) || { echo "make: $(PY) was not found; \
+	install Python 3.11 (with its venv module), or name it: make $(MAKECMDGOALS) PY=/path/to/python3.11" >&2; exit 1; }
+	@test -x $(PYTHON) || $(PY) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and \
+	"make: the book needs Python 3.11, $(PY) is " + sys.version.split()[0] + "; remove $(VENV) and name another: PY=...")'
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	@$(PYTHON) -m pip check --disable-pip-version-check
+	@# A notebook opened in this environment's Jupyter finds the helpers too.
+	@$(PYTHON) -c 'import pathlib, sysconfig; \
+	pathlib.Path(sysconfig.get_path("purelib"), "privhelpers.pth").write_text("$(CURDIR)\n")'
+	@touch $@
+
+test: $(STAMP)  ## run every test
+	@exec $(PYTHON) -m pytest
+
+lint: $(STAMP)  ## check style, format and that notebooks carry no outputs
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb
+
+# torch keeps its CUDA packages out of the lock: pip finds those of the machine, if any.
+lock:  ## renew requirements.txt from pyproject.toml (needs uv)
+	@command -v uv >/dev/null || { echo "make: 'make lock' needs uv (pip install uv)" >&2; exit 1; }
+	mkdir -p build
+	uv pip compile --quiet --python-version 3.11 --extra dev pyproject.toml --no-annotate --no-header \
+	  --no-emit-package torch --no-emit-package setuptools --output-file build/lock.txt
+	{ echo "# The lock: every package at one version, made by 'make lock' from pyproject.toml."; \
+	  { grep -vE '^(nvidia-|triton|cuda-|#)' build/lock.txt; grep -o 'torch==[0-9.]*' pyproject.toml; } | LC_ALL=C sort; \
+	} > build/requirements.txt
+	mv build/requirements.txt requirements.txt
+
+clean:  ## remove every run, site and cache; the environment stays
+	rm -rf runs build _build .snakemake .ruff_cache
+
+help:  ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,0 +1,157 @@
+"""Pictures of membership inference: ROC, loss histograms, areas by model, utility against attack."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from privhelpers.errors import InvalidParameter
+from privhelpers.figures import style
+from privhelpers.stats import RocCurve, checks
+
+
+def _named(names: Sequence[str], length: int) -> list[str]:
+    if len(names) != length or len(set(names)) != length:
+        raise InvalidParameter(f"names = {list(names)!r}: must be {length} different names")
+    return list(names)
+
+
+@style.drawn
+def roc(curves: Mapping[str, RocCurve]) -> Figure:
+    """Draw ROC curves with their bands on logarithmic axes, beside the diagonal of a coin flip.
+
+    Args:
+        curves: curve by model name, from `stats.roc_curve`.
+
+    Raises:
+        InvalidParameter: there is no curve.
+
+    Source: Carlini et al., S&P 2022, figure 1, for the logarithmic axes.
+    Taught in: 10_membership_inference
+    """
+    if not curves:
+        raise InvalidParameter("curves: give one curve or more")
+    figure, (axes,) = style.canvas(style.TALL)
+    floor = min(curve.fpr[0] for curve in curves.values())
+    axes.plot([floor, 1], [floor, 1], color=style.CONTROL, linestyle=":", label="coin flip")
+    for name, look in style.model_looks(curves).items():
+        curve = curves[name]
+        # A rate of zero has no place on a logarithmic axis: it is drawn on the lower edge.
+        low, tpr, high = (np.maximum(values, floor / 2) for values in (curve.low, curve.tpr, curve.high))
+        axes.fill_between(curve.fpr, low, high, color=look["color"], alpha=0.18, linewidth=0)
+        axes.plot(curve.fpr, tpr, markevery=8, **style.in_legend(look))
+    axes.set(xscale="log", yscale="log", xlim=(floor, 1), ylim=(floor / 2, 1.05))
+    axes.set(xlabel="false-positive rate (share of non-members)")
+    axes.set(ylabel="true-positive rate (share of members)")
+    style.log_axis(axes.xaxis)
+    style.log_axis(axes.yaxis)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
+    return figure
+
+
+@style.drawn
+def loss_histogram(member_losses: ArrayLike, nonmember_losses: ArrayLike, *, bins: int = 30) -> Figure:
+    """Draw the losses of members and of never-trained notes, with one Poisson standard error a bin.
+
+    Args:
+        member_losses, nonmember_losses: mean loss of each note, in nats per token.
+        bins: number of common bins, 1 or more.
+
+    Raises:
+        InvalidParameter: an arm is empty or a loss is not finite.
+
+    Taught in: 10_membership_inference
+    """
+    arms = (
+        checks.vector("member_losses", member_losses),
+        checks.vector("nonmember_losses", nonmember_losses),
+    )
+    edges = np.histogram_bin_edges(np.concatenate(arms), bins=checks.count("bins", bins, low=1))
+    centers, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
+    looks = (("members", style.ATTACK, None, -0.12), ("never trained on", style.CONTROL, "////", 0.12))
+    figure, (axes,) = style.canvas()
+    for losses, (name, color, hatch, shift) in zip(arms, looks, strict=True):
+        counts = np.histogram(losses, edges)[0]
+        scale = 1 / (losses.size * width)
+        fill = {"facecolor": "none" if hatch else color, "hatch": hatch, "alpha": 1 if hatch else 0.75}
+        label = f"{name} (n = {losses.size:,})"
+        axes.stairs(counts * scale, edges, fill=True, edgecolor=color, linewidth=0, label=label, **fill)
+        axes.stairs(counts * scale, edges, color=color, linewidth=1)
+        place, ends = centers + shift * width, np.sqrt(counts) * scale
+        axes.errorbar(place, counts * scale, ends, fmt="none", ecolor=color, elinewidth=0.8)
+    axes.set(xlabel="loss of a note (nats per token)", ylabel="density (per nat)")
+    axes.set_ylim(bottom=0)
+    style.legend_above(figure, axes)
+    return figure
+
+
+@style.drawn
+def auc_by_model(names: Sequence[str], aucs: ArrayLike, lows: ArrayLike, highs: ArrayLike) -> Figure:
+    """Draw the area under the ROC of each model with its interval, first model on top.
+
+    Args:
+        names: model names, all different.
+        aucs: area of each, in [0, 1].
+        lows, highs: ends of its interval.
+
+    Raises:
+        InvalidParameter: lengths differ, names repeat, or an interval misses its estimate.
+
+    Taught in: 10_membership_inference
+    """
+    aucs, lows, highs = style.columns_of(aucs=aucs, lows=lows, highs=highs)
+    looks = style.model_looks(_named(names, aucs.size))
+    figure, (axes,) = style.canvas(style.SHORT if aucs.size <= 9 else style.TALL)
+    axes.axvline(0.5, color=style.CONTROL, linestyle="--", zorder=1)
+    ends = style.whiskers(aucs, lows, highs)
+    for place, look in enumerate(looks.values()):
+        axes.errorbar(
+            aucs[place], place, xerr=ends[:, [place]], fmt=look["marker"], color=look["color"], capsize=3
+        )
+    axes.set_yticks(range(aucs.size), [look["label"] for look in looks.values()])
+    axes.set(ylim=(aucs.size - 0.4, -0.6), ylabel="model")
+    axes.set(xlabel="area under the ROC curve (dashed: 0.5, no better than a coin)")
+    return figure
+
+
+@style.drawn
+def trade_off(
+    perplexities: ArrayLike, aucs: ArrayLike, names: Sequence[str], lows: ArrayLike, highs: ArrayLike
+) -> Figure:
+    """Draw what each model costs in perplexity and gives away to membership inference.
+
+    Args:
+        perplexities: held-out perplexity of each model, per token.
+        aucs: area under the ROC of the attack on it, in [0, 1].
+        names: model names, all different.
+        lows, highs: ends of the interval of each area.
+
+    Raises:
+        InvalidParameter: lengths differ, names repeat, or an interval misses its estimate.
+
+    Taught in: 14_statistics
+    """
+    perplexities, aucs, lows, highs = style.columns_of(
+        perplexities=perplexities, aucs=aucs, lows=lows, highs=highs
+    )
+    looks = style.model_looks(_named(names, aucs.size))
+    ends = style.whiskers(aucs, lows, highs)
+    figure, (axes,) = style.canvas(style.TALL)
+    axes.axhline(0.5, color=style.CONTROL, linestyle="--", label="coin flip")
+    for place, look in enumerate(looks.values()):
+        axes.errorbar(
+            perplexities[place],
+            aucs[place],
+            ends[:, [place]],
+            fmt=look["marker"],
+            color=look["color"],
+            label=style.in_legend(look)["label"],
+            markersize=7,
+            capsize=3,
+        )
+    axes.set(xscale="log", xlabel="held-out perplexity (per token; left is more useful)")
+    axes.set(ylabel="area under the ROC curve (lower is more private)")
+    style.log_axis(axes.xaxis, style.nice_ticks(perplexities))
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
+    return figure

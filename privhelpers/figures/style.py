@@ -1,0 +1,207 @@
+"""One look for every figure: width, two heights, one color per mechanism, text that is never parsed.
+
+Non-private models are dark grey, the public checkpoint light grey, DP models blue (darker = larger
+epsilon), attacks on members orange; controls are hollow, hatched or dashed. The colors differ in
+lightness as well as in hue, and every model has its own marker, so a black-and-white print still reads.
+"""
+
+import functools
+import io
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import ParamSpec
+
+import matplotlib as mpl
+import numpy as np
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+from numpy.typing import ArrayLike
+
+from privhelpers.errors import InvalidParameter
+from privhelpers.stats import checks
+
+WIDTH, SHORT, TALL = 6.5, 2.9, 4.3  # inches
+
+NON_PRIVATE, PUBLIC, DP, ATTACK = "#3a3a3a", "#b8b8b8", "#0072b2", "#e07b00"
+CONTROL = "#262626"  # always hollow, hatched or dashed: never told apart by color alone
+MECHANISM_COLORS = MappingProxyType(
+    {"non-private": NON_PRIVATE, "DP": DP, "attack": ATTACK, "public": PUBLIC}
+)
+_DP_SHADES = mpl.colors.LinearSegmentedColormap.from_list("dp", ["#8fc3e3", "#0072b2", "#06264f"])
+_DP_RANGE = (0.25, 16.0)  # epsilons at the ends of the shades
+_SHIELD = "\ufdd0"  # a code point that Unicode keeps free of meaning; `drawn` takes it off again
+_SPARE_MARKERS = "Dv<>PX*pdh"
+_KNOWN_MODELS = MappingProxyType(
+    {
+        "public": ("public checkpoint", PUBLIC, "s"),
+        "baseline": ("baseline, no DP", NON_PRIVATE, "o"),
+        "best_nonprivate": ("best non-private", NON_PRIVATE, "^"),
+    }
+)
+
+_RC = {
+    **sns.axes_style("ticks"),
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.labelsize": 9,
+    "axes.titlesize": 9,
+    "figure.dpi": 200,
+    "figure.figsize": (WIDTH, SHORT),
+    "font.size": 9,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.6,
+    "hatch.linewidth": 0.6,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 5,
+    "savefig.dpi": 200,
+    "text.parse_math": False,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+}
+_Arguments = ParamSpec("_Arguments")
+
+
+class BookFigure(Figure):
+    """A figure that a notebook shows when it is the last value of a cell, without loading pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png", metadata={"Software": None})
+        return buffer.getvalue()
+
+
+def use_style() -> None:
+    """Give this notebook's own plots the look of the book; the figures of this room have it anyway.
+
+    Taught in: 01_anonymization
+    """
+    mpl.rcParams.update(_RC)
+
+
+def drawn(make: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
+    """Draw a figure in the style of the book, whatever the caller's settings are."""
+
+    @functools.wraps(make)
+    def styled(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Figure:
+        with mpl.rc_context(_RC):
+            figure = make(*args, **kwargs)
+            for text in figure.findobj(Text):
+                if text.get_text().startswith(_SHIELD):
+                    text.set_text(text.get_text()[1:])
+            # Ticks are made when first drawn: drawing here gives them this style and this parser setting.
+            figure.draw_without_rendering()
+            for text in figure.findobj(Text):
+                text.set_parse_math(False)
+        return figure
+
+    return styled
+
+
+def canvas(height: float = SHORT, columns: int = 1, **options: object) -> tuple[Figure, np.ndarray]:
+    """Return a figure of the book's width and its axes, free of pyplot (nothing to close, one display)."""
+    figure = BookFigure(figsize=(WIDTH, height), layout="constrained")
+    return figure, figure.subplots(1, columns, squeeze=False, **options)[0]
+
+
+def literal(text: object, longest: int = 48) -> str:
+    """Return text that a figure shows as it is: controls as escapes, one line, shortened at `longest`."""
+    shown = "".join(
+        character
+        if character == " " or unicodedata.category(character)[0] not in "CZ"
+        else ascii(character)[1:-1]
+        for character in str(text)
+    )
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+def epsilon_of(model: str) -> float | None:
+    """Return the epsilon in a model's name (`dp-eps-8`), or None."""
+    match = re.fullmatch(r"dp-eps-(\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?:-.*)?", model)
+    return float(match[1]) if match else None
+
+
+def dp_color(epsilon: float) -> str:
+    """Return the blue of a DP model: darker means a larger epsilon, less privacy."""
+    low, high = (math.log(bound) for bound in _DP_RANGE)
+    place = (math.log(min(max(epsilon, _DP_RANGE[0]), _DP_RANGE[1])) - low) / (high - low)
+    return mpl.colors.to_hex(_DP_SHADES(place))
+
+
+def model_looks(models: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return label, color and marker of each model by its name (`baseline`, `dp-eps-8`, ...)."""
+    looks, spare = {}, 0
+    for model in models:
+        epsilon = epsilon_of(model)
+        if model in _KNOWN_MODELS:
+            label, color, marker = _KNOWN_MODELS[model]
+        else:
+            label = literal(model) if epsilon is None else f"DP, ε = {epsilon:g}"
+            color = NON_PRIVATE if epsilon is None else dp_color(epsilon)
+            marker = _SPARE_MARKERS[spare % len(_SPARE_MARKERS)]
+            spare += 1
+        looks[model] = {"label": label, "color": color, "marker": marker}
+    return looks
+
+
+def in_legend(look: Mapping[str, str]) -> dict[str, str]:
+    """Return a look whose label reaches the legend: matplotlib drops labels that start with `_`."""
+    label = look["label"]
+    return {**look, "label": _SHIELD + label if label.startswith("_") else label}
+
+
+def columns_of(**arrays: ArrayLike) -> list[np.ndarray]:
+    """Return number arrays of one common length, refusing anything else by name."""
+    columns = [checks.vector(name, values) for name, values in arrays.items()]
+    lengths = {name: column.size for name, column in zip(arrays, columns, strict=True)}
+    if len(set(lengths.values())) > 1:
+        raise InvalidParameter(f"lengths differ: {lengths}")
+    return columns
+
+
+def whiskers(values: np.ndarray, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
+    """Return distances below and above for `errorbar`, refusing an interval that misses its estimate."""
+    if (lows > values).any() or (highs < values).any():
+        raise InvalidParameter("lows and highs: each interval must contain its estimate")
+    return np.stack([values - lows, highs - values])
+
+
+def log_axis(axis: Axis, ticks: ArrayLike | None = None) -> None:
+    """Label a logarithmic axis in plain numbers; the default labels would need the math parser."""
+    plain = FuncFormatter(lambda value, _: f"{value:g}")
+    axis.set_major_locator(LogLocator() if ticks is None else FixedLocator(ticks))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(plain)
+
+
+def nice_ticks(values: Iterable[float]) -> list[float]:
+    """Return round numbers (1, 2, 3, 5 times a power of ten) around positive values, for `log_axis`."""
+    values = list(values)
+    steps = [base * 10.0**power for power in range(-3, 7) for base in (1, 2, 3, 5)]
+    return [step for step in steps if 0.6 * min(values) <= step <= 1.7 * max(values)]
+
+
+def percent_axis(axis: Axis) -> None:
+    """Label an axis of rates in percent."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.3g}"))
+
+
+def legend_above(figure: Figure, axes: Axes, columns: int = 4) -> None:
+    """Put the legend above the plot, where it covers no data."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=min(columns, len(labels)))
+
+
+def reference_line(axes: Axes, value: float, look: Mapping[str, str], style: str) -> None:
+    """Draw a labeled horizontal line."""
+    axes.axhline(value, color=look["color"], linestyle=style, label=in_legend(look)["label"], zorder=1)

@@ -1,0 +1,65 @@
+"""Where each chapter leaves its models, and how a later one takes them down.
+
+put(store, "baseline", model, tokenizer)
+model, tokenizer = take(store, "dp-eps-8")
+"""
+
+from collections.abc import Sequence
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from privhelpers.artifacts import Store, check_name
+from privhelpers.models.architecture import ARCHITECTURES, build, load, save
+from privhelpers.models.encoding import train_tokenizer
+
+HOMES = {
+    "public": "06a_public_pretraining/public",
+    "baseline": "06_baseline_training/baseline",
+    "best_nonprivate": "06_baseline_training/best_nonprivate",
+}
+
+
+def home(name: str) -> str:
+    """Return the folder of a model within the artifacts; private models live under their own run."""
+    return HOMES.get(name, f"08_dpsgd_training/{check_name(name)}/model")
+
+
+def start(
+    architecture: str, public_texts: Sequence[str], *, vocab_size: int, seed: int
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Return the model that public pretraining starts from, and its tokenizer.
+
+    Args:
+        architecture: a small architecture by name, which starts from fresh weights and a tokenizer trained
+            on `public_texts`; or `gpt2`, `distilgpt2` or a local Hugging Face folder, which bring their own.
+        public_texts: texts that no patient appears in.
+        vocab_size: of a new tokenizer.
+        seed: of fresh weights.
+    """
+    if architecture not in ARCHITECTURES:
+        return load(architecture)
+    tokenizer = train_tokenizer(public_texts, vocab_size=vocab_size)
+    return build(architecture, tokenizer, seed=seed), tokenizer
+
+
+def put(store: Store, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Save a model and seal each of its files with its hash."""
+    place = home(name)
+    for file in save(model, tokenizer, store.folder(place)):
+        store.seal(f"{place}/{file}")
+
+
+def take(
+    store: Store, name: str, *, dropout: float | None = None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a model after checking every file against its hash.
+
+    Raises:
+        MissingArtifact: the chapter that trains it has not run; the message says what to run.
+        DamagedArtifact: a file changed since it was written.
+    """
+    place = home(name)
+    store.existing(f"{place}/config.json")
+    for seal in sorted(store.folder(place).glob("*.sha256")):
+        store.existing(f"{place}/{seal.name.removesuffix('.sha256')}")
+    return load(store.path(place), dropout=dropout)

@@ -1,0 +1,49 @@
+"""Patients, notes, canaries and public text, all synthetic, with the place of every identifier known.
+
+records = make_hospital_records(seed=0, patients=1000, ...)
+public = make_public_corpus(seed=0, documents=6000, excluded_names=records.names)
+write_records(store, records, public)
+"""
+
+from privhelpers.records.canaries import Canary
+from privhelpers.records.hospital import Records, make_hospital_records
+from privhelpers.records.identifiers import REFERENCE_DATE, SPACE_BITS, refuse_unsafe
+from privhelpers.records.public import make_public_corpus
+from privhelpers.records.store import (
+    by_patient,
+    count_identifiers,
+    read_canaries,
+    read_notes,
+    read_public,
+    write_records,
+)
+from privhelpers.records.vocabulary import (
+    ALL_CONDITIONS,
+    CONDITIONS,
+    MEDICATIONS,
+    PROCEDURES,
+    RARE_CONDITIONS,
+    zipf_probabilities,
+)
+
+__all__ = [
+    "ALL_CONDITIONS",
+    "CONDITIONS",
+    "MEDICATIONS",
+    "PROCEDURES",
+    "RARE_CONDITIONS",
+    "REFERENCE_DATE",
+    "SPACE_BITS",
+    "Canary",
+    "Records",
+    "by_patient",
+    "count_identifiers",
+    "make_hospital_records",
+    "make_public_corpus",
+    "read_canaries",
+    "read_notes",
+    "read_public",
+    "refuse_unsafe",
+    "write_records",
+    "zipf_probabilities",
+]

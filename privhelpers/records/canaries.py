@@ -1,0 +1,97 @@
+"""Canaries: invented patients with a secret drawn uniformly from a declared space.
+
+Twice as many are drawn as get planted, and only then is it decided by lot which ones are: whatever makes
+one secret more probable than another under a model is the same in both halves.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from privhelpers import rng, validate
+from privhelpers.records.identifiers import PeopleFactory
+
+DIGITS = 7
+SPACE = 10**DIGITS  # more than 2**20, so that a guess extracts nothing
+LEVELS = (1, 2, 4, 8, 16)
+
+
+@dataclass(frozen=True)
+class Canary:
+    """One canary.
+
+    Attributes:
+        canary_id, patient_id: names in the records; a canary is a patient of its own.
+        name: of the invented patient.
+        prefix, secret, suffix: the note is these three joined; the secret is seven digits.
+        copies: how often the note stands in the training notes, 0 for a control.
+        planted: False for a control.
+    """
+
+    canary_id: str
+    patient_id: str
+    name: str
+    prefix: str
+    secret: str
+    suffix: str
+    copies: int
+    planted: bool
+
+    @property
+    def text(self) -> str:
+        """The whole note."""
+        return self.prefix + self.secret + self.suffix
+
+    def note(self) -> dict:
+        """Return the training note, without its number."""
+        start, end = self.prefix.index(self.name), self.prefix.index(self.name) + len(self.name)
+        secret = self.text.index("SYN-"), len(self.prefix) + len(self.secret)
+        return {
+            "patient_id": self.patient_id,
+            "admission": 0,
+            "kind": "canary",
+            "condition": "Hypertension",
+            "medication": "Lisinopril",
+            "rare": False,
+            "text": self.text,
+            "spans": [
+                {"identifier": "name", "start": start, "end": end, "value": self.name},
+                {
+                    "identifier": "mrn",
+                    "start": secret[0],
+                    "end": secret[1],
+                    "value": self.text[slice(*secret)],
+                },
+            ],
+        }
+
+    def as_dict(self) -> dict:
+        """Return the canary as plain values, with its text."""
+        return {**asdict(self), "text": self.text}
+
+
+def make_canaries(
+    *, per_level: int, factory: PeopleFactory, seed: int, levels: Sequence[int] = LEVELS
+) -> list[Canary]:
+    """Draw `per_level` canaries for each number of copies, and as many controls.
+
+    Source: Carlini et al. 2019, section 4.1. Taught in: 05_synthetic_records.
+    """
+    validate.positive_int(per_level=per_level)
+    generator = rng.plain(seed, "canaries")
+    planted = per_level * len(levels)
+    secrets = generator.sample(range(SPACE), 2 * planted)
+    copies = [level for level in levels for _ in range(per_level)] + [0] * planted
+    generator.shuffle(copies)
+    return [
+        Canary(
+            canary_id=f"c{number:04d}",
+            patient_id=f"c{number:04d}",
+            name=(name := factory.name()),
+            prefix=f"Patient Profile: {name} (MRN: SYN-",
+            secret=f"{secret:0{DIGITS}d}",
+            suffix="), Hypertension. Medication: Lisinopril.",
+            copies=times,
+            planted=times > 0,
+        )
+        for number, (secret, times) in enumerate(zip(secrets, copies, strict=True))
+    ]

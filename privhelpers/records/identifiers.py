@@ -1,0 +1,186 @@
+"""Identifiers that cannot belong to a person, and the check that every written text passes.
+
+Each format lies in a range that its authority never assigns: social security numbers in area 000 or 666
+with group 00 or serial 0000, telephone numbers 555-0100 to 555-0199, e-mail under sub-domains of the
+reserved example domains (RFC 2606), ZIP codes 000xx, record numbers with a visible SYN- prefix and their
+own check digit. Names come from Faker and name nobody once everything beside them is impossible.
+"""
+
+import datetime
+import ipaddress
+import math
+import random
+import re
+from dataclasses import dataclass
+
+from faker import Faker
+
+from privhelpers.errors import UnsafeIdentifier
+
+REFERENCE_DATE = datetime.date(2024, 1, 1)  # "today" of every record: the clock must not change the data
+OLDEST, YOUNGEST = 89, 18  # ages above 89 are an identifier of their own
+TOWNS = tuple(
+    a + b
+    for a in ("Alder", "Bram", "Corn", "Dun", "Elm", "Fenn", "Gorse", "Hazel", "Ivel", "Kest", "Lorn", "Mere")
+    for b in ("wick", "holt", "mouth", "stead", "combe", "thorpe")
+)
+STREETS = ("Lane", "Street", "Road", "Close", "Walk", "Rise", "Court", "Row")
+MAIL_HOSTS = ("mail.example.org", "post.example.com", "home.example.net")
+INITIALS = "ABCDEFGHJKLMNPRSTVW"
+_FAKER_FIRST, _FAKER_LAST = 690, 1000  # distinct names that Faker's en_US lists offer, rounded down
+
+# Size of each identifier's space in bits: what a guess has to get right.
+SPACE_BITS = {
+    "name": math.log2(_FAKER_FIRST * _FAKER_LAST * len(INITIALS)),
+    "dob": math.log2((OLDEST - YOUNGEST + 1) * 365.25),
+    "mrn": math.log2(10**7),
+    "email": math.log2(_FAKER_LAST * 26 * 10**4 * len(MAIL_HOSTS)),
+    "phone": math.log2(800 * 100),
+    "ssn": math.log2(2 * (9999 + 99)),
+    "address": math.log2(999 * _FAKER_LAST * len(STREETS) * len(TOWNS) * 100),
+}
+
+
+@dataclass(frozen=True)
+class Person:
+    """Name and identifiers of an invented person, all as they stand in notes."""
+
+    name: str
+    dob: str
+    mrn: str
+    email: str
+    phone: str
+    ssn: str
+    address: str
+    age: int
+    sex: str
+
+
+def check_digit(digits: str) -> int:
+    """Return the check digit of a synthetic record number: the weighted digit sum modulo 10.
+
+    >>> check_digit("1234567")
+    0
+    """
+    return sum((place + 1) * int(digit) for place, digit in enumerate(digits)) % 10
+
+
+def record_number(digits: str) -> str:
+    """Return the record number with these seven digits."""
+    return f"SYN-{digits}{check_digit(digits)}"
+
+
+class PeopleFactory:
+    """Draws people whose identifiers are unique within the factory and impossible outside it."""
+
+    def __init__(self, generator: random.Random) -> None:
+        """Start a factory from one random stream."""
+        self._random = generator
+        self._faker = Faker("en_US", use_weighting=False)
+        self._faker.seed_instance(generator.getrandbits(63))
+        self._used: set[str] = set()
+
+    def _unique(self, draw) -> str:  # a zero-argument function
+        while (value := draw()) in self._used:
+            pass
+        self._used.add(value)
+        return value
+
+    def _ssn(self) -> str:
+        area = self._random.choice(("000", "666"))
+        group_or_serial = self._random.randrange(9999 + 99)
+        if group_or_serial < 9999:
+            return f"{area}-00-{group_or_serial + 1:04d}"
+        return f"{area}-{group_or_serial - 9998:02d}-0000"
+
+    def _phone(self) -> str:
+        return f"({self._random.randint(200, 999)}) 555-01{self._random.randrange(100):02d}"
+
+    def _address(self) -> str:
+        street = f"{self._random.randint(1, 999)} {self._faker.last_name()} {self._random.choice(STREETS)}"
+        return f"{street}, {self._random.choice(TOWNS)}, ZIP 000{self._random.randrange(100):02d}"
+
+    def _email(self, name: str) -> str:
+        first, *_, last = name.lower().split()
+        return f"{first[0]}.{last}{self._random.randrange(10**4):04d}@{self._random.choice(MAIL_HOSTS)}"
+
+    def _name(self, sex: str) -> str:
+        first = self._faker.first_name_female() if sex == "woman" else self._faker.first_name_male()
+        return f"{first} {self._random.choice(INITIALS)}. {self._faker.last_name()}"
+
+    def name(self) -> str:
+        """Return a full name that this factory has not given out."""
+        return self._unique(lambda: self._name(self._random.choice(("woman", "man"))))
+
+    def person(self) -> Person:
+        """Return a new person."""
+        sex = self._random.choice(("woman", "man"))
+        name = self._unique(lambda: self._name(sex))
+        days = self._random.randint(round(365.25 * YOUNGEST), round(365.25 * OLDEST))
+        birth = REFERENCE_DATE - datetime.timedelta(days=days)
+        return Person(
+            name=name,
+            dob=birth.isoformat(),
+            mrn=self._unique(lambda: record_number(f"{self._random.randrange(10**7):07d}")),
+            email=self._unique(lambda: self._email(name)),
+            phone=self._unique(self._phone),
+            ssn=self._unique(self._ssn),
+            address=self._unique(self._address),
+            age=int(days / 365.25),
+            sex=sex,
+        )
+
+
+_SSN = re.compile(r"(?<![\d-])(\d{3})-(\d{2})-(\d{4})(?![\d-])")
+_PHONE = re.compile(r"(?<![\d-])(?:\+?1[ .-]?)?\(?([2-9]\d{2})\)?[ .-]?(\d{3})[ .-](\d{4})(?!\d)")
+_HOST = re.compile(r"(?:@|https?://|www\.)([a-z0-9.-]+\.[a-z]{2,})", re.IGNORECASE)
+_IP = re.compile(r"(?<![\d.])(\d{1,3}(?:\.\d{1,3}){3})(?![\d.])")
+_NPI = re.compile(r"(?<!\d)([12]\d{9})(?!\d)")
+_MRN = re.compile(r"\bMRN[-:# ]*([A-Z]*-?\d{5,})", re.IGNORECASE)
+_SAFE_HOSTS = re.compile(r"(?:^|\.)(?:example\.(?:com|net|org)|example|test|invalid)$", re.IGNORECASE)
+_SAFE_NETS = tuple(map(ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
+
+
+def _luhn(digits: str) -> bool:
+    doubled = (int(d) * (2 if place % 2 else 1) for place, d in enumerate(reversed(digits)))
+    return sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0
+
+
+def _real_ip(text: str) -> bool:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return not any(address in net for net in _SAFE_NETS)
+
+
+def refuse_unsafe(text: str, where: str) -> None:
+    """Refuse a text that holds an identifier which an authority may have assigned to somebody.
+
+    Args:
+        text: what is about to be written.
+        where: name of the file and line, for the message.
+
+    Raises:
+        UnsafeIdentifier: naming the kind, the value and the place.
+
+    Source: SSA rules on unassigned numbers; NANP 555-01XX; RFC 2606; RFC 5737; CMS NPI check digit.
+    Taught in: 05_synthetic_records.
+    """
+    found = [
+        *(
+            ("social security number", m[0])
+            for m in _SSN.finditer(text)
+            if not (m[1] in ("000", "666") and (m[2] == "00" or m[3] == "0000"))
+        ),
+        *(("telephone number", m[0]) for m in _PHONE.finditer(text) if m[2] != "555" or m[3][:2] != "01"),
+        *(("host name", m[1]) for m in _HOST.finditer(text) if not _SAFE_HOSTS.search(m[1].rstrip("."))),
+        *(("IP address", m[0]) for m in _IP.finditer(text) if _real_ip(m[0])),
+        *(("provider number", m[0]) for m in _NPI.finditer(text) if _luhn("80840" + m[1])),
+        *(("record number", m[1]) for m in _MRN.finditer(text) if not m[1].upper().startswith("SYN-")),
+    ]
+    if found:
+        kind, value = found[0]
+        raise UnsafeIdentifier(
+            f"{where}: the {kind} {value!r} could be real; use the safe ranges of the records room"
+        )

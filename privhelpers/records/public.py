@@ -1,0 +1,192 @@
+"""The public corpus: varied synthetic text in which no patient of any hospital appears.
+
+Variety decides whether a model that starts here can learn private notes under noise: labels, order,
+separators, care phrases, wards and staff are all drawn at random, and drugs are paired with conditions at
+random, so that the hospitals' own habits are the one thing that this text does not teach.
+"""
+
+from collections.abc import Callable
+
+from privhelpers import rng, validate
+from privhelpers.records.identifiers import PeopleFactory, Person
+from privhelpers.records.public_words import (
+    ADJECTIVES,
+    DRUGS,
+    FACTS,
+    ILLNESSES,
+    LABELS,
+    NOUNS,
+    OPENERS,
+    PLACES_FIRST,
+    PLACES_SECOND,
+    PREPOSITIONS,
+    SENTENCES,
+    STAFF_NAMES,
+    TITLES,
+    VERBS,
+)
+from privhelpers.records.vocabulary import PROCEDURES
+
+NOTE_SHARE, PROMPT_SHARE = 0.64, 0.08  # the rest is health education
+
+
+class _Writer:
+    """Draws pieces of public text from one random stream."""
+
+    def __init__(self, seed: int) -> None:
+        self.r = rng.plain(seed, "public corpus")
+        self.people = PeopleFactory(self.r)
+
+    def label(self, kind: str) -> str:
+        """Return a random field label with a random separator, or nothing."""
+        label = self.r.choice(LABELS[kind])
+        return label + self.r.choice((": ", " ", ": ", " - ")) if label else ""
+
+    def noun_phrase(self) -> str:
+        pick = self.r.choice
+        shapes: tuple[Callable[[], str], ...] = (
+            lambda: pick(NOUNS),
+            lambda: f"{pick(ADJECTIVES)} {pick(NOUNS)}",
+            lambda: f"{pick(NOUNS)} {pick(NOUNS)}",
+            lambda: f"{pick(ADJECTIVES)} {pick(ADJECTIVES)} {pick(NOUNS)}",
+        )
+        return pick(shapes)()
+
+    def care_phrase(self) -> str:
+        """Return a short phrase of care, such as a ward would use, in a random shape."""
+        pick, thing = self.r.choice, self.noun_phrase
+        shapes: tuple[Callable[[], str], ...] = (
+            lambda: f"{thing()} {pick(VERBS)}",
+            lambda: f"{thing()} {pick(VERBS)} {pick(PREPOSITIONS)} {thing()}",
+            lambda: f"{pick(VERBS)} {pick(PREPOSITIONS)} {thing()}",
+            lambda: f"{thing()} {pick(PREPOSITIONS)} {thing()}",
+            lambda: f"{thing()} and {thing()} {pick(VERBS)}",
+        )
+        phrase = pick(shapes)()
+        return f"{phrase}, {pick(shapes)()}" if self.r.random() < 0.3 else phrase
+
+    def place(self) -> str:
+        return f"{self.r.choice(PLACES_FIRST)} {self.r.choice(PLACES_SECOND)}"
+
+    def staff(self) -> str:
+        return f"{self.r.choice(TITLES)} {self.r.choice(STAFF_NAMES)}"
+
+    def pressure(self) -> str:
+        return f"{self.r.randint(105, 165)}/{self.r.randint(60, 100)}"
+
+    def dose(self) -> str:
+        return f"{self.r.choice((5, 10, 20, 25, 40, 50, 100))} mg"
+
+    def identity_fields(self, person: Person) -> list[str]:
+        fields = ("name", "dob", "mrn", "ssn", "phone", "email", "address")
+        chosen = self.r.sample(fields, self.r.randint(1, 4))
+        if "name" not in chosen and self.r.random() < 0.6:
+            chosen.insert(0, "name")
+        return [self.label(name) + getattr(person, name) for name in chosen]
+
+    def clinical_fields(self, person: Person) -> list[str]:
+        pick, drug = self.r.choice, self.r.choice(DRUGS)
+        age = (
+            f"{person.age} year old {person.sex}" if self.r.random() < 0.5 else f"{person.sex}, {person.age}"
+        )
+        return [
+            self.label("condition") + pick(ILLNESSES),
+            self.label("drug") + drug + pick(("", " " + self.dose())),
+            self.label("test") + pick(PROCEDURES),
+            self.label("pressure") + self.pressure(),
+            self.label("pulse") + str(self.r.randint(55, 110)),
+            self.label("weight") + str(self.r.randint(105, 260)) + pick(("", "lbs", " lbs")),
+            self.label("height") + f"{self.r.randint(58, 76)}in",
+            age,
+            pick(("Seen by ", "Round with ", "By ", "by ", "Signed ", "")) + self.staff(),
+            pick(("On ", "At ", "on ", "")) + self.place(),
+            self.care_phrase(),
+            self.care_phrase().capitalize(),
+        ]
+
+    def note(self) -> str:
+        """Return a note in a style of its own."""
+        person = self.people.person()
+        fields = self.r.sample(self.clinical_fields(person), self.r.randint(4, 9))
+        if self.r.random() < 0.4:
+            fields = self.identity_fields(person) + fields[: self.r.randint(2, 5)]
+        if self.r.random() < 0.7:
+            self.r.shuffle(fields)
+        text = self.r.choice(OPENERS)
+        for number, field in enumerate(fields):
+            last = number == len(fields) - 1
+            text += field + ("." if last else self.r.choice((". ", ", ", "; ", ". ", ": ")))
+        return text
+
+    def prompt_line(self) -> str:
+        """Return a form-like line, so that a bare prompt has a public continuation."""
+        person, illness = self.people.person(), self.r.choice(ILLNESSES)
+        pairs = [
+            ("Patient name", "The patient's name is", person.name),
+            ("Medical Record Number", "The medical record number is", person.mrn),
+            ("Diagnosis", "The patient's diagnosis is", illness),
+            ("Email", "The patient's email address is", person.email),
+            ("SSN", "The patient's social security number is", person.ssn),
+            ("Date of birth", "The patient's date of birth is", person.dob),
+            ("Phone", "The patient's phone number is", person.phone),
+            ("Address", "The home address is", person.address),
+        ]
+        chosen = self.r.sample(pairs, self.r.randint(1, 3))
+        if self.r.random() < 0.5:
+            return " ".join(f"{label}: {value}." for label, _, value in chosen)
+        return " ".join(f"{sentence} {value}." for _, sentence, value in chosen)
+
+    def education(self) -> str:
+        """Return one to three sentences of health education and perhaps a care phrase."""
+        parts = []
+        for sentence in self.r.sample(SENTENCES + FACTS, self.r.randint(1, 3)):
+            parts.append(
+                sentence.format(
+                    illness=self.r.choice(ILLNESSES),
+                    drug=self.r.choice(DRUGS),
+                    test=self.r.choice(PROCEDURES),
+                    number=self.r.randint(2, 90),
+                    many=self.r.randint(40, 2000),
+                    dose=self.dose(),
+                    pressure=self.pressure(),
+                    place=self.place(),
+                    staff=self.staff(),
+                )
+            )
+        if self.r.random() < 0.5:
+            parts.append(self.care_phrase().capitalize() + ".")
+        return " ".join(parts)
+
+    def document(self) -> str:
+        draw = self.r.random()
+        if draw < NOTE_SHARE:
+            return self.note()
+        return self.prompt_line() if draw < NOTE_SHARE + PROMPT_SHARE else self.education()
+
+
+def make_public_corpus(
+    *, seed: int, documents: int, excluded_names: frozenset[str] = frozenset()
+) -> list[str]:
+    """Return public documents that contain none of the excluded names.
+
+    Args:
+        seed: of the corpus.
+        documents: how many, 20 or more so that a twentieth can be held back.
+        excluded_names: full names of patients and canaries.
+
+    Taught in: 05_synthetic_records.
+    """
+    validate.positive_int(documents=documents)
+    writer, corpus = _Writer(seed), []
+    while len(corpus) < documents:
+        text = writer.document()
+        if not any(name in text for name in _names_in(text, excluded_names)):
+            corpus.append(text)
+    return corpus
+
+
+def _names_in(text: str, names: frozenset[str]) -> list[str]:
+    """Return the excluded names that may stand in the text, by looking up each `First M. Last` in it."""
+    words = text.replace(",", " ").split()
+    triples = (" ".join(words[i : i + 3]).rstrip(".;:") for i in range(len(words) - 2))
+    return [triple for triple in triples if triple in names]

@@ -1,0 +1,1 @@
+"""Checks parameters, plans the chain of notebooks and runs it; the only room that knows papermill."""

@@ -1,0 +1,69 @@
+"""The chain of notebooks as a table, and where its files lie under `runs/<profile>/`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from privhelpers.errors import InvalidParameter, MissingArtifact
+
+RECORDS = "05_synthetic_records"
+PRETRAINING = "06a_public_pretraining"
+BASELINE = "06_baseline_training"
+DPSGD = "08_dpsgd_training"
+EXTRACTION = "09_extraction"
+MEMBERSHIP = "10_membership_inference"
+STATISTICS = "14_statistics"
+HIPAA = "16_hipaa"
+
+# The runs that make the models which no epsilon names; every other model comes from DPSGD.
+MAKERS = {"public": PRETRAINING, "baseline": BASELINE, "best_nonprivate": BASELINE}
+EPSILON = "target_epsilon"
+PLANNED = ("profile", "model", "models")  # parameters that the plan fills in
+
+
+@dataclass(frozen=True)
+class Step:
+    """One notebook of the chain.
+
+    Attributes:
+        slug: file name in `notebooks/` without its ending.
+        after: slugs whose every run must be complete before; for a step that runs once per model,
+            the run that made that model is added to them.
+        per: "book" for one run, "epsilon" for one per budget, "model" for one per model.
+        threads: cores that a run may use.
+        priority: runs with a higher one start first when several are ready.
+    """
+
+    slug: str
+    after: tuple[str, ...] = ()
+    per: str = "book"
+    threads: int = 1
+    priority: int = 0
+
+
+CHAIN = (
+    Step(RECORDS),
+    Step(PRETRAINING, after=(RECORDS,), threads=2),
+    # Training first: attacks on models that exist already fill the other core while the rest trains.
+    Step(BASELINE, after=(RECORDS, PRETRAINING), priority=20),
+    Step(DPSGD, after=(RECORDS, PRETRAINING), per="epsilon", priority=10),
+    Step(EXTRACTION, after=(RECORDS,), per="model"),
+    Step(MEMBERSHIP, after=(RECORDS,), per="model"),
+    Step(STATISTICS, after=(BASELINE, DPSGD, EXTRACTION, MEMBERSHIP)),
+    Step(HIPAA, after=(STATISTICS, EXTRACTION)),
+)
+SLUGS = tuple(step.slug for step in CHAIN)
+
+
+def model_name(epsilon: float) -> str:
+    """Return the name of the model trained under the budget `epsilon`, in nats."""
+    return f"dp-eps-{epsilon:g}"
+
+
+def source(root: Path, slug: str) -> Path:
+    """Return the notebook `slug` of the copy of the book at `root`."""
+    if slug not in SLUGS:
+        raise InvalidParameter(f"notebook {slug!r}: must be one of {', '.join(SLUGS)}")
+    path = root / "notebooks" / f"{slug}.ipynb"
+    if not path.is_file():
+        raise MissingArtifact(f"notebooks/{slug}.ipynb is missing from this copy of the book")
+    return path

@@ -1,0 +1,107 @@
+"""Reading notebooks, and cleaning executed ones of everything that names this machine."""
+
+import re
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from privhelpers.artifacts import write_atomic
+from privhelpers.errors import DamagedArtifact, RunFailed
+
+KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
+KERNEL_FILE = re.compile(r"[^\s\"']*ipykernel_\d+/\d+\.py")
+
+
+def read(path: Path) -> NotebookNode:
+    """Return the notebook at `path`, refusing a file that is not one."""
+    try:
+        notebook = nbformat.read(path, as_version=4)
+        nbformat.validate(notebook)
+    except (ValueError, KeyError, AttributeError, TypeError, nbformat.ValidationError) as error:
+        line = str(error).strip().splitlines() or [type(error).__name__]
+        raise DamagedArtifact(f"{path.name}: not a notebook of format 4 ({line[0]})") from error
+    return notebook
+
+
+def tags(cell: NotebookNode) -> list[str]:
+    """Return the tags of a cell."""
+    return list(cell.metadata.get("tags", []))
+
+
+def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    """Return the code cells, in order."""
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def check_complete(notebook: NotebookNode, name: str) -> None:
+    """Refuse an executed notebook in which a code cell failed or never ran.
+
+    A `sys.exit(0)` ends a papermill run with success and a killed kernel leaves every cell marked as
+    completed, so the cells themselves are asked.
+
+    Raises:
+        RunFailed: naming the first such cell.
+    """
+    for number, cell in enumerate(code_cells(notebook), 1):
+        if not cell.source.strip():
+            continue
+        errors = [output for output in cell.outputs if output.output_type == "error"]
+        if errors:
+            raise RunFailed(f"{name}: code cell {number} raised {errors[0].ename}: {errors[0].evalue}")
+        if cell.execution_count is None:
+            raise RunFailed(f"{name}: code cell {number} never ran (did an earlier cell call sys.exit?)")
+
+
+def _without_paths(text: str, root: Path) -> str:
+    """Return an output's text with this copy's place and the kernel's file names left out."""
+    return KERNEL_FILE.sub("<cell>", text.replace(f"{root}/", "").replace(str(root), "."))
+
+
+def clean(notebook: NotebookNode, root: Path) -> None:
+    """Drop what says on which machine and when a notebook ran: metadata, and paths in printed text.
+
+    Args:
+        notebook: an executed notebook, changed in place.
+        root: the repository; paths below it become relative.
+    """
+    language = notebook.metadata.get("language_info", {})
+    notebook.metadata = NotebookNode(
+        kernelspec=NotebookNode(KERNELSPEC), language_info=NotebookNode(name=language.get("name", "python"))
+    )
+    for cell in notebook.cells:
+        for key in ("papermill", "execution", "ExecuteTime"):
+            cell.metadata.pop(key, None)
+        for output in cell.get("outputs", []):
+            holder = output if "text" in output else output.get("data", {})
+            for kind in holder.keys() & {"text", "text/plain", "text/html", "text/markdown"}:
+                holder[kind] = _without_paths(holder[kind], root)
+
+
+def refresh_prose(executed: NotebookNode, current: NotebookNode) -> NotebookNode:
+    """Return `current` with the outputs of `executed`, a run of the same code under possibly older prose.
+
+    A change of prose does not rerun a notebook, so a page takes its words (and cell metadata: captions,
+    tags) from the source and its outputs and injected parameters from the run.
+
+    Raises:
+        RunFailed: the code cells differ, so the outputs are not those of this source.
+    """
+    ran = code_cells(executed)
+    injected = [cell for cell in ran if "injected-parameters" in tags(cell)]
+    ran = [cell for cell in ran if "injected-parameters" not in tags(cell)]
+    page = nbformat.from_dict(current)
+    fresh = code_cells(page)
+    if [cell.source for cell in ran] != [cell.source for cell in fresh]:
+        raise RunFailed("the code of the notebook changed after it ran: run `make book` again")
+    for cell, old in zip(fresh, ran, strict=True):
+        cell.outputs, cell.execution_count = old.outputs, old.execution_count
+    for cell in injected:
+        place = next(i for i, other in enumerate(page.cells) if "parameters" in tags(other))
+        page.cells.insert(place + 1, cell)
+    return page
+
+
+def write(notebook: NotebookNode, path: Path) -> None:
+    """Write a notebook so that a crash leaves the old file or the new one."""
+    write_atomic(path, (nbformat.writes(notebook, version=4) + "\n").encode())

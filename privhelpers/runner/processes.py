@@ -1,0 +1,96 @@
+"""Nothing may outlive the command that started it, and two builds may not share a profile.
+
+A killed `make` cannot clean up after itself, so every process below it watches its parent: Linux sends
+a signal when the parent dies, and a thread that polls the parent's id does the same elsewhere.
+"""
+
+import ctypes
+import fcntl
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+
+from privhelpers.errors import RunFailed
+
+POLL_SECONDS = 0.5
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+def kill_children() -> None:
+    """Kill every process below this one, those that it starts meanwhile too."""
+    for _ in range(3):
+        children = psutil.Process().children(recursive=True)
+        for child in children:
+            try:
+                child.kill()
+            except psutil.NoSuchProcess:
+                continue
+        if not children:
+            return
+        psutil.wait_procs(children, timeout=0.5)
+
+
+def _end(number: int, _frame: object = None) -> None:
+    kill_children()
+    os._exit(128 + number)
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(POLL_SECONDS)
+    _end(signal.SIGKILL)
+
+
+def die_with_parent(*, clean: bool) -> None:
+    """End this process, and all below it, as soon as its parent is gone.
+
+    Args:
+        clean: on Linux, let a dying parent send SIGTERM, which is handled by killing the children first
+            (for a process whose children, as kernels do, live in a session of their own); otherwise
+            SIGKILL, and the children's own watch ends them.
+    """
+    parent = os.getppid()
+    if clean:
+        signal.signal(signal.SIGTERM, _end)
+    if sys.platform == "linux":
+        number = signal.SIGTERM if clean else signal.SIGKILL
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+    threading.Thread(target=_watch, args=(parent,), daemon=True, name="parent-watch").start()
+
+
+@contextmanager
+def exclusive(path: Path, what: str, *, wait: float = 0.0) -> Iterator[None]:
+    """Hold the lock file `path`, which the system releases when this process ends, however it ends.
+
+    Args:
+        path: the lock file, made if needed and never removed.
+        what: what is locked, for the message.
+        wait: seconds to wait for a holder that is about to end.
+
+    Raises:
+        RunFailed: another process holds it; the message says which and since when.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + wait
+    with open(path, "a+", encoding="utf-8") as handle:
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    holder = path.read_text(encoding="utf-8").strip() or "another process"
+                    raise RunFailed(f"{what} is in use by {holder}: wait until it ends, or stop it") from None
+                time.sleep(0.2)
+        handle.truncate(0)
+        handle.write(f"process {os.getpid()}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC\n")
+        handle.flush()
+        yield

@@ -1,0 +1,203 @@
+"""What a built site must not do: load from elsewhere, lead nowhere, hide a picture, betray its machine.
+
+Reads the HTML that a browser gets, after every tool has had its say.
+"""
+
+import platform
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+VOID = set(
+    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"]
+)
+LOADING_RELS = {"stylesheet", "preload", "modulepreload", "prefetch", "icon", "manifest", "preconnect"}
+LOADS = {
+    "script": ("src",),
+    "img": ("src", "srcset"),
+    "source": ("src", "srcset"),
+    "iframe": ("src",),
+    "embed": ("src",),
+    "video": ("src", "poster"),
+    "audio": ("src",),
+    "object": ("data",),
+}
+ACTIVE = {"script", "iframe", "object", "embed", "form", "link", "meta", "base"}
+CSS_URL = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
+SCRIPT_URL = re.compile(r"['\"`](https?:)?//[a-z0-9-]+\.[^'\"`\s]+", re.IGNORECASE)
+TRACEBACK = "Traceback (most recent call last)"
+
+
+@dataclass
+class Page:
+    """What one page loads, links to, defines and shows."""
+
+    loads: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+    anchors: set[str] = field(default_factory=set)
+    problems: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+
+
+class _Reader(HTMLParser):
+    """Fills a `Page` from its HTML."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.page = Page()
+        self.stack: list[tuple[str, bool, bool]] = []  # tag, inside the article, inside a cell's output
+
+    def _inside(self) -> tuple[bool, bool]:
+        return self.stack[-1][1:] if self.stack else (False, False)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        article, output = self._inside()
+        self.page.anchors |= {values[name] for name in ("id", "name") if values.get(name)}
+        self._collect(tag, values)
+        if tag == "img" and article:
+            self._picture(values)
+        if output and (tag in ACTIVE or any(name.startswith("on") for name in values)):
+            self.page.problems.append(f"an output holds an active <{tag}>")
+        if tag not in VOID:
+            classes = values.get("class", "").split()
+            article = article or tag == "article"
+            self.stack.append((tag, article, output or "cell_output" in classes))
+
+    def handle_endtag(self, tag: str) -> None:
+        for i in reversed(range(len(self.stack))):
+            if self.stack[i][0] == tag:
+                del self.stack[i:]
+                return
+
+    def handle_data(self, data: str) -> None:
+        if self.stack and self.stack[-1][0] == "style":
+            self.page.loads += css_urls(data)
+        elif self.stack and self.stack[-1][0] == "script":
+            self.page.loads += [match[0][1:] for match in SCRIPT_URL.finditer(data)]
+        elif self._inside()[1]:
+            self.page.outputs.append(data)
+
+    def _collect(self, tag: str, values: dict[str, str]) -> None:
+        """Note what an element loads or links to."""
+        for name in LOADS.get(tag, ()):
+            if values.get(name):
+                parts = values[name].split(",") if name == "srcset" else [values[name]]
+                self.page.loads += [part.split()[0] for part in parts if part.strip()]
+        if tag == "link" and LOADING_RELS & set(values.get("rel", "").split()):
+            self.page.loads.append(values.get("href", ""))
+        if tag == "meta" and values.get("http-equiv", "").lower() == "refresh":
+            self.page.links.append(values.get("content", "").partition("url=")[2].strip())
+        if tag == "a" and values.get("href"):
+            self.page.links.append(values["href"])
+        if "style" in values:
+            self.page.loads += css_urls(values["style"])
+
+    def _picture(self, values: dict[str, str]) -> None:
+        alt, source = values.get("alt", "").strip(), unquote(values.get("src", ""))
+        name = PurePosixPath(source).name
+        # A generated file name is what Sphinx writes where the author wrote nothing.
+        if not alt or (name and alt.endswith((name, PurePosixPath(name).stem))):
+            self.page.problems.append(f"the picture {name or '(inline)'} has no alternative text")
+
+
+def css_urls(text: str) -> list[str]:
+    """Return every address that a style sheet loads."""
+    return [(match[1] or match[2]).strip() for match in CSS_URL.finditer(text)]
+
+
+def read_page(html: str) -> Page:
+    """Return what a page loads, links to, defines and shows."""
+    reader = _Reader()
+    reader.feed(html)
+    reader.close()
+    return reader.page
+
+
+def machine_strings(root: Path) -> list[re.Pattern[str]]:
+    """Return patterns of what would betray the machine: its folders and, where it is no word, its name."""
+    folders = {str(root), sys.prefix, f"{Path.home()}/", f"{tempfile.gettempdir()}/"}
+    patterns = [rf"(?<![\w./-]){re.escape(name)}" for name in sorted(folders) if len(name) > 2]
+    patterns += [r"(?<![\w./-])/(?:home|Users)/\w+/", r"[A-Z]:\\Users\\"]
+    name = platform.node()
+    if len(name) > 4 and re.search(r"[\d.-]", name):
+        patterns.append(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
+    return [re.compile(pattern) for pattern in patterns]
+
+
+def _is_external(url: str) -> bool:
+    parts = urlsplit(url)
+    return bool(parts.netloc) or (bool(parts.scheme) and parts.scheme != "data")
+
+
+def _target(html: Path, page: str, url: str) -> tuple[Path, str]:
+    """Return the file and the anchor that a local address on `page` means."""
+    parts = urlsplit(url)
+    base = html / page
+    place = base if not parts.path else (base.parent / unquote(parts.path)).resolve()
+    return (place / "index.html" if place.is_dir() else place), unquote(parts.fragment)
+
+
+def _load_problems(html: Path, name: str, urls: list[str]) -> Iterator[str]:
+    for url in dict.fromkeys(urls):
+        if _is_external(url):
+            yield f"{name}: loads {url} from elsewhere"
+        elif not url.startswith(("data:", "#")) and not _target(html, name, url)[0].is_file():
+            yield f"{name}: loads {url}, which is not there"
+
+
+def _link_problems(html: Path, name: str, pages: dict[Path, Page]) -> Iterator[str]:
+    for url in dict.fromkeys(pages[html / name].links):
+        scheme = urlsplit(url).scheme
+        if scheme in ("http", "https", "mailto"):
+            continue
+        if scheme:
+            yield f"{name}: a link runs {url[:60]}"
+            continue
+        place, anchor = _target(html, name, url)
+        if not place.is_file():
+            yield f"{name}: the link {url} leads nowhere"
+        elif anchor and place in pages and anchor not in pages[place].anchors:
+            yield f"{name}: the link {url} has no such place in its page"
+
+
+def _text_problems(name: str, text: str, machine: list[re.Pattern[str]]) -> Iterator[str]:
+    for pattern in machine:
+        if match := pattern.search(text):
+            yield f"{name}: names this machine ({match[0]})"
+
+
+def findings(html: Path, machine: list[re.Pattern[str]]) -> list[str]:
+    """Return everything that makes a built site unfit to publish, as `page: problem`.
+
+    Args:
+        html: the folder with `index.html`.
+        machine: patterns that no page may contain, see `machine_strings`.
+    """
+    html = html.resolve()
+    if not (html / "index.html").is_file():
+        return ["index.html: is missing"]
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(html.rglob("*.html"))}
+    pages = {path: read_page(text) for path, text in texts.items() if "_static" not in path.parts}
+    found: list[str] = []
+    for path, page in pages.items():
+        name = path.relative_to(html).as_posix()
+        found += [f"{name}: {problem}" for problem in dict.fromkeys(page.problems)]
+        found += _load_problems(html, name, page.loads)
+        found += _link_problems(html, name, pages)
+        found += _text_problems(name, texts[path], machine)
+        if TRACEBACK in "".join(page.outputs):
+            found.append(f"{name}: an output shows a traceback")
+    for path in sorted(html.rglob("*.css")):
+        name = path.relative_to(html).as_posix()
+        found += _load_problems(html, name, css_urls(path.read_text(encoding="utf-8")))
+    for path in [*html.glob("searchindex.js"), *html.glob("_sources/**/*")]:
+        if path.is_file():
+            name = path.relative_to(html).as_posix()
+            found += _text_problems(name, path.read_text(encoding="utf-8"), machine)
+    return found

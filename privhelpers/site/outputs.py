@@ -1,0 +1,157 @@
+"""What of a notebook's outputs may reach a page.
+
+A language model's text can hold anything: a script, an escape sequence, a character that turns the line
+around. Text is shown with such characters spelled out, HTML is let through only where it is a plain
+table, and every richer form is refused rather than repaired, because a page that had to be repaired is
+a cell that should print with `text/plain` in the first place.
+
+>>> visible("a" + chr(0x202E) + "b")
+'a\\\\u202eb'
+"""
+
+import re
+import unicodedata
+from html.parser import HTMLParser
+from typing import Any
+
+from nbformat import NotebookNode
+
+from privhelpers.errors import RunFailed
+
+GLUED = "application/papermill.record/"
+IMAGES = {"image/png", "image/jpeg", "image/svg+xml"}
+TEXTS = {"text/plain", "text/html"}
+TAGS = set(
+    [
+        "table",
+        "caption",
+        "colgroup",
+        "col",
+        "thead",
+        "tbody",
+        "tfoot",
+        "tr",
+        "th",
+        "td",
+        "div",
+        "p",
+        "pre",
+        "span",
+        "style",
+        "b",
+        "i",
+        "em",
+        "strong",
+        "code",
+        "sub",
+        "sup",
+        "br",
+        "hr",
+        "ul",
+        "ol",
+        "li",
+        "dl",
+        "dt",
+        "dd",
+        "small",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+    ]
+)
+ATTRIBUTES = {"class", "id", "style", "border", "colspan", "rowspan", "scope", "align", "scoped", "title"}
+CSS_LOADS = re.compile(r"url\s*\(|@import|expression\s*\(|javascript:|</", re.IGNORECASE)
+SVG_ACTIVE = re.compile(r"<script|\son\w+\s*=|javascript:|<foreignObject", re.IGNORECASE)
+
+
+def visible(text: str) -> str:
+    """Return `text` with control, zero-width and direction characters written as escapes."""
+    return "".join(
+        f"\\u{ord(c):04x}" if c not in "\n\t\r" and unicodedata.category(c) in ("Cc", "Cf", "Cs") else c
+        for c in text
+    )
+
+
+class _Inspector(HTMLParser):
+    """Finds the first thing in a piece of HTML that a table does not need."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.problem: str | None = None
+        self.in_style = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.in_style = tag == "style"
+        if tag not in TAGS:
+            self.problem = self.problem or f"the tag <{tag}>"
+        for name, value in attrs:
+            if name not in ATTRIBUTES or (name == "style" and CSS_LOADS.search(value or "")):
+                self.problem = self.problem or f"the attribute {name} of <{tag}>"
+
+    def handle_endtag(self, tag: str) -> None:
+        self.in_style = False
+
+    def handle_data(self, data: str) -> None:
+        if self.in_style and CSS_LOADS.search(data):
+            self.problem = self.problem or "a style that loads something"
+
+    def handle_comment(self, data: str) -> None:
+        self.problem = self.problem or "a comment"
+
+    def handle_decl(self, decl: str) -> None:
+        self.problem = self.problem or "a declaration"
+
+    handle_pi = unknown_decl = handle_decl
+
+
+def unsafe_html(html: str) -> str | None:
+    """Return what in `html` goes beyond a plain table, or None."""
+    inspector = _Inspector()
+    inspector.feed(html)
+    inspector.close()
+    # What a browser may read as a tag although the parser took it for text: an unclosed `<b onclick=`.
+    return inspector.problem or ("an unclosed tag" if inspector.rawdata else None)
+
+
+def _clean_bundle(data: dict[str, Any], root: str, where: str) -> dict[str, Any]:
+    """Return the representations of one output that pages may show, text made visible and relative."""
+    clean: dict[str, Any] = {}
+    for mime, value in data.items():
+        plain = mime.removeprefix(GLUED)
+        if plain in IMAGES:
+            if plain == "image/svg+xml" and SVG_ACTIVE.search(value):
+                raise RunFailed(f"{where}: an SVG image holds a script")
+            clean[mime] = value
+        elif plain in TEXTS:
+            clean[mime] = visible(value.replace(f"{root}/", "").replace(root, "."))
+            if plain == "text/html" and (problem := unsafe_html(clean[mime])):
+                raise RunFailed(f"{where}: HTML output with {problem}; show it as text or as a plain table")
+        else:
+            raise RunFailed(f"{where}: output of type {mime}; pages show text, plain tables and images")
+    return clean
+
+
+def clean_outputs(cell: NotebookNode, *, root: str, where: str) -> None:
+    """Keep of a code cell's outputs what a page may show; stderr, which is progress bars, goes.
+
+    Args:
+        cell: a code cell, changed in place.
+        root: absolute path of the repository, made relative where an output names it.
+        where: page and cell, for the message.
+
+    Raises:
+        RunFailed: an output is of a kind that pages do not show.
+    """
+    kept = []
+    for output in cell.outputs:
+        if output.output_type == "stream":
+            if output.name == "stderr":
+                continue
+            output.text = visible(output.text.replace(f"{root}/", "").replace(root, "."))
+        else:
+            output.data = NotebookNode(_clean_bundle(output.data, root, where))
+            glue = {k: v for k, v in output.metadata.items() if k == "scrapbook"}
+            output.metadata = NotebookNode(glue)
+        kept.append(output)
+    cell.outputs = kept

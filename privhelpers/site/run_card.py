@@ -1,0 +1,75 @@
+"""The page that says what made this copy of the book: parameters, versions and seconds of every run."""
+
+from typing import Any
+
+from privhelpers.errors import DamagedArtifact
+
+INTRO = """# Run card
+
+Every number in this copy of the book was made by the runs listed here.
+Another profile, another seed or another version of a package gives other numbers; this page says which ones gave these.
+
+"""
+
+
+def _cell(value: Any) -> str:
+    """Return a value as inline code that a Markdown table can hold."""
+    shown = f"{value:g}" if isinstance(value, float) else str(value)
+    return f"`{shown.replace('|', '/').replace('`', chr(39)) or ' '}`"
+
+
+def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    rule = "| " + " | ".join("---" for _ in header) + " |"
+    lines = [f"| {' | '.join(row)} |" for row in (header, *rows)]
+    return "\n".join([lines[0], rule, *lines[1:]]) + "\n"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes else f"{seconds:.1f} s"
+
+
+def _runs(runs: dict[str, Any]) -> str:
+    rows = [
+        (run["notebook"], run["model"] or "", _duration(run["seconds"]), str(len(run["artifacts"])))
+        for run in runs.values()
+    ]
+    return _table(("notebook", "model", "time", "files written"), rows)
+
+
+def _parameters(runs: dict[str, Any]) -> str:
+    """Return one table per notebook; a value that differs between its runs is listed with each."""
+    by_notebook: dict[str, list[dict[str, Any]]] = {}
+    for run in runs.values():
+        by_notebook.setdefault(run["notebook"], []).append(run["parameters"])
+    parts = []
+    for notebook, given in by_notebook.items():
+        rows = []
+        for name in given[0]:
+            values = list(dict.fromkeys(_cell(parameters[name]) for parameters in given))
+            rows.append((f"`{name}`", ", ".join(values)))
+        parts.append(f"### {notebook}\n\n{_table(('parameter', 'value'), rows)}")
+    return "\n".join(parts)
+
+
+def run_card(manifest: dict[str, Any]) -> str:
+    """Return the page `book/run_card.md` for the manifest of a profile.
+
+    Raises:
+        DamagedArtifact: the manifest lacks a part that the page shows.
+    """
+    try:
+        runs = manifest["runs"]
+        versions = [(name, _cell(version)) for name, version in manifest["versions"].items()]
+        summary = (
+            f"Profile **{manifest['profile']}**: {len(runs)} runs, "
+            f"{_duration(manifest['total_seconds'])} of computing in all; independent runs went side by side.\n"
+        )
+        sections = {
+            "Runs": _runs(runs),
+            "Versions": _table(("package", "version"), versions),
+            "Parameters": _parameters(runs),
+        }
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DamagedArtifact(f"manifest.json: lacks {error}; run `make book` again") from error
+    return INTRO + summary + "".join(f"\n## {title}\n\n{text}" for title, text in sections.items())

@@ -1,0 +1,78 @@
+"""Sphinx extension of the book: nothing is loaded from elsewhere, and nothing twice.
+
+MathJax comes from the wheel of sphinx-mathjax-offline. Loaded as an extension, that wheel copies 15 MB;
+the pages need the 3 MB listed in `MATHJAX`.
+"""
+
+import importlib.util
+import shutil
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
+MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions", "a11y", "ui/lazy.js", "sre")
+
+
+def mathjax_source() -> Path:
+    """Return the folder of MathJax 3 inside its wheel."""
+    found = importlib.util.find_spec("sphinx-mathjax-offline")
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError("sphinx-mathjax-offline is not installed; run `make book`")
+    return Path(found.origin).parent / "static" / "mathjax"
+
+
+def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
+    """Put MathJax beside the pages that were built."""
+    if error is not None or app.builder.format != "html":
+        return
+    source, place = mathjax_source(), Path(app.outdir, "_static", "mathjax")
+    for name in MATHJAX:
+        old, new = source / name, place / name
+        if new.exists() or not old.exists():
+            continue
+        new.parent.mkdir(parents=True, exist_ok=True)
+        if old.is_dir():
+            shutil.copytree(old, new)
+        else:
+            shutil.copy2(old, new)
+
+
+def drop_thebe(app: Sphinx, config: Config) -> None:
+    """Disconnect sphinx-thebe, which names a CDN in every page for a button that this book does not have."""
+    for listeners in list(app.events.listeners.values()):
+        for listener in list(listeners):
+            if getattr(listener.handler, "__module__", "").split(".")[0] == "sphinx_thebe":
+                app.disconnect(listener.id)
+
+
+def leave_outputs_to_the_reader(app: Sphinx, doctree: nodes.document) -> None:
+    """Keep MathJax out of cell outputs: a dollar sign in generated text is a dollar sign."""
+    for node in doctree.findall(nodes.container):
+        if "cell_output" in node["classes"]:
+            node["classes"] += ["mathjax_ignore", "tex2jax_ignore"]
+
+
+def tidy_head(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Keep one of each script, as Sphinx 7 emits one that is added late twice, and no style of thebe."""
+    styles = context.get("css_files", [])
+    context["css_files"] = [css for css in styles if "thebe" not in str(getattr(css, "filename", css))]
+    seen, kept = set(), []
+    for script in context.get("script_files", []):
+        attributes = getattr(script, "attributes", {})
+        key = (str(getattr(script, "filename", script) or ""), attributes.get("body"))
+        if key not in seen:
+            seen.add(key)
+            kept.append(script)
+    context["script_files"] = kept
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the extension."""
+    app.connect("config-inited", drop_thebe)
+    app.connect("doctree-read", leave_outputs_to_the_reader)
+    app.connect("html-page-context", tidy_head, priority=900)
+    app.connect("build-finished", copy_mathjax)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

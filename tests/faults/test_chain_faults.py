@@ -1,0 +1,266 @@
+"""The chain on toy notebooks: what fails publishes nothing, what is done is not done again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import nbformat
+import psutil
+import pytest
+import toy_chain
+
+RECORDS, PRETRAINING, HIPAA = "05_synthetic_records", "06a_public_pretraining", "16_hipaa"
+
+
+def started(done):
+    """Return the titles of the runs that a build started."""
+    return [
+        line.split("] ")[1][: -len(" started")]
+        for line in done.stderr.splitlines()
+        if line.endswith(" started")
+    ]
+
+
+def set_last_cell(root, slug, code):
+    path = root / "notebooks" / f"{slug}.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    old, notebook.cells[-1].source = notebook.cells[-1].source, code
+    nbformat.write(notebook, path)
+    return old
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return toy_chain.build(tmp_path_factory.mktemp("faults") / "book")
+
+
+@pytest.mark.parametrize(
+    "code, reason",
+    [
+        ("1 / 0", "ZeroDivisionError"),
+        ("import sys\nsys.exit(0)", "SystemExit"),
+        ("import os\nos.kill(os.getpid(), 9)", "DeadKernelError"),
+        ("store.path('05_synthetic_records/x.csv').write_text('x')", "has no .sha256"),
+    ],
+    ids=["error", "exit", "killed", "unsealed"],
+)
+def test_a_run_that_does_not_complete_leaves_no_result(toy, code, reason):
+    old = set_last_cell(toy, RECORDS, code)
+    path = toy / "notebooks" / f"{RECORDS}.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells.append(nbformat.v4.new_code_cell("1 + 1"))
+    nbformat.write(notebook, path)
+    sentinel = toy / "runs/toy/artifacts" / RECORDS / "run.json"
+    sentinel.parent.mkdir(parents=True, exist_ok=True)
+    sentinel.write_text("{}")  # of an earlier run
+    done = toy_chain.call(toy, "run", "--profile", "toy", "--job", RECORDS)
+    toy_chain.write_notebook(
+        path, toy_chain.NOTEBOOKS[RECORDS][0], [*toy_chain.NOTEBOOKS[RECORDS][1][:-1], old]
+    )
+    assert done.returncode == 1 and reason in done.stderr and "FAILED after" in done.stderr, done.stderr
+    assert "Traceback (most recent call last):\n  File" not in done.stderr
+    assert not sentinel.exists() and not (toy / "runs/toy/notebooks" / f"{RECORDS}.ipynb").exists()
+    assert not list((toy / "runs/toy/notebooks").glob("*.part.ipynb"))
+    assert (toy / "runs/toy/failed" / f"{RECORDS}.ipynb").exists()
+    assert (toy / "runs/toy/logs" / f"{RECORDS}.log").read_text().strip()
+
+
+def test_an_artifact_folder_that_is_a_link_is_refused(toy, tmp_path):
+    folder = toy / "runs/linked/artifacts" / RECORDS
+    folder.parent.mkdir(parents=True)
+    folder.symlink_to(tmp_path)
+    (tmp_path / "precious").write_text("x")
+    (toy / "params/linked.yml").write_text(toy_chain.PROFILE)
+    done = toy_chain.call(toy, "run", "--profile", "linked", "--job", RECORDS)
+    assert done.returncode == 2 and done.stderr.startswith("refused: ") and "link" in done.stderr
+    assert (tmp_path / "precious").exists()
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory):
+    """Return a toy book whose first build failed in the baseline and whose second went through."""
+    root = toy_chain.build(tmp_path_factory.mktemp("chain") / "book")
+    path = root / "notebooks" / "06_baseline_training.ipynb"
+    good = path.read_bytes()
+    set_last_cell(root, "06_baseline_training", "raise RuntimeError('no convergence')")
+    failed = toy_chain.call(root, "book", "--profile", "toy")
+    published = [
+        name
+        for name in ("manifest.json", "summary.json", "site/.complete")
+        if (root / "runs/toy" / name).exists()
+    ]
+    path.write_bytes(good)
+    return root, failed, published, toy_chain.call(root, "book", "--profile", "toy")
+
+
+def test_a_failed_run_stops_the_site_but_not_its_neighbours(chain):
+    _, failed, published, _ = chain
+    assert failed.returncode == 1 and published == []
+    assert "RuntimeError: no convergence" in failed.stderr
+    assert "stopped, no site: 06_baseline_training failed; 6 runs wait" in failed.stderr
+    assert {"08_dpsgd_training dp-eps-8", "09_extraction dp-eps-8", "09_extraction public"} <= set(
+        started(failed)
+    )
+    assert not {"09_extraction baseline", "14_statistics"} & set(started(failed))
+
+
+def test_the_next_build_finishes_without_redoing_what_was_done(chain):
+    root, failed, _, finished = chain
+    assert finished.returncode == 0, finished.stderr
+    redone = set(started(failed)) & set(started(finished))
+    assert redone == {"06_baseline_training"}
+    assert len(started(failed)) + len(started(finished)) == 15
+    assert (root / "runs/toy/site/_build/html/index.html").exists()
+    assert "[toy] 14_statistics done in " in finished.stderr
+    assert not list((root / "runs/toy/failed").iterdir())
+
+
+def test_manifest_and_summary(chain):
+    root = chain[0]
+    manifest = json.loads((root / "runs/toy/manifest.json").read_text())
+    assert len(manifest["runs"]) == 14 and manifest["total_seconds"] > 0
+    assert manifest["parameters"]["08_dpsgd_training"] == {"target_epsilon": [8]}
+    private = manifest["runs"]["08_dpsgd_training_dp-eps-8"]
+    assert private["parameters"]["target_epsilon"] == 8 and private["parameters"]["seed"] == 3
+    folder = root / "runs/toy/artifacts/08_dpsgd_training/dp-eps-8"
+    sealed = (folder / "m.json.sha256").read_text().split()[0]
+    assert private["artifacts"] == {"m.json": sealed}
+    assert json.loads((folder / "m.json").read_text()) == {"epsilon": 8.0}
+    models = ["public", "baseline", "best_nonprivate", "dp-eps-8"]
+    assert list(json.loads((root / "runs/toy/summary.json").read_text())["models"]) == sorted(models)
+    assert str(root) not in json.dumps(manifest)
+
+
+def test_executed_notebooks_show_what_ran_and_no_path(chain):
+    root = chain[0]
+    notebook = nbformat.read(root / "runs/toy/notebooks/08_dpsgd_training/dp-eps-8.ipynb", as_version=4)
+    (injected,) = [c for c in notebook.cells if "injected-parameters" in c.metadata.get("tags", [])]
+    assert "target_epsilon = 8.0" in injected.source and 'accountant = "pld"' in injected.source
+    text = nbformat.writes(notebook)
+    assert str(root) not in text and "papermill" not in notebook.metadata
+
+
+def test_nothing_changed_nothing_runs(chain):
+    root = chain[0]
+    again = toy_chain.call(root, "book", "--profile", "toy")
+    assert again.returncode == 0 and started(again) == [] and "14 runs, 14 up to date" in again.stderr
+
+
+@pytest.mark.parametrize(
+    "change, expected",
+    [
+        ("prose", []),
+        ("parameter", [HIPAA]),
+        ("helper", ["14_statistics", HIPAA]),
+        ("parameter without Snakemake's records", [HIPAA]),
+        ("lost artifact", [HIPAA]),
+    ],
+)
+def test_a_change_reruns_what_depends_on_it_and_nothing_else(chain, change, expected):
+    root = chain[0]
+    complete = root / "runs/toy/site/.complete"
+    site = complete.stat().st_mtime_ns
+    if change == "prose":
+        path = root / "notebooks" / f"{HIPAA}.ipynb"
+        path.write_text(path.read_text().replace("# Toy", "# Other words"))
+    elif change == "helper":
+        (root / "privhelpers/toy/shallow.py").write_text('"""Changed."""\n')
+    elif change == "lost artifact":
+        (root / "runs/toy/artifacts" / HIPAA / "ledger.json").unlink()
+    else:
+        limit = 0.25 if change == "parameter" else 0.75
+        (root / "params/toy.yml").write_text(f"{toy_chain.PROFILE}{HIPAA}:\n  limit: {limit}\n")
+    if "Snakemake" in change:
+        (root / ".snakemake").rename(root / "old")
+    done = toy_chain.call(root, "book", "--profile", "toy")
+    assert done.returncode == 0, done.stderr
+    assert started(done) == expected
+    assert complete.stat().st_mtime_ns > site, "the site shows the change"
+
+
+def wait_for(condition, seconds):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.05)
+
+
+def pretraining_runs(root):
+    log = root / "runs/toy/logs" / f"{PRETRAINING}.log"
+    return log.exists() and "3" in log.read_text()
+
+
+def below(process):
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+@pytest.fixture
+def slow(tmp_path):
+    """Return a toy book whose second run takes three seconds."""
+    root = toy_chain.build(tmp_path / "book")
+    (root / "params/toy.yml").write_text(f"{toy_chain.PROFILE}{PRETRAINING}:\n  steps: 30\n")
+    return root
+
+
+def launch(root, *command):
+    return subprocess.Popen(
+        command or toy_chain.command("book", "--profile", "toy", "--until", PRETRAINING),
+        cwd=root,
+        env=toy_chain.environment(root),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def test_kill_9_of_make_leaves_no_process_and_the_next_build_goes_on(slow):
+    until = f"book --profile toy --until {PRETRAINING}"
+    (slow / "Makefile").write_text(
+        f".PHONY: book\nbook:\n\t@exec {sys.executable} -m privhelpers.runner {until}\n"
+    )
+    make = launch(slow, "make", "book")
+    wait_for(lambda: pretraining_runs(slow), 60)
+    children = below(make)
+    assert len(children) >= 3, "launcher, run and kernel"
+
+    second = toy_chain.call(slow, "book", "--profile", "toy")
+    assert second.returncode == 1 and started(second) == []
+    assert f"failed: profile toy is in use by process {children[0].pid}, since" in second.stderr
+
+    make.kill()
+    make.communicate()
+    gone, alive = psutil.wait_procs(children, timeout=2)
+    assert alive == [] and len(gone) == len(children)
+
+    assert not (slow / "runs/toy/artifacts" / PRETRAINING / "run.json").exists()
+    done = toy_chain.call(slow, "book", "--profile", "toy", "--until", PRETRAINING)
+    assert done.returncode == 0, done.stderr
+    assert started(done) == [PRETRAINING]
+
+
+def test_a_run_killed_by_the_system_takes_its_kernel_along_and_fails(slow):
+    build = launch(slow)
+    wait_for(lambda: pretraining_runs(slow), 60)
+    children = below(build)
+    (run,) = [p for p in children if "run" in p.cmdline() and "privhelpers.runner" in p.cmdline()]
+    run.kill()
+    _, words = build.communicate(timeout=60)
+    assert build.returncode == 1 and "no site" in words
+    _, alive = psutil.wait_procs(children, timeout=3)
+    assert alive == []
+    assert not (slow / "runs/toy/artifacts" / PRETRAINING / "run.json").exists()
+
+
+def test_control_c_stops_everything(slow):
+    build = launch(slow)
+    wait_for(lambda: pretraining_runs(slow), 60)
+    children = below(build)
+    os.killpg(build.pid, signal.SIGINT)
+    build.communicate(timeout=60)
+    assert build.returncode != 0
+    _, alive = psutil.wait_procs(children, timeout=3)
+    assert alive == []
+    assert not (slow / "runs/toy/artifacts" / PRETRAINING / "run.json").exists()

@@ -1,0 +1,140 @@
+"""A repository of toy notebooks, called like the real ones, in which the chain runs in seconds."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+from nbformat import v4
+
+ROOT = Path(__file__).parents[1]
+COPIED = ("__init__.py", "errors.py", "validate.py", "rng.py", "artifacts.py", "runner")
+WRITE = "from privhelpers import artifacts\nstore = artifacts.open_store(profile)\n"
+HEAD = 'profile: str = "toy"  # name of the profile\nseed: int = 0  # source of chance; in [0, 1000]\n'
+PER_MODEL = HEAD + 'model: str = "baseline"  # which model\n'
+ALL_MODELS = HEAD + 'models: list[str] = ["baseline"]  # every model\n'
+
+# slug -> parameters cell, code cells
+NOTEBOOKS: dict[str, tuple[str, list[str]]] = {
+    "05_synthetic_records": (
+        HEAD + "patients: int = 4  # how many; in [1, 100]\n",
+        [
+            WRITE + "from privhelpers import toy_records",
+            'store.write_json("05_synthetic_records/r.json", {"n": patients})',
+        ],
+    ),
+    "06a_public_pretraining": (
+        HEAD + "steps: int = 0  # tenths of a second to wait; in [0, 600]\n",
+        [
+            WRITE
+            + "import sys, time\nfor step in range(steps):\n    time.sleep(0.1)\n"
+            + "    print(step, file=sys.stderr)",
+            'store.write_json("06a_public_pretraining/m.json", {})',
+        ],
+    ),
+    "06_baseline_training": (
+        HEAD,
+        [
+            WRITE
+            + 'store.read_json("06a_public_pretraining/m.json")\n'
+            + 'store.write_json("06_baseline_training/m.json", {})'
+        ],
+    ),
+    "08_dpsgd_training": (
+        PER_MODEL + "target_epsilon: float = 8.0  # budget, nats; in (0, 1000]\n"
+        'accountant: str = "pld"  # which bound; one of pld, rdp\n'
+        "widths: list[float] = [0.5, 1.0]  # anything; in (0, 1]\n"
+        "private: bool = True  # whether noise is added\n",
+        [WRITE + 'store.write_json(f"08_dpsgd_training/{model}/m.json", {"epsilon": target_epsilon})'],
+    ),
+    "09_extraction": (
+        PER_MODEL,
+        [WRITE + "from privhelpers.toy import deep", 'store.write_json(f"09_extraction/{model}/a.json", {})'],
+    ),
+    "10_membership_inference": (
+        PER_MODEL,
+        [WRITE + 'store.write_json(f"10_membership_inference/{model}/a.json", {})'],
+    ),
+    "14_statistics": (
+        ALL_MODELS,
+        [
+            WRITE + "import privhelpers.toy.shallow as shallow",
+            'store.write_json("14_statistics/summary.json", {"models": {name: {} for name in models}})',
+        ],
+    ),
+    "16_hipaa": (
+        ALL_MODELS + "limit: float = 0.5  # a share; in [0, 1]\n",
+        [WRITE + 'store.write_json("16_hipaa/ledger.json", {"limit": limit})'],
+    ),
+}
+HELPERS = {
+    "toy_records.py": '"""Toy."""\n',
+    "toy/__init__.py": '"""Toy."""\n',
+    "toy/deep.py": '"""Toy."""\n\nfrom . import base\n',
+    "toy/base.py": '"""Toy."""\n\n\ndef late():\n    from ..toy_late import x\n    return x\n',
+    "toy/shallow.py": '"""Toy."""\n',
+    "toy_late.py": '"""Toy."""\n\nx = 1\n',
+    "toy_nobody.py": '"""Toy."""\n',
+    "site/__init__.py": '"""Toy."""\n',
+    "site/__main__.py": '''"""Toy."""
+import sys
+from pathlib import Path
+page = Path("runs", sys.argv[3], "site", "_build", "html", "index.html")
+page.parent.mkdir(parents=True, exist_ok=True)
+page.write_text("toy")
+page.parents[2].joinpath(".complete").write_text("toy")
+''',
+}
+PROFILE = "shared:\n  seed: 3\n08_dpsgd_training:\n  target_epsilon: [8]\n"
+
+
+def write_notebook(path: Path, parameters: str, cells: list[str], prose: str = "# Toy") -> None:
+    """Write a stripped notebook."""
+    tagged = v4.new_code_cell(parameters.rstrip("\n"), metadata={"tags": ["parameters"]})
+    code = [v4.new_code_cell(cell) for cell in cells]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(v4.new_notebook(cells=[v4.new_markdown_cell(prose), tagged, *code], metadata=kernel), path)
+
+
+def build(root: Path) -> Path:
+    """Make the toy repository at `root` and return it."""
+    (root / "privhelpers").mkdir(parents=True)
+    for name in COPIED:
+        origin, copy = ROOT / "privhelpers" / name, root / "privhelpers" / name
+        if origin.is_dir():
+            shutil.copytree(origin, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(origin, copy)
+    for name, text in HELPERS.items():
+        (root / "privhelpers" / name).parent.mkdir(exist_ok=True)
+        (root / "privhelpers" / name).write_text(text)
+    for slug, (parameters, cells) in NOTEBOOKS.items():
+        write_notebook(root / "notebooks" / f"{slug}.ipynb", parameters, cells)
+    shutil.copy2(ROOT / "Snakefile", root)
+    (root / "_toc.yml").write_text("root: book/intro\n")
+    (root / "_config.yml").write_text("title: Toy\n")
+    (root / "book").mkdir()
+    (root / "book" / "intro.md").write_text("# Toy\n")
+    (root / "params").mkdir()
+    (root / "params" / "toy.yml").write_text(PROFILE)
+    return root
+
+
+def environment(root: Path) -> dict[str, str]:
+    """Return the environment in which the toy's own copy of the package is found, and no other."""
+    return {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def command(*arguments: str) -> list[str]:
+    """Return the command line of the runner."""
+    return [sys.executable, "-m", "privhelpers.runner", *arguments]
+
+
+def call(root: Path, *arguments: str) -> subprocess.CompletedProcess:
+    """Run the runner in the toy repository to its end."""
+    return subprocess.run(
+        command(*arguments), cwd=root, env=environment(root), capture_output=True, text=True, timeout=240
+    )

@@ -1,0 +1,173 @@
+"""A book of toy notebooks with the names of the real ones and with runs made up in milliseconds.
+
+The pages of `book/`, the configuration and the table of contents are the real ones.
+"""
+
+import base64
+import shutil
+import struct
+import zlib
+from pathlib import Path
+
+import nbformat
+from nbformat import v4
+
+from privhelpers.artifacts import Store, to_json
+from privhelpers.runner import manifest, plan
+from privhelpers.runner.plan import Job
+
+ROOT = Path(__file__).parents[1]
+HEAD = 'profile: str = "toy"  # profile of the run\n'
+PER_MODEL = HEAD + 'model: str = "baseline"  # which model\n'
+PARAMETERS = {
+    "05_synthetic_records": HEAD,
+    "06a_public_pretraining": HEAD,
+    "06_baseline_training": HEAD,
+    "08_dpsgd_training": PER_MODEL + "target_epsilon: float = 8.0  # budget, nats; in (0, 1000]\n",
+    "09_extraction": PER_MODEL,
+    "10_membership_inference": PER_MODEL,
+    "14_statistics": HEAD,
+    "16_hipaa": HEAD,
+}
+PROFILE = "08_dpsgd_training:\n  target_epsilon: [0.5, 7, 12]\n"
+OPENING = """({slug})=
+# Toy {slug}
+
+See {{eq}}`eq-{slug}`, {{ref}}`{slug}` and {{numref}}`fig-{slug}`; {{term}}`epsilon` is a budget.
+The formula $x^2 + y^2$ is drawn.
+
+$$
+\\sigma = \\frac{{1}}{{\\varepsilon}}
+$$ (eq-{slug})
+"""
+EXERCISES = """## Exercises
+
+```{{exercise-start}}
+:label: ex-{slug}
+```
+Add two numbers.
+```{{exercise-end}}
+```
+
+```{{solution-start}} ex-{slug}
+:class: dropdown
+```"""
+SOLUTION_END = "```{solution-end}\n```"
+TABLE = "<table border='1' class='dataframe'><tr><th>model</th></tr><tr><td>baseline $x$</td></tr></table>"
+HEADLINES = {"baseline_auc": 0.91, "dp8_auc": 0.51, "baseline_canaries": "9 of 9"}
+
+
+def png(width: int = 40, height: int = 20) -> str:
+    """Return a small blue picture, base64."""
+    rows = b"".join(b"\0" + b"\x14\x50\x7a" * width for _ in range(height))
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    data = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return base64.b64encode(data).decode()
+
+
+def show(**data: str) -> nbformat.NotebookNode:
+    """Return a display output; `text_plain="x"` is its text/plain."""
+    return v4.new_output("display_data", {k.replace("_", "/", 1): v for k, v in data.items()})
+
+
+def glued(name: str, **data: str) -> nbformat.NotebookNode:
+    """Return the output of `glue(name, ..., display=False)`."""
+    prefix = "application/papermill.record/"
+    output = show(**data)
+    output.data = nbformat.NotebookNode({prefix + mime: value for mime, value in output.data.items()})
+    output.metadata = nbformat.NotebookNode(scrapbook={"name": name, "mime_prefix": prefix})
+    return output
+
+
+def source(slug: str) -> nbformat.NotebookNode:
+    """Return the stripped toy notebook `slug`."""
+    figure = {
+        "mystnb": {
+            "figure": {"caption": "A toy figure.", "name": f"fig-{slug}"},
+            "image": {"alt": "A blue rectangle."},
+        }
+    }
+    cells = [
+        v4.new_markdown_cell(OPENING.format(slug=slug), id="opening"),
+        v4.new_code_cell(PARAMETERS[slug].rstrip(), id="parameters", metadata={"tags": ["parameters"]}),
+        v4.new_markdown_cell("A sentence that can change:", id="prose"),
+        v4.new_code_cell("print('exposure')", id="text"),
+        v4.new_code_cell("draw()", id="picture", metadata=figure),
+        v4.new_markdown_cell(EXERCISES.format(slug=slug), id="exercises"),
+        v4.new_code_cell("1 + 1", id="solution", metadata={"tags": ["solution"]}),
+        v4.new_markdown_cell(SOLUTION_END, id="solution-end"),
+    ]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    return v4.new_notebook(cells=cells, metadata=kernel)
+
+
+def executed(notebook: nbformat.NotebookNode, job: Job) -> nbformat.NotebookNode:
+    """Return the notebook as papermill leaves it, with made-up outputs."""
+    run = nbformat.from_dict(notebook)
+    lines = [f"{name} = {value!r}" for name, value in job.parameters.items()]
+    injected = v4.new_code_cell(
+        "# Parameters\n" + "\n".join(lines) + "\n", id="injected", metadata={"tags": ["injected-parameters"]}
+    )
+    run.cells.insert(2, injected)
+    outputs = {
+        "text": [
+            v4.new_output("stream", text="exposure of 5.2 bits\n"),
+            v4.new_output("stream", name="stderr", text="100%|#####| 3/3\n"),
+            show(text_plain="a table", text_html=TABLE),
+        ],
+        "picture": [show(text_plain="<Figure>", image_png=png())],
+        "solution": [v4.new_output("execute_result", {"text/plain": "2"}, execution_count=5)],
+    }
+    if job.slug == "14_statistics":
+        outputs["text"].append(glued("headline_table", text_plain="a table", text_html=TABLE))
+        outputs["text"] += [glued(name, text_plain=repr(value)) for name, value in HEADLINES.items()]
+    for number, cell in enumerate((c for c in run.cells if c.cell_type == "code"), 1):
+        cell.execution_count, cell.outputs = number, outputs.get(cell.id, [])
+        cell.metadata.setdefault("papermill", {})["exception"] = False
+    run.metadata["papermill"] = {"input_path": f"{ROOT}/notebooks/{job.slug}.ipynb"}
+    return run
+
+
+def write_source(root: Path, slug: str, notebook: nbformat.NotebookNode) -> None:
+    """Write a source notebook."""
+    (root / "notebooks").mkdir(exist_ok=True)
+    nbformat.write(notebook, root / "notebooks" / f"{slug}.ipynb")
+
+
+def write_run(root: Path, job: Job, run: nbformat.NotebookNode) -> None:
+    """Write an executed notebook and the sentinel that says its run was complete."""
+    (root / job.notebook).parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(run, root / job.notebook)
+    versions = {"python": "3.11.0", "privhelpers": "0.1.0"}
+    record = {"rule": job.rule, "notebook": job.slug, "model": job.model, "parameters": job.parameters}
+    record |= {"seconds": 61.0, "versions": versions, "fingerprint": job.fingerprint, "artifacts": {}}
+    (root / job.sentinel).parent.mkdir(parents=True, exist_ok=True)
+    (root / job.sentinel).write_bytes(to_json(record))
+
+
+def jobs(root: Path) -> list[Job]:
+    """Return the plan of the toy profile."""
+    return plan.jobs(root, "toy")
+
+
+def build(root: Path) -> Path:
+    """Make the toy book, its runs complete, at `root` and return it."""
+    for name in ("_config.yml", "_toc.yml"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, root / name)
+    shutil.copytree(ROOT / "book", root / "book")
+    (root / "privhelpers").mkdir()
+    (root / "params").mkdir()
+    (root / "params" / "toy.yml").write_text(PROFILE)
+    for slug in PARAMETERS:
+        write_source(root, slug, source(slug))
+    for job in jobs(root):
+        write_run(root, job, executed(source(job.slug), job))
+    store = Store(root / "runs" / "toy" / "artifacts", "toy")
+    store.write_json("14_statistics/summary.json", {"models": {}})
+    manifest.collect(root, jobs(root))
+    return root

@@ -1,0 +1,59 @@
+"""One set of pins: pyproject.toml, requirements.txt, environment.yml and what is installed agree."""
+
+import re
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import yaml
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[2]
+
+
+def canonical(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pins(lines):
+    found = {}
+    for line in lines:
+        requirement = Requirement(line)
+        (specifier,) = requirement.specifier
+        assert specifier.operator == "==", f"{line}: pin it"
+        found[canonical(requirement.name)] = specifier.version
+    return found
+
+
+def locked():
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    return pins(line for line in lines if line.strip() and not line.startswith("#"))
+
+
+def project():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def test_the_lock_repeats_every_direct_pin():
+    direct = pins(project()["dependencies"] + project()["optional-dependencies"]["dev"])
+    lock = locked()
+    assert {name: lock.get(name) for name in direct} == direct
+
+
+def test_what_is_installed_is_what_is_locked():
+    installed = {name: metadata.version(name).split("+")[0] for name in locked()}  # torch: 2.13.0+cpu
+    assert installed == locked()
+
+
+def test_conda_installs_the_same_lock_on_the_same_python():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    (pip,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
+    assert pip == ["-r requirements.txt"], "one lock, no second list"
+    assert "python=3.11" in environment["dependencies"]
+    assert project()["requires-python"] == ">=3.11,<3.12"
+
+
+def test_the_lock_names_no_index_and_no_cuda_package():
+    text = (ROOT / "requirements.txt").read_text()
+    assert "://" not in text and "--" not in text
+    assert not [name for name in locked() if name.startswith(("nvidia-", "triton", "cuda-"))]

@@ -1,0 +1,207 @@
+import functools
+import io
+import itertools
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from privhelpers import figures, hipaa, stats
+from privhelpers.errors import InvalidParameter
+from privhelpers.figures import style
+
+# Unbalanced TeX: the math parser would raise on it, HTML would vanish, a leading _ would leave the legend.
+HOSTILE = r"_x $\frac{1}$ <b>&amp;"
+MODELS = ["public", "baseline", "best_nonprivate", "dp-eps-0.5", "dp-eps-1", "dp-eps-8", "dp-eps-10", HOSTILE]
+
+
+@functools.cache
+def curve(shift):
+    generator = np.random.default_rng(0)
+    scores, labels = generator.normal(size=(2, 120)), np.arange(120)
+    return stats.roc_curve(scores[0] + shift, labels, scores[1], labels, draws=40)
+
+
+def leak_table():
+    rows = [
+        {"model": model, "rule": rule, "arm": arm, "rate": 0.1, "low": 0.05, "high": 0.2}
+        for model, rule, arm in itertools.product(MODELS, ("strict", "loose"), ("member", "control"))
+    ]
+    return pd.DataFrame(rows)
+
+
+def ledger_frame():
+    return hipaa.ledger({"email": 9, "ssn": 0, "mrn": None}, {"email": 99}, {"email": 2}, {"email": 0})
+
+
+LENGTHS = np.random.default_rng(0).integers(20, 120, 300)
+AREAS, LOWS, HIGHS = np.linspace(0.5, 0.9, 8), np.linspace(0.45, 0.85, 8), np.linspace(0.55, 0.95, 8)
+MAKERS = {
+    "loss_curves": lambda: figures.loss_curves(
+        {"train_loss": [3, 2, 1], "validation_loss": [3, 2.5, 2.6], "best_epoch": 2},
+        validation_error=[0.1] * 3,
+    ),
+    "perplexity_by_epsilon": lambda: figures.perplexity_by_epsilon(
+        [8, 1], [3, 9], {"public": 25.0, HOSTILE: 2.0}, lows=[2.8, 8.5], highs=[3.2, 9.6]
+    ),
+    "epsilon_spent": lambda: figures.epsilon_spent([1, 2, 3], [0.5, 0.8, 1.0], 1.0),
+    "roc": lambda: figures.roc({"baseline": curve(1.0), HOSTILE: curve(0.0)}),
+    "loss_histogram": lambda: figures.loss_histogram(LENGTHS / 60, LENGTHS / 40),
+    "exposure_by_copies": lambda: figures.exposure_by_copies(
+        [1, 1, 4, 4, 16], [1, 2, 9, 11, 16], [0.3, 1, 4], 16.6, theory=1.0
+    ),
+    "leak_rates": lambda: figures.leak_rates(leak_table()),
+    "auc_by_model": lambda: figures.auc_by_model(MODELS, AREAS, LOWS, HIGHS),
+    "trade_off": lambda: figures.trade_off(np.linspace(2, 30, 8), AREAS, MODELS, LOWS, HIGHS),
+    "condition_counts": lambda: figures.condition_counts([HOSTILE, "b", "c"], [90, 20, 3], rare=[0, 0, 1]),
+    "note_lengths": lambda: figures.note_lengths(LENGTHS, limit=100),
+    "identifier_ledger": lambda: figures.identifier_ledger(ledger_frame()),
+}
+SHOWS_MODEL_TEXT = {
+    "perplexity_by_epsilon",
+    "roc",
+    "leak_rates",
+    "auc_by_model",
+    "trade_off",
+    "condition_counts",
+}
+
+
+def texts(figure):
+    return [text for text in figure.findobj(Text) if text.get_text()]
+
+
+def test_every_public_figure_is_tested():
+    functions = {name for name in figures.__all__ if callable(getattr(figures, name))}
+    assert functions - {"use_style", "dp_color"} == set(MAKERS)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_figure_has_named_axes_and_the_size_of_the_book(name):
+    before = dict(mpl.rcParams)
+    figure = MAKERS[name]()
+    assert isinstance(figure, Figure)
+    assert figure.get_figwidth() == figures.WIDTH
+    assert figure.get_figheight() in (figures.SHORT, figures.TALL)
+    assert all(axes.get_xlabel() for axes in figure.axes)
+    assert figure.axes[0].get_ylabel()
+    assert dict(mpl.rcParams) == before
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_no_text_is_parsed_and_none_is_cut_off(name):
+    figure = MAKERS[name]()
+    figure.savefig(io.BytesIO(), format="png")
+    width, height = figure.canvas.get_width_height()
+    for text in texts(figure):
+        assert not text.get_parse_math()
+        if text.get_visible() and text.get_clip_box() is None and not _tick_outside(figure, text):
+            box = text.get_window_extent()
+            assert box.x0 >= -1 and box.y0 >= -1 and box.x1 <= width + 1 and box.y1 <= height + 1, text
+    if name in SHOWS_MODEL_TEXT:
+        assert any(text.get_text() == HOSTILE for text in texts(figure))
+
+
+def _tick_outside(figure, text):
+    """Ticks beyond the limits of an axis exist but are not drawn."""
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            for tick in axis.get_major_ticks():
+                if text in (tick.label1, tick.label2):
+                    return not low <= tick.get_loc() <= high
+    return False
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_labels_of_one_axis_do_not_overlap(name):
+    figure = MAKERS[name]()
+    figure.savefig(io.BytesIO(), format="png")
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            shown = [t for t in axis.get_ticklabels() if t.get_text() and not _tick_outside(figure, t)]
+            boxes = [t.get_window_extent() for t in shown if t.get_visible()]
+            assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+
+
+def test_a_figure_shows_itself_without_pyplot_and_twice_alike():
+    one, two = (MAKERS["epsilon_spent"]()._repr_png_() for _ in range(2))
+    assert one[:8] == b"\x89PNG\r\n\x1a\n" and one == two
+
+
+def lightness(color):
+    """CIE L*: how light a color looks on a grey printer, 0 to 100."""
+    rgb = np.array(mpl.colors.to_rgb(color))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return 116 * np.cbrt(linear @ [0.2126, 0.7152, 0.0722]) - 16
+
+
+def test_mechanisms_differ_in_grey():
+    values = sorted(lightness(color) for color in figures.MECHANISM_COLORS.values())
+    assert min(np.diff(values)) >= 10
+    assert values[-1] <= 80  # still visible on white
+
+
+def test_blue_darkens_with_epsilon():
+    values = [lightness(figures.dp_color(epsilon)) for epsilon in (0.25, 0.5, 1, 4, 8, 16)]
+    assert all(np.diff(values) < -4) and values[0] <= 80
+    assert figures.dp_color(1000) == figures.dp_color(16)
+
+
+def test_models_differ_by_marker_where_colors_are_close():
+    looks = style.model_looks(MODELS)
+    assert len({look["marker"] for look in looks.values()}) == len(MODELS)
+    assert looks["dp-eps-8"]["label"] == "DP, ε = 8" and looks[HOSTILE]["label"] == HOSTILE
+    assert looks["dp-eps-8"]["color"] == figures.dp_color(8)
+
+
+def test_control_characters_become_visible_escapes():
+    assert style.literal("a\u202eb\x1b[31m\n") == "a\\u202eb\\x1b[31m\\n"
+    assert len(style.literal("x" * 500)) == 48
+
+
+def test_uncertainty_is_drawn():
+    for name in ("auc_by_model", "trade_off", "perplexity_by_epsilon", "leak_rates", "loss_histogram"):
+        axes = MAKERS[name]().axes[0]
+        assert any(isinstance(box, mpl.container.ErrorbarContainer) for box in axes.containers), name
+    assert len(MAKERS["roc"]().axes[0].collections) >= 2
+
+
+def test_early_stop_epoch_is_the_lowest_held_out_loss():
+    axes = MAKERS["loss_curves"]().axes[0]
+    (line,) = [line for line in axes.lines if "lowest" in str(line.get_label())]
+    assert list(line.get_xdata()) == [2, 2]
+
+
+def test_ledger_says_why_there_is_no_dot():
+    shown = [text.get_text() for text in texts(MAKERS["identifier_ledger"]())]
+    assert shown.count("not measured") == 1 and shown.count("not in the data") == 16
+
+
+def test_use_style_changes_the_settings_only_when_called():
+    with mpl.rc_context():
+        figures.use_style()
+        assert mpl.rcParams["figure.figsize"] == [figures.WIDTH, figures.SHORT]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: figures.roc({}),
+        lambda: figures.auc_by_model(["a", "a"], [0.5, 0.6], [0.4, 0.5], [0.6, 0.7]),
+        lambda: figures.auc_by_model(["a"], [0.5], [0.6], [0.7]),
+        lambda: figures.auc_by_model(["a"], [0.5, 0.6], [0.4, 0.5], [0.6, 0.7]),
+        lambda: figures.perplexity_by_epsilon([0.0], [3.0], {}),
+        lambda: figures.epsilon_spent([1, 2], [float("nan"), 1], 1.0),
+        lambda: figures.leak_rates(leak_table().drop(columns="low")),
+        lambda: figures.leak_rates(leak_table().query("arm == 'member'")),
+        lambda: figures.condition_counts(["a"], [0]),
+        lambda: figures.exposure_by_copies([1], [2, 3], [1, 2], 9.0),
+    ],
+)
+def test_bad_input_is_refused_with_a_typed_error(call):
+    with pytest.raises(InvalidParameter):
+        call()

@@ -1,0 +1,120 @@
+"""What reruns what: prose reruns nothing, a helper exactly the notebooks that reach it."""
+
+import nbformat
+import pytest
+import toy_chain
+
+from privhelpers.errors import InvalidParameter
+from privhelpers.runner import fingerprint
+
+
+@pytest.fixture
+def root(tmp_path):
+    return toy_chain.build(tmp_path / "book")
+
+
+def fingerprints(root):
+    return {p.stem: fingerprint.of_notebook(root, p) for p in sorted((root / "notebooks").glob("*.ipynb"))}
+
+
+def changed(root, before):
+    after = fingerprints(root)
+    return {slug for slug in after if after[slug] != before[slug]}
+
+
+def edit(root, slug, change):
+    path = root / "notebooks" / f"{slug}.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    change(notebook)
+    nbformat.write(notebook, path)
+
+
+def test_prose_ids_outputs_and_metadata_change_nothing(root):
+    before = fingerprints(root)
+
+    def change(notebook):
+        notebook.cells[0].source = "# Better words"
+        notebook.cells.append(nbformat.v4.new_markdown_cell("More."))
+        for number, cell in enumerate(notebook.cells):
+            cell.id = f"other-{number}"
+        notebook.cells[2].metadata["mystnb"] = {"figure": {"caption": "A caption."}}
+        notebook.cells[2].outputs = [nbformat.v4.new_output("stream", text="old")]
+
+    edit(root, "16_hipaa", change)
+    assert changed(root, before) == set()
+
+
+@pytest.mark.parametrize("cell", [1, 2])
+def test_code_and_defaults_change_their_notebook_only(root, cell):
+    before = fingerprints(root)
+
+    def change(notebook):
+        notebook.cells[cell].source += "\n" if cell == 1 else "\n1 + 1"
+        notebook.cells[cell].source = notebook.cells[cell].source.replace("0.5", "0.6")
+
+    edit(root, "16_hipaa", change)
+    assert changed(root, before) == {"16_hipaa"}
+
+
+ALL = set(toy_chain.NOTEBOOKS)
+
+
+@pytest.mark.parametrize(
+    "helper, slugs",
+    [
+        ("toy_records.py", {"05_synthetic_records"}),  # from privhelpers import toy_records
+        ("toy/shallow.py", {"14_statistics"}),  # import privhelpers.toy.shallow as shallow
+        ("toy/deep.py", {"09_extraction"}),  # from privhelpers.toy import deep
+        ("toy/base.py", {"09_extraction"}),  # from . import base, in deep
+        ("toy_late.py", {"09_extraction"}),  # from ..toy_late import x, inside a function of base
+        ("toy/__init__.py", {"09_extraction", "14_statistics"}),
+        ("toy/vocabulary.json", {"09_extraction", "14_statistics"}),  # data of the package
+        ("errors.py", ALL),  # through artifacts
+        ("__init__.py", ALL),
+        ("toy_nobody.py", set()),
+        ("runner/execute.py", set()),
+    ],
+)
+def test_a_helper_changes_exactly_the_notebooks_that_reach_it(root, helper, slugs):
+    before = fingerprints(root)
+    with open(root / "privhelpers" / helper, "a") as handle:
+        handle.write("\n# changed\n")
+    assert changed(root, before) == slugs
+
+
+def test_a_cell_with_magics_is_read_and_one_that_is_not_python_refused(root):
+    edit(
+        root,
+        "16_hipaa",
+        lambda nb: nb.cells[2].update(source="%time x = 1\nfrom privhelpers import toy_late"),
+    )
+    path = root / "notebooks" / "16_hipaa.ipynb"
+    assert root / "privhelpers" / "toy_late.py" in fingerprint.helpers_of(root, path)
+    edit(
+        root,
+        "16_hipaa",
+        lambda nb: nb.cells[2].update(source="x = (7\n  % 2)\nfrom privhelpers import stats"),
+    )
+    fingerprint.of_notebook(root, path)
+    edit(root, "16_hipaa", lambda nb: nb.cells[2].update(source="x = = 1"))
+    with pytest.raises(InvalidParameter, match=r"notebooks/16_hipaa.ipynb, code cell 2, line 1"):
+        fingerprint.of_notebook(root, path)
+
+
+def test_the_site_depends_on_pages_prose_and_its_own_code(root):
+    seen = {fingerprint.of_site(root)}
+    for file in (
+        "book/intro.md",
+        "_toc.yml",
+        "_config.yml",
+        "privhelpers/site/__main__.py",
+        "notebooks/16_hipaa.ipynb",
+    ):
+        path = root / file
+        path.write_text(
+            path.read_text().replace("Toy", "Tay").replace("book/", "pages/").replace("toy", "tay")
+        )
+        seen.add(fingerprint.of_site(root))
+    assert len(seen) == 6
+    (root / "privhelpers" / "toy_nobody.py").write_text("x = 1\n")
+    assert fingerprint.of_site(root) in seen

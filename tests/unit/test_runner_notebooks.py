@@ -1,0 +1,130 @@
+"""Executed notebooks: complete or refused, free of this machine, and shown under today's prose."""
+
+import pytest
+from nbformat import v4
+
+from privhelpers.artifacts import Store
+from privhelpers.errors import DamagedArtifact, RunFailed
+from privhelpers.runner import manifest, notebooks, outcome
+
+
+def executed():
+    cells = [
+        v4.new_markdown_cell("# Old words"),
+        v4.new_code_cell("seed: int = 0", metadata={"tags": ["parameters"]}, execution_count=1),
+        v4.new_code_cell("seed = 3", metadata={"tags": ["injected-parameters"]}, execution_count=2),
+        v4.new_code_cell("6 * 7", execution_count=3),
+        v4.new_code_cell("   "),
+    ]
+    cells[3].outputs = [v4.new_output("execute_result", {"text/plain": "42"}, execution_count=3)]
+    return v4.new_notebook(cells=cells)
+
+
+def test_every_cell_must_have_run_without_an_error():
+    notebook = executed()
+    notebooks.check_complete(notebook, "toy")
+    notebook.cells[3].execution_count = None
+    with pytest.raises(RunFailed, match=r"toy: code cell 3 never ran"):
+        notebooks.check_complete(notebook, "toy")
+    notebook.cells[3].execution_count = 3
+    notebook.cells[3].outputs = [v4.new_output("error", ename="ValueError", evalue="no", traceback=[])]
+    with pytest.raises(RunFailed, match=r"code cell 3 raised ValueError: no"):
+        notebooks.check_complete(notebook, "toy")
+
+
+def test_paths_and_times_are_left_out(tmp_path):
+    notebook = executed()
+    notebook.metadata["papermill"] = {"input_path": str(tmp_path)}
+    notebook.cells[3].metadata["papermill"] = {"start_time": "now"}
+    notebook.cells[3].outputs = [
+        v4.new_output(
+            "stream", text=f"{tmp_path}/privhelpers/x.py:3: careful\n/tmp/ipykernel_12/345.py:1: hm\n"
+        ),
+        v4.new_output("display_data", {"text/plain": f"PosixPath('{tmp_path}/runs')", "image/png": "00"}),
+        v4.new_output("display_data", {"text/html": f"<p>{tmp_path}</p>"}),
+    ]
+    notebooks.clean(notebook, tmp_path)
+    texts = [notebook.cells[3].outputs[0].text, *(o.data for o in notebook.cells[3].outputs[1:])]
+    assert texts == [
+        "privhelpers/x.py:3: careful\n<cell>:1: hm\n",
+        {"text/plain": "PosixPath('runs')", "image/png": "00"},
+        {"text/html": "<p>.</p>"},
+    ]
+    assert set(notebook.metadata) == {"kernelspec", "language_info"}
+    assert "papermill" not in notebook.cells[3].metadata
+
+
+def test_a_page_has_the_words_of_the_source_and_the_outputs_of_the_run():
+    ran = executed()
+    source = v4.new_notebook(
+        cells=[
+            v4.new_markdown_cell("# New words"),
+            v4.new_code_cell("seed: int = 0", metadata={"tags": ["parameters"]}),
+            v4.new_markdown_cell("A sentence more."),
+            v4.new_code_cell("6 * 7", metadata={"mystnb": {"image": {"alt": "new"}}}),
+            v4.new_code_cell("   "),
+        ]
+    )
+    page = notebooks.refresh_prose(ran, source)
+    assert [cell.source for cell in page.cells] == [
+        "# New words",
+        "seed: int = 0",
+        "seed = 3",
+        "A sentence more.",
+        "6 * 7",
+        "   ",
+    ]
+    assert page.cells[4].outputs == ran.cells[3].outputs and page.cells[4].execution_count == 3
+    assert page.cells[4].metadata["mystnb"] == {"image": {"alt": "new"}}
+    assert not source.cells[3].outputs, "the source stays as it is"
+    source.cells[3].source = "6 * 8"
+    with pytest.raises(RunFailed, match="code of the notebook changed"):
+        notebooks.refresh_prose(ran, source)
+
+
+def test_artifacts_are_hashed_and_must_carry_their_bytes(tmp_path):
+    store = Store(tmp_path, "toy")
+    store.write_json("05_toy/a.json", {"x": 1})
+    store.write_json("05_toy/deeper/b.json", {"x": 2})
+    found = outcome.hashes(tmp_path / "05_toy", "05_toy")
+    assert set(found) == {"a.json", "deeper/b.json"} and all(len(h) == 64 for h in found.values())
+    (tmp_path / "05_toy" / "a.json").write_text("{}")
+    with pytest.raises(RunFailed, match=r"05_toy/a\.json: its bytes changed"):
+        outcome.hashes(tmp_path / "05_toy", "05_toy")
+
+
+@pytest.mark.parametrize("fault, complaint", [("plain", "has no .sha256"), ("link", "is a link")])
+def test_a_file_written_past_the_store_is_refused(tmp_path, fault, complaint):
+    (tmp_path / "outside").write_text("x")
+    (tmp_path / "a").mkdir()
+    if fault == "plain":
+        (tmp_path / "a" / "x.csv").write_text("x")
+    else:
+        (tmp_path / "a" / "x.csv").symlink_to(tmp_path / "outside")
+    with pytest.raises(RunFailed, match=complaint):
+        outcome.hashes(tmp_path / "a", "a")
+
+
+def test_versions_name_what_decides_the_numbers():
+    found = outcome.versions()
+    assert set(found) == {
+        "python",
+        "privhelpers",
+        "torch",
+        "transformers",
+        "opacus",
+        "dp-accounting",
+        "numpy",
+    }
+    assert "not installed" not in found.values()
+
+
+def test_a_manifest_of_runs_under_several_versions_says_so():
+    runs = [{"versions": {"numpy": "2.4.6"}}, {"versions": {"numpy": "2.5.0", "torch": "2.13.0"}}]
+    assert manifest._versions(runs) == {"numpy": "2.4.6, 2.5.0", "torch": "2.13.0"}
+
+
+def test_reading_refuses_what_is_no_notebook(tmp_path):
+    (tmp_path / "x.ipynb").write_text("<html>")
+    with pytest.raises(DamagedArtifact, match=r"x\.ipynb"):
+        notebooks.read(tmp_path / "x.ipynb")

@@ -1,0 +1,384 @@
+import math
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score, roc_curve
+
+from privhelpers import rng, stats
+from privhelpers.errors import InvalidParameter
+from privhelpers.stats import clustered, roc
+
+SCORES = st.lists(st.integers(-5, 5), min_size=1, max_size=30)
+
+
+def patients(shift, count, seed, largest=3):
+    """Notes of one patient share most of their score."""
+    generator = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(count), generator.integers(1, largest + 1, count))
+    return shift + generator.normal(size=count)[labels] * 0.8 + generator.normal(
+        size=labels.size
+    ) * 0.6, labels
+
+
+# Proportions. Published vectors have 4 to 6 significant digits, hence the tolerances.
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "low", "high"),
+    [
+        (0, 50, 0, 0.071122),
+        (5, 1400, 0.001161, 0.008315),
+        (256, 1400, 0.162934, 0.204121),
+        (15, 15, 0.781981, 1),
+        (1, 20, 0.001265, 0.248733),
+        (0, 300, 0, 0.012221),
+    ],
+)
+def test_clopper_pearson_vectors(successes, trials, low, high):
+    interval = stats.clopper_pearson(successes, trials)
+    assert (interval.low, interval.high) == pytest.approx((low, high), rel=1e-3, abs=5e-7)
+    assert interval.estimate == successes / trials
+
+
+@pytest.mark.parametrize(("successes", "low", "high"), [(5, 0.00153, 0.00833), (256, 0.16349, 0.20396)])
+def test_wilson_vectors(successes, low, high):
+    interval = stats.wilson(successes, 1400)
+    assert (interval.low, interval.high) == pytest.approx((low, high), abs=5e-6)
+
+
+@given(st.integers(1, 400), st.data(), st.floats(0.5, 0.999))
+def test_intervals_of_a_rate_contain_it_and_stay_in_range(trials, data, level):
+    successes = data.draw(st.integers(0, trials))
+    for make in (stats.wilson, stats.clopper_pearson):
+        interval = make(successes, trials, level)
+        assert 0 <= interval.low <= successes / trials <= interval.high <= 1
+        assert successes / trials in interval
+
+
+def test_clopper_pearson_contains_wilson_away_from_the_edges():
+    exact, score = stats.clopper_pearson(256, 1400), stats.wilson(256, 1400)
+    assert exact.low < score.low and score.high < exact.high
+
+
+def test_two_proportion_vectors():
+    result = stats.two_proportion(256, 1400, 5, 1400)
+    assert result.chi_squared == pytest.approx(266.19645, rel=1e-7)
+    assert result.chi_squared_p == pytest.approx(7.65e-60, rel=1e-3)
+    assert result.yates == pytest.approx(264.07958, rel=1e-7)
+    assert result.fisher_p == pytest.approx(2.2535e-74, rel=1e-4)
+    assert result.odds_ratio == pytest.approx(62.4336, rel=1e-6)
+    assert result.cohens_h == pytest.approx(0.764118, rel=1e-6)
+    assert result.difference == pytest.approx(251 / 1400)
+    assert result.label == "medium"
+
+
+def test_effect_size_of_the_printed_rates():
+    assert stats.two_proportion(1779, 10000, 36, 10000).cohens_h == pytest.approx(0.750747, rel=1e-6)
+
+
+def test_small_tables():
+    assert stats.two_proportion(1, 20, 0, 20).fisher_p == pytest.approx(1)
+    empty = stats.two_proportion(0, 20, 0, 30)
+    assert (empty.chi_squared, empty.chi_squared_p, empty.fisher_p, empty.cohens_h) == (0, 1, 1, 0)
+    assert math.isnan(empty.odds_ratio)
+
+
+@pytest.mark.parametrize(
+    ("h", "word"),
+    [
+        (0, "negligible"),
+        (0.199, "negligible"),
+        (0.2, "small"),
+        (-0.3, "small"),
+        (-0.5, "medium"),
+        (0.8, "large"),
+    ],
+)
+def test_effect_labels(h, word):
+    assert stats.effect_label(h) == word
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: stats.wilson(3, 2),
+        lambda: stats.wilson(-1, 2),
+        lambda: stats.wilson(0, 0),
+        lambda: stats.wilson(1.0, 2),
+        lambda: stats.wilson(True, 2),
+        lambda: stats.clopper_pearson(1, 2, level=1.0),
+        lambda: stats.clopper_pearson(1, 2, level=float("nan")),
+        lambda: stats.two_proportion(1, 2, 3, 2),
+        lambda: stats.auc([], [1.0]),
+        lambda: stats.auc([1.0, float("nan")], [1.0]),
+        lambda: stats.auc([1.0], [float("inf")]),
+        lambda: stats.auc([[1.0]], [1.0]),
+        lambda: stats.auc(["a"], [1.0]),
+        lambda: stats.tpr_at_fpr([1.0], [0.0], 1.1),
+        lambda: stats.tpr_at_fpr([1.0], [0.0], float("nan")),
+        lambda: stats.roc_curve([1, 2], [0, 1], [1, 2], [0, 1], fpr=[0.0, 0.1]),
+        lambda: stats.auc_interval([1, 2], [0], [1, 2], [0, 1]),
+        lambda: stats.auc_interval([1, 2], [0, 0], [1, 2], [0, 1]),
+        lambda: stats.auc_interval([1, 2], [0, 1], [1, 2], [0, 1], draws=0),
+        lambda: stats.auc_interval([1, 2], [0, float("nan")], [1, 2], [0, 1]),
+        lambda: stats.auc_interval([1, 2], ["a", None], [1, 2], [0, 1]),
+        lambda: stats.clustered_proportion([0, 2], [0, 1]),
+        lambda: stats.clustered_proportion([0, 1], [0, 1], effect=0),
+        lambda: stats.mean_difference([1.0], [1.0, 2.0]),
+        lambda: stats.clustered_bootstrap(np.mean, [0, 1, 2], [1.0, 2.0]),
+        lambda: stats.clustered_bootstrap(np.mean, [0, 1]),
+        lambda: stats.clustered_bootstrap(lambda x: float("nan"), [0, 1], [1.0, 2.0]),
+        lambda: stats.auc_interval([1, 2], [0, 1], [1, 2], [0, 1], seed=-1),
+    ],
+)
+def test_bad_input_is_refused_with_a_typed_error(call):
+    with pytest.raises(InvalidParameter):
+        call()
+
+
+def test_numpy_counts_are_welcome():
+    assert stats.wilson(np.int64(3), np.int32(9)) == stats.wilson(3, 9)
+
+
+# Membership scores.
+
+
+def test_tpr_at_fpr_vector_with_randomized_thresholds():
+    rates = stats.tpr_at_fpr([1, 3], [0, 2], [0, 0.25, 0.5, 0.75, 1])
+    np.testing.assert_allclose(rates, [0.5, 0.75, 1, 1, 1], rtol=1e-12)
+    assert stats.tpr_at_fpr([1, 3], [0, 2], 0.25) == pytest.approx(0.75, rel=1e-12)
+
+
+def test_shifted_ladder_vector():
+    member, nonmember = np.arange(100) + 9.5, np.arange(100)
+    assert stats.tpr_at_fpr(member, nonmember, 0.01) == pytest.approx(0.11, rel=1e-12)
+    assert stats.auc(member, nonmember) == pytest.approx(0.5905, rel=1e-12)
+    grid = np.linspace(0, 1, 101)
+    assert np.trapezoid(stats.tpr_at_fpr(member, nonmember, grid), grid) == pytest.approx(0.595, rel=1e-12)
+
+
+def test_plain_area_is_not_the_area_of_the_hull():
+    member, nonmember = [0, 4, 6, 7], [1, 2, 3, 5]
+    assert stats.auc(member, nonmember) == 11 / 16
+    grid = np.linspace(0, 1, 401)
+    hull = np.trapezoid(stats.tpr_at_fpr(member, nonmember, grid), grid)
+    assert hull == pytest.approx(13 / 16, rel=1e-12)
+
+
+@given(SCORES, SCORES)
+def test_swapping_the_arms_mirrors_the_area(a, b):
+    assert stats.auc(a, b) + stats.auc(b, a) == pytest.approx(1, abs=1e-12)
+    truth = [1] * len(a) + [0] * len(b)
+    assert stats.auc(a, b) == pytest.approx(roc_auc_score(truth, a + b), abs=1e-12)
+
+
+@given(SCORES, SCORES)
+def test_hull_is_concave_and_no_threshold_beats_it(a, b):
+    grid = np.linspace(0, 1, 41)
+    hull = stats.tpr_at_fpr(a, b, grid)
+    assert (np.diff(hull, 2) <= 1e-9).all()
+    fpr, tpr, _ = roc_curve([1] * len(a) + [0] * len(b), a + b, drop_intermediate=False)
+    assert (stats.tpr_at_fpr(a, b, fpr) >= tpr - 1e-9).all()
+    assert stats.membership_advantage(a, b) == pytest.approx(max(0, (tpr - fpr).max()), abs=1e-12)
+
+
+def test_higher_scores_mean_members():
+    assert stats.auc([2, 3], [0, 1]) == 1
+    assert stats.membership_advantage([2, 3], [0, 1]) == 1
+    assert stats.membership_advantage([0, 1], [2, 3]) == 0
+
+
+def slow_values(member, nonmember):
+    """The same statistics written out on repeated notes."""
+    gaps = member[:, None] - nonmember[None, :]
+    fpr, tpr, _ = roc_curve(
+        [1] * member.size + [0] * nonmember.size, [*member, *nonmember], drop_intermediate=False
+    )
+    return np.mean((gaps > 0) + (gaps == 0) / 2), max(0, (tpr - fpr).max()), np.interp(0.3, fpr, tpr)
+
+
+def test_fast_bootstrap_equals_repeating_the_notes():
+    generator = np.random.default_rng(1)
+    member, nonmember = (
+        generator.integers(0, 9, 40).astype(float),
+        generator.integers(-2, 7, 30).astype(float),
+    )
+    labels = generator.integers(12, size=40), generator.integers(9, size=30)
+    codes = [np.unique(label, return_inverse=True)[1] for label in labels]
+    arms = [(code, int(code.max()) + 1) for code in codes]
+    pooled = roc.PooledScores(member, nonmember)
+    fast = np.column_stack(
+        [
+            roc.replicates(statistic, pooled, labels, 25, 7)
+            for statistic in (
+                roc.areas,
+                roc.advantages,
+                lambda a, b: roc.curve_heights(a, b, np.array([0.3])),
+            )
+        ]
+    )
+    (weights,) = clustered.weight_blocks(arms, 25, rng.make(7, "stats.membership"))
+    slow = [
+        slow_values(np.repeat(member, a.astype(int)), np.repeat(nonmember, b.astype(int)))
+        for a, b in zip(*weights, strict=True)
+    ]
+    np.testing.assert_allclose(fast, slow, rtol=1e-12, atol=1e-12)
+
+
+def test_resampling_takes_whole_patients():
+    codes = np.array([0, 0, 1, 2, 2, 2])
+    weights = clustered.resampled_weights(codes, 3, 50, np.random.default_rng(0))
+    assert (weights[:, 0] == weights[:, 1]).all() and (weights[:, 3] == weights[:, 5]).all()
+    assert (weights[:, [0, 2, 3]].sum(axis=1) == 3).all()
+
+
+def test_blocks_do_not_change_the_intervals_estimate(monkeypatch):
+    a, b = patients(1, 50, 0), patients(0, 40, 1)
+    whole = stats.auc_interval(*a, *b, draws=64)
+    monkeypatch.setattr(clustered, "BLOCK", 1000)
+    pieces = stats.auc_interval(*a, *b, draws=64)
+    assert pieces.estimate == whole.estimate
+    assert pieces.high - pieces.low == pytest.approx(whole.high - whole.low, rel=0.5)
+
+
+def test_clustering_widens_the_intervals():
+    a, b = patients(0.5, 120, 2, largest=12), patients(0, 120, 3, largest=12)
+    alone = np.arange(a[0].size), np.arange(b[0].size)
+    for make in (stats.auc_interval, stats.tpr_at_fpr_interval, stats.membership_advantage_interval):
+        grouped, plain = make(*a, *b), make(a[0], alone[0], b[0], alone[1])
+        assert grouped.estimate == plain.estimate
+        if make is stats.auc_interval:
+            assert grouped.high - grouped.low > 1.4 * (plain.high - plain.low)
+        else:
+            assert grouped.high - grouped.low > plain.high - plain.low
+    mean = stats.clustered_bootstrap(np.mean, a[1], a[0])
+    assert mean.high - mean.low > 1.4 * np.diff(np.percentile(plain_means(a[0]), [2.5, 97.5]))[0]
+
+
+def plain_means(values):
+    generator = np.random.default_rng(5)
+    return [generator.choice(values, values.size).mean() for _ in range(500)]
+
+
+def test_generic_bootstrap_agrees_with_the_fast_one():
+    a, b = patients(0.8, 150, 4), patients(0, 150, 5)
+    fast = stats.auc_interval(*a, *b, draws=600)
+    score, arm = np.concatenate([a[0], b[0]]), np.repeat([1, 0], [a[0].size, b[0].size])
+    labels = np.concatenate([a[1], b[1] + 1000])
+    slow = stats.clustered_bootstrap(
+        lambda s, y: stats.auc(s[y == 1], s[y == 0]), labels, score, arm, draws=600
+    )
+    assert slow.estimate == fast.estimate
+    assert slow.high - slow.low == pytest.approx(fast.high - fast.low, rel=0.15)
+
+
+def test_intervals_are_reproducible_and_move_with_the_seed():
+    a, b = patients(1, 40, 6), patients(0, 40, 7)
+    assert stats.auc_interval(*a, *b, draws=50) == stats.auc_interval(*a, *b, draws=50)
+    assert stats.auc_interval(*a, *b, draws=50) != stats.auc_interval(*a, *b, draws=50, seed=1)
+
+
+def test_intervals_keep_their_coverage_where_nothing_leaks():
+    """Percentile intervals of the advantage would hold 0 in under 5 of 60 runs."""
+    held = np.zeros(3)
+    for run in range(60):
+        a, b = patients(0, 200, 100 + run), patients(0, 100, 900 + run)
+        held += [
+            0.5 in stats.auc_interval(*a, *b, draws=200),
+            0.05 in stats.tpr_at_fpr_interval(*a, *b, 0.05, draws=200),
+            0.0 in stats.membership_advantage_interval(*a, *b, draws=200),
+        ]
+    # Binomial(60, .95) falls under 51 with probability 0.002; the advantage is known to run near .9.
+    assert held[0] >= 51 and held[1] >= 51 and held[2] >= 46
+
+
+def test_roc_band_contains_its_curve_and_agrees_with_the_single_rate():
+    a, b = patients(1, 200, 8), patients(0, 150, 9)
+    curve = stats.roc_curve(*a, *b, draws=200)
+    assert curve.fpr[0] == pytest.approx(1 / b[0].size) and curve.fpr[-1] == pytest.approx(1)
+    assert (np.diff(curve.tpr) >= 0).all() and (curve.low <= curve.high).all()
+    single = stats.tpr_at_fpr_interval(*a, *b, curve.fpr[30], draws=200)
+    assert (single.estimate, single.low, single.high) == pytest.approx(
+        (curve.tpr[30], curve.low[30], curve.high[30]), rel=1e-9
+    )
+
+
+def test_bootstrap_of_a_course_size_audit_is_fast():
+    generator = np.random.default_rng(0)
+    labels = generator.integers(1000, size=2000)
+    start = time.process_time()
+    stats.auc_interval(generator.normal(size=2000), labels, generator.normal(size=2000), labels, draws=1000)
+    assert time.process_time() - start < 6
+
+
+# Clustered rates and differences.
+
+
+def test_design_effect_limits():
+    clusters = np.repeat(np.arange(20), 10)
+    together = np.repeat(np.arange(20) % 2, 10)
+    spread = np.tile([0, 1], 100)
+    assert stats.design_effect(together, clusters) == pytest.approx(10 * 20 / 19, rel=1e-9)
+    assert stats.design_effect(spread, clusters) == pytest.approx(0, abs=1e-12)
+    assert stats.design_effect(np.zeros(200), clusters) == 10
+    assert stats.design_effect(spread, np.arange(200)) == pytest.approx(200 / 199, rel=1e-9)
+
+
+def test_clustered_proportion_is_exact_for_single_trials_and_wider_in_groups():
+    hits = np.r_[np.ones(20), np.zeros(180)]
+    exact = stats.clopper_pearson(20, 200)
+    single = stats.clustered_proportion(hits, np.arange(200))
+    assert (single.low, single.high) == pytest.approx((exact.low, exact.high), rel=0.02)
+    grouped = stats.clustered_proportion(hits, np.arange(200) // 10)
+    assert grouped.low < exact.low and grouped.high > 1.5 * exact.high
+
+
+def test_zero_hits_count_the_clusters_unless_the_effect_is_known():
+    hits, prompts = np.zeros(1400), np.arange(1400) % 14
+    assert stats.clustered_proportion(hits, prompts).high == pytest.approx(stats.clopper_pearson(0, 14).high)
+    known = stats.clustered_proportion(hits, prompts, effect=2.0)
+    assert known.high == pytest.approx(stats.clopper_pearson(0, 700).high)
+    never_better = stats.clustered_proportion(hits, prompts, effect=0.01)
+    assert never_better.high == pytest.approx(stats.clopper_pearson(0, 1400).high)
+
+
+def test_clustered_proportion_covers_a_clustered_rate():
+    """Rates of 40 prompts are Beta(1, 4): the mean is 0.2 and the design effect of 20 trials about 4.2."""
+    generator, held, naive = np.random.default_rng(0), 0, 0
+    clusters = np.repeat(np.arange(40), 20)
+    for _ in range(150):
+        hits = generator.random(800) < generator.beta(1, 4, 40)[clusters]
+        held += 0.2 in stats.clustered_proportion(hits, clusters)
+        naive += 0.2 in stats.clopper_pearson(int(hits.sum()), 800)
+    assert held >= 134 and naive <= 120
+
+
+def test_mean_difference_is_welch():
+    planted, control = [1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 1.0, 1.0, 1.0]
+    interval = stats.mean_difference(planted, control)
+    # By hand: variances 5/3 and 0.3, standard error sqrt(5/12 + .06), Welch df 3.8661, t(.975) 2.81479.
+    assert interval.estimate == pytest.approx(1.9)
+    assert interval.high - 1.9 == pytest.approx(1.9 - interval.low)
+    assert interval.high - 1.9 == pytest.approx(2.81479 * math.sqrt(5 / 12 + 0.06), rel=1e-5)
+    assert stats.mean_difference([2.0, 2.0], [1.0, 1.0]).low == 1.0
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(st.floats(-50, 50), min_size=2, max_size=20),
+    st.lists(st.floats(-50, 50), min_size=2, max_size=20),
+)
+def test_mean_difference_changes_sign_when_the_arms_swap(a, b):
+    one, other = stats.mean_difference(a, b), stats.mean_difference(b, a)
+    assert (one.low, one.high) == pytest.approx((-other.high, -other.low), rel=1e-6, abs=1e-9)
+
+
+def test_the_room_loads_no_torch():
+    code = "import sys, privhelpers.stats, privhelpers.hipaa, privhelpers.figures\n"
+    code += "sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
