@@ -24,6 +24,8 @@ from privhelpers.models.encoding import encode, end_id, to_batch
 
 ClippedSum = Callable[..., tuple[dict[str, torch.Tensor], torch.Tensor]]
 WARM_UP_STEPS = 5
+# Less momentum than Adam's default: with few, large and noisy steps an old gradient is worth less.
+BETAS = (0.6, 0.999)
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,7 @@ def train(
     steps = plan.spent.steps
     parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
     before = {name: p.detach().clone() for name, p in parameters.items()}
-    optimizer = torch.optim.Adam(parameters.values(), lr=learning_rate)
+    optimizer = torch.optim.Adam(parameters.values(), lr=learning_rate, betas=BETAS)
     sampler = UniformWithReplacementSampler(
         num_samples=plan.units,
         sample_rate=plan.spent.sample_rate,

@@ -1,4 +1,4 @@
-"""Models by name: two small GPT-2 architectures, `gpt2`, `distilgpt2`, or a local Hugging Face folder.
+"""Models by name: three small GPT-2 architectures, `gpt2`, `distilgpt2`, or a local Hugging Face folder.
 
 Weights are read from safetensors only and no code that comes with a model is ever run.
 """
@@ -33,6 +33,7 @@ class Shape:
 
 
 ARCHITECTURES = {
+    "micro-gpt2": Shape(layers=2, width=64, heads=4, positions=128),
     "tiny-gpt2": Shape(layers=2, width=96, heads=4, positions=128),
     "mini-gpt2": Shape(layers=4, width=128, heads=4, positions=128),
 }
@@ -62,6 +63,7 @@ def build(
         n_embd=shape.width,
         n_layer=shape.layers,
         n_head=shape.heads,
+        activation_function="gelu_pytorch_tanh",  # the same function as GPT-2's own, in one kernel
         resid_pdrop=dropout,
         embd_pdrop=dropout,
         attn_pdrop=dropout,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from faker import Faker
 
-from privhelpers.errors import UnsafeIdentifier
+from privhelpers.errors import InvalidParameter, UnsafeIdentifier
 
 REFERENCE_DATE = datetime.date(2024, 1, 1)  # "today" of every record: the clock must not change the data
 OLDEST, YOUNGEST = 89, 18  # ages above 89 are an identifier of their own
@@ -29,6 +29,8 @@ MAIL_HOSTS = ("mail.example.org", "post.example.com", "home.example.net")
 INITIALS = "ABCDEFGHJKLMNPRSTVW"
 _FAKER_FIRST, _FAKER_LAST = 690, 1000  # distinct names that Faker's en_US lists offer, rounded down
 
+MOST_PEOPLE = 2 * (9999 + 99)  # as many as there are impossible social security numbers
+
 # Size of each identifier's space in bits: what a guess has to get right.
 SPACE_BITS = {
     "name": math.log2(_FAKER_FIRST * _FAKER_LAST * len(INITIALS)),
@@ -36,7 +38,7 @@ SPACE_BITS = {
     "mrn": math.log2(10**7),
     "email": math.log2(_FAKER_LAST * 26 * 10**4 * len(MAIL_HOSTS)),
     "phone": math.log2(800 * 100),
-    "ssn": math.log2(2 * (9999 + 99)),
+    "ssn": math.log2(MOST_PEOPLE),
     "address": math.log2(999 * _FAKER_LAST * len(STREETS) * len(TOWNS) * 100),
 }
 
@@ -79,6 +81,12 @@ class PeopleFactory:
         self._faker = Faker("en_US", use_weighting=False)
         self._faker.seed_instance(generator.getrandbits(63))
         self._used: set[str] = set()
+        self._people = 0
+
+    @property
+    def used(self) -> frozenset[str]:
+        """Every value that this factory has given out and must not repeat."""
+        return frozenset(self._used)
 
     def _unique(self, draw) -> str:  # a zero-argument function
         while (value := draw()) in self._used:
@@ -113,7 +121,17 @@ class PeopleFactory:
         return self._unique(lambda: self._name(self._random.choice(("woman", "man"))))
 
     def person(self) -> Person:
-        """Return a new person."""
+        """Return a new person.
+
+        Raises:
+            InvalidParameter: every number of the smallest unique space is taken.
+        """
+        if self._people == MOST_PEOPLE:
+            raise InvalidParameter(
+                f"people: at most {MOST_PEOPLE}, because no more social security numbers are sure to belong "
+                "to nobody; ask for fewer patients"
+            )
+        self._people += 1
         sex = self._random.choice(("woman", "man"))
         name = self._unique(lambda: self._name(sex))
         days = self._random.randint(round(365.25 * YOUNGEST), round(365.25 * OLDEST))
@@ -131,10 +149,11 @@ class PeopleFactory:
         )
 
 
-_SSN = re.compile(r"(?<![\d-])(\d{3})-(\d{2})-(\d{4})(?![\d-])")
-_PHONE = re.compile(r"(?<![\d-])(?:\+?1[ .-]?)?\(?([2-9]\d{2})\)?[ .-]?(\d{3})[ .-](\d{4})(?!\d)")
+# A hyphen may stand before a number (`SSN-...`), a digit may not: it would be a part of a longer one.
+_SSN = re.compile(r"(?<!\d)(?<!\d-)(\d{3})([- ]?)(\d{2})\2(\d{4})(?!\d|-\d)")
+_PHONE = re.compile(r"(?<!\d)(?<!\d-)(?:\+?1[ .-]?)?\(?([2-9]\d{2})\)?[ .-]?([2-9]\d{2})[ .-]?(\d{4})(?!\d)")
 _HOST = re.compile(r"(?:@|https?://|www\.)([a-z0-9.-]+\.[a-z]{2,})", re.IGNORECASE)
-_IP = re.compile(r"(?<![\d.])(\d{1,3}(?:\.\d{1,3}){3})(?![\d.])")
+_IP = re.compile(r"(?<![\d.])(\d{1,3}(?:\.\d{1,3}){3})(?!\d|\.\d)")
 _NPI = re.compile(r"(?<!\d)([12]\d{9})(?!\d)")
 _MRN = re.compile(r"\bMRN[-:# ]*([A-Z]*-?\d{5,})", re.IGNORECASE)
 _SAFE_HOSTS = re.compile(r"(?:^|\.)(?:example\.(?:com|net|org)|example|test|invalid)$", re.IGNORECASE)
@@ -171,7 +190,7 @@ def refuse_unsafe(text: str, where: str) -> None:
         *(
             ("social security number", m[0])
             for m in _SSN.finditer(text)
-            if not (m[1] in ("000", "666") and (m[2] == "00" or m[3] == "0000"))
+            if not (m[1] in ("000", "666") and (m[3] == "00" or m[4] == "0000"))
         ),
         *(("telephone number", m[0]) for m in _PHONE.finditer(text) if m[2] != "555" or m[3][:2] != "01"),
         *(("host name", m[1]) for m in _HOST.finditer(text) if not _SAFE_HOSTS.search(m[1].rstrip("."))),

@@ -27,6 +27,7 @@ from privhelpers.records.public_words import (
 )
 from privhelpers.records.vocabulary import PROCEDURES
 
+PEOPLE_AT_A_TIME = 10_000  # then numbers may repeat: there are only 20,196 impossible SSNs
 NOTE_SHARE, PROMPT_SHARE = 0.64, 0.08  # the rest is health education
 
 
@@ -35,7 +36,14 @@ class _Writer:
 
     def __init__(self, seed: int) -> None:
         self.r = rng.plain(seed, "public corpus")
-        self.people = PeopleFactory(self.r)
+        self.people, self.drawn = PeopleFactory(self.r), 0
+
+    def person(self) -> Person:
+        """Return somebody new; after many people a number may come a second time."""
+        if self.drawn and self.drawn % PEOPLE_AT_A_TIME == 0:
+            self.people = PeopleFactory(self.r)
+        self.drawn += 1
+        return self.people.person()
 
     def label(self, kind: str) -> str:
         """Return a random field label with a random separator, or nothing."""
@@ -106,7 +114,7 @@ class _Writer:
 
     def note(self) -> str:
         """Return a note in a style of its own."""
-        person = self.people.person()
+        person = self.person()
         fields = self.r.sample(self.clinical_fields(person), self.r.randint(4, 9))
         if self.r.random() < 0.4:
             fields = self.identity_fields(person) + fields[: self.r.randint(2, 5)]
@@ -120,7 +128,7 @@ class _Writer:
 
     def prompt_line(self) -> str:
         """Return a form-like line, so that a bare prompt has a public continuation."""
-        person, illness = self.people.person(), self.r.choice(ILLNESSES)
+        person, illness = self.person(), self.r.choice(ILLNESSES)
         pairs = [
             ("Patient name", "The patient's name is", person.name),
             ("Medical Record Number", "The medical record number is", person.mrn),
@@ -167,7 +175,7 @@ class _Writer:
 def make_public_corpus(
     *, seed: int, documents: int, excluded_names: frozenset[str] = frozenset()
 ) -> list[str]:
-    """Return public documents that contain none of the excluded names.
+    """Return different public documents that contain none of the excluded names.
 
     Args:
         seed: of the corpus.
@@ -177,12 +185,13 @@ def make_public_corpus(
     Taught in: 05_synthetic_records.
     """
     validate.positive_int(documents=documents)
-    writer, corpus = _Writer(seed), []
+    writer = _Writer(seed)
+    corpus: dict[str, None] = {}  # in order, and each text once: a document held back must not be trained on
     while len(corpus) < documents:
         text = writer.document()
-        if not any(name in text for name in _names_in(text, excluded_names)):
-            corpus.append(text)
-    return corpus
+        if not _names_in(text, excluded_names):
+            corpus[text] = None
+    return list(corpus)
 
 
 def _names_in(text: str, names: frozenset[str]) -> list[str]:

@@ -115,13 +115,15 @@ def zipf_probabilities(count: int, exponent: float = 1.1) -> np.ndarray:
 
 
 def _practices(phrases: tuple[str, ...], shift: int) -> dict[str, Practice]:
-    """Deal drugs and procedures to conditions by fixed strides, another stride for another hospital."""
-    practices = {}
-    for number, condition in enumerate(ALL_CONDITIONS):
+    """Deal drugs and tests by fixed strides, others for another hospital; rare diseases share one clinic."""
+
+    def practice(number: int) -> Practice:
         drugs = tuple(MEDICATIONS[(shift + 5 * number + step * (3 + shift % 4)) % 12] for step in range(3))
         tests = tuple(PROCEDURES[(shift + 3 * number + step * 4) % 10] for step in range(2))
-        practices[condition] = Practice(drugs, tests, phrases[number % len(phrases)])
-    return practices
+        return Practice(drugs, tests, phrases[number])
+
+    common = {condition: practice(number) for number, condition in enumerate(CONDITIONS)}
+    return common | dict.fromkeys(RARE_CONDITIONS, practice(len(CONDITIONS)))
 
 
 PRIVATE = Hospital(

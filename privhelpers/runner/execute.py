@@ -30,6 +30,13 @@ THREAD_VARIABLES = (
     "NUMEXPR_NUM_THREADS",
     "RAYON_NUM_THREADS",
 )
+# Training frees and asks for the same large blocks at every step. By default glibc returns them to the
+# system each time, and faulting the pages in again costs more than some of the arithmetic.
+KEEP_MEMORY = {
+    "MALLOC_MMAP_THRESHOLD_": str(4 << 30),
+    "MALLOC_TRIM_THRESHOLD_": str(8 << 30),
+    "MALLOC_TOP_PAD_": str(256 << 20),
+}
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 SHOWN_LINES = 12
 
@@ -45,10 +52,13 @@ def environment(root: Path, scratch: Path, threads: int) -> dict[str, str]:
     return {
         **dict.fromkeys(THREAD_VARIABLES, str(threads)),
         "TOKENIZERS_PARALLELISM": "true" if threads > 1 else "false",
+        **KEEP_MEMORY,
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",
         "PYTHONHASHSEED": "0",
         "PYTHONPATH": str(root),
+        # Seconds between two states of a progress bar: each is kept in the log.
+        "TQDM_MININTERVAL": "0.5" if terminal() else "10",
         # First on Jupyter's search path: a kernel called python3 in the user's home cannot win.
         "JUPYTER_PATH": str(Path(sys.prefix, "share", "jupyter")),
         "JUPYTER_RUNTIME_DIR": str(scratch),
@@ -102,7 +112,7 @@ def _papermill(root: Path, job: Job, part: Path, log: TextIO, threads: int) -> N
 
 def _attempt(root: Path, job: Job, threads: int, store: Store) -> dict[str, Any]:
     """Run, verify and publish the executed notebook; return the content of run.json."""
-    part = (root / job.notebook).with_suffix(".part.ipynb")
+    part = root / "runs" / job.profile / ".parts" / f"{job.rule}.ipynb"
     part.parent.mkdir(parents=True, exist_ok=True)
     started, clock = datetime.now(UTC), time.monotonic()
     with open(root / job.log, "w", encoding="utf-8", buffering=1) as log:

@@ -11,6 +11,7 @@ from privhelpers.errors import DamagedArtifact, RunFailed
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 KERNEL_FILE = re.compile(r"[^\s\"']*ipykernel_\d+/\d+\.py")
+OVERWRITTEN = re.compile(r"[^\n\r]*\r(?=[^\n\r])")  # states of a progress bar, each drawn over by the next
 
 
 def read(path: Path) -> NotebookNode:
@@ -54,7 +55,8 @@ def check_complete(notebook: NotebookNode, name: str) -> None:
 
 
 def _without_paths(text: str, root: Path) -> str:
-    """Return an output's text with this copy's place and the kernel's file names left out."""
+    """Return an output's text without this copy's place, the kernel's file names and past progress."""
+    text = OVERWRITTEN.sub("", text)
     return KERNEL_FILE.sub("<cell>", text.replace(f"{root}/", "").replace(str(root), "."))
 
 

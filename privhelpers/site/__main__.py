@@ -25,7 +25,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         root = repository_root()
         os.chdir(root)
-        build(root, planning.jobs(root, options.profile))
+        plan = planning.jobs(root, options.profile)
+        lock = root / "runs" / plan[0].profile / ".locks" / "site"
+        with processes.exclusive(lock, f"the site of profile {options.profile}", wait=10):
+            build(root, plan)
     except (PrivHelpersError, OSError) as error:
         print(f"refused: {' '.join(str(error).split())}", file=sys.stderr)
         return 2

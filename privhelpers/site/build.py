@@ -17,6 +17,8 @@ from privhelpers.runner.plan import Job
 from privhelpers.site import checks
 from privhelpers.site.staging import pages, stage
 
+TITLE = "PrivAI-Leak"
+FIRST_PAGE = "book/intro.html"
 COMPLETE = ".complete"
 FINGERPRINT = ".fingerprint"
 LOG = "build.log"
@@ -58,10 +60,10 @@ def causes(log: str, site: Path) -> list[str]:
 
 
 def _place(text: str) -> str:
-    """Return where a warning points; in a notebook myst-nb counts 10,000 lines to a cell."""
+    """Return where a warning points; myst-nb counts 10,000 lines to a cell, and one line too many."""
     page, _, line = text.rpartition(":")
     if page.endswith(".ipynb") and line.isdigit() and int(line) >= CELL:
-        return f"{page}, cell {int(line) // CELL}, line {int(line) % CELL}"
+        return f"{page}, cell {int(line) // CELL}, line {max(1, int(line) % CELL - 1)}"
     return text or "the site"
 
 
@@ -87,6 +89,18 @@ def _jupyter_book(root: Path, site: Path) -> None:
 def _several(what: str, found: list[str], where: str) -> str:
     rest = f" (and {len(found) - SHOWN} more)" if len(found) > SHOWN else ""
     return f"{what}: {'; '.join(found[:SHOWN])}{rest}; see {where}"
+
+
+def _entrance(html: Path) -> None:
+    """Write the page that leads to the first one, with an icon, or browsers ask for one in vain."""
+    page = f'''<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>{TITLE}</title><link rel="icon" href="_static/favicon.svg">
+<meta http-equiv="refresh" content="0; url={FIRST_PAGE}"></head>
+<body><a href="{FIRST_PAGE}">{TITLE}</a></body>
+</html>
+'''
+    write_atomic(html / "index.html", page.encode())
 
 
 def _drop_unused_images(html: Path) -> None:
@@ -140,6 +154,7 @@ def build(root: Path, plan: list[Job]) -> Path:
         write_atomic(mark, fingerprint.encode())
         _jupyter_book(root, site)
         html = site / "_build" / "html"
+        _entrance(html)
         _drop_unused_images(html)
         if found := checks.findings(html, checks.machine_strings(root)):
             raise RunFailed(

@@ -60,7 +60,19 @@ TAGS = set(
         "h5",
     ]
 )
-ATTRIBUTES = {"class", "id", "style", "border", "colspan", "rowspan", "scope", "align", "scoped", "title"}
+ATTRIBUTES = {
+    "class",
+    "id",
+    "style",
+    "border",
+    "colspan",
+    "rowspan",
+    "scope",
+    "align",
+    "scoped",
+    "title",
+    "type",
+}
 CSS_LOADS = re.compile(r"url\s*\(|@import|expression\s*\(|javascript:|</", re.IGNORECASE)
 SVG_ACTIVE = re.compile(r"<script|\son\w+\s*=|javascript:|<foreignObject", re.IGNORECASE)
 
@@ -109,13 +121,14 @@ def unsafe_html(html: str) -> str | None:
     """Return what in `html` goes beyond a plain table, or None."""
     inspector = _Inspector()
     inspector.feed(html)
+    # A tag without its end: the parser waits for more, a browser goes on into the page that follows.
+    unclosed = "an unclosed tag" if "<" in inspector.rawdata else None
     inspector.close()
-    # What a browser may read as a tag although the parser took it for text: an unclosed `<b onclick=`.
-    return inspector.problem or ("an unclosed tag" if inspector.rawdata else None)
+    return inspector.problem or unclosed
 
 
-def _clean_bundle(data: dict[str, Any], root: str, where: str) -> dict[str, Any]:
-    """Return the representations of one output that pages may show, text made visible and relative."""
+def _clean_bundle(data: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return the representations of one output that pages may show."""
     clean: dict[str, Any] = {}
     for mime, value in data.items():
         plain = mime.removeprefix(GLUED)
@@ -124,7 +137,7 @@ def _clean_bundle(data: dict[str, Any], root: str, where: str) -> dict[str, Any]
                 raise RunFailed(f"{where}: an SVG image holds a script")
             clean[mime] = value
         elif plain in TEXTS:
-            clean[mime] = visible(value.replace(f"{root}/", "").replace(root, "."))
+            clean[mime] = visible(value)
             if plain == "text/html" and (problem := unsafe_html(clean[mime])):
                 raise RunFailed(f"{where}: HTML output with {problem}; show it as text or as a plain table")
         else:
@@ -132,12 +145,11 @@ def _clean_bundle(data: dict[str, Any], root: str, where: str) -> dict[str, Any]
     return clean
 
 
-def clean_outputs(cell: NotebookNode, *, root: str, where: str) -> None:
+def clean_outputs(cell: NotebookNode, where: str) -> None:
     """Keep of a code cell's outputs what a page may show; stderr, which is progress bars, goes.
 
     Args:
         cell: a code cell, changed in place.
-        root: absolute path of the repository, made relative where an output names it.
         where: page and cell, for the message.
 
     Raises:
@@ -148,10 +160,31 @@ def clean_outputs(cell: NotebookNode, *, root: str, where: str) -> None:
         if output.output_type == "stream":
             if output.name == "stderr":
                 continue
-            output.text = visible(output.text.replace(f"{root}/", "").replace(root, "."))
+            output.text = visible(output.text)
         else:
-            output.data = NotebookNode(_clean_bundle(output.data, root, where))
+            output.data = NotebookNode(_clean_bundle(output.data, where))
             glue = {k: v for k, v in output.metadata.items() if k == "scrapbook"}
             output.metadata = NotebookNode(glue)
         kept.append(output)
     cell.outputs = kept
+
+
+def check_picture(cell: NotebookNode, where: str) -> None:
+    """Refuse a caption without its picture, and a picture without a description.
+
+    Args:
+        cell: a code cell.
+        where: page and cell, for the message.
+
+    Raises:
+        RunFailed: a reader, or one who cannot see, would miss the figure.
+    """
+    said = cell.metadata.get("mystnb", {})
+    shown = any(IMAGES & output.get("data", {}).keys() for output in cell.outputs)
+    if ("figure" in said or "image" in said) and not shown:
+        raise RunFailed(
+            f"{where}: has a caption but shows no picture; a figure must be the last value of its cell, "
+            "with no semicolon after it"
+        )
+    if shown and not said.get("image", {}).get("alt", "").strip():
+        raise RunFailed(f"{where}: shows a picture without a description (metadata mystnb.image.alt)")

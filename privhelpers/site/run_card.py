@@ -4,10 +4,11 @@ from typing import Any
 
 from privhelpers.errors import DamagedArtifact
 
+NO_BREAK = "\u00a0"
 INTRO = """# Run card
 
 Every number in this copy of the book was made by the runs listed here.
-Another profile, another seed or another version of a package gives other numbers; this page says which ones gave these.
+Another profile, another seed or another version of a package gives other numbers.
 
 """
 
@@ -26,7 +27,8 @@ def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 def _duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s" if minutes else f"{seconds:.1f} s"
+    text = f"{minutes} min {rest:02d} s" if minutes else f"{seconds:.1f} s"
+    return text.replace(" ", NO_BREAK)
 
 
 def _runs(runs: dict[str, Any]) -> str:
@@ -63,7 +65,7 @@ def run_card(manifest: dict[str, Any]) -> str:
         versions = [(name, _cell(version)) for name, version in manifest["versions"].items()]
         summary = (
             f"Profile **{manifest['profile']}**: {len(runs)} runs, "
-            f"{_duration(manifest['total_seconds'])} of computing in all; independent runs went side by side.\n"
+            f"{_duration(manifest['total_seconds'])} of computing; independent runs went side by side.\n"
         )
         sections = {
             "Runs": _runs(runs),

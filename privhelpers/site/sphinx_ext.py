@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from myst_nb.ext.glue.utils import PendingGlueReference
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
@@ -55,6 +56,12 @@ def leave_outputs_to_the_reader(app: Sphinx, doctree: nodes.document) -> None:
             node["classes"] += ["mathjax_ignore", "tex2jax_ignore"]
 
 
+def note_quoted_runs(app: Sphinx, doctree: nodes.document) -> None:
+    """Rebuild a page when a notebook whose numbers it quotes changes, which myst-nb 1.4 does not."""
+    for node in doctree.findall(PendingGlueReference):
+        app.env.note_dependency(str(app.env.doc2path(node.refdoc)))
+
+
 def tidy_head(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Keep one of each script, as Sphinx 7 emits one that is added late twice, and no style of thebe."""
     styles = context.get("css_files", [])
@@ -72,6 +79,7 @@ def tidy_head(app: Sphinx, page: str, template: str, context: dict[str, Any], do
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     app.connect("config-inited", drop_thebe)
+    app.connect("doctree-read", note_quoted_runs)
     app.connect("doctree-read", leave_outputs_to_the_reader)
     app.connect("html-page-context", tidy_head, priority=900)
     app.connect("build-finished", copy_mathjax)

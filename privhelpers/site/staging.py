@@ -18,7 +18,7 @@ from privhelpers.artifacts import parse_json, write_atomic
 from privhelpers.errors import DamagedArtifact, MissingArtifact, RunFailed
 from privhelpers.runner import chain, notebooks
 from privhelpers.runner.plan import Job
-from privhelpers.site.outputs import clean_outputs
+from privhelpers.site.outputs import check_picture, clean_outputs
 from privhelpers.site.run_card import run_card
 from privhelpers.site.variants import variant
 
@@ -98,8 +98,11 @@ def page_of(root: Path, job: Job) -> NotebookNode:
         page = notebooks.refresh_prose(executed, notebooks.read(chain.source(root, job.slug)))
     except RunFailed as error:
         raise RunFailed(f"{job.title}: {error}") from error
+    notebooks.clean(page, root)
     for number, cell in enumerate(notebooks.code_cells(page), 1):
-        clean_outputs(cell, root=str(root), where=f"{job.title}, code cell {number}")
+        where = f"{job.title}, code cell {number}"
+        clean_outputs(cell, where)
+        check_picture(cell, where)
     _fold_parameters(page)
     page.nbformat_minor = max(page.nbformat_minor, 5)
     return page
@@ -130,14 +133,22 @@ def contents(root: Path, plan: list[Job]) -> dict[str, Any]:
     return toc
 
 
-def _manifest(root: Path, profile: str) -> dict[str, Any]:
-    path = root / "runs" / profile / "manifest.json"
+def _manifest(root: Path, plan: list[Job]) -> dict[str, Any]:
+    """Return the manifest of the runs on disk, in the order of the plan."""
+    path = root / "runs" / plan[0].profile / "manifest.json"
     if not path.is_file():
-        raise MissingArtifact(f"runs/{profile}/manifest.json is missing; run `make book`")
+        raise MissingArtifact(f"{path.relative_to(root)} is missing; run `make book`")
     manifest = parse_json(path.read_text(encoding="utf-8"), path.name)
-    if not isinstance(manifest, dict):
-        raise DamagedArtifact(f"{path.name}: must be an object; run `make book` again")
-    return manifest
+    recorded = manifest.get("runs") if isinstance(manifest, dict) else None
+    if not isinstance(recorded, dict):
+        raise DamagedArtifact(f"{path.name}: lists no runs; run `make book` again")
+    for job in plan:
+        done = parse_json((root / job.sentinel).read_text(encoding="utf-8"), job.sentinel)
+        if recorded.get(job.rule) != done:
+            raise RunFailed(
+                f"{path.name}: is not about the present run of {job.title}; run `make book` again"
+            )
+    return manifest | {"runs": {job.rule: recorded[job.rule] for job in plan}}
 
 
 def staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
@@ -147,12 +158,12 @@ def staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
     for path in sorted((root / "book").rglob("*")):
         if path.is_file() and not path.name.startswith("."):
             files[path.relative_to(root).as_posix()] = path.read_bytes()
-    files[f"{RUN_CARD}.md"] = run_card(_manifest(root, plan[0].profile)).encode()
     for page in pages(plan):
         notebook = page_of(root, page.job)
         if not page.is_chapter:
             notebook = variant(notebook, model=str(page.job.model), chapter=f"notebooks/{page.job.slug}")
         files[f"{page.document}.ipynb"] = (nbformat.writes(notebook, version=4) + "\n").encode()
+    files[f"{RUN_CARD}.md"] = run_card(_manifest(root, plan)).encode()
     return files
 
 

@@ -106,7 +106,8 @@ def variant(page: NotebookNode, *, model: str, chapter: str) -> NotebookNode:
     made.cells = _without_empty_headings(_without_exercises(made.cells))
     labels, suffix = _labels(made), f"--{model.replace('.', '-').replace('_', '-')}"
     note = (
-        f":::{{note}}\nThis page is the chapter {{doc}}`/{chapter}` run on another model: **{describe(model)}**.\n"
+        f":::{{note}}\nThis page is the chapter {{doc}}`/{chapter}` run on another model: "
+        f"**{describe(model)}**.\n"
         "Its text is the same, its numbers and figures are its own; the exercises stand in the chapter.\n:::"
     )
     titled = False

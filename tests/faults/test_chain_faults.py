@@ -63,9 +63,47 @@ def test_a_run_that_does_not_complete_leaves_no_result(toy, code, reason):
     assert done.returncode == 1 and reason in done.stderr and "FAILED after" in done.stderr, done.stderr
     assert "Traceback (most recent call last):\n  File" not in done.stderr
     assert not sentinel.exists() and not (toy / "runs/toy/notebooks" / f"{RECORDS}.ipynb").exists()
-    assert not list((toy / "runs/toy/notebooks").glob("*.part.ipynb"))
+    assert not list((toy / "runs/toy/.parts").iterdir())
     assert (toy / "runs/toy/failed" / f"{RECORDS}.ipynb").exists()
     assert (toy / "runs/toy/logs" / f"{RECORDS}.log").read_text().strip()
+
+
+INSIDE = """
+import os, sys
+assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == "2"
+assert os.environ["HF_HUB_OFFLINE"] == os.environ["TRANSFORMERS_OFFLINE"] == "1"
+assert os.environ["PYTHONHASHSEED"] == "0" and hash("a") == EXPECTED
+assert "inline" in os.environ["MPLBACKEND"]
+assert not os.path.exists(os.path.expanduser("~/.ipython"))
+print("a bar", file=sys.stderr)
+"""
+
+
+def test_a_kernel_has_nothing_of_the_user_s_settings(toy, tmp_path):
+    for folder in (".local/share/jupyter/kernels/python3", "Library/Jupyter/kernels/python3"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "kernel.json").write_text(
+            '{"argv": ["false"], "display_name": "x", "language": "python"}'
+        )
+    startup = tmp_path / "startup.py"
+    startup.write_text("raise SystemExit('the startup file of the user ran')\n")
+    environment = toy_chain.environment(toy) | {
+        "HOME": str(tmp_path),
+        "JUPYTER_PREFER_ENV_PATH": "0",
+        "MPLBACKEND": "agg",
+        "PYTHONSTARTUP": str(startup),
+        "PRIVHELPERS_PROGRESS": "1",
+    }
+    words = subprocess.run(
+        [sys.executable, "-c", "print(hash('a'))"], env={"PYTHONHASHSEED": "0"}, capture_output=True
+    )
+    old = set_last_cell(toy, RECORDS, INSIDE.replace("EXPECTED", words.stdout.decode().strip()))
+    command = toy_chain.command("run", "--profile", "toy", "--job", RECORDS, "--threads", "2")
+    done = subprocess.run(command, cwd=toy, env=environment, capture_output=True, text=True, timeout=120)
+    set_last_cell(toy, RECORDS, old)
+    assert done.returncode == 0, done.stderr
+    assert "a bar" in done.stderr, "PRIVHELPERS_PROGRESS shows what the notebook says"
+    assert "a bar" in (toy / "runs/toy/logs" / f"{RECORDS}.log").read_text()
 
 
 def test_an_artifact_folder_that_is_a_link_is_refused(toy, tmp_path):

@@ -14,7 +14,7 @@ ROOMS = {
     1: {"accounting", "ledger", "mechanisms", "anonymity", "stats", "hipaa"},
     2: {"records", "models"},
     3: {"training", "dpsgd", "attacks", "audit", "defenses"},
-    4: {"figures"},
+    4: {"figures", "pages"},
     5: {"runner", "site"},
 }
 LEVEL = {room: level for level, rooms in ROOMS.items() for room in rooms}

@@ -42,13 +42,15 @@ def test_paths_and_times_are_left_out(tmp_path):
         ),
         v4.new_output("display_data", {"text/plain": f"PosixPath('{tmp_path}/runs')", "image/png": "00"}),
         v4.new_output("display_data", {"text/html": f"<p>{tmp_path}</p>"}),
+        v4.new_output("stream", name="stderr", text="\r 0%\r 50%\r100%\nnext\r\nlast"),
     ]
     notebooks.clean(notebook, tmp_path)
-    texts = [notebook.cells[3].outputs[0].text, *(o.data for o in notebook.cells[3].outputs[1:])]
+    texts = [o.text if "text" in o else o.data for o in notebook.cells[3].outputs]
     assert texts == [
         "privhelpers/x.py:3: careful\n<cell>:1: hm\n",
         {"text/plain": "PosixPath('runs')", "image/png": "00"},
         {"text/html": "<p>.</p>"},
+        "100%\nnext\r\nlast",
     ]
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
     assert "papermill" not in notebook.cells[3].metadata

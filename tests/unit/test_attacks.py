@@ -1,0 +1,205 @@
+"""Attacks on models that were built to leak, and on models that cannot."""
+
+import math
+
+import numpy as np
+import pytest
+
+from privhelpers import models, records, stats, training
+from privhelpers.attacks import canaries, extraction, membership, summary
+from privhelpers.attacks.extraction import Generation, Profile
+from privhelpers.errors import InvalidParameter
+
+
+def person(patient="p1", **identifiers):
+    given = {name: (value,) for name, value in identifiers.items()}
+    return Profile(patient, given, ("Asthma",), ("Albuterol",))
+
+
+ANNA = {
+    "name": "Anna K. Hill",
+    "email": "a.hill0001@mail.example.org",
+    "phone": "(212) 555-0123",
+    "dob": "1990-02-03",
+}
+
+
+def strict(text, *people):
+    return extraction.strict_match([Generation("", text)], people or (person(**ANNA),))
+
+
+@pytest.mark.parametrize(
+    ("text", "leaks"),
+    [
+        (
+            "write to A.Hill0001@mail.example.org now",
+            1,
+        ),  # 20 bits or more: alone enough, case does not matter
+        ("seen: anna  k. HILL.", 1),
+        ("Anna Hill", 0),
+        ("call (212) 555-0123", 0),  # a small space: somebody has this number
+        ("born 1990-02-03, call (212) 555-0123", 1),  # two of one patient
+        ("Asthma, Albuterol, Anna", 0),
+    ],
+)
+def test_strict_rule(text, leaks):
+    assert strict(text).leaks == leaks
+
+
+def test_two_small_identifiers_of_two_patients_are_no_leak():
+    people = person("p1", phone="(212) 555-0123"), person("p2", dob="1990-02-03")
+    match = strict("born 1990-02-03, call (212) 555-0123", *people)
+    assert match.leaks == 0 and match.by_identifier["phone"] == match.by_identifier["dob"] == 1
+
+
+def test_the_loose_rule_fires_on_text_that_remembers_nobody():
+    """12 diagnoses, 12 drugs, one of each at random: 1 - (11/12)^2 of attempts 'leak'."""
+    generator = np.random.default_rng(0)
+    names = [f"Word{chr(97 + i)}" for i in range(12)]
+    people = [
+        Profile(f"p{i}", {"name": (f"Qqq{i} Zzz{i}",)}, (names[i],), ("drug-" + names[i],)) for i in range(12)
+    ]
+    texts = [
+        Generation("", f"{names[a]} treated with drug-{names[b]}")
+        for a, b in generator.integers(12, size=(12_000, 2))
+    ]
+    match = extraction.loose_match(texts, people, patients=12, seed=0)
+    # each drug's name contains the word of its diagnosis, so a drug alone fires both fields
+    assert match.leaks / 12_000 == pytest.approx(1 - (11 / 12) ** 2, abs=0.01)
+
+
+def test_groups_are_equally_large_and_repeat():
+    people = [person(f"p{i}", name=f"N{i} A. B{i}") for i in range(30)]
+    members, controls = extraction.equal_groups(people[:20], people[20:], seed=0)
+    assert len(members) == len(controls) == 10
+    assert (members, controls) == extraction.equal_groups(people[:20], people[20:], seed=0)
+    with pytest.raises(InvalidParameter, match="profiles"):
+        extraction.equal_groups([], people, seed=0)
+
+
+def test_profiles_hold_what_stands_in_the_notes():
+    made = records.make_hospital_records(
+        seed=0, patients=60, validation_patients=5, heldout_patients=5, canaries_per_level=1
+    )
+    found = extraction.profiles(made.train)
+    ids = {n["patient_id"] for n in made.train if n["kind"] == "report"}
+    assert {p.patient_id for p in found} == ids
+    for one in found:
+        own = " ".join(n["text"] for n in made.train if n["patient_id"] == one.patient_id)
+        assert all(value in own for values in one.identifiers.values() for value in values)
+
+
+@pytest.mark.parametrize(
+    ("rank", "references", "bits"),
+    [(1, 10**6 - 1, 19.931569), (1, 10**9 - 1, 29.897353), (8, 15, 1.0), (16, 15, 0.0)],
+)
+def test_exposure_vectors(rank, references, bits):
+    assert canaries.exposure(rank=rank, references=references) == pytest.approx(bits, abs=1e-6)
+
+
+def test_exposure_refuses_impossible_ranks():
+    with pytest.raises(InvalidParameter, match="rank"):
+        canaries.exposure(rank=17, references=15)
+
+
+def test_references_are_different_secrets_of_the_space():
+    drawn = canaries.draw_references(7, 2000, seed=0)
+    assert len(set(drawn)) == 2000 and all(len(s) == 7 and s.isdigit() for s in drawn)
+    first = np.bincount([int(s[0]) for s in drawn], minlength=10)
+    assert ((first - 200) ** 2 / 200).sum() < 27.9  # chi-squared, 9 degrees of freedom, p = 0.001
+
+
+@pytest.fixture(scope="module")
+def hospital():
+    return records.make_hospital_records(
+        seed=1, patients=25, validation_patients=5, heldout_patients=25, canaries_per_level=2
+    )
+
+
+@pytest.fixture(scope="module")
+def leaky(hospital):
+    """A model trained until it knows its notes by heart."""
+    texts = [n["text"] for n in hospital.train]
+    tokenizer = models.train_tokenizer(texts, vocab_size=600)
+    model = models.build("micro-gpt2", tokenizer, seed=0)
+    settings = training.Settings(epochs=60, learning_rate=8e-3, batch_size=16)
+    training.train(model, tokenizer, texts, settings, seed=0, progress=False)
+    return model, tokenizer
+
+
+@pytest.fixture(scope="module")
+def fresh(leaky):
+    return models.build("micro-gpt2", leaky[1], seed=0), leaky[1]
+
+
+def measured(net, hospital):
+    rows = [c.as_dict() for c in hospital.canaries]
+    return canaries.measure(*net, rows, digits=7, references=127, seed=0, progress=False)
+
+
+def test_a_leaky_model_gives_up_its_canaries_and_no_control(leaky, hospital):
+    results = measured(leaky, hospital)
+    often = [r for r in results if r.copies >= 4]
+    controls = [r for r in results if not r.planted]
+    assert len(often) == 6 and len(controls) == 10
+    assert sum(r.extracted for r in often) >= 5
+    assert not any(r.extracted for r in controls)
+    assert np.mean([r.exposure_bits for r in often]) > 6.5
+    assert np.mean([r.exposure_bits for r in controls]) < 4
+
+
+def test_an_untrained_model_gives_up_nothing(fresh, hospital):
+    results = measured(fresh, hospital)
+    assert not any(r.extracted for r in results)
+    assert np.mean([r.exposure_bits for r in results]) == pytest.approx(math.log2(math.e), abs=1.2)
+
+
+def test_suffixes_are_recalled_from_memory_only(leaky, fresh, hospital):
+    known = [n for n in hospital.train if n["kind"] != "canary"][:20]
+    assert canaries.recall_suffixes(*leaky, known).recalled >= 15
+    assert canaries.recall_suffixes(*leaky, hospital.heldout[:20]).recalled == 0
+    assert canaries.recall_suffixes(*fresh, known).recalled == 0
+
+
+def test_membership_is_plain_to_see_on_a_leaky_model(leaky, fresh, hospital):
+    members = [n["text"] for n in hospital.train if n["kind"] != "canary"]
+    others = [n["text"] for n in hospital.heldout]
+    known, unknown = models.score(*leaky, members).losses, models.score(*leaky, others).losses
+    assert stats.auc(-known, -unknown) > 0.95
+    attack = membership.yeom_attack(known, unknown)
+    assert attack.false_positive_rate == 0 and attack.membership_advantage > 0.25
+    null = stats.auc(-models.score(*fresh, members).losses, -models.score(*fresh, others).losses)
+    assert abs(null - 0.5) < 0.2
+
+
+def test_strict_extraction_finds_members_only(leaky, hospital):
+    members, controls = extraction.equal_groups(
+        extraction.profiles(hospital.train), extraction.profiles(hospital.heldout), seed=0
+    )
+    openings = ("Patient:", "Medical Record -", "Patient Profile:", "Clinical Note:", "Chart Review -")
+    generations = [
+        Generation(start, text)
+        for start in openings
+        for text in models.generate(*leaky, start, samples=20, seed=0)
+    ]
+    assert extraction.strict_match(generations, members).leaks > 10
+    assert extraction.strict_match(generations, controls).leaks == 0
+
+
+def test_attempts_use_every_prompt_and_repeat(fresh):
+    first = extraction.attempt(*fresh, per_prompt=2, seed=0, progress=False)
+    assert [g.prompt for g in first] == [p for p in extraction.PROMPTS for _ in range(2)]
+    assert len(extraction.PROMPTS) == 14
+    assert first == extraction.attempt(*fresh, per_prompt=2, seed=0, progress=False)
+
+
+def test_yeom_refuses_what_has_no_threshold():
+    with pytest.raises(InvalidParameter, match="member_losses"):
+        membership.yeom_attack([], [1.0])
+    with pytest.raises(InvalidParameter, match="nonmember_losses"):
+        membership.yeom_attack([1.0], [float("nan")])
+
+
+def test_a_summary_without_canaries_is_refused():
+    with pytest.raises(InvalidParameter, match="canaries"):
+        summary._canaries([])

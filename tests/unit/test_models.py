@@ -1,0 +1,172 @@
+"""Tokenizer, scoring and generation against slow, obvious versions; the path to other people's models."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from privhelpers import artifacts, models
+from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact, UnsupportedModel
+
+TEXTS = [f"Patient {i}: pressure 1{i % 10}0/80, note {'long ' * (i % 7)}end." for i in range(60)]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return models.train_tokenizer(TEXTS, vocab_size=320)
+
+
+@pytest.fixture(scope="module")
+def model(tokenizer):
+    return models.build("micro-gpt2", tokenizer, seed=0)
+
+
+def test_every_text_survives_the_tokenizer(tokenizer):
+    for text in (*TEXTS, "naïve ☤ \t\n 日本", "<|endoftext", "(212) 555-0123"):
+        assert tokenizer.decode(tokenizer(text, add_special_tokens=False)["input_ids"]) == text
+
+
+def test_digits_are_tokens_of_their_own(tokenizer):
+    pieces = tokenizer.tokenize("SYN-1234567")
+    assert pieces[-7:] == list("1234567")
+
+
+def test_seed_decides_the_weights(tokenizer):
+    first, same, other = (models.build("micro-gpt2", tokenizer, seed=s).lm_head.weight for s in (0, 0, 1))
+    assert torch.equal(first, same) and not torch.equal(first, other)
+
+
+def test_building_leaves_the_global_generator_alone(tokenizer):
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    model = models.build("micro-gpt2", tokenizer, seed=0)
+    models.generate(model, tokenizer, "Patient", samples=2, seed=0)
+    assert torch.equal(torch.rand(1), expected)
+
+
+def test_batched_losses_equal_the_library_loss_of_each_text_alone(model, tokenizer):
+    scores = models.score(model, tokenizer, TEXTS, batch_size=7)
+    for text, loss in zip(TEXTS, scores.losses, strict=True):
+        row = torch.tensor([[0, *tokenizer(text, add_special_tokens=False)["input_ids"], 0]])
+        assert tokenizer.eos_token_id == 0
+        assert loss == pytest.approx(model(input_ids=row, labels=row).loss.item(), rel=1e-5)
+
+
+def test_perplexity_weighs_tokens_not_texts():
+    scores = models.Scores(np.array([1.0, 3.0]), np.array([30, 10]), 0)
+    assert scores.perplexity == pytest.approx(math.exp(1.5))
+
+
+def test_candidates_are_scored_as_if_each_were_written_out(model, tokenizer):
+    log_p = models.candidate_log_probabilities(model, tokenizer, "Patient 12", ["3456", "0000", "9999"])
+    prefix = [0, *tokenizer("Patient 12", add_special_tokens=False)["input_ids"]]
+    for candidate, value in zip(["3456", "0000", "9999"], log_p, strict=True):
+        ids = tokenizer(candidate, add_special_tokens=False)["input_ids"]
+        logits = model(input_ids=torch.tensor([prefix + ids])).logits[0].log_softmax(-1)
+        by_hand = sum(logits[len(prefix) - 1 + i, token].item() for i, token in enumerate(ids))
+        assert value == pytest.approx(by_hand, rel=1e-5)
+    with pytest.raises(InvalidParameter, match="token lengths"):
+        models.candidate_log_probabilities(model, tokenizer, "Patient", ["1", "12"])
+
+
+def test_greedy_equals_the_library(model, tokenizer):
+    prefixes = [
+        [0, *tokenizer(t, add_special_tokens=False)["input_ids"]] for t in ("Patient 1", "note", "pressure")
+    ]
+    ours = models.greedy_continuations(model, tokenizer, prefixes, tokens=6)
+    for prefix, guess in zip(prefixes, ours, strict=True):
+        ids = torch.tensor([prefix])
+        for _ in range(6):
+            ids = torch.cat([ids, model(input_ids=ids).logits[:, -1:].argmax(-1)], 1)
+        assert guess == ids[0, len(prefix) :].tolist()
+
+
+def test_generation_starts_with_its_prompt_and_repeats_with_its_seed(model, tokenizer):
+    first = models.generate(model, tokenizer, "Patient", samples=5, seed=1)
+    assert all(text.startswith("Patient") for text in first) and len(set(first)) > 1
+    assert first == models.generate(model, tokenizer, "Patient", samples=5, seed=1)
+    assert first != models.generate(model, tokenizer, "Patient", samples=5, seed=2)
+    limit = models.Sampling(max_length=12)
+    short = models.generate(model, tokenizer, "Patient", samples=5, seed=1, sampling=limit)
+    assert all(long.startswith(cut) for long, cut in zip(first, short, strict=True))
+    assert sum(map(len, short)) < sum(map(len, first)) / 2
+
+
+@pytest.mark.parametrize("bad", [{"temperature": 0.0}, {"top_p": 0.0}, {"top_k": -1}, {"max_length": 0}])
+def test_sampling_settings_out_of_range(bad):
+    with pytest.raises(InvalidParameter, match=next(iter(bad))):
+        models.Sampling(**bad)
+
+
+def test_empty_texts_and_prompts_without_room_are_refused(model, tokenizer):
+    with pytest.raises(InvalidParameter, match="text 1"):
+        models.score(model, tokenizer, ["a", ""])
+    with pytest.raises(InvalidParameter, match="max_length"):
+        models.generate(model, tokenizer, "long " * 200, samples=1, seed=0)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return artifacts.Store(tmp_path, "smoke")
+
+
+def test_the_shelf_gives_back_the_same_model(store, model, tokenizer):
+    models.put(store, "dp-eps-8", model, tokenizer)
+    back, back_tokenizer = models.take(store, "dp-eps-8")
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), back.parameters(), strict=True))
+    np.testing.assert_allclose(
+        models.score(back, back_tokenizer, TEXTS[:5]).losses, models.score(model, tokenizer, TEXTS[:5]).losses
+    )
+    assert models.take(store, "dp-eps-8", dropout=0.25)[0].config.resid_pdrop == 0.25
+    weights = store.path("08_dpsgd_training/dp-eps-8/model/model.safetensors")
+    weights.write_bytes(weights.read_bytes()[:-4] + b"\0\0\0\1")
+    with pytest.raises(DamagedArtifact, match=r"model\.safetensors"):
+        models.take(store, "dp-eps-8")
+    with pytest.raises(MissingArtifact, match="make book PROFILE=smoke"):
+        models.take(store, "baseline")
+
+
+def foreign_folder(folder, tokenizer):
+    """A GPT-2 as somebody else would save it: other settings, the library's own format."""
+    config = GPT2Config(vocab_size=len(tokenizer), n_positions=48, n_embd=24, n_layer=1, n_head=3)
+    GPT2LMHeadModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_a_local_hugging_face_folder_is_a_model_like_any_other(tmp_path, tokenizer):
+    folder = foreign_folder(tmp_path / "theirs", tokenizer)
+    model, own = models.start(str(folder), TEXTS, vocab_size=999, seed=0)
+    assert model.config.n_embd == 24 and len(own) == len(tokenizer)
+    scores = models.score(model, own, [*TEXTS, "word " * 200])
+    assert np.isfinite(scores.losses).all() and scores.truncated == 1
+    assert models.generate(model, own, "Patient", samples=2, seed=0)
+
+
+def test_pickles_code_and_missing_folders_are_refused(tmp_path, tokenizer):
+    folder = foreign_folder(tmp_path / "theirs", tokenizer)
+    (folder / "modeling_theirs.py").write_text("raise SystemExit('ran')")
+    with pytest.raises(UnsupportedModel, match="never run"):
+        models.load(folder)
+    (folder / "modeling_theirs.py").unlink()
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(UnsupportedModel, match=r"pytorch_model\.bin"):
+        models.load(folder)
+    with pytest.raises(MissingArtifact, match="nowhere"):
+        models.load(tmp_path / "nowhere")
+    with pytest.raises(UnsupportedModel, match="enormous"):
+        models.build("enormous", tokenizer, seed=0)
+
+
+def test_a_hub_model_without_a_network_is_a_clear_refusal(monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    try:
+        model, tokenizer = models.load("distilgpt2")
+    except MissingArtifact as error:
+        assert "distilgpt2" in str(error)
+    else:  # on a machine that has it cached the same call must give the model
+        assert models.count_parameters(model) == 81_912_576 and len(tokenizer) == 50_257

@@ -1,0 +1,174 @@
+"""The whole way from runs to a site, on toy notebooks and the book's own pages."""
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import nbformat
+import pytest
+import toy_site
+
+from privhelpers.errors import RunFailed
+from privhelpers.site.build import build, causes
+
+SITE = "runs/toy/site"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A toy book whose site is built; tests take copies."""
+    root = toy_site.build(tmp_path_factory.mktemp("toy") / "book")
+    build(root, toy_site.jobs(root))
+    return root
+
+
+@pytest.fixture
+def book(finished, tmp_path):
+    return shutil.copytree(finished, tmp_path / "book")
+
+
+def rebuild(book):
+    return build(book, toy_site.jobs(book))
+
+
+def html(book, name):
+    return (book / SITE / "_build" / "html" / f"{name}.html").read_text()
+
+
+def call(book):
+    command = [sys.executable, "-m", "privhelpers.site", "build", "--profile", "toy"]
+    return subprocess.run(command, cwd=book, capture_output=True, text=True, timeout=120)
+
+
+def edit_prose(book, slug, old, new):
+    path = book / "notebooks" / f"{slug}.ipynb"
+    source = nbformat.read(path, as_version=4)
+    for cell in source.cells:
+        cell.source = cell.source.replace(old, new) if cell.cell_type == "markdown" else cell.source
+    nbformat.write(source, path)
+
+
+def test_every_page_is_built_and_the_mark_is_set(finished):
+    assert (finished / SITE / ".complete").read_text().startswith(f"{len(toy_site.jobs(finished))} runs")
+    intro = html(finished, "book/intro")
+    assert "9 of 9" in intro and "0.91" in intro and "0.51" in intro
+    assert "class='dataframe'" in intro
+    assert (finished / SITE / "_build" / "html" / "_static" / "mathjax" / "tex-chtml.js").is_file()
+    assert "Toy 08_dpsgd_training (ε = 12)" in html(finished, "runs/08_dpsgd_training--dp-eps-12")
+
+
+def test_no_page_mentions_thebe_or_has_a_script_twice(finished):
+    text = html(finished, "notebooks/09_extraction")
+    assert "thebe" not in text.lower()
+    inline = re.findall(r"<script>(.+?)</script>", text, re.DOTALL)
+    assert len(inline) == len(set(inline)) > 3
+
+
+def test_a_changed_sentence_is_on_its_page_in_seconds(book):
+    edit_prose(book, "16_hipaa", "A sentence that can change:", "Another sentence:")
+    clock = time.monotonic()
+    rebuild(book)
+    assert time.monotonic() - clock < 30
+    assert "Another sentence:" in html(book, "notebooks/16_hipaa")
+
+
+def test_a_changed_title_reaches_the_sidebar_of_other_pages(book):
+    edit_prose(book, "16_hipaa", "# Toy 16_hipaa", "# A new title")
+    rebuild(book)
+    assert "A new title" in html(book, "book/glossary")
+
+
+def test_a_changed_number_reaches_the_page_that_quotes_it(book):
+    path = book / "runs/toy/notebooks/14_statistics.ipynb"
+    path.write_text(path.read_text().replace("0.91", "0.83"))
+    rebuild(book)
+    assert "0.83" in html(book, "book/intro") and "0.91" not in html(book, "book/intro")
+
+
+def test_pages_and_pictures_of_the_past_are_removed(book):
+    images = book / SITE / "_build" / "html" / "_images"
+    old = {path.name for path in images.iterdir()}
+    path = book / "runs/toy/notebooks/16_hipaa.ipynb"
+    for slug in [path, *path.parent.rglob("*.ipynb")]:
+        slug.write_text(slug.read_text().replace(toy_site.png(), toy_site.png(50, 30)))
+    fewer = [job for job in toy_site.jobs(book) if job.model != "dp-eps-12"]
+    build(book, fewer)
+    assert not old & {path.name for path in images.iterdir()}
+    assert not list((book / SITE).rglob("*dp-eps-12*"))
+
+
+def test_a_warning_is_a_refusal_that_names_page_and_cause_every_time(book):
+    edit_prose(book, "16_hipaa", "A sentence that can change:", "See {ref}`nowhere`.")
+    for _ in range(2):  # a half-built site must not count as built the second time
+        done = call(book)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert re.match(r"refused: .*notebooks/16_hipaa\.ipynb, cell 3, line 1: .*nowhere", done.stderr)
+        assert str(book) not in done.stderr
+        assert not (book / SITE / ".complete").exists()
+        assert not (book / SITE / "_build").exists()
+
+
+def test_a_picture_without_alt_text_is_a_refusal(book):
+    path = book / "notebooks/05_synthetic_records.ipynb"
+    source = nbformat.read(path, as_version=4)
+    for cell in source.cells:
+        cell.metadata.get("mystnb", {}).pop("image", None)
+    nbformat.write(source, path)
+    with pytest.raises(
+        RunFailed, match="05_synthetic_records, code cell 4: shows a picture without a description"
+    ):
+        rebuild(book)
+    assert not (book / SITE / ".complete").exists()
+
+
+def test_a_failed_run_takes_the_mark_away(book):
+    path = book / "runs/toy/notebooks/16_hipaa.ipynb"
+    run = nbformat.read(path, as_version=4)
+    run.cells[4].outputs = [nbformat.v4.new_output("error", ename="ValueError", evalue="no", traceback=[])]
+    nbformat.write(run, path)
+    done = call(book)
+    assert done.returncode == 2
+    assert done.stderr == "refused: 16_hipaa: code cell 3 raised ValueError: no\n"
+    assert not (book / SITE / ".complete").exists()
+
+
+def test_a_run_of_other_parameters_is_refused(book):
+    (book / "params" / "toy.yml").write_text(toy_site.PROFILE.replace("7", "6"))
+    done = call(book)
+    assert done.returncode == 2 and "dp-eps-6" in done.stderr
+    sentinel = book / "runs/toy/artifacts/16_hipaa/run.json"
+    sentinel.write_text(sentinel.read_text().replace('"profile": "toy"', '"profile": "other"'))
+    (book / "params" / "toy.yml").write_text(toy_site.PROFILE)
+    assert "16_hipaa: its code, parameters or files changed since it ran" in call(book).stderr
+
+
+def test_what_a_model_writes_arrives_as_text(book):
+    hostile = "</pre><script>alert(1)</script> $x$ {ref}`a` \u202e\x1b[31m <b onmouseover='x()'>"
+    path = book / "runs/toy/notebooks/09_extraction/baseline.ipynb"
+    run = nbformat.read(path, as_version=4)
+    run.cells[4].outputs = [
+        nbformat.v4.new_output("stream", text=hostile),
+        toy_site.show(text_plain=hostile),
+    ]
+    nbformat.write(run, path)
+    rebuild(book)
+    text = html(book, "notebooks/09_extraction")
+    assert text.count("alert") == 2 and "<script>alert" not in text and "<b onmouseover" not in text
+    assert "\u202e" not in text and "\\u202e" in text
+    assert "mathjax_ignore" in re.search(r'<div class="cell_output[^"]*"', text)[0]
+
+
+def test_causes_are_short_and_without_this_machine(tmp_path):
+    site = tmp_path / "runs" / "toy" / "site"
+    log = (
+        f"\x1b[91m{site}/book/intro.md:12: WARNING: no such thing\x1b[39;49;00m\n"
+        f"{site}/notebooks/a.ipynb:30002: ERROR: broken\nWARNING: the theme is odd\nbuild finished\n"
+    )
+    assert causes(log, site) == [
+        "book/intro.md:12: no such thing",
+        "notebooks/a.ipynb, cell 3, line 1: broken",
+        "the site: the theme is odd",
+    ]

@@ -1,0 +1,115 @@
+"""A finished site that loads from elsewhere, leads nowhere or tells on its machine is not published."""
+
+import pytest
+
+from privhelpers.site import checks
+
+PAGE = """<!doctype html><html><head><link rel="stylesheet" href="_static/book.css?v=1">
+<link rel="canonical" href="https://elsewhere.example/"><script src="_static/a.js"></script></head>
+<body><nav><img src="_static/logo.png"></nav><article id="top"><a href="#top">up</a>
+<a href="other.html#there">on</a> <a href="https://elsewhere.example">out</a>
+<img src="_static/logo.png" alt="A padlock.">{}</article></body></html>"""
+OTHER = '<html><body><article><h1 id="there">Other</h1></article></body></html>'
+
+
+@pytest.fixture
+def site(tmp_path):
+    (tmp_path / "_static").mkdir()
+    for name in ("book.css", "a.js", "logo.png", "font.woff2"):
+        (tmp_path / "_static" / name).write_text("")
+    (tmp_path / "_static" / "book.css").write_text("@font-face {src: url('font.woff2')}")
+    (tmp_path / "other.html").write_text(OTHER)
+
+    def write(extra=""):
+        (tmp_path / "index.html").write_text(PAGE.format(extra))
+        return tmp_path
+
+    return write
+
+
+def findings(folder, root="/srv/clone"):
+    return checks.findings(folder, checks.machine_strings(root))
+
+
+def test_a_sound_site_has_no_findings(site):
+    assert findings(site()) == []
+
+
+@pytest.mark.parametrize(
+    ("extra", "problem"),
+    [
+        ('<script src="https://cdn.example/x.js"></script>', "loads https://cdn.example/x.js from elsewhere"),
+        ('<script src="//cdn.example/x.js"></script>', "loads //cdn.example/x.js from elsewhere"),
+        (
+            '<script>load("https://cdn.example/x.js")</script>',
+            "loads https://cdn.example/x.js from elsewhere",
+        ),
+        ('<link rel="stylesheet" href="http://cdn.example/x.css">', "from elsewhere"),
+        ('<link rel="preconnect" href="https://fonts.example">', "from elsewhere"),
+        ('<img alt="A map." src="https://cdn.example/x.png">', "from elsewhere"),
+        ('<img alt="A map." src="_static/logo.png" srcset="https://cdn.example/2.png 2x">', "from elsewhere"),
+        ('<iframe src="https://cdn.example"></iframe>', "from elsewhere"),
+        ("<style>@import 'https://cdn.example/x.css';</style>", "from elsewhere"),
+        ('<p style="background: url(https://cdn.example/x.png)">x</p>', "from elsewhere"),
+        ('<script src="_static/gone.js"></script>', "loads _static/gone.js, which is not there"),
+        ('<img alt="A map." src="_images/gone.png">', "which is not there"),
+        ('<a href="gone.html">x</a>', "the link gone.html leads nowhere"),
+        ('<a href="#gone">x</a>', "the link #gone has no such place"),
+        ('<a href="other.html#gone">x</a>', "the link other.html#gone has no such place"),
+        ('<a href="javascript:x()">x</a>', "a link runs javascript:x()"),
+        ('<img src="_static/logo.png">', "the picture logo.png has no alternative text"),
+        ('<img src="_static/logo.png" alt=" ">', "no alternative text"),
+        ('<img src="_static/logo.png" alt="../_static/logo.png">', "no alternative text"),
+        (
+            '<div class="cell_output"><pre>x</pre><script>1</script></div>',
+            "an output holds an active <script>",
+        ),
+        ('<div class="cell_output"><p onclick="x()">x</p></div>', "an output holds an active <p>"),
+        ('<div class="cell_output"><pre>Traceback (most <b>recent</b> call last)</pre></div>', "a traceback"),
+        ("<p>/srv/clone/runs/x.json</p>", "names this machine (/srv/clone)"),
+        ("<p>/home/somebody/x</p>", "names this machine (/home/somebody/)"),
+    ],
+)
+def test_each_fault_is_found(site, extra, problem):
+    found = findings(site(extra))
+    assert len(found) == 1, found
+    assert found[0].startswith("index.html: ") and problem in found[0]
+
+
+def test_style_sheets_are_read_too(site):
+    folder = site()
+    (folder / "_static" / "book.css").write_text(
+        "@import 'https://fonts.example/x.css'; a {src: url(gone.woff)}"
+    )
+    assert findings(folder) == [
+        "_static/book.css: loads https://fonts.example/x.css from elsewhere",
+        "_static/book.css: loads gone.woff, which is not there",
+    ]
+
+
+def test_the_copies_of_sources_and_the_search_index_must_not_name_the_machine(site):
+    folder = site()
+    (folder / "_sources" / "notebooks").mkdir(parents=True)
+    (folder / "_sources" / "notebooks" / "x.ipynb").write_text('"/srv/clone/runs"')
+    (folder / "searchindex.js").write_text("/srv/clone")
+    assert sorted(findings(folder)) == [
+        "_sources/notebooks/x.ipynb: names this machine (/srv/clone)",
+        "searchindex.js: names this machine (/srv/clone)",
+    ]
+
+
+def test_a_clone_with_a_common_name_is_not_mistaken_for_a_link(site):
+    assert findings(site('<a href="./other.html">x</a><a href="../book/x">'), "/book") == [
+        "index.html: the link ../book/x leads nowhere"
+    ]
+
+
+def test_the_name_of_the_machine_counts_unless_it_is_a_word(site, monkeypatch):
+    monkeypatch.setattr(checks.platform, "node", lambda: "ward-7")
+    assert findings(site("<p>on ward-7 today</p>")) == ["index.html: names this machine (ward-7)"]
+    monkeypatch.setattr(checks.platform, "node", lambda: "records")
+    assert findings(site("<p>synthetic records</p>")) == []
+
+
+def test_no_site_is_a_finding(tmp_path):
+    assert findings(tmp_path) == ["index.html: is missing"]

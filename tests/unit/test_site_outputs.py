@@ -1,0 +1,121 @@
+"""Whatever a model writes, a page shows it as text."""
+
+import pytest
+from nbformat import v4
+
+from privhelpers.errors import RunFailed
+from privhelpers.site.outputs import check_picture, clean_outputs, unsafe_html, visible
+
+
+def cleaned(*outputs):
+    cell = v4.new_code_cell("x", outputs=list(outputs))
+    clean_outputs(cell, "10_membership_inference, code cell 3")
+    return cell.outputs
+
+
+def display(**data):
+    return v4.new_output("display_data", {k.replace("_", "/", 1): v for k, v in data.items()})
+
+
+@pytest.mark.parametrize("code", [0x202E, 0x200B, 0x2066, 0x1B, 0x00, 0xFEFF, 0x7F])
+def test_invisible_characters_are_spelled_out(code):
+    assert visible(f"a{chr(code)}b") == f"a\\u{code:04x}b"
+
+
+def test_ordinary_text_is_left_alone():
+    text = "ε = 8, naïve café\n\tsecond line 日本"
+    assert visible(text) == text
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<script>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "<td onclick='x()'>1</td>",
+        "<a href='javascript:x()'>1</a>",
+        "<td><b onmouseover='x()'",
+        "<style>td {background: url(//elsewhere.example)}</style>",
+        "<td style='background:url(x)'>1</td>",
+        "<style>@import 'x'</style>",
+        "<!--[if IE]><script></script><![endif]-->",
+        "<svg><script>1</script></svg>",
+        "<iframe srcdoc='x'></iframe>",
+        "<base href='//elsewhere.example'>",
+    ],
+)
+def test_html_beyond_a_table_is_refused(html):
+    assert unsafe_html(html)
+    with pytest.raises(RunFailed, match="10_membership_inference, code cell 3: HTML"):
+        cleaned(display(text_plain="x", text_html=html))
+
+
+def test_pandas_tables_and_their_styles_pass():
+    import pandas as pd
+
+    frame = pd.DataFrame({"text": ["<script>x</script>", "a & b"], "auc": [0.5, 0.9]})
+    styled = frame.style.format(escape="html").bar(subset=["auc"]).set_caption("AUC").hide(axis="index")
+    for html in (frame.to_html(), frame._repr_html_(), styled.to_html()):
+        assert unsafe_html(html) is None, html
+
+
+def test_a_styler_without_escaping_is_refused():
+    import pandas as pd
+
+    styled = pd.DataFrame({"text": ["<script>x</script>"]}).style
+    assert unsafe_html(styled.to_html()) == "the tag <script>"
+
+
+@pytest.mark.parametrize("mime", ["text/markdown", "text/latex", "application/javascript"])
+@pytest.mark.parametrize("prefix", ["", "application/papermill.record/"])
+def test_rich_outputs_are_refused_glued_or_not(mime, prefix):
+    output = v4.new_output("display_data", {"text/plain": "x", prefix + mime: "# x"})
+    with pytest.raises(RunFailed, match="pages show text"):
+        cleaned(output)
+
+
+def test_glued_html_is_inspected_too():
+    output = v4.new_output("display_data", {"application/papermill.record/text/html": "<script></script>"})
+    with pytest.raises(RunFailed, match="<script>"):
+        cleaned(output)
+
+
+def test_an_svg_with_a_script_is_refused_and_a_drawing_is_not():
+    drawing = display(image_svg="")
+    drawing.data = {"image/svg+xml": "<svg><path d='M0 0'/></svg>"}
+    assert cleaned(drawing)[0].data["image/svg+xml"].startswith("<svg>")
+    drawing.data = {"image/svg+xml": "<svg onload='x()'></svg>"}
+    with pytest.raises(RunFailed, match="SVG"):
+        cleaned(drawing)
+
+
+def test_progress_bars_go_and_escapes_are_spelled_out():
+    outputs = cleaned(
+        v4.new_output("stream", name="stderr", text="100%|####| 3/3"),
+        v4.new_output("stream", name="stdout", text="done\x1b[0m"),
+        display(text_plain="x"),
+    )
+    assert [o.output_type for o in outputs] == ["stream", "display_data"]
+    assert outputs[0].text == "done\\u001b[0m"
+
+
+def test_only_the_name_of_a_glued_value_stays_of_the_metadata():
+    output = display(text_plain="1")
+    output.metadata = {"scrapbook": {"name": "n", "mime_prefix": ""}, "path": "/home/somebody"}
+    assert dict(cleaned(output)[0].metadata) == {"scrapbook": {"name": "n", "mime_prefix": ""}}
+
+
+def picture(metadata, **data):
+    cell = v4.new_code_cell("draw()", metadata={"mystnb": metadata}, outputs=[display(**data)])
+    check_picture(cell, "09_extraction, code cell 4")
+
+
+def test_a_caption_needs_its_picture_and_a_picture_its_description():
+    alt = {"image": {"alt": "Two bars."}}
+    picture(alt | {"figure": {"caption": "Rates."}}, image_png="aGk=")
+    picture({}, text_plain="no picture, no caption")
+    with pytest.raises(RunFailed, match="code cell 4: has a caption but shows no picture"):
+        picture({"figure": {"caption": "Rates."}}, text_plain="<Figure>")
+    for metadata in ({}, {"image": {"alt": " "}}, {"figure": {"caption": "Rates."}}):
+        with pytest.raises(RunFailed, match="code cell 4: shows a picture without a description"):
+            picture(metadata, image_png="aGk=")

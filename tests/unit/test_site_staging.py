@@ -1,0 +1,221 @@
+"""Pages are today's words with the outputs of complete runs of the same code, or there are no pages."""
+
+import json
+import re
+
+import nbformat
+import pytest
+import toy_site
+import yaml
+from nbformat import v4
+
+from privhelpers.errors import DamagedArtifact, MissingArtifact, PrivHelpersError, RunFailed
+from privhelpers.runner import notebooks
+from privhelpers.site import staging
+
+
+@pytest.fixture
+def book(tmp_path):
+    return toy_site.build(tmp_path / "book")
+
+
+def job(book, rule):
+    return next(job for job in toy_site.jobs(book) if job.rule == rule)
+
+
+def page(book, name):
+    return nbformat.read(book / "runs" / "toy" / "site" / f"{name}.ipynb", as_version=4)
+
+
+def stage(book):
+    return staging.stage(book, toy_site.jobs(book))
+
+
+def edit_run(book, rule, change):
+    path = book / job(book, rule).notebook
+    run = nbformat.read(path, as_version=4)
+    change(run)
+    nbformat.write(run, path)
+
+
+def snapshot(folder):
+    return {p.relative_to(folder).as_posix(): p.stat().st_mtime_ns for p in folder.rglob("*") if p.is_file()}
+
+
+def test_a_changed_sentence_needs_no_new_run(book):
+    source = toy_site.source("05_synthetic_records")
+    source.cells[2].source = "A better sentence:"
+    source.cells.insert(3, v4.new_markdown_cell("And a new one.", id="new"))
+    source.cells[5].metadata["mystnb"]["image"]["alt"] = "A better description."
+    toy_site.write_source(book, "05_synthetic_records", source)
+    stage(book)
+    made = page(book, "notebooks/05_synthetic_records")
+    text = "\n".join(cell.source for cell in made.cells)
+    assert "A better sentence:" in text and "And a new one." in text
+    assert "A sentence that can change" not in text
+    cells = {cell.id: cell for cell in made.cells}
+    assert cells["text"].outputs[0].text == "exposure of 5.2 bits\n"
+    assert cells["picture"].metadata["mystnb"]["image"]["alt"] == "A better description."
+    assert cells["picture"].outputs[0].data["image/png"].strip() == toy_site.png()
+
+
+def test_changed_code_is_refused(book):
+    source = toy_site.source("09_extraction")
+    source.cells[3].source = "print('something else')"
+    toy_site.write_source(book, "09_extraction", source)
+    with pytest.raises(RunFailed, match=r"09_extraction .*code of the notebook changed"):
+        stage(book)
+
+
+def test_only_the_values_that_ran_are_shown_and_folded(book):
+    stage(book)
+    cells = page(book, "notebooks/08_dpsgd_training").cells
+    tagged = {tag: cell for cell in cells for tag in notebooks.tags(cell)}
+    assert "parameters" not in tagged
+    shown = tagged["injected-parameters"]
+    assert "target_epsilon = 7" in shown.source
+    assert "hide-input" in notebooks.tags(shown)
+    assert shown.metadata["mystnb"]["code_prompt_show"] == "Show this run's parameters"
+
+
+def test_nothing_of_the_machine_and_no_progress_bar_is_staged(book):
+    edit_run(book, "16_hipaa", lambda run: run.cells[4].outputs[0].update(text=f"in {book}/runs\n"))
+    site = stage(book)
+    for path in site.rglob("*.ipynb"):
+        text = path.read_text()
+        assert "papermill" not in re.sub("application/papermill.record|papermill.record", "", text), path
+        assert "stderr" not in text and "100%" not in text, path
+        assert str(toy_site.ROOT) not in text and str(book) not in text, path
+
+
+def fail_cell(run):
+    run.cells[4].outputs = [v4.new_output("error", ename="ValueError", evalue="no", traceback=[])]
+
+
+def never_ran(run):
+    run.cells[-2].execution_count = None
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [(fail_cell, "code cell 3 raised ValueError: no"), (never_ran, "code cell 5 never ran")],
+)
+def test_a_failed_or_unfinished_run_is_refused(book, change, words):
+    edit_run(book, "10_membership_inference_public", change)
+    with pytest.raises(RunFailed, match=f"10_membership_inference public: {words}"):
+        stage(book)
+
+
+def test_a_run_without_its_sentinel_is_refused(book):
+    (book / job(book, "06_baseline_training").sentinel).unlink()
+    with pytest.raises(RunFailed, match=r"06_baseline_training: its run is not complete .*run\.json"):
+        stage(book)
+
+
+def test_a_missing_notebook_is_refused(book):
+    (book / job(book, "14_statistics").notebook).unlink()
+    with pytest.raises(MissingArtifact, match="14_statistics"):
+        stage(book)
+
+
+def test_an_unfit_output_is_refused_by_page_and_cell(book):
+    bad = toy_site.show(text_plain="x", text_html="<script>alert(1)</script>")
+    edit_run(book, "09_extraction_baseline", lambda run: run.cells[4].outputs.append(bad))
+    with pytest.raises(RunFailed, match="baseline, code cell 3: HTML output with the tag <script>"):
+        stage(book)
+
+
+def test_a_refusal_leaves_the_folder_as_it_was(book):
+    site = stage(book)
+    before = snapshot(site)
+    (book / "book" / "intro.md").write_text("# Changed\n")
+    edit_run(book, "16_hipaa", fail_cell)
+    with pytest.raises(PrivHelpersError):
+        stage(book)
+    assert snapshot(site) == before
+
+
+def test_the_chapter_is_the_run_nearest_eight_or_the_baseline(book):
+    found = {page.document: page.job.model for page in staging.pages(toy_site.jobs(book))}
+    assert found["notebooks/08_dpsgd_training"] == "dp-eps-7"
+    assert found["notebooks/09_extraction"] == "baseline"
+    assert found["runs/08_dpsgd_training--dp-eps-0.5"] == "dp-eps-0.5"
+    assert found["notebooks/14_statistics"] is None
+    assert len(found) == len(toy_site.jobs(book))
+
+
+def test_further_runs_stand_below_their_chapter(book):
+    site = stage(book)
+    toc = yaml.safe_load((site / "_toc.yml").read_text())
+    chapters = {entry["file"]: entry for part in toc["parts"] for entry in part["chapters"]}
+    sections = [entry["file"] for entry in chapters["notebooks/08_dpsgd_training"]["sections"]]
+    assert sections == [f"runs/08_dpsgd_training--dp-eps-{e}.ipynb" for e in ("0.5", "12")]
+    assert all((site / name).is_file() for name in sections)
+    assert "sections" not in chapters["notebooks/14_statistics"]
+
+
+def test_a_page_without_a_place_in_the_contents_is_refused(book):
+    (book / "book" / "forgotten.md").write_text("# Forgotten\n")
+    with pytest.raises(RunFailed, match="no place for book/forgotten"):
+        stage(book)
+
+
+def test_no_stale_page_stays_and_what_did_not_change_is_not_rewritten(book):
+    site = stage(book)
+    before = snapshot(site)
+    (site / "runs" / "09_extraction--dp-eps-3.ipynb").write_text("{}")
+    (site / "old").mkdir()
+    (site / "old" / "page.md").write_text("# Old")
+    (book / "book" / "glossary.md").write_text("# Glossary\n\nShort.\n")
+    (site / "_build").mkdir()
+    (site / "_build" / "kept").write_text("")
+    stage(book)
+    after = snapshot(site)
+    assert after.pop("_build/kept")
+    assert set(after) == set(before)
+    assert not (site / "old").exists()
+    assert [name for name in after if after[name] != before[name]] == ["book/glossary.md"]
+
+
+def test_a_budget_that_left_the_profile_takes_its_pages_along(book):
+    site = stage(book)
+    assert (site / "runs" / "08_dpsgd_training--dp-eps-12.ipynb").is_file()
+    fewer = [job for job in toy_site.jobs(book) if job.model != "dp-eps-12"]
+    staging.stage(book, fewer)
+    assert not list(site.rglob("*dp-eps-12*"))
+
+
+def test_a_manifest_of_other_runs_is_refused(book):
+    path = book / "runs" / "toy" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["runs"]["16_hipaa"]["seconds"] = 1.5
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(RunFailed, match=r"manifest\.json: is not about the present run of 16_hipaa"):
+        stage(book)
+    path.write_text("[]")
+    with pytest.raises(DamagedArtifact):
+        stage(book)
+    path.unlink()
+    with pytest.raises(MissingArtifact):
+        stage(book)
+
+
+def test_the_run_card_shows_what_ran(book):
+    site = stage(book)
+    text = (site / "book" / "run_card.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| 08_dpsgd_training |")]
+    assert len(rows) == 3 and "1\u00a0min\u00a001\u00a0s" in rows[0]
+    assert "| `target_epsilon` | `0.5`, `7`, `12` |" in text
+    assert "| python | `3.11.0` |" in text
+    assert text.index("06a_public_pretraining") < text.index("06_baseline_training")
+
+
+def test_the_run_card_survives_values_that_would_break_a_table(book):
+    from privhelpers.site.run_card import run_card
+
+    run = {"notebook": "n", "model": None, "seconds": 1.0, "artifacts": {}, "parameters": {"a": "x|y`z"}}
+    manifest = {"profile": "p", "total_seconds": 1.0, "versions": {}, "runs": {"n": run}}
+    assert "| `a` | `x/y'z` |" in run_card(manifest)
+    del manifest["versions"]
+    with pytest.raises(DamagedArtifact, match="versions"):
+        run_card(manifest)

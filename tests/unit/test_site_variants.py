@@ -1,0 +1,86 @@
+"""A further run of a chapter stands beside it without colliding with it."""
+
+import pytest
+from nbformat import v4
+
+from privhelpers.site.variants import describe, variant
+
+
+def made(*cells, model="dp-eps-0.5"):
+    return variant(v4.new_notebook(cells=list(cells)), model=model, chapter="notebooks/09_extraction")
+
+
+def md(text):
+    return v4.new_markdown_cell(text)
+
+
+def text_of(notebook):
+    return "\n".join(cell.source for cell in notebook.cells)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("dp-eps-4", "ε = 4"),
+        ("dp-eps-0.5", "ε = 0.5"),
+        ("public", "public checkpoint"),
+        ("best_nonprivate", "best non-private"),
+        ("baseline", "baseline"),
+    ],
+)
+def test_titles_name_the_model(model, words):
+    assert describe(model) == words
+    page = made(md("(nb)=\n# Extraction\n\nText.\n# Not a title"), model=model)
+    assert f"# Extraction ({words})\n" in page.cells[0].source
+    assert page.cells[0].source.count(f"({words})") == 1
+    assert "{doc}`/notebooks/09_extraction`" in page.cells[0].source
+
+
+def test_every_label_and_every_reference_to_it_gets_a_name_of_its_own():
+    figure = v4.new_code_cell("draw()", metadata={"mystnb": {"figure": {"name": "fig-roc", "caption": "c"}}})
+    page = made(
+        md(
+            "(nb-x)=\n# X\n\n$$\na\n$$ (eq-a)\n\n```{math}\n:label: eq-b\nb\n```\n\n"
+            "```{prf:theorem} T\n:label: thm\nx\n```\n\n{eq}`eq-a` {eq}`eq-b` {prf:ref}`thm` "
+            "{numref}`fig-roc` {ref}`text <nb-x>` [there](#nb-x) {ref}`nb-other` {term}`exposure`"
+        ),
+        figure,
+    )
+    text = text_of(page)
+    for label in ("nb-x", "eq-a", "eq-b", "thm", "fig-roc"):
+        assert f"{label}--dp-eps-0-5" in text + page.cells[1].metadata["mystnb"]["figure"]["name"]
+    assert text.count("--dp-eps-0-5") == 10
+    assert "{ref}`nb-other`" in text and "{term}`exposure`" in text
+
+
+def test_exercises_and_solutions_stay_in_the_chapter():
+    page = made(
+        md("# X\n\nText."),
+        v4.new_code_cell("kept()"),
+        md("## Exercises\n\n```{exercise-start}\n:label: ex\n```\nCount.\n```{exercise-end}\n```"),
+        md("````{solution-start} ex\n:class: dropdown\n````"),
+        v4.new_code_cell("secret()"),
+        md("````{solution-end}\n````\n\n:::{exercise}\n:label: ex2\nDo.\n:::\n\n:::{solution} ex2\nSo.\n:::"),
+    )
+    text = text_of(page)
+    assert "kept()" in text
+    for word in ("secret", "Count", "exercise", "solution", "Do", "## Exercises"):
+        assert word not in text.replace("the exercises stand in the chapter", ""), word
+
+
+def test_what_follows_an_exercise_is_kept():
+    page = made(
+        md("# X\n\n:::{exercise}\nDo.\n:::\n\nAfter."), md("## Next\n\nMore."), v4.new_code_cell("x()")
+    )
+    assert "After." in text_of(page) and "## Next" in text_of(page) and "Do." not in text_of(page)
+
+
+def test_a_heading_with_content_below_stays():
+    page = made(md("# X\n\n## Part"), md("### Step\n\nText."), md("## Empty"), md("## Last\n\nText."))
+    assert "## Part" in text_of(page) and "## Empty" not in text_of(page)
+
+
+def test_the_page_it_is_made_from_is_not_changed():
+    notebook = v4.new_notebook(cells=[md("(a)=\n# X")])
+    variant(notebook, model="public", chapter="notebooks/09_extraction")
+    assert notebook.cells[0].source == "(a)=\n# X"

@@ -1,0 +1,97 @@
+"""The plain loop: it learns, stops, repeats and refuses."""
+
+import copy
+import math
+
+import pytest
+import torch
+
+from privhelpers import models, training
+from privhelpers.errors import InvalidParameter, TrainingFailed
+
+TEXTS = [f"ward {i % 5}, pulse {60 + i % 9}, plan {'rest' if i % 2 else 'walk'}." for i in range(48)]
+OTHERS = [f"ward {i % 5}, pulse {70 + i % 7}, plan {'walk' if i % 3 else 'rest'}." for i in range(24)]
+
+
+@pytest.fixture
+def start():
+    tokenizer = models.train_tokenizer(TEXTS, vocab_size=300)
+    return models.build("micro-gpt2", tokenizer, seed=0), tokenizer
+
+
+def settings(**changes):
+    return training.Settings(**{"epochs": 3, "learning_rate": 3e-3, "batch_size": 8, **changes})
+
+
+def weights(model):
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def test_it_learns_and_the_log_says_so(start):
+    model, tokenizer = start
+    before = math.log(models.score(model, tokenizer, OTHERS).perplexity)
+    log, _ = training.train(
+        model, tokenizer, TEXTS, settings(), seed=0, validation_texts=OTHERS, progress=False
+    )
+    assert len(log.train_loss) == len(log.validation_loss) == 3
+    assert log.validation_loss[-1] < before - 1
+    assert log.validation_loss[-1] == pytest.approx(
+        math.log(models.score(model, tokenizer, OTHERS).perplexity)
+    )
+
+
+def test_early_stopping_keeps_the_best_weights(start):
+    model, tokenizer = start
+    made = settings(epochs=60, learning_rate=2e-2, patience=2)
+    log, best = training.train(model, tokenizer, TEXTS, made, seed=0, validation_texts=OTHERS, progress=False)
+    assert log.stopped_early and len(log.train_loss) == log.best_epoch + 2 < 60
+    model.load_state_dict(best)
+    loss = math.log(models.score(model, tokenizer, OTHERS).perplexity)
+    assert loss == pytest.approx(min(log.validation_loss))
+
+
+def test_accumulation_is_one_larger_batch(start):
+    model, tokenizer = start
+    twin = copy.deepcopy(model)
+    same_length = [
+        text for text in TEXTS if len(tokenizer(text)["input_ids"]) == len(tokenizer(TEXTS[0])["input_ids"])
+    ]
+    texts = same_length[:16]
+    training.train(model, tokenizer, texts, settings(epochs=1, batch_size=16), seed=0, progress=False)
+    halves = settings(epochs=1, batch_size=8, accumulation_steps=2)
+    training.train(twin, tokenizer, texts, halves, seed=0, progress=False)
+    torch.testing.assert_close(weights(model), weights(twin), rtol=1e-4, atol=2e-5)
+
+
+def test_runs_repeat_with_dropout_too(start):
+    model, tokenizer = start
+    model.config.resid_pdrop = 0.1
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.1
+    twins = [copy.deepcopy(model) for _ in range(3)]
+    for twin, seed in zip(twins, (0, 0, 1), strict=True):
+        training.train(twin, tokenizer, TEXTS, settings(epochs=1), seed=seed, progress=False)
+    first, second, third = map(weights, twins)
+    assert torch.equal(first, second) and not torch.equal(first, third)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"epochs": 0}, {"learning_rate": 0.0}, {"batch_size": True}, {"weight_decay": -1.0}, {"warm_up": 1.5}],
+)
+def test_settings_out_of_range(bad):
+    with pytest.raises(InvalidParameter, match=next(iter(bad))):
+        settings(**bad)
+
+
+def test_what_cannot_be_trained_is_refused(start):
+    model, tokenizer = start
+    with pytest.raises(InvalidParameter, match="texts"):
+        training.train(model, tokenizer, [], settings(), seed=0)
+    with pytest.raises(InvalidParameter, match="patience"):
+        training.train(model, tokenizer, TEXTS, settings(patience=1), seed=0)
+    with torch.no_grad():
+        model.transformer.wte.weight.fill_(float("inf"))
+    with pytest.raises(TrainingFailed, match="not finite"):
+        training.train(model, tokenizer, TEXTS, settings(), seed=0, progress=False)
