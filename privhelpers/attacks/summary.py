@@ -93,10 +93,11 @@ def headline(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table of the front page: budget, utility, and leakage beside its control, ready to print."""
 
     def line(row: pd.Series) -> dict[str, str]:
+        interval = f"[{row['mia_auc_low']:.3f}, {row['mia_auc_high']:.3f}]"
         return {
-            "ε": "none" if row["epsilon"] is None or pd.isna(row["epsilon"]) else f"{row['epsilon']:.2f}",
+            "ε": "none" if pd.isna(row["epsilon"]) else f"{row['epsilon']:.2f}",
             "perplexity": f"{row['perplexity']:.2f}",
-            "membership AUC [95 %]": f"{row['mia_auc']:.3f} [{row['mia_auc_low']:.3f}, {row['mia_auc_high']:.3f}]",
+            "membership AUC [95 %]": f"{row['mia_auc']:.3f} {interval}",
             "canaries extracted": f"{row['canaries_extracted']} of {row['canaries_planted']}",
             "never planted": f"{row['control_canaries_extracted']} of {row['canaries_control']}",
             "strict leaks": f"{row['strict_leaks']} of {row['attempts']}",

@@ -40,6 +40,11 @@ ARCHITECTURES = {
 HUB_NAMES = ("gpt2", "distilgpt2")
 
 
+def preferred_device() -> torch.device:
+    """Return the first GPU if there is one, else the CPU; every model of the book lives there."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
 def build(
     architecture: str, tokenizer: PreTrainedTokenizerBase, *, seed: int, dropout: float = 0.0
 ) -> PreTrainedModel:
@@ -72,7 +77,7 @@ def build(
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(rng.derive(seed, "initial weights"))
-        return GPT2LMHeadModel(config)
+        return GPT2LMHeadModel(config).to(preferred_device())
 
 
 def count_parameters(model: torch.nn.Module) -> int:
@@ -132,4 +137,4 @@ def load(
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     model.config.pad_token_id = None  # rows are padded on the right and padding has no label: no mask needed
-    return model.eval(), tokenizer
+    return model.eval().to(preferred_device()), tokenizer

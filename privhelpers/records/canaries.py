@@ -84,14 +84,14 @@ def _secrets(count: int, factory: PeopleFactory, generator: random.Random) -> li
 
 
 def make_canaries(
-    *, per_level: int, factory: PeopleFactory, seed: int, levels: Sequence[int] = LEVELS
+    *, per_level: int, factory: PeopleFactory, seed: int, hospital: str, levels: Sequence[int] = LEVELS
 ) -> list[Canary]:
-    """Draw `per_level` canaries for each number of copies, and as many controls.
+    """Draw `per_level` canaries of a hospital for each number of copies, and as many controls.
 
     Source: Carlini et al. 2019, section 4.1. Taught in: 05_synthetic_records.
     """
     validate.positive_int(per_level=per_level)
-    generator = rng.plain(seed, "canaries")
+    generator = rng.plain(seed, f"canaries/{hospital}")
     planted = per_level * len(levels)
     secrets = _secrets(2 * planted, factory, generator)
     copies = [level for level in levels for _ in range(per_level)] + [0] * planted

@@ -129,7 +129,7 @@ def make_hospital_records(
             names.add(name)
             group += notes
         groups.append(group)
-    canaries = make_canaries(per_level=canaries_per_level, factory=factory, seed=seed)
+    canaries = make_canaries(per_level=canaries_per_level, factory=factory, seed=seed, hospital=hospital)
     train = groups[0] + [canary.note() for canary in canaries for _ in range(canary.copies)]
     rng.plain(seed, f"records/{hospital}/order").shuffle(train)
     return Records(

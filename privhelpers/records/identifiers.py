@@ -23,7 +23,10 @@ TOWNS = tuple(
     a + b
     for a in ("Alder", "Bram", "Corn", "Dun", "Elm", "Fenn", "Gorse", "Hazel", "Ivel", "Kest", "Lorn", "Mere")
     for b in ("wick", "holt", "mouth", "stead", "combe", "thorpe")
+    if a + b not in ("Alderholt", "Elmstead")  # these two exist
 )
+# Ordinary area codes: service and toll-free ones (211, 800, 888, 900) end in two equal digits.
+AREA_CODES = tuple(code for code in range(200, 1000) if code // 10 % 10 != code % 10)
 STREETS = ("Lane", "Street", "Road", "Close", "Walk", "Rise", "Court", "Row")
 MAIL_HOSTS = ("mail.example.org", "post.example.com", "home.example.net")
 INITIALS = "ABCDEFGHJKLMNPRSTVW"
@@ -37,7 +40,7 @@ SPACE_BITS = {
     "dob": math.log2((OLDEST - YOUNGEST + 1) * 365.25),
     "mrn": math.log2(10**7),
     "email": math.log2(_FAKER_LAST * 26 * 10**4 * len(MAIL_HOSTS)),
-    "phone": math.log2(800 * 100),
+    "phone": math.log2(len(AREA_CODES) * 100),
     "ssn": math.log2(MOST_PEOPLE),
     "address": math.log2(999 * _FAKER_LAST * len(STREETS) * len(TOWNS) * 100),
 }
@@ -102,7 +105,7 @@ class PeopleFactory:
         return f"{area}-{group_or_serial - 9998:02d}-0000"
 
     def _phone(self) -> str:
-        return f"({self._random.randint(200, 999)}) 555-01{self._random.randrange(100):02d}"
+        return f"({self._random.choice(AREA_CODES)}) 555-01{self._random.randrange(100):02d}"
 
     def _address(self) -> str:
         street = f"{self._random.randint(1, 999)} {self._faker.last_name()} {self._random.choice(STREETS)}"
@@ -134,7 +137,7 @@ class PeopleFactory:
         self._people += 1
         sex = self._random.choice(("woman", "man"))
         name = self._unique(lambda: self._name(sex))
-        days = self._random.randint(round(365.25 * YOUNGEST), round(365.25 * OLDEST))
+        days = self._random.randint(math.ceil(365.25 * YOUNGEST), math.floor(365.25 * (OLDEST + 1)) - 1)
         birth = REFERENCE_DATE - datetime.timedelta(days=days)
         return Person(
             name=name,

@@ -70,6 +70,8 @@ ATTRIBUTES = {
     "scope",
     "align",
     "scoped",
+    "valign",
+    "halign",
     "title",
     "type",
 }

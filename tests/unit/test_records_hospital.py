@@ -123,7 +123,7 @@ def test_control_secrets_and_names_stand_nowhere(records):
 
 def test_secrets_are_uniform_and_planting_is_by_lot():
     factory = PeopleFactory(random.Random(1))
-    canaries = make_canaries(per_level=400, factory=factory, seed=5)
+    canaries = make_canaries(per_level=400, factory=factory, seed=5, hospital="private")
     assert SPACE > 2**20 and len({canary.secret for canary in canaries}) == len(canaries)
     for place in range(7):
         digits = Counter(canary.secret[place] for canary in canaries)
@@ -135,10 +135,15 @@ def test_secrets_are_uniform_and_planting_is_by_lot():
 
 
 def test_a_secret_is_never_part_of_a_patients_record_number():
-    free = [c.secret for c in make_canaries(per_level=2, factory=PeopleFactory(random.Random(2)), seed=9)]
+    free = [
+        c.secret
+        for c in make_canaries(
+            per_level=2, factory=PeopleFactory(random.Random(2)), seed=9, hospital="private"
+        )
+    ]
     crowded = PeopleFactory(random.Random(2))
     crowded._used |= {f"SYN-{free[0]}4", f"SYN-8{free[3]}"}
-    again = [c.secret for c in make_canaries(per_level=2, factory=crowded, seed=9)]
+    again = [c.secret for c in make_canaries(per_level=2, factory=crowded, seed=9, hospital="private")]
     assert len(set(again)) == len(free) and not {free[0], free[3]} & set(again)
     assert again[:-2] == [free[1], free[2], *free[4:]]
 

@@ -34,7 +34,7 @@ def test_there_are_as_many_documents_as_asked_and_all_are_safe(public):
 
 
 def test_documents_differ(public):
-    assert len(set(public)) > 0.95 * len(public)
+    assert len(set(public)) == len(public)
     openings = {text[:12] for text in public}
     assert len(openings) > 1000
 

@@ -55,7 +55,9 @@ def test_pandas_tables_and_their_styles_pass():
 
     frame = pd.DataFrame({"text": ["<script>x</script>", "a & b"], "auc": [0.5, 0.9]})
     styled = frame.style.format(escape="html").bar(subset=["auc"]).set_caption("AUC").hide(axis="index")
-    for html in (frame.to_html(), frame._repr_html_(), styled.to_html()):
+    wide = pd.DataFrame([[1, 2, 3]], columns=pd.MultiIndex.from_product([["a"], list("xyz")]))
+    deep = pd.concat({"k": pd.concat({"i": wide, "j": wide})})
+    for html in (frame.to_html(), frame._repr_html_(), styled.to_html(), deep._repr_html_()):
         assert unsafe_html(html) is None, html
 
 

@@ -1,0 +1,180 @@
+"""The notebooks as pages: the limits of the style guide, one notebook at a time."""
+
+import ast
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+FORBIDDEN = {
+    r"^\s*[!%]": "shell commands and magics",
+    r"sys\.path|os\.chdir": "changing where Python looks",
+    r"filterwarnings\(": "hiding warnings",
+    r"manual_seed|np\.random\.seed|random\.seed": "global seeding (use rng)",
+    r"savefig|open\(|read_csv|to_csv": "files outside artifacts",
+    r"^class ": "classes",
+    r"privhelpers\.(runner|site)|import (runner|site)": "the rooms of the tools",
+    r"if profile": "asking which profile runs",
+}
+SELDOM_NEEDED = ("simply", "obviously")
+
+
+@pytest.fixture(params=NOTEBOOKS, ids=lambda p: p.stem)
+def notebook(request):
+    return nbformat.read(request.param, as_version=4)
+
+
+def code_of(notebook):
+    return [c for c in notebook.cells if c.cell_type == "code"]
+
+
+def lines(cell):
+    return len(cell.source.strip().splitlines())
+
+
+def prose_words(source):
+    without_code = re.sub(r"`{3,}\{code-block\}.*?`{3,}", "", source, flags=re.S)
+    return len(without_code.split())
+
+
+def test_there_are_notebooks():
+    assert [p.stem for p in NOTEBOOKS] == [
+        "05_synthetic_records",
+        "06_baseline_training",
+        "06a_public_pretraining",
+        "08_dpsgd_training",
+        "09_extraction",
+        "10_membership_inference",
+        "14_statistics",
+        "16_hipaa",
+    ]
+
+
+def test_sources_carry_no_outputs(notebook):
+    assert all(not c.outputs and c.execution_count is None for c in code_of(notebook))
+    assert set(notebook.metadata) <= {"kernelspec", "language_info"}
+    assert len({c.id for c in notebook.cells}) == len(notebook.cells)
+
+
+def test_cells_are_few_and_short(notebook):
+    assert len(notebook.cells) <= 60
+    sizes = sorted(lines(c) for c in code_of(notebook))
+    assert sizes[-1] <= 20
+    assert sizes[len(sizes) // 2] <= 8
+    assert all(prose_words(c.source) <= 250 for c in notebook.cells if c.cell_type == "markdown")
+
+
+def test_code_is_led_in_by_prose(notebook):
+    kinds = "".join(c.cell_type[0] for c in notebook.cells)
+    assert "cccc" not in kinds, "more than three code cells in a row"
+    led = sum(kinds[i - 1] == "m" for i, kind in enumerate(kinds) if kind == "c")
+    assert led >= 0.7 * kinds.count("c")
+
+
+def test_the_opening_keeps_its_promises(notebook):
+    first = notebook.cells[0].source
+    assert re.match(r"\(nb-[a-z-]+\)=\n# [^\n]+\n", first), "label and title first"
+    assert "?" in first, "a chapter answers one question"
+    assert ":::{admonition} You will" in first and ":::{admonition} Before you start" in first
+    assert "minutes" in first
+    before_code = "".join(c.source for c in notebook.cells[: kinds_until_code(notebook)])
+    assert len(before_code.split()) <= 400
+
+
+def kinds_until_code(notebook):
+    return next(i for i, c in enumerate(notebook.cells) if c.cell_type == "code")
+
+
+def test_parameters_come_first_typed_and_explained(notebook):
+    tagged = [c for c in code_of(notebook) if "parameters" in c.metadata.get("tags", [])]
+    assert len(tagged) == 1 and tagged[0] is code_of(notebook)[0]
+    for line in tagged[0].source.splitlines():
+        assert re.fullmatch(r"\w+: [\w\[\]]+ = [^#]+  # .+", line), line
+
+
+def test_sections_and_exercises(notebook):
+    text = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
+    sections = re.findall(r"^## .+$", text, flags=re.M)
+    assert 4 <= len(sections) <= 9
+    assert sections[-1] == "## Summary" and sections[-2] == "## Exercises"
+    labels = re.findall(r"^:label: (ex-[\w-]+)$", text, flags=re.M)
+    solutions = re.findall(r"^`{3,4}\{solution\} (ex-[\w-]+)$", text, flags=re.M)
+    assert 2 <= len(labels) <= 3 and labels == solutions
+    assert text.count(":class: dropdown") >= len(solutions)
+
+
+def test_claims_are_asserted(notebook):
+    asserts = sum(
+        isinstance(node, ast.Assert) for c in code_of(notebook) for node in ast.walk(ast.parse(c.source))
+    )
+    assert asserts >= 3
+
+
+def test_functions_are_few_and_short(notebook):
+    functions = [
+        node
+        for c in code_of(notebook)
+        for node in ast.walk(ast.parse(c.source))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    assert len(functions) <= 3
+    assert all(f.end_lineno - f.lineno + 1 <= 15 for f in functions)
+
+
+def test_figures_have_caption_name_and_alt(notebook):
+    for cell in code_of(notebook):
+        draws = re.search(r"^figures\.(?!use_style)", cell.source, flags=re.M)
+        meta = cell.metadata.get("mystnb", {})
+        assert bool(draws) == ("figure" in meta), cell.source
+        if draws:
+            assert lines(cell) <= 8
+            assert len(meta["figure"]["caption"]) > 30 and meta["figure"]["name"].startswith("fig-")
+            assert len(meta["image"]["alt"]) > 30
+            assert not cell.source.rstrip().endswith(";"), "the figure is the value of the cell"
+
+
+def test_nothing_forbidden(notebook):
+    for cell in code_of(notebook):
+        for pattern, what in FORBIDDEN.items():
+            assert not re.search(pattern, cell.source, flags=re.M), f"{what}: {cell.source}"
+    prose = " ".join(c.source.lower() for c in notebook.cells if c.cell_type == "markdown")
+    assert not [word for word in SELDOM_NEEDED if re.search(rf"\b{word}\b", prose)]
+
+
+def test_no_result_is_typed_into_prose(notebook):
+    """A decimal number in a sentence must be quoted from the run, or be part of a formula or a setting."""
+    for cell in notebook.cells:
+        if cell.cell_type != "markdown":
+            continue
+        text = re.sub(
+            r"\$\$.*?\$\$|\$[^$]*\$|`[^`]*`|\{[a-z:]+\}|:::\{.*?:::|`{3,}.*?`{3,}",
+            "",
+            cell.source,
+            flags=re.S,
+        )
+        decimals = re.findall(r"(?<![\w.])\d+\.\d+(?![\w.])", text)
+        assert set(decimals) <= {"0.5", "0.80", "0.025", "1.44", "164.514"}, (decimals, cell.source)
+
+
+def test_every_told_number_exists(notebook):
+    quoted = set()
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            quoted |= set(re.findall(r"\{glue:text\}`([a-z_0-9]+)(?::[^`]*)?`", cell.source))
+    told = set()
+    for cell in code_of(notebook):
+        for node in ast.walk(ast.parse(cell.source)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "tell":
+                told |= {keyword.arg for keyword in node.keywords}
+    assert quoted <= told, f"never told: {quoted - told}"
+
+
+def test_one_sentence_per_line(notebook):
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            for line in cell.source.splitlines():
+                ends = re.findall(r"[a-z)`*]\. [A-Z]", line)
+                assert not ends or line.startswith((":", "-", "[")), line
