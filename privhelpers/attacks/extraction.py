@@ -79,6 +79,14 @@ class Match:
         """Number of attempts that leaked."""
         return int(self.hits.sum())
 
+    def counts(self) -> dict:
+        """Return the figures of this match as plain values."""
+        return {
+            "leaks": self.leaks,
+            "by_identifier": dict(self.by_identifier),
+            "patients": len(self.patients),
+        }
+
 
 def profiles(notes: Sequence[dict]) -> list[Profile]:
     """Collect the patients whose notes hold identifiers, canaries left out, in the order of the notes."""

@@ -90,7 +90,10 @@ def as_json(rows: Mapping[str, dict]) -> dict:
 
 
 def headline(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of the front page: budget, utility, and leakage beside its control, ready to print."""
+    """Return the table of the front page: budget, utility, and leakage with its control in brackets."""
+
+    def beside(row: pd.Series, hits: str, trials: str, prefix: str = "", suffix: str = "") -> str:
+        return f"{row[hits]:.0f} ({row[prefix + hits + suffix]:.0f}) of {row[trials]:.0f}"
 
     def line(row: pd.Series) -> dict[str, str]:
         interval = f"[{row['mia_auc_low']:.3f}, {row['mia_auc_high']:.3f}]"
@@ -98,10 +101,8 @@ def headline(table: pd.DataFrame) -> pd.DataFrame:
             "ε": "none" if pd.isna(row["epsilon"]) else f"{row['epsilon']:.2f}",
             "perplexity": f"{row['perplexity']:.2f}",
             "membership AUC [95 %]": f"{row['mia_auc']:.3f} {interval}",
-            "canaries extracted": f"{row['canaries_extracted']} of {row['canaries_planted']}",
-            "never planted": f"{row['control_canaries_extracted']} of {row['canaries_control']}",
-            "strict leaks": f"{row['strict_leaks']} of {row['attempts']}",
-            "strangers": f"{row['strict_leaks_control']} of {row['attempts']}",
+            "canaries (control)": beside(row, "canaries_extracted", "canaries_planted", "control_"),
+            "strict leaks (control)": beside(row, "strict_leaks", "attempts", suffix="_control"),
         }
 
     return pd.DataFrame({name: line(row) for name, row in table.iterrows()}).T.rename_axis("model")

@@ -92,10 +92,10 @@ def _several(what: str, found: list[str], where: str) -> str:
 
 
 def _entrance(html: Path) -> None:
-    """Write the page that leads to the first one, with an icon, or browsers ask for one in vain."""
+    """Write the page that leads to the first one, with an empty icon, or browsers ask for one in vain."""
     page = f'''<!DOCTYPE html>
 <html lang="en">
-<head><meta charset="utf-8"><title>{TITLE}</title><link rel="icon" href="_static/favicon.svg">
+<head><meta charset="utf-8"><title>{TITLE}</title><link rel="icon" href="data:,">
 <meta http-equiv="refresh" content="0; url={FIRST_PAGE}"></head>
 <body><a href="{FIRST_PAGE}">{TITLE}</a></body>
 </html>

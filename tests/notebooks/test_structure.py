@@ -63,8 +63,13 @@ def test_cells_are_few_and_short(notebook):
     assert len(notebook.cells) <= 60
     sizes = sorted(lines(c) for c in code_of(notebook))
     assert sizes[-1] <= 20
-    assert sizes[len(sizes) // 2] <= 8
+    assert sizes[len(sizes) // 2] <= 9
     assert all(prose_words(c.source) <= 250 for c in notebook.cells if c.cell_type == "markdown")
+
+
+def test_code_fits_the_width_of_a_page(notebook):
+    code = [c for c in code_of(notebook) if "parameters" not in c.metadata.get("tags", [])]
+    assert not [line for c in code for line in c.source.splitlines() if len(line) > 80]
 
 
 def test_code_is_led_in_by_prose(notebook):
