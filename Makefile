@@ -40,6 +40,8 @@ $(STAMP): requirements.txt
 	@touch $@
 
 test: $(STAMP)  ## run every test
+	@command -v chromium >/dev/null || echo "make: the browser tests will fail, for Chromium was not found; \
+	on Debian: apt-get install chromium" >&2
 	@exec $(PYTHON) -m pytest
 
 lint: $(STAMP)  ## check style, format and that notebooks carry no outputs

@@ -132,18 +132,18 @@ class Store:
         line = f"{sha256_of(path)}  {path.name}\n"
         write_atomic(path.with_name(path.name + ".sha256"), line.encode())
 
-    def write_json(self, name: str, value: object) -> Path:
+    def write_json(self, name: str, value: object) -> None:
         """Write one JSON value."""
-        return self.write_bytes(name, to_json(value))
+        self.write_bytes(name, to_json(value))
 
     def read_json(self, name: str) -> dict:
         """Read one JSON value."""
         return parse_json(self.existing(name).read_text(encoding="utf-8"), name)
 
-    def write_jsonl(self, name: str, rows: Iterable[dict]) -> Path:
+    def write_jsonl(self, name: str, rows: Iterable[dict]) -> None:
         """Write one JSON object a line."""
         lines = (json.dumps(row, allow_nan=False, sort_keys=True, ensure_ascii=False) for row in rows)
-        return self.write_bytes(name, "".join(f"{line}\n" for line in lines).encode())
+        self.write_bytes(name, "".join(f"{line}\n" for line in lines).encode())
 
     def read_jsonl(self, name: str) -> list[dict]:
         """Read one JSON object a line, refusing a broken line by its number."""

@@ -69,7 +69,7 @@ def test_cells_are_few_and_short(notebook):
 
 def test_code_fits_the_width_of_a_page(notebook):
     code = [c for c in code_of(notebook) if "parameters" not in c.metadata.get("tags", [])]
-    assert not [line for c in code for line in c.source.splitlines() if len(line) > 80]
+    assert not [line for c in code for line in c.source.splitlines() if len(line) > 76]
 
 
 def test_code_is_led_in_by_prose(notebook):

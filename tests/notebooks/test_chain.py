@@ -1,0 +1,128 @@
+"""The whole chain on the smoke profile: what it leaves, and that a second run has nothing to do."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.chain
+
+MODELS = ["public", "baseline", "best_nonprivate", "dp-eps-1", "dp-eps-8"]
+KEYS = {
+    "epsilon",
+    "delta",
+    "perplexity",
+    "mia_auc",
+    "mia_auc_low",
+    "mia_auc_high",
+    "tpr_at_1pct_fpr",
+    "canaries_planted",
+    "canaries_extracted",
+    "control_canaries_extracted",
+    "mean_exposure",
+    "mean_exposure_control",
+    "attempts",
+    "distinct_generations",
+    "strict_leaks",
+    "strict_leaks_control",
+    "loose_leaks",
+    "loose_leaks_control",
+}
+
+
+@pytest.fixture(scope="session")
+def runs(smoke_site):
+    return smoke_site.root / "runs" / "smoke"
+
+
+@pytest.fixture(scope="session")
+def summary(runs):
+    return json.loads((runs / "summary.json").read_text())["models"]
+
+
+def make(root, *arguments):
+    environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "privhelpers.runner", *arguments]
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_summary_has_every_model_and_every_figure(summary):
+    assert list(summary) == MODELS or set(summary) == set(MODELS)
+    for name, row in summary.items():
+        assert set(row) >= KEYS, name
+        assert (row["epsilon"] is None) == (not name.startswith("dp-"))
+        numbers = [v for v in row.values() if isinstance(v, float)]
+        assert all(map(math.isfinite, numbers))
+        assert row["mia_auc_low"] <= row["mia_auc"] <= row["mia_auc_high"]
+        assert row["distinct_generations"] <= row["attempts"] == 14 * 12
+
+
+def test_budgets_are_kept(summary):
+    for target in (1, 8):
+        row = summary[f"dp-eps-{target}"]
+        assert 0.99 * target < row["epsilon"] <= target
+        assert row["delta"] == 1e-4
+
+
+def test_the_story_is_visible_even_at_this_size(summary):
+    baseline, public = summary["baseline"], summary["public"]
+    assert baseline["mia_auc_low"] > public["mia_auc_high"]
+    assert baseline["canaries_extracted"] > 0 == baseline["control_canaries_extracted"]
+    assert baseline["mean_exposure"] > baseline["mean_exposure_control"] + 2
+    assert public["canaries_extracted"] == 0
+    assert summary["dp-eps-8"]["perplexity"] < summary["dp-eps-1"]["perplexity"] < public["perplexity"]
+    assert all(summary[name]["canaries_extracted"] == 0 for name in ("dp-eps-1", "dp-eps-8"))
+
+
+def test_the_manifest_seals_every_artifact(runs):
+    manifest = json.loads((runs / "manifest.json").read_text())
+    assert len(manifest["runs"]) == 4 + 2 + 2 * len(MODELS) + 1
+    for run in manifest["runs"].values():
+        assert run["seconds"] > 0 and run["versions"]["torch"] and run["parameters"]["profile"] == "smoke"
+        assert all(len(digest) == 64 for digest in run["artifacts"].values())
+
+
+def test_executed_notebooks_hold_no_path_of_the_machine(runs, smoke_site):
+    for path in (runs / "notebooks").rglob("*.ipynb"):
+        assert str(smoke_site.root) not in path.read_text()
+
+
+def test_nothing_generated_could_belong_to_a_person(runs):
+    from privhelpers.records import refuse_unsafe
+
+    for path in (runs / "artifacts" / "05_synthetic_records").glob("*.jsonl"):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            refuse_unsafe(line, f"{path.name}, line {number}")
+
+
+def test_a_second_run_has_nothing_to_do(smoke_site, runs):
+    before = {p: p.stat().st_mtime_ns for p in runs.rglob("run.json")}
+    done = make(smoke_site.root, "book", "--profile", "smoke", "--cores", "2")
+    assert done.returncode == 0, done.stderr
+    assert " started" not in done.stdout + done.stderr
+    assert before == {p: p.stat().st_mtime_ns for p in runs.rglob("run.json")}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("target_epsilon: [1, 8]", "target_epsilon: -1", ("target_epsilon", "-1", "(0, 1000]")),
+        ("steps: 30", "stepps: 30", ("stepps", "steps")),
+        ("steps: 30", "steps: many", ("steps", "many", "int")),
+        ("sample_rate: 0.2", "sample_rate: 1.5", ("sample_rate", "1.5", "(0, 1]")),
+    ],
+)
+def test_a_bad_profile_is_refused_in_one_line(smoke_site, old, new, words):
+    params = smoke_site.root / "params"
+    text = (params / "smoke.yml").read_text()
+    assert old in text
+    (params / "bad.yml").write_text(text.replace(old, new))
+    done = make(smoke_site.root, "book", "--profile", "bad", "--cores", "1")
+    assert done.returncode == 2
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("refused: ")
+    assert all(word in lines[0] for word in ("params/bad.yml", *words)), lines[0]
+    assert not (smoke_site.root / "runs" / "bad" / "artifacts").exists()
