@@ -50,11 +50,18 @@ def private_grid(hospital, start) -> list[tuple[str, float, float]]:
 def plain_grid(hospital, start) -> list[tuple[str, float, float]]:
     """Return the same for ordinary training with early stopping."""
     rows = []
-    for rate, size, decay in [(3e-3, 16, 0.0), (4e-3, 16, 0.05), (6e-3, 32, 0.05), (2e-3, 8, 0.05)]:
+    for epochs, rate, size, decay in [
+        (8, 3e-3, 16, 0.0),
+        (8, 4e-3, 16, 0.05),
+        (8, 6e-3, 32, 0.05),
+        (8, 2e-3, 8, 0.05),
+        (12, 4e-3, 16, 0.05),
+        (12, 4e-3, 32, 0.05),
+    ]:
         net, tokenizer = start()
         clock = time.process_time()
         settings = training.Settings(
-            epochs=8, learning_rate=rate, batch_size=size, weight_decay=decay, patience=2
+            epochs=epochs, learning_rate=rate, batch_size=size, weight_decay=decay, patience=2
         )
         _, best = training.train(
             net,
@@ -66,7 +73,7 @@ def plain_grid(hospital, start) -> list[tuple[str, float, float]]:
         )
         seconds = time.process_time() - clock
         net.load_state_dict(best)
-        name = f"non-private, learning rate {rate}, batch {size}, weight decay {decay}"
+        name = f"non-private, {epochs} epochs, learning rate {rate}, batch {size}, weight decay {decay}"
         rows.append((name, models.score(net, tokenizer, texts(hospital.heldout)).perplexity, seconds))
     return rows
 
