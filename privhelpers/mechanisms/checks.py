@@ -1,0 +1,57 @@
+"""Checks that the files of this room share."""
+
+import math
+import numbers
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privhelpers import validate
+from privhelpers.errors import InvalidParameter
+
+RELATIONS = ("add/remove", "replacement")
+
+
+def unit_interval(**values: ArrayLike) -> None:
+    """Refuse a value, or an array that holds one, outside [0, 1]."""
+    for name, value in values.items():
+        numbers = np.asarray(value)
+        if numbers.dtype.kind not in "fiu" or not np.all((numbers >= 0) & (numbers <= 1)):
+            raise InvalidParameter(f"{name} = {value!r}: must be in [0, 1]")
+
+
+def finite(**values: float) -> None:
+    """Refuse what is not a finite number of either sign; numpy numbers are welcome, booleans are not."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+            raise InvalidParameter(f"{name} = {value!r}: must be a finite number")
+
+
+def plain(values: NDArray[np.float64]) -> float | NDArray[np.float64]:
+    """Return an array as it is and a lone number as a float."""
+    return values if np.ndim(values) else float(values)
+
+
+def guarantee(epsilon: float, delta: float) -> None:
+    """Refuse an epsilon below 0 or a delta outside [0, 1): 0 is pure differential privacy."""
+    validate.non_negative(epsilon=epsilon, delta=delta)
+    if delta >= 1:
+        raise InvalidParameter(f"delta = {delta!r}: must be in [0, 1)")
+
+
+def relation(value: str) -> None:
+    """Refuse a neighbouring relation without a name of ours."""
+    if value not in RELATIONS:
+        raise InvalidParameter(f"relation = {value!r}: must be one of {', '.join(RELATIONS)}")
+
+
+def distribution(name: str, masses: Sequence[float]) -> NDArray[np.float64]:
+    """Return `masses` as an array, or refuse what is not a probability distribution."""
+    try:
+        array = np.asarray(masses, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameter(f"{name}: must be numbers ({error})") from error
+    if array.ndim != 1 or not np.all(array >= 0) or abs(array.sum() - 1) > 1e-9:
+        raise InvalidParameter(f"{name}: must be one row of masses of 0 or more that sum to 1")
+    return array

@@ -1,0 +1,235 @@
+"""Differential privacy read as a limit on tests: what an attacker can gain at most.
+
+The attacker tests "the unit was not in the data" (null) against "it was". FPR is the share of
+non-members called members, TPR the share of members called members, FNR = 1 - TPR.
+
+>>> round(largest_tpr(fpr=0.01, epsilon=1, delta=1e-5), 6)
+0.027193
+>>> round(gdp_epsilon(mu=1, delta=1e-5), 3)
+4.377
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr, ndtri
+
+from privhelpers import validate
+from privhelpers.mechanisms import checks
+
+
+def dp_tradeoff(fpr: ArrayLike, *, epsilon: float, delta: float = 0.0) -> float | NDArray[np.float64]:
+    """Return the smallest FNR that any test can have at each FPR against an (epsilon, delta)-DP output.
+
+    Args:
+        fpr: number or array, in [0, 1].
+        epsilon: 0 or more.
+        delta: in [0, 1).
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Wasserman and Zhou 2010, theorem 2.4; Kairouz, Oh and Viswanath 2015, theorem 2.1; Dong, Roth and
+    Su 2022, proposition 2.5. Taught in: 03_hypothesis_testing.
+    """
+    checks.guarantee(epsilon, delta)
+    checks.unit_interval(fpr=fpr)
+    alpha = np.asarray(fpr, dtype=float)
+    with np.errstate(divide="ignore", over="ignore"):  # log 0 and e^large have the right limits here
+        steep = 1 - delta - np.exp(epsilon + np.log(alpha))
+    flat = math.exp(-epsilon) * (1 - delta - alpha)
+    return checks.plain(np.maximum(0.0, np.maximum(steep, flat)))
+
+
+def gdp_tradeoff(fpr: ArrayLike, *, mu: float) -> float | NDArray[np.float64]:
+    """Return the smallest FNR at each FPR when telling N(0, 1) from N(mu, 1).
+
+    Args:
+        fpr: number or array, in [0, 1].
+        mu: sensitivity over noise standard deviation of one Gaussian release, 0 or more.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Dong, Roth and Su 2022, section 2.2. Taught in: 03_hypothesis_testing.
+    """
+    validate.non_negative(mu=mu)
+    checks.unit_interval(fpr=fpr)
+    return checks.plain(ndtr(-ndtri(np.asarray(fpr, dtype=float)) - mu))
+
+
+def log_gdp_delta(mu: float, epsilon: float) -> float:
+    """Return the logarithm of `gdp_delta`, which stays exact where delta itself underflows."""
+    if mu == 0:
+        return -math.inf
+    if epsilon == 0:
+        return math.log(math.erf(mu / math.sqrt(8)))
+    mine = float(log_ndtr(-epsilon / mu + mu / 2))
+    neighbours = epsilon + float(log_ndtr(-epsilon / mu - mu / 2))
+    return mine + math.log(-math.expm1(neighbours - mine)) if neighbours < mine else -math.inf
+
+
+def gdp_delta(*, mu: float, epsilon: float) -> float:
+    """Return the delta at which a mu-GDP mechanism is (epsilon, delta)-DP; exact for the Gaussian mechanism.
+
+    Args:
+        mu: 0 or more.
+        epsilon: 0 or more.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Dong, Roth and Su 2022, corollary 2.13; Balle and Wang 2018, theorem 8.
+    Taught in: 03_hypothesis_testing.
+    """
+    validate.non_negative(mu=mu, epsilon=epsilon)
+    return math.exp(log_gdp_delta(mu, epsilon))
+
+
+def gdp_epsilon(*, mu: float, delta: float) -> float:
+    """Return the smallest epsilon at which a mu-GDP mechanism is (epsilon, delta)-DP.
+
+    Args:
+        mu: 0 or more.
+        delta: in (0, 1).
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: the inverse of `gdp_delta` in epsilon. Taught in: 03_hypothesis_testing.
+    """
+    validate.non_negative(mu=mu)
+    validate.delta(delta)
+
+    def excess(epsilon: float) -> float:
+        # A floor keeps the root finder finite where the curve has run out of floating-point numbers.
+        return max(log_gdp_delta(mu, epsilon), -1e6) - math.log(delta)
+
+    if excess(0.0) <= 0:
+        return 0.0
+    # The first half of the curve alone reaches delta here, so the whole of it is at or below.
+    enough = mu * mu / 2 - mu * float(ndtri(delta))
+    root = brentq(excess, 0.0, enough, xtol=1e-13, rtol=1e-14) if excess(enough) < 0 else enough
+    while excess(root) > 0:
+        root += 1e-12 * max(1.0, root)
+    return root
+
+
+def largest_tpr(*, fpr: ArrayLike, epsilon: float, delta: float = 0.0) -> float | NDArray[np.float64]:
+    """Return the largest TPR that any test can have at each FPR.
+
+    Args:
+        fpr, epsilon, delta: as in `dp_tradeoff`.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: as `dp_tradeoff`. Taught in: 03_hypothesis_testing.
+    """
+    return 1 - dp_tradeoff(fpr, epsilon=epsilon, delta=delta)
+
+
+def smallest_fpr(*, tpr: ArrayLike, epsilon: float, delta: float = 0.0) -> float | NDArray[np.float64]:
+    """Return the smallest FPR that a test of this TPR must have: the price of catching every member.
+
+    Args:
+        tpr: number or array, in [0, 1].
+        epsilon, delta: as in `dp_tradeoff`.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: the trade-off function of (epsilon, delta)-DP is its own inverse.
+    Taught in: 03_hypothesis_testing.
+    """
+    checks.unit_interval(tpr=tpr)
+    return dp_tradeoff(1 - np.asarray(tpr, dtype=float), epsilon=epsilon, delta=delta)
+
+
+def largest_advantage(*, epsilon: float, delta: float = 0.0) -> float:
+    """Return the largest TPR - FPR, (e^epsilon - 1 + 2 delta) / (e^epsilon + 1).
+
+    Args:
+        epsilon: 0 or more.
+        delta: in [0, 1).
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Kairouz, Oh and Viswanath 2015, theorem 2.1; Humphries et al. 2023.
+    Taught in: 03_hypothesis_testing.
+    """
+    checks.guarantee(epsilon, delta)
+    half = math.tanh(epsilon / 2)
+    return half + delta * (1 - half)
+
+
+def positive_predictive_value(*, tpr: float, fpr: float, prior: float) -> float:
+    """Return the share of real members among those that a test calls members.
+
+    Args:
+        tpr, fpr: rates of the test, in [0, 1], not both 0.
+        prior: share of members among those tested, in (0, 1].
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Jayaraman, Wang, Knipmeyer, Gu and Evans 2021. Taught in: 03_hypothesis_testing.
+    """
+    checks.unit_interval(tpr=tpr, fpr=fpr)
+    validate.probability(prior=prior)
+    called = tpr * prior + fpr * (1 - prior)
+    validate.positive(calls=float(called))
+    return float(tpr * prior / called)
+
+
+@dataclass(frozen=True)
+class WhatEpsilonBuys:
+    """One row of the table: the best that any attacker can do.
+
+    Attributes:
+        epsilon, delta: the guarantee.
+        fpr: false positive rate at which the next two are read.
+        largest_tpr: at that FPR.
+        largest_ppv: positive predictive value of such a test at `prior`.
+        prior: share of members among those tested.
+        largest_advantage: TPR - FPR of the best test at any FPR.
+    """
+
+    epsilon: float
+    delta: float
+    fpr: float
+    largest_tpr: float
+    largest_ppv: float
+    prior: float
+    largest_advantage: float
+
+
+def what_epsilon_buys(
+    *, epsilons: Sequence[float], delta: float, fpr: float = 0.01, prior: float = 0.5
+) -> list[WhatEpsilonBuys]:
+    """Return the worst case of each epsilon, ready for `pandas.DataFrame`.
+
+    Args:
+        epsilons: each 0 or more.
+        delta: in [0, 1).
+        fpr: in (0, 1].
+        prior: in (0, 1].
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Taught in: 03_hypothesis_testing.
+    """
+    validate.probability(fpr=fpr)
+    rows = []
+    for epsilon in epsilons:
+        tpr = largest_tpr(fpr=fpr, epsilon=epsilon, delta=delta)
+        ppv = positive_predictive_value(tpr=tpr, fpr=fpr, prior=prior)
+        advantage = largest_advantage(epsilon=epsilon, delta=delta)
+        rows.append(WhatEpsilonBuys(epsilon, delta, fpr, tpr, ppv, prior, advantage))
+    return rows
