@@ -34,3 +34,7 @@ class TrainingFailed(PrivHelpersError, RuntimeError):
 
 class RunFailed(PrivHelpersError, RuntimeError):
     """A notebook run or a site build did not complete."""
+
+
+class SamplerMismatch(PrivHelpersError, ValueError):
+    """The sampler that ran is not the one that the accountant counts for."""

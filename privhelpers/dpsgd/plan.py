@@ -82,7 +82,6 @@ def plan_privacy(
             steps=steps,
             delta=target_delta,
             accountant=accountant,
-            interval=accounting.grid_for(target_epsilon),
         ),
         delta=target_delta,
         noise_multiplier=sigma,
@@ -108,7 +107,7 @@ def epsilon_curve(plan: PrivacyPlan, points: int = 12) -> tuple[list[int], list[
             steps=step,
             delta=plan.spent.delta,
             accountant=plan.spent.accountant,
-            interval=accounting.grid_for(plan.target_epsilon),
+            sampler=plan.spent.sampler,
         )
         for step in steps
     ]

@@ -1,103 +1,391 @@
-"""Published figures that the accountant must reproduce; each says accountant and settings."""
+"""The entry points of the accountant: published figures, calibration, refusals."""
 
+import logging
 import math
 
+import dp_accounting
 import pytest
+from dp_accounting.rdp import rdp_privacy_accountant
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from privhelpers import accounting
-from privhelpers.errors import InvalidParameter
+from privhelpers import accounting, rng
+from privhelpers.dpsgd import plan_privacy
+from privhelpers.errors import InvalidParameter, PrivHelpersError, SamplerMismatch
 
-TENSORFLOW = {"sample_rate": 150 / 60000, "noise_multiplier": 1.3, "steps": 6000, "delta": 1e-5}
+REPORT = {"sample_rate": 4 / 1500, "steps": 1875, "delta": 1e-5}
+OPACUS_ORDERS = [1 + x / 10 for x in range(1, 100)] + list(range(12, 64))
+GOOGLE_ORDERS = list(rdp_privacy_accountant.DEFAULT_RDP_ORDERS)
+
+
+def run_of(q, sigma, steps, delta):
+    return {"sample_rate": q, "noise_multiplier": sigma, "steps": steps, "delta": delta}
+
+
+def by_orders(run, orders):
+    curve = accounting.rdp(**{k: v for k, v in run.items() if k != "delta"}, orders=orders)
+    return accounting.rdp_to_epsilon(orders=orders, rdp=curve, delta=run["delta"])
 
 
 @pytest.mark.parametrize(
-    ("settings", "accountant", "expected", "tolerance"),
+    ("run", "orders", "expected", "order"),
     [
-        # opacus tests/accountants_test.py
-        (
-            {"sample_rate": 0.04, "noise_multiplier": 1.5, "steps": 2249, "delta": 1e-5},
-            "prv",
-            6.777395712,
-            1e-4,
-        ),
-        ({"sample_rate": 0.04, "noise_multiplier": 1.5, "steps": 2249, "delta": 1e-5}, "pld", 6.767051, 1e-3),
-        # tensorflow_privacy compute_dp_sgd_privacy_test.py
-        (TENSORFLOW, "rdp", 0.7242234, 1e-3),
-        (TENSORFLOW, "pld", 0.640111, 1e-3),
-        ({"sample_rate": 0.01, "noise_multiplier": 0.7, "steps": 120, "delta": 1e-5}, "pld", 2.4612381, 1e-3),
-        (
-            {"sample_rate": 0.01, "noise_multiplier": 4.0, "steps": 10000, "delta": 1e-5},
-            "pld",
-            0.946999,
-            5e-3,
-        ),
-        ({"sample_rate": 0.01, "noise_multiplier": 4.0, "steps": 10000, "delta": 1e-5}, "rdp", 1.03549, 1e-3),
-        # q = 1, one step: the exact Gaussian mechanism
-        ({"sample_rate": 1.0, "noise_multiplier": 1.0, "steps": 1, "delta": 1e-5}, "pld", 4.377178, 1e-3),
+        # Opacus, tests/accountants_test.py
+        (run_of(0.04, 1.5, 2250, 1e-5), OPACUS_ORDERS, 7.32911117143, None),
+        (run_of(0.01, 4.0, 10000, 1e-5), OPACUS_ORDERS, 1.03549, None),
+        # TensorFlow Privacy, compute_dp_sgd_privacy_test.py
+        (run_of(150 / 60000, 1.3, 6000, 1e-5), GOOGLE_ORDERS, 0.7242234026109595, 19),
+        (run_of(100 / 100000, 1.0, 30000, 1e-7), GOOGLE_ORDERS, 1.4154988495444842, 13),
+        (run_of(1024 / 1e8, 0.1, 976563, 1e-7), [1.25], 5907982.3113984, 1.25),
+        (run_of(0.01, 0.7, 120, 1e-5), GOOGLE_ORDERS, 3.2392676, None),
+        (run_of(1.0, 0.7, 2, 1e-5), GOOGLE_ORDERS, 10.8602036, None),
+        (run_of(1.0, 0.35, 2, 1e-5), GOOGLE_ORDERS, 26.2880374, None),
+        (run_of(64 / 1e4, 2.0, 782, 1e-6), GOOGLE_ORDERS, 0.433359, None),
+        (run_of(64 / 1e4, 1.0, 782, 1e-6), GOOGLE_ORDERS, 1.616394, None),  # microbatches: half the sigma
+        (run_of(1.0, 2.0, 5, 1e-6), GOOGLE_ORDERS, 5.926822, None),
+        (run_of(1.0, 1.0, 5, 1e-6), GOOGLE_ORDERS, 13.376379, None),
+        (run_of(1.0, 2.0 / 3, 5, 1e-6), GOOGLE_ORDERS, 22.151154, None),  # three notes of one user
     ],
 )
-def test_published_epsilons(settings, accountant, expected, tolerance):
-    assert accounting.epsilon(**settings, accountant=accountant) == pytest.approx(expected, rel=tolerance)
+def test_published_epsilons_by_rdp(run, orders, expected, order):
+    bound = by_orders(run, orders)
+    assert bound.epsilon == pytest.approx(expected, rel=1e-4)
+    assert order is None or bound.order == order
 
 
-def test_the_reports_sigmas_do_not_mean_what_it_says():
-    """Poisson reading of the report's settings; 1e-5 grid (reference table of the audit)."""
+@pytest.mark.parametrize(
+    ("run", "accountant", "expected"),
+    [
+        (run_of(0.04, 1.5, 2249, 1e-5), "prv", 6.777395712150674),
+        (run_of(0.04, 1.5, 2249, 1e-5), "pld", 6.767051),
+        (run_of(150 / 60000, 1.3, 6000, 1e-5), "pld", 0.640111),
+        (run_of(150 / 60000, 1.3, 6000, 1e-5), "prv", 0.650058),
+        (run_of(100 / 100000, 1.0, 30000, 1e-7), "pld", 1.098200),
+        (run_of(0.01, 0.7, 120, 1e-5), "pld", 2.4612381),
+        (run_of(0.01, 0.35, 120, 1e-5), "pld", 18.6977407),
+        (run_of(64 / 1e4, 2.0, 782, 1e-6), "pld", 0.393742),
+        (run_of(0.01, 4.0, 10000, 1e-5), "pld", 0.946999),
+        (run_of(0.01, 4.0, 10000, 1e-5), "prv", 0.956936),
+        # q = 1, one step: the exact Gaussian mechanism
+        (run_of(1.0, 1.0, 1, 1e-5), "pld", 4.377178),
+        (run_of(1.0, 2.0, 1, 1e-5), "pld", 1.993091),
+        (run_of(1.0, 0.5, 1, 1e-5), "pld", 9.997256),
+    ],
+)
+def test_published_epsilons(run, accountant, expected):
+    assert accounting.epsilon(**run, accountant=accountant) == pytest.approx(expected, rel=1e-3)
+
+
+def test_gaussian_of_the_rdp_example():
+    """sigma 4.530877117: RDP says 1 at delta 1e-6 over dense orders, the exact value is .927392."""
+    run = run_of(1.0, 4.530877117, 1, 1e-6)
+    dense = [1 + x / 100 for x in range(1, 10000)]
+    assert by_orders(run, dense).epsilon == pytest.approx(1.0, rel=1e-4)
+    exact = accounting.epsilon_without_amplification(
+        noise_multiplier=4.530877117, participations=1, delta=1e-6
+    )
+    assert exact == pytest.approx(0.927392, rel=1e-5)
+    assert accounting.epsilon(**run) == pytest.approx(exact, rel=1e-3)
+
+
+def test_the_reports_table():
+    """q = 4/1500, T = 1875, delta = 1e-5: the columns of the audit's accounting table and its grids."""
+    sigmas = (38.34, 19.22, 4.21, 2.2829, 5.0, 3.0, 2.0, 1.0, 0.5)
+    pld = (0.0071, 0.0154, 0.0851, 0.1743, 0.0702, 0.1258, 0.2055, 0.5900, 6.2670)
+    prv = (0.0174, 0.0256, 0.0951, 0.1843, 0.0800, 0.1358, 0.2155, 0.6001, 6.2776)
+    grids = [1e-5] * 4 + [1e-4] * 5
+    for sigma, expected, grid in zip(sigmas, pld, grids, strict=True):
+        spent = accounting.epsilon(noise_multiplier=sigma, interval=grid, **REPORT)
+        assert spent == pytest.approx(expected, rel=1e-3, abs=6e-5)
+        ours = accounting.epsilon(noise_multiplier=sigma, **REPORT)
+        assert ours == pytest.approx(spent, rel=6e-3 if grid == 1e-4 else 0.02)
+    spent = [accounting.epsilon(noise_multiplier=s, accountant="prv", **REPORT) for s in sigmas]
+    assert spent == pytest.approx(prv, abs=1e-4)
+    opacus = [accounting.opacus_epsilon("rdp", noise_multiplier=s, **REPORT) for s in sigmas]
+    assert opacus == pytest.approx(
+        [0.1032, 0.1040, 0.1275, 0.1967, 0.1201, 0.1532, 0.2393, 0.9654, 7.6329], abs=1e-4
+    )
+
+
+def test_the_printed_accountant_and_its_search():
     spent = [
-        accounting.epsilon(noise_multiplier=s, sample_rate=4 / 1500, steps=1875, delta=1e-5, interval=1e-5)
-        for s in (38.34, 19.22, 4.21, 2.2829)
+        accounting.printed_epsilon(noise_multiplier=s, **REPORT) for s in (38.34, 19.22, 4.21, 2.2829, 1, 0.5)
     ]
-    assert spent == pytest.approx([0.0071, 0.0154, 0.0851, 0.1743], abs=1e-4)
+    assert spent == pytest.approx([0.183035, 0.183899, 0.206817, 0.264613, 0.560781, 1.134901], abs=2e-5)
+    assert len(accounting.PRINTED_ORDERS) == 152 and sorted(accounting.PRINTED_ORDERS)[98] == 10.9
+    found = [accounting.printed_calibration(target_epsilon=t, **REPORT) for t in (0.5, 1.0, 5.0, 10.0)]
+    assert found == pytest.approx([1.1721, 0.5386, 0.1228, 0.1000], abs=5e-5)
+    kept = [accounting.clamped(s, target_epsilon=t) for s, t in zip(found, (0.5, 1, 5, 10), strict=True)]
+    assert kept == pytest.approx([1.1721, 0.5386, 0.5, 0.5], abs=5e-5)
 
 
-@pytest.mark.parametrize(("q", "steps"), [(4 / 1500, 1875), (0.1, 150)])
+def test_the_printed_accountant_under_claims_where_it_is_used():
+    sigma = accounting.printed_calibration(target_epsilon=1.0, **REPORT)
+    claimed = accounting.printed_epsilon(noise_multiplier=sigma, **REPORT)
+    low, high = accounting.pld_bracket(noise_multiplier=sigma, interval=4e-5, **REPORT)
+    assert claimed == pytest.approx(1.052, abs=1e-3)
+    assert low > 4.7 and high == pytest.approx(4.80, abs=0.08)
+    assert low < accounting.epsilon(noise_multiplier=sigma, **REPORT) < high
+
+
+def test_the_published_pairs_lie_on_one_curve():
+    """A = 8: each pair within 6e-4; the epochs of the log would not be a straight line on it."""
+    pairs = ((38.34, 0.5060), (19.22, 1.0202), (4.21, 5.0112), (2.2829, 9.9438))
+    curve = [accounting.curve_epsilon(noise_multiplier=sigma, delta=1e-5) for sigma, _ in pairs]
+    assert curve == pytest.approx([epsilon for _, epsilon in pairs], abs=6e-4)
+    epochs = [
+        accounting.curve_epsilon(noise_multiplier=2.2829, delta=1e-5, scale=8.0 * e / 5) for e in range(1, 6)
+    ]
+    assert epochs == pytest.approx([4.0671, 5.9317, 7.4340, 8.7487, 9.9436], abs=1e-4)
+
+
+@pytest.mark.parametrize(("sigma", "zeroed", "replaced"), [
+    (38.34, 0.0414, 0.0887), (19.22, 0.0885, 0.1888), (4.21, 0.4640, 0.9898), (2.2829, 0.9055, 1.9475),
+])  # fmt: skip
+def test_what_the_code_as_run_gives(sigma, zeroed, replaced):
+    """Noise on the mean of four is four sigma on the sum; five epochs, nothing amplified."""
+    run = {"noise_multiplier": 4 * sigma, "participations": 5, "delta": 1e-5}
+    assert accounting.epsilon_without_amplification(**run) == pytest.approx(zeroed, abs=6e-5)
+    twice = accounting.epsilon_without_amplification(**run, adjacency="replacement")
+    assert twice == pytest.approx(replaced, abs=6e-5)
+
+
+def test_three_readings_of_one_run():
+    run = run_of(64 / 1e4, 2.0, 782, 1e-6)
+    three = accounting.three_epsilons(**run, notes_per_patient=3, participations=5)
+    assert three.poisson == pytest.approx(0.393742, rel=1e-3)
+    assert three.without_amplification == pytest.approx(5.550860, rel=1e-5)
+    assert three.patient == pytest.approx(1.284526, rel=1e-3)
+    assert accounting.three_epsilons(**run).participations == 6  # 5.0048 epochs: some note is used six times
+    shuffled_user = accounting.epsilon_without_amplification(
+        noise_multiplier=2.0, participations=5, delta=1e-6, notes_per_patient=3
+    )
+    assert shuffled_user == pytest.approx(20.948, abs=1e-3)
+    halved = {"participations": 5, "delta": 1e-6, "noise_multiplier": 1.0, "notes_per_patient": 3}
+    assert accounting.epsilon_without_amplification(**halved) == pytest.approx(53.632666, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("run", "by_notes"),
+    [
+        (
+            run_of(64 / 1e4, 2.0, 782, 1e-6),
+            {1: 0.393742, 2: 0.828823, 3: 1.284526, 5: 2.243413, 10: 4.866613},
+        ),
+        (run_of(0.02, 1.0, 1000, 1e-5), {1: 3.8991, 2: 8.7453, 5: 27.5236, 10: 71.5157}),
+    ],
+)
+def test_patient_level_mixtures(run, by_notes):
+    for notes, expected in by_notes.items():
+        assert accounting.patient_epsilon(**run, notes_per_patient=notes) == pytest.approx(expected, rel=1e-3)
+
+
+def test_group_privacy_is_a_looser_bound_for_a_patient():
+    run = run_of(64 / 1e4, 2.0, 782, 1e-6)
+    group = accounting.group_epsilon(**run, notes_per_patient=3)
+    assert accounting.patient_epsilon(**run, notes_per_patient=3) < group < 3 * 0.5
+    assert accounting.group_epsilon(**run, notes_per_patient=1) == accounting.epsilon(**run)
+    spent = accounting.epsilon(**{**run, "delta": 1e-6 / (3 * math.exp(2 * group / 3))})
+    assert 3 * spent == pytest.approx(group, rel=2e-3)
+    assert math.isinf(accounting.group_epsilon(**run_of(0.5, 0.5, 1000, 1e-6), notes_per_patient=50))
+
+
+def test_opacus_prv_calibrations():
+    """accountants_test.py: epsilon 8 at q = .04; epochs 90 are 2,250 steps."""
+    for steps, rdp_sigma, prv_sigma in ((2250, 1.416015625, 1.34765625), (2000, 1.356201, 1.291504)):
+        run = {"sample_rate": 0.04, "steps": steps, "delta": 1e-5}
+        by_rdp = accounting.calibrate_noise_multiplier(target_epsilon=8.0, accountant="rdp", **run)
+        assert by_rdp == pytest.approx(rdp_sigma, rel=5e-3)
+        by_prv = accounting.calibrate_noise_multiplier(
+            target_epsilon=8.0, accountant="prv", tolerance=5e-3, **run
+        )
+        assert by_prv == pytest.approx(prv_sigma, rel=5e-3)
+
+
+@pytest.mark.parametrize(("q", "steps"), [(4 / 1500, 1875), (0.1, 150), (1.0, 1)])
 @pytest.mark.parametrize("target", [0.5, 1.0, 8.0])
-def test_calibration_never_overshoots_and_is_tight(target, q, steps):
-    settings = {"sample_rate": q, "steps": steps, "delta": 1e-5}
-    sigma = accounting.calibrate_noise_multiplier(target_epsilon=target, **settings)
-    grid = accounting.grid_for(target)
-    spent = accounting.epsilon(noise_multiplier=sigma, interval=grid, **settings)
-    assert 0.998 * target <= spent <= target
-    less = accounting.epsilon(noise_multiplier=0.99 * sigma, interval=grid, **settings)
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+def test_calibration_never_overshoots_and_is_tight(target, q, steps, accountant):
+    run = {"sample_rate": q, "steps": steps, "delta": 1e-5, "accountant": accountant}
+    sigma = accounting.calibrate_noise_multiplier(target_epsilon=target, **run)
+    assert 0.998 * target <= accounting.epsilon(noise_multiplier=sigma, **run) <= target
+    less = accounting.epsilon(noise_multiplier=0.99 * sigma, **run)
     assert less > target, "a smaller noise multiplier would do"
 
 
-def test_known_calibrations():
-    """The report's settings: sigma on the sum that PLD asks for."""
-    settings = {"sample_rate": 4 / 1500, "steps": 1875, "delta": 1e-5}
-    for target, expected in [(0.5, 1.0889), (1.0, 0.8172), (10.0, 0.4391)]:
-        sigma = accounting.calibrate_noise_multiplier(target_epsilon=target, **settings)
-        assert sigma == pytest.approx(expected, rel=1e-3)
+def test_calibrated_sigmas_of_the_reports_settings():
+    pld = {0.5: 1.0889, 1.0: 0.8172, 5.0: 0.5325, 8.0: 0.4672, 10.0: 0.4391}
+    rdp = {0.5: 1.3461, 1.0: 0.9824, 5.0: 0.5664, 8.0: 0.4933, 10.0: 0.4627}
+    for accountant, expected in (("pld", pld), ("rdp", rdp)):
+        for target, sigma in expected.items():
+            found = accounting.calibrate_noise_multiplier(
+                target_epsilon=target, accountant=accountant, **REPORT
+            )
+            assert found == pytest.approx(sigma, rel=1e-3)
 
 
-def test_limits_and_order():
-    settings = {"sample_rate": 0.1, "steps": 100, "delta": 1e-5}
-    assert math.isinf(accounting.epsilon(noise_multiplier=0.0, **settings))
-    values = [accounting.epsilon(noise_multiplier=s, **settings) for s in (0.8, 1.0, 2.0, 4.0)]
-    assert values == sorted(values, reverse=True)
-    assert values[1] <= accounting.epsilon(noise_multiplier=1.0, accountant="rdp", **settings)
+@settings(max_examples=25, deadline=None)
+@given(
+    target=st.floats(0.05, 30), q=st.floats(1e-4, 1), steps=st.integers(1, 10**6), delta=st.floats(1e-9, 1e-3)
+)
+def test_rdp_calibration_keeps_every_budget(target, q, steps, delta):
+    run = {"sample_rate": q, "steps": steps, "delta": delta, "accountant": "rdp"}
+    sigma = accounting.calibrate_noise_multiplier(target_epsilon=target, **run)
+    assert 0.99 * target <= accounting.epsilon(noise_multiplier=sigma, **run) <= target
+
+
+# Properties over random runs.
+
+RUNS = {
+    "noise_multiplier": st.floats(0.4, 20),
+    "sample_rate": st.floats(1e-4, 0.9),
+    "steps": st.integers(1, 5000),
+    "delta": st.floats(1e-9, 1e-3),
+}
+
+
+@pytest.mark.parametrize(("accountant", "slack"), [("rdp", 1e-6), ("pld", 2e-3)])  # PLD: a grid for each run
+@settings(max_examples=15, deadline=None)
+@given(**RUNS, factor=st.floats(1.05, 3))
+def test_epsilon_is_monotone_in_every_argument(
+    accountant, slack, noise_multiplier, sample_rate, steps, delta, factor
+):
+    run = run_of(sample_rate, noise_multiplier, steps, delta)
+    more_private = (
+        {"noise_multiplier": noise_multiplier * factor},
+        {"sample_rate": sample_rate / factor},
+        {"steps": max(1, int(steps / factor))},
+        {"delta": delta * factor},
+    )
+    here = accounting.epsilon(**run, accountant=accountant)
+    for change in more_private:
+        there = accounting.epsilon(**{**run, **change}, accountant=accountant)
+        assert there <= here * (1 + slack) + 1e-9, change
+
+
+def test_extreme_runs_give_numbers():
+    """Losses beyond what a float64 exponential holds, no noise to speak of, no budget to speak of."""
+    tiny = accounting.epsilon(**run_of(1e-4, 0.03, 1, 0.5))
+    assert tiny == 0.0
+    huge = accounting.epsilon(**run_of(0.5, 0.02, 100, 1e-5))
+    assert 1e4 < huge <= accounting.epsilon(**run_of(0.5, 0.02, 100, 1e-5), accountant="rdp")
+    low, high = accounting.pld_bracket(**run_of(1e-3, 0.03, 1, 1e-4), interval=1.0)
+    assert low <= high
+
+
+def test_never_below_the_optimistic_bound_and_never_above_rdp():
+    """300 random runs: what dp-accounting says with every loss rounded down is a floor."""
+    draw = rng.make(0, "tests/accounting")
+    logging.getLogger("absl").setLevel(logging.ERROR)
+    for _ in range(300):
+        run = run_of(
+            float(10 ** draw.uniform(-4, -0.05)),
+            float(10 ** draw.uniform(-0.3, 1.3)),
+            int(10 ** draw.uniform(0, 3.5)),
+            float(10 ** draw.uniform(-9, -3)),
+        )
+        upper = accounting.epsilon(**run)
+        by_rdp = accounting.epsilon(**run, accountant="rdp")
+        floor, _ = accounting.pld_bracket(**run, interval=max(1e-3, upper / 500))
+        assert floor <= upper * (1 + 1e-9) and upper <= by_rdp, run
+        exact = dp_accounting.get_epsilon_gaussian(
+            run["noise_multiplier"] / math.sqrt(run["steps"]), run["delta"]
+        )
+        assert upper <= exact * (1 + 1e-3) + 1e-6, "sampling never costs more than taking every step"
+
+
+def test_pld_alone_is_below_rdp_on_ordinary_runs():
+    """`epsilon` returns the smaller of the two; here the smaller one must be PLD, well below."""
+    for run in (
+        run_of(0.01, 1.0, 1000, 1e-6),
+        run_of(0.1, 2.0, 500, 1e-5),
+        run_of(4 / 1500, 0.5, 1875, 1e-5),
+    ):
+        assert accounting.epsilon(**run) < 0.97 * accounting.epsilon(**run, accountant="rdp")
+
+
+def test_the_bracket_closes_with_its_grid():
+    run = run_of(0.04, 1.5, 500, 1e-5)
+    wide = accounting.pld_bracket(**run, interval=1e-3)
+    narrow = accounting.pld_bracket(**run, interval=1e-4)
+    assert wide[0] <= narrow[0] <= accounting.epsilon(**run, interval=1e-4) <= narrow[1] <= wide[1]
+    assert narrow[1] - narrow[0] < 0.2 * (wide[1] - wide[0])
 
 
 GOOD = {"noise_multiplier": 1.0, "sample_rate": 0.1, "steps": 10, "delta": 1e-5}
+BAD = [
+    {"noise_multiplier": 0.0},
+    {"noise_multiplier": -1.0},
+    {"noise_multiplier": math.nan},
+    {"noise_multiplier": math.inf},
+    {"sample_rate": 0.0},
+    {"sample_rate": 1.1},
+    {"sample_rate": math.nan},
+    {"steps": 0},
+    {"steps": -5},
+    {"steps": 2.5},
+    {"steps": True},
+    {"delta": 1.0},
+    {"delta": 0.0},
+    {"delta": math.nan},
+]
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"noise_multiplier": -1.0},
-        {"noise_multiplier": math.nan},
-        {"sample_rate": 0.0},
-        {"sample_rate": 1.1},
-        {"steps": 0},
-        {"steps": True},
-        {"delta": 1.0},
-        {"delta": 0.0},
-        {"accountant": "gdp"},
-    ],
-)
+@pytest.mark.parametrize("bad", BAD, ids=str)
 def test_refusals_name_the_value(bad):
     name = next(iter(bad))
-    with pytest.raises(InvalidParameter, match=name):
-        accounting.epsilon(**{**GOOD, **bad})
+    for function in (accounting.epsilon, accounting.rdp_epsilon, accounting.three_epsilons):
+        with pytest.raises(InvalidParameter, match=name):
+            function(**{**GOOD, **bad})
+    if name != "delta":
+        with pytest.raises(InvalidParameter, match=name):
+            accounting.rdp(**{k: v for k, v in {**GOOD, **bad}.items() if k != "delta"}, orders=[2])
+    if name != "noise_multiplier":
+        rest = {k: v for k, v in {**GOOD, **bad}.items() if k != "noise_multiplier"}
+        with pytest.raises(InvalidParameter, match=name):
+            accounting.calibrate_noise_multiplier(target_epsilon=1.0, **rest)
+
+
+@pytest.mark.parametrize("max_grad_norm", [math.inf, 0.0, math.nan])
+def test_a_clip_that_bounds_nothing_is_refused(max_grad_norm):
+    with pytest.raises(InvalidParameter, match="max_grad_norm"):
+        plan_privacy(
+            target_epsilon=1.0,
+            target_delta=1e-5,
+            sample_rate=0.1,
+            steps=10,
+            max_grad_norm=max_grad_norm,
+            units=9,
+        )
+
+
+@pytest.mark.parametrize("target", [0.0, -1.0, math.nan, math.inf])
+def test_impossible_targets_are_refused(target):
+    with pytest.raises(InvalidParameter, match="target_epsilon"):
+        accounting.calibrate_noise_multiplier(target_epsilon=target, sample_rate=0.1, steps=10, delta=1e-5)
+
+
+def test_other_refusals():
+    with pytest.raises(InvalidParameter, match="accountant = 'gdp'"):
+        accounting.epsilon(**GOOD, accountant="gdp")
+    with pytest.raises(InvalidParameter, match="interval"):
+        accounting.epsilon(**GOOD, interval=0.0)
+    with pytest.raises(InvalidParameter, match="notes_per_patient"):
+        accounting.patient_epsilon(**GOOD, notes_per_patient=0)
+    with pytest.raises(InvalidParameter, match="adjacency"):
+        accounting.epsilon_without_amplification(
+            noise_multiplier=1.0, participations=1, delta=1e-5, adjacency="add/remove"
+        )
+
+
+def test_a_sampler_that_is_not_accounted_for_is_refused():
+    for sampler in accounting.SAMPLERS:
+        if sampler != accounting.POISSON:
+            with pytest.raises(SamplerMismatch, match=r"Poisson.*epsilon_without_amplification"):
+                accounting.epsilon(**GOOD, sampler=sampler)
+    with pytest.raises(InvalidParameter, match="must be one of Poisson"):
+        accounting.epsilon(**GOOD, sampler="random")
+    assert issubclass(SamplerMismatch, PrivHelpersError)
 
 
 def test_spent_says_everything():

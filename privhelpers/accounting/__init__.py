@@ -1,0 +1,64 @@
+"""What a run of DP-SGD spends, and how much noise a budget asks for.
+
+One step of DP-SGD is a Poisson-subsampled Gaussian mechanism; a run composes many of them. The default
+accountant is the privacy loss distribution (PLD) of Google's dp-accounting, rounded so that the epsilon it
+returns is an upper bound. The relation is add/remove of one privacy unit unless a name says otherwise.
+
+>>> run = {"sample_rate": 0.04, "steps": 2249, "delta": 1e-5}
+>>> [round(epsilon(noise_multiplier=1.5, accountant=name, **run), 2) for name in ("pld", "prv", "rdp")]
+[6.77, 6.78, 7.33]
+>>> epsilon(noise_multiplier=1.5, sampler="shuffled epochs", **run)  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+...
+privhelpers.errors.SamplerMismatch: sampler = 'shuffled epochs': the pld accountant assumes Poisson ...
+"""
+
+from privhelpers.accounting.bounds import ACCOUNTANTS, epsilon, grid_for, pld_bracket, rdp_epsilon
+from privhelpers.accounting.calibration import calibrate_noise_multiplier
+from privhelpers.accounting.participation import (
+    ThreeEpsilons,
+    epsilon_without_amplification,
+    group_epsilon,
+    patient_epsilon,
+    three_epsilons,
+)
+from privhelpers.accounting.peers import opacus_epsilon
+from privhelpers.accounting.printed import (
+    PRINTED_ORDERS,
+    clamped,
+    curve_epsilon,
+    printed_calibration,
+    printed_epsilon,
+    printed_rdp,
+)
+from privhelpers.accounting.renyi import RDP_ORDERS, RenyiBound, rdp, rdp_to_epsilon
+from privhelpers.accounting.spent import POISSON, SAMPLERS, PrivacySpent, require_poisson
+
+__all__ = [
+    "ACCOUNTANTS",
+    "POISSON",
+    "PRINTED_ORDERS",
+    "RDP_ORDERS",
+    "SAMPLERS",
+    "PrivacySpent",
+    "RenyiBound",
+    "ThreeEpsilons",
+    "calibrate_noise_multiplier",
+    "clamped",
+    "curve_epsilon",
+    "epsilon",
+    "epsilon_without_amplification",
+    "grid_for",
+    "group_epsilon",
+    "opacus_epsilon",
+    "patient_epsilon",
+    "pld_bracket",
+    "printed_calibration",
+    "printed_epsilon",
+    "printed_rdp",
+    "rdp",
+    "rdp_epsilon",
+    "rdp_to_epsilon",
+    "require_poisson",
+    "three_epsilons",
+]

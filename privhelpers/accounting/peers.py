@@ -1,0 +1,74 @@
+"""Opacus' own accountants, loaded without torch.
+
+They are numpy and scipy code, but importing them by name runs the files of the packages around them, which
+load torch and the whole training side. The files of the accountants alone are loaded here, with empty
+modules standing in for those packages, and nothing of it stays in `sys.modules`.
+"""
+
+import functools
+import importlib
+import importlib.util
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+_PACKAGES = ("opacus", "opacus.accountants")
+
+
+class _History:
+    """Stands in for Opacus' base class, of which its accountants only use the list."""
+
+    def __init__(self) -> None:
+        self.history: list[tuple[float, float, int]] = []
+
+
+@contextmanager
+def _without_torch() -> Iterator[None]:
+    kept = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "opacus"}
+    for name in kept:
+        del sys.modules[name]
+    root = Path(importlib.util.find_spec("opacus").submodule_search_locations[0])
+    for name in _PACKAGES:
+        package = ModuleType(name)
+        package.__path__ = [str(root.joinpath(*name.split(".")[1:]))]
+        sys.modules[name] = package
+    base = ModuleType("opacus.accountants.accountant")
+    base.IAccountant = _History
+    sys.modules[base.__name__] = base
+    try:
+        yield
+    finally:
+        for name in [name for name in sys.modules if name.split(".")[0] == "opacus"]:
+            del sys.modules[name]
+        sys.modules.update(kept)
+
+
+@functools.cache
+def _accountant(name: str) -> type:
+    with _without_torch():
+        module = importlib.import_module(f"opacus.accountants.{name}")
+        return getattr(module, f"{name.upper()}Accountant")
+
+
+def opacus_epsilon(
+    name: str, *, noise_multiplier: float, sample_rate: float, steps: int, delta: float
+) -> float:
+    """Return what Opacus' "rdp" or "prv" accountant says, with its own orders and its own error term.
+
+    Its warning that the best order is the largest of its list is silenced: the caller compares.
+
+    Args:
+        name: "rdp" or "prv".
+        noise_multiplier, sample_rate, steps, delta: checked by the caller, as in `accounting.epsilon`.
+
+    Source: Opacus (Yousefpour et al. 2021); Gopi, Lee and Wutschitz 2021 (PRV).
+    Taught in: 04_renyi_accounting.
+    """
+    accountant = _accountant(name)()
+    accountant.history = [(noise_multiplier, sample_rate, steps)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return float(accountant.get_epsilon(delta))

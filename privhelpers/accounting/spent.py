@@ -1,0 +1,64 @@
+"""A budget with everything that gives it meaning, and the words for how batches are drawn."""
+
+from dataclasses import dataclass
+
+from privhelpers.errors import InvalidParameter, SamplerMismatch
+
+POISSON = "Poisson"
+# What a training loop may do in place of Poisson sampling; no accountant of this room amplifies for it.
+SAMPLERS = (POISSON, "shuffled epochs", "fixed batches", "all units")
+
+
+@dataclass(frozen=True)
+class PrivacySpent:
+    """A budget with everything that gives it meaning.
+
+    Attributes:
+        epsilon: upper bound on the privacy loss, in nats.
+        delta: probability left outside the bound, in (0, 1).
+        noise_multiplier: standard deviation of the noise over the clipping norm.
+        sample_rate: probability that a unit enters a step.
+        steps: number of steps, noise-only ones included.
+        accountant, sampler, unit, adjacency: the words that must stand beside an epsilon.
+    """
+
+    epsilon: float
+    delta: float
+    noise_multiplier: float
+    sample_rate: float
+    steps: int
+    accountant: str = "pld"
+    sampler: str = POISSON
+    unit: str = "patient"
+    adjacency: str = "add/remove"
+
+    def __str__(self) -> str:
+        """Return the epsilon with everything that must stand beside it."""
+        return (
+            f"ε = {self.epsilon:.4g} at δ = {self.delta:g} ({self.adjacency} of one {self.unit}, "
+            f"{self.sampler} sampling at rate {self.sample_rate:g}, {self.steps} steps, "
+            f"noise multiplier {self.noise_multiplier:.4g}, {self.accountant.upper()} accountant)"
+        )
+
+
+def require_poisson(sampler: str, *, accountant: str) -> None:
+    """Refuse to account amplification by Poisson sampling for batches that were drawn in another way.
+
+    Args:
+        sampler: how the batches were drawn, one of `SAMPLERS`.
+        accountant: the one that was going to count, for the message.
+
+    Raises:
+        InvalidParameter: the sampler has no name of ours.
+        SamplerMismatch: it is not Poisson sampling.
+
+    Source: Chua et al. 2024 for what shuffling can cost. Taught in: 04_renyi_accounting.
+    """
+    if sampler not in SAMPLERS:
+        raise InvalidParameter(f"sampler = {sampler!r}: must be one of {', '.join(SAMPLERS)}")
+    if sampler != POISSON:
+        raise SamplerMismatch(
+            f"sampler = {sampler!r}: the {accountant} accountant assumes Poisson sampling, and its epsilon "
+            "is no bound for other batches; draw them with a Poisson sampler, or state "
+            "accounting.epsilon_without_amplification(...)"
+        )

@@ -1,0 +1,159 @@
+"""Rényi accounting by hand against quadrature, published orders, and a second library."""
+
+import logging
+import math
+import subprocess
+import sys
+
+import dp_accounting
+import numpy as np
+import pytest
+from dp_accounting.rdp import RdpAccountant
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+
+from privhelpers import accounting
+from privhelpers.errors import InvalidParameter
+
+
+def by_quadrature(order, sigma, q):
+    """Trapezoid rule on log E over N(0, sigma^2) of (1 - q + q e^((2z - 1) / (2 sigma^2)))^order."""
+    z, step = np.linspace(-14 * sigma, order + 14 * sigma, 40_001, retstep=True)
+    ratio = np.logaddexp(math.log1p(-q), math.log(q) + (2 * z - 1) / (2 * sigma**2))
+    density = -(z**2) / (2 * sigma**2) - math.log(sigma * math.sqrt(2 * math.pi))
+    return (logsumexp(order * ratio + density) + math.log(step)) / (order - 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(order=st.floats(1.05, 60), sigma=st.floats(0.3, 8), q=st.floats(1e-3, 0.99))
+def test_every_order_agrees_with_quadrature(order, sigma, q):
+    ours = accounting.rdp(noise_multiplier=sigma, sample_rate=q, steps=1, orders=[order, math.ceil(order)])
+    expected = [by_quadrature(order, sigma, q), by_quadrature(math.ceil(order), sigma, q)]
+    assert ours == pytest.approx(expected, rel=1e-6, abs=1e-11)
+    assert np.all(ours >= np.array(expected) * (1 - 1e-6) - 1e-11)
+
+
+def test_published_divergences_by_order():
+    """q = .01, sigma = 2.5, T = 50, in TensorFlow Privacy's and dp-accounting's tests."""
+    orders = [1.5, 2.5, 5, 50, 100]
+    ours = accounting.rdp(noise_multiplier=2.5, sample_rate=0.01, steps=50, orders=orders)
+    assert ours == pytest.approx(
+        [6.5007e-4, 1.08548710e-3, 2.18075656e-3, 2.38460375e-2, 167.416308], rel=1e-4
+    )
+
+
+def test_the_peer_is_above_at_fractional_orders():
+    """dp-accounting 0.6 adds the magnitudes of an alternating series: a bound, 3 % high at order 1.5."""
+    logging.getLogger("absl").setLevel(logging.ERROR)
+    event = dp_accounting.PoissonSampledDpEvent(0.01, dp_accounting.GaussianDpEvent(2.5))
+    peer = RdpAccountant([1.5]).compose(event, 50)._rdp[0]
+    assert peer == pytest.approx(6.70579741e-4, rel=1e-6)
+    ours = accounting.rdp(noise_multiplier=2.5, sample_rate=0.01, steps=50, orders=[1.5])[0]
+    assert ours == pytest.approx(50 * by_quadrature(1.5, 2.5, 0.01), rel=1e-7)
+    assert 0.96 * peer < ours < 0.98 * peer
+    # The same at TensorFlow Privacy's 22.6248601 (q .01, sigma .35, T 120), whose best order is 1.6.
+    event = dp_accounting.PoissonSampledDpEvent(0.01, dp_accounting.GaussianDpEvent(0.35))
+    assert RdpAccountant().compose(event, 120).get_epsilon(1e-5) == pytest.approx(22.6248601, rel=1e-6)
+    curve = accounting.rdp(noise_multiplier=0.35, sample_rate=0.01, steps=120, orders=[1.6])
+    exact = accounting.rdp_to_epsilon(orders=[1.6], rdp=curve, delta=1e-5).epsilon
+    assert curve[0] == pytest.approx(120 * by_quadrature(1.6, 0.35, 0.01), rel=1e-7)
+    assert exact == pytest.approx(22.5970, rel=1e-5) and exact < 22.6248601
+
+
+@pytest.mark.parametrize("order", [1.01, 1.5, 3.7, 12.25, 100.5])
+def test_fractional_orders_lie_between_whole_ones(order):
+    below, above = max(1.0001, math.floor(order)), math.ceil(order)
+    curve = accounting.rdp(noise_multiplier=0.9, sample_rate=0.3, steps=1, orders=[below, order, above])
+    assert curve[0] <= curve[1] <= curve[2]
+
+
+def test_limits():
+    orders = np.array([1.5, 2, 8, 64.0])
+    gaussian = accounting.rdp(noise_multiplier=2.0, sample_rate=1.0, steps=3, orders=orders)
+    assert gaussian == pytest.approx(3 * orders / 8)
+    nearly = accounting.rdp(noise_multiplier=2.0, sample_rate=1 - 1e-9, steps=3, orders=orders)
+    assert nearly == pytest.approx(gaussian, rel=1e-6)
+    rare = accounting.rdp(noise_multiplier=2.0, sample_rate=1e-9, steps=1, orders=[2])
+    assert rare == pytest.approx(1e-18 * math.expm1(0.25), rel=1e-6)  # exact where 1 + x would lose x
+    overflow = accounting.rdp(noise_multiplier=1e-160, sample_rate=1.0, steps=1, orders=[2])
+    assert math.isinf(overflow[0])
+
+
+@settings(max_examples=40, deadline=None)
+@given(order=st.integers(2, 64), sigma=st.floats(0.3, 40), q=st.floats(1e-4, 1))
+def test_above_the_reports_formula_at_every_order(order, sigma, q):
+    """q^2 alpha / (2 sigma^2) is the leading term for a small rate and much noise: never an upper bound."""
+    ours = accounting.rdp(noise_multiplier=sigma, sample_rate=q, steps=1, orders=[order])[0]
+    assert ours >= q**2 * order / (2 * sigma**2) * (1 - 1e-9)
+
+
+def test_the_reports_formula_explodes_past_a_threshold():
+    ratios = {
+        (0.5, 2): 13.4, (0.7, 2): 3.3, (1.0, 2): 1.72, (2.0, 2): 1.14, (4.21, 2): 1.03,
+        (1.0, 22): 61246, (2.2829, 64): 2778,
+    }  # fmt: skip
+    q = 4 / 1500
+    for (sigma, order), expected in ratios.items():
+        exact = accounting.rdp(noise_multiplier=sigma, sample_rate=q, steps=1, orders=[order])[0]
+        assert exact / (q**2 * order / (2 * sigma**2)) == pytest.approx(expected, rel=1e-2)
+    printed = accounting.printed_rdp(noise_multiplier=1.0, sample_rate=q, steps=1)
+    place = accounting.PRINTED_ORDERS.index(22)
+    assert printed[place] == pytest.approx(q**2 * 11)
+
+
+def test_conversion():
+    orders = list(range(2, 33))
+    pure = accounting.rdp_to_epsilon(orders=orders, rdp=[1.1] * 31, delta=1e-5)
+    assert (pure.epsilon, pure.order) == (pytest.approx(1.32783806176, abs=1e-11), 32)
+    classic = accounting.rdp_to_epsilon(orders=orders, rdp=[1.1] * 31, delta=1e-5, conversion="classic")
+    assert classic.epsilon == pytest.approx(1.1 + math.log(1e5) / 31)
+    nothing = accounting.rdp_to_epsilon(orders=[2.0], rdp=[1e-12], delta=1e-5)
+    assert nothing.epsilon == 0.0
+
+
+@given(order=st.floats(1.02, 1000), spent=st.floats(0, 100), delta=st.floats(1e-12, 0.5))
+def test_the_improved_conversion_never_loses(order, spent, delta):
+    both = [
+        accounting.rdp_to_epsilon(orders=[order], rdp=[spent], delta=delta, conversion=c).epsilon
+        for c in ("improved", "classic")
+    ]
+    assert both[0] <= both[1] + 1e-12
+
+
+@settings(max_examples=50)
+@given(sigma=st.floats(0.4, 10), delta=st.floats(1e-9, 1e-2))
+def test_the_conversion_is_a_bound_for_the_gaussian(sigma, delta):
+    exact = dp_accounting.get_epsilon_gaussian(sigma, delta)
+    curve = accounting.rdp(noise_multiplier=sigma, sample_rate=1.0, steps=1)
+    bound = accounting.rdp_to_epsilon(orders=accounting.RDP_ORDERS, rdp=curve, delta=delta)
+    assert exact <= bound.epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("orders", [[], [1.0], [0.5], [math.inf], [math.nan], [[2.0]]])
+def test_impossible_orders_are_refused(orders):
+    with pytest.raises(InvalidParameter, match="orders"):
+        accounting.rdp(noise_multiplier=1.0, sample_rate=0.1, steps=1, orders=orders)
+
+
+def test_conversion_refusals():
+    with pytest.raises(InvalidParameter, match="rdp"):
+        accounting.rdp_to_epsilon(orders=[2.0], rdp=[1.0, 2.0], delta=1e-5)
+    with pytest.raises(InvalidParameter, match="rdp"):
+        accounting.rdp_to_epsilon(orders=[2.0], rdp=[math.nan], delta=1e-5)
+    with pytest.raises(InvalidParameter, match="conversion"):
+        accounting.rdp_to_epsilon(orders=[2.0], rdp=[1.0], delta=1e-5, conversion="best")
+
+
+def test_opacus_is_asked_without_torch():
+    code = (
+        "import sys; from privhelpers import accounting as a;"
+        "e = a.opacus_epsilon('prv', noise_multiplier=1.5, sample_rate=.04, steps=2249, delta=1e-5);"
+        "r = a.opacus_epsilon('rdp', noise_multiplier=1.5, sample_rate=.04, steps=2250, delta=1e-5);"
+        "assert 'torch' not in sys.modules and not [m for m in sys.modules if m.startswith('opacus')];"
+        "print(e, r); from opacus.accountants import PRVAccountant"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    prv, rdp = map(float, done.stdout.split())
+    assert prv == pytest.approx(6.777395712150674, rel=1e-6) and rdp == pytest.approx(7.32911117143, rel=1e-9)
