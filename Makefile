@@ -13,7 +13,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book check env test lint lock clean help
+.PHONY: book check env test bench lint lock clean help
 .DELETE_ON_ERROR:
 
 # Every long command replaces its shell (exec), so that killing make kills what it started.
@@ -43,6 +43,9 @@ test: $(STAMP)  ## run every test
 	@command -v chromium >/dev/null || echo "make: the browser tests will fail, for Chromium was not found; \
 	on Debian: apt-get install chromium" >&2
 	@exec $(PYTHON) -m pytest
+
+bench: $(STAMP)  ## measure side by side: noise calibration against its peers
+	@exec $(PYTHON) benchmarks/calibration.py
 
 lint: $(STAMP)  ## check style, format and that notebooks carry no outputs
 	@$(BIN)/ruff check .

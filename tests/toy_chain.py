@@ -9,6 +9,8 @@ from pathlib import Path
 import nbformat
 from nbformat import v4
 
+from privhelpers.runner import chain
+
 ROOT = Path(__file__).parents[1]
 COPIED = ("__init__.py", "errors.py", "validate.py", "rng.py", "artifacts.py", "runner")
 WRITE = "from privhelpers import artifacts\nstore = artifacts.open_store(profile)\n"
@@ -18,6 +20,7 @@ ALL_MODELS = HEAD + 'models: list[str] = ["baseline"]  # every model\n'
 
 # slug -> parameters cell, code cells
 NOTEBOOKS: dict[str, tuple[str, list[str]]] = {
+    **{slug: (HEAD, [WRITE]) for slug in chain.SLUGS[:4]},
     "05_synthetic_records": (
         HEAD + "patients: int = 4  # how many; in [1, 100]\n",
         [

@@ -13,13 +13,14 @@ import nbformat
 from nbformat import v4
 
 from privhelpers.artifacts import Store, to_json
-from privhelpers.runner import manifest, plan
+from privhelpers.runner import chain, manifest, plan
 from privhelpers.runner.plan import Job
 
 ROOT = Path(__file__).parents[1]
 HEAD = 'profile: str = "toy"  # profile of the run\n'
 PER_MODEL = HEAD + 'model: str = "baseline"  # which model\n'
 PARAMETERS = {
+    **dict.fromkeys(chain.SLUGS[:4], HEAD),
     "05_synthetic_records": HEAD,
     "06a_public_pretraining": HEAD,
     "06_baseline_training": HEAD,

@@ -4,15 +4,30 @@ import functools
 import math
 from collections.abc import Callable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from privhelpers import validate
-from privhelpers.accounting.bounds import check_accountant, check_run, epsilon, grid_for, rdp_epsilon
+from privhelpers.accounting.bounds import check_accountant, check_run, epsilon, grid_for
+from privhelpers.accounting.moments import SampledGaussianMoments
+from privhelpers.accounting.renyi import RDP_ORDERS, bounds_by_order
 from privhelpers.errors import InvalidParameter
 
 _LARGEST = 2.0**60  # noise multiplier at which the search gives up
 _ROUNDS = 60
 _USUAL_SLOPE = 1.5  # of log epsilon against log sigma, until two points tell
 # Gaps at which a cheaper bound hands over to the next: RDP to PLD on a coarse grid, that to the accountant.
-_RDP_GAP, _COARSE_GAP, _COARSER = 0.02, 0.005, 8
+_LOOSE_GAP, _RDP_GAP, _COARSE_GAP, _COARSER = 0.1, 0.02, 0.005, 8
+
+# Places in RDP_ORDERS: whole numbers and the tail first, then so many on either side of the best.
+_COARSE_ORDERS = np.array(
+    [
+        RDP_ORDERS.index(a)
+        for a in (1.25, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 8, 11, 15, 20, 27, 36, 48, 64, 128, 512)
+    ]
+)
+_REACH = 4
+_SAME = 1e-7  # of a logarithm
 
 Excess = Callable[[float], float]  # log(epsilon / target) at a noise multiplier: safe at or below 0
 
@@ -31,29 +46,78 @@ def _enough(excess: Excess, start: float) -> tuple[float, float]:
 def _descend(excess: Excess, sigma: float, over: float, gap: float) -> tuple[float, float]:
     """Return the smallest safe noise multiplier found from a safe one on, and its excess.
 
-    Works on log sigma: extrapolates while every trial is safe, interpolates once one was not. The end that
-    stays put counts half each time (the Illinois rule), or a convex curve would let it stay for ever.
+    Works on log sigma: extrapolates while every trial is safe, interpolates once one was not. An end that
+    stays put twice counts half (the Illinois rule), or a convex curve would let it stay for ever.
     """
-    safe, unsafe, unsafe_over, weight = math.log(sigma), -math.inf, math.inf, over
-    slope = _USUAL_SLOPE
+    safe, unsafe, slope = math.log(sigma), -math.inf, _USUAL_SLOPE
+    safe_weight, unsafe_weight, last_was_safe = over, math.inf, True
     for _ in range(_ROUNDS):
         if over >= -gap:
             break
-        aim = -gap / 2
         if not math.isfinite(unsafe):
-            trial = safe + (over - aim) / slope
-        elif not math.isfinite(unsafe_over):
+            trial = safe + (over + gap / 2) / slope
+        elif not math.isfinite(unsafe_weight):
             trial = (safe + unsafe) / 2
         else:
-            trial = safe + (unsafe - safe) * (aim - weight) / (unsafe_over - weight)
-            trial = min(max(trial, 0.98 * unsafe + 0.02 * safe), 0.02 * unsafe + 0.98 * safe)
+            share = (-gap / 2 - safe_weight) / (unsafe_weight - safe_weight)
+            trial = safe + (unsafe - safe) * min(
+                max(share, 0.2), 0.98
+            )  # an explosion says little of the rest
         trial_over = excess(math.exp(trial))
         if trial_over > 0:
-            unsafe, unsafe_over, weight = trial, trial_over, weight / 2
-            continue
-        slope = max((trial_over - over) / (safe - trial), 0.1) if trial < safe else slope
-        safe, over, weight, unsafe_over = trial, trial_over, trial_over, unsafe_over / 2
+            safe_weight = safe_weight if last_was_safe else safe_weight / 2
+            unsafe, unsafe_weight, last_was_safe = trial, trial_over, False
+        else:
+            slope = max((trial_over - over) / (safe - trial), 0.1)
+            unsafe_weight = unsafe_weight / 2 if last_was_safe else unsafe_weight
+            safe, over, safe_weight, last_was_safe = trial, trial_over, trial_over, True
     return math.exp(safe), over
+
+
+class _RdpExcess:
+    """The excess by the best of a few of `RDP_ORDERS`: never below that by all of them."""
+
+    def __init__(self, places: NDArray, target: float, q: float, steps: int, delta: float) -> None:
+        self.places, self.orders = places, np.array(RDP_ORDERS)[places]
+        self.target, self.steps, self.delta = target, steps, delta
+        self.moments = SampledGaussianMoments(self.orders, sample_rate=q)
+
+    def _bounds(self, sigma: float) -> NDArray:
+        spent = self.steps * self.moments(sigma) / (self.orders - 1)
+        return bounds_by_order(self.orders, spent, delta=self.delta)
+
+    def __call__(self, sigma: float) -> float:
+        # The same order may be summed with more terms elsewhere: stay that much below the target.
+        return math.log(max(float(self._bounds(sigma).min()), 1e-12) / self.target) + _SAME
+
+    def best(self, sigma: float) -> int:
+        """Return the place in `RDP_ORDERS` of our best order at this noise multiplier."""
+        return int(self.places[np.argmin(self._bounds(sigma))])
+
+
+def _window(center: int, step: int) -> NDArray:
+    return np.unique(np.clip(center + step * np.arange(-_REACH, _REACH + 1), 0, len(RDP_ORDERS) - 1))
+
+
+def _guess(target: float, q: float, steps: int, delta: float) -> float:
+    """Return a noise multiplier a little above the answer, from the leading term of the divergence."""
+    root = math.sqrt(math.log(1 / delta) + target) - math.sqrt(math.log(1 / delta))
+    return 1.15 / math.sqrt(math.log1p(2 * root**2 / (steps * q**2)))
+
+
+def _by_rdp(target: float, *, gap: float, sample_rate: float, steps: int, delta: float) -> float:
+    """Return the least noise by RDP: a search over few orders, then over the neighbors of the best."""
+    run = (target, sample_rate, steps, delta)
+    excess = _RdpExcess(_COARSE_ORDERS, *run)
+    sigma, _ = _descend(excess, *_enough(excess, _guess(*run)), gap=_LOOSE_GAP)
+    center = _RdpExcess(_window(excess.best(sigma), 5), *run).best(sigma)
+    for _ in range(len(RDP_ORDERS)):
+        excess = _RdpExcess(_window(center, 1), *run)
+        sigma, over = _descend(excess, *_enough(excess, sigma), gap=_RDP_GAP)
+        before, center = center, excess.best(sigma)
+        if abs(center - before) < _REACH:  # not the end of the window: no order outside is better
+            break
+    return _descend(excess, sigma, over, gap=gap)[0]
 
 
 def calibrate_noise_multiplier(
@@ -95,8 +159,7 @@ def calibrate_noise_multiplier(
     def excess_of(bound: Callable[..., float]) -> Excess:
         return lambda sigma: math.log(max(bound(noise_multiplier=sigma, **run), 1e-12) / target_epsilon)
 
-    by_rdp = excess_of(rdp_epsilon)
-    sigma, _ = _descend(by_rdp, *_enough(by_rdp, 1.0), gap=tolerance if accountant == "rdp" else _RDP_GAP)
+    sigma = _by_rdp(target_epsilon, gap=tolerance if accountant == "rdp" else _RDP_GAP, **run)
     if accountant == "rdp":
         return sigma
     if accountant == "pld":

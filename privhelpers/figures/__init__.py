@@ -6,10 +6,24 @@
 Model names carry their own look: `public`, `baseline`, `best_nonprivate`, `dp-eps-8`.
 """
 
+from privhelpers.figures.accounting import (
+    bound_by_order,
+    epsilon_by_noise,
+    epsilon_by_steps,
+    rdp_by_order,
+)
+from privhelpers.figures.anonymity import attack_beliefs, class_measures, small_class_shares
 from privhelpers.figures.extraction import exposure_by_copies, identifier_ledger, leak_rates
+from privhelpers.figures.mechanisms import (
+    composition_bounds,
+    noise_ratio,
+    possible_outputs,
+    posterior_by_answer,
+)
 from privhelpers.figures.membership import auc_by_model, loss_histogram, roc, trade_off
 from privhelpers.figures.records import condition_counts, note_lengths
 from privhelpers.figures.style import MECHANISM_COLORS, SHORT, TALL, WIDTH, dp_color, use_style
+from privhelpers.figures.testing import ceilings, tradeoffs, what_epsilon_buys
 from privhelpers.figures.training import epsilon_spent, loss_curves, perplexity_by_epsilon
 
 __all__ = [
@@ -17,18 +31,32 @@ __all__ = [
     "SHORT",
     "TALL",
     "WIDTH",
+    "attack_beliefs",
     "auc_by_model",
+    "bound_by_order",
+    "ceilings",
+    "class_measures",
+    "composition_bounds",
     "condition_counts",
     "dp_color",
+    "epsilon_by_noise",
+    "epsilon_by_steps",
     "epsilon_spent",
     "exposure_by_copies",
     "identifier_ledger",
     "leak_rates",
     "loss_curves",
     "loss_histogram",
+    "noise_ratio",
     "note_lengths",
     "perplexity_by_epsilon",
+    "possible_outputs",
+    "posterior_by_answer",
+    "rdp_by_order",
     "roc",
+    "small_class_shares",
     "trade_off",
+    "tradeoffs",
     "use_style",
+    "what_epsilon_buys",
 ]

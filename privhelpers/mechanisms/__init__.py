@@ -3,6 +3,7 @@
 Every function takes its privacy parameters by name, and every sensitivity names its neighbouring relation.
 """
 
+from privhelpers.mechanisms.adversary import posterior, posterior_range
 from privhelpers.mechanisms.checks import RELATIONS
 from privhelpers.mechanisms.composition import (
     Guarantee,
@@ -54,6 +55,7 @@ from privhelpers.mechanisms.tradeoff import (
     gdp_epsilon,
     gdp_tradeoff,
     largest_advantage,
+    largest_auc,
     largest_tpr,
     positive_predictive_value,
     smallest_fpr,
@@ -93,10 +95,13 @@ __all__ = [
     "laplace_on_grid",
     "laplace_scale",
     "largest_advantage",
+    "largest_auc",
     "largest_tpr",
     "naive_laplace",
     "optimal_composition",
     "positive_predictive_value",
+    "posterior",
+    "posterior_range",
     "randomized_response",
     "randomized_test",
     "sample_discrete_gaussian",

@@ -63,8 +63,9 @@ def laplace_mechanism(
 def classic_gaussian_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float:
     """Return sensitivity * sqrt(2 ln(1.25 / delta)) / epsilon, for epsilon up to 1 only.
 
-    The proof covers epsilon below 1; at 1 itself the exact curve confirms the formula. Beyond, the
-    formula ends by giving too little noise, so it is refused: `gaussian_sigma` has no such limit.
+    The chapter proves it for epsilon up to 1 and delta up to 1/2; a test holds it against the exact curve
+    for larger deltas too. For larger epsilons it ends by giving too little noise (at delta 1e-5 from 8.42
+    on), so they are refused: `gaussian_sigma` has no such limit.
 
     Args:
         sensitivity: L2 sensitivity of the query, greater than 0.

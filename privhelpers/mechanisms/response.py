@@ -84,7 +84,7 @@ def estimate_share(reports: ArrayLike, *, epsilon: float) -> ShareEstimate:
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Warner 1965, section 2. Taught in: 02_differential_privacy.
+    Source: Warner 1965. Taught in: 02_differential_privacy.
     """
     validate.positive(epsilon=epsilon)
     said_yes = _bits("reports", reports)

@@ -168,6 +168,22 @@ def largest_advantage(*, epsilon: float, delta: float = 0.0) -> float:
     return half + delta * (1 - half)
 
 
+def largest_auc(*, epsilon: float, delta: float = 0.0) -> float:
+    """Return the largest area under the ROC curve of any attack, 1 - (1 - delta)^2 / (1 + e^epsilon).
+
+    Args:
+        epsilon: 0 or more.
+        delta: in [0, 1).
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: the area under the curve of `dp_tradeoff`, which is a polygon. Taught in: 03_hypothesis_testing.
+    """
+    checks.guarantee(epsilon, delta)
+    return 1 - (1 - delta) ** 2 * (1 - math.tanh(epsilon / 2)) / 2
+
+
 def positive_predictive_value(*, tpr: float, fpr: float, prior: float) -> float:
     """Return the share of real members among those that a test calls members.
 

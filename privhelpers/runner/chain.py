@@ -5,6 +5,10 @@ from pathlib import Path
 
 from privhelpers.errors import InvalidParameter, MissingArtifact
 
+ANONYMIZATION = "01_anonymization"
+PRIVACY = "02_differential_privacy"
+TESTING = "03_hypothesis_testing"
+ACCOUNTING = "04_renyi_accounting"
 RECORDS = "05_synthetic_records"
 PRETRAINING = "06a_public_pretraining"
 BASELINE = "06_baseline_training"
@@ -41,8 +45,10 @@ class Step:
 
 
 CHAIN = (
-    Step(RECORDS),
-    Step(PRETRAINING, after=(RECORDS,), threads=2),
+    # Theory needs nothing and nothing needs it: it runs where a core would wait.
+    *(Step(slug) for slug in (ANONYMIZATION, PRIVACY, TESTING, ACCOUNTING)),
+    Step(RECORDS, priority=40),
+    Step(PRETRAINING, after=(RECORDS,), threads=2, priority=30),
     # Training first: attacks on models that exist already fill the other core while the rest trains.
     Step(BASELINE, after=(RECORDS, PRETRAINING), priority=20),
     Step(DPSGD, after=(RECORDS, PRETRAINING), per="epsilon", priority=10),

@@ -42,6 +42,10 @@ def prose_words(source):
 
 def test_there_are_notebooks():
     assert [p.stem for p in NOTEBOOKS] == [
+        "01_anonymization",
+        "02_differential_privacy",
+        "03_hypothesis_testing",
+        "04_renyi_accounting",
         "05_synthetic_records",
         "06_baseline_training",
         "06a_public_pretraining",

@@ -25,7 +25,7 @@ MODELS = ["public", "baseline", "best_nonprivate", "dp-eps-0.5", "dp-eps-8"]
 
 
 def test_every_run_is_planned_once(jobs):
-    assert len(jobs) == 3 + 2 + 5 + 5 + 2
+    assert len(jobs) == 4 + 3 + 2 + 5 + 5 + 2
     assert [rule for rule in jobs if rule.startswith("09")] == [f"09_extraction_{model}" for model in MODELS]
 
 
@@ -81,7 +81,7 @@ def test_the_runs_up_to_one(jobs):
 
 
 def test_an_unknown_run_and_a_missing_notebook_are_refused(root, jobs):
-    with pytest.raises(InvalidParameter, match="must be one of 05_synthetic_records"):
+    with pytest.raises(InvalidParameter, match="must be one of 01_anonymization"):
         plan.find(list(jobs.values()), "05")
     (root / "notebooks" / "16_hipaa.ipynb").unlink()
     with pytest.raises(MissingArtifact, match=r"notebooks/16_hipaa.ipynb is missing"):

@@ -68,7 +68,7 @@ REFUSED = [
     (f"{DP}: {{widths: [0.5, 2]}}", "widths = .*each in"),
     (f"{DP}: {{private: 1}}", "private = 1: must be true or false"),
     ("16_hipaa: {limit: '0.5'}", "limit = '0.5': must be a number in"),
-    ("16_hipa: {limit: 0.5}", "16_hipa: no such notebook; known: shared, 05_synthetic_records"),
+    ("16_hipa: {limit: 0.5}", "16_hipa: no such notebook; known: shared, 01_anonymization"),
     ("shared: {sead: 1}", r"shared.sead = 1: no such parameter; did you mean seed\?"),
     ("shared: {seed: -1}", "seed = -1: must be a whole number"),
     ("shared: {profile: other}", "shared.profile: filled in by the chain"),

@@ -1,0 +1,220 @@
+"""k, l and t of a table, each for every equivalence class and for the table, and what hiding costs.
+
+>>> from privhelpers.anonymity import tables
+>>> quasi = ["age", "gender", "zip_code", "nationality"]
+>>> k_anonymity(tables.four_anonymous(), quasi), k_anonymity(tables.patients(), quasi)
+(4, 1)
+>>> distinct_l_diversity(tables.four_anonymous(), quasi, "condition")
+1
+>>> round(t_closeness(tables.four_anonymous(), quasi, "condition"), 4)
+0.5833
+
+Sources: Sweeney 2002 (k); Machanavajjhala et al. 2007 (l); Li, Li and Venkatasubramanian 2007 (t).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from privhelpers.errors import InvalidParameter
+
+
+def normalized(column: pd.Series) -> pd.Series:
+    """Return a column whose text is folded to lower case with single spaces; numbers stay.
+
+    Without this, two spellings of one disease count as two, and a table looks more diverse than it is.
+
+    Args:
+        column: values of one attribute.
+
+    Taught in: 01_anonymization.
+    """
+    return column.map(lambda value: " ".join(value.split()).casefold() if isinstance(value, str) else value)
+
+
+def _checked(table: pd.DataFrame, quasi: Sequence[str], *others: str) -> None:
+    wanted = [*quasi, *others]
+    if isinstance(quasi, str) or not quasi:
+        raise InvalidParameter(f"quasi = {quasi!r}: must be a list of one column name or more")
+    if missing := [column for column in wanted if column not in table.columns]:
+        raise InvalidParameter(f"table: no column {missing}; it has {list(table.columns)}")
+    if table.empty:
+        raise InvalidParameter("table: has no rows; give one person or more")
+    if empty := [column for column in wanted if table[column].isna().any()]:
+        raise InvalidParameter(f"table: missing values in {empty}; write a word such as 'unknown' for them")
+
+
+def equivalence_classes(table: pd.DataFrame, quasi: Sequence[str]) -> pd.Series:
+    """Return the number of each row's class, from 1 in order of appearance.
+
+    Args:
+        table: one row a person.
+        quasi: names of the quasi-identifiers; rows that agree on all of them share a class.
+
+    Raises:
+        InvalidParameter: a column does not exist, holds a missing value, or there is no row.
+
+    Taught in: 01_anonymization.
+    """
+    _checked(table, quasi)
+    keys = [normalized(table[column]) for column in quasi]
+    return (table.groupby(keys, sort=False).ngroup() + 1).rename("class")
+
+
+def k_anonymity(table: pd.DataFrame, quasi: Sequence[str]) -> int:
+    """Return k: the number of rows of the smallest class.
+
+    Args:
+        table, quasi: as in `equivalence_classes`.
+
+    Source: Sweeney 2002. Taught in: 01_anonymization.
+    """
+    return int(equivalence_classes(table, quasi).value_counts().min())
+
+
+def _shares(column: pd.Series, values: Sequence[object]) -> NDArray[np.float64]:
+    return column.value_counts(normalize=True).reindex(values, fill_value=0.0).to_numpy(float)
+
+
+def _entropy_l(shares: NDArray[np.float64]) -> float:
+    present = shares[shares > 0]
+    return float(np.exp(-np.sum(present * np.log(present))))
+
+
+def total_variation(first: ArrayLike, second: ArrayLike) -> float:
+    """Return half the sum of absolute differences: the earth mover's distance when all moves cost 1.
+
+    Args:
+        first, second: probabilities of the same values in the same order.
+
+    Taught in: 01_anonymization.
+    """
+    return float(np.abs(np.asarray(first) - np.asarray(second)).sum() / 2)
+
+
+def ordered_distance(first: ArrayLike, second: ArrayLike) -> float:
+    """Return the earth mover's distance when a move over r ranks costs r / (m - 1).
+
+    Args:
+        first, second: probabilities of the same m values, lowest value first.
+
+    Source: Li, Li and Venkatasubramanian 2007, the distance for numerical attributes.
+    Taught in: 01_anonymization.
+    """
+    # On a line, what lies below each gap must cross it: the gaps of the distribution functions add up.
+    gaps = np.abs(np.cumsum(np.asarray(first) - np.asarray(second)))[:-1]
+    return float(gaps.sum() / max(gaps.size, 1))
+
+
+def class_report(
+    table: pd.DataFrame, quasi: Sequence[str], sensitive: str, *, order: Sequence[object] | None = None
+) -> pd.DataFrame:
+    """Return one row for each class: its quasi-identifiers, size, distinct l, entropy l and t.
+
+    Args:
+        table, quasi: as in `equivalence_classes`.
+        sensitive: name of the sensitive attribute.
+        order: all its values, lowest first, for the ordered distance; None for the categorical one.
+
+    Raises:
+        InvalidParameter: a column does not exist or holds a missing value, or `order` lacks a value.
+
+    Taught in: 01_anonymization.
+    """
+    _checked(table, quasi, sensitive)
+    column = normalized(table[sensitive])
+    values = list(column.unique() if order is None else normalized(pd.Series(order, dtype=object)))
+    if len(set(values)) < len(values) or not set(column) <= set(values):
+        raise InvalidParameter(f"order = {order!r}: must name each value of {sensitive!r} once")
+    distance = total_variation if order is None else ordered_distance
+    whole, rows = _shares(column, values), {}
+    for number, index in table.groupby(equivalence_classes(table, quasi)).groups.items():
+        inside = _shares(column.loc[index], values)
+        rows[number] = {
+            **table.loc[index[0], list(quasi)],
+            "size": len(index),
+            "distinct_l": int(np.count_nonzero(inside)),
+            "entropy_l": _entropy_l(inside),
+            "t": distance(inside, whole),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("class")
+
+
+def distinct_l_diversity(table: pd.DataFrame, quasi: Sequence[str], sensitive: str) -> int:
+    """Return the smallest number of different sensitive values in a class.
+
+    Args:
+        table, quasi, sensitive: as in `class_report`.
+
+    Source: Machanavajjhala et al. 2007. Taught in: 01_anonymization.
+    """
+    return int(class_report(table, quasi, sensitive)["distinct_l"].min())
+
+
+def entropy_l_diversity(table: pd.DataFrame, quasi: Sequence[str], sensitive: str) -> float:
+    """Return the smallest exp(entropy) of the sensitive values of a class, entropy in nats.
+
+    Args:
+        table, quasi, sensitive: as in `class_report`.
+
+    Source: Machanavajjhala et al. 2007. Taught in: 01_anonymization.
+    """
+    return float(class_report(table, quasi, sensitive)["entropy_l"].min())
+
+
+def t_closeness(
+    table: pd.DataFrame, quasi: Sequence[str], sensitive: str, *, order: Sequence[object] | None = None
+) -> float:
+    """Return t: the largest distance between the values of a class and those of the table, in [0, 1].
+
+    Args:
+        table, quasi, sensitive, order: as in `class_report`.
+
+    Source: Li, Li and Venkatasubramanian 2007. Taught in: 01_anonymization.
+    """
+    return float(class_report(table, quasi, sensitive, order=order)["t"].max())
+
+
+def discernibility(table: pd.DataFrame, quasi: Sequence[str]) -> int:
+    """Return the sum of the squared class sizes: each row pays the number of rows it cannot be told from.
+
+    Args:
+        table, quasi: as in `equivalence_classes`.
+
+    Source: Bayardo and Agrawal 2005. Taught in: 01_anonymization.
+    """
+    return int((equivalence_classes(table, quasi).value_counts() ** 2).sum())
+
+
+def information_loss(original: pd.DataFrame, released: pd.DataFrame, quasi: Sequence[str]) -> pd.Series:
+    """Return for each column the share of its entropy that the released column leaves open, in [0, 1].
+
+    H(original | released) / H(original): 0 where nothing was lost (or there was nothing to lose),
+    1 where the released value tells nothing about the original one.
+
+    Args:
+        original, released: the same people in the same order.
+        quasi: columns to compare.
+
+    Raises:
+        InvalidParameter: a column does not exist, or the tables differ in length.
+
+    Taught in: 01_anonymization.
+    """
+    _checked(original, quasi)
+    _checked(released, quasi)
+    if len(original) != len(released):
+        raise InvalidParameter(f"released has {len(released)} rows, original {len(original)}: must agree")
+
+    def bits(*columns: pd.Series) -> float:
+        joint = pd.concat([column.reset_index(drop=True) for column in columns], axis=1).value_counts()
+        return float(np.log2(_entropy_l(joint.to_numpy() / joint.sum())))
+
+    loss = {}
+    for name in quasi:
+        exact, coarse = normalized(original[name]), normalized(released[name]).rename("released")
+        whole = bits(exact)
+        loss[name] = max(0.0, bits(exact, coarse) - bits(coarse)) / whole if whole else 0.0
+    return pd.Series(loss, name="share lost")

@@ -1,0 +1,53 @@
+"""Part I: its notebooks need no torch, and their assertions hold for other readers' parameters too."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# Runs the code cells one after the other, after the parameters were replaced, where nothing may load torch.
+RUN = """
+import json, sys
+import nbformat
+path, given = sys.argv[1], json.loads(sys.argv[2])
+
+
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "torch":
+            raise ImportError("a chapter of Part I loaded torch")
+
+
+sys.meta_path.insert(0, NoTorch())
+space = {}
+for cell in nbformat.read(path, as_version=4).cells:
+    if cell.cell_type == "code":
+        exec(compile(cell.source, path, "exec"), space)
+        if "parameters" in cell.metadata.get("tags", []):
+            assert set(given) <= set(space), "no such parameter"
+            space.update(given)
+"""
+OTHER = {
+    "01_anonymization": '{"seed": 3, "areas": 20, "small": 4}',
+    "02_differential_privacy": '{"seed": 3, "epsilon": 0.3, "delta": 1e-7, "prior": 0.2, "people": 400}',
+    "03_hypothesis_testing": '{"seed": 3, "epsilon": 0.4, "delta": 1e-7, "fpr": 0.05, "prior": 0.1}',
+    "04_renyi_accounting": '{"noise_multiplier": 2.5, "sample_rate": 0.01, "steps": 900}',
+}
+
+
+@pytest.mark.parametrize("parameters", ["as they are", "other"])
+@pytest.mark.parametrize("slug", OTHER)
+def test_a_foundation_runs_without_torch(slug, parameters, tmp_path):
+    given = OTHER[slug] if parameters == "other" else "{}"
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+        "MPLCONFIGDIR": str(tmp_path),
+    }
+    command = [sys.executable, "-c", RUN, str(ROOT / "notebooks" / f"{slug}.ipynb"), given]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]

@@ -1,0 +1,193 @@
+"""The theorems of chapter 2 held against numbers: what the proofs claim, on random and on worst cases."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from privhelpers import mechanisms as m
+from privhelpers.errors import InvalidParameter
+
+EPSILONS = st.floats(0.01, 5)
+DELTAS = st.floats(1e-9, 0.5)
+
+
+def needed_delta(p, q, epsilon):
+    """Return the delta of a pair of discrete distributions: the worst set is where p > e^epsilon q."""
+    return float(np.maximum(0, np.asarray(p) - math.exp(epsilon) * np.asarray(q)).sum())
+
+
+def randomized_response_pair(epsilon, runs):
+    lies = np.array([sum(bits) for bits in itertools.product((0, 1), repeat=runs)])
+    total = (1 + math.exp(epsilon)) ** runs
+    return np.exp((runs - lies) * epsilon) / total, np.exp(lies * epsilon) / total
+
+
+@st.composite
+def pure_pairs(draw):
+    """Draw two distributions on a few outputs and the smallest epsilon that they satisfy."""
+    size = draw(st.integers(2, 6))
+    masses = st.lists(st.floats(0.05, 1), min_size=size, max_size=size)
+    p, q = (np.array(draw(masses)) for _ in range(2))
+    p, q = p / p.sum(), q / q.sum()
+    return p, q, float(np.abs(np.log(p / q)).max()) + 1e-9
+
+
+# What an adversary believes.
+
+
+@given(st.floats(0.001, 0.999), pure_pairs())
+def test_posterior_is_bayes_and_stays_in_the_range(prior, pair):
+    p, q, epsilon = pair
+    beliefs = m.posterior(np.log(p / q), prior=prior)
+    assert np.allclose(beliefs, p * prior / (p * prior + q * (1 - prior)))
+    low, high = m.posterior_range(prior=prior, epsilon=epsilon)
+    assert low <= beliefs.min() + 1e-12 and beliefs.max() <= high + 1e-12
+
+
+def test_posterior_of_the_exam():
+    scale = 25.0
+    log_ratio = [(abs(y - 85) - abs(y - 70)) / scale for y in (71, 84)]
+    assert m.posterior(log_ratio, prior=0.5) == pytest.approx([0.62715, 0.37285], abs=1e-5)
+    assert m.posterior_range(prior=0.5, epsilon=1) == pytest.approx((0.26894, 0.73106), abs=1e-5)
+    assert m.posterior_range(prior=0.2, epsilon=0) == pytest.approx((0.2, 0.2))
+    assert m.posterior(math.inf, prior=0.1) == 1 and isinstance(m.posterior(0.0, prior=0.1), float)
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("prior", lambda: m.posterior(0.0, prior=0)),
+        ("prior", lambda: m.posterior(0.0, prior=1)),
+        ("log_ratio", lambda: m.posterior([0.0, math.nan], prior=0.5)),
+        ("epsilon", lambda: m.posterior_range(prior=0.5, epsilon=-1)),
+    ],
+)
+def test_bad_values_are_refused_by_name(name, call):
+    with pytest.raises(InvalidParameter, match=name):
+        call()
+
+
+# Gaussian noise.
+
+
+@given(st.floats(0.3, 4), st.floats(0, 3))
+def test_exact_gaussian_delta_is_the_integral(mu, epsilon):
+    def gain(y):
+        return max(0.0, stats.norm.pdf(y, mu) - math.exp(epsilon) * stats.norm.pdf(y))
+
+    edge = epsilon / mu + mu / 2  # the worst set is everything above
+    by_integral = integrate.quad(gain, edge, edge + 12)[0]
+    assert m.gdp_delta(mu=mu, epsilon=epsilon) == pytest.approx(by_integral, abs=1e-9)
+
+
+@given(st.floats(0.05, 5), st.floats(1.001, 3), st.floats(0, 5))
+def test_a_larger_shift_needs_a_larger_delta(mu, factor, epsilon):
+    assert m.gdp_delta(mu=factor * mu, epsilon=epsilon) >= m.gdp_delta(mu=mu, epsilon=epsilon)
+
+
+def test_constants_of_the_classic_proof():
+    c = math.sqrt(2 * math.log(2.5))
+    assert c**2 > 1.83 and c > 1.35 and c - 1 / (2 * c) > 0.97
+    assert math.exp(0.5) / (1.25 * math.sqrt(2 * math.pi)) < 0.527 < 0.97
+
+
+@given(st.floats(0.001, 1), DELTAS)
+def test_classic_noise_bounds_the_loss_itself(epsilon, delta):
+    # The proof bounds Pr[loss > epsilon], which is more than the delta of the definition.
+    sigma = m.classic_gaussian_sigma(sensitivity=1, epsilon=epsilon, delta=delta)
+    mean = 1 / (2 * sigma**2)
+    assert stats.norm.sf(epsilon, mean, math.sqrt(2 * mean)) <= delta
+
+
+# Composition.
+
+
+@given(pure_pairs())
+def test_every_pure_pair_is_a_post_processing_of_randomized_response(pair):
+    p, q, epsilon = pair
+    kernels = np.array([math.exp(epsilon) * p - q, math.exp(epsilon) * q - p]) / math.expm1(epsilon)
+    assert kernels.min() >= 0 and np.allclose(kernels.sum(axis=1), 1)
+    truth = m.truth_probability(epsilon=epsilon)
+    assert np.allclose([truth, 1 - truth] @ kernels, p)
+    assert np.allclose([1 - truth, truth] @ kernels, q)
+
+
+@given(st.floats(0.05, 2.5), st.integers(1, 8), st.floats(1e-7, 0.2))
+def test_optimal_composition_is_the_delta_of_repeated_randomized_response(epsilon, runs, delta):
+    spent = m.optimal_composition(epsilon=epsilon, runs=runs, delta_slack=delta).epsilon
+    pair = randomized_response_pair(epsilon, runs)
+    assert needed_delta(*pair, spent) <= delta * (1 + 1e-6) + 1e-15
+    if spent > 1e-6:
+        assert needed_delta(*pair, spent * (1 - 1e-6) - 1e-9) > delta * (1 - 1e-6)
+
+
+@given(st.lists(pure_pairs(), min_size=2, max_size=3), st.floats(0, 3))
+def test_no_composition_of_pure_pairs_beats_randomized_response(pairs, total):
+    p, q = np.ones(1), np.ones(1)
+    for one, other, _ in pairs:
+        p, q = np.outer(p, one).ravel(), np.outer(q, other).ravel()
+    worst = randomized_response_pair(max(epsilon for *_, epsilon in pairs), len(pairs))
+    assert needed_delta(p, q, total) <= needed_delta(*worst, total) + 1e-12
+
+
+@given(pure_pairs(), pure_pairs(), st.floats(0, 1), st.floats(0, 1))
+def test_basic_composition_with_deltas(first, second, one, other):
+    epsilons = [one * first[2], other * second[2]]
+    deltas = [
+        max(needed_delta(p, q, e), needed_delta(q, p, e))
+        for (p, q, _), e in zip((first, second), epsilons, strict=True)
+    ]
+    p, q = (np.outer(first[i], second[i]).ravel() for i in (0, 1))
+    bound = m.basic_composition(epsilons=epsilons, deltas=[min(d, 0.999) for d in deltas])
+    assert needed_delta(p, q, bound.epsilon) <= bound.delta + 1e-12
+
+
+def test_a_square_root_without_its_conditions_promises_nothing():
+    assert needed_delta(*randomized_response_pair(2.0, 9), 6.0) == pytest.approx(0.91409, abs=1e-5)
+    wins = [
+        k
+        for k in range(1, 60)
+        if m.advanced_composition(epsilon=0.1, runs=k, delta_slack=1e-5).epsilon < 0.1 * k
+    ]
+    assert wins[0] == 29
+    # Above ln 2 the drift alone exceeds the sum.
+    assert m.advanced_composition(epsilon=0.7, runs=10**6, delta_slack=0.5).epsilon > 0.7 * 10**6
+
+
+# Groups, relations, post-processing, the meaning of delta.
+
+
+@given(st.floats(0.01, 1), st.integers(1, 5), st.floats(0, 2))
+def test_group_privacy_holds_for_the_gaussian(mu, size, epsilon):
+    one = m.gdp_delta(mu=mu, epsilon=epsilon)
+    group = m.group_privacy(epsilon=epsilon, size=size, delta=min(one, 0.999), tight=True)
+    assert m.gdp_delta(mu=size * mu, epsilon=size * epsilon) <= group.delta * (1 + 1e-9) + 1e-15
+
+
+@given(st.floats(0.05, 2), EPSILONS)
+def test_replacement_costs_twice_the_epsilon(mu, epsilon):
+    one = m.gdp_delta(mu=mu, epsilon=epsilon)
+    assert m.gdp_delta(mu=2 * mu, epsilon=2 * epsilon) <= (1 + math.exp(epsilon)) * one * (1 + 1e-9) + 1e-15
+
+
+@given(pure_pairs(), st.integers(0, 2**32 - 1), st.floats(0, 1))
+def test_post_processing_never_needs_more(pair, seed, part):
+    p, q, epsilon = pair
+    kernel = np.random.default_rng(seed).dirichlet(np.ones(4), size=p.size)
+    assert needed_delta(p @ kernel, q @ kernel, part * epsilon) <= needed_delta(p, q, part * epsilon) + 1e-12
+
+
+@given(st.integers(1, 8), st.floats(0.001, 0.5))
+def test_name_and_shame_is_private_by_the_definition_only(records, delta):
+    shown = list(itertools.product((0, 1), repeat=records))
+    with_all = np.array([math.prod(delta if bit else 1 - delta for bit in bits) for bits in shown])
+    # Without the last record it is never shown.
+    without = np.array([0 if bits[-1] else w / (1 - delta) for bits, w in zip(shown, with_all, strict=True)])
+    assert needed_delta(with_all, without, 0) == pytest.approx(delta)
+    assert needed_delta(without, with_all, 0) == pytest.approx(delta)
+    assert 1 - with_all[0] == pytest.approx(1 - (1 - delta) ** records)

@@ -1,0 +1,84 @@
+"""Ceilings on an attack that chapter 03 states, against brute force and closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+
+from privhelpers import mechanisms as m
+from privhelpers.errors import InvalidParameter
+
+EPSILONS, DELTAS = st.floats(0, 12), st.floats(0, 0.5)
+
+
+@given(EPSILONS, DELTAS)
+def test_largest_auc_is_the_area_under_the_ceiling(epsilon, delta):
+    corner = (1 - delta) / (1 + math.exp(epsilon))
+    area = quad(
+        lambda fpr: m.largest_tpr(fpr=min(max(fpr, 0), 1), epsilon=epsilon, delta=delta),
+        0,
+        1,
+        points=[corner, 1 - delta] if 0 < corner < 1 - delta else None,
+    )[0]
+    assert m.largest_auc(epsilon=epsilon, delta=delta) == pytest.approx(area, abs=1e-8)
+
+
+def test_largest_auc_at_the_ends():
+    assert m.largest_auc(epsilon=0) == 0.5
+    assert m.largest_auc(epsilon=800, delta=1e-5) == 1.0
+    with pytest.raises(InvalidParameter, match="delta"):
+        m.largest_auc(epsilon=1, delta=1.0)
+
+
+@pytest.mark.parametrize(
+    ("tpr", "epsilon", "fpr"),
+    [(1.0, 0.5, 0.99999), (1.0, 10.0, 0.99999), (0.818964, 0.5, 0.701512), (0.818964, 1.0, 0.507882)],
+)
+def test_what_a_perfect_canary_test_would_imply(tpr, epsilon, fpr):
+    """The report's 15 of 15: the least false positive rate at delta 1e-5 (0.818964: its lower limit)."""
+    assert m.smallest_fpr(tpr=tpr, epsilon=epsilon, delta=1e-5) == pytest.approx(fpr, abs=1e-5)
+
+
+@given(st.floats(0.05, 5), st.floats(0.001, 0.999))
+def test_laplace_has_the_closed_trade_off(epsilon, fpr):
+    """Exercise of the chapter: three pieces; checked against the best threshold and the best coin."""
+    half = math.exp(-epsilon) / 2
+    closed = (
+        1 - math.exp(epsilon) * fpr
+        if fpr <= half
+        else half / (2 * fpr)
+        if fpr <= 0.5
+        else math.exp(-epsilon) * (1 - fpr)
+    )
+    grid = np.arange(-400, 401) / 8
+    null = np.diff(_laplace_cdf(grid * epsilon), prepend=0, append=1)
+    alternative = np.diff(_laplace_cdf((grid - 1) * epsilon), prepend=0, append=1)
+    best = m.randomized_test(null / null.sum(), alternative / alternative.sum(), fpr=fpr)
+    assert best.fnr >= closed - 1e-9  # a rounded output is a post-processing
+    assert best.fnr == pytest.approx(closed, abs=0.02 * epsilon)
+    assert closed >= m.dp_tradeoff(fpr, epsilon=epsilon) - 1e-12
+
+
+def _laplace_cdf(x):
+    return np.where(x < 0, np.exp(np.minimum(x, 0)) / 2, 1 - np.exp(-np.maximum(x, 0)) / 2)
+
+
+@given(st.floats(0.05, 4), st.floats(0.01, 0.99))
+def test_the_gaussian_curve_is_the_supremum_of_its_bounds(mu, fpr):
+    epsilons = np.linspace(0, 12 * mu + 6, 4000)
+    bounds = [m.dp_tradeoff(fpr, epsilon=e, delta=m.gdp_delta(mu=mu, epsilon=e)) for e in epsilons]
+    assert max(bounds) == pytest.approx(m.gdp_tradeoff(fpr, mu=mu), abs=2e-4)
+
+
+@pytest.mark.parametrize("sigmas", [(1.0, 2.0), (3.0, 3.0, 3.0)])
+def test_gaussian_releases_compose_by_the_root_of_squares(sigmas):
+    together = math.sqrt(sum(1 / s**2 for s in sigmas))
+    draw = np.random.default_rng(0).normal(size=(2, 400_000, len(sigmas)))
+    shift = 1 / np.array(sigmas)
+    statistic = draw @ shift + np.array([0, 1])[:, None] * (shift @ shift)
+    cut = np.quantile(statistic[0], 0.95)
+    fnr = np.mean(statistic[1] < cut)
+    assert fnr == pytest.approx(m.gdp_tradeoff(0.05, mu=together), abs=0.004)
