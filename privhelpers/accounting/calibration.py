@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from privhelpers import validate
 from privhelpers.accounting.bounds import check_accountant, check_run, epsilon, grid_for
 from privhelpers.accounting.moments import SampledGaussianMoments
-from privhelpers.accounting.renyi import RDP_ORDERS, bounds_by_order
+from privhelpers.accounting.renyi import RDP_ORDERS, conversion_costs, with_costs
 from privhelpers.errors import InvalidParameter
 
 _LARGEST = 2.0**60  # noise multiplier at which the search gives up
 _ROUNDS = 60
-_USUAL_SLOPE = 1.5  # of log epsilon against log sigma, until two points tell
+_USUAL_SLOPE = 2.5  # of log epsilon against log sigma, until two points tell
 # Gaps at which a cheaper bound hands over to the next: RDP to PLD on a coarse grid, that to the accountant.
 _LOOSE_GAP, _RDP_GAP, _COARSE_GAP, _COARSER = 0.1, 0.02, 0.005, 8
 
@@ -27,7 +27,7 @@ _COARSE_ORDERS = np.array(
     ]
 )
 _REACH = 4
-_SAME = 1e-7  # of a logarithm
+_SAME, _LONGEST_STEP = 1e-7, 0.7  # of log sigma: a bound of 0 must not send the search out of sight
 
 Excess = Callable[[float], float]  # log(epsilon / target) at a noise multiplier: safe at or below 0
 
@@ -52,23 +52,22 @@ def _descend(excess: Excess, sigma: float, over: float, gap: float) -> tuple[flo
     safe, unsafe, slope = math.log(sigma), -math.inf, _USUAL_SLOPE
     safe_weight, unsafe_weight, last_was_safe = over, math.inf, True
     for _ in range(_ROUNDS):
-        if over >= -gap:
+        if over >= -gap or safe - unsafe < _SAME:  # close enough, or the bound jumps here
             break
         if not math.isfinite(unsafe):
-            trial = safe + (over + gap / 2) / slope
+            trial = safe + max((over + gap / 2) / slope, -_LONGEST_STEP)
         elif not math.isfinite(unsafe_weight):
             trial = (safe + unsafe) / 2
         else:
             share = (-gap / 2 - safe_weight) / (unsafe_weight - safe_weight)
-            trial = safe + (unsafe - safe) * min(
-                max(share, 0.2), 0.98
-            )  # an explosion says little of the rest
+            # Beyond a threshold order the bound explodes: such an end says little of what lies between.
+            trial = safe + (unsafe - safe) * min(max(share, 0.2), 0.98)
         trial_over = excess(math.exp(trial))
         if trial_over > 0:
             safe_weight = safe_weight if last_was_safe else safe_weight / 2
             unsafe, unsafe_weight, last_was_safe = trial, trial_over, False
         else:
-            slope = max((trial_over - over) / (safe - trial), 0.1)
+            slope = min(max((trial_over - over) / (safe - trial), 0.1), 100.0)
             unsafe_weight = unsafe_weight / 2 if last_was_safe else unsafe_weight
             safe, over, safe_weight, last_was_safe = trial, trial_over, trial_over, True
     return math.exp(safe), over
@@ -81,10 +80,11 @@ class _RdpExcess:
         self.places, self.orders = places, np.array(RDP_ORDERS)[places]
         self.target, self.steps, self.delta = target, steps, delta
         self.moments = SampledGaussianMoments(self.orders, sample_rate=q)
+        self.costs = conversion_costs(self.orders, delta=delta)
 
     def _bounds(self, sigma: float) -> NDArray:
         spent = self.steps * self.moments(sigma) / (self.orders - 1)
-        return bounds_by_order(self.orders, spent, delta=self.delta)
+        return with_costs(spent, self.costs, delta=self.delta)
 
     def __call__(self, sigma: float) -> float:
         # The same order may be summed with more terms elsewhere: stay that much below the target.
@@ -141,7 +141,8 @@ def calibrate_noise_multiplier(
         tolerance: relative gap allowed between the returned sigma's epsilon and the target, in (0, 1].
 
     Raises:
-        InvalidParameter: a value is out of its range, or no noise reaches the target.
+        InvalidParameter: a value is out of its range, no noise reaches the target, or delta covers all runs
+            in which a unit takes part at all, so that no noise is asked for.
 
     Taught in: 04_renyi_accounting.
 
@@ -155,6 +156,12 @@ def calibrate_noise_multiplier(
     run = {"sample_rate": sample_rate, "steps": steps, "delta": delta}
     check_run(noise_multiplier=1.0, **run)
     check_accountant(accountant)
+    takes_part = -math.expm1(steps * math.log1p(-sample_rate)) if sample_rate < 1 else 1.0
+    if takes_part <= delta:
+        raise InvalidParameter(
+            f"delta = {delta:g}: a unit takes part in the run with probability {takes_part:g}, which delta "
+            "covers, so that no noise at all would do: choose a smaller delta"
+        )
 
     def excess_of(bound: Callable[..., float]) -> Excess:
         return lambda sigma: math.log(max(bound(noise_multiplier=sigma, **run), 1e-12) / target_epsilon)

@@ -22,6 +22,8 @@ from privhelpers.errors import InvalidParameter
 # How much one unit can move the sum, in clipping norms: taken out, or replaced by its opposite.
 MOVES = {"zero-out": 1.0, "replacement": 2.0}
 
+_COARSER = 3  # grid of a mixture, which is slow to build, over that of one Gaussian: 0.1 % looser at most
+
 
 @dataclass(frozen=True)
 class ThreeEpsilons:
@@ -98,7 +100,7 @@ def patient_epsilon(
     Args:
         noise_multiplier, sample_rate, steps, delta: as in `epsilon`; the rate is that of a note.
         notes_per_patient: most notes that one patient has, 1 or more; 1 gives `epsilon`.
-        interval: grid of the privacy loss in nats; left out, `grid_for` chooses it.
+        interval: grid of the privacy loss in nats; left out, three times that of `grid_for`.
 
     Raises:
         InvalidParameter: a value is out of its range.
@@ -110,7 +112,7 @@ def patient_epsilon(
     check_run(**run)
     validate.positive_int(notes_per_patient=notes_per_patient)
     if interval is None:
-        interval = grid_for(
+        interval = _COARSER * grid_for(
             epsilon=notes_per_patient * epsilon(**run),
             noise_multiplier=noise_multiplier,
             sample_rate=min(1.0, sample_rate * math.sqrt(notes_per_patient)),

@@ -76,25 +76,28 @@ def rdp(
     return steps * SampledGaussianMoments(alpha, sample_rate=sample_rate)(noise_multiplier) / (alpha - 1)
 
 
-def bounds_by_order(
-    orders: NDArray, spent: NDArray, *, delta: float, conversion: str = "improved"
-) -> NDArray[np.float64]:
-    """Return the epsilon that each order alone gives; the values are checked by the caller.
+def conversion_costs(orders: NDArray, *, delta: float, conversion: str = "improved") -> NDArray[np.float64]:
+    """Return what each order adds to its divergence to make an epsilon; the values are checked by the caller.
 
     Args:
         orders: above 1, shape [orders].
-        spent: divergence at each order in nats, shape [orders].
         delta: in (0, 1).
         conversion: "improved" or "classic".
 
     Source: as `rdp_to_epsilon`. Taught in: 04_renyi_accounting.
     """
-    bounds = spent - math.log(delta) / (orders - 1)
+    costs = -math.log(delta) / (orders - 1)
     if conversion == "improved":
-        bounds = bounds + np.log1p(-1 / orders) - np.log(orders) / (orders - 1)
-        # Total variation is at most sqrt(1 - e^-R) at every order: that alone may be within delta.
-        bounds = np.where(delta**2 + np.expm1(-spent) > 0, 0.0, np.maximum(bounds, 0.0))
-    return np.where(orders < _SMALLEST_ORDER, np.inf, bounds)
+        costs = costs + np.log1p(-1 / orders) - np.log(orders) / (orders - 1)
+    return np.where(orders < _SMALLEST_ORDER, np.inf, costs)
+
+
+def with_costs(spent: NDArray, costs: NDArray, *, delta: float) -> NDArray[np.float64]:
+    """Return the epsilon of each order, 0 where its divergence alone bounds the total variation by delta.
+
+    Total variation is at most sqrt(1 - e^-R), at every order.
+    """
+    return np.where(np.expm1(-spent) > -(delta**2), 0.0, np.maximum(spent + costs, 0.0))
 
 
 def rdp_to_epsilon(
@@ -123,6 +126,7 @@ def rdp_to_epsilon(
         raise InvalidParameter(f"rdp: must be {alpha.size} numbers of 0 or more, one for each order")
     if conversion not in CONVERSIONS:
         raise InvalidParameter(f"conversion = {conversion!r}: must be one of {', '.join(CONVERSIONS)}")
-    bounds = bounds_by_order(alpha, spent, delta=delta, conversion=conversion)
+    costs = conversion_costs(alpha, delta=delta, conversion=conversion)
+    bounds = with_costs(spent, costs, delta=delta) if conversion == "improved" else spent + costs
     best = int(np.argmin(bounds))
     return RenyiBound(max(0.0, float(bounds[best])), float(alpha[best]))

@@ -6,7 +6,7 @@ import math
 import dp_accounting
 import pytest
 from dp_accounting.rdp import rdp_privacy_accountant
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from privhelpers import accounting, rng
@@ -230,8 +230,21 @@ def test_calibrated_sigmas_of_the_reports_settings():
 )
 def test_rdp_calibration_keeps_every_budget(target, q, steps, delta):
     run = {"sample_rate": q, "steps": steps, "delta": delta, "accountant": "rdp"}
+    assume(1 - (1 - q) ** steps > 1.001 * delta)
     sigma = accounting.calibrate_noise_multiplier(target_epsilon=target, **run)
-    assert 0.99 * target <= accounting.epsilon(noise_multiplier=sigma, **run) <= target
+    found = accounting.epsilon(noise_multiplier=sigma, **run)
+    # Where q comes near delta, the bound jumps from 0 past the target: then no smaller sigma is safe.
+    assert found <= target
+    assert found >= 0.99 * target or accounting.epsilon(noise_multiplier=0.999 * sigma, **run) > target
+
+
+@pytest.mark.parametrize("accountant", ["rdp", "pld"])
+def test_a_delta_that_covers_every_run_with_the_unit_is_refused(accountant):
+    run = {"target_epsilon": 1, "sample_rate": 1e-3, "steps": 2, "accountant": accountant}
+    with pytest.raises(InvalidParameter, match=r"delta = 0\.002: .* choose a smaller delta"):
+        accounting.calibrate_noise_multiplier(delta=2e-3, **run)
+    # A little less, and the search must not run to noise so small that no grid holds the loss.
+    assert 0.05 < accounting.calibrate_noise_multiplier(delta=1.95e-3, **run) < 0.6
 
 
 # Properties over random runs.
