@@ -3,7 +3,7 @@
 >>> run = {"noise_multiplier": 2.0, "sample_rate": 0.0064, "steps": 782, "delta": 1e-6}
 >>> three = three_epsilons(**run, notes_per_patient=3)
 >>> f"{three.poisson:.2f} {three.without_amplification:.2f} {three.patient:.2f}"
-'0.39 6.16 1.28'
+'0.39 6.16 1.29'
 """
 
 import math
