@@ -256,6 +256,8 @@ def launch(root, *command):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # Tests started in the background of a shell inherit an ignored Control-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
