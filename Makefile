@@ -44,8 +44,9 @@ test: $(STAMP)  ## run every test
 	on Debian: apt-get install chromium" >&2
 	@exec $(PYTHON) -m pytest
 
-bench: $(STAMP)  ## measure side by side: noise calibration against its peers
-	@exec $(PYTHON) benchmarks/calibration.py
+bench: $(STAMP)  ## measure side by side: noise calibration and private steps against their peers
+	@$(PYTHON) benchmarks/calibration.py
+	@exec $(PYTHON) benchmarks/dpsgd.py
 
 lint: $(STAMP)  ## check style, format and that notebooks carry no outputs
 	@$(BIN)/ruff check .

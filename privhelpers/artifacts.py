@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -155,6 +156,33 @@ class Store:
         path = self.path(name)
         path.mkdir(parents=True, exist_ok=True)
         return path
+
+    def _unfinished(self, name: str) -> Path:
+        """Return the place of `name` beside the artifacts, refusing any link on the way to it."""
+        for part in name.split("/"):
+            check_name(part)
+        place = Path("unfinished", name)
+        if (self.root.parent / place).resolve() != self.root.parent.resolve() / place:
+            raise InvalidParameter(f"{place}: a link stands on the way to it; remove the link")
+        return self.root.parent / place
+
+    def unfinished(self, name: str) -> Path:
+        """Return a folder, made if needed, in which a run that was killed finds its files again.
+
+        It lies beside the artifacts, in `runs/<profile>/unfinished`: the folder of a run's artifacts is
+        emptied whenever the run starts.
+        """
+        path = self._unfinished(name)
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def forget(self, name: str) -> None:
+        """Remove the folder `unfinished(name)`, if it is there: its run is over, or is to start anew."""
+        path = self._unfinished(name)
+        if path.exists():
+            # Away in one piece: a kill must not leave a checkpoint without the ledger that counts for it.
+            gone = Path(tempfile.mkdtemp(dir=path.parent, prefix=".part-"))
+            shutil.rmtree(path.replace(gone))
 
 
 def open_store(profile: str = "course") -> Store:

@@ -38,3 +38,23 @@ class RunFailed(PrivHelpersError, RuntimeError):
 
 class SamplerMismatch(PrivHelpersError, ValueError):
     """The sampler that ran is not the one that the accountant counts for."""
+
+
+class BudgetExceeded(PrivHelpersError):
+    """A run would spend more than the budget that it was sealed with."""
+
+
+class ResumeRefused(PrivHelpersError):
+    """A run is not the one that its ledger, or its checkpoint, was written for."""
+
+
+class LedgerDamaged(DamagedArtifact):
+    """A ledger does not carry the lines that were written."""
+
+
+class LedgerInUse(PrivHelpersError):
+    """Another process is writing to the ledger."""
+
+
+class LedgerUnavailable(PrivHelpersError, OSError):
+    """The system refuses to read or write a ledger."""

@@ -20,7 +20,7 @@ ALL_MODELS = HEAD + 'models: list[str] = ["baseline"]  # every model\n'
 
 # slug -> parameters cell, code cells
 NOTEBOOKS: dict[str, tuple[str, list[str]]] = {
-    **{slug: (HEAD, [WRITE]) for slug in chain.SLUGS[:4]},
+    **{slug: (HEAD, [WRITE]) for slug in chain.SLUGS[:5]},
     "05_synthetic_records": (
         HEAD + "patients: int = 4  # how many; in [1, 100]\n",
         [
@@ -52,6 +52,7 @@ NOTEBOOKS: dict[str, tuple[str, list[str]]] = {
         "private: bool = True  # whether noise is added\n",
         [WRITE + 'store.write_json(f"08_dpsgd_training/{model}/m.json", {"epsilon": target_epsilon})'],
     ),
+    "08b_private_utility": (ALL_MODELS, [WRITE + 'store.write_json("08b_private_utility/u.json", {})']),
     "09_extraction": (
         PER_MODEL,
         [WRITE + "from privhelpers.toy import deep", 'store.write_json(f"09_extraction/{model}/a.json", {})'],

@@ -32,6 +32,7 @@ from privhelpers.accounting.printed import (
     printed_rdp,
 )
 from privhelpers.accounting.renyi import RDP_ORDERS, RenyiBound, rdp, rdp_to_epsilon
+from privhelpers.accounting.runs import compose_runs
 from privhelpers.accounting.spent import POISSON, SAMPLERS, PrivacySpent, require_poisson
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "ThreeEpsilons",
     "calibrate_noise_multiplier",
     "clamped",
+    "compose_runs",
     "curve_epsilon",
     "epsilon",
     "epsilon_without_amplification",

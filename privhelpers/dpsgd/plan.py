@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from privhelpers import accounting, validate
 from privhelpers.accounting import PrivacySpent
-from privhelpers.errors import InvalidParameter
+from privhelpers.errors import BudgetExceeded, InvalidParameter
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,28 @@ class PrivacyPlan:
     max_grad_norm: float
     units: int
     spent: PrivacySpent
+
+    def require_budget(self) -> None:
+        """Refuse a plan whose noise does not keep its budget; the epsilon is computed anew.
+
+        Raises:
+            BudgetExceeded: the planned steps would spend more than `target_epsilon`.
+        """
+        spent = self.spent
+        planned = accounting.epsilon(
+            noise_multiplier=spent.noise_multiplier,
+            sample_rate=spent.sample_rate,
+            steps=spent.steps,
+            delta=spent.delta,
+            accountant=spent.accountant,
+            sampler=spent.sampler,
+        )
+        if not planned <= self.target_epsilon:
+            raise BudgetExceeded(
+                f"noise_multiplier = {spent.noise_multiplier:g}: {spent.steps} steps would spend epsilon "
+                f"{planned:.6g}, more than target_epsilon = {self.target_epsilon:g}; a calibrated noise "
+                "multiplier must not be lowered"
+            )
 
     @property
     def expected_batch_size(self) -> float:

@@ -54,6 +54,8 @@ def perplexity_by_epsilon(
     *,
     lows: ArrayLike | None = None,
     highs: ArrayLike | None = None,
+    repeats: tuple[ArrayLike, ArrayLike] | None = None,
+    others: Mapping[str, tuple[float, float]] | None = None,
 ) -> Figure:
     """Draw held-out perplexity against epsilon, with the models that have no epsilon as lines.
 
@@ -62,15 +64,20 @@ def perplexity_by_epsilon(
         perplexities: held-out perplexity of each, 1 or more (per token).
         references: perplexity by model name: `public`, `best_nonprivate`, `baseline`.
         lows, highs: ends of the interval of each perplexity.
+        repeats: (epsilons, perplexities) of further runs with the same settings and another seed.
+        others: (epsilon, perplexity) of models trained in another way, by label.
 
     Raises:
         InvalidParameter: lengths differ, a value is not finite or not positive.
 
-    Taught in: 08_dpsgd_training
+    Taught in: 08b_private_utility
     """
     epsilons, perplexities = style.columns_of(epsilons=epsilons, perplexities=perplexities)
-    if min(*epsilons, *perplexities, *references.values()) <= 0:
-        raise InvalidParameter("epsilons, perplexities and references: must be greater than 0 (log axes)")
+    again = style.columns_of(epsilons=repeats[0], perplexities=repeats[1]) if repeats else []
+    marks = [checks.vector(name, point) for name, point in (others or {}).items()]
+    every = np.concatenate([epsilons, perplexities, [*references.values()], *again, *marks])
+    if every.min() <= 0:
+        raise InvalidParameter("epsilons and perplexities: must be greater than 0 (log axes)")
     order = np.argsort(epsilons)
     epsilons, perplexities = epsilons[order], perplexities[order]
     figure, (axes,) = style.canvas()
@@ -83,10 +90,16 @@ def perplexity_by_epsilon(
         axes.errorbar(epsilons, perplexities, ends, fmt="none", ecolor=style.DP, capsize=3)
     shades = [style.dp_color(epsilon) for epsilon in epsilons]
     axes.scatter(epsilons, perplexities, c=shades, s=36, zorder=3, edgecolor=style.DP, label="DP-SGD")
+    if repeats:
+        axes.plot(*again, "_", color=style.CONTROL, ms=13, mew=1.1, zorder=4, label="the same, other seeds")
+    for name, marker in zip(others or {}, "DPXv" * len(others or {}), strict=False):
+        look = style.in_legend({"label": style.literal(name)})
+        axes.plot(*others[name], marker, color=style.CONTROL, ms=7, mfc="white", zorder=4, ls="", **look)
     axes.set(xscale="log", yscale="log")
     axes.set(xlabel="ε (privacy budget, nats)", ylabel="held-out perplexity (per token)")
     style.log_axis(axes.xaxis, epsilons)
-    style.log_axis(axes.yaxis, style.nice_ticks([*perplexities, *references.values()]))
+    heights = [*perplexities, *references.values(), *(again[1] if repeats else ()), *(m[1] for m in marks)]
+    style.log_axis(axes.yaxis, style.nice_ticks(heights))
     style.legend_above(figure, axes)
     return figure
 
@@ -112,5 +125,46 @@ def epsilon_spent(steps: ArrayLike, epsilons: ArrayLike, target: float) -> Figur
     axes.plot(steps[-1], epsilons[-1], "o", color=style.DP, label=f"end of the run, ε = {epsilons[-1]:.4g}")
     axes.set(xlabel="steps (noisy updates)", ylabel="ε (privacy budget, nats)")
     axes.set(ylim=(0, 1.12 * max(target, epsilons.max())))
+    style.legend_above(figure, axes)
+    return figure
+
+
+@style.drawn
+def luck_by_model(
+    perplexities: Mapping[str, ArrayLike], intervals: Mapping[str, tuple[float, float, float]]
+) -> Figure:
+    """Draw how far runs with other seeds lie apart, beside what the held-out sample leaves open.
+
+    Args:
+        perplexities: by model name, the perplexity of each of its runs, on the same notes; 2 or more runs.
+        intervals: by the same names, (estimate, low, high) of one of the runs.
+
+    Raises:
+        InvalidParameter: there is no model, names differ, or a value is not finite or not positive.
+
+    Taught in: 08b_private_utility
+    """
+    if not perplexities or set(perplexities) != set(intervals):
+        raise InvalidParameter("perplexities and intervals: need one or more models, the same in both")
+    figure, (axes,) = style.canvas()
+    first = True
+    for row, (name, values) in enumerate(perplexities.items()):
+        values = checks.vector(f"perplexities[{name!r}]", values, 2)
+        interval = checks.vector(f"intervals[{name!r}]", intervals[name], 3)
+        if min(*values, *interval) <= 0:
+            raise InvalidParameter(f"{name!r}: perplexities must be greater than 0")
+        away = 100 * (values / values.mean() - 1)
+        middle, low, high = 100 * (interval / interval[0] - 1)
+        ends = style.whiskers(np.array([middle]), np.array([low]), np.array([high]))
+        labels = ("95 % interval over held-out patients", "one run for each seed") if first else (None, None)
+        look = {"color": style.CONTROL, "fmt": "none", "capsize": 4, "label": labels[0]}
+        axes.errorbar([middle], [row + 0.18], xerr=ends, **look)
+        axes.plot(away, np.full(values.size, row - 0.18), "o", color=style.DP, mfc="white", label=labels[1])
+        first = False
+    looks = style.model_looks(perplexities)
+    axes.axvline(0, color=style.CONTROL, linestyle=":", linewidth=1)
+    axes.set_yticks(range(len(looks)), [look["label"] for look in looks.values()])
+    axes.set(ylim=(-0.6, len(looks) - 0.4), ylabel="model")
+    axes.set(xlabel="perplexity, difference from the mean of the runs (percent)")
     style.legend_above(figure, axes)
     return figure

@@ -57,7 +57,7 @@ class _TokenLosses(torch.autograd.Function):
         return p.mul_(gradient[..., None]), None
 
 
-def row_losses(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+def row_losses(logits: torch.Tensor, labels: torch.Tensor, *, shift: bool = True) -> torch.Tensor:
     """Return the mean loss of each row over its own labelled tokens, shape [rows], in nats per token.
 
     This is what the Hugging Face model returns as `.loss` for that row alone; the `.loss` of a batch
@@ -65,9 +65,10 @@ def row_losses(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 
     Args:
         logits: [rows, length, vocabulary].
-        labels: [rows, length]; -100 marks padding; position t is predicted from position t - 1.
+        labels: [rows, length]; -100 marks padding.
+        shift: position t is predicted from position t - 1 (a causal model); else from t (a masked one).
     """
-    targets = functional.pad(labels[:, 1:], (0, 1), value=IGNORED)
+    targets = functional.pad(labels[:, 1:], (0, 1), value=IGNORED) if shift else labels
     counted = targets != IGNORED
     losses = _TokenLosses.apply(logits, targets)
     return (losses * counted).sum(1) / counted.sum(1).clamp_min(1)

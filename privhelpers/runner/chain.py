@@ -12,7 +12,9 @@ ACCOUNTING = "04_renyi_accounting"
 RECORDS = "05_synthetic_records"
 PRETRAINING = "06a_public_pretraining"
 BASELINE = "06_baseline_training"
+MECHANICS = "07_dpsgd_mechanics"
 DPSGD = "08_dpsgd_training"
+UTILITY = "08b_private_utility"
 EXTRACTION = "09_extraction"
 MEMBERSHIP = "10_membership_inference"
 STATISTICS = "14_statistics"
@@ -46,12 +48,13 @@ class Step:
 
 CHAIN = (
     # Theory needs nothing and nothing needs it: it runs where a core would wait.
-    *(Step(slug) for slug in (ANONYMIZATION, PRIVACY, TESTING, ACCOUNTING)),
+    *(Step(slug) for slug in (ANONYMIZATION, PRIVACY, TESTING, ACCOUNTING, MECHANICS)),
     Step(RECORDS, priority=40),
     Step(PRETRAINING, after=(RECORDS,), threads=2, priority=30),
     # Training first: attacks on models that exist already fill the other core while the rest trains.
     Step(BASELINE, after=(RECORDS, PRETRAINING), priority=20),
     Step(DPSGD, after=(RECORDS, PRETRAINING), per="epsilon", priority=10),
+    Step(UTILITY, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=5),
     Step(EXTRACTION, after=(RECORDS,), per="model"),
     Step(MEMBERSHIP, after=(RECORDS,), per="model"),
     Step(STATISTICS, after=(BASELINE, DPSGD, EXTRACTION, MEMBERSHIP)),

@@ -92,3 +92,58 @@ def test_a_kill_leaves_whole_files(tmp_path):
         writer.join()
         data = path.read_bytes()
         assert len(data) == 300_000 and len(set(data)) == 1, "half of one write and half of another"
+
+
+def test_an_unfinished_run_finds_its_files_again_beside_the_artifacts(store):
+    kept = store.unfinished("08_x/dp-eps-8")
+    assert kept.is_dir() and not kept.is_relative_to(store.root)
+    assert kept.relative_to(store.root.parent).as_posix() == "unfinished/08_x/dp-eps-8"
+    (kept / "ledger.jsonl").write_bytes(b"spent")
+    assert (store.unfinished("08_x/dp-eps-8") / "ledger.jsonl").read_bytes() == b"spent"
+    assert not store.root.exists()
+
+
+def test_what_is_forgotten_is_gone_and_nothing_else(store):
+    store.write_json("08_x/dp-eps-8/metrics.json", {})
+    (store.unfinished("08_x/dp-eps-8") / "deeper").mkdir()
+    other = store.unfinished("08_x/dp-eps-1")
+    store.forget("08_x/dp-eps-8")
+    store.forget("08_x/dp-eps-8")  # nothing is there any more
+    assert [path.name for path in other.parent.iterdir()] == ["dp-eps-1"]
+    assert store.read_json("08_x/dp-eps-8/metrics.json") == {}
+    assert not list(store.unfinished("08_x/dp-eps-8").iterdir())
+
+
+def test_a_kill_while_forgetting_leaves_no_half_of_a_run(store, monkeypatch):
+    kept = store.unfinished("08_x/dp-eps-8")
+    for name in ("ledger.jsonl", "step-10.safetensors"):
+        (kept / name).write_bytes(b"x")
+
+    def killed(_: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(artifacts.shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        store.forget("08_x/dp-eps-8")
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize("name", ["../artifacts", "/abs", "a/../../b", "A", "", ".hidden", "a//b"])
+@pytest.mark.parametrize("method", ["unfinished", "forget"])
+def test_names_that_could_leave_the_unfinished_runs_are_refused(store, method, name):
+    with pytest.raises(InvalidParameter):
+        getattr(store, method)(name)
+    assert not (store.root.parent / "unfinished").exists()
+
+
+@pytest.mark.parametrize("link", ["unfinished", "unfinished/08_x", "unfinished/08_x/dp-eps-8"])
+@pytest.mark.parametrize("method", ["unfinished", "forget"])
+def test_no_link_is_followed_to_an_unfinished_run(store, method, link):
+    target = store.folder("08_x/dp-eps-8")  # within the same profile: still not ours to remove
+    (target / "model.safetensors").write_bytes(b"x")
+    place = store.root.parent / link
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(store.root if link == "unfinished" else store.root / link.removeprefix("unfinished/"))
+    with pytest.raises(InvalidParameter, match="link"):
+        getattr(store, method)("08_x/dp-eps-8")
+    assert (target / "model.safetensors").read_bytes() == b"x"

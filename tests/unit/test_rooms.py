@@ -23,6 +23,7 @@ WITHIN = {
     ("validate", "errors"),
     ("rng", "errors"),
     ("artifacts", "errors"),
+    ("ledger", "accounting"),
     ("site", "runner"),
 }
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -1,0 +1,269 @@
+"""What a private step costs: this project, its peers and the report's loop against a plain step.
+
+`make bench` runs it. All variants take turns in one process on one core, round after round, on the same batch
+and the same weights; what counts is the 25th percentile of CPU time over rounds, and the ratios within one
+run: a figure from another run or machine is never compared. Before it is timed, the clipped sum of each
+private variant is compared with one backward pass for each row, so that nothing wrong is timed.
+
+The row of 124M takes 12 GB of memory.
+"""
+
+import argparse
+import ctypes
+import gc
+import os
+import platform
+import subprocess
+import sys
+import time
+import warnings
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+import dpsgd_gpu
+import dpsgd_peers as peers
+import dpsgd_table as table
+import dpsgd_variants as variants
+import torch
+import transformers
+from dpsgd_cells import Cell, Scene
+from dpsgd_table import Result
+from tqdm import tqdm
+
+from privhelpers.runner.execute import KEEP_MEMORY, THREAD_VARIABLES
+
+CELLS = {
+    "gpt2-b8-t64": Cell("GPT-2 tiny, B8 T64", "gpt2", 8, 64),
+    "gpt2-b32-t64": Cell("GPT-2 tiny, B32 T64", "gpt2", 32, 64),
+    "gpt2-b8-t128": Cell("GPT-2 tiny, B8 T128", "gpt2", 8, 128),
+    "bert-b8-t64": Cell("BERT tiny, B8 T64", "bert", 8, 64),
+    "bert-b8-t128": Cell("BERT tiny, B8 T128", "bert", 8, 128),
+    "lora-b8-t64": Cell("LoRA on GPT-2 tiny, B8 T64", "gpt2", 8, 64, lora=True),
+    "124m-b4-t128": Cell("GPT-2 124M, B4 T128", "gpt2", 4, 128, large=True),
+    "lora-124m-b4-t128": Cell("LoRA on GPT-2 124M, B4 T128", "gpt2", 4, 128, large=True, lora=True),
+}
+MEMORY = ("gpt2-b32-t64", "124m-b4-t128")
+VARIANTS: dict[str, type[variants.Step]] = {
+    table.PLAIN: variants.Plain,
+    table.SAME: variants.PlainSameKernels,
+    table.LOOP: variants.Loop,
+    table.HOOKS: peers.OpacusHooks,
+    table.GHOST: peers.OpacusGhost,
+    table.VMAP: variants.Vmap,
+    table.FASTDP: peers.FastDP,
+    table.PRIVATE_TRANSFORMERS: peers.PrivateTransformers,
+    table.OURS: variants.Ours,
+    table.LOW: variants.OursLow,
+}
+# What is wrong is wrong by percents; the flat float32 norms of Opacus and of the loop are off by up to 1e-4.
+TOLERANCE = 1e-3
+WARM_UP = 2
+LEGEND = """\
+Plain is the step of a Hugging Face model with its own loss and fused AdamW.
+Same kernels is that step with the book's loss function, which ours has too: the ratio to it is what privacy
+costs, and no faster loss is sold as faster privacy.
+Opacus hooks and fastDP have the book's loss as well, the others (two backward passes, vmap, loop) torch's.
+Untied: the peer refuses, or gets wrong, one matrix that reads and scores, so its model has two.
+The report's loop: forward and backward row after row, a copy of the gradients, clip, stack, sum, noise."""
+
+
+class Unusable(Exception):
+    """A variant whose clipped sum is wrong."""
+
+
+def chosen(options: argparse.Namespace) -> dict[str, type[variants.Step]]:
+    """Return the variants whose source is here."""
+    peers.FOLDERS.update({"fastDP": options.fastdp, "private_transformers": options.private_transformers})
+    return {n: kind for n, kind in VARIANTS.items() if not kind.package or peers.FOLDERS[kind.package]}
+
+
+def one_by_one(scene: Scene, tied: bool) -> dict[str, torch.Tensor]:
+    """Return the clipped sum from one backward pass for each row; norms in float64."""
+    model = scene.shared if tied else scene.model(tied=False)
+    parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    sums = {name: torch.zeros_like(p) for name, p in parameters.items()}
+    for row in range(scene.cell.rows):
+        loss = model(**{name: value[row : row + 1] for name, value in scene.batch.items()}).loss
+        gradients = torch.autograd.grad(loss, list(parameters.values()))
+        norm = sum(float(g.double().square().sum()) for g in gradients) ** 0.5
+        for total, gradient in zip(sums.values(), gradients, strict=True):
+            total.add_(gradient, alpha=min(1.0, variants.BOUND / norm))
+    return sums
+
+
+def error_of(variant: variants.Step, expected: dict[str, torch.Tensor]) -> float:
+    """Return the relative error of what a variant hands to AdamW when its noise is nothing."""
+    squares, rows = [], variant.rows
+
+    def compare(*_: object) -> None:
+        for name, parameter in variant.parameters.items():
+            squares.append(float((rows * parameter.grad.double() - expected[name]).square().sum()))
+
+    # Opacus wraps AdamW, the others call it.
+    adam = getattr(variant.optimizer, "original_optimizer", variant.optimizer)
+    handle = adam.register_step_pre_hook(compare)
+    variant.set_noise(0.0)
+    try:
+        variant.step()
+    finally:
+        handle.remove()  # others share this optimizer
+    variant.set_noise(variants.SIGMA)
+    return (sum(squares) / sum(float(e.double().square().sum()) for e in expected.values())) ** 0.5
+
+
+def ready(scene: Scene, kinds: dict[str, type[variants.Step]], result: Result) -> dict[str, variants.Step]:
+    """Take one step with every variant, check the private ones, and return those that may be timed."""
+    sums, found = {}, {}
+    for name, kind in kinds.items():
+        try:
+            variant = kind(scene)
+            if kind.private:
+                if kind.tied not in sums:
+                    sums[kind.tied] = one_by_one(scene, kind.tied)
+                result.errors[name] = error_of(variant, sums[kind.tied])
+                if not result.errors[name] < TOLERANCE:
+                    raise Unusable(f"its clipped sum is off by {result.errors[name]:.1e}")
+            else:
+                variant.step()
+            variant.optimizer.zero_grad()
+            found[name] = variant
+        except Exception as error:  # a peer that does not work must not hide the others
+            result.failures[name] = table.reason(error)
+    return found
+
+
+def time_cell(cell: Cell, kinds: dict[str, type[variants.Step]], rounds: int) -> Result:
+    """Return the seconds of each variant on one cell."""
+    if cell.lora and not find_spec("peft"):
+        return Result(cell.name, failures={"every variant": "peft is not installed"})
+    gc.collect()  # hooks and models of the last cell refer to each other
+    result, scene = Result(cell.name), Scene(cell)
+    kinds = {name: kind for name, kind in kinds.items() if kind.lora or not cell.lora}
+    steps, seconds = ready(scene, kinds, result), {}
+    warm_up = 0 if cell.large else WARM_UP  # the check was a first step already
+    for _ in tqdm(range(warm_up + rounds), desc=cell.name, unit="round", leave=False):
+        for name, variant in steps.items():
+            start = time.process_time()
+            variant.step()
+            seconds.setdefault(name, []).append(time.process_time() - start)
+            variant.optimizer.zero_grad()  # or all gradients of all variants would lie in memory at once
+    result.seconds = {name: table.quartile(values[warm_up:]) for name, values in seconds.items()}
+    return result
+
+
+def resident(field: str) -> float:
+    """Return a memory figure of this process in MB: VmRSS (now) or VmHWM (the most so far)."""
+    # Not ru_maxrss: a child inherits that of the process that started it.
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
+
+
+def peak(cell: Cell, kind: type[variants.Step]) -> float:
+    """Return the peak memory of a few steps in MB, above imports and weights; for a fresh process."""
+    variant = kind(Scene(cell))
+    ctypes.CDLL(None).malloc_trim(0)  # what building freed would hide what the steps need
+    start = resident("VmRSS")
+    for _ in range(2):  # in the second, AdamW has its state already
+        variant.step()
+    return resident("VmHWM") - start
+
+
+def peaks(key: str, kinds: dict[str, type[variants.Step]]) -> str:
+    """Return the table of peak memory of a cell, one fresh process for each variant."""
+    megabytes, failures = {}, []
+    names = [name for name in kinds if name != table.SAME]
+    for name in tqdm(names, desc=f"memory, {CELLS[key].name}", unit="process", leave=False):
+        command = [sys.executable, *sys.argv, "--peak", key, name]  # the options that name clones too
+        ended = subprocess.run(command, capture_output=True, text=True)
+        if ended.returncode:
+            failures.append(f"- {name}: {ended.stderr.strip().splitlines()[-1]}")
+        else:
+            megabytes[name] = float(ended.stdout)
+    return "\n".join([table.memory_table(CELLS[key].name, megabytes), *failures])
+
+
+def keep_memory() -> None:
+    """Start again with the malloc settings and the one thread that the book's runs have."""
+    wanted = {**KEEP_MEMORY, **dict.fromkeys(THREAD_VARIABLES, "1"), "HF_HUB_OFFLINE": "1"}
+    if any(os.environ.get(name) != value for name, value in wanted.items()):
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, **wanted})
+
+
+def machine() -> str:
+    """Return processor, versions and settings."""
+    about = Path("/proc/cpuinfo")
+    lines = about.read_text().splitlines() if about.exists() else []
+    names = [line.split(": ")[1] for line in lines if line.startswith("model name")]
+    packages = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers", "opacus"))
+    settings = ", ".join(f"{name}={value}" for name, value in KEEP_MEMORY.items())
+    return (
+        f"{(names or [platform.machine()])[0]}, one core, one thread, CPU time.\n"
+        f"Python {platform.python_version()}, {packages}.\n"
+        f"Every variant runs under the malloc settings of the book's runs: {settings}.\n"
+        "Without them, faulting freed blocks in again costs more than some of the arithmetic."
+    )
+
+
+def options() -> argparse.Namespace:
+    """Return what the caller asks for."""
+    kind = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=kind)
+    parser.add_argument("--rows", nargs="+", choices=[*CELLS, "memory"], help="only these rows of the table")
+    parser.add_argument("--quick", action="store_true", help="few rounds, nothing of 124M")
+    parser.add_argument("--rounds", type=int, help="rounds of every row; default: by its size")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown")
+    parser.add_argument("--fastdp", metavar="PATH", help="clone of awslabs/fast-differential-privacy")
+    parser.add_argument(
+        "--private-transformers", metavar="PATH", help="clone of lxuechen/private-transformers"
+    )
+    parser.add_argument("--peak", nargs=2, help=argparse.SUPPRESS)  # of one variant, in a process of its own
+    asked = parser.parse_args()
+    if asked.write and not asked.write.absolute().parent.is_dir():
+        parser.error(f"--write {asked.write}: there is no such folder")
+    if asked.rounds is not None and asked.rounds < 1:
+        parser.error(f"--rounds {asked.rounds}: must be at least 1")
+    return asked
+
+
+def rounds_of(cell: Cell, asked: argparse.Namespace) -> int:
+    """Return how often each variant takes its turn."""
+    if asked.rounds:
+        return asked.rounds
+    if cell.large:
+        return 3
+    return 6 if asked.quick else 12 if cell.rows > 8 else 24
+
+
+def measure(asked: argparse.Namespace) -> list[str]:
+    """Return the parts of the report, one after the other."""
+    kinds, keys = chosen(asked), asked.rows or [*CELLS, "memory"]
+    keys = [key for key in keys if key == "memory" or not (asked.quick and CELLS[key].large)]
+    places = [key for key in MEMORY if "memory" in keys and not (asked.quick and CELLS[key].large)]
+    memory = [peaks(key, kinds) for key in places]
+    results = [time_cell(CELLS[key], kinds, rounds_of(CELLS[key], asked)) for key in keys if key in CELLS]
+    ratios = [table.price_of_the_loop(results), "## Ratios of this run", table.ratio_table(results)]
+    gpu = dpsgd_gpu.tables(kinds) if torch.cuda.is_available() else ["No GPU was there."]
+    return [*(ratios if results else []), *map(table.cell_table, results), *memory, *gpu]
+
+
+def main() -> None:
+    """Measure, print and write."""
+    keep_memory()
+    asked = options()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")  # Opacus' remarks on hooks and on its random numbers
+    transformers.logging.set_verbosity_error()
+    if asked.peak:
+        key, name = asked.peak
+        print(peak(CELLS[key], chosen(asked)[name]))
+        return
+    parts = ["# What a private step costs", machine(), LEGEND, *measure(asked)]
+    text = "\n\n".join(part for part in parts if part)
+    print(text)
+    if asked.write:
+        asked.write.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""From patients to micro-batches: a patient's notes enter a step together or not at all."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from privhelpers.dpsgd.engine import Batch
+from privhelpers.errors import InvalidParameter
+from privhelpers.models.encoding import encode, to_batch
+
+Rows = list[list[int]]
+
+
+def encode_patients(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, notes_by_patient: Sequence[Sequence[str]]
+) -> list[Rows]:
+    """Return the token ids of every note of every patient.
+
+    Raises:
+        InvalidParameter: a patient has no notes.
+    """
+    length = model.config.max_position_embeddings
+    rows = [encode(tokenizer, notes, max_length=length).ids for notes in notes_by_patient]
+    if any(not own for own in rows):
+        raise InvalidParameter("notes_by_patient: a patient without notes is no privacy unit; leave it out")
+    return rows
+
+
+def bounded(rows: Rows, limit: int, generator: np.random.Generator) -> Rows:
+    """Return at most `limit` of a patient's rows, chosen anew at every step."""
+    if len(rows) <= limit:
+        return list(rows)
+    return [rows[i] for i in generator.choice(len(rows), limit, replace=False)]
+
+
+def micro_batches(drawn: Sequence[Rows], max_rows: int, pad_id: int) -> Iterator[tuple[Batch, torch.Tensor]]:
+    """Yield batches of whole patients, similar lengths together so that little padding is computed.
+
+    Args:
+        drawn: the rows of each patient of one Poisson draw; empty for an empty draw.
+        max_rows: rows of a micro-batch, unless one patient alone has more.
+        pad_id: token that fills short rows; it has no label.
+
+    Yields:
+        (batch, unit of each row).
+    """
+    waiting = sorted(drawn, key=lambda rows: max(len(row) for row in rows))
+    while waiting:
+        taken, rows = 0, 0
+        while taken < len(waiting) and (rows == 0 or rows + len(waiting[taken]) <= max_rows):
+            rows, taken = rows + len(waiting[taken]), taken + 1
+        chosen, waiting = waiting[:taken], waiting[taken:]
+        unit = torch.tensor([u for u, own in enumerate(chosen) for _ in own])
+        ids, labels = to_batch([row for own in chosen for row in own], pad_id)
+        yield {"input_ids": ids, "labels": labels}, unit

@@ -1,0 +1,164 @@
+"""The two ways a private run may draw its chance.
+
+Research: every stream follows from a seed, so that the run can be repeated. Whoever knows the seed can
+subtract the noise again: the guarantee is void, and the log says so. Release: the operating system's entropy,
+kept nowhere, so that nobody can repeat the run, its owner included.
+"""
+
+import math
+import os
+import secrets
+from abc import ABC, abstractmethod
+
+import numpy as np
+import torch
+
+from privhelpers import rng
+from privhelpers.errors import DamagedArtifact
+
+_BLOCK = 1 << 18  # normals drawn at once: bounds the memory
+
+
+class Chance(ABC):
+    """Streams of one run.
+
+    Attributes:
+        mode: "research" or "release".
+        sampling: generator of the Poisson draws.
+        choices: generator of the notes that stand for a patient with many.
+    """
+
+    mode: str
+    sampling: torch.Generator
+    choices: np.random.Generator
+
+    @abstractmethod
+    def fill_with_noise(self, total: torch.Tensor, deviation: float) -> None:
+        """Fill `total` with independent normals of this standard deviation."""
+
+    @abstractmethod
+    def dropout_seed(self) -> int:
+        """Return a seed for the library's global generator, which dropout reads."""
+
+    def public(self) -> dict[str, object]:
+        """Return what a fingerprint may hold: the mode, and a disclosed seed."""
+        return {"mode": self.mode}
+
+    @abstractmethod
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return what a checkpoint must keep to go on with the same streams; empty in release mode."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, torch.Tensor]) -> None:
+        """Go on from a `state`."""
+
+
+class _Research(Chance):
+    mode = "research"
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.sampling = rng.torch_generator(seed, "dpsgd/sampling")
+        self.choices = rng.make(seed, "dpsgd/notes")
+        self.noise = rng.torch_generator(seed, "dpsgd/noise")
+
+    def fill_with_noise(self, total: torch.Tensor, deviation: float) -> None:
+        if total.device.type == "cpu":
+            total.normal_(0.0, deviation, generator=self.noise)
+        else:  # the same noise on every device
+            total.copy_(torch.normal(0.0, deviation, total.shape, generator=self.noise))
+
+    def dropout_seed(self) -> int:
+        return rng.derive(self.seed, "dpsgd/dropout")
+
+    def public(self) -> dict[str, object]:
+        return {"mode": self.mode, "seed": self.seed}
+
+    def state(self) -> dict[str, torch.Tensor]:
+        inner = self.choices.bit_generator.state  # PCG64: two numbers of 128 bits, and half a draw
+        words = [inner["state"]["state"], inner["state"]["inc"], inner["has_uint32"], inner["uinteger"]]
+        packed = b"".join(int(word).to_bytes(16, "little") for word in words)
+        return {
+            "sampling": self.sampling.get_state(),
+            "noise": self.noise.get_state(),
+            "dropout": torch.get_rng_state(),
+            "choices": torch.frombuffer(bytearray(packed), dtype=torch.uint8),
+        }
+
+    def restore(self, state: dict[str, torch.Tensor]) -> None:
+        if set(state) != {"sampling", "noise", "dropout", "choices"}:
+            raise DamagedArtifact("checkpoint: holds no state of the random streams")
+        self.sampling.set_state(state["sampling"])
+        self.noise.set_state(state["noise"])
+        torch.set_rng_state(state["dropout"])
+        packed = bytes(state["choices"].numpy())
+        value, step, has, half = (int.from_bytes(packed[i : i + 16], "little") for i in range(0, 64, 16))
+        self.choices.bit_generator.state = {
+            "bit_generator": "PCG64",
+            "state": {"state": value, "inc": step},
+            "has_uint32": has,
+            "uinteger": half,
+        }
+
+
+def secret_normals(count: int) -> np.ndarray:
+    """Return standard normals from the operating system's entropy, float64, shape [count].
+
+    Each is the sum of four independent normals over two. The float64 values that one draw can take, and with
+    them the value before the noise, can be worked out; those of such a sum cannot in reasonable time.
+
+    Source: Holohan and Braghin 2021, "Secure Random Sampling in Differential Privacy", section 5; Box and
+    Muller 1958.
+    """
+    draws = 4 * count
+    words = np.frombuffer(os.urandom(16 * draws // 2), dtype=np.uint64).reshape(2, -1) >> np.uint64(11)
+    radius = np.sqrt(-2 * np.log((words[0] + 1) * 2.0**-53))  # in (0, 1], so that the logarithm is finite
+    angle = (2 * math.pi * 2.0**-53) * words[1]
+    normals = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
+    return normals.reshape(4, count).sum(0) / 2
+
+
+class _Release(Chance):
+    mode = "release"
+
+    def __init__(self) -> None:
+        self.sampling = torch.Generator().manual_seed(secrets.randbits(63))
+        self.choices = np.random.default_rng(secrets.randbits(128))
+
+    def fill_with_noise(self, total: torch.Tensor, deviation: float) -> None:
+        flat = total.view(-1)
+        for start in range(0, flat.numel(), _BLOCK):
+            part = flat[start : start + _BLOCK]
+            part.copy_(torch.from_numpy(deviation * secret_normals(part.numel())))
+
+    def dropout_seed(self) -> int:
+        return secrets.randbits(63)
+
+    def state(self) -> dict[str, torch.Tensor]:
+        return {}
+
+    def restore(self, state: dict[str, torch.Tensor]) -> None:
+        if state:
+            raise DamagedArtifact("checkpoint: holds random streams, which a release never writes")
+
+
+def research(seed: int) -> Chance:
+    """Return repeatable streams: for experiments and teaching, never for a release.
+
+    Args:
+        seed: 0 or more; published with the run, which voids its guarantee.
+
+    Raises:
+        InvalidParameter: the seed is out of its range.
+
+    Taught in: 08_dpsgd_training.
+    """
+    return _Research(seed)
+
+
+def release() -> Chance:
+    """Return streams from the operating system's entropy, which nothing records.
+
+    Taught in: 08_dpsgd_training.
+    """
+    return _Release()

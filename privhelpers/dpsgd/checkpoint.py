@@ -1,0 +1,118 @@
+"""What a killed run needs to go on: weights, optimizer, random streams and counts, in one sealed file.
+
+The file is safetensors, written whole or not at all, with its SHA-256 beside it. Only the newest survives.
+"""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+
+from privhelpers import artifacts
+from privhelpers.errors import DamagedArtifact
+
+_NAME = "step-{:07d}.safetensors"
+
+
+@dataclass
+class Progress:
+    """How far a run is.
+
+    Attributes:
+        step: steps done.
+        head: hash of the ledger's last line when this was written.
+        counts: what the log counts, as plain values.
+    """
+
+    step: int = 0
+    head: str = ""
+    counts: dict = field(default_factory=dict)
+
+
+def _flat(model: torch.nn.Module, optimizer: torch.optim.Optimizer, streams: dict) -> dict[str, torch.Tensor]:
+    tensors = {f"model/{name}": p for name, p in model.named_parameters()}
+    tensors |= {f"buffer/{name}": b for name, b in model.named_buffers()}
+    for number, values in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer/{number}/{name}": torch.as_tensor(v) for name, v in values.items()}
+    tensors |= {f"chance/{name}": value for name, value in streams.items()}
+    return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+
+
+def write(
+    folder: Path,
+    progress: Progress,
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    streams: dict[str, torch.Tensor],
+) -> None:
+    """Write a checkpoint and remove the older ones."""
+    words = {"step": progress.step, "head": progress.head, "counts": progress.counts}
+    data = save(_flat(model, optimizer, streams), metadata={"progress": json.dumps(words)})
+    path = folder / _NAME.format(progress.step)
+    artifacts.write_atomic(path, data)
+    artifacts.write_atomic(_seal(path), f"{artifacts.sha256_of(path)}  {path.name}\n".encode())
+    for old in folder.glob("step-*.safetensors*"):
+        if old not in (path, _seal(path)):
+            old.unlink()
+
+
+def _seal(path: Path) -> Path:
+    return path.with_name(path.name + ".sha256")
+
+
+def newest(folder: Path) -> Path | None:
+    """Return the newest checkpoint whose seal was written, or None.
+
+    Raises:
+        DamagedArtifact: its bytes are not those that were written.
+    """
+    sealed = [p for p in sorted(folder.glob("step-*.safetensors")) if _seal(p).exists()]
+    if not sealed:
+        return None
+    path = sealed[-1]
+    if _seal(path).read_text().split()[0] != artifacts.sha256_of(path):
+        raise DamagedArtifact(
+            f"{path.name}: its bytes changed after they were written; the run cannot go on from it"
+        )
+    return path
+
+
+def _put(target: torch.Tensor, value: torch.Tensor, name: str) -> None:
+    if target.shape != value.shape or target.dtype != value.dtype:
+        raise DamagedArtifact(f"checkpoint: {name} has another shape or type than in this model")
+    with torch.no_grad():
+        target.copy_(value)
+
+
+def read(
+    path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer
+) -> tuple[Progress, dict[str, torch.Tensor]]:
+    """Put a checkpoint's weights and optimizer state in place; return the progress and the random streams.
+
+    Raises:
+        DamagedArtifact: the file is not a checkpoint of this model.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+            progress = Progress(**artifacts.parse_json(file.metadata()["progress"], path.name))
+    except (SafetensorError, KeyError, TypeError) as error:
+        raise DamagedArtifact(f"{path.name}: is not a checkpoint of a private run ({error})") from error
+    own = {f"model/{n}": p for n, p in model.named_parameters()}
+    own |= {f"buffer/{n}": b for n, b in model.named_buffers()}
+    if missing := sorted(set(own) - set(tensors)):
+        raise DamagedArtifact(f"{path.name}: lacks {missing[0]}")
+    for name, target in own.items():
+        _put(target, tensors[name], name)
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for name, value in tensors.items():
+        kind, _, rest = name.partition("/")
+        if kind == "optimizer":
+            number, _, part = rest.partition("/")
+            state.setdefault(int(number), {})[part] = value
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    chance = {n.partition("/")[2]: v for n, v in tensors.items() if n.startswith("chance/")}
+    return progress, chance

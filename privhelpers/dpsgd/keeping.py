@@ -1,0 +1,153 @@
+"""What outlives a kill: the ledger, which counts a step before it is taken, and the checkpoint behind it.
+
+Research mode goes on from the checkpoint with the same streams and repeats what was lost to the bit, so the
+steps in between are counted once. Release mode cannot repeat them: they stay counted, and the run goes on
+with the step after them.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+
+from privhelpers import artifacts
+from privhelpers.dpsgd import checkpoint
+from privhelpers.dpsgd.batches import Rows
+from privhelpers.dpsgd.chance import Chance
+from privhelpers.dpsgd.log import Tally
+from privhelpers.dpsgd.plan import PrivacyPlan
+from privhelpers.errors import InvalidParameter, ResumeRefused
+from privhelpers.ledger import Ledger, Terms, open_ledger
+
+LEDGER = "ledger.jsonl"
+ON_CHANGE = ("refuse", "restart")
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def _weights(model: torch.nn.Module) -> str:
+    digest = hashlib.sha256()
+    for name, value in model.named_parameters():
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)} {value.requires_grad}".encode())
+        digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def fingerprint(model: torch.nn.Module, rows: list[Rows], parameters: Mapping[str, object]) -> dict[str, str]:
+    """Return what a run depends on, as SHA-256 of its data, its parameters (with first weights), its code."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    code = [[path.name, artifacts.sha256_of(path)] for path in sources]
+    return {
+        "data": _digest(rows),
+        "parameters": _digest([dict(parameters), _weights(model)]),
+        "code": _digest([code, *([name, version(name)] for name in ("torch", "transformers", "opacus"))]),
+    }
+
+
+def terms_of(plan: PrivacyPlan, mode: str, marks: dict[str, str], run: str) -> Terms:
+    """Return the terms that a ledger seals for a plan."""
+    spent = asdict(plan.spent)
+    kept = ("delta", "noise_multiplier", "sample_rate", "steps", "accountant", "sampler", "adjacency", "unit")
+    return Terms(
+        run=run,
+        target_epsilon=plan.target_epsilon,
+        max_grad_norm=plan.max_grad_norm,
+        mode=mode,
+        fingerprint=marks,
+        **{name: spent[name] for name in kept},
+    )
+
+
+class Kept:
+    """The ledger and the checkpoints of one run in one folder; a context manager.
+
+    Args:
+        folder: made if needed.
+        terms: of the run.
+        every: steps between two checkpoints, and reserved at once, 1 or more.
+        on_change: "refuse" a folder of another run, or "restart": its ledger stays under another name.
+
+    Raises:
+        ResumeRefused: the folder is of a run with other data, parameters or code.
+        InvalidParameter: `on_change` is not known.
+    """
+
+    def __init__(self, folder: Path, terms: Terms, *, every: int, on_change: str) -> None:
+        """Open the ledger."""
+        if on_change not in ON_CHANGE:
+            raise InvalidParameter(f"on_change = {on_change!r}: must be one of {', '.join(ON_CHANGE)}")
+        self.folder, self.every = Path(folder), every
+        try:
+            self.ledger: Ledger = open_ledger(self.folder / LEDGER, terms)
+        except ResumeRefused:
+            if on_change == "refuse":
+                raise
+            self._put_aside()
+            self.ledger = open_ledger(self.folder / LEDGER, terms)
+
+    def __enter__(self) -> "Kept":
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the ledger."""
+        self.ledger.close()
+
+    def _put_aside(self) -> None:
+        number = 1 + len(list(self.folder.glob("ledger-*.jsonl")))
+        (self.folder / LEDGER).rename(self.folder / f"ledger-{number}.jsonl")
+        for old in self.folder.glob("step-*.safetensors*"):
+            old.unlink()
+
+    def restore(
+        self, model: torch.nn.Module, optimizer: torch.optim.Optimizer, chance: Chance
+    ) -> tuple[int, Tally]:
+        """Put everything back as the last checkpoint saw it; return the next step and the counts so far.
+
+        Raises:
+            ResumeRefused: steps are spent, and no checkpoint holds what they gave; or the ledger is not the
+                one that the checkpoint was written under.
+            DamagedArtifact: the checkpoint is not what was written.
+        """
+        path = checkpoint.newest(self.folder)
+        if path is None:
+            if self.ledger.steps and chance.mode == "release":
+                raise ResumeRefused(
+                    f"{self.folder.name}: {self.ledger.steps} steps are spent and no checkpoint holds "
+                    "what they gave; this budget is gone"
+                )
+            return 0, Tally()
+        progress, streams = checkpoint.read(path, model, optimizer)
+        self.ledger.require(progress.head)
+        tally = Tally(**progress.counts)
+        if chance.mode == "research":
+            chance.restore(streams)
+            return progress.step, tally
+        lost = self.ledger.steps - progress.step
+        tally.sizes += [0] * lost
+        tally.medians += [None] * lost
+        tally.lost += lost
+        return self.ledger.steps, tally
+
+    def before(self, step: int, steps: int) -> None:
+        """Count steps as spent before `step` (from 0) is taken."""
+        if step >= self.ledger.steps:
+            self.ledger.reserve(min(self.every, steps - self.ledger.steps))
+
+    def after(
+        self,
+        done: int,
+        model: torch.nn.Module,
+        optimizer: torch.optim.Optimizer,
+        chance: Chance,
+        tally: Tally,
+    ) -> None:
+        """Write a checkpoint after `done` steps."""
+        progress = checkpoint.Progress(done, self.ledger.head, asdict(tally))
+        checkpoint.write(self.folder, progress, model, optimizer, chance.state())

@@ -1,0 +1,71 @@
+"""What a private run did, counted as it runs and carried over a kill."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from privhelpers.accounting import PrivacySpent
+
+
+@dataclass(frozen=True)
+class DPTrainingLog:
+    """What a private run did. Norms and batch sizes are not private outputs: publish none for real data.
+
+    Attributes:
+        spent: the budget by the accountant of the plan.
+        mode: "research": the seed of the noise is known, so the guarantee is void; or "release".
+        rdp_epsilon: the same run by Opacus' RDP accountant, stepped beside the training (a looser bound).
+        batch_sizes: units in each step, shape [steps].
+        median_norms: median gradient norm before clipping in each step (NaN for an empty one), shape [steps].
+        clipped_share: share of drawn units whose gradient was clipped.
+        empty_steps: steps that were noise alone.
+        lost_steps: steps that were spent and then lost by a kill, in release mode.
+        refused_gradients: gradients that were not finite and counted as zero.
+        weight_change: Euclidean distance between the weights before and after.
+    """
+
+    spent: PrivacySpent
+    mode: str
+    rdp_epsilon: float
+    batch_sizes: np.ndarray
+    median_norms: np.ndarray
+    clipped_share: float
+    empty_steps: int
+    lost_steps: int
+    refused_gradients: int
+    weight_change: float
+
+
+@dataclass
+class Tally:
+    """Counts what the steps did; plain values, so that a checkpoint can keep them."""
+
+    sizes: list[int] = field(default_factory=list)
+    medians: list[float | None] = field(default_factory=list)
+    clipped: int = 0
+    refused: int = 0
+    lost: int = 0
+
+    def add(self, norms: torch.Tensor, max_grad_norm: float) -> None:
+        """Count one step by its norms before clipping."""
+        median = float(norms.median()) if len(norms) else float("nan")
+        self.sizes.append(len(norms))
+        self.medians.append(median if np.isfinite(median) else None)
+        self.clipped += int((norms > max_grad_norm).sum())
+        self.refused += int((~torch.isfinite(norms)).sum())
+
+    def log(self, spent: PrivacySpent, mode: str, rdp_epsilon: float, weight_change: float) -> DPTrainingLog:
+        """Return the log of the whole run."""
+        return DPTrainingLog(
+            spent=spent,
+            mode=mode,
+            rdp_epsilon=rdp_epsilon,
+            batch_sizes=np.array(self.sizes),
+            median_norms=np.array([np.nan if m is None else m for m in self.medians]),
+            clipped_share=self.clipped / max(1, sum(self.sizes)),
+            empty_steps=self.sizes.count(0),
+            lost_steps=self.lost,
+            refused_gradients=self.refused,
+            weight_change=weight_change,
+        )

@@ -1,0 +1,37 @@
+"""The loss of each row, as the Hugging Face model would return it for that row alone."""
+
+import torch
+from torch.nn import functional
+from transformers import PreTrainedModel
+
+from privhelpers.errors import UnsupportedModel
+from privhelpers.models.scoring import row_losses
+
+LANGUAGE = {"ForCausalLM": True, "ForMaskedLM": False}  # whether position t is predicted from position t - 1
+
+
+def losses_by_row(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Return the loss of every row, shape [rows], in nats (per target token for a language model).
+
+    Args:
+        model: causal, masked, or a sequence classifier of one label; with or without LoRA adapters.
+        batch: what the model is called with, and `labels`: shape [rows, length] with -100 where nothing is
+            predicted, or [rows] for a classifier.
+
+    Raises:
+        UnsupportedModel: a model with another loss.
+
+    Source: the batch's own `.loss` weighs rows by their length, so that one row's gradient depends on its
+    neighbors: the sensitivity of a sum of such gradients is not the clipping bound.
+    """
+    kind = getattr(model, "loss_type", None) or "ForCausalLM"  # what the library falls back to
+    labels = batch["labels"].to(model.device)
+    inputs = {name: value.to(model.device) for name, value in batch.items() if name != "labels"}
+    if kind in LANGUAGE:
+        return row_losses(model(**inputs).logits, labels, shift=LANGUAGE[kind])
+    if kind == "ForSequenceClassification" and labels.dim() == 1 and not labels.is_floating_point():
+        return functional.cross_entropy(model(**inputs).logits, labels, reduction="none")
+    raise UnsupportedModel(
+        f"{type(model).__name__}: its loss ({kind}) has no known value for one row; known are language "
+        "models and classifiers of one label"
+    )

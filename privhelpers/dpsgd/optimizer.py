@@ -1,0 +1,106 @@
+"""One private step: clip, sum, add noise once, divide by a public number, hand to an ordinary optimizer.
+
+Readers of Opacus are at home: the names and conventions are those of its `DPOptimizer`, and its accountants
+attach to `attach_step_hook`. Instead of `zero_grad`, `backward` and `step`, which must follow each other in
+the right order, there is one call that takes the whole draw, so that no step can be left out or made twice.
+"""
+
+from collections.abc import Callable, Iterable
+
+import torch
+from transformers import PreTrainedModel
+
+from privhelpers import validate
+from privhelpers.dpsgd.chance import Chance
+from privhelpers.dpsgd.engine import Batch, ClippedGradients
+
+
+class PrivateOptimizer:
+    """An optimizer whose gradient is the noisy mean of clipped per-unit gradients.
+
+    Args:
+        optimizer: any torch optimizer over the trainable parameters of `model`.
+        model: as in `ClippedGradients`.
+        noise_multiplier: noise standard deviation over the clipping norm, greater than 0.
+        max_grad_norm: clipping bound C, greater than 0.
+        expected_batch_size: units expected in a draw, sample rate times units; public, greater than 0, and
+            not rounded. The size drawn is private.
+        chance: of the noise.
+        memory: "fast" or "low", as in `ClippedGradients`.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+        UnsupportedModel: a trainable module whose per-unit gradient is not known.
+
+    Source: Abadi et al. 2016, algorithm 1. Taught in: 07_dpsgd_mechanics.
+    """
+
+    accumulated_iterations = 1  # of one sampled batch in a step: what Opacus' accountants ask for
+
+    def __init__(
+        self,
+        optimizer: torch.optim.Optimizer,
+        model: PreTrainedModel,
+        *,
+        noise_multiplier: float,
+        max_grad_norm: float,
+        expected_batch_size: float,
+        chance: Chance,
+        memory: str = "fast",
+    ) -> None:
+        """Check the model and make room for the gradients."""
+        validate.positive(noise_multiplier=noise_multiplier, expected_batch_size=expected_batch_size)
+        self.engine = ClippedGradients(model, max_grad_norm=max_grad_norm, memory=memory)
+        self.optimizer, self.chance = optimizer, chance
+        self._sealed = (noise_multiplier, max_grad_norm, expected_batch_size)
+        self.parameters = self.engine.parameters
+        self.gradients = {name: torch.empty_like(p) for name, p in self.parameters.items()}
+        self._hooks: list[Callable[[PrivateOptimizer], None]] = []
+
+    @property
+    def noise_multiplier(self) -> float:
+        """As calibrated: it cannot be changed."""
+        return self._sealed[0]
+
+    @property
+    def max_grad_norm(self) -> float:
+        """The clipping bound."""
+        return self._sealed[1]
+
+    @property
+    def expected_batch_size(self) -> float:
+        """The public divisor."""
+        return self._sealed[2]
+
+    def attach_step_hook(self, hook: Callable[["PrivateOptimizer"], None]) -> None:
+        """Call `hook` after every step, such as `RDPAccountant().get_optimizer_hook_fn(sample_rate)`."""
+        self._hooks.append(hook)
+
+    def noisy_mean(self, draw: Iterable[tuple[Batch, torch.Tensor | None]]) -> torch.Tensor:
+        """Fill `gradients` with (clipped sum + N(0, sigma^2 C^2)) / expected batch size; return the norms.
+
+        Args:
+            draw: (batch, unit of each row) of every physical micro-batch of one Poisson draw; a unit lies in
+                one micro-batch. Empty: the draw was empty, and the step is noise alone.
+
+        Returns:
+            Norms before clipping, shape [units of the draw]; not a private output.
+        """
+        scale = 1 / self.expected_batch_size
+        for gradient in self.gradients.values():
+            # The noise first and the sum onto it: one pass over the memory less.
+            self.chance.fill_with_noise(gradient, self.noise_multiplier * self.max_grad_norm * scale)
+        norms = [self.engine.add(batch, unit, into=self.gradients, scale=scale).cpu() for batch, unit in draw]
+        return torch.cat([torch.empty(0, dtype=torch.float64), *norms])
+
+    def step(self, draw: Iterable[tuple[Batch, torch.Tensor | None]]) -> torch.Tensor:
+        """Take one step with a whole Poisson draw, an empty one included; return the norms."""
+        norms = self.noisy_mean(draw)
+        for name, parameter in self.parameters.items():
+            parameter.grad = self.gradients[name]
+        self.optimizer.step()
+        for parameter in self.parameters.values():
+            parameter.grad = None
+        for hook in self._hooks:
+            hook(self)
+        return norms

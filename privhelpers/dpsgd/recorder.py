@@ -1,0 +1,183 @@
+"""One pass: what each layer read and what came back to it, turned into contributions of the units."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import nn
+
+from privhelpers.dpsgd.contributions import LookedUp, Materialised, Product, Tied, row_squares
+from privhelpers.dpsgd.units import Units
+from privhelpers.errors import UnsupportedModel
+
+Contribution = Materialised | Product | LookedUp | Tied
+
+MEMORY = ("fast", "low")
+# Arithmetic of the ghost norm over memory traffic of the materialised one: where both cost the same on a CPU.
+_GHOST_COST = 30
+_MOST_BYTES = 1 << 30  # of all materialised gradients of a pass; beyond it, ghost
+
+
+def prefers_ghost(length: int, m: int, n: int) -> bool:
+    """Return whether the ghost norm of an m by n weight is cheaper than the materialised one.
+
+    A fixed rule of shapes, never a timing, so that every machine computes the same sums.
+
+    Args:
+        length: tokens of one unit, padding included.
+        m, n: shape of the weight.
+
+    >>> prefers_ghost(32, 128, 128), prefers_ghost(128, 128, 512), prefers_ghost(128, 50257, 768)
+    (True, False, True)
+    """
+    return length * length * (m + n) < _GHOST_COST * m * n
+
+
+class Workspace:
+    """Memory kept from step to step: fresh blocks of megabytes are paged in again each time, at a price."""
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self._blocks: dict[int, torch.Tensor] = {}
+
+    def take(self, parameter: torch.Tensor, units: int, like: torch.Tensor) -> torch.Tensor:
+        """Return memory of shape [units, *shape of the parameter]; what it holds is not defined."""
+        block = self._blocks.get(id(parameter))
+        if block is None or block.shape[0] < units or block.dtype != like.dtype:
+            block = self._blocks[id(parameter)] = like.new_empty(units, *parameter.shape)
+        return block[:units]
+
+
+class Recorder:
+    """Collects, during one backward pass, a contribution for every trainable parameter.
+
+    Args:
+        units: which rows belong together.
+        workspace: memory for materialised gradients.
+        names: of the trainable parameters, by identity.
+        shared: identities of the parameters that more than one layer owns.
+        memory: "fast" chooses by `prefers_ghost`, "low" never materialises where a ghost norm exists.
+    """
+
+    def __init__(
+        self,
+        units: Units,
+        workspace: Workspace,
+        names: dict[int, str],
+        shared: set[int] = frozenset(),
+        memory: str = "fast",
+    ) -> None:
+        """Start with nothing found."""
+        self.units, self.workspace, self.names, self.shared = units, workspace, names, shared
+        self.memory, self.bytes = memory, 0
+        self.length = max(each for _, each in units.runs)
+        self.seen: set[int] = set()
+        self.matrices: dict[int, Contribution] = {}
+        self.vectors: dict[int, torch.Tensor] = {}  # small and many: taken together at the end
+        self.squares: list[torch.Tensor] = []
+
+    def check(self, module: nn.Module, rows: int) -> None:
+        """Refuse what would make a norm wrong: a mixed first dimension, or a second use in one pass."""
+        kind = type(module).__name__
+        if rows != self.units.rows:
+            raise UnsupportedModel(f"{kind}: its first dimension is {rows}, not the {self.units.rows} rows")
+        if id(module) in self.seen:
+            raise UnsupportedModel(
+                f"{kind}: ran twice in one pass, so its gradient has cross terms of both runs"
+            )
+        self.seen.add(id(module))
+
+    def matrix(self, parameter: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> None:
+        """Record the gradient left^T right; left is [rows, length, m], right [rows, length, n]."""
+        known = self.matrices.get(id(parameter))
+        if known is None and self._takes_ghost(parameter, left):
+            self._keep(parameter, Product(left, right, self.units))
+            return
+        if known is None:
+            table = self.workspace.take(parameter, self.units.count, left)
+        elif isinstance(known, Materialised):
+            table = known.gradient
+        else:
+            self._refuse_sharing(parameter)
+        pairs = zip(self.units.blocks(left), self.units.blocks(right), strict=True)
+        for (place, a), (_, b) in pairs:
+            if known is None:
+                torch.bmm(a.transpose(1, 2), b, out=table[place])
+            else:
+                table[place].baddbmm_(a.transpose(1, 2), b)
+        self._keep(parameter, known or Materialised(table))
+
+    def vector(self, parameter: torch.Tensor, gradient: torch.Tensor) -> None:
+        """Record a gradient that is a sum over tokens; shape [rows, length, width]."""
+        if id(parameter) in self.vectors:
+            self._refuse_sharing(parameter)
+        sums = [block.sum(1) for _, block in self.units.blocks(gradient)]
+        self.vectors[id(parameter)] = sums[0] if len(sums) == 1 else torch.cat(sums)
+
+    def lookup(self, parameter: torch.Tensor, index: torch.Tensor, gradient: torch.Tensor) -> None:
+        """Record the gradient of looked-up rows; index is [rows, length], gradient [rows, length, width]."""
+        known = self.matrices.get(id(parameter))
+        if isinstance(known, Materialised):
+            unit = self.units.spread(torch.arange(self.units.count, device=index.device))
+            place = (index + unit[:, None] * parameter.shape[0]).reshape(-1)
+            table = known.gradient.view(-1, parameter.shape[1])
+            table.index_add_(0, place, gradient.reshape(-1, parameter.shape[1]))
+        elif isinstance(known, Product):
+            self._keep(parameter, Tied(known, LookedUp(index, gradient, self.units)))
+        elif known is None:
+            self._keep(parameter, LookedUp(index, gradient, self.units))
+        else:
+            self._refuse_sharing(parameter)
+
+    def norms(self) -> torch.Tensor:
+        """Return the norm of each unit's whole gradient, float64, shape [units]; once, after the pass."""
+        squares = [
+            *self.squares,
+            *(self.matrices[i].squared_norms() for i in self.shared if i in self.matrices),
+        ]
+        if self.vectors:
+            squares.append(row_squares(torch.cat(list(self.vectors.values()), 1)))
+        if not squares:
+            return torch.zeros(self.units.count, dtype=torch.float64)
+        # Across layers in float64; the sum of one layer is exact to about 1e-7 in float32.
+        return torch.stack(squares).double().sum(0).clamp_min(0.0).sqrt()
+
+    def pour(self, into: Mapping[str, torch.Tensor], factors: torch.Tensor, bad: torch.Tensor) -> None:
+        """Add the sum over units of factor times gradient to every parameter's total.
+
+        Args:
+            into: totals by name of the parameter.
+            factors: shape [units], in our order; 0 for a unit that is not finite.
+            bad: which units are not finite, shape [units].
+        """
+        any_bad = bool(bad.any())  # zero times NaN is NaN: such gradients are emptied first
+        for identity, contribution in self.matrices.items():
+            if any_bad:
+                contribution.drop(bad, self.units)
+            contribution.add_to(into[self.names[identity]], factors, self.units)
+        if self.vectors:
+            sums = torch.cat(list(self.vectors.values()), 1)
+            parts = (factors @ (sums.masked_fill(bad[:, None], 0.0) if any_bad else sums)).split(
+                [own.shape[1] for own in self.vectors.values()]
+            )
+            for identity, part in zip(self.vectors, parts, strict=True):
+                into[self.names[identity]].add_(part)
+
+    def _takes_ghost(self, parameter: torch.Tensor, left: torch.Tensor) -> bool:
+        if self.memory == "low" or prefers_ghost(self.length * left.shape[1], *parameter.shape):
+            return True
+        size = self.units.count * parameter.numel() * left.element_size()
+        if self.bytes + size > _MOST_BYTES:
+            return True
+        self.bytes += size
+        return False
+
+    def _keep(self, parameter: torch.Tensor, contribution: Contribution) -> None:
+        self.matrices[id(parameter)] = contribution
+        if id(parameter) not in self.shared:  # more of it may come; else while it is still in the cache
+            self.squares.append(contribution.squared_norms())
+
+    def _refuse_sharing(self, parameter: torch.Tensor) -> None:
+        raise UnsupportedModel(
+            f"{self.names[id(parameter)]}: is shared by layers other than one embedding and one output "
+            "layer; untie it"
+        )

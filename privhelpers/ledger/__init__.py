@@ -1,0 +1,36 @@
+"""What one private run spends, written down before it is spent.
+
+A ledger is a file of JSON lines. The first seals the terms of the run; every later one reserves steps and is
+on the device before `reserve` returns, so that a kill at any moment leaves a ledger that counts at least the
+steps that were taken. Each line carries the hash of the line before it: an edited, moved, doubled or missing
+line is refused. Lines cut off at the end are not visible in the chain; a checkpoint that keeps `head` shows
+them, through `require`.
+
+The noise is fixed before the first step and the plan must fit the budget, so composition of a fixed number
+of steps is all that is needed. A run that stops early because of what its model showed spent the epsilon of
+its whole plan: stopping by the outcome asks for more than composition (Rogers, Roth, Ullman and Vadhan 2016).
+
+>>> import tempfile
+>>> from pathlib import Path
+>>> folder = tempfile.TemporaryDirectory()
+>>> path = Path(folder.name) / "ledger.jsonl"
+>>> terms = Terms(
+...     run="dp-8", target_epsilon=8.0, delta=1e-5, noise_multiplier=1.5, sample_rate=0.04, steps=2249,
+...     max_grad_norm=1.0, accountant="rdp", mode="research",
+...     fingerprint={"data": "0" * 64, "parameters": "1" * 64, "code": "2" * 64},
+... )
+>>> with open_ledger(path, terms) as ledger:
+...     entry = ledger.reserve(1000)  # then take 1000 steps, and keep the head in the checkpoint
+...     head = ledger.head
+>>> with open_ledger(path, terms) as ledger:  # after a crash
+...     ledger.require(head)
+...     ledger.steps, round(ledger.epsilon, 2), ledger.remaining
+(1000, 4.67, 1249)
+>>> folder.cleanup()
+"""
+
+from privhelpers.ledger.chain import Entry, Record
+from privhelpers.ledger.terms import MODES, Terms
+from privhelpers.ledger.writer import Ledger, open_ledger, read_ledger
+
+__all__ = ["MODES", "Entry", "Ledger", "Record", "Terms", "open_ledger", "read_ledger"]

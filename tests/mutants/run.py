@@ -1,0 +1,109 @@
+"""Put every mutant into a fresh copy of the package and say which tests noticed.
+
+    python tests/mutants/run.py [words of a name [first, step]]
+
+The heavy libraries are imported once; each mutant lives in a child of this process, whose import of its
+module gets the changed source.
+"""
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import io
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "mutants")]
+
+import dp_accounting.pld.privacy_loss_distribution  # noqa: E402, F401
+import hypothesis  # noqa: E402, F401
+import opacus.accountants  # noqa: E402
+import opacus.grad_sample  # noqa: E402, F401
+import peft  # noqa: E402, F401
+import pytest  # noqa: E402
+import scipy.stats  # noqa: E402, F401
+import torch  # noqa: E402
+import transformers  # noqa: E402, F401
+from table import MUTANTS, Mutant  # noqa: E402
+from transformers import BertForMaskedLM, DistilBertForMaskedLM, GPT2LMHeadModel  # noqa: E402, F401
+
+SUITES = (
+    "tests/unit/test_dpsgd_engine.py",
+    "tests/unit/test_dpsgd_training.py",
+    "tests/unit/test_dpsgd_keeping.py",
+)
+ACCOUNTING = ("tests/unit/test_accounting.py", "tests/unit/test_accounting_renyi.py")
+
+
+class Changed(importlib.machinery.SourceFileLoader):
+    """Loads a module with one replacement in its source."""
+
+    def __init__(self, mutant: Mutant, path: str) -> None:
+        """Keep the mutant."""
+        super().__init__(mutant.module, path)
+        self.mutant = mutant
+
+    def get_code(self, fullname):
+        """Compile the changed source, never a cached one."""
+        source = Path(self.path).read_text()
+        return compile(source.replace(self.mutant.old, self.mutant.new), self.path, "exec")
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    """Finds the mutated module before anything else does."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        """Keep the mutant."""
+        self.mutant = mutant
+
+    def find_spec(self, fullname, path, target=None):
+        """Return a spec for the mutated module alone."""
+        if fullname != self.mutant.module:
+            return None
+        place = str(ROOT / (fullname.replace(".", "/") + ".py"))
+        return importlib.util.spec_from_loader(fullname, Changed(self.mutant, place))
+
+
+def tests_of(mutant: Mutant) -> list[str]:
+    """Return pytest's arguments for the tests that must notice."""
+    suites = ACCOUNTING if ".accounting." in mutant.module else SUITES
+    return ["-x", "-q", "--no-header", "-p", "no:cacheprovider", *suites, "-k", mutant.tests]
+
+
+def try_out(mutant: Mutant) -> int:
+    """Run the tests of a mutant in a child that has it and return pytest's exit status."""
+    if pid := os.fork():
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    sys.meta_path.insert(0, Finder(mutant))
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        status = pytest.main(tests_of(mutant))
+    os._exit(int(status))
+
+
+def main(words: str = "", first: str = "0", step: str = "1") -> int:
+    """Try the mutants whose name holds `words`, every `step`-th from the `first`; return how many survived.
+
+    Prints one JSON line for each.
+    """
+    torch.set_num_threads(1)
+    os.chdir(ROOT)
+    survived = 0
+    for mutant in [m for m in MUTANTS if words in m.name][int(first) :: int(step)]:
+        fits = (ROOT / (mutant.module.replace(".", "/") + ".py")).read_text().count(mutant.old)
+        clock = time.monotonic()
+        status = try_out(mutant) if fits == 1 else -1
+        killed = status == pytest.ExitCode.TESTS_FAILED  # nothing else counts: no error, no empty selection
+        survived += not killed
+        seconds = round(time.monotonic() - clock, 1)
+        line = {"name": mutant.name, "killed": killed, "fits": fits, "status": status, "seconds": seconds}
+        print(json.dumps(line), flush=True)
+    return survived
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,320 @@
+"""Faults that DP-SGD code is known for, each as one replacement in our source and the tests that must notice.
+
+A replacement must fit exactly once, so that a rewritten line cannot leave its mutant behind unseen.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One fault: `old` becomes `new` in a module, and one of the tests that `tests` selects must fail."""
+
+    name: str
+    module: str
+    old: str
+    new: str
+    tests: str
+
+
+ENGINE, RECORDER = "privhelpers.dpsgd.engine", "privhelpers.dpsgd.recorder"
+PARTS, LAYERS = "privhelpers.dpsgd.contributions", "privhelpers.dpsgd.layers"
+OPTIMIZER, LOOP = "privhelpers.dpsgd.optimizer", "privhelpers.dpsgd.loop"
+KEEPING, CHANCE = "privhelpers.dpsgd.keeping", "privhelpers.dpsgd.chance"
+PLAN, BATCHES = "privhelpers.dpsgd.plan", "privhelpers.dpsgd.batches"
+LOSSES, CHECKPOINT = "privhelpers.dpsgd.losses", "privhelpers.dpsgd.checkpoint"
+TERMS, CALIBRATION = "privhelpers.ledger.terms", "privhelpers.accounting.calibration"
+MOMENTS, BOUNDS = "privhelpers.accounting.moments", "privhelpers.accounting.bounds"
+
+EQUAL = "clipped_sum_equals and float64 and fast"
+FACTORS = "factors = (self.max_grad_norm / norms.clamp_min(1e-12)).clamp_max(1.0)"
+
+MUTANTS = [
+    # Clipping.
+    Mutant("no clipping", ENGINE, FACTORS, "factors = torch.ones_like(norms)", EQUAL),
+    Mutant("short gradients stretched", ENGINE, ".clamp_max(1.0)", "", EQUAL),
+    Mutant(
+        "the batch clipped as one",
+        ENGINE,
+        FACTORS,
+        "factors = (self.max_grad_norm / norms.square().sum().sqrt()).clamp_max(1.0).expand_as(norms)",
+        EQUAL,
+    ),
+    Mutant(
+        "patients clipped note by note", ENGINE, "group_rows(unit, rows)", "group_rows(None, rows)", EQUAL
+    ),
+    Mutant("a patient's notes added up", ENGINE, "losses = losses / units.sizes().to(losses)", "pass", EQUAL),
+    Mutant(
+        "float32 norms in one flat sum",
+        PARTS,
+        "torch.linalg.vector_norm(value, dim=-1).square_()",
+        "value.reshape(value.shape[0], -1).norm(2, dim=-1).square()",
+        "read_low",
+    ),
+    Mutant(
+        "biases left out of the norm",
+        RECORDER,
+        "squares.append(row_squares(torch.cat(list(self.vectors.values()), 1)))",
+        "pass",
+        EQUAL,
+    ),
+    Mutant("cross term of the tied matrix dropped", PARTS, " + 2 * cross", "", EQUAL),
+    Mutant("cross term counted once", PARTS, " + 2 * cross", " + cross", EQUAL),
+    Mutant(
+        "the reading end of the tied matrix left out",
+        PARTS,
+        "        self.head.add_to(total, factors, units)\n        self.read.add_to(total, factors, units)",
+        "        self.head.add_to(total, factors, units)",
+        EQUAL,
+    ),
+    Mutant(
+        "repeated ids not added up before the norm",
+        PARTS,
+        ".index_add_(0, place.reshape(-1), flat)",
+        ".index_copy_(0, place.reshape(-1), flat)",
+        EQUAL,
+    ),
+    Mutant("gradients of padding ids kept", LAYERS, "if module.padding_idx is not None:", "if False:", EQUAL),
+    Mutant(
+        "a scale without its normalization",
+        LAYERS,
+        "torch.addcmul(-mean * scale, value, scale).mul_(gradient)",
+        "value * gradient",
+        EQUAL,
+    ),
+    Mutant(
+        "NaN of one record spreads",
+        RECORDER,
+        "any_bad = bool(bad.any())",
+        "any_bad = False",
+        "not_finite or bad_row",
+    ),
+    Mutant(
+        "a masked model predicts the next token",
+        LOSSES,
+        '"ForMaskedLM": False',
+        '"ForMaskedLM": True',
+        "row_loss",
+    ),
+    Mutant(
+        "the batch mean of the library as loss",
+        LOSSES,
+        "return row_losses(model(**inputs).logits, labels, shift=LANGUAGE[kind])",
+        "return model(**inputs, labels=labels).loss.expand(len(labels))",
+        "does_not_change",
+    ),
+    # What it must refuse or let go.
+    Mutant(
+        "uses outside of known layers unheard",
+        ENGINE,
+        "        if filled:",
+        "        if False:",
+        "outside_of_its_layer",
+    ),
+    Mutant("a layer may run twice", RECORDER, "if id(module) in self.seen:", "if False:", "runs_twice"),
+    Mutant(
+        "BatchNorm accepted",
+        LAYERS,
+        "isinstance(module, nn.modules.batchnorm._BatchNorm)",
+        "False",
+        "batch_norm",
+    ),
+    Mutant(
+        "unknown layers skipped",
+        LAYERS,
+        "elif not list(module.children()):",
+        "elif False:",
+        "unknown_modules",
+    ),
+    Mutant("the graph kept alive", LAYERS, "_as_rows(value.detach())", "_as_rows(value)", "keeps_no_memory"),
+    # Noise.
+    Mutant(
+        "noise missing",
+        OPTIMIZER,
+        "self.chance.fill_with_noise(gradient, self.noise_multiplier * self.max_grad_norm * scale)",
+        "gradient.zero_()",
+        "standard_deviation",
+    ),
+    Mutant(
+        "sigma C on the mean",
+        OPTIMIZER,
+        "self.noise_multiplier * self.max_grad_norm * scale)",
+        "self.noise_multiplier * self.max_grad_norm)",
+        "standard_deviation",
+    ),
+    Mutant(
+        "noise without the clipping bound",
+        OPTIMIZER,
+        "self.noise_multiplier * self.max_grad_norm * scale)",
+        "self.noise_multiplier * scale)",
+        "every_parameter",
+    ),
+    Mutant(
+        "noise divided twice",
+        OPTIMIZER,
+        "self.max_grad_norm * scale)",
+        "self.max_grad_norm * scale * scale)",
+        "standard_deviation",
+    ),
+    Mutant(
+        "noise missing on the tied matrix",
+        OPTIMIZER,
+        "        norms = [self.engine.add",
+        "        self.gradients.get('transformer.wte.weight', torch.empty(0)).zero_()\n        norms = [self.engine.add",
+        "every_parameter",
+    ),
+    Mutant(
+        "the same noise for every parameter",
+        CHANCE,
+        "            total.normal_(0.0, deviation, generator=self.noise)",
+        "            total.normal_(0.0, deviation, generator=self.noise.manual_seed(1))",
+        "every_parameter",
+    ),
+    Mutant(
+        "a clamp on sigma",
+        OPTIMIZER,
+        "return self._sealed[0]",
+        "return min(self._sealed[0], 2.0)",
+        "standard_deviation",
+    ),
+    Mutant(
+        "divided by the size drawn",
+        OPTIMIZER,
+        "        scale = 1 / self.expected_batch_size\n",
+        "        draw = list(draw)\n        scale = 1 / max(1, sum(len(b['labels']) for b, _ in draw))\n",
+        "over_the_expected_size",
+    ),
+    Mutant("secret noise of the wrong width", CHANCE, ".sum(0) / 2", ".sum(0)", "standard_normals"),
+    # Sampling and counting.
+    Mutant(
+        "floored batch size",
+        PLAN,
+        "return self.spent.sample_rate * self.units",
+        "return int(self.spent.sample_rate * self.units)",
+        "not_rounded",
+    ),
+    Mutant(
+        "empty batches skipped",
+        LOOP,
+        "        for step, drawn in enumerate(bar, start):\n",
+        "        for step, drawn in enumerate(bar, start):\n            if not drawn:\n                continue\n",
+        "empty_draw",
+    ),
+    Mutant(
+        "a shuffled sampler",
+        LOOP,
+        "        for step, drawn in enumerate(bar, start):\n",
+        "        for step, drawn in enumerate(bar, start):\n            size = round(self.plan.expected_batch_size)\n"
+        "            drawn = torch.randperm(self.plan.units)[:size].tolist()\n",
+        "poisson_draws",
+    ),
+    Mutant(
+        "contributions unbounded", BATCHES, "if len(rows) <= limit:", "if True:", "contributions_are_bounded"
+    ),
+    Mutant(
+        "a patient cut in two",
+        BATCHES,
+        "unit = torch.tensor([u for u, own in enumerate(chosen) for _ in own])",
+        "unit = torch.arange(sum(len(own) for own in chosen))",
+        "whole_patients",
+    ),
+    Mutant(
+        "a plan over its budget accepted",
+        PLAN,
+        "if not planned <= self.target_epsilon:",
+        "if False:",
+        "lowered_noise",
+    ),
+    Mutant(
+        "steps not counted by the accountant beside",
+        LOOP,
+        "self.optimizer.attach_step_hook(self.accountant.get_optimizer_hook_fn(plan.spent.sample_rate))",
+        "pass",
+        "seen_by_opacus",
+    ),
+    Mutant(
+        "calibration that overshoots",
+        CALIBRATION,
+        "    return _descend(exact, *_enough(exact, sigma), gap=tolerance)[0]",
+        "    return 0.99 * _descend(exact, *_enough(exact, sigma), gap=tolerance)[0]",
+        "calibration or calibrated",
+    ),
+    Mutant(
+        "the accountant of the report",
+        MOMENTS,
+        "            return np.where(np.isnan(logs), np.inf, np.maximum(logs, 0.0))",
+        "            return self.orders * (self.orders - 1) * self.sample_rate**2 / (2 * noise_multiplier**2)",
+        "optimistic or renyi",
+    ),
+    # Going on after a kill.
+    Mutant(
+        "steps counted after they are taken",
+        LOOP,
+        "                kept.before(step, total)",
+        "                pass",
+        "before_it_is_taken",
+    ),
+    Mutant(
+        "noise stream not kept",
+        CHANCE,
+        '            "noise": self.noise.get_state(),',
+        '            "noise": torch.Generator().get_state(),',
+        "interrupted_run",
+    ),
+    Mutant(
+        "sampling stream not kept",
+        CHANCE,
+        '            "sampling": self.sampling.get_state(),',
+        '            "sampling": torch.Generator().get_state(),',
+        "interrupted_run",
+    ),
+    Mutant(
+        "moments of Adam not kept",
+        CHECKPOINT,
+        'for number, values in optimizer.state_dict()["state"].items():',
+        "for number, values in ():",
+        "interrupted_run",
+    ),
+    Mutant(
+        "dropout stream not kept",
+        CHANCE,
+        '        torch.set_rng_state(state["dropout"])',
+        "        pass",
+        "dropout",
+    ),
+    Mutant(
+        "resume with another sigma",
+        TERMS,
+        "        if sealed[name] != asked[name]",
+        "        if sealed[name] != asked[name] and name != 'noise_multiplier'",
+        "other_terms and sigma",
+    ),
+    Mutant(
+        "resume with other data",
+        KEEPING,
+        '"data": _digest(rows),',
+        '"data": _digest(None),',
+        "other_terms and data",
+    ),
+    Mutant(
+        "a replaced ledger accepted",
+        KEEPING,
+        "        self.ledger.require(progress.head)",
+        "        pass",
+        "lost_lines",
+    ),
+    Mutant(
+        "a damaged checkpoint accepted",
+        CHECKPOINT,
+        "if _seal(path).read_text().split()[0] != artifacts.sha256_of(path):",
+        "if False:",
+        "flipped_bit",
+    ),
+    Mutant(
+        "lost steps taken again in release mode",
+        KEEPING,
+        "return self.ledger.steps, tally",
+        "return progress.step, tally",
+        "release_mode_loses",
+    ),
+]

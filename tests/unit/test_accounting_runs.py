@@ -1,0 +1,119 @@
+"""Several runs on the same units: what all their models together spend."""
+
+import dataclasses
+import math
+
+import dp_accounting
+import pytest
+from dp_accounting.pld import pld_privacy_accountant
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privhelpers.accounting import PrivacySpent, compose_runs, epsilon
+from privhelpers.errors import InvalidParameter, SamplerMismatch
+
+DELTA = 1e-5
+SWEEP = [(4.0, 0.04, 2000), (1.5, 0.04, 2000), (0.8, 0.02, 900)]
+
+
+def spent(sigma, rate, steps):
+    return PrivacySpent(epsilon=1.0, delta=DELTA, noise_multiplier=sigma, sample_rate=rate, steps=steps)
+
+
+def alone(sigma, rate, steps, *, delta=DELTA, accountant="pld"):
+    return epsilon(noise_multiplier=sigma, sample_rate=rate, steps=steps, delta=delta, accountant=accountant)
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+def test_one_run_spends_its_own_epsilon(accountant):
+    run = (1.5, 0.04, 2249)
+    assert compose_runs([spent(*run)], delta=DELTA, accountant=accountant) == alone(
+        *run, accountant=accountant
+    )
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+@pytest.mark.parametrize("second_sigma", [1.5, 1.5 * (1 + 1e-9)], ids=["equal", "nearly equal"])
+def test_two_runs_spend_what_one_of_twice_the_length_does(accountant, second_sigma):
+    runs = [spent(1.5, 0.04, 800), spent(second_sigma, 0.04, 800)]
+    together = compose_runs(runs, delta=DELTA, accountant=accountant)
+    assert together == pytest.approx(alone(1.5, 0.04, 1600, accountant=accountant), rel=1e-4)
+
+
+def test_without_sampling_the_gaussians_add_up_as_in_closed_form():
+    runs = [(10.0, 1.0, 5), (20.0, 1.0, 7), (3.0, 1.0, 1)]
+    sigma = 1 / math.sqrt(sum(steps / noise**2 for noise, _, steps in runs))
+    exact = dp_accounting.get_epsilon_gaussian(sigma, DELTA)
+    together = compose_runs([spent(*run) for run in runs], delta=DELTA)
+    assert exact <= together <= exact * (1 + 1e-4)
+    assert exact < compose_runs([spent(*run) for run in runs], delta=DELTA, accountant="rdp")
+
+
+def test_a_sweep_agrees_with_the_accountant_of_dp_accounting():
+    other = pld_privacy_accountant.PLDAccountant(value_discretization_interval=1e-4)
+    for sigma, rate, steps in SWEEP:
+        other.compose(dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(sigma)), steps)
+    together = compose_runs([spent(*run) for run in SWEEP], delta=DELTA)
+    assert together == pytest.approx(other.get_epsilon(DELTA), rel=1e-3)
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+def test_the_order_of_the_runs_does_not_matter(accountant):
+    runs = [spent(*run) for run in [*SWEEP, SWEEP[0]]]
+    forward = compose_runs(runs, delta=DELTA, accountant=accountant)
+    assert compose_runs(runs[::-1], delta=DELTA, accountant=accountant) == forward
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.floats(0.7, 8.0), st.floats(0.005, 0.2), st.integers(20, 1500)), min_size=2, max_size=3
+    )
+)
+def test_together_they_spend_at_least_the_largest_and_at_most_the_sum(runs):
+    together = compose_runs([spent(*run) for run in runs], delta=DELTA)
+    share = DELTA / len(runs)
+    # Each side is a bound on a grid of its own: what the grids cost is far below the tolerance.
+    assert together >= max(alone(*run) for run in runs) * (1 - 1e-3)
+    assert together <= sum(alone(*run, delta=share) for run in runs) * (1 + 1e-3)
+    assert together <= compose_runs([spent(*run) for run in runs], delta=DELTA, accountant="rdp")
+
+
+def test_a_second_model_is_not_free():
+    first, second = SWEEP[1], SWEEP[2]
+    assert compose_runs([spent(*first), spent(*second)], delta=DELTA) > 1.1 * alone(*first)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"unit": "note"}, InvalidParameter, r"runs\[1\]\.unit = 'note'.*'patient'"),
+        ({"adjacency": "zero-out"}, InvalidParameter, r"runs\[1\]\.adjacency = 'zero-out'"),
+        ({"sampler": "shuffled epochs"}, SamplerMismatch, "sampler = 'shuffled epochs'"),
+        ({"sampler": "chance"}, InvalidParameter, "sampler = 'chance'"),
+        ({"noise_multiplier": 0.0}, InvalidParameter, "noise_multiplier"),
+        ({"noise_multiplier": math.nan}, InvalidParameter, "noise_multiplier"),
+        ({"sample_rate": 1.5}, InvalidParameter, "sample_rate"),
+        ({"steps": 0}, InvalidParameter, "steps"),
+        ({"steps": True}, InvalidParameter, "steps"),
+    ],
+)
+def test_runs_whose_losses_do_not_add_up_are_refused(changes, error, words):
+    run = spent(1.5, 0.04, 10)
+    with pytest.raises(error, match=words):
+        compose_runs([run, dataclasses.replace(run, **changes)], delta=DELTA)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"runs": []}, "runs"),
+        ({"delta": 0.0}, "delta"),
+        ({"delta": math.nan}, "delta"),
+        ({"accountant": "prv"}, "accountant = 'prv'"),
+    ],
+)
+def test_other_values_out_of_range_are_refused(arguments, words):
+    call = {"runs": [spent(1.5, 0.04, 10)], "delta": DELTA, **arguments}
+    with pytest.raises(InvalidParameter, match=words):
+        compose_runs(call.pop("runs"), **call)

@@ -1,0 +1,350 @@
+"""The engine against one backward a unit, against Opacus, and against everything it must refuse."""
+
+import copy
+import gc
+import weakref
+
+import pytest
+import torch
+from dpsgd_models import distance, ragged, row_of, slow_clipped_sum, small
+from opacus import GradSampleModule
+from opacus.grad_sample import register_grad_sampler
+from peft import LoraConfig, get_peft_model
+from torch import nn
+from transformers import GPT2Config, GPT2LMHeadModel
+from transformers.pytorch_utils import Conv1D
+
+from privhelpers import dpsgd
+from privhelpers.dpsgd import recorder
+from privhelpers.dpsgd.contributions import row_squares
+from privhelpers.dpsgd.losses import losses_by_row
+from privhelpers.errors import InvalidParameter, UnsupportedModel
+from privhelpers.models.scoring import row_losses
+
+# (norms, sums) relative
+TOLERANCE = {torch.float64: (1e-12, 1e-12), torch.float32: (1e-6, 1e-6)}
+UNITS = {"rows": None, "patients": [0, 1, 1, 2, 0, 3, 0]}
+SHAPES = [
+    ("gpt2", True),
+    ("gpt2", False),
+    ("bert", True),
+    ("bert", False),
+    ("distilbert", True),
+    ("distilbert", False),
+]
+
+
+def agree(model, batch, unit=None, memory="fast"):
+    """Compare with the slow way at a bound that clips half of the units."""
+    _, plain = slow_clipped_sum(model, batch, max_grad_norm=1e9, unit=unit)
+    bound = float(plain.median()) * 1.0001
+    expected, norms = slow_clipped_sum(model, batch, max_grad_norm=bound, unit=unit)
+    sums, found = dpsgd.clipped_gradient_sum(model, batch, max_grad_norm=bound, unit=unit, memory=memory)
+    of_norms, of_sums = TOLERANCE[next(model.parameters()).dtype]
+    torch.testing.assert_close(found, norms, rtol=of_norms, atol=0)
+    assert distance(sums, expected) < of_sums
+    assert (norms < bound).any() and (norms > bound).any()
+
+
+@pytest.mark.parametrize(("family", "tied"), SHAPES)
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("memory", ["fast", "low"])
+def test_clipped_sum_equals_one_backward_per_unit(family, tied, unit, dtype, memory):
+    unit = UNITS[unit] and torch.tensor(UNITS[unit])
+    agree(small(family, tied=tied, dtype=dtype), ragged(family), unit, memory)
+
+
+@pytest.mark.parametrize(("family", "tied"), SHAPES)
+@pytest.mark.parametrize("unit", UNITS)
+def test_both_kinds_of_norm_are_taken_and_agree(family, tied, unit, monkeypatch):
+    """The rule chooses by shape; here each choice is forced on every layer, with tied weights among them."""
+    unit = UNITS[unit] and torch.tensor(UNITS[unit])
+    model, batch = small(family, tied=tied), ragged(family)
+    for ghost in (True, False):
+        monkeypatch.setattr(recorder, "prefers_ghost", lambda *shape, ghost=ghost: ghost)
+        agree(model, batch, unit)
+
+
+@pytest.mark.parametrize("family", ["gpt2-classifier", "bert-classifier", "distilbert-classifier"])
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+def test_classifiers(family, dtype):
+    agree(small(family, dtype=dtype), ragged(family))
+
+
+@pytest.mark.parametrize(
+    ("family", "layers"), [("gpt2", ["c_attn", "c_proj", "c_fc"]), ("bert", ["query", "value"])]
+)
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+def test_adapters(family, layers, dtype):
+    lora = LoraConfig(
+        r=4, lora_alpha=8, target_modules=layers, lora_dropout=0.0, fan_in_fan_out=family == "gpt2"
+    )
+    model = get_peft_model(small(family, dtype=dtype), lora).to(dtype)
+    with torch.no_grad():  # B starts at zero, where A has no gradient
+        for name, parameter in model.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_(0.0, 0.3)
+    sums, _ = dpsgd.clipped_gradient_sum(model, ragged(family), max_grad_norm=1.0)
+    assert sums and all("lora_" in name for name in sums)
+    agree(model, ragged(family), torch.tensor(UNITS["patients"]))
+
+
+def test_a_row_loss_is_the_library_loss_of_that_row_alone():
+    for family in ("gpt2", "bert", "distilbert", "gpt2-classifier", "bert-classifier"):
+        model, batch = small(family, dtype=torch.float32), ragged(family)
+        ours = losses_by_row(model, batch)
+        for row in range(7):
+            theirs = model(**row_of(batch, row)).loss
+            assert ours[row].item() == pytest.approx(theirs.item(), rel=1e-5)
+
+
+def test_one_row_does_not_change_what_another_gives():
+    """With the batch's own `.loss` it would: rows weigh by their length there."""
+    model, batch = small(), ragged(rows=3)
+    other = copy.deepcopy(batch)
+    other["labels"][2, 4:] = -100  # the last row now has fewer targets
+    one, two = (dpsgd.clipped_gradient_sum(model, b, max_grad_norm=1e9)[1] for b in (batch, other))
+    assert one[:2].tolist() == pytest.approx(two[:2].tolist(), rel=1e-12)
+    assert one[2] != two[2]
+
+    def pull(b):  # of the first row on the word embedding through the batch's loss
+        model.zero_grad()
+        model(**b).loss.backward()
+        return model.transformer.wpe.weight.grad.norm().item()
+
+    assert pull(batch) != pytest.approx(pull(other), rel=1e-3)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("memory", ["fast", "low"])
+def test_the_released_norm_of_one_unit_never_exceeds_the_bound(dtype, memory):
+    model = small(dtype=dtype)
+    for seed in range(8):
+        for bound in (1e-3, 0.25, 2.0):
+            sums, norms = dpsgd.clipped_gradient_sum(
+                model, ragged(rows=1, seed=seed), max_grad_norm=bound, memory=memory
+            )
+            released = sum(float(value.double().square().sum()) for value in sums.values()) ** 0.5
+            assert released <= bound * (1 + 1e-6)
+            assert norms[0] <= bound or released == pytest.approx(bound, rel=1e-5)
+
+
+def test_a_norm_of_millions_of_float32_values_does_not_read_low():
+    """A flat float32 norm does, and a norm that reads low lets a unit through above the bound."""
+    values = torch.randn(1, 3000, 4096, generator=torch.Generator().manual_seed(0))
+    truth = float(values.double().square().sum())
+    assert float(row_squares(values)[0]) == pytest.approx(truth, rel=2e-7)
+
+
+def test_micro_batches_change_nothing():
+    model, batch = small(), ragged()
+    whole, norms = dpsgd.clipped_gradient_sum(model, batch, max_grad_norm=2.0)
+    engine = dpsgd.ClippedGradients(model, max_grad_norm=2.0)
+    parts = {name: torch.zeros_like(p) for name, p in engine.parameters.items()}
+    cuts = [slice(0, 1), slice(1, 5), slice(5, 7)]
+    pieces = [engine.add({n: v[cut] for n, v in batch.items()}, into=parts) for cut in cuts]
+    torch.testing.assert_close(torch.cat(pieces), norms, rtol=1e-12, atol=0)
+    assert distance(parts, whole) < 1e-12
+
+
+def test_a_scale_multiplies_the_sum_and_not_the_norms():
+    model, batch = small(), ragged()
+    engine = dpsgd.ClippedGradients(model, max_grad_norm=2.0)
+    once, scaled = ({n: torch.zeros_like(p) for n, p in engine.parameters.items()} for _ in range(2))
+    norms = engine.add(batch, into=once)
+    assert engine.add(batch, into=scaled, scale=0.125).tolist() == norms.tolist()
+    assert distance(scaled, {n: 0.125 * v for n, v in once.items()}) < 1e-14
+
+
+@pytest.mark.parametrize("memory", ["fast", "low"])
+def test_a_unit_that_is_not_finite_contributes_nothing(memory):
+    model, batch = small(tied=False), ragged(rows=4)
+    with torch.no_grad():
+        model.transformer.wte.weight[96] = float("nan")
+    batch["input_ids"][batch["input_ids"] == 96] = 1
+    good = dpsgd.clipped_gradient_sum(
+        model, {n: v[[0, 2, 3]] for n, v in batch.items()}, max_grad_norm=1.0, memory=memory
+    )
+    batch["input_ids"][1, 3] = 96
+    sums, norms = dpsgd.clipped_gradient_sum(model, batch, max_grad_norm=1.0, memory=memory)
+    assert torch.isfinite(norms).tolist() == [True, False, True, True]
+    assert norms[[0, 2, 3]].tolist() == pytest.approx(good[1].tolist(), rel=1e-12)
+    assert distance(sums, good[0]) < 1e-12
+
+
+# Opacus as an independent oracle.
+
+
+@register_grad_sampler(Conv1D)
+def _conv1d_grads(layer, activations, backprops):
+    gradients = {layer.weight: torch.einsum("btd,btp->bdp", activations[0], backprops)}
+    return gradients | {layer.bias: backprops.sum(1)}
+
+
+def opacus_norms(model, batch):
+    wrapped = GradSampleModule(copy.deepcopy(model))
+    rows, length = batch["input_ids"].shape
+    positions = torch.arange(length).expand(rows, length)
+    logits = wrapped(input_ids=batch["input_ids"], position_ids=positions).logits
+    row_losses(logits, batch["labels"]).mean().backward()
+    samples = [p.grad_sample for p in wrapped.parameters()]
+    return sum(g.reshape(rows, -1).double().square().sum(1) for g in samples).sqrt()
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_norms_equal_those_of_opacus_hooks(tied):
+    model, batch = small(tied=tied), ragged()
+    _, norms = dpsgd.clipped_gradient_sum(model, batch, max_grad_norm=1.0)
+    torch.testing.assert_close(norms, opacus_norms(model, batch), rtol=1e-9, atol=0)
+
+
+def test_positions_without_a_batch_dimension_break_opacus_and_not_us():
+    model, batch = small(), ragged()
+    wrapped = GradSampleModule(copy.deepcopy(model))
+    logits = wrapped(input_ids=batch["input_ids"]).logits
+    logits.mean().backward()
+    shapes = {len(p.grad_sample) for p in wrapped.parameters()}
+    assert shapes == {1, 7}  # the position table has one "sample" for seven rows
+    agree(model, batch)
+
+
+# What is refused.
+
+
+def test_unknown_modules_are_refused_by_name():
+    model = small()
+    model.transformer.h[0].odd = nn.Conv2d(1, 1, 1)
+    with pytest.raises(UnsupportedModel, match=r"transformer.h.0.odd \(Conv2d\)"):
+        dpsgd.clipped_gradient_sum(model, ragged(), max_grad_norm=1.0)
+    model.transformer.h[0].odd.requires_grad_(False)
+    agree(model, ragged())
+
+
+def test_a_parameter_that_is_used_outside_of_its_layer_is_refused():
+    model = small()
+    add = model.transformer.wpe.weight
+
+    def forward(ids, old=model.transformer.drop.forward):
+        return old(ids + add[0])
+
+    model.transformer.drop.forward = forward
+    with pytest.raises(UnsupportedModel, match=r"transformer.wpe.weight: is used outside"):
+        dpsgd.clipped_gradient_sum(model, ragged(), max_grad_norm=1.0)
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_a_layer_that_runs_twice_is_refused():
+    model = small()
+    model.transformer.h[1] = model.transformer.h[0]
+    with pytest.raises(UnsupportedModel, match="twice"):
+        dpsgd.clipped_gradient_sum(model, ragged(), max_grad_norm=1.0)
+
+
+def test_a_matrix_shared_by_two_multiplying_layers_is_exact_or_refused():
+    model = small()
+    mlps = [block.mlp for block in model.transformer.h]
+    mlps[1].c_fc.weight = mlps[0].c_fc.weight
+    with pytest.raises(UnsupportedModel, match=r"c_fc.weight: is shared by layers other than"):
+        dpsgd.clipped_gradient_sum(model, ragged(), max_grad_norm=1.0, memory="low")
+    mlps[1].c_fc.bias = mlps[0].c_fc.bias
+    with pytest.raises(UnsupportedModel, match="is shared"):
+        dpsgd.clipped_gradient_sum(model, ragged(), max_grad_norm=1.0)
+
+
+def test_batch_norm_is_refused_even_frozen():
+    model = small()
+    model.transformer.odd = nn.BatchNorm1d(4, affine=False)
+    with pytest.raises(UnsupportedModel, match=r"transformer.odd \(BatchNorm1d\): mixes the rows"):
+        dpsgd.clipped_gradient_sum(model, ragged(), max_grad_norm=1.0)
+
+
+@pytest.mark.parametrize("option", [{"max_norm": 1.0}, {"scale_grad_by_freq": True}])
+def test_embeddings_that_mix_rows_are_refused(option):
+    model = small(tied=False)
+    model.transformer.wte = nn.Embedding(97, 16, dtype=torch.float64, **option)
+    with pytest.raises(UnsupportedModel, match="mixes rows"):
+        dpsgd.clipped_gradient_sum(model, ragged(), max_grad_norm=1.0)
+
+
+def test_an_unknown_loss_is_refused():
+    model = small("bert-classifier")
+    batch = ragged("bert-classifier")
+    batch["labels"] = batch["labels"].double()
+    with pytest.raises(UnsupportedModel, match="has no known value for one row"):
+        dpsgd.clipped_gradient_sum(model, batch, max_grad_norm=1.0)
+
+
+@pytest.mark.parametrize("unit", [[0, 2], [1, 2], [0], [0.0, 1.0]])
+def test_units_must_be_numbered_without_gaps(unit):
+    with pytest.raises(InvalidParameter, match="unit"):
+        dpsgd.clipped_gradient_sum(small(), ragged(rows=2), max_grad_norm=1.0, unit=torch.tensor(unit))
+
+
+@pytest.mark.parametrize("bound", [0, -1.0, float("inf"), float("nan")])
+def test_bad_bounds_are_refused(bound):
+    with pytest.raises(InvalidParameter, match="max_grad_norm"):
+        dpsgd.clipped_gradient_sum(small(), ragged(), max_grad_norm=bound)
+
+
+def test_memory_has_two_values():
+    with pytest.raises(InvalidParameter, match="memory"):
+        dpsgd.clipped_gradient_sum(small(), ragged(), max_grad_norm=1.0, memory="none")
+
+
+# What it leaves behind.
+
+
+def test_the_engine_leaves_the_model_as_it_was():
+    model = small()
+    marker = torch.ones_like(model.transformer.wpe.weight)
+    model.transformer.wpe.weight.grad = marker
+    before = copy.deepcopy(model.state_dict())
+    dpsgd.clipped_gradient_sum(model, ragged(), max_grad_norm=1.0)
+    assert model.transformer.wpe.weight.grad is marker
+    assert all(p.requires_grad for p in model.parameters())
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    assert not any("forward" in m.__dict__ for m in model.modules())
+
+
+@pytest.mark.parametrize("memory", ["fast", "low"])
+def test_a_pass_keeps_no_memory(memory, monkeypatch):
+    """A recorded activation that hangs on the graph would keep the whole pass alive, unseen by Python."""
+    born = []
+    first = recorder.Recorder.__init__
+
+    def init(self, *rest):
+        first(self, *rest)
+        born.append(weakref.ref(self))
+
+    monkeypatch.setattr(recorder.Recorder, "__init__", init)
+    gc.collect()
+    gc.disable()
+    try:
+        dpsgd.clipped_gradient_sum(small(), ragged(), max_grad_norm=1.0, memory=memory)
+        assert len(born) == 1 and born[0]() is None
+    finally:
+        gc.enable()
+
+
+def test_low_memory_forms_no_gradient_of_a_row(monkeypatch):
+    def take(*_):
+        raise AssertionError("a gradient of every row was formed")
+
+    monkeypatch.setattr(recorder.Workspace, "take", take)
+    dpsgd.clipped_gradient_sum(small(), ragged(), max_grad_norm=1.0, memory="low")
+
+
+@pytest.mark.parametrize(
+    ("tied", "expected"),
+    [(True, [3.79334, 3.70356, 3.85505, 3.45714]), (False, [3.89300, 3.81484, 3.67359, 3.73366])],
+)
+def test_the_published_norms_of_a_tiny_gpt2(tied, expected):
+    """Measured once with Opacus hooks and with batches of one row."""
+    quiet = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+    size = {"vocab_size": 97, "n_positions": 32, "n_embd": 32, "n_layer": 2, "n_head": 2}
+    torch.manual_seed(0)
+    model = GPT2LMHeadModel(GPT2Config(**size, **quiet, tie_word_embeddings=tied)).train()
+    ids = torch.randint(0, 97, (4, 12), generator=torch.Generator().manual_seed(0))
+    _, norms = dpsgd.clipped_gradient_sum(model, {"input_ids": ids, "labels": ids}, max_grad_norm=1.0)
+    assert norms.tolist() == pytest.approx(expected, abs=1e-5)

@@ -1,0 +1,284 @@
+"""Ledger and checkpoints of a run: what goes on after an interruption, and what is refused."""
+
+import copy
+import json
+
+import pytest
+import torch
+from test_dpsgd_training import hospital, run, tiny_plan
+
+from privhelpers import dpsgd
+from privhelpers.dpsgd import checkpoint
+from privhelpers.errors import DamagedArtifact, InvalidParameter, LedgerInUse, ResumeRefused
+from privhelpers.ledger import open_ledger, read_ledger
+
+PLAN = {"steps": 12, "accountant": "rdp"}
+
+
+class Stop(Exception):
+    """An interruption in the middle of a run."""
+
+
+def stopping_before(step):
+    """Return an optimizer whose run stops before this step (from 0), with the name of the usual one."""
+
+    class Stopping(dpsgd.PrivateOptimizer):
+        taken = 0
+
+        def step(self, draw):
+            if Stopping.taken == step:
+                raise Stop
+            Stopping.taken += 1
+            return super().step(draw)
+
+    Stopping.__qualname__ = dpsgd.PrivateOptimizer.__qualname__
+    return Stopping
+
+
+@pytest.fixture(scope="module")
+def start():
+    return hospital()
+
+
+@pytest.fixture(scope="module")
+def whole(start):
+    """The uninterrupted run."""
+    texts, tokenizer, model = start
+    model = copy.deepcopy(model)
+    return model, run(model, tokenizer, texts, tiny_plan(**PLAN), seed=5)
+
+
+def attempt(start, folder, *, stop=None, plan=None, model=None, **settings):
+    texts, tokenizer, fresh = start
+    model = model or copy.deepcopy(fresh)
+    extra = {} if stop is None else {"make_optimizer": stopping_before(stop)}
+    settings = {"seed": 5, "keep": folder, "checkpoint_every": 5, **extra, **settings}
+    log = run(model, tokenizer, texts, plan or tiny_plan(**PLAN), **settings)
+    return model, log
+
+
+def same_weights(a, b):
+    return all(torch.equal(p, q) for p, q in zip(a.parameters(), b.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("stop", [0, 1, 4, 5, 7, 11])
+def test_an_interrupted_run_ends_with_the_same_weights_and_counts(start, whole, tmp_path, stop):
+    with pytest.raises(Stop):
+        attempt(start, tmp_path, stop=stop)
+    assert read_ledger(tmp_path / "ledger.jsonl").steps >= stop
+    model, log = attempt(start, tmp_path)
+    assert same_weights(model, whole[0])
+    assert log.batch_sizes.tolist() == whole[1].batch_sizes.tolist()
+    assert log.median_norms.tolist() == pytest.approx(whole[1].median_norms.tolist(), nan_ok=True)
+    assert (log.clipped_share, log.rdp_epsilon) == (whole[1].clipped_share, whole[1].rdp_epsilon)
+    assert read_ledger(tmp_path / "ledger.jsonl").steps == 12
+
+
+def test_interrupted_twice(start, whole, tmp_path):
+    for stop in (3, 4):  # before step 3; then, from the checkpoint at 0, before step 4
+        with pytest.raises(Stop):
+            attempt(start, tmp_path, stop=stop)
+    model, _ = attempt(start, tmp_path)
+    assert same_weights(model, whole[0])
+
+
+def test_dropout_goes_on_where_it_was(start, tmp_path):
+    texts, tokenizer, _ = start
+    from privhelpers import models
+
+    def fresh():
+        return models.build("tiny-gpt2", tokenizer, seed=0, dropout=0.2)
+
+    plain = fresh()
+    run(plain, tokenizer, texts, tiny_plan(**PLAN), seed=5)
+    with pytest.raises(Stop):
+        attempt(start, tmp_path, stop=7, model=fresh())
+    model, _ = attempt(start, tmp_path, model=fresh())
+    assert same_weights(model, plain)
+
+
+def test_a_finished_run_is_not_run_again(start, whole, tmp_path):
+    attempt(start, tmp_path)
+    before = (tmp_path / "ledger.jsonl").read_bytes()
+    model, log = attempt(start, tmp_path, stop=0)  # a single further step would raise
+    assert same_weights(model, whole[0]) and len(log.batch_sizes) == 12
+    assert (tmp_path / "ledger.jsonl").read_bytes() == before
+
+
+def test_every_step_is_counted_before_it_is_taken(start, tmp_path):
+    counted = []
+
+    class Watching(dpsgd.PrivateOptimizer):
+        def step(self, draw):
+            counted.append(read_ledger(tmp_path / "ledger.jsonl").steps)
+            return super().step(draw)
+
+    attempt(start, tmp_path, make_optimizer=Watching)
+    assert counted == [5] * 5 + [10] * 5 + [12] * 2
+
+
+def test_the_ledger_holds_what_the_log_says(start, tmp_path):
+    _, log = attempt(start, tmp_path, run="dp-eps-8")
+    record = read_ledger(tmp_path / "ledger.jsonl")
+    assert record.terms.run == "dp-eps-8" and record.terms.mode == log.mode == "research"
+    assert record.epsilon == pytest.approx(log.spent.epsilon, rel=1e-9) and record.epsilon <= 8.0
+    assert record.terms.noise_multiplier == log.spent.noise_multiplier
+    assert [entry.total_steps for entry in record.entries] == [5, 10, 12]
+
+
+def test_release_mode_loses_steps_and_never_counts_them_twice(start, tmp_path):
+    with pytest.raises(Stop):
+        attempt(start, tmp_path, stop=7, chance=dpsgd.release())
+    _, log = attempt(start, tmp_path, chance=dpsgd.release())
+    assert log.lost_steps == 5  # 5 to 9 were reserved, their checkpoint was not reached
+    assert len(log.batch_sizes) == 12 and log.batch_sizes[5:10].tolist() == [0] * 5
+    assert read_ledger(tmp_path / "ledger.jsonl").steps == 12
+    assert log.mode == "release"
+    (file,) = tmp_path.glob("step-*.safetensors")
+    assert b"chance/" not in file.read_bytes()
+
+
+def test_release_mode_without_its_checkpoint_is_refused(start, tmp_path):
+    with pytest.raises(Stop):
+        attempt(start, tmp_path, stop=7, chance=dpsgd.release())
+    for file in tmp_path.glob("step-*"):
+        file.unlink()
+    with pytest.raises(ResumeRefused, match="10 steps are spent"):
+        attempt(start, tmp_path, chance=dpsgd.release())
+
+
+CHANGES = {
+    "learning_rate": ({"learning_rate": 2e-3}, "fingerprint.parameters"),
+    "seed": ({"seed": 6}, "fingerprint.parameters"),
+    "notes_per_step": ({"notes_per_step": 2}, "fingerprint.parameters"),
+    "sigma": ({"plan": "more noise"}, "noise_multiplier"),
+    "mode": ({"chance": dpsgd.release()}, "mode"),
+    "data": ({"texts": "other"}, "fingerprint.data"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_run_with_other_terms_is_refused(start, tmp_path, change):
+    settings, words = CHANGES[change]
+    settings = dict(settings)
+    with pytest.raises(Stop):
+        attempt(start, tmp_path, stop=7)
+    if settings.pop("plan", None):
+        settings["plan"] = tiny_plan(**PLAN, target_epsilon=7.9)
+    if settings.pop("texts", None):
+        start = ([["another note"], *start[0][1:]], *start[1:])
+    before = (tmp_path / "ledger.jsonl").read_bytes()
+    with pytest.raises(ResumeRefused, match=words):
+        attempt(start, tmp_path, **settings)
+    assert (tmp_path / "ledger.jsonl").read_bytes() == before
+
+
+def test_other_first_weights_are_refused(start, tmp_path):
+    with pytest.raises(Stop):
+        attempt(start, tmp_path, stop=7)
+    other = copy.deepcopy(start[2])
+    with torch.no_grad():
+        other.transformer.wpe.weight[0, 0] += 1
+    with pytest.raises(ResumeRefused, match=r"fingerprint.parameters"):
+        attempt(start, tmp_path, model=other)
+
+
+def test_restart_keeps_the_old_ledger(start, tmp_path):
+    with pytest.raises(Stop):
+        attempt(start, tmp_path, stop=7)
+    _, log = attempt(start, tmp_path, on_change="restart", learning_rate=2e-3)
+    assert len(log.batch_sizes) == 12
+    assert read_ledger(tmp_path / "ledger-1.jsonl").steps == 10
+    assert read_ledger(tmp_path / "ledger.jsonl").steps == 12
+
+
+def test_a_ledger_that_lost_lines_is_refused(start, tmp_path):
+    with pytest.raises(Stop):
+        attempt(start, tmp_path, stop=7)
+    path = tmp_path / "ledger.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0])  # a valid chain, and a shorter one
+    with pytest.raises(ResumeRefused, match="replaced or lost"):
+        attempt(start, tmp_path)
+
+
+def test_a_second_writer_is_refused(start, tmp_path):
+    with pytest.raises(Stop):
+        attempt(start, tmp_path, stop=7)
+    terms = read_ledger(tmp_path / "ledger.jsonl").terms
+    with open_ledger(tmp_path / "ledger.jsonl", terms), pytest.raises(LedgerInUse):
+        attempt(start, tmp_path)
+
+
+def test_a_flipped_bit_in_the_checkpoint_is_refused(start, tmp_path):
+    with pytest.raises(Stop):
+        attempt(start, tmp_path, stop=7)
+    (file,) = tmp_path.glob("step-*.safetensors")
+    data = bytearray(file.read_bytes())
+    data[-5] ^= 1
+    file.write_bytes(bytes(data))
+    with pytest.raises(DamagedArtifact, match="bytes changed"):
+        attempt(start, tmp_path)
+
+
+def test_an_unsealed_checkpoint_is_not_used(start, whole, tmp_path):
+    """A kill between the file and its seal: the older one is still there."""
+    with pytest.raises(Stop):
+        attempt(start, tmp_path, stop=7)
+    (tmp_path / "step-0000009.safetensors").write_bytes(b"half")
+    model, _ = attempt(start, tmp_path)
+    assert same_weights(model, whole[0])
+    assert [p.name for p in sorted(tmp_path.glob("step-*"))] == [
+        "step-0000012.safetensors",
+        "step-0000012.safetensors.sha256",
+    ]
+
+
+def test_a_checkpoint_of_another_model_is_refused(start, tmp_path):
+    model = copy.deepcopy(start[2])
+    adam = torch.optim.Adam(model.parameters())
+    checkpoint.write(tmp_path, checkpoint.Progress(3), model, adam, {})
+    path = checkpoint.newest(tmp_path)
+    from dpsgd_models import small
+
+    with pytest.raises(DamagedArtifact):
+        checkpoint.read(path, small(), torch.optim.Adam(small().parameters()))
+    path.write_bytes(b"{}")
+    with pytest.raises(DamagedArtifact, match="not a checkpoint"):
+        checkpoint.read(path, model, adam)
+    with pytest.raises(DamagedArtifact, match="bytes changed"):
+        checkpoint.newest(tmp_path)
+
+
+def test_a_checkpoint_never_holds_weights_that_are_not_finite(start, tmp_path):
+    from privhelpers.errors import TrainingFailed
+
+    class Explodes(dpsgd.PrivateOptimizer):
+        taken = 0
+
+        def step(self, draw):
+            norms = super().step(draw)
+            Explodes.taken += 1
+            if Explodes.taken == 7:
+                next(iter(self.parameters.values())).data.fill_(float("inf"))
+            return norms
+
+    with pytest.raises(TrainingFailed, match="finite"):
+        attempt(start, tmp_path, make_optimizer=Explodes)
+    (file,) = tmp_path.glob("step-*.safetensors")
+    assert file.name == "step-0000005.safetensors"  # the last good one; what was reserved stays spent
+    assert read_ledger(tmp_path / "ledger.jsonl").steps == 10
+
+
+def test_on_change_has_two_values(start, tmp_path):
+    with pytest.raises(InvalidParameter, match="on_change"):
+        attempt(start, tmp_path, on_change="ignore")
+
+
+def test_the_counts_of_a_checkpoint_are_json(start, tmp_path):
+    attempt(start, tmp_path)
+    from safetensors import safe_open
+
+    with safe_open(next(tmp_path.glob("step-*.safetensors")), framework="pt") as file:
+        words = json.loads(file.metadata()["progress"])
+    assert words["step"] == 12 and len(words["counts"]["sizes"]) == 12

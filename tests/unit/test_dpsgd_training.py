@@ -1,0 +1,379 @@
+"""The private loop: what it draws, what it adds, what it counts, and what it refuses."""
+
+import copy
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from dpsgd_models import distance, ragged, row_of, small
+from opacus.accountants import RDPAccountant
+from peft import LoraConfig, get_peft_model
+
+from privhelpers import dpsgd, models
+from privhelpers.dpsgd.batches import bounded, micro_batches
+from privhelpers.dpsgd.chance import secret_normals
+from privhelpers.errors import BudgetExceeded, InvalidParameter, TrainingFailed
+
+
+def private(model, *, sigma=1.0, bound=1.0, expected=4.0, seed=0, optimizer=None, chance=None):
+    return dpsgd.PrivateOptimizer(
+        optimizer or torch.optim.SGD(model.parameters(), lr=1.0),
+        model,
+        noise_multiplier=sigma,
+        max_grad_norm=bound,
+        expected_batch_size=expected,
+        chance=chance or dpsgd.research(seed),
+    )
+
+
+# One step.
+
+
+def test_a_step_is_the_clipped_sum_plus_noise_over_the_expected_size():
+    model, batch = small(), ragged()
+    bound, expected = 2.0, 5.5  # 7 rows were drawn: the size drawn is private and must not appear
+    clean, norms = dpsgd.clipped_gradient_sum(model, batch, max_grad_norm=bound)
+    noisy, noise = (
+        private(model, bound=bound, expected=expected),
+        private(model, bound=bound, expected=expected),
+    )
+    assert noisy.noisy_mean([(batch, None)]).tolist() == norms.tolist()
+    assert len(noise.noisy_mean([])) == 0  # the same stream with nobody drawn
+    rest = {name: (noisy.gradients[name] - noise.gradients[name]) * expected for name in clean}
+    assert distance(rest, clean) < 1e-12
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    private(model, bound=bound, expected=expected).step([(batch, None)])
+    moved = {name: before[name] - p.detach() for name, p in model.named_parameters()}
+    assert distance(moved, noisy.gradients) < 1e-12
+    assert all(p.grad is None for p in model.parameters())
+
+
+@pytest.mark.parametrize("mode", ["research", "release"])
+def test_noise_has_the_standard_deviation_of_the_definition(mode):
+    """sigma C / expected batch size on the mean; the report's rule, sigma C on the mean, must not pass."""
+    chance = dpsgd.research(0) if mode == "research" else dpsgd.release()
+    model = models.build("mini-gpt2", hospital()[1], seed=0)
+    optimizer = private(model, sigma=2.2829, bound=1.0, expected=4.0, chance=chance)
+    optimizer.noisy_mean([])
+    values = torch.cat([g.reshape(-1) for g in optimizer.gradients.values()]).double()
+    assert values.numel() > 700_000
+    assert float(values.std()) == pytest.approx(2.2829 / 4, rel=0.01)
+    assert abs(float(values.mean())) < 5 * (2.2829 / 4) / values.numel() ** 0.5
+
+
+def test_every_parameter_gets_its_own_noise_the_tied_matrix_once():
+    model = small(dtype=torch.float32)
+    optimizer = private(model, sigma=3.0, bound=0.5, expected=2.0)
+    optimizer.noisy_mean([])
+    assert set(optimizer.gradients) == {name for name, _ in model.named_parameters()}
+    assert "lm_head.weight" not in optimizer.gradients
+    pooled = torch.cat([g.reshape(-1) / 0.75 for g in optimizer.gradients.values()])
+    assert float(pooled.std()) == pytest.approx(1.0, abs=0.05)
+    for name, gradient in optimizer.gradients.items():
+        assert gradient.abs().min() > 0, name
+    assert len(pooled.unique()) > 0.999 * len(pooled)  # no stream was used twice
+
+
+def test_noise_is_drawn_once_a_step_whatever_the_micro_batches():
+    model, batch = small(), ragged()
+    one, two = private(model), private(model)
+    one.noisy_mean([(batch, None)])
+    two.noisy_mean([({n: v[cut] for n, v in batch.items()}, None) for cut in (slice(0, 3), slice(3, 7))])
+    assert distance(two.gradients, one.gradients) < 1e-12
+
+
+def test_one_unit_moves_the_sum_by_no_more_than_the_bound():
+    model, batch = small(), ragged()
+    sums = []
+    for rows in (slice(0, 7), slice(0, 6)):
+        optimizer = private(model, bound=0.7, expected=1.0)
+        optimizer.noisy_mean([({n: v[rows] for n, v in batch.items()}, None)])
+        sums.append({n: g.clone() for n, g in optimizer.gradients.items()})
+    gap = sum(float((sums[0][n] - sums[1][n]).square().sum()) for n in sums[0]) ** 0.5
+    assert gap == pytest.approx(0.7, rel=1e-9)  # every row is longer than that
+
+
+def test_the_noise_multiplier_is_sealed():
+    optimizer = private(small())
+    with pytest.raises(AttributeError):
+        optimizer.noise_multiplier = 0.1
+    with pytest.raises(AttributeError):
+        optimizer.max_grad_norm = 10.0
+    with pytest.raises(AttributeError):
+        optimizer.expected_batch_size = 100.0
+
+
+def test_opacus_accountants_attach():
+    optimizer, accountant = private(small()), RDPAccountant()
+    optimizer.attach_step_hook(accountant.get_optimizer_hook_fn(sample_rate=0.25))
+    for _ in range(3):
+        optimizer.step([])
+    assert accountant.history == [(1.0, 0.25, 3)]
+
+
+@pytest.mark.parametrize("name", ["noise_multiplier", "max_grad_norm", "expected_batch_size"])
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+def test_bad_settings_of_a_step_are_refused(name, value):
+    settings = {"noise_multiplier": 1.0, "max_grad_norm": 1.0, "expected_batch_size": 1.0, name: value}
+    with pytest.raises(InvalidParameter, match=name):
+        dpsgd.PrivateOptimizer(None, small(), chance=dpsgd.research(0), **settings)
+
+
+# Chance.
+
+
+def test_a_known_seed_takes_the_noise_off_again():
+    """Why research mode is no release: the guarantee is void for whoever has the seed."""
+    model, batch = small(), ragged(rows=1)
+    secret, known = private(model, sigma=50.0, seed=9), private(model, sigma=50.0, seed=9)
+    secret.noisy_mean([(batch, None)])
+    known.noisy_mean([])
+    clean, _ = dpsgd.clipped_gradient_sum(model, batch, max_grad_norm=1.0)
+    found = {n: 4.0 * (secret.gradients[n] - known.gradients[n]) for n in clean}
+    assert distance(found, clean) < 1e-9
+
+
+def test_release_mode_repeats_nothing_and_keeps_nothing():
+    one, two = dpsgd.release(), dpsgd.release()
+    a, b = torch.empty(1000), torch.empty(1000)
+    one.fill_with_noise(a, 1.0)
+    two.fill_with_noise(b, 1.0)
+    assert not torch.equal(a, b) and abs(float(torch.corrcoef(torch.stack([a, b]))[0, 1])) < 0.2
+    assert one.state() == {} and one.public() == {"mode": "release"}
+    assert one.dropout_seed() != one.dropout_seed()
+    assert not torch.equal(one.sampling.get_state(), two.sampling.get_state())
+
+
+def test_secret_normals_are_standard_normals():
+    from scipy import stats
+
+    values = secret_normals(200_000)
+    assert values.shape == (200_000,) and values.dtype == np.float64
+    assert stats.kstest(values, "norm").pvalue > 1e-4
+    assert abs(np.corrcoef(values[:-1], values[1:])[0, 1]) < 0.02
+
+
+def test_research_streams_go_on_from_a_state():
+    chance, again = dpsgd.research(4), dpsgd.research(4)
+
+    def draw(c):
+        noise = torch.empty(33)
+        c.fill_with_noise(noise, 2.0)
+        return (
+            noise,
+            torch.rand(5, generator=c.sampling),
+            c.choices.choice(100, 3, replace=False),
+            torch.rand(2),
+        )
+
+    torch.manual_seed(chance.dropout_seed())
+    draw(chance)
+    again.choices.integers(3, dtype=np.uint32)  # leaves half a draw in numpy's generator
+    state = chance.state()
+    expected = draw(chance)
+    again.restore(state)
+    for a, b in zip(draw(again), expected, strict=True):
+        assert np.array_equal(np.asarray(a), np.asarray(b))
+
+
+# Batches.
+
+
+def test_micro_batches_hold_whole_patients():
+    drawn = [[[1, 2, 3]] * n for n in (1, 2, 3, 5, 2)]
+    batches = list(micro_batches(drawn, 4, 0))
+    assert sum(int(unit.max()) + 1 for _, unit in batches) == 5
+    assert sum(len(b["input_ids"]) for b, _ in batches) == 13
+    assert all(len(b["input_ids"]) <= 4 or int(unit.max()) == 0 for b, unit in batches)
+    assert list(micro_batches([], 4, 0)) == []
+
+
+def test_contributions_are_bounded_and_chosen_anew():
+    rows, generator = [[i] for i in range(10)], np.random.default_rng(0)
+    picks = {tuple(row[0] for row in bounded(rows, 4, generator)) for _ in range(20)}
+    assert len(picks) > 10 and all(len(set(pick)) == 4 for pick in picks)
+    assert bounded(rows, 10, generator) == rows
+
+
+# A run.
+
+
+def hospital(patients=40):
+    texts = [[f"note {i} of ward {i % 3}"] * (1 + i % 3) for i in range(patients)]
+    tokenizer = models.train_tokenizer([t for own in texts for t in own], vocab_size=300)
+    model = models.build("tiny-gpt2", tokenizer, seed=0)
+    return texts, tokenizer, model
+
+
+def tiny_plan(**changes):
+    settings = {
+        "target_epsilon": 8.0,
+        "target_delta": 1e-3,
+        "sample_rate": 0.2,
+        "steps": 6,
+        "max_grad_norm": 0.5,
+        "units": 40,
+    }
+    return dpsgd.plan_privacy(**{**settings, **changes})
+
+
+def run(model, tokenizer, texts, plan, *, seed=0, **settings):
+    settings = {"learning_rate": 1e-3, "chance": dpsgd.research(seed), "progress": False, **settings}
+    return dpsgd.train(model, tokenizer, texts, plan, **settings)
+
+
+def test_rows_of_a_micro_batch_change_nothing():
+    texts, tokenizer, model = hospital()
+    plan, other = tiny_plan(), copy.deepcopy(model)
+    run(model, tokenizer, texts, plan, seed=3, max_rows=3)
+    run(other, tokenizer, texts, plan, seed=3, max_rows=500)
+    for a, b in zip(model.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
+
+
+def test_an_empty_draw_is_a_step_of_noise():
+    texts, tokenizer, model = hospital()
+    plan = tiny_plan(sample_rate=0.01, steps=12)
+    seen = []
+
+    class Watched(dpsgd.PrivateOptimizer):
+        def step(self, draw):
+            before = self.parameters["transformer.wte.weight"].detach().clone()
+            norms = super().step(draw)
+            moved = float((self.parameters["transformer.wte.weight"] - before).norm())
+            seen.append((len(norms), moved))
+            return norms
+
+    log = run(model, tokenizer, texts, plan, make_optimizer=Watched)
+    assert log.empty_steps > 0 and len(log.batch_sizes) == len(seen) == 12
+    assert log.empty_steps == int((log.batch_sizes == 0).sum())
+    assert all(moved > 0 for _, moved in seen)
+    assert log.spent.steps == 12
+    expected = RDPAccountant()
+    expected.history = [(plan.spent.noise_multiplier, 0.01, 12)]  # an empty step is counted like any other
+    assert log.rdp_epsilon == pytest.approx(expected.get_epsilon(1e-3), rel=1e-9)
+
+
+def test_batches_are_poisson_draws():
+    texts, tokenizer, model = hospital()
+    plan, divisors = tiny_plan(sample_rate=0.3, steps=60, target_epsilon=50.0), []
+
+    class Free(dpsgd.PrivateOptimizer):  # no model pass: only the draw matters here
+        def step(self, draw):
+            divisors.append(self.expected_batch_size)
+            next(iter(self.parameters.values())).data.add_(1e-3)
+            return torch.ones(sum(int(unit.max()) + 1 for _, unit in draw))
+
+    log = run(model, tokenizer, texts, plan, make_optimizer=Free)
+    mean, variance = 40 * 0.3, 40 * 0.3 * 0.7
+    assert set(divisors) == {12.0}
+    assert abs(log.batch_sizes.mean() - mean) < 4 * np.sqrt(variance / 60)
+    assert 0.5 * variance < log.batch_sizes.var() < 2 * variance  # a fixed batch size has variance 0
+
+
+def test_the_expected_batch_size_is_not_rounded():
+    """N = 196 and batches of 4: a size from the integer part of N / len(loader) would be 3."""
+    assert tiny_plan(units=196, sample_rate=1 / 49).expected_batch_size == pytest.approx(4.0, rel=1e-12)
+    assert tiny_plan(units=41, sample_rate=0.1).expected_batch_size == pytest.approx(4.1, rel=1e-12)
+
+
+def test_same_seed_same_weights_other_seed_other_weights():
+    texts, tokenizer, model = hospital()
+    twins = [copy.deepcopy(model) for _ in range(3)]
+    for twin, seed in zip(twins, (1, 1, 2), strict=True):
+        run(twin, tokenizer, texts, tiny_plan(), seed=seed)
+    first, second, third = (t.transformer.wte.weight for t in twins)
+    assert torch.equal(first, second) and not torch.equal(first, third)
+
+
+def test_release_mode_trains():
+    texts, tokenizer, model = hospital()
+    log = run(model, tokenizer, texts, tiny_plan(), chance=dpsgd.release())
+    assert log.mode == "release" and log.weight_change > 0 and len(log.batch_sizes) == 6
+
+
+def test_adapters_train_and_the_rest_stays():
+    texts, tokenizer, model = hospital()
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    adapted = get_peft_model(model, LoraConfig(r=4, target_modules=["c_attn"], fan_in_fan_out=True))
+    log = run(adapted, tokenizer, texts, tiny_plan())
+    assert log.weight_change > 0
+    after = {
+        n.replace("base_model.model.", "").replace("base_layer.", ""): p
+        for n, p in adapted.named_parameters()
+    }
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+
+
+def test_the_budget_is_kept_and_seen_by_opacus_too():
+    texts, tokenizer, model = hospital()
+    log = run(model, tokenizer, texts, tiny_plan())
+    assert log.mode == "research"
+    assert log.spent.epsilon <= 8.0
+    assert log.spent.epsilon <= log.rdp_epsilon < 2 * log.spent.epsilon
+
+
+def test_a_lowered_noise_multiplier_is_refused_before_a_note_is_read():
+    """The report clamps its calibrated sigma; the epsilon it prints is then no longer that of the run."""
+    plan = tiny_plan()
+    clamped = dataclasses.replace(plan.spent, noise_multiplier=plan.spent.noise_multiplier * 0.9)
+
+    class Unread:
+        def __len__(self):
+            return 40
+
+        def __iter__(self):
+            raise AssertionError("the notes were read")
+
+    with pytest.raises(BudgetExceeded, match="must not be lowered"):
+        run(small(), None, Unread(), dataclasses.replace(plan, spent=clamped))
+
+
+def test_epsilon_grows_and_is_concave():
+    steps, spent = dpsgd.epsilon_curve(tiny_plan(steps=60), points=6)
+    assert steps == [10, 20, 30, 40, 50, 60]
+    gains = np.diff(spent)
+    assert (gains > 0).all() and (np.diff(gains) < 1e-3).all()
+
+
+def test_refusals():
+    texts, tokenizer, model = hospital()
+    with pytest.raises(InvalidParameter, match="40 patients, got 39"):
+        run(model, tokenizer, texts[1:], tiny_plan())
+    with pytest.raises(InvalidParameter, match="target_delta"):
+        tiny_plan(target_delta=1 / 40)
+    with pytest.raises(InvalidParameter, match="without notes"):
+        run(model, tokenizer, [[], *texts[1:]], tiny_plan())
+    with pytest.raises(InvalidParameter, match="checkpoint_every"):
+        run(model, tokenizer, texts, tiny_plan(), checkpoint_every=0)
+    with pytest.raises(TrainingFailed, match="finite"):
+        with torch.no_grad():
+            model.transformer.wpe.weight.fill_(float("nan"))
+        run(model, tokenizer, texts, tiny_plan())
+
+
+def test_a_run_in_which_no_weight_moves_fails():
+    texts, tokenizer, model = hospital()
+
+    class Idle(dpsgd.PrivateOptimizer):
+        def step(self, draw):
+            return torch.ones(0)
+
+    with pytest.raises(TrainingFailed, match="no weight moved"):
+        run(model, tokenizer, texts, tiny_plan(), make_optimizer=Idle)
+
+
+def test_a_bad_row_of_a_patient_loses_that_patient_alone():
+    model, batch = small(tied=False), ragged(rows=4)
+    unit = torch.tensor([0, 0, 1, 2])
+    with torch.no_grad():
+        model.transformer.wte.weight[96] = float("inf")
+    batch["input_ids"][batch["input_ids"] == 96] = 1
+    batch["input_ids"][1, 2] = 96
+    optimizer = private(model)
+    norms = optimizer.step([(batch, unit)])
+    assert torch.isfinite(norms).tolist() == [False, True, True]
+    alone = dpsgd.clipped_gradient_sum(small(tied=False), row_of(batch, 2), max_grad_norm=1.0)
+    assert float(norms[1]) == pytest.approx(float(alone[1][0]), rel=1e-9)
+    assert all(torch.isfinite(p).all() for n, p in model.named_parameters() if "wte" not in n)
