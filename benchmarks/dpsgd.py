@@ -11,12 +11,13 @@ The row of 124M takes 12 GB of memory.
 import argparse
 import ctypes
 import gc
+import multiprocessing
 import os
 import platform
-import subprocess
 import sys
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -60,12 +61,16 @@ VARIANTS: dict[str, type[variants.Step]] = {
 TOLERANCE = 1e-3
 WARM_UP = 2
 LEGEND = """\
+Every private variant clips each row to C = 1, adds noise of sigma = 1 to the sum, divides by the rows and
+calls the same AdamW. No dropout; learning rate 0, so that every step computes on the same weights.
 Plain is the step of a Hugging Face model with its own loss and fused AdamW.
 Same kernels is that step with the book's loss function, which ours has too: the ratio to it is what privacy
 costs, and no faster loss is sold as faster privacy.
 Opacus hooks and fastDP have the book's loss as well, the others (two backward passes, vmap, loop) torch's.
 Untied: the peer refuses, or gets wrong, one matrix that reads and scores, so its model has two.
-The report's loop: forward and backward row after row, a copy of the gradients, clip, stack, sum, noise."""
+The report's loop: forward and backward row after row, a copy of the gradients, clip, stack, sum, noise.
+Error of the sum: of what AdamW gets, without noise, against one backward pass for each row; relative.
+Memory: the peak of two steps above imports and weights, each variant in a process of its own."""
 
 
 class Unusable(Exception):
@@ -154,7 +159,7 @@ def time_cell(cell: Cell, kinds: dict[str, type[variants.Step]], rounds: int) ->
 
 def resident(field: str) -> float:
     """Return a memory figure of this process in MB: VmRSS (now) or VmHWM (the most so far)."""
-    # Not ru_maxrss: a child inherits that of the process that started it.
+    # Not ru_maxrss: a new process starts with that of its parent.
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
 
@@ -170,17 +175,17 @@ def peak(cell: Cell, kind: type[variants.Step]) -> float:
 
 
 def peaks(key: str, kinds: dict[str, type[variants.Step]]) -> str:
-    """Return the table of peak memory of a cell, one fresh process for each variant."""
+    """Return the table of peak memory of a cell; each variant has a process that has seen no other."""
     megabytes, failures = {}, []
     names = [name for name in kinds if name != table.SAME]
+    fork = multiprocessing.get_context("fork")  # imports are done, no model is built
     for name in tqdm(names, desc=f"memory, {CELLS[key].name}", unit="process", leave=False):
-        command = [sys.executable, *sys.argv, "--peak", key, name]  # the options that name clones too
-        ended = subprocess.run(command, capture_output=True, text=True)
-        if ended.returncode:
-            failures.append(f"- {name}: {ended.stderr.strip().splitlines()[-1]}")
-        else:
-            megabytes[name] = float(ended.stdout)
-    return "\n".join([table.memory_table(CELLS[key].name, megabytes), *failures])
+        try:
+            with ProcessPoolExecutor(1, mp_context=fork) as pool:
+                megabytes[name] = pool.submit(peak, CELLS[key], kinds[name]).result()
+        except Exception as error:  # as above; a process that was killed is one too
+            failures.append(f"- {name}: {table.reason(error)}")
+    return "\n".join([table.memory_table(CELLS[key].name, megabytes), "", *failures]).rstrip()
 
 
 def keep_memory() -> None:
@@ -217,7 +222,6 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--private-transformers", metavar="PATH", help="clone of lxuechen/private-transformers"
     )
-    parser.add_argument("--peak", nargs=2, help=argparse.SUPPRESS)  # of one variant, in a process of its own
     asked = parser.parse_args()
     if asked.write and not asked.write.absolute().parent.is_dir():
         parser.error(f"--write {asked.write}: there is no such folder")
@@ -231,8 +235,8 @@ def rounds_of(cell: Cell, asked: argparse.Namespace) -> int:
     if asked.rounds:
         return asked.rounds
     if cell.large:
-        return 3
-    return 6 if asked.quick else 12 if cell.rows > 8 else 24
+        return 2
+    return 6 if asked.quick or cell.rows > 8 else 12
 
 
 def measure(asked: argparse.Namespace) -> list[str]:
@@ -254,10 +258,6 @@ def main() -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # Opacus' remarks on hooks and on its random numbers
     transformers.logging.set_verbosity_error()
-    if asked.peak:
-        key, name = asked.peak
-        print(peak(CELLS[key], chosen(asked)[name]))
-        return
     parts = ["# What a private step costs", machine(), LEGEND, *measure(asked)]
     text = "\n\n".join(part for part in parts if part)
     print(text)
