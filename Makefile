@@ -44,9 +44,10 @@ test: $(STAMP)  ## run every test
 	on Debian: apt-get install chromium" >&2
 	@exec $(PYTHON) -m pytest
 
-bench: $(STAMP)  ## measure side by side: noise calibration and private steps against their peers
+bench: $(STAMP)  ## measure side by side: noise calibration, private steps and attacks against their peers
 	@$(PYTHON) benchmarks/calibration.py
-	@exec $(PYTHON) benchmarks/dpsgd.py
+	@$(PYTHON) benchmarks/dpsgd.py
+	@exec $(PYTHON) benchmarks/attacks.py
 
 lint: $(STAMP)  ## check style, format and that notebooks carry no outputs
 	@$(BIN)/ruff check .

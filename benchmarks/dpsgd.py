@@ -64,8 +64,8 @@ LEGEND = """\
 Every private variant clips each row to C = 1, adds noise of sigma = 1 to the sum, divides by the rows and
 calls the same AdamW. No dropout; learning rate 0, so that every step computes on the same weights.
 Plain is the step of a Hugging Face model with its own loss and fused AdamW.
-Same kernels is that step with the book's loss function, which ours has too: the ratio to it is what privacy
-costs, and no faster loss is sold as faster privacy.
+Same kernels is that step with the book's loss function, and with GPT-2's activation in one kernel instead of
+eight; ours has both: the ratio to it is what privacy costs, and no faster kernel is sold as faster privacy.
 Opacus hooks and fastDP have the book's loss as well, the others (two backward passes, vmap, loop) torch's.
 Untied: the peer refuses, or gets wrong, one matrix that reads and scores, so its model has two.
 The report's loop: forward and backward row after row, a copy of the gradients, clip, stack, sum, noise.
@@ -188,25 +188,34 @@ def peaks(key: str, kinds: dict[str, type[variants.Step]]) -> str:
     return "\n".join([table.memory_table(CELLS[key].name, megabytes), "", *failures]).rstrip()
 
 
-def keep_memory() -> None:
-    """Start again with the malloc settings and the one thread that the book's runs have."""
-    wanted = {**KEEP_MEMORY, **dict.fromkeys(THREAD_VARIABLES, "1"), "HF_HUB_OFFLINE": "1"}
+def settle(allocator: str) -> None:
+    """Start again with one thread and, unless the default is asked for, with the book's malloc settings."""
+    wanted = {**dict.fromkeys(THREAD_VARIABLES, "1"), "HF_HUB_OFFLINE": "1"}
+    wanted |= dict.fromkeys(KEEP_MEMORY) if allocator == "default" else KEEP_MEMORY
     if any(os.environ.get(name) != value for name, value in wanted.items()):
-        os.execve(sys.executable, sys.orig_argv, {**os.environ, **wanted})
+        settings = {name: value for name, value in {**os.environ, **wanted}.items() if value is not None}
+        os.execve(sys.executable, sys.orig_argv, settings)
 
 
-def machine() -> str:
+def machine(allocator: str) -> str:
     """Return processor, versions and settings."""
     about = Path("/proc/cpuinfo")
     lines = about.read_text().splitlines() if about.exists() else []
     names = [line.split(": ")[1] for line in lines if line.startswith("model name")]
     packages = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers", "opacus"))
     settings = ", ".join(f"{name}={value}" for name, value in KEEP_MEMORY.items())
+    kept = (
+        f"Every variant runs under the malloc settings of the book's runs: {settings}.\n"
+        "Without them, faulting freed blocks in again costs more than some of the arithmetic."
+    )
+    default = (
+        "Every variant runs under glibc's malloc as it comes: blocks of megabytes go back to the system as\n"
+        "they are freed, and are faulted in again at the next step by the variants that need new ones."
+    )
     return (
         f"{(names or [platform.machine()])[0]}, one core, one thread, CPU time.\n"
         f"Python {platform.python_version()}, {packages}.\n"
-        f"Every variant runs under the malloc settings of the book's runs: {settings}.\n"
-        "Without them, faulting freed blocks in again costs more than some of the arithmetic."
+        f"{default if allocator == 'default' else kept}"
     )
 
 
@@ -222,6 +231,8 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--private-transformers", metavar="PATH", help="clone of lxuechen/private-transformers"
     )
+    help_ = "memory of freed blocks: kept, as in the book's runs, or glibc's default"
+    parser.add_argument("--allocator", choices=("kept", "default"), default="kept", help=help_)
     asked = parser.parse_args()
     if asked.write and not asked.write.absolute().parent.is_dir():
         parser.error(f"--write {asked.write}: there is no such folder")
@@ -253,12 +264,12 @@ def measure(asked: argparse.Namespace) -> list[str]:
 
 def main() -> None:
     """Measure, print and write."""
-    keep_memory()
     asked = options()
+    settle(asked.allocator)
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # Opacus' remarks on hooks and on its random numbers
     transformers.logging.set_verbosity_error()
-    parts = ["# What a private step costs", machine(), LEGEND, *measure(asked)]
+    parts = ["# What a private step costs", machine(asked.allocator), LEGEND, *measure(asked)]
     text = "\n\n".join(part for part in parts if part)
     print(text)
     if asked.write:

@@ -10,6 +10,7 @@ from dpsgd_cells import Scene
 from torch.nn import functional
 
 from privhelpers import dpsgd
+from privhelpers.dpsgd.layers import listening, slow_activations
 from privhelpers.dpsgd.losses import losses_by_row
 
 BOUND, SIGMA = 1.0, 1.0
@@ -78,7 +79,12 @@ class Plain(Step):
 
 
 class PlainSameKernels(Plain):
-    """The ordinary step with the book's loss function, which ours uses too."""
+    """The ordinary step with the book's loss and GPT-2's activation in one kernel, as ours has them."""
+
+    def step(self) -> None:
+        """Take one step."""
+        with listening(slow_activations(self.model), recorder=None):
+            super().step()
 
     def loss(self) -> torch.Tensor:
         """Return the loss of the batch."""

@@ -58,3 +58,11 @@ class LedgerInUse(PrivHelpersError):
 
 class LedgerUnavailable(PrivHelpersError, OSError):
     """The system refuses to read or write a ledger."""
+
+
+class ControlFailed(PrivHelpersError):
+    """An attack found something where there is nothing to find, so that its other figures mean nothing."""
+
+
+class AuditContradiction(PrivHelpersError):
+    """An audit certifies more leakage than the accountant allows: one of them, or the training, is wrong."""

@@ -4,7 +4,7 @@ It serves the public pretraining and the baseline; the private loop is `privhelp
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 
 import torch
@@ -14,6 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from privhelpers import rng, validate
 from privhelpers.errors import InvalidParameter, TrainingFailed
 from privhelpers.models.encoding import encode, end_id, to_batch
+from privhelpers.models.masking import Masking, masked_losses, padded, score_masked
 from privhelpers.models.scoring import row_losses, score
 
 
@@ -126,6 +127,8 @@ def train(
     *,
     seed: int,
     validation_texts: Sequence[str] = (),
+    masking: Masking | None = None,
+    after_epoch: Callable[[int], None] | None = None,
     progress: bool = True,
 ) -> tuple[TrainingLog, dict[str, torch.Tensor]]:
     """Train `model` in place and return the log and the weights of the best epoch.
@@ -136,7 +139,9 @@ def train(
     Args:
         texts: one training example each.
         validation_texts: scored after every epoch; needed for early stopping.
-        seed: of shuffling and dropout.
+        masking: how a masked model's tokens are hidden, anew in every epoch; None for a causal model.
+        after_epoch: called with the number of each finished epoch (from 1), the model in evaluation mode.
+        seed: of shuffling, dropout and masks.
 
     Raises:
         InvalidParameter: nothing to train on, or patience without validation texts.
@@ -148,6 +153,7 @@ def train(
         raise InvalidParameter("patience: early stopping needs validation texts")
     rows = encode(tokenizer, texts, max_length=model.config.max_position_embeddings).ids
     shuffler = rng.make(seed, "training/shuffle")
+    objective = _Objective(model, end_id(tokenizer), masking, rng.make(seed, "training/masks"))
     batches_an_epoch = math.ceil(len(rows) / settings.batch_size)
     steps = math.ceil(batches_an_epoch / settings.accumulation_steps) * settings.epochs
     stepper, log = _Stepper(model, settings, steps), TrainingLog()
@@ -159,9 +165,13 @@ def train(
         torch.manual_seed(rng.derive(seed, "training/dropout"))
         for epoch in range(1, settings.epochs + 1):
             model.train()
-            log.train_loss.append(_one_epoch(model, tokenizer, rows, settings, shuffler, stepper, bar))
+            log.train_loss.append(_one_epoch(objective, rows, settings, shuffler, stepper, bar))
+            if after_epoch:
+                model.eval()
+                after_epoch(epoch)
             if validation_texts:
-                log.validation_loss.append(_mean_loss(model, tokenizer, validation_texts))
+                loss = _mean_loss(model, tokenizer, validation_texts, masked=masking is not None, seed=seed)
+                log.validation_loss.append(loss)
             if not validation_texts or log.validation_loss[-1] == min(log.validation_loss):
                 best, log.best_epoch = _copy_weights(model), epoch if validation_texts else 0
             elif settings.patience and epoch - log.best_epoch >= settings.patience:
@@ -171,13 +181,26 @@ def train(
     return log, best
 
 
-def _one_epoch(model, tokenizer, rows, settings, shuffler, stepper, bar) -> float:
+class _Objective:
+    """The loss of each row of a physical batch: of the next token, or of hidden tokens."""
+
+    def __init__(self, model: PreTrainedModel, pad_id: int, masking: Masking | None, masks) -> None:
+        self.model, self.pad_id, self.masking, self.masks = model, pad_id, masking, masks
+
+    def __call__(self, rows: list[list[int]]) -> torch.Tensor:
+        if self.masking:
+            hidden = [self.masking(row, self.masks) for row in rows]
+            return masked_losses(self.model, padded(hidden, self.pad_id))
+        ids, labels = to_batch(rows, self.pad_id)
+        logits = self.model(input_ids=ids.to(self.model.device)).logits
+        return row_losses(logits, labels.to(self.model.device))
+
+
+def _one_epoch(objective: _Objective, rows, settings, shuffler, stepper, bar) -> float:
     batches = _epoch_batches(rows, settings.batch_size, shuffler)
     total = 0.0
     for number, batch in enumerate(batches, 1):
-        ids, labels = to_batch(batch, end_id(tokenizer))
-        logits = model(input_ids=ids.to(model.device)).logits
-        losses = row_losses(logits, labels.to(model.device))
+        losses = objective(batch)
         (losses.mean() / settings.accumulation_steps).backward()
         total += float(losses.detach().sum())
         if number % settings.accumulation_steps == 0 or number == len(batches):
@@ -186,5 +209,7 @@ def _one_epoch(model, tokenizer, rows, settings, shuffler, stepper, bar) -> floa
     return total / len(rows)
 
 
-def _mean_loss(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> float:
+def _mean_loss(model: PreTrainedModel, tokenizer, texts: Sequence[str], *, masked: bool, seed: int) -> float:
+    if masked:
+        return math.log(score_masked(model, tokenizer, texts, masks=2, seed=seed).perplexity)
     return math.log(score(model, tokenizer, texts, batch_size=64).perplexity)

@@ -19,18 +19,8 @@ from privhelpers.runner.plan import Job
 ROOT = Path(__file__).parents[1]
 HEAD = 'profile: str = "toy"  # profile of the run\n'
 PER_MODEL = HEAD + 'model: str = "baseline"  # which model\n'
-PARAMETERS = {
-    **dict.fromkeys(chain.SLUGS[:5], HEAD),
-    "05_synthetic_records": HEAD,
-    "06a_public_pretraining": HEAD,
-    "06_baseline_training": HEAD,
-    "08_dpsgd_training": PER_MODEL + "target_epsilon: float = 8.0  # budget, nats; in (0, 1000]\n",
-    "08b_private_utility": HEAD,
-    "09_extraction": PER_MODEL,
-    "10_membership_inference": PER_MODEL,
-    "14_statistics": HEAD,
-    "16_hipaa": HEAD,
-}
+PARAMETERS = {step.slug: HEAD if step.per == "book" else PER_MODEL for step in chain.CHAIN}
+PARAMETERS[chain.DPSGD] += "target_epsilon: float = 8.0  # budget, nats; in (0, 1000]\n"
 PROFILE = "08_dpsgd_training:\n  target_epsilon: [0.5, 7, 12]\n"
 OPENING = """({slug})=
 # Toy {slug}

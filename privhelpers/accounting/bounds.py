@@ -56,6 +56,9 @@ def grid_for(*, epsilon: float, noise_multiplier: float, sample_rate: float) -> 
     return max(finest, largest / MOST_POINTS)
 
 
+_BEYOND_GRIDS = 1e6  # nats
+
+
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silence dp-accounting's remarks on rounding: the bound is pessimistic with or without them."""
@@ -110,6 +113,8 @@ def rdp_epsilon(*, noise_multiplier: float, sample_rate: float, steps: int, delt
 
 def _pld_epsilon(run: dict, interval: float | None) -> float:
     by_rdp = rdp_epsilon(**run)
+    if by_rdp > _BEYOND_GRIDS:  # no longer a guarantee of anything, and no grid can hold its exponentials
+        return by_rdp
     if interval is None:
         interval = grid_for(
             epsilon=by_rdp, noise_multiplier=run["noise_multiplier"], sample_rate=run["sample_rate"]

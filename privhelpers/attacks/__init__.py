@@ -1,5 +1,13 @@
 """Attacks on a trained model, each with its never-trained control.
 
-`extraction` prompts the model and matches identifiers, `canaries` measures exposure and verbatim recall,
-`membership` asks of each note whether it was trained on.
+Text out of the model: `extraction` prompts it and matches identifiers, `ranking` finds copied text among what
+it writes freely, `memorization` and `canaries` ask what it completes word for word, `attributes` infers a
+diagnosis from a name, `case_studies` shows models side by side.
+
+Who was in it: `signals` from one scoring pass, `membership` (thresholds, references), `shadow`, `bank`,
+`panel` and `lira` (models trained for comparison), `groups` and `exposed` (patients, admissions, rare
+diseases), `choosing` (which attack is best, without flattering it).
+
+With the weights: `white_box`. From a gradient: `inversion`. Where each must fail: `controls`. All models in
+one table: `summary`.
 """

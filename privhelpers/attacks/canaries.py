@@ -1,4 +1,4 @@
-"""Canary exposure and exact memorization.
+"""Canary exposure: how far up a planted secret stands among others of its space.
 
 A canary is a fictitious patient whose secret was drawn uniformly from a declared space; as many others
 were drawn the same way and kept out. What the model says of the kept-out ones is what chance gives.
@@ -9,17 +9,21 @@ were drawn the same way and kept out. What the model says of the kept-out ones i
 0.0
 """
 
+import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from scipy.stats import skewnorm
 from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from privhelpers import rng, validate
+from privhelpers import rng, stats, validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.models import candidate_log_probabilities, greedy_continuations
+from privhelpers.models import greedy_continuations
 from privhelpers.models.encoding import end_id
 
 
@@ -34,6 +38,7 @@ class CanaryResult:
         rank: place of the secret among itself and the references, 1 is the most probable.
         exposure_bits: log2(references + 1) - log2(rank).
         extracted: greedy decoding from the prefix gives the whole secret.
+        log_probability: of the secret after its prefix, in nats.
     """
 
     canary_id: str
@@ -42,6 +47,7 @@ class CanaryResult:
     rank: float
     exposure_bits: float
     extracted: bool
+    log_probability: float
 
 
 def exposure(*, rank: float, references: int) -> float:
@@ -54,12 +60,50 @@ def exposure(*, rank: float, references: int) -> float:
         rank: 1 to references + 1; ties may give halves.
         references: number of other secrets drawn, 1 or more.
 
-    Source: Carlini et al. 2019, sections 4.2 and 4.3. Taught in: 09_extraction.
+    Source: Carlini et al. 2019, sections 4.2 and 4.3. Taught in: 09a_memorization.
     """
     validate.positive_int(references=references)
     if not 1 <= rank <= references + 1:
         raise InvalidParameter(f"rank = {rank}: must be in [1, {references + 1}]")
     return math.log2(references + 1) - math.log2(rank)
+
+
+def exposure_in_sample(losses: ArrayLike, reference_losses: ArrayLike) -> np.ndarray:
+    """Return exposures by rank among the references, in bits, as TensorFlow Privacy counts them.
+
+    There the size of the space is the number of references and the secret is not one of them, so that a
+    secret behind all of them has slightly less than 0 bits; `exposure` counts the secret in.
+
+    Args:
+        losses: of the secrets, lower is more probable; any shape.
+        reference_losses: of other secrets of the space, 1 or more.
+
+    Source: tensorflow/privacy, secret_sharer/exposures.py (interpolation). Taught in: 09a_memorization.
+    """
+    references = np.sort(np.asarray(reference_losses, dtype=float))
+    if references.size == 0 or not np.isfinite(references).all():
+        raise InvalidParameter("reference_losses: must be one or more finite numbers")
+    return np.log2(references.size) - np.log2(np.searchsorted(references, losses) + 1)
+
+
+def extrapolated_exposure(losses: ArrayLike, reference_losses: ArrayLike) -> np.ndarray:
+    """Return exposures from a skew-normal distribution fitted to the references, in bits, without a ceiling.
+
+    It goes beyond log2 of the number of references, on the faith that the fit holds far out in the tail
+    where no reference lies.
+
+    Args:
+        losses: of the secrets, minus the log probability; any shape.
+        reference_losses: of other secrets of the space, 30 or more.
+
+    Source: Carlini et al. 2019, section 4.3; tensorflow/privacy, secret_sharer/exposures.py
+    (extrapolation). Taught in: 09a_memorization.
+    """
+    references = np.asarray(reference_losses, dtype=float)
+    if references.size < 30 or not np.isfinite(references).all():
+        raise InvalidParameter("reference_losses: must be 30 or more finite numbers to fit a distribution")
+    # In logarithms: the probability of a well-known secret is below the smallest float.
+    return -skewnorm.logcdf(losses, *skewnorm.fit(references)) / math.log(2)
 
 
 def draw_references(digits: int, count: int, seed: int) -> list[str]:
@@ -72,6 +116,46 @@ def draw_references(digits: int, count: int, seed: int) -> list[str]:
     while len(drawn) < count:
         drawn.update(dict.fromkeys(generator.integers(10**digits, size=count - len(drawn)).tolist()))
     return [f"{secret:0{digits}d}" for secret in drawn]
+
+
+@torch.inference_mode()
+def secret_log_probabilities(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    prefix: str,
+    secrets: Sequence[str],
+    *,
+    batch_size: int = 128,
+) -> np.ndarray:
+    """Return the log probability of each secret after `prefix`, in nats; shape [secrets].
+
+    The same figures as `models.candidate_log_probabilities`, in parts whose logits stay in the processor's
+    cache, which for a thousand secrets of a small model takes two thirds of the time.
+
+    Args:
+        prefix: what stands before every secret; it is run once.
+        secrets: all of one length in tokens, as strings of digits are.
+        batch_size: secrets that are run together.
+
+    Raises:
+        InvalidParameter: secrets of different token lengths cannot be ranked fairly.
+    """
+    rows = tokenizer(list(secrets), add_special_tokens=False)["input_ids"]
+    if len({len(row) for row in rows}) != 1:
+        raise InvalidParameter("secrets: have different token lengths, so their ranks would mean nothing")
+    ids = torch.tensor(rows, device=model.device)
+    start = [end_id(tokenizer), *tokenizer(prefix, add_special_tokens=False)["input_ids"]]
+    first = model(input_ids=torch.tensor([start], device=model.device), use_cache=True, logits_to_keep=1)
+    log_p = first.logits[0, -1].log_softmax(-1)[ids[:, 0]]
+    if ids.shape[1] > 1:
+        rest = []
+        for part in ids.split(batch_size):
+            cache = copy.deepcopy(first.past_key_values)
+            cache.batch_repeat_interleave(len(part))
+            logits = model(input_ids=part[:, :-1], past_key_values=cache).logits
+            rest.append((logits.gather(2, part[:, 1:, None])[..., 0] - logits.logsumexp(-1)).sum(1))
+        log_p = log_p + torch.cat(rest)
+    return log_p.double().cpu().numpy()
 
 
 def measure(
@@ -101,7 +185,7 @@ def measure(
     for canary, guess in zip(
         tqdm(canaries, desc="exposure", unit="canary", disable=not progress), greedy, strict=True
     ):
-        log_p = candidate_log_probabilities(model, tokenizer, canary["prefix"], [canary["secret"], *others])
+        log_p = secret_log_probabilities(model, tokenizer, canary["prefix"], [canary["secret"], *others])
         rank = 1 + int(np.sum(log_p[1:] > log_p[0])) + 0.5 * int(np.sum(log_p[1:] == log_p[0]))
         secret = tokenizer(canary["secret"], add_special_tokens=False)["input_ids"]
         results.append(
@@ -112,45 +196,34 @@ def measure(
                 rank=rank,
                 exposure_bits=exposure(rank=rank, references=references),
                 extracted=guess[: len(secret)] == secret,
+                log_probability=float(log_p[0]),
             )
         )
     return results
 
 
-@dataclass(frozen=True)
-class SuffixResult:
-    """Exact memorization: how many notes a model completes word for word.
+def by_copies(rows: Sequence[Mapping], *, draws: int = 400, seed: int = 0) -> list[dict]:
+    """Return mean exposure and share extracted for each number of copies, with 95 % intervals.
 
-    Attributes:
-        recalled: notes whose second half greedy decoding reproduced exactly.
-        notes: notes tried.
-        patients: the patient of each note tried.
-        hits: whether each note was recalled, in the order of the notes.
+    Args:
+        rows: canaries of one model, as `canaries.jsonl` holds them: copies, exposure_bits, extracted.
+        draws: bootstrap draws for the mean exposure; each canary is a patient of its own.
+        seed: of the bootstrap.
+
+    Returns:
+        One row per number of copies, 0 for the controls: copies, n, and exposure and extracted, each with
+        _low and _high.
+
+    Taught in: 09b_side_by_side.
     """
-
-    recalled: int
-    notes: int
-    patients: list[str]
-    hits: list[bool]
-
-
-def recall_suffixes(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, notes: Sequence[dict]
-) -> SuffixResult:
-    """Give the first half of each note's tokens and ask whether greedy decoding returns the other half.
-
-    Half a note, not its first few tokens: a short prefix measures whether the template is known.
-
-    Source: Carlini et al. 2023, definition 3.1. Taught in: 09_extraction.
-    """
-    if not notes:
-        raise InvalidParameter("notes: there is nothing to complete")
-    encoded = tokenizer([n["text"] for n in notes], add_special_tokens=False)["input_ids"]
-    limit = model.config.max_position_embeddings - 1
-    halves = [(ids[: len(ids) // 2], ids[len(ids) // 2 : limit]) for ids in encoded]
-    longest = max(len(suffix) for _, suffix in halves)
-    prefixes = [[end_id(tokenizer), *prefix] for prefix, _ in halves]
-    tokens = min(longest, limit + 1 - max(len(p) for p in prefixes))
-    guesses = greedy_continuations(model, tokenizer, prefixes, tokens=tokens)
-    hits = [g[: len(s)] == s for g, (_, s) in zip(guesses, halves, strict=True)]
-    return SuffixResult(sum(hits), len(hits), [n["patient_id"] for n in notes], hits)
+    table = []
+    for copies in sorted({row["copies"] for row in rows}):
+        group = [row for row in rows if row["copies"] == copies]
+        bits = [row["exposure_bits"] for row in group]
+        mean = stats.clustered_bootstrap(np.mean, range(len(bits)), bits, draws=draws, seed=seed)
+        share = stats.clopper_pearson(sum(row["extracted"] for row in group), len(group))
+        line = {"copies": copies, "n": len(group)}
+        for name, i in (("exposure", mean), ("extracted", share)):
+            line |= {name: i.estimate, f"{name}_low": i.low, f"{name}_high": i.high}
+        table.append(line)
+    return table

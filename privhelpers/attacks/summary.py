@@ -18,6 +18,10 @@ def _budget(store: Store, model: str) -> dict:
     return {"epsilon": spent["epsilon"], "delta": spent["delta"]}
 
 
+def _interval(name: str, values: list[float]) -> dict[str, float]:
+    return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
+
+
 def _mean(values: list[float]) -> float:
     if not values:
         raise InvalidParameter("canaries: a group without canaries has no mean exposure")
@@ -41,7 +45,7 @@ def _canaries(rows: list[dict]) -> dict:
 
 
 def collect(store: Store, model: str) -> dict:
-    """Gather one model's figures from the runs of chapters 08, 09 and 10.
+    """Gather one model's figures from the runs of chapters 08, 09, 09a, 10 and 13.
 
     Returns:
         A flat mapping: budget (None where there is none), perplexity on never-trained notes, membership
@@ -54,9 +58,12 @@ def collect(store: Store, model: str) -> dict:
     """
     extraction = store.read_json(f"09_extraction/{model}/attack.json")
     membership = store.read_json(f"10_membership_inference/{model}/attack.json")
-    canaries = store.read_jsonl(f"09_extraction/{model}/canaries.jsonl")
-    auc, tpr, difference = membership["auc"], membership["tpr_at_1pct_fpr"], extraction["exposure_difference"]
-    matches, suffix = extraction["matches"], extraction["suffix"]
+    memorization = store.read_json(f"09a_memorization/{model}/attack.json")
+    canaries = store.read_jsonl(f"09a_memorization/{model}/canaries.jsonl")
+    audit = store.read_json("13_auditing/audit.json")["models"][model]
+    auc, tpr = membership["auc"], membership["tpr_at_1pct_fpr"]
+    difference, suffix = memorization["exposure_difference"], memorization["suffix"]
+    matches = extraction["matches"]
     return {
         **_budget(store, model),
         "perplexity": membership["perplexity"],
@@ -68,6 +75,11 @@ def collect(store: Store, model: str) -> dict:
         "tpr_at_1pct_fpr_high": tpr[2],
         "membership_advantage": membership["membership_advantage"],
         "null_auc": membership["null_auc"][0],
+        **_interval("patient_auc", membership["patient_auc"]),
+        "best_attack": membership["best_attack"],
+        **_interval("best_attack_auc", membership["best_attack_auc"]),
+        **_interval("best_attack_tpr_at_1pct_fpr", membership["best_attack_tpr_at_1pct_fpr"]),
+        "audit_epsilon_lower": audit["audit_epsilon_lower"],
         **_canaries(canaries),
         "exposure_difference": difference[0],
         "exposure_difference_low": difference[1],
@@ -84,9 +96,25 @@ def collect(store: Store, model: str) -> dict:
     }
 
 
-def as_json(rows: Mapping[str, dict]) -> dict:
-    """Return the rows in the form of `summary.json`: {"models": {name: row}}."""
-    return {"models": {name: dict(row) for name, row in rows.items()}}
+def collect_broken(store: Store) -> dict[str, dict]:
+    """Gather what the audit and the attacks said of each broken variant, from the run of chapter 13b.
+
+    Returns:
+        By variant: claimed_epsilon, true_epsilon (None: unbounded), audit_epsilon_lower, perplexity, and
+        best_attack_auc with its interval.
+    """
+    kept = ("claimed_epsilon", "true_epsilon", "audit_epsilon_lower", "perplexity")
+    found = store.read_json("13b_broken_dpsgd/broken.json")["broken"]
+    return {
+        name: {key: row[key] for key in kept} | _interval("best_attack_auc", row["best_attack_auc"])
+        for name, row in found.items()
+    }
+
+
+def as_json(rows: Mapping[str, dict], broken: Mapping[str, dict]) -> dict:
+    """Return the content of `summary.json`: {"models": {name: row}, "broken": {variant: row}}."""
+    tables = {"models": rows, "broken": broken}
+    return {kind: {name: dict(row) for name, row in table.items()} for kind, table in tables.items()}
 
 
 def headline(table: pd.DataFrame) -> pd.DataFrame:

@@ -6,26 +6,33 @@ log.spent            # PrivacySpent, with sampler, unit, adjacency and accountan
 
 From the ground up: `units` and `contributions` (what a layer adds to norms and sums), `recorder` and `layers`
 (how a pass is listened to), `engine` (the clipped sum), `chance` (noise), `optimizer` (one step), `plan`,
-`checkpoint`, `keeping` and `loop` (a run).
+`canaries` (units of an audit), `checkpoint`, `keeping` and `loop` (a run).
 """
 
+from privhelpers.dpsgd.canaries import CanaryScores, GradientCanaries, free_coordinates
 from privhelpers.dpsgd.chance import Chance, release, research
-from privhelpers.dpsgd.engine import Batch, ClippedGradients, clipped_gradient_sum
+from privhelpers.dpsgd.engine import Batch, ClippedGradients, GivenGradients, clipped_gradient_sum
 from privhelpers.dpsgd.log import DPTrainingLog
-from privhelpers.dpsgd.loop import train
+from privhelpers.dpsgd.loop import poisson_draws, train
 from privhelpers.dpsgd.optimizer import PrivateOptimizer
-from privhelpers.dpsgd.plan import PrivacyPlan, epsilon_curve, plan_privacy
+from privhelpers.dpsgd.plan import PrivacyPlan, epsilon_curve, plan_privacy, plan_with_noise
 
 __all__ = [
     "Batch",
+    "CanaryScores",
     "Chance",
     "ClippedGradients",
     "DPTrainingLog",
+    "GivenGradients",
+    "GradientCanaries",
     "PrivacyPlan",
     "PrivateOptimizer",
     "clipped_gradient_sum",
     "epsilon_curve",
+    "free_coordinates",
     "plan_privacy",
+    "plan_with_noise",
+    "poisson_draws",
     "release",
     "research",
     "train",

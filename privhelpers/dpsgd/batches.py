@@ -9,8 +9,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from privhelpers.dpsgd.engine import Batch
 from privhelpers.errors import InvalidParameter
 from privhelpers.models.encoding import encode, to_batch
+from privhelpers.models.masking import Pair, padded
 
-Rows = list[list[int]]
+Row = list[int] | Pair  # the ids of a note; or what a masked model reads of it, and what it is asked
+Rows = list[Row]
 
 
 def encode_patients(
@@ -46,12 +48,23 @@ def micro_batches(drawn: Sequence[Rows], max_rows: int, pad_id: int) -> Iterator
     Yields:
         (batch, unit of each row).
     """
-    waiting = sorted(drawn, key=lambda rows: max(len(row) for row in rows))
+    waiting = sorted(drawn, key=lambda rows: max(map(tokens, rows)))
     while waiting:
         taken, rows = 0, 0
         while taken < len(waiting) and (rows == 0 or rows + len(waiting[taken]) <= max_rows):
             rows, taken = rows + len(waiting[taken]), taken + 1
         chosen, waiting = waiting[:taken], waiting[taken:]
         unit = torch.tensor([u for u, own in enumerate(chosen) for _ in own])
-        ids, labels = to_batch([row for own in chosen for row in own], pad_id)
-        yield {"input_ids": ids, "labels": labels}, unit
+        yield _collated([row for own in chosen for row in own], pad_id), unit
+
+
+def tokens(row: Row) -> int:
+    """Return how many tokens a row has."""
+    return len(row[0]) if isinstance(row, tuple) else len(row)
+
+
+def _collated(rows: Rows, pad_id: int) -> Batch:
+    if isinstance(rows[0], tuple):
+        return padded(rows, pad_id)
+    ids, labels = to_batch(rows, pad_id)
+    return {"input_ids": ids, "labels": labels}

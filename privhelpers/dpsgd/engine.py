@@ -13,19 +13,38 @@ Source: Goodfellow 2015 (per-example norms from activations and output gradients
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 from torch import nn
 from transformers import PreTrainedModel
 
 from privhelpers import validate
-from privhelpers.dpsgd.layers import listening, owners
+from privhelpers.dpsgd.layers import listening, owners, slow_activations
 from privhelpers.dpsgd.losses import losses_by_row
 from privhelpers.dpsgd.recorder import MEMORY, Recorder, Workspace
 from privhelpers.dpsgd.units import group_rows
 from privhelpers.errors import InvalidParameter, UnsupportedModel
 
 Batch = Mapping[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class GivenGradients:
+    """Gradients of units that have no text: each is zero but for one row of one parameter.
+
+    An audit plants such units (its canaries), so that what it says holds for the code that clips and sums
+    the patients.
+
+    Attributes:
+        parameter: name of a trainable parameter with two dimensions.
+        row: which of its rows, shape [units].
+        gradient: what the row holds, shape [units, width].
+    """
+
+    parameter: str
+    row: torch.Tensor
+    gradient: torch.Tensor
 
 
 @contextmanager
@@ -67,7 +86,7 @@ class ClippedGradients:
             raise InvalidParameter(f"memory = {memory!r}: must be one of {', '.join(MEMORY)}")
         self.model, self.max_grad_norm, self.memory = model, max_grad_norm, memory
         self.parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        self.modules = owners(model)
+        self.modules, self.activations = owners(model), slow_activations(model)
         self.names = {id(p): name for name, p in self.parameters.items()}
         held = Counter(id(p) for m in self.modules for p in m.parameters(recurse=False) if p.requires_grad)
         self.shared = {identity for identity, times in held.items() if times > 1}
@@ -75,7 +94,7 @@ class ClippedGradients:
 
     def add(
         self,
-        batch: Batch,
+        batch: "Batch | GivenGradients",
         unit: torch.Tensor | None = None,
         *,
         into: Mapping[str, torch.Tensor],
@@ -84,7 +103,8 @@ class ClippedGradients:
         """Add `scale` times the clipped sum of a batch to `into` and return the norms before clipping.
 
         Args:
-            batch: what the model is called with, and `labels`; every tensor has the rows first.
+            batch: what the model is called with, and `labels`; every tensor has the rows first. Or
+                gradients that are given, of units that have no text.
             unit: the unit of each row, numbered from 0 without gaps, shape [rows]; None: a row is a unit.
             into: a tensor for every trainable parameter, by name, contiguous.
             scale: a public factor, such as one over the expected batch size.
@@ -92,20 +112,59 @@ class ClippedGradients:
         Returns:
             Norms of the units' gradients, shape [units]; not a private output.
         """
-        rows = batch["labels"].shape[0]
-        units = group_rows(unit, rows)
+        given = isinstance(batch, GivenGradients)
+        recorder = self._recall(batch) if given else self._listen(batch, unit)
+        with torch.no_grad():
+            norms = recorder.norms()
+            bad = ~torch.isfinite(norms)
+            factors = scale * self.factors(norms).masked_fill(bad, 0.0)
+            like = next(iter(into.values()))
+            recorder.pour(into, factors.to(like), bad.to(like.device))
+            return recorder.units.by_name(norms)
+
+    def factors(self, norms: torch.Tensor) -> torch.Tensor:
+        """Return by what each unit's gradient is multiplied, min(1, C / norm), shape [units]."""
+        return (self.max_grad_norm / norms.clamp_min(1e-12)).clamp_max(1.0)
+
+    def layer_norms(self, batch: Batch, unit: torch.Tensor | None = None) -> dict[str, torch.Tensor]:
+        """Return the norm of each unit's gradient of each trainable parameter, before clipping.
+
+        One forward and one backward pass; no gradient is kept. The squares add up to the square of the norm
+        that `add` returns. Not a private output.
+
+        Args:
+            batch: what the model is called with, and `labels`; every tensor has the rows first.
+            unit: the unit of each row, numbered from 0 without gaps, shape [rows]; None: a row is a unit.
+
+        Returns:
+            By parameter name, float64, shape [units].
+
+        Taught in: 11_white_box.
+        """
+        recorder = self._listen(batch, unit)
+        with torch.no_grad():
+            found = recorder.norms_by_parameter()
+            return {name: recorder.units.by_name(norms) for name, norms in found.items()}
+
+    def _listen(self, batch: Batch, unit: torch.Tensor | None) -> Recorder:
+        units = group_rows(unit, batch["labels"].shape[0])
         recorder = Recorder(units, self.workspace, self.names, self.shared, self.memory)
-        with listening(self.modules, recorder), _empty_gradients(self.parameters), torch.enable_grad():
+        with (
+            listening([*self.modules, *self.activations], recorder),
+            _empty_gradients(self.parameters),
+            torch.enable_grad(),
+        ):
             losses = losses_by_row(self.model, {k: units.arrange(v) for k, v in batch.items()})
             if unit is not None:
                 losses = losses / units.sizes().to(losses)  # the mean over a unit's rows
             losses.sum().backward()
-        with torch.no_grad():
-            norms = recorder.norms().to(losses.device)
-            bad = ~torch.isfinite(norms)
-            factors = (self.max_grad_norm / norms.clamp_min(1e-12)).clamp_max(1.0).masked_fill(bad, 0.0)
-            recorder.pour(into, (scale * factors).to(losses), bad)
-            return units.by_name(norms)
+        return recorder
+
+    def _recall(self, given: "GivenGradients") -> Recorder:
+        units = group_rows(None, given.row.shape[0])
+        recorder = Recorder(units, self.workspace, self.names)
+        recorder.lookup(self.parameters[given.parameter], given.row[:, None], given.gradient[:, None, :])
+        return recorder
 
 
 def clipped_gradient_sum(

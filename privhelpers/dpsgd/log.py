@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from privhelpers.accounting import PrivacySpent
+from privhelpers.dpsgd.canaries import CanaryScores
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class DPTrainingLog:
         lost_steps: steps that were spent and then lost by a kill, in release mode.
         refused_gradients: gradients that were not finite and counted as zero.
         weight_change: Euclidean distance between the weights before and after.
+        canaries: what the run showed of an audit's canaries, if it carried any.
     """
 
     spent: PrivacySpent
@@ -35,6 +37,7 @@ class DPTrainingLog:
     lost_steps: int
     refused_gradients: int
     weight_change: float
+    canaries: CanaryScores | None = None
 
 
 @dataclass
@@ -46,6 +49,7 @@ class Tally:
     clipped: int = 0
     refused: int = 0
     lost: int = 0
+    canary_scores: list[float] = field(default_factory=list)
 
     def add(self, norms: torch.Tensor, max_grad_norm: float) -> None:
         """Count one step by its norms before clipping."""
@@ -55,7 +59,14 @@ class Tally:
         self.clipped += int((norms > max_grad_norm).sum())
         self.refused += int((~torch.isfinite(norms)).sum())
 
-    def log(self, spent: PrivacySpent, mode: str, rdp_epsilon: float, weight_change: float) -> DPTrainingLog:
+    def log(
+        self,
+        spent: PrivacySpent,
+        mode: str,
+        rdp_epsilon: float,
+        weight_change: float,
+        canaries: CanaryScores | None = None,
+    ) -> DPTrainingLog:
         """Return the log of the whole run."""
         return DPTrainingLog(
             spent=spent,
@@ -68,4 +79,5 @@ class Tally:
             lost_steps=self.lost,
             refused_gradients=self.refused,
             weight_change=weight_change,
+            canaries=canaries,
         )

@@ -12,7 +12,9 @@ from transformers import PreTrainedModel
 
 from privhelpers import validate
 from privhelpers.dpsgd.chance import Chance
-from privhelpers.dpsgd.engine import Batch, ClippedGradients
+from privhelpers.dpsgd.engine import Batch, ClippedGradients, GivenGradients
+
+Drawn = tuple[Batch | GivenGradients, torch.Tensor | None]
 
 
 class PrivateOptimizer:
@@ -50,12 +52,20 @@ class PrivateOptimizer:
     ) -> None:
         """Check the model and make room for the gradients."""
         validate.positive(noise_multiplier=noise_multiplier, expected_batch_size=expected_batch_size)
-        self.engine = ClippedGradients(model, max_grad_norm=max_grad_norm, memory=memory)
+        self.engine = self.make_engine(model, max_grad_norm=max_grad_norm, memory=memory)
         self.optimizer, self.chance = optimizer, chance
         self._sealed = (noise_multiplier, max_grad_norm, expected_batch_size)
         self.parameters = self.engine.parameters
         self.gradients = {name: torch.empty_like(p) for name, p in self.parameters.items()}
         self._hooks: list[Callable[[PrivateOptimizer], None]] = []
+
+    def make_engine(self, model: PreTrainedModel, *, max_grad_norm: float, memory: str) -> ClippedGradients:
+        """Return what clips and sums; a variant under study may choose another."""
+        return ClippedGradients(model, max_grad_norm=max_grad_norm, memory=memory)
+
+    def noise_deviation(self) -> float:
+        """Return the standard deviation of the noise on every coordinate of the mean."""
+        return self.noise_multiplier * self.max_grad_norm / self.expected_batch_size
 
     @property
     def noise_multiplier(self) -> float:
@@ -76,24 +86,25 @@ class PrivateOptimizer:
         """Call `hook` after every step, such as `RDPAccountant().get_optimizer_hook_fn(sample_rate)`."""
         self._hooks.append(hook)
 
-    def noisy_mean(self, draw: Iterable[tuple[Batch, torch.Tensor | None]]) -> torch.Tensor:
+    def noisy_mean(self, draw: Iterable[Drawn]) -> torch.Tensor:
         """Fill `gradients` with (clipped sum + N(0, sigma^2 C^2)) / expected batch size; return the norms.
 
         Args:
             draw: (batch, unit of each row) of every physical micro-batch of one Poisson draw; a unit lies in
-                one micro-batch. Empty: the draw was empty, and the step is noise alone.
+                one micro-batch. Empty: the draw was empty, and the step is noise alone. (given gradients,
+                None): units without a text.
 
         Returns:
             Norms before clipping, shape [units of the draw]; not a private output.
         """
-        scale = 1 / self.expected_batch_size
+        scale, deviation = 1 / self.expected_batch_size, self.noise_deviation()
         for gradient in self.gradients.values():
             # The noise first and the sum onto it: one pass over the memory less.
-            self.chance.fill_with_noise(gradient, self.noise_multiplier * self.max_grad_norm * scale)
+            self.chance.fill_with_noise(gradient, deviation)
         norms = [self.engine.add(batch, unit, into=self.gradients, scale=scale).cpu() for batch, unit in draw]
         return torch.cat([torch.empty(0, dtype=torch.float64), *norms])
 
-    def step(self, draw: Iterable[tuple[Batch, torch.Tensor | None]]) -> torch.Tensor:
+    def step(self, draw: Iterable[Drawn]) -> torch.Tensor:
         """Take one step with a whole Poisson draw, an empty one included; return the norms."""
         norms = self.noisy_mean(draw)
         for name, parameter in self.parameters.items():

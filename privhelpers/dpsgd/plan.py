@@ -83,13 +83,8 @@ def plan_privacy(
 
     Taught in: 08_dpsgd_training.
     """
-    validate.positive(target_epsilon=target_epsilon, max_grad_norm=max_grad_norm)
-    validate.positive_int(units=units)
-    validate.delta(target_delta)
-    if target_delta >= 1 / units:
-        raise InvalidParameter(
-            f"target_delta = {target_delta:g}: must be below 1 / {units}, one over the number of {unit_name}s"
-        )
+    validate.positive(target_epsilon=target_epsilon)
+    _check(target_delta, max_grad_norm, units, unit_name)
     sigma = accounting.calibrate_noise_multiplier(
         target_epsilon=target_epsilon,
         sample_rate=sample_rate,
@@ -97,24 +92,61 @@ def plan_privacy(
         delta=target_delta,
         accountant=accountant,
     )
-    spent = accounting.PrivacySpent(
-        epsilon=accounting.epsilon(
-            noise_multiplier=sigma,
-            sample_rate=sample_rate,
-            steps=steps,
-            delta=target_delta,
-            accountant=accountant,
-        ),
-        delta=target_delta,
-        noise_multiplier=sigma,
-        sample_rate=sample_rate,
-        steps=steps,
-        accountant=accountant,
-        unit=unit_name,
-    )
+    spent = _spent(sigma, target_delta, sample_rate, steps, accountant, unit_name)
     if spent.epsilon > target_epsilon:
         raise InvalidParameter(f"target_epsilon = {target_epsilon:g}: calibration gave {spent.epsilon:.6g}")
     return PrivacyPlan(target_epsilon, max_grad_norm, units, spent)
+
+
+def plan_with_noise(
+    *,
+    noise_multiplier: float,
+    target_delta: float,
+    sample_rate: float,
+    steps: int,
+    max_grad_norm: float,
+    units: int,
+    accountant: str = "pld",
+    unit_name: str = "patient",
+) -> PrivacyPlan:
+    """Seal a run whose noise is given: for experiments that ask what a noise multiplier does.
+
+    The budget is whatever the noise spends, and may be so large that it promises nothing.
+
+    Args:
+        noise_multiplier: noise standard deviation over the clipping norm, greater than 0.
+        target_delta, sample_rate, steps, max_grad_norm, units: as in `plan_privacy`.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Taught in: 11_white_box.
+
+    >>> settings = {"target_delta": 1e-5, "sample_rate": 0.1, "steps": 100, "max_grad_norm": 0.5}
+    >>> plan_with_noise(noise_multiplier=1e-20, units=1000, **settings).spent.epsilon > 1e9
+    True
+    """
+    _check(target_delta, max_grad_norm, units, unit_name)
+    spent = _spent(noise_multiplier, target_delta, sample_rate, steps, accountant, unit_name)
+    return PrivacyPlan(spent.epsilon, max_grad_norm, units, spent)
+
+
+def _check(target_delta: float, max_grad_norm: float, units: int, unit_name: str) -> None:
+    validate.positive(max_grad_norm=max_grad_norm)
+    validate.positive_int(units=units)
+    validate.delta(target_delta)
+    if target_delta >= 1 / units:
+        raise InvalidParameter(
+            f"target_delta = {target_delta:g}: must be below 1 / {units}, one over the number of {unit_name}s"
+        )
+
+
+def _spent(
+    sigma: float, delta: float, sample_rate: float, steps: int, accountant: str, unit: str
+) -> PrivacySpent:
+    run = {"noise_multiplier": sigma, "delta": delta, "sample_rate": sample_rate, "steps": steps}
+    bound = accounting.epsilon(**run, accountant=accountant)
+    return PrivacySpent(epsilon=bound, **run, accountant=accountant, unit=unit)
 
 
 def epsilon_curve(plan: PrivacyPlan, points: int = 12) -> tuple[list[int], list[float]]:

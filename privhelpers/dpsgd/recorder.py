@@ -73,7 +73,7 @@ class Recorder:
         self.seen: set[int] = set()
         self.matrices: dict[int, Contribution] = {}
         self.vectors: dict[int, torch.Tensor] = {}  # small and many: taken together at the end
-        self.squares: list[torch.Tensor] = []
+        self.squares: dict[int, torch.Tensor] = {}
 
     def check(self, module: nn.Module, rows: int) -> None:
         """Refuse what would make a norm wrong: a mixed first dimension, or a second use in one pass."""
@@ -130,16 +130,22 @@ class Recorder:
 
     def norms(self) -> torch.Tensor:
         """Return the norm of each unit's whole gradient, float64, shape [units]; once, after the pass."""
-        squares = [
-            *self.squares,
-            *(self.matrices[i].squared_norms() for i in self.shared if i in self.matrices),
-        ]
+        squares = list(self._squares_of_matrices().values())
         if self.vectors:
             squares.append(row_squares(torch.cat(list(self.vectors.values()), 1)))
         if not squares:
             return torch.zeros(self.units.count, dtype=torch.float64)
         # Across layers in float64; the sum of one layer is exact to about 1e-7 in float32.
         return torch.stack(squares).double().sum(0).clamp_min(0.0).sqrt()
+
+    def norms_by_parameter(self) -> dict[str, torch.Tensor]:
+        """Return the norm of each unit's gradient of each parameter, float64, shape [units]."""
+        squares = self._squares_of_matrices() | {i: row_squares(v) for i, v in self.vectors.items()}
+        return {self.names[i]: value.double().clamp_min(0.0).sqrt() for i, value in squares.items()}
+
+    def _squares_of_matrices(self) -> dict[int, torch.Tensor]:
+        later = {i: self.matrices[i].squared_norms() for i in self.shared if i in self.matrices}
+        return self.squares | later
 
     def pour(self, into: Mapping[str, torch.Tensor], factors: torch.Tensor, bad: torch.Tensor) -> None:
         """Add the sum over units of factor times gradient to every parameter's total.
@@ -174,7 +180,7 @@ class Recorder:
     def _keep(self, parameter: torch.Tensor, contribution: Contribution) -> None:
         self.matrices[id(parameter)] = contribution
         if id(parameter) not in self.shared:  # more of it may come; else while it is still in the cache
-            self.squares.append(contribution.squared_norms())
+            self.squares[id(parameter)] = contribution.squared_norms()
 
     def _refuse_sharing(self, parameter: torch.Tensor) -> None:
         raise UnsupportedModel(

@@ -13,7 +13,22 @@ from privhelpers.figures.accounting import (
     rdp_by_order,
 )
 from privhelpers.figures.anonymity import attack_beliefs, class_measures, small_class_shares
+from privhelpers.figures.audit import audit_bounds, audit_ceilings, broken_gallery, canary_scores
+from privhelpers.figures.exposed import (
+    attack_areas,
+    attack_rocs,
+    leakage_by_bucket,
+    leakage_by_epoch,
+    levels_by_model,
+    shadow_evidence,
+)
 from privhelpers.figures.extraction import exposure_by_copies, identifier_ledger, leak_rates
+from privhelpers.figures.inversion import (
+    positions_read,
+    recovery_by_batch,
+    recovery_by_noise,
+    span_gap,
+)
 from privhelpers.figures.mechanics import (
     clipped_gradients,
     errors_by_bound,
@@ -27,25 +42,50 @@ from privhelpers.figures.mechanisms import (
     posterior_by_answer,
 )
 from privhelpers.figures.membership import auc_by_model, loss_histogram, roc, trade_off
+from privhelpers.figures.memorization import (
+    discovery_by_attempts,
+    duplication_curves,
+    precision_by_count,
+    ranks_of_truth,
+)
 from privhelpers.figures.records import condition_counts, note_lengths
 from privhelpers.figures.style import MECHANISM_COLORS, SHORT, TALL, WIDTH, dp_color, use_style
 from privhelpers.figures.testing import ceilings, tradeoffs, what_epsilon_buys
 from privhelpers.figures.training import epsilon_spent, loss_curves, luck_by_model, perplexity_by_epsilon
+from privhelpers.figures.white_box import (
+    auc_by_attack,
+    auc_by_gap,
+    auc_by_masks,
+    auc_by_noise,
+    norms_by_parameter,
+)
 
 __all__ = [
     "MECHANISM_COLORS",
     "SHORT",
     "TALL",
     "WIDTH",
+    "attack_areas",
     "attack_beliefs",
+    "attack_rocs",
+    "auc_by_attack",
+    "auc_by_gap",
+    "auc_by_masks",
     "auc_by_model",
+    "auc_by_noise",
+    "audit_bounds",
+    "audit_ceilings",
     "bound_by_order",
+    "broken_gallery",
+    "canary_scores",
     "ceilings",
     "class_measures",
     "clipped_gradients",
     "composition_bounds",
     "condition_counts",
+    "discovery_by_attempts",
     "dp_color",
+    "duplication_curves",
     "epsilon_by_noise",
     "epsilon_by_steps",
     "epsilon_spent",
@@ -53,19 +93,30 @@ __all__ = [
     "exposure_by_copies",
     "identifier_ledger",
     "leak_rates",
+    "leakage_by_bucket",
+    "leakage_by_epoch",
+    "levels_by_model",
     "loss_curves",
     "loss_histogram",
     "luck_by_model",
     "noise_ratio",
+    "norms_by_parameter",
     "note_lengths",
     "perplexity_by_epsilon",
+    "positions_read",
     "possible_outputs",
     "posterior_by_answer",
+    "precision_by_count",
     "private_paths",
     "pull_of_one_record",
+    "ranks_of_truth",
     "rdp_by_order",
+    "recovery_by_batch",
+    "recovery_by_noise",
     "roc",
+    "shadow_evidence",
     "small_class_shares",
+    "span_gap",
     "trade_off",
     "tradeoffs",
     "use_style",

@@ -8,28 +8,58 @@ texts = generate(model, tokenizer, "Patient name:", samples=100, seed=0)
 
 from privhelpers.models.architecture import ARCHITECTURES, build, count_parameters, load, save
 from privhelpers.models.encoding import Rows, encode, to_batch, train_tokenizer
-from privhelpers.models.generation import Sampling, generate, greedy_continuations
-from privhelpers.models.scoring import Scores, candidate_log_probabilities, row_losses, score
+from privhelpers.models.generation import (
+    Sampling,
+    draw_probabilities,
+    generate,
+    greedy_continuations,
+    greedy_guesses,
+    kept_tokens,
+)
+from privhelpers.models.masked import MASKED_ARCHITECTURES, build_masked, load_masked, with_mask
+from privhelpers.models.masking import Masking, losses_by_mask, masked_losses, padded, score_masked
+from privhelpers.models.scoring import (
+    Scores,
+    TokenScores,
+    candidate_log_probabilities,
+    row_losses,
+    score,
+    score_tokens,
+)
 from privhelpers.models.shelf import put, start, take
 
 __all__ = [
     "ARCHITECTURES",
+    "MASKED_ARCHITECTURES",
+    "Masking",
     "Rows",
     "Sampling",
     "Scores",
+    "TokenScores",
     "build",
+    "build_masked",
     "candidate_log_probabilities",
     "count_parameters",
+    "draw_probabilities",
     "encode",
     "generate",
     "greedy_continuations",
+    "greedy_guesses",
+    "kept_tokens",
     "load",
+    "load_masked",
+    "losses_by_mask",
+    "masked_losses",
+    "padded",
     "put",
     "row_losses",
     "save",
     "score",
+    "score_masked",
+    "score_tokens",
     "start",
     "take",
     "to_batch",
     "train_tokenizer",
+    "with_mask",
 ]

@@ -92,7 +92,8 @@ def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Pat
     return sorted(p.name for p in folder.iterdir() if p.is_file() and not p.name.endswith(".sha256"))
 
 
-def _refuse_code(folder: Path) -> None:
+def refuse_code(folder: Path) -> None:
+    """Refuse a folder whose weights or files could run code when read."""
     pickles = [p.name for p in folder.glob("*") if p.suffix in {".bin", ".pt", ".pth", ".ckpt", ".pkl"}]
     if not list(folder.glob("*.safetensors")):
         found = f" (found {', '.join(pickles)}, which can run code when read)" if pickles else ""
@@ -118,7 +119,7 @@ def load(
     if str(source) not in HUB_NAMES:
         if not (folder / "config.json").exists():
             raise MissingArtifact(f"model {folder.name!r}: no folder with a config.json at that place")
-        _refuse_code(folder)
+        refuse_code(folder)
     safe = {"trust_remote_code": False}
     try:
         config = AutoConfig.from_pretrained(str(source), **safe)

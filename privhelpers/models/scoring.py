@@ -36,6 +36,38 @@ class Scores:
         return float(np.exp(np.average(self.losses, weights=self.tokens)))
 
 
+@dataclass(frozen=True)
+class TokenScores:
+    """What one model says of every token of several texts; each list holds one array a text.
+
+    Attributes:
+        log_p: natural log of the probability of each token, the end token included.
+        mean: of the log-probability at that place over the vocabulary, weighted by the model itself.
+        deviation: standard deviation of the same.
+        truncated: how many texts were cut to the model's length.
+    """
+
+    log_p: list[np.ndarray]
+    mean: list[np.ndarray]
+    deviation: list[np.ndarray]
+    truncated: int
+
+    @property
+    def losses(self) -> np.ndarray:
+        """Mean loss of each text, nats per token, as `score` gives it."""
+        return np.array([-values.mean() for values in self.log_p])
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """Number of predicted tokens of each text."""
+        return np.array([len(values) for values in self.log_p])
+
+    @property
+    def perplexity(self) -> float:
+        """Perplexity over all tokens of the set."""
+        return float(np.exp(np.average(self.losses, weights=self.tokens)))
+
+
 class _TokenLosses(torch.autograd.Function):
     """Cross entropy of every position whose gradient is made in the buffer of its own forward pass.
 
@@ -100,6 +132,41 @@ def score(
         losses[chosen] = row_losses(logits, labels.to(model.device)).double().cpu().numpy()
     model.train(was_training)
     return Scores(losses, np.array([len(row) - 1 for row in rows.ids]), rows.truncated)
+
+
+def _vocabulary_moments(log_p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return mean and standard deviation of the log-probability of a token drawn from each distribution."""
+    p = log_p.exp()
+    mean = torch.einsum("btv,btv->bt", p, log_p)
+    # A token of probability zero has weight zero: 0 x inf must not become a number that is none.
+    spread = torch.einsum("btv,btv->bt", p, (log_p - mean[..., None]).square().nan_to_num(posinf=0.0))
+    return mean, spread.sqrt()
+
+
+@torch.inference_mode()
+def score_tokens(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], *, batch_size: int = 32
+) -> TokenScores:
+    """Score every token of `texts` in one pass; the order of the result is the order of the texts.
+
+    Raises:
+        InvalidParameter: a text is empty or there is none.
+    """
+    if not texts:
+        raise InvalidParameter("texts: there is nothing to score")
+    was_training = model.training
+    model.eval()
+    rows = encode(tokenizer, texts, max_length=model.config.max_position_embeddings)
+    found: list[np.ndarray] = [np.empty(0)] * len(rows)
+    for chosen in _length_batches([len(row) for row in rows.ids], batch_size):
+        ids, _ = to_batch([rows.ids[i] for i in chosen], end_id(tokenizer))
+        log_p = model(input_ids=ids.to(model.device)).logits[:, :-1].log_softmax(-1)
+        own = log_p.gather(-1, ids[:, 1:, None].to(model.device))[..., 0]
+        three = torch.stack([own, *_vocabulary_moments(log_p)], 1).double().cpu().numpy()
+        for row, number in zip(three, chosen, strict=True):
+            found[number] = row[:, : len(rows.ids[number]) - 1]
+    model.train(was_training)
+    return TokenScores(*(list(values) for values in zip(*found, strict=True)), rows.truncated)
 
 
 @torch.inference_mode()

@@ -16,7 +16,15 @@ MECHANICS = "07_dpsgd_mechanics"
 DPSGD = "08_dpsgd_training"
 UTILITY = "08b_private_utility"
 EXTRACTION = "09_extraction"
+MEMORIZATION = "09a_memorization"
+SIDE_BY_SIDE = "09b_side_by_side"
+SHADOWS = "10a_shadow_models"
 MEMBERSHIP = "10_membership_inference"
+EXPOSED = "10b_who_is_exposed"
+WHITE_BOX = "11_white_box"
+INVERSION = "12_gradient_leakage"
+AUDITING = "13_auditing"
+BROKEN = "13b_broken_dpsgd"
 STATISTICS = "14_statistics"
 HIPAA = "16_hipaa"
 
@@ -48,16 +56,23 @@ class Step:
 
 CHAIN = (
     # Theory needs nothing and nothing needs it: it runs where a core would wait.
-    *(Step(slug) for slug in (ANONYMIZATION, PRIVACY, TESTING, ACCOUNTING, MECHANICS)),
+    *(Step(slug) for slug in (ANONYMIZATION, PRIVACY, TESTING, ACCOUNTING, MECHANICS, INVERSION)),
     Step(RECORDS, priority=40),
     Step(PRETRAINING, after=(RECORDS,), threads=2, priority=30),
+    # Both cores at once, so it comes when both are free: right after the pretraining.
+    Step(SHADOWS, after=(RECORDS, PRETRAINING), threads=2, priority=25),
     # Training first: attacks on models that exist already fill the other core while the rest trains.
     Step(BASELINE, after=(RECORDS, PRETRAINING), priority=20),
     Step(DPSGD, after=(RECORDS, PRETRAINING), per="epsilon", priority=10),
+    *(Step(slug, after=(RECORDS, PRETRAINING), priority=5) for slug in (WHITE_BOX, BROKEN)),
     Step(UTILITY, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=5),
-    Step(EXTRACTION, after=(RECORDS,), per="model"),
-    Step(MEMBERSHIP, after=(RECORDS,), per="model"),
-    Step(STATISTICS, after=(BASELINE, DPSGD, EXTRACTION, MEMBERSHIP)),
+    Step(EXTRACTION, after=(RECORDS, PRETRAINING), per="model"),
+    Step(MEMORIZATION, after=(RECORDS,), per="model"),
+    Step(MEMBERSHIP, after=(RECORDS, SHADOWS), per="model"),
+    Step(SIDE_BY_SIDE, after=(RECORDS, BASELINE, DPSGD, EXTRACTION, MEMORIZATION)),
+    Step(EXPOSED, after=(RECORDS, SHADOWS, DPSGD, MEMBERSHIP)),
+    Step(AUDITING, after=(DPSGD, MEMORIZATION)),
+    Step(STATISTICS, after=(BASELINE, DPSGD, EXTRACTION, MEMORIZATION, MEMBERSHIP, AUDITING, BROKEN)),
     Step(HIPAA, after=(STATISTICS, EXTRACTION)),
 )
 SLUGS = tuple(step.slug for step in CHAIN)

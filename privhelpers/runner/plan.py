@@ -92,7 +92,7 @@ def _needs(step: Step, model: str | None, before: list[Job]) -> list[Job]:
     if step.per == "model":
         maker = MAKERS.get(str(model), DPSGD)
         found += [job for job in before if job.slug == maker and job.model in (None, model)]
-    return found
+    return list({job.rule: job for job in found}.values())
 
 
 def jobs(root: Path, profile_name: str) -> list[Job]:

@@ -43,6 +43,7 @@ TAGS = set(
         "em",
         "strong",
         "code",
+        "mark",
         "sub",
         "sup",
         "br",

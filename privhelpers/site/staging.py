@@ -23,7 +23,7 @@ from privhelpers.site.run_card import run_card
 from privhelpers.site.variants import variant
 
 CHAPTER_EPSILON = 8.0
-CHAPTER_MODEL = {chain.EXTRACTION: "baseline", chain.MEMBERSHIP: "baseline"}
+CHAPTER_MODEL = {step.slug: "baseline" for step in chain.CHAIN if step.per == "model"}
 OURS = {"_build", "_failed", ".complete", ".fingerprint", "build.log"}  # in the folder, but not staged
 RUN_CARD = "book/run_card"
 FOLDED = {

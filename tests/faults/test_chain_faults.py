@@ -12,9 +12,7 @@ import psutil
 import pytest
 import toy_chain
 
-# Of the toy chain: those that nothing waits for, those before the attacks, a private one, its utility, two
-# attacks on four models, and the last two.
-RUNS = 5 + 3 + 1 + 1 + 8 + 2
+RUNS = toy_chain.runs(epsilons=1)
 RECORDS, PRETRAINING, HIPAA = "05_synthetic_records", "06a_public_pretraining", "16_hipaa"
 
 

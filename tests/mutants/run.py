@@ -36,6 +36,7 @@ SUITES = (
     "tests/unit/test_dpsgd_engine.py",
     "tests/unit/test_dpsgd_training.py",
     "tests/unit/test_dpsgd_keeping.py",
+    "tests/unit/test_dpsgd_canaries.py",
 )
 ACCOUNTING = ("tests/unit/test_accounting.py", "tests/unit/test_accounting_renyi.py")
 

@@ -27,21 +27,22 @@ TERMS, CALIBRATION = "privhelpers.ledger.terms", "privhelpers.accounting.calibra
 MOMENTS, BOUNDS = "privhelpers.accounting.moments", "privhelpers.accounting.bounds"
 
 EQUAL = "clipped_sum_equals and float64 and fast"
-FACTORS = "factors = (self.max_grad_norm / norms.clamp_min(1e-12)).clamp_max(1.0)"
+FACTORS = "return (self.max_grad_norm / norms.clamp_min(1e-12)).clamp_max(1.0)"
+NOISE = "return self.noise_multiplier * self.max_grad_norm / self.expected_batch_size"
 
 MUTANTS = [
     # Clipping.
-    Mutant("no clipping", ENGINE, FACTORS, "factors = torch.ones_like(norms)", EQUAL),
+    Mutant("no clipping", ENGINE, FACTORS, "return torch.ones_like(norms)", EQUAL),
     Mutant("short gradients stretched", ENGINE, ".clamp_max(1.0)", "", EQUAL),
     Mutant(
         "the batch clipped as one",
         ENGINE,
         FACTORS,
-        "factors = (self.max_grad_norm / norms.square().sum().sqrt()).clamp_max(1.0).expand_as(norms)",
+        "return (self.max_grad_norm / norms.square().sum().sqrt()).clamp_max(1.0).expand_as(norms)",
         EQUAL,
     ),
     Mutant(
-        "patients clipped note by note", ENGINE, "group_rows(unit, rows)", "group_rows(None, rows)", EQUAL
+        "patients clipped note by note", ENGINE, "group_rows(unit, batch", "group_rows(None, batch", EQUAL
     ),
     Mutant("a patient's notes added up", ENGINE, "losses = losses / units.sizes().to(losses)", "pass", EQUAL),
     Mutant(
@@ -131,29 +132,29 @@ MUTANTS = [
     Mutant(
         "noise missing",
         OPTIMIZER,
-        "self.chance.fill_with_noise(gradient, self.noise_multiplier * self.max_grad_norm * scale)",
+        "self.chance.fill_with_noise(gradient, deviation)",
         "gradient.zero_()",
         "standard_deviation",
     ),
     Mutant(
         "sigma C on the mean",
         OPTIMIZER,
-        "self.noise_multiplier * self.max_grad_norm * scale)",
-        "self.noise_multiplier * self.max_grad_norm)",
+        NOISE,
+        "return self.noise_multiplier * self.max_grad_norm",
         "standard_deviation",
     ),
     Mutant(
         "noise without the clipping bound",
         OPTIMIZER,
-        "self.noise_multiplier * self.max_grad_norm * scale)",
-        "self.noise_multiplier * scale)",
+        NOISE,
+        "return self.noise_multiplier / self.expected_batch_size",
         "every_parameter",
     ),
     Mutant(
         "noise divided twice",
         OPTIMIZER,
-        "self.max_grad_norm * scale)",
-        "self.max_grad_norm * scale * scale)",
+        NOISE,
+        NOISE + "**2",
         "standard_deviation",
     ),
     Mutant(
@@ -180,8 +181,9 @@ MUTANTS = [
     Mutant(
         "divided by the size drawn",
         OPTIMIZER,
-        "        scale = 1 / self.expected_batch_size\n",
-        "        draw = list(draw)\n        scale = 1 / max(1, sum(len(b['labels']) for b, _ in draw))\n",
+        "        scale, deviation = 1 / self.expected_batch_size, self.noise_deviation()\n",
+        "        draw, deviation = list(draw), self.noise_deviation()\n"
+        "        scale = 1 / max(1, sum(len(b['labels']) for b, _ in draw))\n",
         "over_the_expected_size",
     ),
     Mutant("secret noise of the wrong width", CHANCE, ".sum(0) / 2", ".sum(0)", "standard_normals"),
@@ -245,6 +247,28 @@ MUTANTS = [
         "            return np.where(np.isnan(logs), np.inf, np.maximum(logs, 0.0))",
         "            return self.orders * (self.orders - 1) * self.sample_rate**2 / (2 * noise_multiplier**2)",
         "optimistic or renyi",
+    ),
+    # The canaries of an audit.
+    Mutant(
+        "canaries past the clipping",
+        "privhelpers.dpsgd.canaries",
+        "gradient[torch.arange(len(chosen)), self.column[chosen]] = self.raw_norm",
+        "gradient[torch.arange(len(chosen)), self.column[chosen]] = self.plan.max_grad_norm / 2",
+        "canaries_are_clipped",
+    ),
+    Mutant(
+        "every canary takes part",
+        "privhelpers.dpsgd.canaries",
+        "self._taking_part = np.flatnonzero(self.included)",
+        "self._taking_part = np.arange(canaries.count)",
+        "canaries_that_stayed_out",
+    ),
+    Mutant(
+        "canaries in every step",
+        LOOP,
+        "[i - units for i in drawn if i >= units]",
+        "list(range(self.planted.units if self.planted else 0))",
+        "canaries_are_drawn",
     ),
     # Going on after a kill.
     Mutant(

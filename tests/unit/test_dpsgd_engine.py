@@ -17,6 +17,7 @@ from transformers.pytorch_utils import Conv1D
 from privhelpers import dpsgd
 from privhelpers.dpsgd import recorder
 from privhelpers.dpsgd.contributions import row_squares
+from privhelpers.dpsgd.layers import listening, slow_activations
 from privhelpers.dpsgd.losses import losses_by_row
 from privhelpers.errors import InvalidParameter, UnsupportedModel
 from privhelpers.models.scoring import row_losses
@@ -348,3 +349,19 @@ def test_the_published_norms_of_a_tiny_gpt2(tied, expected):
     ids = torch.randint(0, 97, (4, 12), generator=torch.Generator().manual_seed(0))
     _, norms = dpsgd.clipped_gradient_sum(model, {"input_ids": ids, "labels": ids}, max_grad_norm=1.0)
     assert norms.tolist() == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(("dtype", "close"), [(torch.float64, 1e-12), (torch.float32, 2e-6)])
+def test_the_activation_of_gpt2_is_the_same_function_in_one_kernel(dtype, close):
+    model = small(dtype=dtype)
+    found = slow_activations(model)
+    assert len(found) == 2 and not slow_activations(small("bert"))
+    value = torch.linspace(-8, 8, 1001, dtype=dtype, requires_grad=True)
+    (slope,) = torch.autograd.grad(found[0](value).sum(), value)
+    before, usual = found[0](value).detach(), found[0].forward
+    with listening(found, recorder=None):
+        assert found[0].forward != usual
+        torch.testing.assert_close(found[0](value).detach(), before, rtol=0, atol=close)
+        (again,) = torch.autograd.grad(found[0](value).sum(), value)
+        torch.testing.assert_close(again, slope, rtol=0, atol=close)
+    assert found[0].forward == usual

@@ -91,7 +91,8 @@ def test_generation_starts_with_its_prompt_and_repeats_with_its_seed(model, toke
     assert first != models.generate(model, tokenizer, "Patient", samples=5, seed=2)
     limit = models.Sampling(max_length=12)
     short = models.generate(model, tokenizer, "Patient", samples=5, seed=1, sampling=limit)
-    assert all(long.startswith(cut) for long, cut in zip(first, short, strict=True))
+    # The cut may fall within a character of several bytes, which then reads as U+FFFD.
+    assert all(long.startswith(cut.rstrip("\ufffd")) for long, cut in zip(first, short, strict=True))
     assert sum(map(len, short)) < sum(map(len, first)) / 2
 
 

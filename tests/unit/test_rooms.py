@@ -23,6 +23,7 @@ WITHIN = {
     ("validate", "errors"),
     ("rng", "errors"),
     ("artifacts", "errors"),
+    ("audit", "dpsgd"),
     ("ledger", "accounting"),
     ("site", "runner"),
 }

@@ -1,0 +1,147 @@
+"""The same question to every model, side by side, with what they share with the truth marked.
+
+What a model wrote is untrusted: a training text may hold markup, and a page must show it as the characters
+that it is. All text passes through `inert` before it becomes HTML.
+
+>>> print(inert("<b>$x$</b>"))
+&lt;b&gt;$x$&lt;/b&gt;
+>>> marked("Call Ann B. Hill now", [(5, 16)])
+'Call <mark>Ann B. Hill</mark> now'
+"""
+
+import html
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from privhelpers import validate
+from privhelpers.attacks.extraction import normalise
+from privhelpers.errors import InvalidParameter
+
+Span = tuple[int, int]
+_WORD = re.compile(r"\S+")
+_EDGES = ".,;:()"
+# Not as in tables of numbers, which are set to the right and never wrapped.
+_NAME = 'style="text-align: left; white-space: nowrap"'
+_WRAPPED = 'style="text-align: left; white-space: normal; overflow-wrap: anywhere"'
+
+
+def inert(text: str) -> str:
+    """Return text as HTML that shows its characters and does nothing; invisible ones are spelled out."""
+    shown = "".join(
+        c if c == " " or unicodedata.category(c)[0] not in "CZ" else f"\\u{ord(c):04x}" for c in text
+    )
+    return html.escape(shown)
+
+
+def marked(text: str, spans: Iterable[Span]) -> str:
+    """Return text as inert HTML with the spans (start, end) in `<mark>`; those that overlap are joined."""
+    joined: list[Span] = []
+    for start, stop in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
+        else:
+            joined.append((start, stop))
+    pieces, end = [], 0
+    for start, stop in joined:
+        pieces += [inert(text[end:start]), f"<mark>{inert(text[start:stop])}</mark>"]
+        end = stop
+    return "".join([*pieces, inert(text[end:])])
+
+
+def shared_runs(text: str, truth: str, *, least: int = 3) -> list[Span]:
+    """Return the places of all runs of `least` or more words of the text that stand in the truth.
+
+    Case and punctuation at the edges of words do not count.
+
+    Args:
+        text: what a model wrote.
+        truth: what it is compared with.
+        least: shortest run that is marked, words; 1 or more.
+    """
+    validate.positive_int(least=least)
+    places = list(_WORD.finditer(text))
+    words = [m[0].strip(_EDGES).casefold() for m in places]
+    known = [m[0].strip(_EDGES).casefold() for m in _WORD.finditer(truth)]
+    held = {tuple(known[i : i + least]) for i in range(len(known) - least + 1)}
+    return [
+        (places[i].start(), places[i + least - 1].end())
+        for i in range(len(words) - least + 1)
+        if tuple(words[i : i + least]) in held
+    ]
+
+
+def value_places(text: str, values: Iterable[str]) -> list[Span]:
+    """Return the places at which one of the values stands in the text, whatever its case."""
+    lower = text.lower()
+    if len(lower) != len(text):  # a few letters have a lower case of another length
+        lower = text
+    found = [re.finditer(re.escape(value.lower()), lower) for value in values if value]
+    return [match.span() for matches in found for match in matches]
+
+
+def hold_value(texts: Iterable[str], values: Iterable[str]) -> list[bool]:
+    """Return of each text whether one of the values stands in it, whatever its case and white space."""
+    wanted = [normalise(value) for value in values]
+    return [any(value in text for value in wanted) for text in map(normalise, texts)]
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Texts of several models under each other, as a table of a page.
+
+    Attributes:
+        head: titles of the columns.
+        rows: cells of each row; a cell is a text, or a text with the spans to mark.
+    """
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str | tuple[str, tuple[Span, ...]], ...], ...]
+
+    def _repr_html_(self) -> str:
+        """Return the table; nothing in it can act."""
+        titles = "".join(f"<th {_WRAPPED}>{inert(title)}</th>" for title in self.head)
+        lines = []
+        for row in self.rows:
+            name, *cells = (marked(*cell) if isinstance(cell, tuple) else inert(cell) for cell in row)
+            wrapped = "".join(f"<td {_WRAPPED}>{cell}</td>" for cell in cells)
+            lines.append(f"<tr><td {_NAME}>{name}</td>{wrapped}</tr>")
+        # The classes keep MathJax out: a dollar sign in a model's text is a dollar sign.
+        opening = '<table class="dataframe tex2jax_ignore mathjax_ignore">'
+        return f"{opening}<thead><tr>{titles}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
+    def __repr__(self) -> str:
+        """Return the rows as plain text, marks in guillemets."""
+        lines = []
+        for row in self.rows:
+            cells = (_plain(*cell) if isinstance(cell, tuple) else cell for cell in row)
+            lines.append(" | ".join(html.unescape(inert(cell)) for cell in cells))
+        return "\n".join(lines)
+
+
+def _plain(text: str, spans: Sequence[Span]) -> str:
+    return html.unescape(marked(text, spans).replace("<mark>", "«").replace("</mark>", "»"))
+
+
+def side_by_side(
+    texts: Mapping[str, str], spans: Mapping[str, Sequence[Span]], *, first: str = "", heading: str = "model"
+) -> SideBySide:
+    """Return a table with one row a model.
+
+    Args:
+        texts: what each model wrote, by its name.
+        spans: what to mark in it.
+        first: a text to put above them, such as the true one.
+        heading: title of the first column.
+
+    Raises:
+        InvalidParameter: a model has a text and no spans, or the other way round.
+
+    Taught in: 09b_side_by_side.
+    """
+    if set(texts) != set(spans):
+        raise InvalidParameter(f"spans: must be given for the models of texts, {', '.join(texts)}")
+    rows = [(name, (text, tuple(spans[name]))) for name, text in texts.items()]
+    above = [("the note", first)] if first else []
+    return SideBySide((heading, "text"), tuple(above + rows))

@@ -1,0 +1,217 @@
+"""Verbatim memorization of notes: the model gets the first half and is asked for the rest.
+
+One pass over a note gives both answers: whether greedy decoding returns the second half, and how probable
+one draw of it is under a sampling scheme, from which the number of draws that an attacker needs follows.
+
+>>> f"{discovered(math.log(0.01), attempts=100):.6f}"
+'0.633968'
+>>> float(attempts_needed(math.log(0.01), p=0.5))
+69.0
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from privhelpers import validate
+from privhelpers.errors import InvalidParameter
+from privhelpers.models import Sampling, draw_probabilities, greedy_guesses, to_batch
+from privhelpers.models.encoding import end_id
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Notes cut in two.
+
+    Attributes:
+        prefixes: token ids of the end token and the first half of each note.
+        suffixes: token ids of the second half, as far as the model reads.
+        note_ids, patients: of each note.
+    """
+
+    prefixes: list[list[int]]
+    suffixes: list[list[int]]
+    note_ids: list[str]
+    patients: list[str]
+
+
+@dataclass(frozen=True)
+class Recall:
+    """What a model knows of the second halves, given the first.
+
+    Attributes:
+        recalled: greedy decoding returns the second half word for word, shape [notes].
+        log_p: log probability that one draw is the second half, nats; minus infinity if it cannot be drawn.
+    """
+
+    recalled: np.ndarray
+    log_p: np.ndarray
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """The second halves that greedy decoding writes.
+
+    Attributes:
+        texts: each guess, as long in tokens as the true half, up to an end token in it.
+        correct: whether it is the true half, shape [notes].
+        confidence: mean log probability of its tokens, nats, shape [notes].
+    """
+
+    texts: list[str]
+    correct: np.ndarray
+    confidence: np.ndarray
+
+
+def halve(tokenizer: PreTrainedTokenizerBase, notes: Sequence[dict], *, longest: int) -> Halves:
+    """Cut each note after half of its tokens.
+
+    Half a note, not its first few tokens: a short prefix measures whether the template is known.
+
+    Args:
+        notes: with text, note_id and patient_id.
+        longest: tokens that the model reads, the end token included.
+
+    Raises:
+        InvalidParameter: there is no note, or one of fewer than 2 tokens.
+    """
+    if not notes:
+        raise InvalidParameter("notes: there is nothing to complete")
+    encoded = tokenizer([n["text"] for n in notes], add_special_tokens=False)["input_ids"]
+    if min(map(len, encoded)) < 2:
+        raise InvalidParameter("notes: one has fewer than 2 tokens, so it has no two halves")
+    encoded = [ids[: longest - 1] for ids in encoded]
+    return Halves(
+        prefixes=[[end_id(tokenizer), *ids[: len(ids) // 2]] for ids in encoded],
+        suffixes=[ids[len(ids) // 2 :] for ids in encoded],
+        note_ids=[n["note_id"] for n in notes],
+        patients=[n["patient_id"] for n in notes],
+    )
+
+
+@torch.inference_mode()
+def recall(
+    model: PreTrainedModel, halves: Halves, sampling: Sampling | None = None, *, batch_size: int = 32
+) -> Recall:
+    """Score every second half in one pass.
+
+    Greedy decoding returns a half exactly if each of its tokens is the most probable one after those before
+    it, so nothing has to be decoded.
+
+    Args:
+        halves: what `halve` returned.
+        sampling: scheme of the draws; its max_length is not applied.
+        batch_size: notes scored together.
+
+    Source: Carlini et al. 2023, definition 3.1; Hayes et al. 2025. Taught in: 09a_memorization.
+    """
+    sampling = sampling or Sampling()
+    model.eval()
+    rows = [p + s for p, s in zip(halves.prefixes, halves.suffixes, strict=True)]
+    recalled, log_p = np.zeros(len(rows), dtype=bool), np.zeros(len(rows))
+    order = sorted(range(len(rows)), key=lambda n: len(rows[n]))
+    for first in range(0, len(rows), batch_size):
+        chosen = order[first : first + batch_size]
+        ids, _ = to_batch([rows[n] for n in chosen], rows[0][0])
+        logits = model(input_ids=ids.to(model.device)).logits
+        spans = [slice(len(halves.prefixes[n]) - 1, len(rows[n]) - 1) for n in chosen]
+        asked = torch.cat([logits[place, span] for place, span in enumerate(spans)])
+        targets = torch.tensor([t for n in chosen for t in halves.suffixes[n]], device=model.device)
+        lengths = [len(halves.suffixes[n]) for n in chosen]
+        best = (asked.argmax(-1) == targets).split(lengths)
+        each = draw_probabilities(asked, targets, sampling).double().split(lengths)
+        recalled[chosen] = [bool(part.all()) for part in best]
+        log_p[chosen] = [part.sum().item() for part in each]
+    return Recall(recalled, log_p)
+
+
+def guess(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, halves: Halves) -> Guesses:
+    """Write every second half greedily; the attacker is told its length in tokens, as in the benchmark.
+
+    Source: google-research/lm-extraction-benchmark, its baseline. Taught in: 09a_memorization.
+    """
+    lengths = [len(suffix) for suffix in halves.suffixes]
+    room = model.config.max_position_embeddings - max(map(len, halves.prefixes))
+    ids, log_p = greedy_guesses(model, tokenizer, halves.prefixes, tokens=min(max(lengths), room))
+    own = [row[:length] for row, length in zip(ids, lengths, strict=True)]
+    end = end_id(tokenizer)
+    shown = [row[: row.index(end)] if end in row else row for row in own]
+    return Guesses(
+        texts=tokenizer.batch_decode(shown),
+        correct=np.array([a == b for a, b in zip(own, halves.suffixes, strict=True)]),
+        confidence=np.array([np.mean(row[:length]) for row, length in zip(log_p, lengths, strict=True)]),
+    )
+
+
+def discovered(log_p: ArrayLike, *, attempts: float) -> np.ndarray:
+    """Return the probability that at least one of `attempts` draws is the text: 1 - (1 - p)^n.
+
+    Args:
+        log_p: log probability of the text in one draw, nats; 0 or less.
+        attempts: number of independent draws n, 0 or more.
+
+    Source: Hayes et al. 2025. Taught in: 09a_memorization.
+    """
+    validate.non_negative(attempts=attempts)
+    log_p = _log_probabilities(log_p)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        never = attempts * np.log1p(-np.exp(log_p))
+    return -np.expm1(np.where(log_p == 0, -np.inf if attempts else 0.0, never))
+
+
+def attempts_needed(log_p: ArrayLike, *, p: float) -> np.ndarray:
+    """Return the smallest number of draws in which the text appears with probability `p` or more.
+
+    Args:
+        log_p: log probability of the text in one draw, nats; 0 or less.
+        p: wanted probability, in (0, 1).
+
+    Returns:
+        Whole numbers of 1 or more; infinity where the text cannot be drawn.
+
+    Source: Hayes et al. 2025. Taught in: 09a_memorization.
+    """
+    validate.probability(p=p)
+    if p == 1:
+        raise InvalidParameter("p = 1: no number of draws makes a random text certain; ask for less than 1")
+    log_p = _log_probabilities(log_p)
+    with np.errstate(divide="ignore"):
+        # 1e-9: where p is reached exactly, as at (p, 1), rounding must not ask for one draw more.
+        needed = np.ceil(math.log1p(-p) / np.log1p(-np.exp(log_p)) - 1e-9)
+    return np.maximum(needed, 1.0)
+
+
+def _log_probabilities(values: ArrayLike) -> np.ndarray:
+    log_p = np.asarray(values, dtype=float)
+    if np.isnan(log_p).any() or (log_p > 1e-9).any():
+        raise InvalidParameter("log_p: must be logarithms of probabilities, 0 or less")
+    return np.minimum(log_p, 0.0)
+
+
+def recall_at_errors(
+    correct: ArrayLike, confidence: ArrayLike, *, errors: int = 100, examples: int | None = None
+) -> float:
+    """Return the share of examples that are guessed right before the `errors`-th wrong guess.
+
+    The guesses are made known from the most confident on; if fewer are wrong, all are counted.
+
+    Args:
+        correct: whether each guess is right, one guess an example.
+        confidence: of each guess, any scale.
+        errors: wrong guesses allowed, the last one included; 1 or more.
+        examples: how many could be guessed right; default: the number of guesses.
+
+    Source: google-research/lm-extraction-benchmark, score_submission. Taught in: 09a_memorization.
+    """
+    validate.positive_int(errors=errors)
+    right, sure = np.asarray(correct, dtype=bool), np.asarray(confidence, dtype=float)
+    if right.shape != sure.shape or right.size == 0:
+        raise InvalidParameter("correct and confidence: need one value a guess each, and a guess")
+    ordered = right[np.argsort(-sure, kind="stable")]
+    counted = ordered[np.cumsum(~ordered) < errors]
+    return int(counted.sum()) / (examples or right.size)

@@ -1,0 +1,228 @@
+"""Shadow models: trained side by side on the machine's cores, each one kept as soon as it is done.
+
+An attacker who can sample patients trains models of their own, knows who was in each, and learns from them
+what membership looks like. Only what those models say of the candidate texts is kept, not the models.
+
+    tasks = [Task("shadow-00", texts_of_a_random_half, candidates, settings, seed=0), ...]
+    results = train_all(store, "10a_shadow_models", tasks, train=training.train, processes=2)
+
+Sources: Shokri et al. 2017, section V; Carlini et al. 2022, section IV.
+"""
+
+import concurrent.futures
+import hashlib
+import inspect
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from tqdm.auto import tqdm
+
+from privhelpers import artifacts, models, rng, validate
+from privhelpers.artifacts import Store
+from privhelpers.attacks import signals
+from privhelpers.errors import DamagedArtifact, InvalidParameter
+
+KEPT = ("loss", "min_k", "min_k_plus_plus")  # signals of every candidate under every model
+START = "public"  # every shadow model starts from the public checkpoint, as the target did
+
+
+@dataclass(frozen=True)
+class Task:
+    """One model to train.
+
+    Attributes:
+        name: of its file, such as "shadow-00".
+        texts: to train on.
+        candidates: texts to score when it is trained, one or more.
+        settings: of `privhelpers.training`.
+        seed: of shuffling.
+    """
+
+    name: str
+    texts: tuple[str, ...]
+    candidates: tuple[str, ...]
+    settings: object
+    seed: int
+
+
+def random_halves(patients: Sequence[str], models: int, seed: int) -> np.ndarray:
+    """Return which patients each model trains on: a random half of them, drawn anew for each model.
+
+    Halves are drawn independently, so that how often a patient is in the other models says nothing about
+    whether it is in one of them.
+
+    Args:
+        patients: names, all different, 2 or more.
+        models: how many.
+        seed: of the draws.
+
+    Returns:
+        Whether each patient is inside, shape [models, patients].
+
+    Taught in: 10a_shadow_models.
+    """
+    validate.positive_int(models=models)
+    if len(set(patients)) != len(patients) or len(patients) < 2:
+        raise InvalidParameter("patients: give two or more, all different")
+    inside = np.zeros((models, len(patients)), dtype=bool)
+    for number in range(models):
+        order = rng.make(seed, f"shadow/half/{number}").permutation(len(patients))
+        inside[number, order[: len(patients) // 2]] = True
+    return inside
+
+
+def _code(train: Callable) -> str:
+    used = [inspect.getmodule(train), signals, models.scoring, models.load, models.encode, models.to_batch]
+    return "".join(inspect.getsource(one) for one in used)
+
+
+def fingerprint(store: Store, task: Task, train: Callable) -> str:
+    """Return a hash of all that a result depends on: data, settings, seed, start, code and torch."""
+    start = artifacts.sha256_of(store.existing(f"{models.shelf.home(START)}/model.safetensors"))
+    parts = {
+        "settings": asdict(task.settings),
+        "seed": task.seed,
+        "texts": list(task.texts),
+        "candidates": list(task.candidates),
+        "start": start,
+        "code": _code(train),
+        "torch": torch.__version__,
+    }
+    return hashlib.sha256(artifacts.to_json(parts)).hexdigest()
+
+
+def _follow_parent() -> None:
+    """End this process when its parent is gone: a killed notebook leaves nobody computing."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+
+
+def _run(store: Store, task: Task, train: Callable) -> dict[str, list[float]]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        model, tokenizer = models.take(store, START)
+        train(model, tokenizer, list(task.texts), task.settings, seed=task.seed, progress=False)
+        found = signals.measure(model, tokenizer, task.candidates, lower=False)
+    finally:
+        torch.set_num_threads(threads)
+    return {name: getattr(found, name).round(6).tolist() for name in KEPT}
+
+
+def _kept(path: Path) -> dict[str, np.ndarray] | None:
+    try:
+        rows = artifacts.parse_json(path.read_text(encoding="utf-8"), path.name)
+        return {name: np.array(rows[name]) for name in KEPT}
+    except (FileNotFoundError, DamagedArtifact, KeyError, TypeError, UnicodeDecodeError):
+        return None
+
+
+def _store_result(path: Path, task: Task, result: Mapping[str, list[float]]) -> None:
+    for old in path.parent.glob(f"{task.name}-*.json"):
+        old.unlink()
+    artifacts.write_atomic(path, artifacts.to_json(dict(result)))
+
+
+def _train_missing(
+    store: Store,
+    missing: Mapping[Path, Task],
+    train: Callable,
+    processes: int,
+    bar: tqdm,
+) -> None:
+    if processes == 1 or len(missing) == 1:
+        for path, task in missing.items():
+            _store_result(path, task, _run(store, task, train))
+            bar.update()
+        return
+    # A fresh interpreter each: a forked copy of a process that has used torch's threads can hang.
+    pool = concurrent.futures.ProcessPoolExecutor(
+        min(processes, len(missing)), multiprocessing.get_context("spawn"), initializer=_follow_parent
+    )
+    with pool:
+        jobs = {pool.submit(_run, store, task, train): (path, task) for path, task in missing.items()}
+        try:
+            for job in concurrent.futures.as_completed(jobs):
+                _store_result(*jobs[job], job.result())
+                bar.update()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def train_all(
+    store: Store,
+    folder: str,
+    tasks: Sequence[Task],
+    *,
+    train: Callable,
+    processes: int = 1,
+    progress: bool = True,
+) -> list[dict[str, np.ndarray]]:
+    """Train the models of `tasks` from the public checkpoint and score the candidates under each.
+
+    Every result is kept in `store.unfinished(folder)` under the fingerprint of what it depends on, as soon
+    as its model is trained: a run that was killed, or is repeated, trains only what is missing. One torch
+    thread a model, so that a result does not depend on the number of processes.
+
+    Args:
+        store: of the profile; holds the public checkpoint.
+        folder: name of the chapter.
+        tasks: models to train, names all different.
+        train: `privhelpers.training.train`, or a function of the same arguments.
+        processes: models trained at the same time, 1 or more.
+        progress: whether to show a bar.
+
+    Returns:
+        The signals of `KEPT` for each task in turn, each of shape [candidates].
+
+    Raises:
+        InvalidParameter: names repeat, or processes is out of range.
+
+    Taught in: 10a_shadow_models.
+    """
+    validate.positive_int(processes=processes)
+    if len({task.name for task in tasks}) != len(tasks):
+        raise InvalidParameter("tasks: names must differ")
+    home = store.unfinished(folder)
+    paths = [home / f"{artifacts.check_name(t.name)}-{fingerprint(store, t, train)[:20]}.json" for t in tasks]
+    missing = {path: task for path, task in zip(paths, tasks, strict=True) if _kept(path) is None}
+    done = len(tasks) - len(missing)
+    with tqdm(total=len(tasks), initial=done, desc="models", unit="model", disable=not progress) as bar:
+        if missing:
+            _train_missing(store, missing, train, processes, bar)
+    return [_kept(path) for path in paths]
+
+
+def classifier(features: ArrayLike, inside: ArrayLike) -> Pipeline:
+    """Fit the attack model of Shokri: what do the signals of members of shadow models look like?
+
+    Args:
+        features: signals of each text under each shadow model, shape [models, texts, features].
+        inside: whether the text was in that model's training data, shape [models, texts].
+
+    Returns:
+        A standardizing logistic regression; `decision_function` of the target's features is the score.
+
+    Source: Shokri et al. 2017, section V-C, with one classifier for all outputs.
+    Taught in: 10a_shadow_models.
+    """
+    features, inside = np.asarray(features, dtype=float), np.asarray(inside, dtype=bool)
+    if features.ndim != 3 or inside.shape != features.shape[:2]:
+        raise InvalidParameter(
+            f"features {features.shape} and inside {inside.shape}: "
+            "must be [models, texts, features] and [models, texts]"
+        )
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    return model.fit(features.reshape(-1, features.shape[2]), inside.ravel())

@@ -1,0 +1,182 @@
+"""What one scoring pass says of each text, and the attacks that need nothing else.
+
+Every attack turns these signals into a score that is HIGHER for texts that look more like members. The
+published formulas differ in sign and in division from one program to the next; here one sign holds.
+
+>>> float(round(-min_k(np.log([0.9, 0.01, 0.5, 0.2]), share=0.5), 4))
+3.1073
+
+Sources: Carlini et al. 2021, section 5.2, for perplexity, zlib and lower case; Shi et al. 2024 for Min-K%;
+Zhang et al. 2025 for Min-K%++; Watson et al. 2022 for the difference to a reference model.
+"""
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from privhelpers import validate
+from privhelpers.errors import InvalidParameter
+from privhelpers.models import score, score_tokens
+
+SHARE = 0.2  # of the tokens that Min-K% averages, the value of its authors
+
+
+@dataclass(frozen=True)
+class Signals:
+    """Features of several texts under one model, each of shape [texts].
+
+    Attributes:
+        loss: mean loss, nats per token.
+        min_k: mean log-probability of the least likely share of the tokens.
+        min_k_plus_plus: the same after each log-probability was standardized over the vocabulary.
+        tokens: number of predicted tokens.
+        zlib_bytes: length of the compressed text, which no model enters.
+        lower_loss: loss of the text in lower case; None if it was not asked for.
+        token_log_p: log-probability of every token, one array a text.
+    """
+
+    loss: np.ndarray
+    min_k: np.ndarray
+    min_k_plus_plus: np.ndarray
+    tokens: np.ndarray
+    zlib_bytes: np.ndarray
+    lower_loss: np.ndarray | None
+    token_log_p: tuple[np.ndarray, ...]
+
+    @property
+    def text_perplexity(self) -> np.ndarray:
+        """Perplexity of each text."""
+        return np.exp(self.loss)
+
+    @property
+    def perplexity(self) -> float:
+        """Perplexity over all tokens of the set."""
+        return float(np.exp(np.average(self.loss, weights=self.tokens)))
+
+
+def min_k(values: ArrayLike, *, share: float = SHARE) -> float:
+    """Return the mean of the lowest `share` of the values, at least one of them.
+
+    Applied to log-probabilities it is Min-K%, applied to standardized ones Min-K%++. The authors' programs
+    print it with the opposite sign.
+
+    Args:
+        values: one number a token.
+        share: of the tokens, in (0, 1]; the count is rounded down, as in the authors' programs.
+
+    Source: Shi et al. 2024, section 3; Zhang et al. 2025, section 4.
+    Taught in: 10_membership_inference.
+    """
+    validate.probability(share=share)
+    values = np.asarray(values, dtype=float)
+    if values.ndim != 1 or not values.size:
+        raise InvalidParameter("values: give one axis with one number or more")
+    count = max(1, int(values.size * share))
+    return float(np.partition(values, count - 1)[:count].mean())
+
+
+def standardized(log_p: ArrayLike, mean: ArrayLike, deviation: ArrayLike) -> np.ndarray:
+    """Return how many standard deviations each token's log-probability lies above what the model expects.
+
+    Args:
+        log_p: of the tokens, shape [tokens].
+        mean, deviation: of the log-probability over the vocabulary at each place.
+
+    Source: Zhang et al. 2025, equation 4.
+    Taught in: 10_membership_inference.
+    """
+    # A place with a single possible token has no spread: its token is exactly as likely as expected.
+    spread = np.maximum(np.asarray(deviation, dtype=float), 1e-6)
+    return (np.asarray(log_p, dtype=float) - np.asarray(mean, dtype=float)) / spread
+
+
+def measure(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[str],
+    *,
+    share: float = SHARE,
+    lower: bool = True,
+    batch_size: int = 32,
+) -> Signals:
+    """Score each text once, and once more in lower case if asked, and return its signals.
+
+    Args:
+        texts: one text or more, none empty.
+        share: of Min-K% and Min-K%++, in (0, 1].
+        lower: whether to score the lower-cased texts too, which costs a second pass.
+        batch_size: texts of one batch.
+
+    Taught in: 10_membership_inference.
+    """
+    found = score_tokens(model, tokenizer, texts, batch_size=batch_size)
+    rows = list(zip(found.log_p, found.mean, found.deviation, strict=True))
+    lowered = [text.lower() for text in texts] if lower else []
+    return Signals(
+        loss=found.losses,
+        min_k=np.array([min_k(log_p, share=share) for log_p, _, _ in rows]),
+        min_k_plus_plus=np.array([min_k(standardized(*row), share=share) for row in rows]),
+        tokens=found.tokens,
+        zlib_bytes=np.array([len(zlib.compress(text.encode())) for text in texts]),
+        lower_loss=score(model, tokenizer, lowered, batch_size=batch_size).losses if lower else None,
+        token_log_p=tuple(found.log_p),
+    )
+
+
+def scores(signals: Signals, references: Mapping[str, ArrayLike] | None = None) -> dict[str, np.ndarray]:
+    """Return the score of each text under each attack that needs one model and its references.
+
+    Args:
+        signals: of the texts under the attacked model.
+        references: losses of the same texts under models that were not trained on them, by name.
+
+    Returns:
+        Scores by attack: `loss`, `zlib`, `min_k`, `min_k_plus_plus`, `lower_case` if it was measured, and
+        `reference_<name>` for each reference. Dividing by the zlib length or dividing it ranks the same.
+
+    Raises:
+        InvalidParameter: a reference does not give one loss a text.
+
+    Taught in: 10_membership_inference.
+    """
+    found = {
+        "loss": -signals.loss,
+        "zlib": -signals.loss / signals.zlib_bytes,
+        "min_k": signals.min_k,
+        "min_k_plus_plus": signals.min_k_plus_plus,
+    }
+    if signals.lower_loss is not None:
+        found["lower_case"] = signals.lower_loss - signals.loss
+    for name, losses in (references or {}).items():
+        losses = np.asarray(losses, dtype=float)
+        if losses.shape != signals.loss.shape:
+            raise InvalidParameter(
+                f"references[{name!r}]: must give one loss to each of {len(signals.loss)} texts"
+            )
+        found[f"reference_{name}"] = losses - signals.loss
+    return found
+
+
+def passages(signals: Signals, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean loss of consecutive passages of `length` tokens, and the text that each is from.
+
+    What is left at the end of a text joins its last passage.
+
+    Args:
+        signals: of the texts.
+        length: tokens of a passage, 1 or more.
+
+    Taught in: 10_membership_inference.
+    """
+    validate.positive_int(length=length)
+    losses, owners = [], []
+    for number, log_p in enumerate(signals.token_log_p):
+        starts = np.arange(max(1, len(log_p) // length)) * length
+        sizes = np.diff(np.append(starts, len(log_p)))
+        losses.append(-np.add.reduceat(log_p, starts) / sizes)
+        owners.append(np.full(len(starts), number))
+    return np.concatenate(losses), np.concatenate(owners)

@@ -1,0 +1,103 @@
+"""What an audit may say, and the refusal to publish a book whose bounds contradict each other."""
+
+import math
+from dataclasses import dataclass
+
+from privhelpers import validate
+from privhelpers.errors import AuditContradiction, InvalidParameter
+
+ADD_REMOVE, REPLACEMENT = "add/remove", "replacement"
+ADJACENCIES = (ADD_REMOVE, REPLACEMENT)
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """A lower bound on epsilon with everything that gives it meaning.
+
+    Attributes:
+        epsilon_lower: in nats; 0 where nothing could be certified.
+        delta: at which the bound holds, in (0, 1).
+        confidence: probability with which the bound is not above the truth, at least.
+        method: how the bound was made, in words that may stand in a caption.
+        canaries: number of canaries whose inclusion was decided by a coin.
+        guesses: how many of them were guessed at.
+        correct: how many guesses were right.
+        searched: numbers of guesses, or thresholds, among which the best was taken and paid for.
+        adjacency: whose epsilon is bounded, "add/remove" of one unit: the accountant's.
+    """
+
+    epsilon_lower: float
+    delta: float
+    confidence: float
+    method: str
+    canaries: int
+    guesses: int
+    correct: int
+    searched: int = 1
+    adjacency: str = ADD_REMOVE
+
+    def __str__(self) -> str:
+        """Return the bound with everything that must stand beside it."""
+        return (
+            f"ε >= {self.epsilon_lower:.4g} at δ = {self.delta:g}, confidence {100 * self.confidence:g} % "
+            f"({self.adjacency}; {self.method}: {self.correct} of {self.guesses} guesses right, "
+            f"{self.canaries} canaries, {self.searched} searched)"
+        )
+
+
+def significance_of(confidence: float, searched: int = 1) -> float:
+    """Return the error that each of `searched` looks may make so that all together stay within one.
+
+    Raises:
+        InvalidParameter: the confidence is outside (0, 1), or nothing is searched.
+    """
+    validate.probability(confidence=confidence)
+    validate.positive_int(searched=searched)
+    if confidence == 1:
+        raise InvalidParameter(
+            "confidence = 1: must be below 1; no finite number of canaries gives certainty"
+        )
+    return (1 - confidence) / searched
+
+
+def check_guesses(*, canaries: int, guesses: int, correct: int) -> None:
+    """Refuse counts that no audit can have.
+
+    Raises:
+        InvalidParameter: not whole, or not 0 <= correct <= guesses <= canaries.
+    """
+    validate.positive_int(canaries=canaries)
+    for name, value in (("guesses", guesses), ("correct", correct)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise InvalidParameter(f"{name} = {value!r}: must be a whole number of 0 or more")
+    if not correct <= guesses <= canaries:
+        raise InvalidParameter(
+            f"correct = {correct}, guesses = {guesses}: must not exceed each other and {canaries} canaries"
+        )
+
+
+def require_below(lower: AuditResult | float, upper: float, *, what: str = "the run") -> None:
+    """Refuse a lower bound that exceeds the upper bound on the same epsilon.
+
+    Args:
+        lower: of the audit.
+        upper: of the accountant, at the same delta and for the same neighbors; may be infinite.
+        what: the model, for the message.
+
+    Raises:
+        AuditContradiction: the audit certifies more than the accountant allows, or a bound is no number.
+
+    Taught in: 13_auditing.
+
+    >>> require_below(1.4, 4.0)
+    >>> require_below(4.1, 4.0, what="dp-eps-4")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    privhelpers.errors.AuditContradiction: dp-eps-4: the audit certifies epsilon >= 4.1, and ...
+    """
+    value = lower.epsilon_lower if isinstance(lower, AuditResult) else lower
+    if math.isnan(value) or math.isnan(upper) or value > upper:
+        raise AuditContradiction(
+            f"{what}: the audit certifies epsilon >= {value:.4g}, and the accountant claims at most "
+            f"{upper:.4g}; the sampler, the clipping, the noise or the accounting is not what was claimed"
+        )

@@ -1,0 +1,134 @@
+"""Canaries of an audit: units of a private run that have no text, along coordinates that no note touches.
+
+Positions beyond the longest note have rows in the position table whose gradient is zero for every patient.
+Each canary owns one coordinate of these rows. Fair coins decide which canaries take part; those that do are
+drawn by the sampler of the patients, clipped by the code of the patients, and covered by the same noise. What
+the released gradients show at a canary's coordinate, taken part or not, is what an audit bounds epsilon with;
+the model's use of text stays as it was.
+
+Source: Nasr et al. 2023, "Tight Auditing of Differentially Private Machine Learning", section 4.2
+(gradients along one coordinate); Steinke, Nasr and Jagielski 2023, "Privacy Auditing with One (1) Training
+Run", section 5 (many at once).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from privhelpers import rng, validate
+from privhelpers.dpsgd.engine import GivenGradients
+from privhelpers.dpsgd.plan import PrivacyPlan
+from privhelpers.errors import InvalidParameter
+
+_POSITION_TABLES = ("wpe.weight", "position_embeddings.weight")
+
+
+@dataclass(frozen=True)
+class GradientCanaries:
+    """Which canaries a run carries.
+
+    Attributes:
+        count: canaries, 1 or more; about half of them take part.
+        seed: of the coins that decide which, 0 or more.
+        raw_norm: norm of a canary's gradient before clipping over the clipping bound; far above 1, so that a
+            run which does not clip shows.
+    """
+
+    count: int
+    seed: int
+    raw_norm: float = 100.0
+
+    def __post_init__(self) -> None:
+        """Refuse settings out of range."""
+        validate.positive_int(count=self.count)
+        validate.positive(raw_norm=self.raw_norm)
+
+
+@dataclass(frozen=True)
+class CanaryScores:
+    """What a run showed of its canaries.
+
+    Attributes:
+        included: by a fair coin each, shape [canaries].
+        scores: log-likelihood ratio, in nats, of having taken part, given all noisy gradients and the noise
+            that the plan claims; higher is more likely, shape [canaries].
+    """
+
+    included: np.ndarray
+    scores: np.ndarray
+
+
+def free_coordinates(model: nn.Module, longest: int) -> tuple[str, int, int]:
+    """Return where notes of up to `longest` tokens leave room: (position table, first free row, coordinates).
+
+    Raises:
+        InvalidParameter: the model has no trained table of positions.
+    """
+    tables = {n: p for n, p in model.named_parameters() if p.requires_grad and n.endswith(_POSITION_TABLES)}
+    if not tables:
+        raise InvalidParameter("canaries: the model has no trained position embedding to put them in")
+    name, table = next(iter(tables.items()))
+    return name, longest, max(0, table.shape[0] - longest) * table.shape[1]
+
+
+class Planted:
+    """The canaries of one run, at work.
+
+    Args:
+        canaries: how many, and their coins.
+        model: as it is trained.
+        longest: tokens of the longest note.
+        plan: sealed settings of the run.
+
+    Raises:
+        InvalidParameter: there are more canaries than free coordinates.
+    """
+
+    def __init__(self, canaries: GradientCanaries, model: nn.Module, longest: int, plan: PrivacyPlan) -> None:
+        """Flip the coins and find a coordinate for each canary."""
+        self.name, first, free = free_coordinates(model, longest)
+        if canaries.count > free:
+            raise InvalidParameter(
+                f"canaries: count = {canaries.count}, but positions beyond the longest note ({longest} "
+                f"tokens) have {free} coordinates; ask for at most so many"
+            )
+        table = dict(model.named_parameters())[self.name]
+        place = torch.arange(canaries.count)
+        self.row, self.column = first + place // table.shape[1], place % table.shape[1]
+        self.like, self.plan = table, plan
+        self.raw_norm = canaries.raw_norm * plan.max_grad_norm
+        coins = rng.make(canaries.seed, "dpsgd/canaries").integers(2, size=canaries.count)
+        self.included = coins.astype(bool)
+        self._taking_part = np.flatnonzero(self.included)
+        self.scores = np.zeros(canaries.count)
+
+    @property
+    def units(self) -> int:
+        """How many take part."""
+        return len(self._taking_part)
+
+    def gradients_of(self, drawn: Sequence[int]) -> GivenGradients:
+        """Return the gradients of the canaries that a step drew, by their number among those taking part."""
+        chosen = torch.from_numpy(self._taking_part[np.asarray(drawn, dtype=int)])
+        gradient = self.like.new_zeros(len(chosen), self.like.shape[1])
+        gradient[torch.arange(len(chosen)), self.column[chosen]] = self.raw_norm
+        return GivenGradients(self.name, self.row[chosen].to(self.like.device), gradient.detach())
+
+    def watch(self, released: Mapping[str, torch.Tensor]) -> None:
+        """Add what one step's noisy mean gradient says of each canary to its score."""
+        spent, plan = self.plan.spent, self.plan
+        seen = released[self.name][self.row, self.column].double().cpu().numpy()
+        seen *= (
+            plan.expected_batch_size / plan.max_grad_norm
+        )  # 1 where the canary entered, 0 where it did not
+        entered = (2 * seen - 1) / (2 * spent.noise_multiplier**2)  # log of the ratio of the two densities
+        q = spent.sample_rate
+        with np.errstate(divide="ignore"):
+            self.scores += np.logaddexp(np.log1p(-q), np.log(q) + entered)
+
+    def found(self) -> CanaryScores:
+        """Return coins and scores."""
+        return CanaryScores(self.included, self.scores)

@@ -1,0 +1,59 @@
+"""The nulls that every attack is held against."""
+
+import numpy as np
+import pytest
+
+from privhelpers import rng
+from privhelpers.attacks import controls
+from privhelpers.errors import ControlFailed
+from privhelpers.stats import Interval
+
+
+def scores_of(seed, patients=120, shift=0.0):
+    """Scores of three notes a patient, correlated within the patient."""
+    generator = rng.make(seed, "test controls")
+    level = np.repeat(generator.normal(size=patients), 3)
+    return level + generator.normal(size=3 * patients) + shift, np.repeat(np.arange(patients), 3)
+
+
+def test_a_patient_lies_on_one_side_and_the_sides_are_equal():
+    patients = np.repeat(np.arange(41), 3)
+    side = controls.split_by_patient(patients, seed=1)
+    assert all(len(set(side[patients == p])) == 1 for p in range(41))
+    assert len(set(patients[side])) == 20
+    assert not np.array_equal(side, controls.split_by_patient(patients, seed=2))
+
+
+def test_held_out_halves_pass_on_many_seeds():
+    scores, patients = scores_of(0)
+    found = [controls.split_auc(scores, patients, draws=200, seed=seed) for seed in range(20)]
+    for interval in found:
+        controls.require_null("halves", interval)
+    assert abs(np.mean([interval.estimate for interval in found]) - 0.5) < 0.03
+
+
+def test_permuting_labels_hides_a_real_difference():
+    scores, patients = scores_of(0, shift=2.0)
+    others, other_patients = scores_of(1)
+    permuted = controls.permuted_auc(scores, patients, others, 1000 + other_patients, draws=200, seed=0)
+    controls.require_null("permuted", permuted)
+
+
+def test_a_control_that_finds_something_is_refused_by_name():
+    with pytest.raises(ControlFailed, match=r"loss attack on the public model: 0\.6"):
+        controls.require_null("loss attack on the public model", Interval(0.6, 0.58, 0.62, 0.95, "x"))
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
+def test_the_level_of_the_interval_enters(level):
+    from scipy.stats import norm
+
+    width = norm.isf((1 - level) / 2)  # a standard error of 1
+    controls.require_null("inside", Interval(4.4, 4.4 - width, 4.4 + width, level, "x"), null=0)
+    with pytest.raises(ControlFailed):
+        controls.require_null("outside", Interval(4.6, 4.6 - width, 4.6 + width, level, "x"), null=0)
+
+
+def test_a_figure_that_is_no_number_is_refused():
+    with pytest.raises(ControlFailed):
+        controls.require_null("empty", Interval(float("nan"), 0.4, 0.6, 0.95, "x"))

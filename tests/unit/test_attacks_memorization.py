@@ -1,0 +1,267 @@
+"""Memorization against the published vectors, slow versions of the same, and a model built to remember."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privhelpers import models, records, training
+from privhelpers.attacks import attributes, canaries, extraction
+from privhelpers.attacks import memorization as memory
+from privhelpers.errors import InvalidParameter
+from privhelpers.models import Sampling
+
+SAMPLING = Sampling(temperature=0.8, top_k=20, top_p=0.95)
+
+
+@pytest.fixture(scope="module")
+def hospital():
+    return records.make_hospital_records(
+        seed=3, patients=14, validation_patients=2, heldout_patients=14, canaries_per_level=1, report_share=1
+    )
+
+
+@pytest.fixture(scope="module")
+def net(hospital):
+    """A model that was trained until it knows its notes by heart."""
+    notes = [n["text"] for n in hospital.train if n["kind"] == "report"]
+    tokenizer = models.train_tokenizer(notes, vocab_size=420)
+    model = models.build("micro-gpt2", tokenizer, seed=0)
+    plan = training.Settings(epochs=40, learning_rate=8e-3, batch_size=8)
+    training.train(model, tokenizer, notes, plan, seed=0, progress=False)
+    return model, tokenizer
+
+
+@pytest.fixture(scope="module")
+def halves(net, hospital):
+    return {
+        part: memory.halve(net[1], [n for n in own if n["kind"] == "report"][:12], longest=128)
+        for part, own in (("train", hospital.train), ("heldout", hospital.heldout))
+    }
+
+
+# Vectors: (n, p) of the literature's own tests.
+
+
+@pytest.mark.parametrize(
+    ("p", "n", "expected"), [(0.8, 2, 0.96), (0.01, 100, 0.633968), (0.001, 1000, 0.632305)]
+)
+def test_discovery_vectors(p, n, expected):
+    assert memory.discovered(math.log(p), attempts=n) == pytest.approx(expected, abs=1e-6)
+
+
+def test_probability_of_a_text_is_the_product_over_its_tokens():
+    assert memory.discovered(sum((-0.1, -0.2, -0.3)), attempts=1) == pytest.approx(math.exp(-0.6))
+
+
+@settings(deadline=None)
+@given(log_p=st.floats(-20, -1e-6), p=st.floats(0.001, 0.999))
+def test_attempts_needed_is_the_smallest_number(log_p, p):
+    n = float(memory.attempts_needed(log_p, p=p))
+    assert n == int(n) >= 1
+    assert memory.discovered(log_p, attempts=n) >= p - 1e-8
+    assert n == 1 or memory.discovered(log_p, attempts=n - 1) < p + 1e-8
+
+
+def test_certain_and_impossible_texts():
+    needed = memory.attempts_needed([0.0, -math.inf], p=0.5)
+    assert needed.tolist() == [1, math.inf]
+    assert memory.discovered([0.0, -math.inf], attempts=5).tolist() == [1, 0]
+    assert memory.discovered([0.0, -1.0], attempts=0).tolist() == [0, 0]
+    for bad in ({"p": 0.0}, {"p": 1.0}):
+        with pytest.raises(InvalidParameter, match="p ="):
+            memory.attempts_needed(-1.0, **bad)
+    with pytest.raises(InvalidParameter, match="log_p"):
+        memory.attempts_needed(0.1, p=0.5)
+
+
+# The extraction benchmark.
+
+
+def benchmark(rows, errors):
+    """Its loop, with a number of wrong guesses instead of 100."""
+    solved, wrong, answer = 0, 0, 0.0
+    for correct in rows:
+        if correct:
+            solved += 1
+            if wrong < errors:
+                answer = solved
+        else:
+            wrong += 1
+    return answer / len(rows)
+
+
+@given(rows=st.lists(st.booleans(), min_size=1, max_size=60), errors=st.integers(1, 20))
+def test_recall_at_errors_is_the_benchmark(rows, errors):
+    confidence = -np.arange(len(rows), dtype=float)
+    assert memory.recall_at_errors(rows, confidence, errors=errors) == pytest.approx(benchmark(rows, errors))
+
+
+def test_recall_at_the_hundredth_wrong_guess():
+    correct = np.tile([True, False], 300)  # the 100th wrong guess is the 200th of all
+    confidence = np.linspace(0, -1, 600)
+    assert memory.recall_at_errors(correct, confidence, examples=1000) == 100 / 1000
+    shuffled = np.random.default_rng(0).permutation(600)
+    assert memory.recall_at_errors(correct[shuffled], confidence[shuffled], examples=1000) == 0.1
+    with pytest.raises(InvalidParameter, match="correct"):
+        memory.recall_at_errors([], [])
+
+
+# Notes.
+
+
+def test_halves_are_the_note(net, hospital, halves):
+    _, tokenizer = net
+    own = {n["note_id"]: n["text"] for n in hospital.train}
+    for prefix, suffix, note in zip(
+        *(getattr(halves["train"], f) for f in ("prefixes", "suffixes", "note_ids")), strict=True
+    ):
+        assert prefix[0] == tokenizer.eos_token_id
+        assert abs(len(prefix) - 1 - len(suffix)) <= 1
+        assert tokenizer.decode(prefix[1:] + suffix) == own[note]
+    with pytest.raises(InvalidParameter, match="nothing"):
+        memory.halve(tokenizer, [], longest=128)
+    note = {"text": "a b " * 400, "note_id": "x", "patient_id": "y"}
+    long = memory.halve(tokenizer, [note], longest=128)
+    assert len(long.prefixes[0]) + len(long.suffixes[0]) == 128
+
+
+def test_one_pass_says_what_decoding_returns(net, halves):
+    for part in halves.values():
+        seen = memory.recall(net[0], part, SAMPLING, batch_size=5)
+        guessed = memory.guess(*net, part)
+        assert seen.recalled.tolist() == guessed.correct.tolist()
+        own = net[1].batch_decode(part.suffixes)
+        assert [a == b for a, b in zip(own, guessed.texts, strict=True)] == guessed.correct.tolist()
+
+
+def test_the_probability_of_a_half_is_that_of_its_draws(net, halves):
+    model, part = net[0], halves["train"]
+    seen = memory.recall(model, part, SAMPLING)
+    for n in range(4):
+        ids, p_note = list(part.prefixes[n]), 1.0
+        for token in part.suffixes[n]:
+            logits = model(input_ids=torch.tensor([ids])).logits[0, -1].detach()
+            tokens, p = models.kept_tokens(logits, SAMPLING)
+            p_note *= float(p[tokens == token].sum())
+            ids.append(token)
+        assert math.exp(seen.log_p[n]) == pytest.approx(p_note, rel=1e-3)
+
+
+def test_a_model_remembers_its_notes_and_no_others(net, halves):
+    trained, strange = (memory.recall(net[0], halves[part], SAMPLING) for part in ("train", "heldout"))
+    assert trained.recalled.sum() >= 9 and strange.recalled.sum() == 0
+    needed = {k: memory.attempts_needed(v.log_p, p=0.5) for k, v in (("a", trained), ("b", strange))}
+    assert np.median(needed["a"]) <= 20 and (needed["b"] > 10_000).all()
+
+
+# Canaries.
+
+
+def test_exposure_vectors_of_tensorflow_privacy():
+    references = np.arange(1, 17)
+    assert canaries.exposure_in_sample([0, 0.1], references).tolist() == [4.0, 4.0]
+    assert canaries.exposure_in_sample(3.5, references) == pytest.approx(2.0)
+    assert canaries.exposure_in_sample(20, references) == pytest.approx(-0.08746284, abs=1e-8)
+
+
+def test_extrapolated_exposure_agrees_with_the_rank_inside_and_goes_on_outside():
+    generator = np.random.default_rng(0)
+    references = generator.normal(20, 2, size=4000)
+    inside = np.quantile(references, [0.5, 0.1, 0.01])
+    fitted = canaries.extrapolated_exposure(inside, references)
+    assert fitted == pytest.approx([1, math.log2(10), math.log2(100)], abs=0.4)
+    far = canaries.extrapolated_exposure([0.0], references)
+    assert np.isfinite(far).all() and far[0] > math.log2(4001)
+    with pytest.raises(InvalidParameter, match="reference_losses"):
+        canaries.extrapolated_exposure([1.0], [1, 2, 3])
+    with pytest.raises(InvalidParameter, match="reference_losses"):
+        canaries.exposure_in_sample([1.0], [])
+
+
+@pytest.mark.parametrize("digits", [1, 7])
+def test_secrets_are_scored_as_candidates_are(net, digits):
+    secrets = canaries.draw_references(digits, 5 if digits == 1 else 50, seed=0)
+    ours = canaries.secret_log_probabilities(*net, "Patient 1 (MRN: SYN-", secrets, batch_size=16)
+    slow = models.candidate_log_probabilities(*net, "Patient 1 (MRN: SYN-", secrets)
+    np.testing.assert_allclose(ours, slow, atol=1e-4)
+    with pytest.raises(InvalidParameter, match="token lengths"):
+        canaries.secret_log_probabilities(*net, "Patient", ["1", "12"])
+
+
+def test_canaries_by_copies():
+    rows = [
+        {"copies": c, "exposure_bits": float(b), "extracted": e}
+        for c, b, e in ((0, 1, False), (0, 3, False), (4, 9, True), (4, 7, False))
+    ]
+    table = canaries.by_copies(rows, draws=50)
+    assert [(r["copies"], r["n"], r["exposure"], r["extracted"]) for r in table] == [
+        (0, 2, 2, 0),
+        (4, 2, 8, 0.5),
+    ]
+    assert all(r["exposure_low"] <= r["exposure"] <= r["exposure_high"] for r in table)
+
+
+# Attributes.
+
+
+def test_candidates_of_any_length_are_scored_as_if_written_out(net):
+    model, tokenizer = net
+    prefixes = ["Patient Ann B. Hill, diagnosed with", "note:", "Chart of Jo"]
+    candidates = ["Asthma", "Huntington Disease", "GERD", "Wilson Disease"]
+    table = attributes.candidate_table(model, tokenizer, prefixes, candidates, batch_size=2)
+    for row, prefix in zip(table, prefixes, strict=True):
+        for value, name in zip(row, candidates, strict=True):
+            start = [tokenizer.eos_token_id, *tokenizer(prefix, add_special_tokens=False)["input_ids"]]
+            end = tokenizer(" " + name, add_special_tokens=False)["input_ids"]
+            logits = model(input_ids=torch.tensor([start + end])).logits[0].log_softmax(-1)
+            by_hand = sum(logits[len(start) - 1 + i, t].item() for i, t in enumerate(end))
+            assert value == pytest.approx(by_hand, abs=1e-3)
+
+
+def test_candidates_that_contain_each_other_are_refused(net):
+    with pytest.raises(InvalidParameter, match="begins with 'Asthma'"):
+        attributes.candidate_table(*net, ["x"], ["Asthma", "Asthma attack"])
+    with pytest.raises(InvalidParameter, match="2 or more"):
+        attributes.candidate_table(*net, ["x"], ["Asthma"])
+
+
+def test_ranks_take_the_best_of_several_truths():
+    table = np.array([[0.1, 0.7, 0.2], [0.5, 0.3, 0.2]])
+    assert attributes.ranks(table, ("a", "b", "c"), [("a", "c"), ("c",)]).tolist() == [2, 3]
+
+
+def test_questions_hold_the_name_or_the_note_up_to_the_diagnosis(hospital):
+    people = extraction.profiles(hospital.train)
+    for question, person in zip(attributes.questions(hospital.train, people), people, strict=True):
+        assert question.patient_id == person.patient_id
+        assert person.identifiers["name"][0] in question.by_name
+        assert not any(c in question.by_name + question.in_context for c in person.conditions)
+        own = [n["text"] for n in hospital.train if n["patient_id"] == person.patient_id]
+        assert any(text.startswith(question.in_context + " ") for text in own)
+
+
+def test_a_model_that_remembers_knows_diagnoses_in_context(net, hospital):
+    conditions = sorted({n["condition"] for n in hospital.train + hospital.heldout})
+    first = {}
+    for part, own in (("train", hospital.train), ("heldout", hospital.heldout)):
+        asked = attributes.questions(own, extraction.profiles(own))
+        table = attributes.candidate_table(*net, [q.in_context for q in asked], conditions)
+        first[part] = np.mean(attributes.ranks(table, conditions, [q.conditions for q in asked]) == 1)
+    assert first["train"] > 0.85 and first["heldout"] < first["train"] - 0.3
+
+
+def test_the_prior_counts_patients_once():
+    notes = [
+        {"patient_id": p, "condition": c, "kind": k}
+        for p, c, k in (
+            ("a", "X", "report"),
+            ("a", "X", "narrative"),
+            ("b", "Y", "report"),
+            ("c", "X", "canary"),
+        )
+    ]
+    assert attributes.prior(notes, ("X", "Y", "Z")).tolist() == [1, 1, 0]

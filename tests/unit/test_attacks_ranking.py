@@ -1,0 +1,208 @@
+"""Rankings of generated texts, what counts as copied, and model text on a page."""
+
+import re
+import zlib
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privhelpers.attacks import case_studies as cases
+from privhelpers.attacks import extraction, ranking
+from privhelpers.attacks.extraction import Generation, Profile
+from privhelpers.errors import InvalidParameter
+
+WORDS = st.lists(st.sampled_from("abcd"), max_size=8).map(" ".join)
+
+
+def slow_run(text, note):
+    """Longest common run of words, by trying every pair of places."""
+    own, other, best = text.split(), note.split(), 0
+    for i in range(len(own)):
+        for j in range(len(other)):
+            length = 0
+            while own[i + length : i + length + 1] == other[j + length : j + length + 1] != []:
+                length += 1
+            best = max(best, length)
+    return best
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts=st.lists(WORDS, min_size=1, max_size=4), notes=st.lists(WORDS, max_size=4))
+def test_longest_runs_are_those_of_a_slow_search(texts, notes):
+    found = ranking.longest_runs(texts, notes)
+    for text, words, note in zip(texts, found.words, found.note, strict=True):
+        assert words == max((slow_run(text, other) for other in notes), default=0)
+        assert (note == -1) == (words == 0)
+        assert words == 0 or slow_run(text, notes[note]) == words
+
+
+def test_case_and_punctuation_do_not_break_a_run():
+    found = ranking.longest_runs(["(MRN: SYN-1), hypertension. Now"], ["mrn SYN-1 Hypertension, then"])
+    assert found.words.tolist() == [3]
+
+
+def test_copied_needs_the_margin_and_never_holds_both_ways():
+    own, other = np.array([9, 9, 3, 0]), np.array([3, 6, 9, 0])
+    assert ranking.copied(own, other, margin=4).tolist() == [True, False, False, False]
+    assert ranking.copied(other, own, margin=4).tolist() == [False, False, True, False]
+    with pytest.raises(InvalidParameter, match="margin"):
+        ranking.copied(own, other, margin=0)
+    with pytest.raises(InvalidParameter, match="own_runs"):
+        ranking.copied(own, other[:2], margin=1)
+
+
+def test_the_four_scores_are_those_of_the_paper():
+    texts = ["aaaa aaaa aaaa aaaa aaaa aaaa", "the quick brown fox jumps over it"]
+    scores = ranking.rankings(texts, [0.5, 1.0], [2.0, 3.0], [1.0, 1.5])
+    assert tuple(scores) == ranking.RANKINGS
+    assert scores["perplexity"].tolist() == [-0.5, -1.0]
+    assert scores["zlib"].tolist() == [
+        len(zlib.compress(t.encode())) / x for t, x in zip(texts, (0.5, 1.0), strict=True)
+    ]
+    assert scores["reference"].tolist() == [4.0, 3.0]
+    assert scores["lower case"].tolist() == [2.0, 1.5]
+    for bad in ([0.5], [0.5, 0.0], [0.5, np.nan]):
+        with pytest.raises(InvalidParameter, match="lower_losses"):
+            ranking.rankings(texts, [0.5, 1.0], [2.0, 3.0], bad)
+
+
+def test_the_first_are_the_highest_and_ties_fall_by_lot():
+    assert ranking.first([1, 3, 2], 2, seed=0).tolist() == [1, 2]
+    tied = [tuple(ranking.first(np.zeros(20), 5, seed=s)) for s in range(20)]
+    assert len(set(tied)) > 10 and tied[0] == tuple(ranking.first(np.zeros(20), 5, seed=0))
+    assert ranking.first([1, 2], 9, seed=0).tolist() == [1, 0]
+
+
+def test_precision_counts_texts_of_one_note_as_one_cluster():
+    scores, labels = {"perplexity": np.arange(40.0)[::-1]}, np.arange(40) < 20
+    alone = {"member": (labels, np.arange(40)), "control": (~labels, np.arange(40))}
+    same = {"member": (labels, np.full(40, 7)), "control": (~labels, np.full(40, 7))}
+    rows, clustered = (ranking.precision_rows(scores, arms, [10, 40], seed=0) for arms in (alone, same))
+    rates = {(r["k"], r["arm"]): r["rate"] for r in rows}
+    assert rates == {(10, "member"): 1, (10, "control"): 0, (40, "member"): 0.5, (40, "control"): 0.5}
+    width = {name: r[2]["high"] - r[2]["low"] for name, r in (("alone", rows), ("same", clustered))}
+    assert width["same"] > 1.5 * width["alone"]
+    assert (clustered[0]["rate"], clustered[0]["low"]) == (1, pytest.approx(0.025))  # one note: one trial
+
+
+# Subtraction of what was public.
+
+ANNA = Profile(
+    "p1",
+    {"email": ("a.hill0001@mail.example.org",), "dob": ("1990-02-03",), "phone": ("(212) 555-0123",)},
+    ("Asthma",),
+    ("Albuterol",),
+)
+
+
+def test_public_values_do_not_count():
+    texts = [
+        Generation("", "born 1990-02-03, call (212) 555-0123"),
+        Generation("", "A.HILL0001@mail.example.org"),
+    ]
+    assert extraction.strict_match(texts, [ANNA]).leaks == 2
+    public = extraction.public_values(texts, [ANNA], ["On  1990-02-03 it rained", "nothing"])
+    assert public == {"1990-02-03"}
+    match = extraction.strict_match(texts, [ANNA], public=public)
+    assert match.leaks == 1 and match.by_identifier["dob"] == 0 and match.by_identifier["email"] == 1
+    assert extraction.public_values([], [ANNA], ["1990-02-03"]) == frozenset()
+
+
+def test_written_values_are_found_by_their_form():
+    text = (
+        "1990-02-03 SYN-12345678 SYN-1234567 o.o'neil0042@post.example.com, (212) 555-0123; 000-00-1234 12-34"
+    )
+    assert extraction.written_values([text]) == {
+        "dob": {"1990-02-03"},
+        "mrn": {"SYN-12345678"},
+        "email": {"o.o'neil0042@post.example.com"},
+        "phone": {"(212) 555-0123"},
+        "ssn": {"000-00-1234"},
+    }
+
+
+# Model text on a page.
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "</td></table><h1>gone",
+    "&lt;b&gt; &amp; \" '",
+    "$x^2$ \\(y\\) $$z$$ {glue:text}`x` ```python `code` **bold** [a](javascript:b)",
+    "a\u202eb\u200bc\x1b[31m\nnew\tline\x00",
+    "<!-- <mark> -->",
+]
+
+
+class Reader(HTMLParser):
+    """What a browser would see: tags, and the text between them."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.attributes, self.text, self.marked = set(), set(), "", ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.inside = tag == "mark"
+
+    def handle_endtag(self, tag):
+        self.inside = False
+
+    def handle_data(self, data):
+        self.text += data
+        self.marked += data if getattr(self, "inside", False) else ""
+
+    def handle_comment(self, data):
+        raise AssertionError("a comment came through")
+
+
+def read(page):
+    reader = Reader()
+    reader.feed(page)
+    reader.close()
+    return reader
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_model_text_on_a_page_is_characters_and_nothing_else(text):
+    spans = {text[:3]: [], "other": [(2, 9), (5, 12), (9, 9999)]}
+    table = cases.side_by_side({text[:3]: text, "other": text}, spans, first=text, heading=text)
+    page = table._repr_html_()
+    seen = read(page)
+    assert seen.tags <= {"table", "thead", "tbody", "tr", "th", "td", "mark"}
+    assert seen.attributes == {"class", "style"} and "mathjax_ignore" in page
+    assert seen.text.count(cases.html.unescape(cases.inert(text))) >= 3
+    assert not re.search("[\x00-\x1f\u200b-\u202e]", page)
+    assert not re.search("[\x00-\x09\x0b-\x1f\u200b-\u202e]", repr(table))
+
+
+@given(
+    text=st.text(max_size=40), spans=st.lists(st.tuples(st.integers(0, 45), st.integers(0, 45)), max_size=5)
+)
+def test_marks_keep_every_character(text, spans):
+    spans = [(min(a, b), max(a, b)) for a, b in spans]
+    page = cases.marked(text, spans)
+    plain = cases.html.unescape(page.replace("<mark>", "").replace("</mark>", ""))
+    assert plain == cases.html.unescape(cases.inert(text))
+    assert page.count("<mark>") == page.count("</mark>")
+
+
+def test_what_is_marked_is_what_was_asked_for():
+    text = "Plan X and Y; seen by Dr Frost on Monday. Then home"
+    spans = cases.shared_runs(text, "was seen by dr frost on Monday again", least=3)
+    assert read(cases.marked(text, spans)).marked == "seen by Dr Frost on Monday."
+    assert cases.shared_runs(text, "seen by nobody", least=3) == []
+    spans = cases.value_places("ann B. Hill and Ann B. Hill", ["Ann B. Hill", ""])
+    assert spans == [(0, 11), (16, 27)]
+    assert cases.hold_value(["ANN  b. hill", "Jane"], ["Ann B. Hill", "Jo"]) == [True, False]
+    with pytest.raises(InvalidParameter, match="spans"):
+        cases.side_by_side({"a": "x"}, {})
+
+
+def test_the_plain_form_shows_the_marks():
+    table = cases.side_by_side({"a": "say <mark> now"}, {"a": [(4, 10)]}, first="truth")
+    assert repr(table) == "the note | truth\na | say «<mark>» now"

@@ -1,0 +1,135 @@
+"""Shadow models: independent halves, results that survive a kill, and the classifier."""
+
+import numpy as np
+import pytest
+
+from privhelpers import models, stats, training
+from privhelpers.artifacts import Store
+from privhelpers.attacks import shadow
+from privhelpers.attacks.shadow import Task
+from privhelpers.errors import InvalidParameter
+
+TEXTS = tuple(f"Seen in room {n}, BP 1{n}0/80, Asthma." for n in range(12))
+SETTINGS = training.Settings(epochs=1, learning_rate=1e-3, batch_size=4)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    store = Store(tmp_path_factory.mktemp("runs") / "artifacts", "test")
+    tokenizer = models.train_tokenizer(list(TEXTS), vocab_size=300)
+    models.put(store, "public", models.build("micro-gpt2", tokenizer, seed=0), tokenizer)
+    return store
+
+
+@pytest.fixture
+def counted():
+    """Training that counts its calls."""
+    calls = []
+
+    def train(*args, **kwargs):
+        calls.append(args[2])
+        return training.train(*args, **kwargs)
+
+    train.calls = calls
+    return train
+
+
+def tasks(count=2, **change):
+    settings = training.Settings(**{**vars(SETTINGS), **change})
+    return [Task(f"shadow-{n}", TEXTS[n : n + 6], TEXTS, settings, seed=n) for n in range(count)]
+
+
+def run(store, train, some, **options):
+    return shadow.train_all(store, "10a_test", some, train=train, progress=False, **options)
+
+
+def test_halves_are_halves_and_independent_of_each_other():
+    names = [f"p{n}" for n in range(100)]
+    inside = shadow.random_halves(names, 400, seed=0)
+    assert inside.shape == (400, 100) and (inside.sum(1) == 50).all()
+    # how often a patient is in the other models says nothing about model 0
+    others = inside[1:].sum(0)
+    assert abs(np.corrcoef(others, inside[0])[0, 1]) < 0.3
+    assert others.min() > 150 and others.max() < 250
+    assert (shadow.random_halves(names, 3, seed=0) == inside[:3]).all()
+    with pytest.raises(InvalidParameter, match="patients"):
+        shadow.random_halves(["a", "a"], 2, seed=0)
+
+
+def test_a_second_run_trains_nothing_and_returns_the_same(store, counted):
+    first = run(store, counted, tasks())
+    assert len(counted.calls) == 2
+    assert {name: values.shape for name, values in first[0].items()} == dict.fromkeys(shadow.KEPT, (12,))
+    again = run(store, counted, tasks())
+    assert len(counted.calls) == 2
+    for a, b in zip(first, again, strict=True):
+        assert all((a[name] == b[name]).all() for name in shadow.KEPT)
+
+
+def test_only_what_is_missing_is_trained(store, counted):
+    run(store, counted, tasks())
+    del counted.calls[:]
+    run(store, counted, tasks(3))
+    assert counted.calls == [list(TEXTS[2:8])]
+
+
+@pytest.mark.parametrize("change", [{"epochs": 2}, {"learning_rate": 2e-3}])
+def test_another_setting_is_another_model_and_the_old_file_goes(store, counted, change):
+    run(store, counted, tasks(1))
+    home = store.unfinished("10a_test")
+    before = set(home.glob("shadow-0-*.json"))
+    del counted.calls[:]
+    run(store, counted, tasks(1, **change))
+    after = set(home.glob("shadow-0-*.json"))
+    assert len(counted.calls) == 1 and len(after) == 1 and not before & after
+    assert set(home.glob("shadow-1-*.json"))
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"loss": 3}', "[]"])
+def test_a_damaged_file_is_trained_again(store, counted, damage):
+    expected = run(store, counted, tasks(1))
+    next(store.unfinished("10a_test").glob("shadow-0-*.json")).write_text(damage)
+    del counted.calls[:]
+    assert (run(store, counted, tasks(1))[0]["loss"] == expected[0]["loss"]).all()
+    assert len(counted.calls) == 1
+
+
+def test_what_is_done_stays_when_a_later_model_fails(store, counted):
+    store.forget("10a_test")
+    bad = [*tasks(1), Task("broken", (), TEXTS, SETTINGS, seed=0)]
+    with pytest.raises(InvalidParameter, match="texts"):
+        run(store, counted, bad)
+    assert len(list(store.unfinished("10a_test").glob("shadow-0-*.json"))) == 1
+
+
+def test_names_must_differ(store):
+    with pytest.raises(InvalidParameter, match="tasks"):
+        run(store, training.train, [tasks(1)[0]] * 2)
+
+
+def test_the_fingerprint_covers_texts_seed_and_candidates(store):
+    task = tasks(1)[0]
+    found = {
+        shadow.fingerprint(store, one, training.train)
+        for one in [
+            task,
+            Task("x", task.texts[1:], TEXTS, SETTINGS, 0),
+            Task("x", task.texts, TEXTS, SETTINGS, 1),
+            Task("x", task.texts, TEXTS[1:], SETTINGS, 0),
+        ]
+    }
+    assert len(found) == 4
+
+
+def test_the_classifier_learns_what_membership_looks_like():
+    generator = np.random.default_rng(0)
+    inside = generator.random((6, 200)) < 0.5
+    features = generator.normal(size=(6, 200, 3))
+    features[..., 1] += 2 * inside
+    model = shadow.classifier(features, inside)
+    target = generator.normal(size=(200, 3))
+    target[:100, 1] += 2
+    scores = model.decision_function(target)
+    assert stats.auc(scores[:100], scores[100:]) > 0.85
+    with pytest.raises(InvalidParameter, match="features"):
+        shadow.classifier(features[0], inside)

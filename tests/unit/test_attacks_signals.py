@@ -1,0 +1,131 @@
+"""Signals of one scoring pass against the published vectors, and against scoring text by text."""
+
+import zlib
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privhelpers import models
+from privhelpers.attacks import signals
+from privhelpers.errors import InvalidParameter
+
+LOG_P = np.log([0.9, 0.5, 0.01, 0.2, 0.7, 0.05, 0.3, 0.8, 0.6, 0.001])
+TEXTS = ["The ward is quiet.", "BP 120/80, Asthma, Albuterol 20 mg. Back in two weeks.", "x"]
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"), [(0.1, 6.90775528), (0.2, 5.75646273), (0.3, 4.83621925), (0.5, 3.46441369)]
+)
+def test_min_k_vectors(share, expected):
+    """Published with the opposite sign: there small means member, here large does."""
+    assert -signals.min_k(LOG_P, share=share) == pytest.approx(expected, abs=1e-8)
+
+
+def test_loss_and_perplexity_vectors():
+    loss = -LOG_P.mean()
+    assert loss == pytest.approx(1.92112203, abs=1e-8)
+    assert np.exp(loss) == pytest.approx(6.82861606, abs=1e-7)
+    assert -signals.min_k(LOG_P, share=1.0) == pytest.approx(loss)
+
+
+def test_min_k_plus_plus_vectors():
+    logits = torch.tensor([[2.0, 1, 0, -1], [0, 0, 0, 0.5], [3, 0, 0, 0]])
+    log_p = logits.log_softmax(-1)
+    mean, deviation = models.scoring._vocabulary_moments(log_p[None])
+    own = log_p.gather(1, torch.tensor([[1], [3], [2]]))[:, 0]
+    z = signals.standardized(own, mean[0], deviation[0])
+    assert z == pytest.approx([-0.627399, 1.348923, -2.587504], abs=1e-5)
+
+
+def test_a_certain_distribution_has_no_spread():
+    log_p = torch.tensor([[[0.0, -float("inf")]]]).log_softmax(-1)
+    mean, deviation = models.scoring._vocabulary_moments(log_p.clamp_min(-1e30))
+    assert torch.isfinite(mean).all() and torch.isfinite(deviation).all()
+    assert signals.standardized([0.0], mean[0], deviation[0]) == pytest.approx([0.0])
+
+
+@given(st.lists(st.floats(-20, 0), min_size=1, max_size=40), st.floats(0.01, 1))
+def test_min_k_lies_between_the_least_value_and_the_mean(values, share):
+    assert min(values) - 1e-9 <= signals.min_k(values, share=share) <= np.mean(values) + 1e-9
+
+
+@pytest.mark.parametrize("bad", [0.0, 1.5, float("nan")])
+def test_shares_out_of_range_are_refused(bad):
+    with pytest.raises(InvalidParameter, match="share"):
+        signals.min_k(LOG_P, share=bad)
+
+
+@pytest.fixture(scope="module")
+def net():
+    tokenizer = models.train_tokenizer(TEXTS * 5, vocab_size=300)
+    return models.build("micro-gpt2", tokenizer, seed=0), tokenizer
+
+
+@pytest.fixture(scope="module")
+def measured(net):
+    return signals.measure(*net, TEXTS)
+
+
+def test_one_pass_gives_what_scoring_gives(net, measured):
+    plain = models.score(*net, TEXTS)
+    assert measured.loss == pytest.approx(plain.losses, abs=1e-6)
+    assert measured.tokens.tolist() == plain.tokens.tolist()
+    assert measured.perplexity == pytest.approx(plain.perplexity, rel=1e-6)
+    assert measured.text_perplexity == pytest.approx(np.exp(plain.losses), rel=1e-6)
+    lower = models.score(*net, [text.lower() for text in TEXTS]).losses
+    assert measured.lower_loss == pytest.approx(lower)
+
+
+def test_batching_changes_nothing(net, measured):
+    alone = [signals.measure(*net, [text], batch_size=1) for text in TEXTS]
+    for name in ("loss", "min_k", "min_k_plus_plus"):
+        expected = [getattr(one, name)[0] for one in alone]
+        assert getattr(measured, name) == pytest.approx(expected, abs=1e-5)
+
+
+def test_moments_are_those_of_the_predicted_distribution(net):
+    model, tokenizer = net
+    before = model.training
+    found = models.score_tokens(model, tokenizer, TEXTS)
+    assert model.training is before
+    rows = models.encode(tokenizer, TEXTS, max_length=128).ids
+    with torch.inference_mode():
+        log_p = model(input_ids=torch.tensor([rows[1]])).logits[0, :-1].log_softmax(-1).double()
+    mean = (log_p.exp() * log_p).sum(-1)
+    deviation = ((log_p.exp() * log_p**2).sum(-1) - mean**2).sqrt()
+    assert found.mean[1] == pytest.approx(mean.numpy(), abs=1e-4)
+    assert found.deviation[1] == pytest.approx(deviation.numpy(), abs=1e-3)
+    assert found.truncated == 0
+
+
+def test_scores_rise_with_membership(measured):
+    found = signals.scores(measured, {"other": measured.loss + 1})
+    assert found["loss"] == pytest.approx(-measured.loss)
+    size = [len(zlib.compress(text.encode())) for text in TEXTS]
+    assert found["zlib"] == pytest.approx(-measured.loss / size)
+    # zlib bytes over log perplexity, as others print it, ranks the same
+    assert np.argsort(found["zlib"]).tolist() == np.argsort(size / measured.loss).tolist()
+    assert found["reference_other"] == pytest.approx(1)
+    assert found["lower_case"] == pytest.approx(measured.lower_loss - measured.loss)
+    with pytest.raises(InvalidParameter, match=r"references\['short'\]"):
+        signals.scores(measured, {"short": [1.0]})
+
+
+def test_without_a_second_pass_there_is_no_lower_case(net):
+    found = signals.measure(*net, TEXTS, lower=False)
+    assert found.lower_loss is None and "lower_case" not in signals.scores(found)
+
+
+@pytest.mark.parametrize("length", [1, 4, 7, 1000])
+def test_passages_cover_every_token_once(measured, length):
+    losses, owners = signals.passages(measured, length)
+    for number, log_p in enumerate(measured.token_log_p):
+        own = losses[owners == number]
+        count = max(1, len(log_p) // length)
+        assert len(own) == count
+        sizes = np.full(count, length)
+        sizes[-1] = len(log_p) - length * (count - 1)
+        assert own @ sizes == pytest.approx(-log_p.sum())

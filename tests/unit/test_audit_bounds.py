@@ -1,0 +1,245 @@
+"""Lower bounds on epsilon against published figures, closed forms, and the truth."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit, logit
+from scipy.stats import binom
+
+from privhelpers import accounting, audit, mechanisms
+from privhelpers.errors import AuditContradiction, InvalidParameter
+
+P_VALUES = [  # canaries, guesses, correct, epsilon, delta
+    ((100, 10, 9, 0.0, 0.0), 0.0107421875),
+    ((1000, 100, 99, 1.0, 1e-6), 5.809124e-5),
+    ((1000, 100, 90, 1.0, 1e-5), 8.41288561e-4),
+    ((100, 100, 80, 0.5, 1e-3), 0.007767348521),
+    ((10, 10, 10, 1.0, 0.1), 0.501246862221),
+]
+BINOMIAL = [  # canaries, guesses, correct, delta
+    ((10, 10, 10, 0.0), 1.051873),
+    ((100, 100, 100, 0.0), 3.492965),
+    ((1000, 1000, 1000, 0.0), 5.809068),
+    ((100, 100, 90, 0.0), 1.630823),
+    ((1000, 100, 100, 1e-5), 3.465376),
+    ((1000, 100, 90, 1e-5), 1.626144),
+    ((1000, 1000, 600, 1e-5), 0.297227),
+    ((1000, 500, 490, 1e-5), 3.352306),
+]
+FDP = [  # canaries, guesses, correct, at delta = 1e-5
+    ((100, 10, 10), 1.625892),
+    ((1000, 100, 100), 5.549028),
+    ((1000, 100, 90), 2.456405),
+    ((1000, 500, 490), 6.003874),
+    ((1000, 1000, 600), 0.583540),
+]
+# 10,000 Gaussian scores in and out, `shift` apart, delta = 1e-6: the threshold at which each bound is largest
+# among those on the convex hull of the ROC curve, whose number is paid for. (guesses, correct), (TP, FP).
+GAUSSIAN = {
+    1: {
+        "truth": 4.886554,
+        "hull": 386,
+        "one run": ((3376, 2807), 1.13346),
+        "f-DP": ((406, 379), 2.164749),
+        "rates": ((9956, 9469), 1.787170),
+        "gdp": ((6956, 3126), 4.334712),
+    },
+    2: {
+        "truth": 10.997151,
+        "hull": 374,
+        "one run": ((4666, 4499), 2.311945),
+        "f-DP": ((938, 934), 4.7218075),
+        "rates": ((9994, 8880), 3.827951),
+        "gdp": ((8460, 1633), 10.240683),
+    },
+    4: {
+        "truth": 26.356964,
+        "hull": 140,
+        "one run": ((8233, 8223), 4.395568),
+        "f-DP": ((5436, 5436), 9.133752),
+        "rates": ((10000, 4564), 6.412509),
+        "gdp": ((9795, 251), 24.690521),
+    },
+}
+
+
+def counts(canaries, guesses, correct):
+    return {"canaries": canaries, "guesses": guesses, "correct": correct}
+
+
+@pytest.mark.parametrize(("given_values", "expected"), P_VALUES)
+def test_published_p_values(given_values, expected):
+    *numbers, epsilon, delta = given_values
+    found = audit.one_run_p_value(**counts(*numbers), epsilon=epsilon, delta=delta)
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(("given_values", "expected"), BINOMIAL)
+def test_published_binomial_bounds(given_values, expected):
+    *numbers, delta = given_values
+    assert audit.one_run_epsilon_lower(**counts(*numbers), delta=delta) == pytest.approx(expected, abs=2e-6)
+
+
+@pytest.mark.parametrize(("numbers", "expected"), FDP)
+def test_published_f_dp_bounds(numbers, expected):
+    assert audit.fdp_epsilon_lower(**counts(*numbers), delta=1e-5) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("canaries", [10, 100, 1000])
+def test_perfect_guesses_have_a_closed_form(canaries):
+    everyone = counts(canaries, canaries, canaries)
+    expected = logit(0.05 ** (1 / canaries))
+    assert audit.one_run_epsilon_lower(**everyone, delta=0.0) == pytest.approx(expected, abs=1e-7)
+
+
+@pytest.mark.parametrize(("canaries", "guesses"), [(100, 100), (1000, 1000), (1000, 100), (7, 2)])
+def test_chance_certifies_exactly_nothing(canaries, guesses):
+    for correct in (guesses // 2, 0):
+        numbers = counts(canaries, guesses, correct)
+        assert audit.one_run_epsilon_lower(**numbers, delta=1e-5) == 0.0
+        assert audit.fdp_epsilon_lower(**numbers, delta=1e-5) == 0.0
+        half = {"true_positives": 50, "included": 100, "false_positives": 50, "excluded": 100}
+        for gaussian in (False, True):
+            assert audit.rates_epsilon_lower(**half, delta=1e-5, gaussian=gaussian) == 0.0
+
+
+@pytest.mark.parametrize("shift", GAUSSIAN)
+def test_gaussian_scores_reproduce_the_published_table_and_stay_below_the_truth(shift):
+    case = GAUSSIAN[shift]
+    searched = {"delta": 1e-6, "searched": case["hull"]}
+    truth = mechanisms.gdp_epsilon(mu=float(shift), delta=1e-6)
+    assert truth == pytest.approx(case["truth"], abs=1e-6)
+    for name, bound in (("one run", audit.one_run_epsilon_lower), ("f-DP", audit.fdp_epsilon_lower)):
+        numbers, expected = case[name]
+        found = bound(**counts(20000, *numbers), **searched)
+        assert found == pytest.approx(expected, abs=2e-5) and found < truth
+    for name, gaussian in (("rates", False), ("gdp", True)):
+        (hits, alarms), expected = case[name]
+        rates = {"true_positives": hits, "included": 10000, "false_positives": alarms, "excluded": 10000}
+        found = audit.rates_epsilon_lower(**rates, **searched, gaussian=gaussian)
+        assert found == pytest.approx(expected, abs=2e-5) and found < truth
+
+
+def test_published_clopper_pearson_bound():
+    perfect = {"true_positives": 500, "included": 500, "false_positives": 0, "excluded": 500}
+    found = audit.rates_epsilon_lower(**perfect, delta=0.0, confidence=0.99)
+    assert found == pytest.approx(4.541915810224092, rel=1e-9)
+    assert expit(found) == pytest.approx(0.9894593118113243, rel=1e-9)  # the accuracy that it allows
+    assert found / 2 == pytest.approx(2.270958, abs=1e-6)  # of a canary inserted twice
+
+
+@given(st.integers(1, 60), st.integers(0, 60), st.floats(0, 4))
+@settings(max_examples=60, deadline=None)
+def test_without_delta_the_p_value_is_a_binomial_tail(guesses, correct, epsilon):
+    correct = min(correct, guesses)
+    found = audit.one_run_p_value(**counts(100, guesses, correct), epsilon=epsilon, delta=0.0)
+    expected = sum(binom.pmf(k, guesses, expit(epsilon)) for k in range(correct, guesses + 1))
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+@given(st.integers(2, 80), st.integers(0, 80))
+@settings(max_examples=40, deadline=None)
+def test_bounds_grow_with_right_guesses_and_shrink_with_care(guesses, correct):
+    correct = min(correct, guesses)
+    for bound in (audit.one_run_epsilon_lower, audit.fdp_epsilon_lower):
+        here = bound(**counts(100, guesses, correct), delta=1e-5)
+        assert here >= 0
+        if correct < guesses:
+            assert bound(**counts(100, guesses, correct + 1), delta=1e-5) >= here
+        assert bound(**counts(100, guesses, correct), delta=1e-5, searched=5) <= here
+        assert bound(**counts(100, guesses, correct), delta=1e-5, confidence=0.999) <= here
+
+
+@pytest.mark.parametrize("numbers", [(1000, 100, 90), (100, 100, 100), (1000, 1000, 600)])
+def test_the_bound_is_where_the_p_value_meets_the_error(numbers):
+    bound = audit.one_run_epsilon_lower(**counts(*numbers), delta=1e-5)
+    just = [audit.one_run_p_value(**counts(*numbers), epsilon=bound + e, delta=1e-5) for e in (0, 1e-4)]
+    assert just[0] <= 0.05 < just[1]
+
+
+def test_the_refuted_gaussian_curve_is_the_last_one():
+    numbers = counts(1000, 100, 90)
+    mu = audit.fdp_mu_lower(**numbers)
+    excess = audit.fdp_excess(**numbers, mu=[mu, mu + 1e-3], significance=0.05)
+    assert excess[0] > 0 > excess[1]
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+def test_a_gaussian_curve_lies_below_that_of_dp_sgd_where_the_audit_reads_it(epsilon):
+    """Same epsilon at delta: elsewhere DP-SGD allows less, so that the Gaussian family gives a safe bound."""
+    run = {"sample_rate": 0.1, "steps": 150}
+    sigma = accounting.calibrate_noise_multiplier(target_epsilon=epsilon, **run, delta=1e-5)
+    mu = next(mu for mu in np.linspace(0.05, 2, 400) if mechanisms.gdp_delta(mu=mu, epsilon=epsilon) >= 1e-5)
+    for delta in (1e-4, 1e-3, 1e-2):
+        allowed = accounting.epsilon(noise_multiplier=sigma, **run, delta=delta)
+        assert allowed <= mechanisms.gdp_epsilon(mu=mu, delta=delta)
+
+
+def test_replacement_is_two_steps_of_add_or_remove():
+    numbers = counts(40, 40, 38)
+    pure = audit.one_run_epsilon_lower(**numbers, delta=0.0)
+    swapped = audit.one_run_epsilon_lower(**numbers, delta=0.0, adjacency=audit.REPLACEMENT)
+    assert swapped == pytest.approx(pure / 2, abs=1e-6)
+    # (epsilon, delta) for one step is (2 epsilon, (1 + e^epsilon) delta) for both.
+    bound = audit.one_run_epsilon_lower(**numbers, delta=1e-4, adjacency=audit.REPLACEMENT)
+    twice = 1e-4 * (1 + math.exp(bound))
+    assert audit.one_run_p_value(**numbers, epsilon=2 * bound, delta=twice) == pytest.approx(0.05, abs=1e-6)
+
+
+def test_a_contradiction_stops_the_build_and_names_the_run():
+    result = audit.AuditResult(4.5, 1e-5, 0.95, audit.FDP, 1000, 100, 100)
+    with pytest.raises(AuditContradiction, match=r"dp-eps-4: .* 4\.5, .* 4;"):
+        audit.require_below(result, 4.0, what="dp-eps-4")
+    audit.require_below(result, 4.5)
+    audit.require_below(result, math.inf)
+    audit.require_below(0.0, 0.0)
+    for lower, upper in ((math.nan, 1.0), (1.0, math.nan)):
+        with pytest.raises(AuditContradiction):
+            audit.require_below(lower, upper)
+
+
+def test_a_result_says_everything_that_must_stand_beside_it():
+    text = str(audit.AuditResult(1.25, 1e-5, 0.95, audit.FDP, 1000, 100, 90, 6))
+    for part in ("1.25", "1e-05", "95 %", "add/remove", "f-DP", "90 of 100", "1000 canaries", "6 searched"):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"canaries": 0},
+        {"guesses": 101},
+        {"correct": 11},
+        {"correct": -1},
+        {"guesses": 2.5},
+        {"confidence": 1.0},
+        {"confidence": 0.0},
+        {"searched": 0},
+        {"delta": 1.0},
+        {"delta": -1e-9},
+    ],
+)
+def test_impossible_counts_are_refused(bad):
+    numbers = {**counts(100, 10, 9), "delta": 1e-5, "confidence": 0.95, "searched": 1, **bad}
+    for bound in (audit.one_run_epsilon_lower, audit.fdp_epsilon_lower):
+        with pytest.raises(InvalidParameter):
+            bound(**numbers)
+
+
+def test_unknown_neighbors_and_rates_are_refused():
+    with pytest.raises(InvalidParameter, match="adjacency"):
+        audit.one_run_epsilon_lower(**counts(10, 10, 9), delta=0.0, adjacency="bounded")
+    rates = {"true_positives": 5, "included": 5, "false_positives": 0, "excluded": 5, "delta": 0.0}
+    for bad in ({"true_positives": 6}, {"false_positives": -1}, {"excluded": 0}, {"delta": 2.0}):
+        with pytest.raises(InvalidParameter):
+            audit.rates_epsilon_lower(**{**rates, **bad})
+
+
+def test_the_room_needs_no_torch():
+    code = "import sys, privhelpers.audit; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,188 @@
+"""Our decoding loop against the library's own rules, and its draws against the probabilities it states."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+from transformers.generation.logits_process import (
+    LogitsProcessorList,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+
+from privhelpers import models, rng
+from privhelpers.errors import InvalidParameter
+from privhelpers.models import generation
+
+TEXTS = [f"Patient {i}: pressure 1{i % 10}0/80, note {'long ' * (i % 7)}end." for i in range(60)]
+
+
+@pytest.fixture(scope="module")
+def net():
+    tokenizer = models.train_tokenizer(TEXTS, vocab_size=300)
+    model = models.build("micro-gpt2", tokenizer, seed=0)
+    with torch.no_grad():  # a fresh model is close to uniform: make some tokens likely, the end among them
+        model.transformer.ln_f.bias.copy_(0.5 * model.transformer.wte.weight[:6].sum(0) * 64)
+    return model, tokenizer
+
+
+def of_the_library(logits, sampling):
+    """The probabilities that `transformers` draws from."""
+    steps = [TemperatureLogitsWarper(sampling.temperature)]
+    if sampling.top_k:
+        steps.append(TopKLogitsWarper(sampling.top_k))
+    if sampling.top_p < 1:
+        steps.append(TopPLogitsWarper(sampling.top_p))
+    return LogitsProcessorList(steps)(None, logits.clone()).softmax(-1)
+
+
+def ours(logits, sampling):
+    tokens, p = models.kept_tokens(logits, sampling)
+    return torch.zeros_like(logits).scatter_(-1, tokens, p)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    temperature=st.floats(0.1, 3),
+    top_k=st.sampled_from([0, 1, 2, 10, 50, 299, 300, 1000]),
+    top_p=st.sampled_from([0.01, 0.3, 0.95, 0.999, 1.0]),
+    spread=st.floats(0.1, 8),
+)
+def test_probabilities_are_those_of_the_library(seed, temperature, top_k, top_p, spread):
+    logits = spread * torch.randn(7, 300, generator=torch.Generator().manual_seed(seed))
+    sampling = models.Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
+    expected, got = of_the_library(logits, sampling), ours(logits, sampling)
+    # The same tokens, but for one whose cumulative probability is top_p up to rounding.
+    assert ((expected > 0) != (got > 0)).sum() <= (top_p < 1)
+    if ((expected > 0) == (got > 0)).all():
+        torch.testing.assert_close(got, expected, rtol=2e-6, atol=1e-9)
+
+
+def test_report_settings_keep_exactly_the_tokens_of_the_library():
+    logits = 4 * torch.randn(2000, 1536, generator=torch.Generator().manual_seed(0))
+    expected, got = of_the_library(logits, models.Sampling()), ours(logits, models.Sampling())
+    assert torch.equal(expected > 0, got > 0)
+    torch.testing.assert_close(got, expected, rtol=2e-6, atol=0)
+
+
+def test_log_probabilities_of_draws_are_those_of_the_kept_tokens():
+    logits = 3 * torch.randn(5, 40, generator=torch.Generator().manual_seed(1))
+    sampling = models.Sampling(top_k=7, top_p=0.8)
+    table = ours(logits, sampling)
+    for token in range(40):
+        log_p = models.draw_probabilities(logits, torch.full((5,), token), sampling)
+        torch.testing.assert_close(log_p, table[:, token].log())
+    assert torch.isneginf(models.draw_probabilities(logits, logits.argmin(-1), sampling)).all()
+
+
+def test_draws_follow_the_stated_distribution():
+    logits = 2 * torch.randn(1, 30, generator=torch.Generator().manual_seed(2))
+    sampling = models.Sampling(top_k=12, top_p=0.9)
+    uniforms = torch.rand(20_000, generator=rng.torch_generator(0, "test"))
+    drawn = generation._draw(logits.expand(20_000, -1), uniforms, sampling)
+    expected = ours(logits, sampling)[0].double().numpy()
+    counts = np.bincount(drawn.numpy(), minlength=30)
+    assert counts[expected == 0].sum() == 0
+    kept = expected > 0
+    assert chisquare(counts[kept], 20_000 * expected[kept] / expected.sum()).pvalue > 1e-3
+
+
+def test_extreme_uniform_numbers_draw_tokens_that_are_kept():
+    logits = torch.tensor([[0.0, 5.0, 4.0, -9.0]])
+    sampling = models.Sampling(temperature=1.0, top_k=3, top_p=0.9)
+    last = 1 - 2**-24
+    first, final = (generation._draw(logits, torch.tensor([u]), sampling).item() for u in (0.0, last))
+    assert (first, final) == (1, 2)
+
+
+def rows_of(net, texts):
+    return [net[1](text, add_special_tokens=False)["input_ids"] for text in texts]
+
+
+def test_two_steps_of_generation_follow_the_model(net):
+    """First tokens, and second ones after the most frequent first, against the model's own figures."""
+    model, tokenizer = net
+    start = tokenizer("Patient", add_special_tokens=False)["input_ids"]
+    sampling = models.Sampling(top_k=8, top_p=1.0, max_length=len(start) + 3)
+    drawn = []
+
+    def keep(logits, uniforms, how, draw=generation._draw):
+        drawn.append(draw(logits, uniforms, how))
+        return drawn[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(generation, "_draw", keep)
+        patch.setattr(generation, "MOST_ENDED", 2)  # nobody leaves the batch
+        models.generate(model, tokenizer, "Patient", samples=6000, seed=3, sampling=sampling)
+    first, second = drawn
+    ids = torch.tensor([[tokenizer.eos_token_id, *start]])
+    for step, tokens in enumerate((first, second)):
+        expected = ours(model(input_ids=ids).logits[:, -1], sampling)[0].detach().double().numpy()
+        chosen = tokens if step == 0 else tokens[first == ids[0, -1]]
+        counts = np.bincount(chosen.numpy(), minlength=len(expected))
+        kept = expected > 0
+        assert counts[~kept].sum() == 0
+        scaled = counts.sum() * expected[kept] / expected.sum()
+        assert chisquare(counts[kept], scaled).pvalue > 1e-3
+        likely = torch.mode(first[first != tokenizer.eos_token_id]).values
+        ids = torch.cat([ids, likely[None, None]], dim=1)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 2.0])
+def test_when_rows_leave_the_batch_changes_no_text(net, share, monkeypatch):
+    expected = models.generate(*net, "Patient", samples=40, seed=1)
+    monkeypatch.setattr(generation, "MOST_ENDED", share)
+    assert models.generate(*net, "Patient", samples=40, seed=1) == expected
+    assert len({len(row) for row in rows_of(net, expected)}) > 3  # some rows did end early
+
+
+def test_nothing_comes_after_the_end(net):
+    model, tokenizer = net
+    texts = models.generate(model, tokenizer, "Patient", samples=60, seed=0)
+    assert all(tokenizer.eos_token not in text for text in texts)
+    shortest = min(len(row) for row in rows_of(net, texts))
+    assert shortest < 20
+
+
+def test_a_text_without_a_prompt_starts_by_itself(net):
+    texts = models.generate(*net, "", samples=30, seed=0)
+    assert len(texts) == 30 and len(set(texts)) > 5
+    assert texts == models.generate(*net, "", samples=30, seed=0)
+    assert texts != models.generate(*net, "", samples=30, seed=1)
+
+
+def test_one_kept_token_is_greedy_decoding_of_the_library(net):
+    model, tokenizer = net
+    only = models.Sampling(top_k=1, max_length=20)
+    (text,) = set(models.generate(model, tokenizer, "note", samples=3, seed=0, sampling=only))
+    ids = torch.tensor([[tokenizer.eos_token_id, *tokenizer("note", add_special_tokens=False)["input_ids"]]])
+    out = model.generate(
+        ids, attention_mask=torch.ones_like(ids), do_sample=False, max_length=20, pad_token_id=0
+    )
+    assert text == tokenizer.decode(out[0, 1:], skip_special_tokens=True)
+
+
+def test_greedy_guesses_are_those_of_each_prefix_alone(net):
+    model, tokenizer = net
+    prefixes = [[tokenizer.eos_token_id, *row] for row in rows_of(net, TEXTS[:9])]
+    together = models.greedy_guesses(model, tokenizer, prefixes, tokens=6, batch_size=4)
+    for number, prefix in enumerate(prefixes):
+        ids, sure = torch.tensor([prefix]), []
+        for _ in range(6):
+            best = model(input_ids=ids).logits[:, -1].log_softmax(-1).max(-1)
+            sure.append(best.values.item())
+            ids = torch.cat([ids, best.indices[:, None]], 1)
+        assert together[0][number] == ids[0, len(prefix) :].tolist()
+        assert together[1][number] == pytest.approx(sure, abs=1e-4)
+    assert models.greedy_continuations(model, tokenizer, prefixes, tokens=6) == together[0]
+
+
+def test_refusals(net):
+    with pytest.raises(InvalidParameter, match="samples"):
+        models.generate(*net, "Patient", samples=0, seed=0)
+    with pytest.raises(InvalidParameter, match="tokens"):
+        models.greedy_guesses(*net, [[0]], tokens=0)
