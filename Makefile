@@ -47,7 +47,8 @@ test: $(STAMP)  ## run every test
 bench: $(STAMP)  ## measure side by side: noise calibration, private steps and attacks against their peers
 	@$(PYTHON) benchmarks/calibration.py
 	@$(PYTHON) benchmarks/dpsgd.py
-	@exec $(PYTHON) benchmarks/attacks.py
+	@$(PYTHON) benchmarks/attacks.py
+	@exec $(PYTHON) benchmarks/layer_norms.py
 
 lint: $(STAMP)  ## check style, format and that notebooks carry no outputs
 	@$(BIN)/ruff check .

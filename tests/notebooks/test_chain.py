@@ -31,6 +31,10 @@ KEYS = {
     "strict_leaks_control",
     "loose_leaks",
     "loose_leaks_control",
+    "best_attack_auc",
+    "best_attack_tpr_at_1pct_fpr",
+    "patient_auc",
+    "audit_epsilon_lower",
 }
 
 
@@ -59,6 +63,23 @@ def test_summary_has_every_model_and_every_figure(summary):
         assert all(map(math.isfinite, numbers))
         assert row["mia_auc_low"] <= row["mia_auc"] <= row["mia_auc_high"]
         assert row["distinct_generations"] <= row["attempts"] == 14 * 12
+
+
+def test_every_lower_bound_lies_below_its_upper_bound(summary):
+    for name, row in summary.items():
+        if row["epsilon"] is None:
+            assert row["audit_epsilon_lower"] is None, name
+        else:
+            assert 0 <= row["audit_epsilon_lower"] <= row["epsilon"], name
+
+
+def test_the_loud_faults_are_refuted_and_the_honest_run_is_not(runs):
+    broken = json.loads((runs / "summary.json").read_text())["broken"]
+    loud = {"noise off", "noise / B twice", "clipping off"}
+    assert set(broken) == loud | {"honest", "clamped noise", "shuffled"}
+    for name, row in broken.items():
+        assert (row["audit_epsilon_lower"] > row["claimed_epsilon"]) == (name in loud), name
+        assert row["best_attack_auc_low"] <= row["best_attack_auc"] <= row["best_attack_auc_high"]
 
 
 def test_budgets_are_kept(summary):
