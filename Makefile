@@ -48,7 +48,8 @@ bench: $(STAMP)  ## measure side by side: noise calibration, private steps and a
 	@$(PYTHON) benchmarks/calibration.py
 	@$(PYTHON) benchmarks/dpsgd.py
 	@$(PYTHON) benchmarks/attacks.py
-	@exec $(PYTHON) benchmarks/layer_norms.py
+	@$(PYTHON) benchmarks/layer_norms.py
+	@exec $(PYTHON) benchmarks/shadows.py
 
 lint: $(STAMP)  ## check style, format and that notebooks carry no outputs
 	@$(BIN)/ruff check .

@@ -28,12 +28,14 @@ MAKERS = {
         BUCKETS, {"baseline": RATES, "public": RATES}, what="condition"
     ),
     "leakage_by_epoch": lambda: figures.leakage_by_epoch([1, 2, 4], {"loss": RATES, HOSTILE: RATES}),
+    "shadow_evidence": lambda: figures.shadow_evidence([1.0, 2.0, 1.5], [-1.0, 0.0], 1.2),
 }
+WITHOUT_WORDS_OF_A_CALLER = {"shadow_evidence"}
 
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_figure_of_the_book(name):
-    figure_checks.check(MAKERS[name], shows=HOSTILE)
+    figure_checks.check(MAKERS[name], shows=None if name in WITHOUT_WORDS_OF_A_CALLER else HOSTILE)
 
 
 def test_the_evidence_shows_both_groups_and_the_target():

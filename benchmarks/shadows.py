@@ -1,0 +1,72 @@
+"""How long the shadow models of chapter 10a take: a few, one after the other and then on two cores.
+
+Each trains the default small model for five epochs on a random half of 2,000 patients and scores the notes of
+all of them, as the chapter does. Four are trained on two cores and two on one, and both are extrapolated to
+sixteen; wall time, since the question is how long one waits. Starting the processes is part of it.
+"""
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+from privhelpers import models, records, training
+from privhelpers.artifacts import Store
+from privhelpers.attacks import shadow
+from privhelpers.runner.execute import KEEP_MEMORY, THREAD_VARIABLES
+
+MODELS, LIMIT_SECONDS = 16, 240
+SETTINGS = training.Settings(epochs=5, learning_rate=6e-3, batch_size=32)
+
+
+def settle() -> None:
+    """Start again with one thread and the book's malloc settings, which the processes inherit."""
+    wanted = {**dict.fromkeys(THREAD_VARIABLES, "1"), "HF_HUB_OFFLINE": "1", **KEEP_MEMORY}
+    if any(os.environ.get(name) != value for name, value in wanted.items()):
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, **wanted})
+
+
+def tasks_for(store: Store, count: int) -> list[shadow.Task]:
+    """Leave a checkpoint with fresh weights in the store and return the models to train from it."""
+    public = records.make_public_corpus(seed=0, documents=2000)
+    models.put(store, "public", *models.start("tiny-gpt2", public, vocab_size=1536, seed=0))
+    hospital = records.make_hospital_records(
+        seed=0, patients=2000, validation_patients=1, heldout_patients=1, canaries_per_level=1
+    )
+    notes = [note for note in hospital.train if note["kind"] != "canary"]
+    patients = sorted({note["patient_id"] for note in notes})
+    candidates = tuple(note["text"] for note in notes)
+    tasks = []
+    for number, inside in enumerate(shadow.random_halves(patients, count, seed=0)):
+        chosen = {patient for patient, taken in zip(patients, inside, strict=True) if taken}
+        texts = tuple(note["text"] for note in notes if note["patient_id"] in chosen)
+        tasks.append(shadow.Task(f"shadow-{number:02d}", texts, candidates, SETTINGS, number))
+    return tasks
+
+
+def seconds_for_all(store: Store, tasks: list[shadow.Task], processes: int) -> float:
+    """Train some models and return the wall seconds that sixteen would take."""
+    start = time.perf_counter()
+    shadow.train_all(store, f"shadows-{processes}", tasks, train=training.train, processes=processes)
+    return (time.perf_counter() - start) * MODELS / len(tasks)
+
+
+def main() -> None:
+    """Measure and print."""
+    settle()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder) / "artifacts", "bench")
+        tasks = tasks_for(store, 4)
+        notes = sum(len(task.texts) for task in tasks) // len(tasks)
+        two, one = seconds_for_all(store, tasks, 2), seconds_for_all(store, tasks[:2], 1)
+    print(f"# {MODELS} shadow models, {notes} notes and {SETTINGS.epochs} epochs each\n")
+    print(f"Two cores: {two:.0f} s of wall time (wanted: {LIMIT_SECONDS} s or less); one core: {one:.0f} s;")
+    print(f"side by side takes {two / one:.2f} of the time; extrapolated from 4 and 2 models.")
+
+
+if __name__ == "__main__":
+    main()
