@@ -117,8 +117,14 @@ def as_json(rows: Mapping[str, dict], broken: Mapping[str, dict]) -> dict:
     return {kind: {name: dict(row) for name, row in table.items()} for kind, table in tables.items()}
 
 
+def _bounds(upper: float | None, lower: float | None) -> str:
+    if pd.isna(upper):
+        return "no bound"
+    return f"{upper:.2f} ({'not audited' if pd.isna(lower) else f'{lower:.2f}'})"
+
+
 def headline(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of the front page: budget, utility, and leakage with its control in brackets."""
+    """Return the table of the front page: bounds on ε, utility, and leakage with its control in brackets."""
 
     def beside(row: pd.Series, hits: str, trials: str, prefix: str = "", suffix: str = "") -> str:
         return f"{row[hits]:.0f} ({row[prefix + hits + suffix]:.0f}) of {row[trials]:.0f}"
@@ -126,7 +132,7 @@ def headline(table: pd.DataFrame) -> pd.DataFrame:
     def line(row: pd.Series) -> dict[str, str]:
         interval = f"[{row['mia_auc_low']:.3f}, {row['mia_auc_high']:.3f}]"
         return {
-            "ε": "none" if pd.isna(row["epsilon"]) else f"{row['epsilon']:.2f}",
+            "ε at most (at least)": _bounds(row["epsilon"], row["audit_epsilon_lower"]),
             "perplexity": f"{row['perplexity']:.2f}",
             "membership AUC [95 %]": f"{row['mia_auc']:.3f} {interval}",
             "canaries (control)": beside(row, "canaries_extracted", "canaries_planted", "control_"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privhelpers import models, records, stats, training
-from privhelpers.attacks import canaries, extraction, membership, memorization, summary
+from privhelpers.attacks import canaries, extraction, membership, memorization
 from privhelpers.attacks.extraction import Generation, Profile
 from privhelpers.errors import InvalidParameter
 
@@ -201,8 +201,3 @@ def test_yeom_refuses_what_has_no_threshold():
         membership.yeom_attack([], [1.0])
     with pytest.raises(InvalidParameter, match="nonmember_losses"):
         membership.yeom_attack([1.0], [float("nan")])
-
-
-def test_a_summary_without_canaries_is_refused():
-    with pytest.raises(InvalidParameter, match="canaries"):
-        summary._canaries([])
