@@ -119,7 +119,7 @@ def as_json(rows: Mapping[str, dict], broken: Mapping[str, dict]) -> dict:
 
 def _bounds(upper: float | None, lower: float | None) -> str:
     if pd.isna(upper):
-        return "no bound"
+        return "none"
     return f"{upper:.2f} ({'not audited' if pd.isna(lower) else f'{lower:.2f}'})"
 
 

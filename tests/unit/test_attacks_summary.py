@@ -88,7 +88,7 @@ def test_the_front_page_puts_both_bounds_side_by_side(store):
     names = ("baseline", "dp-eps-8", "dp-eps-1")
     table = pd.DataFrame.from_dict({name: summary.collect(store, name) for name in names}, orient="index")
     shown = summary.headline(table)
-    assert shown["ε at most (at least)"].tolist() == ["no bound", "7.99 (3.25)", "0.99 (not audited)"]
+    assert shown["ε at most (at least)"].tolist() == ["none", "7.99 (3.25)", "0.99 (not audited)"]
     assert shown.loc["dp-eps-8", "strict leaks (control)"] == "3 (0) of 1400"
 
 
