@@ -104,20 +104,8 @@ def attack_rocs(curves: Mapping[str, RocCurve]) -> Figure:
     if not curves:
         raise InvalidParameter("curves: give one curve or more")
     figure, (axes,) = style.canvas(style.TALL)
-    floor = min(curve.fpr[0] for curve in curves.values())
-    axes.plot([floor, 1], [floor, 1], color=style.CONTROL, linestyle=":", label="coin flip")
-    for name, look in _looks(list(curves)).items():
-        curve = curves[name]
-        # A rate of zero has no place on a logarithmic axis: it is drawn on the lower edge.
-        low, tpr, high = (np.maximum(values, floor / 2) for values in (curve.low, curve.tpr, curve.high))
-        axes.fill_between(curve.fpr, low, high, color=look["color"], alpha=0.15, linewidth=0)
-        axes.plot(curve.fpr, tpr, markevery=9, **style.in_legend(look))
+    style.draw_rocs(axes, curves, _looks(list(curves)))
     axes.axvline(0.01, color=style.CONTROL, linewidth=0.8, linestyle=(0, (1, 3)))
-    axes.set(xscale="log", yscale="log", xlim=(floor, 1), ylim=(floor / 2, 1.05))
-    axes.set(xlabel="false-positive rate (share of non-members)")
-    axes.set(ylabel="true-positive rate (share of members)")
-    style.log_axis(axes.xaxis)
-    style.log_axis(axes.yaxis)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
     return figure
 

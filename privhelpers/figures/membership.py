@@ -33,19 +33,7 @@ def roc(curves: Mapping[str, RocCurve]) -> Figure:
     if not curves:
         raise InvalidParameter("curves: give one curve or more")
     figure, (axes,) = style.canvas(style.TALL)
-    floor = min(curve.fpr[0] for curve in curves.values())
-    axes.plot([floor, 1], [floor, 1], color=style.CONTROL, linestyle=":", label="coin flip")
-    for name, look in style.model_looks(curves).items():
-        curve = curves[name]
-        # A rate of zero has no place on a logarithmic axis: it is drawn on the lower edge.
-        low, tpr, high = (np.maximum(values, floor / 2) for values in (curve.low, curve.tpr, curve.high))
-        axes.fill_between(curve.fpr, low, high, color=look["color"], alpha=0.18, linewidth=0)
-        axes.plot(curve.fpr, tpr, markevery=8, **style.in_legend(look))
-    axes.set(xscale="log", yscale="log", xlim=(floor, 1), ylim=(floor / 2, 1.05))
-    axes.set(xlabel="false-positive rate (share of non-members)")
-    axes.set(ylabel="true-positive rate (share of members)")
-    style.log_axis(axes.xaxis)
-    style.log_axis(axes.yaxis)
+    style.draw_rocs(axes, curves, style.model_looks(curves))
     figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
     return figure
 

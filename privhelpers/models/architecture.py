@@ -102,6 +102,42 @@ def refuse_code(folder: Path) -> None:
         raise UnsupportedModel(f"{folder.name}: comes with Python code, which is never run")
 
 
+def open_folder(
+    source: str | Path, kind: type, *, dropout: float | None = None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Return model and tokenizer of a folder: safetensors only, no code of its own, nothing fetched.
+
+    Args:
+        source: a folder with config.json, safetensors and a tokenizer, or a name of `HUB_NAMES`.
+        kind: the Hugging Face class that reads such a model, such as `AutoModelForMaskedLM`.
+        dropout: replaces the configured dropout of a GPT-2 when given, in [0, 1).
+
+    Raises:
+        MissingArtifact: the folder does not exist, or a file in it cannot be read.
+        UnsupportedModel: the folder has pickled weights or code, or is not a model of that kind.
+    """
+    folder, named = Path(source), str(source) in HUB_NAMES
+    if not named:
+        if not (folder / "config.json").exists():
+            raise MissingArtifact(f"model {folder.name!r}: no folder with a config.json at that place")
+        refuse_code(folder)
+    safe = {"trust_remote_code": False, "local_files_only": not named}
+    try:
+        config = AutoConfig.from_pretrained(str(source), **safe)
+        if dropout is not None:
+            config.update({name: dropout for name in ("resid_pdrop", "embd_pdrop", "attn_pdrop")})
+        model = kind.from_pretrained(
+            str(source), config=config, use_safetensors=True, dtype=torch.float32, **safe
+        )
+        return model, AutoTokenizer.from_pretrained(str(source), **safe)
+    except OSError as error:
+        raise MissingArtifact(
+            f"model {folder.name!r}: cannot be read ({str(error).splitlines()[0]})"
+        ) from error
+    except ValueError as error:
+        raise UnsupportedModel(f"model {folder.name!r}: {str(error).splitlines()[0]}") from error
+
+
 def load(
     source: str | Path, *, dropout: float | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -115,26 +151,7 @@ def load(
         MissingArtifact: the folder does not exist, or a hub model is neither cached nor reachable.
         UnsupportedModel: the folder has pickled weights or code, or is not a causal language model.
     """
-    folder = Path(source)
-    if str(source) not in HUB_NAMES:
-        if not (folder / "config.json").exists():
-            raise MissingArtifact(f"model {folder.name!r}: no folder with a config.json at that place")
-        refuse_code(folder)
-    safe = {"trust_remote_code": False}
-    try:
-        config = AutoConfig.from_pretrained(str(source), **safe)
-        if dropout is not None:
-            config.update({name: dropout for name in ("resid_pdrop", "embd_pdrop", "attn_pdrop")})
-        model = AutoModelForCausalLM.from_pretrained(
-            str(source), config=config, use_safetensors=True, dtype=torch.float32, **safe
-        )
-        tokenizer = AutoTokenizer.from_pretrained(str(source), **safe)
-    except OSError as error:
-        raise MissingArtifact(
-            f"model {str(source)!r}: cannot be read ({str(error).splitlines()[0]})"
-        ) from error
-    except ValueError as error:
-        raise UnsupportedModel(f"model {folder.name!r}: {str(error).splitlines()[0]}") from error
+    model, tokenizer = open_folder(source, AutoModelForCausalLM, dropout=dropout)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     model.config.pad_token_id = None  # rows are padded on the right and padding has no label: no mask needed

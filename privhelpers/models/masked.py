@@ -15,9 +15,7 @@ from pathlib import Path
 
 import torch
 from transformers import (
-    AutoConfig,
     AutoModelForMaskedLM,
-    AutoTokenizer,
     BertConfig,
     BertForMaskedLM,
     DistilBertConfig,
@@ -27,8 +25,8 @@ from transformers import (
 )
 
 from privhelpers import rng
-from privhelpers.errors import InvalidParameter, MissingArtifact, UnsupportedModel
-from privhelpers.models.architecture import ARCHITECTURES, Shape, preferred_device, refuse_code
+from privhelpers.errors import InvalidParameter, UnsupportedModel
+from privhelpers.models.architecture import ARCHITECTURES, Shape, open_folder, preferred_device
 
 MASK = "<|mask|>"
 
@@ -161,21 +159,5 @@ def load_masked(source: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenize
         MissingArtifact: the folder does not exist, or a file in it cannot be read.
         UnsupportedModel: the folder has pickled weights or code, or is not a masked language model.
     """
-    folder = Path(source)
-    if not (folder / "config.json").exists():
-        raise MissingArtifact(f"model {folder.name!r}: no folder with a config.json at that place")
-    refuse_code(folder)
-    safe = {"trust_remote_code": False, "local_files_only": True}
-    try:
-        config = AutoConfig.from_pretrained(str(folder), **safe)
-        model = AutoModelForMaskedLM.from_pretrained(
-            str(folder), config=config, use_safetensors=True, dtype=torch.float32, **safe
-        )
-        tokenizer = AutoTokenizer.from_pretrained(str(folder), **safe)
-    except OSError as error:
-        raise MissingArtifact(
-            f"model {folder.name!r}: cannot be read ({str(error).splitlines()[0]})"
-        ) from error
-    except ValueError as error:
-        raise UnsupportedModel(f"model {folder.name!r}: {str(error).splitlines()[0]}") from error
+    model, tokenizer = open_folder(source, AutoModelForMaskedLM)
     return model.eval().to(preferred_device()), tokenizer

@@ -4,7 +4,7 @@ A text's loss is the mean over its own tokens of minus the natural log of the pr
 (nats per token). Perplexity is the exponential of the token-weighted mean over a set of texts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers.errors import InvalidParameter
-from privhelpers.models.encoding import IGNORED, encode, end_id, to_batch
+from privhelpers.models.encoding import IGNORED, Rows, encode, end_id, to_batch
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,25 @@ def row_losses(logits: torch.Tensor, labels: torch.Tensor, *, shift: bool = True
     return (losses * counted).sum(1) / counted.sum(1).clamp_min(1)
 
 
-def _length_batches(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
-    order = sorted(range(len(lengths)), key=lambda i: lengths[i])
-    return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+def _rows(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> Rows:
+    if not texts:
+        raise InvalidParameter("texts: there is nothing to score")
+    return encode(tokenizer, texts, max_length=model.config.max_position_embeddings)
+
+
+def _passes(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, rows: Rows, batch_size: int
+) -> Iterator[tuple[list[int], torch.Tensor, torch.Tensor, torch.Tensor]]:
+    """Yield places, ids, labels and logits of batches of similar length, the model in evaluation mode."""
+    was_training = model.training
+    model.eval()
+    order = sorted(range(len(rows.ids)), key=lambda i: len(rows.ids[i]))
+    for start in range(0, len(order), batch_size):
+        chosen = order[start : start + batch_size]
+        ids, labels = to_batch([rows.ids[i] for i in chosen], end_id(tokenizer))
+        ids, labels = ids.to(model.device), labels.to(model.device)
+        yield chosen, ids, labels, model(input_ids=ids).logits
+    model.train(was_training)
 
 
 @torch.inference_mode()
@@ -120,17 +136,10 @@ def score(
     Raises:
         InvalidParameter: a text is empty or there is none.
     """
-    if not texts:
-        raise InvalidParameter("texts: there is nothing to score")
-    was_training = model.training
-    model.eval()
-    rows = encode(tokenizer, texts, max_length=model.config.max_position_embeddings)
+    rows = _rows(model, tokenizer, texts)
     losses = np.zeros(len(rows))
-    for chosen in _length_batches([len(row) for row in rows.ids], batch_size):
-        ids, labels = to_batch([rows.ids[i] for i in chosen], end_id(tokenizer))
-        logits = model(input_ids=ids.to(model.device)).logits
-        losses[chosen] = row_losses(logits, labels.to(model.device)).double().cpu().numpy()
-    model.train(was_training)
+    for chosen, _, labels, logits in _passes(model, tokenizer, rows, batch_size):
+        losses[chosen] = row_losses(logits, labels).double().cpu().numpy()
     return Scores(losses, np.array([len(row) - 1 for row in rows.ids]), rows.truncated)
 
 
@@ -152,20 +161,14 @@ def score_tokens(
     Raises:
         InvalidParameter: a text is empty or there is none.
     """
-    if not texts:
-        raise InvalidParameter("texts: there is nothing to score")
-    was_training = model.training
-    model.eval()
-    rows = encode(tokenizer, texts, max_length=model.config.max_position_embeddings)
+    rows = _rows(model, tokenizer, texts)
     found: list[np.ndarray] = [np.empty(0)] * len(rows)
-    for chosen in _length_batches([len(row) for row in rows.ids], batch_size):
-        ids, _ = to_batch([rows.ids[i] for i in chosen], end_id(tokenizer))
-        log_p = model(input_ids=ids.to(model.device)).logits[:, :-1].log_softmax(-1)
-        own = log_p.gather(-1, ids[:, 1:, None].to(model.device))[..., 0]
+    for chosen, ids, _, logits in _passes(model, tokenizer, rows, batch_size):
+        log_p = logits[:, :-1].log_softmax(-1)
+        own = log_p.gather(-1, ids[:, 1:, None])[..., 0]
         three = torch.stack([own, *_vocabulary_moments(log_p)], 1).double().cpu().numpy()
         for row, number in zip(three, chosen, strict=True):
             found[number] = row[:, : len(rows.ids[number]) - 1]
-    model.train(was_training)
     return TokenScores(*(list(values) for values in zip(*found, strict=True)), rows.truncated)
 
 
