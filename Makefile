@@ -3,6 +3,7 @@ PY      ?= python3.11
 VENV    ?= .venv
 PROFILE ?= course
 JOBS    ?= 2
+PORT    ?= 8000
 BIN     := $(VENV)/bin
 PYTHON  := $(BIN)/python
 STAMP   := $(VENV)/.stamp
@@ -13,13 +14,35 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book check env test bench lint lock clean help
+.PHONY: book serve sweep student solutions check env test bench lint hooks lock clean help
 .DELETE_ON_ERROR:
 
 # Every long command replaces its shell (exec), so that killing make kills what it started.
 
 book: $(STAMP)  ## run what is out of date and build the site
 	@exec $(PYTHON) -m privhelpers.runner book --profile $(PROFILE) --cores $(JOBS)
+
+serve: $(STAMP)  ## show the built site at http://localhost:8000 (PORT= for another)
+	@test -f runs/$(PROFILE)/site/_build/html/index.html || { echo "make: there is no site of profile $(PROFILE) yet; \
+	run 'make book PROFILE=$(PROFILE)' first" >&2; exit 1; }
+	@exec $(PYTHON) -m http.server $(PORT) --bind 127.0.0.1 --directory runs/$(PROFILE)/site/_build/html
+
+sweep: $(STAMP)  ## many runs, one table: EPSILONS="1 8" SEEDS="0 1" [ARCHS="tiny-gpt2 mini-gpt2"]
+	@test -n "$(EPSILONS)" || { echo 'make: name the budgets: make sweep EPSILONS="1 8" SEEDS="0 1"' >&2; exit 2; }
+	@exec $(PYTHON) -m privhelpers.sweep --profile $(PROFILE) --cores $(JOBS) --epsilons $(EPSILONS) \
+	  $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ARCHS),--architectures $(ARCHS))
+
+student: book  ## copies of the chapters without solutions, in runs/<profile>/student/notebooks
+	@exec $(PYTHON) -m privhelpers.teaching student --profile $(PROFILE)
+
+solutions: book  ## run every chapter, and list what became of each solution
+	@exec $(PYTHON) -m privhelpers.teaching solutions --profile $(PROFILE)
+
+# What is given here reaches the recipe through the environment, whatever characters it holds.
+audit: $(STAMP)  ## audit your own model: MODEL=folder RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [CANARIES=...] [EPSILON= DELTA=] [OUT=...]
+	@exec $(PYTHON) -m privhelpers.runner audit --model="$$MODEL" --records="$$RECORDS" --holdout="$$HOLDOUT" \
+	  --canaries="$$CANARIES" --reference="$$REFERENCE" --epsilon="$$EPSILON" --delta="$$DELTA" \
+	  --out="$$OUT" --pdf="$$PDF" --show="$$SHOW" --seed="$$SEED"
 
 check: $(STAMP)  ## check every parameter of a profile and list its runs
 	@exec $(PYTHON) -m privhelpers.runner check --profile $(PROFILE)
@@ -56,6 +79,9 @@ lint: $(STAMP)  ## check style, format and that notebooks carry no outputs
 	@$(BIN)/ruff format --check .
 	@$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb
 
+hooks:  ## check style before every commit (git's core.hooksPath)
+	git config core.hooksPath .githooks
+
 # torch keeps its CUDA packages out of the lock: pip finds those of the machine, if any.
 lock:  ## renew requirements.txt from pyproject.toml (needs uv)
 	@command -v uv >/dev/null || { echo "make: 'make lock' needs uv (pip install uv)" >&2; exit 1; }
@@ -71,4 +97,4 @@ clean:  ## remove every run, site and cache; the environment stays
 	rm -rf runs build _build .snakemake .ruff_cache
 
 help:  ## print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

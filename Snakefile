@@ -8,9 +8,10 @@ sys.path.insert(0, workflow.basedir)
 
 from privhelpers.runner import fingerprint, plan
 
-PROFILE = Path(config["profile"]).stem
-RUNS = f"runs/{PROFILE}"
-JOBS = plan.jobs(Path(workflow.basedir), PROFILE)
+# One profile file, or several with commas between them: a sweep is many small profiles in one schedule.
+PROFILES = [Path(file).stem for file in config["profile"].split(",")]
+PLANS = {profile: plan.jobs(Path(workflow.basedir), profile) for profile in PROFILES}
+JOBS = [job for jobs in PLANS.values() for job in jobs]
 PYTHON = sys.executable
 
 
@@ -18,14 +19,14 @@ PYTHON = sys.executable
 rule all:
     input:
         [job.sentinel for job in JOBS],
-        f"{RUNS}/site/.complete",
+        [f"runs/{profile}/site/.complete" for profile in PROFILES],
 
 
 for job in JOBS:
 
     rule:
         name:
-            job.rule
+            f"{job.profile}/{job.rule}"
         input:
             job.inputs,
         output:
@@ -33,7 +34,7 @@ for job in JOBS:
             job.notebook,
         params:
             job=job.rule,
-            profile=PROFILE,
+            profile=job.profile,
             fingerprint=job.fingerprint,
             parameters=job.parameters,
         threads: job.threads
@@ -42,26 +43,31 @@ for job in JOBS:
             "exec {PYTHON:q} -m privhelpers.runner run --profile {params.profile} --job {params.job} --threads {threads}"
 
 
-rule manifest:
-    input:
-        [job.sentinel for job in JOBS],
-    output:
-        f"{RUNS}/manifest.json",
-        f"{RUNS}/summary.json",
-    params:
-        profile=PROFILE,
-    shell:
-        "exec {PYTHON:q} -m privhelpers.runner collect --profile {params.profile}"
+for profile, jobs in PLANS.items():
 
+    rule:
+        name:
+            f"{profile}/manifest"
+        input:
+            [job.sentinel for job in jobs],
+        output:
+            f"runs/{profile}/manifest.json",
+            f"runs/{profile}/summary.json",
+        params:
+            profile=profile,
+        shell:
+            "exec {PYTHON:q} -m privhelpers.runner collect --profile {params.profile}"
 
-rule site:
-    input:
-        f"{RUNS}/manifest.json",
-        [job.sentinel for job in JOBS],
-    output:
-        f"{RUNS}/site/.complete",
-    params:
-        profile=PROFILE,
-        fingerprint=fingerprint.of_site(Path(workflow.basedir)),
-    shell:
-        "exec {PYTHON:q} -m privhelpers.site build --profile {params.profile}"
+    rule:
+        name:
+            f"{profile}/site"
+        input:
+            f"runs/{profile}/manifest.json",
+            [job.sentinel for job in jobs],
+        output:
+            f"runs/{profile}/site/.complete",
+        params:
+            profile=profile,
+            fingerprint=fingerprint.of_site(Path(workflow.basedir)),
+        shell:
+            "exec {PYTHON:q} -m privhelpers.site build --profile {params.profile}"

@@ -66,3 +66,15 @@ class ControlFailed(PrivHelpersError):
 
 class AuditContradiction(PrivHelpersError):
     """An audit certifies more leakage than the accountant allows: one of them, or the training, is wrong."""
+
+
+class NotOneNumber(PrivHelpersError, TypeError):
+    """Somebody asks for one number where several that cannot be added are needed."""
+
+
+class BadRecords(PrivHelpersError, ValueError):
+    """A file of records that somebody brought cannot be audited; the message names the file and the line."""
+
+
+class MissingProgram(PrivHelpersError, FileNotFoundError):
+    """A program of the system that a command needs is not installed."""

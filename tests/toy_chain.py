@@ -150,3 +150,15 @@ def call(root: Path, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(
         command(*arguments), cwd=root, env=environment(root), capture_output=True, text=True, timeout=240
     )
+
+
+def python(root: Path, script: str) -> subprocess.CompletedProcess:
+    """Run a script in the toy repository to its end."""
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=root,
+        env=environment(root),
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )

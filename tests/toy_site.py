@@ -23,7 +23,22 @@ PARAMETERS = {step.slug: HEAD if step.per == "book" else PER_MODEL for step in c
 PARAMETERS[chain.DPSGD] += "target_epsilon: float = 8.0  # budget, nats; in (0, 1000]\n"
 PROFILE = "08_dpsgd_training:\n  target_epsilon: [0.5, 7, 12]\n"
 OPENING = """({slug})=
+({label})=
 # Toy {slug}
+
+What is it?
+
+:::{{admonition}} You will
+:class: tip
+- see a picture,
+- add two numbers.
+:::
+
+:::{{admonition}} Before you start
+:class: note
+Needed: nothing.
+Reading 3 minutes; the run takes no time.
+:::
 
 See {{eq}}`eq-{slug}`, {{ref}}`{slug}` and {{numref}}`fig-{slug}`; {{term}}`epsilon` is a budget.
 The formula $x^2 + y^2$ is drawn.
@@ -34,17 +49,15 @@ $$ (eq-{slug})
 """
 EXERCISES = """## Exercises
 
-```{{exercise-start}}
+```{{exercise}} A sum
 :label: ex-{slug}
-```
 Add two numbers.
-```{{exercise-end}}
 ```
 
-```{{solution-start}} ex-{slug}
+```{{solution}} ex-{slug}
 :class: dropdown
+One and one make two.
 ```"""
-SOLUTION_END = "```{solution-end}\n```"
 TABLE = "<table border='1' class='dataframe'><tr><th>model</th></tr><tr><td>baseline $x$</td></tr></table>"
 HEADLINES = {"baseline_auc": 0.91, "dp8_auc": 0.51, "baseline_canaries": "9 of 9"}
 
@@ -75,6 +88,12 @@ def glued(name: str, **data: str) -> nbformat.NotebookNode:
     return output
 
 
+def label(slug: str) -> str:
+    """Return the label of the real chapter, which pages of `book/` refer to."""
+    opening = nbformat.read(ROOT / "notebooks" / f"{slug}.ipynb", 4).cells[0].source
+    return opening.splitlines()[0].strip("()=")
+
+
 def source(slug: str) -> nbformat.NotebookNode:
     """Return the stripped toy notebook `slug`."""
     figure = {
@@ -84,14 +103,14 @@ def source(slug: str) -> nbformat.NotebookNode:
         }
     }
     cells = [
-        v4.new_markdown_cell(OPENING.format(slug=slug), id="opening"),
+        v4.new_markdown_cell(OPENING.format(slug=slug, label=label(slug)), id="opening"),
         v4.new_code_cell(PARAMETERS[slug].rstrip(), id="parameters", metadata={"tags": ["parameters"]}),
         v4.new_markdown_cell("A sentence that can change:", id="prose"),
         v4.new_code_cell("print('exposure')", id="text"),
         v4.new_code_cell("draw()", id="picture", metadata=figure),
         v4.new_markdown_cell(EXERCISES.format(slug=slug), id="exercises"),
         v4.new_code_cell("1 + 1", id="solution", metadata={"tags": ["solution"]}),
-        v4.new_markdown_cell(SOLUTION_END, id="solution-end"),
+        v4.new_markdown_cell("## Summary\n\nA toy.", id="summary"),
     ]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     return v4.new_notebook(cells=cells, metadata=kernel)

@@ -14,6 +14,13 @@ from privhelpers.figures.accounting import (
 )
 from privhelpers.figures.anonymity import attack_beliefs, class_measures, small_class_shares
 from privhelpers.figures.audit import audit_bounds, audit_ceilings, broken_gallery, canary_scores
+from privhelpers.figures.checkup import attacks_and_controls, patient_scores
+from privhelpers.figures.defenses import (
+    filter_bypasses,
+    proposal_curves,
+    scrubbing_recall,
+    small_classes,
+)
 from privhelpers.figures.exposed import (
     attack_areas,
     attack_rocs,
@@ -22,7 +29,9 @@ from privhelpers.figures.exposed import (
     levels_by_model,
     shadow_evidence,
 )
-from privhelpers.figures.extraction import exposure_by_copies, identifier_ledger, leak_rates
+from privhelpers.figures.extraction import exposure_by_copies, leak_rates
+from privhelpers.figures.factorial import filter_costs, layer_effects, layers_tradeoff
+from privhelpers.figures.hipaa import belief_by_epsilon, identifier_ledger, ledger_by_model, score_parts
 from privhelpers.figures.inversion import (
     positions_read,
     recovery_by_batch,
@@ -49,9 +58,26 @@ from privhelpers.figures.memorization import (
     ranks_of_truth,
 )
 from privhelpers.figures.records import condition_counts, note_lengths
+from privhelpers.figures.report import (
+    epsilon_readings,
+    interval_forest,
+    null_counts,
+    risk_scores,
+    verdict_bars,
+)
+from privhelpers.figures.statistics import (
+    coverage_by_clusters,
+    coverage_by_rate,
+    equivalence_intervals,
+    false_alarms_by_tests,
+    leakage_bars,
+    leakage_by_epsilon,
+    patients_needed,
+)
 from privhelpers.figures.style import MECHANISM_COLORS, SHORT, TALL, WIDTH, dp_color, use_style
 from privhelpers.figures.testing import ceilings, tradeoffs, what_epsilon_buys
 from privhelpers.figures.training import epsilon_spent, loss_curves, luck_by_model, perplexity_by_epsilon
+from privhelpers.figures.unlearning import ascent_path, forgetting_verdicts, shard_costs
 from privhelpers.figures.white_box import (
     auc_by_attack,
     auc_by_gap,
@@ -65,9 +91,11 @@ __all__ = [
     "SHORT",
     "TALL",
     "WIDTH",
+    "ascent_path",
     "attack_areas",
     "attack_beliefs",
     "attack_rocs",
+    "attacks_and_controls",
     "auc_by_attack",
     "auc_by_gap",
     "auc_by_masks",
@@ -75,6 +103,7 @@ __all__ = [
     "auc_by_noise",
     "audit_bounds",
     "audit_ceilings",
+    "belief_by_epsilon",
     "bound_by_order",
     "broken_gallery",
     "canary_scores",
@@ -83,18 +112,32 @@ __all__ = [
     "clipped_gradients",
     "composition_bounds",
     "condition_counts",
+    "coverage_by_clusters",
+    "coverage_by_rate",
     "discovery_by_attempts",
     "dp_color",
     "duplication_curves",
     "epsilon_by_noise",
     "epsilon_by_steps",
+    "epsilon_readings",
     "epsilon_spent",
+    "equivalence_intervals",
     "errors_by_bound",
     "exposure_by_copies",
+    "false_alarms_by_tests",
+    "filter_bypasses",
+    "filter_costs",
+    "forgetting_verdicts",
     "identifier_ledger",
+    "interval_forest",
+    "layer_effects",
+    "layers_tradeoff",
     "leak_rates",
+    "leakage_bars",
     "leakage_by_bucket",
     "leakage_by_epoch",
+    "leakage_by_epsilon",
+    "ledger_by_model",
     "levels_by_model",
     "loss_curves",
     "loss_histogram",
@@ -102,23 +145,33 @@ __all__ = [
     "noise_ratio",
     "norms_by_parameter",
     "note_lengths",
+    "null_counts",
+    "patient_scores",
+    "patients_needed",
     "perplexity_by_epsilon",
     "positions_read",
     "possible_outputs",
     "posterior_by_answer",
     "precision_by_count",
     "private_paths",
+    "proposal_curves",
     "pull_of_one_record",
     "ranks_of_truth",
     "rdp_by_order",
     "recovery_by_batch",
     "recovery_by_noise",
+    "risk_scores",
     "roc",
+    "score_parts",
+    "scrubbing_recall",
     "shadow_evidence",
+    "shard_costs",
     "small_class_shares",
+    "small_classes",
     "span_gap",
     "trade_off",
     "tradeoffs",
     "use_style",
+    "verdict_bars",
     "what_epsilon_buys",
 ]

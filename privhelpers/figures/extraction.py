@@ -1,4 +1,4 @@
-"""Pictures of extraction: exposure by copies, leak rates beside their controls, the HIPAA ledger."""
+"""Pictures of extraction: exposure by copies, leak rates beside their controls."""
 
 import numpy as np
 import pandas as pd
@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.figures import style
-from privhelpers.hipaa import MEASURED
-from privhelpers.stats import checks, clopper_pearson
+from privhelpers.stats import checks
 
 ARMS = {
     "member": {"label": "trained on", "color": style.ATTACK, "marker": "o", "mfc": style.ATTACK},
@@ -106,44 +105,4 @@ def leak_rates(table: pd.DataFrame) -> Figure:
     panels[0].set_yticks(range(len(models)), [looks[model]["label"] for model in models])
     panels[0].set(ylim=(len(models) - 0.4, -0.6), ylabel="model")
     style.legend_above(figure, panels[0])
-    return figure
-
-
-@style.drawn
-def identifier_ledger(frame: pd.DataFrame) -> Figure:
-    """Draw the 18-identifier ledger: leak rate and control with intervals, or why there is none.
-
-    Args:
-        frame: what `hipaa.ledger` returned.
-
-    Taught in: 16_hipaa
-    """
-    figure, (axes,) = style.canvas(style.TALL)
-    for place, (_, row) in enumerate(frame.iterrows()):
-        if row["status"] != MEASURED:
-            axes.text(0, place, row["status"], va="center", color="#6a6a6a", size=7.5, style="italic")
-            continue
-        for arm, count, shift in (("member", row["leaked"], -0.17), ("control", row["control"], 0.17)):
-            if pd.isna(count):
-                continue
-            interval, look = clopper_pearson(int(count), int(row["attempted"])), ARMS[arm]
-            ends = [[interval.estimate - interval.low], [interval.high - interval.estimate]]
-            axes.errorbar(
-                interval.estimate,
-                place + shift,
-                xerr=ends,
-                fmt=look["marker"],
-                color=look["color"],
-                mfc=look["mfc"],
-                markersize=4,
-            )
-    for look in ARMS.values():
-        axes.plot([], [], linestyle="", **look)
-    labels = [f"{style.literal(name)} ({letter})" for letter, name in frame["identifier"].items()]
-    axes.set_yticks(range(len(frame)), labels, size=7.5)
-    axes.set(ylim=(len(frame) - 0.4, -0.6), ylabel="HIPAA identifier (letter)")
-    axes.set(xlabel="attempts that reproduce a value (%)")
-    axes.set_xlim(left=0 - 0.02 * axes.get_xlim()[1])
-    style.percent_axis(axes.xaxis)
-    style.legend_above(figure, axes)
     return figure

@@ -105,7 +105,14 @@ def auc_by_model(names: Sequence[str], aucs: ArrayLike, lows: ArrayLike, highs: 
 
 @style.drawn
 def trade_off(
-    perplexities: ArrayLike, aucs: ArrayLike, names: Sequence[str], lows: ArrayLike, highs: ArrayLike
+    perplexities: ArrayLike,
+    aucs: ArrayLike,
+    names: Sequence[str],
+    lows: ArrayLike,
+    highs: ArrayLike,
+    *,
+    perplexity_ends: tuple[ArrayLike, ArrayLike] | None = None,
+    control: tuple[float, float] | None = None,
 ) -> Figure:
     """Draw what each model costs in perplexity and gives away to membership inference.
 
@@ -114,6 +121,8 @@ def trade_off(
         aucs: area under the ROC of the attack on it, in [0, 1].
         names: model names, all different.
         lows, highs: ends of the interval of each area.
+        perplexity_ends: lows and highs of each perplexity.
+        control: ends of the area where nothing can leak, drawn as a band.
 
     Raises:
         InvalidParameter: lengths differ, names repeat, or an interval misses its estimate.
@@ -124,14 +133,21 @@ def trade_off(
         perplexities=perplexities, aucs=aucs, lows=lows, highs=highs
     )
     looks = style.model_looks(_named(names, aucs.size))
-    ends = style.whiskers(aucs, lows, highs)
+    ends, across = style.whiskers(aucs, lows, highs), np.zeros((2, aucs.size))
+    if perplexity_ends is not None:
+        left, right = (style.columns_of(aucs=aucs, ends=values)[1] for values in perplexity_ends)
+        across = style.whiskers(perplexities, left, right)
     figure, (axes,) = style.canvas(style.TALL)
+    if control is not None:
+        band = {"facecolor": "none", "edgecolor": style.PUBLIC, "hatch": "////", "linewidth": 0, "zorder": 0}
+        axes.axhspan(*control, **band, label="never trained (control)")
     axes.axhline(0.5, color=style.CONTROL, linestyle="--", label="coin flip")
     for place, look in enumerate(looks.values()):
         axes.errorbar(
             perplexities[place],
             aucs[place],
             ends[:, [place]],
+            across[:, [place]],
             fmt=look["marker"],
             color=look["color"],
             label=style.in_legend(look)["label"],

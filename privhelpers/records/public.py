@@ -5,10 +5,12 @@ separators, care phrases, wards and staff are all drawn at random, and drugs are
 random, so that the hospitals' own habits are the one thing that this text does not teach.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 
 from privhelpers import rng, validate
-from privhelpers.records.identifiers import PeopleFactory, Person
+from privhelpers.errors import InvalidParameter
+from privhelpers.records.identifiers import SPACE_BITS, PeopleFactory, Person
 from privhelpers.records.public_words import (
     ADJECTIVES,
     DRUGS,
@@ -37,13 +39,15 @@ class _Writer:
     def __init__(self, seed: int) -> None:
         self.r = rng.plain(seed, "public corpus")
         self.people, self.drawn = PeopleFactory(self.r), 0
+        self.last: Person | None = None  # whom the document is about
 
     def person(self) -> Person:
         """Return somebody new; after many people a number may come a second time."""
         if self.drawn and self.drawn % PEOPLE_AT_A_TIME == 0:
             self.people = PeopleFactory(self.r)
         self.drawn += 1
-        return self.people.person()
+        self.last = self.people.person()
+        return self.last
 
     def label(self, kind: str) -> str:
         """Return a random field label with a random separator, or nothing."""
@@ -166,6 +170,7 @@ class _Writer:
         return " ".join(parts)
 
     def document(self) -> str:
+        self.last = None
         draw = self.r.random()
         if draw < NOTE_SHARE:
             return self.note()
@@ -192,6 +197,42 @@ def make_public_corpus(
         if not _names_in(text, excluded_names):
             corpus[text] = None
     return list(corpus)
+
+
+def annotate_public(texts: Sequence[str], *, seed: int) -> list[dict]:
+    """Return public documents with the places of their identifiers, by writing the corpus once more.
+
+    Args:
+        texts: documents of the corpus of `seed`, in its order; some may be left out.
+        seed: of the corpus.
+
+    Returns:
+        A `text` and its `spans` (identifier, start, end, value) for each document.
+
+    Raises:
+        InvalidParameter: the texts are not of the corpus of this seed.
+
+    Taught in: 15a_scrubbing.
+    """
+    writer, annotated = _Writer(seed), []
+    for _ in range(2 * len(texts) + 1000):
+        if len(annotated) == len(texts):
+            break
+        if (text := writer.document()) == texts[len(annotated)]:
+            annotated.append({"text": text, "spans": _spans(text, writer.last)})
+    if len(annotated) < len(texts):
+        raise InvalidParameter(f"seed = {seed}: document {len(annotated)} is not of the corpus of this seed")
+    return annotated
+
+
+def _spans(text: str, person: Person | None) -> list[dict]:
+    values = {name: getattr(person, name) for name in SPACE_BITS} if person else {}
+    spans = [
+        {"identifier": name, "start": match.start(), "end": match.end(), "value": value}
+        for name, value in values.items()
+        for match in re.finditer(re.escape(value), text)
+    ]
+    return sorted(spans, key=lambda span: span["start"])
 
 
 def _names_in(text: str, names: frozenset[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from privhelpers.runner import plan as planning
@@ -31,13 +32,13 @@ def _drop_stale(root: Path, plan: list[Job]) -> list[Job]:
     return stale
 
 
-def _snakemake(log: Path, profile: str, cores: int, targets: list[str]) -> int:
+def _snakemake(log: Path, profiles: Sequence[str], cores: int, targets: list[str]) -> int:
     """Run Snakemake inside this process, its own words going to `log`; runs write to the terminal."""
     from snakemake.cli import main
 
     log.parent.mkdir(parents=True, exist_ok=True)
     # A file name, because Snakemake would read a bare profile called 1 or yes as something else than text.
-    chosen = ["--config", f"profile=params/{profile}.yml"]
+    chosen = ["--config", "profile=" + ",".join(f"params/{profile}.yml" for profile in profiles)]
     arguments = [*targets, "--cores", str(cores), *OPTIONS, *chosen]
     with (
         open(log, "w", encoding="utf-8", buffering=1) as words,
@@ -51,18 +52,47 @@ def _snakemake(log: Path, profile: str, cores: int, targets: list[str]) -> int:
     return 0
 
 
-def _explain(root: Path, plan: list[Job], log: Path) -> None:
+def _explain(root: Path, plans: Sequence[list[Job]], log: Path) -> None:
     """Say which runs did not complete, or what else stopped Snakemake."""
-    profile = plan[0].profile
-    missing = [job for job in plan if not (root / job.sentinel).exists()]
-    failed = [job.title for job in missing if (root / job.failed).exists()]
-    if failed:
-        waiting = f"; {len(missing) - len(failed)} runs wait for them" if len(missing) > len(failed) else ""
-        say(profile, f"stopped, no site: {', '.join(failed)} failed{waiting}")
-        return
-    say(profile, f"stopped, no site; the end of {log.relative_to(root)}:")
-    for line in log.read_text(encoding="utf-8").splitlines()[-SHOWN_LINES:]:
-        say(profile, f"  {line}")
+    quiet = True
+    for plan in plans:
+        missing = [job for job in plan if not (root / job.sentinel).exists()]
+        if failed := [job.title for job in missing if (root / job.failed).exists()]:
+            waiting = len(missing) - len(failed)
+            rest = f"; {waiting} runs wait for them" if waiting else ""
+            say(plan[0].profile, f"stopped, no site: {', '.join(failed)} failed{rest}")
+            quiet = False
+    if quiet:
+        profile = plans[0][0].profile
+        say(profile, f"stopped, no site; the end of {log.relative_to(root)}:")
+        for line in log.read_text(encoding="utf-8").splitlines()[-SHOWN_LINES:]:
+            say(profile, f"  {line}")
+
+
+def chain(root: Path, plans: Sequence[list[Job]], *, cores: int, targets: Sequence[str] = ()) -> int:
+    """Run what is out of date in one schedule over several plans, and return the exit code.
+
+    Args:
+        root: the repository.
+        plans: every run of each profile.
+        cores: cores of the whole schedule, 1 or more.
+        targets: files wanted; none: everything, the sites of all plans included.
+
+    Raises:
+        RunFailed: another build of one of the profiles is going on.
+    """
+    names = [plan[0].profile for plan in plans]
+    log = root / "runs" / names[0] / "logs" / "snakemake.log"
+    with contextlib.ExitStack() as locks:
+        for plan in plans:
+            name = plan[0].profile
+            locks.enter_context(processes.exclusive(root / "runs" / name / ".lock", f"profile {name}"))
+            stale = _drop_stale(root, plan)
+            say(name, f"{len(plan)} runs, {len(plan) - len(stale)} up to date")
+        code = _snakemake(log, names, cores, list(targets))
+        if code:
+            _explain(root, plans, log)
+    return code
 
 
 def book(root: Path, plan: list[Job], *, cores: int, until: str | None = None) -> int:
@@ -77,17 +107,10 @@ def book(root: Path, plan: list[Job], *, cores: int, until: str | None = None) -
     Raises:
         RunFailed: another build of the same profile is going on.
     """
-    profile = plan[0].profile
-    folder = root / "runs" / profile
-    clock = time.monotonic()
+    profile, clock = plan[0].profile, time.monotonic()
     targets = [job.sentinel for job in planning.upto(plan, until)] if until else []
-    with processes.exclusive(folder / ".lock", f"profile {profile}"):
-        stale = _drop_stale(root, plan)
-        say(profile, f"{len(plan)} runs, {len(plan) - len(stale)} up to date")
-        code = _snakemake(folder / "logs" / "snakemake.log", profile, cores, targets)
-        if code:
-            _explain(root, plan, folder / "logs" / "snakemake.log")
-            return code
-    where = targets[-1] if targets else f"runs/{profile}/site/_build/html/index.html"
-    say(profile, f"complete in {time.monotonic() - clock:.0f} s: {where}")
-    return 0
+    code = chain(root, [plan], cores=cores, targets=targets)
+    if not code:
+        where = targets[-1] if targets else f"runs/{profile}/site/_build/html/index.html"
+        say(profile, f"complete in {time.monotonic() - clock:.0f} s: {where}")
+    return code

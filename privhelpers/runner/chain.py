@@ -25,8 +25,15 @@ WHITE_BOX = "11_white_box"
 INVERSION = "12_gradient_leakage"
 AUDITING = "13_auditing"
 BROKEN = "13b_broken_dpsgd"
+UNCERTAINTY = "14a_uncertainty"
 STATISTICS = "14_statistics"
+SCRUBBING = "15a_scrubbing"
+UNLEARNING = "15b_unlearning"
+DEFENSES = "15_defenses"
 HIPAA = "16_hipaa"
+OTHER_DOCUMENTS = "17a_other_documents"
+REPORT = "17_report_audit"
+YOUR_MODEL = "18_your_model"
 
 # The runs that make the models which no epsilon names; every other model comes from DPSGD.
 MAKERS = {"public": PRETRAINING, "baseline": BASELINE, "best_nonprivate": BASELINE}
@@ -54,9 +61,11 @@ class Step:
     priority: int = 0
 
 
+THEORY = (ANONYMIZATION, PRIVACY, TESTING, ACCOUNTING, MECHANICS, INVERSION, UNCERTAINTY, OTHER_DOCUMENTS)
+TRAINED, ATTACKED = (RECORDS, PRETRAINING, BASELINE, DPSGD), (EXTRACTION, MEMORIZATION, MEMBERSHIP)
 CHAIN = (
     # Theory needs nothing and nothing needs it: it runs where a core would wait.
-    *(Step(slug) for slug in (ANONYMIZATION, PRIVACY, TESTING, ACCOUNTING, MECHANICS, INVERSION)),
+    *(Step(slug) for slug in THEORY),
     Step(RECORDS, priority=40),
     Step(PRETRAINING, after=(RECORDS,), threads=2, priority=30),
     # Both cores at once, so it comes when both are free: right after the pretraining.
@@ -72,8 +81,13 @@ CHAIN = (
     Step(SIDE_BY_SIDE, after=(RECORDS, BASELINE, DPSGD, EXTRACTION, MEMORIZATION)),
     Step(EXPOSED, after=(RECORDS, SHADOWS, DPSGD, MEMBERSHIP)),
     Step(AUDITING, after=(DPSGD, MEMORIZATION)),
-    Step(STATISTICS, after=(BASELINE, DPSGD, EXTRACTION, MEMORIZATION, MEMBERSHIP, AUDITING, BROKEN)),
-    Step(HIPAA, after=(STATISTICS, EXTRACTION)),
+    Step(STATISTICS, after=(*TRAINED, *ATTACKED, AUDITING, BROKEN)),
+    Step(SCRUBBING, after=(RECORDS,), priority=5),
+    Step(UNLEARNING, after=(RECORDS, PRETRAINING), priority=5),
+    Step(DEFENSES, after=(RECORDS, PRETRAINING, SCRUBBING), threads=2, priority=5),
+    Step(HIPAA, after=(STATISTICS, *TRAINED, *ATTACKED)),
+    Step(REPORT, after=(STATISTICS, EXTRACTION, AUDITING)),
+    Step(YOUR_MODEL, after=(RECORDS, BASELINE)),
 )
 SLUGS = tuple(step.slug for step in CHAIN)
 

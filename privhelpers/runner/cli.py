@@ -1,4 +1,4 @@
-"""`python -m privhelpers.runner check|run|collect|book --profile NAME`.
+"""`python -m privhelpers.runner check|run|collect|book --profile NAME`, and `audit --model FOLDER ...`.
 
 A refusal is one line on stderr and exit code 2; a run that failed is exit code 1.
 """
@@ -10,8 +10,8 @@ from pathlib import Path
 
 from privhelpers.artifacts import repository_root
 from privhelpers.errors import PrivHelpersError, RunFailed
+from privhelpers.runner import audit, processes
 from privhelpers.runner import plan as planning
-from privhelpers.runner import processes
 
 
 def _check(root: Path, options: argparse.Namespace) -> int:
@@ -46,6 +46,12 @@ def _book(root: Path, options: argparse.Namespace) -> int:
     return build.book(root, plan, cores=options.cores, until=options.until)
 
 
+def _audit(root: Path, options: argparse.Namespace) -> int:
+    processes.die_with_parent(clean=True)
+    audit.run(root, options)
+    return 0
+
+
 def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
@@ -71,6 +77,9 @@ def _parser() -> argparse.ArgumentParser:
         if name == "book":
             command.add_argument("--cores", type=_positive, default=2, help="cores of the whole build")
             command.add_argument("--until", help="stop after this run: neither manifest nor site")
+    command = commands.add_parser("audit", help="audit a model and records of your own")
+    command.set_defaults(action=_audit)
+    audit.add_options(command)
     return parser
 
 
@@ -79,7 +88,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         root = repository_root()
-        os.chdir(root)
+        if options.action is not _audit:  # whose files are named from where the caller stands
+            os.chdir(root)
         return options.action(root, options)
     except KeyboardInterrupt:
         return 130

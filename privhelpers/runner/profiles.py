@@ -133,14 +133,21 @@ def _epsilons(root: Path, overrides: dict[str, Any], file: str) -> tuple[float, 
     return tuple(sorted(checked))
 
 
+def derived(name: str) -> str:
+    """Return the file of a profile that a sweep made from another one."""
+    return f"runs/{check_name(name)}/profile.yml"
+
+
 def load(root: Path, name: str) -> Profile:
-    """Return the profile `params/<name>.yml` of the copy of the book at `root`.
+    """Return the profile `params/<name>.yml` of the copy of the book at `root`, or one that a sweep made.
 
     Raises:
         InvalidParameter: in one line, the file, the name, the value and what is allowed.
         MissingArtifact: there is no such file.
     """
     file = f"params/{check_name(name)}.yml"
+    if not (root / file).is_file() and (root / derived(name)).is_file():
+        file = derived(name)
     if not (root / file).is_file():
         there = ", ".join(sorted(path.stem for path in (root / "params").glob("*.yml")))
         raise MissingArtifact(f"{file} does not exist; profiles: {there or 'none'}")

@@ -1,4 +1,4 @@
-"""`python -m privhelpers.site build --profile NAME`: stage the runs of a profile and build the site.
+"""`python -m privhelpers.site build --profile NAME`, or `compare OLD NEW` for two built sites.
 
 A refusal is one line on stderr and exit code 2.
 """
@@ -6,12 +6,25 @@ A refusal is one line on stderr and exit code 2.
 import argparse
 import os
 import sys
+from pathlib import Path
 
 from privhelpers.artifacts import repository_root
 from privhelpers.errors import PrivHelpersError
 from privhelpers.runner import plan as planning
 from privhelpers.runner import processes
 from privhelpers.site.build import build
+from privhelpers.site.compare import differences
+
+
+def _compare(old: Path, new: Path) -> int:
+    """Print the difference of two sites; return 1 if there is one, as `diff` does."""
+    try:
+        found = list(differences(old, new))
+    except (PrivHelpersError, OSError) as error:
+        print(f"refused: {error}", file=sys.stderr)
+        return 2
+    print("\n".join(found) if found else "the sites read the same")
+    return 1 if found else 0
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -20,7 +33,12 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("build", help="build runs/<profile>/site/_build/html")
     command.add_argument("--profile", default="course", help="a file of params/ without its ending")
+    command = commands.add_parser("compare", help="what a reader would see change from one site to another")
+    command.add_argument("old", type=Path, help="folder of HTML")
+    command.add_argument("new", type=Path, help="folder of HTML")
     options = parser.parse_args(arguments)
+    if options.command == "compare":
+        return _compare(options.old, options.new)
     processes.die_with_parent(clean=True)
     try:
         root = repository_root()

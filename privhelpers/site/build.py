@@ -14,11 +14,9 @@ from privhelpers.artifacts import write_atomic
 from privhelpers.errors import RunFailed
 from privhelpers.runner import plan as planning
 from privhelpers.runner.plan import Job
-from privhelpers.site import checks
+from privhelpers.site import checks, entrance
 from privhelpers.site.staging import pages, stage
 
-TITLE = "PrivAI-Leak"
-FIRST_PAGE = "book/intro.html"
 COMPLETE = ".complete"
 FINGERPRINT = ".fingerprint"
 LOG = "build.log"
@@ -91,18 +89,6 @@ def _several(what: str, found: list[str], where: str) -> str:
     return f"{what}: {'; '.join(found[:SHOWN])}{rest}; see {where}"
 
 
-def _entrance(html: Path) -> None:
-    """Write the page that leads to the first one, with an empty icon, or browsers ask for one in vain."""
-    page = f'''<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><title>{TITLE}</title><link rel="icon" href="data:,">
-<meta http-equiv="refresh" content="0; url={FIRST_PAGE}"></head>
-<body><a href="{FIRST_PAGE}">{TITLE}</a></body>
-</html>
-'''
-    write_atomic(html / "index.html", page.encode())
-
-
 def _drop_unused_images(html: Path) -> None:
     """Remove images of earlier builds, which Sphinx leaves behind."""
     folder = html / "_images"
@@ -154,7 +140,7 @@ def build(root: Path, plan: list[Job]) -> Path:
         write_atomic(mark, fingerprint.encode())
         _jupyter_book(root, site)
         html = site / "_build" / "html"
-        _entrance(html)
+        entrance.write(html, entrance.address(root))
         _drop_unused_images(html)
         if found := checks.findings(html, checks.machine_strings(root)):
             raise RunFailed(

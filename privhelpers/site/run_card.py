@@ -25,7 +25,8 @@ def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return "\n".join([lines[0], rule, *lines[1:]]) + "\n"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return seconds as words that do not break over a line."""
     minutes, rest = divmod(round(seconds), 60)
     text = f"{minutes} min {rest:02d} s" if minutes else f"{seconds:.1f} s"
     return text.replace(" ", NO_BREAK)
@@ -33,7 +34,7 @@ def _duration(seconds: float) -> str:
 
 def _runs(runs: dict[str, Any]) -> str:
     rows = [
-        (run["notebook"], run["model"] or "", _duration(run["seconds"]), str(len(run["artifacts"])))
+        (run["notebook"], run["model"] or "", duration(run["seconds"]), str(len(run["artifacts"])))
         for run in runs.values()
     ]
     return _table(("notebook", "model", "time", "files written"), rows)
@@ -65,7 +66,7 @@ def run_card(manifest: dict[str, Any]) -> str:
         versions = [(name, _cell(version)) for name, version in manifest["versions"].items()]
         summary = (
             f"Profile **{manifest['profile']}**: {len(runs)} runs, "
-            f"{_duration(manifest['total_seconds'])} of computing; independent runs went side by side.\n"
+            f"{duration(manifest['total_seconds'])} of computing; independent runs went side by side.\n"
         )
         sections = {
             "Runs": _runs(runs),

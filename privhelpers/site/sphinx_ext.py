@@ -16,6 +16,17 @@ from sphinx.config import Config
 
 MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions", "a11y", "ui/lazy.js", "sre")
 
+# What the theme and pandas write, and what a screen reader can use; a wide table is scrolled by keys.
+SPOKEN = {
+    '<summary><span class="toctree-toggle" role="presentation">': (
+        '<summary aria-label="Pages below"><span class="toctree-toggle" aria-hidden="true">'
+    ),
+    "<th></th>": "<td></td>",
+    "<div>\n<style scoped>": '<div tabindex="0" role="group" aria-label="Table">\n<style scoped>',
+    '<div role="list" class="citation-list">': '<div class="citation-list">',
+    ' role="doc-biblioentry"': "",
+}
+
 
 def mathjax_source() -> Path:
     """Return the folder of MathJax 3 inside its wheel."""
@@ -47,6 +58,19 @@ def drop_thebe(app: Sphinx, config: Config) -> None:
         for listener in list(listeners):
             if getattr(listener.handler, "__module__", "").split(".")[0] == "sphinx_thebe":
                 app.disconnect(listener.id)
+
+
+def name_for_screen_readers(app: Sphinx, error: Exception | None) -> None:
+    """Give the sidebar's arrows a name, let a wide table be scrolled by keys, drop roles that are none."""
+    if error is not None or app.builder.format != "html":
+        return
+    for page in Path(app.outdir).rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        named = text
+        for old, new in SPOKEN.items():
+            named = named.replace(old, new)
+        if named != text:
+            page.write_text(named, encoding="utf-8")
 
 
 def leave_outputs_to_the_reader(app: Sphinx, doctree: nodes.document) -> None:
@@ -83,4 +107,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-read", leave_outputs_to_the_reader)
     app.connect("html-page-context", tidy_head, priority=900)
     app.connect("build-finished", copy_mathjax)
+    app.connect("build-finished", name_for_screen_readers)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

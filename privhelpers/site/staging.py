@@ -18,6 +18,7 @@ from privhelpers.artifacts import parse_json, write_atomic
 from privhelpers.errors import DamagedArtifact, MissingArtifact, RunFailed
 from privhelpers.runner import chain, notebooks
 from privhelpers.runner.plan import Job
+from privhelpers.site.course_card import course_card
 from privhelpers.site.outputs import check_picture, clean_outputs
 from privhelpers.site.run_card import run_card
 from privhelpers.site.variants import variant
@@ -25,7 +26,7 @@ from privhelpers.site.variants import variant
 CHAPTER_EPSILON = 8.0
 CHAPTER_MODEL = {step.slug: "baseline" for step in chain.CHAIN if step.per == "model"}
 OURS = {"_build", "_failed", ".complete", ".fingerprint", "build.log"}  # in the folder, but not staged
-RUN_CARD = "book/run_card"
+RUN_CARD, COURSE_CARD = "book/run_card", "book/course_card"
 FOLDED = {
     "code_prompt_show": "Show this run's parameters",
     "code_prompt_hide": "Hide this run's parameters",
@@ -158,12 +159,17 @@ def staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
     for path in sorted((root / "book").rglob("*")):
         if path.is_file() and not path.name.startswith("."):
             files[path.relative_to(root).as_posix()] = path.read_bytes()
+    chapters = {}
     for page in pages(plan):
         notebook = page_of(root, page.job)
-        if not page.is_chapter:
+        if page.is_chapter:
+            chapters[page.job.slug] = notebook
+        else:
             notebook = variant(notebook, model=str(page.job.model), chapter=f"notebooks/{page.job.slug}")
         files[f"{page.document}.ipynb"] = (nbformat.writes(notebook, version=4) + "\n").encode()
-    files[f"{RUN_CARD}.md"] = run_card(_manifest(root, plan)).encode()
+    manifest = _manifest(root, plan)
+    files[f"{RUN_CARD}.md"] = run_card(manifest).encode()
+    files[f"{COURSE_CARD}.md"] = course_card(chapters, manifest).encode()
     return files
 
 

@@ -1,9 +1,12 @@
-"""Intervals, two-proportion tests and clustered uncertainty; no torch anywhere.
+"""Intervals, tests, equivalence and power, for observations that come in clusters; no torch anywhere.
 
     clopper_pearson(5, 1400)                                   # a rate of independent trials
     clustered_proportion(hits, prompts)                        # a rate of attempts within prompts
     auc_interval(-member_losses, member_patients, -heldout_losses, heldout_patients)
     mean_difference(planted_exposures, control_exposures)
+    gap = paired_difference(member_hits, control_hits, prompts)    # gap.interval(), gap.p_value()
+    tost(gap, margin=0.01).verdict                             # equivalent, different, undecided, ...
+    adjust({"loss": 0.01, "zlib": 0.03})                       # Holm
 
 Scores of membership inference are HIGHER for notes that look more like members: pass minus the loss.
 """
@@ -13,6 +16,16 @@ from privhelpers.stats.clustered import (
     clustered_proportion,
     design_effect,
     mean_difference,
+)
+from privhelpers.stats.dependence import intraclass_correlation, kish_design_effect
+from privhelpers.stats.equivalence import Equivalence, tost, tost_rates
+from privhelpers.stats.estimates import (
+    Estimate,
+    clustered_auc,
+    clustered_difference,
+    clustered_mean,
+    paired_auc_difference,
+    paired_difference,
 )
 from privhelpers.stats.membership import (
     RocCurve,
@@ -24,32 +37,66 @@ from privhelpers.stats.membership import (
     tpr_at_fpr,
     tpr_at_fpr_interval,
 )
+from privhelpers.stats.multiplicity import adjust
+from privhelpers.stats.permutation import Permutation, permutation_auc, permutation_difference, sign_flip
+from privhelpers.stats.power import (
+    AREA_SPREAD,
+    detectable,
+    detectable_rate,
+    patients_for_auc,
+    patients_for_equivalence,
+    patients_for_rates,
+)
 from privhelpers.stats.proportions import (
     Interval,
     TwoProportion,
     clopper_pearson,
     effect_label,
     two_proportion,
+    wald,
     wilson,
 )
 
 __all__ = [
+    "AREA_SPREAD",
+    "Equivalence",
+    "Estimate",
     "Interval",
+    "Permutation",
     "RocCurve",
     "TwoProportion",
+    "adjust",
     "auc",
     "auc_interval",
     "clopper_pearson",
+    "clustered_auc",
     "clustered_bootstrap",
+    "clustered_difference",
+    "clustered_mean",
     "clustered_proportion",
     "design_effect",
+    "detectable",
+    "detectable_rate",
     "effect_label",
+    "intraclass_correlation",
+    "kish_design_effect",
     "mean_difference",
     "membership_advantage",
     "membership_advantage_interval",
+    "paired_auc_difference",
+    "paired_difference",
+    "patients_for_auc",
+    "patients_for_equivalence",
+    "patients_for_rates",
+    "permutation_auc",
+    "permutation_difference",
     "roc_curve",
+    "sign_flip",
+    "tost",
+    "tost_rates",
     "tpr_at_fpr",
     "tpr_at_fpr_interval",
     "two_proportion",
+    "wald",
     "wilson",
 ]

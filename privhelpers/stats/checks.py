@@ -55,6 +55,16 @@ def cluster_codes(name: str, clusters: ArrayLike, length: int) -> tuple[np.ndarr
     return codes, int(found.size)
 
 
+def no_common(name_a: str, clusters_a: ArrayLike, name_b: str, clusters_b: ArrayLike) -> None:
+    """Refuse two arms that share a cluster: they would be neither independent nor free to be dealt anew."""
+    common = np.intersect1d(np.asarray(clusters_a), np.asarray(clusters_b))
+    if common.size:
+        raise InvalidParameter(
+            f"{name_a} and {name_b}: {common.size} are in both arms, such as {common[0]!r}; "
+            "pair the measurements, or give each arm labels of its own"
+        )
+
+
 def rates(name: str, values: ArrayLike, above: float | None = None) -> np.ndarray:
     """Return rates in [0, 1] (greater than `above` where given): a number or one axis of numbers."""
     try:

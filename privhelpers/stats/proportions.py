@@ -9,6 +9,7 @@
 Sources: Wilson (1927); Clopper and Pearson (1934); Cohen, Statistical Power Analysis (2nd ed., 1988), 6.2.
 """
 
+import math
 from dataclasses import dataclass
 
 from scipy.stats import chi2_contingency, fisher_exact
@@ -66,6 +67,11 @@ class TwoProportion:
     cohens_h: float
     label: str
 
+    @property
+    def z(self) -> float:
+        """The pooled two-proportion z: its square is `chi_squared`, its sign that of the difference."""
+        return math.copysign(math.sqrt(self.chi_squared), self.difference)
+
 
 def _counts(successes: int, trials: int, arm: str = "") -> tuple[int, int]:
     trials = checks.count(f"trials{arm}", trials, low=1)
@@ -86,13 +92,34 @@ def wilson(successes: int, trials: int, level: float = 0.95) -> Interval:
     Raises:
         InvalidParameter: a count is negative or not whole, or successes exceed trials.
 
-    Taught in: 14_statistics
+    Taught in: 14a_uncertainty
     """
     successes, trials = _counts(successes, trials)
     low, high = proportion_confint(successes, trials, 1 - checks.open_unit("level", level), method="wilson")
     estimate = successes / trials
     # Rounding in the closed form may leave the estimate 1e-17 outside when it is 0 or 1.
     return Interval(estimate, min(float(low), estimate), max(float(high), estimate), level, "Wilson")
+
+
+def wald(successes: int, trials: int, level: float = 0.95) -> Interval:
+    """Return Wald's interval, estimate plus or minus z standard errors: here to show where it fails.
+
+    Of no hits it makes [0, 0]; near 0 and 1 it covers far less often than it says.
+
+    Args:
+        successes: trials with the outcome, 0 to `trials`.
+        trials: independent trials, 1 or more.
+        level: nominal coverage, in (0, 1).
+
+    Raises:
+        InvalidParameter: a count is negative or not whole, or successes exceed trials.
+
+    Source: Brown, Cai and DasGupta, Statistical Science 16 (2001), section 2.
+    Taught in: 14a_uncertainty
+    """
+    successes, trials = _counts(successes, trials)
+    low, high = proportion_confint(successes, trials, 1 - checks.open_unit("level", level), method="normal")
+    return Interval(successes / trials, float(low), float(high), level, "Wald")
 
 
 def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Interval:
@@ -106,7 +133,7 @@ def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Interva
     Raises:
         InvalidParameter: a count is negative or not whole, or successes exceed trials.
 
-    Taught in: 14_statistics
+    Taught in: 14a_uncertainty
     """
     successes, trials = _counts(successes, trials)
     low, high = proportion_confint(successes, trials, 1 - checks.open_unit("level", level), method="beta")
@@ -116,7 +143,7 @@ def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Interva
 def effect_label(cohens_h: float) -> str:
     """Return Cohen's word for the absolute value of h: negligible, small, medium or large.
 
-    Taught in: 14_statistics
+    Taught in: 14a_uncertainty
     """
     return next((word for bound, word in EFFECT_BOUNDS if abs(cohens_h) < bound), "large")
 
@@ -134,7 +161,7 @@ def two_proportion(successes_a: int, n_a: int, successes_b: int, n_b: int) -> Tw
     Raises:
         InvalidParameter: a count is negative or not whole, or successes exceed trials.
 
-    Taught in: 14_statistics
+    Taught in: 14a_uncertainty
     """
     successes_a, n_a = _counts(successes_a, n_a, "_a")
     successes_b, n_b = _counts(successes_b, n_b, "_b")

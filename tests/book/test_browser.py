@@ -7,9 +7,12 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
+
+from privhelpers import accounting
 
 pytestmark = pytest.mark.browser
 MISSING = "no Chromium on this machine, so nobody has seen the site: `apt-get install chromium`, then again"
@@ -20,7 +23,13 @@ FORMULAS = """() => [...document.querySelectorAll('.math')]
 PICTURES = """() => [...document.querySelectorAll('article img')]
     .filter(e => !(e.complete && e.naturalWidth > 0 && e.alt.trim())).map(e => e.src)"""
 STRAY = "() => [...document.querySelectorAll('.cell_output mjx-container')].length"
-PHONE = {"width": 390, "height": 844}
+BARRIERS = """theme => {
+    document.documentElement.dataset.theme = document.documentElement.dataset.mode = theme;
+    return axe.run({resultTypes: ['violations']}).then(found => found.violations
+        .filter(one => ['serious', 'critical'].includes(one.impact))
+        .map(one => `${theme}: ${one.id}: ${one.nodes[0].html.slice(0, 120)}`));
+}"""
+PHONE = {"width": 360, "height": 780}
 DESK = {"width": 1280, "height": 900}
 
 
@@ -37,6 +46,8 @@ class Visit:
     unseen: list[str] = field(default_factory=list)
     stray: int = 0
     width: int = 0
+    weight: int = 0
+    barriers: list[str] = field(default_factory=list)
 
 
 class _Quiet(SimpleHTTPRequestHandler):
@@ -83,9 +94,15 @@ def chromium():
         browser.close()
 
 
-def visit(page, url: str, address: str) -> Visit:
-    """Open one page, wait until it is drawn, and note what happened."""
+def visit(page, url: str, address: str, axe: str = "") -> Visit:
+    """Open one page, wait until it is drawn, and note what happened; `axe` looks for barriers."""
     met = Visit()
+
+    def answered(answer) -> None:
+        if answer.status >= 400:
+            met.failed.append(answer.url)
+        if "/mathjax/" not in answer.url:
+            met.weight += int(answer.headers.get("content-length", 0))
 
     def request(asked) -> None:
         if not asked.url.startswith((address, "data:", "blob:")):
@@ -96,7 +113,7 @@ def visit(page, url: str, address: str) -> Visit:
         "pageerror": lambda error: met.errors.append(str(error)),
         "console": lambda m: met.errors.append(m.text) if m.type in ("error", "warning") else None,
         "requestfailed": lambda asked: met.failed.append(asked.url),
-        "response": lambda answer: met.failed.append(answer.url) if answer.status >= 400 else None,
+        "response": answered,
     }
     for event, listener in listeners.items():
         page.on(event, listener)
@@ -106,28 +123,33 @@ def visit(page, url: str, address: str) -> Visit:
     met.pictures = page.locator("article img").count()
     met.undrawn, met.unseen, met.stray = (page.evaluate(js) for js in (FORMULAS, PICTURES, STRAY))
     met.width = page.evaluate("() => document.documentElement.scrollWidth")
+    if axe:
+        page.evaluate(axe)
+        met.barriers = [barrier for theme in ("light", "dark") for barrier in page.evaluate(BARRIERS, theme)]
     for event, listener in listeners.items():
         page.remove_listener(event, listener)
     return met
 
 
-def tour(browser, html: Path, address: str, size: dict[str, int]) -> dict[str, Visit]:
+def tour(browser, html: Path, address: str, size: dict[str, int], axe: str = "") -> dict[str, Visit]:
     """Visit every page of a site."""
     context = browser.new_context(viewport=size)
+    context.route("**/*", lambda route: route.continue_())  # a routed context has no cache: full weights
     page = context.new_page()
     found = {}
     for path in sorted(html.rglob("*.html")):
         if "_static" not in path.parts:
             name = path.relative_to(html).as_posix()
-            found[name] = visit(page, f"{address}/{name}", address)
+            found[name] = visit(page, f"{address}/{name}", address, axe)
     context.close()
     return found
 
 
 @pytest.fixture(scope="module")
 def visits(chromium, site) -> dict[str, Visit]:
-    """Every page at the width of a desk."""
-    return tour(chromium, *site, DESK)
+    """Every page at the width of a desk, with what axe-core says of it in both themes."""
+    axe = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+    return tour(chromium, *site, DESK, axe)
 
 
 def test_every_run_has_a_page(visits, smoke_site):
@@ -157,6 +179,14 @@ def test_pictures_are_there_and_described(visits):
     assert {name: met.unseen for name, met in visits.items() if met.unseen} == {}
 
 
+def test_no_page_has_a_serious_barrier(visits):
+    assert {name: met.barriers for name, met in visits.items() if met.barriers} == {}
+
+
+def test_no_page_is_heavy(visits):
+    assert {name: met.weight for name, met in visits.items() if not 1_000 < met.weight < 1_500_000} == {}
+
+
 def test_search_finds_exposure(chromium, site):
     page = chromium.new_page()
     page.goto(f"{site[1]}/search.html?q=exposure")
@@ -165,6 +195,27 @@ def test_search_finds_exposure(chromium, site):
     targets = [link.get_attribute("href") or "" for link in results.all()]
     page.close()
     assert any("glossary" in target for target in targets), targets
+
+
+RUNS = [(0.1, 1.0, 150, 1e-5), (0.01, 2.5, 50, 1e-5), (1.0, 5.0, 100, 1e-6), (0.01, 0.7, 120, 1e-5)]
+
+
+def test_the_sliders_compute_what_the_accountant_computes(chromium, site):
+    orders = [*range(2, 64), 72, 80, 96, 128, 160, 192, 256, 320, 384, 512]
+    page = chromium.new_page()
+    page.goto(f"{site[1]}/book/explore.html")
+    for q, sigma, steps, delta in RUNS:
+        spent = accounting.rdp(noise_multiplier=sigma, sample_rate=q, steps=steps, orders=orders)
+        bound = accounting.rdp_to_epsilon(orders=orders, rdp=spent, delta=delta)
+        drawn = page.evaluate("run => explore.epsilon(...run)", [q, sigma, steps, delta])
+        assert drawn == pytest.approx(bound.epsilon, rel=1e-9)
+        tight = accounting.epsilon(noise_multiplier=sigma, sample_rate=q, steps=steps, delta=delta)
+        assert drawn >= tight
+    before = page.text_content("#explore-epsilon .says")
+    page.fill("#explore-epsilon input[name=sigma]", "1")
+    assert page.text_content("#explore-epsilon .says") != before
+    assert page.locator("#explore-roc svg path").count() == 3
+    page.close()
 
 
 def test_pages_fit_a_phone(chromium, site):

@@ -9,6 +9,8 @@ import sys
 import pytest
 import toy_chain
 
+from privhelpers.runner import chain
+
 pytestmark = pytest.mark.chain
 
 MODELS = ["public", "baseline", "best_nonprivate", "dp-eps-1", "dp-eps-8"]
@@ -148,3 +150,26 @@ def test_a_bad_profile_is_refused_in_one_line(smoke_site, old, new, words):
     assert len(lines) == 1 and lines[0].startswith("refused: ")
     assert all(word in lines[0] for word in ("params/bad.yml", *words)), lines[0]
     assert not (smoke_site.root / "runs" / "bad" / "artifacts").exists()
+
+
+def teach(root, command):
+    environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    arguments = [sys.executable, "-m", "privhelpers.teaching", command, "--profile", "smoke"]
+    return subprocess.run(arguments, cwd=root, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def test_students_get_every_chapter_without_its_solutions(smoke_site):
+    done = teach(smoke_site.root, "student")
+    assert done.returncode == 0, done.stderr
+    copies = sorted((smoke_site.root / "runs/smoke/student/notebooks").glob("*.ipynb"))
+    assert [path.stem for path in copies] == sorted(chain.SLUGS)
+    for path in copies:
+        text = path.read_text()
+        assert "{solution}" not in text and '"solution"' not in text, path.name
+        assert "# Your code here" in text and "The solution of the book shows this" in text, path.name
+
+
+def test_every_solution_of_the_book_ran(smoke_site):
+    done = teach(smoke_site.root, "solutions")
+    assert done.returncode == 0, done.stderr
+    assert "every solution ran" in done.stdout and "ex-renyi" in done.stdout

@@ -113,3 +113,38 @@ def test_the_name_of_the_machine_counts_unless_it_is_a_word(site, monkeypatch):
 
 def test_no_site_is_a_finding(tmp_path):
     assert findings(tmp_path) == ["index.html: is missing"]
+
+
+def test_the_way_in_and_the_way_back_are_there(tmp_path):
+    from privhelpers.site import entrance
+
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "intro.html").write_text("<html></html>")
+    entrance.write(tmp_path, "https://example.org/privai/")
+    assert "url=book/intro.html" in (tmp_path / "index.html").read_text()
+    assert 'content="https://example.org/privai/_static/card.png"' in (tmp_path / "index.html").read_text()
+    assert 'href="https://example.org/privai/book/intro.html"' in (tmp_path / "404.html").read_text()
+    assert (tmp_path / "sitemap.xml").read_text().count("<loc>") == 1
+    entrance.write(tmp_path, None)
+    assert not (tmp_path / "sitemap.xml").exists() and not (tmp_path / "robots.txt").exists()
+    assert "og:" not in (tmp_path / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [("", None), ("  baseurl: https://example.org/a\n", "https://example.org/a/")],
+)
+def test_the_address_stands_in_one_place(tmp_path, line, found):
+    from privhelpers.site import entrance
+
+    (tmp_path / "_config.yml").write_text(f"title: x\nhtml:\n  favicon: a\n{line}")
+    assert entrance.address(tmp_path) == found
+
+
+def test_an_address_that_is_none_is_refused(tmp_path):
+    from privhelpers.errors import InvalidParameter
+    from privhelpers.site import entrance
+
+    (tmp_path / "_config.yml").write_text("html: {baseurl: example.org}\n")
+    with pytest.raises(InvalidParameter, match=r"html\.baseurl"):
+        entrance.address(tmp_path)

@@ -10,7 +10,7 @@ import yaml
 from nbformat import v4
 
 from privhelpers.errors import DamagedArtifact, MissingArtifact, PrivHelpersError, RunFailed
-from privhelpers.runner import notebooks
+from privhelpers.runner import chain, notebooks
 from privhelpers.site import staging
 
 
@@ -219,3 +219,20 @@ def test_the_run_card_survives_values_that_would_break_a_table(book):
     del manifest["versions"]
     with pytest.raises(DamagedArtifact, match="versions"):
         run_card(manifest)
+
+
+def test_the_course_card_tells_what_each_chapter_teaches_and_takes(book):
+    site = stage(book)
+    text = (site / "book" / "course_card.md").read_text()
+    assert text.count("\n## Toy ") == len(chain.SLUGS)
+    assert "{ref}`Read the chapter <16_hipaa>`: 3 minutes" in text
+    assert "- add two numbers," not in text and "- add two numbers." in text and "Needed: nothing." in text
+    assert "{ref}`ex-16_hipaa`" in text and " runs of " in text
+
+
+def test_a_chapter_that_opens_otherwise_is_named(book):
+    from privhelpers.site.course_card import course_card
+
+    bare = v4.new_notebook(cells=[v4.new_markdown_cell("# Bare")])
+    with pytest.raises(DamagedArtifact, match="16_hipaa: its first cell lacks a label"):
+        course_card({"16_hipaa": bare}, {"runs": {}})

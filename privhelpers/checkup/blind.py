@@ -1,0 +1,131 @@
+"""Baselines that never see the model: can the two files be told apart by their texts alone?
+
+If they can, members and held-out patients differ in more than membership (other years, another ward, another
+template), and a model attack that separates them may have found that instead. Then the membership figures say
+nothing about the model, whichever way they come out.
+
+Source: Das, Zhang and Tramer 2024.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.stats import rankdata
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import StandardScaler
+
+from privhelpers import rng, stats
+from privhelpers.stats import Interval
+
+PARTS = 5  # of the patients; each is judged by what was learned from the other four
+RIDGE = 1.0  # of the regression; a text's likeness to itself is 1
+_AT_ONCE = 500  # shuffles
+_LONGEST = 20_000  # characters of one patient that are looked at
+
+
+@dataclass(frozen=True)
+class Blind:
+    """What one baseline achieves without the model.
+
+    Attributes:
+        name: "words" or "shape".
+        auc: of held-out judgements, patient by patient.
+        p: chance of so much if the files do not differ.
+    """
+
+    name: str
+    auc: Interval
+    p: float
+
+
+def _words(texts: Sequence[str]) -> sparse.csr_matrix:
+    """Return weighted counts of words, pairs of words and short runs of letters, one row a text."""
+    size = {"n_features": 2**16, "alternate_sign": False}
+    letters = HashingVectorizer(analyzer="char_wb", ngram_range=(3, 4), **size)
+    words = HashingVectorizer(ngram_range=(1, 2), **size)
+    # The weights see every text and no label, so that they cannot tell anything about membership.
+    return make_pipeline(make_union(letters, words), TfidfTransformer(sublinear_tf=True)).fit_transform(texts)
+
+
+def _shape(texts: Sequence[str]) -> list[float]:
+    """Return figures of a patient's notes that no single word decides."""
+    lengths = [len(text) for text in texts]
+    joined = "".join(texts)[:_LONGEST]
+    kinds = (str.isdigit, str.isupper, str.isspace)
+    shares = [sum(map(kind, joined)) / max(1, len(joined)) for kind in kinds]
+    words = [len(text.split()) for text in texts]
+    return [len(texts), min(lengths), max(lengths), float(np.mean(lengths)), float(np.mean(words)), *shares]
+
+
+def _smoother(kernel: np.ndarray, parts: np.ndarray) -> np.ndarray:
+    """Return the matrix that turns labels into judgements of patients by what the other parts teach.
+
+    Ridge regression is linear in the labels: one matrix serves the true labels and every shuffle of them.
+    """
+    matrix = np.zeros_like(kernel)
+    for part in range(PARTS):
+        judge, learn = np.flatnonzero(parts == part), np.flatnonzero(parts != part)
+        inner = kernel[np.ix_(learn, learn)] + RIDGE * np.eye(len(learn))
+        rows = linalg.solve(inner, kernel[np.ix_(learn, judge)], assume_a="pos").T
+        # Without the mean of the labels: a part with more members leaves fewer to learn from.
+        matrix[np.ix_(judge, learn)] = rows - rows.mean(1, keepdims=True)
+    return matrix
+
+
+def _areas(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the area under the ROC curve of each column of scores for its own column of labels."""
+    count = labels.sum(0)
+    ranks = (labels * rankdata(scores, axis=0)).sum(0)
+    return (ranks - count * (count + 1) / 2) / (count * (len(labels) - count))
+
+
+def _tested(kernel: np.ndarray, member: np.ndarray, times: int, seed: int) -> tuple[np.ndarray, float]:
+    """Return each patient's judgement, and the p-value of a test that learns anew from every shuffle."""
+    generator = rng.make(seed, "checkup/blind")
+    matrix = _smoother(kernel, generator.permutation(len(member)) % PARTS)
+    own = matrix @ member.astype(float)
+    area, beaten, done = _areas(own[:, None], member[:, None])[0], 0, 0
+    while done < times:
+        size = min(times - done, _AT_ONCE)
+        dealt = generator.permuted(np.broadcast_to(member, (size, len(member))), axis=1).T
+        beaten += int((_areas(matrix @ dealt.astype(float), dealt) >= area - 1e-12).sum())
+        done += size
+    return own, (1 + beaten) / (1 + times)
+
+
+def blind_baselines(
+    members: Sequence[Sequence[str]],
+    others: Sequence[Sequence[str]],
+    *,
+    times: int = 999,
+    draws: int = 500,
+    seed: int = 0,
+) -> list[Blind]:
+    """Try to tell two groups of patients apart by what their notes say and by how they are shaped.
+
+    Args:
+        members, others: the texts of each patient.
+        times: shuffles of the test.
+        draws: bootstrap draws of the intervals.
+        seed: of the parts, the shuffles and the draws.
+
+    Source: Das, Zhang and Tramer 2024. Taught in: 18_your_model.
+    """
+    member = np.repeat([True, False], [len(members), len(others)])
+    everybody = [*members, *others]
+    words = _words(["\n".join(texts)[:_LONGEST] for texts in everybody])
+    shape = StandardScaler().fit_transform(np.array([_shape(texts) for texts in everybody]))
+    kernels = {"words": (words @ words.T).toarray(), "shape": rbf_kernel(shape)}
+    found = []
+    for name, kernel in kernels.items():
+        scores, p = _tested(kernel, member, times, seed)
+        owners = np.arange(len(members)), np.arange(len(others))
+        area = stats.auc_interval(
+            scores[member], owners[0], scores[~member], owners[1], draws=draws, seed=seed
+        )
+        found.append(Blind(name, area, p))
+    return found

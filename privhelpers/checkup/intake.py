@@ -1,0 +1,289 @@
+"""Records that somebody brings: read line by line, and refused with file and line where one is not right.
+
+A record is one JSON object a line with `patient_id` and `text`. With a `note_id`, that is what must be
+unique; without one, the same text of the same patient twice is the same record twice. A repeated text under
+another `note_id` is a note that the model saw more than once: it is counted, and scored once. Other fields
+are passed over, but for `identifiers`, a list of strings in the text that name the patient.
+
+No message quotes a record: it may be sent on by somebody who must not see what stands in it.
+"""
+
+import json
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, StrictBool, StrictStr, StringConstraints, ValidationError
+
+from privhelpers.artifacts import parse_json, sha256_of
+from privhelpers.errors import BadRecords, DamagedArtifact
+
+FEWEST_PATIENTS = 50  # in each file: with fewer, only the loudest leak could be told from chance
+FEWEST_CANARIES = 20
+LONGEST_LINE = 1_000_000  # bytes
+_BOM = b"\xef\xbb\xbf"
+_Filled = Annotated[StrictStr, StringConstraints(pattern=r"\S")]
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+    patient_id: _Filled
+    text: _Filled
+    note_id: _Filled | None = None
+    identifiers: list[_Filled] = []
+
+
+class _CanaryRow(BaseModel):
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+    text: _Filled
+    inserted: StrictBool
+
+
+@dataclass(frozen=True)
+class Note:
+    """One record.
+
+    Attributes:
+        line: where it stands in its file, from 1.
+        patient: whose it is.
+        text: what it says.
+        identifiers: strings in it that name the patient, if the file says which.
+    """
+
+    line: int
+    patient: str
+    text: str
+    identifiers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RecordFile:
+    """The records of one file.
+
+    Attributes:
+        name: of the file, without its folder.
+        sha256: of its bytes.
+        lines: how many it has.
+        notes: its records, each text of a patient once.
+    """
+
+    name: str
+    sha256: str
+    lines: int
+    notes: tuple[Note, ...]
+
+    @property
+    def patients(self) -> list[str]:
+        """The patients, in the order of first appearance."""
+        return list(dict.fromkeys(note.patient for note in self.notes))
+
+    @property
+    def repeated(self) -> int:
+        """Lines that repeat a note of the same patient under another `note_id`."""
+        return self.lines - len(self.notes)
+
+
+@dataclass(frozen=True)
+class Canary:
+    """A text that was made for the audit; `inserted` says whether it was trained on."""
+
+    line: int
+    text: str
+    inserted: bool
+
+
+@dataclass(frozen=True)
+class CanaryFile:
+    """The canaries of one file; the attributes are those of `RecordFile`."""
+
+    name: str
+    sha256: str
+    canaries: tuple[Canary, ...]
+
+
+def _place(path: Path) -> str:
+    return ascii(path.name)[1:-1]
+
+
+def _raw_lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
+    """Yield number, offset and bytes of each line, never holding more than one line of bounded length."""
+    offset, number = 0, 0
+    with open(path, "rb") as handle:
+        while raw := handle.readline(LONGEST_LINE + 1):
+            number += 1
+            if len(raw) > LONGEST_LINE:
+                raise BadRecords(
+                    f"{_place(path)}, line {number}: longer than {LONGEST_LINE:,} bytes; split the record"
+                )
+            yield number, offset, raw
+            offset += len(raw)
+
+
+def _text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield number and text of each line; bytes that are not clean UTF-8 are refused by their offset."""
+    for number, offset, raw in _raw_lines(path):
+        where = f"{_place(path)}, line {number}"
+        if number == 1 and raw.startswith(_BOM):
+            raise BadRecords(
+                f"{where}: starts with a byte order mark (byte 0); save the file as UTF-8 without one"
+            )
+        if b"\0" in raw:
+            raise BadRecords(f"{where}: holds a NUL (byte {offset + raw.index(0)}); save the file as UTF-8")
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise BadRecords(
+                f"{where}: not UTF-8 (byte {offset + error.start}); save the file as UTF-8"
+            ) from error
+        yield number, text.rstrip("\r\n")
+
+
+def _problem(error: ValidationError) -> str:
+    """Say in one line what a row lacks, without its content."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    field = ascii(".".join(map(str, first["loc"])) or "the line").strip("'")
+    words = {
+        "missing": "is missing",
+        "string_type": "must be a string, in quotes",
+        "string_pattern_mismatch": "is empty",
+        "bool_type": "must be true or false",
+        "list_type": "must be a list of strings",
+        "string_unicode": "holds half of a character (a lone surrogate); remove it",
+        "model_type": "must be an object with named fields, in braces",
+    }
+    return f"{field} {words.get(first['type'], first['msg'].lower())}"
+
+
+def _row(kind: type[BaseModel], line: str, where: str) -> BaseModel:
+    """Return one line as a checked row."""
+    if not line.strip():
+        raise BadRecords(f"{where}: is blank; each line must hold one record")
+    try:
+        row = kind.model_validate(parse_json(line, where))
+    except DamagedArtifact as error:
+        cause = error.__cause__
+        told = f"column {cause.colno}: {cause.msg}" if isinstance(cause, json.JSONDecodeError) else cause
+        told = "nested too deep" if isinstance(cause, RecursionError) else told
+        raise BadRecords(f"{where}: broken, not one JSON object a line ({told})") from None
+    except ValidationError as error:
+        raise BadRecords(f"{where}: {_problem(error)}") from None
+    for name, value in row.model_dump().items():
+        if "\0" in str(value if not isinstance(value, list) else "".join(value)):
+            raise BadRecords(f"{where}: {name} holds a NUL character; remove it")
+    return row
+
+
+def _rows(path: str | Path, kind: type[BaseModel]) -> Iterator[tuple[int, str, BaseModel]]:
+    path = Path(path)
+    if not path.is_file():
+        raise BadRecords(f"{_place(path)}: no such file")
+    for number, line in _text_lines(path):
+        where = f"{_place(path)}, line {number}"
+        yield number, where, _row(kind, line, where)
+
+
+def normal(text: str) -> str:
+    """Return what two texts share that look the same: composed characters, single spaces, one case."""
+    return " ".join(unicodedata.normalize("NFC", text).split()).casefold()
+
+
+def read_records(path: str | Path) -> RecordFile:
+    """Read a file of records.
+
+    Args:
+        path: JSONL with `patient_id` and `text`, both strings, and perhaps `note_id` and `identifiers`.
+
+    Raises:
+        BadRecords: a line is broken, blank, too long, not UTF-8 or repeated, a field is missing, empty or of
+            the wrong type, or there are fewer than 50 patients. The message says which line.
+
+    Taught in: 18_your_model.
+    """
+    ids: dict[str, int] = {}
+    seen: dict[tuple[str, str], int] = {}
+    notes, lines = [], 0
+    for number, where, row in _rows(path, _Row):
+        lines = number
+        key = (unicodedata.normalize("NFC", row.patient_id.strip()), row.text)
+        if row.note_id is not None and (earlier := ids.setdefault(row.note_id, number)) != number:
+            raise BadRecords(f"{where}: the note_id of line {earlier} again; each record needs its own")
+        if (earlier := seen.setdefault(key, number)) == number:
+            notes.append(Note(number, *key, tuple(row.identifiers)))
+        elif row.note_id is None:
+            raise BadRecords(
+                f"{where}: the patient and text of line {earlier} again; remove one of them, or give each "
+                "record a note_id if the model was trained on both"
+            )
+    found = RecordFile(_place(Path(path)), sha256_of(Path(path)), lines, tuple(notes))
+    if len(found.patients) < FEWEST_PATIENTS:
+        raise BadRecords(
+            f"{found.name}: {len(found.patients)} patients in {lines} lines; at least {FEWEST_PATIENTS} are "
+            "needed to tell a leak from chance"
+        )
+    return found
+
+
+def read_canaries(path: str | Path) -> CanaryFile:
+    """Read a file of canaries, JSONL with `text` and `inserted` (true or false).
+
+    Raises:
+        BadRecords: as for records; a text stands twice, fewer than 20 canaries, or all on one side.
+
+    Taught in: 18_your_model.
+    """
+    found, seen = [], {}
+    for number, where, row in _rows(path, _CanaryRow):
+        if (earlier := seen.setdefault(normal(row.text), number)) != number:
+            raise BadRecords(f"{where}: the text of line {earlier} again")
+        found.append(Canary(number, row.text, row.inserted))
+    name, inserted = _place(Path(path)), sum(canary.inserted for canary in found)
+    if len(found) < FEWEST_CANARIES or inserted in (0, len(found)):
+        raise BadRecords(
+            f"{name}: {inserted} inserted of {len(found)} canaries; needs {FEWEST_CANARIES} or more, some "
+            "inserted and some kept out"
+        )
+    return CanaryFile(name, sha256_of(Path(path)), tuple(found))
+
+
+def refuse_overlap(members: RecordFile, others: RecordFile) -> None:
+    """Refuse two files that share a patient or a text: a record cannot be trained on and held out.
+
+    Texts are compared without regard to case and white space.
+
+    Raises:
+        BadRecords: naming both lines.
+
+    Taught in: 18_your_model.
+    """
+    patients = {note.patient: note.line for note in reversed(members.notes)}
+    texts = {normal(note.text): note.line for note in reversed(members.notes)}
+    for note in others.notes:
+        for what, line in (("patient", patients.get(note.patient)), ("text", texts.get(normal(note.text)))):
+            if line is not None:
+                raise BadRecords(
+                    f"{others.name}, line {note.line}: its {what} stands in {members.name}, line {line}; "
+                    f"a held-out {what} must be one that the model never saw"
+                )
+
+
+def refuse_contradiction(canaries: CanaryFile, *, members: RecordFile, others: RecordFile) -> None:
+    """Refuse a canary that was kept out and stands among the members, or was inserted and is held out.
+
+    Raises:
+        BadRecords: naming both lines.
+    """
+    for inserted, file in ((False, members), (True, others)):
+        lines: dict[str, int] = {normal(note.text): note.line for note in reversed(file.notes)}
+        wrong = [c for c in canaries.canaries if c.inserted == inserted and normal(c.text) in lines]
+        if wrong:
+            raise BadRecords(
+                f"{canaries.name}, line {wrong[0].line}: inserted is {str(inserted).lower()}, but the text "
+                f"stands in {file.name}, line {lines[normal(wrong[0].text)]}"
+            )
+
+
+def texts_of(notes: Sequence[Note]) -> list[str]:
+    """Return the texts of some notes."""
+    return [note.text for note in notes]

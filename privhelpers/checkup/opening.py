@@ -1,0 +1,198 @@
+"""The door for models that somebody brings: a local folder, safetensors only, no code, no network.
+
+A folder can hold more than weights. What could make a library run or fetch something is refused before any
+library looks at the folder, and a checkpoint whose weights do not fill the model is refused too: transformers
+would fill the gaps by lot and say so in a warning.
+"""
+
+from pathlib import Path
+
+import torch
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    GenerationConfig,
+    PretrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    logging,
+)
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+)
+
+from privhelpers import rng
+from privhelpers.artifacts import parse_json, sha256_of
+from privhelpers.checkup.target import CAUSAL, MASKED, Target
+from privhelpers.errors import DamagedArtifact, MissingArtifact, UnsupportedModel
+from privhelpers.models.architecture import preferred_device, refuse_code
+
+MOST_TOKENS = 1024  # of a text that are read, where the model reads more: attention grows with the square
+_JSON_FILES = ("config.json", "tokenizer_config.json", "generation_config.json")
+# Keys that name code, a kernel or a library to load. Private keys are none of a published configuration's,
+# but for those that transformers itself writes.
+_LOADERS = {"auto_map", "custom_pipelines", "custom_generate", "trust_remote_code", "quantization_config"}
+_OWN_PRIVATE = {"_name_or_path", "_commit_hash", "_num_labels", "_from_model_config"}
+_CLASSES = {CAUSAL: AutoModelForCausalLM, MASKED: AutoModelForMaskedLM}
+
+
+def _keys(value: object) -> set[str]:
+    """Return every key of nested JSON."""
+    if isinstance(value, dict):
+        return set(value).union(*map(_keys, value.values()))
+    return set().union(*map(_keys, value)) if isinstance(value, list) else set()
+
+
+def _refuse_loaders(folder: Path) -> dict:
+    """Return the configuration after every JSON file of the folder was checked for what could load code."""
+    checked = {}
+    for name in _JSON_FILES:
+        path = folder / name
+        if not path.is_file():
+            continue
+        try:
+            checked[name] = parse_json(path.read_text(encoding="utf-8"), f"{folder.name}/{name}")
+        except (DamagedArtifact, UnicodeDecodeError) as error:
+            raise UnsupportedModel(f"model {folder.name!r}: {name} is no clean JSON ({error})") from None
+        keys = _keys(checked[name])
+        private = {key for key in keys if key.startswith("_")} - _OWN_PRIVATE
+        if bad := sorted(keys & _LOADERS | (private if name == "config.json" else set())):
+            raise UnsupportedModel(
+                f"model {folder.name!r}: {name} has {bad[0]!r}, which may load code or libraries; if the "
+                "model works without it, remove it"
+            )
+    config = checked["config.json"]
+    if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
+        raise UnsupportedModel(f"model {folder.name!r}: config.json names no model_type")
+    return config
+
+
+def _kind(folder: Path, config: dict) -> str:
+    """Return whether the folder holds a causal or a masked language model."""
+    model_type, classes = config["model_type"], config.get("architectures") or []
+    known = {
+        CAUSAL: MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(model_type),
+        MASKED: MODEL_FOR_MASKED_LM_MAPPING_NAMES.get(model_type),
+    }
+    named = [kind for kind, name in known.items() if name is not None and name in classes]
+    possible = [kind for kind, name in known.items() if name is not None]
+    if not classes and len(possible) == 1:
+        named = possible
+    if len(named) != 1:
+        raise UnsupportedModel(
+            f"model {folder.name!r}: {', '.join(map(str, classes)) or 'no class'} of type {model_type!r} is "
+            "neither a causal nor a masked language model that transformers knows; save it with its head"
+        )
+    return named[0]
+
+
+def _read(folder: Path, kind: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    safe = {"trust_remote_code": False, "local_files_only": True}
+    told = logging.get_verbosity()
+    logging.set_verbosity_error()  # its warnings are refusals below
+    logging.disable_progress_bar()
+    try:
+        config = AutoConfig.from_pretrained(str(folder), **safe)
+        model, loading = _CLASSES[kind].from_pretrained(
+            str(folder),
+            config=config,
+            use_safetensors=True,
+            dtype=torch.float32,
+            output_loading_info=True,
+            **safe,
+        )
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), **safe)
+    except Exception as error:  # a stranger's folder can fail in any library below, with any error
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0].replace(
+            str(folder), folder.name
+        )
+        raise UnsupportedModel(f"model {folder.name!r}: cannot be read ({line[:200]})") from error
+    finally:
+        logging.set_verbosity(told)
+        logging.enable_progress_bar()
+    for what in ("missing_keys", "mismatched_keys", "error_msgs", "conversion_errors"):
+        if loading.get(what):
+            raise UnsupportedModel(
+                f"model {folder.name!r}: its weights do not fill the model ({what.replace('_', ' ')}: "
+                f"{len(loading[what])}, such as {next(iter(loading[what]))}); save the whole model"
+            )
+    return model, tokenizer
+
+
+def _context(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> int:
+    """Return how many tokens a text may have: what the model and its tokenizer say, 1024 at most."""
+    names = ("max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len")
+    said = [getattr(config, name, None) for name in names]
+    said += [tokenizer.model_max_length, MOST_TOKENS]
+    fits = [value for value in said if isinstance(value, int) and value >= 8]
+    # RoBERTa and its kin count positions from the padding token on, so that two of them are never used.
+    offset = 2 if config.model_type in ("roberta", "camembert", "xlm-roberta", "longformer") else 0
+    return min(fits) - offset
+
+
+def open_model(source: str | Path) -> Target:
+    """Return the model of a local Hugging Face folder, ready to be asked.
+
+    Args:
+        source: a folder with config.json, safetensors and a tokenizer; nothing is fetched or run.
+
+    Raises:
+        MissingArtifact: there is no such folder.
+        UnsupportedModel: it has pickled weights, code, or keys that load some; weights that do not fill it; a
+            tokenizer that does not fit; or it is neither a causal nor a masked language model.
+
+    Taught in: 18_your_model.
+    """
+    folder = Path(source)
+    if not (folder / "config.json").is_file():
+        hint = ""
+        if (folder / "adapter_config.json").is_file():
+            hint = "; it holds an adapter: merge it into its base model and save that (merge_and_unload)"
+        raise MissingArtifact(f"model {folder.name!r}: no folder with a config.json at that place{hint}")
+    refuse_code(folder)
+    kind = _kind(folder, _refuse_loaders(folder))
+    model, tokenizer = _read(folder, kind)
+    width = model.get_output_embeddings().weight.shape[0]
+    if len(tokenizer) > width:
+        raise UnsupportedModel(
+            f"model {folder.name!r}: its tokenizer has {len(tokenizer)} tokens and the model {width}; they "
+            "do not belong together"
+        )
+    if kind == MASKED and tokenizer.mask_token_id is None:
+        raise UnsupportedModel(f"model {folder.name!r}: a masked model, but its tokenizer has no mask token")
+    if not all(torch.isfinite(p).all() for p in model.parameters()):
+        raise UnsupportedModel(f"model {folder.name!r}: some of its weights are not finite numbers")
+    model.generation_config = GenerationConfig()  # what the folder says of sampling is not asked
+    name = ascii(folder.resolve().name)[1:-1]
+    return Target(
+        name, kind, model.eval().to(preferred_device()), tokenizer, _context(model.config, tokenizer)
+    )
+
+
+def untrained(target: Target, *, seed: int) -> Target:
+    """Return the same architecture and tokenizer with fresh weights: a model that was trained on nothing.
+
+    Whatever an attack finds in it comes from the records, and not from what the model learned.
+
+    Args:
+        target: an opened model.
+        seed: of the weights.
+
+    Taught in: 18_your_model.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(rng.derive(seed, "checkup/untrained"))
+        model = _CLASSES[target.kind].from_config(target.model.config)
+    model = model.float().eval().to(target.model.device)
+    model.generation_config = GenerationConfig()
+    return Target("untrained", target.kind, model, target.tokenizer, target.context)
+
+
+def hashes(source: str | Path) -> dict[str, str]:
+    """Return the SHA-256 of every file of a model's folder that an audit reads, by name."""
+    kept = (".safetensors", ".json", ".txt", ".model")
+    files = sorted(p for p in Path(source).iterdir() if p.is_file() and p.suffix in kept)
+    return {ascii(path.name)[1:-1]: sha256_of(path) for path in files}

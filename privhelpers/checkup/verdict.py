@@ -1,0 +1,154 @@
+"""From tests to one of three words, none of which is "safe".
+
+    flagged        an attack succeeds beyond chance, and nothing but training explains it
+    undecided      the files, or the tools, could explain it as well: the figures do not judge the model
+    nothing found  at a stated sensitivity: weaker leaks, and stronger attackers, are not excluded
+
+Canaries are judged apart: a coin dealt them, so no difference between two files can explain what is found.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from privhelpers.checkup.blind import Blind
+from privhelpers.checkup.membership import WORDS, Attack, broken_controls
+from privhelpers.checkup.planted import Planted
+from privhelpers.checkup.written import Completed, Named
+from privhelpers.stats import adjust
+
+FLAGGED, UNDECIDED, NOTHING = "flagged", "undecided", "nothing found"
+RANKING, FEW = "all", "few"  # the two tests of an attack: all thresholds, and 1 % wrong accusations
+
+
+@dataclass(frozen=True)
+class Test:
+    """One test of the audit.
+
+    Attributes:
+        name: what was tested, in plain words.
+        p: its p-value.
+        adjusted: the same after Holm's correction for all tests of the audit.
+        coin: whether a coin dealt who is in, so that nothing but training can explain it.
+    """
+
+    name: str
+    p: float
+    adjusted: float
+    coin: bool = False
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the audit concludes.
+
+    Attributes:
+        outcome: "flagged", "undecided" or "nothing found".
+        reasons: one plain sentence each.
+        tests: every test that could have flagged the model.
+        explanations: what else than training could explain a difference; empty where nothing was found.
+    """
+
+    outcome: str
+    reasons: tuple[str, ...]
+    tests: tuple[Test, ...]
+    explanations: tuple[str, ...]
+
+
+def test_names(
+    attacks: Sequence[Attack], completed: Completed | None, named: Named | None, planted: Planted | None
+) -> dict[str, float]:
+    """Return the p-value of each test that these figures allow, by a plain name."""
+    found: dict[str, float] = {}
+    for attack in attacks:
+        for which, p in zip(("over all patients", "the surest few"), attack.p, strict=True):
+            found[f"{WORDS[attack.name]}: {which}"] = p
+    if completed is not None:
+        found["second halves of notes, word for word"] = completed.by_patient.p
+    if named is not None:
+        found["numbers and addresses that name a patient"] = named.by_patient.p
+    if planted is not None:
+        found["canaries"] = planted.p
+    return found
+
+
+def other_explanations(
+    blind: Sequence[Blind],
+    attacks: Sequence[Attack],
+    reference_p: float | None,
+    *,
+    alarm: float,
+) -> tuple[str, ...]:
+    """Return in plain words what else than training could explain a difference between the two files.
+
+    Each baseline gets the whole error: to overlook a difference would blame the model for it, to see one that
+    is not there costs a verdict and wrongs nobody.
+
+    Args:
+        blind: the baselines that never saw the model.
+        attacks: with their control on fresh weights.
+        reference_p: of the loss attack on the reference model, if there is one.
+        alarm: error of each, in (0, 1).
+    """
+    kinds = {"words": "by the words of their notes", "shape": "by the number and length of their notes"}
+    found = [
+        f"A program that never sees the model tells the two files apart {kinds[one.name]} "
+        f"(right in {100 * one.auc.estimate:.0f} of 100 pairs, where 50 is guessing)."
+        for one in blind
+        if one.p <= alarm
+    ]
+    fresh = {
+        f"{a.name}/{n}": p
+        for a in attacks
+        if a.controls.untrained_p
+        for n, p in enumerate(a.controls.untrained_p)
+    }
+    if fresh and min(adjust(fresh).values()) <= alarm:
+        found.append("The same attacks tell the two files apart on a model that was trained on nothing.")
+    if reference_p is not None and reference_p <= alarm:
+        found.append(
+            "The reference model, which is said to have seen neither file, tells them apart: they differ, or "
+            "it saw one of them."
+        )
+    return (*found, *(f"A control of the tools failed: {one}." for one in broken_controls(attacks)))
+
+
+def judge(
+    p_values: Mapping[str, float],
+    explanations: Sequence[str],
+    planted: Planted | None = None,
+    *,
+    alarm: float,
+) -> Verdict:
+    """Conclude.
+
+    Args:
+        p_values: of every test, by a plain name; "canaries" is the one that a coin dealt.
+        explanations: from `other_explanations`.
+        planted: the canaries, if there are any.
+        alarm: chance of flagging a model that learned nothing, over all tests together, in (0, 1).
+
+    Source: Holm 1979. Taught in: 18_your_model.
+    """
+    adjusted = adjust(dict(p_values))
+    tests = tuple(Test(name, p, adjusted[name], name == "canaries") for name, p in p_values.items())
+    positive = [test for test in tests if test.adjusted <= alarm]
+    certain = [
+        "The canaries that were trained on can be told from those that were not." for t in positive if t.coin
+    ]
+    if planted is not None and planted.claim is not None and planted.claim.refuted:
+        claim = planted.claim
+        certain.append(
+            f"The claimed epsilon of {claim.epsilon:g} is refuted: the canaries certify at least "
+            f"{claim.lower.epsilon_lower:.2f} (same delta, {100 * claim.lower.confidence:g} % confidence)."
+        )
+    others = [test for test in positive if not test.coin]
+    clearest = min(others, key=lambda test: test.p).name if others else ""
+    beyond = (
+        f"{len(others)} of {len(tests)} tests tell trained from held-out patients beyond chance; the "
+        f"clearest is {clearest}."
+    )
+    if certain or (others and not explanations):
+        return Verdict(FLAGGED, (*certain, *([beyond] if others else [])), tests, tuple(explanations))
+    if explanations:
+        return Verdict(UNDECIDED, tuple(explanations), tests, tuple(explanations))
+    return Verdict(NOTHING, (f"None of {len(tests)} tests finds anything beyond chance.",), tests, ())

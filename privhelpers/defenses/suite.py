@@ -1,0 +1,245 @@
+"""One cell of the factorial: train under its layers, then run every attack and keep what they saw.
+
+    outcomes = run_all(store, trials, suite, processes=2)      # one Outcome a trial
+    outcomes[0].raw[outcomes[0].member_rows]                    # losses of the notes as they were written
+
+The attacks read nothing but a trained model, so the outcome of a cell is a few arrays and texts; the model
+itself is not kept. A trial without texts is the public checkpoint: the control that was trained on nobody.
+"""
+
+import concurrent.futures
+import multiprocessing
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from privhelpers import dpsgd, models, training, validate
+from privhelpers.artifacts import Store
+from privhelpers.attacks import attributes, canaries, extraction, memorization
+from privhelpers.defenses.factorial import Layers
+from privhelpers.records import ALL_CONDITIONS
+from privhelpers.training import Settings
+
+START = "public"  # every cell starts from the public checkpoint
+
+
+@dataclass(frozen=True)
+class Private:
+    """How DP-SGD runs in the cells that have it.
+
+    Attributes:
+        epsilon, delta: the budget, add or remove one patient, by the PLD accountant for Poisson draws.
+        sample_rate: probability that a patient enters a step.
+        steps: of every run.
+        max_grad_norm: clipping bound.
+        learning_rate: peak of the schedule of Adam.
+    """
+
+    epsilon: float
+    delta: float
+    sample_rate: float
+    steps: int
+    max_grad_norm: float
+    learning_rate: float
+
+    def plan(self, patients: int) -> dpsgd.PrivacyPlan:
+        """Return the sealed plan for so many patients."""
+        return dpsgd.plan_privacy(
+            target_epsilon=self.epsilon,
+            target_delta=self.delta,
+            sample_rate=self.sample_rate,
+            steps=self.steps,
+            max_grad_norm=self.max_grad_norm,
+            units=patients,
+        )
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training.
+
+    Attributes:
+        cell: its layers, the filter off.
+        texts: to train on, by patient; empty for the public checkpoint as it is.
+        plain: settings of training without DP.
+        plan: sealed budget, for the cells with DP.
+        learning_rate: of the cells with DP.
+        seed: of shuffling, or of draws and noise.
+    """
+
+    cell: Layers
+    texts: Mapping[str, Sequence[str]]
+    plain: Settings
+    plan: dpsgd.PrivacyPlan
+    learning_rate: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class Suite:
+    """What every model of the factorial is asked.
+
+    Attributes:
+        notes: of members, canaries left out, then of never-trained patients.
+        member: whether each note is a member's, shape [notes].
+        scrubbed: the same texts after scrubbing.
+        canaries: planted ones of the members, and as many controls.
+        digits, references: of the exposure.
+        per_prompt: generations after each of the 14 prompts.
+        people: profiles of members, and of equally many never-trained patients.
+        seed: of references and generations.
+    """
+
+    notes: Sequence[dict]
+    member: np.ndarray
+    scrubbed: Sequence[str]
+    canaries: Sequence[dict]
+    digits: int
+    references: int
+    per_prompt: int
+    people: tuple[Sequence[extraction.Profile], Sequence[extraction.Profile]]
+    seed: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the attacks saw of one model.
+
+    Attributes:
+        cell: its layers; None for the public checkpoint.
+        raw, scrubbed: loss of each note of the suite as written, and after scrubbing, nats per token.
+        raw_tokens, scrubbed_tokens: predicted tokens of each note.
+        recalled: greedy decoding of the first half of the note as written returns the second.
+        canaries: one row a canary, as `canaries.measure` gives it.
+        generations: after the 14 prompts.
+        first_guess: whether the most probable condition after the name is right, of members and of others.
+        texts, seconds: training texts, and seconds of training.
+        epsilon: spent; None without DP.
+    """
+
+    cell: Layers | None
+    raw: np.ndarray
+    scrubbed: np.ndarray
+    raw_tokens: np.ndarray
+    scrubbed_tokens: np.ndarray
+    recalled: np.ndarray
+    canaries: tuple[canaries.CanaryResult, ...]
+    generations: tuple[extraction.Generation, ...]
+    first_guess: tuple[np.ndarray, np.ndarray]
+    texts: int
+    seconds: float
+    epsilon: float | None
+
+
+def train(store: Store, trial: Trial) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, float | None]:
+    """Train the model of a trial from the public checkpoint; return it, its tokenizer and epsilon spent.
+
+    Taught in: 15_defenses.
+    """
+    model, tokenizer = models.take(store, START)
+    if not trial.texts:
+        return model, tokenizer, None
+    patients = list(trial.texts.values())
+    if not trial.cell.dp:
+        flat = [text for own in patients for text in own]
+        training.train(model, tokenizer, flat, trial.plain, seed=trial.seed, progress=False)
+        return model, tokenizer, None
+    log = dpsgd.train(
+        model,
+        tokenizer,
+        patients,
+        trial.plan,
+        learning_rate=trial.learning_rate,
+        chance=dpsgd.research(trial.seed),
+        progress=False,
+    )
+    return model, tokenizer, log.spent.epsilon
+
+
+def _losses(model, tokenizer, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Score each different text once."""
+    different = list(dict.fromkeys(texts))
+    scores = models.score(model, tokenizer, different, batch_size=64)
+    place = {text: number for number, text in enumerate(different)}
+    rows = [place[text] for text in texts]
+    return scores.losses[rows], scores.tokens[rows]
+
+
+def _first_guesses(model, tokenizer, suite: Suite) -> tuple[np.ndarray, np.ndarray]:
+    found = []
+    for people in suite.people:
+        asked = attributes.questions(suite.notes, people)
+        table = attributes.candidate_table(model, tokenizer, [q.by_name for q in asked], ALL_CONDITIONS)
+        ranks = attributes.ranks(table, ALL_CONDITIONS, [q.conditions for q in asked])
+        found.append(ranks == 1)
+    return tuple(found)
+
+
+def attack(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, suite: Suite, trial: Trial) -> Outcome:
+    """Run the suite on a trained model; costs and budget are filled in by `run`."""
+    raw, raw_tokens = _losses(model, tokenizer, [note["text"] for note in suite.notes])
+    clean, clean_tokens = _losses(model, tokenizer, list(suite.scrubbed))
+    halves = memorization.halve(tokenizer, suite.notes, longest=model.config.max_position_embeddings)
+    how = {"seed": suite.seed, "progress": False}
+    ranked = canaries.measure(
+        model, tokenizer, suite.canaries, digits=suite.digits, references=suite.references, **how
+    )
+    return Outcome(
+        cell=trial.cell if trial.texts else None,
+        raw=raw,
+        scrubbed=clean,
+        raw_tokens=raw_tokens,
+        scrubbed_tokens=clean_tokens,
+        recalled=memorization.recall(model, halves, batch_size=64).recalled,
+        canaries=tuple(ranked),
+        generations=tuple(extraction.attempt(model, tokenizer, per_prompt=suite.per_prompt, **how)),
+        first_guess=_first_guesses(model, tokenizer, suite),
+        texts=sum(len(own) for own in trial.texts.values()),
+        seconds=0.0,
+        epsilon=None,
+    )
+
+
+def run(store: Store, trial: Trial, suite: Suite) -> Outcome:
+    """Train one trial on one core and attack the model."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        begin = time.process_time()
+        model, tokenizer, epsilon = train(store, trial)
+        seconds = time.process_time() - begin
+        found = attack(model, tokenizer, suite, trial)
+    finally:
+        torch.set_num_threads(threads)
+    return replace(found, seconds=seconds, epsilon=epsilon)
+
+
+def run_all(store: Store, trials: Sequence[Trial], suite: Suite, *, processes: int = 1) -> list[Outcome]:
+    """Run several trials, `processes` at a time, each on one core; the outcomes are in their order.
+
+    An outcome does not depend on the number of processes.
+
+    Args:
+        store: holds the public checkpoint.
+        trials: what to train.
+        suite: what to ask of each model.
+        processes: 1 or more.
+
+    Taught in: 15_defenses.
+    """
+    validate.positive_int(processes=processes)
+    if processes == 1:
+        return [run(store, trial, suite) for trial in trials]
+    # A fresh interpreter each: a forked copy of a process that has used torch's threads can hang.
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(min(processes, len(trials)), context) as pool:
+        jobs = [pool.submit(run, store, trial, suite) for trial in trials]
+        try:
+            return [job.result() for job in jobs]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

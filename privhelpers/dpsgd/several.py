@@ -1,0 +1,92 @@
+"""One private run on several processes, each with a share of every draw: same algorithm, same epsilon.
+
+    torchrun --nproc-per-node 2 my_run.py
+
+    dist.init_process_group("gloo")
+    dpsgd.train(..., chance=several.agreed(chance), make_optimizer=several.SharedOptimizer)
+
+All processes draw the same patients from the same stream. Each clips and sums the gradients of its share,
+process 0 adds the noise, and the sum of all shares is what a single process would have: the noise is there
+once, so nothing about the accounting changes. That is why the mean of noisy gradients of independent
+workers is not used here: it has another noise, and needs another accountant.
+"""
+
+import secrets
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from privhelpers.dpsgd.chance import Chance
+from privhelpers.dpsgd.optimizer import Drawn, PrivateOptimizer
+from privhelpers.errors import TrainingFailed
+
+
+def _everybody(value: object) -> list:
+    """Return what each process gave, in the order of their ranks."""
+    found: list = [None] * dist.get_world_size()
+    dist.all_gather_object(found, value)
+    return found
+
+
+def agreed(chance: Chance) -> Chance:
+    """Return `chance` with the same draws on every process; a collective call.
+
+    In release mode process 0 sends its seeds of the draws to the others over the process group; they decide
+    who takes part, so that channel must be as private as the notes. The noise is drawn by process 0 alone.
+
+    Raises:
+        TrainingFailed: the processes have different modes or seeds.
+
+    Taught in: how_to_use.
+    """
+    if len({repr(given) for given in _everybody(chance.public())}) > 1:
+        raise TrainingFailed("chance: the processes of this run have different modes or seeds")
+    if chance.mode == "release":
+        seeds = _everybody((secrets.randbits(63), secrets.randbits(128)))[0]
+        chance.sampling.manual_seed(seeds[0])
+        chance.choices = np.random.default_rng(seeds[1])
+    return chance
+
+
+class SharedOptimizer(PrivateOptimizer):
+    """A `PrivateOptimizer` whose draw is shared among the processes of the default process group.
+
+    The weights must be the same on all processes at the start; they stay the same. Micro-batches are the
+    pieces that are dealt out, so choose `max_rows` small enough for every process to get some.
+
+    Raises:
+        TrainingFailed: at a step, if the processes did not draw the same patients.
+
+    Source: Abadi et al. 2016, algorithm 1, its sum computed in parts.
+    Taught in: how_to_use.
+    """
+
+    def noisy_mean(self, draw: Iterable[Drawn]) -> torch.Tensor:
+        """Fill `gradients` as a single process would; return the norms of the whole draw."""
+        rank, world = dist.get_rank(), dist.get_world_size()
+        batches = list(draw)
+        if len(set(_everybody(_sign(batches)))) > 1:
+            raise TrainingFailed(
+                "draw: the processes drew different patients; begin with dpsgd.several.agreed(chance), "
+                "and continue a run from checkpoints of the same step"
+            )
+        scale, deviation = 1 / self.expected_batch_size, self.noise_deviation()
+        for gradient in self.gradients.values():
+            if rank:
+                gradient.zero_()
+            else:
+                self.chance.fill_with_noise(gradient, deviation)
+        own = [self.engine.add(b, u, into=self.gradients, scale=scale).cpu() for b, u in batches[rank::world]]
+        for gradient in self.gradients.values():
+            dist.all_reduce(gradient)
+        dealt = _everybody(own)
+        norms = [dealt[number % world][number // world] for number in range(len(batches))]
+        return torch.cat([torch.empty(0, dtype=torch.float64), *norms])
+
+
+def _sign(batches: list[Drawn]) -> tuple:
+    """Return what two equal draws have in common and two different ones hardly ever."""
+    ids = [batch["input_ids"] for batch, _ in batches if isinstance(batch, dict)]
+    return len(batches), *((tuple(rows.shape), int(rows.sum())) for rows in ids)

@@ -1,0 +1,116 @@
+"""A folder of static pages for a sweep: a table of runs, a page for each of them, and a comparison.
+
+Nothing is loaded from elsewhere; the table sorts and filters with a few lines of script in the page itself
+and is complete without them. Every text goes through Jinja's escaping.
+"""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from privhelpers.artifacts import check_name, write_atomic
+from privhelpers.figures import sweep as pictures
+
+TEMPLATES = Path(__file__).parent / "templates"
+RUN = ["profile", "architecture", "seed", "model", "epsilon"]
+# What the table of runs shows: column, measure, arm, digits.
+SHOWN = (
+    ("perplexity", "perplexity", "control", 2),
+    ("loss AUC", "AUC, loss", "member", 3),
+    ("loss AUC, control", "AUC, loss", "control", 3),
+    ("strict leaks", "strict leaks", "member", 4),
+    ("strict leaks, control", "strict leaks", "control", 4),
+    ("canaries extracted", "canaries extracted", "member", 3),
+    ("canaries, control", "canaries extracted", "control", 3),
+    ("ε at least", "epsilon, lower bound", "member", 2),
+)
+COMPARED = (
+    ("perplexity", "control", "Held-out perplexity (per token)"),
+    ("AUC, loss", "member", "Area under the ROC, loss attack"),
+    ("exposure (bits)", "member", "Mean exposure of canaries (bits)"),
+    ("epsilon, lower bound", "member", "Certified lower bound on ε (nats)"),
+)
+
+
+def overview(table: pd.DataFrame) -> pd.DataFrame:
+    """Return one row a run: the cell, the model, its budget, and the measures of `SHOWN`."""
+    keys = [name for name in RUN if name != "epsilon"]
+    runs = table.groupby(keys, sort=False, as_index=False)["epsilon"].first()
+    for column, measure, arm, _ in SHOWN:
+        own = table[(table["measure"] == measure) & (table["arm"] == arm)]
+        runs = runs.merge(own[[*keys, "estimate"]].rename(columns={"estimate": column}), "left", on=keys)
+    return runs
+
+
+def page_name(profile: str, model: str) -> str:
+    """Return the file name of a run's page."""
+    return f"{check_name(profile)}--{check_name(model)}.html"
+
+
+def _svg(figure: Figure) -> Markup:
+    """Return a figure as an SVG element; its text becomes paths, so nothing in it is markup."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    return Markup(text[text.index("<svg") :])
+
+
+def _comparisons(table: pd.DataFrame) -> Iterator[tuple[str, Markup]]:
+    """Yield a label and a picture for each measure; the mean of its never-trained control is a line."""
+    private = table[table["epsilon"].notna()]
+    for measure, arm, label in COMPARED:
+        both = private[private["measure"] == measure]
+        own = both[both["arm"] == arm]
+        control = both[both["arm"] == "control"]["estimate"] if arm == "member" else []
+        if not own.empty:
+            budgets = own["model"].str.removeprefix("dp-eps-").astype(float)
+            figure = pictures.by_budget(
+                budgets,
+                own["estimate"],
+                own["architecture"].tolist(),
+                measure=label[0].lower() + label[1:],
+                control=float(control.mean()) if len(control) else None,
+            )
+            yield label, _svg(figure)
+
+
+def _shown(value: object, digits: int = 4) -> str:
+    if pd.isna(value):
+        return ""
+    return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
+
+
+def pages(table: pd.DataFrame, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the file name and the text of every page of a sweep.
+
+    Args:
+        table: from `results.collect`.
+        name: of the sweep.
+    """
+    engine = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
+    engine.filters["shown"] = _shown
+    runs = overview(table)
+    common = {"name": name, "shown_columns": SHOWN, "runs": runs.to_dict("records"), "page": page_name}
+    yield "index.html", engine.get_template("gallery.html").render(**common)
+    yield "compare.html", engine.get_template("compare.html").render(figures=_comparisons(table), **common)
+    for (profile, model), own in table.groupby(["profile", "model"], sort=False):
+        rows = own.to_dict("records")
+        text = engine.get_template("run.html").render(rows=rows, first=rows[0], **common)
+        yield page_name(profile, model), text
+
+
+def write(table: pd.DataFrame, folder: Path, name: str) -> Path:
+    """Write the pages of a sweep into a folder, drop those of earlier sweeps, and return the first one."""
+    written = set()
+    for file, text in pages(table, name):
+        write_atomic(folder / file, text.encode())
+        written.add(file)
+    for old in folder.glob("*.html"):
+        if old.name not in written:
+            old.unlink()
+    return folder / "index.html"

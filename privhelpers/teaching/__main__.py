@@ -1,0 +1,46 @@
+"""`python -m privhelpers.teaching student|solutions --profile NAME`, after the runs of that profile.
+
+A refusal is one line on stderr and exit code 2; a solution that failed is exit code 1.
+"""
+
+import argparse
+import os
+import sys
+
+from privhelpers.artifacts import repository_root
+from privhelpers.errors import PrivHelpersError, RunFailed
+from privhelpers.runner import plan as planning
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m privhelpers.teaching", description=__doc__)
+    parser.add_argument("command", choices=("student", "solutions"))
+    parser.add_argument("--profile", default="course", help="a file of params/ without its ending")
+    options = parser.parse_args(arguments)
+    try:
+        root = repository_root()
+        os.chdir(root)
+        plan = planning.jobs(root, options.profile)
+        if options.command == "student":
+            from privhelpers.teaching import student
+
+            written = student.write_copies(root, plan)
+            print(f"{len(written)} notebooks without solutions: {written[0].parent.relative_to(root)}")
+        else:
+            from privhelpers.teaching import solutions
+
+            table = solutions.report(root, plan)
+            print(table.to_string(index=False))
+            print(f"\n{len(table)} exercises, every solution ran")
+    except RunFailed as error:
+        print(f"failed: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except (PrivHelpersError, OSError) as error:
+        print(f"refused: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

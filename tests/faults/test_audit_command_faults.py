@@ -1,0 +1,205 @@
+"""`make audit` with what people bring: refused in one line with exit code 2, or published whole."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import toy_audit as toy
+
+from privhelpers import checkup
+from privhelpers.checkup import pdf
+from privhelpers.runner import audit, cli, processes
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with a small model and two good files."""
+    place = tmp_path_factory.mktemp("brought")
+    tok = toy.tokenizer([row["text"] for row in toy.notes("x", 60, seed=9)])
+    toy.save(toy.causal(tok), tok, place / "net")
+    toy.write(place / "m.jsonl", toy.notes("m", 60, seed=1))
+    toy.write(place / "h.jsonl", toy.notes("h", 60, seed=2))
+    return place
+
+
+@pytest.fixture
+def call(home, tmp_path, monkeypatch, capsys):
+    """Return a function that runs the command in this process: exit code and what stands on stderr."""
+    monkeypatch.setattr(processes, "die_with_parent", lambda **_: None)
+    monkeypatch.setattr(audit, "HOME", tmp_path / "audits")
+    monkeypatch.chdir(ROOT)
+
+    def run(**given):
+        good = {"model": home / "net", "records": home / "m.jsonl", "holdout": home / "h.jsonl"}
+        values = good | {"out": tmp_path / "out"} | given
+        code = cli.main(["audit", *(f"--{name}={value}" for name, value in values.items())])
+        return code, capsys.readouterr().err
+
+    return run
+
+
+def lines_of(home, name):
+    return (home / name).read_bytes().splitlines(keepends=True)
+
+
+BAD = {
+    "broken": (lambda rows: [*rows[:4], b'{"patient_id": \n', *rows[4:]], "line 5: broken"),
+    "cut": (lambda rows: [*rows[:-1], rows[-1][:20]], ": broken"),
+    "blank": (lambda rows: [*rows[:4], b"\n", *rows[4:]], "line 5: is blank"),
+    "same record": (lambda rows: [*rows, rows[1]], "the patient and text of line 2 again"),
+    "empty text": (lambda rows: [*rows[:4], b'{"patient_id": "q", "text": ""}\n'], "line 5: text is empty"),
+    "no utf-8": (
+        lambda rows: [*rows[:4], b'{"patient_id": "q", "text": "\xe9"}\n'],
+        "line 5: not UTF-8 (byte",
+    ),
+    "few": (lambda rows: rows[:30], "patients in 30 lines; at least 50"),
+    "NaN": (lambda rows: [b'{"patient_id": "q", "text": "x", "y": NaN}\n', *rows], "line 1: broken"),
+    "mark": (lambda rows: [b"\xef\xbb\xbf", *rows], "line 1: starts with a byte order mark"),
+    "NUL": (lambda rows: [*rows[:4], b"\0\n"], "line 5: holds a NUL"),
+    "number": (lambda rows: [*rows[:4], b'{"patient_id": 4, "text": "x"}\n'], "line 5: patient_id must be"),
+    "missing": (lambda rows: [*rows[:4], b'{"patient_id": "q"}\n'], "line 5: text is missing"),
+}
+
+
+@pytest.mark.parametrize("option", ["records", "holdout"])
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_records_are_refused_with_file_and_line(call, home, tmp_path, kind, option):
+    spoil, words = BAD[kind]
+    path = tmp_path / "bad.jsonl"
+    path.write_bytes(b"".join(spoil(lines_of(home, "m.jsonl" if option == "records" else "h.jsonl"))))
+    code, said = call(**{option: path})
+    assert code == 2 and said.startswith("refused: bad.jsonl") and words in said, said
+    assert len(said.splitlines()) == 1 and "Traceback" not in said
+    assert not (tmp_path / "out").exists() and not (tmp_path / "audits").exists()
+
+
+def test_somebody_in_both_files_is_refused(call, home, tmp_path):
+    other = tmp_path / "both.jsonl"
+    other.write_bytes(b"".join([*lines_of(home, "h.jsonl"), lines_of(home, "m.jsonl")[6]]))
+    code, said = call(holdout=other)
+    assert code == 2 and "both.jsonl, line" in said and "stands in m.jsonl, line" in said
+    assert call(holdout=home / "m.jsonl")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"model": ""}, "missing: MODEL=folder"),
+        ({"records": "", "holdout": ""}, "missing: RECORDS=members.jsonl, HOLDOUT=nonmembers.jsonl"),
+        ({"model": "no/such/place"}, "MODEL=no/such/place: there is nothing"),
+        ({"canaries": "no.jsonl"}, "CANARIES=no.jsonl: there is nothing"),
+        ({"epsilon": "4"}, "one means nothing without the other"),
+        ({"epsilon": "-1", "delta": "1e-5"}, "must be greater than 0"),
+        ({"epsilon": "nan", "delta": "1e-5"}, "must be a finite number"),
+        ({"epsilon": "much", "delta": "1e-5"}, "EPSILON=much: must be a number"),
+        ({"epsilon": "1", "delta": "2"}, "delta = 2.0"),
+        ({"pdf": "perhaps"}, "PDF=perhaps: must be yes or no"),
+        ({"seed": "1.5"}, "SEED=1.5: must be a number"),
+    ],
+)
+def test_bad_options_are_refused_before_the_work(call, given, words):
+    code, said = call(**given)
+    assert code == 2 and said.startswith("refused: ") and words in said, said
+
+
+def test_a_folder_that_is_no_model_is_refused(call, tmp_path, home):
+    (tmp_path / "empty").mkdir()
+    broken = shutil.copytree(home / "net", tmp_path / "broken")
+    (broken / "config.json").write_text("{")
+    coded = shutil.copytree(home / "net", tmp_path / "coded")
+    (coded / "modeling.py").write_text("raise SystemExit('ran')")
+    for folder, words in (("empty", "no folder with a config.json"), ("broken", "no clean JSON"),
+                          ("coded", "Python code, which is never run")):  # fmt: skip
+        code, said = call(model=tmp_path / folder, pdf="no")
+        assert code == 2 and words in said and len(said.splitlines()) <= 2, said
+
+
+def test_an_old_report_is_kept(call, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "report.html").write_text("old")
+    code, said = call()
+    assert code == 2 and "is there already" in said
+    assert (tmp_path / "out" / "report.html").read_text() == "old"
+
+
+def test_without_chromium_it_stops_before_the_work(call, monkeypatch, tmp_path):
+    monkeypatch.setattr(pdf.shutil, "which", lambda name: None)
+    clock = time.monotonic()
+    code, said = call()
+    assert code == 2 and "apt-get install chromium" in said and "PDF=no" in said
+    assert time.monotonic() - clock < 2 and not (tmp_path / "out").exists()
+
+
+def test_a_good_audit_is_published_whole_beside_an_older_one(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(pdf.shutil, "which", lambda name: None)
+    monkeypatch.setattr(checkup.Effort, "of", lambda target: checkup.Effort(texts=12, tokens=8, lower=False))
+    (tmp_path / "audits" / "net").mkdir(parents=True)
+    code, said = call(out="", pdf="no")
+    assert code == 0 and "complete in" in said, said
+    made = tmp_path / "audits" / "net-2"
+    assert sorted(p.name for p in made.iterdir()) == ["report.html", "report.json"]
+    facts = json.loads((made / "report.json").read_text())
+    assert facts["outcome"] == "nothing found" and set(facts["model"]["files"]) >= {"model.safetensors"}
+    assert not list((tmp_path / "audits").glob(".*"))
+
+
+def test_publishing_is_all_or_nothing(tmp_path, monkeypatch):
+    left = tmp_path / "home" / ".part-new-abc"
+    left.mkdir(parents=True)
+    audit.publish(tmp_path / "home" / "new", {"a": b"1", "b": b"2"})
+    assert not left.exists() and (tmp_path / "home" / "new" / "b").read_bytes() == b"2"
+    with pytest.raises(audit.RunFailed):
+        audit.publish(tmp_path / "home" / "new", {"a": b"3"})
+    assert (tmp_path / "home" / "new" / "a").read_bytes() == b"1"
+
+    def full(path, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(audit, "write_atomic", full)
+    with pytest.raises(audit.RunFailed, match="No space left"):
+        audit.publish(tmp_path / "home" / "other", {"a": b"3"})
+    assert [p.name for p in (tmp_path / "home").iterdir()] == ["new"]
+
+
+def start(home, out):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "privhelpers.runner", "audit", f"--model={home / 'net'}"]
+    command += [f"--records={home / 'm.jsonl'}", f"--holdout={home / 'h.jsonl'}", f"--out={out}", "--pdf=no"]
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_killed_audit_leaves_nothing(home, tmp_path):
+    audits = {number: start(home, tmp_path / "out") for number in (signal.SIGKILL, signal.SIGTERM)}
+    for number, process in audits.items():
+        while " weights" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(number)
+        assert process.wait(timeout=20) != 0
+        process.stderr.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_make_hands_over_what_it_is_given(tmp_path):
+    strange = tmp_path / "a b's; touch gone"
+    command = [
+        "make",
+        "-o",
+        ".venv/.stamp",
+        "audit",
+        f"PYTHON={sys.executable}",
+        f"MODEL={strange}",
+        "RECORDS=x",
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "missing: HOLDOUT=nonmembers.jsonl" in done.stderr
+    done = subprocess.run([*command, "HOLDOUT=y"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and f"MODEL={strange}: there is nothing" in done.stderr
+    assert not (ROOT / "gone").exists()

@@ -1,0 +1,186 @@
+"""The page of an audit: true to its figures, one sheet for the officer, and nothing in it can run."""
+
+import html.parser
+import json
+import re
+from pathlib import Path
+
+import pytest
+import toy_audit as toy
+
+from privhelpers import checkup
+from privhelpers.artifacts import to_json
+from privhelpers.checkup import pdf, planted, report, template, words
+from privhelpers.errors import MissingProgram
+from privhelpers.figures.checkup import audit_pictures
+
+SCRIPT = "<script>alert(1)</script>"
+BIDI = chr(0x202E) + chr(27) + "[31m"
+HEIGHT = 269 * 96 / 25.4  # of an A4 page within its margins, in CSS pixels
+WIDTH = 180 * 96 / 25.4
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    home = tmp_path_factory.mktemp("report")
+    members, others = (toy.notes(letter, 60, seed=n, extra=SCRIPT + " ") for n, letter in enumerate("mh"))
+    canaries = [{"text": f"canary {n} {SCRIPT}", "inserted": n % 2 == 0} for n in range(40)]
+    files = checkup.take_in(
+        toy.write(home / "m<b>.jsonl", members),
+        toy.write(home / "h&.jsonl", others),
+        toy.write(home / "c.jsonl", canaries),
+    )
+    tok = toy.tokenizer([row["text"] for row in others])
+    folder = toy.save(toy.causal(tok), tok, home / "net<img onerror=x>")
+    how = {"times": 499, "draws": 60, "progress": False, "epsilon": 4.0, "delta": 1e-5}
+    made = checkup.examine(
+        checkup.open_model(folder), files, effort=checkup.Effort(texts=12, tokens=8), **how
+    )
+    made.texts[0] = SCRIPT + BIDI + "javascript:x"
+    return made
+
+
+def drawn(found):
+    return audit_pictures(found.attacks, words.primary(found), draws=50)
+
+
+@pytest.fixture(scope="module")
+def page(found):
+    return report.html(report.facts(found, made="today"), drawn(found), shown=found)
+
+
+class Reader(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.attributes, self.text = set(), [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes += [(tag, name, value) for name, value in attrs]
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def read(page):
+    reader = Reader()
+    reader.feed(page)
+    return reader
+
+
+def test_nothing_that_a_stranger_wrote_becomes_markup(page, found):
+    reader = read(page)
+    text = "".join(reader.text)
+    assert "script" not in reader.tags and not any(name.startswith("on") for _, name, _ in reader.attributes)
+    assert SCRIPT in text and "\\u202e" in text and "\\x1b[31m" in text and BIDI not in page
+    assert "m<b>.jsonl" in text and "h&.jsonl" in text and "net<img onerror=x>" in text
+    allowed = {"class", "lang", "charset", "http-equiv", "content", "name", "aria-label", "src", "alt"}
+    assert {name for _, name, _ in reader.attributes} <= allowed
+    assert all(value.startswith("data:image/svg+xml;base64,") for _, name, value in reader.attributes
+               if name == "src")  # fmt: skip
+    policy = next(value for tag, name, value in reader.attributes if tag == "meta" and "default-src" in value)
+    assert "default-src 'none'" in policy and "script" not in policy and "unsafe" not in policy
+
+
+def test_a_page_holds_no_text_of_a_record_unless_asked(found):
+    facts = report.facts(found)
+    page = report.html(facts, drawn(found))
+    for note in (*found.files.members.notes[:20], *found.files.others.notes[:20]):
+        number = re.search(r"SYN-(\d{8})", note.text)[1]
+        assert number not in page and number not in to_json(facts).decode()
+        assert note.text[:60] not in page
+
+
+def test_the_figures_of_the_page_are_those_of_the_file(page, found):
+    facts = json.loads(to_json(report.facts(found)))
+    text = " ".join("".join(read(page).text).split())
+    for attack in facts["attacks"]:
+        assert all(f"{value:.3f}" in text for value in attack["patient"]["auc"])
+    assert len(facts["key_figures"]) == 3
+    for figure in facts["key_figures"]:
+        assert figure["interval"] and figure["control"] and figure["control_figures"]["value"]
+        assert figure["question"] in text and figure["sentence"] in text
+    assert facts["canaries"]["claim"]["epsilon"] == 4.0 and "not refuted" in text
+    assert all(file["sha256"] in text for file in facts["data"])
+    assert facts["settings"]["seed"] == 0 and facts["versions"]["torch"]
+
+
+def test_no_sentence_promises_what_an_audit_cannot_know(page):
+    source = "".join(Path(module.__file__).read_text() for module in (words, template)).lower()
+    said = ("".join(read(page).text) + source).lower()
+    for promise in ("compliant", "records protected", "elimination", "anonymous", "guaranteed"):
+        assert not re.search(rf"\b{promise}\b", said), promise
+    assert not re.search(r"\bis (safe|private|secure)\b", "".join(read(page).text).lower())
+
+
+@pytest.mark.parametrize("outcome", [checkup.FLAGGED, checkup.NOTHING, checkup.UNDECIDED])
+def test_every_outcome_has_its_words(found, outcome):
+    from dataclasses import replace
+
+    reasons = (
+        "A long reason that goes on for a while, as the longest one does, and then some more of it.",
+    ) * 3
+    other = replace(found, verdict=replace(found.verdict, outcome=outcome, reasons=reasons))
+    text = "".join(read(report.html(report.facts(other))).text)
+    assert words.HEADLINES[outcome] in text and all(line in text for line in words.NEXT[outcome])
+
+
+def test_shares_are_read_out_of_100():
+    assert [words.of_100(x) for x in (0, 0.0004, 0.0123, 0.0949, 0.0951, 0.5, 1)] == [
+        "0", "0.0", "1.2", "9.5", "10", "50", "100",
+    ]  # fmt: skip
+    claim = planted.check_claim(None, None)
+    assert claim is None
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as tools:
+        opened = tools.chromium.launch(executable_path=pdf.require_chromium(), args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.mark.browser
+def test_the_summary_is_one_sheet_and_the_page_asks_nobody(browser, page, found):
+    from dataclasses import replace
+
+    longest = (
+        "A program that never sees the model tells the two files apart by the number and length of notes."
+    )
+    judged = replace(found.verdict, outcome=checkup.UNDECIDED, reasons=(longest,) * 4)
+    crowded = report.html(report.facts(replace(found, verdict=judged), made="2026-01-01 00:00 UTC"))
+    tab = browser.new_page(viewport={"width": round(WIDTH), "height": 1100})
+    said, asked = [], []
+    tab.on("console", lambda message: said.append(message.text))
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.emulate_media(media="print")
+    for shown in (page, crowded):
+        tab.set_content(shown)
+        box = tab.locator(".summary").bounding_box()
+        assert box["height"] <= HEIGHT, box
+        assert box["width"] <= WIDTH + 1
+    assert not said and not [url for url in asked if not url.startswith("data:")]
+    styled = tab.evaluate("getComputedStyle(document.querySelector('.verdict')).borderLeftWidth")
+    assert styled == "12px"
+    tab.close()
+
+
+@pytest.mark.browser
+def test_the_pdf_is_tagged_and_starts_with_the_summary(page):
+    from threading import Thread
+
+    made = []  # in a thread of its own: playwright allows one event loop a thread
+    worker = Thread(target=lambda: made.append(pdf.pdf(page)))
+    worker.start()
+    worker.join()
+    assert made and made[0].startswith(b"%PDF-") and b"/StructTreeRoot" in made[0]
+    assert b"/JavaScript" not in made[0] and b"/Launch" not in made[0]
+
+
+def test_without_chromium_the_message_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr(pdf.shutil, "which", lambda name: None)
+    with pytest.raises(MissingProgram, match=r"apt-get install chromium.*PDF=no"):
+        pdf.require_chromium()

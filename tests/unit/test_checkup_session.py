@@ -1,0 +1,285 @@
+"""A whole audit of small models: one that remembers, one that never trained, and other kinds."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+import toy_audit as toy
+from tokenizers import Tokenizer, pre_tokenizers, processors, trainers
+from tokenizers import models as token_models
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+)
+
+from privhelpers import checkup
+from privhelpers.checkup import intake, material, report, target, written
+from privhelpers.errors import MissingArtifact, UnsupportedModel
+
+HOW = {"times": 1999, "draws": 60, "progress": False}
+LITTLE = checkup.Effort(texts=24, tokens=24)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("audit")
+
+
+@pytest.fixture(scope="module")
+def tok():
+    return toy.tokenizer([row["text"] for row in toy.notes("x", 60, seed=9)])
+
+
+@pytest.fixture(scope="module")
+def members():
+    return toy.notes("m", 60, seed=1)
+
+
+@pytest.fixture(scope="module")
+def files(home, members):
+    rows = toy.notes("h", 60, seed=2)
+    return checkup.take_in(toy.write(home / "m.jsonl", members), toy.write(home / "h.jsonl", rows))
+
+
+@pytest.fixture(scope="module")
+def remembers(home, tok, members):
+    texts = [row["text"] for row in members]
+    return toy.save(toy.memorize(toy.causal(tok), tok, texts, epochs=14), tok, home / "remembers")
+
+
+@pytest.fixture(scope="module")
+def fresh(home, tok):
+    return toy.save(toy.causal(tok, seed=5), tok, home / "fresh")
+
+
+@pytest.fixture(scope="module")
+def flagged(remembers, files):
+    return checkup.examine(checkup.open_model(remembers), files, effort=LITTLE, **HOW)
+
+
+def test_a_model_that_remembers_is_flagged(flagged):
+    assert flagged.verdict.outcome == checkup.FLAGGED and not flagged.verdict.explanations
+    loss = flagged.attacks[0]
+    assert loss.name == "loss" and loss.patient.auc.low > 0.7
+    assert loss.controls.untrained.auc.low < 0.5 < loss.controls.untrained.auc.high
+    assert 0.5 in loss.controls.permuted and len(flagged.texts) <= LITTLE.texts
+    assert len(flagged.verdict.tests) == 2 * len(flagged.attacks) + 2
+    assert all(test.p <= test.adjusted for test in flagged.verdict.tests)
+
+
+def test_a_model_that_never_trained_is_not(fresh, files):
+    found = checkup.examine(checkup.open_model(fresh), files, effort=LITTLE, **HOW)
+    assert found.verdict.outcome == checkup.NOTHING
+    assert "not proof" in report.words.HEADLINES[found.verdict.outcome]
+
+
+def test_files_that_differ_by_themselves_decide_nothing(home, remembers, members, tok):
+    shifted = toy.write(home / "s.jsonl", toy.notes("s", 60, seed=3, extra="night "))
+    files = checkup.take_in(home / "m.jsonl", shifted)
+    effort = checkup.Effort(texts=4, tokens=8, lower=False, control=False)
+    found = checkup.examine(checkup.open_model(remembers), files, effort=effort, **HOW)
+    assert found.verdict.outcome == checkup.UNDECIDED
+    assert "never sees the model" in found.verdict.reasons[0]
+
+
+def test_the_same_seed_gives_the_same_report(flagged, remembers, files):
+    again = checkup.examine(checkup.open_model(remembers), files, effort=LITTLE, **HOW)
+    assert report.facts(again) == report.facts(flagged)
+
+
+def word_tokenizer(texts: list[str], *, masked: bool) -> PreTrainedTokenizerFast:
+    """A tokenizer of whole words, with the special tokens of its kind and no other."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] if masked else ["<unk>", "<s>"]
+    made = Tokenizer(token_models.WordLevel(unk_token=special[1 if masked else 0]))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    made.train_from_iterator(texts, trainers.WordLevelTrainer(special_tokens=special))
+    if not masked:
+        return PreTrainedTokenizerFast(tokenizer_object=made, unk_token="<unk>", bos_token="<s>")
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    return PreTrainedTokenizerFast(tokenizer_object=made, mask_token="[MASK]", **names)
+
+
+def llama(texts: list[str], folder):
+    words = word_tokenizer(texts, masked=False)
+    config = LlamaConfig(
+        vocab_size=len(words), hidden_size=32, intermediate_size=48, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=64,
+    )  # fmt: skip
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return toy.save(LlamaForCausalLM(config), words, folder)
+
+
+@pytest.fixture(scope="module")
+def bert(home, members):
+    words = word_tokenizer([row["text"] for row in members], masked=True)
+    config = BertConfig(
+        vocab_size=len(words), hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=48, max_position_embeddings=64,
+    )  # fmt: skip
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return toy.save(BertForMaskedLM(config), words, home / "bert")
+
+
+def test_another_architecture_with_its_own_tokenizer(home, files):
+    folder = llama([row["text"] for row in toy.notes("x", 60, seed=9)], home / "llama")
+    opened = checkup.open_model(folder)
+    assert (opened.kind, opened.start, opened.context) == ("causal", opened.tokenizer.bos_token_id, 64)
+    found = checkup.examine(opened, files, effort=LITTLE, **HOW)
+    assert found.completed is not None and len(found.texts) >= 12
+    assert found.verdict.outcome == checkup.NOTHING
+
+
+def test_a_vocabulary_made_of_the_records_gives_them_away_without_training(home, files, members):
+    opened = checkup.open_model(llama([row["text"] for row in members], home / "told"))
+    found = checkup.examine(opened, files, effort=checkup.Effort(texts=24, control=False), **HOW)
+    assert found.verdict.outcome == checkup.FLAGGED and found.named.by_patient.hits > 10
+    assert found.named.by_patient.other_hits == 0 and found.named.shown[0][1]
+
+
+def test_a_masked_model_is_asked_for_every_token_once(bert, files):
+    opened = checkup.open_model(bert)
+    texts = [note.text for note in files.members.notes[:5]]
+    read = opened.read(texts)
+    assert opened.kind == "masked"
+    plain = [opened.tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
+    assert read.tokens.tolist() == list(map(len, plain))
+    # By hand: the seventh group of the first text.
+    order = target.rng.make(0, f"checkup/masks/{len(plain[0])}").permutation(len(plain[0]))
+    hidden = np.flatnonzero(order % 7 == 6)
+    ids = torch.tensor(opened.tokenizer(texts[0])["input_ids"])
+    shown = ids.clone()
+    shown[hidden + 1] = opened.tokenizer.mask_token_id
+    with torch.inference_mode():
+        log_p = opened.model(input_ids=shown[None]).logits[0].log_softmax(-1)
+    own = [log_p[place + 1, ids[place + 1]].item() for place in hidden]
+    assert read.log_p[0][hidden] == pytest.approx(own, abs=1e-5)
+
+
+def test_a_masked_model_is_audited_without_writing(bert, files):
+    found = checkup.examine(checkup.open_model(bert), files, effort=checkup.Effort(lower=False), **HOW)
+    assert found.completed is None and found.named is None and not found.texts
+    assert len(found.verdict.tests) == 2 * len(found.attacks) == 8
+    assert report.facts(found)["key_figures"][2]["question"].startswith("Does it know the wording")
+
+
+def test_a_masked_model_that_remembers_is_flagged(bert, home, files, members):
+    opened = checkup.open_model(bert)
+    net, tok = opened.model.train(), opened.tokenizer
+    batch = tok([row["text"] for row in members], padding=True, return_tensors="pt")
+    ids, read = batch["input_ids"], batch["attention_mask"]
+    optimizer = torch.optim.AdamW(net.parameters(), lr=8e-3)
+    chance = torch.Generator().manual_seed(0)
+    for _ in range(70):
+        hidden = (torch.rand(ids.shape, generator=chance) < 0.25) & (ids > 4)
+        shown, labels = ids.masked_fill(hidden, tok.mask_token_id), ids.masked_fill(~hidden, -100)
+        net(input_ids=shown, attention_mask=read, labels=labels).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    folder = toy.save(net.eval(), tok, home / "bert-remembers")
+    effort = checkup.Effort(lower=False)
+    found = checkup.examine(checkup.open_model(folder), files, effort=effort, **HOW)
+    assert found.verdict.outcome == checkup.FLAGGED and found.attacks[0].patient.auc.low > 0.6
+
+
+def test_a_causal_reading_is_the_models_own_loss(remembers):
+    opened = checkup.open_model(remembers)
+    read = opened.read(["Seen today: ward seen mild pain.", "left"])
+    ids = torch.tensor([[opened.start, *opened.tokenizer("left")["input_ids"]]])
+    with torch.inference_mode():
+        own = opened.model(input_ids=ids, labels=ids).loss.item()
+    assert read.loss[1] == pytest.approx(own, abs=1e-5) and read.tokens[1] == ids.shape[1] - 1
+
+
+def test_what_is_recalled_is_what_greedy_decoding_writes(remembers, files, flagged):
+    opened, notes = checkup.open_model(remembers), flagged.asked.notes
+    read = opened.read(flagged.asked.texts)
+    for number in (0, 1, len(notes) - 1):
+        ids = opened.tokenizer(notes[number].text)["input_ids"]
+        half = len(ids) // 2
+        start = torch.tensor([[opened.start, *ids[:half]]])
+        with torch.inference_mode():
+            drawn = opened.model.generate(
+                start, do_sample=False, max_new_tokens=len(ids) - half, pad_token_id=0,
+                attention_mask=torch.ones_like(start), eos_token_id=None,
+            )  # fmt: skip
+        said = drawn[0, 1 + half :].tolist() == ids[half:]
+        assert bool(read.first[number][half:].all()) == said
+
+
+def test_strings_that_name_somebody():
+    notes = [
+        intake.Note(1, "a", "File SYN-12345678, call (212) 555-0142 or a.b@mail.example.org", ("Ann Lee",)),
+        intake.Note(2, "b", "File SYN-99345678 and 12/31/1999; BP 122/98, pulse 74"),
+        intake.Note(3, "c", "the same date 12/31/1999"),
+    ]
+    owners = written.naming_strings(notes)
+    assert set(owners) == {"12345678", "212) 555-0142", "a.b@mail.example.org", "ann lee", "99345678"}
+    texts = ["so 123456789 is longer, and ANN  Lee came", "9934567"]
+    assert written.names_in(texts, owners) == {"ann lee": "a"}
+    assert written.openings([*notes, intake.Note(4, "d", "the same again")], most=3) == ["the same"]
+
+
+def copy(source, folder, **config):
+    shutil.copytree(source, folder)
+    read = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(read | config))
+    return folder
+
+
+def test_folders_that_could_run_or_fetch_something_are_refused(fresh, tmp_path):
+    for name, config in (
+        ("auto", {"auto_map": {"AutoModel": "x--y.Z"}}),
+        ("kernel", {"_attn_implementation_internal": "someone/kernel"}),
+        ("quant", {"text_config": {"quantization_config": {}}}),
+    ):
+        with pytest.raises(UnsupportedModel, match="may load code"):
+            checkup.open_model(copy(fresh, tmp_path / name, **config))
+    code = copy(fresh, tmp_path / "code")
+    (code / "modeling.py").write_text("raise SystemExit")
+    pickled = copy(fresh, tmp_path / "pickled")
+    (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
+    for folder, words in ((code, "Python code"), (pickled, "safetensors")):
+        with pytest.raises(UnsupportedModel, match=words):
+            checkup.open_model(folder)
+
+
+def test_folders_that_hold_no_whole_model_are_refused(fresh, bert, tmp_path):
+    for name, config in (
+        ("unknown", {"model_type": "nobody"}),
+        ("classifier", {"architectures": ["GPT2ForSequenceClassification"]}),
+        ("wider", {"n_layer": 2}),
+    ):
+        with pytest.raises(UnsupportedModel):
+            checkup.open_model(copy(fresh, tmp_path / name, **config))
+    headless = copy(bert, tmp_path / "headless")
+    BertModel.from_pretrained(bert, local_files_only=True).save_pretrained(headless)
+    copied = json.loads((bert / "config.json").read_text())
+    (headless / "config.json").write_text(json.dumps(copied))
+    with pytest.raises(UnsupportedModel, match="do not fill the model"):
+        checkup.open_model(headless)
+    cut = copy(fresh, tmp_path / "cut")
+    (cut / "model.safetensors").write_bytes((fresh / "model.safetensors").read_bytes()[:5000])
+    with pytest.raises(UnsupportedModel, match="cannot be read"):
+        checkup.open_model(cut)
+    (tmp_path / "adapter").mkdir()
+    (tmp_path / "adapter" / "adapter_config.json").write_text("{}")
+    for folder, words in (("none", "no folder"), ("adapter", "merge_and_unload")):
+        with pytest.raises(MissingArtifact, match=words):
+            checkup.open_model(tmp_path / folder)
+
+
+def test_large_files_are_drawn_by_lot(files):
+    chosen = material.drawn(files.members, checkup.Effort(patients=20, notes=1), 0)
+    assert len(chosen) == len({note.patient for note in chosen}) == 20
+    assert chosen == sorted(chosen, key=lambda note: files.members.patients.index(note.patient))

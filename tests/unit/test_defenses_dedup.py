@@ -1,0 +1,129 @@
+"""Near-duplicates: exact, complete above the threshold, and in an order that no hash seed changes."""
+
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privhelpers import defenses, rng
+from privhelpers.defenses import dedup
+from privhelpers.errors import InvalidParameter
+
+ROOT = Path(__file__).parents[2]
+WORDS = ("mill", "ward", "noon", "green", "slip", "home", "night", "watch", "pulse", "seen")
+
+
+def made_texts(count=120, seed=0):
+    """Texts of which many repeat another with a word or two changed."""
+    draw = rng.plain(seed, "test/dedup")
+    texts = []
+    for _ in range(count):
+        if texts and draw.random() < 0.5:
+            words = draw.choice(texts).split()
+            for _ in range(draw.randrange(3)):
+                words[draw.randrange(len(words))] = draw.choice(WORDS)
+        else:
+            words = [draw.choice(WORDS) + str(draw.randrange(30)) for _ in range(25)]
+        texts.append(" ".join(words))
+    return texts
+
+
+def brute(texts, threshold):
+    sets = [dedup.shingles(text) for text in texts]
+    pairs = itertools.combinations(range(len(texts)), 2)
+    return {(a, b) for a, b in pairs if dedup.jaccard(sets[a], sets[b]) >= threshold}
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.7, 0.8, 0.95, 1.0])
+def test_every_pair_above_the_threshold_is_found_and_no_other(threshold):
+    texts = made_texts()
+    found = defenses.near_duplicates(texts, threshold=threshold)
+    truth = brute(texts, threshold)
+    assert {(p.first, p.second) for p in found} <= truth
+    # A pair at the threshold is missed with probability 0.001 at most.
+    assert len(found) >= len(truth) - 1 and len(truth) > 5
+    assert found == sorted(found) and all(p.first < p.second for p in found)
+
+
+@given(st.floats(0.3, 1.0))
+def test_bands_are_sure_enough_at_the_threshold(threshold):
+    bands, rows = dedup.band_shape(threshold)
+    assert bands * rows <= 128
+    assert dedup.proposal_probability(threshold, bands, rows) >= dedup.SURE
+    more = (128 // (rows + 1), rows + 1)
+    assert rows == 64 or dedup.proposal_probability(threshold, *more) < dedup.SURE
+
+
+def test_proposal_probability_of_nothing_and_of_copies():
+    assert dedup.proposal_probability(0.0, 25, 5) == 0 and dedup.proposal_probability(1.0, 25, 5) == 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.sampled_from(made_texts(30)), max_size=25))
+def test_kept_notes_differ_and_removed_ones_have_a_kept_twin(texts):
+    notes = [{"patient_id": str(i), "text": text} for i, text in enumerate(texts)]
+    done = defenses.deduplicate(notes, threshold=0.8)
+    kept = [int(note["patient_id"]) for note in done.kept]
+    assert kept == sorted(kept) and done.removed == len(notes) - len(kept)
+    truth = brute(texts, 0.8)
+    assert not any((a, b) in truth for a, b in itertools.combinations(kept, 2))
+    for group in done.groups:
+        assert group[0] in kept and list(group) == sorted(group)
+        assert all((group[0], other) in truth for other in group[1:])
+
+
+def test_white_space_case_and_punctuation_are_no_difference():
+    notes = [{"text": t} for t in ("Home with a green slip.", "HOME  with a green slip", "Kept one night.")]
+    done = defenses.deduplicate(notes)
+    assert done.groups == ((0, 1),) and done.kept == [notes[0], notes[2]]
+
+
+def test_chains_are_not_pulled_together():
+    words = [f"w{i}" for i in range(40)]
+    texts = [" ".join(words[i : i + 30]) for i in (0, 2, 4)]  # 0~1 and 1~2 are alike, 0 and 2 are not
+    threshold = dedup.jaccard(dedup.shingles(texts[0]), dedup.shingles(texts[1]))
+    done = defenses.deduplicate([{"text": t} for t in texts], threshold=threshold)
+    assert done.groups == ((0, 1),) and len(done.kept) == 2
+
+
+def test_the_order_does_not_depend_on_the_hash_seed():
+    code = (
+        "import test_defenses_dedup as t; from privhelpers import defenses;"
+        "d = defenses.deduplicate([{'text': x} for x in t.made_texts(80)], threshold=0.6);"
+        "print(d.groups, [n['text'] for n in d.kept])"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": f"{ROOT}:{Path(__file__).parent}"},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1")
+    }
+    assert len(outputs) == 1
+
+
+def test_nothing_and_what_is_refused():
+    assert defenses.deduplicate([]).kept == [] and defenses.near_duplicates([]) == []
+    with pytest.raises(InvalidParameter, match="threshold"):
+        defenses.near_duplicates(["a"], threshold=1.5)
+    with pytest.raises(InvalidParameter, match="note 1"):
+        defenses.deduplicate([{"text": "a"}, {"body": "b"}])
+
+
+def test_within_a_patient_nobody_changes_the_notes_of_others():
+    notes = [{"patient_id": p, "text": t} for p, t in (("a", "x y z"), ("b", "x y z"), ("a", "x  y z"))]
+    done = defenses.deduplicate(notes, within="patient_id")
+    assert done.groups == ((0, 2),) and done.kept == notes[:2]
+    # What stays of one patient is the same whoever else is there: the privacy unit is whole.
+    alone = defenses.deduplicate(notes[1:2], within="patient_id").kept
+    assert [n for n in done.kept if n["patient_id"] == "b"] == alone
+    with pytest.raises(InvalidParameter, match="note 0"):
+        defenses.deduplicate([{"text": "x"}], within="patient_id")

@@ -1,0 +1,217 @@
+"""The recognizer of the build: same bytes for the same seed, no pickle, no network, merged spans."""
+
+import hashlib
+import os
+import pickletools
+import random
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privhelpers import artifacts, defenses
+from privhelpers.defenses import Span, measuring
+from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact
+from privhelpers.records import make_hospital_records, make_public_corpus
+from privhelpers.records.public import annotate_public
+
+ROOT = Path(__file__).parents[2]
+FOLDER = "15a_scrubbing/ner"
+TEXT = "Patient: Ann B. Cole, MRN: SYN-12345678, 12 Smith Lane, Bramwick, ZIP 00012."
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("something asked the network")
+
+    for name in ("connect", "connect_ex"):
+        monkeypatch.setattr(socket.socket, name, refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(socket, "create_connection", refuse)
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return annotate_public(make_public_corpus(seed=0, documents=500), seed=0)
+
+
+@pytest.fixture(scope="module")
+def recognizer(corpus):
+    return defenses.train_ner(defenses.lesson(corpus), seed=0, epochs=4, batch=8, progress=False)
+
+
+@pytest.fixture(scope="module")
+def store(recognizer, tmp_path_factory):
+    store = artifacts.Store(tmp_path_factory.mktemp("artifacts"), "test")
+    defenses.save_ner(store, recognizer, FOLDER)
+    return store
+
+
+def files(store):
+    return [p for p in sorted(store.path(FOLDER).rglob("*")) if p.is_file()]
+
+
+def test_annotated_documents_are_the_corpus(corpus):
+    texts = make_public_corpus(seed=0, documents=500)
+    assert [note["text"] for note in corpus] == texts
+    for note in corpus:
+        assert all(note["text"][s["start"] : s["end"]] == s["value"] for s in note["spans"])
+    assert {s["identifier"] for n in corpus for s in n["spans"]} == {
+        "name", "dob", "mrn", "ssn", "phone", "email", "address"
+    }  # fmt: skip
+    # Documents may be missing, as those with an excluded name are; foreign ones are refused.
+    assert len(annotate_public(texts[::3], seed=0)) == len(texts[::3])
+    with pytest.raises(InvalidParameter, match="seed = 1"):
+        annotate_public(texts, seed=1)
+
+
+def test_the_public_corpus_has_not_changed_by_one_byte():
+    texts = "\n".join(make_public_corpus(seed=0, documents=200))
+    digest = hashlib.sha256(texts.encode()).hexdigest()
+    assert digest == "f5a9292e1e5ab5e5e2836eff0a1ba4360c96f1a012a65a6f9a9c35500c23e2dd"
+
+
+def test_the_same_seed_gives_the_same_bytes_in_another_process(corpus, tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from privhelpers import artifacts, defenses\n"
+        "from privhelpers.records import make_public_corpus\n"
+        "from privhelpers.records.public import annotate_public\n"
+        "notes = annotate_public(make_public_corpus(seed=0, documents=40), seed=0)\n"
+        "nlp = defenses.train_ner(notes, seed=3, epochs=1, progress=False)\n"
+        f"defenses.save_ner(artifacts.Store(Path(sys.argv[1]), 'test'), nlp, '{FOLDER}')\n"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "3", "PYTHONPATH": str(ROOT), "LANG": "C"}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "a")], check=True, env=environment, cwd=ROOT)
+    here, there = (artifacts.Store(tmp_path / name, "test") for name in "ba")
+    recognizer = defenses.train_ner(corpus[:40], seed=3, epochs=1, progress=False)
+    defenses.save_ner(here, recognizer, FOLDER)
+    assert [p.name for p in files(here)] == [p.name for p in files(there)]
+    assert all(a.read_bytes() == b.read_bytes() for a, b in zip(files(here), files(there), strict=True))
+    other = defenses.train_ner(corpus[:40], seed=4, epochs=1, progress=False)
+    assert other.to_bytes() != recognizer.to_bytes()
+
+
+def test_training_leaves_the_global_generators_alone(corpus):
+    random.seed(5)
+    np.random.seed(5)
+    before = random.getstate(), np.random.get_state()[1].tolist()
+    defenses.train_ner(corpus[:40], seed=1, epochs=1, progress=False)
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == before
+
+
+def test_a_lesson_is_mostly_identifiers(corpus):
+    lesson = defenses.lesson(corpus)
+    empty = [note for note in lesson if not note["spans"]]
+    assert [n for n in lesson if n["spans"]] == [n for n in corpus if n["spans"]]
+    assert len(empty) == (len(lesson) - len(empty)) // 4
+
+
+def test_a_corpus_without_identifiers_teaches_nothing():
+    with pytest.raises(InvalidParameter, match="none holds"):
+        defenses.train_ner([{"text": "a", "spans": []}], seed=0, progress=False)
+
+
+def test_no_file_is_a_pickle(store):
+    for path in files(store):
+        with pytest.raises(ValueError):
+            list(pickletools.genops(path.read_bytes()))
+
+
+def test_a_changed_missing_or_added_file_is_refused(store, recognizer, tmp_path):
+    copy = artifacts.Store(tmp_path, "test")
+    defenses.save_ner(copy, recognizer, FOLDER)
+    added = copy.path(FOLDER) / "ner" / "extra.pkl"
+    added.write_bytes(b"x")
+    with pytest.raises(DamagedArtifact, match="extra"):
+        defenses.load_ner(copy, FOLDER)
+    added.unlink()
+    model = copy.path(FOLDER) / "ner" / "model"
+    data = bytearray(model.read_bytes())
+    data[len(data) // 2] ^= 1
+    model.write_bytes(data)
+    with pytest.raises(DamagedArtifact, match="model"):
+        defenses.load_ner(copy, FOLDER)
+    model.unlink()
+    with pytest.raises(MissingArtifact, match="make book"):
+        defenses.load_ner(copy, FOLDER)
+
+
+def test_the_recognizer_finds_names_in_notes_of_another_hospital(store):
+    records = make_hospital_records(
+        seed=4,
+        patients=150,
+        validation_patients=1,
+        heldout_patients=1,
+        canaries_per_level=1,
+        report_share=1.0,
+    )
+    notes = [note for note in records.train if note["kind"] == "report"]
+    scrubber = defenses.NerScrubber(defenses.load_ner(store, FOLDER))
+    table = measuring.recall(notes, scrubber.find_all(n["text"] for n in notes)).set_index("identifier")
+    assert table.loc["name", "rate"] > 0.5  # far from zero, where patterns stay
+    both = defenses.NerScrubber(store.path(FOLDER), patterns=True)
+    found = both.find_all(n["text"] for n in notes)
+    together = measuring.recall(notes, found).set_index("identifier")
+    assert (together["hits"] >= table["hits"]).all()
+    assert (together.loc[["ssn", "phone", "email", "mrn"], "rate"] == 1).all()
+    assert both.find(notes[0]["text"]) == found[0]
+    for note, spans in zip(notes, found, strict=True):
+        done = both.scrub(note["text"])
+        assert list(done.spans) == spans
+        break
+
+
+def test_presidio_merges_before_it_replaces(store):
+    scrubber = defenses.PresidioScrubber(defenses.checked_folder(store, FOLDER))
+    done = scrubber.scrub("SSN 000-12-0000, (212) 555-0123, card 4111111111111111, j.doe@mail.example.org")
+    assert all(f"[{kind}]" in done.text for kind in ("SSN", "PHONE", "CARD", "EMAIL"))
+    assert not [c for c in done.text if c.isdigit()]
+    assert (
+        done.text
+        == defenses.replace(
+            "SSN 000-12-0000, (212) 555-0123, card 4111111111111111, j.doe@mail.example.org", done.spans
+        ).text
+    )
+
+
+def test_presidio_as_shipped_misses_the_only_numbers_that_a_book_may_print(store):
+    shipped = defenses.PresidioScrubber(defenses.checked_folder(store, FOLDER), shipped=True)
+    text = "SSN 000-12-0000 and 666-00-1234, mail j.doe@mail.example.org"
+    kinds = {text[s.start : s.end]: s.kind for s in shipped.find(text)}
+    assert kinds.get("j.doe@mail.example.org") == "email_address"
+    assert not any(kind == "us_ssn" for kind in kinds.values())
+    own = defenses.PresidioScrubber(defenses.checked_folder(store, FOLDER))
+    assert [s.kind for s in own.find(text)].count("ssn") == 2
+
+
+def test_presidio_finds_what_patterns_and_recognizer_find(store):
+    folder = defenses.checked_folder(store, FOLDER)
+    own, both = defenses.PresidioScrubber(folder), defenses.NerScrubber(folder, patterns=True)
+    texts = [TEXT, "Call (212) 555-0123 on March 4, 1961.", "nothing here"]
+    cover = [
+        [{i for s in spans for i in range(s.start, s.end)} for spans in scrubber.find_all(texts)]
+        for scrubber in (own, both)
+    ]
+    assert cover[0] == cover[1]
+
+
+def test_the_room_opens_without_the_heavy_libraries():
+    code = (
+        "import sys, privhelpers.defenses as d; d.PatternScrubber().scrub('x');"
+        "heavy = {'torch', 'spacy', 'presidio_analyzer', 'datasketch', 'transformers'} & set(sys.modules);"
+        "sys.exit(' '.join(heavy) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    with pytest.raises(AttributeError, match="no attribute"):
+        defenses.nothing_of_this_name  # noqa: B018
+
+
+def test_spans_of_the_recognizer_are_typed(store):
+    found = defenses.NerScrubber(store.path(FOLDER)).find(TEXT)
+    assert all(isinstance(span, Span) for span in found)
+    assert {span.kind for span in found} <= {"name", "date", "mrn", "ssn", "phone", "email", "address"}

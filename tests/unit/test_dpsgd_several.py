@@ -1,0 +1,61 @@
+"""Two processes train what one trains: the same weights, the same epsilon, the same norms."""
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as processes
+
+from privhelpers import dpsgd, models
+from privhelpers.dpsgd import several
+from privhelpers.errors import TrainingFailed
+
+NOTES = [[f"Patient {n} was seen on ward {n % 3}. BP 1{n % 10}0/80."] * (1 + n % 2) for n in range(12)]
+
+
+def run(make_optimizer, prepare=lambda chance: chance):
+    tokenizer = models.train_tokenizer([text for own in NOTES for text in own], vocab_size=300)
+    model = models.build("micro-gpt2", tokenizer, seed=0)
+    plan = dpsgd.plan_with_noise(
+        noise_multiplier=1.0,
+        target_delta=1e-3,
+        sample_rate=0.5,
+        steps=4,
+        units=len(NOTES),
+        max_grad_norm=0.5,
+    )
+    how = {"learning_rate": 1e-2, "max_rows": 3, "make_optimizer": make_optimizer, "progress": False}
+    log = dpsgd.train(model, tokenizer, NOTES, plan, chance=prepare(dpsgd.research(0)), **how)
+    return {name: p.detach() for name, p in model.named_parameters()}, log
+
+
+def join(rank, world, meeting):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=world)
+
+
+def work(rank, folder):
+    join(rank, 2, folder / "meeting")
+    weights, log = run(several.SharedOptimizer, several.agreed)
+    torch.save({"weights": weights, "epsilon": log.spent.epsilon}, folder / f"{rank}.pt")
+    disagree(rank)
+    dist.destroy_process_group()
+
+
+def disagree(rank):
+    with pytest.raises(TrainingFailed, match="different modes or seeds"):
+        several.agreed(dpsgd.research(rank))
+    with pytest.raises(TrainingFailed, match="drew different patients"):
+        run(several.SharedOptimizer, lambda _: dpsgd.research(rank))
+    release = several.agreed(dpsgd.release())
+    drawn = [torch.rand(3, generator=release.sampling).tolist(), release.choices.random(3).tolist()]
+    assert len({repr(own) for own in several._everybody(drawn)}) == 1
+
+
+def test_two_processes_give_what_one_gives_and_stop_when_they_disagree(tmp_path):
+    processes.spawn(work, (tmp_path,), nprocs=2)
+    one, other = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in (0, 1))
+    alone, log = run(dpsgd.PrivateOptimizer)
+    assert one["epsilon"] == other["epsilon"] == log.spent.epsilon
+    for name, weight in alone.items():
+        assert torch.equal(one["weights"][name], other["weights"][name]), name
+        torch.testing.assert_close(one["weights"][name], weight, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,349 @@
+"""Estimates with clustered standard errors, permutations, corrections, equivalence, power."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+from scipy.stats import norm
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.weightstats import ttost_ind, ttost_paired
+
+from privhelpers import stats
+from privhelpers.errors import InvalidParameter
+from privhelpers.stats import proportions
+
+P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
+
+
+def groups(count, seed, largest=4, shift=0.0):
+    generator = np.random.default_rng(seed)
+    owners = np.repeat(np.arange(count), generator.integers(1, largest + 1, count))
+    return shift + generator.normal(size=count)[owners] + generator.normal(size=owners.size), owners
+
+
+# Proportions: what the other file of this room does not test.
+
+
+def test_wald_is_the_interval_of_the_report_and_nothing_for_nothing():
+    assert (stats.wald(249, 1400).low, stats.wald(249, 1400).high) == pytest.approx(
+        (0.15782, 0.19789), abs=1e-5
+    )
+    assert (stats.wald(5, 1400).low, stats.wald(5, 1400).high) == pytest.approx((0.00045, 0.00669), abs=2e-5)
+    assert (stats.wald(0, 50).low, stats.wald(0, 50).high) == (0, 0)
+
+
+def test_z_of_two_proportions_is_the_root_of_chi_squared():
+    test = stats.two_proportion(256, 1400, 5, 1400)
+    pooled = 261 / 2800
+    assert test.z == pytest.approx((251 / 1400) / math.sqrt(pooled * (1 - pooled) * 2 / 1400), rel=1e-12)
+    assert stats.two_proportion(5, 1400, 256, 1400).z == pytest.approx(-test.z)
+    assert set(vars(test)) == set(proportions.TwoProportion.__dataclass_fields__)
+
+
+# Means and differences.
+
+
+def test_alone_in_its_cluster_every_value_counts_as_in_a_t_test():
+    a, b = groups(30, 0)[0], groups(20, 1, shift=0.7)[0]
+    one = stats.clustered_mean(a, np.arange(a.size))
+    low, high = scipy_stats.t.interval(0.95, a.size - 1, a.mean(), a.std(ddof=1) / math.sqrt(a.size))
+    assert (one.interval().low, one.interval().high) == pytest.approx((low, high), rel=1e-12)
+    labels = [f"a{k}" for k in range(a.size)], [f"b{k}" for k in range(b.size)]
+    gap = stats.clustered_difference(a, labels[0], b, labels[1])
+    welch = scipy_stats.ttest_ind(a, b, equal_var=False)
+    assert gap.p_value() == pytest.approx(welch.pvalue, rel=1e-9)
+    assert gap.interval().low == pytest.approx(stats.mean_difference(a, b).low, rel=1e-9)
+
+
+def test_equal_clusters_give_the_t_test_of_their_means():
+    values, owners = np.random.default_rng(2).normal(size=60), np.repeat(np.arange(12), 5)
+    means = values.reshape(12, 5).mean(axis=1)
+    found = stats.clustered_mean(values, owners)
+    assert found.standard_error == pytest.approx(means.std(ddof=1) / math.sqrt(12), rel=1e-12)
+    assert found.p_value() == pytest.approx(scipy_stats.ttest_1samp(means, 0).pvalue, rel=1e-9)
+
+
+def test_weights_count_as_repeats():
+    values, owners = groups(9, 3)
+    weights = np.random.default_rng(3).integers(1, 4, values.size)
+    repeated = stats.clustered_mean(np.repeat(values, weights), np.repeat(owners, weights))
+    assert stats.clustered_mean(values, owners, weights=weights) == repeated
+
+
+def test_the_standard_error_agrees_with_the_clustered_bootstrap():
+    values, owners = groups(200, 4)
+    drawn = stats.clustered_bootstrap(np.mean, owners, values, draws=2000)
+    formula = stats.clustered_mean(values, owners).interval()
+    assert formula.high - formula.low == pytest.approx(drawn.high - drawn.low, rel=0.08)
+
+
+def test_pairing_takes_away_what_both_measurements_share():
+    shared, owners = groups(60, 5)
+    noise = np.random.default_rng(5).normal(scale=0.1, size=shared.size)
+    paired = stats.paired_difference(shared + 0.1 + noise, shared, owners)
+    assert paired.standard_error < 0.2 * stats.clustered_mean(shared, owners).standard_error
+    assert paired.p_value() < 0.01 < paired.p_value(null=0.1)
+
+
+def test_nothing_varies():
+    still = stats.clustered_mean([1, 1, 1, 1], [0, 0, 1, 1])
+    assert (still.standard_error, still.p_value(1.0), still.p_value(0.0)) == (0, 1, 0)
+    assert stats.tost(still, margin=0.1, null=1.0).verdict == "undecided"
+
+
+# Areas.
+
+
+def test_the_clustered_area_is_delong_for_single_notes():
+    a, b = groups(25, 6)[0], groups(35, 7, shift=-0.5)[0]
+    found = stats.clustered_auc(a, np.arange(a.size), b, np.arange(b.size))
+    wins = (a[:, None] > b).astype(float) + (a[:, None] == b) / 2
+    spread = wins.mean(axis=1).var(ddof=1) / a.size + wins.mean(axis=0).var(ddof=1) / b.size
+    assert found.value == stats.auc(a, b) == pytest.approx(wins.mean(), rel=1e-12)
+    assert found.standard_error == pytest.approx(math.sqrt(spread), rel=1e-12)
+
+
+def test_the_clustered_area_agrees_with_its_bootstrap():
+    a, b = groups(150, 8, shift=0.4), groups(150, 9)
+    drawn, formula = stats.auc_interval(*a, *b), stats.clustered_auc(*a, *b).interval()
+    assert formula.estimate == drawn.estimate
+    assert formula.high - formula.low == pytest.approx(drawn.high - drawn.low, rel=0.12)
+
+
+def test_ties_count_half_in_placements():
+    found = stats.clustered_auc([1, 1, 0], [0, 1, 2], [1, 0, 0], [0, 1, 2])
+    assert found.value == pytest.approx(stats.auc([1, 1, 0], [1, 0, 0]))
+
+
+def test_the_paired_difference_of_areas_is_zero_for_one_score_and_antisymmetric():
+    (a, p), (b, q) = groups(40, 10, shift=0.5), groups(40, 11)
+    same = stats.paired_auc_difference((a, a), (b, b), p, q)
+    assert (same.value, same.standard_error) == (0, 0)
+    rng = np.random.default_rng(12)
+    worse = a + rng.normal(size=a.size), b + rng.normal(size=b.size)
+    one = stats.paired_auc_difference((a, worse[0]), (b, worse[1]), p, q)
+    back = stats.paired_auc_difference((worse[0], a), (worse[1], b), p, q)
+    assert one.value == pytest.approx(stats.auc(a, b) - stats.auc(*worse), abs=1e-12)
+    assert (one.value, one.standard_error) == pytest.approx((-back.value, back.standard_error), abs=1e-12)
+
+
+# Clusters.
+
+
+def test_intraclass_correlation_at_its_ends_and_by_hand():
+    owners = np.repeat(np.arange(4), 3)
+    assert stats.intraclass_correlation(owners % 2, owners) == pytest.approx(1)
+    assert stats.intraclass_correlation([0, 1, 0, 1], [0, 0, 1, 1]) == pytest.approx(-1)
+    # Means 1 and 4; between mean square 18, within (2 + 2) / 2 = 2, m = 2: 16 / 20.
+    assert stats.intraclass_correlation([0, 2, 3, 5], [0, 0, 1, 1]) == pytest.approx((9 - 2) / (9 + 2))
+    assert math.isnan(stats.intraclass_correlation([1, 1, 1, 1], [0, 0, 1, 1]))
+    assert math.isnan(stats.intraclass_correlation([1, 2], [0, 1]))
+
+
+def test_kish_design_effect():
+    assert stats.kish_design_effect(28, icc=0.05) == pytest.approx(2.35)  # 1400 attempts are worth 596
+    assert round(1400 / stats.kish_design_effect(28, icc=0.05)) == 596
+    assert round(1400 / stats.kish_design_effect(100, icc=0.1)) == 128
+    assert stats.kish_design_effect([1, 3], icc=1.0) == pytest.approx(10 / 4)
+    assert stats.kish_design_effect([5, 5], icc=0.0) == 1
+
+
+# Permutations.
+
+
+def test_dealing_single_units_approaches_the_exact_test():
+    a, b = np.r_[np.ones(9), np.zeros(11)], np.r_[np.ones(2), np.zeros(18)]
+    dealt = stats.permutation_difference(a, np.arange(20), b, np.arange(20) + 20, draws=20000)
+    exact = stats.two_proportion(9, 20, 2, 20).fisher_p
+    assert dealt.estimate == pytest.approx(0.35) and dealt.clusters == 40
+    assert dealt.p_value == pytest.approx(exact, abs=4 * math.sqrt(exact / 20000))
+
+
+def test_whole_clusters_are_dealt():
+    """Two patients an arm: of the six dealings two are as far as the real one, whatever the notes."""
+    a, b = np.ones(20), np.zeros(20)
+    owners = np.repeat([0, 1], 10)
+    dealt = stats.permutation_difference(a, owners, b, owners + 2, draws=4000)
+    assert dealt.p_value == pytest.approx(1 / 3, abs=0.04)
+    area = stats.permutation_auc(a, owners, b, owners + 2, draws=4000)
+    assert (area.estimate, area.p_value) == (1, pytest.approx(1 / 3, abs=0.04))
+
+
+def test_permuted_areas_are_areas(monkeypatch):
+    a, b = groups(12, 13, shift=1.0), groups(12, 14)
+    labels = b[1] + 100
+    whole = stats.permutation_auc(*a, b[0], labels, draws=50)
+    monkeypatch.setattr("privhelpers.stats.permutation.BLOCK", 100)
+    assert (
+        stats.permutation_auc(*a, b[0], labels, draws=50).estimate == whole.estimate == stats.auc(a[0], b[0])
+    )
+    assert 1 / 51 <= whole.p_value <= 1
+
+
+def test_sign_flips_are_exact_for_few_clusters():
+    gaps, owners = np.r_[np.ones(8), 0.0], np.r_[np.repeat(np.arange(4), 2), 4]
+    found = stats.sign_flip(gaps, owners, draws=8000)
+    assert found.p_value == pytest.approx(2 / 16, abs=0.02)  # the fifth cluster is 0 either way
+    assert stats.sign_flip([0.0, 0.0], [0, 1]).p_value == 1
+
+
+def test_a_real_difference_is_found_and_seeds_repeat():
+    a, b = groups(40, 15, shift=1.5), groups(40, 16)
+    one = stats.permutation_difference(*a, b[0], b[1] + 100, draws=500, seed=3)
+    assert one == stats.permutation_difference(*a, b[0], b[1] + 100, draws=500, seed=3)
+    assert one.p_value == pytest.approx(1 / 501)
+
+
+# Multiplicity.
+
+
+@settings(max_examples=20)
+@given(P_VALUES)
+def test_holm_is_the_library_and_between_nothing_and_bonferroni(p_values):
+    named = dict(enumerate(p_values))
+    holm, bonferroni, none = (
+        list(stats.adjust(named, how).values()) for how in ("holm", "bonferroni", "none")
+    )
+    assert none == p_values
+    assert all(p <= h + 1e-15 and h <= b + 1e-15 for p, h, b in zip(none, holm, bonferroni, strict=True))
+    assert bonferroni == pytest.approx([min(1, len(p_values) * p) for p in p_values])
+
+
+def test_holm_by_hand():
+    p_values = [0.011, 0.02, 0.04, 0.7]
+    assert list(stats.adjust(dict(enumerate(p_values))).values()) == pytest.approx([0.044, 0.06, 0.08, 0.7])
+    assert multipletests(p_values, method="holm")[1] == pytest.approx([0.044, 0.06, 0.08, 0.7])
+
+
+# Equivalence.
+
+
+@pytest.mark.parametrize("margin", [0.1, 0.5, 1.0])
+def test_tost_is_the_library(margin):
+    a, b = groups(30, 17)[0], groups(25, 18, shift=0.1)[0]
+    labels = [f"a{k}" for k in range(a.size)], [f"b{k}" for k in range(b.size)]
+    found = stats.tost(stats.clustered_difference(a, labels[0], b, labels[1]), margin=margin)
+    assert found.p_value == pytest.approx(ttost_ind(a, b, -margin, margin, usevar="unequal")[0], rel=1e-9)
+    pair = np.random.default_rng(0).normal(size=(2, 20))
+    paired = stats.tost(stats.paired_difference(*pair, np.arange(20)), margin=margin)
+    assert paired.p_value == pytest.approx(ttost_paired(*pair, -margin, margin)[0], rel=1e-9)
+
+
+@given(st.floats(-0.2, 0.2), st.floats(0.001, 0.2), st.floats(0.01, 0.3), st.integers(3, 500))
+def test_equivalent_is_the_90_percent_interval_between_the_margins(value, error, margin, degrees):
+    found = stats.tost(stats.Estimate(0.5 + value, error, degrees, degrees + 1), margin=margin, null=0.5)
+    ends = min(margin - found.high, margin + found.low)
+    if abs(ends) > 1e-9:
+        assert found.equivalent == (ends > 0)
+
+
+def test_the_four_verdicts():
+    def verdict(value, error):
+        return stats.tost(stats.Estimate(value, error, 1000, 1001), margin=0.05).verdict
+
+    assert verdict(0.0, 0.01) == "equivalent" and verdict(0.0, 0.1) == "undecided"
+    assert verdict(0.2, 0.01) == "different" and verdict(0.02, 0.005) == "different, below the margin"
+
+
+@given(st.integers(1, 300), st.integers(1, 300), st.data(), st.floats(0.01, 0.5))
+def test_equivalence_of_rates_is_newcombes_interval(n_a, n_b, data, margin):
+    a, b = data.draw(st.integers(0, n_a)), data.draw(st.integers(0, n_b))
+    found = stats.tost_rates(a, n_a, b, n_b, margin=margin)
+    assert found.low - 1e-9 <= found.difference <= found.high + 1e-9
+    ends = min(margin - found.high, margin + found.low)
+    if abs(ends) > 1e-6:
+        assert found.equivalent == (ends > 0)
+    swapped = stats.tost_rates(b, n_b, a, n_a, margin=margin)
+    assert swapped.p_value == pytest.approx(found.p_value, abs=1e-6)
+
+
+def test_a_published_newcombe_interval():
+    """56/70 against 48/80, 95 %: method 10 gives 0.0524 to 0.3339 (Newcombe 1998, table II, case a)."""
+    found = stats.tost_rates(56, 70, 48, 80, margin=0.5, alpha=0.025)
+    assert (found.low, found.high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
+
+
+def test_no_leak_in_small_arms_is_not_equivalence():
+    assert stats.tost_rates(0, 15, 0, 15, margin=0.05).verdict == "undecided"
+    assert stats.tost_rates(0, 300, 0, 300, margin=0.05).verdict == "equivalent"
+
+
+# Power.
+
+
+def test_patients_for_rates_by_the_formula():
+    h = 2 * math.asin(math.sqrt(0.05)) - 2 * math.asin(math.sqrt(0.01))
+    by_hand = 2 * ((norm.isf(0.025) + norm.ppf(0.8)) / h) ** 2
+    assert stats.patients_for_rates(0.05, 0.01) == math.ceil(by_hand)
+    assert stats.patients_for_rates(0.01, 0.05) == math.ceil(by_hand)
+    clustered = stats.patients_for_rates(0.05, 0.01, per_patient=4, icc=0.5)
+    assert clustered == math.ceil(by_hand * 2.5 / 4)
+    assert stats.patients_for_rates(0.05, 0.01, per_patient=4, icc=1) == math.ceil(by_hand)
+
+
+def test_the_detectable_rate_is_the_inverse_of_the_plan():
+    rate = stats.detectable_rate(250, control=0.01)
+    assert stats.patients_for_rates(rate, 0.01) in (250, 251)
+    assert stats.detectable_rate(1, control=0.9) == 1
+
+
+def test_the_area_plan_is_near_the_rank_test_for_small_effects():
+    """Near one half the variance of an area between n and n independent scores is 1/(6n)."""
+    reach = norm.isf(0.025) + norm.ppf(0.8)
+    assert stats.patients_for_auc(0.52) == pytest.approx((reach / 0.02) ** 2 / 6, rel=0.01)
+
+
+def test_planned_equivalence_reaches_its_power():
+    margin, spread = 0.5, 1.0
+    size = stats.patients_for_equivalence(margin, spread=spread)
+    rng, seen = np.random.default_rng(0), 0
+    for _ in range(600):
+        a, b = rng.normal(size=(2, size))
+        gap = a.mean() - b.mean()
+        error = math.sqrt((a.var(ddof=1) + b.var(ddof=1)) / size)
+        seen += stats.tost(stats.Estimate(gap, error, 2 * size - 2, 2 * size), margin=margin).equivalent
+    assert seen / 600 == pytest.approx(0.8, abs=0.06)
+
+
+def test_detectable_is_found_with_the_power_it_names():
+    found = stats.detectable(0.01, power=0.9)
+    assert norm.sf(norm.isf(0.025) - found / 0.01) == pytest.approx(0.9, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: stats.clustered_mean([1.0, 2.0], [0, 0]),
+        lambda: stats.clustered_mean([1.0, 2.0], [0, 1], weights=[1.0, 0.0]),
+        lambda: stats.clustered_mean([1.0, 2.0], [0, 1], weights=[1.0]),
+        lambda: stats.clustered_difference([1.0, 2.0], [0, 1], [1.0, 2.0], [1, 2]),
+        lambda: stats.paired_difference([1.0, 2.0], [1.0], [0, 1]),
+        lambda: stats.paired_auc_difference(([1, 2], [1]), ([0, 1], [0, 1]), [0, 1], [0, 1]),
+        lambda: stats.permutation_difference([1, 0], [0, 1], [1, 0], [0, 1]),
+        lambda: stats.permutation_auc([1, 0], [0, 1], [1, 0], [1, 2]),
+        lambda: stats.sign_flip([1, 0], [0, 1], draws=0),
+        lambda: stats.kish_design_effect(0.5, icc=0.1),
+        lambda: stats.kish_design_effect(3, icc=-0.1),
+        lambda: stats.adjust({}),
+        lambda: stats.adjust({"a": 1.2}),
+        lambda: stats.adjust({"a": 0.1}, "hochberg"),
+        lambda: stats.tost(stats.Estimate(0.0, 1.0, 5, 6), margin=0),
+        lambda: stats.tost(stats.Estimate(0.0, 1.0, 5, 6), margin=float("nan")),
+        lambda: stats.tost_rates(3, 2, 0, 2, margin=0.1),
+        lambda: stats.tost_rates(1, 2, 0, 2, margin=1.0),
+        lambda: stats.patients_for_rates(0.1, 0.1),
+        lambda: stats.patients_for_rates(0.1, 0.2, power=0.04),
+        lambda: stats.patients_for_auc(0.5),
+        lambda: stats.patients_for_equivalence(0.0, spread=1.0),
+        lambda: stats.detectable(-1.0),
+        lambda: stats.detectable_rate(0),
+        lambda: stats.wald(3, 2),
+        lambda: stats.membership_advantage_interval([1, 2], [0, 1], [1, 2], [0, 1], method="percentile"),
+    ],
+)
+def test_bad_input_is_refused_with_a_typed_error(call):
+    with pytest.raises(InvalidParameter):
+        call()

@@ -1,0 +1,150 @@
+"""A sweep is a grid of small profiles; its table has one row a measurement and one meaning a column."""
+
+import io
+import re
+
+import pandas as pd
+import pytest
+import toy_chain
+import yaml
+
+from privhelpers.errors import InvalidParameter, MissingArtifact
+from privhelpers.figures.sweep import by_budget
+from privhelpers.runner import chain, plan, profiles
+from privhelpers.sweep import gallery, grid, results
+
+
+@pytest.fixture
+def root(tmp_path):
+    made = toy_chain.build(tmp_path / "toy")
+    path = made / "notebooks" / f"{chain.PRETRAINING}.ipynb"
+    toy_chain.write_notebook(path, toy_chain.HEAD + 'architecture: str = "tiny"  # which model\n', ["1"])
+    return made
+
+
+def test_cells_are_the_product_and_have_names_of_their_own():
+    found = grid.cells("toy", architectures=["tiny", "mini"], seeds=[0, 5])
+    assert [cell.profile for cell in found] == ["toy-tiny-s0", "toy-tiny-s5", "toy-mini-s0", "toy-mini-s5"]
+
+
+@pytest.mark.parametrize(("architectures", "seeds"), [([], [0]), (["tiny"], []), (["tiny"], [1, 1])])
+def test_an_axis_needs_different_values(architectures, seeds):
+    with pytest.raises(InvalidParameter, match="all different"):
+        grid.cells("toy", architectures=architectures, seeds=seeds)
+
+
+def test_a_cell_changes_three_values_and_keeps_the_rest(root):
+    before = plan.jobs(root, "toy")
+    cells = grid.cells("toy", architectures=["mini"], seeds=[4])
+    (jobs,) = grid.write(root, cells, epsilons=[1, 8])
+    assert profiles.derived("toy-mini-s4") == "runs/toy-mini-s4/profile.yml"
+    found = {job.rule: job for job in jobs}
+    assert {f"{chain.DPSGD}_dp-eps-1", f"{chain.DPSGD}_dp-eps-8"} <= set(found)
+    assert found[chain.PRETRAINING].parameters == {
+        "profile": "toy-mini-s4",
+        "seed": 4,
+        "architecture": "mini",
+    }
+    assert found[chain.RECORDS].parameters["patients"] == 4
+    assert plan.jobs(root, "toy") == before
+
+
+def test_a_bad_value_is_refused_before_anything_runs(root):
+    cells = grid.cells("toy", architectures=["mini"], seeds=[-1])
+    with pytest.raises(InvalidParameter, match=r"runs/toy-mini-s-1/profile\.yml.*seed = -1"):
+        grid.write(root, cells, epsilons=[1])
+    with pytest.raises(MissingArtifact, match="nobody"):
+        grid.write(root, grid.cells("nobody", architectures=["a"], seeds=[0]), epsilons=[1])
+
+
+def test_targets_are_the_measuring_runs_of_every_model(root):
+    plans = grid.write(root, grid.cells("toy", architectures=["mini"], seeds=[0, 1]), epsilons=[8])
+    wanted = grid.targets(plans)
+    per_model = sum(step.per == "model" for step in chain.CHAIN if step.slug in grid.MEASURING)
+    assert len(wanted) == 2 * (4 * per_model + 1)
+    assert not any(chain.STATISTICS in target or chain.REPORT in target for target in wanted)
+
+
+def test_two_cells_run_in_one_schedule(root):
+    plans = grid.write(root, grid.cells("toy", architectures=["mini"], seeds=[0, 1]), epsilons=[8])
+    names = [jobs[0].profile for jobs in plans]
+    wanted = [job.sentinel for jobs in plans for job in jobs if job.slug == chain.DPSGD]
+    script = (
+        "from pathlib import Path\nfrom privhelpers.runner import build, plan\n"
+        f"plans = [plan.jobs(Path('.'), name) for name in {names}]\n"
+        f"raise SystemExit(build.chain(Path('.').resolve(), plans, cores=2, targets={wanted}))\n"
+    )
+    done = toy_chain.python(root, script)
+    assert done.returncode == 0, done.stderr
+    assert all((root / target).is_file() for target in wanted)
+    seeds = [yaml.safe_load((root / profiles.derived(name)).read_text())["shared"]["seed"] for name in names]
+    assert seeds == [0, 1]
+    again = toy_chain.python(root, script)
+    assert again.returncode == 0 and "started" not in again.stderr
+
+
+def test_the_table_keeps_its_types_on_disk(tmp_path):
+    row = dict.fromkeys(results.COLUMNS)
+    row |= {"profile": "a", "architecture": "tiny", "seed": 1, "model": "public", "estimate": 0.5, "n": 3}
+    table = results.as_table([row])
+    results.write(table, tmp_path / "results.parquet")
+    back = pd.read_parquet(io.BytesIO((tmp_path / "results.parquet").read_bytes()))
+    assert list(back.columns) == list(results.COLUMNS)
+    assert back.dtypes.astype(str).to_dict() == table.dtypes.astype(str).to_dict()
+    assert back["seed"][0] == 1 and pd.isna(back["epsilon"][0]) and pd.isna(back["distinct_n"][0])
+
+
+def measured(**changes):
+    row = dict.fromkeys(results.COLUMNS)
+    row |= {"profile": "a-tiny-s0", "architecture": "tiny", "seed": 0, "model": "dp-eps-8", "epsilon": 7.9}
+    row |= {"delta": 1e-5, "family": "membership", "measure": "AUC, loss", "arm": "member", "n": 40}
+    row |= {"estimate": 0.53, "low": 0.5, "high": 0.56, "level": 0.95, "method": "bootstrap"}
+    return row | {"unit": "note", "cluster": "patient", "clusters": 20} | changes
+
+
+def pages_of(*rows):
+    return dict(gallery.pages(results.as_table(rows), "demo"))
+
+
+def test_the_gallery_has_a_row_and_a_page_for_each_run():
+    cells = [
+        measured(seed=s, profile=f"a-tiny-s{s}", arm=arm) for s in (0, 1) for arm in ("member", "control")
+    ]
+    found = pages_of(*cells, measured(model="public", epsilon=None, delta=None))
+    assert set(found) == {
+        "index.html",
+        "compare.html",
+        "a-tiny-s0--dp-eps-8.html",
+        "a-tiny-s1--dp-eps-8.html",
+        "a-tiny-s0--public.html",
+    }
+    assert found["index.html"].count("<tr data-architecture") == 3
+    assert "0.530" in found["index.html"] and ">nan<" not in found["index.html"]
+    assert "No formal guarantee." in found["a-tiny-s0--public.html"]
+    assert "ε = 7.900 at δ = 1e-05" in found["a-tiny-s1--dp-eps-8.html"]
+    assert found["compare.html"].count("<svg") == 1
+
+
+def test_no_page_asks_anybody_else():
+    for text in pages_of(measured()).values():
+        links = re.findall(r"(?:src|href)=\"([^\"#][^\"]*)\"", text)
+        assert not [link for link in links if "//" in link]
+
+
+def test_text_is_escaped():
+    text = pages_of(measured(method="<script>alert(1)</script>"))["a-tiny-s0--dp-eps-8.html"]
+    assert "<script>alert" not in text and "&lt;script&gt;alert" in text
+
+
+def test_pages_of_an_earlier_sweep_go(tmp_path):
+    table = results.as_table([measured()])
+    (tmp_path / "old.html").write_text("old")
+    assert gallery.write(table, tmp_path, "demo") == tmp_path / "index.html"
+    assert not (tmp_path / "old.html").exists() and (tmp_path / "compare.html").is_file()
+
+
+def test_the_picture_refuses_what_it_cannot_draw():
+    with pytest.raises(InvalidParameter, match="groups"):
+        by_budget([1.0, 8.0], [0.5, 0.6], ["tiny"], measure="auc")
+    with pytest.raises(InvalidParameter, match="log axis"):
+        by_budget([0.0], [0.5], ["tiny"], measure="auc")

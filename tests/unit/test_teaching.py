@@ -1,0 +1,134 @@
+"""Student copies hold no solution but what it shows; every exercise of the book has one that runs."""
+
+import ast
+import copy
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from privhelpers.errors import DamagedArtifact
+from privhelpers.runner import chain, notebooks
+from privhelpers.site import exercises
+from privhelpers.teaching import student
+
+ROOT = Path(__file__).parents[2]
+SLUGS = [slug for slug in chain.SLUGS if (ROOT / "notebooks" / f"{slug}.ipynb").is_file()]
+EXERCISE = """## Exercises
+
+````{exercise} A coin
+:label: ex-coin
+Throw {glue:text}`throws` coins; see {glue:text}`unknown:.2f`.
+```{note}
+They are fair.
+```
+````
+
+````{solution} ex-coin
+:class: dropdown
+The secret answer is {glue:text}`rate:.2f`.
+```python
+1
+```
+````"""
+
+
+def glued(name, text):
+    return new_output(
+        "display_data",
+        {"application/papermill.record/text/plain": text},
+        metadata={"scrapbook": {"name": name, "mime_prefix": "application/papermill.record/"}},
+    )
+
+
+def code(source, *outputs, tags=(), count=1):
+    return new_code_cell(source, outputs=list(outputs), execution_count=count, metadata={"tags": list(tags)})
+
+
+def chapter(*solution_outputs):
+    cells = [
+        new_markdown_cell("# Coins\n\nWe throw {glue:text}`throws` of {glue:text}`kind`."),
+        code("tell(throws=100, kind='copper')", glued("throws", "100"), glued("kind", "'copper'")),
+        new_markdown_cell(EXERCISE),
+        code("answer = 0.5", *solution_outputs, tags=("solution", "hide-input")),
+        new_markdown_cell("## Summary\n\nCoins."),
+    ]
+    executed = new_notebook(cells=cells)
+    source = copy.deepcopy(executed)
+    for cell in notebooks.code_cells(source):
+        cell.outputs, cell.execution_count = [], None
+    return executed, source
+
+
+def text_of(notebook):
+    return "\n".join(cell.source for cell in notebook.cells)
+
+
+def test_a_copy_has_the_exercise_and_not_its_solution():
+    made = student.student_copy(*chapter())
+    text = text_of(made)
+    assert "secret" not in text and "answer = 0.5" not in text and "{solution}" not in text
+    assert "Throw 100 coins; see {glue:text}`unknown:.2f`." in text and "They are fair." in text
+    assert [cell.source for cell in notebooks.code_cells(made)][-1] == student.YOURS
+    assert not any(cell.outputs for cell in notebooks.code_cells(made))
+    nbformat.validate(made)
+    assert len({cell["id"] for cell in made.cells}) == len(made.cells)
+
+
+def test_the_source_is_left_as_it_was():
+    executed, source = chapter()
+    before = nbformat.writes(source)
+    student.student_copy(executed, source)
+    assert nbformat.writes(source) == before
+
+
+def test_expected_text_and_picture_stay():
+    shown = new_output("execute_result", {"text/plain": "has ``` in it"}, execution_count=1)
+    picture = new_output("display_data", {"image/png": "aGk=", "text/plain": "<Figure>"})
+    made = student.student_copy(*chapter(shown, picture))
+    cell = next(c for c in made.cells if c.source.startswith(student.EXPECTED))
+    assert "````text\nhas ``` in it\n````" in cell.source and "<Figure>" not in cell.source
+    assert cell.attachments == {"expected-0.png": {"image/png": "aGk="}}
+    nbformat.validate(made)
+
+
+def test_numbers_are_written_out_in_the_shape_of_the_sentence():
+    text = "{glue:text}`auc:.2f` of {glue:text}`name`, {glue:text}`other`"
+    assert student.with_numbers(text, {"auc": 0.966, "name": "all"}) == "0.97 of all, {glue:text}`other`"
+
+
+def test_damaged_blocks_are_named():
+    with pytest.raises(DamagedArtifact, match="does not end"):
+        exercises.blocks("````{exercise} A\n:label: ex-a\n```")
+    with pytest.raises(DamagedArtifact, match="has no label"):
+        exercises.blocks("```{exercise} A\n```")
+    orphan = new_notebook(cells=[new_markdown_cell("```{solution} ex-none\n```")])
+    with pytest.raises(DamagedArtifact, match="no exercise above"):
+        exercises.exercises(orphan, "01_toy")
+    early = new_notebook(cells=[code("1", tags=("solution",))])
+    with pytest.raises(DamagedArtifact, match="before any solution"):
+        exercises.exercises(early, "01_toy")
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_every_exercise_of_the_book_has_a_solution_that_runs(slug):
+    found = exercises.exercises(notebooks.read(ROOT / "notebooks" / f"{slug}.ipynb"), slug)
+    assert len(found) >= 2
+    assert sum(not one.cells for one in found) <= 1  # one may be answered in words alone
+
+
+def _names(cell, kind):
+    tree = ast.parse("\n".join(line for line in cell.source.splitlines() if not line.startswith("%")))
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, kind)}
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_nothing_after_a_solution_needs_it(slug):
+    given, only_solved = set(), set()
+    for cell in notebooks.code_cells(notebooks.read(ROOT / "notebooks" / f"{slug}.ipynb")):
+        if exercises.is_solution(cell):
+            only_solved |= _names(cell, ast.Store) - given
+        else:
+            assert not _names(cell, ast.Load) & only_solved, slug
+            given |= _names(cell, ast.Store)
