@@ -155,7 +155,8 @@ def _manifest(root: Path, plan: list[Job]) -> dict[str, Any]:
 def staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
     """Return every file that the site is built from, by its name below `runs/<profile>/site/`."""
     files = {"_config.yml": (root / "_config.yml").read_bytes()}
-    files["_toc.yml"] = yaml.safe_dump(contents(root, plan), allow_unicode=True, sort_keys=False).encode()
+    toc = contents(root, plan)
+    files["_toc.yml"] = yaml.safe_dump(toc, allow_unicode=True, sort_keys=False).encode()
     for path in sorted((root / "book").rglob("*")):
         if path.is_file() and not path.name.startswith("."):
             files[path.relative_to(root).as_posix()] = path.read_bytes()
@@ -169,7 +170,9 @@ def staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
         files[f"{page.document}.ipynb"] = (nbformat.writes(notebook, version=4) + "\n").encode()
     manifest = _manifest(root, plan)
     files[f"{RUN_CARD}.md"] = run_card(manifest).encode()
-    files[f"{COURSE_CARD}.md"] = course_card(chapters, manifest).encode()
+    order = [Path(entry["file"]).name for part in toc["parts"] for entry in part["chapters"]]
+    in_order = {slug: chapters[slug] for slug in order if slug in chapters}
+    files[f"{COURSE_CARD}.md"] = course_card(in_order, manifest).encode()
     return files
 
 

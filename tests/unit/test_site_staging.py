@@ -226,6 +226,8 @@ def test_the_course_card_tells_what_each_chapter_teaches_and_takes(book):
     text = (site / "book" / "course_card.md").read_text()
     assert text.count("\n## Toy ") == len(chain.SLUGS)
     assert "{ref}`Read the chapter <16_hipaa>`: 3 minutes" in text
+    assert text.index("Toy 12_gradient") < text.index("Toy 14a_uncertainty")  # the order of the book
+    assert text.index("Toy 14a_uncertainty") < text.index("Toy 14_statistics")
     assert "- add two numbers," not in text and "- add two numbers." in text and "Needed: nothing." in text
     assert "{ref}`ex-16_hipaa`" in text and " runs of " in text
 
