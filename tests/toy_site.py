@@ -112,6 +112,9 @@ def source(slug: str) -> nbformat.NotebookNode:
         v4.new_code_cell("1 + 1", id="solution", metadata={"tags": ["solution"]}),
         v4.new_markdown_cell("## Summary\n\nA toy.", id="summary"),
     ]
+    if slug == "14_statistics":
+        shown = {"figure": {"caption": "Bars.", "name": "fig-bars"}, "image": {"alt": "Bars."}}
+        cells.insert(5, v4.new_code_cell("draw_bars()", id="bars", metadata={"mystnb": shown}))
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     return v4.new_notebook(cells=cells, metadata=kernel)
 
@@ -131,6 +134,7 @@ def executed(notebook: nbformat.NotebookNode, job: Job) -> nbformat.NotebookNode
             show(text_plain="a table", text_html=TABLE),
         ],
         "picture": [show(text_plain="<Figure>", image_png=png())],
+        "bars": [show(text_plain="<Figure>", image_png=png(60, 30))],
         "solution": [v4.new_output("execute_result", {"text/plain": "2"}, execution_count=5)],
     }
     if job.slug == "14_statistics":

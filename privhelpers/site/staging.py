@@ -5,6 +5,7 @@ no new run; where the code of the two differs there is no page. A file is rewrit
 changed, and a file that no longer belongs there is removed.
 """
 
+import base64
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from privhelpers.site.run_card import run_card
 from privhelpers.site.variants import variant
 
 CHAPTER_EPSILON = 8.0
+HOME_PICTURE = (chain.STATISTICS, "fig-bars", "book/result.png")  # chapter, figure, place of the copy
 CHAPTER_MODEL = {step.slug: "baseline" for step in chain.CHAIN if step.per == "model"}
 OURS = {"_build", "_failed", ".complete", ".fingerprint", "build.log"}  # in the folder, but not staged
 RUN_CARD, COURSE_CARD = "book/run_card", "book/course_card"
@@ -152,6 +154,16 @@ def _manifest(root: Path, plan: list[Job]) -> dict[str, Any]:
     return manifest | {"runs": {job.rule: recorded[job.rule] for job in plan}}
 
 
+def _picture(notebook: NotebookNode, name: str) -> bytes:
+    """Return the picture of the figure `name`, which Sphinx cannot show on another page than its own."""
+    for cell in notebooks.code_cells(notebook):
+        if cell.metadata.get("mystnb", {}).get("figure", {}).get("name") == name:
+            for output in cell.outputs:
+                if "image/png" in output.get("data", {}):
+                    return base64.b64decode(output["data"]["image/png"])
+    raise RunFailed(f"{HOME_PICTURE[0]}: has no picture called {name}, which the home page shows")
+
+
 def staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
     """Return every file that the site is built from, by its name below `runs/<profile>/site/`."""
     files = {"_config.yml": (root / "_config.yml").read_bytes()}
@@ -168,6 +180,8 @@ def staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
         else:
             notebook = variant(notebook, model=str(page.job.model), chapter=f"notebooks/{page.job.slug}")
         files[f"{page.document}.ipynb"] = (nbformat.writes(notebook, version=4) + "\n").encode()
+    slug, name, place = HOME_PICTURE
+    files[place] = _picture(chapters[slug], name)
     manifest = _manifest(root, plan)
     files[f"{RUN_CARD}.md"] = run_card(manifest).encode()
     order = [Path(entry["file"]).name for part in toc["parts"] for entry in part["chapters"]]

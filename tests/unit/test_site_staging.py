@@ -1,5 +1,6 @@
 """Pages are today's words with the outputs of complete runs of the same code, or there are no pages."""
 
+import base64
 import json
 import re
 
@@ -238,3 +239,12 @@ def test_a_chapter_that_opens_otherwise_is_named(book):
     bare = v4.new_notebook(cells=[v4.new_markdown_cell("# Bare")])
     with pytest.raises(DamagedArtifact, match="16_hipaa: its first cell lacks a label"):
         course_card({"16_hipaa": bare}, {"runs": {}})
+
+
+def test_the_home_page_shows_the_picture_of_this_run(book):
+    site = stage(book)
+    assert (site / "book" / "result.png").read_bytes() == base64.b64decode(toy_site.png(60, 30))
+    path = book / "notebooks" / "14_statistics.ipynb"
+    path.write_text(path.read_text().replace('"fig-bars"', '"fig-other"'))
+    with pytest.raises(RunFailed, match="no picture called fig-bars"):
+        stage(book)
