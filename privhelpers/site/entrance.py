@@ -16,7 +16,10 @@ TITLE = "PrivAI-Leak"
 SUMMARY = "Teaching, measuring and auditing the privacy of language models fine-tuned on clinical notes."
 FIRST_PAGE = "book/intro.html"
 CARD = "_static/card.png"
-STYLE = ":root{color-scheme:light dark} body{font:18px/1.6 system-ui;max-width:34rem;margin:15vh auto}"
+STYLE = (
+    ":root{color-scheme:light dark;background:Canvas;color:CanvasText}"
+    "body{font:18px/1.6 system-ui;max-width:34rem;margin:15vh auto}"
+)
 MADE = ("index.html", "404.html", "sitemap.xml", "robots.txt")
 
 

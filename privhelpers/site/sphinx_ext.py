@@ -5,6 +5,7 @@ the pages need the 3 MB listed in `MATHJAX`.
 """
 
 import importlib.util
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,12 @@ SPOKEN = {
     '<div role="list" class="citation-list">': '<div class="citation-list">',
     ' role="doc-biblioentry"': "",
 }
+# The icons' style sheet is enough: the script is 1.5 MB and draws them once more, and a font is fetched early
+# that no page shows.
+HEAVY = re.compile(
+    r'<script[^>]*/fontawesome/[^>]*>\s*</script>'
+    r'|<link rel="preload"[^>]*/fontawesome/[^>]*(?:brands|regular)[^>]*>'
+)
 
 
 def mathjax_source() -> Path:
@@ -60,13 +67,13 @@ def drop_thebe(app: Sphinx, config: Config) -> None:
                 app.disconnect(listener.id)
 
 
-def name_for_screen_readers(app: Sphinx, error: Exception | None) -> None:
-    """Give the sidebar's arrows a name, let a wide table be scrolled by keys, drop roles that are none."""
+def lighten_and_name(app: Sphinx, error: Exception | None) -> None:
+    """Drop what no page needs, and write what a screen reader and a keyboard can use."""
     if error is not None or app.builder.format != "html":
         return
     for page in Path(app.outdir).rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        named = text
+        named = HEAVY.sub("", text)
         for old, new in SPOKEN.items():
             named = named.replace(old, new)
         if named != text:
@@ -107,5 +114,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-read", leave_outputs_to_the_reader)
     app.connect("html-page-context", tidy_head, priority=900)
     app.connect("build-finished", copy_mathjax)
-    app.connect("build-finished", name_for_screen_readers)
+    app.connect("build-finished", lighten_and_name)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
