@@ -30,7 +30,7 @@ SPOKEN = {
 # The icons' style sheet is enough: the script is 1.5 MB and draws them once more, and a font is fetched early
 # that no page shows.
 HEAVY = re.compile(
-    r'<script[^>]*/fontawesome/[^>]*>\s*</script>'
+    r"<script[^>]*/fontawesome/[^>]*>\s*</script>"
     r'|<link rel="preload"[^>]*/fontawesome/[^>]*(?:brands|regular)[^>]*>'
 )
 

@@ -23,11 +23,15 @@ FORMULAS = """() => [...document.querySelectorAll('.math')]
 PICTURES = """() => [...document.querySelectorAll('article img')]
     .filter(e => !(e.complete && e.naturalWidth > 0 && e.alt.trim())).map(e => e.src)"""
 STRAY = "() => [...document.querySelectorAll('.cell_output mjx-container')].length"
+# Formulas have a reader of their own (MathJax) and thousands of elements; the theme changes colors alone.
 BARRIERS = """theme => {
     document.documentElement.dataset.theme = document.documentElement.dataset.mode = theme;
-    return axe.run({preload: false, resultTypes: ['violations']}).then(found => found.violations
-        .filter(one => ['serious', 'critical'].includes(one.impact))
-        .map(one => `${theme}: ${one.id}: ${one.nodes[0].html.slice(0, 120)}`));
+    const rules = theme === 'light' ? {} : {runOnly: ['color-contrast']};
+    const how = {preload: false, resultTypes: ['violations'], ...rules};
+    return axe.run({exclude: ['mjx-container', 'svg']}, how)
+        .then(found => found.violations
+            .filter(one => ['serious', 'critical'].includes(one.impact))
+            .map(one => `${theme}: ${one.id}: ${one.nodes[0].html.slice(0, 120)}`));
 }"""
 PHONE = {"width": 360, "height": 780}
 DESK = {"width": 1280, "height": 900}
@@ -140,7 +144,9 @@ def tour(browser, html: Path, address: str, size: dict[str, int], axe: str = "")
     for path in sorted(html.rglob("*.html")):
         if "_static" not in path.parts:
             name = path.relative_to(html).as_posix()
-            found[name] = visit(page, f"{address}/{name}", address, axe)
+            # A further run of a chapter has the chapter's elements, and so its barriers.
+            asked = "" if name.startswith("runs/") else axe
+            found[name] = visit(page, f"{address}/{name}", address, asked)
     context.close()
     return found
 
@@ -184,7 +190,7 @@ def test_no_page_has_a_serious_barrier(visits):
 
 
 def test_no_page_is_heavy(visits):
-    assert {name: met.weight for name, met in visits.items() if not 300 < met.weight < 1_800_000} == {}
+    assert {name: met.weight for name, met in visits.items() if not 300 < met.weight < 1_600_000} == {}
 
 
 def test_search_finds_exposure(chromium, site):
