@@ -15,6 +15,8 @@ from myst_nb.ext.glue.utils import PendingGlueReference
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
+from privhelpers.site.first_use import LinkFirstUse
+
 MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions", "a11y", "ui/lazy.js", "sre")
 
 # What the theme and pandas write, and what a screen reader can use; a wide table is scrolled by keys.
@@ -109,6 +111,7 @@ def tidy_head(app: Sphinx, page: str, template: str, context: dict[str, Any], do
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
+    app.add_post_transform(LinkFirstUse)
     app.connect("config-inited", drop_thebe)
     app.connect("doctree-read", note_quoted_runs)
     app.connect("doctree-read", leave_outputs_to_the_reader)
