@@ -17,7 +17,7 @@ from traitlets.config import Config
 
 from privhelpers.artifacts import Store, to_json, write_atomic
 from privhelpers.errors import PrivHelpersError, RunFailed
-from privhelpers.runner import notebooks, outcome, processes
+from privhelpers.runner import notebooks, outcome, pictures, processes
 from privhelpers.runner.chain import source
 from privhelpers.runner.plan import Job
 from privhelpers.runner.progress import Tee, say, terminal
@@ -122,6 +122,7 @@ def _attempt(root: Path, job: Job, threads: int, store: Store) -> dict[str, Any]
             executed = notebooks.read(part)
             notebooks.check_complete(executed, job.title)
             notebooks.clean(executed, root)
+            pictures.lighten(executed)
             run = outcome.describe(store, job, started, seconds)
             notebooks.write(executed, root / job.notebook)
         except BaseException as error:
