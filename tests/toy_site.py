@@ -37,7 +37,7 @@ What is it?
 :::{{admonition}} Before you start
 :class: note
 Needed: nothing.
-Reading 3 minutes; the run takes no time.
+Reading 3 minutes.
 :::
 
 See {{eq}}`eq-{slug}`, {{ref}}`{slug}` and {{numref}}`fig-{slug}`; {{term}}`epsilon` is a budget.

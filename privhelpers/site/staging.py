@@ -6,6 +6,7 @@ changed, and a file that no longer belongs there is removed.
 """
 
 import base64
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +22,14 @@ from privhelpers.runner import chain, notebooks
 from privhelpers.runner.plan import Job
 from privhelpers.site.course_card import course_card
 from privhelpers.site.outputs import check_picture, clean_outputs
-from privhelpers.site.run_card import run_card
+from privhelpers.site.run_card import duration, run_card
 from privhelpers.site.variants import variant
 
 CHAPTER_EPSILON = 8.0
 HOME_PICTURE = (chain.STATISTICS, "fig-bars", "book/result.png")  # chapter, figure, place of the copy
 CHAPTER_MODEL = {step.slug: "baseline" for step in chain.CHAIN if step.per == "model"}
 OURS = {"_build", "_failed", ".complete", ".fingerprint", "build.log"}  # in the folder, but not staged
+READING = re.compile(r"Reading \d+ minutes[^.]*")
 RUN_CARD, COURSE_CARD = "book/run_card", "book/course_card"
 FOLDED = {
     "code_prompt_show": "Show this run's parameters",
@@ -77,6 +79,11 @@ def _executed(root: Path, job: Job) -> NotebookNode:
     return executed
 
 
+def _record(root: Path, job: Job) -> dict[str, Any]:
+    """Return what a complete run says about itself."""
+    return parse_json((root / job.sentinel).read_text(encoding="utf-8"), job.sentinel)
+
+
 def _fold_parameters(page: NotebookNode) -> None:
     """Show the values that ran, folded, in place of the defaults that they replaced."""
     injected = [cell for cell in page.cells if "injected-parameters" in notebooks.tags(cell)]
@@ -87,6 +94,12 @@ def _fold_parameters(page: NotebookNode) -> None:
         if {"injected-parameters", "parameters"} & set(tags):
             cell.metadata["tags"] = [*tags, "hide-input"]
             cell.metadata.setdefault("mystnb", {}).update(FOLDED)
+
+
+def _tell_minutes(page: NotebookNode, seconds: float) -> None:
+    """Say beside the minutes of reading how long the run of this page took."""
+    for cell in page.cells[:1]:
+        cell.source = READING.sub(rf"\g<0>; the run of this page took {duration(seconds)}", cell.source, 1)
 
 
 def page_of(root: Path, job: Job) -> NotebookNode:
@@ -107,6 +120,7 @@ def page_of(root: Path, job: Job) -> NotebookNode:
         clean_outputs(cell, where)
         check_picture(cell, where)
     _fold_parameters(page)
+    _tell_minutes(page, _record(root, job)["seconds"])
     page.nbformat_minor = max(page.nbformat_minor, 5)
     return page
 
@@ -146,8 +160,7 @@ def _manifest(root: Path, plan: list[Job]) -> dict[str, Any]:
     if not isinstance(recorded, dict):
         raise DamagedArtifact(f"{path.name}: lists no runs; run `make book` again")
     for job in plan:
-        done = parse_json((root / job.sentinel).read_text(encoding="utf-8"), job.sentinel)
-        if recorded.get(job.rule) != done:
+        if recorded.get(job.rule) != _record(root, job):
             raise RunFailed(
                 f"{path.name}: is not about the present run of {job.title}; run `make book` again"
             )

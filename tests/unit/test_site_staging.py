@@ -60,6 +60,12 @@ def test_a_changed_sentence_needs_no_new_run(book):
     assert cells["picture"].outputs[0].data["image/png"].strip() == toy_site.png()
 
 
+def test_a_page_says_how_long_its_run_took(book):
+    stage(book)
+    box = page(book, "notebooks/05_synthetic_records").cells[0].source
+    assert "Reading 3 minutes; the run of this page took 1\u00a0min\u00a001\u00a0s." in box
+
+
 def test_changed_code_is_refused(book):
     source = toy_site.source("09_extraction")
     source.cells[3].source = "print('something else')"
