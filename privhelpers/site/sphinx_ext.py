@@ -69,6 +69,22 @@ def drop_thebe(app: Sphinx, config: Config) -> None:
                 app.disconnect(listener.id)
 
 
+def launch_if_public(app: Sphinx, config: Config) -> None:
+    """Drop the launch buttons of a book whose repository has no address."""
+    options = config.html_theme_options
+    if not options.get("repository_url"):
+        options.pop("launch_buttons", None)
+
+
+def launch_chapters_only(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Drop the launch buttons of a further run: the repository holds its chapter, not the page."""
+    if page.startswith("runs/"):
+        buttons = context.get("header_buttons", [])
+        context["header_buttons"] = [one for one in buttons if one.get("label") != "launch-buttons"]
+
+
 def lighten_and_name(app: Sphinx, error: Exception | None) -> None:
     """Drop what no page needs, and write what a screen reader and a keyboard can use."""
     if error is not None or app.builder.format != "html":
@@ -113,8 +129,10 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     app.add_post_transform(LinkFirstUse)
     app.connect("config-inited", drop_thebe)
+    app.connect("config-inited", launch_if_public)
     app.connect("doctree-read", note_quoted_runs)
     app.connect("doctree-read", leave_outputs_to_the_reader)
+    app.connect("html-page-context", launch_chapters_only, priority=900)
     app.connect("html-page-context", tidy_head, priority=900)
     app.connect("build-finished", copy_mathjax)
     app.connect("build-finished", lighten_and_name)

@@ -1,4 +1,4 @@
-"""`python -m privhelpers.teaching student|solutions --profile NAME`, after the runs of that profile.
+"""`python -m privhelpers.teaching student|solutions --profile NAME` after that profile's runs; `... launch`.
 
 A refusal is one line on stderr and exit code 2; a solution that failed is exit code 1.
 """
@@ -15,12 +15,18 @@ from privhelpers.runner import plan as planning
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m privhelpers.teaching", description=__doc__)
-    parser.add_argument("command", choices=("student", "solutions"))
+    parser.add_argument("command", choices=("student", "solutions", "launch"))
     parser.add_argument("--profile", default="course", help="a file of params/ without its ending")
     options = parser.parse_args(arguments)
     try:
         root = repository_root()
         os.chdir(root)
+        if options.command == "launch":
+            from privhelpers.teaching import launch
+
+            written = launch.write_copies(root, root / "build" / "launch" / "notebooks")
+            print(f"{len(written)} notebooks for the branch `launch`: {written[0].parent.relative_to(root)}")
+            return 0
         plan = planning.jobs(root, options.profile)
         if options.command == "student":
             from privhelpers.teaching import student

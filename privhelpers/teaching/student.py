@@ -1,8 +1,9 @@
 """Copies for students: no solutions, but what each of them shows, and numbers in place of their names.
 
-A copy is the source of a chapter with three changes. The words of a solution go. Its code gives way to an
+A copy is the source of a chapter with four changes. The words of a solution go. Its code gives way to an
 empty cell, under the output that a solution should reproduce. A sentence that quotes a number of the run
-(`{glue:text}`) gets the number, because Jupyter alone cannot look it up.
+(`{glue:text}`) gets the number, because Jupyter alone cannot look it up. And the copy reads the profile
+whose numbers these are.
 """
 
 import ast
@@ -16,6 +17,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from privhelpers.runner import chain, notebooks
 from privhelpers.runner.plan import Job
 from privhelpers.site import exercises, staging
+from privhelpers.teaching import copies
 
 YOURS = "# Your code here"
 EXPECTED = "The solution of the book shows this:"
@@ -123,6 +125,7 @@ def write_copies(root: Path, plan: list[Job]) -> list[Path]:
             continue
         source = notebooks.read(chain.source(root, page.job.slug))
         copy = student_copy(staging.page_of(root, page.job), source)
+        copies.read_profile(copy, page.job.profile, page.job.slug)
         path = folder / f"{page.job.slug}.ipynb"
         notebooks.write(copy, path)
         written.append(path)

@@ -101,6 +101,22 @@ def test_pages_and_pictures_of_the_past_are_removed(book):
     assert not list((book / SITE).rglob("*dp-eps-12*"))
 
 
+def test_chapters_get_launch_buttons_once_the_repository_has_an_address(book):
+    page = "notebooks/08_dpsgd_training"
+    assert "mybinder" not in html(book, page) and "colab" not in html(book, page)
+    config = book / "_config.yml"
+    text = config.read_text().replace('url: "" # such as https://', "url: https://")
+    config.write_text(text.replace("  # jupyterhub_url", "  jupyterhub_url"))
+    rebuild(book)
+    shown = html(book, page)
+    path = f"{page}.ipynb"
+    assert f"mybinder.org/v2/gh/example/privai-leak/launch?urlpath=lab/tree/{path}" in shown
+    assert f"colab.research.google.com/github/example/privai-leak/blob/launch/{path}" in shown
+    assert "hub.example.edu/hub/user-redirect/git-pull?repo=https" in shown and "branch=launch" in shown
+    further = html(book, "runs/08_dpsgd_training--dp-eps-12")
+    assert "mybinder" not in further and "colab" not in further
+
+
 def test_a_warning_is_a_refusal_that_names_page_and_cause_every_time(book):
     edit_prose(book, "16_hipaa", "A sentence that can change:", "See {ref}`nowhere`.")
     for _ in range(2):  # a half-built site must not count as built the second time

@@ -1,0 +1,89 @@
+"""Copies for the cloud make themselves ready; a copy knows where the repository is, and nothing else does."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+from nbformat.v4 import new_code_cell, new_notebook
+
+from privhelpers.errors import DamagedArtifact, InvalidParameter
+from privhelpers.runner import chain, notebooks
+from privhelpers.teaching import copies, launch
+
+ROOT = Path(__file__).parents[2]
+ADDRESS = "https://github.com/example/privai-leak"
+sys.path.insert(0, str(ROOT / "binder"))
+import prepare  # noqa: E402
+
+
+@pytest.fixture
+def repository(tmp_path):
+    config = yaml.safe_load((ROOT / "_config.yml").read_text())
+    config["repository"]["url"] = f"{ADDRESS}/"
+    (tmp_path / "_config.yml").write_text(yaml.safe_dump(config))
+    (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
+    return tmp_path
+
+
+def set_address(root, given):
+    (root / "_config.yml").write_text(yaml.safe_dump({"repository": {"url": given}}))
+
+
+def test_every_chapter_has_a_copy_that_reads_the_small_profile(repository):
+    written = launch.write_copies(repository, repository / "copies")
+    assert [path.stem for path in written] == list(chain.SLUGS)
+    for path in written:
+        copy = notebooks.read(path)
+        said, ready = copy.cells[:2]
+        assert "smallest profile" in said.source and ready.cell_type == "code"
+        assert ADDRESS + "'" in ready.source and repr(path.stem) in ready.source
+        compile(ready.source, path.name, "exec")
+        own = next(c for c in copy.cells if "parameters" in notebooks.tags(c))
+        assert 'profile: str = "smoke"' in own.source
+        assert len({cell["id"] for cell in copy.cells}) == len(copy.cells)
+
+
+def test_a_source_is_left_as_it_was():
+    source = notebooks.read(ROOT / "notebooks" / "01_anonymization.ipynb")
+    before = nbformat.writes(source)
+    launch.launch_copy(source, "01_anonymization", ADDRESS)
+    assert nbformat.writes(source) == before
+
+
+def test_an_address_that_is_missing_or_none_is_refused(tmp_path):
+    for given, message in (
+        (None, "set it"),
+        ("", "set it"),
+        ("http://example.org/x", "https"),
+        (7, "https"),
+        ("https://example.org/x' + evil", "https"),
+    ):
+        set_address(tmp_path, given)
+        with pytest.raises(InvalidParameter, match=message):
+            launch.repository(tmp_path)
+
+
+def test_a_notebook_without_a_profile_is_named():
+    with pytest.raises(DamagedArtifact, match="07_toy"):
+        copies.read_profile(new_notebook(cells=[new_code_cell("x = 1")]), "smoke", "07_toy")
+
+
+def test_only_what_is_missing_is_installed_and_never_the_kernel():
+    numpy = f"numpy=={prepare.metadata.version('numpy')}"
+    torch = f"torch=={prepare.metadata.version('torch').split('+')[0]}"
+    assert prepare.missing([numpy, torch]) == []
+    assert prepare.missing(["numpy==0.0.1", "no-such-thing==1.0", "ipykernel==0.0.1", "torch==0.1"]) == [
+        "numpy==0.0.1",
+        "no-such-thing==1.0",
+    ]
+
+
+def test_preparing_a_chapter_of_theory_runs_nothing_and_an_unknown_one_is_refused():
+    command = [sys.executable, str(ROOT / "binder" / "prepare.py"), "--results"]
+    done = subprocess.run([*command, "04_renyi_accounting"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    done = subprocess.run([*command, "04_nothing"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "no chapter" in done.stderr
