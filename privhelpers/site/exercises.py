@@ -4,7 +4,7 @@ An exercise and the words of its solution are directives of sphinx-exercise; the
 the cell, or the cells, right after those words, tagged `solution`.
 
 >>> text = "````{solution} ex-coin\\n:class: dropdown\\nHeads.\\n````\\nAfter."
->>> without_solutions(text)
+>>> without(text, SOLUTION)
 'After.'
 """
 
@@ -18,7 +18,7 @@ from privhelpers.runner import notebooks
 
 FENCE = re.compile(r"^(`{3,}|:{3,})\{(exercise|solution)\}\s*(.*?)\s*$")
 LABEL = re.compile(r"^:label:\s*(\S+)\s*$", re.MULTILINE)
-SOLUTION = "solution"
+EXERCISE, SOLUTION = "exercise", "solution"
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,11 @@ def blocks(source: str) -> list[Block]:
     return found
 
 
-def without_solutions(source: str) -> str:
-    """Return a Markdown cell's source without its solution directives."""
+def without(source: str, *kinds: str) -> str:
+    """Return a Markdown cell's source without its directives of the given kinds."""
     lines = source.splitlines()
     for block in reversed(blocks(source)):
-        if block.kind == SOLUTION:
+        if block.kind in kinds:
             del lines[slice(*block.lines)]
     return "\n".join(lines).strip("\n")
 

@@ -5,12 +5,13 @@ import re
 import nbformat
 from nbformat import NotebookNode
 
+from privhelpers.site import exercises
+
 LABELS = (
     re.compile(r"^\(([^()\s]+)\)=\s*$", re.MULTILINE),  # (label)= above a heading
     re.compile(r"^\$\$\s*\(([^()\s]+)\)\s*$", re.MULTILINE),  # closing line of an equation
     re.compile(r"^\s*:(?:label|name):\s*(\S+)\s*$", re.MULTILINE),  # option of a directive
 )
-FENCE = re.compile(r"^\s*(`{3,}|:{3,}|~{3,})\{(exercise|solution)(-start|-end)?\}")
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 HEADING = re.compile(r"^(#{2,6}) ")
 
@@ -54,25 +55,12 @@ def _rename(text: str, labels: set[str], suffix: str) -> str:
 
 
 def _without_exercises(cells: list[NotebookNode]) -> list[NotebookNode]:
-    """Return the cells without exercise and solution blocks; those stand once, in the chapter."""
-    kept, gate, fence = [], False, ""
+    """Return the cells without exercises and solutions; those stand once, in the chapter."""
+    kept = []
     for cell in cells:
-        if cell.cell_type != "markdown":
-            kept += [] if gate else [cell]
-            continue
-        lines = []
-        for line in cell.source.splitlines():
-            opening = FENCE.match(line)
-            if fence:  # inside a directive that goes: it ends at a fence of its own kind and length
-                bare = line.strip()
-                fence = "" if len(bare) >= len(fence) and set(bare) == {fence[0]} else fence
-            elif opening:
-                fence = opening[1]
-                gate = opening[3] == "-start" or (gate and opening[3] != "-end")
-            elif not gate:
-                lines.append(line)
-        cell.source = "\n".join(lines)
-        if cell.source.strip():
+        if cell.cell_type == "markdown":
+            cell.source = exercises.without(cell.source, exercises.EXERCISE, exercises.SOLUTION)
+        if cell.source.strip() and not exercises.is_solution(cell):
             kept.append(cell)
     return kept
 

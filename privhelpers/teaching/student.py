@@ -100,7 +100,7 @@ def student_copy(page: NotebookNode, source: NotebookNode) -> NotebookNode:
             cells += [shown] if shown else []
             cells.append(new_code_cell(YOURS, metadata={"tags": ["exercise"]}))
         elif cell.cell_type == "markdown":
-            cell.source = with_numbers(exercises.without_solutions(cell.source), numbers)
+            cell.source = with_numbers(exercises.without(cell.source, exercises.SOLUTION), numbers)
             cells += [cell] if cell.source.strip() else []
         else:
             cell.outputs, cell.execution_count = [], None

@@ -57,10 +57,10 @@ def test_exercises_and_solutions_stay_in_the_chapter():
     page = made(
         md("# X\n\nText."),
         v4.new_code_cell("kept()"),
-        md("## Exercises\n\n```{exercise-start}\n:label: ex\n```\nCount.\n```{exercise-end}\n```"),
-        md("````{solution-start} ex\n:class: dropdown\n````"),
-        v4.new_code_cell("secret()"),
-        md("````{solution-end}\n````\n\n:::{exercise}\n:label: ex2\nDo.\n:::\n\n:::{solution} ex2\nSo.\n:::"),
+        md("## Exercises\n\n```{exercise} Sheep\n:label: ex\nCount.\n```"),
+        md("````{solution} ex\n:class: dropdown\nNone.\n````"),
+        v4.new_code_cell("secret()", metadata={"tags": ["solution", "hide-input"]}),
+        md(":::{exercise}\n:label: ex2\nDo.\n:::\n\n:::{solution} ex2\nSo.\n:::"),
     )
     text = text_of(page)
     assert "kept()" in text
@@ -70,7 +70,9 @@ def test_exercises_and_solutions_stay_in_the_chapter():
 
 def test_what_follows_an_exercise_is_kept():
     page = made(
-        md("# X\n\n:::{exercise}\nDo.\n:::\n\nAfter."), md("## Next\n\nMore."), v4.new_code_cell("x()")
+        md("# X\n\n:::{exercise}\n:label: ex\nDo.\n:::\n\nAfter."),
+        md("## Next\n\nMore."),
+        v4.new_code_cell("x()"),
     )
     assert "After." in text_of(page) and "## Next" in text_of(page) and "Do." not in text_of(page)
 
