@@ -1,9 +1,11 @@
-# make book [PROFILE=course] [JOBS=2]   the whole site from real runs;   make help   the other commands
+# make book [PROFILE=course] [JOBS=2] [CLUSTER=slurm]   the whole site from real runs;   make help   the other commands
 PY      ?= python3.11
 VENV    ?= .venv
 PROFILE ?= course
-JOBS    ?= 2
+# Cores of this machine, or jobs at once on a cluster, where the cluster's own file has the default.
+JOBS    ?= $(if $(CLUSTER),,2)
 PORT    ?= 8000
+WHERE    = $(if $(JOBS),--cores $(JOBS)) $(if $(CLUSTER),--cluster $(CLUSTER))
 BIN     := $(VENV)/bin
 PYTHON  := $(BIN)/python
 STAMP   := $(VENV)/.stamp
@@ -14,22 +16,25 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book serve sweep student solutions check env test bench lint hooks lock clean help
+.PHONY: book serve pdf sweep student solutions launch check env test bench lint hooks lock clean help
 .DELETE_ON_ERROR:
 
 # Every long command replaces its shell (exec), so that killing make kills what it started.
 
 book: $(STAMP)  ## run what is out of date and build the site
-	@exec $(PYTHON) -m privhelpers.runner book --profile $(PROFILE) --cores $(JOBS)
+	@exec $(PYTHON) -m privhelpers.runner book --profile $(PROFILE) $(WHERE)
 
 serve: $(STAMP)  ## show the built site at http://localhost:8000 (PORT= for another)
 	@test -f runs/$(PROFILE)/site/_build/html/index.html || { echo "make: there is no site of profile $(PROFILE) yet; \
 	run 'make book PROFILE=$(PROFILE)' first" >&2; exit 1; }
 	@exec $(PYTHON) -m http.server $(PORT) --bind 127.0.0.1 --directory runs/$(PROFILE)/site/_build/html
 
+pdf: book  ## the whole book as one file: runs/<profile>/privai-leak.pdf (needs Chromium)
+	@exec $(PYTHON) -m privhelpers.site pdf --profile $(PROFILE)
+
 sweep: $(STAMP)  ## many runs, one table: EPSILONS="1 8" SEEDS="0 1" [ARCHS="tiny-gpt2 mini-gpt2"]
 	@test -n "$(EPSILONS)" || { echo 'make: name the budgets: make sweep EPSILONS="1 8" SEEDS="0 1"' >&2; exit 2; }
-	@exec $(PYTHON) -m privhelpers.sweep --profile $(PROFILE) --cores $(JOBS) --epsilons $(EPSILONS) \
+	@exec $(PYTHON) -m privhelpers.sweep --profile $(PROFILE) $(WHERE) --epsilons $(EPSILONS) \
 	  $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ARCHS),--architectures $(ARCHS))
 
 student: book  ## copies of the chapters without solutions, in runs/<profile>/student/notebooks
@@ -37,6 +42,9 @@ student: book  ## copies of the chapters without solutions, in runs/<profile>/st
 
 solutions: book  ## run every chapter, and list what became of each solution
 	@exec $(PYTHON) -m privhelpers.teaching solutions --profile $(PROFILE)
+
+launch: $(STAMP)  ## copies of the chapters that make themselves ready in the cloud, in build/launch/notebooks
+	@exec $(PYTHON) -m privhelpers.teaching launch
 
 # What is given here reaches the recipe through the environment, whatever characters it holds.
 audit: $(STAMP)  ## audit your own model: MODEL=folder RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [CANARIES=...] [EPSILON= DELTA=] [OUT=...]

@@ -55,6 +55,7 @@ for profile, jobs in PLANS.items():
             f"runs/{profile}/summary.json",
         params:
             profile=profile,
+        localrule: True  # on a cluster too: it takes a moment
         shell:
             "exec {PYTHON:q} -m privhelpers.runner collect --profile {params.profile}"
 
@@ -69,5 +70,6 @@ for profile, jobs in PLANS.items():
         params:
             profile=profile,
             fingerprint=fingerprint.of_site(Path(workflow.basedir)),
+        localrule: True
         shell:
             "exec {PYTHON:q} -m privhelpers.site build --profile {params.profile}"

@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from privhelpers.runner import cluster as clusters
 from privhelpers.runner import plan as planning
 from privhelpers.runner import processes
 from privhelpers.runner.plan import Job
@@ -18,6 +19,7 @@ OPTIONS = (
     *("--quiet", "progress", "rules", "host", "reason"),
 )
 SHOWN_LINES = 20
+CORES = 2  # of a build that says nothing else
 
 
 def _drop_stale(root: Path, plan: list[Job]) -> list[Job]:
@@ -32,14 +34,14 @@ def _drop_stale(root: Path, plan: list[Job]) -> list[Job]:
     return stale
 
 
-def _snakemake(log: Path, profiles: Sequence[str], cores: int, targets: list[str]) -> int:
+def _snakemake(log: Path, profiles: Sequence[str], targets: Sequence[str], where: list[str]) -> int:
     """Run Snakemake inside this process, its own words going to `log`; runs write to the terminal."""
     from snakemake.cli import main
 
     log.parent.mkdir(parents=True, exist_ok=True)
     # A file name, because Snakemake would read a bare profile called 1 or yes as something else than text.
     chosen = ["--config", "profile=" + ",".join(f"params/{profile}.yml" for profile in profiles)]
-    arguments = [*targets, "--cores", str(cores), *OPTIONS, *chosen]
+    arguments = [*targets, *where, *OPTIONS, *chosen]
     with (
         open(log, "w", encoding="utf-8", buffering=1) as words,
         contextlib.redirect_stdout(words),
@@ -69,47 +71,67 @@ def _explain(root: Path, plans: Sequence[list[Job]], log: Path) -> None:
             say(profile, f"  {line}")
 
 
-def chain(root: Path, plans: Sequence[list[Job]], *, cores: int, targets: Sequence[str] = ()) -> int:
+def chain(
+    root: Path,
+    plans: Sequence[list[Job]],
+    *,
+    cores: int | None = None,
+    targets: Sequence[str] = (),
+    cluster: str | None = None,
+) -> int:
     """Run what is out of date in one schedule over several plans, and return the exit code.
 
     Args:
         root: the repository.
         plans: every run of each profile.
-        cores: cores of the whole schedule, 1 or more.
+        cores: cores of the whole schedule, 1 or more; on a cluster, jobs at once.
         targets: files wanted; none: everything, the sites of all plans included.
+        cluster: a folder of `cluster/` that says where the runs go; None: this machine.
 
     Raises:
-        RunFailed: another build of one of the profiles is going on.
+        PrivHelpersError: another build of one of the profiles is going on, or the cluster cannot be used.
     """
     names = [plan[0].profile for plan in plans]
     log = root / "runs" / names[0] / "logs" / "snakemake.log"
     with contextlib.ExitStack() as locks:
-        for plan in plans:
-            name = plan[0].profile
+        for name in names:
             locks.enter_context(processes.exclusive(root / "runs" / name / ".lock", f"profile {name}"))
+        where = ["--cores", str(cores or CORES)]
+        if cluster:
+            where = clusters.options(root, cluster, names, cores)
+        for name, plan in zip(names, plans, strict=True):
             stale = _drop_stale(root, plan)
             say(name, f"{len(plan)} runs, {len(plan) - len(stale)} up to date")
-        code = _snakemake(log, names, cores, list(targets))
+        with clusters.told(root, plans) if cluster else contextlib.nullcontext():
+            code = _snakemake(log, names, targets, where)
         if code:
             _explain(root, plans, log)
     return code
 
 
-def book(root: Path, plan: list[Job], *, cores: int, until: str | None = None) -> int:
+def book(
+    root: Path,
+    plan: list[Job],
+    *,
+    cores: int | None = None,
+    until: str | None = None,
+    cluster: str | None = None,
+) -> int:
     """Run what is out of date in a plan, then build the site; return the exit code.
 
     Args:
         root: the repository.
         plan: every run of one profile.
-        cores: cores of the whole build, 1 or more.
+        cores: cores of the whole build, 1 or more; on a cluster, jobs at once.
         until: name of the last run wanted; then neither manifest nor site is made.
+        cluster: a folder of `cluster/` that says where the runs go; None: this machine.
 
     Raises:
-        RunFailed: another build of the same profile is going on.
+        PrivHelpersError: another build of the same profile is going on, or the cluster cannot be used.
     """
     profile, clock = plan[0].profile, time.monotonic()
     targets = [job.sentinel for job in planning.upto(plan, until)] if until else []
-    code = chain(root, [plan], cores=cores, targets=targets)
+    code = chain(root, [plan], cores=cores, targets=targets, cluster=cluster)
     if not code:
         where = targets[-1] if targets else f"runs/{profile}/site/_build/html/index.html"
         say(profile, f"complete in {time.monotonic() - clock:.0f} s: {where}")

@@ -43,7 +43,7 @@ def _book(root: Path, options: argparse.Namespace) -> int:
     plan = planning.jobs(root, options.profile)
     from privhelpers.runner import build
 
-    return build.book(root, plan, cores=options.cores, until=options.until)
+    return build.book(root, plan, cores=options.cores, until=options.until, cluster=options.cluster)
 
 
 def _audit(root: Path, options: argparse.Namespace) -> int:
@@ -75,7 +75,10 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--job", required=True, help="name of the run, as `check` prints it")
             command.add_argument("--threads", type=_positive, default=1, help="cores that it may use")
         if name == "book":
-            command.add_argument("--cores", type=_positive, default=2, help="cores of the whole build")
+            command.add_argument(
+                "--cores", type=_positive, help="of the whole build; on a cluster, jobs at once"
+            )
+            command.add_argument("--cluster", help="where the runs go: a folder of cluster/; default: here")
             command.add_argument("--until", help="stop after this run: neither manifest nor site")
     command = commands.add_parser("audit", help="audit a model and records of your own")
     command.set_defaults(action=_audit)

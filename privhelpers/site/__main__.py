@@ -1,4 +1,4 @@
-"""`python -m privhelpers.site build --profile NAME`, or `compare OLD NEW` for two built sites.
+"""`python -m privhelpers.site build|pdf --profile NAME`, or `compare OLD NEW` for two built sites.
 
 A refusal is one line on stderr and exit code 2.
 """
@@ -6,12 +6,15 @@ A refusal is one line on stderr and exit code 2.
 import argparse
 import os
 import sys
+import time
 from pathlib import Path
 
 from privhelpers.artifacts import repository_root
 from privhelpers.errors import PrivHelpersError
 from privhelpers.runner import plan as planning
 from privhelpers.runner import processes
+from privhelpers.runner.progress import say
+from privhelpers.site import pdf
 from privhelpers.site.build import build
 from privhelpers.site.compare import differences
 
@@ -27,12 +30,24 @@ def _compare(old: Path, new: Path) -> int:
     return 1 if found else 0
 
 
+def _print(root: Path, profile: str) -> None:
+    """Print the book and say where it is."""
+    clock = time.monotonic()
+    place = pdf.write(root, profile)
+    size, seconds = place.stat().st_size / 1e6, time.monotonic() - clock
+    say(profile, f"printed in {seconds:.0f} s: {place.relative_to(root)}, {size:.1f} MB")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m privhelpers.site", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser("build", help="build runs/<profile>/site/_build/html")
-    command.add_argument("--profile", default="course", help="a file of params/ without its ending")
+    for name, text in (
+        ("build", "build runs/<profile>/site/_build/html"),
+        ("pdf", f"print that site to runs/<profile>/{pdf.NAME}"),
+    ):
+        command = commands.add_parser(name, help=text)
+        command.add_argument("--profile", default="course", help="a file of params/ without its ending")
     command = commands.add_parser("compare", help="what a reader would see change from one site to another")
     command.add_argument("old", type=Path, help="folder of HTML")
     command.add_argument("new", type=Path, help="folder of HTML")
@@ -46,7 +61,10 @@ def main(arguments: list[str] | None = None) -> int:
         plan = planning.jobs(root, options.profile)
         lock = root / "runs" / plan[0].profile / ".locks" / "site"
         with processes.exclusive(lock, f"the site of profile {options.profile}", wait=10):
-            build(root, plan)
+            if options.command == "pdf":
+                _print(root, options.profile)
+            else:
+                build(root, plan)
     except (PrivHelpersError, OSError) as error:
         print(f"refused: {' '.join(str(error).split())}", file=sys.stderr)
         return 2

@@ -20,7 +20,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--epsilons", type=float, nargs="+", required=True, help="budgets, in nats")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="each repeats the whole experiment")
     parser.add_argument("--architectures", nargs="+", default=[], help="default: that of the profile")
-    parser.add_argument("--cores", type=int, default=2, help="cores of the whole sweep, 1 or more")
+    parser.add_argument("--cores", type=int, help="of the whole sweep, 1 or more; on a cluster, jobs at once")
+    parser.add_argument("--cluster", help="where the runs go: a folder of cluster/; default: here")
     parser.add_argument("--name", help="of the folder under runs/sweeps/; default: the profile")
     return parser
 
@@ -39,7 +40,10 @@ def main(arguments: list[str] | None = None) -> int:
         architectures = options.architectures or [grid.architecture(root, options.profile)]
         cells = grid.cells(options.profile, architectures=architectures, seeds=options.seeds)
         plans = grid.write(root, cells, epsilons=options.epsilons)
-        if code := build.chain(root, plans, cores=max(1, options.cores), targets=grid.targets(plans)):
+        cores = options.cores and max(1, options.cores)
+        if code := build.chain(
+            root, plans, cores=cores, targets=grid.targets(plans), cluster=options.cluster
+        ):
             return code
         from privhelpers.sweep import gallery, results
 
