@@ -54,6 +54,7 @@ def environment(root: Path, scratch: Path, threads: int) -> dict[str, str]:
         "TOKENIZERS_PARALLELISM": "true" if threads > 1 else "false",
         **KEEP_MEMORY,
         "HF_HUB_OFFLINE": "1",
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",  # a bar for every small model that is loaded says nothing
         "TRANSFORMERS_OFFLINE": "1",
         "PYTHONHASHSEED": "0",
         "PYTHONPATH": str(root),

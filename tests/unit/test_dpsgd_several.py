@@ -1,5 +1,11 @@
 """Two processes train what one trains: the same weights, the same epsilon, the same norms."""
 
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -9,20 +15,26 @@ from privhelpers import dpsgd, models
 from privhelpers.dpsgd import several
 from privhelpers.errors import TrainingFailed
 
+ROOT = Path(__file__).parents[2]
 NOTES = [[f"Patient {n} was seen on ward {n % 3}. BP 1{n % 10}0/80."] * (1 + n % 2) for n in range(12)]
 
 
-def run(make_optimizer, prepare=lambda chance: chance):
-    tokenizer = models.train_tokenizer([text for own in NOTES for text in own], vocab_size=300)
-    model = models.build("micro-gpt2", tokenizer, seed=0)
+def ready(notes=NOTES):
+    """Return what a run starts from."""
+    tokenizer = models.train_tokenizer([text for own in notes for text in own], vocab_size=300)
     plan = dpsgd.plan_with_noise(
         noise_multiplier=1.0,
         target_delta=1e-3,
         sample_rate=0.5,
         steps=4,
-        units=len(NOTES),
+        units=len(notes),
         max_grad_norm=0.5,
     )
+    return models.build("micro-gpt2", tokenizer, seed=0), tokenizer, plan
+
+
+def run(make_optimizer, prepare=lambda chance: chance):
+    model, tokenizer, plan = ready()
     how = {"learning_rate": 1e-2, "max_rows": 3, "make_optimizer": make_optimizer, "progress": False}
     log = dpsgd.train(model, tokenizer, NOTES, plan, chance=prepare(dpsgd.research(0)), **how)
     return {name: p.detach() for name, p in model.named_parameters()}, log
@@ -59,3 +71,38 @@ def test_two_processes_give_what_one_gives_and_stop_when_they_disagree(tmp_path)
     for name, weight in alone.items():
         assert torch.equal(one["weights"][name], other["weights"][name]), name
         torch.testing.assert_close(one["weights"][name], weight, rtol=1e-4, atol=1e-5)
+
+
+# In place of the page's own model, which a build must have made: one that is there in a moment.
+SMALL = """
+from test_dpsgd_several import NOTES, ready
+notes_by_patient = NOTES * 4
+model, tokenizer, plan = ready(notes_by_patient)
+"""
+
+
+def test_the_run_of_the_page_under_torchrun_gives_what_one_process_gives(tmp_path):
+    page = (ROOT / "book" / "cluster.md").read_text(encoding="utf-8")
+    before, code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert "notes_by_patient =" in before and "model, tokenizer =" in before
+    (options,) = re.findall(r"bin/torchrun (.*) my_run\.py$", page, re.MULTILINE)
+    (tmp_path / "my_run.py").write_text(SMALL + code)
+    found = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", *options.split(), "my_run.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": found, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+
+    notes = NOTES * 4
+    model, tokenizer, plan = ready(notes)
+    how = {"learning_rate": 6e-3, "max_rows": 16, "progress": False}
+    log = dpsgd.train(model, tokenizer, notes, plan, chance=dpsgd.research(0), **how)
+    assert f"epsilon {log.spent.epsilon:.3f} with 2 processes" in done.stdout
+    together, _ = models.load(tmp_path / "my-model")
+    for name, weight in model.state_dict().items():
+        torch.testing.assert_close(together.state_dict()[name], weight, rtol=1e-4, atol=1e-5)

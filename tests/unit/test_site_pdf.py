@@ -1,0 +1,225 @@
+"""The whole book on paper, from a toy site: complete, in order, typeset, and nothing asked of anybody."""
+
+import io
+import re
+import shutil
+
+import pytest
+import toy_site
+from pypdf import PdfReader
+
+from privhelpers.errors import MissingArtifact, MissingProgram, RunFailed
+from privhelpers.site import __main__ as command
+from privhelpers.site import pdf
+from privhelpers.site.build import build
+from privhelpers.site.entrance import SUMMARY, TITLE
+
+pytestmark = pytest.mark.browser
+SITE = "runs/toy/site"
+CHAPTER = "notebooks/16_hipaa"
+FEW = [{"caption": "", "pages": [{"name": CHAPTER, "level": 1}]}]
+SMALL = {"parts": FEW, "title": "Few", "front": ["Few"]}
+MACHINE = re.compile(r"book\.invalid|file:|127\.0\.0\.1|localhost")
+
+
+def files_of(folder):
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """A toy book whose site is built and printed, and what the site was before that."""
+    root = toy_site.build(tmp_path_factory.mktemp("toy") / "book")
+    build(root, toy_site.jobs(root))
+    before = files_of(root / SITE)
+    pdf.write(root, "toy")
+    return root, before
+
+
+@pytest.fixture(scope="module")
+def reader(printed):
+    return PdfReader(printed[0] / "runs/toy/privai-leak.pdf")
+
+
+@pytest.fixture(scope="module")
+def texts(reader):
+    return [page.extract_text() for page in reader.pages]
+
+
+@pytest.fixture
+def html(printed, tmp_path):
+    """A copy of the built site, for a test to damage."""
+    return shutil.copytree(printed[0] / SITE / "_build" / "html", tmp_path / "html")
+
+
+def edit(html, old, new, name=CHAPTER):
+    page = html / f"{name}.html"
+    text = page.read_text(encoding="utf-8")
+    assert old in text
+    page.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def bookmarks(reader, entries=None, depth=0):
+    """Return every bookmark: depth, title, index of its page."""
+    found = []
+    for entry in reader.outline if entries is None else entries:
+        if isinstance(entry, list):
+            found += bookmarks(reader, entry, depth + 1)
+        else:
+            found.append((depth, entry.title, reader.get_destination_page_number(entry)))
+    return found
+
+
+def heading(root, name):
+    text = (root / SITE / "_build" / "html" / f"{name}.html").read_text(encoding="utf-8")
+    return re.sub("<[^>]+>", "", re.search(r"<h1>(.+?)<a class", text)[1])
+
+
+def plain(text):
+    return re.sub(r"\s+", "", text)
+
+
+def test_every_page_of_the_book_begins_a_page_in_the_order_of_the_contents(printed, reader, texts):
+    root, _ = printed
+    pages = [page for part in pdf.parts(root / SITE) for page in part["pages"]]
+    titles = [heading(root, page["name"]) for page in pages]
+    assert len(titles) > 40 and len(texts) > len(titles)
+    marks = bookmarks(reader)
+    places = []
+    for title in titles:
+        own = [place for _, marked, place in marks if plain(marked) == plain(title)]
+        assert own, f"no bookmark {title}"
+        assert plain(title) in plain(texts[own[0]])[:120]
+        places.append(own[0])
+    assert places == sorted(places) and len(set(places)) == len(places)
+
+
+def test_bookmarks_nest_as_the_contents_do(reader):
+    marks = bookmarks(reader)
+    titles = [title for _, title, _ in marks]
+    depth = {title: depth for depth, title, _ in reversed(marks)}  # of its first place
+    assert depth["Foundations"] == depth["Attacks"] == depth["PrivAI-Leak"] == 0
+    assert depth["Toy 09_extraction"] == 1
+    assert depth["Toy 09_extraction (ε = 12)"] == 2
+    assert titles.index("Attacks") == titles.index("Toy 09_extraction") - 1
+
+
+def test_the_first_pages_name_the_book_and_list_its_chapters(reader, texts):
+    assert reader.metadata.title == TITLE
+    assert TITLE in texts[0] and plain(SUMMARY) in plain(texts[0]) and "profile toy" in texts[0]
+    assert "Contents" in texts[1] and "Toy 01_anonymization" in texts[1]
+    assert texts[1].splitlines()[0].strip() == "2", "the number of the page"
+    box = reader.pages[0].mediabox
+    assert (round(box.width), round(box.height)) == (595, 842), "A4"
+
+
+def test_formulas_are_typeset_where_they_stand(texts):
+    text = "\n".join(texts)
+    assert "$$" not in text and "\\frac" not in text and "\\(" not in text
+    assert re.search(r"The formula\s+x2 ?\+ ?y2\s*\W* is drawn", text)
+    assert re.search(r"σ ?= ?1\s*ε", text)
+    assert "baseline $x$" in text, "a dollar sign in an output is a dollar sign"
+
+
+def test_what_is_folded_on_the_screen_is_open_and_nothing_is_to_be_pressed(texts):
+    text = "\n".join(texts)
+    assert text.count("One and one make two.") == 29
+    assert "target_epsilon = 12.0" in text
+    for button in ("Hide this run", "Hide code", "Read from the start", "Run it yourself"):
+        assert button not in text, button
+
+
+def test_the_pictures_to_move_are_drawn(texts):
+    page = next(text for text in texts if "What a budget allows" in text and "Two pictures" in text)
+    assert "At one false alarm in a hundred" in page
+
+
+def test_links_lead_into_the_book_or_to_the_world(reader):
+    destinations = reader.named_destinations
+    inside = outside = 0
+    for page in reader.pages:
+        for link in page.get("/Annots", []):
+            link = link.get_object()
+            if "/A" in link:
+                assert not MACHINE.search(link["/A"]["/URI"])
+                outside += 1
+            else:
+                assert link["/Dest"] in destinations, link["/Dest"]
+                inside += 1
+    assert inside > 300 and outside
+
+
+def test_readers_of_the_screen_get_structure_language_and_formulas(printed, reader):
+    data = (printed[0] / "runs/toy/privai-leak.pdf").read_bytes()
+    root = reader.trailer["/Root"]
+    assert root["/MarkInfo"]["/Marked"] and root["/Lang"].startswith("en")
+    assert b"(A blue rectangle.)" in data and b"/Alt (x^2 + y^2)" in data
+    assert b"/JavaScript" not in data
+
+
+def test_the_site_is_left_as_it_was(printed):
+    root, before = printed
+    assert files_of(root / SITE) == before
+    assert sorted(path.name for path in (root / "runs/toy").iterdir() if path.name.startswith(".part")) == []
+
+
+def test_a_request_that_leaves_the_site_is_a_refusal(html):
+    edit(html, "<h1>", '<img alt="a" src="https://example.org/a.png"><h1>')
+    with pytest.raises(RunFailed, match=r"asks for https://example\.org/a\.png"):
+        pdf.render(html, SMALL)
+
+
+@pytest.mark.parametrize("name", ["_static/mathjax/tex-chtml.js", "_static/print.css", f"{CHAPTER}.html"])
+def test_a_missing_file_is_a_refusal_that_names_it(html, name):
+    (html / name).unlink()
+    with pytest.raises(RunFailed, match=rf"asks for {re.escape(name)}.*run `make book`"):
+        pdf.render(html, SMALL)
+
+
+def test_a_formula_that_is_wrong_is_a_refusal_that_names_its_page(html):
+    edit(html, "x^2 + y^2", "\\frac{")
+    with pytest.raises(RunFailed, match=rf"not typeset: 1, the first in {CHAPTER}: "):
+        pdf.render(html, SMALL)
+
+
+def test_code_and_tables_wider_than_the_paper_are_wrapped_or_made_smaller(html):
+    wide = "".join(f"<td>{'wide' * 4}{i}</td>" for i in range(20))
+    table = f"<table class='dataframe'><tbody><tr>{wide}</tr></tbody></table>"
+    code = f"<div class='highlight'><pre>{'x' * 400}end</pre></div>"
+    edit(html, "<h2>Summary", f"{table}{code}<h2>Summary")
+    made = PdfReader(io.BytesIO(pdf.render(html, SMALL)))
+    places = []
+
+    def note(text, page, line, _font, _size):
+        places.append((text, line[4] * page[0] + page[4]))
+
+    for page in made.pages:
+        page.extract_text(visitor_text=note)
+    right_edge = 595 - 57  # points: A4 without a margin of 20 mm
+    assert max(place for text, place in places if "wide" in text) < right_edge
+    lines = [line for page in made.pages for line in page.extract_text().splitlines()]
+    assert max(len(line) for line in lines if "xxx" in line) < 150
+    text = plain("".join(page.extract_text() for page in made.pages))
+    assert "x" * 400 + "end" in text and "wide" * 4 + "19" in text
+
+
+def test_a_refusal_keeps_the_older_pdf(printed, monkeypatch, capsys):
+    root, _ = printed
+    place = root / "runs/toy/privai-leak.pdf"
+    older = place.read_bytes()
+    monkeypatch.chdir(root)
+    monkeypatch.setattr(command.processes, "die_with_parent", lambda clean: None)
+    monkeypatch.setattr(pdf.shutil, "which", lambda name: None)
+    assert command.main(["pdf", "--profile", "toy"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("refused: no Chromium") and "apt-get install chromium" in said
+    assert place.read_bytes() == older
+    with pytest.raises(MissingProgram):
+        pdf.require_chromium()
+
+
+def test_without_a_finished_site_the_message_says_what_to_run(tmp_path):
+    with pytest.raises(
+        MissingArtifact, match=r"no finished site of profile toy; run `make book PROFILE=toy`"
+    ):
+        pdf.write(tmp_path, "toy")
