@@ -32,15 +32,16 @@ OUTPUTS = frozenset({"cell_input", "cell_output"})
 
 
 def pattern(terms: Iterable[str]) -> re.Pattern:
-    """Return what finds any of the terms as a word of its own, longer ones first, with a plural's s.
+    """Return what finds any of the terms as a word of its own, longer ones first, perhaps with an s.
 
-    >>> pattern(["checkpoint", "public checkpoint"]).findall("Public checkpoints and a checkpoint-like file")
-    ['Public checkpoint']
+    >>> finder = pattern(["checkpoint", "public checkpoint"])
+    >>> [match[0] for match in finder.finditer("Public checkpoints and a checkpoint-like file")]
+    ['Public checkpoints']
     """
     longest = sorted(terms, key=len, reverse=True)
     words = "|".join(re.escape(term) for term in longest)
     # A capital matters in short names only: "PLD", but "Canary" at the start of a sentence.
-    return re.compile(rf"(?<![\w-])(?:{words})(?=s?(?![\w-]))", re.IGNORECASE)
+    return re.compile(rf"(?<![\w-])({words})s?(?![\w-])", re.IGNORECASE)
 
 
 def _is_prose(node: nodes.Node) -> bool:
@@ -61,10 +62,10 @@ def _pieces(text: str, seen: set[str], names: dict[str, str], finder: re.Pattern
     """Yield a text cut at the first use of each word, and add these words to `seen`."""
     start = 0
     for match in finder.finditer(text):
-        key = match[0].lower()
+        key = match[1].lower()
         name = names[key]
         is_name = sum(letter.isupper() for letter in name) > 1
-        if key in seen or (is_name and match[0] != name):
+        if key in seen or (is_name and match[1] != name):
             continue
         seen.add(key)
         yield nodes.Text(text[start : match.start()])

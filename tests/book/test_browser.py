@@ -190,7 +190,7 @@ def test_no_page_has_a_serious_barrier(visits):
 
 
 def test_no_page_is_heavy(visits):
-    assert {name: met.weight for name, met in visits.items() if not 300 < met.weight < 1_600_000} == {}
+    assert {name: met.weight for name, met in visits.items() if not 300 < met.weight < 1_500_000} == {}
 
 
 def test_search_finds_exposure(chromium, site):

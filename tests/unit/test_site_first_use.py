@@ -69,7 +69,7 @@ def site(tmp_path_factory):
 
 def test_each_word_is_linked_once_where_it_is_first_met(site):
     links = LINK.findall((site / "page.html").read_text())
-    assert [word for _, word in links] == ["Public checkpoint", "checkpoint", "PLD", "norm"]
+    assert [word for _, word in links] == ["Public checkpoints", "checkpoint", "PLD", "norm"]
     assert [target.rsplit("#")[-1] for target, _ in links] == [
         "term-public-checkpoint",
         "term-checkpoint",
