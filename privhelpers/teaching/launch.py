@@ -28,12 +28,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-found = [p for p in (Path.cwd(), *Path.cwd().parents) if (p / "binder" / "prepare.py").is_file()]
-if not found:
-    subprocess.run(["git", "clone", "--quiet", "--depth", "1", {address!r}, "privai-leak"], check=True)
-    found = [Path("privai-leak").resolve()]
-os.chdir(found[0])
-sys.path.insert(0, str(found[0]))
+fetched = Path("privai-leak").resolve()
+places = [p for p in (*fetched.parents, fetched) if (p / "binder" / "prepare.py").is_file()]
+if not places:
+    subprocess.run(["git", "clone", "--quiet", "--depth", "1", {address!r}, fetched], check=True)
+    places = [fetched]
+os.chdir(places[0])
+sys.path.insert(0, str(places[0]))
 prepare = [sys.executable, "binder/prepare.py", "--packages", "--results", {slug!r}]
 with subprocess.Popen(prepare, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
     for line in run.stdout:

@@ -87,3 +87,26 @@ def test_preparing_a_chapter_of_theory_runs_nothing_and_an_unknown_one_is_refuse
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     done = subprocess.run([*command, "04_nothing"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "no chapter" in done.stderr
+
+
+def test_the_first_cell_fetches_the_book_once_and_says_what_went_wrong(tmp_path):
+    book = tmp_path / "book"
+    (book / "binder").mkdir(parents=True)
+    script = book / "binder" / "prepare.py"
+    script.write_text("import sys; print('asked for', *sys.argv[1:]); sys.exit(sys.argv[-1] == '03_bad')")
+    git = ["git", "-C", str(book), "-c", "user.name=t", "-c", "user.email=t@example.org"]
+    for command in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "a"]):
+        subprocess.run([*git, *command], check=True)
+    (tmp_path / "away").mkdir()
+
+    def start(slug):
+        cell = launch.SETUP.format(address=str(book), slug=slug)
+        command = [sys.executable, "-c", cell]
+        return subprocess.run(command, cwd=tmp_path / "away", capture_output=True, text=True, timeout=60)
+
+    for _ in range(2):
+        done = start("02_good")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == "asked for --packages --results 02_good\n"
+    assert (tmp_path / "away" / "privai-leak" / "binder" / "prepare.py").is_file()
+    assert "could not be made ready" in start("03_bad").stderr
