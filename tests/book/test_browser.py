@@ -1,38 +1,21 @@
 """The built site in a real browser: drawn whole, silent, and asking nobody else for anything."""
 
-import functools
-import os
-import shutil
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from browsing import BARRIERS, axe_core, serving
 
 from privhelpers import accounting
 
 pytestmark = pytest.mark.browser
-MISSING = "no Chromium on this machine, so nobody has seen the site: `apt-get install chromium`, then again"
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 DRAWN = "() => window.MathJax && MathJax.startup ? MathJax.startup.promise.then(() => true) : true"
 FORMULAS = """() => [...document.querySelectorAll('.math')]
     .filter(e => !e.querySelector('mjx-container')).map(e => e.textContent.slice(0, 80))"""
 PICTURES = """() => [...document.querySelectorAll('article img')]
     .filter(e => !(e.complete && e.naturalWidth > 0 && e.alt.trim())).map(e => e.src)"""
 STRAY = "() => [...document.querySelectorAll('.cell_output mjx-container')].length"
-# Formulas have a reader of their own (MathJax) and thousands of elements; the theme changes colors alone.
-BARRIERS = """theme => {
-    document.documentElement.dataset.theme = document.documentElement.dataset.mode = theme;
-    const rules = theme === 'light' ? {} : {runOnly: ['color-contrast']};
-    const how = {preload: false, resultTypes: ['violations'], ...rules};
-    return axe.run({exclude: ['mjx-container', 'svg']}, how)
-        .then(found => found.violations
-            .filter(one => ['serious', 'critical'].includes(one.impact))
-            .map(one => `${theme}: ${one.id}: ${one.nodes[0].html.slice(0, 120)}`));
-}"""
 PHONE = {"width": 360, "height": 780}
 DESK = {"width": 1280, "height": 900}
 
@@ -54,51 +37,14 @@ class Visit:
     barriers: list[str] = field(default_factory=list)
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def site(smoke_site) -> Iterator[tuple[Path, str]]:
     """Serve the site on this machine; yield its folder and its address."""
-    with serve(smoke_site.html) as found:
-        yield found
+    with serving(smoke_site.html) as address:
+        yield smoke_site.html, address
 
 
-class serve:
-    """A web server for one folder, on a free port of the loopback device."""
-
-    def __init__(self, html: Path) -> None:
-        self.html = html
-
-    def __enter__(self) -> tuple[Path, str]:
-        handler = functools.partial(_Quiet, directory=str(self.html))
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        return self.html, f"http://127.0.0.1:{self.server.server_port}"
-
-    def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """Yield a headless Chromium; its absence is a failure, since an unseen site counts as broken."""
-    path = next((found for name in NAMES if (found := shutil.which(name))), None)
-    if path is None:
-        pytest.fail(MISSING)
-    from playwright.sync_api import sync_playwright
-
-    options = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=options)
-        yield browser
-        browser.close()
-
-
-def visit(page, url: str, address: str, axe: str = "") -> Visit:
+def visit(page, url: str, address: str, *, axe: str = "", until: str = "networkidle") -> Visit:
     """Open one page, wait until it is drawn, and note what happened; `axe` looks for barriers."""
     met = Visit()
 
@@ -121,7 +67,7 @@ def visit(page, url: str, address: str, axe: str = "") -> Visit:
     }
     for event, listener in listeners.items():
         page.on(event, listener)
-    page.goto(url, wait_until="networkidle")
+    page.goto(url, wait_until=until)
     page.evaluate(DRAWN)
     met.formulas = page.locator(".math").count()
     met.pictures = page.locator("article img").count()
@@ -135,7 +81,7 @@ def visit(page, url: str, address: str, axe: str = "") -> Visit:
     return met
 
 
-def tour(browser, html: Path, address: str, size: dict[str, int], axe: str = "") -> dict[str, Visit]:
+def tour(browser, html: Path, address: str, size: dict[str, int], **how: str) -> dict[str, Visit]:
     """Visit every page of a site."""
     context = browser.new_context(viewport=size)
     page = context.new_page()
@@ -145,8 +91,8 @@ def tour(browser, html: Path, address: str, size: dict[str, int], axe: str = "")
         if "_static" not in path.parts:
             name = path.relative_to(html).as_posix()
             # A further run of a chapter has the chapter's elements, and so its barriers.
-            asked = "" if name.startswith("runs/") else axe
-            found[name] = visit(page, f"{address}/{name}", address, asked)
+            asked = {**how, "axe": ""} if name.startswith("runs/") else how
+            found[name] = visit(page, f"{address}/{name}", address, **asked)
     context.close()
     return found
 
@@ -154,8 +100,7 @@ def tour(browser, html: Path, address: str, size: dict[str, int], axe: str = "")
 @pytest.fixture(scope="module")
 def visits(chromium, site) -> dict[str, Visit]:
     """Every page at the width of a desk, with what axe-core says of it in both themes."""
-    axe = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
-    return tour(chromium, *site, DESK, axe)
+    return tour(chromium, *site, DESK, axe=axe_core())
 
 
 def test_every_run_has_a_page(visits, smoke_site):
@@ -225,7 +170,28 @@ def test_the_sliders_compute_what_the_accountant_computes(chromium, site):
 
 
 def test_pages_fit_a_phone(chromium, site):
-    wide = {
-        name: met.width for name, met in tour(chromium, *site, PHONE).items() if met.width > PHONE["width"]
-    }
-    assert wide == {}
+    met = tour(chromium, *site, PHONE, until="load")
+    assert {name: one.width for name, one in met.items() if one.width > PHONE["width"]} == {}
+
+
+def test_a_keyboard_is_enough(chromium, site):
+    page = chromium.new_page(viewport=DESK)
+    page.goto(f"{site[1]}/notebooks/04_renyi_accounting.html")
+    page.evaluate(DRAWN)
+    page.keyboard.press("Tab")
+    assert "Skip to main" in page.evaluate("() => document.activeElement.textContent")
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#main-content")
+    solution = page.locator(".solution.dropdown").first
+    assert not solution.locator("p").last.is_visible()
+    solution.locator("button").focus()
+    page.keyboard.press("Enter")
+    assert solution.locator("p").last.is_visible()
+    table = page.locator(".cell_output [role=group][tabindex='0']").first
+    table.focus()
+    assert table.evaluate("element => element === document.activeElement")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("exposure")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search.html?q=exposure")
+    page.close()
