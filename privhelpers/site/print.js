@@ -45,6 +45,9 @@ const prepare = (article, address) => {
   }
   for (const link of article.querySelectorAll(".headerlink")) link.remove();
   for (const folded of article.querySelectorAll("details")) folded.open = true;
+  // Names and signs look like any text; each alone would cost the PDF an element, two thirds of all it has.
+  for (const one of article.querySelectorAll(".highlight :is(.n, .nn, .p, .w)")) one.replaceWith(one.textContent);
+  article.normalize();
   for (const code of article.querySelectorAll("pre")) {
     code.classList.toggle("short", code.textContent.trimEnd().split("\n").length <= SHORT);
   }

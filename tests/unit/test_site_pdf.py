@@ -3,6 +3,8 @@
 import io
 import re
 import shutil
+import subprocess
+import sys
 
 import pytest
 import toy_site
@@ -32,7 +34,10 @@ def printed(tmp_path_factory):
     root = toy_site.build(tmp_path_factory.mktemp("toy") / "book")
     build(root, toy_site.jobs(root))
     before = files_of(root / SITE)
-    pdf.write(root, "toy")
+    call = [sys.executable, "-m", "privhelpers.site", "pdf", "--profile", "toy"]
+    done = subprocess.run(call, cwd=root, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"printed in \d+ s: runs/toy/privai-leak\.pdf, [\d.]+ MB", done.stderr)
     return root, before
 
 
@@ -201,6 +206,13 @@ def test_code_and_tables_wider_than_the_paper_are_wrapped_or_made_smaller(html):
     assert max(len(line) for line in lines if "xxx" in line) < 150
     text = plain("".join(page.extract_text() for page in made.pages))
     assert "x" * 400 + "end" in text and "wide" * 4 + "19" in text
+
+
+def test_a_heading_of_two_lines_is_one_bookmark_with_its_spaces(html):
+    title = "A heading of so many words that they cannot stand beside each other on one line of this paper"
+    edit(html, "<h1>Toy 16_hipaa", f"<h1>{title}")
+    marks = bookmarks(PdfReader(io.BytesIO(pdf.render(html, SMALL))))
+    assert title in [marked for _, marked, _ in marks]
 
 
 def test_a_refusal_keeps_the_older_pdf(printed, monkeypatch, capsys):
