@@ -1,11 +1,8 @@
 """From a page to a PDF, by the Chromium of the system, which may fetch nothing and run nothing."""
 
-import os
-import shutil
+from privhelpers import browser
+from privhelpers.errors import RunFailed
 
-from privhelpers.errors import MissingProgram, RunFailed
-
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 _SECONDS = 60
 
 
@@ -15,13 +12,7 @@ def require_chromium() -> str:
     Raises:
         MissingProgram: there is none; the message says how to get it, and how to do without.
     """
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        raise MissingProgram(
-            "no Chromium on this machine, which makes the PDF: on Debian, apt-get install chromium; or do "
-            "without the PDF: PDF=no"
-        )
-    return found
+    return browser.require_chromium("makes the PDF", "or do without the PDF: PDF=no")
 
 
 def pdf(page: str, *, title: str = "") -> bytes:
@@ -39,17 +30,17 @@ def pdf(page: str, *, title: str = "") -> bytes:
     """
     from playwright.sync_api import Error, sync_playwright
 
-    # Chromium's sandbox does not work for root; the page has no script, and its policy allows no request.
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     try:
         with sync_playwright() as tools:
-            browser = tools.chromium.launch(executable_path=require_chromium(), args=arguments)
-            context = browser.new_context(offline=True, java_script_enabled=False)
+            path = require_chromium()
+            opened = tools.chromium.launch(executable_path=path, args=browser.arguments())
+            # The page has no script, and its policy allows no request.
+            context = opened.new_context(offline=True, java_script_enabled=False)
             context.set_default_timeout(1000 * _SECONDS)
             tab = context.new_page()
             tab.set_content(page, wait_until="load")
             made = tab.pdf(prefer_css_page_size=True, print_background=True, tagged=True, outline=True)
-            browser.close()
+            opened.close()
     except Error as error:
         raise RunFailed(
             f"{title or 'report'}: Chromium made no PDF ({error.message.splitlines()[0]})"

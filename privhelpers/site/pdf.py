@@ -5,22 +5,19 @@ built twice. Chromium gets the files of the site under an address that does not 
 """
 
 import mimetypes
-import os
-import shutil
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import yaml
 
-from privhelpers import __version__
+from privhelpers import __version__, browser
 from privhelpers.artifacts import write_atomic
-from privhelpers.errors import MissingArtifact, MissingProgram, RunFailed
+from privhelpers.errors import MissingArtifact, RunFailed
 from privhelpers.site.build import COMPLETE
 from privhelpers.site.entrance import FIRST_PAGE, SUMMARY, TITLE
 
 NAME = "privai-leak.pdf"
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 ADDRESS = "http://book.invalid/"  # no server can have this name (RFC 2606)
 STYLE = "_static/print.css"
 SCRIPT = Path(__file__).with_name("print.js")
@@ -28,20 +25,6 @@ PAPER = {"width": 642, "height": 960}  # what A4 leaves inside the margins of ST
 UNSET = """() => [...document.querySelectorAll('.math')]
     .filter(one => !one.querySelector('mjx-container') || one.querySelector('mjx-merror'))
     .map(one => `${one.closest('article').id}: ${one.textContent.slice(0, 60)}`)"""
-
-
-def require_chromium() -> str:
-    """Return the path of Chromium.
-
-    Raises:
-        MissingProgram: there is none; the message says how to get it.
-    """
-    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if found is None:
-        raise MissingProgram(
-            "no Chromium on this machine, which prints the book: on Debian, apt-get install chromium"
-        )
-    return found
 
 
 def parts(site: Path) -> list[dict[str, Any]]:
@@ -116,17 +99,16 @@ def render(html: Path, book: dict[str, Any]) -> bytes:
     from playwright.sync_api import Error, sync_playwright
 
     server = _Server(html)
-    path = require_chromium()
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium's sandbox does not work for root
+    path = browser.require_chromium("prints the book")
     try:
         with sync_playwright() as tools:
-            browser = tools.chromium.launch(executable_path=path, args=arguments)
-            context = browser.new_context(viewport=PAPER)
+            opened = tools.chromium.launch(executable_path=path, args=browser.arguments())
+            context = opened.new_context(viewport=PAPER)
             context.route("**/*", server.answer)
             tab = context.new_page()
             _assemble(tab, book, server)
             made = tab.pdf(prefer_css_page_size=True, print_background=True, tagged=True, outline=True)
-            browser.close()
+            opened.close()
     except Error as error:
         server.check()  # the likelier cause
         raise RunFailed(f"Chromium did not print the book ({error.message.splitlines()[0]})") from error

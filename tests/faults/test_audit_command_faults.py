@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 import toy_audit as toy
 
-from privhelpers import checkup
-from privhelpers.checkup import pdf
+from privhelpers import browser, checkup
 from privhelpers.runner import audit, cli, processes
 
 ROOT = Path(__file__).parents[2]
@@ -131,7 +130,7 @@ def test_an_old_report_is_kept(call, tmp_path):
 
 
 def test_without_chromium_it_stops_before_the_work(call, monkeypatch, tmp_path):
-    monkeypatch.setattr(pdf.shutil, "which", lambda name: None)
+    monkeypatch.setattr(browser.shutil, "which", lambda name: None)
     clock = time.monotonic()
     code, said = call()
     assert code == 2 and "apt-get install chromium" in said and "PDF=no" in said
@@ -139,7 +138,7 @@ def test_without_chromium_it_stops_before_the_work(call, monkeypatch, tmp_path):
 
 
 def test_a_good_audit_is_published_whole_beside_an_older_one(call, tmp_path, monkeypatch):
-    monkeypatch.setattr(pdf.shutil, "which", lambda name: None)
+    monkeypatch.setattr(browser.shutil, "which", lambda name: None)
     monkeypatch.setattr(checkup.Effort, "of", lambda target: checkup.Effort(texts=12, tokens=8, lower=False))
     (tmp_path / "audits" / "net").mkdir(parents=True)
     code, said = call(out="", pdf="no")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import toy_audit as toy
 
+from privhelpers import browser as programs
 from privhelpers import checkup
 from privhelpers.artifacts import to_json
 from privhelpers.checkup import pdf, planted, report, template, words
@@ -181,6 +182,6 @@ def test_the_pdf_is_tagged_and_starts_with_the_summary(page):
 
 
 def test_without_chromium_the_message_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr(pdf.shutil, "which", lambda name: None)
+    monkeypatch.setattr(programs.shutil, "which", lambda name: None)
     with pytest.raises(MissingProgram, match=r"apt-get install chromium.*PDF=no"):
         pdf.require_chromium()

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "privhelpers"
 ROOMS = {
-    0: {"errors", "validate", "rng", "artifacts"},
+    0: {"errors", "validate", "rng", "artifacts", "browser"},
     1: {"accounting", "ledger", "mechanisms", "anonymity", "stats", "hipaa"},
     2: {"records", "models"},
     3: {"training", "dpsgd", "attacks", "audit", "defenses", "checkup", "report"},
@@ -23,6 +23,7 @@ WITHIN = {
     ("validate", "errors"),
     ("rng", "errors"),
     ("artifacts", "errors"),
+    ("browser", "errors"),
     ("audit", "dpsgd"),
     ("defenses", "training"),
     ("defenses", "dpsgd"),

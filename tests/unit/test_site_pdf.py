@@ -10,6 +10,7 @@ import pytest
 import toy_site
 from pypdf import PdfReader
 
+from privhelpers import browser
 from privhelpers.errors import MissingArtifact, MissingProgram, RunFailed
 from privhelpers.site import __main__ as command
 from privhelpers.site import pdf
@@ -221,13 +222,13 @@ def test_a_refusal_keeps_the_older_pdf(printed, monkeypatch, capsys):
     older = place.read_bytes()
     monkeypatch.chdir(root)
     monkeypatch.setattr(command.processes, "die_with_parent", lambda clean: None)
-    monkeypatch.setattr(pdf.shutil, "which", lambda name: None)
+    monkeypatch.setattr(browser.shutil, "which", lambda name: None)
     assert command.main(["pdf", "--profile", "toy"]) == 2
     said = capsys.readouterr().err
     assert said.startswith("refused: no Chromium") and "apt-get install chromium" in said
     assert place.read_bytes() == older
-    with pytest.raises(MissingProgram):
-        pdf.require_chromium()
+    with pytest.raises(MissingProgram, match="prints the book"):
+        pdf.render(place.parent, {})
 
 
 def test_without_a_finished_site_the_message_says_what_to_run(tmp_path):
