@@ -21,7 +21,7 @@ export PYTHONNOUSERSITE := 1
 
 # Every long command replaces its shell (exec), so that killing make kills what it started.
 
-book: $(STAMP)  ## run what is out of date and build the site
+book: $(STAMP)  ## run what is out of date and build the site; CLUSTER=slurm: as jobs of Slurm
 	@exec $(PYTHON) -m privhelpers.runner book --profile $(PROFILE) $(WHERE)
 
 serve: $(STAMP)  ## show the built site at http://localhost:8000 (PORT= for another)

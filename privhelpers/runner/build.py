@@ -41,7 +41,7 @@ def _snakemake(log: Path, profiles: Sequence[str], targets: Sequence[str], where
     log.parent.mkdir(parents=True, exist_ok=True)
     # A file name, because Snakemake would read a bare profile called 1 or yes as something else than text.
     chosen = ["--config", "profile=" + ",".join(f"params/{profile}.yml" for profile in profiles)]
-    arguments = [*targets, *where, *OPTIONS, *chosen]
+    arguments = [*targets, *OPTIONS, *where, *chosen]
     with (
         open(log, "w", encoding="utf-8", buffering=1) as words,
         contextlib.redirect_stdout(words),
@@ -54,9 +54,24 @@ def _snakemake(log: Path, profiles: Sequence[str], targets: Sequence[str], where
     return 0
 
 
+def _forget(root: Path, log: Path, plans: Sequence[list[Job]]) -> None:
+    """Let Snakemake forget the runs that are not complete.
+
+    A job goes on when the build that sent it was killed, and nobody writes down that it ended: beside its
+    results, what Snakemake knew of an earlier run would look like a change.
+    """
+    missing = [job for plan in plans for job in plan if not (root / job.sentinel).exists()]
+    files = [file for job in missing for file in (job.sentinel, job.notebook)]
+    if files:
+        _snakemake(log, [plan[0].profile for plan in plans], [], ["--cleanup-metadata", *files])
+
+
 def _explain(root: Path, plans: Sequence[list[Job]], log: Path) -> None:
     """Say which runs did not complete, or what else stopped Snakemake."""
-    quiet = True
+    ended = clusters.ended(log)
+    for profile, words in ended:
+        say(profile, f"stopped, no site: {words}")
+    quiet = not ended
     for plan in plans:
         missing = [job for job in plan if not (root / job.sentinel).exists()]
         if failed := [job.title for job in missing if (root / job.failed).exists()]:
@@ -96,13 +111,15 @@ def chain(
     with contextlib.ExitStack() as locks:
         for name in names:
             locks.enter_context(processes.exclusive(root / "runs" / name / ".lock", f"profile {name}"))
-        where = ["--cores", str(cores or CORES)]
+        where, watched = ["--cores", str(cores or CORES)], contextlib.nullcontext()
         if cluster:
-            where = clusters.options(root, cluster, names, cores)
+            where, watched = clusters.options(root, cluster, names, cores), clusters.told(root, plans)
         for name, plan in zip(names, plans, strict=True):
             stale = _drop_stale(root, plan)
             say(name, f"{len(plan)} runs, {len(plan) - len(stale)} up to date")
-        with clusters.told(root, plans) if cluster else contextlib.nullcontext():
+        if cluster:
+            _forget(root, log, plans)
+        with watched:
             code = _snakemake(log, names, targets, where)
         if code:
             _explain(root, plans, log)

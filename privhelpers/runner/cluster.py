@@ -6,6 +6,7 @@ scheduler, on another machine; here the files that it leaves tell what becomes o
 
 import contextlib
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -22,7 +23,15 @@ FOLDER = "cluster"
 SLURM = "slurm"
 SLURM_PLUGIN = "snakemake-executor-plugin-slurm==2.8.0"
 QUEUED = "PENDING,CONFIGURING,RUNNING,SUSPENDED"
-POLL_SECONDS = 1.0
+QUIET = ("--quiet", "progress", "host", "reason")  # but not about jobs that Slurm ended
+# What the plugin writes of a job that Slurm itself ended or refused; FAILED is the run's own error.
+ENDED = re.compile(
+    r"Error in rule (?P<profile>\S+?)/(?P<run>\S+):\n +message: SLURM"
+    r"(?:-job '(?P<number>\d+)' failed, SLURM status is: '(?!FAILED)(?P<status>\w+)'"
+    r"| sbatch failed\. The error message was '(?P<refusal>.+?)(?:'\.)?$)",
+    re.MULTILINE,
+)
+POLL_SECONDS = 5.0  # a shared file system answers slowly, and a sweep has many files
 
 
 def _executor(root: Path, name: str) -> str:
@@ -89,7 +98,17 @@ def options(root: Path, name: str, profiles: Sequence[str], jobs: int | None) ->
             f"wait until they end (squeue --me), or stop them: scancel {' '.join(left)}"
         )
     at_once = ["--jobs", str(jobs)] if jobs else []
-    return ["--workflow-profile", str(root / FOLDER / name), *at_once]
+    return ["--workflow-profile", str(root / FOLDER / name), *at_once, *QUIET]
+
+
+def ended(log: Path) -> list[tuple[str, str]]:
+    """Return profile and words for every run that Slurm ended or refused, read from Snakemake's log."""
+    found = []
+    for job in ENDED.finditer(log.read_text(encoding="utf-8")):
+        number, status, refusal = job.group("number", "status", "refusal")
+        words = f"ended by Slurm: {status} (job {number})" if number else f"refused by Slurm: {refusal}"
+        found.append((job["profile"], f"{job['run']} {words}"))
+    return found
 
 
 def _stamp(path: Path) -> int:

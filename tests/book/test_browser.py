@@ -92,6 +92,8 @@ def tour(browser, html: Path, address: str, size: dict[str, int], **how: str) ->
             name = path.relative_to(html).as_posix()
             # A further run of a chapter has the chapter's elements, and so its barriers.
             asked = {**how, "axe": ""} if name.startswith("runs/") else how
+            # The way in leads on to the first page, so it is drawn twice.
+            asked = {**asked, "until": "networkidle"} if name == "index.html" else asked
             found[name] = visit(page, f"{address}/{name}", address, **asked)
     context.close()
     return found

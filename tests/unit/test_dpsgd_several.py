@@ -85,7 +85,7 @@ def test_the_run_of_the_page_under_torchrun_gives_what_one_process_gives(tmp_pat
     page = (ROOT / "book" / "cluster.md").read_text(encoding="utf-8")
     before, code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert "notes_by_patient =" in before and "model, tokenizer =" in before
-    (options,) = re.findall(r"bin/torchrun (.*) my_run\.py$", page, re.MULTILINE)
+    options = re.search(r"bin/torchrun (--standalone .*) my_run\.py$", page, re.MULTILINE)[1]
     (tmp_path / "my_run.py").write_text(SMALL + code)
     found = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
     done = subprocess.run(
@@ -103,6 +103,6 @@ def test_the_run_of_the_page_under_torchrun_gives_what_one_process_gives(tmp_pat
     how = {"learning_rate": 6e-3, "max_rows": 16, "progress": False}
     log = dpsgd.train(model, tokenizer, notes, plan, chance=dpsgd.research(0), **how)
     assert f"epsilon {log.spent.epsilon:.3f} with 2 processes" in done.stdout
-    together, _ = models.load(tmp_path / "my-model")
+    together, _ = models.load(tmp_path / "runs/my-model")
     for name, weight in model.state_dict().items():
         torch.testing.assert_close(together.state_dict()[name], weight, rtol=1e-4, atol=1e-5)

@@ -69,7 +69,7 @@ def test_only_jobs_of_these_profiles_and_this_folder_are_in_the_way(tmp_path, sl
     others = [f"1|{tmp_path}|rule_toy-2/05", "2|/elsewhere|rule_toy/05", f"3|{tmp_path}|(null)"]
     slurm("\n".join(others))
     found = cluster.options(tmp_path, "slurm", ["toy", "other"], 7)
-    assert found == ["--workflow-profile", str(tmp_path / "cluster/slurm"), "--jobs", "7"]
+    assert found[:4] == ["--workflow-profile", str(tmp_path / "cluster/slurm"), "--jobs", "7"]
     assert "--jobs" not in cluster.options(tmp_path, "slurm", ["toy"], None)
     slurm("\n".join([*others, f"4|{tmp_path}|rule_toy/05", f"5|{tmp_path}|rule_other/05"]))
     with pytest.raises(RunFailed, match=r"still has 2 jobs .* of toy, other: .* scancel 4 5"):
@@ -131,4 +131,26 @@ def test_what_becomes_of_runs_elsewhere_is_told_once(tmp_path, capsys):
         f"[toy] {late.title} done",
         f"[toy] {failing.title} started",
         f"[toy] {failing.title} FAILED: ValueError: wrong (log: {failing.log})",
+    ]
+
+
+SAID = """\
+Error in rule toy/05_synthetic_records:
+    message: SLURM-job '4' failed, SLURM status is: 'TIMEOUT'. Detailed failure reason unavailable
+Error in rule other/06a_public_pretraining:
+    message: SLURM-job '5' failed, SLURM status is: 'FAILED'. The notebook said why.
+Error in rule other/08_dpsgd_training_dp-eps-8:
+    message: SLURM sbatch failed. The error message was 'sbatch: error: invalid partition specified: x
+sbatch: error: Batch job submission failed: Invalid partition name specified'.
+"""
+
+
+def test_what_slurm_ended_is_told_apart_from_what_failed(tmp_path):
+    (tmp_path / "log").write_text(SAID)
+    assert cluster.ended(tmp_path / "log") == [
+        ("toy", "05_synthetic_records ended by Slurm: TIMEOUT (job 4)"),
+        (
+            "other",
+            "08_dpsgd_training_dp-eps-8 refused by Slurm: sbatch: error: invalid partition specified: x",
+        ),
     ]
