@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from privhelpers import browser
+
 ROOT = Path(__file__).parents[1]
 LIMIT_SECONDS = 900
 
@@ -62,3 +64,15 @@ def smoke_site(tmp_path_factory: pytest.TempPathFactory) -> SmokeSite:
         pytest.fail(f"the smoke profile ended with exit code {done.returncode}:\n{output[-4000:]}")
     html = root / "runs" / "smoke" / "site" / "_build" / "html"
     return SmokeSite(root, html, time.monotonic() - clock, output)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """Yield a headless Chromium; its absence is a failure, since an unseen site counts as broken."""
+    path = browser.require_chromium("looks at the site")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=browser.arguments())
+        yield opened
+        opened.close()
