@@ -23,6 +23,7 @@ FOLDER = "cluster"
 SLURM = "slurm"
 SLURM_PLUGIN = "snakemake-executor-plugin-slurm==2.8.0"
 QUEUED = "PENDING,CONFIGURING,RUNNING,SUSPENDED"
+JOB_NAME = ("--jobname", "run.{jobid}")  # a file's name too, so without the slash of our rules' names
 QUIET = ("--quiet", "progress", "host", "reason")  # but not about jobs that Slurm ended
 # What the plugin writes of a job that Slurm itself ended or refused; FAILED is the run's own error.
 ENDED = re.compile(
@@ -98,7 +99,7 @@ def options(root: Path, name: str, profiles: Sequence[str], jobs: int | None) ->
             f"wait until they end (squeue --me), or stop them: scancel {' '.join(left)}"
         )
     at_once = ["--jobs", str(jobs)] if jobs else []
-    return ["--workflow-profile", str(root / FOLDER / name), *at_once, *QUIET]
+    return ["--workflow-profile", str(root / FOLDER / name), *at_once, *JOB_NAME, *QUIET]
 
 
 def ended(log: Path) -> list[tuple[str, str]]:

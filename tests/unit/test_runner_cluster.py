@@ -70,6 +70,7 @@ def test_only_jobs_of_these_profiles_and_this_folder_are_in_the_way(tmp_path, sl
     slurm("\n".join(others))
     found = cluster.options(tmp_path, "slurm", ["toy", "other"], 7)
     assert found[:4] == ["--workflow-profile", str(tmp_path / "cluster/slurm"), "--jobs", "7"]
+    assert "/" not in found[found.index("--jobname") + 1].format(jobid=1), "Snakemake makes a file of it"
     assert "--jobs" not in cluster.options(tmp_path, "slurm", ["toy"], None)
     slurm("\n".join([*others, f"4|{tmp_path}|rule_toy/05", f"5|{tmp_path}|rule_other/05"]))
     with pytest.raises(RunFailed, match=r"still has 2 jobs .* of toy, other: .* scancel 4 5"):
