@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pytest
 from privhelpers import browser
 
 ROOT = Path(__file__).parents[1]
+UNIT = Path(__file__).with_name("unit")
 LIMIT_SECONDS = 900
 
 
@@ -23,14 +24,10 @@ class SmokeSite:
     Attributes:
         root: the copy.
         html: folder of the built site.
-        seconds: time of the whole command.
-        output: what it printed.
     """
 
     root: Path
     html: Path
-    seconds: float
-    output: str
 
 
 def copy_repository(place: Path) -> Path:
@@ -49,21 +46,36 @@ def copy_repository(place: Path) -> Path:
     return place
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Look at the smoke profile last, and let it run beside the unit tests, which leave a core idle."""
+    items.sort(key=lambda item: "smoke_site" in getattr(item, "fixturenames", ()))
+    first = next((item for item in items if item.path.is_relative_to(UNIT)), None)
+    if first is not None and "smoke_site" in items[-1].fixturenames:
+        first.fixturenames.insert(0, "smoke_build")
+
+
 @pytest.fixture(scope="session")
-def smoke_site(tmp_path_factory: pytest.TempPathFactory) -> SmokeSite:
-    """Run the whole smoke profile once for all tests that look at what it leaves."""
+def smoke_build(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path, subprocess.Popen]]:
+    """Start the smoke profile from nothing; yield where, what it prints, and the process."""
     root = copy_repository(tmp_path_factory.mktemp("smoke") / "book")
     command = [sys.executable, "-m", "privhelpers.runner", "book", "--profile", "smoke", "--cores", "2"]
     environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
-    clock = time.monotonic()
-    done = subprocess.run(
-        command, cwd=root, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS
-    )
-    output = done.stdout + done.stderr
-    if done.returncode:
-        pytest.fail(f"the smoke profile ended with exit code {done.returncode}:\n{output[-4000:]}")
-    html = root / "runs" / "smoke" / "site" / "_build" / "html"
-    return SmokeSite(root, html, time.monotonic() - clock, output)
+    log = root.with_name("book.log")
+    with open(log, "w", encoding="utf-8") as words:
+        build = subprocess.Popen(command, cwd=root, env=environment, stdout=words, stderr=subprocess.STDOUT)
+        yield root, log, build
+        build.terminate()
+        build.wait()
+
+
+@pytest.fixture(scope="session")
+def smoke_site(smoke_build) -> SmokeSite:
+    """Wait for the smoke profile, run once for all tests that look at what it leaves."""
+    root, log, build = smoke_build
+    if code := build.wait(timeout=LIMIT_SECONDS):
+        said = log.read_text(encoding="utf-8")[-4000:]
+        pytest.fail(f"the smoke profile ended with exit code {code}:\n{said}")
+    return SmokeSite(root, root / "runs" / "smoke" / "site" / "_build" / "html")
 
 
 @pytest.fixture(scope="module")
