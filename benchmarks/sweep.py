@@ -32,7 +32,7 @@ def seconds(cores: int) -> tuple[float, int]:
             stdout=sys.stderr,
             check=True,
         )
-        return time.perf_counter() - start, len(list(copy.glob("runs/*/notebooks/*.ipynb")))
+        return time.perf_counter() - start, len(list(copy.glob("runs/*/notebooks/**/*.ipynb")))
 
 
 def main() -> None:
