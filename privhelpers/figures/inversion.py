@@ -165,7 +165,7 @@ def recovery_by_noise(
     for name, place in marks.items():
         axes.axvline(place, color=style.DP, linestyle=":", linewidth=1)
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-        axes.text(place, 0.5, style.literal(name), rotation=90, ha="center", va="center", size=9, bbox=box)
+        axes.text(place, 0.85, style.literal(name), rotation=90, ha="center", va="center", size=9, bbox=box)
     axes.set(xscale="log", xlim=(x.min(), x.max()), xlabel="noise over clipping bound σ (no unit)")
     style.log_axis(axes.xaxis, 10.0 ** np.arange(np.round(np.log10(x.min())), np.log10(x.max()) + 0.01))
     _frame(figure, axes, what)
