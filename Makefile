@@ -10,7 +10,7 @@ BIN     := $(VENV)/bin
 PYTHON  := $(BIN)/python
 STAMP   := $(VENV)/.stamp
 
-# Nothing of another Python installation may leak in, and `-m privhelpers...` must find this copy.
+# Nothing of another Python installation may leak in, and `-m bookmaker...` must find this copy.
 unexport PYTHONHOME PYTHONSTARTUP
 export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
@@ -22,7 +22,7 @@ export PYTHONNOUSERSITE := 1
 # Every long command replaces its shell (exec), so that killing make kills what it started.
 
 book: $(STAMP)  ## run what is out of date and build the site; CLUSTER=slurm: as jobs of Slurm
-	@exec $(PYTHON) -m privhelpers.runner book --profile $(PROFILE) $(WHERE)
+	@exec $(PYTHON) -m bookmaker.runner book --profile $(PROFILE) $(WHERE)
 
 serve: $(STAMP)  ## show the built site at http://localhost:8000 (PORT= for another)
 	@test -f runs/$(PROFILE)/site/_build/html/index.html || { echo "make: there is no site of profile $(PROFILE) yet; \
@@ -30,30 +30,30 @@ serve: $(STAMP)  ## show the built site at http://localhost:8000 (PORT= for anot
 	@exec $(PYTHON) -m http.server $(PORT) --bind 127.0.0.1 --directory runs/$(PROFILE)/site/_build/html
 
 pdf: book  ## the whole book as one file: runs/<profile>/privai-leak.pdf (needs Chromium)
-	@exec $(PYTHON) -m privhelpers.site pdf --profile $(PROFILE)
+	@exec $(PYTHON) -m bookmaker.site pdf --profile $(PROFILE)
 
 sweep: $(STAMP)  ## many runs, one table: EPSILONS="1 8" SEEDS="0 1" [ARCHS="tiny-gpt2 mini-gpt2"]
 	@test -n "$(EPSILONS)" || { echo 'make: name the budgets: make sweep EPSILONS="1 8" SEEDS="0 1"' >&2; exit 2; }
-	@exec $(PYTHON) -m privhelpers.sweep --profile $(PROFILE) $(WHERE) --epsilons $(EPSILONS) \
+	@exec $(PYTHON) -m bookmaker.sweep --profile $(PROFILE) $(WHERE) --epsilons $(EPSILONS) \
 	  $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ARCHS),--architectures $(ARCHS))
 
 student: book  ## copies of the chapters without solutions, in runs/<profile>/student/notebooks
-	@exec $(PYTHON) -m privhelpers.teaching student --profile $(PROFILE)
+	@exec $(PYTHON) -m bookmaker.teaching student --profile $(PROFILE)
 
 solutions: book  ## run every chapter, and list what became of each solution
-	@exec $(PYTHON) -m privhelpers.teaching solutions --profile $(PROFILE)
+	@exec $(PYTHON) -m bookmaker.teaching solutions --profile $(PROFILE)
 
 launch: $(STAMP)  ## copies of the chapters that make themselves ready in the cloud, in build/launch/notebooks
-	@exec $(PYTHON) -m privhelpers.teaching launch
+	@exec $(PYTHON) -m bookmaker.teaching launch
 
 # What is given here reaches the recipe through the environment, whatever characters it holds.
 audit: $(STAMP)  ## audit your own model: MODEL=folder RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [CANARIES=...] [EPSILON= DELTA=] [OUT=...]
-	@exec $(PYTHON) -m privhelpers.runner audit --model="$$MODEL" --records="$$RECORDS" --holdout="$$HOLDOUT" \
+	@exec $(PYTHON) -m bookmaker.runner audit --model="$$MODEL" --records="$$RECORDS" --holdout="$$HOLDOUT" \
 	  --canaries="$$CANARIES" --reference="$$REFERENCE" --epsilon="$$EPSILON" --delta="$$DELTA" \
 	  --out="$$OUT" --pdf="$$PDF" --show="$$SHOW" --seed="$$SEED"
 
 check: $(STAMP)  ## check every parameter of a profile and list its runs
-	@exec $(PYTHON) -m privhelpers.runner check --profile $(PROFILE)
+	@exec $(PYTHON) -m bookmaker.runner check --profile $(PROFILE)
 
 env: $(STAMP)  ## make the environment in .venv, or bring it up to requirements.txt
 

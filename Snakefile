@@ -1,4 +1,4 @@
-# The chain of notebooks, then the site. Called by `make book`; what runs is decided in privhelpers/runner/plan.py.
+# The chain of notebooks, then the site. Called by `make book`; what runs is decided in bookmaker/runner/plan.py.
 # Every value is a literal and every command refers to its rule's own params: Snakemake reruns for a
 # changed literal only, and evaluates a command after this loop has ended.
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, workflow.basedir)
 
-from privhelpers.runner import fingerprint, plan
+from bookmaker.runner import fingerprint, plan
 
 # One profile file, or several with commas between them: a sweep is many small profiles in one schedule.
 PROFILES = [Path(file).stem for file in config["profile"].split(",")]
@@ -40,7 +40,7 @@ for job in JOBS:
         threads: job.threads
         priority: job.priority
         shell:
-            "exec {PYTHON:q} -m privhelpers.runner run --profile {params.profile} --job {params.job} --threads {threads}"
+            "exec {PYTHON:q} -m bookmaker.runner run --profile {params.profile} --job {params.job} --threads {threads}"
 
 
 for profile, jobs in PLANS.items():
@@ -57,7 +57,7 @@ for profile, jobs in PLANS.items():
             profile=profile,
         localrule: True  # on a cluster too: it takes a moment
         shell:
-            "exec {PYTHON:q} -m privhelpers.runner collect --profile {params.profile}"
+            "exec {PYTHON:q} -m bookmaker.runner collect --profile {params.profile}"
 
     rule:
         name:
@@ -72,4 +72,4 @@ for profile, jobs in PLANS.items():
             fingerprint=fingerprint.of_site(Path(workflow.basedir)),
         localrule: True
         shell:
-            "exec {PYTHON:q} -m privhelpers.site build --profile {params.profile}"
+            "exec {PYTHON:q} -m bookmaker.site build --profile {params.profile}"

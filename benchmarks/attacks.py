@@ -24,9 +24,9 @@ from dpsgd_table import markdown, quartile, shown
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from bookmaker.runner.execute import KEEP_MEMORY, THREAD_VARIABLES
 from privhelpers import models, records
 from privhelpers.attacks.extraction import PROMPTS
-from privhelpers.runner.execute import KEEP_MEMORY, THREAD_VARIABLES
 
 ONE, LIBRARY, OURS = "one text at a time", "library, batched", "ours, batched"
 PER_PROMPT = 100

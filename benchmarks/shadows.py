@@ -13,10 +13,10 @@ from pathlib import Path
 
 import torch
 
+from bookmaker.runner.execute import KEEP_MEMORY, THREAD_VARIABLES
 from privhelpers import models, records, training
 from privhelpers.artifacts import Store
 from privhelpers.attacks import shadow
-from privhelpers.runner.execute import KEEP_MEMORY, THREAD_VARIABLES
 
 MODELS, LIMIT_SECONDS = 16, 240
 SETTINGS = training.Settings(epochs=5, learning_rate=6e-3, batch_size=32)

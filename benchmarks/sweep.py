@@ -23,7 +23,7 @@ def seconds(cores: int) -> tuple[float, int]:
     """Run the sweep in a fresh copy of the book and return its wall seconds and the number of notebooks."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(shutil.copytree(ROOT, Path(folder) / "book", ignore=LEFT))
-        command = [sys.executable, "-m", "privhelpers.sweep", "--profile", "smoke", "--cores", str(cores)]
+        command = [sys.executable, "-m", "bookmaker.sweep", "--profile", "smoke", "--cores", str(cores)]
         start = time.perf_counter()
         subprocess.run(
             [*command, "--epsilons", *EPSILONS, "--seeds", *SEEDS],

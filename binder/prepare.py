@@ -52,7 +52,7 @@ def results(slug: str) -> None:
     """Run what a chapter reads, at the smoke profile; what is there already is not run again."""
     sys.path.insert(0, str(ROOT))
     os.chdir(ROOT)
-    from privhelpers.runner import build, plan
+    from bookmaker.runner import build, plan
 
     jobs = plan.jobs(ROOT, PROFILE)
     own = [job for job in jobs if slug in (job.slug, "all")]
@@ -69,7 +69,7 @@ def main() -> None:
     """Do what the options ask for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--packages", action="store_true", help="install what is missing")
-    parser.add_argument("--results", metavar="SLUG", help="a chapter, such as 09_extraction, or all")
+    parser.add_argument("--results", metavar="SLUG", help="a chapter, such as extraction, or all")
     options = parser.parse_args()
     if options.packages:
         packages()

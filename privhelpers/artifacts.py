@@ -5,8 +5,8 @@ file or the new one and never half of one. Its SHA-256 is written next to it (`n
 of `sha256sum -c`) and checked on every read, because a flipped bit in a tensor loads without a word.
 
     store = open_store("course")
-    store.write_json("09_extraction/baseline/attack.json", {"attempts": 1400})
-    store.read_json("09_extraction/baseline/attack.json")
+    store.write_json("extraction/baseline/attack.json", {"attempts": 1400})
+    store.read_json("extraction/baseline/attack.json")
 """
 
 import hashlib
@@ -90,7 +90,7 @@ def parse_json(text: str, where: str) -> object:
 
 @dataclass(frozen=True)
 class Store:
-    """The artifacts of one profile; names are relative, `NN_slug/file` or `NN_slug/run/file`."""
+    """The artifacts of one profile; names are relative, `slug/file` or `slug/run/file`."""
 
     root: Path
     profile: str

@@ -58,7 +58,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def smoke_build(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path, subprocess.Popen]]:
     """Start the smoke profile from nothing; yield where, what it prints, and the process."""
     root = copy_repository(tmp_path_factory.mktemp("smoke") / "book")
-    command = [sys.executable, "-m", "privhelpers.runner", "book", "--profile", "smoke", "--cores", "2"]
+    command = [sys.executable, "-m", "bookmaker.runner", "book", "--profile", "smoke", "--cores", "2"]
     environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
     log = root.with_name("book.log")
     with open(log, "w", encoding="utf-8") as words:

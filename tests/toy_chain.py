@@ -9,10 +9,10 @@ from pathlib import Path
 import nbformat
 from nbformat import v4
 
-from privhelpers.runner import chain
+from bookmaker.runner import chain
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("__init__.py", "errors.py", "validate.py", "rng.py", "artifacts.py", "runner")
+COPIED = ("__init__.py", "errors.py", "validate.py", "rng.py", "artifacts.py")
 WRITE = "from privhelpers import artifacts\nstore = artifacts.open_store(profile)\n"
 HEAD = 'profile: str = "toy"  # name of the profile\nseed: int = 0  # source of chance; in [0, 1000]\n'
 PER_MODEL = HEAD + 'model: str = "baseline"  # which model\n'
@@ -34,63 +34,63 @@ def _plain(step: chain.Step) -> tuple[str, list[str]]:
 # slug -> parameters cell, code cells
 NOTEBOOKS: dict[str, tuple[str, list[str]]] = {
     **{step.slug: _plain(step) for step in chain.CHAIN},
-    "05_synthetic_records": (
+    "synthetic_records": (
         HEAD + "patients: int = 4  # how many; in [1, 100]\n",
         [
             WRITE + "from privhelpers import toy_records",
-            'store.write_json("05_synthetic_records/r.json", {"n": patients})',
+            'store.write_json("synthetic_records/r.json", {"n": patients})',
         ],
     ),
-    "06a_public_pretraining": (
+    "public_pretraining": (
         HEAD + "steps: int = 0  # tenths of a second to wait; in [0, 600]\n",
         [
             WRITE
             + "import sys, time\nfor step in range(steps):\n    time.sleep(0.1)\n"
             + "    print(step, file=sys.stderr)",
-            'store.write_json("06a_public_pretraining/m.json", {})',
+            'store.write_json("public_pretraining/m.json", {})',
         ],
     ),
-    "06_baseline_training": (
+    "fine_tuning": (
         HEAD,
         [
             WRITE
-            + 'store.read_json("06a_public_pretraining/m.json")\n'
-            + 'store.write_json("06_baseline_training/m.json", {})'
+            + 'store.read_json("public_pretraining/m.json")\n'
+            + 'store.write_json("fine_tuning/m.json", {})'
         ],
     ),
-    "08_dpsgd_training": (
+    "private_training": (
         PER_MODEL + "target_epsilon: float = 8.0  # budget, nats; in (0, 1000]\n"
         'accountant: str = "pld"  # which bound; one of pld, rdp\n'
         "widths: list[float] = [0.5, 1.0]  # anything; in (0, 1]\n"
         "private: bool = True  # whether noise is added\n",
-        [WRITE + 'store.write_json(f"08_dpsgd_training/{model}/m.json", {"epsilon": target_epsilon})'],
+        [WRITE + 'store.write_json(f"private_training/{model}/m.json", {"epsilon": target_epsilon})'],
     ),
-    "09_extraction": (
+    "extraction": (
         PER_MODEL,
-        [WRITE + "from privhelpers.toy import deep", 'store.write_json(f"09_extraction/{model}/a.json", {})'],
+        [WRITE + "from privhelpers.toy import deep", 'store.write_json(f"extraction/{model}/a.json", {})'],
     ),
-    "14_statistics": (
+    "comparison": (
         ALL_MODELS,
         [
             WRITE + "import privhelpers.toy.shallow as shallow",
-            'store.write_json("14_statistics/summary.json", {"models": {name: {} for name in models}})',
+            'store.write_json("comparison/summary.json", {"models": {name: {} for name in models}})',
         ],
     ),
-    "16_hipaa": (
+    "hipaa": (
         ALL_MODELS + "limit: float = 0.5  # a share; in [0, 1]\n",
-        [WRITE + 'store.write_json("16_hipaa/ledger.json", {"limit": limit})'],
+        [WRITE + 'store.write_json("hipaa/ledger.json", {"limit": limit})'],
     ),
 }
 HELPERS = {
-    "toy_records.py": '"""Toy."""\n',
-    "toy/__init__.py": '"""Toy."""\n',
-    "toy/deep.py": '"""Toy."""\n\nfrom . import base\n',
-    "toy/base.py": '"""Toy."""\n\n\ndef late():\n    from ..toy_late import x\n    return x\n',
-    "toy/shallow.py": '"""Toy."""\n',
-    "toy_late.py": '"""Toy."""\n\nx = 1\n',
-    "toy_nobody.py": '"""Toy."""\n',
-    "site/__init__.py": '"""Toy."""\n',
-    "site/__main__.py": '''"""Toy."""
+    "privhelpers/toy_records.py": '"""Toy."""\n',
+    "privhelpers/toy/__init__.py": '"""Toy."""\n',
+    "privhelpers/toy/deep.py": '"""Toy."""\n\nfrom . import base\n',
+    "privhelpers/toy/base.py": '"""Toy."""\n\n\ndef late():\n    from ..toy_late import x\n    return x\n',
+    "privhelpers/toy/shallow.py": '"""Toy."""\n',
+    "privhelpers/toy_late.py": '"""Toy."""\n\nx = 1\n',
+    "privhelpers/toy_nobody.py": '"""Toy."""\n',
+    "bookmaker/site/__init__.py": '"""Toy."""\n',
+    "bookmaker/site/__main__.py": '''"""Toy."""
 import sys
 from pathlib import Path
 page = Path("runs", sys.argv[3], "site", "_build", "html", "index.html")
@@ -99,7 +99,7 @@ page.write_text("toy")
 page.parents[2].joinpath(".complete").write_text("toy")
 ''',
 }
-PROFILE = "shared:\n  seed: 3\n08_dpsgd_training:\n  target_epsilon: [8]\n"
+PROFILE = "shared:\n  seed: 3\nprivate_training:\n  target_epsilon: [8]\n"
 
 
 def write_notebook(path: Path, parameters: str, cells: list[str], prose: str = "# Toy") -> None:
@@ -116,13 +116,13 @@ def build(root: Path) -> Path:
     (root / "privhelpers").mkdir(parents=True)
     for name in COPIED:
         origin, copy = ROOT / "privhelpers" / name, root / "privhelpers" / name
-        if origin.is_dir():
-            shutil.copytree(origin, copy, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy2(origin, copy)
+        shutil.copy2(origin, copy)
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "bookmaker" / "runner", root / "bookmaker" / "runner", ignore=ignored)
+    shutil.copy2(ROOT / "bookmaker" / "__init__.py", root / "bookmaker")
     for name, text in HELPERS.items():
-        (root / "privhelpers" / name).parent.mkdir(exist_ok=True)
-        (root / "privhelpers" / name).write_text(text)
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text)
     for slug, (parameters, cells) in NOTEBOOKS.items():
         write_notebook(root / "notebooks" / f"{slug}.ipynb", parameters, cells)
     shutil.copy2(ROOT / "Snakefile", root)
@@ -142,7 +142,7 @@ def environment(root: Path) -> dict[str, str]:
 
 def command(*arguments: str) -> list[str]:
     """Return the command line of the runner."""
-    return [sys.executable, "-m", "privhelpers.runner", *arguments]
+    return [sys.executable, "-m", "bookmaker.runner", *arguments]
 
 
 def call(root: Path, *arguments: str) -> subprocess.CompletedProcess:

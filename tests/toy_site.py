@@ -12,16 +12,16 @@ from pathlib import Path
 import nbformat
 from nbformat import v4
 
+from bookmaker.runner import chain, manifest, plan
+from bookmaker.runner.plan import Job
 from privhelpers.artifacts import Store, to_json
-from privhelpers.runner import chain, manifest, plan
-from privhelpers.runner.plan import Job
 
 ROOT = Path(__file__).parents[1]
 HEAD = 'profile: str = "toy"  # profile of the run\n'
 PER_MODEL = HEAD + 'model: str = "baseline"  # which model\n'
 PARAMETERS = {step.slug: HEAD if step.per == "book" else PER_MODEL for step in chain.CHAIN}
 PARAMETERS[chain.DPSGD] += "target_epsilon: float = 8.0  # budget, nats; in (0, 1000]\n"
-PROFILE = "08_dpsgd_training:\n  target_epsilon: [0.5, 7, 12]\n"
+PROFILE = "private_training:\n  target_epsilon: [0.5, 7, 12]\n"
 OPENING = """({slug})=
 ({label})=
 # Toy {slug}
@@ -90,7 +90,7 @@ def glued(name: str, **data: str) -> nbformat.NotebookNode:
 
 def label(slug: str) -> str:
     """Return the label of the real chapter, which pages of `book/` refer to."""
-    opening = nbformat.read(ROOT / "notebooks" / f"{slug}.ipynb", 4).cells[0].source
+    opening = nbformat.read(chain.source(ROOT, slug), 4).cells[0].source
     return opening.splitlines()[0].strip("()=")
 
 
@@ -112,7 +112,7 @@ def source(slug: str) -> nbformat.NotebookNode:
         v4.new_code_cell("1 + 1", id="solution", metadata={"tags": ["solution"]}),
         v4.new_markdown_cell("## Summary\n\nA toy.", id="summary"),
     ]
-    if slug == "14_statistics":
+    if slug == "comparison":
         shown = {"figure": {"caption": "Bars.", "name": "fig-bars"}, "image": {"alt": "Bars."}}
         cells.insert(5, v4.new_code_cell("draw_bars()", id="bars", metadata={"mystnb": shown}))
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
@@ -137,7 +137,7 @@ def executed(notebook: nbformat.NotebookNode, job: Job) -> nbformat.NotebookNode
         "bars": [show(text_plain="<Figure>", image_png=png(60, 30))],
         "solution": [v4.new_output("execute_result", {"text/plain": "2"}, execution_count=5)],
     }
-    if job.slug == "14_statistics":
+    if job.slug == "comparison":
         outputs["text"].append(glued("headline_table", text_plain="a table", text_html=TABLE))
         outputs["text"] += [glued(name, text_plain=repr(value)) for name, value in HEADLINES.items()]
     for number, cell in enumerate((c for c in run.cells if c.cell_type == "code"), 1):
@@ -183,6 +183,6 @@ def build(root: Path) -> Path:
     for job in jobs(root):
         write_run(root, job, executed(source(job.slug), job))
     store = Store(root / "runs" / "toy" / "artifacts", "toy")
-    store.write_json("14_statistics/summary.json", {"models": {}})
+    store.write_json("comparison/summary.json", {"models": {}})
     manifest.collect(root, jobs(root))
     return root

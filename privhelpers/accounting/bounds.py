@@ -44,8 +44,6 @@ def grid_for(*, epsilon: float, noise_multiplier: float, sample_rate: float) -> 
     Args:
         epsilon: a rough value of the epsilon to come, 0 or more.
         noise_multiplier, sample_rate: of one step, as in `epsilon`.
-
-    Taught in: 04_renyi_accounting.
     """
     inverse = 1 / noise_multiplier
     spread = sample_rate * math.sqrt(math.expm1(min(inverse**2, 700.0)))
@@ -103,8 +101,6 @@ def rdp_epsilon(*, noise_multiplier: float, sample_rate: float, steps: int, delt
 
     Raises:
         InvalidParameter: a value is out of its range.
-
-    Taught in: 04_renyi_accounting.
     """
     check_run(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps, delta=delta)
     curve = renyi.rdp(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps)
@@ -156,7 +152,7 @@ def epsilon(
         SamplerMismatch: the batches were not drawn by Poisson sampling.
 
     Source: Koskela, Jalko and Honkela 2020, and Doroshenko et al. 2022 (PLD); Mironov, Talwar and Zhang
-    2019 (RDP); Gopi, Lee and Wutschitz 2021 (PRV). Taught in: 04_renyi_accounting.
+    2019 (RDP); Gopi, Lee and Wutschitz 2021 (PRV).
 
     >>> round(epsilon(noise_multiplier=1.5, sample_rate=0.04, steps=2249, delta=1e-5), 2)
     6.77
@@ -189,7 +185,7 @@ def pld_bracket(
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Koskela, Jalko and Honkela 2020. Taught in: 04_renyi_accounting.
+    Source: Koskela, Jalko and Honkela 2020.
     """
     check_run(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps, delta=delta)
     validate.positive(interval=interval)

@@ -144,8 +144,6 @@ def calibrate_noise_multiplier(
         InvalidParameter: a value is out of its range, no noise reaches the target, or delta covers all runs
             in which a unit takes part at all, so that no noise is asked for.
 
-    Taught in: 04_renyi_accounting.
-
     >>> run = {"sample_rate": 0.04, "steps": 2000, "delta": 1e-5}
     >>> sigma = calibrate_noise_multiplier(target_epsilon=8.0, **run)
     >>> 7.99 < epsilon(noise_multiplier=sigma, **run) <= 8.0

@@ -106,7 +106,7 @@ class SampledGaussianMoments:
         orders: finite numbers above 1; shape [orders].
         sample_rate: probability that a unit takes part, in (0, 1].
 
-    Source: Mironov, Talwar and Zhang 2019, section 3.3. Taught in: 04_renyi_accounting.
+    Source: Mironov, Talwar and Zhang 2019, section 3.3.
     """
 
     def __init__(self, orders: Sequence[float], *, sample_rate: float) -> None:

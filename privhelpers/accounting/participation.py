@@ -72,7 +72,6 @@ def epsilon_without_amplification(
         InvalidParameter: a value is out of its range.
 
     Source: Balle and Wang 2018, theorem 8; Dong, Roth and Su 2022, corollary 3.3 (composition).
-    Taught in: 04_renyi_accounting.
     """
     validate.positive(noise_multiplier=noise_multiplier)
     validate.positive_int(participations=participations, notes_per_patient=notes_per_patient)
@@ -106,7 +105,6 @@ def patient_epsilon(
         InvalidParameter: a value is out of its range.
 
     Source: Choquette-Choo, Ganesh, Steinke and Thakurta 2024 (mixture of Gaussians).
-    Taught in: 04_renyi_accounting.
     """
     run = {"noise_multiplier": noise_multiplier, "sample_rate": sample_rate, "steps": steps, "delta": delta}
     check_run(**run)
@@ -149,7 +147,7 @@ def group_epsilon(
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Vadhan 2017, lemma 2.2. Taught in: 04_renyi_accounting.
+    Source: Vadhan 2017, lemma 2.2.
     """
     run = {"noise_multiplier": noise_multiplier, "sample_rate": sample_rate, "steps": steps}
     check_run(**run, delta=delta)
@@ -194,8 +192,6 @@ def three_epsilons(
 
     Raises:
         InvalidParameter: a value is out of its range.
-
-    Taught in: 04_renyi_accounting.
     """
     run = {"noise_multiplier": noise_multiplier, "sample_rate": sample_rate, "steps": steps, "delta": delta}
     check_run(**run)

@@ -65,7 +65,6 @@ def opacus_epsilon(
         noise_multiplier, sample_rate, steps, delta: checked by the caller, as in `accounting.epsilon`.
 
     Source: Opacus (Yousefpour et al. 2021); Gopi, Lee and Wutschitz 2021 (PRV).
-    Taught in: 04_renyi_accounting.
     """
     accountant = _accountant(name)()
     accountant.history = [(noise_multiplier, sample_rate, steps)]

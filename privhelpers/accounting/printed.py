@@ -26,8 +26,6 @@ def printed_rdp(*, noise_multiplier: float, sample_rate: float, steps: int) -> N
 
     Raises:
         InvalidParameter: a value is out of its range.
-
-    Taught in: 04_renyi_accounting.
     """
     check_run(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps, delta=0.5)
     orders = np.array(PRINTED_ORDERS)
@@ -44,8 +42,6 @@ def printed_epsilon(*, noise_multiplier: float, sample_rate: float, steps: int, 
 
     Raises:
         InvalidParameter: a value is out of its range.
-
-    Taught in: 04_renyi_accounting.
     """
     curve = printed_rdp(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps)
     return rdp_to_epsilon(orders=PRINTED_ORDERS, rdp=curve, delta=delta, conversion="classic").epsilon
@@ -63,8 +59,6 @@ def printed_calibration(*, target_epsilon: float, sample_rate: float, steps: int
 
     Raises:
         InvalidParameter: a value is out of its range.
-
-    Taught in: 04_renyi_accounting.
     """
     validate.positive(target_epsilon=target_epsilon)
     low, high = SEARCHED
@@ -86,8 +80,6 @@ def clamped(sigma: float, *, target_epsilon: float) -> float:
 
     Raises:
         InvalidParameter: a value is out of its range.
-
-    Taught in: 04_renyi_accounting.
     """
     validate.positive(sigma=sigma, target_epsilon=target_epsilon)
     cap = 5.0 if target_epsilon <= 1 else 3.0 if target_epsilon <= 5 else 2.0
@@ -107,8 +99,6 @@ def curve_epsilon(*, noise_multiplier: float, delta: float, scale: float = 8.0) 
 
     Raises:
         InvalidParameter: a value is out of its range.
-
-    Taught in: 04_renyi_accounting.
     """
     validate.positive(noise_multiplier=noise_multiplier, scale=scale)
     validate.delta(delta)

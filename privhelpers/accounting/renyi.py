@@ -67,7 +67,7 @@ def rdp(
         InvalidParameter: a value is out of its range.
 
     Source: Mironov 2017, proposition 7 (Gaussian) and proposition 1 (composition); Mironov, Talwar and
-    Zhang 2019, section 3.3 (sampled Gaussian). Taught in: 04_renyi_accounting.
+    Zhang 2019, section 3.3 (sampled Gaussian).
     """
     validate.positive(noise_multiplier=noise_multiplier)
     validate.probability(sample_rate=sample_rate)
@@ -84,7 +84,7 @@ def conversion_costs(orders: NDArray, *, delta: float, conversion: str = "improv
         delta: in (0, 1).
         conversion: "improved" or "classic".
 
-    Source: as `rdp_to_epsilon`. Taught in: 04_renyi_accounting.
+    Source: as `rdp_to_epsilon`.
     """
     costs = -math.log(delta) / (orders - 1)
     if conversion == "improved":
@@ -118,7 +118,7 @@ def rdp_to_epsilon(
         InvalidParameter: a value is out of its range, or the rows differ in length.
 
     Source: Mironov 2017, proposition 3 (classic); Balle et al. 2020 and Canonne, Kamath and Steinke 2020,
-    proposition 12 (improved). Taught in: 04_renyi_accounting.
+    proposition 12 (improved).
     """
     validate.delta(delta)
     alpha, spent = check_orders(orders), np.asarray(rdp, dtype=float)

@@ -86,7 +86,7 @@ def compose_runs(runs: Sequence[PrivacySpent], *, delta: float, accountant: str 
         SamplerMismatch: the batches of a run were not drawn by Poisson sampling.
 
     Source: Koskela, Jalko and Honkela 2020, and Doroshenko et al. 2022 (PLD); Mironov 2017, proposition 1
-    (RDP). Taught in: 08_dpsgd_training.
+    (RDP).
 
     >>> run = PrivacySpent(epsilon=6.77, delta=1e-5, noise_multiplier=1.5, sample_rate=0.04, steps=2249)
     >>> round(compose_runs([run], delta=1e-5), 2), round(compose_runs([run, run], delta=1e-5), 2)

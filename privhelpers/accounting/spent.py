@@ -52,7 +52,7 @@ def require_poisson(sampler: str, *, accountant: str) -> None:
         InvalidParameter: the sampler has no name of ours.
         SamplerMismatch: it is not Poisson sampling.
 
-    Source: Chua et al. 2024 for what shuffling can cost. Taught in: 04_renyi_accounting.
+    Source: Chua et al. 2024 for what shuffling can cost.
     """
     if sampler not in SAMPLERS:
         raise InvalidParameter(f"sampler = {sampler!r}: must be one of {', '.join(SAMPLERS)}")

@@ -75,8 +75,6 @@ def candidates(
 
     Raises:
         InvalidParameter: a column does not exist, or no row fits.
-
-    Taught in: 01_anonymization.
     """
     if missing := [column for column in known if column not in table.columns]:
         raise InvalidParameter(f"known: no column {missing}; the table has {list(table.columns)}")
@@ -100,7 +98,7 @@ def homogeneity(
         table, known, hierarchy: as in `candidates`.
         sensitive: name of the attribute to guess.
 
-    Source: Machanavajjhala et al. 2007. Taught in: 01_anonymization.
+    Source: Machanavajjhala et al. 2007.
     """
     return background(table, sensitive, known, likelihood={}, hierarchy=hierarchy)
 
@@ -123,7 +121,7 @@ def background(
     Raises:
         InvalidParameter: a likelihood is negative or all fitting values are ruled out.
 
-    Source: Machanavajjhala et al. 2007. Taught in: 01_anonymization.
+    Source: Machanavajjhala et al. 2007.
     """
     for value, weight in likelihood.items():
         validate.non_negative(**{f"likelihood of {value}": weight})
@@ -148,7 +146,7 @@ def similarity(
         sensitive: name of the attribute to guess.
         kinds: kind of each value; a value that is not named is a kind of its own.
 
-    Source: Li, Li and Venkatasubramanian 2007. Taught in: 01_anonymization.
+    Source: Li, Li and Venkatasubramanian 2007.
     """
     fitting = candidates(table, known, hierarchy)
     of = dict(zip(*_folded(kinds), strict=True))
@@ -176,7 +174,7 @@ def composition(
     Raises:
         InvalidParameter: there is no release, or no row of one fits.
 
-    Source: Ganta, Kasiviswanathan and Smith 2008. Taught in: 01_anonymization.
+    Source: Ganta, Kasiviswanathan and Smith 2008.
     """
     if not tables:
         raise InvalidParameter("tables: give one release or more")

@@ -24,8 +24,6 @@ def keep_digits(digits: int) -> Rule:
 
     Args:
         digits: characters to keep, 0 or more.
-
-    Taught in: 01_anonymization.
     """
     if digits:
         validate.positive_int(digits=digits)
@@ -45,8 +43,6 @@ def ranges(*bounds: tuple[int, int]) -> Rule:
 
     Raises:
         InvalidParameter: no range is given or one is upside down; by the rule, if a value fits none.
-
-    Taught in: 01_anonymization.
     """
     if not bounds or any(low > high for low, high in bounds):
         raise InvalidParameter(f"bounds = {bounds!r}: give (low, high) pairs, low at most high")
@@ -66,8 +62,6 @@ def climb(hierarchy: Mapping[str, str], levels: int = 1) -> Rule:
     Args:
         hierarchy: parent of each category that has one.
         levels: steps to climb, 0 or more.
-
-    Taught in: 01_anonymization.
     """
 
     def rule(value: object) -> str:
@@ -88,7 +82,7 @@ def generalize(table: pd.DataFrame, rules: Mapping[str, Rule]) -> pd.DataFrame:
     Raises:
         InvalidParameter: a column does not exist, or a value fits no rule.
 
-    Source: Sweeney 2002, for generalization and suppression. Taught in: 01_anonymization.
+    Source: Sweeney 2002, for generalization and suppression.
     """
     if missing := [column for column in rules if column not in table.columns]:
         raise InvalidParameter(f"rules: no column {missing}; the table has {list(table.columns)}")
@@ -105,8 +99,6 @@ def covers(general: object, exact: object, hierarchy: Mapping[str, str] | None =
         general: value as released.
         exact: value of one person.
         hierarchy: parent of each category that has one.
-
-    Taught in: 01_anonymization.
     """
     general, exact = str(general).strip(), str(exact).strip()
     if general in (exact, ANY):
@@ -138,8 +130,6 @@ def truthful(
 
     Raises:
         InvalidParameter: the tables differ in length.
-
-    Taught in: 01_anonymization.
     """
     if len(original) != len(released):
         raise InvalidParameter(f"released has {len(released)} rows, original {len(original)}: must agree")

@@ -28,8 +28,6 @@ def normalized(column: pd.Series) -> pd.Series:
 
     Args:
         column: values of one attribute.
-
-    Taught in: 01_anonymization.
     """
     return column.map(lambda value: " ".join(value.split()).casefold() if isinstance(value, str) else value)
 
@@ -55,8 +53,6 @@ def equivalence_classes(table: pd.DataFrame, quasi: Sequence[str]) -> pd.Series:
 
     Raises:
         InvalidParameter: a column does not exist, holds a missing value, or there is no row.
-
-    Taught in: 01_anonymization.
     """
     _checked(table, quasi)
     keys = [normalized(table[column]) for column in quasi]
@@ -69,7 +65,7 @@ def k_anonymity(table: pd.DataFrame, quasi: Sequence[str]) -> int:
     Args:
         table, quasi: as in `equivalence_classes`.
 
-    Source: Sweeney 2002. Taught in: 01_anonymization.
+    Source: Sweeney 2002.
     """
     return int(equivalence_classes(table, quasi).value_counts().min())
 
@@ -88,8 +84,6 @@ def total_variation(first: ArrayLike, second: ArrayLike) -> float:
 
     Args:
         first, second: probabilities of the same values in the same order.
-
-    Taught in: 01_anonymization.
     """
     return float(np.abs(np.asarray(first) - np.asarray(second)).sum() / 2)
 
@@ -101,7 +95,6 @@ def ordered_distance(first: ArrayLike, second: ArrayLike) -> float:
         first, second: probabilities of the same m values, lowest value first.
 
     Source: Li, Li and Venkatasubramanian 2007, the distance for numerical attributes.
-    Taught in: 01_anonymization.
     """
     # On a line, what lies below each gap must cross it: the gaps of the distribution functions add up.
     gaps = np.abs(np.cumsum(np.asarray(first) - np.asarray(second)))[:-1]
@@ -120,8 +113,6 @@ def class_report(
 
     Raises:
         InvalidParameter: a column does not exist or holds a missing value, or `order` lacks a value.
-
-    Taught in: 01_anonymization.
     """
     _checked(table, quasi, sensitive)
     column = normalized(table[sensitive])
@@ -148,7 +139,7 @@ def distinct_l_diversity(table: pd.DataFrame, quasi: Sequence[str], sensitive: s
     Args:
         table, quasi, sensitive: as in `class_report`.
 
-    Source: Machanavajjhala et al. 2007. Taught in: 01_anonymization.
+    Source: Machanavajjhala et al. 2007.
     """
     return int(class_report(table, quasi, sensitive)["distinct_l"].min())
 
@@ -159,7 +150,7 @@ def entropy_l_diversity(table: pd.DataFrame, quasi: Sequence[str], sensitive: st
     Args:
         table, quasi, sensitive: as in `class_report`.
 
-    Source: Machanavajjhala et al. 2007. Taught in: 01_anonymization.
+    Source: Machanavajjhala et al. 2007.
     """
     return float(class_report(table, quasi, sensitive)["entropy_l"].min())
 
@@ -172,7 +163,7 @@ def t_closeness(
     Args:
         table, quasi, sensitive, order: as in `class_report`.
 
-    Source: Li, Li and Venkatasubramanian 2007. Taught in: 01_anonymization.
+    Source: Li, Li and Venkatasubramanian 2007.
     """
     return float(class_report(table, quasi, sensitive, order=order)["t"].max())
 
@@ -183,7 +174,7 @@ def discernibility(table: pd.DataFrame, quasi: Sequence[str]) -> int:
     Args:
         table, quasi: as in `equivalence_classes`.
 
-    Source: Bayardo and Agrawal 2005. Taught in: 01_anonymization.
+    Source: Bayardo and Agrawal 2005.
     """
     return int((equivalence_classes(table, quasi).value_counts() ** 2).sum())
 
@@ -200,8 +191,6 @@ def information_loss(original: pd.DataFrame, released: pd.DataFrame, quasi: Sequ
 
     Raises:
         InvalidParameter: a column does not exist, or the tables differ in length.
-
-    Taught in: 01_anonymization.
     """
     _checked(original, quasi)
     _checked(released, quasi)

@@ -90,8 +90,6 @@ def town(*, inhabitants: int, listed: int, areas: int, seed: int) -> pd.DataFram
 
     Raises:
         InvalidParameter: a count is out of its range.
-
-    Taught in: 01_anonymization.
     """
     validate.positive_int(inhabitants=inhabitants, listed=listed, areas=areas)
     if not 6 <= listed <= inhabitants:
@@ -121,8 +119,6 @@ def funnel(people: pd.DataFrame, target: str, steps: Sequence[str]) -> pd.Series
 
     Raises:
         InvalidParameter: the target is not in the table.
-
-    Taught in: 01_anonymization.
     """
     found = people[people["person_id"] == target]
     if len(found) != 1:
@@ -141,8 +137,6 @@ def share_in_small_classes(people: pd.DataFrame, quasi: Sequence[str], *, below:
         people: one row a person.
         quasi: columns that the attacker knows.
         below: class size, 2 or more, from which on a class is not small.
-
-    Taught in: 01_anonymization.
     """
     sizes = people.groupby(list(quasi), observed=True, sort=False).size()
     return float(sizes[sizes < below].sum() / len(people))
@@ -158,8 +152,6 @@ def cell_probabilities(grain: str, *, areas: int, by_sex: bool = True) -> NDArra
 
     Raises:
         InvalidParameter: the grain is unknown.
-
-    Taught in: 01_anonymization.
     """
     if grain not in GRAINS:
         raise InvalidParameter(f"grain = {grain!r}: must be one of {', '.join(GRAINS)}")
@@ -178,8 +170,6 @@ def expected_share(people: int, probabilities: ArrayLike, *, below: int = 2) -> 
 
     Raises:
         InvalidParameter: fewer than 2 people, or the probabilities do not add up to 1.
-
-    Taught in: 01_anonymization.
     """
     cells = np.asarray(probabilities, dtype=float)
     if people < 2 or below < 2 or abs(cells.sum() - 1) > 1e-9 or (cells <= 0).any():
@@ -214,8 +204,6 @@ def release_shares(
     Returns:
         One row a release: people_per_class, and for `unique` (2) and `small` (`below`) the measured share,
         its expectation `_mean` and the range, all in [0, 1].
-
-    Taught in: 01_anonymization.
     """
     validate.delta(1 - level)
     width, rows = norm.ppf((1 + level) / 2), {}
@@ -240,8 +228,6 @@ def link(patients: pd.DataFrame, register: pd.DataFrame, quasi: Sequence[str]) -
         patients: rows with `quasi` and `person_id`, which only scores the attack and is not joined on.
         register: rows with `quasi` and `person_id`.
         quasi: columns of the join.
-
-    Taught in: 01_anonymization.
     """
     columns = ["person_id", *quasi]
     single = register[columns].drop_duplicates(list(quasi), keep=False)

@@ -83,17 +83,13 @@ def patients() -> pd.DataFrame:
     """Return the twelve invented patients: name, age, gender, zip_code, nationality, condition.
 
     Source: after the inpatient table of Machanavajjhala et al. 2007, with invented names.
-    Taught in: 01_anonymization.
     """
     columns = ["name", "age", "gender", "zip_code", "nationality", "condition"]
     return _frame(_PATIENTS, columns).astype({"age": int})
 
 
 def four_anonymous() -> pd.DataFrame:
-    """Return the 4-anonymous version of `patients` as printed, names removed, rows in the same order.
-
-    Taught in: 01_anonymization.
-    """
+    """Return the 4-anonymous version of `patients` as printed, names removed, rows in the same order."""
     return _frame(_FOUR_ANONYMOUS, ["age", "gender", "zip_code", "nationality", "condition"])
 
 
@@ -101,7 +97,6 @@ def three_diverse() -> pd.DataFrame:
     """Return nine rows with salary (thousands) and disease, three classes of three different values.
 
     Source: Li, Li and Venkatasubramanian 2007, for the form of the example.
-    Taught in: 01_anonymization.
     """
     return _frame(_THREE_DIVERSE, ["zip_code", "age", "salary", "disease"]).astype({"salary": int})
 
@@ -110,6 +105,5 @@ def hospitals() -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the releases of two hospitals: 4-anonymous and 6-anonymous.
 
     Source: Ganta, Kasiviswanathan and Smith 2008, for the form of the example.
-    Taught in: 01_anonymization.
     """
     return _hospital(_FIRST_HOSPITAL), _hospital(_SECOND_HOSPITAL)

@@ -14,7 +14,7 @@ from privhelpers.artifacts import Store
 from privhelpers.attacks import lira
 from privhelpers.errors import InvalidParameter
 
-HOME = "10a_shadow_models"
+HOME = "shadow_models"
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,6 @@ def read_bank(store: Store) -> Bank:
 
     Raises:
         MissingArtifact: chapter 10a has not run.
-
-    Taught in: 10_membership_inference.
     """
     rows = store.read_json(f"{HOME}/shadows.json")
     signals = {name: np.array(values) for name, values in rows["signals"].items()}

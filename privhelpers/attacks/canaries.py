@@ -60,7 +60,7 @@ def exposure(*, rank: float, references: int) -> float:
         rank: 1 to references + 1; ties may give halves.
         references: number of other secrets drawn, 1 or more.
 
-    Source: Carlini et al. 2019, sections 4.2 and 4.3. Taught in: 09a_memorization.
+    Source: Carlini et al. 2019, sections 4.2 and 4.3.
     """
     validate.positive_int(references=references)
     if not 1 <= rank <= references + 1:
@@ -78,7 +78,7 @@ def exposure_in_sample(losses: ArrayLike, reference_losses: ArrayLike) -> np.nda
         losses: of the secrets, lower is more probable; any shape.
         reference_losses: of other secrets of the space, 1 or more.
 
-    Source: tensorflow/privacy, secret_sharer/exposures.py (interpolation). Taught in: 09a_memorization.
+    Source: tensorflow/privacy, secret_sharer/exposures.py (interpolation).
     """
     references = np.sort(np.asarray(reference_losses, dtype=float))
     if references.size == 0 or not np.isfinite(references).all():
@@ -97,7 +97,7 @@ def extrapolated_exposure(losses: ArrayLike, reference_losses: ArrayLike) -> np.
         reference_losses: of other secrets of the space, 30 or more.
 
     Source: Carlini et al. 2019, section 4.3; tensorflow/privacy, secret_sharer/exposures.py
-    (extrapolation). Taught in: 09a_memorization.
+    (extrapolation).
     """
     references = np.asarray(reference_losses, dtype=float)
     if references.size < 30 or not np.isfinite(references).all():
@@ -213,8 +213,6 @@ def by_copies(rows: Sequence[Mapping], *, draws: int = 400, seed: int = 0) -> li
     Returns:
         One row per number of copies, 0 for the controls: copies, n, and exposure and extracted, each with
         _low and _high.
-
-    Taught in: 09b_side_by_side.
     """
     table = []
     for copies in sorted({row["copies"] for row in rows}):

@@ -137,8 +137,6 @@ def side_by_side(
 
     Raises:
         InvalidParameter: a model has a text and no spans, or the other way round.
-
-    Taught in: 09b_side_by_side.
     """
     if set(texts) != set(spans):
         raise InvalidParameter(f"spans: must be given for the models of texts, {', '.join(texts)}")

@@ -39,8 +39,6 @@ def choose(attacks: Mapping[str, Arms], *, draws: int = 1000, seed: int = 0, lev
     Args:
         attacks: arms by name, one or more.
         draws, seed, level: as of `measure`; the seed also splits the patients.
-
-    Taught in: 10_membership_inference.
     """
     if not attacks:
         raise InvalidParameter("attacks: there is nothing to choose from")

@@ -90,8 +90,6 @@ def compare(source: Source, model: str) -> list[Comparison]:
 
     Raises:
         MissingArtifact: a run on this model, or on the public checkpoint, has not been made.
-
-    Taught in: 14_statistics.
     """
     member, control, prompts = measurements.attempts(source, model, "loose")
     loose = stats.paired_difference(member, control, prompts)
@@ -125,8 +123,6 @@ def frame(
 
     Raises:
         InvalidParameter: a comparison stands twice, or a family has no margin.
-
-    Taught in: 14_statistics.
     """
     pairs = list(pairs)
     tested = {}

@@ -27,8 +27,6 @@ def require_null(what: str, interval: Interval, *, null: float = 0.5) -> None:
     Raises:
         ControlFailed: the figure lies further from `null` than 4.5 standard errors.
 
-    Taught in: 10_membership_inference.
-
     >>> require_null("loss attack, held-out halves", Interval(0.51, 0.47, 0.55, 0.95, "bootstrap"))
     """
     error = (interval.high - interval.low) / (2 * norm.isf((1 - interval.level) / 2))

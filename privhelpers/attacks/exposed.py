@@ -17,7 +17,7 @@ from privhelpers.attacks.membership import Measured
 from privhelpers.errors import InvalidParameter
 from privhelpers.mechanisms import largest_advantage
 
-HOME = "10_membership_inference"
+HOME = "membership_inference"
 NOT_PRIVATE = ("public", "baseline", "best_nonprivate")
 
 
@@ -69,7 +69,6 @@ def within(
         least: a bucket with fewer patients on either side is left out.
 
     Source: Jagannatha, Rawat and Yu 2021, section 6, who discard buckets of fewer than 10 patients.
-    Taught in: 10b_who_is_exposed.
     """
     scores, buckets, found = np.asarray(scores, dtype=float), np.asarray(buckets), {}
     patients, member = np.asarray(patients), np.asarray(member, dtype=bool)
@@ -86,7 +85,7 @@ def _row(store: Store, model: str) -> dict:
     attack = store.read_json(f"{HOME}/{model}/attack.json")
     budget = {"epsilon": np.nan, "delta": np.nan, "largest advantage": 1.0}
     if model not in NOT_PRIVATE:
-        spent = store.read_json(f"08_dpsgd_training/{model}/metrics.json")["spent"]
+        spent = store.read_json(f"private_training/{model}/metrics.json")["spent"]
         limit = largest_advantage(epsilon=spent["epsilon"], delta=spent["delta"])
         budget = {"epsilon": spent["epsilon"], "delta": spent["delta"], "largest advantage": limit}
     tries = {
@@ -122,8 +121,6 @@ def collect(store: Store, models: Sequence[str]) -> pd.DataFrame:
 
     Raises:
         MissingArtifact: a run on one of the models has not been made.
-
-    Taught in: 10b_who_is_exposed.
     """
     return pd.DataFrame.from_dict({model: _row(store, model) for model in models}, orient="index")
 
@@ -171,8 +168,6 @@ def people(notes: Sequence[dict], member: ArrayLike) -> pd.DataFrame:
     Args:
         notes: with `patient_id` and `condition`.
         member: whether each note was trained on.
-
-    Taught in: 10b_who_is_exposed.
     """
     owners = groups.patients(notes)
     share, names = groups.group_means(np.asarray(member, dtype=float), owners)
@@ -195,7 +190,6 @@ def published(rows: pd.DataFrame, *, rare_gain: float, epoch_gain: float) -> pd.
         epoch_gain: AUC after the last minus AUC after the first epoch, shadow models.
 
     Source: Jagannatha, Rawat and Yu 2021, sections 5 and 6.
-    Taught in: 10b_who_is_exposed.
     """
     base, best = rows.loc["baseline"], rows.loc["best_nonprivate"]
     private = rows.loc[rows["epsilon"].notna(), "leakage note"].astype(float)

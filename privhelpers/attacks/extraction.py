@@ -177,8 +177,6 @@ def strict_match(
         generations: the attempts.
         group: whose identifiers to look for.
         public: values that do not count, as `public_values` returns them.
-
-    Taught in: 09_extraction.
     """
     owners = {value: who for value, who in _owners(group).items() if value not in public}
     hits = np.zeros(len(generations), dtype=bool)
@@ -214,7 +212,7 @@ def public_values(
     Returns:
         Values of the people, normalised, that stand in a generation and in a public text.
 
-    Source: Lukas et al. 2023, who subtract what the base model emits. Taught in: 09_extraction.
+    Source: Lukas et al. 2023, who subtract what the base model emits.
     """
     written = normalise("\n".join(g.text for g in generations))
     known = normalise("\n".join(public_texts))
@@ -261,8 +259,6 @@ def loose_match(
     Args:
         patients: how many patients the attempts are dealt to in turn (the report used 50).
         seed: of the draw of patients.
-
-    Taught in: 09_extraction and 17_report_audit.
     """
     validate.positive_int(patients=patients)
     if not group:

@@ -28,8 +28,6 @@ def group_means(values: ArrayLike, groups: ArrayLike) -> tuple[np.ndarray, np.nd
     Args:
         values: one number a note.
         groups: group of each note, such as its patient or its admission.
-
-    Taught in: 10_membership_inference.
     """
     values, groups = np.asarray(values, dtype=float), np.asarray(groups)
     if values.shape != groups.shape or values.ndim != 1 or not values.size:
@@ -53,8 +51,6 @@ def rarity(notes: Sequence[dict]) -> np.ndarray:
 
     Common are the four most frequent conditions of the hospital, rare those of the tail behind the
     report's twelve.
-
-    Taught in: 10b_who_is_exposed.
     """
     rare = frozenset(RARE_CONDITIONS)
 
@@ -82,7 +78,6 @@ def profile_log_probability(profiles: Mapping[str, frozenset[str]]) -> dict[str,
         profiles: conditions of each patient, of at least one patient.
 
     Source: Jagannatha, Rawat and Yu 2021, appendix A.2, equations 4 and 5.
-    Taught in: 10b_who_is_exposed.
 
     >>> found = profile_log_probability({"a": frozenset({"x"}), "b": frozenset({"x", "y"})})
     >>> {patient: round(math.exp(value), 2) for patient, value in found.items()}

@@ -46,7 +46,6 @@ def logit_statistic(losses: ArrayLike) -> np.ndarray:
         losses: mean loss of each text, nats per token, 0 or more.
 
     Source: Carlini et al. 2022, section V-A, for one label; here p is the geometric mean over the tokens.
-    Taught in: 10a_shadow_models.
 
     >>> logit_statistic(-np.log([0.85, 0.4])).round(6).tolist()
     [1.734601, -0.405465]
@@ -97,7 +96,6 @@ def online(target: ArrayLike, values: ArrayLike, inside: ArrayLike, *, fixed_var
         fixed_variance: one variance for all texts on each side; see `fit`.
 
     Source: Carlini et al. 2022, algorithm 1.
-    Taught in: 10a_shadow_models.
     """
     inside, target = np.asarray(inside, dtype=bool), np.asarray(target, dtype=float)
     member = fit(values, inside, fixed_variance=fixed_variance)
@@ -116,7 +114,6 @@ def offline(target: ArrayLike, values: ArrayLike, inside: ArrayLike, *, fixed_va
             text are left out, so that shadow models which never saw it suffice.
 
     Source: Carlini et al. 2022, section V-B.
-    Taught in: 10a_shadow_models.
     """
     other = fit(values, ~np.asarray(inside, dtype=bool), fixed_variance=fixed_variance)
     return (np.asarray(target, dtype=float) - other.mean) / (other.deviation + _LEAST_SPREAD)

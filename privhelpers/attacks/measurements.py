@@ -56,11 +56,9 @@ def open_source(store: Store) -> Source:
 
     Raises:
         MissingArtifact: the records or the public checkpoint have not been made.
-
-    Taught in: 14_statistics.
     """
-    parts = {part: store.read_jsonl(f"05_synthetic_records/{part}.jsonl") for part in ("train", "heldout")}
-    path = store.existing("06a_public_pretraining/public/tokenizer.json")
+    parts = {part: store.read_jsonl(f"synthetic_records/{part}.jsonl") for part in ("train", "heldout")}
+    path = store.existing("public_pretraining/public/tokenizer.json")
     texts = [note["text"] for note in parts["heldout"]]
     lengths = [len(row.ids) + 1 for row in Tokenizer.from_file(str(path)).encode_batch(texts)]
     return Source(
@@ -90,7 +88,7 @@ def read_scores(source: Source, model: str, attack: str) -> Scores:
         InvalidParameter: the attack's scores were not saved.
         MissingArtifact: the run on this model has not been made.
     """
-    home = f"10_membership_inference/{model}"
+    home = f"membership_inference/{model}"
     losses = source.store.read_json(f"{home}/losses.json")
     if attack == "loss":
         own = {note: -loss for side in losses.values() for note, loss in side.items()}
@@ -138,7 +136,7 @@ def held_out(source: Source, model: str) -> HeldOut:
     Raises:
         DamagedArtifact: losses and lengths do not give the perplexity that chapter 10 measured.
     """
-    home = f"10_membership_inference/{model}"
+    home = f"membership_inference/{model}"
     losses = source.store.read_json(f"{home}/losses.json")["others"]
     tokens = np.array([source.tokens[note] for note in losses])
     patients = np.array([source.patient_of[note] for note in losses])
@@ -161,7 +159,7 @@ def attempts(source: Source, model: str, rule: str) -> tuple[np.ndarray, np.ndar
     Raises:
         MissingArtifact: chapter 09 has not run on this model.
     """
-    home = f"09_extraction/{model}"
+    home = f"extraction/{model}"
     hits = source.store.read_json(f"{home}/hits.json")
     prompts = np.array([row["prompt"] for row in source.store.read_jsonl(f"{home}/generations.jsonl")])
     numbers = np.arange(prompts.size)
@@ -177,17 +175,17 @@ def found_patients(source: Source, model: str) -> dict[str, tuple[int, int, int,
     Raises:
         MissingArtifact: chapter 09 or 09a has not run on this model.
     """
-    extraction = source.store.read_json(f"09_extraction/{model}/attack.json")
+    extraction = source.store.read_json(f"extraction/{model}/attack.json")
     group = extraction["patients"]
     named = [extraction["matches"][rule]["patients"] for rule in ("strict", "strict_control")]
     recalled = []
-    guesses = source.store.read_jsonl(f"09a_memorization/{model}/guesses.jsonl")
+    guesses = source.store.read_jsonl(f"memorization/{model}/guesses.jsonl")
     for arm in ARMS:
         notes = [row for row in guesses if row["arm"] == arm]
         patients = {source.patient_of[row["note_id"]] for row in notes}
         hit = {source.patient_of[row["note_id"]] for row in notes if row["correct"]}
         recalled += [len(hit), len(patients)]
-    told = source.store.read_json(f"09a_memorization/{model}/attack.json")["attributes"]
+    told = source.store.read_json(f"memorization/{model}/attack.json")["attributes"]
     right = [round(told[f"in_context/{arm}"][0] * group) for arm in ARMS]
     return {
         "patients named": (named[0], group, named[1], group),
@@ -198,7 +196,7 @@ def found_patients(source: Source, model: str) -> dict[str, tuple[int, int, int,
 
 def canaries(source: Source, model: str, value: str) -> dict[str, np.ndarray]:
     """Return `exposure_bits` or `extracted` of the planted canaries (member) and the kept-out (control)."""
-    found = source.store.read_jsonl(f"09a_memorization/{model}/canaries.jsonl")
+    found = source.store.read_jsonl(f"memorization/{model}/canaries.jsonl")
     return {
         arm: np.array([float(row[value]) for row in found if row["planted"] == planted])
         for arm, planted in PLANTED.items()
@@ -213,7 +211,7 @@ def _row(model: str, family: str, measure: str, arm: str, interval: Interval, **
 
 
 def _membership_rows(source: Source, model: str) -> Iterator[dict]:
-    attack = source.store.read_json(f"10_membership_inference/{model}/attack.json")
+    attack = source.store.read_json(f"membership_inference/{model}/attack.json")
     method = "patient-clustered percentile bootstrap"
     for name in ATTACKS:
         arms = read_scores(source, model, name).arms
@@ -231,7 +229,7 @@ def attack_name(attack: str) -> str:
 
 
 def _extraction_rows(source: Source, model: str) -> Iterator[dict]:
-    distinct = source.store.read_json(f"09_extraction/{model}/attack.json")["distinct_generations"]
+    distinct = source.store.read_json(f"extraction/{model}/attack.json")["distinct_generations"]
     *loose, prompts = attempts(source, model, "loose")
     units = {"unit": "generation", "n": prompts.size, "distinct_n": distinct}
     units |= {"cluster": "prompt", "clusters": len(set(prompts.tolist()))}
@@ -265,8 +263,6 @@ def rows(source: Source, model: str) -> list[dict]:
 
     Raises:
         MissingArtifact: a run on this model has not been made.
-
-    Taught in: 14_statistics.
     """
     found = held_out(source, model)
     units = {"unit": "note", "n": found.losses.size, "cluster": "patient"}
@@ -281,8 +277,6 @@ def frame(measured: Iterable[dict]) -> pd.DataFrame:
 
     Raises:
         InvalidParameter: a model has the same measure and arm twice, or an interval misses its estimate.
-
-    Taught in: 14_statistics.
     """
     table = pd.DataFrame(measured, columns=list(COLUMNS))
     twice = table.duplicated(["model", "measure", "arm"])

@@ -52,7 +52,6 @@ def yeom_attack(
         threshold: default, the mean of `member_losses`.
 
     Source: Yeom et al. 2018, section 3.3; named S-BBA by Jagannatha et al. 2021, section 4.1.
-    Taught in: 10_membership_inference.
     """
     members, others = np.asarray(member_losses, float), np.asarray(nonmember_losses, float)
     for name, values in (("member_losses", members), ("nonmember_losses", others)):
@@ -121,7 +120,6 @@ def levels(scores: ArrayLike, notes: Sequence[dict], member: ArrayLike) -> dict[
         member: whether each note was trained on; no patient has notes on both sides.
 
     Source: Jagannatha, Rawat and Yu 2021, section 4.1.1, group-level attack.
-    Taught in: 10_membership_inference.
     """
     sample = split(scores, groups.patients(notes), member)
     means, names = groups.group_means(scores, groups.admissions(notes))
@@ -152,8 +150,6 @@ def advantage_interval(
         nonmember_losses, nonmember_patients: of the others.
         threshold: below it the answer is "member"; taken as known, not as estimated.
         draws, seed, level: as of `measure`.
-
-    Taught in: 10_membership_inference.
     """
     answers = [np.asarray(losses) < threshold for losses in (member_losses, nonmember_losses)]
     area = stats.auc_interval(
@@ -195,8 +191,6 @@ def measure(arms: Arms, *, draws: int = 1000, seed: int = 0, level: float = 0.95
         draws: bootstrap resamples of patients, 1 or more.
         seed: of the resampling.
         level: nominal coverage, in (0, 1).
-
-    Taught in: 10_membership_inference.
     """
     pooled = roc.PooledScores(arms.member_scores, arms.other_scores)
 
@@ -215,10 +209,7 @@ def measure(arms: Arms, *, draws: int = 1000, seed: int = 0, level: float = 0.95
 
 
 def table(measured: Mapping[tuple[str, str], Measured]) -> pd.DataFrame:
-    """Return one row for each attack and level: AUC and true-positive rates with the ends of their intervals.
-
-    Taught in: 10_membership_inference.
-    """
+    """Return a row for each attack and level: AUC and true-positive rates with their intervals."""
     rows = {}
     for key, one in measured.items():
         found = one.as_json()
@@ -247,8 +238,6 @@ def check_nulls(
 
     Raises:
         ControlFailed: a control is further from one half than chance allows.
-
-    Taught in: 10_membership_inference.
     """
     how = {"draws": draws, "seed": seed}
     found = {

@@ -108,7 +108,7 @@ def recall(
         sampling: scheme of the draws; its max_length is not applied.
         batch_size: notes scored together.
 
-    Source: Carlini et al. 2023, definition 3.1; Hayes et al. 2025. Taught in: 09a_memorization.
+    Source: Carlini et al. 2023, definition 3.1; Hayes et al. 2025.
     """
     sampling = sampling or Sampling()
     model.eval()
@@ -133,7 +133,7 @@ def recall(
 def guess(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, halves: Halves) -> Guesses:
     """Write every second half greedily; the attacker is told its length in tokens, as in the benchmark.
 
-    Source: google-research/lm-extraction-benchmark, its baseline. Taught in: 09a_memorization.
+    Source: google-research/lm-extraction-benchmark, its baseline.
     """
     lengths = [len(suffix) for suffix in halves.suffixes]
     room = model.config.max_position_embeddings - max(map(len, halves.prefixes))
@@ -155,7 +155,7 @@ def discovered(log_p: ArrayLike, *, attempts: float) -> np.ndarray:
         log_p: log probability of the text in one draw, nats; 0 or less.
         attempts: number of independent draws n, 0 or more.
 
-    Source: Hayes et al. 2025. Taught in: 09a_memorization.
+    Source: Hayes et al. 2025.
     """
     validate.non_negative(attempts=attempts)
     log_p = _log_probabilities(log_p)
@@ -174,7 +174,7 @@ def attempts_needed(log_p: ArrayLike, *, p: float) -> np.ndarray:
     Returns:
         Whole numbers of 1 or more; infinity where the text cannot be drawn.
 
-    Source: Hayes et al. 2025. Taught in: 09a_memorization.
+    Source: Hayes et al. 2025.
     """
     validate.probability(p=p)
     if p == 1:
@@ -206,7 +206,7 @@ def recall_at_errors(
         errors: wrong guesses allowed, the last one included; 1 or more.
         examples: how many could be guessed right; default: the number of guesses.
 
-    Source: google-research/lm-extraction-benchmark, score_submission. Taught in: 09a_memorization.
+    Source: google-research/lm-extraction-benchmark, score_submission.
     """
     validate.positive_int(errors=errors)
     right, sure = np.asarray(correct, dtype=bool), np.asarray(confidence, dtype=float)

@@ -48,8 +48,6 @@ def shadow_scores(target: Signals, bank: Bank, references: Mapping[str, ArrayLik
 
     Raises:
         InvalidParameter: the target does not give one value a note.
-
-    Taught in: 10a_shadow_models.
     """
     if np.shape(target["loss"]) != (len(bank.notes),):
         raise InvalidParameter(f"target: must give one loss to each of {len(bank.notes)} notes")
@@ -74,8 +72,6 @@ def in_turn(
 
     Returns:
         Scores by attack, each of shape [targets, notes].
-
-    Taught in: 10a_shadow_models.
     """
     if len(bank.inside) < 3:
         raise InvalidParameter("bank: one target and two shadow models are the least there is")
@@ -110,8 +106,6 @@ def over_targets(turns: Mapping[str, np.ndarray], inside: np.ndarray) -> pd.Data
     Args:
         turns: scores by attack, shape [targets, notes], as of `in_turn`.
         inside: whose notes each target is judged by, same shape.
-
-    Taught in: 10a_shadow_models.
     """
     rows = {}
     for attack, scores in turns.items():
@@ -134,8 +128,6 @@ def by_count(
 
     Returns:
         Two tables, one row a count, one column for each attack with shadow models.
-
-    Taught in: 10a_shadow_models.
     """
     total, areas, rates = len(bank.inside), {}, {}
     for count in counts:

@@ -35,7 +35,7 @@ def rankings(
         reference_losses: the same under the public checkpoint.
         lower_losses: under the attacked model again, of each text in lower case.
 
-    Source: Carlini et al. 2021, section 5.2. Taught in: 09_extraction.
+    Source: Carlini et al. 2021, section 5.2.
     """
     own, reference, lower = (
         np.asarray(values, dtype=float) for values in (losses, reference_losses, lower_losses)
@@ -103,8 +103,6 @@ def copied(own_runs: ArrayLike, other_runs: ArrayLike, *, margin: int) -> np.nda
         own_runs: words of `longest_runs` for the set in question.
         other_runs: the same for the other set.
         margin: words, 1 or more.
-
-    Taught in: 09_extraction.
     """
     validate.positive_int(margin=margin)
     own, other = np.asarray(own_runs), np.asarray(other_runs)
@@ -147,8 +145,6 @@ def precision_rows(
 
     Returns:
         One row per ranking, count and arm: ranking, k, arm, rate, low, high.
-
-    Taught in: 09_extraction.
     """
     rows = []
     owners = {arm: np.unique(patients, return_inverse=True)[1] for arm, (_, patients) in arms.items()}

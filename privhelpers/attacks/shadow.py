@@ -4,7 +4,7 @@ An attacker who can sample patients trains models of their own, knows who was in
 what membership looks like. Only what those models say of the candidate texts is kept, not the models.
 
     tasks = [Task("shadow-00", texts_of_a_random_half, candidates, settings, seed=0), ...]
-    results = train_all(store, "10a_shadow_models", tasks, train=training.train, processes=2)
+    results = train_all(store, "shadow_models", tasks, train=training.train, processes=2)
 
 Sources: Shokri et al. 2017, section V; Carlini et al. 2022, section IV.
 """
@@ -68,8 +68,6 @@ def random_halves(patients: Sequence[str], models: int, seed: int) -> np.ndarray
 
     Returns:
         Whether each patient is inside, shape [models, patients].
-
-    Taught in: 10a_shadow_models.
     """
     validate.positive_int(models=models)
     if len(set(patients)) != len(patients) or len(patients) < 2:
@@ -189,8 +187,6 @@ def train_all(
 
     Raises:
         InvalidParameter: names repeat, or processes is out of range.
-
-    Taught in: 10a_shadow_models.
     """
     validate.positive_int(processes=processes)
     if len({task.name for task in tasks}) != len(tasks):
@@ -216,7 +212,6 @@ def classifier(features: ArrayLike, inside: ArrayLike) -> Pipeline:
         A standardizing logistic regression; `decision_function` of the target's features is the score.
 
     Source: Shokri et al. 2017, section V-C, with one classifier for all outputs.
-    Taught in: 10a_shadow_models.
     """
     features, inside = np.asarray(features, dtype=float), np.asarray(inside, dtype=bool)
     if features.ndim != 3 or inside.shape != features.shape[:2]:

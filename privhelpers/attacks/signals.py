@@ -69,7 +69,6 @@ def min_k(values: ArrayLike, *, share: float = SHARE) -> float:
         share: of the tokens, in (0, 1]; the count is rounded down, as in the authors' programs.
 
     Source: Shi et al. 2024, section 3; Zhang et al. 2025, section 4.
-    Taught in: 10_membership_inference.
     """
     validate.probability(share=share)
     values = np.asarray(values, dtype=float)
@@ -87,7 +86,6 @@ def standardized(log_p: ArrayLike, mean: ArrayLike, deviation: ArrayLike) -> np.
         mean, deviation: of the log-probability over the vocabulary at each place.
 
     Source: Zhang et al. 2025, equation 4.
-    Taught in: 10_membership_inference.
     """
     # A place with a single possible token has no spread: its token is exactly as likely as expected.
     spread = np.maximum(np.asarray(deviation, dtype=float), 1e-6)
@@ -110,8 +108,6 @@ def measure(
         share: of Min-K% and Min-K%++, in (0, 1].
         lower: whether to score the lower-cased texts too, which costs a second pass.
         batch_size: texts of one batch.
-
-    Taught in: 10_membership_inference.
     """
     found = score_tokens(model, tokenizer, texts, batch_size=batch_size)
     rows = list(zip(found.log_p, found.mean, found.deviation, strict=True))
@@ -140,8 +136,6 @@ def scores(signals: Signals, references: Mapping[str, ArrayLike] | None = None) 
 
     Raises:
         InvalidParameter: a reference does not give one loss a text.
-
-    Taught in: 10_membership_inference.
     """
     found = {
         "loss": -signals.loss,
@@ -169,8 +163,6 @@ def passages(signals: Signals, length: int) -> tuple[np.ndarray, np.ndarray]:
     Args:
         signals: of the texts.
         length: tokens of a passage, 1 or more.
-
-    Taught in: 10_membership_inference.
     """
     validate.positive_int(length=length)
     losses, owners = [], []

@@ -14,7 +14,7 @@ NOT_PRIVATE = ("public", "baseline", "best_nonprivate")
 def _budget(store: Store, model: str) -> dict:
     if model in NOT_PRIVATE:
         return {"epsilon": None, "delta": None}
-    spent = store.read_json(f"08_dpsgd_training/{model}/metrics.json")["spent"]
+    spent = store.read_json(f"private_training/{model}/metrics.json")["spent"]
     return {"epsilon": spent["epsilon"], "delta": spent["delta"]}
 
 
@@ -53,14 +53,12 @@ def collect(store: Store, model: str) -> dict:
 
     Raises:
         MissingArtifact: a run on this model has not been made.
-
-    Taught in: 14_statistics.
     """
-    extraction = store.read_json(f"09_extraction/{model}/attack.json")
-    membership = store.read_json(f"10_membership_inference/{model}/attack.json")
-    memorization = store.read_json(f"09a_memorization/{model}/attack.json")
-    canaries = store.read_jsonl(f"09a_memorization/{model}/canaries.jsonl")
-    audit = store.read_json("13_auditing/audit.json")["models"][model]
+    extraction = store.read_json(f"extraction/{model}/attack.json")
+    membership = store.read_json(f"membership_inference/{model}/attack.json")
+    memorization = store.read_json(f"memorization/{model}/attack.json")
+    canaries = store.read_jsonl(f"memorization/{model}/canaries.jsonl")
+    audit = store.read_json("auditing/audit.json")["models"][model]
     auc, tpr = membership["auc"], membership["tpr_at_1pct_fpr"]
     difference, suffix = memorization["exposure_difference"], memorization["suffix"]
     matches = extraction["matches"]
@@ -104,7 +102,7 @@ def collect_broken(store: Store) -> dict[str, dict]:
         best_attack_auc with its interval.
     """
     kept = ("claimed_epsilon", "true_epsilon", "audit_epsilon_lower", "perplexity")
-    found = store.read_json("13b_broken_dpsgd/broken.json")["broken"]
+    found = store.read_json("broken_dpsgd/broken.json")["broken"]
     return {
         name: {key: row[key] for key in kept} | _interval("best_attack_auc", row["best_attack_auc"])
         for name, row in found.items()

@@ -79,8 +79,6 @@ def shuffled_draws(
         units: number of units, 1 or more.
         sample_rate: share of the units in a batch, in (0, 1].
         steps: number of batches.
-
-    Taught in: 13b_broken_dpsgd.
     """
     batches = max(1, round(1 / sample_rate))
     for step in range(steps):

@@ -74,8 +74,6 @@ def false_alarms(
 
     Raises:
         InvalidParameter: a value is out of its range.
-
-    Taught in: 13_auditing.
     """
     validate.positive_int(canaries=canaries, runs=runs)
     validate.delta(delta)
@@ -105,8 +103,6 @@ def most_certifiable(
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Taught in: 13_auditing.
-
     >>> round(most_certifiable(canaries=1000, delta=1e-9), 2)
     5.81
     """
@@ -134,8 +130,6 @@ def simulate_scores(
 
     Raises:
         InvalidParameter: a value is out of its range.
-
-    Taught in: 13_auditing.
     """
     validate.positive_int(canaries=canaries, steps=steps)
     validate.positive(noise_multiplier=noise_multiplier)
@@ -158,8 +152,6 @@ def log_ratio(
     Args:
         seen: the noisy sum at each canary's coordinate, in clipping norms.
         noise_multiplier, sample_rate: as in `simulate_scores`.
-
-    Taught in: 13_auditing.
     """
     exponent = (2 * seen - 1) / (2 * noise_multiplier**2)
     absent = np.log1p(-sample_rate) if sample_rate < 1 else -np.inf
@@ -191,8 +183,6 @@ def claim_p_value(
 
     Raises:
         InvalidParameter: a value is out of its range, or one of the two groups is empty.
-
-    Taught in: 13_auditing.
     """
     coins, values = check_scores(included, scores)
     validate.positive_int(times=times)

@@ -39,7 +39,7 @@ def fdp_excess(
     Returns:
         Array of the common shape.
 
-    Source: Mahloujifar, Melis and Chaudhuri 2025. Taught in: 13_auditing.
+    Source: Mahloujifar, Melis and Chaudhuri 2025.
     """
     guesses, correct, mu = np.broadcast_arrays(
         np.asarray(guesses, dtype=float), np.asarray(correct, dtype=float), np.asarray(mu, dtype=float)
@@ -69,7 +69,7 @@ def fdp_mu_lower(
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Mahloujifar, Melis and Chaudhuri 2025. Taught in: 13_auditing.
+    Source: Mahloujifar, Melis and Chaudhuri 2025.
     """
     check_guesses(canaries=canaries, guesses=guesses, correct=correct)
     error = significance_of(confidence, searched)
@@ -111,7 +111,6 @@ def fdp_epsilon_lower(
         InvalidParameter: a value is out of its range.
 
     Source: Mahloujifar, Melis and Chaudhuri 2025; Dong, Roth and Su 2022, corollary 2.13.
-    Taught in: 13_auditing.
     """
     validate.delta(delta)
     counts = {"canaries": canaries, "guesses": guesses, "correct": correct}

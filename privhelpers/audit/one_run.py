@@ -35,7 +35,7 @@ def one_run_p_value(*, canaries: int, guesses: int, correct: int, epsilon: float
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Steinke, Nasr and Jagielski 2023. Taught in: 13_auditing.
+    Source: Steinke, Nasr and Jagielski 2023.
     """
     check_guesses(canaries=canaries, guesses=guesses, correct=correct)
     validate.non_negative(epsilon=epsilon, delta=delta)
@@ -80,7 +80,6 @@ def one_run_epsilon_lower(
         InvalidParameter: a value is out of its range.
 
     Source: Steinke, Nasr and Jagielski 2023; Vadhan 2017, lemma 2.2 (replacement).
-    Taught in: 13_auditing.
     """
     check_guesses(canaries=canaries, guesses=guesses, correct=correct)
     validate.non_negative(delta=delta)

@@ -68,7 +68,6 @@ def rates_epsilon_lower(
         InvalidParameter: a value is out of its range.
 
     Source: Jagielski, Ullman and Oprea 2020 (limits); Nasr et al. 2023 (Gaussian curve).
-    Taught in: 13_auditing.
     """
     error = significance_of(confidence, searched)
     fnr, fpr = _limits(true_positives, included, false_positives, excluded, error)
@@ -107,8 +106,6 @@ def audit_by_rates(
 
     Raises:
         InvalidParameter: a value is out of its range, or one of the halves holds only one kind.
-
-    Taught in: 13_auditing.
     """
     included, scores = check_scores(included, scores)
     settings = {"delta": delta, "confidence": confidence, "gaussian": gaussian}

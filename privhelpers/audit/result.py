@@ -87,8 +87,6 @@ def require_below(lower: AuditResult | float, upper: float, *, what: str = "the 
     Raises:
         AuditContradiction: the audit certifies more than the accountant allows, or a bound is no number.
 
-    Taught in: 13_auditing.
-
     >>> require_below(1.4, 4.0)
     >>> require_below(4.1, 4.0, what="dp-eps-4")  # doctest: +ELLIPSIS
     Traceback (most recent call last):

@@ -55,8 +55,6 @@ def count_correct(
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Taught in: 13_auditing.
-
     >>> count_correct([1, 1, 0, 0], [3.0, -1.0, 2.0, -2.0], 2)
     (2, 2)
     >>> count_correct([1, 1, 0, 0], [3.0, -1.0, 2.0, -2.0], 4)
@@ -109,7 +107,6 @@ def audit_in_one_run(
         InvalidParameter: a value is out of its range.
 
     Source: Steinke, Nasr and Jagielski 2023; Mahloujifar, Melis and Chaudhuri 2025.
-    Taught in: 13_auditing.
     """
     coins, values = check_scores(included, scores)
     if method not in METHODS or adjacency not in ADJACENCIES:
@@ -150,8 +147,6 @@ def swap_pairs(planted: ArrayLike, seed: int) -> tuple[NDArray[np.int64], NDArra
 
     Raises:
         InvalidParameter: the halves are not equal.
-
-    Taught in: 13_auditing.
     """
     mask = np.asarray(planted, dtype=bool)
     if mask.ndim != 1 or mask.size == 0 or 2 * int(mask.sum()) != mask.size:

@@ -113,7 +113,7 @@ def blind_baselines(
         draws: bootstrap draws of the intervals.
         seed: of the parts, the shuffles and the draws.
 
-    Source: Das, Zhang and Tramer 2024. Taught in: 18_your_model.
+    Source: Das, Zhang and Tramer 2024.
     """
     member = np.repeat([True, False], [len(members), len(others)])
     everybody = [*members, *others]

@@ -50,7 +50,6 @@ def shuffled(scores: np.ndarray, member: np.ndarray, *, times: int, seed: int) -
         seed: of the shuffles, and of the order of equal scores.
 
     Source: Phipson and Smyth 2010, for the p-value of drawn permutations.
-    Taught in: 18_your_model.
     """
     validate.positive_int(times=times)
     scores, member = np.asarray(scores, dtype=float), np.asarray(member, dtype=bool)
@@ -82,7 +81,7 @@ def exact_p(*, hits: int, other_hits: int, members: int, others: int) -> float:
         hits, other_hits: members and others that it happened to.
         members, others: patients of each group.
 
-    Source: Fisher's exact test, one-sided. Taught in: 18_your_model.
+    Source: Fisher's exact test, one-sided.
     """
     return float(hypergeom.sf(hits - 1, members + others, hits + other_hits, members))
 
@@ -112,7 +111,6 @@ def sensitivity(*, members: int, others: int, tests: int, alarm: float, power: f
         power: wanted probability of finding it, in (0, 1).
 
     Source: Mann-Whitney variance without ties; arcsine approximation of two shares (Cohen 1988, 6.4).
-    Taught in: 18_your_model.
 
     >>> found = sensitivity(members=1000, others=1000, tests=10, alarm=0.01)
     >>> round(found.auc, 3), round(found.few, 3)

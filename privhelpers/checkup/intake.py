@@ -198,8 +198,6 @@ def read_records(path: str | Path) -> RecordFile:
     Raises:
         BadRecords: a line is broken, blank, too long, not UTF-8 or repeated, a field is missing, empty or of
             the wrong type, or there are fewer than 50 patients. The message says which line.
-
-    Taught in: 18_your_model.
     """
     ids: dict[str, int] = {}
     seen: dict[tuple[str, str], int] = {}
@@ -230,8 +228,6 @@ def read_canaries(path: str | Path) -> CanaryFile:
 
     Raises:
         BadRecords: as for records; a text stands twice, fewer than 20 canaries, or all on one side.
-
-    Taught in: 18_your_model.
     """
     found, seen = [], {}
     for number, where, row in _rows(path, _CanaryRow):
@@ -254,8 +250,6 @@ def refuse_overlap(members: RecordFile, others: RecordFile) -> None:
 
     Raises:
         BadRecords: naming both lines.
-
-    Taught in: 18_your_model.
     """
     patients = {note.patient: note.line for note in reversed(members.notes)}
     texts = {normal(note.text): note.line for note in reversed(members.notes)}

@@ -66,8 +66,6 @@ def take_in(records: str | Path, holdout: str | Path, canaries: str | Path | Non
 
     Raises:
         BadRecords: naming file and line.
-
-    Taught in: 18_your_model.
     """
     members, others = intake.read_records(records), intake.read_records(holdout)
     intake.refuse_overlap(members, others)

@@ -85,7 +85,7 @@ def scores_of(
         lower: of the texts in lower case, by the same model.
         reference: of the texts by another model, whose tokens may be others: both are counted per byte.
 
-    Source: see `attacks.signals`. Taught in: 18_your_model.
+    Source: see `attacks.signals`.
     """
     rows = list(zip(reading.log_p, reading.mean, reading.deviation, strict=True))
     found = signals.Signals(
@@ -138,8 +138,6 @@ def attack_all(
         draws: bootstrap resamples of patients.
         times: shuffles of the tests.
         seed: of both.
-
-    Taught in: 18_your_model.
     """
     how = {"times": times, "seed": seed}
     tests = _both(scores, patients, member, how)

@@ -143,8 +143,6 @@ def open_model(source: str | Path) -> Target:
         MissingArtifact: there is no such folder.
         UnsupportedModel: it has pickled weights, code, or keys that load some; weights that do not fill it; a
             tokenizer that does not fit; or it is neither a causal nor a masked language model.
-
-    Taught in: 18_your_model.
     """
     folder = Path(source)
     if not (folder / "config.json").is_file():
@@ -180,8 +178,6 @@ def untrained(target: Target, *, seed: int) -> Target:
     Args:
         target: an opened model.
         seed: of the weights.
-
-    Taught in: 18_your_model.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(rng.derive(seed, "checkup/untrained"))

@@ -25,8 +25,6 @@ def pdf(page: str, *, title: str = "") -> bytes:
     Raises:
         MissingProgram: there is no Chromium.
         RunFailed: Chromium did not make one.
-
-    Taught in: 18_your_model.
     """
     from playwright.sync_api import Error, sync_playwright
 

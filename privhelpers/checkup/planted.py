@@ -120,7 +120,7 @@ def judge_canaries(
         draws: bootstrap draws of the interval.
         seed: of both.
 
-    Source: Steinke, Nasr and Jagielski 2023. Taught in: 18_your_model.
+    Source: Steinke, Nasr and Jagielski 2023.
     """
     check_claim(epsilon, delta)
     check_coin(canaries)

@@ -141,8 +141,6 @@ def facts(found: Found, *, hashes: Mapping[str, str] | None = None, made: str = 
         found: the audit.
         hashes: SHA-256 of the model's files, by name.
         made: when, in words.
-
-    Taught in: 18_your_model.
     """
     target, effort = found.target, found.effort
     return {
@@ -198,8 +196,6 @@ def html(report: Mapping, pictures: Mapping[str, bytes] | None = None, *, shown:
         pictures: SVG by caption, in the order of the page.
         shown: the audit, if text that the model wrote is to stand in the page; such a page is as
             confidential as the records.
-
-    Taught in: 18_your_model.
     """
     environment = Environment(
         autoescape=True, finalize=visible, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

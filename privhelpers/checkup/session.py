@@ -152,8 +152,6 @@ def examine(
     Raises:
         BadRecords: too few notes can be read.
         InvalidParameter: a value is out of its range.
-
-    Taught in: 18_your_model.
     """
     planted.check_claim(epsilon, delta)
     validate.positive_int(times=times, draws=draws)

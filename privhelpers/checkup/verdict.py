@@ -127,7 +127,7 @@ def judge(
         planted: the canaries, if there are any.
         alarm: chance of flagging a model that learned nothing, over all tests together, in (0, 1).
 
-    Source: Holm 1979. Taught in: 18_your_model.
+    Source: Holm 1979.
     """
     adjusted = adjust(dict(p_values))
     tests = tuple(Test(name, p, adjusted[name], name == "canaries") for name, p in p_values.items())

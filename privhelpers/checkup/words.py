@@ -84,10 +84,7 @@ def _from_scores(found: Found) -> list[dict]:
 
 
 def key_figures(found: Found) -> list[dict]:
-    """Return the three figures of page one, each with its interval and its control.
-
-    Taught in: 18_your_model.
-    """
+    """Return the three figures of page one, each with its interval and its control."""
     members, others = found.guessed
     if found.completed is not None:
         by = found.completed.by_patient

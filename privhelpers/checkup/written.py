@@ -93,7 +93,7 @@ def completions(reading: Reading, notes: Sequence[Note], member: np.ndarray) -> 
     Returns:
         The counts, or None if a group has no note of 20 tokens.
 
-    Source: Carlini et al. 2023, definition 3.1. Taught in: 18_your_model.
+    Source: Carlini et al. 2023, definition 3.1.
     """
     asked = reading.tokens >= SHORTEST
     recalled = asked & np.array([bool(first[len(first) // 2 :].all()) for first in reading.first])
@@ -216,7 +216,7 @@ def named(texts: Sequence[str], notes: Sequence[Note], member: np.ndarray) -> Na
     Returns:
         The counts, or None if a group has no such string.
 
-    Source: Lukas et al. 2023, for extraction beside what is never seen. Taught in: 18_your_model.
+    Source: Lukas et al. 2023, for extraction beside what is never seen.
     """
     owners = naming_strings(notes)
     inside = {note.patient for note, own in zip(notes, member, strict=True) if own}

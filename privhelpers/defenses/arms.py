@@ -26,8 +26,6 @@ def membership_arms(outcome: Outcome, public: Outcome, suite: Suite, *, scrub: b
         public: of the public checkpoint.
         suite: whose notes are scored.
         scrub: whether the attacker scrubs the candidate first, as the notes were that the model saw.
-
-    Taught in: 15_defenses.
     """
     own, reference = (one.scrubbed if scrub else one.raw for one in (outcome, public))
     arms = {}
@@ -43,8 +41,6 @@ def held_back(blocked: Callable[[str], bool], notes: Sequence[dict]) -> Interval
     Args:
         blocked: says it of one text.
         notes: with `text` and `patient_id`.
-
-    Taught in: 15_defenses.
     """
     stopped = [blocked(note["text"]) for note in notes]
     return stats.clustered_proportion(stopped, [note["patient_id"] for note in notes])
@@ -60,8 +56,6 @@ def require_nulls(
 
     Raises:
         ControlFailed: one is further from one half than chance allows.
-
-    Taught in: 15_defenses.
     """
     table: dict[str, dict[str, float]] = {}
     for cell, found in outcomes.items():

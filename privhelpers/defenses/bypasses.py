@@ -82,10 +82,7 @@ def bare(text: str) -> str:
 
 
 def recovered(value: str, answer: str, bypass: Bypass) -> bool:
-    """Say whether a reader of the filtered answer can put a value together again.
-
-    Taught in: 15a_scrubbing
-    """
+    """Say whether a reader of the filtered answer can put a value together again."""
     return bare(value) in bare(bypass.undo(answer))
 
 
@@ -98,8 +95,6 @@ def recovery_rates(notes: Sequence[dict], filters: Mapping[str, OutputFilter]) -
 
     Returns:
         One row a bypass and filter: n identifiers, rate, low, high, clustered by patient.
-
-    Taught in: 15a_scrubbing
     """
     if not any(note["spans"] for note in notes):
         raise InvalidParameter("notes: none holds an identifier")

@@ -80,8 +80,6 @@ def proposal_probability(similarity: float, bands: int, rows: int) -> float:
 
     >>> round(proposal_probability(0.8, 25, 5), 4)
     1.0
-
-    Taught in: 15a_scrubbing
     """
     return 1 - (1 - similarity**rows) ** bands
 
@@ -110,8 +108,6 @@ def near_duplicates(
         shingle: words of a shingle.
         permutations: hash functions of MinHash, 2 or more.
         seed: of the hash functions.
-
-    Taught in: 15a_scrubbing
     """
     from datasketch import MinHash, MinHashLSH
 
@@ -164,7 +160,6 @@ def deduplicate(
         InvalidParameter: the threshold is out of its range, or a note has no text or no field `within`.
 
     Sources: Lee et al. 2022; Debenedetti et al. 2024 (deduplication and differential privacy).
-    Taught in: 15a_scrubbing
     """
     for number, note in enumerate(notes):
         if not isinstance(note, Mapping) or not isinstance(note.get("text"), str):

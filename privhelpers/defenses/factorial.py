@@ -204,8 +204,6 @@ def effects(
 
     Raises:
         InvalidParameter: a cell is missing, or cells have different numbers of replicates.
-
-    Taught in: 15_defenses.
     """
     grid = [
         Layers(**dict(zip(factors, on, strict=True)))

@@ -64,8 +64,6 @@ def fold(text: str, *, spelled: bool = False) -> Folded:
     Args:
         text: any text.
         spelled: turn three or more digit words in a row into digits too.
-
-    Taught in: 15a_scrubbing
     """
     starts = ends = None
     folded = text

@@ -114,8 +114,6 @@ def secret_gaps(results: Sequence[CanaryResult], *, forgotten: int, references: 
     Returns:
         `extracted`, the forgotten that greedy decoding completes; and the difference in mean bits `above`
         (exposure) and `below` (exposure counted from the other end), each with Welch's 95 % interval.
-
-    Taught in: 15b_unlearning.
     """
     row: dict[str, float] = {"extracted": sum(result.extracted for result in results[:forgotten])}
     bits = {
@@ -134,8 +132,6 @@ def recall_rates(model: torch.nn.Module, halves: Mapping[str, memorization.Halve
     Args:
         model: a causal model, or an ensemble of them.
         halves: notes cut in two, by group.
-
-    Taught in: 15b_unlearning.
     """
     row = {}
     for group, own in halves.items():

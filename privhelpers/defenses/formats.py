@@ -159,8 +159,6 @@ def make_unusual_notes(*, seed: int, people: int, notes_each: int = 3) -> list[d
 
     Returns:
         Notes with `patient_id`, `kind` ("unusual"), `text` and `spans`; a span has its `form` too.
-
-    Taught in: 15a_scrubbing
     """
     validate.positive_int(people=people, notes_each=notes_each)
     generator = rng.plain(seed, "unusual formats")

@@ -76,8 +76,6 @@ def part_of_hospital(
 
     Raises:
         InvalidParameter: nobody is left in one of the groups.
-
-    Taught in: 15_defenses.
     """
     validate.positive_int(patients=patients)
     taken = {}
@@ -104,10 +102,7 @@ def part_of_hospital(
 
 
 def scrub_all(finder: Finder, notes: Sequence[dict]) -> list[str]:
-    """Return the text of each note with a placeholder for each identifier that is found.
-
-    Taught in: 15_defenses.
-    """
+    """Return the text of each note with a placeholder for each identifier that is found."""
     texts = [note["text"] for note in notes]
     return [replace(text, spans).text for text, spans in zip(texts, finder.find_all(texts), strict=True)]
 
@@ -145,7 +140,6 @@ def training_texts(
         deduplicate: returns those of the texts of one patient that stay.
 
     Source: Debenedetti et al. 2024, for what deduplication across people does to a guarantee.
-    Taught in: 15_defenses.
     """
     texts: dict[str, list[str]] = {}
     for note, clean in zip(notes, scrubbed, strict=True):

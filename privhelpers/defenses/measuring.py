@@ -73,8 +73,6 @@ def recall(notes: Sequence[dict], found: Sequence[Sequence[Span]], *, by: str = 
 
     Raises:
         InvalidParameter: the lengths differ.
-
-    Taught in: 15a_scrubbing
     """
     if len(notes) != len(found):
         raise InvalidParameter(f"found: has {len(found)} entries for {len(notes)} notes")
@@ -103,8 +101,6 @@ def precision(notes: Sequence[dict], found: Sequence[Sequence[Span]]) -> pd.Data
     Returns:
         One row a kind, the last one "all": kind, n, patients, hits, rate, low, high; no row where nothing
         was found.
-
-    Taught in: 15a_scrubbing
     """
     kinds: dict[str, list[tuple[bool, str]]] = {}
     for note, spans in zip(notes, found, strict=True):
@@ -148,8 +144,6 @@ def compare(scrubbers: Mapping[str, Finder], tests: Mapping[str, Sequence[dict]]
     Args:
         scrubbers: by label.
         tests: sets of notes with `patient_id`, `text` and `spans`, by label.
-
-    Taught in: 15a_scrubbing
     """
     found, recalls, precisions = {}, [], []
     for label, notes in tests.items():
@@ -168,8 +162,6 @@ def planted_texts(people: Iterable) -> dict[str, list[str]]:
 
     Args:
         people: profiles with `identifiers`, as `attacks.extraction.profiles` returns them.
-
-    Taught in: 15a_scrubbing
     """
     people = list(people)
     return {
@@ -183,10 +175,7 @@ def planted_texts(people: Iterable) -> dict[str, list[str]]:
 
 
 def held_back(output_filter: OutputFilter, notes: Sequence[Mapping]) -> list[float]:
-    """Return, for each note, the share of its characters that a filter holds back, in [0, 1].
-
-    Taught in: 15a_scrubbing
-    """
+    """Return, for each note, the share of its characters that a filter holds back, in [0, 1]."""
     return [
         sum(span.end - span.start for span in output_filter.find(note["text"])) / len(note["text"])
         for note in notes
@@ -199,8 +188,6 @@ def false_alarms(texts: Sequence[str], find: Callable[[str], Sequence[Span]]) ->
     Args:
         texts: different texts that hold no identifier.
         find: a detector.
-
-    Taught in: 15a_scrubbing
     """
     if len(set(texts)) < len(texts):
         raise InvalidParameter("texts: some repeat; a text twice is not two trials")
@@ -219,8 +206,6 @@ def what_stays(notes: Sequence[Mapping]) -> pd.DataFrame:
 
     Returns:
         Columns age, sex, conditions, wards; patients whose notes state no age are left out.
-
-    Taught in: 15a_scrubbing
     """
     people: dict[str, dict[str, set[str]]] = {}
     for note in notes:
@@ -254,8 +239,6 @@ def alone_by_knowledge(
 
     Returns:
         One row for each number of columns and size: knows (the last column), below, n, rate, low, high.
-
-    Taught in: 15a_scrubbing
     """
     rows = []
     for more in range(1, len(known) + 1):
@@ -268,10 +251,7 @@ def alone_by_knowledge(
 
 
 def removed_copies(notes: Sequence[Mapping], done: Deduplicated) -> dict[str, int]:
-    """Return how many copies were removed, of canaries among them, and for another patient's sake.
-
-    Taught in: 15a_scrubbing
-    """
+    """Return how many copies were removed, of canaries among them, and for another patient's sake."""
     copies = [(place, group[0]) for group in done.groups for place in group[1:]]
     return {
         "removed": len(copies),

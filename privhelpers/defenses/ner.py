@@ -77,10 +77,7 @@ def _example(nlp: Language, note: dict) -> Example:
 
 
 def lesson(notes: Sequence[dict]) -> list[dict]:
-    """Return the documents to learn from: those with identifiers, and a quarter as many without.
-
-    Taught in: 15a_scrubbing
-    """
+    """Return the documents to learn from: those with identifiers, and a quarter as many without."""
     full = [note for note in notes if note["spans"]]
     return full + [note for note in notes if not note["spans"]][: len(full) // 4]
 
@@ -101,8 +98,6 @@ def train_ner(
     Raises:
         InvalidParameter: no document holds an identifier.
         TrainingFailed: the loss is not a finite number.
-
-    Taught in: 15a_scrubbing
     """
     validate.positive_int(epochs=epochs, batch=batch)
     if not any(note["spans"] for note in notes):
@@ -129,8 +124,6 @@ def save_ner(store: Store, nlp: Language, name: str) -> None:
     """Write a recognizer as a folder of the store, each file with its hash, and a list of the files.
 
     spaCy writes JSON, msgpack and its own configuration; nothing in it is a pickle.
-
-    Taught in: 15a_scrubbing
     """
     folder = store.folder(name)
     nlp.to_disk(folder)
@@ -160,10 +153,7 @@ def checked_folder(store: Store, name: str) -> Path:
 
 
 def load_ner(store: Store, name: str) -> Language:
-    """Read a recognizer whose files all are as they were written.
-
-    Taught in: 15a_scrubbing
-    """
+    """Read a recognizer whose files all are as they were written."""
     return spacy.load(checked_folder(store, name))
 
 

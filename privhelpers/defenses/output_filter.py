@@ -67,8 +67,6 @@ class OutputFilter:
 
         Raises:
             InvalidParameter: `ngram` is below 1.
-
-        Taught in: 15a_scrubbing
         """
         validate.positive_int(ngram=ngram)
         self.ngram, self.identifiers, self.normalize = ngram, identifiers, normalize
@@ -104,10 +102,7 @@ class OutputFilter:
         return merge([*runs, *find_identifiers(text, spelled=self.normalize)])
 
     def apply(self, text: str) -> Filtered:
-        """Return the text without what is to be held back.
-
-        Taught in: 15a_scrubbing
-        """
+        """Return the text without what is to be held back."""
         found = replace(text, self.find(text))
         reasons = tuple(
             f"verbatim, {len(_EXACT.findall(text[s.start : s.end]))} words"

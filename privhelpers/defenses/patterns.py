@@ -172,8 +172,6 @@ def find_identifiers(text: str, *, spelled: bool = False) -> list[Span]:
     Args:
         text: any text.
         spelled: look at digits written as words too.
-
-    Taught in: 15a_scrubbing
     """
     folded = fold(text, spelled=spelled)
     return merge(Span(*folded.place(s.start, s.end), s.kind) for s in _matches(folded.text))
@@ -185,8 +183,6 @@ class PatternScrubber:
 
     Attributes:
         spelled: look at digits written as words too.
-
-    Taught in: 15a_scrubbing
     """
 
     spelled: bool = False

@@ -108,8 +108,6 @@ class PrivacyPipeline:
         threshold: Jaccard similarity from which two notes are duplicates, in (0, 1].
         within_patients: only look for copies among the notes of one patient, as training with
             differential privacy per patient needs it.
-
-    Taught in: 15a_scrubbing
     """
 
     scrubber: Scrubber | None = field(default_factory=PatternScrubber)

@@ -2,7 +2,7 @@
 
     readings = read(outcomes, public, suite, output_filter, public_texts=corpus)
     readings.figures["membership, patient"][Layers(dp=True)].interval()
-    store.write_jsonl("15_defenses/factorial.jsonl", readings.rows)
+    store.write_jsonl("defenses/factorial.jsonl", readings.rows)
 
 The filter stands between the model and a reader of its texts. It changes what was extracted and leaves what
 was read from probabilities, so membership, exposure and perplexity of a cell are those of its training.
@@ -237,8 +237,6 @@ def read(
             an attack finds on them is a difference between the groups of patients, and no memory of them.
         draws: resamples of people, the same in every cell.
         seed: of the resampling.
-
-    Taught in: 15_defenses.
     """
     into, how = Readings(), {"draws": draws, "seed": seed}
     output_filter = functools.cache(output_filter)  # the same notes pass it in eight cells

@@ -32,8 +32,6 @@ def shard_of(patient: str, *, shards: int, seed: int) -> int:
 
     Shuffling the patients and dealing them out would move others when one leaves, and then every shard
     would hold a trace of who was there.
-
-    Taught in: 15b_unlearning.
     """
     validate.positive_int(shards=shards)
     return rng.derive(seed, f"shard/{patient}") % shards
@@ -48,7 +46,7 @@ def expected_retrained(*, shards: int, requests: int) -> float:
         shards: S, 1 or more.
         requests: k, 0 or more.
 
-    Source: Bourtoule et al. 2021. Taught in: 15b_unlearning.
+    Source: Bourtoule et al. 2021.
     """
     validate.positive_int(shards=shards)
     validate.non_negative(requests=requests)
@@ -148,8 +146,6 @@ class Sharded:
 
         Raises:
             InvalidParameter: a patient is not there, or a shard would be left empty.
-
-        Taught in: 15b_unlearning.
         """
         unknown = sorted(set(patients) - set(self.notes))
         if unknown:
@@ -196,7 +192,7 @@ def train_shards(
     Raises:
         InvalidParameter: a shard has no patient.
 
-    Source: Bourtoule et al. 2021. Taught in: 15b_unlearning.
+    Source: Bourtoule et al. 2021.
     """
     validate.positive_int(shards=shards)
     empty = Sharded((None,) * shards, dict(notes_by_patient), seed, settings, start, tokenizer, (), 0)

@@ -82,8 +82,6 @@ def replace(text: str, spans: Iterable[Span]) -> Scrubbed:
 
     Raises:
         InvalidParameter: a span ends after the text.
-
-    Taught in: 15a_scrubbing
     """
     merged = merge(spans)
     if merged and merged[-1].end > len(text):

@@ -136,10 +136,7 @@ class Outcome:
 
 
 def train(store: Store, trial: Trial) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, float | None]:
-    """Train the model of a trial from the public checkpoint; return it, its tokenizer and epsilon spent.
-
-    Taught in: 15_defenses.
-    """
+    """Train the model of a trial from the public checkpoint; return it, its tokenizer and epsilon spent."""
     model, tokenizer = models.take(store, START)
     if not trial.texts:
         return model, tokenizer, None
@@ -228,8 +225,6 @@ def run_all(store: Store, trials: Sequence[Trial], suite: Suite, *, processes: i
         trials: what to train.
         suite: what to ask of each model.
         processes: 1 or more.
-
-    Taught in: 15_defenses.
     """
     validate.positive_int(processes=processes)
     if processes == 1:

@@ -115,7 +115,6 @@ def ascend(
         TrainingFailed: a gradient was not finite.
 
     Source: Jang et al. 2023; with kept texts, Liu, Liu and Stone 2022.
-    Taught in: 15b_unlearning.
     """
     if not forget:
         raise InvalidParameter("forget: there is nothing to forget")
@@ -203,7 +202,7 @@ def follow(
     Raises:
         InvalidParameter: `gone` or `calm` marks nothing, or has another shape.
 
-    Source: Jang et al. 2023, for a rule of this kind. Taught in: 15b_unlearning.
+    Source: Jang et al. 2023, for a rule of this kind.
     """
     validate.positive_int(every=every)
     masks = [np.asarray(mask, dtype=bool) for mask in (gone, calm)]
@@ -236,8 +235,6 @@ def verdict(interval: Interval, *, null: float = 0.5) -> str:
         `member-like` above the null, `over-forgotten` below it, and otherwise `no difference found`, which
         is no proof that there is none: the width of the interval says what could have been seen.
 
-    Taught in: 15b_unlearning.
-
     >>> verdict(Interval(0.31, 0.24, 0.38, 0.95, "bootstrap"))
     'over-forgotten'
     """
@@ -255,8 +252,6 @@ def reversed_exposure(rank: float, *, references: int) -> float:
     Args:
         rank: 1 for the most probable, to `references` + 1; ties may give halves.
         references: other secrets it was ranked among, 1 or more.
-
-    Taught in: 15b_unlearning.
 
     >>> reversed_exposure(1024, references=1023)
     10.0

@@ -150,15 +150,10 @@ def research(seed: int) -> Chance:
 
     Raises:
         InvalidParameter: the seed is out of its range.
-
-    Taught in: 08_dpsgd_training.
     """
     return _Research(seed)
 
 
 def release() -> Chance:
-    """Return streams from the operating system's entropy, which nothing records.
-
-    Taught in: 08_dpsgd_training.
-    """
+    """Return streams from the operating system's entropy, which nothing records."""
     return _Release()

@@ -138,8 +138,6 @@ class ClippedGradients:
 
         Returns:
             By parameter name, float64, shape [units].
-
-        Taught in: 11_white_box.
         """
         recorder = self._listen(batch, unit)
         with torch.no_grad():
@@ -195,7 +193,7 @@ def clipped_gradient_sum(
         UnsupportedModel: a trainable module, or a use of one, whose per-unit gradient is not known.
         InvalidParameter: max_grad_norm, unit or memory is out of its range.
 
-    Source: Abadi et al. 2016, algorithm 1 (without its noise). Taught in: 07_dpsgd_mechanics.
+    Source: Abadi et al. 2016, algorithm 1 (without its noise).
     """
     engine = ClippedGradients(model, max_grad_norm=max_grad_norm, memory=memory)
     sums = {name: torch.zeros_like(p) for name, p in engine.parameters.items()}

@@ -187,7 +187,6 @@ def train(
         TrainingFailed: weights became non-finite, or never moved.
 
     Source: Abadi et al. 2016, algorithm 1, with patients as examples.
-    Taught in: 08_dpsgd_training.
     """
     validate.positive(learning_rate=learning_rate)
     validate.positive_int(notes_per_step=notes_per_step, max_rows=max_rows, checkpoint_every=checkpoint_every)

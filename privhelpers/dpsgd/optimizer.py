@@ -34,7 +34,7 @@ class PrivateOptimizer:
         InvalidParameter: a value is out of its range.
         UnsupportedModel: a trainable module whose per-unit gradient is not known.
 
-    Source: Abadi et al. 2016, algorithm 1. Taught in: 07_dpsgd_mechanics.
+    Source: Abadi et al. 2016, algorithm 1.
     """
 
     accumulated_iterations = 1  # of one sampled batch in a step: what Opacus' accountants ask for

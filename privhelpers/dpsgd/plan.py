@@ -80,8 +80,6 @@ def plan_privacy(
 
     Raises:
         InvalidParameter: a value is out of its range.
-
-    Taught in: 08_dpsgd_training.
     """
     validate.positive(target_epsilon=target_epsilon)
     _check(target_delta, max_grad_norm, units, unit_name)
@@ -119,8 +117,6 @@ def plan_with_noise(
 
     Raises:
         InvalidParameter: a value is out of its range.
-
-    Taught in: 11_white_box.
 
     >>> settings = {"target_delta": 1e-5, "sample_rate": 0.1, "steps": 100, "max_grad_norm": 0.5}
     >>> plan_with_noise(noise_multiplier=1e-20, units=1000, **settings).spent.epsilon > 1e9

@@ -38,8 +38,6 @@ def agreed(chance: Chance) -> Chance:
 
     Raises:
         TrainingFailed: the processes have different modes or seeds.
-
-    Taught in: cluster.
     """
     if len({repr(given) for given in _everybody(chance.public())}) > 1:
         raise TrainingFailed("chance: the processes of this run have different modes or seeds")
@@ -60,7 +58,6 @@ class SharedOptimizer(PrivateOptimizer):
         TrainingFailed: at a step, if the processes did not draw the same patients.
 
     Source: Abadi et al. 2016, algorithm 1, its sum computed in parts.
-    Taught in: cluster.
     """
 
     def noisy_mean(self, draw: Iterable[Drawn]) -> torch.Tensor:

@@ -54,7 +54,7 @@ def rdp_by_order(orders: ArrayLike, curves: Mapping[str, ArrayLike]) -> Figure:
     Raises:
         InvalidParameter: lengths differ or an order is not positive.
 
-    Source: Mironov, Talwar and Zhang 2019, for the threshold that shows. Taught in: 04_renyi_accounting
+    Source: Mironov, Talwar and Zhang 2019, for the threshold that shows.
     """
     orders = _positive("orders", orders)
     figure, (axes,) = style.canvas()
@@ -78,8 +78,6 @@ def bound_by_order(orders: ArrayLike, bounds: Mapping[str, ArrayLike], *, ceilin
 
     Raises:
         InvalidParameter: lengths differ or an order is not positive.
-
-    Taught in: 04_renyi_accounting
     """
     orders = _positive("orders", orders)
     figure, (axes,) = style.canvas()
@@ -112,8 +110,6 @@ def epsilon_by_noise(
 
     Raises:
         InvalidParameter: lengths differ or a noise multiplier is not positive.
-
-    Taught in: 04_renyi_accounting
     """
     places = _positive("noise_multipliers", noise_multipliers)
     figure, (axes,) = style.canvas(style.TALL)
@@ -140,8 +136,6 @@ def epsilon_by_steps(steps: ArrayLike, curves: Mapping[str, ArrayLike]) -> Figur
 
     Raises:
         InvalidParameter: lengths differ or a number of steps is not positive.
-
-    Taught in: 04_renyi_accounting
     """
     places = _positive("steps", steps)
     figure, (axes,) = style.canvas()

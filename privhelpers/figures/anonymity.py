@@ -50,8 +50,6 @@ def class_measures(reports: Mapping[str, pd.DataFrame]) -> Figure:
 
     Raises:
         InvalidParameter: there is no release or more than four, or a report lacks a column.
-
-    Taught in: 01_anonymization
     """
     if not 1 <= len(reports) <= len(_FILLS):
         raise InvalidParameter(f"reports: give 1 to {len(_FILLS)} releases, not {len(reports)}")
@@ -92,7 +90,7 @@ def small_class_shares(shares: pd.DataFrame, *, below: int) -> Figure:
         InvalidParameter: a column is missing, a name repeats, a size is not positive, or a low end is above
             its high end.
 
-    Source: Golle 2006, for the question. Taught in: 01_anonymization
+    Source: Golle 2006, for the question.
     """
     checks.count("below", below, low=2)
     ends = tuple(f"{k}{e}" for k in ("unique", "small") for e in ("", "_low", "_high"))
@@ -146,8 +144,6 @@ def attack_beliefs(beliefs: pd.DataFrame) -> Figure:
 
     Raises:
         InvalidParameter: a column is missing, a name repeats, or a probability is outside [0, 1].
-
-    Taught in: 01_anonymization
     """
     _need(beliefs, tuple(key for key, _, _ in _STAGES), "beliefs")
     values = beliefs[[key for key, _, _ in _STAGES]].to_numpy(float)

@@ -45,8 +45,6 @@ def canary_scores(scores: ArrayLike, included: ArrayLike, *, bins: int = 40) -> 
 
     Raises:
         InvalidParameter: lengths differ, a score is not finite, or one of the groups is empty.
-
-    Taught in: 13_auditing
     """
     values, coins = style.columns_of(scores=scores, included=np.asarray(included, dtype=float))
     inside = coins > 0
@@ -89,8 +87,6 @@ def audit_bounds(
 
     Raises:
         InvalidParameter: lengths differ, names repeat, or a bound is negative.
-
-    Taught in: 13_auditing
     """
     uppers, lowers = _bounds(uppers=uppers, lowers=lowers)
     others = {name: _bounds(uppers=uppers, lowers=values)[1] for name, values in (others or {}).items()}
@@ -133,8 +129,6 @@ def audit_ceilings(
 
     Raises:
         InvalidParameter: lengths differ, or a number of canaries is not positive.
-
-    Taught in: 13_auditing
     """
     if not 1 <= len(ceilings) <= 4:
         raise InvalidParameter(f"ceilings: {len(ceilings)} of them; give 1 to 4")
@@ -183,8 +177,6 @@ def broken_gallery(
     Raises:
         InvalidParameter: lengths differ, names repeat, a bound is below 0, or an interval is none of its
             estimate.
-
-    Taught in: 13b_broken_dpsgd
     """
     claims, lowers = _bounds(claims=claims, lowers=lowers)
     _, aucs, lows, highs = style.columns_of(claims=claims, aucs=aucs, lows=lows, highs=highs)

@@ -27,8 +27,6 @@ def patient_scores(
 
     Raises:
         InvalidParameter: an arm is empty or a score is not finite.
-
-    Taught in: 18_your_model
     """
     arms = checks.vector("member_scores", member_scores), checks.vector("other_scores", other_scores)
     edges = np.histogram_bin_edges(np.concatenate(arms), bins=checks.count("bins", bins, low=1))
@@ -65,8 +63,6 @@ def attacks_and_controls(
 
     Raises:
         InvalidParameter: there is no attack, or a control of none.
-
-    Taught in: 18_your_model
     """
     if not attacks or set(controls) - set(attacks):
         raise InvalidParameter("attacks: give one or more, and controls of these only")
@@ -105,8 +101,6 @@ def audit_pictures(attacks: Sequence, primary: int, *, draws: int = 300, seed: i
         primary: place of the one whose scores are shown.
         draws: bootstrap draws of the ROC band.
         seed: of the draws.
-
-    Taught in: 18_your_model
     """
     shown, arms = attacks[primary], attacks[primary].arms
     names = {a.name: a.name.replace("_plus", "+").replace("_", " ") for a in attacks}

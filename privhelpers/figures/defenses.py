@@ -65,8 +65,6 @@ def scrubbing_recall(table: pd.DataFrame) -> Figure:
 
     Raises:
         InvalidParameter: a column is missing, or an interval misses its estimate.
-
-    Taught in: 15a_scrubbing
     """
     _columns(table, "notes", "scrubber", "identifier", *_ENDS)
     identifiers, panels = list(dict.fromkeys(table["identifier"])), list(dict.fromkeys(table["notes"]))
@@ -94,8 +92,6 @@ def small_classes(
 
     Raises:
         InvalidParameter: lengths differ, or an interval misses its estimate.
-
-    Taught in: 15a_scrubbing
     """
     if not shares:
         raise InvalidParameter("shares: give one series or more")
@@ -130,8 +126,6 @@ def proposal_curves(shapes: Mapping[str, tuple[int, int]], threshold: float) -> 
     Args:
         shapes: label to (bands, rows).
         threshold: similarity from which a pair counts, in (0, 1].
-
-    Taught in: 15a_scrubbing
     """
     if not shapes:
         raise InvalidParameter("shapes: give one or more")
@@ -163,8 +157,6 @@ def filter_bypasses(table: pd.DataFrame) -> Figure:
 
     Raises:
         InvalidParameter: a column is missing, or an interval misses its estimate.
-
-    Taught in: 15a_scrubbing
     """
     _columns(table, "bypass", "filter", *_ENDS)
     bypasses = list(dict.fromkeys(table["bypass"]))

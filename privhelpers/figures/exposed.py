@@ -63,8 +63,6 @@ def attack_areas(attacks: Sequence[str], levels: Rates) -> Figure:
 
     Raises:
         InvalidParameter: lengths differ or an interval misses its estimate.
-
-    Taught in: 10_membership_inference
     """
     found = _checked(levels, len(attacks))
     figure, (axes,) = style.canvas(style.TALL)
@@ -98,8 +96,6 @@ def attack_rocs(curves: Mapping[str, RocCurve]) -> Figure:
 
     Raises:
         InvalidParameter: there is no curve.
-
-    Taught in: 10_membership_inference
     """
     if not curves:
         raise InvalidParameter("curves: give one curve or more")
@@ -120,8 +116,6 @@ def levels_by_model(models: Sequence[str], levels: Rates) -> Figure:
 
     Raises:
         InvalidParameter: lengths differ or an interval misses its estimate.
-
-    Taught in: 10b_who_is_exposed
     """
     found = _checked(levels, len(models))
     figure, (axes,) = style.canvas(style.TALL)
@@ -156,8 +150,6 @@ def leakage_by_bucket(buckets: Sequence[str], by_model: Rates, *, what: str) -> 
 
     Raises:
         InvalidParameter: lengths differ or an interval misses its estimate.
-
-    Taught in: 10b_who_is_exposed
     """
     found = _checked(by_model, len(buckets))
     figure, (axes,) = style.canvas()
@@ -186,8 +178,6 @@ def leakage_by_epoch(
 
     Raises:
         InvalidParameter: lengths differ or an interval misses its estimate.
-
-    Taught in: 10a_shadow_models
     """
     epochs = checks.vector("epochs", epochs)
     found = _checked(by_attack, epochs.size)
@@ -214,8 +204,6 @@ def shadow_evidence(inside: ArrayLike, outside: ArrayLike, target: float) -> Fig
 
     Raises:
         InvalidParameter: a side has fewer than 2 values, or a value is not finite.
-
-    Taught in: 10a_shadow_models
     """
     arms = {
         "models with the note": (checks.vector("inside", inside, 2), style.ATTACK, "o", "-"),

@@ -37,7 +37,6 @@ def exposure_by_copies(
         InvalidParameter: lengths differ or a value is not finite.
 
     Source: Carlini et al., USENIX Security 2019, section 4.
-    Taught in: 09_extraction
     """
     copies, exposures = style.columns_of(copies=copies, exposures=exposures)
     control = checks.vector("control_exposures", control_exposures, least=2)
@@ -86,8 +85,6 @@ def leak_rates(table: pd.DataFrame) -> Figure:
 
     Raises:
         InvalidParameter: a column or an arm is missing, or an interval misses its estimate.
-
-    Taught in: 09_extraction
     """
     missing = {"model", "rule", "arm", "rate", "low", "high"} - set(table.columns)
     if missing or set(table["arm"]) != set(ARMS):

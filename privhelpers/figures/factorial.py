@@ -22,8 +22,6 @@ def layer_effects(names: Sequence[str], measures: Mapping[str, Sequence[ArrayLik
 
     Raises:
         InvalidParameter: lengths differ, names repeat, or an interval misses its estimate.
-
-    Taught in: 15_defenses
     """
     if not 1 <= len(measures) <= 4 or len(set(names)) != len(names):
         raise InvalidParameter("names must differ, and measures be 1 to 4")
@@ -75,8 +73,6 @@ def layers_tradeoff(
 
     Raises:
         InvalidParameter: lengths differ, or a value is out of range.
-
-    Taught in: 15_defenses
     """
     x, y, low, high = style.columns_of(perplexities=perplexities, aucs=aucs, lows=lows, highs=highs)
     if len(names) != x.size or len(private) != x.size or x.min() <= 0:
@@ -115,8 +111,6 @@ def filter_costs(ngrams: ArrayLike, rates: Mapping[str, Sequence[ArrayLike]]) ->
 
     Raises:
         InvalidParameter: lengths differ, or an interval misses its estimate.
-
-    Taught in: 15_defenses
     """
     if not 1 <= len(rates) <= len(_MARKERS):
         raise InvalidParameter("rates: give 1 to 4 kinds of text")

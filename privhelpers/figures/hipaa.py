@@ -38,8 +38,6 @@ def identifier_ledger(frame: pd.DataFrame) -> Figure:
 
     Args:
         frame: what `hipaa.ledger` returned.
-
-    Taught in: 16_hipaa
     """
     figure, (axes,) = style.canvas(style.TALL)
     for place, (_, row) in enumerate(frame.iterrows()):
@@ -87,8 +85,6 @@ def ledger_by_model(ledgers: Mapping[str, pd.DataFrame]) -> Figure:
 
     Raises:
         InvalidParameter: there is no model.
-
-    Taught in: 16_hipaa
     """
     if not ledgers:
         raise InvalidParameter("ledgers: there is no model")
@@ -132,8 +128,6 @@ def belief_by_epsilon(promises: Sequence[Promise], priors: Sequence[float] = (0.
 
     Raises:
         InvalidParameter: there is no promise, or there are more priors than line styles.
-
-    Taught in: 16_hipaa
     """
     if not promises or not 1 <= len(priors) <= len(_LINES):
         raise InvalidParameter("promises and priors: needs one promise, and one to four priors")
@@ -171,8 +165,6 @@ def score_parts(parts: pd.DataFrame) -> Figure:
 
     Raises:
         InvalidParameter: more terms than hatches, a negative piece, or nothing to draw.
-
-    Taught in: 16_hipaa
     """
     if parts.empty or parts.shape[1] > len(_HATCHES) or (parts.to_numpy() < 0).any():
         raise InvalidParameter("parts: needs at least one model, one to five terms, and pieces of 0 or more")

@@ -50,8 +50,6 @@ def span_gap(own: ArrayLike, others: ArrayLike, *, passes: float) -> Figure:
 
     Raises:
         InvalidParameter: an arm is empty or a value is not finite.
-
-    Taught in: 12_gradient_leakage
     """
     arms = {"tokens of the note": checks.vector("own", own), "all others": checks.vector("others", others)}
     edges = np.geomspace(_ZERO, 1.0, 55)
@@ -82,8 +80,6 @@ def positions_read(panels: Mapping[str, ArrayLike]) -> Figure:
 
     Raises:
         InvalidParameter: shapes differ, or a value is neither 0 nor 1.
-
-    Taught in: 12_gradient_leakage
     """
     tables = {name: np.asarray(values, dtype=float) for name, values in panels.items()}
     shapes = {table.shape for table in tables.values()}
@@ -150,8 +146,6 @@ def recovery_by_noise(
 
     Raises:
         InvalidParameter: there is no attack or no control, a noise is not positive, or lengths differ.
-
-    Taught in: 12_gradient_leakage
     """
     x, top = style.columns_of(noise=ceiling[0], ceiling=ceiling[1])
     lines, dashes = _by_place("attacks", attacks), _by_place("controls", controls)
@@ -182,8 +176,6 @@ def recovery_by_batch(attacks: Rates, controls: Rates, *, what: str) -> Figure:
 
     Raises:
         InvalidParameter: there is no attack or no control, or a size is not positive.
-
-    Taught in: 12_gradient_leakage
     """
     lines, dashes = _by_place("attacks", attacks), _by_place("controls", controls)
     figure, (axes,) = style.canvas(style.TALL)

@@ -68,8 +68,6 @@ def clipped_gradients(
 
     Raises:
         InvalidParameter: a shape is wrong, a value is not finite, or a clipped gradient is longer than C.
-
-    Taught in: 07_dpsgd_mechanics
     """
     before, after = _points("gradients", gradients), _points("clipped", clipped)
     cloud = _points("noisy_means", noisy_means)
@@ -104,8 +102,6 @@ def errors_by_bound(
 
     Raises:
         InvalidParameter: lengths differ, a bound is not positive, or an interval misses its mean.
-
-    Taught in: 07_dpsgd_mechanics
     """
     at, *errors = style.columns_of(bounds=bounds, **_named("parts", parts))
     mean, low, high = measured
@@ -146,8 +142,6 @@ def private_paths(
 
     Raises:
         InvalidParameter: a shape is wrong, a value is not finite, or the names of the two differ.
-
-    Taught in: 07_dpsgd_mechanics
     """
     if set(paths) != set(rests):
         raise InvalidParameter(f"rests: names {sorted(rests)} must be those of paths")
@@ -181,8 +175,6 @@ def pull_of_one_record(lengths: ArrayLike, pulls: Mapping[str, ArrayLike]) -> Fi
 
     Raises:
         InvalidParameter: lengths differ, or a value is not finite.
-
-    Taught in: 07_dpsgd_mechanics
     """
     at, *lines = style.columns_of(lengths=lengths, **_named("pulls", pulls))
     figure, (axes,) = style.canvas(style.SHORT)

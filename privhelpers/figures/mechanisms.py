@@ -57,8 +57,6 @@ def posterior_by_answer(
 
     Raises:
         InvalidParameter: lengths differ, a value is not finite, or the epsilons of the two differ.
-
-    Taught in: 02_differential_privacy
     """
     answers = checks.vector("answers", answers)
     densities = _lines_of("likelihoods", answers.size, likelihoods)
@@ -100,7 +98,7 @@ def noise_ratio(epsilons: ArrayLike, ratios: Mapping[float, ArrayLike], *, prove
     Raises:
         InvalidParameter: lengths differ or a value is not finite or not positive.
 
-    Source: Balle and Wang 2018, for the comparison. Taught in: 02_differential_privacy
+    Source: Balle and Wang 2018, for the comparison.
     """
     epsilons = checks.vector("epsilons", epsilons)
     lines = _lines_of("ratios", epsilons.size, ratios)
@@ -140,8 +138,6 @@ def composition_bounds(runs: ArrayLike, bounds: Mapping[str, ArrayLike], *, epsi
 
     Raises:
         InvalidParameter: lengths differ or a value is not finite.
-
-    Taught in: 02_differential_privacy
     """
     runs = checks.vector("runs", runs)
     lines = _lines_of("bounds", runs.size, bounds)
@@ -166,7 +162,7 @@ def possible_outputs(possible: Mapping[str, ArrayLike], *, first: float) -> Figu
     Raises:
         InvalidParameter: lengths differ or there is no row.
 
-    Source: Mironov 2012, for the observation. Taught in: 02_differential_privacy
+    Source: Mironov 2012, for the observation.
     """
     rows = [np.asarray(row, dtype=bool) for row in possible.values()]
     if not rows or len({row.shape for row in rows}) > 1 or rows[0].ndim != 1:

@@ -28,7 +28,6 @@ def roc(curves: Mapping[str, RocCurve]) -> Figure:
         InvalidParameter: there is no curve.
 
     Source: Carlini et al., S&P 2022, figure 1, for the logarithmic axes.
-    Taught in: 10_membership_inference
     """
     if not curves:
         raise InvalidParameter("curves: give one curve or more")
@@ -48,8 +47,6 @@ def loss_histogram(member_losses: ArrayLike, nonmember_losses: ArrayLike, *, bin
 
     Raises:
         InvalidParameter: an arm is empty or a loss is not finite.
-
-    Taught in: 10_membership_inference
     """
     arms = (
         checks.vector("member_losses", member_losses),
@@ -85,8 +82,6 @@ def auc_by_model(names: Sequence[str], aucs: ArrayLike, lows: ArrayLike, highs: 
 
     Raises:
         InvalidParameter: lengths differ, names repeat, or an interval misses its estimate.
-
-    Taught in: 10_membership_inference
     """
     aucs, lows, highs = style.columns_of(aucs=aucs, lows=lows, highs=highs)
     looks = style.model_looks(_named(names, aucs.size))
@@ -126,8 +121,6 @@ def trade_off(
 
     Raises:
         InvalidParameter: lengths differ, names repeat, or an interval misses its estimate.
-
-    Taught in: 14_statistics
     """
     perplexities, aucs, lows, highs = style.columns_of(
         perplexities=perplexities, aucs=aucs, lows=lows, highs=highs

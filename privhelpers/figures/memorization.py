@@ -28,8 +28,6 @@ def precision_by_count(table: pd.DataFrame, base: float) -> Figure:
 
     Raises:
         InvalidParameter: a column or an arm is missing, or an interval misses its estimate.
-
-    Taught in: 09_extraction
     """
     missing = {"ranking", "k", "arm", "rate", "low", "high"} - set(table.columns)
     if missing or set(table["arm"]) != {"member", "control"}:
@@ -75,7 +73,7 @@ def discovery_by_attempts(
     Raises:
         InvalidParameter: an arm is missing.
 
-    Source: Hayes et al. 2025. Taught in: 09a_memorization
+    Source: Hayes et al. 2025.
     """
     if set(needed) != {"member", "control"} or set(greedy) != set(needed):
         raise InvalidParameter("needed and greedy: give both for member and control")
@@ -113,8 +111,6 @@ def ranks_of_truth(ranks: Mapping[str, ArrayLike], candidates: int) -> Figure:
         ranks: place of the true value of each patient, by the name of the ranking; the first is drawn as the
             attack, the others as controls.
         candidates: number of values that were ranked.
-
-    Taught in: 09a_memorization
     """
     figure, (axes,) = style.canvas()
     grid = np.arange(1, candidates + 1)
@@ -160,8 +156,6 @@ def duplication_curves(table: pd.DataFrame, chance: float, ceiling_bits: float) 
 
     Raises:
         InvalidParameter: a column is missing, or an interval misses its estimate.
-
-    Taught in: 09b_side_by_side
     """
     ends = [f"{name}{end}" for name in ("exposure", "extracted") for end in ("", "_low", "_high")]
     missing = {"model", "copies", *ends} - set(table.columns)

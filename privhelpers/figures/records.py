@@ -27,8 +27,6 @@ def condition_counts(
 
     Raises:
         InvalidParameter: lengths differ or a count is below 1.
-
-    Taught in: 05_synthetic_records
     """
     counts = checks.vector("counts", counts)
     flags = np.zeros(counts.size, bool) if rare is None else np.asarray(rare, dtype=bool)
@@ -66,8 +64,6 @@ def note_lengths(lengths: ArrayLike, *, limit: int | None = None) -> Figure:
 
     Raises:
         InvalidParameter: there is no note or a length is not finite.
-
-    Taught in: 05_synthetic_records
     """
     lengths = checks.vector("lengths", lengths)
     counts, edges = np.histogram(lengths, bins=min(40, max(1, int(np.ptp(lengths)))))

@@ -26,8 +26,6 @@ def null_counts(nulls: Mapping[str, ArrayLike], reported: Mapping[str, ArrayLike
 
     Raises:
         InvalidParameter: the titles differ, or there are no numbers.
-
-    Taught in: 17_report_audit
     """
     if set(nulls) != set(reported) or not nulls:
         raise InvalidParameter(f"reported: must have the titles of nulls, {sorted(nulls)}")
@@ -73,8 +71,6 @@ def epsilon_readings(names: Sequence[str], readings: Mapping[str, ArrayLike]) ->
 
     Raises:
         InvalidParameter: a reading has another length, or a value that is not positive.
-
-    Taught in: 17_report_audit
     """
     figure, (axes,) = style.canvas(style.TALL)
     places = np.arange(len(names))
@@ -110,8 +106,6 @@ def risk_scores(
 
     Raises:
         InvalidParameter: lengths differ.
-
-    Taught in: 17_report_audit
     """
     figure, panels = style.canvas(style.SHORT, len(formulas), sharey=True)
     places = np.arange(len(models))
@@ -146,8 +140,6 @@ def interval_forest(
 
     Raises:
         InvalidParameter: lengths differ, or an interval misses its estimate.
-
-    Taught in: 17_report_audit
     """
     rate, low, high = style.columns_of(estimates=estimates, lows=lows, highs=highs)
     if not rate.size == len(labels) == len(groups):
@@ -184,8 +176,6 @@ def verdict_bars(counts: Mapping[str, Mapping[str, int]]) -> Figure:
 
     Raises:
         InvalidParameter: there is nothing to draw.
-
-    Taught in: 17_report_audit
     """
     if not counts:
         raise InvalidParameter("counts: there is nothing to draw")

@@ -51,8 +51,6 @@ def coverage_by_rate(rates: ArrayLike, coverages: Mapping[str, ArrayLike], *, le
 
     Raises:
         InvalidParameter: lengths differ or a share is outside [0, 1].
-
-    Taught in: 14a_uncertainty
     """
     rates = checks.rates("rates", rates, above=0)
     figure, (axes,) = style.canvas()
@@ -84,8 +82,6 @@ def coverage_by_clusters(
 
     Raises:
         InvalidParameter: there is no panel, methods or lengths differ, or a share is outside [0, 1].
-
-    Taught in: 14a_uncertainty
     """
     data_sets = checks.count("data_sets", data_sets, low=1)
     if len({tuple(panel) for panel in panels.values()}) != 1:
@@ -120,8 +116,6 @@ def false_alarms_by_tests(
 
     Raises:
         InvalidParameter: lengths differ or a share is outside [0, 1].
-
-    Taught in: 14a_uncertainty
     """
     simulations = checks.count("simulations", simulations, low=1)
     numbers = checks.vector("tests", tests)
@@ -152,8 +146,6 @@ def equivalence_intervals(
 
     Raises:
         InvalidParameter: there is no outcome, or the margin is not greater than 0.
-
-    Taught in: 14a_uncertainty
     """
     if not outcomes or not margin > 0:
         raise InvalidParameter("outcomes: give one or more; margin: greater than 0")
@@ -185,8 +177,6 @@ def patients_needed(iccs: ArrayLike, needed: Mapping[str, ArrayLike]) -> Figure:
 
     Raises:
         InvalidParameter: lengths differ, or a value is outside its range.
-
-    Taught in: 14a_uncertainty
     """
     iccs = checks.rates("iccs", iccs)
     figure, (axes,) = style.canvas()
@@ -226,8 +216,6 @@ def leakage_by_epsilon(
 
     Raises:
         InvalidParameter: lengths differ, or an interval misses its estimate.
-
-    Taught in: 14_statistics
     """
     epsilons = checks.vector("epsilons", epsilons)
     if epsilons.min() <= 0:
@@ -259,8 +247,6 @@ def leakage_bars(table: pd.DataFrame) -> Figure:
 
     Raises:
         InvalidParameter: an arm is missing, or an interval misses its rate.
-
-    Taught in: 14_statistics
     """
     measures, models = list(dict.fromkeys(table["measure"])), list(dict.fromkeys(table["model"]))
     found = table.set_index(["measure", "model", "arm"])

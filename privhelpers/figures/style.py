@@ -82,10 +82,7 @@ class BookFigure(Figure):
 
 
 def use_style() -> None:
-    """Give this notebook's own plots the look of the book; the figures of this room have it anyway.
-
-    Taught in: 01_anonymization
-    """
+    """Give this notebook's own plots the look of the book; the figures of this room have it anyway."""
     mpl.rcParams.update(_RC)
 
 

@@ -43,8 +43,6 @@ def by_budget(
 
     Raises:
         InvalidParameter: lengths differ, or a budget is not positive.
-
-    Taught in: how_to_use.
     """
     epsilons, values = style.columns_of(epsilons=epsilons, values=values)
     if len(groups) != epsilons.size or epsilons.min() <= 0:

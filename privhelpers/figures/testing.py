@@ -44,7 +44,7 @@ def tradeoffs(
     Raises:
         InvalidParameter: there is no curve, or a rate is out of its range.
 
-    Source: Dong, Roth and Su 2022, for the axes. Taught in: 03_hypothesis_testing
+    Source: Dong, Roth and Su 2022, for the axes.
     """
     if not curves:
         raise InvalidParameter("curves: give one curve or more")
@@ -81,7 +81,7 @@ def ceilings(
     Raises:
         InvalidParameter: lengths differ, or a rate is out of its range.
 
-    Source: Carlini et al. 2022, for logarithmic axes. Taught in: 03_hypothesis_testing
+    Source: Carlini et al. 2022, for logarithmic axes.
     """
     places = _rates("fpr", fpr)
     if places.min() <= 0:
@@ -115,8 +115,6 @@ def what_epsilon_buys(epsilons: ArrayLike, curves: Mapping[str, ArrayLike]) -> F
 
     Raises:
         InvalidParameter: lengths differ, an epsilon is not positive or a rate out of its range.
-
-    Taught in: 03_hypothesis_testing
     """
     places = checks.vector("epsilons", epsilons)
     if (places <= 0).any():

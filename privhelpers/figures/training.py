@@ -24,8 +24,6 @@ def loss_curves(
 
     Raises:
         InvalidParameter: lengths differ or a loss is not finite.
-
-    Taught in: 06_baseline_training
     """
     train = checks.vector("train_loss", history["train_loss"])
     epochs = np.arange(1, train.size + 1)
@@ -69,8 +67,6 @@ def perplexity_by_epsilon(
 
     Raises:
         InvalidParameter: lengths differ, a value is not finite or not positive.
-
-    Taught in: 08b_private_utility
     """
     epsilons, perplexities = style.columns_of(epsilons=epsilons, perplexities=perplexities)
     again = style.columns_of(epsilons=repeats[0], perplexities=repeats[1]) if repeats else []
@@ -115,8 +111,6 @@ def epsilon_spent(steps: ArrayLike, epsilons: ArrayLike, target: float) -> Figur
 
     Raises:
         InvalidParameter: lengths differ or a value is not finite.
-
-    Taught in: 08_dpsgd_training
     """
     steps, epsilons = style.columns_of(steps=steps, epsilons=epsilons)
     figure, (axes,) = style.canvas()
@@ -141,8 +135,6 @@ def luck_by_model(
 
     Raises:
         InvalidParameter: there is no model, names differ, or a value is not finite or not positive.
-
-    Taught in: 08b_private_utility
     """
     if not perplexities or set(perplexities) != set(intervals):
         raise InvalidParameter("perplexities and intervals: need one or more models, the same in both")

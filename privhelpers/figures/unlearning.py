@@ -35,8 +35,6 @@ def ascent_path(
     Raises:
         InvalidParameter: lengths differ, methods differ or are more than four, or an interval misses its
             estimate.
-
-    Taught in: 15b_unlearning
     """
     if set(areas) != set(perplexities) or not 1 <= len(areas) <= len(_LOOKS):
         raise InvalidParameter("areas and perplexities: must be of the same methods, 1 to 4")
@@ -75,8 +73,6 @@ def forgetting_verdicts(
 
     Raises:
         InvalidParameter: lengths differ, names repeat, or an interval misses its estimate.
-
-    Taught in: 15b_unlearning
     """
     if not 1 <= len(attacks) <= len(_LOOKS) or len(set(models)) != len(models):
         raise InvalidParameter("models must differ, and attacks be 1 to 4")
@@ -118,8 +114,6 @@ def shard_costs(
 
     Raises:
         InvalidParameter: lengths differ, or a number of requests is not positive.
-
-    Taught in: 15b_unlearning
     """
     numbers = checks.vector("requests", requests)
     if numbers.min() <= 0 or not 1 <= len(shares) <= len(_LOOKS):

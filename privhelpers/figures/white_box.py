@@ -50,8 +50,6 @@ def auc_by_attack(found: Mapping[str, Mapping[str, Ends]]) -> Figure:
 
     Raises:
         InvalidParameter: there is no network, or the attacks differ.
-
-    Taught in: 11_white_box
     """
     attacks = list(next(iter(found.values()), {}))
     if not attacks or any(list(own) != attacks for own in found.values()):
@@ -81,8 +79,6 @@ def auc_by_gap(found: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figure:
 
     Raises:
         InvalidParameter: there is no network, or lengths differ.
-
-    Taught in: 11_white_box
     """
     if not found:
         raise InvalidParameter("found: give one network or more")
@@ -109,8 +105,6 @@ def auc_by_masks(masks: ArrayLike, found: Mapping[str, Sequence[Ends]], causal: 
 
     Raises:
         InvalidParameter: there is no network, or lengths differ.
-
-    Taught in: 11_white_box
     """
     if not found:
         raise InvalidParameter("found: give one network or more")
@@ -145,8 +139,6 @@ def norms_by_parameter(names: Sequence[str], differences: Sequence[Ends]) -> Fig
 
     Raises:
         InvalidParameter: lengths differ, or an interval misses its estimate.
-
-    Taught in: 11_white_box
     """
     values, ends = _ends(differences, "differences")
     if len(names) != len(values):
@@ -178,8 +170,6 @@ def auc_by_noise(
 
     Raises:
         InvalidParameter: there is no attack, or lengths differ.
-
-    Taught in: 11_white_box
     """
     if not attacks or any(len(own) != len(settings) for own in (*attacks.values(), perplexities)):
         raise InvalidParameter(f"attacks and perplexities: must have one value for each of {len(settings)}")

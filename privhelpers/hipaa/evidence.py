@@ -19,15 +19,12 @@ from privhelpers.hipaa.provenance import provenance
 from privhelpers.hipaa.risk import CONTENT, MEMBERSHIP, Figure, Measured
 from privhelpers.hipaa.spans import Carriers, came_out
 
-EXTRACTION, MEMORIZATION, WHO = "09_extraction", "09a_memorization", "10_membership_inference"
+EXTRACTION, MEMORIZATION, WHO = "extraction", "memorization", "membership_inference"
 ARMS = ("member", "control")
 
 
 def exact_rate(hits: int, n: int) -> Figure:
-    """Return a share of independent units with its exact 95 % (Clopper-Pearson) interval.
-
-    Taught in: 14a_uncertainty, which has the general one; this is its value for a table of this room.
-    """
+    """Return a share of independent units with its exact 95 % (Clopper-Pearson) interval."""
     if not 0 <= hits <= n or n < 1:
         raise InvalidParameter(f"hits = {hits} of {n}: must be between 0 and n, and n at least 1")
     low, high = proportion_confint(hits, n, alpha=0.05, method="beta")
@@ -39,8 +36,6 @@ def written(store: Store, model: str) -> list[str]:
 
     Raises:
         MissingArtifact: the chapter has not run on this model.
-
-    Taught in: 16_hipaa
     """
     files = ("generations", "ranked")
     return [row["text"] for file in files for row in store.read_jsonl(f"{EXTRACTION}/{model}/{file}.jsonl")]
@@ -53,8 +48,6 @@ def patient_ledger(texts: Sequence[str], members: Carriers, controls: Carriers) 
         texts: what a model wrote.
         members: identifiers in the training notes, as `carriers` returns them.
         controls: of patients whom no model was trained on.
-
-    Taught in: 16_hipaa
     """
     planted = {kind: len(set().union(*own.values())) for kind, own in members.items()}
     groups = (members, controls)
@@ -70,10 +63,7 @@ def patient_ledger(texts: Sequence[str], members: Carriers, controls: Carriers) 
 
 
 def identifier_share(notes: Sequence[dict]) -> float:
-    """Return the share of the characters of notes that stand in identifiers.
-
-    Taught in: 16_hipaa
-    """
+    """Return the share of the characters of notes that stand in identifiers."""
     inside = sum(span["end"] - span["start"] for note in notes for span in note["spans"])
     return inside / sum(len(note["text"]) for note in notes)
 
@@ -100,8 +90,6 @@ def measured_of(
 
     Raises:
         MissingArtifact: an attack has not run on this model.
-
-    Taught in: 16_hipaa
     """
     homes = [f"{home}/{model}/attack.json" for home in (MEMORIZATION, WHO)]
     memory, who = (store.read_json(home) for home in homes)

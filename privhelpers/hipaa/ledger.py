@@ -113,8 +113,6 @@ def ledger(
     Raises:
         InvalidParameter: an unknown identifier, a negative count, more leaks than patients or attempts, a
             leak of something that was never planted, `carriers` without `control_carriers`.
-
-    Taught in: 16_hipaa
     """
     if unlisted not in _WORDS:
         raise InvalidParameter(f"unlisted = {unlisted!r}: must be {NOT_IN_DATA!r} or {NOT_MEASURED!r}")
@@ -153,8 +151,6 @@ def ledger_table(frame: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         frame: what `ledger` returned.
-
-    Taught in: 16_hipaa
     """
     table = {}
     for letter, row in frame.iterrows():
@@ -177,8 +173,6 @@ def ledger_matrix(ledgers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
     Args:
         ledgers: what `ledger` returned, by model.
-
-    Taught in: 16_hipaa
     """
     if not ledgers:
         raise InvalidParameter("ledgers: there is no model")
@@ -200,7 +194,5 @@ def ledger_records(frame: pd.DataFrame) -> dict[str, dict]:
 
     Args:
         frame: what `ledger` returned.
-
-    Taught in: 16_hipaa
     """
     return frame.astype(object).where(frame.notna(), None).to_dict("index")

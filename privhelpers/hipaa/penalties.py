@@ -95,8 +95,6 @@ def schedule_of(year: int) -> PenaltySchedule:
 
     Raises:
         InvalidParameter: none of ours was published then.
-
-    Taught in: 16_hipaa
     """
     known = {one.year: one for one in SCHEDULES}
     if year not in known:
@@ -105,10 +103,7 @@ def schedule_of(year: int) -> PenaltySchedule:
 
 
 def penalty_table() -> pd.DataFrame:
-    """Return minimum, maximum and calendar-year cap of every tier and schedule, in US dollars, with sources.
-
-    Taught in: 16_hipaa
-    """
+    """Return minimum, maximum and yearly cap of every tier and schedule, in US dollars, with sources."""
     rows = {
         (f"{one.year}, {one.published}", tier.culpability): {
             "minimum": f"{tier.minimum:,}",

@@ -96,10 +96,7 @@ def _percent(belief: float) -> str:
 
 
 def promise_table(promises: Sequence[Promise]) -> pd.DataFrame:
-    """Return one row a promise, with the two bounds beside each other.
-
-    Taught in: 16_hipaa
-    """
+    """Return one row a promise, with the two bounds beside each other."""
     rows = {}
     for one in promises:
         beliefs = {f"{100 * prior:g} % becomes": _percent(p) for prior, p in one.posterior.items()}
@@ -117,10 +114,7 @@ def promise_table(promises: Sequence[Promise]) -> pd.DataFrame:
 
 
 def promise_text(promise: Promise) -> str:
-    """Return what a budget buys as a paragraph that an officer can read aloud.
-
-    Taught in: 16_hipaa
-    """
+    """Return what a budget buys as a paragraph that an officer can read aloud."""
     one = promise
     prior, belief = max(one.posterior.items(), default=(0.5, 0.5))
     lines = [

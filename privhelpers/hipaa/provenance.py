@@ -1,7 +1,7 @@
 """Where a figure comes from: the file, the run that wrote it, and the fingerprint of its bytes.
 
-source = provenance(store, "10_membership_inference/baseline/attack.json")
-str(source)  # 'attack.json of 10_membership_inference/baseline [3f9c0a51d2e7]'
+source = provenance(store, "membership_inference/baseline/attack.json")
+str(source)  # 'attack.json of membership_inference/baseline [3f9c0a51d2e7]'
 """
 
 from dataclasses import dataclass
@@ -46,8 +46,6 @@ def provenance(store: Store, name: str) -> Provenance:
 
     Raises:
         MissingArtifact, DamagedArtifact: as `store.existing`.
-
-    Taught in: 16_hipaa
     """
     fingerprint = sha256_of(store.existing(name))[:SHORT]
     return Provenance(name, name.rsplit("/", 1)[0] if "/" in name else name, fingerprint)

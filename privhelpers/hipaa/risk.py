@@ -141,8 +141,6 @@ def declare(
 
     Raises:
         InvalidParameter: an unknown subject or answer, nobody who says so, or no date.
-
-    Taught in: 16_hipaa
     """
     try:
         day = datetime.date.fromisoformat(on)
@@ -233,8 +231,6 @@ def combine(model: str, measured: Sequence[Measured], declared: Sequence[Declare
 
     Raises:
         InvalidParameter: a subject is declared twice.
-
-    Taught in: 16_hipaa
     """
     subjects = [one.subject for one in declared]
     twice = {subject for subject in subjects if subjects.count(subject) > 1}
@@ -260,10 +256,7 @@ def combine(model: str, measured: Sequence[Measured], declared: Sequence[Declare
 
 
 def measured_table(measured: Sequence[Measured]) -> pd.DataFrame:
-    """Return measurements as text, each beside its control; `Combined.reasons` adds the sources.
-
-    Taught in: 16_hipaa
-    """
+    """Return measurements as text, each beside its control; `Combined.reasons` adds the sources."""
     rows = [
         {
             "attack": one.attack,
@@ -278,10 +271,7 @@ def measured_table(measured: Sequence[Measured]) -> pd.DataFrame:
 
 
 def reading_table(readings: Sequence[Combined]) -> pd.DataFrame:
-    """Return readings as text: what was found, how far the model goes, its budget, and the category.
-
-    Taught in: 16_hipaa
-    """
+    """Return readings as text: what was found, how far the model goes, its budget, and the category."""
     rows = {}
     for one in readings:
         budget = [said.answer for said in one.declared if said.subject == "budget"]

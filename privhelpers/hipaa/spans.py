@@ -23,10 +23,7 @@ def _flat(text: str) -> str:
 
 
 def carriers(notes: Iterable[Mapping], *, kind: str = "report") -> Carriers:
-    """Return by identifier and patient the values that stand in the notes of one kind, spelling aside.
-
-    Taught in: 16_hipaa
-    """
+    """Return by identifier and patient the values that stand in the notes of one kind, spelling aside."""
     found: Carriers = {}
     for note in notes:
         if note["kind"] == kind:
@@ -42,8 +39,6 @@ def came_out(texts: Iterable[str], people: Carriers) -> dict[str, set[str]]:
     Args:
         texts: what a model wrote.
         people: what `carriers` returned.
-
-    Taught in: 16_hipaa
     """
     written = "\0".join(map(_flat, texts))  # no value runs from one text into the next
     return {
@@ -53,10 +48,7 @@ def came_out(texts: Iterable[str], people: Carriers) -> dict[str, set[str]]:
 
 
 def without_identifiers(note: Mapping) -> str:
-    """Return the text of a note with the kind of each identifier, in brackets, in its place.
-
-    Taught in: 16_hipaa
-    """
+    """Return the text of a note with the kind of each identifier, in brackets, in its place."""
     text = note["text"]
     for span in sorted(note["spans"], key=lambda span: -span["start"]):
         text = f"{text[: span['start']]}[{span['identifier']}]{text[span['end'] :]}"
@@ -64,10 +56,7 @@ def without_identifiers(note: Mapping) -> str:
 
 
 def touched(note: Mapping, pieces: Sequence[tuple[int, int]]) -> list[bool]:
-    """Return whether each piece of a note's text, given by start and end, holds a part of an identifier.
-
-    Taught in: 16_hipaa
-    """
+    """Return whether each piece of a note's text, given by start and end, holds a part of an identifier."""
     return [
         any(start < span["end"] and end > span["start"] for span in note["spans"]) for start, end in pieces
     ]

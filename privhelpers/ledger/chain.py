@@ -95,8 +95,6 @@ class Record:
 
         Raises:
             ResumeRefused: the ledger was replaced, or lost lines at its end.
-
-        Taught in: 08_dpsgd_training.
         """
         if not self.contains(head):
             raise ResumeRefused(

@@ -75,8 +75,6 @@ class Terms:
     Raises:
         InvalidParameter: a value is of the wrong type or out of its range; the message names it.
         SamplerMismatch: the batches are not drawn by Poisson sampling.
-
-    Taught in: 08_dpsgd_training.
     """
 
     run: str

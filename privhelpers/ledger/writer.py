@@ -139,7 +139,7 @@ def open_ledger(path: Path | str, terms: Terms) -> "Ledger":
         LedgerUnavailable: the system refuses to read or write it.
         InvalidParameter: `path` is a symbolic link, or no file.
 
-    Source: Rogers, Roth, Ullman and Vadhan 2016 (privacy filters). Taught in: 08_dpsgd_training.
+    Source: Rogers, Roth, Ullman and Vadhan 2016 (privacy filters).
     """
     terms.require_budget()
     path = Path(path)
@@ -164,8 +164,6 @@ def read_ledger(path: Path | str) -> Record:
         LedgerDamaged: a line is not the one that was written; the message names it.
         LedgerUnavailable: the system refuses to read it.
         InvalidParameter: `path` is a symbolic link, or no file.
-
-    Taught in: 08_dpsgd_training.
     """
     path = Path(path)
     with _disk(path.name):
@@ -244,7 +242,7 @@ class Ledger:
             LedgerUnavailable: it is closed, or the system did not write the whole line (a full disk). No step
                 may be taken; the next opening counts the unfinished line as spent.
 
-        Source: Rogers, Roth, Ullman and Vadhan 2016 (privacy filters). Taught in: 08_dpsgd_training.
+        Source: Rogers, Roth, Ullman and Vadhan 2016 (privacy filters).
         """
         validate.positive_int(steps=steps)
         if steps > self.remaining:

@@ -32,7 +32,6 @@ def posterior(log_ratio: ArrayLike, *, prior: float) -> float | NDArray[np.float
         InvalidParameter: a value is out of its range.
 
     Source: Dwork, McSherry, Nissim and Smith 2006, for the reading of epsilon as a bound on this ratio.
-    Taught in: 02_differential_privacy.
     """
     _open_prior(prior)
     ratios = np.asarray(log_ratio, dtype=float)
@@ -51,7 +50,7 @@ def posterior_range(*, prior: float, epsilon: float) -> tuple[float, float]:
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: as `posterior`. Taught in: 02_differential_privacy.
+    Source: as `posterior`.
     """
     validate.non_negative(epsilon=epsilon)
     low, high = posterior(np.array([-epsilon, epsilon]), prior=prior)

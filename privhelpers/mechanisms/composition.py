@@ -48,7 +48,6 @@ def basic_composition(*, epsilons: Sequence[float], deltas: Sequence[float] | No
         InvalidParameter: a value is out of its range, or the two rows differ in length.
 
     Source: Dwork and Roth 2014, theorem 3.16 and theorem B.1 (adaptive).
-    Taught in: 02_differential_privacy.
     """
     deltas = [0.0] * len(epsilons) if deltas is None else deltas
     if len(epsilons) != len(deltas) or not len(epsilons):
@@ -81,7 +80,6 @@ def advanced_composition(*, epsilon: float, runs: int, delta_slack: float, delta
         InvalidParameter: a value is out of its range.
 
     Source: Dwork, Rothblum and Vadhan 2010, theorem III.3; Dwork and Roth 2014, theorem 3.20.
-    Taught in: 02_differential_privacy.
     """
     _check_runs(epsilon, delta, runs, delta_slack)
     drift = runs * epsilon * math.expm1(epsilon) if epsilon < 700 else math.inf
@@ -103,7 +101,6 @@ def optimal_composition(*, epsilon: float, runs: int, delta_slack: float, delta:
         InvalidParameter: a value is out of its range.
 
     Source: Kairouz, Oh and Viswanath 2015, theorem 3.3, read between its grid points too.
-    Taught in: 02_differential_privacy.
     """
     _check_runs(epsilon, delta, runs, delta_slack)
     lies = np.arange(runs + 1)
@@ -130,7 +127,6 @@ def group_privacy(*, epsilon: float, size: int, delta: float = 0.0, tight: bool 
         InvalidParameter: a value is out of its range.
 
     Source: Dwork and Roth 2014, theorem 2.2 (delta 0); Vadhan 2017, lemma 2.2 and its proof.
-    Taught in: 02_differential_privacy.
     """
     checks.guarantee(epsilon, delta)
     validate.positive_int(size=size)

@@ -37,7 +37,7 @@ def naive_laplace(
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Mironov 2012. Taught in: 02_differential_privacy.
+    Source: Mironov 2012.
     """
     scale = laplace_scale(sensitivity=sensitivity, epsilon=epsilon)
     validate.positive_int(draws=draws)
@@ -60,7 +60,7 @@ def is_possible(
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Mironov 2012. Taught in: 02_differential_privacy.
+    Source: Mironov 2012.
     """
     scale = laplace_scale(sensitivity=sensitivity, epsilon=epsilon)
     outputs = np.asarray(outputs, dtype=float)
@@ -94,7 +94,7 @@ def impossible_share(
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Mironov 2012. Taught in: 02_differential_privacy.
+    Source: Mironov 2012.
     """
     if count == neighbour:
         raise InvalidParameter(f"neighbour = {neighbour!r}: must differ from count")

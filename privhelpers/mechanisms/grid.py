@@ -52,7 +52,7 @@ def sample_discrete_laplace(*, scale: Fraction, source: random.Random) -> int:
     Raises:
         InvalidParameter: scale is out of its range.
 
-    Source: Canonne, Kamath and Steinke 2020, algorithm 2. Taught in: 02_differential_privacy.
+    Source: Canonne, Kamath and Steinke 2020, algorithm 2.
     """
     scale = _positive_fraction("scale", scale)
     t, s = scale.numerator, scale.denominator
@@ -80,7 +80,7 @@ def sample_discrete_gaussian(*, variance: Fraction, source: random.Random) -> in
     Raises:
         InvalidParameter: variance is out of its range.
 
-    Source: Canonne, Kamath and Steinke 2020, algorithm 3. Taught in: 02_differential_privacy.
+    Source: Canonne, Kamath and Steinke 2020, algorithm 3.
     """
     variance = _positive_fraction("variance", variance)
     t = math.isqrt(math.floor(variance)) + 1
@@ -106,7 +106,6 @@ def discrete_laplace_pmf(k: ArrayLike, *, scale: float) -> NDArray[np.float64]:
         InvalidParameter: scale is out of its range.
 
     Source: Ghosh, Roughgarden and Sundararajan 2012 (the geometric mechanism).
-    Taught in: 02_differential_privacy.
     """
     validate.positive(scale=float(scale))
     return stats.dlaplace.pmf(k, 1 / float(scale))
@@ -129,7 +128,7 @@ def discrete_gaussian_pmf(k: ArrayLike, *, sigma: float) -> NDArray[np.float64]:
     Raises:
         InvalidParameter: sigma is out of its range.
 
-    Source: Canonne, Kamath and Steinke 2020, definition 1. Taught in: 02_differential_privacy.
+    Source: Canonne, Kamath and Steinke 2020, definition 1.
     """
     validate.positive(sigma=sigma)
     return np.exp(-(np.asarray(k, dtype=float) ** 2) / (2 * sigma**2) - _log_normaliser(sigma))
@@ -148,7 +147,7 @@ def discrete_gaussian_delta(*, sigma: float, sensitivity: int, epsilon: float) -
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Canonne, Kamath and Steinke 2020, theorem 7. Taught in: 02_differential_privacy.
+    Source: Canonne, Kamath and Steinke 2020, theorem 7.
     """
     validate.positive(sigma=sigma)
     validate.positive_int(sensitivity=sensitivity)
@@ -190,7 +189,7 @@ def laplace_on_grid(
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Canonne, Kamath and Steinke 2020, section 5. Taught in: 02_differential_privacy.
+    Source: Canonne, Kamath and Steinke 2020, section 5.
     """
     validate.positive(epsilon=epsilon)
     place, reach = _to_grid(answer, sensitivity, step)
@@ -210,7 +209,7 @@ def gaussian_on_grid(
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Canonne, Kamath and Steinke 2020, theorem 7. Taught in: 02_differential_privacy.
+    Source: Canonne, Kamath and Steinke 2020, theorem 7.
     """
     place, reach = _to_grid(answer, sensitivity, step)
     sigma = discrete_gaussian_sigma(sensitivity=reach, epsilon=epsilon, delta=delta)
@@ -230,7 +229,6 @@ def discrete_gaussian_sigma(*, sensitivity: int, epsilon: float, delta: float) -
         InvalidParameter: a value is out of its range.
 
     Source: Balle and Wang 2018, theorem 8, as the start; Canonne, Kamath and Steinke 2020, theorem 7.
-    Taught in: 02_differential_privacy.
     """
     validate.positive_int(sensitivity=sensitivity)
     sigma = gaussian_sigma(sensitivity=sensitivity, epsilon=epsilon, delta=delta)

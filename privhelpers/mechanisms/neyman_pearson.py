@@ -47,7 +47,7 @@ def gaussian_test(*, mean_null: float, mean_alternative: float, sd: float, fpr: 
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Neyman and Pearson 1933; Lehmann and Romano 2005, theorem 3.2.1. Taught in: 03_hypothesis_testing.
+    Source: Neyman and Pearson 1933; Lehmann and Romano 2005, theorem 3.2.1.
     """
     checks.finite(mean_null=mean_null, mean_alternative=mean_alternative)
     validate.positive(sd=sd)
@@ -98,7 +98,7 @@ def randomized_test(null: Sequence[float], alternative: Sequence[float], *, fpr:
     Raises:
         InvalidParameter: a row is no distribution, the rows differ in length, or fpr is out of range.
 
-    Source: Lehmann and Romano 2005, theorem 3.2.1. Taught in: 03_hypothesis_testing.
+    Source: Lehmann and Romano 2005, theorem 3.2.1.
     """
     p, q = checks.distribution("null", null), checks.distribution("alternative", alternative)
     checks.unit_interval(fpr=fpr)

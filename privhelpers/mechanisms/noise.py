@@ -35,7 +35,6 @@ def laplace_scale(*, sensitivity: float, epsilon: float) -> float:
         InvalidParameter: a value is out of its range.
 
     Source: Dwork, McSherry, Nissim and Smith 2006, section 3; Dwork and Roth 2014, theorem 3.6.
-    Taught in: 02_differential_privacy.
     """
     validate.positive(sensitivity=sensitivity, epsilon=epsilon)
     return sensitivity / epsilon
@@ -54,7 +53,7 @@ def laplace_mechanism(
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Dwork and Roth 2014, definition 3.3. Taught in: 02_differential_privacy.
+    Source: Dwork and Roth 2014, definition 3.3.
     """
     scale = laplace_scale(sensitivity=sensitivity, epsilon=epsilon)
     return checks.plain(np.asarray(answer) + generator.laplace(scale=scale, size=np.shape(answer)))
@@ -75,7 +74,7 @@ def classic_gaussian_sigma(*, sensitivity: float, epsilon: float, delta: float) 
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Dwork and Roth 2014, appendix A, theorem A.1. Taught in: 02_differential_privacy.
+    Source: Dwork and Roth 2014, appendix A, theorem A.1.
     """
     validate.positive(sensitivity=sensitivity, epsilon=epsilon)
     validate.delta(delta)
@@ -99,7 +98,7 @@ def gaussian_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Balle and Wang 2018, theorem 8 and algorithm 1. Taught in: 02_differential_privacy.
+    Source: Balle and Wang 2018, theorem 8 and algorithm 1.
     """
     validate.positive(sensitivity=sensitivity, epsilon=epsilon)
     validate.delta(delta)
@@ -133,7 +132,7 @@ def gaussian_mechanism(
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Balle and Wang 2018, section 3. Taught in: 02_differential_privacy.
+    Source: Balle and Wang 2018, section 3.
     """
     sigma = gaussian_sigma(sensitivity=sensitivity, epsilon=epsilon, delta=delta)
     return checks.plain(np.asarray(answer) + generator.normal(scale=sigma, size=np.shape(answer)))

@@ -46,7 +46,7 @@ def truth_probability(*, epsilon: float) -> float:
     Raises:
         InvalidParameter: epsilon is out of its range.
 
-    Source: Warner 1965; Dwork and Roth 2014, section 3.2. Taught in: 02_differential_privacy.
+    Source: Warner 1965; Dwork and Roth 2014, section 3.2.
     """
     validate.non_negative(epsilon=epsilon)
     return 1 / (1 + math.exp(-epsilon))
@@ -65,7 +65,7 @@ def randomized_response(
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Warner 1965. Taught in: 02_differential_privacy.
+    Source: Warner 1965.
     """
     truth = _bits("answers", answers)
     lies = generator.random(truth.size) >= truth_probability(epsilon=epsilon)
@@ -84,7 +84,7 @@ def estimate_share(reports: ArrayLike, *, epsilon: float) -> ShareEstimate:
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Warner 1965. Taught in: 02_differential_privacy.
+    Source: Warner 1965.
     """
     validate.positive(epsilon=epsilon)
     said_yes = _bits("reports", reports)

@@ -84,7 +84,7 @@ def global_sensitivity(
     Raises:
         InvalidParameter: a value is unknown or out of its range.
 
-    Source: Dwork and Roth 2014, definition 3.1. Taught in: 02_differential_privacy.
+    Source: Dwork and Roth 2014, definition 3.1.
     """
     checks.relation(relation)
     if query not in QUERIES:
@@ -106,8 +106,6 @@ def sensitivity_table(*, low: float, high: float, n: int | None = None) -> list[
 
     Raises:
         InvalidParameter: a value is out of its range.
-
-    Taught in: 02_differential_privacy.
     """
     return [
         global_sensitivity(query, relation=relation, low=low, high=high, n=n)

@@ -34,7 +34,7 @@ def dp_tradeoff(fpr: ArrayLike, *, epsilon: float, delta: float = 0.0) -> float 
         InvalidParameter: a value is out of its range.
 
     Source: Wasserman and Zhou 2010, theorem 2.4; Kairouz, Oh and Viswanath 2015, theorem 2.1; Dong, Roth and
-    Su 2022, proposition 2.5. Taught in: 03_hypothesis_testing.
+    Su 2022, proposition 2.5.
     """
     checks.guarantee(epsilon, delta)
     checks.unit_interval(fpr=fpr)
@@ -55,7 +55,7 @@ def gdp_tradeoff(fpr: ArrayLike, *, mu: float) -> float | NDArray[np.float64]:
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Dong, Roth and Su 2022, section 2.2. Taught in: 03_hypothesis_testing.
+    Source: Dong, Roth and Su 2022, section 2.2.
     """
     validate.non_negative(mu=mu)
     checks.unit_interval(fpr=fpr)
@@ -84,7 +84,6 @@ def gdp_delta(*, mu: float, epsilon: float) -> float:
         InvalidParameter: a value is out of its range.
 
     Source: Dong, Roth and Su 2022, corollary 2.13; Balle and Wang 2018, theorem 8.
-    Taught in: 03_hypothesis_testing.
     """
     validate.non_negative(mu=mu, epsilon=epsilon)
     return math.exp(log_gdp_delta(mu, epsilon))
@@ -100,7 +99,7 @@ def gdp_epsilon(*, mu: float, delta: float) -> float:
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: the inverse of `gdp_delta` in epsilon. Taught in: 03_hypothesis_testing.
+    Source: the inverse of `gdp_delta` in epsilon.
     """
     validate.non_negative(mu=mu)
     validate.delta(delta)
@@ -128,7 +127,7 @@ def largest_tpr(*, fpr: ArrayLike, epsilon: float, delta: float = 0.0) -> float 
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: as `dp_tradeoff`. Taught in: 03_hypothesis_testing.
+    Source: as `dp_tradeoff`.
     """
     return 1 - dp_tradeoff(fpr, epsilon=epsilon, delta=delta)
 
@@ -144,7 +143,6 @@ def smallest_fpr(*, tpr: ArrayLike, epsilon: float, delta: float = 0.0) -> float
         InvalidParameter: a value is out of its range.
 
     Source: the trade-off function of (epsilon, delta)-DP is its own inverse.
-    Taught in: 03_hypothesis_testing.
     """
     checks.unit_interval(tpr=tpr)
     return dp_tradeoff(1 - np.asarray(tpr, dtype=float), epsilon=epsilon, delta=delta)
@@ -161,7 +159,6 @@ def largest_advantage(*, epsilon: float, delta: float = 0.0) -> float:
         InvalidParameter: a value is out of its range.
 
     Source: Kairouz, Oh and Viswanath 2015, theorem 2.1; Humphries et al. 2023.
-    Taught in: 03_hypothesis_testing.
     """
     checks.guarantee(epsilon, delta)
     half = math.tanh(epsilon / 2)
@@ -178,7 +175,7 @@ def largest_auc(*, epsilon: float, delta: float = 0.0) -> float:
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: the area under the curve of `dp_tradeoff`, which is a polygon. Taught in: 03_hypothesis_testing.
+    Source: the area under the curve of `dp_tradeoff`, which is a polygon.
     """
     checks.guarantee(epsilon, delta)
     return 1 - (1 - delta) ** 2 * (1 - math.tanh(epsilon / 2)) / 2
@@ -194,7 +191,7 @@ def positive_predictive_value(*, tpr: float, fpr: float, prior: float) -> float:
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Jayaraman, Wang, Knipmeyer, Gu and Evans 2021. Taught in: 03_hypothesis_testing.
+    Source: Jayaraman, Wang, Knipmeyer, Gu and Evans 2021.
     """
     checks.unit_interval(tpr=tpr, fpr=fpr)
     validate.probability(prior=prior)
@@ -238,8 +235,6 @@ def what_epsilon_buys(
 
     Raises:
         InvalidParameter: a value is out of its range.
-
-    Taught in: 03_hypothesis_testing.
     """
     validate.probability(fpr=fpr)
     rows = []

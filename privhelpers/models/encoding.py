@@ -44,7 +44,6 @@ def train_tokenizer(texts: Sequence[str], *, vocab_size: int) -> PreTrainedToken
         vocab_size: number of tokens, 257 or more (256 bytes and the end token).
 
     Source: Sennrich, Haddow and Birch 2016; byte level as in Radford et al. 2019, section 2.2.
-    Taught in: 06a_public_pretraining.
     """
     validate.positive_int(vocab_size=vocab_size)
     if vocab_size < 257:

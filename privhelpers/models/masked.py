@@ -64,10 +64,7 @@ MASKED_ARCHITECTURES = {name: shape for gpt2 in ARCHITECTURES for name, shape in
 
 
 def with_mask(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """Return a copy of a tokenizer that has a mask token; the ids of all other tokens stay.
-
-    Taught in: 11_white_box.
-    """
+    """Return a copy of a tokenizer that has a mask token; the ids of all other tokens stay."""
     copied = copy.deepcopy(tokenizer)
     if copied.mask_token_id is None:
         copied.add_special_tokens({"mask_token": MASK})
@@ -136,7 +133,7 @@ def build_masked(
         UnsupportedModel: the name is not known.
         InvalidParameter: the tokenizer has no mask token.
 
-    Source: Devlin et al. 2019, section 3; Sanh et al. 2019, section 3. Taught in: 11_white_box.
+    Source: Devlin et al. 2019, section 3; Sanh et al. 2019, section 3.
     """
     shape = MASKED_ARCHITECTURES.get(architecture)
     if shape is None:

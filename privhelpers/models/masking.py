@@ -150,8 +150,6 @@ def losses_by_mask(
 
     Returns:
         Losses in nats per token, shape [texts, masks], and hidden tokens, shape [texts].
-
-    Taught in: 11_white_box.
     """
     validate.positive_int(masks=masks, batch_size=batch_size)
     if not texts:
@@ -186,8 +184,6 @@ def score_masked(
 
     Args:
         masks, seed: as in `losses_by_mask`.
-
-    Taught in: 11_white_box.
     """
     losses, hidden = losses_by_mask(model, tokenizer, texts, masks=masks, seed=seed)
     rows = encode(tokenizer, texts, max_length=model.config.max_position_embeddings)

@@ -13,15 +13,15 @@ from privhelpers.models.architecture import ARCHITECTURES, build, load, save
 from privhelpers.models.encoding import train_tokenizer
 
 HOMES = {
-    "public": "06a_public_pretraining/public",
-    "baseline": "06_baseline_training/baseline",
-    "best_nonprivate": "06_baseline_training/best_nonprivate",
+    "public": "public_pretraining/public",
+    "baseline": "fine_tuning/baseline",
+    "best_nonprivate": "fine_tuning/best_nonprivate",
 }
 
 
 def home(name: str) -> str:
     """Return the folder of a model within the artifacts; private models live under their own run."""
-    return HOMES.get(name, f"08_dpsgd_training/{check_name(name)}/model")
+    return HOMES.get(name, f"private_training/{check_name(name)}/model")
 
 
 def start(

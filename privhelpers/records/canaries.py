@@ -88,7 +88,7 @@ def make_canaries(
 ) -> list[Canary]:
     """Draw `per_level` canaries of a hospital for each number of copies, and as many controls.
 
-    Source: Carlini et al. 2019, section 4.1. Taught in: 05_synthetic_records.
+    Source: Carlini et al. 2019, section 4.1.
     """
     validate.positive_int(per_level=per_level)
     generator = rng.plain(seed, f"canaries/{hospital}")

@@ -105,8 +105,6 @@ def make_hospital_records(
 
     Raises:
         InvalidParameter: a value is out of its range.
-
-    Taught in: 05_synthetic_records.
     """
     validate.positive_int(
         patients=patients,

@@ -187,7 +187,6 @@ def refuse_unsafe(text: str, where: str) -> None:
         UnsafeIdentifier: naming the kind, the value and the place.
 
     Source: SSA rules on unassigned numbers; NANP 555-01XX; RFC 2606; RFC 5737; CMS NPI check digit.
-    Taught in: 05_synthetic_records.
     """
     found = [
         *(

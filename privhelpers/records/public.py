@@ -186,8 +186,6 @@ def make_public_corpus(
         seed: of the corpus.
         documents: how many, 20 or more so that a twentieth can be held back.
         excluded_names: full names of patients and canaries.
-
-    Taught in: 05_synthetic_records.
     """
     validate.positive_int(documents=documents)
     writer = _Writer(seed)
@@ -211,8 +209,6 @@ def annotate_public(texts: Sequence[str], *, seed: int) -> list[dict]:
 
     Raises:
         InvalidParameter: the texts are not of the corpus of this seed.
-
-    Taught in: 15a_scrubbing.
     """
     writer, annotated = _Writer(seed), []
     for _ in range(2 * len(texts) + 1000):

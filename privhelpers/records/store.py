@@ -9,7 +9,7 @@ from privhelpers.records.canaries import DIGITS, SPACE
 from privhelpers.records.hospital import Records
 from privhelpers.records.identifiers import SPACE_BITS, refuse_unsafe
 
-HOME = "05_synthetic_records"
+HOME = "synthetic_records"
 PARTS = ("train", "validation", "heldout")
 
 

@@ -129,8 +129,6 @@ def audit(claims: Iterable[Claim]) -> list[Audited]:
 
     Raises:
         InvalidParameter: a claim that fails has no severity, or two claims share an id.
-
-    Taught in: 17_report_audit
     """
     rows: dict[str, Audited] = {}
     for claim in claims:

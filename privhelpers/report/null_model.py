@@ -87,8 +87,6 @@ def report_names(count: int = 225, *, seed: int = published.SEED) -> list[str]:
     Args:
         count: records, 1 or more.
         seed: of the generator, 0 or more.
-
-    Taught in: 17_report_audit
     """
     validate.positive_int(count=count)
     fake = _seeded(seed)
@@ -171,8 +169,6 @@ def vocabulary_null(
         seed: of the simulation.
         shared_texts: hold the same 28 texts against every record, as a cached attack does, instead of 1400
             independent ones.
-
-    Taught in: 17_report_audit
     """
     validate.positive_int(simulations=simulations)
     draw = rng.make(seed, f"report/vocabulary {shared_texts}")
@@ -222,8 +218,6 @@ def text_null(names: Sequence[str], texts: Sequence[str], *, simulations: int, s
         texts: pieces of prose in which no record appears.
         simulations: reports to simulate, 1 or more.
         seed: of the simulation.
-
-    Taught in: 17_report_audit
     """
     validate.positive_int(simulations=simulations)
     draw = rng.make(seed, "report/plain text")

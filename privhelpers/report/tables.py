@@ -53,10 +53,7 @@ class TextTable:
 
 
 def tidy(rows: Sequence[Audited]) -> pd.DataFrame:
-    """Return all claims, indexed by id, with the columns of `COLUMNS`.
-
-    Taught in: 17_report_audit
-    """
+    """Return all claims, indexed by id, with the columns of `COLUMNS`."""
     records = {
         row.id: {
             "document": row.claim.document,
@@ -83,8 +80,6 @@ def claim_table(rows: Sequence[Audited], *topics: str) -> TextTable:
 
     Raises:
         InvalidParameter: there is no claim on a topic.
-
-    Taught in: 17_report_audit
     """
     frame = tidy(rows)
     parts = [frame[frame["topic"] == topic] for topic in topics]
@@ -105,10 +100,7 @@ def claim_table(rows: Sequence[Audited], *topics: str) -> TextTable:
 
 
 def verdict_counts(rows: Sequence[Audited]) -> pd.DataFrame:
-    """Return how many claims have each verdict, by severity; a claim that holds has none.
-
-    Taught in: 17_report_audit
-    """
+    """Return how many claims have each verdict, by severity; a claim that holds has none."""
     frame = tidy(rows)
     counts = pd.crosstab(frame["verdict"], frame["severity"])
     counts = counts.reindex(index=list(VERDICTS), columns=list(SEVERITIES), fill_value=0)
@@ -121,8 +113,6 @@ def model_row(figures: Mapping[str, float | None]) -> dict[str, str]:
 
     Args:
         figures: a row of the summary that chapter 14 writes.
-
-    Taught in: 17_report_audit
     """
     ends = (figures.get("audit_epsilon_lower"), figures["epsilon"])
     auc, low, high = (figures[f"mia_auc{end}"] for end in ("", "_low", "_high"))
@@ -137,10 +127,7 @@ def model_row(figures: Mapping[str, float | None]) -> dict[str, str]:
 
 
 def as_json(rows: Sequence[Audited]) -> list[dict[str, object]]:
-    """Return what other programs may read of each claim.
-
-    Taught in: 17_report_audit
-    """
+    """Return what other programs may read of each claim."""
     return [
         {
             "id": row.id,

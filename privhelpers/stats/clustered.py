@@ -72,8 +72,6 @@ def clustered_bootstrap(
 
     Raises:
         InvalidParameter: lengths differ, fewer than 2 clusters, or the statistic is not finite on a draw.
-
-    Taught in: 14a_uncertainty
     """
     draws, level = checks.count("draws", draws, low=1), checks.open_unit("level", level)
     columns = [np.asarray(array) for array in arrays]
@@ -114,7 +112,6 @@ def design_effect(hits: ArrayLike, clusters: ArrayLike) -> float:
         InvalidParameter: outcomes are not 0 or 1, lengths differ, or there are fewer than 2 clusters.
 
     Source: Kish, Survey Sampling (1965), section 8.2.
-    Taught in: 14a_uncertainty
     """
     outcomes, codes, n_clusters = _outcomes(hits, clusters)
     n, p = outcomes.size, outcomes.mean()
@@ -144,7 +141,6 @@ def clustered_proportion(
         InvalidParameter: outcomes are not 0 or 1, lengths differ, or there are fewer than 2 clusters.
 
     Source: Korn and Graubard (1998), section 2.
-    Taught in: 14a_uncertainty
     """
     outcomes, _, n_clusters = _outcomes(hits, clusters)
     level = checks.open_unit("level", level)
@@ -181,7 +177,6 @@ def mean_difference(planted: ArrayLike, control: ArrayLike, *, level: float = 0.
         InvalidParameter: an arm has fewer than 2 values, or a value is not finite.
 
     Source: Welch, Biometrika 34 (1947).
-    Taught in: 14a_uncertainty
     """
     planted, control = checks.vector("planted", planted, 2), checks.vector("control", control, 2)
     level = checks.open_unit("level", level)

@@ -36,7 +36,6 @@ def binomial_coverage(
         InvalidParameter: a rate is outside [0, 1], or trials are not a whole number.
 
     Source: Brown, Cai and DasGupta, Statistical Science 16 (2001), section 2.
-    Taught in: 14a_uncertainty
 
     >>> from privhelpers.stats.proportions import wald
     >>> binomial_coverage(wald, [0.01], 50).round(3).tolist()
@@ -68,8 +67,6 @@ def simulated_hits(
 
     Raises:
         InvalidParameter: a value is outside its range.
-
-    Taught in: 14a_uncertainty
     """
     shape = checks.count("data_sets", data_sets, low=1), checks.count("clusters", clusters, low=2)
     per_cluster = checks.count("per_cluster", per_cluster, low=1)
@@ -100,8 +97,6 @@ def bootstrap_ends(
         hits: hits of each cluster, shape (data_sets, clusters).
         per_cluster: attempts of each cluster, 1 or more.
         draws, seed, level: as in `clustered_bootstrap`.
-
-    Taught in: 14a_uncertainty
     """
     hits, level = _hits(hits, per_cluster), checks.open_unit("level", level)
     clusters = hits.shape[1]
@@ -119,8 +114,6 @@ def plain_bootstrap_ends(hits: ArrayLike, per_cluster: int, *, level: float = 0.
         hits: hits of each cluster, shape (data_sets, clusters).
         per_cluster: attempts of each cluster, 1 or more.
         level: nominal coverage, in (0, 1).
-
-    Taught in: 14a_uncertainty
     """
     hits, tail = _hits(hits, per_cluster), (1 - checks.open_unit("level", level)) / 2
     trials = hits.shape[1] * per_cluster
@@ -136,8 +129,6 @@ def cluster_t_ends(hits: ArrayLike, per_cluster: int, *, level: float = 0.95) ->
         hits: hits of each cluster, shape (data_sets, clusters).
         per_cluster: attempts of each cluster, 1 or more.
         level: nominal coverage, in (0, 1).
-
-    Taught in: 14a_uncertainty
     """
     hits, tail = _hits(hits, per_cluster), (1 - checks.open_unit("level", level)) / 2
     rates = hits / per_cluster
@@ -154,8 +145,6 @@ def exact_ends(hits: ArrayLike, per_cluster: int, *, level: float = 0.95) -> End
         hits: hits of each cluster, shape (data_sets, clusters).
         per_cluster: attempts of each cluster, 1 or more.
         level: nominal coverage, in (0, 1).
-
-    Taught in: 14a_uncertainty
     """
     hits, tail = _hits(hits, per_cluster), (1 - checks.open_unit("level", level)) / 2
     clusters, trials = hits.shape[1], hits.shape[1] * per_cluster

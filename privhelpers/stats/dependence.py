@@ -27,7 +27,6 @@ def intraclass_correlation(values: ArrayLike, clusters: ArrayLike) -> float:
         InvalidParameter: lengths differ, a value is not finite, or there are fewer than 2 clusters.
 
     Source: Donner and Klar, Design and Analysis of Cluster Randomization Trials (2000), section 1.4.
-    Taught in: 14a_uncertainty
     """
     array = checks.vector("values", values)
     codes, count = checks.cluster_codes("clusters", clusters, array.size)
@@ -55,7 +54,6 @@ def kish_design_effect(per_cluster: ArrayLike, *, icc: float) -> float:
         InvalidParameter: a size is below 1, or icc is outside [0, 1].
 
     Source: Kish, Survey Sampling (1965), section 5.4.
-    Taught in: 14a_uncertainty
     """
     sizes = checks.vector("per_cluster", np.atleast_1d(per_cluster))
     if (sizes < 1).any():

@@ -74,7 +74,6 @@ def tost(estimate: Estimate, *, margin: float, null: float = 0.0, alpha: float =
         InvalidParameter: the margin is not a number greater than 0, or alpha is outside (0, 1).
 
     Source: Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15 (1987).
-    Taught in: 14a_uncertainty
     """
     validate.positive(margin=margin)
     alpha = checks.open_unit("alpha", alpha)
@@ -112,7 +111,6 @@ def tost_rates(
         InvalidParameter: successes exceed units, or the margin or alpha is outside (0, 1).
 
     Source: Newcombe, Statistics in Medicine 17 (1998), method 10.
-    Taught in: 14_statistics
 
     >>> tost_rates(0, 200, 0, 200, margin=0.05).verdict, tost_rates(0, 20, 0, 20, margin=0.05).verdict
     ('equivalent', 'undecided')

@@ -84,7 +84,6 @@ def clustered_mean(values: ArrayLike, clusters: ArrayLike, *, weights: ArrayLike
             fewer than 2 clusters.
 
     Source: Cochran, Sampling Techniques (3rd ed., 1977), section 9A.2.
-    Taught in: 14a_uncertainty
 
     >>> found = clustered_mean([1, 1, 0, 0, 1, 1], ["a", "a", "b", "b", "c", "c"])
     >>> round(found.value, 4), round(found.standard_error, 4), found.degrees
@@ -114,7 +113,6 @@ def clustered_difference(
             cluster is in both arms (pair them instead).
 
     Source: as `clustered_mean`; degrees of freedom of Satterthwaite, Biometrics Bulletin 2 (1946).
-    Taught in: 14a_uncertainty
     """
     a, b = clustered_mean(values_a, clusters_a), clustered_mean(values_b, clusters_b)
     checks.no_common("clusters_a", clusters_a, "clusters_b", clusters_b)
@@ -135,8 +133,6 @@ def paired_difference(
 
     Raises:
         InvalidParameter: lengths differ, a value is not finite, or there are fewer than 2 clusters.
-
-    Taught in: 14a_uncertainty
     """
     a, b = checks.vector("values_a", values_a), checks.vector("values_b", values_b)
     if a.size != b.size:
@@ -182,7 +178,6 @@ def clustered_auc(
         InvalidParameter: lengths differ, a score is not finite, or an arm has fewer than 2 patients.
 
     Source: Obuchowski, Biometrics 53 (1997), section 2; DeLong et al., Biometrics 44 (1988).
-    Taught in: 14a_uncertainty
     """
     return _area(_placements(member_scores, nonmember_scores), (member_patients, nonmember_patients))
 
@@ -207,7 +202,6 @@ def paired_auc_difference(
         InvalidParameter: lengths differ, a score is not finite, or an arm has fewer than 2 patients.
 
     Source: as `clustered_auc`.
-    Taught in: 14_statistics
     """
     first, second = (_placements(*scores) for scores in zip(members, nonmembers, strict=True))
     if first[0].size != second[0].size or first[1].size != second[1].size:

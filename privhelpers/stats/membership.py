@@ -61,8 +61,6 @@ def auc(member_scores: ArrayLike, nonmember_scores: ArrayLike) -> float:
 
     Raises:
         InvalidParameter: an arm is empty or holds a value that is not finite.
-
-    Taught in: 10_membership_inference
     """
     return float(areas(*PooledScores(member_scores, nonmember_scores).equal())[0])
 
@@ -90,8 +88,6 @@ def auc_interval(
 
     Raises:
         InvalidParameter: lengths differ, a score is not finite, or an arm has fewer than 2 patients.
-
-    Taught in: 10_membership_inference
     """
     level, pooled = checks.open_unit("level", level), PooledScores(member_scores, nonmember_scores)
     drawn = replicates(areas, pooled, (member_patients, nonmember_patients), draws, seed)
@@ -115,8 +111,6 @@ def tpr_at_fpr(member_scores: ArrayLike, nonmember_scores: ArrayLike, fpr: Array
 
     Raises:
         InvalidParameter: a rate is outside [0, 1], an arm is empty or a score is not finite.
-
-    Taught in: 10_membership_inference
     """
     rates = checks.rates("fpr", fpr)
     heights = hull_heights(*PooledScores(member_scores, nonmember_scores).equal(), rates.ravel())[0]
@@ -149,8 +143,6 @@ def tpr_at_fpr_interval(
 
     Raises:
         InvalidParameter: lengths differ, a score is not finite, or an arm has fewer than 2 patients.
-
-    Taught in: 10_membership_inference
     """
     curve = roc_curve(
         member_scores,
@@ -176,8 +168,6 @@ def membership_advantage(member_scores: ArrayLike, nonmember_scores: ArrayLike) 
 
     Raises:
         InvalidParameter: an arm is empty or holds a value that is not finite.
-
-    Taught in: 10_membership_inference
     """
     return float(advantages(*PooledScores(member_scores, nonmember_scores).equal())[0])
 
@@ -214,7 +204,6 @@ def membership_advantage_interval(
 
     Source: Davison and Hinkley, Bootstrap Methods (1997), section 5.2.1, for the basic one; the proof of
         the band is in the chapter.
-    Taught in: 14a_uncertainty
     """
     if method not in ("band", "basic"):
         raise InvalidParameter(f"method = {method!r}: must be band or basic")
@@ -258,8 +247,6 @@ def roc_curve(
 
     Raises:
         InvalidParameter: lengths differ, a score is not finite, or an arm has fewer than 2 patients.
-
-    Taught in: 10_membership_inference
     """
     level, pooled = checks.open_unit("level", level), PooledScores(member_scores, nonmember_scores)
     grid = np.geomspace(1 / pooled.codes[1].size, 1, 60) if fpr is None else checks.rates("fpr", fpr, above=0)

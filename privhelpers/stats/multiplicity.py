@@ -29,7 +29,6 @@ def adjust(p_values: Mapping[str, float], method: str = "holm") -> dict:
         InvalidParameter: there is no p-value, one is outside [0, 1], or the method is unknown.
 
     Source: Holm, Scandinavian Journal of Statistics 6 (1979).
-    Taught in: 14a_uncertainty
     """
     if method not in METHODS:
         raise InvalidParameter(f"method = {method!r}: must be one of {', '.join(METHODS)}")

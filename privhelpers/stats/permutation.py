@@ -67,7 +67,6 @@ def permutation_difference(
             cluster is in both arms.
 
     Source: Phipson and Smyth, Stat. Appl. Genet. Mol. Biol. 9 (2010), for the 1 that is added.
-    Taught in: 14a_uncertainty
     """
     draws = checks.count("draws", draws, low=1)
     a, b = checks.vector("values_a", values_a), checks.vector("values_b", values_b)
@@ -105,8 +104,6 @@ def permutation_auc(
     Raises:
         InvalidParameter: lengths differ, a score is not finite, an arm has fewer than 2 patients, or a
             patient is in both arms.
-
-    Taught in: 14a_uncertainty
     """
     draws, pooled = checks.count("draws", draws, low=1), PooledScores(member_scores, nonmember_scores)
     codes_a, count_a = checks.cluster_codes("member_patients", member_patients, pooled.codes[0].size)
@@ -140,8 +137,6 @@ def sign_flip(
 
     Raises:
         InvalidParameter: lengths differ, a difference is not finite, or there are fewer than 2 clusters.
-
-    Taught in: 14_statistics
 
     >>> sign_flip([1, 1, 1, 1], ["a", "b", "c", "d"], draws=4000).p_value > 0.1
     True

@@ -42,8 +42,6 @@ def detectable(standard_error: float, *, power: float = 0.8, alpha: float = 0.05
     Raises:
         InvalidParameter: a value is outside its range.
 
-    Taught in: 14a_uncertainty
-
     >>> round(detectable(0.01), 4)
     0.028
     """
@@ -64,7 +62,6 @@ def detectable_rate(units: int, *, control: float = 0.0, power: float = 0.8, alp
         InvalidParameter: a value is outside its range.
 
     Source: Cohen (1988), section 6.3.
-    Taught in: 14_statistics
 
     >>> round(detectable_rate(224), 4)
     0.0174
@@ -97,7 +94,6 @@ def patients_for_rates(
         InvalidParameter: the rates are equal, or a value is outside its range.
 
     Source: Cohen, Statistical Power Analysis (2nd ed., 1988), section 6.4; the design effect of Kish.
-    Taught in: 14a_uncertainty
     """
     first, second = (float(checks.rates(name, r)) for name, r in (("rate_a", rate_a), ("rate_b", rate_b)))
     if first == second:
@@ -133,7 +129,6 @@ def patients_for_auc(
         InvalidParameter: a value is outside its range.
 
     Source: Hanley and McNeil, Radiology 143 (1982), for the variance; the design effect of Kish.
-    Taught in: 14a_uncertainty
     """
     area, alpha = checks.open_unit("area", area), checks.open_unit("alpha", alpha)
     if area <= 0.5:
@@ -177,7 +172,6 @@ def patients_for_equivalence(
         InvalidParameter: a value is outside its range.
 
     Source: Julious, Statistics in Medicine 23 (2004), section 5.
-    Taught in: 14a_uncertainty
 
     >>> patients_for_equivalence(0.05, spread=AREA_SPREAD)
     571

@@ -91,8 +91,6 @@ def wilson(successes: int, trials: int, level: float = 0.95) -> Interval:
 
     Raises:
         InvalidParameter: a count is negative or not whole, or successes exceed trials.
-
-    Taught in: 14a_uncertainty
     """
     successes, trials = _counts(successes, trials)
     low, high = proportion_confint(successes, trials, 1 - checks.open_unit("level", level), method="wilson")
@@ -115,7 +113,6 @@ def wald(successes: int, trials: int, level: float = 0.95) -> Interval:
         InvalidParameter: a count is negative or not whole, or successes exceed trials.
 
     Source: Brown, Cai and DasGupta, Statistical Science 16 (2001), section 2.
-    Taught in: 14a_uncertainty
     """
     successes, trials = _counts(successes, trials)
     low, high = proportion_confint(successes, trials, 1 - checks.open_unit("level", level), method="normal")
@@ -132,8 +129,6 @@ def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Interva
 
     Raises:
         InvalidParameter: a count is negative or not whole, or successes exceed trials.
-
-    Taught in: 14a_uncertainty
     """
     successes, trials = _counts(successes, trials)
     low, high = proportion_confint(successes, trials, 1 - checks.open_unit("level", level), method="beta")
@@ -141,10 +136,7 @@ def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Interva
 
 
 def effect_label(cohens_h: float) -> str:
-    """Return Cohen's word for the absolute value of h: negligible, small, medium or large.
-
-    Taught in: 14a_uncertainty
-    """
+    """Return Cohen's word for the absolute value of h: negligible, small, medium or large."""
     return next((word for bound, word in EFFECT_BOUNDS if abs(cohens_h) < bound), "large")
 
 
@@ -160,8 +152,6 @@ def two_proportion(successes_a: int, n_a: int, successes_b: int, n_b: int) -> Tw
 
     Raises:
         InvalidParameter: a count is negative or not whole, or successes exceed trials.
-
-    Taught in: 14a_uncertainty
     """
     successes_a, n_a = _counts(successes_a, n_a, "_a")
     successes_b, n_b = _counts(successes_b, n_b, "_b")

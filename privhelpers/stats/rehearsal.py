@@ -27,8 +27,6 @@ def simulated_scores(patients: int, notes: int, *, icc: float, shift: float, see
         icc: intraclass correlation, in [0, 1].
         shift: mean of the scores, whose variance is 1.
         seed: 0 or more.
-
-    Taught in: 14a_uncertainty
     """
     patients, notes = checks.count("patients", patients, low=1), checks.count("notes", notes, low=1)
     icc, generator = float(checks.rates("icc", icc)), rng.make(seed, "stats.simulated_scores")
@@ -48,8 +46,6 @@ def simulated_attack(
         icc: intraclass correlation of the scores, in [0, 1].
         area: true area under the ROC curve, in (0, 1).
         seed: 0 or more.
-
-    Taught in: 14a_uncertainty
     """
     shift = float(np.sqrt(2) * norm.ppf(checks.open_unit("area", area)))
     own = rng.derive(seed, "stats.simulated_attack")
@@ -71,8 +67,6 @@ def score_coverage(
 
     Returns:
         Share of attacks by interval: `AUC, notes` takes each note for a patient of its own.
-
-    Taught in: 14a_uncertainty
     """
     advantage = float(max(2 * norm.cdf(norm.ppf(area) / np.sqrt(2)) - 1, 0.0))
     held: dict[str, int] = {}
@@ -109,8 +103,6 @@ def null_p_values(
 
     Returns:
         `attempts dealt`: of Fisher's exact test, which deals labels to attempts; `patients dealt`.
-
-    Taught in: 14a_uncertainty
     """
     found = np.empty((checks.count("null_sets", null_sets, low=1), 2))
     owners, trials = np.repeat(np.arange(patients), attempts), patients * attempts
@@ -141,8 +133,6 @@ def share_found(
         patients, notes, icc: as in `simulated_attack`.
         alpha: two-sided error, in (0, 1).
         seed: 0 or more.
-
-    Taught in: 14a_uncertainty
     """
     seen, alpha = 0, checks.open_unit("alpha", alpha)
     for number in range(checks.count("experiments", experiments, low=1)):
@@ -180,8 +170,6 @@ def many_tests(
 
     Returns:
         Mean number of real effects found, and share of batches that reject a hypothesis that is true.
-
-    Taught in: 14a_uncertainty
     """
     effects, alpha = checks.vector("effects", effects), checks.open_unit("alpha", alpha)
     if method not in METHODS:

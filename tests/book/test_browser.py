@@ -178,7 +178,7 @@ def test_pages_fit_a_phone(chromium, site):
 
 def test_a_keyboard_is_enough(chromium, site):
     page = chromium.new_page(viewport=DESK)
-    page.goto(f"{site[1]}/notebooks/04_renyi_accounting.html")
+    page.goto(f"{site[1]}/notebooks/renyi_accounting.html")
     page.evaluate(DRAWN)
     page.keyboard.press("Tab")
     assert "Skip to main" in page.evaluate("() => document.activeElement.textContent")

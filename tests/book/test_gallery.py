@@ -3,7 +3,7 @@
 import pytest
 from browsing import BARRIERS, axe_core, serving
 
-from privhelpers.sweep import gallery, results
+from bookmaker.sweep import gallery, results
 
 pytestmark = pytest.mark.browser
 SHOWN = (

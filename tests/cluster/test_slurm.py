@@ -12,7 +12,7 @@ from one_node import asked, running, wait_for
 
 pytestmark = pytest.mark.cluster
 
-RECORDS, PRETRAINING = "05_synthetic_records", "06a_public_pretraining"
+RECORDS, PRETRAINING = "synthetic_records", "public_pretraining"
 BUILD = ("book", "--profile", "toy", "--until", PRETRAINING)
 ON_SLURM = (*BUILD, "--cluster", "slurm")
 # What a site's user would edit: this node is small and its file system has no delay.

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import toy_audit as toy
 
+from bookmaker.runner import audit, cli, processes
 from privhelpers import browser, checkup
-from privhelpers.runner import audit, cli, processes
 
 ROOT = Path(__file__).parents[2]
 
@@ -170,7 +170,7 @@ def test_publishing_is_all_or_nothing(tmp_path, monkeypatch):
 
 def start(home, out):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "privhelpers.runner", "audit", f"--model={home / 'net'}"]
+    command = [sys.executable, "-m", "bookmaker.runner", "audit", f"--model={home / 'net'}"]
     command += [f"--records={home / 'm.jsonl'}", f"--holdout={home / 'h.jsonl'}", f"--out={out}", "--pdf=no"]
     return subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
 

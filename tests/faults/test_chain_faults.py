@@ -12,10 +12,10 @@ import psutil
 import pytest
 import toy_chain
 
-from privhelpers.runner import plan
+from bookmaker.runner import plan
 
 RUNS = toy_chain.runs(epsilons=1)
-RECORDS, PRETRAINING, HIPAA = "05_synthetic_records", "06a_public_pretraining", "16_hipaa"
+RECORDS, PRETRAINING, HIPAA = "synthetic_records", "public_pretraining", "hipaa"
 
 
 def waits_for(root, rule, other):
@@ -52,7 +52,7 @@ def toy(tmp_path_factory):
         ("1 / 0", "ZeroDivisionError"),
         ("import sys\nsys.exit(0)", "SystemExit"),
         ("import os\nos.kill(os.getpid(), 9)", "DeadKernelError"),
-        ("store.path('05_synthetic_records/x.csv').write_text('x')", "has no .sha256"),
+        ("store.path('synthetic_records/x.csv').write_text('x')", "has no .sha256"),
     ],
     ids=["error", "exit", "killed", "unsealed"],
 )
@@ -130,9 +130,9 @@ def test_an_artifact_folder_that_is_a_link_is_refused(toy, tmp_path):
 def chain(tmp_path_factory):
     """Return a toy book whose first build failed in the baseline and whose second went through."""
     root = toy_chain.build(tmp_path_factory.mktemp("chain") / "book")
-    path = root / "notebooks" / "06_baseline_training.ipynb"
+    path = root / "notebooks" / "fine_tuning.ipynb"
     good = path.read_bytes()
-    set_last_cell(root, "06_baseline_training", "raise RuntimeError('no convergence')")
+    set_last_cell(root, "fine_tuning", "raise RuntimeError('no convergence')")
     failed = toy_chain.call(root, "book", "--profile", "toy")
     published = [
         name
@@ -147,22 +147,20 @@ def test_a_failed_run_stops_the_site_but_not_its_neighbours(chain):
     root, failed, published, _ = chain
     assert failed.returncode == 1 and published == []
     assert "RuntimeError: no convergence" in failed.stderr
-    waiting = [job for job in plan.jobs(root, "toy") if waits_for(root, job.rule, "06_baseline_training")]
-    assert f"stopped, no site: 06_baseline_training failed; {len(waiting)} runs wait" in failed.stderr
-    assert {"08_dpsgd_training dp-eps-8", "09_extraction dp-eps-8", "09_extraction public"} <= set(
-        started(failed)
-    )
-    assert not {"09_extraction baseline", "14_statistics"} & set(started(failed))
+    waiting = [job for job in plan.jobs(root, "toy") if waits_for(root, job.rule, "fine_tuning")]
+    assert f"stopped, no site: fine_tuning failed; {len(waiting)} runs wait" in failed.stderr
+    assert {"private_training dp-eps-8", "extraction dp-eps-8", "extraction public"} <= set(started(failed))
+    assert not {"extraction baseline", "comparison"} & set(started(failed))
 
 
 def test_the_next_build_finishes_without_redoing_what_was_done(chain):
     root, failed, _, finished = chain
     assert finished.returncode == 0, finished.stderr
     redone = set(started(failed)) & set(started(finished))
-    assert redone == {"06_baseline_training"}
+    assert redone == {"fine_tuning"}
     assert len(started(failed)) + len(started(finished)) == RUNS + 1  # the one that failed runs twice
     assert (root / "runs/toy/site/_build/html/index.html").exists()
-    assert "[toy] 14_statistics done in " in finished.stderr
+    assert "[toy] comparison done in " in finished.stderr
     assert not list((root / "runs/toy/failed").iterdir())
 
 
@@ -170,10 +168,10 @@ def test_manifest_and_summary(chain):
     root = chain[0]
     manifest = json.loads((root / "runs/toy/manifest.json").read_text())
     assert len(manifest["runs"]) == RUNS and manifest["total_seconds"] > 0
-    assert manifest["parameters"]["08_dpsgd_training"] == {"target_epsilon": [8]}
-    private = manifest["runs"]["08_dpsgd_training_dp-eps-8"]
+    assert manifest["parameters"]["private_training"] == {"target_epsilon": [8]}
+    private = manifest["runs"]["private_training_dp-eps-8"]
     assert private["parameters"]["target_epsilon"] == 8 and private["parameters"]["seed"] == 3
-    folder = root / "runs/toy/artifacts/08_dpsgd_training/dp-eps-8"
+    folder = root / "runs/toy/artifacts/private_training/dp-eps-8"
     sealed = (folder / "m.json.sha256").read_text().split()[0]
     assert private["artifacts"] == {"m.json": sealed}
     assert json.loads((folder / "m.json").read_text()) == {"epsilon": 8.0}
@@ -184,7 +182,7 @@ def test_manifest_and_summary(chain):
 
 def test_executed_notebooks_show_what_ran_and_no_path(chain):
     root = chain[0]
-    notebook = nbformat.read(root / "runs/toy/notebooks/08_dpsgd_training/dp-eps-8.ipynb", as_version=4)
+    notebook = nbformat.read(root / "runs/toy/notebooks/private_training/dp-eps-8.ipynb", as_version=4)
     (injected,) = [c for c in notebook.cells if "injected-parameters" in c.metadata.get("tags", [])]
     assert "target_epsilon = 8.0" in injected.source and 'accountant = "pld"' in injected.source
     text = nbformat.writes(notebook)
@@ -204,7 +202,7 @@ def test_nothing_changed_nothing_runs(chain):
     [
         ("prose", []),
         ("parameter", [HIPAA]),
-        ("helper", ["14_statistics", HIPAA, "17_report_audit"]),
+        ("helper", ["comparison", HIPAA, "report_audit"]),
         ("parameter without Snakemake's records", [HIPAA]),
         ("lost artifact", [HIPAA]),
     ],
@@ -271,7 +269,7 @@ def launch(root, *command):
 def test_kill_9_of_make_leaves_no_process_and_the_next_build_goes_on(slow):
     until = f"book --profile toy --until {PRETRAINING}"
     (slow / "Makefile").write_text(
-        f".PHONY: book\nbook:\n\t@exec {sys.executable} -m privhelpers.runner {until}\n"
+        f".PHONY: book\nbook:\n\t@exec {sys.executable} -m bookmaker.runner {until}\n"
     )
     make = launch(slow, "make", "book")
     wait_for(lambda: pretraining_runs(slow), 60)
@@ -297,7 +295,7 @@ def test_a_run_killed_by_the_system_takes_its_kernel_along_and_fails(slow):
     build = launch(slow)
     wait_for(lambda: pretraining_runs(slow), 60)
     children = below(build)
-    (run,) = [p for p in children if "run" in p.cmdline() and "privhelpers.runner" in p.cmdline()]
+    (run,) = [p for p in children if "run" in p.cmdline() and "bookmaker.runner" in p.cmdline()]
     run.kill()
     _, words = build.communicate(timeout=60)
     assert build.returncode == 1 and "no site" in words

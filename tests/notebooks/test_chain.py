@@ -9,7 +9,7 @@ import sys
 import pytest
 import toy_chain
 
-from privhelpers.runner import chain
+from bookmaker.runner import chain
 
 pytestmark = pytest.mark.chain
 
@@ -52,7 +52,7 @@ def summary(runs):
 
 def make(root, *arguments):
     environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "privhelpers.runner", *arguments]
+    command = [sys.executable, "-m", "bookmaker.runner", *arguments]
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=300)
 
 
@@ -117,7 +117,7 @@ def test_executed_notebooks_hold_no_path_of_the_machine(runs, smoke_site):
 def test_nothing_generated_could_belong_to_a_person(runs):
     from privhelpers.records import refuse_unsafe
 
-    for path in (runs / "artifacts" / "05_synthetic_records").glob("*.jsonl"):
+    for path in (runs / "artifacts" / "synthetic_records").glob("*.jsonl"):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             refuse_unsafe(line, f"{path.name}, line {number}")
 
@@ -154,7 +154,7 @@ def test_a_bad_profile_is_refused_in_one_line(smoke_site, old, new, words):
 
 def teach(root, command):
     environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
-    arguments = [sys.executable, "-m", "privhelpers.teaching", command, "--profile", "smoke"]
+    arguments = [sys.executable, "-m", "bookmaker.teaching", command, "--profile", "smoke"]
     return subprocess.run(arguments, cwd=root, env=environment, capture_output=True, text=True, timeout=120)
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bookmaker.runner import chain
+
 ROOT = Path(__file__).parents[2]
 # Runs the code cells one after the other, after the parameters were replaced, where nothing may load torch.
 RUN = """
@@ -31,10 +33,10 @@ for cell in nbformat.read(path, as_version=4).cells:
             space.update(given)
 """
 OTHER = {
-    "01_anonymization": '{"seed": 3, "areas": 20, "small": 4}',
-    "02_differential_privacy": '{"seed": 3, "epsilon": 0.3, "delta": 1e-7, "prior": 0.2, "people": 400}',
-    "03_hypothesis_testing": '{"seed": 3, "epsilon": 0.4, "delta": 1e-7, "fpr": 0.05, "prior": 0.1}',
-    "04_renyi_accounting": '{"noise_multiplier": 2.5, "sample_rate": 0.01, "steps": 900}',
+    "anonymization": '{"seed": 3, "areas": 20, "small": 4}',
+    "differential_privacy": '{"seed": 3, "epsilon": 0.3, "delta": 1e-7, "prior": 0.2, "people": 400}',
+    "hypothesis_testing": '{"seed": 3, "epsilon": 0.4, "delta": 1e-7, "fpr": 0.05, "prior": 0.1}',
+    "renyi_accounting": '{"noise_multiplier": 2.5, "sample_rate": 0.01, "steps": 900}',
 }
 
 
@@ -48,6 +50,6 @@ def test_a_foundation_runs_without_torch(slug, parameters, tmp_path):
         "OMP_NUM_THREADS": "1",
         "MPLCONFIGDIR": str(tmp_path),
     }
-    command = [sys.executable, "-c", RUN, str(ROOT / "notebooks" / f"{slug}.ipynb"), given]
+    command = [sys.executable, "-c", RUN, str(chain.source(ROOT, slug)), given]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]

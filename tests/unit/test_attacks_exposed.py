@@ -82,12 +82,12 @@ def store(tmp_path):
         ("best_nonprivate", [0.6, 0.55, 0.65]),
         ("dp-eps-8", [0.52, 0.49, 0.55]),
     ):
-        store.write_json(f"10_membership_inference/{model}/attack.json", attack(auc))
+        store.write_json(f"membership_inference/{model}/attack.json", attack(auc))
     spent = {"epsilon": 1.0, "delta": 1e-5}
-    store.write_json("08_dpsgd_training/dp-eps-8/metrics.json", {"spent": spent})
+    store.write_json("private_training/dp-eps-8/metrics.json", {"spent": spent})
     sides = {"members": {"t1": 0.5}, "others": {"h1": 2.0}}
-    store.write_json("10_membership_inference/baseline/losses.json", sides)
-    store.write_json("10_membership_inference/baseline/scores.json", {"zlib": {"t1": -1.0}})
+    store.write_json("membership_inference/baseline/losses.json", sides)
+    store.write_json("membership_inference/baseline/scores.json", {"zlib": {"t1": -1.0}})
     return store
 
 

@@ -51,41 +51,41 @@ def write_model(store, model, shift, seed):
         "attacks": {name: {"sample": one} for name in measurements.ATTACKS},
         "nulls": {f"{name}/sample": {"held_out": [0.5, 0.4, 0.6]} for name in measurements.ATTACKS},
     }
-    home = f"10_membership_inference/{model}"
+    home = f"membership_inference/{model}"
     store.write_json(f"{home}/losses.json", found)
     store.write_json(f"{home}/scores.json", {name: scores for name in measurements.ATTACKS[1:]})
     store.write_json(f"{home}/attack.json", attack)
     hits = {"strict": [0], "strict_control": [], "loose": [0, 1, 2], "loose_control": [1]}
-    store.write_json(f"09_extraction/{model}/hits.json", hits)
+    store.write_json(f"extraction/{model}/hits.json", hits)
     texts = [{"prompt": f"p{k % 4}", "text": str(k)} for k in range(8)]
-    store.write_jsonl(f"09_extraction/{model}/generations.jsonl", texts)
+    store.write_jsonl(f"extraction/{model}/generations.jsonl", texts)
     matches = {"strict": {"patients": 1}, "strict_control": {"patients": 0}}
     extraction = {"patients": PATIENTS, "distinct_generations": 7, "matches": matches}
-    store.write_json(f"09_extraction/{model}/attack.json", extraction)
+    store.write_json(f"extraction/{model}/attack.json", extraction)
     memory = {"attributes": {"in_context/member": [0.5, 0.3, 0.7], "in_context/control": [0.25, 0.1, 0.5]}}
-    store.write_json(f"09a_memorization/{model}/attack.json", memory)
+    store.write_json(f"memorization/{model}/attack.json", memory)
     guesses = [
         {"arm": arm, "note_id": note["note_id"], "correct": arm == "member" and k < 3}
         for arm, letter in (("member", "t"), ("control", "h"))
         for k, note in enumerate(notes(letter))
     ]
-    store.write_jsonl(f"09a_memorization/{model}/guesses.jsonl", guesses)
+    store.write_jsonl(f"memorization/{model}/guesses.jsonl", guesses)
     canaries = [
         {"planted": planted, "extracted": planted and k == 0, "exposure_bits": 3.0 * planted + 0.1 * k}
         for planted in (True, False)
         for k in range(5)
     ]
-    store.write_jsonl(f"09a_memorization/{model}/canaries.jsonl", canaries)
+    store.write_jsonl(f"memorization/{model}/canaries.jsonl", canaries)
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
     store = Store(tmp_path_factory.mktemp("measurements"), "course")
     for part, letter in (("train", "t"), ("heldout", "h")):
-        store.write_jsonl(f"05_synthetic_records/{part}.jsonl", notes(letter))
+        store.write_jsonl(f"synthetic_records/{part}.jsonl", notes(letter))
     tokenizer = Tokenizer(WordLevel({"a": 0, "b": 1, "c": 2, "[UNK]": 3}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = Whitespace()
-    store.write_bytes("06a_public_pretraining/public/tokenizer.json", tokenizer.to_str().encode())
+    store.write_bytes("public_pretraining/public/tokenizer.json", tokenizer.to_str().encode())
     for seed, (model, shift) in enumerate((("public", 0.0), ("baseline", 2.0))):
         write_model(store, model, shift, seed)
     return measurements.open_source(store)
@@ -123,7 +123,7 @@ def test_rows_are_json_and_say_what_was_counted(source):
 
 def test_the_perplexity_is_clustered_and_that_of_the_chapter(source):
     found = measurements.held_out(source, "baseline")
-    known = source.store.read_json("10_membership_inference/baseline/attack.json")["perplexity"]
+    known = source.store.read_json("membership_inference/baseline/attack.json")["perplexity"]
     interval = found.interval()
     assert interval.estimate == pytest.approx(known) and interval.low < known < interval.high
     assert found.log_perplexity.clusters == PATIENTS
@@ -209,7 +209,7 @@ def test_scores_of_other_notes_are_not_paired(source, tmp_path):
     write_model(store, "baseline", 0.0, 1)
     found = losses(0.0, 1)
     found["members"].pop("t03")
-    store.write_json("10_membership_inference/baseline/losses.json", found)
+    store.write_json("membership_inference/baseline/losses.json", found)
     with pytest.raises(InvalidParameter, match="not those of the public"):
         comparisons.compare(replace(source, store=store), "baseline")
 

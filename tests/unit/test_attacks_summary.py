@@ -48,18 +48,18 @@ BROKEN = {
 def store(tmp_path):
     store = Store(tmp_path, "course")
     for model in ("baseline", "dp-eps-8", "dp-eps-1"):
-        store.write_json(f"09_extraction/{model}/attack.json", EXTRACTION)
-        store.write_json(f"10_membership_inference/{model}/attack.json", MEMBERSHIP)
-        store.write_json(f"09a_memorization/{model}/attack.json", MEMORIZATION)
-        store.write_jsonl(f"09a_memorization/{model}/canaries.jsonl", CANARIES)
+        store.write_json(f"extraction/{model}/attack.json", EXTRACTION)
+        store.write_json(f"membership_inference/{model}/attack.json", MEMBERSHIP)
+        store.write_json(f"memorization/{model}/attack.json", MEMORIZATION)
+        store.write_jsonl(f"memorization/{model}/canaries.jsonl", CANARIES)
     for model, epsilon in (("dp-eps-8", 7.99), ("dp-eps-1", 0.99)):
         store.write_json(
-            f"08_dpsgd_training/{model}/metrics.json", {"spent": {"epsilon": epsilon, "delta": 1e-5}}
+            f"private_training/{model}/metrics.json", {"spent": {"epsilon": epsilon, "delta": 1e-5}}
         )
     bounds = {"baseline": None, "dp-eps-8": 3.25, "dp-eps-1": None}
     rows = {name: {"audit_epsilon_lower": bound} for name, bound in bounds.items()}
-    store.write_json("13_auditing/audit.json", {"models": rows})
-    store.write_json("13b_broken_dpsgd/broken.json", {"broken": {"noise off": BROKEN}})
+    store.write_json("auditing/audit.json", {"models": rows})
+    store.write_json("broken_dpsgd/broken.json", {"broken": {"noise off": BROKEN}})
     return store
 
 

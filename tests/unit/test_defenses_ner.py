@@ -19,7 +19,7 @@ from privhelpers.records import make_hospital_records, make_public_corpus
 from privhelpers.records.public import annotate_public
 
 ROOT = Path(__file__).parents[2]
-FOLDER = "15a_scrubbing/ner"
+FOLDER = "scrubbing/ner"
 TEXT = "Patient: Ann B. Cole, MRN: SYN-12345678, 12 Smith Lane, Bramwick, ZIP 00012."
 
 

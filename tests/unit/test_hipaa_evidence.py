@@ -20,21 +20,19 @@ TEXTS = ["So MEMBER m. aaa came", "and member m. bbb", "nobody"]
 @pytest.fixture
 def store(tmp_path):
     store = artifacts.Store(tmp_path, "toy")
-    store.write_jsonl(
-        "09_extraction/m/generations.jsonl", [{"prompt": "", "text": text} for text in TEXTS[:2]]
-    )
-    store.write_jsonl("09_extraction/m/ranked.jsonl", [{"text": TEXTS[2]}])
+    store.write_jsonl("extraction/m/generations.jsonl", [{"prompt": "", "text": text} for text in TEXTS[:2]])
+    store.write_jsonl("extraction/m/ranked.jsonl", [{"text": TEXTS[2]}])
     canaries = [{"planted": i < 4, "extracted": i < 3} for i in range(8)]
-    store.write_jsonl("09a_memorization/m/canaries.jsonl", canaries)
+    store.write_jsonl("memorization/m/canaries.jsonl", canaries)
     ends = {"member": (0.1, 0.05, 0.2), "control": (0.0, 0.0, 0.02)}
     recalled = {
         f"report/{arm}": dict(zip(("rate", "low", "high"), values, strict=True)) | {"notes": 100}
         for arm, values in ends.items()
     }
-    store.write_json("09a_memorization/m/attack.json", {"recalled": recalled})
+    store.write_json("memorization/m/attack.json", {"recalled": recalled})
     who = {"best_attack": "loss/sample", "best_attack_auc": [0.9, 0.85, 0.95], "patients": [20, 20]}
     who["nulls"] = {"loss/sample": {"held_out": [0.5, 0.45, 0.55]}}
-    store.write_json("10_membership_inference/m/attack.json", who)
+    store.write_json("membership_inference/m/attack.json", who)
     return store
 
 

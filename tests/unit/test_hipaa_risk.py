@@ -9,7 +9,7 @@ from privhelpers import artifacts, hipaa
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact, NotOneNumber
 from privhelpers.hipaa import risk
 
-SOURCE = hipaa.Provenance("09_extraction/baseline/attack.json", "09_extraction/baseline", "0123456789ab")
+SOURCE = hipaa.Provenance("extraction/baseline/attack.json", "extraction/baseline", "0123456789ab")
 NULL = (0.0, 0.0, 0.015)
 SAYS = {"by": "privacy office", "on": "2024-01-01"}
 
@@ -176,15 +176,15 @@ def test_measurements_as_a_table_name_the_control():
 
 def test_provenance_follows_the_bytes(tmp_path):
     store = artifacts.Store(tmp_path, "toy")
-    store.write_json("09_extraction/baseline/attack.json", {"a": 1})
-    one = hipaa.provenance(store, "09_extraction/baseline/attack.json")
-    assert one.run == "09_extraction/baseline" and len(one.fingerprint) == 12
-    store.write_json("09_extraction/baseline/attack.json", {"a": 2})
-    assert hipaa.provenance(store, "09_extraction/baseline/attack.json").fingerprint != one.fingerprint
-    store.path("09_extraction/baseline/attack.json").write_text("{}")
+    store.write_json("extraction/baseline/attack.json", {"a": 1})
+    one = hipaa.provenance(store, "extraction/baseline/attack.json")
+    assert one.run == "extraction/baseline" and len(one.fingerprint) == 12
+    store.write_json("extraction/baseline/attack.json", {"a": 2})
+    assert hipaa.provenance(store, "extraction/baseline/attack.json").fingerprint != one.fingerprint
+    store.path("extraction/baseline/attack.json").write_text("{}")
     with pytest.raises(DamagedArtifact):
-        hipaa.provenance(store, "09_extraction/baseline/attack.json")
+        hipaa.provenance(store, "extraction/baseline/attack.json")
     with pytest.raises(MissingArtifact):
-        hipaa.provenance(store, "09_extraction/public/attack.json")
+        hipaa.provenance(store, "extraction/public/attack.json")
     with pytest.raises(InvalidParameter):
         hipaa.Provenance("file", "run", "")

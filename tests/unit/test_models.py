@@ -122,7 +122,7 @@ def test_the_shelf_gives_back_the_same_model(store, model, tokenizer):
         models.score(back, back_tokenizer, TEXTS[:5]).losses, models.score(model, tokenizer, TEXTS[:5]).losses
     )
     assert models.take(store, "dp-eps-8", dropout=0.25)[0].config.resid_pdrop == 0.25
-    weights = store.path("08_dpsgd_training/dp-eps-8/model/model.safetensors")
+    weights = store.path("private_training/dp-eps-8/model/model.safetensors")
     weights.write_bytes(weights.read_bytes()[:-4] + b"\0\0\0\1")
     with pytest.raises(DamagedArtifact, match=r"model\.safetensors"):
         models.take(store, "dp-eps-8")

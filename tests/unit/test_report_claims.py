@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bookmaker.site import outputs
 from privhelpers import report
 from privhelpers.errors import InvalidParameter
 from privhelpers.report import claims, memorization, noise, other_clinical, other_practice
-from privhelpers.site import outputs
 
 
 @pytest.fixture(scope="module")

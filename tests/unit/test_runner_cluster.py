@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import toy_chain
 
+from bookmaker.runner import cluster, plan
 from privhelpers.errors import InvalidParameter, MissingProgram, RunFailed
-from privhelpers.runner import cluster, plan
 
 ROOT = Path(__file__).parents[2]
 SLURM_FILE = ROOT / "cluster" / "slurm" / "config.yaml"
@@ -136,11 +136,11 @@ def test_what_becomes_of_runs_elsewhere_is_told_once(tmp_path, capsys):
 
 
 SAID = """\
-Error in rule toy/05_synthetic_records:
+Error in rule toy/synthetic_records:
     message: SLURM-job '4' failed, SLURM status is: 'TIMEOUT'. Detailed failure reason unavailable
-Error in rule other/06a_public_pretraining:
+Error in rule other/public_pretraining:
     message: SLURM-job '5' failed, SLURM status is: 'FAILED'. The notebook said why.
-Error in rule other/08_dpsgd_training_dp-eps-8:
+Error in rule other/private_training_dp-eps-8:
     message: SLURM sbatch failed. The error message was 'sbatch: error: invalid partition specified: x
 sbatch: error: Batch job submission failed: Invalid partition name specified'.
 """
@@ -149,9 +149,9 @@ sbatch: error: Batch job submission failed: Invalid partition name specified'.
 def test_what_slurm_ended_is_told_apart_from_what_failed(tmp_path):
     (tmp_path / "log").write_text(SAID)
     assert cluster.ended(tmp_path / "log") == [
-        ("toy", "05_synthetic_records ended by Slurm: TIMEOUT (job 4)"),
+        ("toy", "synthetic_records ended by Slurm: TIMEOUT (job 4)"),
         (
             "other",
-            "08_dpsgd_training_dp-eps-8 refused by Slurm: sbatch: error: invalid partition specified: x",
+            "private_training_dp-eps-8 refused by Slurm: sbatch: error: invalid partition specified: x",
         ),
     ]

@@ -4,8 +4,8 @@ import nbformat
 import pytest
 import toy_chain
 
+from bookmaker.runner import fingerprint
 from privhelpers.errors import InvalidParameter
-from privhelpers.runner import fingerprint
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_prose_ids_outputs_and_metadata_change_nothing(root):
         notebook.cells[2].metadata["mystnb"] = {"figure": {"caption": "A caption."}}
         notebook.cells[2].outputs = [nbformat.v4.new_output("stream", text="old")]
 
-    edit(root, "16_hipaa", change)
+    edit(root, "hipaa", change)
     assert changed(root, before) == set()
 
 
@@ -52,8 +52,8 @@ def test_code_and_defaults_change_their_notebook_only(root, cell):
         notebook.cells[cell].source += "\n" if cell == 1 else "\n1 + 1"
         notebook.cells[cell].source = notebook.cells[cell].source.replace("0.5", "0.6")
 
-    edit(root, "16_hipaa", change)
-    assert changed(root, before) == {"16_hipaa"}
+    edit(root, "hipaa", change)
+    assert changed(root, before) == {"hipaa"}
 
 
 ALL = set(toy_chain.NOTEBOOKS)
@@ -62,17 +62,17 @@ ALL = set(toy_chain.NOTEBOOKS)
 @pytest.mark.parametrize(
     "helper, slugs",
     [
-        ("toy_records.py", {"05_synthetic_records"}),  # from privhelpers import toy_records
-        ("toy/shallow.py", {"14_statistics"}),  # import privhelpers.toy.shallow as shallow
-        ("toy/deep.py", {"09_extraction"}),  # from privhelpers.toy import deep
-        ("toy/base.py", {"09_extraction"}),  # from . import base, in deep
-        ("toy_late.py", {"09_extraction"}),  # from ..toy_late import x, inside a function of base
-        ("toy/__init__.py", {"09_extraction", "14_statistics"}),
-        ("toy/vocabulary.json", {"09_extraction", "14_statistics"}),  # data of the package
+        ("toy_records.py", {"synthetic_records"}),  # from privhelpers import toy_records
+        ("toy/shallow.py", {"comparison"}),  # import privhelpers.toy.shallow as shallow
+        ("toy/deep.py", {"extraction"}),  # from privhelpers.toy import deep
+        ("toy/base.py", {"extraction"}),  # from . import base, in deep
+        ("toy_late.py", {"extraction"}),  # from ..toy_late import x, inside a function of base
+        ("toy/__init__.py", {"extraction", "comparison"}),
+        ("toy/vocabulary.json", {"extraction", "comparison"}),  # data of the package
         ("errors.py", ALL),  # through artifacts
         ("__init__.py", ALL),
         ("toy_nobody.py", set()),
-        ("runner/execute.py", set()),
+        ("../bookmaker/runner/execute.py", set()),
     ],
 )
 def test_a_helper_changes_exactly_the_notebooks_that_reach_it(root, helper, slugs):
@@ -85,19 +85,19 @@ def test_a_helper_changes_exactly_the_notebooks_that_reach_it(root, helper, slug
 def test_a_cell_with_magics_is_read_and_one_that_is_not_python_refused(root):
     edit(
         root,
-        "16_hipaa",
+        "hipaa",
         lambda nb: nb.cells[2].update(source="%time x = 1\nfrom privhelpers import toy_late"),
     )
-    path = root / "notebooks" / "16_hipaa.ipynb"
+    path = root / "notebooks" / "hipaa.ipynb"
     assert root / "privhelpers" / "toy_late.py" in fingerprint.helpers_of(root, path)
     edit(
         root,
-        "16_hipaa",
+        "hipaa",
         lambda nb: nb.cells[2].update(source="x = (7\n  % 2)\nfrom privhelpers import stats"),
     )
     fingerprint.of_notebook(root, path)
-    edit(root, "16_hipaa", lambda nb: nb.cells[2].update(source="x = = 1"))
-    with pytest.raises(InvalidParameter, match=r"notebooks/16_hipaa.ipynb, code cell 2, line 1"):
+    edit(root, "hipaa", lambda nb: nb.cells[2].update(source="x = = 1"))
+    with pytest.raises(InvalidParameter, match=r"notebooks/hipaa.ipynb, code cell 2, line 1"):
         fingerprint.of_notebook(root, path)
 
 
@@ -107,8 +107,8 @@ def test_the_site_depends_on_pages_prose_and_its_own_code(root):
         "book/intro.md",
         "_toc.yml",
         "_config.yml",
-        "privhelpers/site/__main__.py",
-        "notebooks/16_hipaa.ipynb",
+        "bookmaker/site/__main__.py",
+        "notebooks/hipaa.ipynb",
     ):
         path = root / file
         path.write_text(

@@ -3,9 +3,9 @@
 import pytest
 from nbformat import v4
 
+from bookmaker.runner import manifest, notebooks, outcome
 from privhelpers.artifacts import Store
 from privhelpers.errors import DamagedArtifact, RunFailed
-from privhelpers.runner import manifest, notebooks, outcome
 
 
 def executed():

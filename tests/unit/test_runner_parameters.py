@@ -7,8 +7,8 @@ import toy_chain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bookmaker.runner import grammar, parameters
 from privhelpers.errors import DamagedArtifact, InvalidParameter
-from privhelpers.runner import grammar, parameters
 
 CELL = """profile: str = "toy"  # name # with a hash
 seed: int = 0  # source of chance; in [0, 1000]
@@ -28,7 +28,7 @@ copy: bool = False  # called like a method of pydantic's models
 @pytest.fixture
 def notebook(tmp_path):
     def write(cell=CELL):
-        path = tmp_path / "07_toy.ipynb"
+        path = tmp_path / "toy.ipynb"
         toy_chain.write_notebook(path, cell, ["1 + 1"])
         return path
 
@@ -94,12 +94,12 @@ def test_a_value_that_is_not_allowed_is_refused_in_one_line(notebook, name, valu
     with pytest.raises(InvalidParameter) as refusal:
         parameters.resolve(notebook(), {name: value}, where="params/mine.yml")
     text = str(refusal.value)
-    assert text.startswith(f"params/mine.yml, 07_toy.{name} = ") and text.endswith(f": must be {allowed}")
+    assert text.startswith(f"params/mine.yml, toy.{name} = ") and text.endswith(f": must be {allowed}")
     assert "\n" not in text and len(text) < 300
 
 
 def test_an_unknown_name_is_refused_with_its_neighbours(notebook):
-    with pytest.raises(InvalidParameter, match=r"07_toy\.sigmo = 3: .*did you mean sigma\? known: profile"):
+    with pytest.raises(InvalidParameter, match=r"toy\.sigmo = 3: .*did you mean sigma\? known: profile"):
         parameters.resolve(notebook(), {"sigmo": 3})
 
 
@@ -117,7 +117,7 @@ def test_code_as_a_name_is_an_unknown_name(notebook):
         ("seed: int = 0", "must end with a comment"),
         ("seed: int = 0  # source of chance", "must end with its range"),
         ("seed: int = 0  # in [2, 1]", "range of its comment is empty"),
-        ("seed: int = 5  # in [0, 1]", r"notebooks/07_toy.ipynb, 07_toy.seed = 5: must be"),
+        ("seed: int = 5  # in [0, 1]", r"notebooks/toy.ipynb, toy.seed = 5: must be"),
         ("seed: complex = 0  # in [0, 1]", "type 'complex' must be one of"),
         ("seed: int = max(0, 1)  # in [0, 1]", "malformed"),
         ("seed: int = 0  # in [0, 1]\nseed: int = 0  # in [0, 1]", "declared twice"),
@@ -130,13 +130,13 @@ def test_a_cell_that_breaks_the_grammar_is_refused(notebook, line, complaint):
 
 
 def test_a_notebook_without_the_cell_and_a_file_that_is_no_notebook_are_refused(tmp_path):
-    path = tmp_path / "07_toy.ipynb"
+    path = tmp_path / "toy.ipynb"
     path.write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
     with pytest.raises(InvalidParameter, match="0 cells are tagged"):
         parameters.declared(path)
     for text in ("", "{}", "[1]", '{"nbformat": 4, "cells": 3}'):
         path.write_text(text)
-        with pytest.raises(DamagedArtifact, match=r"07_toy\.ipynb: not a notebook"):
+        with pytest.raises(DamagedArtifact, match=r"toy\.ipynb: not a notebook"):
             parameters.declared(path)
 
 

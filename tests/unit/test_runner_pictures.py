@@ -7,8 +7,8 @@ import numpy as np
 from nbformat import v4
 from PIL import Image
 
+from bookmaker.runner import pictures
 from privhelpers import figures
-from privhelpers.runner import pictures
 
 
 def png(figure):

@@ -3,10 +3,10 @@
 import pytest
 import toy_chain
 
+from bookmaker.runner import profiles
 from privhelpers.errors import InvalidParameter, MissingArtifact
-from privhelpers.runner import profiles
 
-DP = "08_dpsgd_training"
+DP = "private_training"
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +24,9 @@ def load(root):
 
 
 def test_shared_values_reach_every_notebook_and_its_own_come_first(load, root):
-    profile = load("shared: {seed: 7}\n16_hipaa: {seed: 9, limit: 1e-1}\n")
-    assert profile.resolve(root, "05_synthetic_records", profile="mine")["seed"] == 7
-    assert profile.resolve(root, "16_hipaa") == {
+    profile = load("shared: {seed: 7}\nhipaa: {seed: 9, limit: 1e-1}\n")
+    assert profile.resolve(root, "synthetic_records", profile="mine")["seed"] == 7
+    assert profile.resolve(root, "hipaa") == {
         "profile": "toy",
         "seed": 9,
         "models": ["baseline"],
@@ -67,12 +67,12 @@ REFUSED = [
     (f"{DP}: {{accountant: prv}}", "accountant = 'prv': must be one of pld, rdp"),
     (f"{DP}: {{widths: [0.5, 2]}}", "widths = .*each in"),
     (f"{DP}: {{private: 1}}", "private = 1: must be true or false"),
-    ("16_hipaa: {limit: '0.5'}", "limit = '0.5': must be a number in"),
-    ("16_hipa: {limit: 0.5}", "16_hipa: no such notebook; known: shared, 01_anonymization"),
+    ("hipaa: {limit: '0.5'}", "limit = '0.5': must be a number in"),
+    ("hipa: {limit: 0.5}", "hipa: no such notebook; known: shared, anonymization"),
     ("shared: {sead: 1}", r"shared.sead = 1: no such parameter; did you mean seed\?"),
     ("shared: {seed: -1}", "seed = -1: must be a whole number"),
     ("shared: {profile: other}", "shared.profile: filled in by the chain"),
-    ("09_extraction: {model: public}", "09_extraction.model: filled in by the chain"),
+    ("extraction: {model: public}", "extraction.model: filled in by the chain"),
     ("shared: {seed: 1}\nshared: {seed: 2}", "line 2: shared is given twice"),
     ("shared:\n  seed: 1\n  seed: 2", "line 3: seed is given twice"),
     ("shared: 3", "shared = 3: must map names to values"),

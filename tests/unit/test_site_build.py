@@ -10,8 +10,8 @@ import nbformat
 import pytest
 import toy_site
 
+from bookmaker.site.build import build, causes
 from privhelpers.errors import RunFailed
-from privhelpers.site.build import build, causes
 
 SITE = "runs/toy/site"
 
@@ -38,7 +38,7 @@ def html(book, name):
 
 
 def call(book):
-    command = [sys.executable, "-m", "privhelpers.site", "build", "--profile", "toy"]
+    command = [sys.executable, "-m", "bookmaker.site", "build", "--profile", "toy"]
     return subprocess.run(command, cwd=book, capture_output=True, text=True, timeout=120)
 
 
@@ -56,32 +56,32 @@ def test_every_page_is_built_and_the_mark_is_set(finished):
     assert "9 of 9" in intro and "0.91" in intro and "0.51" in intro
     assert "class='dataframe'" in intro
     assert (finished / SITE / "_build" / "html" / "_static" / "mathjax" / "tex-chtml.js").is_file()
-    assert "Toy 08_dpsgd_training (ε = 12)" in html(finished, "runs/08_dpsgd_training--dp-eps-12")
+    assert "Toy private_training (ε = 12)" in html(finished, "runs/private_training--dp-eps-12")
 
 
 def test_no_page_mentions_thebe_or_has_a_script_twice(finished):
-    text = html(finished, "notebooks/09_extraction")
+    text = html(finished, "notebooks/extraction")
     assert "thebe" not in text.lower()
     inline = re.findall(r"<script>(.+?)</script>", text, re.DOTALL)
     assert len(inline) == len(set(inline)) > 3
 
 
 def test_a_changed_sentence_is_on_its_page_in_seconds(book):
-    edit_prose(book, "16_hipaa", "A sentence that can change:", "Another sentence:")
+    edit_prose(book, "hipaa", "A sentence that can change:", "Another sentence:")
     clock = time.monotonic()
     rebuild(book)
     assert time.monotonic() - clock < 30
-    assert "Another sentence:" in html(book, "notebooks/16_hipaa")
+    assert "Another sentence:" in html(book, "notebooks/hipaa")
 
 
 def test_a_changed_title_reaches_the_sidebar_of_other_pages(book):
-    edit_prose(book, "16_hipaa", "# Toy 16_hipaa", "# A new title")
+    edit_prose(book, "hipaa", "# Toy hipaa", "# A new title")
     rebuild(book)
     assert "A new title" in html(book, "book/glossary")
 
 
 def test_a_changed_number_reaches_the_page_that_quotes_it(book):
-    path = book / "runs/toy/notebooks/14_statistics.ipynb"
+    path = book / "runs/toy/notebooks/comparison.ipynb"
     path.write_text(path.read_text().replace("0.91", "0.83"))
     rebuild(book)
     assert "0.83" in html(book, "book/intro") and "0.91" not in html(book, "book/intro")
@@ -90,7 +90,7 @@ def test_a_changed_number_reaches_the_page_that_quotes_it(book):
 def test_pages_and_pictures_of_the_past_are_removed(book):
     images = book / SITE / "_build" / "html" / "_images"
     old = {path.name for path in images.iterdir()}
-    path = book / "runs/toy/notebooks/16_hipaa.ipynb"
+    path = book / "runs/toy/notebooks/hipaa.ipynb"
     for slug in [path, *path.parent.rglob("*.ipynb")]:
         text = slug.read_text().replace(toy_site.png(), toy_site.png(50, 30))
         slug.write_text(text.replace(toy_site.png(60, 30), toy_site.png(70, 30)))
@@ -102,54 +102,54 @@ def test_pages_and_pictures_of_the_past_are_removed(book):
 
 
 def test_chapters_get_launch_buttons_once_the_repository_has_an_address(book):
-    page = "notebooks/08_dpsgd_training"
+    page = "notebooks/private_training"
     assert "mybinder" not in html(book, page) and "colab" not in html(book, page)
     config = book / "_config.yml"
     text = config.read_text().replace('url: "" # such as https://', "url: https://")
     config.write_text(text.replace("  # jupyterhub_url", "  jupyterhub_url"))
     rebuild(book)
     shown = html(book, page)
-    path = f"{page}.ipynb"
+    path = f"launch/{page}.ipynb"
     assert f"mybinder.org/v2/gh/example/privai-leak/launch?urlpath=lab/tree/{path}" in shown
     assert f"colab.research.google.com/github/example/privai-leak/blob/launch/{path}" in shown
     assert "hub.example.edu/hub/user-redirect/git-pull?repo=https" in shown and "branch=launch" in shown
-    further = html(book, "runs/08_dpsgd_training--dp-eps-12")
+    further = html(book, "runs/private_training--dp-eps-12")
     assert "mybinder" not in further and "colab" not in further
 
 
 def test_a_warning_is_a_refusal_that_names_page_and_cause_every_time(book):
-    edit_prose(book, "16_hipaa", "A sentence that can change:", "See {ref}`nowhere`.")
+    edit_prose(book, "hipaa", "A sentence that can change:", "See {ref}`nowhere`.")
     for _ in range(2):  # a half-built site must not count as built the second time
         done = call(book)
         assert done.returncode == 2
         assert done.stderr.count("\n") == 1
-        assert re.match(r"refused: .*notebooks/16_hipaa\.ipynb, cell 3, line 1: .*nowhere", done.stderr)
+        assert re.match(r"refused: .*notebooks/hipaa\.ipynb, cell 3, line 1: .*nowhere", done.stderr)
         assert str(book) not in done.stderr
         assert not (book / SITE / ".complete").exists()
         assert not (book / SITE / "_build").exists()
 
 
 def test_a_picture_without_alt_text_is_a_refusal(book):
-    path = book / "notebooks/05_synthetic_records.ipynb"
+    path = book / "notebooks/synthetic_records.ipynb"
     source = nbformat.read(path, as_version=4)
     for cell in source.cells:
         cell.metadata.get("mystnb", {}).pop("image", None)
     nbformat.write(source, path)
     with pytest.raises(
-        RunFailed, match="05_synthetic_records, code cell 4: shows a picture without a description"
+        RunFailed, match="synthetic_records, code cell 4: shows a picture without a description"
     ):
         rebuild(book)
     assert not (book / SITE / ".complete").exists()
 
 
 def test_a_failed_run_takes_the_mark_away(book):
-    path = book / "runs/toy/notebooks/16_hipaa.ipynb"
+    path = book / "runs/toy/notebooks/hipaa.ipynb"
     run = nbformat.read(path, as_version=4)
     run.cells[4].outputs = [nbformat.v4.new_output("error", ename="ValueError", evalue="no", traceback=[])]
     nbformat.write(run, path)
     done = call(book)
     assert done.returncode == 2
-    assert done.stderr == "refused: 16_hipaa: code cell 3 raised ValueError: no\n"
+    assert done.stderr == "refused: hipaa: code cell 3 raised ValueError: no\n"
     assert not (book / SITE / ".complete").exists()
 
 
@@ -157,15 +157,15 @@ def test_a_run_of_other_parameters_is_refused(book):
     (book / "params" / "toy.yml").write_text(toy_site.PROFILE.replace("7", "6"))
     done = call(book)
     assert done.returncode == 2 and "dp-eps-6" in done.stderr
-    sentinel = book / "runs/toy/artifacts/16_hipaa/run.json"
+    sentinel = book / "runs/toy/artifacts/hipaa/run.json"
     sentinel.write_text(sentinel.read_text().replace('"profile": "toy"', '"profile": "other"'))
     (book / "params" / "toy.yml").write_text(toy_site.PROFILE)
-    assert "16_hipaa: its code, parameters or files changed since it ran" in call(book).stderr
+    assert "hipaa: its code, parameters or files changed since it ran" in call(book).stderr
 
 
 def test_what_a_model_writes_arrives_as_text(book):
     hostile = "</pre><script>alert(1)</script> $x$ {ref}`a` \u202e\x1b[31m <b onmouseover='x()'>"
-    path = book / "runs/toy/notebooks/09_extraction/baseline.ipynb"
+    path = book / "runs/toy/notebooks/extraction/baseline.ipynb"
     run = nbformat.read(path, as_version=4)
     run.cells[4].outputs = [
         nbformat.v4.new_output("stream", text=hostile),
@@ -173,7 +173,7 @@ def test_what_a_model_writes_arrives_as_text(book):
     ]
     nbformat.write(run, path)
     rebuild(book)
-    text = html(book, "notebooks/09_extraction")
+    text = html(book, "notebooks/extraction")
     assert text.count("alert") == 2 and "<script>alert" not in text and "<b onmouseover" not in text
     assert "\u202e" not in text and "\\u202e" in text
     assert "mathjax_ignore" in re.search(r'<div class="cell_output[^"]*"', text)[0]
@@ -190,3 +190,18 @@ def test_causes_are_short_and_without_this_machine(tmp_path):
         "notebooks/a.ipynb, cell 3, line 1: broken",
         "the site: the theme is odd",
     ]
+
+
+def test_an_old_address_leads_to_the_page_that_it_named(finished):
+    site = finished / SITE / "_build" / "html"
+    for old, new in (
+        ("notebooks/06a_public_pretraining", "public_pretraining"),
+        ("notebooks/12_gradient_leakage", "gradient_inversion"),
+        ("runs/08_dpsgd_training--dp-eps-12", "private_training--dp-eps-12"),
+    ):
+        assert f'url={new}.html"' in (site / f"{old}.html").read_text()
+        assert (site / old).with_name(f"{new}.html").is_file()
+    numbered = [
+        path.name for path in (site / "notebooks").glob("[0-9]*.html") if "url=" not in path.read_text()
+    ]
+    assert not numbered, "no page's own address holds a number"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from privhelpers.site import checks
+from bookmaker.site import checks
 
 PAGE = """<!doctype html><html><head><link rel="stylesheet" href="_static/book.css?v=1">
 <link rel="canonical" href="https://elsewhere.example/"><script src="_static/a.js"></script></head>
@@ -116,7 +116,7 @@ def test_no_site_is_a_finding(tmp_path):
 
 
 def test_the_way_in_and_the_way_back_are_there(tmp_path):
-    from privhelpers.site import entrance
+    from bookmaker.site import entrance
 
     (tmp_path / "book").mkdir()
     (tmp_path / "book" / "intro.html").write_text("<html></html>")
@@ -135,15 +135,15 @@ def test_the_way_in_and_the_way_back_are_there(tmp_path):
     [("", None), ("  baseurl: https://example.org/a\n", "https://example.org/a/")],
 )
 def test_the_address_stands_in_one_place(tmp_path, line, found):
-    from privhelpers.site import entrance
+    from bookmaker.site import entrance
 
     (tmp_path / "_config.yml").write_text(f"title: x\nhtml:\n  favicon: a\n{line}")
     assert entrance.address(tmp_path) == found
 
 
 def test_an_address_that_is_none_is_refused(tmp_path):
+    from bookmaker.site import entrance
     from privhelpers.errors import InvalidParameter
-    from privhelpers.site import entrance
 
     (tmp_path / "_config.yml").write_text("html: {baseurl: example.org}\n")
     with pytest.raises(InvalidParameter, match=r"html\.baseurl"):

@@ -2,9 +2,9 @@
 
 import pytest
 
+from bookmaker.site.__main__ import main
+from bookmaker.site.compare import differences
 from privhelpers.errors import MissingArtifact
-from privhelpers.site.__main__ import main
-from privhelpers.site.compare import differences
 
 PAGE = (
     "<html><head><style>p{{}}</style></head><body><nav>menu {menu}</nav>"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sphinx.application import Sphinx
 
-from privhelpers.site import first_use
+from bookmaker.site import first_use
 
 CONF = """
 extensions = ["myst_parser"]
@@ -15,7 +15,7 @@ root_doc = "index"
 
 
 def setup(app):
-    from privhelpers.site.first_use import LinkFirstUse
+    from bookmaker.site.first_use import LinkFirstUse
 
     app.add_post_transform(LinkFirstUse)
 """

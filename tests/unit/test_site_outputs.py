@@ -3,13 +3,13 @@
 import pytest
 from nbformat import v4
 
+from bookmaker.site.outputs import check_picture, clean_outputs, unsafe_html, visible
 from privhelpers.errors import RunFailed
-from privhelpers.site.outputs import check_picture, clean_outputs, unsafe_html, visible
 
 
 def cleaned(*outputs):
     cell = v4.new_code_cell("x", outputs=list(outputs))
-    clean_outputs(cell, "10_membership_inference, code cell 3")
+    clean_outputs(cell, "membership_inference, code cell 3")
     return cell.outputs
 
 
@@ -46,7 +46,7 @@ def test_ordinary_text_is_left_alone():
 )
 def test_html_beyond_a_table_is_refused(html):
     assert unsafe_html(html)
-    with pytest.raises(RunFailed, match="10_membership_inference, code cell 3: HTML"):
+    with pytest.raises(RunFailed, match="membership_inference, code cell 3: HTML"):
         cleaned(display(text_plain="x", text_html=html))
 
 
@@ -109,7 +109,7 @@ def test_only_the_name_of_a_glued_value_stays_of_the_metadata():
 
 def picture(metadata, **data):
     cell = v4.new_code_cell("draw()", metadata={"mystnb": metadata}, outputs=[display(**data)])
-    check_picture(cell, "09_extraction, code cell 4")
+    check_picture(cell, "extraction, code cell 4")
 
 
 def test_a_caption_needs_its_picture_and_a_picture_its_description():

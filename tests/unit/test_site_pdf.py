@@ -10,16 +10,16 @@ import pytest
 import toy_site
 from pypdf import PdfReader
 
+from bookmaker.site import __main__ as command
+from bookmaker.site import pdf
+from bookmaker.site.build import build
+from bookmaker.site.entrance import SUMMARY, TITLE
 from privhelpers import browser
 from privhelpers.errors import MissingArtifact, MissingProgram, RunFailed
-from privhelpers.site import __main__ as command
-from privhelpers.site import pdf
-from privhelpers.site.build import build
-from privhelpers.site.entrance import SUMMARY, TITLE
 
 pytestmark = pytest.mark.browser
 SITE = "runs/toy/site"
-CHAPTER = "notebooks/16_hipaa"
+CHAPTER = "notebooks/hipaa"
 FEW = [{"caption": "", "pages": [{"name": CHAPTER, "level": 1}]}]
 SMALL = {"parts": FEW, "title": "Few", "front": ["Few"]}
 MACHINE = re.compile(r"book\.invalid|file:|127\.0\.0\.1|localhost")
@@ -35,7 +35,7 @@ def printed(tmp_path_factory):
     root = toy_site.build(tmp_path_factory.mktemp("toy") / "book")
     build(root, toy_site.jobs(root))
     before = files_of(root / SITE)
-    call = [sys.executable, "-m", "privhelpers.site", "pdf", "--profile", "toy"]
+    call = [sys.executable, "-m", "bookmaker.site", "pdf", "--profile", "toy"]
     done = subprocess.run(call, cwd=root, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert re.search(r"printed in \d+ s: runs/toy/privai-leak\.pdf, [\d.]+ MB", done.stderr)
@@ -105,15 +105,15 @@ def test_bookmarks_nest_as_the_contents_do(reader):
     titles = [title for _, title, _ in marks]
     depth = {title: depth for depth, title, _ in reversed(marks)}  # of its first place
     assert depth["Foundations"] == depth["Attacks"] == depth["PrivAI-Leak"] == 0
-    assert depth["Toy 09_extraction"] == 1
-    assert depth["Toy 09_extraction (ε = 12)"] == 2
-    assert titles.index("Attacks") == titles.index("Toy 09_extraction") - 1
+    assert depth["Toy extraction"] == 1
+    assert depth["Toy extraction (ε = 12)"] == 2
+    assert titles.index("Attacks") == titles.index("Toy extraction") - 1
 
 
 def test_the_first_pages_name_the_book_and_list_its_chapters(reader, texts):
     assert reader.metadata.title == TITLE
     assert TITLE in texts[0] and plain(SUMMARY) in plain(texts[0]) and "profile toy" in texts[0]
-    assert "Contents" in texts[1] and "Toy 01_anonymization" in texts[1]
+    assert "Contents" in texts[1] and "Toy anonymization" in texts[1]
     assert texts[1].splitlines()[0].strip() == "2", "the number of the page"
     box = reader.pages[0].mediabox
     assert (round(box.width), round(box.height)) == (595, 842), "A4"
@@ -211,7 +211,7 @@ def test_code_and_tables_wider_than_the_paper_are_wrapped_or_made_smaller(html):
 
 def test_a_heading_of_two_lines_is_one_bookmark_with_its_spaces(html):
     title = "A heading of so many words that they cannot stand beside each other on one line of this paper"
-    edit(html, "<h1>Toy 16_hipaa", f"<h1>{title}")
+    edit(html, "<h1>Toy hipaa", f"<h1>{title}")
     marks = bookmarks(PdfReader(io.BytesIO(pdf.render(html, SMALL))))
     assert title in [marked for _, marked, _ in marks]
 

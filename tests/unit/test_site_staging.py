@@ -10,9 +10,9 @@ import toy_site
 import yaml
 from nbformat import v4
 
+from bookmaker.runner import chain, notebooks
+from bookmaker.site import staging
 from privhelpers.errors import DamagedArtifact, MissingArtifact, PrivHelpersError, RunFailed
-from privhelpers.runner import chain, notebooks
-from privhelpers.site import staging
 
 
 @pytest.fixture
@@ -44,13 +44,13 @@ def snapshot(folder):
 
 
 def test_a_changed_sentence_needs_no_new_run(book):
-    source = toy_site.source("05_synthetic_records")
+    source = toy_site.source("synthetic_records")
     source.cells[2].source = "A better sentence:"
     source.cells.insert(3, v4.new_markdown_cell("And a new one.", id="new"))
     source.cells[5].metadata["mystnb"]["image"]["alt"] = "A better description."
-    toy_site.write_source(book, "05_synthetic_records", source)
+    toy_site.write_source(book, "synthetic_records", source)
     stage(book)
-    made = page(book, "notebooks/05_synthetic_records")
+    made = page(book, "notebooks/synthetic_records")
     text = "\n".join(cell.source for cell in made.cells)
     assert "A better sentence:" in text and "And a new one." in text
     assert "A sentence that can change" not in text
@@ -62,21 +62,21 @@ def test_a_changed_sentence_needs_no_new_run(book):
 
 def test_a_page_says_how_long_its_run_took(book):
     stage(book)
-    box = page(book, "notebooks/05_synthetic_records").cells[0].source
+    box = page(book, "notebooks/synthetic_records").cells[0].source
     assert "Reading 3 minutes; the run of this page took 1\u00a0min\u00a001\u00a0s." in box
 
 
 def test_changed_code_is_refused(book):
-    source = toy_site.source("09_extraction")
+    source = toy_site.source("extraction")
     source.cells[3].source = "print('something else')"
-    toy_site.write_source(book, "09_extraction", source)
-    with pytest.raises(RunFailed, match=r"09_extraction .*code of the notebook changed"):
+    toy_site.write_source(book, "extraction", source)
+    with pytest.raises(RunFailed, match=r"extraction .*code of the notebook changed"):
         stage(book)
 
 
 def test_only_the_values_that_ran_are_shown_and_folded(book):
     stage(book)
-    cells = page(book, "notebooks/08_dpsgd_training").cells
+    cells = page(book, "notebooks/private_training").cells
     tagged = {tag: cell for cell in cells for tag in notebooks.tags(cell)}
     assert "parameters" not in tagged
     shown = tagged["injected-parameters"]
@@ -86,7 +86,7 @@ def test_only_the_values_that_ran_are_shown_and_folded(book):
 
 
 def test_nothing_of_the_machine_and_no_progress_bar_is_staged(book):
-    edit_run(book, "16_hipaa", lambda run: run.cells[4].outputs[0].update(text=f"in {book}/runs\n"))
+    edit_run(book, "hipaa", lambda run: run.cells[4].outputs[0].update(text=f"in {book}/runs\n"))
     site = stage(book)
     for path in site.rglob("*.ipynb"):
         text = path.read_text()
@@ -108,26 +108,26 @@ def never_ran(run):
     [(fail_cell, "code cell 3 raised ValueError: no"), (never_ran, "code cell 5 never ran")],
 )
 def test_a_failed_or_unfinished_run_is_refused(book, change, words):
-    edit_run(book, "10_membership_inference_public", change)
-    with pytest.raises(RunFailed, match=f"10_membership_inference public: {words}"):
+    edit_run(book, "membership_inference_public", change)
+    with pytest.raises(RunFailed, match=f"membership_inference public: {words}"):
         stage(book)
 
 
 def test_a_run_without_its_sentinel_is_refused(book):
-    (book / job(book, "06_baseline_training").sentinel).unlink()
-    with pytest.raises(RunFailed, match=r"06_baseline_training: its run is not complete .*run\.json"):
+    (book / job(book, "fine_tuning").sentinel).unlink()
+    with pytest.raises(RunFailed, match=r"fine_tuning: its run is not complete .*run\.json"):
         stage(book)
 
 
 def test_a_missing_notebook_is_refused(book):
-    (book / job(book, "14_statistics").notebook).unlink()
-    with pytest.raises(MissingArtifact, match="14_statistics"):
+    (book / job(book, "comparison").notebook).unlink()
+    with pytest.raises(MissingArtifact, match="comparison"):
         stage(book)
 
 
 def test_an_unfit_output_is_refused_by_page_and_cell(book):
     bad = toy_site.show(text_plain="x", text_html="<script>alert(1)</script>")
-    edit_run(book, "09_extraction_baseline", lambda run: run.cells[4].outputs.append(bad))
+    edit_run(book, "extraction_baseline", lambda run: run.cells[4].outputs.append(bad))
     with pytest.raises(RunFailed, match="baseline, code cell 3: HTML output with the tag <script>"):
         stage(book)
 
@@ -136,7 +136,7 @@ def test_a_refusal_leaves_the_folder_as_it_was(book):
     site = stage(book)
     before = snapshot(site)
     (book / "book" / "intro.md").write_text("# Changed\n")
-    edit_run(book, "16_hipaa", fail_cell)
+    edit_run(book, "hipaa", fail_cell)
     with pytest.raises(PrivHelpersError):
         stage(book)
     assert snapshot(site) == before
@@ -144,10 +144,10 @@ def test_a_refusal_leaves_the_folder_as_it_was(book):
 
 def test_the_chapter_is_the_run_nearest_eight_or_the_baseline(book):
     found = {page.document: page.job.model for page in staging.pages(toy_site.jobs(book))}
-    assert found["notebooks/08_dpsgd_training"] == "dp-eps-7"
-    assert found["notebooks/09_extraction"] == "baseline"
-    assert found["runs/08_dpsgd_training--dp-eps-0.5"] == "dp-eps-0.5"
-    assert found["notebooks/14_statistics"] is None
+    assert found["notebooks/private_training"] == "dp-eps-7"
+    assert found["notebooks/extraction"] == "baseline"
+    assert found["runs/private_training--dp-eps-0.5"] == "dp-eps-0.5"
+    assert found["notebooks/comparison"] is None
     assert len(found) == len(toy_site.jobs(book))
 
 
@@ -155,10 +155,10 @@ def test_further_runs_stand_below_their_chapter(book):
     site = stage(book)
     toc = yaml.safe_load((site / "_toc.yml").read_text())
     chapters = {entry["file"]: entry for part in toc["parts"] for entry in part["chapters"]}
-    sections = [entry["file"] for entry in chapters["notebooks/08_dpsgd_training"]["sections"]]
-    assert sections == [f"runs/08_dpsgd_training--dp-eps-{e}.ipynb" for e in ("0.5", "12")]
+    sections = [entry["file"] for entry in chapters["notebooks/private_training"]["sections"]]
+    assert sections == [f"runs/private_training--dp-eps-{e}.ipynb" for e in ("0.5", "12")]
     assert all((site / name).is_file() for name in sections)
-    assert "sections" not in chapters["notebooks/14_statistics"]
+    assert "sections" not in chapters["notebooks/comparison"]
 
 
 def test_a_page_without_a_place_in_the_contents_is_refused(book):
@@ -170,7 +170,7 @@ def test_a_page_without_a_place_in_the_contents_is_refused(book):
 def test_no_stale_page_stays_and_what_did_not_change_is_not_rewritten(book):
     site = stage(book)
     before = snapshot(site)
-    (site / "runs" / "09_extraction--dp-eps-3.ipynb").write_text("{}")
+    (site / "runs" / "extraction--dp-eps-3.ipynb").write_text("{}")
     (site / "old").mkdir()
     (site / "old" / "page.md").write_text("# Old")
     (book / "book" / "glossary.md").write_text("# Glossary\n\nShort.\n")
@@ -186,7 +186,7 @@ def test_no_stale_page_stays_and_what_did_not_change_is_not_rewritten(book):
 
 def test_a_budget_that_left_the_profile_takes_its_pages_along(book):
     site = stage(book)
-    assert (site / "runs" / "08_dpsgd_training--dp-eps-12.ipynb").is_file()
+    assert (site / "runs" / "private_training--dp-eps-12.ipynb").is_file()
     fewer = [job for job in toy_site.jobs(book) if job.model != "dp-eps-12"]
     staging.stage(book, fewer)
     assert not list(site.rglob("*dp-eps-12*"))
@@ -195,9 +195,9 @@ def test_a_budget_that_left_the_profile_takes_its_pages_along(book):
 def test_a_manifest_of_other_runs_is_refused(book):
     path = book / "runs" / "toy" / "manifest.json"
     manifest = json.loads(path.read_text())
-    manifest["runs"]["16_hipaa"]["seconds"] = 1.5
+    manifest["runs"]["hipaa"]["seconds"] = 1.5
     path.write_text(json.dumps(manifest))
-    with pytest.raises(RunFailed, match=r"manifest\.json: is not about the present run of 16_hipaa"):
+    with pytest.raises(RunFailed, match=r"manifest\.json: is not about the present run of hipaa"):
         stage(book)
     path.write_text("[]")
     with pytest.raises(DamagedArtifact):
@@ -210,15 +210,15 @@ def test_a_manifest_of_other_runs_is_refused(book):
 def test_the_run_card_shows_what_ran(book):
     site = stage(book)
     text = (site / "book" / "run_card.md").read_text()
-    rows = [line for line in text.splitlines() if line.startswith("| 08_dpsgd_training |")]
+    rows = [line for line in text.splitlines() if line.startswith("| private_training |")]
     assert len(rows) == 3 and "1\u00a0min\u00a001\u00a0s" in rows[0]
     assert "| `target_epsilon` | `0.5`, `7`, `12` |" in text
     assert "| python | `3.11.0` |" in text
-    assert text.index("06a_public_pretraining") < text.index("06_baseline_training")
+    assert text.index("public_pretraining") < text.index("fine_tuning")
 
 
 def test_the_run_card_survives_values_that_would_break_a_table(book):
-    from privhelpers.site.run_card import run_card
+    from bookmaker.site.run_card import run_card
 
     run = {"notebook": "n", "model": None, "seconds": 1.0, "artifacts": {}, "parameters": {"a": "x|y`z"}}
     manifest = {"profile": "p", "total_seconds": 1.0, "versions": {}, "runs": {"n": run}}
@@ -232,25 +232,25 @@ def test_the_course_card_tells_what_each_chapter_teaches_and_takes(book):
     site = stage(book)
     text = (site / "book" / "course_card.md").read_text()
     assert text.count("\n## Toy ") == len(chain.SLUGS)
-    assert "{ref}`Read the chapter <16_hipaa>`: 3 minutes" in text
-    assert text.index("Toy 12_gradient") < text.index("Toy 14a_uncertainty")  # the order of the book
-    assert text.index("Toy 14a_uncertainty") < text.index("Toy 14_statistics")
+    assert "{ref}`Read the chapter <hipaa>`: 3 minutes" in text
+    assert text.index("Toy gradient_inversion") < text.index("Toy uncertainty")  # the order of the book
+    assert text.index("Toy uncertainty") < text.index("Toy comparison")
     assert "- add two numbers," not in text and "- add two numbers." in text and "Needed: nothing." in text
-    assert "{ref}`ex-16_hipaa`" in text and " runs of " in text
+    assert "{ref}`ex-hipaa`" in text and " runs of " in text
 
 
 def test_a_chapter_that_opens_otherwise_is_named(book):
-    from privhelpers.site.course_card import course_card
+    from bookmaker.site.course_card import course_card
 
     bare = v4.new_notebook(cells=[v4.new_markdown_cell("# Bare")])
-    with pytest.raises(DamagedArtifact, match="16_hipaa: its first cell lacks a label"):
-        course_card({"16_hipaa": bare}, {"runs": {}})
+    with pytest.raises(DamagedArtifact, match="hipaa: its first cell lacks a label"):
+        course_card({"hipaa": bare}, {"runs": {}})
 
 
 def test_the_home_page_shows_the_picture_of_this_run(book):
     site = stage(book)
     assert (site / "book" / "result.png").read_bytes() == base64.b64decode(toy_site.png(60, 30))
-    path = book / "notebooks" / "14_statistics.ipynb"
+    path = book / "notebooks" / "comparison.ipynb"
     path.write_text(path.read_text().replace('"fig-bars"', '"fig-other"'))
     with pytest.raises(RunFailed, match="no picture called fig-bars"):
         stage(book)

@@ -3,11 +3,11 @@
 import pytest
 from nbformat import v4
 
-from privhelpers.site.variants import describe, variant
+from bookmaker.site.variants import describe, variant
 
 
 def made(*cells, model="dp-eps-0.5"):
-    return variant(v4.new_notebook(cells=list(cells)), model=model, chapter="notebooks/09_extraction")
+    return variant(v4.new_notebook(cells=list(cells)), model=model, chapter="notebooks/extraction")
 
 
 def md(text):
@@ -33,7 +33,7 @@ def test_titles_name_the_model(model, words):
     page = made(md("(nb)=\n# Extraction\n\nText.\n# Not a title"), model=model)
     assert f"# Extraction ({words})\n" in page.cells[0].source
     assert page.cells[0].source.count(f"({words})") == 1
-    assert "{doc}`/notebooks/09_extraction`" in page.cells[0].source
+    assert "{doc}`/notebooks/extraction`" in page.cells[0].source
 
 
 def test_every_label_and_every_reference_to_it_gets_a_name_of_its_own():
@@ -84,5 +84,5 @@ def test_a_heading_with_content_below_stays():
 
 def test_the_page_it_is_made_from_is_not_changed():
     notebook = v4.new_notebook(cells=[md("(a)=\n# X")])
-    variant(notebook, model="public", chapter="notebooks/09_extraction")
+    variant(notebook, model="public", chapter="notebooks/extraction")
     assert notebook.cells[0].source == "(a)=\n# X"

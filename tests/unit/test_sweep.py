@@ -8,10 +8,10 @@ import pytest
 import toy_chain
 import yaml
 
+from bookmaker.runner import chain, plan, profiles
+from bookmaker.sweep import gallery, grid, results
 from privhelpers.errors import InvalidParameter, MissingArtifact
 from privhelpers.figures.sweep import by_budget
-from privhelpers.runner import chain, plan, profiles
-from privhelpers.sweep import gallery, grid, results
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_two_cells_run_in_one_schedule(root):
     names = [jobs[0].profile for jobs in plans]
     wanted = [job.sentinel for jobs in plans for job in jobs if job.slug == chain.DPSGD]
     script = (
-        "from pathlib import Path\nfrom privhelpers.runner import build, plan\n"
+        "from pathlib import Path\nfrom bookmaker.runner import build, plan\n"
         f"plans = [plan.jobs(Path('.'), name) for name in {names}]\n"
         f"raise SystemExit(build.chain(Path('.').resolve(), plans, cores=2, targets={wanted}))\n"
     )

@@ -8,13 +8,13 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from bookmaker.runner import chain, notebooks
+from bookmaker.site import exercises
+from bookmaker.teaching import student
 from privhelpers.errors import DamagedArtifact
-from privhelpers.runner import chain, notebooks
-from privhelpers.site import exercises
-from privhelpers.teaching import student
 
 ROOT = Path(__file__).parents[2]
-SLUGS = [slug for slug in chain.SLUGS if (ROOT / "notebooks" / f"{slug}.ipynb").is_file()]
+SLUGS = list(chain.SLUGS)
 EXERCISE = """## Exercises
 
 ````{exercise} A coin
@@ -113,7 +113,7 @@ def test_damaged_blocks_are_named():
 
 @pytest.mark.parametrize("slug", SLUGS)
 def test_every_exercise_of_the_book_has_a_solution_that_runs(slug):
-    found = exercises.exercises(notebooks.read(ROOT / "notebooks" / f"{slug}.ipynb"), slug)
+    found = exercises.exercises(notebooks.read(chain.source(ROOT, slug)), slug)
     assert len(found) >= 2
     assert sum(not one.cells for one in found) <= 1  # one may be answered in words alone
 
@@ -126,7 +126,7 @@ def _names(cell, kind):
 @pytest.mark.parametrize("slug", SLUGS)
 def test_nothing_after_a_solution_needs_it(slug):
     given, only_solved = set(), set()
-    for cell in notebooks.code_cells(notebooks.read(ROOT / "notebooks" / f"{slug}.ipynb")):
+    for cell in notebooks.code_cells(notebooks.read(chain.source(ROOT, slug))):
         if exercises.is_solution(cell):
             only_solved |= _names(cell, ast.Store) - given
         else:

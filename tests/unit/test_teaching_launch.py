@@ -9,9 +9,9 @@ import pytest
 import yaml
 from nbformat.v4 import new_code_cell, new_notebook
 
+from bookmaker.runner import chain, notebooks
+from bookmaker.teaching import copies, launch
 from privhelpers.errors import DamagedArtifact, InvalidParameter
-from privhelpers.runner import chain, notebooks
-from privhelpers.teaching import copies, launch
 
 ROOT = Path(__file__).parents[2]
 ADDRESS = "https://github.com/example/privai-leak"
@@ -47,9 +47,9 @@ def test_every_chapter_has_a_copy_that_reads_the_small_profile(repository):
 
 
 def test_a_source_is_left_as_it_was():
-    source = notebooks.read(ROOT / "notebooks" / "01_anonymization.ipynb")
+    source = notebooks.read(chain.source(ROOT, "anonymization"))
     before = nbformat.writes(source)
-    launch.launch_copy(source, "01_anonymization", ADDRESS)
+    launch.launch_copy(source, "anonymization", ADDRESS)
     assert nbformat.writes(source) == before
 
 
@@ -67,8 +67,8 @@ def test_an_address_that_is_missing_or_none_is_refused(tmp_path):
 
 
 def test_a_notebook_without_a_profile_is_named():
-    with pytest.raises(DamagedArtifact, match="07_toy"):
-        copies.read_profile(new_notebook(cells=[new_code_cell("x = 1")]), "smoke", "07_toy")
+    with pytest.raises(DamagedArtifact, match="toy"):
+        copies.read_profile(new_notebook(cells=[new_code_cell("x = 1")]), "smoke", "toy")
 
 
 def test_only_what_is_missing_is_installed_and_never_the_kernel():
@@ -83,9 +83,9 @@ def test_only_what_is_missing_is_installed_and_never_the_kernel():
 
 def test_preparing_a_chapter_of_theory_runs_nothing_and_an_unknown_one_is_refused():
     command = [sys.executable, str(ROOT / "binder" / "prepare.py"), "--results"]
-    done = subprocess.run([*command, "04_renyi_accounting"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*command, "renyi_accounting"], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    done = subprocess.run([*command, "04_nothing"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*command, "nothing"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "no chapter" in done.stderr
 
 
@@ -93,7 +93,7 @@ def test_the_first_cell_fetches_the_book_once_and_says_what_went_wrong(tmp_path)
     book = tmp_path / "book"
     (book / "binder").mkdir(parents=True)
     script = book / "binder" / "prepare.py"
-    script.write_text("import sys; print('asked for', *sys.argv[1:]); sys.exit(sys.argv[-1] == '03_bad')")
+    script.write_text("import sys; print('asked for', *sys.argv[1:]); sys.exit(sys.argv[-1] == 'bad')")
     git = ["git", "-C", str(book), "-c", "user.name=t", "-c", "user.email=t@example.org"]
     for command in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "a"]):
         subprocess.run([*git, *command], check=True)
@@ -105,8 +105,8 @@ def test_the_first_cell_fetches_the_book_once_and_says_what_went_wrong(tmp_path)
         return subprocess.run(command, cwd=tmp_path / "away", capture_output=True, text=True, timeout=60)
 
     for _ in range(2):
-        done = start("02_good")
+        done = start("good")
         assert done.returncode == 0, done.stderr
-        assert done.stdout == "asked for --packages --results 02_good\n"
+        assert done.stdout == "asked for --packages --results good\n"
     assert (tmp_path / "away" / "privai-leak" / "binder" / "prepare.py").is_file()
-    assert "could not be made ready" in start("03_bad").stderr
+    assert "could not be made ready" in start("bad").stderr

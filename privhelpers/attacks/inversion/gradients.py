@@ -33,8 +33,6 @@ def gradient_of(model: PreTrainedModel, rows: torch.Tensor) -> dict[str, torch.T
     Args:
         model: a GPT-2.
         rows: token ids, shape [notes, length].
-
-    Taught in: 12_gradient_leakage.
     """
     named = dict(model.named_parameters())
     loss = row_losses(model(input_ids=rows).logits, rows).mean()

@@ -53,8 +53,6 @@ def score(truths: Sequence[Sequence[int]], guesses: Sequence[Sequence[int]], *, 
 
     Raises:
         InvalidParameter: there is not one guess for each note.
-
-    Taught in: 12_gradient_leakage.
     """
     if len(truths) != len(guesses) or not len(truths):
         raise InvalidParameter(f"guesses: {len(guesses)} for {len(truths)} notes; give one for each")
@@ -97,7 +95,7 @@ def ceiling(blind: float, *, noise_multiplier: ArrayLike) -> float | NDArray[np.
     Raises:
         InvalidParameter: a value is out of its range.
 
-    Source: Hayes, Mahloujifar and Balle 2023; Kaissis et al. 2023. Taught in: 12_gradient_leakage.
+    Source: Hayes, Mahloujifar and Balle 2023; Kaissis et al. 2023.
 
     >>> round(ceiling(0.01, noise_multiplier=1.0), 4)
     0.0924

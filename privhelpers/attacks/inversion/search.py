@@ -46,7 +46,7 @@ def match(
         InvalidParameter: there is no gradient, or a value is out of its range.
 
     Source: Zhu, Liu and Han 2019, algorithm 1, with mixtures of tokens and the cosine distance of Geiping et
-    al. 2020. Taught in: 12_gradient_leakage.
+    al. 2020.
     """
     validate.positive_int(length=length, rows=rows, steps=steps)
     if not gradients:
@@ -90,8 +90,6 @@ def pick_from_list(gram: np.ndarray, *, noise: float, draws: int, seed: int) -> 
 
     Returns:
         Index of the picked candidate, shape [candidates, draws].
-
-    Taught in: 12_gradient_leakage.
     """
     validate.positive(noise=noise)
     validate.positive_int(draws=draws)

@@ -29,8 +29,6 @@ def divide(gradient: Gradient, *, length: int, noise: float = 0.0) -> list[int]:
 
     Raises:
         InvalidParameter: a value is out of its range.
-
-    Taught in: 12_gradient_leakage.
     """
     validate.positive_int(length=length)
     validate.non_negative(noise=noise)
@@ -51,7 +49,7 @@ def input_span(weight_gradient: torch.Tensor, *, noise: float = 0.0) -> torch.Te
         noise: standard deviation of the noise on each entry; directions that it explains are left out.
 
     Source: Petrov et al. 2024, without noise; with noise, the largest singular value of an m by n matrix of
-    unit normals is close to sqrt(m) + sqrt(n). Taught in: 12_gradient_leakage.
+    unit normals is close to sqrt(m) + sqrt(n).
     """
     validate.non_negative(noise=noise)
     width, outputs = weight_gradient.shape
@@ -126,7 +124,7 @@ def check_span(
     Returns:
         (token ids, distances of every candidate, shape [length, vocabulary]).
 
-    Source: Petrov et al. 2024. Taught in: 12_gradient_leakage.
+    Source: Petrov et al. 2024.
     """
     validate.positive_int(length=length)
     basis = input_span(gradient[attention_weight(0)], noise=noise)
@@ -162,7 +160,7 @@ def check_batch(
     Returns:
         Token ids, shape [notes found, length]; fewer than `rows` where notes are equal.
 
-    Source: Petrov et al. 2024, for decoders. Taught in: 12_gradient_leakage.
+    Source: Petrov et al. 2024, for decoders.
     """
     validate.positive_int(rows=rows, length=length)
     _, first = check_span(model, gradient, length=length)

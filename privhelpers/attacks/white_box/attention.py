@@ -28,7 +28,7 @@ def concentration(attention: torch.Tensor) -> torch.Tensor:
     Args:
         attention: distributions over the last axis.
 
-    Source: Jagannatha et al. 2021, section 4.1.2, equation 3. Taught in: 11_white_box.
+    Source: Jagannatha et al. 2021, section 4.1.2, equation 3.
     """
     return torch.special.xlogy(attention, attention).sum(-1)
 
@@ -67,7 +67,7 @@ def attention_features(
     Returns:
         Features of shape [texts, layers * heads * 4].
 
-    Source: Jagannatha et al. 2021, section 4.1.2. Taught in: 11_white_box.
+    Source: Jagannatha et al. 2021, section 4.1.2.
     """
     usual = model.config._attn_implementation
     shape: list[int] = []

@@ -100,7 +100,7 @@ def learned_attack(
         other_features, other_patients: of the non-members' notes.
         share, seed: as in `known_to_attacker`, for each group.
 
-    Source: Jagannatha et al. 2021, section 5.1. Taught in: 11_white_box.
+    Source: Jagannatha et al. 2021, section 5.1.
     """
     arms = [(np.asarray(features, float), patients), (np.asarray(other_features, float), other_patients)]
     for name, (values, _) in zip(("features", "other_features"), arms, strict=True):
@@ -137,7 +137,7 @@ def loss_attack(
         other_losses, other_patients: of the non-members' notes.
         share, seed: as in `known_to_attacker`.
 
-    Source: Yeom et al. 2018, section 3.3; Jagannatha et al. 2021, section 4.1.1. Taught in: 11_white_box.
+    Source: Yeom et al. 2018, section 3.3; Jagannatha et al. 2021, section 4.1.1.
     """
     found = []
     for values, owners in ((losses, patients), (other_losses, other_patients)):
@@ -159,8 +159,6 @@ def permuted_attack(
 
     Args:
         features, patients, other_features, other_patients, share, seed: as in `learned_attack`.
-
-    Taught in: 11_white_box.
     """
     pooled = np.concatenate([features, other_features])
     owners = np.concatenate([np.asarray(patients), np.asarray(other_patients)])
@@ -176,8 +174,6 @@ def halves_attack(
     Args:
         other_features, other_patients: of the non-members' notes.
         share, seed: as in `learned_attack`.
-
-    Taught in: 11_white_box.
     """
     values, owners = np.asarray(other_features), np.asarray(other_patients)
     side = controls.split_by_patient(owners, seed)
@@ -191,8 +187,6 @@ def measure(scored: Scored, *, draws: int = 1000, seed: int = 0) -> Measured:
         scored: of an attack.
         draws: bootstrap resamples of patients.
         seed: of the resampling.
-
-    Taught in: 11_white_box.
     """
     resampling = {"draws": draws, "seed": seed}
     member = np.repeat([True, False], [len(scored.scores), len(scored.other_scores)])

@@ -39,7 +39,7 @@ def gradient_features(
         Features of shape [texts, parameters]; the names are those of the parameters.
 
     Source: Jagannatha et al. 2021, section 4.1.2, with the logarithm of the norm in place of its square;
-    Nasr, Shokri and Houmansadr 2019, section III, for gradients as features. Taught in: 11_white_box.
+    Nasr, Shokri and Houmansadr 2019, section III, for gradients as features.
     """
     known: dict[str, None] = {}
 

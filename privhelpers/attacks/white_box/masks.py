@@ -30,8 +30,6 @@ def auc_by_masks(
 
     Raises:
         InvalidParameter: `counts` is empty or not increasing from 1 or more.
-
-    Taught in: 11_white_box.
     """
     if not counts or list(counts) != sorted(set(counts)) or counts[0] < 1:
         raise InvalidParameter(f"counts = {list(counts)!r}: must be increasing whole numbers from 1 on")

@@ -100,8 +100,6 @@ def look_inside(
         texts: one or more.
         layer_norms: as in `gradient_features`.
         masks, seed: for a masked model, as in `batches`.
-
-    Taught in: 11_white_box.
     """
     shown = {"masks": masks, "seed": seed}
     return Inside(
@@ -121,8 +119,6 @@ def attack_target(
         share: of the patients that the learned attacks learn from, in (0, 1].
         draws: bootstrap resamples of patients.
         seed: of the draw of patients and of the resampling.
-
-    Taught in: 11_white_box.
     """
     chosen = {"share": share, "seed": seed}
     scored: dict[str, Scored] = {"loss": loss_attack(*target.arms("loss"), **chosen)}
@@ -149,8 +145,6 @@ def require_nulls(
 
     Raises:
         ControlFailed: an attack found something where there is nothing.
-
-    Taught in: 11_white_box.
     """
     chosen, resampling = {"share": share, "seed": seed}, {"draws": draws, "seed": seed}
     found: dict[str, dict[str, Interval]] = {}
@@ -187,8 +181,6 @@ def gradient_differences(target: Target, *, draws: int = 1000, seed: int = 0) ->
 
     Returns:
         By parameter name, the difference of means with its interval; negative where members' are smaller.
-
-    Taught in: 11_white_box.
     """
     own, other = target.members.gradients, target.others.gradients
     member = np.repeat([True, False], [len(own.values), len(other.values)])
@@ -213,8 +205,6 @@ def gain(more: Measured, less: Measured, *, draws: int = 1000, seed: int = 0) ->
 
     Raises:
         InvalidParameter: they were measured on different notes.
-
-    Taught in: 11_white_box.
     """
     one, two = more.scored, less.scored
     same = (one.patients, two.patients), (one.other_patients, two.other_patients)
@@ -235,8 +225,6 @@ def verdict(difference: Interval) -> str:
 
     Returns:
         "holds" above zero, "contradicted" below, "undecided" where it contains zero.
-
-    Taught in: 11_white_box.
     """
     if difference.low > 0:
         return "holds"

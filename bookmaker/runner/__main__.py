@@ -1,0 +1,7 @@
+"""`python -m bookmaker.runner`: see `cli`."""
+
+import sys
+
+from bookmaker.runner.cli import main
+
+sys.exit(main())

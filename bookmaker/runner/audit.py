@@ -1,0 +1,169 @@
+"""`make audit`: the checkup of somebody's own model, from files to a folder with three reports.
+
+Everything is held in memory until it is complete: a command that is killed, or refused, leaves nothing.
+"""
+
+import argparse
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bookmaker.runner.progress import say, terminal
+from privhelpers.artifacts import NAME, check_name, to_json, write_atomic
+from privhelpers.errors import InvalidParameter, MissingArtifact, RunFailed
+
+HOME = Path("runs", "audits")
+NEEDED = {"model": "MODEL=folder", "records": "RECORDS=members.jsonl", "holdout": "HOLDOUT=nonmembers.jsonl"}
+EXAMPLE = "make audit MODEL=my-model RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl"
+SMALL = 5_000_000  # weights
+YES, NO = ("yes", "1", "true"), ("no", "0", "false")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options; an empty one, as make passes what nobody gave, counts as not given."""
+    for name, text in (
+        ("model", "a local Hugging Face folder: config.json, safetensors, tokenizer"),
+        ("records", "JSONL of what it was trained on: patient_id, text"),
+        ("holdout", "JSONL of what it never saw, of other patients"),
+        ("canaries", "JSONL of texts made for the audit: text, inserted"),
+        ("reference", "a model folder that saw neither file, such as the one trained further"),
+        ("epsilon", "claimed budget, in nats, for one record more or less; needs canaries to be tested"),
+        ("delta", "of the claim"),
+        ("out", "new folder for the reports; default: runs/audits/<name of the model>"),
+        ("pdf", "no: leave out the PDF, which needs Chromium"),
+        ("show", "yes: let the report show what the model wrote; it is then as confidential as the records"),
+        ("seed", "of everything drawn, a whole number; default 0"),
+    ):
+        parser.add_argument(f"--{name}", default="", help=text)
+
+
+def _number(name: str, text: str, kind: Callable[[str], float] = float) -> float | None:
+    if not text:
+        return None
+    try:
+        return kind(text)
+    except ValueError:
+        raise InvalidParameter(f"{name.upper()}={text}: must be a number") from None
+
+
+def _flag(name: str, text: str, default: bool) -> bool:
+    if not text:
+        return default
+    if text.casefold() not in (*YES, *NO):
+        raise InvalidParameter(f"{name.upper()}={text}: must be yes or no")
+    return text.casefold() in YES
+
+
+def _place(root: Path, out: str, model: Path) -> Path:
+    """Return the folder for the reports, which does not exist yet.
+
+    Raises:
+        InvalidParameter: it does, and was asked for by name.
+    """
+    if out:
+        place = Path(out)
+        if place.exists() or place.is_symlink():
+            raise InvalidParameter(
+                f"OUT={out}: is there already; name a new folder, an old report is kept as it is"
+            )
+        return place
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "_.-") else "-" for c in model.resolve().name)
+    stem = plain.lower().strip("-._")[:50]
+    stem = check_name(stem) if NAME.fullmatch(stem) else "model"
+    names = (stem if number == 1 else f"{stem}-{number}" for number in range(1, 10_000))
+    return next(place for name in names if not (place := root / HOME / name).exists())
+
+
+def publish(place: Path, files: dict[str, bytes]) -> None:
+    """Put a folder of files in its place in one step.
+
+    Args:
+        place: the folder, which must not exist.
+        files: contents by name.
+
+    Raises:
+        RunFailed: it exists by now.
+    """
+    place.parent.mkdir(parents=True, exist_ok=True)
+    for left in place.parent.glob(f".part-{place.name}-*"):  # of a command that was killed while writing
+        shutil.rmtree(left, ignore_errors=True)
+    part = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".part-{place.name}-"))
+    try:
+        for name, data in files.items():
+            write_atomic(part / name, data)
+        part.chmod(0o755)
+        part.rename(place)  # onto a folder that holds files it fails: nothing is overwritten
+    except OSError as error:
+        raise RunFailed(
+            f"{place}: could not be written ({error.strerror}); is there room, or is it taken?"
+        ) from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _check(options: argparse.Namespace) -> dict:
+    """Return the options as values, refusing what is missing or of no kind."""
+    missing = [text for name, text in NEEDED.items() if not getattr(options, name)]
+    if missing:
+        raise InvalidParameter(f"missing: {', '.join(missing)}; for example: {EXAMPLE}")
+    for name in (*NEEDED, "canaries", "reference"):
+        given = getattr(options, name)
+        if given and not Path(given).exists():
+            raise MissingArtifact(f"{name.upper()}={given}: there is nothing at that place")
+    return {
+        "epsilon": _number("epsilon", options.epsilon),
+        "delta": _number("delta", options.delta),
+        "seed": int(_number("seed", options.seed, int) or 0),
+        "pdf": _flag("pdf", options.pdf, True),
+        "show": _flag("show", options.show, False),
+    }
+
+
+def run(root: Path, options: argparse.Namespace) -> Path:
+    """Audit a model and return the folder of the reports.
+
+    Raises:
+        PrivHelpersError: something that was brought is refused, before the long work begins.
+    """
+    clock = time.monotonic()
+    given = _check(options)
+    place = _place(root, options.out, Path(options.model))
+    os.environ.update({"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"})
+    import torch
+
+    from privhelpers import checkup
+    from privhelpers.checkup import opening, pdf, planted, report, words
+    from privhelpers.figures.checkup import audit_pictures
+
+    planted.check_claim(given["epsilon"], given["delta"])
+    if given["pdf"]:
+        pdf.require_chromium()
+    files = checkup.take_in(options.records, options.holdout, options.canaries or None)
+    say(
+        "audit",
+        f"{files.members.name}: {len(files.members.patients):,} patients; "
+        f"{files.others.name}: {len(files.others.patients):,}",
+    )
+    target = checkup.open_model(options.model)
+    reference = checkup.open_model(options.reference) if options.reference else None
+    hashes = opening.hashes(options.model)
+    if target.parameters < SMALL:  # threads that wait for each other cost more than they save
+        torch.set_num_threads(1)
+    say("audit", f"{target.name}: {target.kind}, {target.parameters:,} weights")
+    claim = {name: given[name] for name in ("epsilon", "delta", "seed")}
+    found = checkup.examine(target, files, reference=reference, progress=terminal() is not None, **claim)
+    facts = report.facts(found, hashes=hashes, made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
+    drawn = audit_pictures(found.attacks, words.primary(found), seed=found.seed)
+    page = report.html(facts, drawn, shown=found if given["show"] else None)
+    made = {"report.html": page.encode(), "report.json": to_json(facts)}
+    if given["pdf"]:
+        made["report.pdf"] = pdf.pdf(page, title=target.name)
+    publish(place, made)
+    say("audit", f"{found.verdict.outcome}: {found.verdict.reasons[0]}")
+    shown = place.relative_to(root) if place.is_relative_to(root) else place
+    say("audit", f"complete in {time.monotonic() - clock:.0f} s: {shown}/report.html")
+    return place

@@ -1,0 +1,155 @@
+"""The whole chain under Snakemake, quiet but for one line per run."""
+
+import contextlib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bookmaker.runner import cluster as clusters
+from bookmaker.runner import plan as planning
+from bookmaker.runner import processes
+from bookmaker.runner.plan import Job
+from bookmaker.runner.progress import say
+
+OPTIONS = (
+    "--nolock",  # our own lock goes away with its holder, Snakemake's does not
+    "--rerun-incomplete",
+    "--keep-going",
+    *("--scheduler", "greedy"),
+    *("--quiet", "progress", "rules", "host", "reason"),
+)
+SHOWN_LINES = 20
+CORES = 2  # of a build that says nothing else
+
+
+def _drop_stale(root: Path, plan: list[Job]) -> list[Job]:
+    """Remove the sentinel of every run whose code, parameters or files are not those on record.
+
+    Snakemake keeps its own records in `.snakemake` and sees the same changes, but only for as long as
+    that folder is there.
+    """
+    stale = [job for job in plan if not planning.is_current(root, job)]
+    for job in stale:
+        (root / job.sentinel).unlink(missing_ok=True)
+    return stale
+
+
+def _snakemake(log: Path, profiles: Sequence[str], targets: Sequence[str], where: list[str]) -> int:
+    """Run Snakemake inside this process, its own words going to `log`; runs write to the terminal."""
+    from snakemake.cli import main
+
+    log.parent.mkdir(parents=True, exist_ok=True)
+    # A file name, because Snakemake would read a bare profile called 1 or yes as something else than text.
+    chosen = ["--config", "profile=" + ",".join(f"params/{profile}.yml" for profile in profiles)]
+    arguments = [*targets, *OPTIONS, *where, *chosen]
+    with (
+        open(log, "w", encoding="utf-8", buffering=1) as words,
+        contextlib.redirect_stdout(words),
+        contextlib.redirect_stderr(words),
+    ):
+        try:
+            main(arguments)
+        except SystemExit as end:
+            return 0 if end.code in (0, None) else 1
+    return 0
+
+
+def _forget(root: Path, log: Path, plans: Sequence[list[Job]]) -> None:
+    """Let Snakemake forget the runs that are not complete.
+
+    A job goes on when the build that sent it was killed, and nobody writes down that it ended: beside its
+    results, what Snakemake knew of an earlier run would look like a change.
+    """
+    missing = [job for plan in plans for job in plan if not (root / job.sentinel).exists()]
+    files = [file for job in missing for file in (job.sentinel, job.notebook)]
+    if files:
+        _snakemake(log, [plan[0].profile for plan in plans], [], ["--cleanup-metadata", *files])
+
+
+def _explain(root: Path, plans: Sequence[list[Job]], log: Path) -> None:
+    """Say which runs did not complete, or what else stopped Snakemake."""
+    ended = clusters.ended(log)
+    for profile, words in ended:
+        say(profile, f"stopped, no site: {words}")
+    quiet = not ended
+    for plan in plans:
+        missing = [job for job in plan if not (root / job.sentinel).exists()]
+        if failed := [job.title for job in missing if (root / job.failed).exists()]:
+            waiting = len(missing) - len(failed)
+            rest = f"; {waiting} runs wait for them" if waiting else ""
+            say(plan[0].profile, f"stopped, no site: {', '.join(failed)} failed{rest}")
+            quiet = False
+    if quiet:
+        profile = plans[0][0].profile
+        say(profile, f"stopped, no site; the end of {log.relative_to(root)}:")
+        for line in log.read_text(encoding="utf-8").splitlines()[-SHOWN_LINES:]:
+            say(profile, f"  {line}")
+
+
+def chain(
+    root: Path,
+    plans: Sequence[list[Job]],
+    *,
+    cores: int | None = None,
+    targets: Sequence[str] = (),
+    cluster: str | None = None,
+) -> int:
+    """Run what is out of date in one schedule over several plans, and return the exit code.
+
+    Args:
+        root: the repository.
+        plans: every run of each profile.
+        cores: cores of the whole schedule, 1 or more; on a cluster, jobs at once.
+        targets: files wanted; none: everything, the sites of all plans included.
+        cluster: a folder of `cluster/` that says where the runs go; None: this machine.
+
+    Raises:
+        PrivHelpersError: another build of one of the profiles is going on, or the cluster cannot be used.
+    """
+    names = [plan[0].profile for plan in plans]
+    log = root / "runs" / names[0] / "logs" / "snakemake.log"
+    with contextlib.ExitStack() as locks:
+        for name in names:
+            locks.enter_context(processes.exclusive(root / "runs" / name / ".lock", f"profile {name}"))
+        where, watched = ["--cores", str(cores or CORES)], contextlib.nullcontext()
+        if cluster:
+            where, watched = clusters.options(root, cluster, names, cores), clusters.told(root, plans)
+        for name, plan in zip(names, plans, strict=True):
+            stale = _drop_stale(root, plan)
+            say(name, f"{len(plan)} runs, {len(plan) - len(stale)} up to date")
+        if cluster:
+            _forget(root, log, plans)
+        with watched:
+            code = _snakemake(log, names, targets, where)
+        if code:
+            _explain(root, plans, log)
+    return code
+
+
+def book(
+    root: Path,
+    plan: list[Job],
+    *,
+    cores: int | None = None,
+    until: str | None = None,
+    cluster: str | None = None,
+) -> int:
+    """Run what is out of date in a plan, then build the site; return the exit code.
+
+    Args:
+        root: the repository.
+        plan: every run of one profile.
+        cores: cores of the whole build, 1 or more; on a cluster, jobs at once.
+        until: name of the last run wanted; then neither manifest nor site is made.
+        cluster: a folder of `cluster/` that says where the runs go; None: this machine.
+
+    Raises:
+        PrivHelpersError: another build of the same profile is going on, or the cluster cannot be used.
+    """
+    profile, clock = plan[0].profile, time.monotonic()
+    targets = [job.sentinel for job in planning.upto(plan, until)] if until else []
+    code = chain(root, [plan], cores=cores, targets=targets, cluster=cluster)
+    if not code:
+        where = targets[-1] if targets else f"runs/{profile}/site/_build/html/index.html"
+        say(profile, f"complete in {time.monotonic() - clock:.0f} s: {where}")
+    return code

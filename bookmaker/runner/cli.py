@@ -1,0 +1,104 @@
+"""`python -m bookmaker.runner check|run|collect|book --profile NAME`, and `audit --model FOLDER ...`.
+
+A refusal is one line on stderr and exit code 2; a run that failed is exit code 1.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from bookmaker.runner import audit, processes
+from bookmaker.runner import plan as planning
+from privhelpers.artifacts import repository_root
+from privhelpers.errors import PrivHelpersError, RunFailed
+
+
+def _check(root: Path, options: argparse.Namespace) -> int:
+    """Print the plan of a profile whose every value was checked."""
+    for job in planning.jobs(root, options.profile):
+        state = "up to date" if planning.is_current(root, job) else "to run"
+        print(f"{job.title:<45} {state:<11} after {', '.join(job.needs) or 'nothing'}")
+    return 0
+
+
+def _run(root: Path, options: argparse.Namespace) -> int:
+    processes.die_with_parent(clean=True)
+    from bookmaker.runner import execute  # papermill takes a third of a second to load
+
+    job = planning.find(planning.jobs(root, options.profile), options.job)
+    execute.run(root, job, threads=options.threads)
+    return 0
+
+
+def _collect(root: Path, options: argparse.Namespace) -> int:
+    from bookmaker.runner import manifest
+
+    manifest.collect(root, planning.jobs(root, options.profile))
+    return 0
+
+
+def _book(root: Path, options: argparse.Namespace) -> int:
+    processes.die_with_parent(clean=False)
+    plan = planning.jobs(root, options.profile)
+    from bookmaker.runner import build
+
+    return build.book(root, plan, cores=options.cores, until=options.until, cluster=options.cluster)
+
+
+def _audit(root: Path, options: argparse.Namespace) -> int:
+    processes.die_with_parent(clean=True)
+    audit.run(root, options)
+    return 0
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bookmaker.runner", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, action, text in (
+        ("check", _check, "check every parameter of a profile and print its runs"),
+        ("run", _run, "run one notebook (called by Snakemake)"),
+        ("collect", _collect, "write manifest.json and summary.json (called by Snakemake)"),
+        ("book", _book, "run what is out of date, then build the site"),
+    ):
+        command = commands.add_parser(name, help=text)
+        command.set_defaults(action=action)
+        command.add_argument("--profile", default="course", help="a file of params/ without its ending")
+        if name == "run":
+            command.add_argument("--job", required=True, help="name of the run, as `check` prints it")
+            command.add_argument("--threads", type=_positive, default=1, help="cores that it may use")
+        if name == "book":
+            command.add_argument(
+                "--cores", type=_positive, help="of the whole build; on a cluster, jobs at once"
+            )
+            command.add_argument("--cluster", help="where the runs go: a folder of cluster/; default: here")
+            command.add_argument("--until", help="stop after this run: neither manifest nor site")
+    command = commands.add_parser("audit", help="audit a model and records of your own")
+    command.set_defaults(action=_audit)
+    audit.add_options(command)
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        root = repository_root()
+        if options.action is not _audit:  # whose files are named from where the caller stands
+            os.chdir(root)
+        return options.action(root, options)
+    except KeyboardInterrupt:
+        return 130
+    except RunFailed as error:
+        print(f"failed: {error}", file=sys.stderr)
+        return 1
+    except (PrivHelpersError, OSError) as error:
+        print(f"refused: {error}", file=sys.stderr)
+        return 2

@@ -1,0 +1,173 @@
+"""One run: a notebook under papermill in a kernel of its own, published whole or not at all."""
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+import papermill
+from traitlets.config import Config
+
+from bookmaker.runner import notebooks, outcome, pictures, processes
+from bookmaker.runner.chain import source
+from bookmaker.runner.plan import Job
+from bookmaker.runner.progress import Tee, say, terminal
+from privhelpers.artifacts import Store, to_json, write_atomic
+from privhelpers.errors import PrivHelpersError, RunFailed
+
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+)
+# Training frees and asks for the same large blocks at every step. By default glibc returns them to the
+# system each time, and faulting the pages in again costs more than some of the arithmetic.
+KEEP_MEMORY = {
+    "MALLOC_MMAP_THRESHOLD_": str(4 << 30),
+    "MALLOC_TRIM_THRESHOLD_": str(8 << 30),
+    "MALLOC_TOP_PAD_": str(256 << 20),
+}
+ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+SHOWN_LINES = 12
+
+
+def environment(root: Path, scratch: Path, threads: int) -> dict[str, str]:
+    """Return what a kernel's environment must say: threads, no network, nothing of this user's settings.
+
+    Args:
+        root: the repository; kernels find `privhelpers` there.
+        scratch: a folder that lives as long as the kernel.
+        threads: cores that the run may use.
+    """
+    return {
+        **dict.fromkeys(THREAD_VARIABLES, str(threads)),
+        "TOKENIZERS_PARALLELISM": "true" if threads > 1 else "false",
+        **KEEP_MEMORY,
+        "HF_HUB_OFFLINE": "1",
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",  # a bar for every small model that is loaded says nothing
+        "TRANSFORMERS_OFFLINE": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTHONPATH": str(root),
+        # Seconds between two states of a progress bar: each is kept in the log.
+        "TQDM_MININTERVAL": "0.5" if terminal() else "10",
+        # First on Jupyter's search path: a kernel called python3 in the user's home cannot win.
+        "JUPYTER_PATH": str(Path(sys.prefix, "share", "jupyter")),
+        "JUPYTER_RUNTIME_DIR": str(scratch),
+        "IPYTHONDIR": str(scratch / "ipython"),
+    }
+
+
+@contextmanager
+def _prepared(root: Path, threads: int) -> Iterator[Path]:
+    """Set the environment that kernels inherit and yield a scratch folder."""
+    with tempfile.TemporaryDirectory(prefix="nb", ignore_cleanup_errors=True) as folder:
+        os.environ.update(environment(root, Path(folder), threads))
+        for name in ("MPLBACKEND", "PYTHONSTARTUP"):  # the kernel draws inline; no user's startup file
+            os.environ.pop(name, None)
+        yield Path(folder)
+
+
+def _empty(root: Path, job: Job, store: Store) -> None:
+    """Remove what an earlier run left, the sentinel first."""
+    folder = store.path(job.artifacts)
+    if folder.is_symlink():
+        raise RunFailed(f"{job.artifacts}: the artifact folder is a link; remove it")
+    for file in (root / job.sentinel, root / job.notebook, root / job.failed):
+        file.unlink(missing_ok=True)
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+
+
+def _papermill(root: Path, job: Job, part: Path, log: TextIO, threads: int) -> None:
+    """Execute the notebook into `part`."""
+    with _prepared(root, threads) as scratch:
+        # Sockets instead of TCP ports, which parallel kernels race for; the address must differ for each
+        # kernel, because by default all kernels of one folder share the same socket files.
+        address = Config({"KernelManager": {"transport": "ipc", "ip": str(scratch / "s")}})
+        papermill.execute_notebook(
+            str(source(root, job.slug)),
+            str(part),
+            parameters=job.parameters,
+            kernel_name="python3",
+            language="python",
+            cwd=str(root),
+            progress_bar=False,
+            stdout_file=Tee(log),
+            stderr_file=Tee(log, terminal()),
+            autosave_cell_every=0,
+            start_timeout=120,
+            config=address,
+        )
+
+
+def _attempt(root: Path, job: Job, threads: int, store: Store) -> dict[str, Any]:
+    """Run, verify and publish the executed notebook; return the content of run.json."""
+    part = root / "runs" / job.profile / ".parts" / f"{job.rule}.ipynb"
+    part.parent.mkdir(parents=True, exist_ok=True)
+    started, clock = datetime.now(UTC), time.monotonic()
+    with open(root / job.log, "w", encoding="utf-8", buffering=1) as log:
+        try:
+            _papermill(root, job, part, log, threads)
+            seconds = time.monotonic() - clock
+            executed = notebooks.read(part)
+            notebooks.check_complete(executed, job.title)
+            notebooks.clean(executed, root)
+            pictures.lighten(executed)
+            run = outcome.describe(store, job, started, seconds)
+            notebooks.write(executed, root / job.notebook)
+        except BaseException as error:
+            log.write(f"\n{type(error).__name__}: {ANSI.sub('', str(error))}\n")
+            if part.exists():
+                (root / job.failed).parent.mkdir(parents=True, exist_ok=True)
+                part.replace(root / job.failed)
+            raise
+    part.unlink()
+    return run
+
+
+def _reason(error: BaseException) -> list[str]:
+    """Return the last lines of an error, fit for a terminal."""
+    text = str(error) if isinstance(error, PrivHelpersError) else f"{type(error).__name__}: {error}"
+    lines = [line.rstrip() for line in ANSI.sub("", text).splitlines()]
+    return [line for line in lines if line.strip(" -")][-SHOWN_LINES:]
+
+
+def run(root: Path, job: Job, *, threads: int) -> None:
+    """Run one job; afterwards its sentinel exists, or the call has raised and nothing is published.
+
+    Args:
+        root: the repository.
+        job: one of `plan.jobs`.
+        threads: cores that the kernel may use, 1 or more.
+
+    Raises:
+        RunFailed: the notebook failed, ended early, or wrote a file without its hash.
+    """
+    store = Store(root / "runs" / job.profile / "artifacts", job.profile)
+    lock = root / "runs" / job.profile / ".locks" / job.rule
+    (root / job.log).parent.mkdir(parents=True, exist_ok=True)
+    # A run whose build was killed a moment ago may still be ending: wait for it.
+    with processes.exclusive(lock, f"run {job.title}", wait=10):
+        _empty(root, job, store)
+        say(job.profile, f"{job.title} started")
+        clock = time.monotonic()
+        try:
+            finished = _attempt(root, job, threads, store)
+        except Exception as error:
+            with suppress(Exception):
+                processes.kill_children()
+            say(job.profile, f"{job.title} FAILED after {time.monotonic() - clock:.0f} s (log: {job.log})")
+            raise RunFailed("\n    ".join([f"{job.title} failed:", *_reason(error)])) from error
+        write_atomic(root / job.sentinel, to_json(finished))
+        say(job.profile, f"{job.title} done in {time.monotonic() - clock:.0f} s")

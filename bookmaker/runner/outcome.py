@@ -1,0 +1,70 @@
+"""What a run leaves behind: the hash of every file that it wrote and the versions that it ran under."""
+
+import platform
+from datetime import datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import privhelpers
+from bookmaker.runner.plan import Job
+from privhelpers.artifacts import Store, sha256_of
+from privhelpers.errors import RunFailed
+
+PACKAGES = ("torch", "transformers", "opacus", "dp-accounting", "numpy")
+SEAL = ".sha256"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that decide the numbers; no package is imported for it."""
+    found = {"python": platform.python_version(), "privhelpers": privhelpers.__version__}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def hashes(folder: Path, name: str) -> dict[str, str]:
+    """Return the SHA-256 of every artifact below `folder`, by relative name.
+
+    Raises:
+        RunFailed: a file has no recorded hash, or other bytes than those recorded, or is a link.
+    """
+    found: dict[str, str] = {}
+    for file in sorted(folder.rglob("*")):
+        relative = file.relative_to(folder).as_posix()
+        if file.is_symlink():
+            raise RunFailed(f"{name}/{relative}: is a link; artifacts are plain files")
+        if file.is_dir() or (file.suffix == SEAL and file.with_suffix("").exists()):
+            continue
+        seal = file.with_name(file.name + SEAL)
+        if not seal.is_file():
+            raise RunFailed(f"{name}/{relative}: has no {SEAL} beside it; write it through artifacts.Store")
+        found[relative] = sha256_of(file)
+        if seal.read_text(encoding="utf-8").split()[:1] != [found[relative]]:
+            raise RunFailed(f"{name}/{relative}: its bytes changed after they were written")
+    return found
+
+
+def describe(store: Store, job: Job, started: datetime, seconds: float) -> dict[str, Any]:
+    """Return the content of run.json for a run that completed.
+
+    Args:
+        store: the profile's artifacts.
+        job: what ran.
+        started: moment in UTC.
+        seconds: time in the notebook, kernel start included.
+    """
+    return {
+        "rule": job.rule,
+        "notebook": job.slug,
+        "model": job.model,
+        "parameters": job.parameters,
+        "started": started.isoformat(timespec="seconds"),
+        "seconds": round(seconds, 1),
+        "versions": versions(),
+        "fingerprint": job.fingerprint,
+        "artifacts": hashes(store.path(job.artifacts), job.artifacts),
+    }

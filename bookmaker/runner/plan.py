@@ -1,0 +1,160 @@
+"""The chain as plain data: which runs a profile asks for, with what, after which others.
+
+for job in jobs(root, "course"):
+    print(job.rule, job.needs)
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bookmaker.runner import fingerprint, profiles
+from bookmaker.runner.chain import CHAIN, DPSGD, EPSILON, MAKERS, Step, model_name, source
+from privhelpers.artifacts import parse_json
+from privhelpers.errors import DamagedArtifact, InvalidParameter
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one notebook; every path is relative to the repository.
+
+    Attributes:
+        rule: name of the run, `slug` or `slug_model`.
+        profile, slug, model: what runs; model is None where the notebook runs once.
+        parameters: every parameter of the notebook.
+        needs: rules that must be complete before.
+        fingerprint: SHA-256 of the notebook's code and of the helpers that it imports.
+        threads, priority: see `chain.Step`.
+    """
+
+    rule: str
+    profile: str
+    slug: str
+    model: str | None
+    parameters: dict[str, Any]
+    needs: tuple[str, ...]
+    inputs: tuple[str, ...]
+    fingerprint: str
+    threads: int
+    priority: int
+
+    @property
+    def artifacts(self) -> str:
+        """The folder of what the run writes, named as in `artifacts.Store`."""
+        return self.slug if self.model is None else f"{self.slug}/{self.model}"
+
+    @property
+    def sentinel(self) -> str:
+        """The file that exists when the run is complete."""
+        return f"runs/{self.profile}/artifacts/{self.artifacts}/run.json"
+
+    @property
+    def notebook(self) -> str:
+        """The executed notebook."""
+        return f"runs/{self.profile}/notebooks/{self.artifacts}.ipynb"
+
+    @property
+    def log(self) -> str:
+        """What the kernel printed."""
+        return f"runs/{self.profile}/logs/{self.rule}.log"
+
+    @property
+    def failed(self) -> str:
+        """Where a failed notebook is kept for reading."""
+        return f"runs/{self.profile}/failed/{self.rule}.ipynb"
+
+    @property
+    def title(self) -> str:
+        """The run in a line of progress."""
+        return self.slug if self.model is None else f"{self.slug} {self.model}"
+
+
+def models(profile: profiles.Profile) -> list[str]:
+    """Return the names of every model of a profile, non-private ones first, then by budget."""
+    return [*MAKERS, *(model_name(epsilon) for epsilon in profile.epsilons)]
+
+
+def _variants(step: Step, profile: profiles.Profile) -> list[tuple[str | None, dict[str, Any]]]:
+    """Return the model and the planned parameters of each run of a step."""
+    every = {"profile": profile.name, "models": models(profile)}
+    if step.per == "epsilon":
+        budgets = {model_name(epsilon): epsilon for epsilon in profile.epsilons}
+        return [(m, every | {"model": m, EPSILON: epsilon}) for m, epsilon in budgets.items()]
+    if step.per == "model":
+        return [(m, every | {"model": m}) for m in models(profile)]
+    return [(None, every)]
+
+
+def _needs(step: Step, model: str | None, before: list[Job]) -> list[Job]:
+    """Return the runs that a run waits for."""
+    found = [job for job in before if job.slug in step.after]
+    if step.per == "model":
+        maker = MAKERS.get(str(model), DPSGD)
+        found += [job for job in before if job.slug == maker and job.model in (None, model)]
+    return list({job.rule: job for job in found}.values())
+
+
+def jobs(root: Path, profile_name: str) -> list[Job]:
+    """Return every run of a profile, each after those that it needs.
+
+    Args:
+        root: the repository.
+        profile_name: a file of `params/` without its ending.
+
+    Raises:
+        PrivHelpersError: the profile or a notebook is not as it must be; nothing has run.
+    """
+    profile = profiles.load(root, profile_name)
+    plan: list[Job] = []
+    for step in CHAIN:
+        code = fingerprint.of_notebook(root, source(root, step.slug))
+        for model, planned in _variants(step, profile):
+            needs = _needs(step, model, plan)
+            job = Job(
+                rule=step.slug if model is None else f"{step.slug}_{model}",
+                profile=profile.name,
+                slug=step.slug,
+                model=model,
+                parameters=profile.resolve(root, step.slug, **planned),
+                needs=tuple(other.rule for other in needs),
+                inputs=tuple(other.sentinel for other in needs),
+                fingerprint=code,
+                threads=step.threads,
+                priority=step.priority,
+            )
+            plan.append(job)
+    return plan
+
+
+def find(plan: list[Job], rule: str) -> Job:
+    """Return the job called `rule`."""
+    for job in plan:
+        if job.rule == rule:
+            return job
+    raise InvalidParameter(f"run {rule!r}: must be one of {', '.join(job.rule for job in plan)}")
+
+
+def upto(plan: list[Job], rule: str) -> list[Job]:
+    """Return the job called `rule` and every job that it needs, directly or not, in order."""
+    wanted = {find(plan, rule).rule}
+    for job in reversed(plan):  # a job stands after all that it needs
+        if job.rule in wanted:
+            wanted |= set(job.needs)
+    return [job for job in plan if job.rule in wanted]
+
+
+def is_current(root: Path, job: Job) -> bool:
+    """Return whether the run completed with this code and these parameters, and its files are there."""
+    sentinel = root / job.sentinel
+    try:
+        done = parse_json(sentinel.read_text(encoding="utf-8"), job.sentinel)
+        same = done["fingerprint"] == job.fingerprint and done["parameters"] == _as_json(job.parameters)
+        files = [sentinel.parent / name for name in done["artifacts"]]
+    except (OSError, ValueError, KeyError, TypeError, DamagedArtifact):
+        return False
+    return same and all(file.is_file() for file in (root / job.notebook, *files))
+
+
+def _as_json(value: dict[str, Any]) -> dict[str, Any]:
+    return json.loads(json.dumps(value))

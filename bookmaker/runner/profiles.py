@@ -1,0 +1,161 @@
+"""Profile files `params/<profile>.yml`: what the chain runs with, checked whole before anything runs.
+
+shared:                      # every notebook that has the name
+  seed: 0
+private_training:            # one chapter, by its slug
+  target_epsilon: [1, 8]     # here a list: one run per budget
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bookmaker.runner import parameters
+from bookmaker.runner.chain import DPSGD, EPSILON, PLANNED, SLUGS, model_name, source
+from privhelpers.artifacts import check_name
+from privhelpers.errors import InvalidParameter, MissingArtifact
+
+SHARED = "shared"
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML with 1e-3 read as a number, as everyone expects, and with doubled keys refused."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            name = str(key.value)
+            if name in seen:
+                line = key.start_mark.line + 1
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"line {line}: {key.value} is given twice"
+                )
+            seen.add(name)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
+)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A profile whose every value was checked.
+
+    Attributes:
+        name: as in PROFILE=name.
+        file: its file, relative to the repository.
+        given: what the file says.
+        overrides: by notebook, the values that differ from its defaults, budgets left out.
+        epsilons: budgets of the DP runs, ascending.
+    """
+
+    name: str
+    file: str
+    given: dict[str, dict[str, Any]]
+    overrides: dict[str, dict[str, Any]]
+    epsilons: tuple[float, ...]
+
+    def resolve(self, root: Path, slug: str, **planned: Any) -> dict[str, Any]:
+        """Return all parameters of one run; `planned` values go to a notebook that declares their names."""
+        notebook = source(root, slug)
+        known = parameters.declared(notebook)
+        values = self.overrides[slug] | {k: v for k, v in planned.items() if k in known}
+        return parameters.resolve(notebook, values, where=self.file)
+
+
+def _read(path: Path, file: str) -> dict[str, dict[str, Any]]:
+    """Return the mapping of mappings in a profile file."""
+    try:
+        given = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # a SafeLoader
+    except yaml.YAMLError as error:
+        raise InvalidParameter(f"{file}: {_one_line(error)}") from error
+    except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
+        raise InvalidParameter(f"{file}: not a profile in UTF-8 YAML ({_one_line(error)})") from error
+    given = {} if given is None else given
+    if not isinstance(given, dict):
+        raise InvalidParameter(f"{file}: must map notebook names to their parameters")
+    for section, values in given.items():
+        if section != SHARED and section not in SLUGS:
+            raise InvalidParameter(
+                f"{file}, {section}: no such notebook; known: {', '.join((SHARED, *SLUGS))}"
+            )
+        if values is not None and not isinstance(values, dict):
+            raise InvalidParameter(f"{file}, {section} = {parameters.show(values)}: must map names to values")
+        for name in values or {}:
+            if name in PLANNED:
+                raise InvalidParameter(f"{file}, {section}.{name}: filled in by the chain, leave it out")
+    return {section: values or {} for section, values in given.items()}
+
+
+def _one_line(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    text = " ".join((getattr(error, "problem", None) or str(error)).split())
+    return f"line {mark.line + 1}: {text}" if mark else text
+
+
+def _merge(root: Path, given: dict[str, dict[str, Any]], file: str) -> dict[str, dict[str, Any]]:
+    """Return the overrides of each notebook: shared values it has a name for, then its own."""
+    known = {slug: parameters.declared(source(root, slug)) for slug in SLUGS}
+    shared = given.get(SHARED, {})
+    everywhere = sorted({name for names in known.values() for name in names} - set(PLANNED))
+    for name, value in shared.items():
+        if name not in everywhere:
+            hint = parameters.unknown_name(name, everywhere)
+            raise InvalidParameter(f"{file}, {SHARED}.{name} = {parameters.show(value)}: {hint}")
+    return {
+        slug: {n: v for n, v in shared.items() if n in known[slug]} | given.get(slug, {}) for slug in SLUGS
+    }
+
+
+def _epsilons(root: Path, overrides: dict[str, Any], file: str) -> tuple[float, ...]:
+    """Return the budgets, each checked against the notebook and none of them given twice."""
+    notebook = source(root, DPSGD)
+    if EPSILON not in parameters.declared(notebook):
+        raise InvalidParameter(f"{DPSGD}: its parameters cell must declare {EPSILON}")
+    rest = {name: value for name, value in overrides.items() if name != EPSILON}
+    given = overrides.get(EPSILON, parameters.resolve(notebook, rest, where=file)[EPSILON])
+    budgets = given if isinstance(given, list) else [given]
+    if not budgets:
+        raise InvalidParameter(f"{file}, {DPSGD}.{EPSILON} = []: give at least one budget")
+    checked = [
+        parameters.resolve(notebook, rest | {EPSILON: budget}, where=file)[EPSILON] for budget in budgets
+    ]
+    names = [check_name(model_name(budget)) for budget in checked]
+    if doubled := next((n for n in names if names.count(n) > 1), None):
+        raise InvalidParameter(
+            f"{file}, {DPSGD}.{EPSILON} = {parameters.show(given)}: two runs would be called {doubled}"
+        )
+    return tuple(sorted(checked))
+
+
+def derived(name: str) -> str:
+    """Return the file of a profile that a sweep made from another one."""
+    return f"runs/{check_name(name)}/profile.yml"
+
+
+def load(root: Path, name: str) -> Profile:
+    """Return the profile `params/<name>.yml` of the copy of the book at `root`, or one that a sweep made.
+
+    Raises:
+        InvalidParameter: in one line, the file, the name, the value and what is allowed.
+        MissingArtifact: there is no such file.
+    """
+    file = f"params/{check_name(name)}.yml"
+    if not (root / file).is_file() and (root / derived(name)).is_file():
+        file = derived(name)
+    if not (root / file).is_file():
+        there = ", ".join(sorted(path.stem for path in (root / "params").glob("*.yml")))
+        raise MissingArtifact(f"{file} does not exist; profiles: {there or 'none'}")
+    given = _read(root / file, file)
+    overrides = _merge(root, given, file)
+    epsilons = _epsilons(root, overrides[DPSGD], file)
+    overrides[DPSGD].pop(EPSILON, None)
+    profile = Profile(name, file, given, overrides, epsilons)
+    for slug in SLUGS:
+        profile.resolve(root, slug)
+    return profile

@@ -1,0 +1,75 @@
+"""`python -m bookmaker.site build|pdf --profile NAME`, or `compare OLD NEW` for two built sites.
+
+A refusal is one line on stderr and exit code 2.
+"""
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from bookmaker.runner import plan as planning
+from bookmaker.runner import processes
+from bookmaker.runner.progress import say
+from bookmaker.site import pdf
+from bookmaker.site.build import build
+from bookmaker.site.compare import differences
+from privhelpers.artifacts import repository_root
+from privhelpers.errors import PrivHelpersError
+
+
+def _compare(old: Path, new: Path) -> int:
+    """Print the difference of two sites; return 1 if there is one, as `diff` does."""
+    try:
+        found = list(differences(old, new))
+    except (PrivHelpersError, OSError) as error:
+        print(f"refused: {error}", file=sys.stderr)
+        return 2
+    print("\n".join(found) if found else "the sites read the same")
+    return 1 if found else 0
+
+
+def _print(root: Path, profile: str) -> None:
+    """Print the book and say where it is."""
+    clock = time.monotonic()
+    place = pdf.write(root, profile)
+    size, seconds = place.stat().st_size / 1e6, time.monotonic() - clock
+    say(profile, f"printed in {seconds:.0f} s: {place.relative_to(root)}, {size:.1f} MB")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m bookmaker.site", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, text in (
+        ("build", "build runs/<profile>/site/_build/html"),
+        ("pdf", f"print that site to runs/<profile>/{pdf.NAME}"),
+    ):
+        command = commands.add_parser(name, help=text)
+        command.add_argument("--profile", default="course", help="a file of params/ without its ending")
+    command = commands.add_parser("compare", help="what a reader would see change from one site to another")
+    command.add_argument("old", type=Path, help="folder of HTML")
+    command.add_argument("new", type=Path, help="folder of HTML")
+    options = parser.parse_args(arguments)
+    if options.command == "compare":
+        return _compare(options.old, options.new)
+    processes.die_with_parent(clean=True)
+    try:
+        root = repository_root()
+        os.chdir(root)
+        plan = planning.jobs(root, options.profile)
+        lock = root / "runs" / plan[0].profile / ".locks" / "site"
+        with processes.exclusive(lock, f"the site of profile {options.profile}", wait=10):
+            if options.command == "pdf":
+                _print(root, options.profile)
+            else:
+                build(root, plan)
+    except (PrivHelpersError, OSError) as error:
+        print(f"refused: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+"""Stages, builds and checks the site of one profile; `.complete` exists only if all three went well."""
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+from bookmaker.runner import plan as planning
+from bookmaker.runner.plan import Job
+from bookmaker.site import checks, entrance
+from bookmaker.site.staging import pages, stage
+from privhelpers.artifacts import write_atomic
+from privhelpers.errors import RunFailed
+
+COMPLETE = ".complete"
+FINGERPRINT = ".fingerprint"
+LOG = "build.log"
+OPTIONS = ("-W", "-n", "--keep-going", "-q")  # every warning is an error, and all of them are shown
+TOOLS = ("jupyter-book", "sphinx", "myst-nb", "sphinx-book-theme", "pydata-sphinx-theme", "sphinx-proof")
+ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+CAUSE = re.compile(r"^(?P<place>.*?):? ?(?:WARNING|ERROR|CRITICAL|SEVERE): (?P<cause>.+)$")
+SHOWN = 5
+CELL = 10_000
+
+
+def _fingerprint(root: Path, site: Path) -> str:
+    """Return what an incremental build cannot see change: configuration, contents, our code, the tools."""
+    digest = hashlib.sha256()
+    digest.update(repr([(tool, metadata.version(tool)) for tool in TOOLS]).encode())
+    files = [site / "_config.yml", site / "_toc.yml", *sorted(Path(__file__).parent.glob("*.py"))]
+    for path in files + sorted(p for p in (site / "book" / "_static").rglob("*") if p.is_file()):
+        digest.update(path.name.encode() + path.read_bytes())
+    digest.update(_titles(site).encode())
+    return digest.hexdigest()
+
+
+def _titles(site: Path) -> str:
+    """Return the first heading of every page, which stands in the sidebar of all the others."""
+    headings = []
+    for path in sorted(
+        [*site.glob("book/*.md"), *site.glob("notebooks/*.ipynb"), *site.glob("runs/*.ipynb")]
+    ):
+        found = re.search(r'^\s*"?# (.+)$', path.read_text(encoding="utf-8"), re.MULTILINE)
+        headings.append(f"{path.name}: {found[1] if found else ''}")
+    return "\n".join(headings)
+
+
+def causes(log: str, site: Path) -> list[str]:
+    """Return what went wrong in a log of Sphinx, `page:line: cause`, without the paths of this machine."""
+    text = ANSI.sub("", log).replace(f"{site}/", "").replace(f"{site.parents[2]}/", "")
+    found = [match for line in text.splitlines() if (match := CAUSE.match(line.strip()))]
+    return list(dict.fromkeys(f"{_place(m['place'])}: {m['cause'].strip()}" for m in found))
+
+
+def _place(text: str) -> str:
+    """Return where a warning points; myst-nb counts 10,000 lines to a cell, and one line too many."""
+    page, _, line = text.rpartition(":")
+    if page.endswith(".ipynb") and line.isdigit() and int(line) >= CELL:
+        return f"{page}, cell {int(line) // CELL}, line {max(1, int(line) % CELL - 1)}"
+    return text or "the site"
+
+
+def _jupyter_book(root: Path, site: Path) -> None:
+    """Run jupyter-book on the staged folder.
+
+    Raises:
+        RunFailed: naming the page and the cause of each of the first warnings.
+    """
+    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(site)]
+    environment = {**os.environ, "PYTHONPATH": str(root), "NO_COLOR": "1", "PYTHONHASHSEED": "0"}
+    done = subprocess.run(
+        [*command, *OPTIONS], cwd=root, env=environment, capture_output=True, text=True, check=False
+    )
+    log = done.stdout + done.stderr
+    write_atomic(site / LOG, log.encode())
+    found = causes(log, site)
+    if done.returncode or found:
+        found = found or [ANSI.sub("", line) for line in log.splitlines() if line.strip()][-3:]
+        raise RunFailed(_several("the site does not build", found, f"{site.relative_to(root)}/{LOG}"))
+
+
+def _several(what: str, found: list[str], where: str) -> str:
+    rest = f" (and {len(found) - SHOWN} more)" if len(found) > SHOWN else ""
+    return f"{what}: {'; '.join(found[:SHOWN])}{rest}; see {where}"
+
+
+def _drop_unused_images(html: Path) -> None:
+    """Remove images of earlier builds, which Sphinx leaves behind."""
+    folder = html / "_images"
+    if not folder.is_dir():
+        return
+    text = "".join(path.read_text(encoding="utf-8") for path in html.rglob("*.html"))
+    for image in folder.iterdir():
+        if image.name not in text:
+            image.unlink()
+
+
+@contextlib.contextmanager
+def _kept_out_of_sight(site: Path):
+    """Move a site that failed to `_failed`: the next build must not find it half done and call it good."""
+    failed = site / "_failed"
+    shutil.rmtree(failed, ignore_errors=True)
+    try:
+        yield
+    except BaseException:
+        if (site / "_build").exists():
+            (site / "_build").replace(failed)
+        raise
+
+
+def build(root: Path, plan: list[Job]) -> Path:
+    """Build the site of one profile and return its folder of HTML.
+
+    Args:
+        root: the repository.
+        plan: every run of the profile.
+
+    Raises:
+        PrivHelpersError: a run is missing, failed or out of date, a page does not build without warnings,
+            or the built site breaks a rule of `checks`. Then there is neither a site nor `.complete`.
+    """
+    site = root / "runs" / plan[0].profile / "site"
+    (site / COMPLETE).unlink(missing_ok=True)
+    for job in plan:
+        if (root / job.sentinel).is_file() and not planning.is_current(root, job):
+            raise RunFailed(
+                f"{job.title}: its code, parameters or files changed since it ran; run `make book`"
+            )
+    with _kept_out_of_sight(site):
+        stage(root, plan)
+        fingerprint = _fingerprint(root, site)
+        mark = site / FINGERPRINT
+        if not mark.is_file() or mark.read_text(encoding="utf-8") != fingerprint:
+            shutil.rmtree(site / "_build", ignore_errors=True)
+        write_atomic(mark, fingerprint.encode())
+        _jupyter_book(root, site)
+        html = site / "_build" / "html"
+        entrance.write(html, entrance.address(root))
+        _drop_unused_images(html)
+        if found := checks.findings(html, checks.machine_strings(root)):
+            raise RunFailed(
+                _several("the built site is not fit to publish", found, f"{site.relative_to(root)}/_failed")
+            )
+    write_atomic(site / COMPLETE, f"{len(pages(plan))} runs\n".encode())
+    return html

@@ -1,0 +1,116 @@
+"""The exercises and solutions of a notebook, found in its Markdown and by the tags of its code cells.
+
+An exercise and the words of its solution are directives of sphinx-exercise; the code of the solution is
+the cell, or the cells, right after those words, tagged `solution`.
+
+>>> text = "````{solution} ex-coin\\n:class: dropdown\\nHeads.\\n````\\nAfter."
+>>> without(text, SOLUTION)
+'After.'
+"""
+
+import re
+from dataclasses import dataclass
+
+from nbformat import NotebookNode
+
+from bookmaker.runner import notebooks
+from privhelpers.errors import DamagedArtifact
+
+FENCE = re.compile(r"^(`{3,}|:{3,})\{(exercise|solution)\}\s*(.*?)\s*$")
+LABEL = re.compile(r"^:label:\s*(\S+)\s*$", re.MULTILINE)
+EXERCISE, SOLUTION = "exercise", "solution"
+
+
+@dataclass(frozen=True)
+class Block:
+    """One directive.
+
+    Attributes:
+        kind: "exercise" or "solution".
+        label: of the exercise; of the exercise that a solution answers.
+        title: of an exercise, "" without one.
+        lines: first line and the line after its last, in the cell's source.
+    """
+
+    kind: str
+    label: str
+    title: str
+    lines: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise of a chapter.
+
+    Attributes:
+        chapter: slug of the notebook.
+        label: of the exercise.
+        title: "" without one.
+        cells: numbers of the solution's code cells among all cells of the notebook, from 0.
+    """
+
+    chapter: str
+    label: str
+    title: str
+    cells: tuple[int, ...]
+
+
+def blocks(source: str) -> list[Block]:
+    """Return the exercise and solution directives of a Markdown cell, in order.
+
+    Raises:
+        DamagedArtifact: a directive does not end, or an exercise has no label.
+    """
+    lines, found, at = source.splitlines(), [], 0
+    while at < len(lines):
+        if (opening := FENCE.match(lines[at])) is None:
+            at += 1
+            continue
+        fence, kind, argument = opening.groups()
+        end = next((i for i in range(at + 1, len(lines)) if lines[i].rstrip() == fence), None)
+        if end is None:
+            raise DamagedArtifact(f"the directive {lines[at]!r} does not end")
+        label = argument if kind == SOLUTION else "".join(LABEL.findall("\n".join(lines[at:end]))[:1])
+        if not label:
+            raise DamagedArtifact(f"the directive {lines[at]!r} has no label")
+        found.append(Block(kind, label, "" if kind == SOLUTION else argument, (at, end + 1)))
+        at = end + 1
+    return found
+
+
+def without(source: str, *kinds: str) -> str:
+    """Return a Markdown cell's source without its directives of the given kinds."""
+    lines = source.splitlines()
+    for block in reversed(blocks(source)):
+        if block.kind in kinds:
+            del lines[slice(*block.lines)]
+    return "\n".join(lines).strip("\n")
+
+
+def is_solution(cell: NotebookNode) -> bool:
+    """Return whether a cell is the code of a solution."""
+    return cell.cell_type == "code" and SOLUTION in notebooks.tags(cell)
+
+
+def exercises(notebook: NotebookNode, chapter: str) -> list[Exercise]:
+    """Return the exercises of a chapter with the places of their solutions' code.
+
+    Raises:
+        DamagedArtifact: a solution answers no exercise above it, or its code comes before any solution.
+    """
+    titles: dict[str, str] = {}
+    cells: dict[str, list[int]] = {}
+    current = None
+    for number, cell in enumerate(notebook.cells):
+        if is_solution(cell):
+            if current is None:
+                raise DamagedArtifact(f"{chapter}, cell {number}: code of a solution before any solution")
+            cells[current].append(number)
+            continue
+        for block in blocks(cell.source) if cell.cell_type == "markdown" else []:
+            if block.kind != SOLUTION:
+                titles[block.label], cells[block.label] = block.title, []
+            elif block.label not in titles:
+                raise DamagedArtifact(f"{chapter}: the solution of {block.label!r} has no exercise above it")
+            current = block.label
+    return [Exercise(chapter, label, title, tuple(cells[label])) for label, title in titles.items()]

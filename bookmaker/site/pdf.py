@@ -1,0 +1,139 @@
+"""The whole book as one PDF: the pages of the built site after one another, printed by Chromium.
+
+What is printed is the site that passed every check, so that paper and screen say the same and nothing is
+built twice. Chromium gets the files of the site under an address that does not exist, and nothing else.
+"""
+
+import mimetypes
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import yaml
+
+from bookmaker.site.build import COMPLETE
+from bookmaker.site.entrance import FIRST_PAGE, SUMMARY, TITLE
+from privhelpers import __version__, browser
+from privhelpers.artifacts import write_atomic
+from privhelpers.errors import MissingArtifact, RunFailed
+
+NAME = "privai-leak.pdf"
+ADDRESS = "http://book.invalid/"  # no server can have this name (RFC 2606)
+STYLE = "_static/print.css"
+SCRIPT = Path(__file__).with_name("print.js")
+PAPER = {"width": 642, "height": 960}  # what A4 leaves inside the margins of STYLE, in CSS pixels
+UNSET = """() => [...document.querySelectorAll('.math')]
+    .filter(one => !one.querySelector('mjx-container') || one.querySelector('mjx-merror'))
+    .map(one => `${one.closest('article').id}: ${one.textContent.slice(0, 60)}`)"""
+
+
+def parts(site: Path) -> list[dict[str, Any]]:
+    """Return the table of contents of a staged site as `print.js` reads it.
+
+    Args:
+        site: the folder `runs/<profile>/site`.
+    """
+    toc = yaml.safe_load((site / "_toc.yml").read_text(encoding="utf-8"))
+    found: list[dict[str, Any]] = [{"caption": "", "pages": [{"name": toc["root"], "level": 1}]}]
+    for part in toc["parts"]:
+        pages = []
+        for chapter in part["chapters"]:
+            pages.append({"name": chapter["file"], "level": 1})
+            for below in chapter.get("sections", []):
+                pages.append({"name": below["file"].removesuffix(".ipynb"), "level": 2})
+        found.append({"caption": part["caption"], "pages": pages})
+    return found
+
+
+class _Server:
+    """Answers Chromium from the folder of the site, and remembers what it could not answer."""
+
+    def __init__(self, html: Path) -> None:
+        self.html = html.resolve()
+        self.refused: list[str] = []
+
+    def answer(self, route: Any) -> None:
+        """Send a file of the site; stop every other request."""
+        url = route.request.url
+        path = (self.html / unquote(urlsplit(url).path).lstrip("/")).resolve()
+        if url.startswith(ADDRESS) and path.is_relative_to(self.html) and path.is_file():
+            kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+            route.fulfill(body=path.read_bytes(), content_type=kind)
+            return
+        self.refused.append(url.removeprefix(ADDRESS))
+        route.abort()
+
+    def check(self) -> None:
+        """Raise RunFailed if anything was asked for that is no file of the site."""
+        if self.refused:
+            asked = ", ".join(dict.fromkeys(self.refused[:3]))
+            raise RunFailed(f"the book asks for {asked}, which is no file of its site; run `make book`")
+
+
+def _assemble(tab: Any, book: dict[str, Any], server: _Server) -> None:
+    """Make one page of all pages in the tab, ready to be printed."""
+    tab.emulate_media(media="print", color_scheme="light")
+    tab.goto(ADDRESS + FIRST_PAGE, wait_until="load")
+    tab.evaluate("() => window.MathJax?.startup?.promise")
+    server.check()
+    tab.add_style_tag(url=f"/{STYLE}")
+    tab.add_script_tag(path=SCRIPT)
+    tab.evaluate("book => assemble(book)", book)
+    server.check()
+    if unset := tab.evaluate(UNSET):
+        raise RunFailed(f"formulas that were not typeset: {len(unset)}, the first in {unset[0]}")
+
+
+def render(html: Path, book: dict[str, Any]) -> bytes:
+    """Return a built site as a tagged PDF with bookmarks.
+
+    Args:
+        html: the folder with `index.html`.
+        book: `parts`, see the function; `title`, and `front`, the lines of the title page.
+
+    Raises:
+        MissingProgram: there is no Chromium.
+        RunFailed: a page asks for what the site does not have, a formula was not typeset, or Chromium
+            made no PDF.
+    """
+    from playwright.sync_api import Error, sync_playwright
+
+    server = _Server(html)
+    path = browser.require_chromium("prints the book")
+    try:
+        with sync_playwright() as tools:
+            opened = tools.chromium.launch(executable_path=path, args=browser.arguments())
+            context = opened.new_context(viewport=PAPER)
+            context.route("**/*", server.answer)
+            tab = context.new_page()
+            _assemble(tab, book, server)
+            made = tab.pdf(prefer_css_page_size=True, print_background=True, tagged=True, outline=True)
+            opened.close()
+    except Error as error:
+        server.check()  # the likelier cause
+        raise RunFailed(f"Chromium did not print the book ({error.message.splitlines()[0]})") from error
+    return made
+
+
+def write(root: Path, profile: str) -> Path:
+    """Print the site of a profile to `runs/<profile>/privai-leak.pdf` and return that file.
+
+    Args:
+        root: the repository.
+        profile: whose site, built and checked.
+
+    Raises:
+        MissingArtifact: there is no such site, or its last build failed.
+        MissingProgram: there is no Chromium.
+        RunFailed: the book was not printed; an older PDF stays as it is.
+    """
+    site = root / "runs" / profile / "site"
+    if not (site / COMPLETE).is_file():
+        raise MissingArtifact(
+            f"there is no finished site of profile {profile}; run `make book PROFILE={profile}`"
+        )
+    front = [TITLE, SUMMARY, f"Version {__version__}, made from the runs of profile {profile}"]
+    made = render(site / "_build" / "html", {"parts": parts(site), "title": TITLE, "front": front})
+    place = root / "runs" / profile / NAME
+    write_atomic(place, made)
+    return place

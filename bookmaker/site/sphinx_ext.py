@@ -1,0 +1,139 @@
+"""Sphinx extension of the book: nothing is loaded from elsewhere, and nothing twice.
+
+MathJax comes from the wheel of sphinx-mathjax-offline. Loaded as an extension, that wheel copies 15 MB;
+the pages need the 3 MB listed in `MATHJAX`.
+"""
+
+import importlib.util
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from myst_nb.ext.glue.utils import PendingGlueReference
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
+from bookmaker.site.first_use import LinkFirstUse
+
+MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions", "a11y", "ui/lazy.js", "sre")
+
+# What the theme and pandas write, and what a screen reader can use; a wide table is scrolled by keys.
+SPOKEN = {
+    '<summary><span class="toctree-toggle" role="presentation">': (
+        '<summary aria-label="Pages below"><span class="toctree-toggle" aria-hidden="true">'
+    ),
+    "<th></th>": "<td></td>",
+    "<div>\n<style scoped>": '<div tabindex="0" role="group" aria-label="Table">\n<style scoped>',
+    '<div role="list" class="citation-list">': '<div class="citation-list">',
+    ' role="doc-biblioentry"': "",
+}
+# The icons' style sheet is enough: the script is 1.5 MB and draws them once more, and a font is fetched early
+# that no page shows.
+HEAVY = re.compile(
+    r"<script[^>]*/fontawesome/[^>]*>\s*</script>"
+    r'|<link rel="preload"[^>]*/fontawesome/[^>]*(?:brands|regular)[^>]*>'
+)
+
+
+def mathjax_source() -> Path:
+    """Return the folder of MathJax 3 inside its wheel."""
+    found = importlib.util.find_spec("sphinx-mathjax-offline")
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError("sphinx-mathjax-offline is not installed; run `make book`")
+    return Path(found.origin).parent / "static" / "mathjax"
+
+
+def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
+    """Put MathJax beside the pages that were built."""
+    if error is not None or app.builder.format != "html":
+        return
+    source, place = mathjax_source(), Path(app.outdir, "_static", "mathjax")
+    for name in MATHJAX:
+        old, new = source / name, place / name
+        if new.exists() or not old.exists():
+            continue
+        new.parent.mkdir(parents=True, exist_ok=True)
+        if old.is_dir():
+            shutil.copytree(old, new)
+        else:
+            shutil.copy2(old, new)
+
+
+def drop_thebe(app: Sphinx, config: Config) -> None:
+    """Disconnect sphinx-thebe, which names a CDN in every page for a button that this book does not have."""
+    for listeners in list(app.events.listeners.values()):
+        for listener in list(listeners):
+            if getattr(listener.handler, "__module__", "").split(".")[0] == "sphinx_thebe":
+                app.disconnect(listener.id)
+
+
+def launch_if_public(app: Sphinx, config: Config) -> None:
+    """Drop the launch buttons of a book whose repository has no address."""
+    options = config.html_theme_options
+    if not options.get("repository_url"):
+        options.pop("launch_buttons", None)
+
+
+def launch_chapters_only(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Drop the launch buttons of a further run: the repository holds its chapter, not the page."""
+    if page.startswith("runs/"):
+        buttons = context.get("header_buttons", [])
+        context["header_buttons"] = [one for one in buttons if one.get("label") != "launch-buttons"]
+
+
+def lighten_and_name(app: Sphinx, error: Exception | None) -> None:
+    """Drop what no page needs, and write what a screen reader and a keyboard can use."""
+    if error is not None or app.builder.format != "html":
+        return
+    for page in Path(app.outdir).rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        named = HEAVY.sub("", text)
+        for old, new in SPOKEN.items():
+            named = named.replace(old, new)
+        if named != text:
+            page.write_text(named, encoding="utf-8")
+
+
+def leave_outputs_to_the_reader(app: Sphinx, doctree: nodes.document) -> None:
+    """Keep MathJax out of cell outputs: a dollar sign in generated text is a dollar sign."""
+    for node in doctree.findall(nodes.container):
+        if "cell_output" in node["classes"]:
+            node["classes"] += ["mathjax_ignore", "tex2jax_ignore"]
+
+
+def note_quoted_runs(app: Sphinx, doctree: nodes.document) -> None:
+    """Rebuild a page when a notebook whose numbers it quotes changes, which myst-nb 1.4 does not."""
+    for node in doctree.findall(PendingGlueReference):
+        app.env.note_dependency(str(app.env.doc2path(node.refdoc)))
+
+
+def tidy_head(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Keep one of each script, as Sphinx 7 emits one that is added late twice, and no style of thebe."""
+    styles = context.get("css_files", [])
+    context["css_files"] = [css for css in styles if "thebe" not in str(getattr(css, "filename", css))]
+    seen, kept = set(), []
+    for script in context.get("script_files", []):
+        attributes = getattr(script, "attributes", {})
+        key = (str(getattr(script, "filename", script) or ""), attributes.get("body"))
+        if key not in seen:
+            seen.add(key)
+            kept.append(script)
+    context["script_files"] = kept
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the extension."""
+    app.add_post_transform(LinkFirstUse)
+    app.connect("config-inited", drop_thebe)
+    app.connect("config-inited", launch_if_public)
+    app.connect("doctree-read", note_quoted_runs)
+    app.connect("doctree-read", leave_outputs_to_the_reader)
+    app.connect("html-page-context", launch_chapters_only, priority=900)
+    app.connect("html-page-context", tidy_head, priority=900)
+    app.connect("build-finished", copy_mathjax)
+    app.connect("build-finished", lighten_and_name)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,235 @@
+"""Puts everything that the site is built from into one folder, `runs/<profile>/site/`.
+
+A page joins the words of the source notebook with the outputs of its run, so that a better sentence needs
+no new run; where the code of the two differs there is no page. A file is rewritten only if its content
+changed, and a file that no longer belongs there is removed.
+"""
+
+import base64
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml
+from nbformat import NotebookNode
+
+from bookmaker.runner import chain, notebooks
+from bookmaker.runner.plan import Job
+from bookmaker.site.course_card import course_card
+from bookmaker.site.outputs import check_picture, clean_outputs
+from bookmaker.site.run_card import duration, run_card
+from bookmaker.site.variants import variant
+from privhelpers.artifacts import parse_json, write_atomic
+from privhelpers.errors import DamagedArtifact, MissingArtifact, RunFailed
+
+CHAPTER_EPSILON = 8.0
+HOME_PICTURE = (chain.STATISTICS, "fig-bars", "book/result.png")  # chapter, figure, place of the copy
+CHAPTER_MODEL = {step.slug: "baseline" for step in chain.CHAIN if step.per == "model"}
+OURS = {"_build", "_failed", ".complete", ".fingerprint", "build.log"}  # in the folder, but not staged
+READING = re.compile(r"Reading \d+ minutes[^.]*")
+RUN_CARD, COURSE_CARD = "book/run_card", "book/course_card"
+FOLDED = {
+    "code_prompt_show": "Show this run's parameters",
+    "code_prompt_hide": "Hide this run's parameters",
+}
+
+
+@dataclass(frozen=True)
+class Page:
+    """One run as a page: `document` is its place in the site, without the ending."""
+
+    job: Job
+    document: str
+    is_chapter: bool
+
+
+def _chapter_model(slug: str, jobs: list[Job]) -> str | None:
+    """Return the model whose run is the chapter's own page."""
+    if slug in CHAPTER_MODEL:
+        return CHAPTER_MODEL[slug]
+    epsilons = [job.parameters[chain.EPSILON] for job in jobs if job.model]
+    if not epsilons:
+        return None
+    return chain.model_name(min(epsilons, key=lambda epsilon: (abs(epsilon - CHAPTER_EPSILON), epsilon)))
+
+
+def pages(plan: list[Job]) -> list[Page]:
+    """Return the page of every run of a plan, a chapter's own page before its further runs."""
+    found = []
+    for slug in dict.fromkeys(job.slug for job in plan):
+        jobs = [job for job in plan if job.slug == slug]
+        chapter = _chapter_model(slug, jobs)
+        for job in sorted(jobs, key=lambda job: job.model != chapter):
+            own = job.model in (None, chapter)
+            found.append(Page(job, f"notebooks/{slug}" if own else f"runs/{slug}--{job.model}", own))
+    return found
+
+
+def _executed(root: Path, job: Job) -> NotebookNode:
+    """Return the notebook of a run that completed."""
+    if not (root / job.sentinel).is_file():
+        raise RunFailed(f"{job.title}: its run is not complete ({job.sentinel} is missing); run `make book`")
+    if not (root / job.notebook).is_file():
+        raise MissingArtifact(f"{job.title}: {job.notebook} is missing; run `make book`")
+    executed = notebooks.read(root / job.notebook)
+    notebooks.check_complete(executed, job.title)
+    return executed
+
+
+def _record(root: Path, job: Job) -> dict[str, Any]:
+    """Return what a complete run says about itself."""
+    return parse_json((root / job.sentinel).read_text(encoding="utf-8"), job.sentinel)
+
+
+def _fold_parameters(page: NotebookNode) -> None:
+    """Show the values that ran, folded, in place of the defaults that they replaced."""
+    injected = [cell for cell in page.cells if "injected-parameters" in notebooks.tags(cell)]
+    if injected:
+        page.cells = [cell for cell in page.cells if "parameters" not in notebooks.tags(cell)]
+    for cell in page.cells:
+        tags = notebooks.tags(cell)
+        if {"injected-parameters", "parameters"} & set(tags):
+            cell.metadata["tags"] = [*tags, "hide-input"]
+            cell.metadata.setdefault("mystnb", {}).update(FOLDED)
+
+
+def _tell_minutes(page: NotebookNode, seconds: float) -> None:
+    """Say beside the minutes of reading how long the run of this page took."""
+    for cell in page.cells[:1]:
+        cell.source = READING.sub(rf"\g<0>; the run of this page took {duration(seconds)}", cell.source, 1)
+
+
+def page_of(root: Path, job: Job) -> NotebookNode:
+    """Return one run as a page: today's words, that run's outputs, nothing of this machine.
+
+    Raises:
+        RunFailed: the run is not complete, its code is not today's, or an output is not fit for a page.
+        MissingArtifact: the notebook, or its run, is not there.
+    """
+    executed = _executed(root, job)
+    try:
+        page = notebooks.refresh_prose(executed, notebooks.read(chain.source(root, job.slug)))
+    except RunFailed as error:
+        raise RunFailed(f"{job.title}: {error}") from error
+    notebooks.clean(page, root)
+    for number, cell in enumerate(notebooks.code_cells(page), 1):
+        where = f"{job.title}, code cell {number}"
+        clean_outputs(cell, where)
+        check_picture(cell, where)
+    _fold_parameters(page)
+    _tell_minutes(page, _record(root, job)["seconds"])
+    page.nbformat_minor = max(page.nbformat_minor, 5)
+    return page
+
+
+def contents(root: Path, plan: list[Job]) -> dict[str, Any]:
+    """Return the table of contents with every further run below its chapter.
+
+    Raises:
+        RunFailed: a notebook of the plan has no place in `_toc.yml`, or a page in `book/` has none.
+    """
+    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    for entry in (entry for part in toc["parts"] for entry in part["chapters"]):
+        folder, _, name = entry["file"].rpartition("/")
+        if folder == "notebooks":  # an address keeps its name when the chapter's number changes
+            entry["file"] = f"notebooks/{chain.slug_of(name)}"
+    further: dict[str, list[dict[str, str]]] = {}
+    for page in pages(plan):
+        entries = further.setdefault(f"notebooks/{page.job.slug}", [])
+        if not page.is_chapter:
+            # With its ending: the name of a model may hold a dot, which reads as one otherwise.
+            entries.append({"file": f"{page.document}.ipynb"})
+    named = {toc["root"]}
+    for part in toc["parts"]:
+        for entry in part["chapters"]:
+            named.add(entry["file"])
+            if further.get(entry["file"]):
+                entry["sections"] = [*entry.get("sections", []), *further[entry["file"]]]
+    written = {path.relative_to(root).with_suffix("").as_posix() for path in (root / "book").rglob("*.md")}
+    if forgotten := sorted((set(further) | written) - named):
+        raise RunFailed(f"_toc.yml: has no place for {', '.join(forgotten)}")
+    return toc
+
+
+def _manifest(root: Path, plan: list[Job]) -> dict[str, Any]:
+    """Return the manifest of the runs on disk, in the order of the plan."""
+    path = root / "runs" / plan[0].profile / "manifest.json"
+    if not path.is_file():
+        raise MissingArtifact(f"{path.relative_to(root)} is missing; run `make book`")
+    manifest = parse_json(path.read_text(encoding="utf-8"), path.name)
+    recorded = manifest.get("runs") if isinstance(manifest, dict) else None
+    if not isinstance(recorded, dict):
+        raise DamagedArtifact(f"{path.name}: lists no runs; run `make book` again")
+    for job in plan:
+        if recorded.get(job.rule) != _record(root, job):
+            raise RunFailed(
+                f"{path.name}: is not about the present run of {job.title}; run `make book` again"
+            )
+    return manifest | {"runs": {job.rule: recorded[job.rule] for job in plan}}
+
+
+def _picture(notebook: NotebookNode, name: str) -> bytes:
+    """Return the picture of the figure `name`, which Sphinx cannot show on another page than its own."""
+    for cell in notebooks.code_cells(notebook):
+        if cell.metadata.get("mystnb", {}).get("figure", {}).get("name") == name:
+            for output in cell.outputs:
+                if "image/png" in output.get("data", {}):
+                    return base64.b64decode(output["data"]["image/png"])
+    raise RunFailed(f"{HOME_PICTURE[0]}: has no picture called {name}, which the home page shows")
+
+
+def staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
+    """Return every file that the site is built from, by its name below `runs/<profile>/site/`."""
+    files = {"_config.yml": (root / "_config.yml").read_bytes()}
+    toc = contents(root, plan)
+    files["_toc.yml"] = yaml.safe_dump(toc, allow_unicode=True, sort_keys=False).encode()
+    for path in sorted((root / "book").rglob("*")):
+        if path.is_file() and not path.name.startswith("."):
+            files[path.relative_to(root).as_posix()] = path.read_bytes()
+    chapters = {}
+    for page in pages(plan):
+        notebook = page_of(root, page.job)
+        if page.is_chapter:
+            chapters[page.job.slug] = notebook
+        else:
+            notebook = variant(notebook, model=str(page.job.model), chapter=f"notebooks/{page.job.slug}")
+        files[f"{page.document}.ipynb"] = (nbformat.writes(notebook, version=4) + "\n").encode()
+    slug, name, place = HOME_PICTURE
+    files[place] = _picture(chapters[slug], name)
+    manifest = _manifest(root, plan)
+    files[f"{RUN_CARD}.md"] = run_card(manifest).encode()
+    order = [Path(entry["file"]).name for part in toc["parts"] for entry in part["chapters"]]
+    in_order = {slug: chapters[slug] for slug in order if slug in chapters}
+    files[f"{COURSE_CARD}.md"] = course_card(in_order, manifest).encode()
+    return files
+
+
+def stage(root: Path, plan: list[Job]) -> Path:
+    """Bring `runs/<profile>/site/` up to date and return it.
+
+    Args:
+        root: the repository.
+        plan: every run of one profile, complete.
+
+    Raises:
+        PrivHelpersError: a run is missing, failed or of other code; the folder is left as it was.
+    """
+    files = staged_files(root, plan)
+    site = root / "runs" / plan[0].profile / "site"
+    for name, data in files.items():
+        path = site / name
+        if not path.is_file() or path.read_bytes() != data:
+            write_atomic(path, data)
+    for path in sorted(site.rglob("*"), reverse=True):
+        name = path.relative_to(site).as_posix()
+        if name.split("/")[0] in OURS or name in files:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            if not any(path.iterdir()):
+                shutil.rmtree(path)
+        else:
+            path.unlink()
+    return site

@@ -1,0 +1,113 @@
+"""A further run of a chapter as a page of its own: same text, own title, own labels, no exercises."""
+
+import re
+
+import nbformat
+from nbformat import NotebookNode
+
+from bookmaker.site import exercises
+
+LABELS = (
+    re.compile(r"^\(([^()\s]+)\)=\s*$", re.MULTILINE),  # (label)= above a heading
+    re.compile(r"^\$\$\s*\(([^()\s]+)\)\s*$", re.MULTILINE),  # closing line of an equation
+    re.compile(r"^\s*:(?:label|name):\s*(\S+)\s*$", re.MULTILINE),  # option of a directive
+)
+TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
+HEADING = re.compile(r"^(#{2,6}) ")
+
+
+def describe(model: str) -> str:
+    """Return what a page's title calls a model.
+
+    >>> describe("dp-eps-0.5")
+    'ε = 0.5'
+    """
+    names = {"public": "public checkpoint", "baseline": "baseline", "best_nonprivate": "best non-private"}
+    return names.get(model, f"ε = {model.removeprefix('dp-eps-')}")
+
+
+def _labels(notebook: NotebookNode) -> set[str]:
+    """Return every label that the notebook defines."""
+    found = {
+        label
+        for cell in notebook.cells
+        if cell.cell_type == "markdown"
+        for pattern in LABELS
+        for label in pattern.findall(cell.source)
+    }
+    for cell in notebook.cells:
+        for part in ("figure", "image", "table"):
+            name = cell.metadata.get("mystnb", {}).get(part, {}).get("name")
+            found |= {name} if name else set()
+    return found
+
+
+def _rename(text: str, labels: set[str], suffix: str) -> str:
+    """Give every label, where it is set and where it is referred to, the suffix of this page."""
+    for label in labels:
+        name, new = re.escape(label), f"{label}{suffix}"
+        text = re.sub(rf"^\({name}\)=", f"({new})=", text, flags=re.MULTILINE)
+        text = re.sub(rf"^(\$\$\s*)\({name}\)", rf"\1({new})", text, flags=re.MULTILINE)
+        text = re.sub(rf"^(\s*:(?:label|name):\s*){name}\s*$", rf"\g<1>{new}", text, flags=re.MULTILINE)
+        text = re.sub(rf"(\{{[\w:]+\}}`(?:[^`]*<)?){name}(>?`)", rf"\g<1>{new}\2", text)
+        text = re.sub(rf"(\]\(#?){name}\)", rf"\g<1>{new})", text)
+    return text
+
+
+def _without_exercises(cells: list[NotebookNode]) -> list[NotebookNode]:
+    """Return the cells without exercises and solutions; those stand once, in the chapter."""
+    kept = []
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            cell.source = exercises.without(cell.source, exercises.EXERCISE, exercises.SOLUTION)
+        if cell.source.strip() and not exercises.is_solution(cell):
+            kept.append(cell)
+    return kept
+
+
+def _without_empty_headings(cells: list[NotebookNode]) -> list[NotebookNode]:
+    """Return the cells without a heading that nothing follows (its exercises have gone)."""
+    kept = list(cells)
+    for i in reversed(range(len(kept))):
+        if kept[i].cell_type != "markdown":
+            continue
+        lines = kept[i].source.rstrip().splitlines()
+        last = HEADING.match(lines[-1]) if lines else None
+        after = kept[i + 1] if i + 1 < len(kept) else None
+        follows = HEADING.match(after.source) if after is not None and after.cell_type == "markdown" else None
+        if last and (after is None or (follows and len(follows[1]) <= len(last[1]))):
+            kept[i].source = "\n".join(lines[:-1]).rstrip()
+            if not kept[i].source:
+                del kept[i]
+    return kept
+
+
+def variant(page: NotebookNode, *, model: str, chapter: str) -> NotebookNode:
+    """Return a chapter's page, run on another model, so that both can stand in one book.
+
+    Args:
+        page: the page of that run, ready for staging; not changed.
+        model: name of the model, as in `dp-eps-4`.
+        chapter: document name of the chapter's own page.
+    """
+    made = nbformat.from_dict(page)
+    made.cells = _without_empty_headings(_without_exercises(made.cells))
+    labels, suffix = _labels(made), f"--{model.replace('.', '-').replace('_', '-')}"
+    note = (
+        f":::{{note}}\nThis page is the chapter {{doc}}`/{chapter}` run on another model: "
+        f"**{describe(model)}**.\n"
+        "Its text is the same, its numbers and figures are its own; the exercises stand in the chapter.\n:::"
+    )
+    titled = False
+    for cell in made.cells:
+        for part in cell.metadata.get("mystnb", {}).values():
+            if isinstance(part, dict) and part.get("name") in labels:
+                part["name"] += suffix
+        if cell.cell_type != "markdown":
+            continue
+        cell.source = _rename(cell.source, labels, suffix)
+        if not titled:
+            heading = rf"# \1 ({describe(model)})\n\n{note}\n"
+            cell.source, count = TITLE.subn(heading, cell.source, count=1)
+            titled = bool(count)
+    return made

@@ -1,0 +1,64 @@
+"""`python -m bookmaker.sweep --profile smoke --epsilons 1 8 --seeds 0 1`: many runs, one table.
+
+A refusal is one line on stderr and exit code 2; a run that failed is exit code 1.
+"""
+
+import argparse
+import os
+import sys
+import time
+
+from bookmaker.runner import build, processes
+from bookmaker.runner.progress import say
+from privhelpers.artifacts import check_name, repository_root
+from privhelpers.errors import PrivHelpersError
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bookmaker.sweep", description=__doc__)
+    parser.add_argument("--profile", default="course", help="a file of params/ without its ending")
+    parser.add_argument("--epsilons", type=float, nargs="+", required=True, help="budgets, in nats")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="each repeats the whole experiment")
+    parser.add_argument("--architectures", nargs="+", default=[], help="default: that of the profile")
+    parser.add_argument("--cores", type=int, help="of the whole sweep, 1 or more; on a cluster, jobs at once")
+    parser.add_argument("--cluster", help="where the runs go: a folder of cluster/; default: here")
+    parser.add_argument("--name", help="of the folder under runs/sweeps/; default: the profile")
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a sweep and return its exit code."""
+    options = _parser().parse_args(arguments)
+    processes.die_with_parent(clean=False)
+    clock = time.monotonic()
+    try:
+        root = repository_root()
+        os.chdir(root)
+        from bookmaker.sweep import grid
+
+        name = check_name(options.name or options.profile)
+        architectures = options.architectures or [grid.architecture(root, options.profile)]
+        cells = grid.cells(options.profile, architectures=architectures, seeds=options.seeds)
+        plans = grid.write(root, cells, epsilons=options.epsilons)
+        cores = options.cores and max(1, options.cores)
+        if code := build.chain(
+            root, plans, cores=cores, targets=grid.targets(plans), cluster=options.cluster
+        ):
+            return code
+        from bookmaker.sweep import gallery, results
+
+        table, folder = results.collect(root, cells), root / "runs" / "sweeps" / name
+        results.write(table, folder / "results.parquet")
+        path = gallery.write(table, folder / "gallery", name)
+        took = f"{time.monotonic() - clock:.0f} s"
+        say(name, f"{len(table)} measurements of {len(cells)} cells in {took}: {path.relative_to(root)}")
+    except KeyboardInterrupt:
+        return 130
+    except (PrivHelpersError, OSError) as error:
+        print(f"refused: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

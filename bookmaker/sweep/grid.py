@@ -1,0 +1,104 @@
+"""The cells of a sweep: one profile for each architecture and seed, with every budget in it.
+
+A seed repeats the whole experiment, patients included, so that the spread over seeds holds every kind of
+luck. Budgets of one cell share records, public checkpoint and shadow models, as in the book.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import yaml
+
+from bookmaker.runner import chain, plan, profiles
+from bookmaker.runner.plan import Job
+from privhelpers.artifacts import check_name, write_atomic
+from privhelpers.errors import InvalidParameter
+
+# What measures a model; the chapters that only explain or compare are left to the book.
+MEASURING = (chain.EXTRACTION, chain.MEMORIZATION, chain.MEMBERSHIP, chain.AUDITING)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One profile of a sweep.
+
+    Attributes:
+        base: the profile that it varies.
+        architecture: of every model in it.
+        seed: of everything in it, the patients included.
+    """
+
+    base: str
+    architecture: str
+    seed: int
+
+    @property
+    def profile(self) -> str:
+        """Its name, which is that of its folder under `runs/`."""
+        return check_name(f"{self.base}-{self.architecture}-s{self.seed}")
+
+
+def _different(name: str, values: Iterable) -> list:
+    found = list(values)
+    if not found or len(set(found)) != len(found):
+        raise InvalidParameter(f"{name} = {found}: give one value or more, all different")
+    return found
+
+
+def cells(base: str, *, architectures: Sequence[str], seeds: Sequence[int]) -> list[Cell]:
+    """Return the cells of a grid.
+
+    Args:
+        base: a profile of `params/`.
+        architectures: names of `models.ARCHITECTURES`, a hub name, or a folder; all different.
+        seeds: 0 or more, all different.
+
+    Raises:
+        InvalidParameter: a value stands twice, or there is none.
+    """
+    grid = product(_different("architectures", architectures), _different("seeds", seeds))
+    return [Cell(base, architecture, seed) for architecture, seed in grid]
+
+
+def architecture(root: Path, base: str) -> str:
+    """Return the architecture of a profile."""
+    return profiles.load(root, base).resolve(root, chain.PRETRAINING)["architecture"]
+
+
+def _given(root: Path, cell: Cell, epsilons: Sequence[float]) -> dict[str, dict]:
+    given = {section: dict(values) for section, values in profiles.load(root, cell.base).given.items()}
+    for section, name, value in (
+        (profiles.SHARED, "seed", cell.seed),
+        (chain.PRETRAINING, "architecture", cell.architecture),
+        (chain.DPSGD, chain.EPSILON, list(epsilons)),
+    ):
+        given.setdefault(section, {})[name] = value
+    return given
+
+
+def write(root: Path, grid: Sequence[Cell], *, epsilons: Sequence[float]) -> list[list[Job]]:
+    """Write the profile of every cell to `runs/<cell>/profile.yml` and return their plans.
+
+    Args:
+        root: the repository.
+        grid: from `cells`.
+        epsilons: budgets, in nats, all different.
+
+    Raises:
+        PrivHelpersError: a value is not one that the notebooks take; nothing has run.
+    """
+    budgets, plans = _different("epsilons", epsilons), []
+    for cell in grid:
+        text = yaml.safe_dump(_given(root, cell, budgets), sort_keys=False, allow_unicode=True)
+        path = root / profiles.derived(cell.profile)
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            write_atomic(path, text.encode())
+        plans.append(plan.jobs(root, cell.profile))
+    return plans
+
+
+def targets(plans: Iterable[list[Job]]) -> list[str]:
+    """Return the files that exist when every model of every plan has been measured."""
+    return [job.sentinel for jobs in plans for job in jobs if job.slug in MEASURING]

@@ -1,0 +1,83 @@
+"""`results.parquet`: one row a measurement, the same columns for every sweep.
+
+profile, architecture, seed: the cell; patients, training and noise all follow the seed.
+model: public, baseline, best_nonprivate or dp-eps-<budget>.
+epsilon, delta: what the run spent (one patient added or removed, Poisson sampling, PLD); empty without DP.
+family, measure, arm: what was measured, on people trained on (member) or never (control).
+estimate, low, high, level, method: the estimate with its interval, clustered by `cluster`.
+unit, n, distinct_n, cluster, clusters: the trials, how many of them differ, and what varies together.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from bookmaker.runner import chain, plan, profiles
+from bookmaker.sweep.grid import Cell
+from privhelpers.artifacts import Store, write_atomic
+from privhelpers.attacks import measurements
+
+CELL = ("profile", "architecture", "seed", "model", "epsilon", "delta")
+COLUMNS = (*CELL, *(name for name in measurements.COLUMNS if name != "model"))
+
+
+def _spent(store: Store, model: str) -> dict[str, float | None]:
+    if model in chain.MAKERS:
+        return {"epsilon": None, "delta": None}
+    spent = store.read_json(f"{chain.DPSGD}/{model}/metrics.json")["spent"]
+    return {"epsilon": spent["epsilon"], "delta": spent["delta"]}
+
+
+def _audit(store: Store, model: str) -> Iterator[dict]:
+    """Yield the certified lower bound of a private model as a row; it has no control and no interval."""
+    found = store.read_json(f"{chain.AUDITING}/audit.json")["models"][model]
+    if (lower := found["audit_epsilon_lower"]) is not None:
+        bound = {
+            "estimate": lower,
+            "low": lower,
+            "high": None,
+            "level": 0.95,
+            "method": "one-run audit, f-DP",
+        }
+        size = found["canaries"]
+        units = {"unit": "canary", "n": size, "distinct_n": None, "cluster": "canary", "clusters": size}
+        named = {"family": "audit", "measure": "epsilon, lower bound", "arm": "member"}
+        yield named | bound | {"method": "one-run audit, f-DP"} | units
+
+
+def rows(root: Path, cell: Cell) -> list[dict]:
+    """Return every measurement of a cell, with the keys of `COLUMNS`.
+
+    Raises:
+        MissingArtifact: a run of the cell has not been made.
+    """
+    store = Store(root / "runs" / cell.profile / "artifacts", cell.profile)
+    source, found = measurements.open_source(store), []
+    known = {"profile": cell.profile, "architecture": cell.architecture, "seed": cell.seed}
+    for model in plan.models(profiles.load(root, cell.profile)):
+        own = known | {"model": model} | _spent(store, model)
+        found += [row | own for row in (*measurements.rows(source, model), *_audit(store, model))]
+    return found
+
+
+def as_table(found: Iterable[dict]) -> pd.DataFrame:
+    """Return rows as a table with the columns of `COLUMNS`, each of one type."""
+    table = pd.DataFrame(list(found), columns=list(COLUMNS))
+    whole = ("n", "distinct_n", "clusters", "seed")
+    numbers = ("epsilon", "delta", "estimate", "low", "high", "level")
+    return table.astype({**dict.fromkeys(whole, "Int64"), **dict.fromkeys(numbers, "float64")})
+
+
+def collect(root: Path, grid: Sequence[Cell]) -> pd.DataFrame:
+    """Return the measurements of all cells as one table.
+
+    Raises:
+        MissingArtifact: a run of a cell has not been made.
+    """
+    return as_table(row for cell in grid for row in rows(root, cell))
+
+
+def write(table: pd.DataFrame, path: Path) -> None:
+    """Write the table so that a crash leaves the old file or the new one."""
+    write_atomic(path, table.to_parquet(index=False))

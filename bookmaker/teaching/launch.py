@@ -1,0 +1,92 @@
+"""Copies of the chapters that run where nothing is installed: on Binder, on Colab, on a JupyterHub.
+
+A copy begins with a cell that fetches the book if it is not there, installs what is missing, and makes the
+small results that the chapter reads. The publish workflow puts the copies on the branch `launch`, to which
+the buttons of the site lead; `_config.yml` says where the repository is, the one place that says it.
+"""
+
+from pathlib import Path
+
+import nbformat
+import yaml
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
+from bookmaker.runner import chain, notebooks
+from bookmaker.teaching import copies
+from privhelpers.artifacts import check_name
+from privhelpers.errors import InvalidParameter
+
+PROFILE = "smoke"  # small enough to be made while a reader waits
+SAID = """This copy was made to run in the cloud.
+Its first cell fetches the book, installs what is missing and makes results of the smallest profile: a
+minute for a chapter of theory, some minutes for one that reads models.
+The numbers of this profile mean nothing; those of the course stand on the site."""
+SETUP = """import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+fetched = Path("privai-leak").resolve()
+places = [p for p in (*fetched.parents, fetched) if (p / "binder" / "prepare.py").is_file()]
+if not places:
+    subprocess.run(["git", "clone", "--quiet", "--depth", "1", {address!r}, fetched], check=True)
+    places = [fetched]
+os.chdir(places[0])
+sys.path.insert(0, str(places[0]))
+prepare = [sys.executable, "binder/prepare.py", "--packages", "--results", {slug!r}]
+with subprocess.Popen(prepare, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
+    for line in run.stdout:
+        print(line, end="")
+importlib.invalidate_caches()
+assert run.returncode == 0, "this computer could not be made ready; the lines above say why\""""
+
+
+def repository(root: Path) -> str:
+    """Return the public address of the repository.
+
+    Raises:
+        InvalidParameter: `_config.yml` names none, or something else than an address.
+    """
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    given = (config.get("repository") or {}).get("url")
+    if not given:
+        raise InvalidParameter("_config.yml, repository.url: set it; copies fetch the book from there")
+    if not isinstance(given, str) or not given.startswith("https://") or any(c in given for c in "'\"\\ \n"):
+        raise InvalidParameter(f"_config.yml, repository.url = {given!r}: must start with https://")
+    return given.rstrip("/")
+
+
+def launch_copy(source: NotebookNode, slug: str, address: str) -> NotebookNode:
+    """Return the copy of a chapter that makes itself ready.
+
+    Args:
+        source: the chapter as it stands in `notebooks/`; not changed.
+        slug: its name.
+        address: of the repository.
+    """
+    copy = nbformat.from_dict(source)
+    copies.read_profile(copy, PROFILE, slug)
+    ready = new_code_cell(SETUP.format(address=address, slug=slug), id="launch-ready")
+    copy.cells[:0] = [new_markdown_cell(SAID, id="launch-said"), ready]
+    return copy
+
+
+def write_copies(root: Path, folder: Path) -> list[Path]:
+    """Write a copy of every chapter and return their paths.
+
+    Args:
+        root: the repository.
+        folder: where the copies go, made if it is missing.
+
+    Raises:
+        InvalidParameter: `_config.yml` does not say where the repository is.
+        MissingArtifact: a notebook is missing.
+    """
+    address, written = repository(root), []
+    for slug in chain.SLUGS:
+        path = folder / f"{check_name(slug)}.ipynb"
+        notebooks.write(launch_copy(notebooks.read(chain.source(root, slug)), slug, address), path)
+        written.append(path)
+    return written

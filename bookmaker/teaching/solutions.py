@@ -1,0 +1,34 @@
+"""Whether every solution ran: what `make solutions` prints after the runs."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from bookmaker.runner import notebooks
+from bookmaker.runner.plan import Job
+from bookmaker.site import exercises, staging
+
+
+def _state(cells: list) -> str:
+    """Return how much of a solution ran."""
+    if not cells:
+        return "words only"
+    return "1 cell ran" if len(cells) == 1 else f"{len(cells)} cells ran"
+
+
+def report(root: Path, plan: list[Job]) -> pd.DataFrame:
+    """Return one row an exercise: chapter, label, title, and what became of its solution.
+
+    Raises:
+        RunFailed: a run is missing, or a cell of it failed or never ran.
+    """
+    rows = []
+    for page in staging.pages(plan):
+        if not page.is_chapter:
+            continue
+        executed = notebooks.read(root / page.job.notebook)
+        notebooks.check_complete(executed, page.job.title)
+        for one in exercises.exercises(executed, page.job.slug):
+            state = _state([executed.cells[number] for number in one.cells])
+            rows.append((one.chapter, one.label, one.title, state))
+    return pd.DataFrame(rows, columns=["chapter", "exercise", "title", "solution"])

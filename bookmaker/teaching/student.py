@@ -1,0 +1,134 @@
+"""Copies for students: no solutions, but what each of them shows, and numbers in place of their names.
+
+A copy is the source of a chapter with four changes. The words of a solution go. Its code gives way to an
+empty cell, under the output that a solution should reproduce. A sentence that quotes a number of the run
+(`{glue:text}`) gets the number, because Jupyter alone cannot look it up. And the copy reads the profile
+whose numbers these are.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
+from bookmaker.runner import chain, notebooks
+from bookmaker.runner.plan import Job
+from bookmaker.site import exercises, staging
+from bookmaker.teaching import copies
+
+YOURS = "# Your code here"
+EXPECTED = "The solution of the book shows this:"
+GLUED = "application/papermill.record/text/plain"
+QUOTE = re.compile(r"\{glue:text\}`([A-Za-z_]\w*)(?::([^`]*))?`")
+PICTURES = {"image/png": "png", "image/svg+xml": "svg"}
+
+
+def quoted_numbers(executed: NotebookNode) -> dict[str, object]:
+    """Return the values that a run keeps for its sentences, by name."""
+    found = {}
+    for cell in notebooks.code_cells(executed):
+        for output in cell.outputs:
+            name = output.get("metadata", {}).get("scrapbook", {}).get("name")
+            text = output.get("data", {}).get(GLUED)
+            if name and text is not None:
+                try:
+                    found[name] = ast.literal_eval(text)
+                except (SyntaxError, ValueError):
+                    found[name] = text
+    return found
+
+
+def with_numbers(source: str, numbers: dict[str, object]) -> str:
+    """Return a sentence with the numbers that it quotes; a name that is not known stays.
+
+    >>> with_numbers("The AUC is {glue:text}`auc:.2f`.", {"auc": 0.9634})
+    'The AUC is 0.96.'
+    """
+
+    def value(match: re.Match) -> str:
+        name, shape = match.groups()
+        return format(numbers[name], shape or "") if name in numbers else match[0]
+
+    return QUOTE.sub(value, source)
+
+
+def _fenced(text: str) -> str:
+    """Return text as a block that its own backticks cannot end."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{text.rstrip()}\n{fence}"
+
+
+def expected(cell: NotebookNode) -> NotebookNode | None:
+    """Return a Markdown cell with what a solution's cell showed, a picture or text; None if nothing."""
+    parts, pictures = [], {}
+    for output in cell.outputs:
+        data = output.get("data", {})
+        kind = next((kind for kind in PICTURES if kind in data), None)
+        if kind:
+            name = f"expected-{len(pictures)}.{PICTURES[kind]}"
+            pictures[name] = {kind: data[kind]}
+            alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "the expected picture")
+            parts.append(f"![{alt}](attachment:{name})")
+        elif text := (output.get("text") or data.get("text/plain")):
+            parts.append(_fenced(text))
+    if not parts:
+        return None
+    return new_markdown_cell(
+        "\n\n".join([EXPECTED, *parts]), **({"attachments": pictures} if pictures else {})
+    )
+
+
+def student_copy(page: NotebookNode, source: NotebookNode) -> NotebookNode:
+    """Return the copy of a chapter that students get.
+
+    Args:
+        page: the chapter with the outputs of its run, as the site shows it.
+        source: the chapter as it stands in `notebooks/`; not changed.
+    """
+    numbers = quoted_numbers(page)
+    ran = [cell for cell in notebooks.code_cells(page) if exercises.is_solution(cell)]
+    solutions = iter(ran)
+    copy = nbformat.from_dict(source)
+    cells = []
+    for cell in copy.cells:
+        if exercises.is_solution(cell):
+            shown = expected(next(solutions))
+            cells += [shown] if shown else []
+            cells.append(new_code_cell(YOURS, metadata={"tags": ["exercise"]}))
+        elif cell.cell_type == "markdown":
+            cell.source = with_numbers(exercises.without(cell.source, exercises.SOLUTION), numbers)
+            cells += [cell] if cell.source.strip() else []
+        else:
+            cell.outputs, cell.execution_count = [], None
+            cells.append(cell)
+    for number, cell in enumerate(cells):
+        cell["id"] = cell.get("id") if cell.get("id") and cell.source != YOURS else f"student-{number}"
+    copy.cells = cells
+    return copy
+
+
+def write_copies(root: Path, plan: list[Job]) -> list[Path]:
+    """Write a copy of every chapter to `runs/<profile>/student/notebooks/` and return their paths.
+
+    Raises:
+        RunFailed: a run of the profile is missing or is not today's code.
+        MissingArtifact: a notebook is missing.
+    """
+    folder = root / "runs" / plan[0].profile / "student" / "notebooks"
+    written = []
+    for page in staging.pages(plan):
+        if not page.is_chapter:
+            continue
+        chapter = chain.source(root, page.job.slug)
+        copy = student_copy(staging.page_of(root, page.job), notebooks.read(chapter))
+        copies.read_profile(copy, page.job.profile, page.job.slug)
+        path = folder / chapter.name
+        notebooks.write(copy, path)
+        written.append(path)
+    for old in set(folder.glob("*.ipynb")) - set(written):
+        old.unlink()
+    return written
