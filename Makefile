@@ -16,7 +16,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book serve pdf sweep student solutions launch check env test bench lint hooks lock clean help
+.PHONY: book serve pdf sweep student solutions launch check env test bench lint shape hooks lock clean help
 .DELETE_ON_ERROR:
 
 # Every long command replaces its shell (exec), so that killing make kills what it started.
@@ -86,6 +86,9 @@ lint: $(STAMP)  ## check style, format and that notebooks carry no outputs
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb
+
+shape: $(STAMP)  ## code lines and public names of each room, and who uses what (ROOM=stats for one)
+	@exec $(PYTHON) -m bookmaker.shape $(ROOM)
 
 hooks:  ## check style before every commit (git's core.hooksPath)
 	git config core.hooksPath .githooks

@@ -10,12 +10,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "privhelpers"
 ROOMS = {
-    0: {"errors", "validate", "rng", "artifacts", "browser"},
-    1: {"accounting", "ledger", "mechanisms", "anonymity", "stats", "hipaa"},
+    0: {"errors", "validate", "rng", "artifacts", "pages", "browser", "text"},
+    1: {"anonymity", "mechanisms", "accounting", "stats"},
     2: {"records", "models"},
-    3: {"training", "dpsgd", "attacks", "audit", "defenses", "checkup", "report"},
-    4: {"figures", "pages"},
-    5: {"runner", "site", "teaching", "sweep"},
+    3: {"training", "dpsgd", "ledger"},
+    4: {"attacks", "audit", "defenses", "hipaa"},
+    5: {"results", "own_model", "checkup", "claims", "report", "figures"},
 }
 LEVEL = {room: level for level, rooms in ROOMS.items() for room in rooms}
 # Imports inside one level that the design allows.
@@ -24,17 +24,14 @@ WITHIN = {
     ("rng", "errors"),
     ("artifacts", "errors"),
     ("browser", "errors"),
-    ("audit", "dpsgd"),
-    ("defenses", "training"),
-    ("defenses", "dpsgd"),
+    ("text", "errors"),
+    ("pages", "errors"),
+    ("dpsgd", "ledger"),
     ("defenses", "attacks"),
-    ("checkup", "attacks"),
-    ("checkup", "audit"),
-    ("ledger", "accounting"),
-    ("site", "runner"),
-    ("teaching", "runner"),
-    ("sweep", "runner"),
-    ("teaching", "site"),
+    ("hipaa", "attacks"),
+    ("own_model", "results"),
+    ("claims", "results"),
+    ("figures", "results"),
 }
 FILES = sorted(PACKAGE.rglob("*.py"))
 
@@ -64,17 +61,6 @@ def test_imports_point_upward(path):
     assert room in LEVEL, f"{room} has no place in the order of rooms"
     for other in imported_rooms(ast.parse(path.read_text())) - {room}:
         assert LEVEL[other] < LEVEL[room] or (room, other) in WITHIN, f"{room} must not import {other}"
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_rooms_stay_readable(path):
-    text = path.read_text()
-    assert len(text.splitlines()) <= 300, "split the room"
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef):
-            length = node.end_lineno - node.body[0].lineno + 1
-            inner = len((ast.get_docstring(node, clean=False) or "").splitlines())
-            assert length - inner <= 50, f"{node.name} does not fit a screen"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))

@@ -1,0 +1,184 @@
+"""The shape of the packages in numbers: code lines and public names of each room, and who uses what.
+
+    python -m bookmaker.shape              a line for each room
+    python -m bookmaker.shape stats        the public names of one room with their chapters and rooms
+
+A code line holds a token of code: blank lines, comments and docstrings do not count. A name is public if it
+has no underscore and stands at the top of a module. It is used where a chapter or another room names it, or
+where a used function of its own room takes or returns it.
+"""
+
+import argparse
+import ast
+import io
+import sys
+import tokenize
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nbformat
+
+from bookmaker.runner.chain import slug_of
+from privhelpers.artifacts import repository_root
+
+PACKAGES = ("privhelpers", "bookmaker")
+SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+SILENT |= {tokenize.ENCODING, tokenize.ENDMARKER}
+
+
+@dataclass
+class Room:
+    """One room of a package.
+
+    Attributes:
+        lines: of code.
+        names: public function or class -> where it is defined, `file:line`.
+        users: public name -> chapters and rooms that name it.
+        signatures: public name -> names that its signature or its fields mention.
+    """
+
+    lines: int = 0
+    names: dict[str, str] = field(default_factory=dict)
+    users: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    signatures: dict[str, set[str]] = field(default_factory=dict)
+
+    def unused(self) -> list[str]:
+        """Return the public names that nobody outside the room needs."""
+        needed = [name for name in self.names if self.users[name]]
+        reached = set(needed)
+        while needed:  # what a used name takes or returns is part of the room's face too
+            needed = [
+                n for n in self.signatures[needed.pop()] if n in self.names and n not in reached
+            ] + needed
+            reached |= set(needed)
+        return sorted(set(self.names) - reached)
+
+
+def code_lines(source: str) -> int:
+    """Return how many lines of a module hold code.
+
+    >>> code_lines('"Why."\\n\\n# note\\nx = (1,\\n     2)\\n')
+    2
+    """
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in SILENT:
+            lines |= set(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node, clean=False
+        ):
+            text = node.body[0]
+            lines -= set(range(text.lineno, text.end_lineno + 1))
+    return len(lines)
+
+
+def _room_of(path: Path, root: Path) -> str:
+    parts = path.relative_to(root).parts
+    return f"{parts[0]}.{parts[1].removesuffix('.py')}"
+
+
+def _mentions(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} | {
+        word
+        for n in ast.walk(node)
+        if isinstance(n, ast.Constant) and isinstance(n.value, str)
+        for word in n.value.replace("[", " ").replace("]", " ").split()
+    }
+
+
+def _face(node: ast.FunctionDef | ast.ClassDef) -> set[str]:
+    """Return the names in a function's signature, or in the fields, bases and methods of a class."""
+    if isinstance(node, ast.FunctionDef):
+        return _mentions(node.args) | (_mentions(node.returns) if node.returns else set())
+    found = {name for base in node.bases for name in _mentions(base)}
+    for inner in node.body:
+        if isinstance(inner, ast.AnnAssign):
+            found |= _mentions(inner.annotation)
+        elif isinstance(inner, ast.FunctionDef) and not inner.name.startswith("_"):
+            found |= _face(inner)
+    return found
+
+
+def _uses(tree: ast.AST) -> tuple[set[str], set[str]]:
+    """Return the rooms that code imports and every name that it takes from somewhere."""
+    rooms, names = set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PACKAGES:
+            parts = node.module.split(".")
+            names |= {alias.name for alias in node.names}
+            given = [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]
+            rooms |= {f"{parts[0]}.{room}" for room in given}
+        elif isinstance(node, ast.Import):
+            split = [alias.name.split(".") for alias in node.names]
+            rooms |= {".".join(parts[:2]) for parts in split if parts[0] in PACKAGES}
+        elif isinstance(node, ast.Attribute):
+            names.add(node.attr)
+    return rooms, names
+
+
+def _chapter_code(path: Path) -> str:
+    """Return the code of a notebook without IPython's magics."""
+    cells = nbformat.read(path, as_version=4).cells
+    lines = (line for cell in cells if cell.cell_type == "code" for line in cell.source.splitlines())
+    return "\n".join(line for line in lines if not line.lstrip().startswith(("%", "!")))
+
+
+def rooms(root: Path) -> dict[str, Room]:
+    """Return every room of both packages, by `package.room`, with who uses what.
+
+    Args:
+        root: the repository.
+    """
+    found: dict[str, Room] = defaultdict(Room)
+    readers: list[tuple[str, ast.AST]] = []
+    for path in sorted(path for package in PACKAGES for path in (root / package).rglob("*.py")):
+        name, source = _room_of(path, root), path.read_text(encoding="utf-8")
+        tree, room = ast.parse(source), found[_room_of(path, root)]
+        room.lines += code_lines(source)
+        readers.append((name, tree))
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+                room.names[node.name] = f"{path.relative_to(root)}:{node.lineno}"
+                room.signatures[node.name] = _face(node)
+    for path in sorted((root / "notebooks").glob("*.ipynb")):
+        readers.append((slug_of(path.name), ast.parse(_chapter_code(path))))
+    for reader, tree in readers:
+        imported, names = _uses(tree)
+        for room in imported & set(found) - {reader}:
+            for name in names & set(found[room].names):
+                found[room].users[name].add(reader)
+    return dict(found)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the shape and return 0."""
+    parser = argparse.ArgumentParser(prog="python -m bookmaker.shape", description=__doc__.splitlines()[0])
+    parser.add_argument("room", nargs="?", help="list the public names of one room, such as stats")
+    asked = parser.parse_args(arguments).room
+    shape = rooms(repository_root())
+    if asked:
+        name = next((name for name in shape if asked in (name, name.split(".")[1])), None)
+        if name is None:
+            parser.error(f"{asked}: no such room; known: {', '.join(shape)}")
+        unused = shape[name].unused()
+        for public, place in sorted(shape[name].names.items()):
+            users = ", ".join(sorted(shape[name].users[public])) or (
+                "NOBODY" if public in unused else "(its room)"
+            )
+            print(f"{public:32} {place:52} {users}")
+        return 0
+    print(f"{'room':32}{'code lines':>12}{'public':>8}{'unused outside':>16}")
+    for package in PACKAGES:
+        mine = {name: room for name, room in shape.items() if name.startswith(f"{package}.")}
+        for name, room in sorted(mine.items(), key=lambda item: -item[1].lines):
+            print(f"{name:32}{room.lines:>12,}{len(room.names):>8}{len(room.unused()):>16}")
+        lines, names = sum(r.lines for r in mine.values()), sum(len(r.names) for r in mine.values())
+        print(f"{package:32}{lines:>12,}{names:>8}{sum(len(r.unused()) for r in mine.values()):>16}\n")
+    print(f"{'both':32}{sum(room.lines for room in shape.values()):>12,}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
