@@ -14,6 +14,7 @@ from privhelpers.figures.accounting import (
 )
 from privhelpers.figures.anonymity import attack_beliefs, class_measures, small_class_shares
 from privhelpers.figures.audit import audit_bounds, audit_ceilings, broken_gallery, canary_scores
+from privhelpers.figures.charts import bands, bars, forest, heat, roc, two_arms
 from privhelpers.figures.checkup import attacks_and_controls, patient_scores
 from privhelpers.figures.defenses import (
     filter_bypasses,
@@ -50,7 +51,7 @@ from privhelpers.figures.mechanisms import (
     possible_outputs,
     posterior_by_answer,
 )
-from privhelpers.figures.membership import auc_by_model, loss_histogram, roc, trade_off
+from privhelpers.figures.membership import auc_by_model, loss_histogram, trade_off
 from privhelpers.figures.memorization import (
     discovery_by_attempts,
     duplication_curves,
@@ -103,6 +104,8 @@ __all__ = [
     "auc_by_noise",
     "audit_bounds",
     "audit_ceilings",
+    "bands",
+    "bars",
     "belief_by_epsilon",
     "bound_by_order",
     "broken_gallery",
@@ -127,7 +130,9 @@ __all__ = [
     "false_alarms_by_tests",
     "filter_bypasses",
     "filter_costs",
+    "forest",
     "forgetting_verdicts",
+    "heat",
     "identifier_ledger",
     "interval_forest",
     "layer_effects",
@@ -171,6 +176,7 @@ __all__ = [
     "span_gap",
     "trade_off",
     "tradeoffs",
+    "two_arms",
     "use_style",
     "verdict_bars",
     "what_epsilon_buys",

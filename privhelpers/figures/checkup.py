@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.figures import style
-from privhelpers.figures.membership import roc
+from privhelpers.figures.charts import roc
 from privhelpers.stats import Interval, checks, roc_curve
 
 

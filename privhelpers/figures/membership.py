@@ -1,6 +1,6 @@
 """Pictures of membership inference: ROC, loss histograms, areas by model, utility against attack."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -8,33 +8,13 @@ from numpy.typing import ArrayLike
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.figures import style
-from privhelpers.stats import RocCurve, checks
+from privhelpers.stats import checks
 
 
 def _named(names: Sequence[str], length: int) -> list[str]:
     if len(names) != length or len(set(names)) != length:
         raise InvalidParameter(f"names = {list(names)!r}: must be {length} different names")
     return list(names)
-
-
-@style.drawn
-def roc(curves: Mapping[str, RocCurve]) -> Figure:
-    """Draw ROC curves with their bands on logarithmic axes, beside the diagonal of a coin flip.
-
-    Args:
-        curves: curve by model name, from `stats.roc_curve`.
-
-    Raises:
-        InvalidParameter: there is no curve.
-
-    Source: Carlini et al., S&P 2022, figure 1, for the logarithmic axes.
-    """
-    if not curves:
-        raise InvalidParameter("curves: give one curve or more")
-    figure, (axes,) = style.canvas(style.TALL)
-    style.draw_rocs(axes, curves, style.model_looks(curves))
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
-    return figure
 
 
 @style.drawn

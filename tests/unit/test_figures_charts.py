@@ -1,0 +1,103 @@
+"""The six charts: what stands in them, what they refuse, and that names of models cannot break them."""
+
+import functools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privhelpers import figures, stats
+from privhelpers.errors import InvalidParameter
+
+HOSTILE = r"_x $\frac{1}$ <b>&amp;"
+VALUES = np.array([0.9, 0.6, 0.0])
+ENDS = VALUES, VALUES * 0.9, VALUES + 0.05
+ROWS = ["baseline", "dp-eps-8", HOSTILE]
+
+
+@functools.cache
+def curve():
+    generator, patients = np.random.default_rng(0), np.arange(120)
+    members, controls = generator.normal(size=(2, 120))
+    return stats.roc_curve(members + 1, patients, controls, patients, draws=40)
+
+
+def table():
+    return pd.DataFrame([[0.1, np.nan], [0.9, 0.4]], index=["a", HOSTILE], columns=["x", HOSTILE])
+
+
+CHARTS = {
+    "forest": lambda **more: figures.forest(ROWS, {"members": ENDS, HOSTILE: VALUES}, xlabel="area", **more),
+    "bands": lambda **more: figures.bands(
+        [1, 2, 3], {"members": ENDS, HOSTILE: VALUES}, xlabel="ε (nats)", ylabel="share", **more
+    ),
+    "bars": lambda **more: figures.bars(ROWS, {"members": ENDS, HOSTILE: VALUES}, xlabel="share", **more),
+    "two_arms": lambda **more: figures.two_arms(
+        VALUES, VALUES - 1, xlabel="score (nats)", labels=("members", HOSTILE), **more
+    ),
+    "roc": lambda **more: figures.roc({"baseline": curve(), HOSTILE: curve()}, **more),
+    "heat": lambda **more: figures.heat(table(), label="share", xlabel="column", ylabel="row", **more),
+}
+
+
+def words(figure):
+    from matplotlib.text import Text
+
+    return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_axes_are_named_and_a_hostile_name_is_text(name):
+    figure = CHARTS[name]()
+    axes = figure.axes[0]
+    assert axes.get_xlabel()
+    assert any("_x $" in word for word in words(figure))
+    assert figure._repr_png_().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", ["forest", "bands", "bars"])
+def test_a_control_is_hollow_and_only_a_series_can_be_one(name):
+    plain, control = CHARTS[name](), CHARTS[name](controls=[HOSTILE])
+    assert plain._repr_png_() != control._repr_png_()
+    with pytest.raises(InvalidParameter, match="no series is called strangers"):
+        CHARTS[name](controls=["strangers"])
+
+
+def test_models_bring_their_own_look():
+    figure = figures.forest(["baseline", "dp-eps-8"], {"area": [0.9, 0.5]}, xlabel="area")
+    assert {"baseline, no DP", "DP, ε = 8"} <= set(words(figure))
+
+
+def test_a_chart_can_be_drawn_into_axes_that_exist():
+    host = figures.heat(table(), label="share")
+    before = len(host.axes[0].lines)
+    assert figures.forest(["a"], {"x": [0.5]}, xlabel="x", axes=host.axes[0]) is host
+    assert len(host.axes[0].lines) > before
+
+
+def test_a_zero_is_drawn_as_a_point():
+    figure = figures.bars(["a", "b"], {"x": [0.0, 0.5]}, xlabel="share")
+    points = [line for line in figure.axes[0].lines if line.get_marker() not in ("", "None", None)]
+    assert [list(line.get_xdata()) for line in points] == [[0.0]]
+
+
+def test_stacked_bars_stand_behind_one_another():
+    figure = figures.bars(["a"], {"x": [0.2], "y": [0.3]}, xlabel="share", stacked=True)
+    assert sorted(round(patch.get_x(), 3) for patch in figure.axes[0].patches) == [0, 0.2]
+
+
+@pytest.mark.parametrize(
+    "draw, message",
+    [
+        (lambda: figures.forest(["a"], {}, xlabel="x"), "give one or more"),
+        (lambda: figures.forest(["a"], {"x": [1, 2]}, xlabel="x"), "has 2 values for 1 places"),
+        (lambda: figures.bands([1], {"x": ([1], [2], [3])}, xlabel="x", ylabel="y"), "must contain"),
+        (lambda: figures.bars(["a"], {"x": [-1]}, xlabel="x", stacked=True), "at least 0"),
+        (lambda: figures.two_arms([], [1], xlabel="x"), "members"),
+        (lambda: figures.roc({}), "one curve"),
+        (lambda: figures.heat(pd.DataFrame(), label="x"), "finite or missing"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(draw, message):
+    with pytest.raises(InvalidParameter, match=message):
+        draw()
