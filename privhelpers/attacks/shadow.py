@@ -9,12 +9,8 @@ what membership looks like. Only what those models say of the candidate texts is
 Sources: Shokri et al. 2017, section V; Carlini et al. 2022, section IV.
 """
 
-import concurrent.futures
 import hashlib
 import inspect
-import multiprocessing
-import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,6 +27,7 @@ from privhelpers import artifacts, models, rng, validate
 from privhelpers.artifacts import Store
 from privhelpers.attacks import signals
 from privhelpers.errors import DamagedArtifact, InvalidParameter
+from privhelpers.processes import side_by_side
 
 KEPT = ("loss", "min_k", "min_k_plus_plus")  # signals of every candidate under every model
 START = "public"  # every shadow model starts from the public checkpoint, as the target did
@@ -99,22 +96,10 @@ def fingerprint(store: Store, task: Task, train: Callable) -> str:
     return hashlib.sha256(artifacts.to_json(parts)).hexdigest()
 
 
-def _follow_parent() -> None:
-    """End this process when its parent is gone: a killed notebook leaves nobody computing."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
-
-
 def _run(store: Store, task: Task, train: Callable) -> dict[str, list[float]]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        model, tokenizer = models.take(store, START)
-        train(model, tokenizer, list(task.texts), task.settings, seed=task.seed, progress=False)
-        found = signals.measure(model, tokenizer, task.candidates, lower=False)
-    finally:
-        torch.set_num_threads(threads)
+    model, tokenizer = models.take(store, START)
+    train(model, tokenizer, list(task.texts), task.settings, seed=task.seed, progress=False)
+    found = signals.measure(model, tokenizer, task.candidates, lower=False)
     return {name: getattr(found, name).round(6).tolist() for name in KEPT}
 
 
@@ -130,33 +115,6 @@ def _store_result(path: Path, task: Task, result: Mapping[str, list[float]]) -> 
     for old in path.parent.glob(f"{task.name}-*.json"):
         old.unlink()
     artifacts.write_atomic(path, artifacts.to_json(dict(result)))
-
-
-def _train_missing(
-    store: Store,
-    missing: Mapping[Path, Task],
-    train: Callable,
-    processes: int,
-    bar: tqdm,
-) -> None:
-    if processes == 1 or len(missing) == 1:
-        for path, task in missing.items():
-            _store_result(path, task, _run(store, task, train))
-            bar.update()
-        return
-    # A fresh interpreter each: a forked copy of a process that has used torch's threads can hang.
-    pool = concurrent.futures.ProcessPoolExecutor(
-        min(processes, len(missing)), multiprocessing.get_context("spawn"), initializer=_follow_parent
-    )
-    with pool:
-        jobs = {pool.submit(_run, store, task, train): (path, task) for path, task in missing.items()}
-        try:
-            for job in concurrent.futures.as_completed(jobs):
-                _store_result(*jobs[job], job.result())
-                bar.update()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
 
 
 def train_all(
@@ -188,7 +146,6 @@ def train_all(
     Raises:
         InvalidParameter: names repeat, or processes is out of range.
     """
-    validate.positive_int(processes=processes)
     if len({task.name for task in tasks}) != len(tasks):
         raise InvalidParameter("tasks: names must differ")
     home = store.unfinished(folder)
@@ -196,8 +153,10 @@ def train_all(
     missing = {path: task for path, task in zip(paths, tasks, strict=True) if _kept(path) is None}
     done = len(tasks) - len(missing)
     with tqdm(total=len(tasks), initial=done, desc="models", unit="model", disable=not progress) as bar:
-        if missing:
-            _train_missing(store, missing, train, processes, bar)
+        jobs = [(store, task, train) for task in missing.values()]
+        for number, result in side_by_side(_run, jobs, processes=processes):
+            _store_result(list(missing)[number], jobs[number][1], result)
+            bar.update()
     return [_kept(path) for path in paths]
 
 

@@ -7,20 +7,18 @@ The attacks read nothing but a trained model, so the outcome of a cell is a few 
 itself is not kept. A trial without texts is the public checkpoint: the control that was trained on nobody.
 """
 
-import concurrent.futures
-import multiprocessing
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from privhelpers import dpsgd, models, training, validate
+from privhelpers import dpsgd, models, training
 from privhelpers.artifacts import Store
 from privhelpers.attacks import attributes, canaries, extraction, memorization
 from privhelpers.defenses.factorial import Layers
+from privhelpers.processes import side_by_side
 from privhelpers.records import ALL_CONDITIONS
 from privhelpers.training import Settings
 
@@ -202,16 +200,11 @@ def attack(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, suite: Su
 
 
 def run(store: Store, trial: Trial, suite: Suite) -> Outcome:
-    """Train one trial on one core and attack the model."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        begin = time.process_time()
-        model, tokenizer, epsilon = train(store, trial)
-        seconds = time.process_time() - begin
-        found = attack(model, tokenizer, suite, trial)
-    finally:
-        torch.set_num_threads(threads)
+    """Train one trial and attack the model."""
+    begin = time.process_time()
+    model, tokenizer, epsilon = train(store, trial)
+    seconds = time.process_time() - begin
+    found = attack(model, tokenizer, suite, trial)
     return replace(found, seconds=seconds, epsilon=epsilon)
 
 
@@ -226,15 +219,6 @@ def run_all(store: Store, trials: Sequence[Trial], suite: Suite, *, processes: i
         suite: what to ask of each model.
         processes: 1 or more.
     """
-    validate.positive_int(processes=processes)
-    if processes == 1:
-        return [run(store, trial, suite) for trial in trials]
-    # A fresh interpreter each: a forked copy of a process that has used torch's threads can hang.
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(min(processes, len(trials)), context) as pool:
-        jobs = [pool.submit(run, store, trial, suite) for trial in trials]
-        try:
-            return [job.result() for job in jobs]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    jobs = [(store, trial, suite) for trial in trials]
+    found = dict(side_by_side(run, jobs, processes=processes))
+    return [found[number] for number in range(len(jobs))]

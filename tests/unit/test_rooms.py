@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "privhelpers"
 ROOMS = {
     0: {"errors", "validate", "rng", "artifacts", "pages", "browser", "text"},
-    1: {"anonymity", "mechanisms", "accounting", "stats"},
+    1: {"anonymity", "mechanisms", "accounting", "stats", "processes"},
     2: {"records", "models"},
     3: {"training", "dpsgd", "ledger"},
     4: {"attacks", "audit", "defenses", "hipaa"},
