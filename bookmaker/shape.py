@@ -23,6 +23,17 @@ from bookmaker.runner.chain import slug_of
 from privhelpers.artifacts import repository_root
 
 PACKAGES = ("privhelpers", "bookmaker")
+# The rooms of privhelpers from the ground up: a room imports rooms of lower levels, and of its own level
+# only what `tests/unit/test_rooms.py` allows by name.
+LEVELS = (
+    ("errors", "validate"),
+    ("rng", "artifacts", "pages", "browser", "processes", "text"),
+    ("anonymity", "mechanisms", "accounting", "stats"),
+    ("records", "models"),
+    ("training", "dpsgd", "ledger"),
+    ("attacks", "audit", "defenses", "hipaa"),
+    ("results", "own_model", "checkup", "claims", "report", "figures"),
+)
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 SILENT |= {tokenize.ENCODING, tokenize.ENDMARKER}
 
@@ -32,14 +43,18 @@ class Room:
     """One room of a package.
 
     Attributes:
+        about: the first line of what the room says about itself.
         lines: of code.
         names: public function or class -> where it is defined, `file:line`.
+        says: public name -> the first line of its docstring.
         users: public name -> chapters and rooms that name it.
         signatures: public name -> names that its signature or its fields mention.
     """
 
+    about: str = ""
     lines: int = 0
     names: dict[str, str] = field(default_factory=dict)
+    says: dict[str, str] = field(default_factory=dict)
     users: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     signatures: dict[str, set[str]] = field(default_factory=dict)
 
@@ -74,6 +89,10 @@ def code_lines(source: str) -> int:
     return len(lines)
 
 
+def _first_line(node: ast.Module | ast.ClassDef | ast.FunctionDef) -> str:
+    return (ast.get_docstring(node) or "").partition("\n")[0]
+
+
 def _room_of(path: Path, root: Path) -> str:
     parts = path.relative_to(root).parts
     return f"{parts[0]}.{parts[1].removesuffix('.py')}"
@@ -101,7 +120,7 @@ def _face(node: ast.FunctionDef | ast.ClassDef) -> set[str]:
     return found
 
 
-def _uses(tree: ast.AST) -> tuple[set[str], set[str]]:
+def uses(tree: ast.AST) -> tuple[set[str], set[str]]:
     """Return the rooms that code imports and every name that it takes from somewhere."""
     rooms, names = set(), set()
     for node in ast.walk(tree):
@@ -118,7 +137,7 @@ def _uses(tree: ast.AST) -> tuple[set[str], set[str]]:
     return rooms, names
 
 
-def _chapter_code(path: Path) -> str:
+def chapter_code(path: Path) -> str:
     """Return the code of a notebook without IPython's magics."""
     cells = nbformat.read(path, as_version=4).cells
     lines = (line for cell in cells if cell.cell_type == "code" for line in cell.source.splitlines())
@@ -137,15 +156,18 @@ def rooms(root: Path) -> dict[str, Room]:
         name, source = _room_of(path, root), path.read_text(encoding="utf-8")
         tree, room = ast.parse(source), found[_room_of(path, root)]
         room.lines += code_lines(source)
+        if path.name == "__init__.py" or len(path.relative_to(root).parts) == 2:
+            room.about = _first_line(tree)
         readers.append((name, tree))
         for node in tree.body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
                 room.names[node.name] = f"{path.relative_to(root)}:{node.lineno}"
                 room.signatures[node.name] = _face(node)
+                room.says[node.name] = _first_line(node)
     for path in sorted((root / "notebooks").glob("*.ipynb")):
-        readers.append((slug_of(path.name), ast.parse(_chapter_code(path))))
+        readers.append((slug_of(path.name), ast.parse(chapter_code(path))))
     for reader, tree in readers:
-        imported, names = _uses(tree)
+        imported, names = uses(tree)
         for room in imported & set(found) - {reader}:
             for name in names & set(found[room].names):
                 found[room].users[name].add(reader)

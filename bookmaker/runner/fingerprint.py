@@ -121,5 +121,6 @@ def of_site(root: Path) -> str:
     files = [root / name for name in ("_config.yml", "_toc.yml") if (root / name).is_file()]
     for folder, pattern in (("book", "**/*"), ("notebooks", "*.ipynb")):
         files += [path for path in (root / folder).glob(pattern) if path.is_file() and path.name[:1] != "."]
-    sources = closure(root, set((root / "bookmaker" / "site").glob("**/*.py")))
+    # All helpers: a page of the site says which of them serves which chapter.
+    sources = sorted(path for package in PACKAGES for path in (root / package).rglob("*.py"))
     return _digest(_hashes(root, sorted(files)) + _hashes(root, sources))

@@ -18,6 +18,7 @@ from nbformat import NotebookNode
 
 from bookmaker.runner import chain, notebooks
 from bookmaker.runner.plan import Job
+from bookmaker.site.architecture import architecture
 from bookmaker.site.course_card import course_card
 from bookmaker.site.outputs import check_picture, clean_outputs
 from bookmaker.site.run_card import duration, run_card
@@ -30,7 +31,7 @@ HOME_PICTURE = (chain.STATISTICS, "fig-bars", "book/result.png")  # chapter, fig
 CHAPTER_MODEL = {step.slug: "baseline" for step in chain.CHAIN if step.per == "model"}
 OURS = {"_build", "_failed", ".complete", ".fingerprint", "build.log"}  # in the folder, but not staged
 READING = re.compile(r"Reading \d+ minutes[^.]*")
-RUN_CARD, COURSE_CARD = "book/run_card", "book/course_card"
+RUN_CARD, COURSE_CARD, ARCHITECTURE = "book/run_card", "book/course_card", "book/architecture"
 FOLDED = {
     "code_prompt_show": "Show this run's parameters",
     "code_prompt_hide": "Hide this run's parameters",
@@ -199,6 +200,7 @@ def staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
         files[f"{page.document}.ipynb"] = (nbformat.writes(notebook, version=4) + "\n").encode()
     slug, name, place = HOME_PICTURE
     files[place] = _picture(chapters[slug], name)
+    files[f"{ARCHITECTURE}.md"] = architecture(root).encode()
     manifest = _manifest(root, plan)
     files[f"{RUN_CARD}.md"] = run_card(manifest).encode()
     order = [Path(entry["file"]).name for part in toc["parts"] for entry in part["chapters"]]

@@ -7,25 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from bookmaker import shape
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "privhelpers"
-ROOMS = {
-    0: {"errors", "validate", "rng", "artifacts", "pages", "browser", "text"},
-    1: {"anonymity", "mechanisms", "accounting", "stats", "processes"},
-    2: {"records", "models"},
-    3: {"training", "dpsgd", "ledger"},
-    4: {"attacks", "audit", "defenses", "hipaa"},
-    5: {"results", "own_model", "checkup", "claims", "report", "figures"},
-}
-LEVEL = {room: level for level, rooms in ROOMS.items() for room in rooms}
+LEVEL = {room: level for level, rooms in enumerate(shape.LEVELS) for room in rooms}
 # Imports inside one level that the design allows.
 WITHIN = {
     ("validate", "errors"),
-    ("rng", "errors"),
-    ("artifacts", "errors"),
-    ("browser", "errors"),
-    ("text", "errors"),
-    ("pages", "errors"),
     ("dpsgd", "ledger"),
     ("defenses", "attacks"),
     ("hipaa", "attacks"),

@@ -117,4 +117,8 @@ def test_the_site_depends_on_pages_prose_and_its_own_code(root):
         seen.add(fingerprint.of_site(root))
     assert len(seen) == 6
     (root / "privhelpers" / "toy_nobody.py").write_text("x = 1\n")
-    assert fingerprint.of_site(root) in seen
+    with_helper = fingerprint.of_site(root)
+    assert with_helper not in seen, "a page lists every helper"
+    (root / "tests").mkdir()
+    (root / "tests" / "test_toy.py").write_text("x = 1\n")
+    assert fingerprint.of_site(root) == with_helper, "no page shows a test"

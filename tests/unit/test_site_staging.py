@@ -233,8 +233,8 @@ def test_the_course_card_tells_what_each_chapter_teaches_and_takes(book):
     text = (site / "book" / "course_card.md").read_text()
     assert text.count("\n## Toy ") == len(chain.SLUGS)
     assert "{ref}`Read the chapter <hipaa>`: 3 minutes" in text
-    assert text.index("Toy gradient_inversion") < text.index("Toy uncertainty")  # the order of the book
-    assert text.index("Toy uncertainty") < text.index("Toy comparison")
+    assert text.index("Toy gradient_inversion") < text.index("Toy comparison")  # the order of the book
+    assert text.index("Toy comparison") < text.index("Toy uncertainty")
     assert "- add two numbers," not in text and "- add two numbers." in text and "Needed: nothing." in text
     assert "{ref}`ex-hipaa`" in text and " runs of " in text
 

@@ -1,0 +1,119 @@
+"""The page for maintainers: which helper serves which chapter, read from the imports of the sources."""
+
+import ast
+from pathlib import Path
+
+from bookmaker import shape
+from bookmaker.runner import chain
+
+INTRO = """(architecture)=
+# Where things live
+
+This page is made from the sources of this copy of the book, so it cannot be out of date.
+A chapter holds the lesson and the algorithm that it is about.
+A helper is what several chapters need, or what would only be in a reader's way.
+`make shape` prints the same in a terminal.
+
+- `notebooks/NN_slug.ipynb` is the only source of a chapter.
+  The number stands in the file's name and in `_toc.yml`; parameters, artifacts and addresses use the slug.
+- `privhelpers/` is what a notebook imports, and nothing else. A room is a topic.
+- `bookmaker/` makes the book: it runs notebooks, builds the site, sweeps, and copies chapters for courses.
+- `params/` has a file for each profile; `runs/` is generated; `tests/` and `benchmarks/` are what they say.
+
+One chapter hands files to another, under `runs/<profile>/artifacts/<slug>/`.
+The table of who waits for whom is `bookmaker/runner/chain.py`.
+"""
+ROOMS = "A room imports rooms of lower levels, never of higher ones; a test reads the imports.\n\n"
+MANY = 10  # more chapters than a table's cell should list
+
+
+def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [header, tuple("---" for _ in header), *rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in lines) + "\n"
+
+
+def _plain(text: str) -> str:
+    """Return a docstring's line as text that a table cell can hold."""
+    return text.replace("|", "/").replace("``", "`").replace("<", "\\<")
+
+
+def _code(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _pages(slugs: list[str]) -> str:
+    return ", ".join(f"{{doc}}`{slug} </notebooks/{slug}>`" for slug in slugs)
+
+
+def _users(users: set[str]) -> str:
+    return _code(sorted(user.removeprefix("privhelpers.") for user in users)) or "its own room"
+
+
+def _rooms(found: dict[str, shape.Room], slugs: list[str]) -> str:
+    parts = []
+    for level, rooms in enumerate(shape.LEVELS):
+        rows = []
+        for name in (room for room in rooms if f"privhelpers.{room}" in found):
+            room = found[f"privhelpers.{name}"]
+            used = set().union(*room.users.values()) if room.users else set()
+            chapters = [slug for slug in slugs if slug in used]
+            rows.append(
+                (f"`{name}`", _plain(room.about), f"{room.lines:,}", _code(chapters) or "other rooms")
+            )
+        if rows:
+            header = ("room", "what it holds", "code lines", "chapters that use it")
+            parts.append(f"### Level {level}\n\n{_table(header, rows)}")
+    return "\n".join(parts)
+
+
+def _chapters(root: Path, found: dict[str, shape.Room], slugs: list[str]) -> str:
+    rows = []
+    for slug in slugs:
+        tree = ast.parse(shape.chapter_code(chain.source(root, slug)))
+        own = [n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)]
+        called = [
+            f"{name.removeprefix('privhelpers.')}.{helper}"
+            for name, room in found.items()
+            for helper in room.names
+            if slug in room.users[helper]
+        ]
+        own = [name for name in dict.fromkeys(own) if not name.startswith("_")]
+        rows.append((_pages([slug]), _code(own) or "in plain cells", _code(sorted(called)) or "none"))
+    return _table(("chapter", "functions and classes written on its page", "helpers that it calls"), rows)
+
+
+def _helpers(found: dict[str, shape.Room]) -> str:
+    parts = []
+    for name, room in found.items():
+        rows = [
+            (
+                f"`{helper}`",
+                f"`{place}`",
+                _plain(room.says[helper]),
+                _code(sorted(room.users[helper])) or "its room",
+            )
+            for helper, place in sorted(room.names.items())
+        ]
+        if rows:
+            table = _table(("name", "where", "what it does", "used by"), rows)
+            parts.append(f"````{{dropdown}} {name}: {len(rows)} public names\n{table}````\n")
+    return "\n".join(parts)
+
+
+def architecture(root: Path) -> str:
+    """Return the page `book/architecture.md`.
+
+    Args:
+        root: the repository.
+
+    Raises:
+        InvalidParameter, MissingArtifact: a chapter has no file, or two.
+    """
+    found = shape.rooms(root)
+    slugs = sorted(chain.SLUGS, key=lambda slug: chain.source(root, slug).name)
+    sections = {
+        "The rooms, from the ground up": ROOMS + _rooms(found, slugs),
+        "The chapters": _chapters(root, found, slugs),
+        "Every public helper": _helpers(found),
+    }
+    return INTRO + "".join(f"\n## {title}\n\n{text}" for title, text in sections.items())
