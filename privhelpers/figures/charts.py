@@ -210,7 +210,9 @@ def bands(
         style.log_axis(place.xaxis, style.nice_ticks(places) if places.size <= 12 else None)
     if log_y:
         place.set_yscale("log")
-        style.log_axis(place.yaxis)
+        shown = np.concatenate([values for values, _ in checked.values()])
+        wide = shown.max() > 50 * shown.min()  # then a tick for each power of ten is enough
+        style.log_axis(place.yaxis, None if wide else style.nice_ticks(shown))
     if percent:
         style.percent_axis(place.yaxis)
     return _finish(place, figure, own=axes is None)
