@@ -16,7 +16,8 @@ from privhelpers.defenses.patterns import PatternScrubber, find_identifiers
 from privhelpers.defenses.pipeline import PipelineReport, PipelineResult, PrivacyPipeline
 from privhelpers.defenses.spans import Scrubbed, Span, merge, replace
 
-_LATER = {  # rooms that load spaCy or Presidio, opened when a name of theirs is first asked for
+_LATER = {  # modules that load torch, spaCy or Presidio, opened when a name of theirs is first asked for
+    "Ensemble": "ensemble",
     "NerScrubber": "ner",
     "PresidioScrubber": "presidio",
     "checked_folder": "ner",

@@ -78,7 +78,6 @@ from privhelpers.figures.statistics import (
 from privhelpers.figures.style import MECHANISM_COLORS, SHORT, TALL, WIDTH, dp_color, use_style
 from privhelpers.figures.testing import ceilings, tradeoffs, what_epsilon_buys
 from privhelpers.figures.training import epsilon_spent, loss_curves, luck_by_model, perplexity_by_epsilon
-from privhelpers.figures.unlearning import ascent_path, forgetting_verdicts, shard_costs
 from privhelpers.figures.white_box import (
     auc_by_attack,
     auc_by_gap,
@@ -92,7 +91,6 @@ __all__ = [
     "SHORT",
     "TALL",
     "WIDTH",
-    "ascent_path",
     "attack_areas",
     "attack_beliefs",
     "attack_rocs",
@@ -131,7 +129,6 @@ __all__ = [
     "filter_bypasses",
     "filter_costs",
     "forest",
-    "forgetting_verdicts",
     "heat",
     "identifier_ledger",
     "interval_forest",
@@ -170,7 +167,6 @@ __all__ = [
     "score_parts",
     "scrubbing_recall",
     "shadow_evidence",
-    "shard_costs",
     "small_class_shares",
     "small_classes",
     "span_gap",
