@@ -9,14 +9,15 @@ import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from pathlib import Path
+
+from bs4 import BeautifulSoup
 
 from privhelpers.artifacts import sha256_of
 from privhelpers.errors import MissingArtifact
 
-HIDDEN = {"script", "style", "nav", "header", "footer"}
-BLOCKS = {"p", "li", "h1", "h2", "h3", "h4", "tr", "pre", "figcaption", "dt", "dd", "summary", "div"}
+HIDDEN = ["script", "style", "nav", "header", "footer"]
+BLOCKS = ["p", "li", "h1", "h2", "h3", "h4", "tr", "pre", "figcaption", "dt", "dd", "summary", "div"]
 SPACE = re.compile(r"\s+")
 
 
@@ -33,37 +34,20 @@ class Page:
     pictures: tuple[str, ...]
 
 
-class _Reader(HTMLParser):
-    def __init__(self, page: Path) -> None:
-        super().__init__()
-        self.page, self.depth, self.inside = page, 0, False
-        self.lines: list[str] = [""]
-        self.pictures: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.inside = self.inside or tag in ("article", "main")
-        self.depth += tag in HIDDEN
-        if tag in BLOCKS:
-            self.lines.append("")
-        source = dict(attrs).get("src") or ""
-        if tag == "img" and source and self.inside:
-            picture = (self.page.parent / source).resolve()
-            self.pictures.append(sha256_of(picture) if picture.is_file() else source[:80])
-
-    def handle_endtag(self, tag: str) -> None:
-        self.depth -= tag in HIDDEN
-
-    def handle_data(self, data: str) -> None:
-        if self.inside and not self.depth:
-            self.lines[-1] += data
-
-
 def read(page: Path) -> Page:
     """Return what a reader meets on a page."""
-    reader = _Reader(page)
-    reader.feed(page.read_text(encoding="utf-8"))
-    lines = (SPACE.sub(" ", line).strip() for line in reader.lines)
-    return Page(tuple(line for line in lines if line), tuple(reader.pictures))
+    soup = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
+    article = soup.find(["article", "main"]) or BeautifulSoup("", "html.parser")
+    for hidden in article.find_all(HIDDEN):
+        hidden.decompose()
+    pictures = []
+    for source in (image["src"] for image in article.find_all("img", src=True)):
+        picture = (page.parent / source).resolve()
+        pictures.append(sha256_of(picture) if picture.is_file() else source[:80])
+    for block in article.find_all(BLOCKS):  # each block begins a line
+        block.insert_before("\n")
+    lines = (SPACE.sub(" ", line).strip() for line in article.get_text().replace("\n\n", "\n").split("\n"))
+    return Page(tuple(line for line in lines if line), tuple(pictures))
 
 
 def _pages(site: Path) -> dict[str, Path]:
