@@ -40,7 +40,7 @@ def private_grid(hospital, start) -> list[tuple[str, float, float]]:
             max_grad_norm=0.5,
             units=len(units),
         )
-        dpsgd.train(net, tokenizer, units, plan, learning_rate=rate, chance=dpsgd.research(SEED))
+        dpsgd.train(net, tokenizer, units, plan, dpsgd.Settings(rate), chance=dpsgd.research(SEED))
         seconds = time.process_time() - clock
         name = f"DP-SGD, sample rate {sample_rate}, {steps} steps, learning rate {rate}"
         rows.append((name, models.score(net, tokenizer, texts(hospital.heldout)).perplexity, seconds))

@@ -148,7 +148,7 @@ def train(store: Store, trial: Trial) -> tuple[PreTrainedModel, PreTrainedTokeni
         tokenizer,
         patients,
         trial.plan,
-        learning_rate=trial.learning_rate,
+        dpsgd.Settings(learning_rate=trial.learning_rate),
         chance=dpsgd.research(trial.seed),
         progress=False,
     )

@@ -129,6 +129,6 @@ class Planted:
         with np.errstate(divide="ignore"):
             self.scores += np.logaddexp(np.log1p(-q), np.log(q) + entered)
 
-    def found(self) -> CanaryScores:
+    def shown(self) -> CanaryScores:
         """Return coins and scores."""
         return CanaryScores(self.included, self.scores)

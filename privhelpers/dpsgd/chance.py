@@ -9,6 +9,8 @@ import math
 import os
 import secrets
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -39,6 +41,13 @@ class Chance(ABC):
     @abstractmethod
     def dropout_seed(self) -> int:
         """Return a seed for the library's global generator, which dropout reads."""
+
+    @contextmanager
+    def dropout(self) -> Iterator[None]:
+        """Seed the library's global generator, which dropout reads, and put it back as it was afterwards."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.dropout_seed())
+            yield
 
     def public(self) -> dict[str, object]:
         """Return what a fingerprint may hold: the mode, and a disclosed seed."""

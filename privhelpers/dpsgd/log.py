@@ -59,25 +59,13 @@ class Tally:
         self.clipped += int((norms > max_grad_norm).sum())
         self.refused += int((~torch.isfinite(norms)).sum())
 
-    def log(
-        self,
-        spent: PrivacySpent,
-        mode: str,
-        rdp_epsilon: float,
-        weight_change: float,
-        canaries: CanaryScores | None = None,
-    ) -> DPTrainingLog:
-        """Return the log of the whole run."""
-        return DPTrainingLog(
-            spent=spent,
-            mode=mode,
-            rdp_epsilon=rdp_epsilon,
-            batch_sizes=np.array(self.sizes),
-            median_norms=np.array([np.nan if m is None else m for m in self.medians]),
-            clipped_share=self.clipped / max(1, sum(self.sizes)),
-            empty_steps=self.sizes.count(0),
-            lost_steps=self.lost,
-            refused_gradients=self.refused,
-            weight_change=weight_change,
-            canaries=canaries,
-        )
+    def summary(self) -> dict[str, object]:
+        """Return the counts as `DPTrainingLog` holds them."""
+        return {
+            "batch_sizes": np.array(self.sizes),
+            "median_norms": np.array([np.nan if m is None else m for m in self.medians]),
+            "clipped_share": self.clipped / max(1, sum(self.sizes)),
+            "empty_steps": self.sizes.count(0),
+            "lost_steps": self.lost,
+            "refused_gradients": self.refused,
+        }

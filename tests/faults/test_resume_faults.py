@@ -18,7 +18,7 @@ sys.path[:0] = [sys.argv[1] + "/tests", sys.argv[1] + "/tests/unit"]
 import torch
 
 torch.set_num_threads(1)
-from test_dpsgd_keeping import PLAN
+from test_dpsgd_resume import PLAN
 from test_dpsgd_training import hospital, run, tiny_plan
 from privhelpers import dpsgd
 from privhelpers.dpsgd import checkpoint

@@ -35,7 +35,7 @@ from transformers import BertForMaskedLM, DistilBertForMaskedLM, GPT2LMHeadModel
 SUITES = (
     "tests/unit/test_dpsgd_engine.py",
     "tests/unit/test_dpsgd_training.py",
-    "tests/unit/test_dpsgd_keeping.py",
+    "tests/unit/test_dpsgd_resume.py",
     "tests/unit/test_dpsgd_canaries.py",
 )
 ACCOUNTING = ("tests/unit/test_accounting.py", "tests/unit/test_accounting_renyi.py")

@@ -20,7 +20,7 @@ class Mutant:
 ENGINE, RECORDER = "privhelpers.dpsgd.engine", "privhelpers.dpsgd.recorder"
 PARTS, LAYERS = "privhelpers.dpsgd.contributions", "privhelpers.dpsgd.layers"
 OPTIMIZER, LOOP = "privhelpers.dpsgd.optimizer", "privhelpers.dpsgd.loop"
-KEEPING, CHANCE = "privhelpers.dpsgd.keeping", "privhelpers.dpsgd.chance"
+RESUME, CHANCE = "privhelpers.dpsgd.resume", "privhelpers.dpsgd.chance"
 PLAN, BATCHES = "privhelpers.dpsgd.plan", "privhelpers.dpsgd.batches"
 LOSSES, CHECKPOINT = "privhelpers.dpsgd.losses", "privhelpers.dpsgd.checkpoint"
 TERMS, CALIBRATION = "privhelpers.ledger.terms", "privhelpers.accounting.calibration"
@@ -206,8 +206,8 @@ MUTANTS = [
         "a shuffled sampler",
         LOOP,
         "        for step, drawn in enumerate(bar, start):\n",
-        "        for step, drawn in enumerate(bar, start):\n            size = round(self.plan.expected_batch_size)\n"
-        "            drawn = torch.randperm(self.plan.units)[:size].tolist()\n",
+        "        for step, drawn in enumerate(bar, start):\n            size = round(plan.expected_batch_size)\n"
+        "            drawn = torch.randperm(units)[:size].tolist()\n",
         "poisson_draws",
     ),
     Mutant(
@@ -230,7 +230,7 @@ MUTANTS = [
     Mutant(
         "steps not counted by the accountant beside",
         LOOP,
-        "self.optimizer.attach_step_hook(self.accountant.get_optimizer_hook_fn(plan.spent.sample_rate))",
+        "optimizer.attach_step_hook(accountant.get_optimizer_hook_fn(spent.sample_rate))",
         "pass",
         "seen_by_opacus",
     ),
@@ -267,14 +267,14 @@ MUTANTS = [
         "canaries in every step",
         LOOP,
         "[i - units for i in drawn if i >= units]",
-        "list(range(self.planted.units if self.planted else 0))",
+        "list(range(planted.units if planted else 0))",
         "canaries_are_drawn",
     ),
     # Going on after a kill.
     Mutant(
         "steps counted after they are taken",
         LOOP,
-        "                kept.before(step, total)",
+        "                kept.before(step)",
         "                pass",
         "before_it_is_taken",
     ),
@@ -315,14 +315,14 @@ MUTANTS = [
     ),
     Mutant(
         "resume with other data",
-        KEEPING,
+        RESUME,
         '"data": _digest(rows),',
         '"data": _digest(None),',
         "other_terms and data",
     ),
     Mutant(
         "a replaced ledger accepted",
-        KEEPING,
+        RESUME,
         "        self.ledger.require(progress.head)",
         "        pass",
         "lost_lines",
@@ -336,7 +336,7 @@ MUTANTS = [
     ),
     Mutant(
         "lost steps taken again in release mode",
-        KEEPING,
+        RESUME,
         "return self.ledger.steps, tally",
         "return progress.step, tally",
         "release_mode_loses",

@@ -7,7 +7,7 @@ import pytest
 import torch
 from dpsgd_models import ragged, small
 from scipy.stats import norm
-from test_dpsgd_keeping import Stop, stopping_before
+from test_dpsgd_resume import Stop, stopping_before
 from test_dpsgd_training import hospital, private, run, tiny_plan
 
 from privhelpers import dpsgd, models

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from test_dpsgd_keeping import Stop, stopping_before
+from test_dpsgd_resume import Stop, stopping_before
 from test_dpsgd_training import run, tiny_plan
 from transformers import BertConfig, BertForMaskedLM
 

@@ -219,8 +219,13 @@ def tiny_plan(**changes):
 
 
 def run(model, tokenizer, texts, plan, *, seed=0, **settings):
-    settings = {"learning_rate": 1e-3, "chance": dpsgd.research(seed), "progress": False, **settings}
-    return dpsgd.train(model, tokenizer, texts, plan, **settings)
+    chance = settings.pop("chance", dpsgd.research(seed))
+    names = {"run": "run", "checkpoint_every": "every", "on_change": "on_change"}
+    kept = {names[key]: settings.pop(key) for key in list(settings) if key in names}
+    folder = settings.pop("keep", None)
+    keep = dpsgd.Keep(folder, **kept) if folder else None
+    settings = dpsgd.Settings(**{"learning_rate": 1e-3, **settings})
+    return dpsgd.train(model, tokenizer, texts, plan, settings, chance=chance, keep=keep, progress=False)
 
 
 def test_rows_of_a_micro_batch_change_nothing():
@@ -345,8 +350,8 @@ def test_refusals():
         tiny_plan(target_delta=1 / 40)
     with pytest.raises(InvalidParameter, match="without notes"):
         run(model, tokenizer, [[], *texts[1:]], tiny_plan())
-    with pytest.raises(InvalidParameter, match="checkpoint_every"):
-        run(model, tokenizer, texts, tiny_plan(), checkpoint_every=0)
+    with pytest.raises(InvalidParameter, match="every"):
+        dpsgd.Keep("somewhere", every=0)
     with pytest.raises(TrainingFailed, match="finite"):
         with torch.no_grad():
             model.transformer.wpe.weight.fill_(float("nan"))

@@ -3,7 +3,8 @@
     torchrun --nproc-per-node 2 my_run.py
 
     dist.init_process_group("gloo")
-    dpsgd.train(..., chance=several.agreed(chance), make_optimizer=several.SharedOptimizer)
+    settings = dpsgd.Settings(..., make_optimizer=processes.SharedOptimizer)
+    dpsgd.train(..., settings, chance=processes.agreed(chance))
 
 All processes draw the same patients from the same stream. Each clips and sums the gradients of its share,
 process 0 adds the noise, and the sum of all shares is what a single process would have: the noise is there
@@ -23,11 +24,11 @@ from privhelpers.dpsgd.optimizer import Drawn, PrivateOptimizer
 from privhelpers.errors import TrainingFailed
 
 
-def _everybody(value: object) -> list:
+def _gathered(value: object) -> list:
     """Return what each process gave, in the order of their ranks."""
-    found: list = [None] * dist.get_world_size()
-    dist.all_gather_object(found, value)
-    return found
+    values: list = [None] * dist.get_world_size()
+    dist.all_gather_object(values, value)
+    return values
 
 
 def agreed(chance: Chance) -> Chance:
@@ -39,10 +40,10 @@ def agreed(chance: Chance) -> Chance:
     Raises:
         TrainingFailed: the processes have different modes or seeds.
     """
-    if len({repr(given) for given in _everybody(chance.public())}) > 1:
+    if len({repr(given) for given in _gathered(chance.public())}) > 1:
         raise TrainingFailed("chance: the processes of this run have different modes or seeds")
     if chance.mode == "release":
-        seeds = _everybody((secrets.randbits(63), secrets.randbits(128)))[0]
+        seeds = _gathered((secrets.randbits(63), secrets.randbits(128)))[0]
         chance.sampling.manual_seed(seeds[0])
         chance.choices = np.random.default_rng(seeds[1])
     return chance
@@ -64,9 +65,9 @@ class SharedOptimizer(PrivateOptimizer):
         """Fill `gradients` as a single process would; return the norms of the whole draw."""
         rank, world = dist.get_rank(), dist.get_world_size()
         batches = list(draw)
-        if len(set(_everybody(_sign(batches)))) > 1:
+        if len(set(_gathered(_sign(batches)))) > 1:
             raise TrainingFailed(
-                "draw: the processes drew different patients; begin with dpsgd.several.agreed(chance), "
+                "draw: the processes drew different patients; begin with dpsgd.processes.agreed(chance), "
                 "and continue a run from checkpoints of the same step"
             )
         scale, deviation = 1 / self.expected_batch_size, self.noise_deviation()
@@ -78,7 +79,7 @@ class SharedOptimizer(PrivateOptimizer):
         own = [self.engine.add(b, u, into=self.gradients, scale=scale).cpu() for b, u in batches[rank::world]]
         for gradient in self.gradients.values():
             dist.all_reduce(gradient)
-        dealt = _everybody(own)
+        dealt = _gathered(own)
         norms = [dealt[number % world][number // world] for number in range(len(batches))]
         return torch.cat([torch.empty(0, dtype=torch.float64), *norms])
 

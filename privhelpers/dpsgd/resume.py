@@ -8,13 +8,13 @@ with the step after them.
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 import torch
 
-from privhelpers import artifacts
+from privhelpers import artifacts, validate
 from privhelpers.dpsgd import checkpoint
 from privhelpers.dpsgd.batches import Rows
 from privhelpers.dpsgd.chance import Chance
@@ -64,34 +64,64 @@ def terms_of(plan: PrivacyPlan, mode: str, marks: dict[str, str], run: str) -> T
     )
 
 
-class Kept:
+@dataclass(frozen=True)
+class Keep:
+    """Where a private run keeps what outlives a kill.
+
+    Attributes:
+        folder: of the ledger and the checkpoints; made if needed.
+        run: name in the ledger.
+        every: steps between two checkpoints, and reserved at once, 1 or more.
+        on_change: what to do with a folder of another run: "refuse", or "restart" beside its old ledger.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+    """
+
+    folder: Path | str
+    run: str = "run"
+    every: int = 10
+    on_change: str = "refuse"
+
+    def __post_init__(self) -> None:
+        """Refuse settings out of range."""
+        validate.positive_int(every=self.every)
+        if self.on_change not in ON_CHANGE:
+            raise InvalidParameter(f"on_change = {self.on_change!r}: must be one of {', '.join(ON_CHANGE)}")
+
+
+class KeptRun:
     """The ledger and the checkpoints of one run in one folder; a context manager.
 
     Args:
-        folder: made if needed.
+        keep: where, and how often.
         terms: of the run.
-        every: steps between two checkpoints, and reserved at once, 1 or more.
-        on_change: "refuse" a folder of another run, or "restart": its ledger stays under another name.
+        model, optimizer, chance: what a checkpoint holds.
 
     Raises:
         ResumeRefused: the folder is of a run with other data, parameters or code.
-        InvalidParameter: `on_change` is not known.
     """
 
-    def __init__(self, folder: Path, terms: Terms, *, every: int, on_change: str) -> None:
+    def __init__(
+        self,
+        keep: Keep,
+        terms: Terms,
+        model: torch.nn.Module,
+        optimizer: torch.optim.Optimizer,
+        chance: Chance,
+    ) -> None:
         """Open the ledger."""
-        if on_change not in ON_CHANGE:
-            raise InvalidParameter(f"on_change = {on_change!r}: must be one of {', '.join(ON_CHANGE)}")
-        self.folder, self.every = Path(folder), every
+        self.folder, self.every = Path(keep.folder), keep.every
+        self.model, self.optimizer, self.chance = model, optimizer, chance
         try:
             self.ledger: Ledger = open_ledger(self.folder / LEDGER, terms)
         except ResumeRefused:
-            if on_change == "refuse":
+            if keep.on_change == "refuse":
                 raise
             self._put_aside()
             self.ledger = open_ledger(self.folder / LEDGER, terms)
 
-    def __enter__(self) -> "Kept":
+    def __enter__(self) -> "KeptRun":
         """Return itself."""
         return self
 
@@ -105,9 +135,7 @@ class Kept:
         for old in self.folder.glob("step-*.safetensors*"):
             old.unlink()
 
-    def restore(
-        self, model: torch.nn.Module, optimizer: torch.optim.Optimizer, chance: Chance
-    ) -> tuple[int, Tally]:
+    def restore(self) -> tuple[int, Tally]:
         """Put everything back as the last checkpoint saw it; return the next step and the counts so far.
 
         Raises:
@@ -117,37 +145,36 @@ class Kept:
         """
         path = checkpoint.newest(self.folder)
         if path is None:
-            if self.ledger.steps and chance.mode == "release":
+            if self.ledger.steps and self.chance.mode == "release":
                 raise ResumeRefused(
                     f"{self.folder.name}: {self.ledger.steps} steps are spent and no checkpoint holds "
                     "what they gave; this budget is gone"
                 )
+            self.after(0, Tally())
             return 0, Tally()
-        progress, streams = checkpoint.read(path, model, optimizer)
+        progress, streams = checkpoint.read(path, self.model, self.optimizer)
         self.ledger.require(progress.head)
         tally = Tally(**progress.counts)
-        if chance.mode == "research":
-            chance.restore(streams)
+        if self.chance.mode == "research":  # repeat the lost steps to the bit
+            self.chance.restore(streams)
             return progress.step, tally
+        # New noise would be a second answer to the same question: the lost steps stay lost.
         lost = self.ledger.steps - progress.step
         tally.sizes += [0] * lost
         tally.medians += [None] * lost
         tally.lost += lost
         return self.ledger.steps, tally
 
-    def before(self, step: int, steps: int) -> None:
+    def before(self, step: int) -> None:
         """Count steps as spent before `step` (from 0) is taken."""
         if step >= self.ledger.steps:
-            self.ledger.reserve(min(self.every, steps - self.ledger.steps))
+            self.ledger.reserve(min(self.every, self.ledger.remaining))
 
-    def after(
-        self,
-        done: int,
-        model: torch.nn.Module,
-        optimizer: torch.optim.Optimizer,
-        chance: Chance,
-        tally: Tally,
-    ) -> None:
+    def is_due(self, done: int) -> bool:
+        """Return whether a checkpoint follows on `done` steps."""
+        return done % self.every == 0 or done == self.ledger.terms.steps
+
+    def after(self, done: int, tally: Tally) -> None:
         """Write a checkpoint after `done` steps."""
         progress = checkpoint.Progress(done, self.ledger.head, asdict(tally))
-        checkpoint.write(self.folder, progress, model, optimizer, chance.state())
+        checkpoint.write(self.folder, progress, self.model, self.optimizer, self.chance.state())

@@ -12,7 +12,7 @@ import torch.distributed as dist
 import torch.multiprocessing as processes
 
 from privhelpers import dpsgd, models
-from privhelpers.dpsgd import several
+from privhelpers.dpsgd import processes as shared
 from privhelpers.errors import TrainingFailed
 
 ROOT = Path(__file__).parents[2]
@@ -35,8 +35,9 @@ def ready(notes=NOTES):
 
 def run(make_optimizer, prepare=lambda chance: chance):
     model, tokenizer, plan = ready()
-    how = {"learning_rate": 1e-2, "max_rows": 3, "make_optimizer": make_optimizer, "progress": False}
-    log = dpsgd.train(model, tokenizer, NOTES, plan, chance=prepare(dpsgd.research(0)), **how)
+    settings = dpsgd.Settings(learning_rate=1e-2, max_rows=3, make_optimizer=make_optimizer)
+    chance = prepare(dpsgd.research(0))
+    log = dpsgd.train(model, tokenizer, NOTES, plan, settings, chance=chance, progress=False)
     return {name: p.detach() for name, p in model.named_parameters()}, log
 
 
@@ -47,7 +48,7 @@ def join(rank, world, meeting):
 
 def work(rank, folder):
     join(rank, 2, folder / "meeting")
-    weights, log = run(several.SharedOptimizer, several.agreed)
+    weights, log = run(shared.SharedOptimizer, shared.agreed)
     torch.save({"weights": weights, "epsilon": log.spent.epsilon}, folder / f"{rank}.pt")
     disagree(rank)
     dist.destroy_process_group()
@@ -55,12 +56,12 @@ def work(rank, folder):
 
 def disagree(rank):
     with pytest.raises(TrainingFailed, match="different modes or seeds"):
-        several.agreed(dpsgd.research(rank))
+        shared.agreed(dpsgd.research(rank))
     with pytest.raises(TrainingFailed, match="drew different patients"):
-        run(several.SharedOptimizer, lambda _: dpsgd.research(rank))
-    release = several.agreed(dpsgd.release())
+        run(shared.SharedOptimizer, lambda _: dpsgd.research(rank))
+    release = shared.agreed(dpsgd.release())
     drawn = [torch.rand(3, generator=release.sampling).tolist(), release.choices.random(3).tolist()]
-    assert len({repr(own) for own in several._everybody(drawn)}) == 1
+    assert len({repr(own) for own in shared._gathered(drawn)}) == 1
 
 
 def test_two_processes_give_what_one_gives_and_stop_when_they_disagree(tmp_path):
@@ -75,7 +76,7 @@ def test_two_processes_give_what_one_gives_and_stop_when_they_disagree(tmp_path)
 
 # In place of the page's own model, which a build must have made: one that is there in a moment.
 SMALL = """
-from test_dpsgd_several import NOTES, ready
+from test_dpsgd_processes import NOTES, ready
 notes_by_patient = NOTES * 4
 model, tokenizer, plan = ready(notes_by_patient)
 """
@@ -100,8 +101,8 @@ def test_the_run_of_the_page_under_torchrun_gives_what_one_process_gives(tmp_pat
 
     notes = NOTES * 4
     model, tokenizer, plan = ready(notes)
-    how = {"learning_rate": 6e-3, "max_rows": 16, "progress": False}
-    log = dpsgd.train(model, tokenizer, notes, plan, chance=dpsgd.research(0), **how)
+    settings = dpsgd.Settings(learning_rate=6e-3, max_rows=16)
+    log = dpsgd.train(model, tokenizer, notes, plan, settings, chance=dpsgd.research(0), progress=False)
     assert f"epsilon {log.spent.epsilon:.3f} with 2 processes" in done.stdout
     together, _ = models.load(tmp_path / "runs/my-model")
     for name, weight in model.state_dict().items():
