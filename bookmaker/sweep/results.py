@@ -13,25 +13,19 @@ from pathlib import Path
 
 import pandas as pd
 
-from bookmaker.runner import chain, plan, profiles
+from bookmaker.runner import plan, profiles
 from bookmaker.sweep.grid import Cell
 from privhelpers.artifacts import Store, write_atomic
-from privhelpers.attacks import measurements
+from privhelpers.results import COLUMNS as MEASURED
+from privhelpers.results import ModelResults, Results, measurements
 
 CELL = ("profile", "architecture", "seed", "model", "epsilon", "delta")
-COLUMNS = (*CELL, *(name for name in measurements.COLUMNS if name != "model"))
+COLUMNS = (*CELL, *(name for name in MEASURED if name != "model"))
 
 
-def _spent(store: Store, model: str) -> dict[str, float | None]:
-    if model in chain.MAKERS:
-        return {"epsilon": None, "delta": None}
-    spent = store.read_json(f"{chain.DPSGD}/{model}/metrics.json")["spent"]
-    return {"epsilon": spent["epsilon"], "delta": spent["delta"]}
-
-
-def _audit(store: Store, model: str) -> Iterator[dict]:
+def _audit(own: ModelResults) -> Iterator[dict]:
     """Yield the certified lower bound of a private model as a row; it has no control and no interval."""
-    found = store.read_json(f"{chain.AUDITING}/audit.json")["models"][model]
+    found = own.runs.audits[own.model]
     if (lower := found["audit_epsilon_lower"]) is not None:
         bound = {
             "estimate": lower,
@@ -53,11 +47,13 @@ def rows(root: Path, cell: Cell) -> list[dict]:
         MissingArtifact: a run of the cell has not been made.
     """
     store = Store(root / "runs" / cell.profile / "artifacts", cell.profile)
-    source, found = measurements.open_source(store), []
+    runs, found = Results(store), []
     known = {"profile": cell.profile, "architecture": cell.architecture, "seed": cell.seed}
     for model in plan.models(profiles.load(root, cell.profile)):
-        own = known | {"model": model} | _spent(store, model)
-        found += [row | own for row in (*measurements.rows(source, model), *_audit(store, model))]
+        own = runs.of(model)
+        spent = own.spent or {"epsilon": None, "delta": None}
+        cell_of = known | {"model": model, "epsilon": spent["epsilon"], "delta": spent["delta"]}
+        found += [row | cell_of for row in (*measurements(runs, model), *_audit(own))]
     return found
 
 

@@ -8,6 +8,5 @@ Who was in it: `signals` from one scoring pass, `membership` (thresholds, refere
 `panel` and `lira` (models trained for comparison), `groups` and `exposed` (patients, admissions, rare
 diseases), `choosing` (which attack is best, without flattering it).
 
-With the weights: `white_box`. From a gradient: `inversion`. Where each must fail: `controls`. All models in
-one table: `summary`.
+With the weights: `white_box`. From a gradient: `inversion`. Where each must fail: `controls`.
 """

@@ -2,7 +2,7 @@
 
 bank = Bank(note_ids, inside, {"loss": losses})
 bank.write(store)
-read_bank(store).rows(["t00001", "h00002"])
+results.Results(store).shadow_bank.rows(["t00001", "h00002"])
 """
 
 from collections.abc import Mapping, Sequence
@@ -65,19 +65,8 @@ class Bank:
         )
 
     def write(self, store: Store) -> None:
-        """Write the bank where `read_bank` finds it."""
+        """Write the bank where `results` finds it."""
         table = {name: values.tolist() for name, values in self.signals.items()}
         inside = self.inside.astype(int).tolist()
         value = {"notes": list(self.notes), "inside": inside, "signals": table}
         store.write_json(f"{HOME}/shadows.json", value)
-
-
-def read_bank(store: Store) -> Bank:
-    """Return the bank of the profile.
-
-    Raises:
-        MissingArtifact: chapter 10a has not run.
-    """
-    rows = store.read_json(f"{HOME}/shadows.json")
-    signals = {name: np.array(values) for name, values in rows["signals"].items()}
-    return Bank(tuple(rows["notes"]), np.array(rows["inside"], dtype=bool), signals)

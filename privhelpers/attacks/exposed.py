@@ -1,7 +1,6 @@
 """Who is exposed: the attacks of all models side by side, within groups of notes and patients.
 
-rows = collect(store, ["public", "baseline", "dp-eps-8"])
-scores = read_scores(store, "baseline", "reference_shadows", note_ids)
+rows = collect({"baseline": attack}, {"baseline": None})
 by_bucket = within(scores, patients, member, rarity)
 """
 
@@ -11,38 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from privhelpers.artifacts import Store
 from privhelpers.attacks import groups, membership
 from privhelpers.attacks.membership import Measured
-from privhelpers.errors import InvalidParameter
 from privhelpers.mechanisms import largest_advantage
-
-HOME = "membership_inference"
-NOT_PRIVATE = ("public", "baseline", "best_nonprivate")
-
-
-def read_scores(store: Store, model: str, attack: str, notes: Sequence[str]) -> np.ndarray:
-    """Return the score of each note under one attack on one model; NaN for a note that was not attacked.
-
-    Args:
-        store: of the profile.
-        model: attacked model, by name.
-        attack: `loss`, or one whose scores chapter 10 keeps.
-        notes: identifiers.
-
-    Raises:
-        MissingArtifact: chapter 10 has not run on this model.
-        InvalidParameter: the attack's scores are not kept.
-    """
-    if attack == "loss":
-        sides = store.read_json(f"{HOME}/{model}/losses.json")
-        found = {note: -loss for side in sides.values() for note, loss in side.items()}
-    else:
-        kept = store.read_json(f"{HOME}/{model}/scores.json")
-        if attack not in kept:
-            raise InvalidParameter(f"attack = {attack!r}: must be loss or one of {', '.join(kept)}")
-        found = kept[attack]
-    return np.array([found.get(note, np.nan) for note in notes])
 
 
 def within(
@@ -81,11 +51,9 @@ def within(
     return found
 
 
-def _row(store: Store, model: str) -> dict:
-    attack = store.read_json(f"{HOME}/{model}/attack.json")
+def _row(attack: Mapping, spent: Mapping | None) -> dict:
     budget = {"epsilon": np.nan, "delta": np.nan, "largest advantage": 1.0}
-    if model not in NOT_PRIVATE:
-        spent = store.read_json(f"private_training/{model}/metrics.json")["spent"]
+    if spent is not None:
         limit = largest_advantage(epsilon=spent["epsilon"], delta=spent["delta"])
         budget = {"epsilon": spent["epsilon"], "delta": spent["delta"], "largest advantage": limit}
     tries = {
@@ -113,16 +81,18 @@ def _row(store: Store, model: str) -> dict:
     }
 
 
-def collect(store: Store, models: Sequence[str]) -> pd.DataFrame:
+def collect(attacks: Mapping[str, Mapping], spent: Mapping[str, Mapping | None]) -> pd.DataFrame:
     """Return one row a model: budget, leakage at both levels, the chosen attack, and the worst interval.
 
     Intervals stand as [estimate, low, high]. `largest advantage` is what the guarantee allows any attack on
     one patient, 1 without a guarantee; `highest end` is the highest upper end over all attacks and levels.
 
-    Raises:
-        MissingArtifact: a run on one of the models has not been made.
+    Args:
+        attacks: saved figures of the attacks on membership, by model.
+        spent: epsilon and delta of each model's budget, None without one.
     """
-    return pd.DataFrame.from_dict({model: _row(store, model) for model in models}, orient="index")
+    rows = {model: _row(attack, spent[model]) for model, attack in attacks.items()}
+    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def column(rows: pd.DataFrame, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -6,7 +6,6 @@
 Nothing here is legal advice, and nothing here says that a model fulfills the law.
 """
 
-from privhelpers.hipaa.evidence import exact_rate, identifier_share, measured_of, patient_ledger, written
 from privhelpers.hipaa.identifiers import (
     IDENTIFIERS,
     RECORD_IDENTIFIERS,
@@ -20,10 +19,12 @@ from privhelpers.hipaa.ledger import (
     MEASURED,
     NOT_IN_DATA,
     NOT_MEASURED,
+    identifier_share,
     ledger,
     ledger_matrix,
     ledger_records,
     ledger_table,
+    patient_ledger,
 )
 from privhelpers.hipaa.penalties import (
     ENFORCEMENT_DISCRETION_2019,
@@ -34,7 +35,6 @@ from privhelpers.hipaa.penalties import (
     schedule_of,
 )
 from privhelpers.hipaa.promises import Promise, promise_table, promise_text
-from privhelpers.hipaa.provenance import Provenance, provenance
 from privhelpers.hipaa.risk import (
     ANSWERS,
     CATEGORIES,
@@ -85,29 +85,24 @@ __all__ = [
     "PenaltySchedule",
     "PenaltyTier",
     "Promise",
-    "Provenance",
     "SafeHarborIdentifier",
     "Section",
     "came_out",
     "carriers",
     "combine",
     "declare",
-    "exact_rate",
     "identifier_share",
     "ledger",
     "ledger_matrix",
     "ledger_records",
     "ledger_table",
-    "measured_of",
     "measured_table",
     "patient_ledger",
     "penalty_table",
     "promise_table",
     "promise_text",
-    "provenance",
     "reading_table",
     "schedule_of",
     "touched",
     "without_identifiers",
-    "written",
 ]

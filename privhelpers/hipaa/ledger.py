@@ -9,13 +9,14 @@ different findings.
 """
 
 import numbers
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
-from statsmodels.stats.proportion import proportion_confint
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.hipaa.identifiers import IDENTIFIERS, RECORD_IDENTIFIERS
+from privhelpers.hipaa.spans import Carriers, came_out
+from privhelpers.stats import clopper_pearson
 
 NOT_IN_DATA = "not in the data"
 NOT_MEASURED = "not measured"
@@ -57,7 +58,8 @@ def _share(letter: str, name: str, hits: int | None, trials: int | None) -> tupl
         return None
     if hits > trials:
         raise InvalidParameter(f"{name}[{letter!r}] = {hits}: must not exceed the {trials} that could")
-    return (hits / trials, *proportion_confint(hits, trials, alpha=0.05, method="beta"))
+    found = clopper_pearson(hits, trials)
+    return found.estimate, found.low, found.high
 
 
 def _row(letter: str, counts: dict[str, int | None], by_patient: bool) -> dict[str, object]:
@@ -196,3 +198,30 @@ def ledger_records(frame: pd.DataFrame) -> dict[str, dict]:
         frame: what `ledger` returned.
     """
     return frame.astype(object).where(frame.notna(), None).to_dict("index")
+
+
+def patient_ledger(texts: Sequence[str], members: Carriers, controls: Carriers) -> pd.DataFrame:
+    """Return the ledger whose unit is the patient: whose values stand in the texts, by identifier.
+
+    Args:
+        texts: what a model wrote.
+        members: identifiers in the training notes, as `carriers` returns them.
+        controls: of patients whom no model was trained on.
+    """
+    planted = {kind: len(set().union(*own.values())) for kind, own in members.items()}
+    groups = (members, controls)
+    hits = [{kind: len(who) for kind, who in came_out(texts, own).items()} for own in groups]
+    sizes = [{kind: len(own) for kind, own in group.items()} for group in groups]
+    return ledger(
+        planted,
+        dict.fromkeys(planted, len(texts)),
+        *hits,
+        carriers=sizes[0],
+        control_carriers=sizes[1],
+    )
+
+
+def identifier_share(notes: Sequence[dict]) -> float:
+    """Return the share of the characters of notes that stand in identifiers."""
+    inside = sum(span["end"] - span["start"] for note in notes for span in note["spans"])
+    return inside / sum(len(note["text"]) for note in notes)

@@ -18,7 +18,6 @@ from typing import NoReturn
 import pandas as pd
 
 from privhelpers.errors import InvalidParameter, NotOneNumber
-from privhelpers.hipaa.provenance import Provenance
 
 Figure = tuple[float, float, float]  # an estimate and the ends of its interval
 
@@ -73,12 +72,14 @@ class Measured:
     n: int
     figure: Figure
     control: Figure
-    source: Provenance
+    source: str
 
     def __post_init__(self) -> None:
         """Refuse a figure without an interval or without a control."""
         if self.kind not in KINDS:
             raise InvalidParameter(f"{self.attack}: kind = {self.kind!r}: must be one of {', '.join(KINDS)}")
+        if not self.source:
+            raise InvalidParameter(f"{self.attack}: source is empty; a figure without a source is not used")
         if self.n < 1:
             raise InvalidParameter(f"{self.attack}: n = {self.n}: nobody was attacked")
         for name in ("figure", "control"):
@@ -121,7 +122,7 @@ class Declared:
     by: str
     on: datetime.date
     note: str = ""
-    source: Provenance | None = None
+    source: str = ""
 
     def __post_init__(self) -> None:
         """Refuse an unknown question or answer, and a declaration of nobody."""
@@ -134,9 +135,7 @@ class Declared:
             raise InvalidParameter(f"{self.subject}: by is empty; a declaration has a person behind it")
 
 
-def declare(
-    subject: str, answer: str, *, by: str, on: str, note: str = "", source: Provenance | None = None
-) -> Declared:
+def declare(subject: str, answer: str, *, by: str, on: str, note: str = "", source: str = "") -> Declared:
     """Return a declaration; `on` is a date like 2024-01-01.
 
     Raises:

@@ -4,9 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privhelpers.artifacts import Store
 from privhelpers.attacks import exposed
-from privhelpers.errors import InvalidParameter, MissingArtifact
 
 
 def data(n=240, seed=0):
@@ -74,25 +72,20 @@ def attack(auc):
     }
 
 
+AREAS = {
+    "baseline": [0.8, 0.7, 0.85],
+    "best_nonprivate": [0.6, 0.55, 0.65],
+    "dp-eps-8": [0.52, 0.49, 0.55],
+}
+
+
 @pytest.fixture
-def store(tmp_path):
-    store = Store(tmp_path, "test")
-    for model, auc in (
-        ("baseline", [0.8, 0.7, 0.85]),
-        ("best_nonprivate", [0.6, 0.55, 0.65]),
-        ("dp-eps-8", [0.52, 0.49, 0.55]),
-    ):
-        store.write_json(f"membership_inference/{model}/attack.json", attack(auc))
-    spent = {"epsilon": 1.0, "delta": 1e-5}
-    store.write_json("private_training/dp-eps-8/metrics.json", {"spent": spent})
-    sides = {"members": {"t1": 0.5}, "others": {"h1": 2.0}}
-    store.write_json("membership_inference/baseline/losses.json", sides)
-    store.write_json("membership_inference/baseline/scores.json", {"zlib": {"t1": -1.0}})
-    return store
+def rows():
+    spent = dict.fromkeys(AREAS) | {"dp-eps-8": {"epsilon": 1.0, "delta": 1e-5}}
+    return exposed.collect({name: attack(auc) for name, auc in AREAS.items()}, spent)
 
 
-def test_one_row_a_model_with_its_limit_and_its_worst_interval(store):
-    rows = exposed.collect(store, ["baseline", "best_nonprivate", "dp-eps-8"])
+def test_one_row_a_model_with_its_limit_and_its_worst_interval(rows):
     assert rows.loc["dp-eps-8", "largest advantage"] == pytest.approx(0.462123, abs=1e-6)
     assert rows.loc["baseline", "largest advantage"] == 1 and np.isnan(rows.loc["baseline", "epsilon"])
     assert rows.loc["dp-eps-8", "highest end"] == pytest.approx(0.65)
@@ -100,22 +93,11 @@ def test_one_row_a_model_with_its_limit_and_its_worst_interval(store):
     assert rows.loc["dp-eps-8", "intervals above"] == 2  # both patient levels: 0.59 and above
     assert rows.loc["dp-eps-8", "tries"] == 4  # admissions are notes here and count once
     assert exposed.column(rows, "loss note")[0].tolist() == [0.8, 0.6, 0.52]
-    with pytest.raises(MissingArtifact):
-        exposed.collect(store, ["dp-eps-1"])
 
 
-def test_published_claims_and_verdicts_state_what_was_found(store):
-    rows = exposed.collect(store, ["baseline", "best_nonprivate", "dp-eps-8"])
+def test_published_claims_and_verdicts_state_what_was_found(rows):
     claims = exposed.published(rows, rare_gain=0.05, epoch_gain=-0.01)
     assert claims["here"].tolist() == ["40.0", "40.0", "40.0 to 40.0", "+2.0", "+0.100", "+0.050", "-0.010"]
     ranges = {"baseline": (0.7, 0.75), "best_nonprivate": (0.55, 0.65), "dp-eps-8": (0.55, 0.65)}
     assert exposed.verdicts(rows, ranges)["verdict"].tolist() == ["above", "inside", "below"]
     assert isinstance(claims, pd.DataFrame)
-
-
-def test_scores_come_by_note_and_are_none_where_nobody_looked(store):
-    found = exposed.read_scores(store, "baseline", "loss", ["h1", "t1"])
-    assert found.tolist() == [-2.0, -0.5]
-    assert np.isnan(exposed.read_scores(store, "baseline", "zlib", ["h1", "t1"])).tolist() == [True, False]
-    with pytest.raises(InvalidParameter, match="attack"):
-        exposed.read_scores(store, "baseline", "nothing", ["t1"])

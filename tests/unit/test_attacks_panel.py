@@ -5,8 +5,9 @@ import pytest
 
 from privhelpers.artifacts import Store
 from privhelpers.attacks import panel
-from privhelpers.attacks.bank import Bank, read_bank
+from privhelpers.attacks.bank import Bank
 from privhelpers.errors import InvalidParameter
+from privhelpers.results import Results
 
 NOTES = tuple(f"t{n:03d}" for n in range(200))
 
@@ -26,7 +27,7 @@ def test_the_bank_comes_back_as_it_was_written(tmp_path):
     bank, _ = made()
     store = Store(tmp_path, "test")
     bank.write(store)
-    again = read_bank(store)
+    again = Results(store).shadow_bank
     assert again.notes == bank.notes and (again.inside == bank.inside).all()
     assert all((again.signals[name] == values).all() for name, values in bank.signals.items())
 

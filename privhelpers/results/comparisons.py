@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from privhelpers import stats
-from privhelpers.attacks import measurements
-from privhelpers.attacks.measurements import ATTACKS, Source
 from privhelpers.errors import InvalidParameter
+from privhelpers.results.reading import Results
+from privhelpers.results.tidy import ATTACKS, attack_name
 from privhelpers.stats import Equivalence, Estimate
 
 NEVER_TRAINED, PUBLIC = "never trained", "public checkpoint"
@@ -23,7 +23,7 @@ class Comparison:
     """One test of a figure on what was trained on against its never-trained control.
 
     Attributes:
-        model, family, measure: what was compared, as in the rows of `measurements`.
+        model, family, measure: what was compared, as in the tidy rows.
         against: the control: `never trained`, or `public checkpoint` for the same notes under that model.
         null: value of no difference, 0.5 for an AUC.
         estimate: with its clustered standard error, or None where independent units are counted.
@@ -61,50 +61,54 @@ class Comparison:
         return stats.detectable_rate(units, control=control, power=power, alpha=alpha) - control
 
 
-def _areas(source: Source, model: str) -> Iterable[Comparison]:
+def _arms(notes: pd.DataFrame) -> tuple[pd.Series, pd.Series, pd.Series, pd.Series]:
+    member, other = notes[notes["member"]], notes[~notes["member"]]
+    return member["score"], member["patient"], other["score"], other["patient"]
+
+
+def _areas(runs: Results, model: str) -> Iterable[Comparison]:
     for attack in ATTACKS:
-        found = measurements.read_scores(source, model, attack)
-        named = (model, "membership", measurements.attack_name(attack))
-        yield Comparison(*named, NEVER_TRAINED, null=0.5, estimate=stats.clustered_auc(*found.arms))
+        notes = runs.of(model).scores(attack)
+        arms = _arms(notes)
+        named = (model, "membership", attack_name(attack))
+        yield Comparison(*named, NEVER_TRAINED, null=0.5, estimate=stats.clustered_auc(*arms))
         if model == "public":
             continue
-        public = measurements.read_scores(source, "public", attack)
-        if public.ids != found.ids:
+        same = runs.of("public").scores(attack)
+        if not same.index.equals(notes.index):
             raise InvalidParameter(f"{model}, {attack}: its notes are not those of the public checkpoint")
-        members, others = ((found.arms[k], public.arms[k]) for k in (0, 2))
-        gap = stats.paired_auc_difference(members, others, found.arms[1], found.arms[3])
+        public = _arms(same)
+        gap = stats.paired_auc_difference((arms[0], public[0]), (arms[2], public[2]), arms[1], arms[3])
         yield Comparison(*named, PUBLIC, estimate=gap)
 
 
-def _exposure(source: Source, model: str) -> Comparison:
-    arms = measurements.canaries(source, model, "exposure_bits")
-    member, control = arms["member"], arms["control"]
-    labels = [f"m{k}" for k in range(member.size)], [f"c{k}" for k in range(control.size)]
-    # Each canary is a unit of its own, and then this is Welch's test.
-    gap = stats.clustered_difference(member, labels[0], control, labels[1])
-    return Comparison(model, "canaries", "exposure (bits)", NEVER_TRAINED, estimate=gap)
-
-
-def compare(source: Source, model: str) -> list[Comparison]:
+def compare(runs: Results, model: str) -> list[Comparison]:
     """Return every test of one model: each attack on membership, on patients and on canaries.
 
     Raises:
         MissingArtifact: a run on this model, or on the public checkpoint, has not been made.
     """
-    member, control, prompts = measurements.attempts(source, model, "loose")
-    loose = stats.paired_difference(member, control, prompts)
-    extracted = measurements.canaries(source, model, "extracted")
-    arms = (extracted[arm] for arm in measurements.ARMS)
-    planted = tuple(value for arm in arms for value in (int(arm.sum()), arm.size))
+    found = runs.of(model)
+    texts = found.attempts()
+    loose = stats.paired_difference(texts["loose"], texts["loose_control"], texts["prompt"])
+    planted, control = (found.canaries[found.canaries["planted"] == side] for side in (True, False))
+    # Each canary is a unit of its own, and then this is Welch's test.
+    labels = [f"m{k}" for k in range(len(planted))], [f"c{k}" for k in range(len(control))]
+    exposure = stats.clustered_difference(
+        planted["exposure_bits"], labels[0], control["exposure_bits"], labels[1]
+    )
+    extracted = (int(planted["extracted"].sum()), len(planted))
+    extracted += (int(control["extracted"].sum()), len(control))
+    counts = {name: tuple(map(int, row)) for name, row in found.patients_found().iterrows()}
     return [
-        *_areas(source, model),
+        *_areas(runs, model),
         Comparison(model, "extraction", "loose leaks", NEVER_TRAINED, estimate=loose),
         *(
-            Comparison(model, "extraction", measure, NEVER_TRAINED, counts=counts)
-            for measure, counts in measurements.found_patients(source, model).items()
+            Comparison(model, "extraction", measure, NEVER_TRAINED, counts=row)
+            for measure, row in counts.items()
         ),
-        _exposure(source, model),
-        Comparison(model, "canaries", "canaries extracted", NEVER_TRAINED, counts=planted),
+        Comparison(model, "canaries", "exposure (bits)", NEVER_TRAINED, estimate=exposure),
+        Comparison(model, "canaries", "canaries extracted", NEVER_TRAINED, counts=extracted),
     ]
 
 

@@ -1,0 +1,23 @@
+"""What the chapters measured, read from their artifacts: no other room knows where a chapter's files lie.
+
+runs = Results(store)
+runs.of("baseline").membership["auc"]              # the saved figures of one attack on one model
+runs.of("baseline").scores("loss")                 # one row a note: member, patient, score
+rows = [row for model in models for row in measurements(runs, model)]      # the tidy table
+"""
+
+from privhelpers.results.front_page import broken_row, headline, summary_row
+from privhelpers.results.reading import ModelResults, Results
+from privhelpers.results.tidy import ATTACKS, COLUMNS, attack_name, measurements
+
+__all__ = [
+    "ATTACKS",
+    "COLUMNS",
+    "ModelResults",
+    "Results",
+    "attack_name",
+    "broken_row",
+    "headline",
+    "measurements",
+    "summary_row",
+]

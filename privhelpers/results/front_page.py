@@ -1,0 +1,101 @@
+"""One row a model for `summary.json` and the front page, each leakage figure beside its control."""
+
+import pandas as pd
+
+from privhelpers.errors import InvalidParameter
+from privhelpers.results.reading import ModelResults, Results
+
+
+def _interval(name: str, values: list[float]) -> dict[str, float]:
+    return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
+
+
+def _canaries(canaries: pd.DataFrame) -> dict:
+    planted, control = (canaries[canaries["planted"] == side] for side in (True, False))
+    if planted.empty or control.empty:
+        raise InvalidParameter("canaries: a group without canaries has no mean exposure")
+    often = planted[planted["copies"] >= 4]
+    return {
+        "canaries_planted": len(planted),
+        "canaries_control": len(control),
+        "canaries_extracted": int(planted["extracted"].sum()),
+        "control_canaries_extracted": int(control["extracted"].sum()),
+        "canaries_4_copies_or_more": len(often),
+        "canaries_4_copies_or_more_extracted": int(often["extracted"].sum()),
+        "mean_exposure": float(planted["exposure_bits"].mean()),
+        "mean_exposure_control": float(control["exposure_bits"].mean()),
+    }
+
+
+def _membership(attack: dict) -> dict:
+    intervals = {
+        "mia_auc": attack["auc"],
+        "tpr_at_1pct_fpr": attack["tpr_at_1pct_fpr"],
+        "patient_auc": attack["patient_auc"],
+        "best_attack_auc": attack["best_attack_auc"],
+        "best_attack_tpr_at_1pct_fpr": attack["best_attack_tpr_at_1pct_fpr"],
+    }
+    row = {key: attack[key] for key in ("perplexity", "membership_advantage", "best_attack")}
+    row["null_auc"] = attack["null_auc"][0]
+    for name, values in intervals.items():
+        row |= _interval(name, values)
+    return row
+
+
+def _content(found: ModelResults) -> dict:
+    extraction, memorization = found.extraction, found.memorization
+    row = {key: extraction[key] for key in ("attempts", "distinct_generations")}
+    for rule in ("strict", "loose"):
+        row[f"{rule}_leaks"] = extraction["matches"][rule]["leaks"]
+        row[f"{rule}_leaks_control"] = extraction["matches"][f"{rule}_control"]["leaks"]
+    row |= _interval("exposure_difference", memorization["exposure_difference"])
+    suffix = memorization["suffix"]
+    return row | {
+        "suffixes_recalled": suffix["recalled"],
+        "suffixes_recalled_control": suffix["control"],
+        "suffix_notes": suffix["notes"],
+    }
+
+
+def summary_row(runs: Results, model: str) -> dict:
+    """Return one model's figures: a flat mapping, with None where there is no budget or no audit.
+
+    Raises:
+        MissingArtifact: a run on this model has not been made.
+    """
+    found = runs.of(model)
+    spent = found.spent or {"epsilon": None, "delta": None}
+    row = {"epsilon": spent["epsilon"], "delta": spent["delta"]}
+    row |= _membership(found.membership) | {"audit_epsilon_lower": found.audited_epsilon}
+    return row | _canaries(found.canaries) | _content(found)
+
+
+def broken_row(runs: Results, variant: str) -> dict:
+    """Return claimed, true (None: unbounded) and audited epsilon of a broken variant, and its best attack."""
+    found = runs.broken[variant]
+    row = {key: found[key] for key in ("claimed_epsilon", "true_epsilon", "audit_epsilon_lower")}
+    return row | {"perplexity": found["perplexity"]} | _interval("best_attack_auc", found["best_attack_auc"])
+
+
+def _bounds(upper: float | None, lower: float | None) -> str:
+    if pd.isna(upper):
+        return "none"
+    return f"{upper:.2f} ({'not audited' if pd.isna(lower) else f'{lower:.2f}'})"
+
+
+def _line(row: pd.Series) -> dict[str, str]:
+    canaries = f"{row['canaries_extracted']:.0f} ({row['control_canaries_extracted']:.0f})"
+    strict = f"{row['strict_leaks']:.0f} ({row['strict_leaks_control']:.0f})"
+    interval = f"[{row['mia_auc_low']:.3f}, {row['mia_auc_high']:.3f}]"
+    return {
+        "ε at most (at least)": _bounds(row["epsilon"], row["audit_epsilon_lower"]),
+        "perplexity": f"{row['perplexity']:.2f}",
+        "membership AUC [95 %]": f"{row['mia_auc']:.3f} {interval}",
+        "canaries (control)": f"{canaries} of {row['canaries_planted']:.0f}",
+        "strict leaks (control)": f"{strict} of {row['attempts']:.0f}",
+    }
+
+
+def headline(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of the front page: bounds on ε, utility, and leakage with its control in brackets."""
+    return pd.DataFrame({name: _line(row) for name, row in table.iterrows()}).T.rename_axis("model")

@@ -1,0 +1,238 @@
+"""The artifacts of a profile by what they hold instead of by where they lie."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from tokenizers import Tokenizer
+
+from privhelpers import records
+from privhelpers.artifacts import Store, sha256_of
+from privhelpers.attacks.bank import Bank
+from privhelpers.errors import DamagedArtifact, InvalidParameter
+
+NOT_PRIVATE = ("public", "baseline", "best_nonprivate")
+EXTRACTION, MEMORIZATION, MEMBERSHIP = "extraction", "memorization", "membership_inference"
+TRAINING, SHADOWS = "private_training", "shadow_models"
+_DIGITS = 12  # of a fingerprint that a page shows
+
+
+@dataclass(frozen=True)
+class Results:
+    """All that the runs of one profile left behind; a file is read when somebody asks for it.
+
+    Attributes:
+        store: of the profile.
+    """
+
+    store: Store
+
+    @cached_property
+    def _models(self) -> dict[str, "ModelResults"]:
+        return {}
+
+    def of(self, model: str) -> "ModelResults":
+        """Return the results of one model, by its name; each file of it is read once."""
+        return self._models.setdefault(model, ModelResults(self, model))
+
+    @cached_property
+    def notes(self) -> dict[str, list[dict]]:
+        """The notes with their patients: `train`, and `heldout`, which no model was trained on."""
+        return {part: records.read_notes(self.store, part) for part in ("train", "heldout")}
+
+    @cached_property
+    def patient_of(self) -> Mapping[str, str]:
+        """Patient of every note, by the note's identifier."""
+        return {note["note_id"]: note["patient_id"] for notes in self.notes.values() for note in notes}
+
+    @cached_property
+    def tokens(self) -> Mapping[str, int]:
+        """Tokens of every held-out note, the end of the text included."""
+        path = self.store.existing("public_pretraining/public/tokenizer.json")
+        texts = [note["text"] for note in self.notes["heldout"]]
+        encoded = Tokenizer.from_file(str(path)).encode_batch(texts)
+        ids = (note["note_id"] for note in self.notes["heldout"])
+        return dict(zip(ids, (len(row.ids) + 1 for row in encoded), strict=True))
+
+    @cached_property
+    def comparison(self) -> dict[str, dict]:
+        """The summary of every model that the comparison of all models wrote."""
+        return self.store.read_json("comparison/summary.json")["models"]
+
+    @cached_property
+    def audits(self) -> dict[str, dict]:
+        """What the audit said of each model."""
+        return self.store.read_json("auditing/audit.json")["models"]
+
+    @cached_property
+    def broken(self) -> dict[str, dict]:
+        """What audit and attacks said of each broken variant of DP-SGD."""
+        return self.store.read_json("broken_dpsgd/broken.json")["broken"]
+
+    @cached_property
+    def shadow_summary(self) -> dict:
+        """What the attacks achieved on the shadow models; `winner` is the attack named in advance."""
+        return self.store.read_json(f"{SHADOWS}/summary.json")
+
+    @cached_property
+    def shadow_references(self) -> dict[str, dict[str, float]]:
+        """Losses under the reference models, by reference and note."""
+        return self.store.read_json(f"{SHADOWS}/references.json")
+
+    @cached_property
+    def shadow_bank(self) -> Bank:
+        """Signals of the candidate notes under every shadow model."""
+        rows = self.store.read_json(f"{SHADOWS}/shadows.json")
+        signals = {name: np.array(values) for name, values in rows["signals"].items()}
+        return Bank(tuple(rows["notes"]), np.array(rows["inside"], dtype=bool), signals)
+
+
+@dataclass(frozen=True)
+class ModelResults:
+    """What the runs on one model left behind.
+
+    Every property raises MissingArtifact where its run has not been made.
+
+    Attributes:
+        runs: of the profile.
+        model: by its name.
+    """
+
+    runs: Results
+    model: str
+
+    def _json(self, chapter: str, file: str) -> dict:
+        return self.runs.store.read_json(f"{chapter}/{self.model}/{file}.json")
+
+    def _rows(self, chapter: str, file: str) -> list[dict]:
+        return self.runs.store.read_jsonl(f"{chapter}/{self.model}/{file}.jsonl")
+
+    def source(self, chapter: str, file: str) -> str:
+        """Return where a figure comes from: file, run, and the first digits of the SHA-256 of its bytes.
+
+        Raises:
+            MissingArtifact, DamagedArtifact: as `Store.existing`.
+        """
+        run = f"{chapter}/{self.model}"
+        return f"{file} of {run} [{sha256_of(self.runs.store.existing(f'{run}/{file}'))[:_DIGITS]}]"
+
+    @cached_property
+    def metrics(self) -> dict:
+        """What the training of a private model spent and reached."""
+        return self._json(TRAINING, "metrics")
+
+    @property
+    def spent(self) -> dict | None:
+        """Privacy budget of the run, `epsilon` and `delta` and how they came about; None without one."""
+        return None if self.model in NOT_PRIVATE else self.metrics["spent"]
+
+    @property
+    def audited_epsilon(self) -> float | None:
+        """Lower bound on epsilon by the audit; None where there is none."""
+        return self.runs.audits[self.model]["audit_epsilon_lower"]
+
+    @cached_property
+    def extraction(self) -> dict:
+        """Figures of the extraction attack."""
+        return self._json(EXTRACTION, "attack")
+
+    @cached_property
+    def generations(self) -> list[dict]:
+        """Every text that the model wrote after a prompt."""
+        return self._rows(EXTRACTION, "generations")
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """All that the model wrote: after the prompts, and different texts without one."""
+        return [row["text"] for row in (*self.generations, *self._rows(EXTRACTION, "ranked"))]
+
+    @cached_property
+    def membership(self) -> dict:
+        """Figures of the attacks on membership."""
+        return self._json(MEMBERSHIP, "attack")
+
+    @cached_property
+    def losses(self) -> dict[str, dict[str, float]]:
+        """Mean loss of each note, nats a token: of `members`, and of `others`, which were held out."""
+        return self._json(MEMBERSHIP, "losses")
+
+    @cached_property
+    def memorization(self) -> dict:
+        """Figures of the completion attacks."""
+        return self._json(MEMORIZATION, "attack")
+
+    @cached_property
+    def canaries(self) -> pd.DataFrame:
+        """One row a canary: planted or kept out, copies, exposure in bits, whether it came out."""
+        return pd.DataFrame(self._rows(MEMORIZATION, "canaries"))
+
+    def scores(self, attack: str) -> pd.DataFrame:
+        """Return one row a note, members first: member, patient, score (higher = more member-like).
+
+        Raises:
+            InvalidParameter: the attack's scores were not saved.
+        """
+        if attack == "loss":
+            saved = {note: -loss for side in self.losses.values() for note, loss in side.items()}
+        else:
+            every = self._json(MEMBERSHIP, "scores")
+            if attack not in every:
+                raise InvalidParameter(f"attack = {attack!r}: must be loss or one of {', '.join(every)}")
+            saved = every[attack]
+        sides = {"members": True, "others": False}
+        rows = {
+            note: (member, self.runs.patient_of[note], saved[note])
+            for side, member in sides.items()
+            for note in self.losses[side]
+            if note in saved
+        }
+        return pd.DataFrame.from_dict(rows, orient="index", columns=["member", "patient", "score"])
+
+    def attempts(self) -> pd.DataFrame:
+        """Return one row a generation: its prompt, and whether each rule fired on members and controls."""
+        hits = self._json(EXTRACTION, "hits")
+        frame = pd.DataFrame({"prompt": [row["prompt"] for row in self.generations]})
+        for rule in ("strict", "strict_control", "loose", "loose_control"):
+            frame[rule] = np.isin(frame.index, hits[rule])
+        return frame
+
+    def patients_found(self) -> pd.DataFrame:
+        """Return how many patients each attack got something out of, beside never-trained ones.
+
+        Named: a generation holds their identifiers. Notes finished: one of theirs, word by word from its
+        first half. Diagnoses guessed: from the rest of a note. A patient counts once, so the counts are
+        independent.
+        """
+        group, matches = self.extraction["patients"], self.extraction["matches"]
+        named = [matches[rule]["patients"] for rule in ("strict", "strict_control")]
+        guesses = pd.DataFrame(self._rows(MEMORIZATION, "guesses"))
+        guesses["patient"] = guesses["note_id"].map(self.runs.patient_of)
+        finished = guesses.groupby(["arm", "patient"])["correct"].any().groupby("arm").agg(["sum", "size"])
+        told = self.memorization["attributes"]
+        guessed = [round(told[f"in_context/{arm}"][0] * group) for arm in ("member", "control")]
+        rows = {
+            "patients named": (named[0], group, named[1], group),
+            "notes finished": (*finished.loc["member"], *finished.loc["control"]),
+            "diagnoses guessed": (guessed[0], group, guessed[1], group),
+        }
+        columns = ["hits", "patients", "control_hits", "control_patients"]
+        return pd.DataFrame.from_dict(rows, orient="index", columns=columns).astype(int)
+
+    def held_out(self) -> pd.DataFrame:
+        """Return one row a held-out note: patient, loss in nats a token, tokens.
+
+        Raises:
+            DamagedArtifact: losses and lengths do not give the perplexity that the attack's run measured.
+        """
+        losses = pd.Series(self.losses["others"], name="loss")
+        frame = losses.to_frame().assign(
+            patient=losses.index.map(self.runs.patient_of), tokens=losses.index.map(self.runs.tokens)
+        )
+        found = math.exp(np.average(frame["loss"], weights=frame["tokens"]))
+        known = self.membership["perplexity"]
+        if not math.isclose(found, known, rel_tol=1e-3):
+            raise DamagedArtifact(f"{self.model}: losses give a perplexity of {found:.4f}, not {known}")
+        return frame
