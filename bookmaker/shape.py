@@ -4,8 +4,9 @@
     python -m bookmaker.shape stats        the public names of one room with their chapters and rooms
 
 A code line holds a token of code: blank lines, comments and docstrings do not count. A name is public if it
-has no underscore and stands at the top of a module. It is used where a chapter or another room names it, or
-where a used function of its own room takes or returns it.
+has no underscore and stands at the top of a module that has none either; a module called `_name.py` serves
+its room alone, and what stands in it is public only where the room's `__init__` exports it. A name is used
+where a chapter or another room names it, or where a used function of its own room takes or returns it.
 """
 
 import argparse
@@ -93,6 +94,14 @@ def _first_line(node: ast.Module | ast.ClassDef | ast.FunctionDef) -> str:
     return (ast.get_docstring(node) or "").partition("\n")[0]
 
 
+def _exported(init: Path) -> set[str]:
+    """Return what the `__init__` of a room takes from its modules."""
+    if not init.is_file():
+        return set()
+    nodes = ast.walk(ast.parse(init.read_text(encoding="utf-8")))
+    return {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
+
+
 def _room_of(path: Path, root: Path) -> str:
     parts = path.relative_to(root).parts
     return f"{parts[0]}.{parts[1].removesuffix('.py')}"
@@ -159,8 +168,11 @@ def rooms(root: Path) -> dict[str, Room]:
         if path.name == "__init__.py" or len(path.relative_to(root).parts) == 2:
             room.about = _first_line(tree)
         readers.append((name, tree))
+        inner = path.stem.startswith("_") and not path.stem.startswith("__")
         for node in tree.body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            if not isinstance(node, ast.FunctionDef | ast.ClassDef) or node.name.startswith("_"):
+                continue
+            if not inner or node.name in _exported(path.with_name("__init__.py")):
                 room.names[node.name] = f"{path.relative_to(root)}:{node.lineno}"
                 room.signatures[node.name] = _face(node)
                 room.says[node.name] = _first_line(node)
@@ -199,6 +211,7 @@ def main(arguments: list[str] | None = None) -> int:
         lines, names = sum(r.lines for r in mine.values()), sum(len(r.names) for r in mine.values())
         print(f"{package:32}{lines:>12,}{names:>8}{sum(len(r.unused()) for r in mine.values()):>16}\n")
     print(f"{'both':32}{sum(room.lines for room in shape.values()):>12,}")
+    print("\nA module _name.py serves its room alone; its names are public only where __init__ exports them.")
     return 0
 
 
