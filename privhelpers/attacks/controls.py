@@ -1,14 +1,13 @@
 """Where an attack must fail: what it finds there is its error, and too much of it stops the build.
 
-Three nulls serve every attack on membership: a target that was trained on none of the notes, labels permuted
-between patients, and held-out patients against other held-out patients.
+Three nulls serve every attack on membership: a target that was trained on none of the notes, labels dealt
+anew between patients, and control patients against other control patients.
 """
 
-import numpy as np
-from numpy.typing import ArrayLike
 from scipy.stats import norm
 
-from privhelpers import rng, stats
+from privhelpers import stats
+from privhelpers.attacks.scores import Arms, as_plain
 from privhelpers.errors import ControlFailed
 from privhelpers.stats import Interval
 
@@ -37,46 +36,36 @@ def require_null(what: str, interval: Interval, *, null: float = 0.5) -> None:
         )
 
 
-def split_by_patient(patients: ArrayLike, seed: int) -> np.ndarray:
-    """Return a mask over notes that puts half of the patients, at random, on one side; shape [notes]."""
-    names, codes = np.unique(np.asarray(patients), return_inverse=True)
-    side = np.zeros(len(names), dtype=bool)
-    side[rng.make(seed, "controls/split").permutation(len(names))[: len(names) // 2]] = True
-    return side[codes]
-
-
-def split_auc(scores: ArrayLike, patients: ArrayLike, *, draws: int = 1000, seed: int = 0) -> Interval:
-    """Return the AUC of one half of the patients against the other: nothing separates them.
+def nulls(arms: Arms, *, trained: bool, draws: int = 200, seed: int = 0) -> dict[str, Interval]:
+    """Return the AUC of an attack where it must be one half.
 
     Args:
-        scores: of held-out notes, higher is more member-like, shape [notes].
-        patients: patient of each note.
+        arms: scores of members and controls.
+        trained: whether the target was trained on the members; if not, its own AUC must be null too.
         draws: bootstrap resamples of patients.
-        seed: of the split and the bootstrap.
+        seed: of the splits and the resampling.
+
+    Returns:
+        By control: `held_out`, `permuted` and, without training, `untrained`.
     """
-    scores, patients = np.asarray(scores), np.asarray(patients)
-    side = split_by_patient(patients, seed)
-    halves = (scores[side], patients[side], scores[~side], patients[~side])
-    return stats.auc_interval(*halves, draws=draws, seed=seed)
+    where = {"held_out": arms.controls_halved(seed), "permuted": arms.dealt(seed)}
+    where |= {} if trained else {"untrained": arms}
+    return {name: stats.auc_interval(*null, draws=draws, seed=seed) for name, null in where.items()}
 
 
-def permuted_auc(
-    scores: ArrayLike,
-    patients: ArrayLike,
-    other_scores: ArrayLike,
-    other_patients: ArrayLike,
-    *,
-    draws: int = 1000,
-    seed: int = 0,
-) -> Interval:
-    """Return the AUC after "member" and "non-member" were dealt to the patients of both groups anew.
+def check_nulls(
+    name: str, arms: Arms, *, trained: bool, draws: int = 200, seed: int = 0
+) -> dict[str, list[float]]:
+    """Measure an attack where it must fail, as of `nulls`, and refuse it if it does not.
 
     Args:
-        scores, patients: of the members' notes.
-        other_scores, other_patients: of the non-members' notes; no patient is in both groups.
-        draws: bootstrap resamples of patients.
-        seed: of the permutation and the bootstrap.
+        name: of the attack and level, for the message.
+        arms, trained, draws, seed: as of `nulls`.
+
+    Raises:
+        ControlFailed: a control is further from one half than chance allows.
     """
-    pooled = np.concatenate([np.asarray(scores), np.asarray(other_scores)])
-    owners = np.concatenate([np.asarray(patients), np.asarray(other_patients)])
-    return split_auc(pooled, owners, draws=draws, seed=seed)
+    found = nulls(arms, trained=trained, draws=draws, seed=seed)
+    for control, interval in found.items():
+        require_null(f"{name}, {control} control", interval)
+    return as_plain(found)

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from privhelpers.attacks import groups, membership
-from privhelpers.attacks.membership import Measured
+from privhelpers.attacks import groups
+from privhelpers.attacks import scores as scoring
+from privhelpers.attacks.scores import Measured
 from privhelpers.mechanisms import largest_advantage
 
 
@@ -46,8 +47,8 @@ def within(
         here = (buckets == bucket) & np.isfinite(scores)
         sides = [len(set(patients[here & side])) for side in (member, ~member)]
         if min(sides) >= max(2, least):
-            arms = membership.split(scores[here], patients[here], member[here])
-            found[str(bucket)] = membership.measure(arms, draws=draws, seed=seed)
+            arms = scoring.split(scores[here], patients[here], member[here])
+            found[str(bucket)] = scoring.measure(arms, draws=draws, seed=seed)
     return found
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privhelpers.attacks import controls, groups, signals
-from privhelpers.attacks.membership import Arms, Measured, measure
+from privhelpers.attacks.scores import Arms, Measured, measure, split
 from privhelpers.checkup.chance import Shuffled, shuffled
 from privhelpers.checkup.target import Reading
 from privhelpers.errors import ControlFailed
@@ -145,15 +145,14 @@ def attack_all(
     fresh_tests = _both(fresh, patients, member, how) if fresh else None
     found = []
     for n, (name, values) in enumerate(scores.items()):
-        notes = Arms(values[member], patients[member], values[~member], patients[~member])
+        notes = split(values, patients, member)
         people = notes.by_patient()
         null, null_p = None, None
         if name in fresh:
-            own = fresh[name]
-            arms = Arms(own[member], patients[member], own[~member], patients[~member]).by_patient()
+            arms = split(fresh[name], patients, member).by_patient()
             null, column = measure(arms, draws=draws, seed=seed), list(fresh).index(name)
             null_p = (float(fresh_tests.ranking[column]), float(fresh_tests.few[column]))
-        resampling = {"draws": max(100, draws // 2), "seed": seed}
+        null_areas = controls.nulls(people, trained=True, draws=max(100, draws // 2), seed=seed)
         found.append(
             Attack(
                 name=name,
@@ -163,8 +162,8 @@ def attack_all(
                 controls=Controls(
                     null,
                     null_p,
-                    controls.split_auc(people.other_scores, people.other_patients, **resampling),
-                    controls.permuted_auc(*people.values, **resampling),
+                    null_areas["held_out"],
+                    null_areas["permuted"],
                 ),
                 arms=people,
             )

@@ -16,7 +16,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 import privhelpers
-from privhelpers.attacks.membership import Measured
+from privhelpers.attacks.scores import Measured
 from privhelpers.checkup import words
 from privhelpers.checkup.membership import WORDS
 from privhelpers.checkup.session import Found

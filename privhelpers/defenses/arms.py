@@ -7,7 +7,7 @@ import pandas as pd
 
 from privhelpers import stats
 from privhelpers.attacks import controls
-from privhelpers.attacks.membership import Arms, split
+from privhelpers.attacks.scores import Arms, split
 from privhelpers.defenses.factorial import Layers
 from privhelpers.defenses.suite import Outcome, Suite
 from privhelpers.stats import Interval
@@ -60,7 +60,7 @@ def require_nulls(
     table: dict[str, dict[str, float]] = {}
     for cell, found in outcomes.items():
         for name, arms in membership_arms(found, public, suite, scrub=cell.scrub).items():
-            half = controls.split_auc(arms.other_scores, arms.other_patients, draws=draws, seed=seed)
+            half = stats.auc_interval(*arms.controls_halved(seed), draws=draws, seed=seed)
             controls.require_null(f"{cell.name}: {name}", half)
             table.setdefault(name, {})[cell.name] = half.estimate
     return pd.DataFrame(table)

@@ -116,10 +116,10 @@ def audit_pictures(attacks: Sequence, primary: int, *, draws: int = 300, seed: i
         ),
         f"Scores of trained and held-out patients: {shown.words}.": patient_scores(
             arms.member_scores,
-            arms.other_scores,
+            arms.control_scores,
             unit="nats per byte" if shown.name == "reference" else "nats per token",
         ),
         "Trained patients found (up) against other patients wrongly accused (right), both axes logarithmic; "
-        "dotted: guessing.": roc({"this model": roc_curve(*arms.values, draws=draws, seed=seed)}),
+        "dotted: guessing.": roc({"this model": roc_curve(*arms, draws=draws, seed=seed)}),
     }
     return {caption: _svg(figure, f"audit-{n}") for n, (caption, figure) in enumerate(drawn.items())}

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from privhelpers import rng
+from privhelpers import rng, stats
 from privhelpers.attacks import controls
+from privhelpers.attacks.scores import Arms, half_against_half, half_of_patients
 from privhelpers.errors import ControlFailed
 from privhelpers.stats import Interval
 
@@ -18,15 +19,18 @@ def scores_of(seed, patients=120, shift=0.0):
 
 def test_a_patient_lies_on_one_side_and_the_sides_are_equal():
     patients = np.repeat(np.arange(41), 3)
-    side = controls.split_by_patient(patients, seed=1)
+    side = half_of_patients(patients, seed=1)
     assert all(len(set(side[patients == p])) == 1 for p in range(41))
     assert len(set(patients[side])) == 20
-    assert not np.array_equal(side, controls.split_by_patient(patients, seed=2))
+    assert not np.array_equal(side, half_of_patients(patients, seed=2))
 
 
 def test_held_out_halves_pass_on_many_seeds():
     scores, patients = scores_of(0)
-    found = [controls.split_auc(scores, patients, draws=200, seed=seed) for seed in range(20)]
+    found = [
+        stats.auc_interval(*half_against_half(scores, patients, seed), draws=200, seed=seed)
+        for seed in range(20)
+    ]
     for interval in found:
         controls.require_null("halves", interval)
     assert abs(np.mean([interval.estimate for interval in found]) - 0.5) < 0.03
@@ -35,8 +39,10 @@ def test_held_out_halves_pass_on_many_seeds():
 def test_permuting_labels_hides_a_real_difference():
     scores, patients = scores_of(0, shift=2.0)
     others, other_patients = scores_of(1)
-    permuted = controls.permuted_auc(scores, patients, others, 1000 + other_patients, draws=200, seed=0)
-    controls.require_null("permuted", permuted)
+    arms = Arms(scores, patients, others, 1000 + other_patients)
+    found = controls.nulls(arms, trained=True, draws=200, seed=0)
+    controls.require_null("permuted", found["permuted"])
+    assert stats.auc(scores, others) > 0.8
 
 
 def test_a_control_that_finds_something_is_refused_by_name():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from privhelpers import stats
-from privhelpers.attacks import choosing, groups, membership
-from privhelpers.attacks.membership import Arms
+from privhelpers.attacks import controls, groups, membership, scores
+from privhelpers.attacks.scores import Arms
 from privhelpers.errors import ControlFailed, InvalidParameter
 
 
@@ -47,47 +47,46 @@ def test_losses_that_are_none_are_refused(bad):
 
 def test_one_bootstrap_gives_what_the_single_intervals_give():
     one = arms(1.0)
-    found = membership.measure(one, draws=200, seed=3)
-    assert found.auc == stats.auc_interval(*one.values, draws=200, seed=3)
-    assert found.tpr_at_1pct_fpr == stats.tpr_at_fpr_interval(*one.values, 0.01, draws=200, seed=3)
-    assert found.tpr_at_01pct_fpr == stats.tpr_at_fpr_interval(*one.values, 0.001, draws=200, seed=3)
-    assert found.advantage == stats.membership_advantage(one.member_scores, one.other_scores)
+    found = scores.measure(one, draws=200, seed=3)
+    assert found.auc == stats.auc_interval(*one, draws=200, seed=3)
+    assert found.tpr_at_1pct_fpr == stats.tpr_at_fpr_interval(*one, 0.01, draws=200, seed=3)
+    assert found.tpr_at_01pct_fpr == stats.tpr_at_fpr_interval(*one, 0.001, draws=200, seed=3)
+    assert found.advantage == stats.membership_advantage(one.member_scores, one.control_scores)
     assert found.n == (300, 300)
     assert found.as_json()["auc"] == [found.auc.estimate, found.auc.low, found.auc.high]
 
 
 def test_the_area_is_that_of_mann_whitney_not_of_the_hull():
     one = Arms(np.array([0.0, 4, 6, 7]), np.arange(4), np.array([1.0, 2, 3, 5]), np.arange(4, 8))
-    assert membership.measure(one, draws=10).auc.estimate == 11 / 16  # the hull has 13/16
+    assert scores.measure(one, draws=10).auc.estimate == 11 / 16  # the hull has 13/16
 
 
 def test_a_patient_has_one_score_the_mean_of_its_notes():
     one = Arms(np.array([1.0, 3.0, 9.0]), np.array(["a", "a", "b"]), np.array([0.0]), np.array(["c"]))
     own = one.by_patient()
     assert own.member_scores.tolist() == [2.0, 9.0] and own.member_patients.tolist() == ["a", "b"]
-    assert own.other_scores.tolist() == [0.0]
+    assert own.control_scores.tolist() == [0.0]
 
 
 def test_averaging_the_notes_of_a_patient_helps_when_notes_err_apart():
     one = arms(1.0, notes=6)
     assert (
-        membership.measure(one.by_patient(), draws=10).auc.estimate
-        > membership.measure(one, draws=10).auc.estimate
+        scores.measure(one.by_patient(), draws=10).auc.estimate > scores.measure(one, draws=10).auc.estimate
     )
 
 
 def test_split_and_only_keep_scores_with_their_patients():
-    one = membership.split([1, 2, 3, 4], ["a", "b", "c", "d"], [True, False, True, False])
-    assert one.member_patients.tolist() == ["a", "c"] and one.other_scores.tolist() == [2.0, 4.0]
+    one = scores.split([1, 2, 3, 4], ["a", "b", "c", "d"], [True, False, True, False])
+    assert one.member_patients.tolist() == ["a", "c"] and one.control_scores.tolist() == [2.0, 4.0]
     few = one.only({"c", "d"})
-    assert few.member_scores.tolist() == [3.0] and few.other_patients.tolist() == ["d"]
+    assert few.member_scores.tolist() == [3.0] and few.control_patients.tolist() == ["d"]
 
 
 def test_the_winner_of_many_worthless_attacks_is_flattered_only_where_it_was_chosen():
     gaps, measured = [], []
     for seed in range(12):
         attacks = {f"a{i}": arms(seed=100 * seed + i) for i in range(15)}
-        choice = choosing.choose(attacks, draws=100, seed=seed)
+        choice = scores.choose(attacks, draws=100, seed=seed)
         gaps.append(choice.flattered - 0.5)
         measured.append(choice.measured.auc.estimate - 0.5)
     assert min(gaps) > 0  # the best of 15 always looks better than chance where it was chosen
@@ -96,19 +95,19 @@ def test_the_winner_of_many_worthless_attacks_is_flattered_only_where_it_was_cho
 
 def test_the_choice_finds_a_strong_attack_and_both_halves_are_apart():
     attacks = {"weak": arms(0.0), "strong": arms(2.0)}
-    choice = choosing.choose(attacks, draws=100)
+    choice = scores.choose(attacks, draws=100)
     assert choice.name == "strong" and choice.measured.auc.low > 0.8
     assert choice.measured.n == (150, 150)
     with pytest.raises(InvalidParameter, match="attacks"):
-        choosing.choose({})
+        scores.choose({})
 
 
 def test_nulls_pass_on_noise_and_stop_a_target_that_was_not_trained():
-    found = membership.check_nulls("noise", arms(0.0), trained=False, draws=100)
+    found = controls.check_nulls("noise", arms(0.0), trained=False, draws=100)
     assert set(found) == {"held_out", "permuted", "untrained"}
-    assert set(membership.check_nulls("real", arms(2.0), trained=True, draws=100)) == {"held_out", "permuted"}
+    assert set(controls.check_nulls("real", arms(2.0), trained=True, draws=100)) == {"held_out", "permuted"}
     with pytest.raises(ControlFailed, match="loss, patient, untrained control"):
-        membership.check_nulls("loss, patient", arms(2.0), trained=False, draws=100)
+        controls.check_nulls("loss, patient", arms(2.0), trained=False, draws=100)
 
 
 def test_rarity_follows_the_list_of_conditions():
@@ -144,18 +143,19 @@ def test_equal_buckets_hold_equally_many():
 
 def test_levels_average_admissions_and_patients():
     notes = [{"patient_id": p, "admission": a} for p, a in [("a", 0), ("a", 0), ("a", 1), ("b", 0)]]
-    found = membership.levels([1.0, 3.0, 8.0, 5.0], notes, [True, True, True, False])
+    found = scores.levels([1.0, 3.0, 8.0, 5.0], notes, [True, True, True, False])
     assert found["sample"].member_scores.tolist() == [1.0, 3.0, 8.0]
     assert found["admission"].member_scores.tolist() == [2.0, 8.0]
     assert found["admission"].member_patients.tolist() == ["a", "a"]
     assert found["patient"].member_scores.tolist() == [4.0]
-    assert found["patient"].other_scores.tolist() == [5.0]
+    assert found["patient"].control_scores.tolist() == [5.0]
 
 
-def test_the_advantage_at_a_threshold_is_that_of_the_attack():
+def test_the_leakage_at_a_threshold_is_that_of_the_attack():
     one = arms(1.0)
-    losses = -one.member_scores, one.member_patients, -one.other_scores, one.other_patients
-    attack = membership.yeom_attack(losses[0], losses[2])
-    found = membership.advantage_interval(*losses, threshold=attack.threshold, draws=200)
+    attack = membership.yeom_attack(-one.member_scores, -one.control_scores)
+    found = scores.leakage_at(one, -attack.threshold, draws=200)
     assert found.estimate == pytest.approx(attack.membership_advantage)
     assert found.low < found.estimate < found.high
+    own = Arms(*one, threshold=-attack.threshold)
+    assert scores.measure(own, draws=200).leakage == found and own.only({"p0001"}).threshold == own.threshold

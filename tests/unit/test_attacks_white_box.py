@@ -8,6 +8,7 @@ import torch
 
 from privhelpers import models, rng, training
 from privhelpers.attacks import controls, white_box
+from privhelpers.attacks.scores import Arms, as_plain, measure
 from privhelpers.dpsgd import ClippedGradients
 from privhelpers.dpsgd.losses import losses_by_row
 from privhelpers.errors import ControlFailed, InvalidParameter, MissingArtifact, UnsupportedModel
@@ -139,24 +140,25 @@ def test_the_attack_is_measured_on_patients_it_did_not_learn_from():
     known = white_box.known_to_attacker(owners, share=0.2, seed=0)
     assert len(set(owners[known])) == 10 and not set(owners[known]) & set(owners[~known])
     scored = white_box.learned_attack(*drawn(0, 50), *drawn(1, 60))
-    assert len(set(scored.patients)) == 40 and len(set(scored.other_patients)) == 48
+    assert len(set(scored.member_patients)) == 40 and len(set(scored.control_patients)) == 48
     losses = [values[:, 0] for values, _ in (drawn(0, 50), drawn(1, 60))]
     by_loss = white_box.loss_attack(losses[0], drawn(0, 50)[1], losses[1], drawn(1, 60)[1])
-    assert list(by_loss.patients) == list(scored.patients)
+    assert list(by_loss.member_patients) == list(scored.member_patients)
 
 
 def test_a_difference_is_found_and_the_nulls_are_null():
     members, others = drawn(0, 120, shift=0.8), drawn(1, 120)
-    found = white_box.measure(white_box.learned_attack(*members, *others), draws=200)
-    assert found.auc.low > 0.7 and found.advantage.low > 0.2 and found.patients == 192
+    arms = Arms(*members, *others)
+    found = measure(white_box.learned_attack(*members, *others), draws=200)
+    assert found.auc.low > 0.7 and found.leakage.low > 0.2 and found.n == (192, 192)
     for scored in (
-        white_box.permuted_attack(*members, *others),
-        white_box.halves_attack(*others),
+        white_box.learned_attack(*arms.dealt(0)),
+        white_box.learned_attack(*arms.controls_halved(0)),
         white_box.learned_attack(*drawn(2, 120), *others),
     ):
-        null = white_box.measure(scored, draws=200)
+        null = measure(scored, draws=200)
         controls.require_null("null", null.auc)
-        controls.require_null("null", null.advantage, null=0.0)
+        controls.require_null("null", null.leakage, null=0.0)
     with pytest.raises(ControlFailed):
         controls.require_null("not null", found.auc)
 
@@ -165,8 +167,8 @@ def test_nulls_are_null_over_many_seeds():
     members, others = drawn(0, 60, shift=1.0), drawn(1, 60)
     aucs = []
     for seed in range(30):
-        scored = white_box.permuted_attack(*members, *others, seed=seed)
-        aucs.append(white_box.measure(scored, draws=2).auc.estimate)
+        scored = white_box.learned_attack(*Arms(*members, *others).dealt(seed), seed=seed)
+        aucs.append(measure(scored, draws=2).auc.estimate)
     assert abs(np.mean(aucs) - 0.5) < 4 * np.std(aucs) / math.sqrt(30)
 
 
@@ -174,7 +176,7 @@ def test_the_order_of_the_notes_of_other_patients_does_not_matter_and_units_do_n
     members, others = drawn(0, 40, shift=0.5), drawn(1, 40)
     one = white_box.learned_attack(*members, *others)
     scaled = white_box.learned_attack(1e3 * members[0] - 7, members[1], 1e3 * others[0] - 7, others[1])
-    np.testing.assert_allclose(one.scores, scaled.scores, atol=1e-3)
+    np.testing.assert_allclose(one.member_scores, scaled.member_scores, atol=1e-3)
 
 
 def test_the_loss_attack_has_the_owner_s_threshold():
@@ -182,7 +184,8 @@ def test_the_loss_attack_has_the_owner_s_threshold():
     scored = white_box.loss_attack(losses, list("abcd"), others, list("efgh"), share=0.5)
     assert scored.threshold == -2.0
     member = {p: loss for p, loss in zip("abcd", losses, strict=True)}
-    assert all(-score == member[p] for score, p in zip(scored.scores, scored.patients, strict=True))
+    known = zip(scored.member_scores, scored.member_patients, strict=True)
+    assert all(-score == member[patient] for score, patient in known)
 
 
 @pytest.mark.parametrize("share", [0.0, 1.5, float("nan")])
@@ -350,7 +353,7 @@ def test_a_network_that_memorized_is_found_and_its_nulls_are_null(memorized, tok
     found = white_box.attack_target(target, draws=100)
     assert list(found) == ["loss", "attention", "gradients", "all three"]
     assert found["loss"].auc.estimate > 0.9 and found["gradients"].auc.estimate > 0.7
-    assert {own.patients for own in found.values()} == {32}
+    assert len({own.n for own in found.values()}) == 1
     nulls = white_box.require_nulls("toy", target, public=public, draws=100)
     assert set(nulls["loss"]) == {"permuted labels", "held-out halves", "public checkpoint"}
     assert set(white_box.require_nulls("toy", target, draws=50)["attention"]) == {
@@ -362,7 +365,7 @@ def test_a_network_that_memorized_is_found_and_its_nulls_are_null(memorized, tok
     smaller = white_box.gradient_differences(target, draws=50)
     assert list(smaller) == list(target.members.gradients.names)
     assert np.mean([i.estimate for i in smaller.values()]) < -0.1
-    plain = white_box.as_plain({"a": found, "b": [1.0, nulls]})
+    plain = as_plain({"a": found, "b": [1.0, nulls]})
     assert plain["a"]["loss"]["auc"] == [getattr(found["loss"].auc, k) for k in ("estimate", "low", "high")]
 
 
@@ -390,7 +393,7 @@ def test_a_gain_is_paired_on_the_same_notes(memorized, tokenizer):
     same = white_box.gain(found["loss"], found["loss"], draws=20)
     assert (same.low, same.high) == (0, 0) and white_box.verdict(same) == "undecided"
     assert white_box.verdict(white_box.gain(found["attention"], found["loss"], draws=100)) == "contradicted"
-    other = white_box.measure(white_box.learned_attack(*drawn(0, 20), *drawn(1, 20)), draws=2)
+    other = measure(white_box.learned_attack(*drawn(0, 20), *drawn(1, 20)), draws=2)
     with pytest.raises(InvalidParameter, match="different notes"):
         white_box.gain(found["loss"], other)
 

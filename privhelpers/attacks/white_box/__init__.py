@@ -9,15 +9,9 @@ Source: Jagannatha, Rawat and Yu 2021, sections 4.1.2 and 5.1.
 
 from privhelpers.attacks.white_box.attention import attention_features, concentration
 from privhelpers.attacks.white_box.classifier import (
-    Measured,
-    Scored,
-    as_plain,
-    halves_attack,
     known_to_attacker,
     learned_attack,
     loss_attack,
-    measure,
-    permuted_attack,
 )
 from privhelpers.attacks.white_box.gradient_norms import gradient_features
 from privhelpers.attacks.white_box.masks import auc_by_masks
@@ -37,10 +31,7 @@ from privhelpers.attacks.white_box.target import (
 __all__ = [
     "Features",
     "Inside",
-    "Measured",
-    "Scored",
     "Target",
-    "as_plain",
     "attack_target",
     "attention_features",
     "auc_by_masks",
@@ -49,14 +40,11 @@ __all__ = [
     "gain",
     "gradient_differences",
     "gradient_features",
-    "halves_attack",
     "is_masked",
     "known_to_attacker",
     "learned_attack",
     "look_inside",
     "loss_attack",
-    "measure",
-    "permuted_attack",
     "require_nulls",
     "score_texts",
     "verdict",

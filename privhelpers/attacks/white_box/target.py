@@ -9,16 +9,9 @@ from numpy.typing import ArrayLike
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers.attacks import controls
+from privhelpers.attacks.scores import Arms, Measured, measure
 from privhelpers.attacks.white_box.attention import attention_features
-from privhelpers.attacks.white_box.classifier import (
-    Measured,
-    Scored,
-    halves_attack,
-    learned_attack,
-    loss_attack,
-    measure,
-    permuted_attack,
-)
+from privhelpers.attacks.white_box.classifier import learned_attack, loss_attack
 from privhelpers.attacks.white_box.gradient_norms import gradient_features
 from privhelpers.attacks.white_box.reading import Batch, Features, is_masked
 from privhelpers.errors import InvalidParameter
@@ -59,11 +52,11 @@ class Target:
     others: Inside
     other_patients: ArrayLike
 
-    def arms(self, attack: str) -> tuple[np.ndarray, ArrayLike, np.ndarray, ArrayLike]:
-        """Return what an attack is given, members first."""
-        if attack == "loss":
-            return self.members.losses, self.patients, self.others.losses, self.other_patients
-        return self.members.features(attack), self.patients, self.others.features(attack), self.other_patients
+    def arms(self, attack: str) -> Arms:
+        """Return what an attack is given: losses, or features."""
+        sides = self.members, self.others
+        given = [side.losses if attack == "loss" else side.features(attack) for side in sides]
+        return Arms(given[0], np.asarray(self.patients), given[1], np.asarray(self.other_patients))
 
 
 def score_texts(
@@ -121,7 +114,7 @@ def attack_target(
         seed: of the draw of patients and of the resampling.
     """
     chosen = {"share": share, "seed": seed}
-    scored: dict[str, Scored] = {"loss": loss_attack(*target.arms("loss"), **chosen)}
+    scored: dict[str, Arms] = {"loss": loss_attack(*target.arms("loss"), **chosen)}
     scored |= {name: learned_attack(*target.arms(name), **chosen) for name in LEARNED}
     return {name: measure(own, draws=draws, seed=seed) for name, own in scored.items()}
 
@@ -149,23 +142,18 @@ def require_nulls(
     chosen, resampling = {"share": share, "seed": seed}, {"draws": draws, "seed": seed}
     found: dict[str, dict[str, Interval]] = {}
     losses, patients, other_losses, other_patients = target.arms("loss")
-    found["loss"] = {
-        "permuted labels": controls.permuted_auc(
-            -losses, patients, -other_losses, other_patients, **resampling
-        ),
-        "held-out halves": controls.split_auc(-other_losses, other_patients, **resampling),
-    }
+    own = Arms(-losses, patients, -other_losses, other_patients)
+    nulls = {"permuted labels": own.dealt(seed), "held-out halves": own.controls_halved(seed)}
     if public:
-        found["loss"]["public checkpoint"] = auc_interval(
-            *loss_attack(*public.arms("loss"), **chosen).arms, **resampling
-        )
+        nulls["public checkpoint"] = loss_attack(*public.arms("loss"), **chosen)
+    found["loss"] = {null: auc_interval(*arms, **resampling) for null, arms in nulls.items()}
     for name in LEARNED:
         arms = target.arms(name)
-        nulls = {"permuted labels": permuted_attack(*arms, **chosen)}
-        nulls["held-out halves"] = halves_attack(*arms[2:], **chosen)
+        given = {"permuted labels": arms.dealt(seed), "held-out halves": arms.controls_halved(seed)}
+        nulls = {null: learned_attack(*dealt, **chosen) for null, dealt in given.items()}
         if public:
             nulls["public checkpoint"] = learned_attack(*public.arms(name), **chosen)
-        found[name] = {null: auc_interval(*scored.arms, **resampling) for null, scored in nulls.items()}
+        found[name] = {null: auc_interval(*scored, **resampling) for null, scored in nulls.items()}
     for name, nulls in found.items():
         for null, interval in nulls.items():
             controls.require_null(f"{what}, {name} attack, {null}", interval)
@@ -206,13 +194,13 @@ def gain(more: Measured, less: Measured, *, draws: int = 1000, seed: int = 0) ->
     Raises:
         InvalidParameter: they were measured on different notes.
     """
-    one, two = more.scored, less.scored
-    same = (one.patients, two.patients), (one.other_patients, two.other_patients)
+    one, two = more.arms, less.arms
+    same = (one.member_patients, two.member_patients), (one.control_patients, two.control_patients)
     if not all(np.array_equal(first, second) for first, second in same):
         raise InvalidParameter("more and less: were measured on different notes, so they cannot be paired")
-    member = np.repeat([True, False], [len(one.scores), len(one.other_scores)])
-    owners = np.concatenate([np.asarray(one.patients, str), np.asarray(one.other_patients, str)])
-    columns = [np.concatenate([own.scores, own.other_scores]) for own in (one, two)]
+    member = np.repeat([True, False], [len(one.member_scores), len(one.control_scores)])
+    owners = np.concatenate([one.member_patients.astype(str), one.control_patients.astype(str)])
+    columns = [np.concatenate([own.member_scores, own.control_scores]) for own in (one, two)]
 
     def difference(first: np.ndarray, second: np.ndarray, is_member: np.ndarray) -> float:
         return auc(first[is_member], first[~is_member]) - auc(second[is_member], second[~is_member])
