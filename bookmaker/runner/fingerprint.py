@@ -55,7 +55,7 @@ def _neighbours(root: Path, file: Path) -> set[Path]:
     return found
 
 
-def closure(root: Path, start: set[Path]) -> list[Path]:
+def _closure(root: Path, start: set[Path]) -> list[Path]:
     """Return `start` and every file of the package that it leads to, sorted."""
     seen: set[Path] = set()
     queue = set(start)
@@ -92,7 +92,7 @@ def helpers_of(root: Path, notebook: Path) -> list[Path]:
                 f"notebooks/{notebook.name}, code cell {number}, line {error.lineno}: {error.msg}"
             ) from error
         start |= {path for name in modules for path in _files_of(root, name)}
-    return closure(root, start)
+    return _closure(root, start)
 
 
 def _digest(value: object) -> str:

@@ -77,7 +77,7 @@ class _Reader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self.stack and self.stack[-1][0] == "style":
-            self.page.loads += css_urls(data)
+            self.page.loads += _css_urls(data)
         elif self.stack and self.stack[-1][0] == "script":
             self.page.loads += [match[0][1:] for match in SCRIPT_URL.finditer(data)]
         elif self._inside()[1]:
@@ -96,7 +96,7 @@ class _Reader(HTMLParser):
         if tag == "a" and values.get("href"):
             self.page.links.append(values["href"])
         if "style" in values:
-            self.page.loads += css_urls(values["style"])
+            self.page.loads += _css_urls(values["style"])
 
     def _picture(self, values: dict[str, str]) -> None:
         alt, source = values.get("alt", "").strip(), unquote(values.get("src", ""))
@@ -106,12 +106,12 @@ class _Reader(HTMLParser):
             self.page.problems.append(f"the picture {name or '(inline)'} has no alternative text")
 
 
-def css_urls(text: str) -> list[str]:
+def _css_urls(text: str) -> list[str]:
     """Return every address that a style sheet loads."""
     return [(match[1] or match[2]).strip() for match in CSS_URL.finditer(text)]
 
 
-def read_page(html: str) -> Page:
+def _read_page(html: str) -> Page:
     """Return what a page loads, links to, defines and shows."""
     reader = _Reader()
     reader.feed(html)
@@ -183,7 +183,7 @@ def findings(html: Path, machine: list[re.Pattern[str]]) -> list[str]:
     if not (html / "index.html").is_file():
         return ["index.html: is missing"]
     texts = {path: path.read_text(encoding="utf-8") for path in sorted(html.rglob("*.html"))}
-    pages = {path: read_page(text) for path, text in texts.items() if "_static" not in path.parts}
+    pages = {path: _read_page(text) for path, text in texts.items() if "_static" not in path.parts}
     found: list[str] = []
     for path, page in pages.items():
         name = path.relative_to(html).as_posix()
@@ -195,7 +195,7 @@ def findings(html: Path, machine: list[re.Pattern[str]]) -> list[str]:
             found.append(f"{name}: an output shows a traceback")
     for path in sorted(html.rglob("*.css")):
         name = path.relative_to(html).as_posix()
-        found += _load_problems(html, name, css_urls(path.read_text(encoding="utf-8")))
+        found += _load_problems(html, name, _css_urls(path.read_text(encoding="utf-8")))
     for path in [*html.glob("searchindex.js"), *html.glob("_sources/**/*")]:
         if path.is_file():
             name = path.relative_to(html).as_posix()

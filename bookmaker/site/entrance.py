@@ -71,7 +71,7 @@ def _redirect(target: str) -> bytes:
     return _page(head, f'<p>This page is now called <a href="{target}">{target}</a>.</p>')
 
 
-def redirects(html: Path) -> dict[str, str]:
+def _redirects(html: Path) -> dict[str, str]:
     """Return where each old address of a built site leads: old file, new file beside it.
 
     Args:
@@ -97,7 +97,7 @@ def write(html: Path, base: str | None) -> None:
     card = _card(base) if base else ""
     forward = f'<meta http-equiv="refresh" content="0; url={FIRST_PAGE}">\n'
     write_atomic(html / "index.html", _page(card + forward, f'<a href="{FIRST_PAGE}">{TITLE}</a>'))
-    leads = redirects(html)
+    leads = _redirects(html)
     for old, new in leads.items():
         write_atomic(html / old, _redirect(new))
     home = (base or "") + FIRST_PAGE  # without an address a wrong one in a folder cannot be led back

@@ -37,7 +37,7 @@ HEAVY = re.compile(
 )
 
 
-def mathjax_source() -> Path:
+def _mathjax_source() -> Path:
     """Return the folder of MathJax 3 inside its wheel."""
     found = importlib.util.find_spec("sphinx-mathjax-offline")
     if found is None or found.origin is None:
@@ -45,11 +45,11 @@ def mathjax_source() -> Path:
     return Path(found.origin).parent / "static" / "mathjax"
 
 
-def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
+def _copy_mathjax(app: Sphinx, error: Exception | None) -> None:
     """Put MathJax beside the pages that were built."""
     if error is not None or app.builder.format != "html":
         return
-    source, place = mathjax_source(), Path(app.outdir, "_static", "mathjax")
+    source, place = _mathjax_source(), Path(app.outdir, "_static", "mathjax")
     for name in MATHJAX:
         old, new = source / name, place / name
         if new.exists() or not old.exists():
@@ -61,7 +61,7 @@ def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
             shutil.copy2(old, new)
 
 
-def drop_thebe(app: Sphinx, config: Config) -> None:
+def _drop_thebe(app: Sphinx, config: Config) -> None:
     """Disconnect sphinx-thebe, which names a CDN in every page for a button that this book does not have."""
     for listeners in list(app.events.listeners.values()):
         for listener in list(listeners):
@@ -69,14 +69,14 @@ def drop_thebe(app: Sphinx, config: Config) -> None:
                 app.disconnect(listener.id)
 
 
-def launch_if_public(app: Sphinx, config: Config) -> None:
+def _launch_if_public(app: Sphinx, config: Config) -> None:
     """Drop the launch buttons of a book whose repository has no address."""
     options = config.html_theme_options
     if not options.get("repository_url"):
         options.pop("launch_buttons", None)
 
 
-def launch_chapters_only(
+def _launch_chapters_only(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Drop the launch buttons of a further run: the repository holds its chapter, not the page."""
@@ -85,7 +85,7 @@ def launch_chapters_only(
         context["header_buttons"] = [one for one in buttons if one.get("label") != "launch-buttons"]
 
 
-def lighten_and_name(app: Sphinx, error: Exception | None) -> None:
+def _lighten_and_name(app: Sphinx, error: Exception | None) -> None:
     """Drop what no page needs, and write what a screen reader and a keyboard can use."""
     if error is not None or app.builder.format != "html":
         return
@@ -98,20 +98,20 @@ def lighten_and_name(app: Sphinx, error: Exception | None) -> None:
             page.write_text(named, encoding="utf-8")
 
 
-def leave_outputs_to_the_reader(app: Sphinx, doctree: nodes.document) -> None:
+def _leave_outputs_to_the_reader(app: Sphinx, doctree: nodes.document) -> None:
     """Keep MathJax out of cell outputs: a dollar sign in generated text is a dollar sign."""
     for node in doctree.findall(nodes.container):
         if "cell_output" in node["classes"]:
             node["classes"] += ["mathjax_ignore", "tex2jax_ignore"]
 
 
-def note_quoted_runs(app: Sphinx, doctree: nodes.document) -> None:
+def _note_quoted_runs(app: Sphinx, doctree: nodes.document) -> None:
     """Rebuild a page when a notebook whose numbers it quotes changes, which myst-nb 1.4 does not."""
     for node in doctree.findall(PendingGlueReference):
         app.env.note_dependency(str(app.env.doc2path(node.refdoc)))
 
 
-def tidy_head(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+def _tidy_head(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Keep one of each script, as Sphinx 7 emits one that is added late twice, and no style of thebe."""
     styles = context.get("css_files", [])
     context["css_files"] = [css for css in styles if "thebe" not in str(getattr(css, "filename", css))]
@@ -128,12 +128,12 @@ def tidy_head(app: Sphinx, page: str, template: str, context: dict[str, Any], do
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     app.add_post_transform(LinkFirstUse)
-    app.connect("config-inited", drop_thebe)
-    app.connect("config-inited", launch_if_public)
-    app.connect("doctree-read", note_quoted_runs)
-    app.connect("doctree-read", leave_outputs_to_the_reader)
-    app.connect("html-page-context", launch_chapters_only, priority=900)
-    app.connect("html-page-context", tidy_head, priority=900)
-    app.connect("build-finished", copy_mathjax)
-    app.connect("build-finished", lighten_and_name)
+    app.connect("config-inited", _drop_thebe)
+    app.connect("config-inited", _launch_if_public)
+    app.connect("doctree-read", _note_quoted_runs)
+    app.connect("doctree-read", _leave_outputs_to_the_reader)
+    app.connect("html-page-context", _launch_chapters_only, priority=900)
+    app.connect("html-page-context", _tidy_head, priority=900)
+    app.connect("build-finished", _copy_mathjax)
+    app.connect("build-finished", _lighten_and_name)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -182,7 +182,7 @@ def _picture(notebook: NotebookNode, name: str) -> bytes:
     raise RunFailed(f"{HOME_PICTURE[0]}: has no picture called {name}, which the home page shows")
 
 
-def staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
+def _staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
     """Return every file that the site is built from, by its name below `runs/<profile>/site/`."""
     files = {"_config.yml": (root / "_config.yml").read_bytes()}
     toc = contents(root, plan)
@@ -219,7 +219,7 @@ def stage(root: Path, plan: list[Job]) -> Path:
     Raises:
         PrivHelpersError: a run is missing, failed or of other code; the folder is left as it was.
     """
-    files = staged_files(root, plan)
+    files = _staged_files(root, plan)
     site = root / "runs" / plan[0].profile / "site"
     for name, data in files.items():
         path = site / name

@@ -37,7 +37,7 @@ COMPARED = (
 )
 
 
-def overview(table: pd.DataFrame) -> pd.DataFrame:
+def _overview(table: pd.DataFrame) -> pd.DataFrame:
     """Return one row a run: the cell, the model, its budget, and the measures of `SHOWN`."""
     keys = [name for name in RUN if name != "epsilon"]
     runs = table.groupby(keys, sort=False, as_index=False)["epsilon"].first()
@@ -47,7 +47,7 @@ def overview(table: pd.DataFrame) -> pd.DataFrame:
     return runs
 
 
-def page_name(profile: str, model: str) -> str:
+def _page_name(profile: str, model: str) -> str:
     """Return the file name of a run's page."""
     return f"{check_name(profile)}--{check_name(model)}.html"
 
@@ -94,14 +94,14 @@ def pages(table: pd.DataFrame, name: str) -> Iterator[tuple[str, str]]:
     """
     engine = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
     engine.filters["shown"] = _shown
-    runs = overview(table)
-    common = {"name": name, "shown_columns": SHOWN, "runs": runs.to_dict("records"), "page": page_name}
+    runs = _overview(table)
+    common = {"name": name, "shown_columns": SHOWN, "runs": runs.to_dict("records"), "page": _page_name}
     yield "index.html", engine.get_template("gallery.html").render(**common)
     yield "compare.html", engine.get_template("compare.html").render(figures=_comparisons(table), **common)
     for (profile, model), own in table.groupby(["profile", "model"], sort=False):
         rows = own.to_dict("records")
         text = engine.get_template("run.html").render(rows=rows, first=rows[0], **common)
-        yield page_name(profile, model), text
+        yield _page_name(profile, model), text
 
 
 def write(table: pd.DataFrame, folder: Path, name: str) -> Path:

@@ -26,7 +26,7 @@ QUOTE = re.compile(r"\{glue:text\}`([A-Za-z_]\w*)(?::([^`]*))?`")
 PICTURES = {"image/png": "png", "image/svg+xml": "svg"}
 
 
-def quoted_numbers(executed: NotebookNode) -> dict[str, object]:
+def _quoted_numbers(executed: NotebookNode) -> dict[str, object]:
     """Return the values that a run keeps for its sentences, by name."""
     found = {}
     for cell in notebooks.code_cells(executed):
@@ -89,7 +89,7 @@ def student_copy(page: NotebookNode, source: NotebookNode) -> NotebookNode:
         page: the chapter with the outputs of its run, as the site shows it.
         source: the chapter as it stands in `notebooks/`; not changed.
     """
-    numbers = quoted_numbers(page)
+    numbers = _quoted_numbers(page)
     ran = [cell for cell in notebooks.code_cells(page) if exercises.is_solution(cell)]
     solutions = iter(ran)
     copy = nbformat.from_dict(source)
