@@ -12,6 +12,7 @@ from privhelpers.errors import InvalidParameter, MissingArtifact
 
 ANONYMIZATION = "anonymization"
 PRIVACY = "differential_privacy"
+COMPOSITION = "composition"
 TESTING = "hypothesis_testing"
 ACCOUNTING = "renyi_accounting"
 RECORDS = "synthetic_records"
@@ -66,7 +67,17 @@ class Step:
     priority: int = 0
 
 
-THEORY = (ANONYMIZATION, PRIVACY, TESTING, ACCOUNTING, MECHANICS, INVERSION, UNCERTAINTY, OTHER_DOCUMENTS)
+THEORY = (
+    ANONYMIZATION,
+    PRIVACY,
+    COMPOSITION,
+    TESTING,
+    ACCOUNTING,
+    MECHANICS,
+    INVERSION,
+    UNCERTAINTY,
+    OTHER_DOCUMENTS,
+)
 TRAINED, ATTACKED = (RECORDS, PRETRAINING, BASELINE, DPSGD), (EXTRACTION, MEMORIZATION, MEMBERSHIP)
 CHAIN = (
     # Theory needs nothing and nothing needs it: it runs where a core would wait.
