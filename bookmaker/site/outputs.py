@@ -4,23 +4,21 @@ A language model's text can hold anything: a script, an escape sequence, a chara
 around. Text is shown with such characters spelled out, HTML is let through only where it is a plain
 table, and every richer form is refused rather than repaired, because a page that had to be repaired is
 a cell that should print with `text/plain` in the first place.
-
->>> visible("a" + chr(0x202E) + "b")
-'a\\\\u202eb'
 """
 
 import re
-import unicodedata
 from html.parser import HTMLParser
 from typing import Any
 
 from nbformat import NotebookNode
 
 from privhelpers.errors import RunFailed
+from privhelpers.text import inert
 
 GLUED = "application/papermill.record/"
 IMAGES = {"image/png", "image/jpeg", "image/svg+xml"}
 TEXTS = {"text/plain", "text/html"}
+_LINES = "\n\t\r"  # what lays out text in lines and columns stays
 TAGS = set(
     [
         "table",
@@ -80,14 +78,6 @@ CSS_LOADS = re.compile(r"url\s*\(|@import|expression\s*\(|javascript:|</", re.IG
 SVG_ACTIVE = re.compile(r"<script|\son\w+\s*=|javascript:|<foreignObject", re.IGNORECASE)
 
 
-def visible(text: str) -> str:
-    """Return `text` with control, zero-width and direction characters written as escapes."""
-    return "".join(
-        f"\\u{ord(c):04x}" if c not in "\n\t\r" and unicodedata.category(c) in ("Cc", "Cf", "Cs") else c
-        for c in text
-    )
-
-
 class _Inspector(HTMLParser):
     """Finds the first thing in a piece of HTML that a table does not need."""
 
@@ -140,7 +130,7 @@ def _clean_bundle(data: dict[str, Any], where: str) -> dict[str, Any]:
                 raise RunFailed(f"{where}: an SVG image holds a script")
             clean[mime] = value
         elif plain in TEXTS:
-            clean[mime] = visible(value)
+            clean[mime] = inert(value, keep=_LINES)
             if plain == "text/html" and (problem := unsafe_html(clean[mime])):
                 raise RunFailed(f"{where}: HTML output with {problem}; show it as text or as a plain table")
         else:
@@ -163,7 +153,7 @@ def clean_outputs(cell: NotebookNode, where: str) -> None:
         if output.output_type == "stream":
             if output.name == "stderr":
                 continue
-            output.text = visible(output.text)
+            output.text = inert(output.text, keep=_LINES)
         else:
             output.data = NotebookNode(_clean_bundle(output.data, where))
             glue = {k: v for k, v in output.metadata.items() if k == "scrapbook"}

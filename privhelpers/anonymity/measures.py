@@ -19,6 +19,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from privhelpers.errors import InvalidParameter
+from privhelpers.text import normalize
 
 
 def normalized(column: pd.Series) -> pd.Series:
@@ -29,7 +30,7 @@ def normalized(column: pd.Series) -> pd.Series:
     Args:
         column: values of one attribute.
     """
-    return column.map(lambda value: " ".join(value.split()).casefold() if isinstance(value, str) else value)
+    return column.map(lambda value: normalize(value) if isinstance(value, str) else value)
 
 
 def _checked(table: pd.DataFrame, quasi: Sequence[str], *others: str) -> None:

@@ -3,21 +3,18 @@
 What a model wrote is untrusted: a training text may hold markup, and a page must show it as the characters
 that it is. All text passes through `inert` before it becomes HTML.
 
->>> print(inert("<b>$x$</b>"))
-&lt;b&gt;$x$&lt;/b&gt;
 >>> marked("Call Ann B. Hill now", [(5, 16)])
 'Call <mark>Ann B. Hill</mark> now'
 """
 
 import html
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from privhelpers import validate
-from privhelpers.attacks.extraction import normalise
 from privhelpers.errors import InvalidParameter
+from privhelpers.text import inert
 
 Span = tuple[int, int]
 _WORD = re.compile(r"\S+")
@@ -27,12 +24,8 @@ _NAME = 'style="text-align: left; white-space: nowrap"'
 _WRAPPED = 'style="text-align: left; white-space: normal; overflow-wrap: anywhere"'
 
 
-def inert(text: str) -> str:
-    """Return text as HTML that shows its characters and does nothing; invisible ones are spelled out."""
-    shown = "".join(
-        c if c == " " or unicodedata.category(c)[0] not in "CZ" else f"\\u{ord(c):04x}" for c in text
-    )
-    return html.escape(shown)
+def _html(text: str) -> str:
+    return inert(text, html=True)
 
 
 def marked(text: str, spans: Iterable[Span]) -> str:
@@ -45,9 +38,9 @@ def marked(text: str, spans: Iterable[Span]) -> str:
             joined.append((start, stop))
     pieces, end = [], 0
     for start, stop in joined:
-        pieces += [inert(text[end:start]), f"<mark>{inert(text[start:stop])}</mark>"]
+        pieces += [_html(text[end:start]), f"<mark>{_html(text[start:stop])}</mark>"]
         end = stop
-    return "".join([*pieces, inert(text[end:])])
+    return "".join([*pieces, _html(text[end:])])
 
 
 def shared_runs(text: str, truth: str, *, least: int = 3) -> list[Span]:
@@ -72,21 +65,6 @@ def shared_runs(text: str, truth: str, *, least: int = 3) -> list[Span]:
     ]
 
 
-def value_places(text: str, values: Iterable[str]) -> list[Span]:
-    """Return the places at which one of the values stands in the text, whatever its case."""
-    lower = text.lower()
-    if len(lower) != len(text):  # a few letters have a lower case of another length
-        lower = text
-    found = [re.finditer(re.escape(value.lower()), lower) for value in values if value]
-    return [match.span() for matches in found for match in matches]
-
-
-def hold_value(texts: Iterable[str], values: Iterable[str]) -> list[bool]:
-    """Return of each text whether one of the values stands in it, whatever its case and white space."""
-    wanted = [normalise(value) for value in values]
-    return [any(value in text for value in wanted) for text in map(normalise, texts)]
-
-
 @dataclass(frozen=True)
 class SideBySide:
     """Texts of several models under each other, as a table of a page.
@@ -101,10 +79,10 @@ class SideBySide:
 
     def _repr_html_(self) -> str:
         """Return the table; nothing in it can act."""
-        titles = "".join(f"<th {_WRAPPED}>{inert(title)}</th>" for title in self.head)
+        titles = "".join(f"<th {_WRAPPED}>{_html(title)}</th>" for title in self.head)
         lines = []
         for row in self.rows:
-            name, *cells = (marked(*cell) if isinstance(cell, tuple) else inert(cell) for cell in row)
+            name, *cells = (marked(*cell) if isinstance(cell, tuple) else _html(cell) for cell in row)
             wrapped = "".join(f"<td {_WRAPPED}>{cell}</td>" for cell in cells)
             lines.append(f"<tr><td {_NAME}>{name}</td>{wrapped}</tr>")
         # The classes keep MathJax out: a dollar sign in a model's text is a dollar sign.
@@ -115,8 +93,9 @@ class SideBySide:
         """Return the rows as plain text, marks in guillemets."""
         lines = []
         for row in self.rows:
-            cells = (_plain(*cell) if isinstance(cell, tuple) else cell for cell in row)
-            lines.append(" | ".join(html.unescape(inert(cell)) for cell in cells))
+            lines.append(
+                " | ".join(_plain(*cell) if isinstance(cell, tuple) else inert(cell) for cell in row)
+            )
         return "\n".join(lines)
 
 

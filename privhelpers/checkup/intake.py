@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, StrictBool, StrictStr, StringConstra
 
 from privhelpers.artifacts import parse_json, sha256_of
 from privhelpers.errors import BadRecords, DamagedArtifact
+from privhelpers.text import normalize
 
 FEWEST_PATIENTS = 50  # in each file: with fewer, only the loudest leak could be told from chance
 FEWEST_CANARIES = 20
@@ -184,11 +185,6 @@ def _rows(path: str | Path, kind: type[BaseModel]) -> Iterator[tuple[int, str, B
         yield number, where, _row(kind, line, where)
 
 
-def normal(text: str) -> str:
-    """Return what two texts share that look the same: composed characters, single spaces, one case."""
-    return " ".join(unicodedata.normalize("NFC", text).split()).casefold()
-
-
 def read_records(path: str | Path) -> RecordFile:
     """Read a file of records.
 
@@ -231,7 +227,7 @@ def read_canaries(path: str | Path) -> CanaryFile:
     """
     found, seen = [], {}
     for number, where, row in _rows(path, _CanaryRow):
-        if (earlier := seen.setdefault(normal(row.text), number)) != number:
+        if (earlier := seen.setdefault(normalize(row.text), number)) != number:
             raise BadRecords(f"{where}: the text of line {earlier} again")
         found.append(Canary(number, row.text, row.inserted))
     name, inserted = _place(Path(path)), sum(canary.inserted for canary in found)
@@ -252,9 +248,12 @@ def refuse_overlap(members: RecordFile, others: RecordFile) -> None:
         BadRecords: naming both lines.
     """
     patients = {note.patient: note.line for note in reversed(members.notes)}
-    texts = {normal(note.text): note.line for note in reversed(members.notes)}
+    texts = {normalize(note.text): note.line for note in reversed(members.notes)}
     for note in others.notes:
-        for what, line in (("patient", patients.get(note.patient)), ("text", texts.get(normal(note.text)))):
+        for what, line in (
+            ("patient", patients.get(note.patient)),
+            ("text", texts.get(normalize(note.text))),
+        ):
             if line is not None:
                 raise BadRecords(
                     f"{others.name}, line {note.line}: its {what} stands in {members.name}, line {line}; "
@@ -269,12 +268,12 @@ def refuse_contradiction(canaries: CanaryFile, *, members: RecordFile, others: R
         BadRecords: naming both lines.
     """
     for inserted, file in ((False, members), (True, others)):
-        lines: dict[str, int] = {normal(note.text): note.line for note in reversed(file.notes)}
-        wrong = [c for c in canaries.canaries if c.inserted == inserted and normal(c.text) in lines]
+        lines: dict[str, int] = {normalize(note.text): note.line for note in reversed(file.notes)}
+        wrong = [c for c in canaries.canaries if c.inserted == inserted and normalize(c.text) in lines]
         if wrong:
             raise BadRecords(
                 f"{canaries.name}, line {wrong[0].line}: inserted is {str(inserted).lower()}, but the text "
-                f"stands in {file.name}, line {lines[normal(wrong[0].text)]}"
+                f"stands in {file.name}, line {lines[normalize(wrong[0].text)]}"
             )
 
 

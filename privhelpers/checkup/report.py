@@ -8,7 +8,6 @@ run nothing.
 import base64
 import hashlib
 import platform
-import unicodedata
 from collections.abc import Mapping
 from importlib import metadata
 
@@ -23,6 +22,7 @@ from privhelpers.checkup.session import Found
 from privhelpers.checkup.template import PAGE, STYLE
 from privhelpers.checkup.written import Count
 from privhelpers.stats import Interval
+from privhelpers.text import inert
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn", "statsmodels")
 _LONGEST = 400  # characters of one piece of text that is shown
@@ -33,7 +33,7 @@ def visible(value: object) -> object:
     """Return text with control, zero-width and direction characters spelled out; anything else as it is."""
     if type(value) is not str:  # markup is a kind of string, and is ours
         return value
-    return "".join(c if c == "\n" or unicodedata.category(c)[0] != "C" else ascii(c)[1:-1] for c in value)
+    return inert(value, keep="\n")
 
 
 def versions() -> dict[str, str]:

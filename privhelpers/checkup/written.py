@@ -13,11 +13,11 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from privhelpers import stats
-from privhelpers.attacks.extraction import normalise
 from privhelpers.checkup.chance import exact_p
 from privhelpers.checkup.intake import Note
 from privhelpers.checkup.target import Reading, Target
 from privhelpers.stats import Interval
+from privhelpers.text import found_in, normalize
 
 SHORTEST = 20  # tokens of a note whose second half is worth asking for
 # Six digits or more, as in record numbers, telephone numbers and dates; and addresses of mail.
@@ -176,7 +176,7 @@ class Named:
 
 
 def naming_strings(notes: Sequence[Note]) -> dict[str, str]:
-    """Return strings that name one patient of these alone, normalised, and whose they are.
+    """Return strings that name one patient of these alone, normalized, and whose they are.
 
     Those that the records declare, and numbers of six digits or more and mail addresses in the text. What
     two patients share names neither.
@@ -185,24 +185,14 @@ def naming_strings(notes: Sequence[Note]) -> dict[str, str]:
     for note in notes:
         found = [*note.identifiers, *_NUMBER.findall(note.text), *_MAIL.findall(note.text)]
         for value in found:
-            if len(clean := normalise(value).strip()) >= 6:
+            if len(clean := normalize(value)) >= 6:
                 owners.setdefault(clean, set()).add(note.patient)
     return {value: next(iter(people)) for value, people in owners.items() if len(people) == 1}
 
 
 def names_in(texts: Sequence[str], owners: Mapping[str, str]) -> dict[str, str]:
-    """Return the strings that stand in the texts, and whose they are; a part of a longer number is none."""
-    joined = normalise("\n".join(texts))
-    found = {}
-    for value, patient in owners.items():
-        place = joined.find(value)
-        while place >= 0:
-            around = joined[place - 1 : place], joined[place + len(value) : place + len(value) + 1]
-            if not any(side.isalnum() for side in around):
-                found[value] = patient
-                break
-            place = joined.find(value, place + 1)
-    return found
+    """Return the strings that stand in the texts, and whose they are."""
+    return {value: owners[value] for value in found_in(owners, "\0".join(texts))}
 
 
 def named(texts: Sequence[str], notes: Sequence[Note], member: np.ndarray) -> Named | None:

@@ -15,6 +15,7 @@ from privhelpers.defenses.dedup import deduplicate
 from privhelpers.defenses.factorial import Layers
 from privhelpers.defenses.spans import Span, replace
 from privhelpers.errors import InvalidParameter
+from privhelpers.text import stands_in
 
 
 class Finder(Protocol):
@@ -112,7 +113,7 @@ def left_standing(notes: Sequence[dict], scrubbed: Sequence[str]) -> tuple[int, 
     pairs = [
         (span["value"], text) for note, text in zip(notes, scrubbed, strict=True) for span in note["spans"]
     ]
-    return sum(value in text for value, text in pairs), len(pairs)
+    return sum(stands_in(value, text) for value, text in pairs), len(pairs)
 
 
 def without_near_duplicates(texts: Sequence[str]) -> list[str]:

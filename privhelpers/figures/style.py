@@ -9,7 +9,6 @@ import functools
 import io
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import ParamSpec
@@ -26,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.stats import RocCurve, checks
+from privhelpers.text import inert
 
 WIDTH, SHORT, TALL = 6.5, 2.9, 4.3  # inches
 
@@ -113,12 +113,7 @@ def canvas(height: float = SHORT, columns: int = 1, **options: object) -> tuple[
 
 def literal(text: object, longest: int = 48) -> str:
     """Return text that a figure shows as it is: controls as escapes, one line, shortened at `longest`."""
-    shown = "".join(
-        character
-        if character == " " or unicodedata.category(character)[0] not in "CZ"
-        else ascii(character)[1:-1]
-        for character in str(text)
-    )
+    shown = inert(str(text))
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 

@@ -15,35 +15,34 @@ and value: what `privhelpers.records` reads.
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from privhelpers.text import found_in, normalize
+
 Carriers = dict[str, dict[str, set[str]]]
 
 
-def _flat(text: str) -> str:
-    return " ".join(text.split()).casefold()
-
-
 def carriers(notes: Iterable[Mapping], *, kind: str = "report") -> Carriers:
-    """Return by identifier and patient the values that stand in the notes of one kind, spelling aside."""
+    """Return by identifier and patient the values that stand in the notes of one kind."""
     found: Carriers = {}
     for note in notes:
         if note["kind"] == kind:
             for span in note["spans"]:
                 own = found.setdefault(span["identifier"], {})
-                own.setdefault(note["patient_id"], set()).add(_flat(span["value"]))
+                own.setdefault(note["patient_id"], set()).add(normalize(span["value"]))
     return found
 
 
 def came_out(texts: Iterable[str], people: Carriers) -> dict[str, set[str]]:
-    """Return by identifier the patients one of whose values stands in the texts, verbatim, spelling aside.
+    """Return by identifier the patients one of whose values stands in the texts (`text.stands_in`).
 
     Args:
         texts: what a model wrote.
         people: what `carriers` returned.
     """
-    written = "\0".join(map(_flat, texts))  # no value runs from one text into the next
+    written = "\0".join(texts)  # no value runs from one text into the next
+    values = {value for own in people.values() for them in own.values() for value in them}
+    found = set(found_in(values, written))
     return {
-        kind: {patient for patient, values in own.items() if any(value in written for value in values)}
-        for kind, own in people.items()
+        kind: {patient for patient, values in own.items() if values & found} for kind, own in people.items()
     }
 
 

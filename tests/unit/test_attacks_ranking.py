@@ -2,6 +2,7 @@
 
 import re
 import zlib
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
@@ -13,6 +14,7 @@ from privhelpers.attacks import case_studies as cases
 from privhelpers.attacks import extraction, ranking
 from privhelpers.attacks.extraction import Generation, Profile
 from privhelpers.errors import InvalidParameter
+from privhelpers.text import inert
 
 WORDS = st.lists(st.sampled_from("abcd"), max_size=8).map(" ".join)
 
@@ -175,7 +177,7 @@ def test_model_text_on_a_page_is_characters_and_nothing_else(text):
     seen = read(page)
     assert seen.tags <= {"table", "thead", "tbody", "tr", "th", "td", "mark"}
     assert seen.attributes == {"class", "style"} and "mathjax_ignore" in page
-    assert seen.text.count(cases.html.unescape(cases.inert(text))) >= 3
+    assert seen.text.count(inert(text)) >= 3
     assert not re.search("[\x00-\x1f\u200b-\u202e]", page)
     assert not re.search("[\x00-\x09\x0b-\x1f\u200b-\u202e]", repr(table))
 
@@ -186,8 +188,8 @@ def test_model_text_on_a_page_is_characters_and_nothing_else(text):
 def test_marks_keep_every_character(text, spans):
     spans = [(min(a, b), max(a, b)) for a, b in spans]
     page = cases.marked(text, spans)
-    plain = cases.html.unescape(page.replace("<mark>", "").replace("</mark>", ""))
-    assert plain == cases.html.unescape(cases.inert(text))
+    plain = unescape(page.replace("<mark>", "").replace("</mark>", ""))
+    assert plain == inert(text)
     assert page.count("<mark>") == page.count("</mark>")
 
 
@@ -196,9 +198,6 @@ def test_what_is_marked_is_what_was_asked_for():
     spans = cases.shared_runs(text, "was seen by dr frost on Monday again", least=3)
     assert read(cases.marked(text, spans)).marked == "seen by Dr Frost on Monday."
     assert cases.shared_runs(text, "seen by nobody", least=3) == []
-    spans = cases.value_places("ann B. Hill and Ann B. Hill", ["Ann B. Hill", ""])
-    assert spans == [(0, 11), (16, 27)]
-    assert cases.hold_value(["ANN  b. hill", "Jane"], ["Ann B. Hill", "Jo"]) == [True, False]
     with pytest.raises(InvalidParameter, match="spans"):
         cases.side_by_side({"a": "x"}, {})
 

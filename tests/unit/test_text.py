@@ -1,0 +1,110 @@
+"""The three rules about text: one spelling, one match, one way to make it harmless."""
+
+import re
+import sys
+import unicodedata
+from html import unescape
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privhelpers.errors import InvalidParameter
+from privhelpers.text import found_in, inert, normalize, places, stands_in
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Ann  B.\nHill ", "ann b. hill"),
+        ("ＡＮＮ", "ann"),
+        ("Jose\u0301", "jos\u00e9"),
+        ("stra\u00dfe", "STRASSE"),
+        ("O\u2019Brien\u2013Hill", "o'brien-hill"),
+        ("a\u200bn\u00adn", "ann"),
+        ("a\u00a0b", "a b"),
+    ],
+)
+def test_what_reads_the_same_has_one_spelling(one, other):
+    assert normalize(one) == normalize(other)
+
+
+@given(st.text(max_size=40))
+def test_normalizing_twice_is_normalizing_once(text):
+    assert normalize(normalize(text)) == normalize(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "stands"),
+    [
+        ("Ann B. Hill", "so ANN  B.\nHill came", True),
+        ("Ann B. Hill", "Joann B. Hill", False),
+        ("Ann B. Hill", "Ann B. Hillary", False),
+        ("Ann B. Hill", "Ann Hill", False),
+        ("Ann B.", "Ann B, seen", True),
+        ("123-45-6789", "123456789", True),
+        ("123456789", "123 45 6789", True),
+        ("123-45-6789", "SSN_123-45-6789", True),
+        ("123-45-6789", "0123-45-6789", False),
+        ("123-45-6789", "123-45-67890", False),
+        ("(617) 555-0123", "tel(617)555.0123", True),
+        ("(617) 555-0123", "+1 617 555 0123", True),
+        ("SYN-12345678", "syn-1234 5678", True),
+        ("SYN-12345678", "12345678", False),
+        ("44", "4 4", False),
+        ("44", "aged 44.", True),
+        ("a.hill0001@mail.example.org", "<A.Hill0001@mail.example.org>", True),
+        ("a.hill0001@mail.example.org", "anna.hill0001@mail.example.org", False),
+        ("...", "a ... b", False),
+        ("", "anything", False),
+    ],
+)
+def test_the_rule(value, text, stands):
+    assert stands_in(value, text) == stands
+    assert bool(places(value, text)) == stands
+
+
+def test_several_values_at_once_are_those_that_stand_one_by_one():
+    values, text = ["Ann Hill", "Bob Lee", "617-555-0123"], "bob LEE, (617) 555-0123; Joann Hill"
+    assert found_in(values, text) == ["Bob Lee", "617-555-0123"]
+    assert found_in(values, "\0".join(["Ann", "Hill"])) == [], "no value runs from one text into the next"
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "expected"),
+    [
+        ("ann hill", "Ann Hill and ann\n hill", ["Ann Hill", "ann\n hill"]),
+        ("strasse 1", "die Straße 1!", ["Straße 1"]),
+        ("123456789", "no. 123-45-6789.", ["123-45-6789"]),
+        ("fine", "  a \ufb01ne day", ["\ufb01ne"]),
+    ],
+)
+def test_places_are_those_of_the_text_as_it_was_written(value, text, expected):
+    assert [text[start:end] for start, end in places(value, text)] == expected
+
+
+EVERYTHING = "".join(map(chr, range(sys.maxunicode + 1)))
+
+
+def test_no_character_that_acts_is_left():
+    left = {c for c in set(inert(EVERYTHING)) if unicodedata.category(c)[0] in "CZ"}
+    assert left == {" "}
+    assert inert("a\u202eb\x1b[31m\n\ud800") == r"a\u202eb\x1b[31m\n\ud800"
+    assert inert("a\n\tb\r", keep="\n\t") == "a\n\tb\\r"
+
+
+def test_ordinary_text_is_left_alone():
+    text = "ε = 8, naïve café, second line 日本, $x$ *a* 👍"
+    assert inert(text) == text
+
+
+@given(st.text())
+def test_html_shows_the_characters(text):
+    page = inert(text, html=True)
+    assert unescape(page) == unescape(inert(text).replace("&", "&amp;"))
+    assert not re.search(r"[<>\"']|&(?!amp;|lt;|gt;|quot;|#x27;)", page)
+
+
+def test_what_is_no_text_is_refused():
+    with pytest.raises(InvalidParameter, match="text"):
+        inert(b"bytes")
