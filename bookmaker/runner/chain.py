@@ -20,6 +20,7 @@ PRETRAINING = "public_pretraining"
 BASELINE = "fine_tuning"
 MECHANICS = "dpsgd_step"
 DPSGD = "private_training"
+LEDGER = "ledger_and_resume"
 UTILITY = "private_utility"
 EXTRACTION = "extraction"
 MEMORIZATION = "memorization"
@@ -74,6 +75,7 @@ THEORY = (
     TESTING,
     ACCOUNTING,
     MECHANICS,
+    LEDGER,
     INVERSION,
     UNCERTAINTY,
     OTHER_DOCUMENTS,
