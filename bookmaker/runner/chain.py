@@ -91,7 +91,8 @@ CHAIN = (
     # Training first: attacks on models that exist already fill the other core while the rest trains.
     Step(BASELINE, after=(RECORDS, PRETRAINING), priority=20),
     Step(DPSGD, after=(RECORDS, PRETRAINING), per="epsilon", priority=10),
-    *(Step(slug, after=(RECORDS, PRETRAINING), priority=5) for slug in (WHITE_BOX, BROKEN)),
+    Step(WHITE_BOX, after=(RECORDS, PRETRAINING), priority=5),
+    Step(BROKEN, after=(RECORDS, PRETRAINING, BASELINE), priority=5),
     Step(UTILITY, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=5),
     Step(EXTRACTION, after=(RECORDS, PRETRAINING), per="model"),
     Step(MEMORIZATION, after=(RECORDS,), per="model"),

@@ -7,17 +7,14 @@ Scores are HIGHER for canaries that look included. The coin of each canary must 
 fixed half of planted notes makes coins of it with `swap_pairs`.
 """
 
-from privhelpers.audit.chance import (
-    FalseAlarms,
-    claim_p_value,
-    false_alarms,
-    log_ratio,
-    most_certifiable,
-    simulate_scores,
+from privhelpers.audit.chance import claim_p_value, simulate_scores
+from privhelpers.audit.one_run import (
+    fdp_epsilon_lower,
+    fdp_mass,
+    fdp_mu_lower,
+    one_run_epsilon_lower,
+    one_run_p_value,
 )
-from privhelpers.audit.fdp import fdp_epsilon_lower, fdp_excess, fdp_mu_lower
-from privhelpers.audit.one_run import one_run_epsilon_lower, one_run_p_value
-from privhelpers.audit.rates import RATES, RATES_GDP, audit_by_rates, rates_epsilon_lower
 from privhelpers.audit.result import ADD_REMOVE, REPLACEMENT, AuditResult, require_below
 from privhelpers.audit.scores import (
     BINOMIAL,
@@ -27,6 +24,7 @@ from privhelpers.audit.scores import (
     SHARES,
     audit_in_one_run,
     count_correct,
+    most_certifiable,
     searched_guesses,
     swap_pairs,
 )
@@ -37,25 +35,18 @@ __all__ = [
     "BY_RANK",
     "BY_SIGN",
     "FDP",
-    "RATES",
-    "RATES_GDP",
     "REPLACEMENT",
     "SHARES",
     "AuditResult",
-    "FalseAlarms",
-    "audit_by_rates",
     "audit_in_one_run",
     "claim_p_value",
     "count_correct",
-    "false_alarms",
     "fdp_epsilon_lower",
-    "fdp_excess",
+    "fdp_mass",
     "fdp_mu_lower",
-    "log_ratio",
     "most_certifiable",
     "one_run_epsilon_lower",
     "one_run_p_value",
-    "rates_epsilon_lower",
     "require_below",
     "searched_guesses",
     "simulate_scores",

@@ -1,25 +1,29 @@
-"""The audit in one run, binomial version: how many coins can an attacker guess against (epsilon, delta)?
+"""Lower bounds from one training run: how many coins can an attacker guess against a privacy guarantee?
 
-Each canary is included by a fair coin of its own. Against an epsilon-DP output every guess at a coin is right
-with probability at most e^epsilon / (1 + e^epsilon), whatever the other coins are; so the number of right
-guesses among r is at most binomial. A delta adds a little to the tail.
+Each canary is included by a fair coin of its own. Two questions are asked of the same guesses. The binomial
+bound asks which (epsilon, delta) they refute: every guess is right with probability at most
+e^epsilon / (1 + e^epsilon), whatever the other coins are, and a delta adds a little to the tail. The f-DP
+bound asks which whole trade-off curve they refute, and tries those of Gaussian differential privacy.
 
->>> round(float(one_run_p_value(canaries=100, guesses=10, correct=9, epsilon=0.0, delta=0.0)), 6)
-0.010742
 >>> round(one_run_epsilon_lower(canaries=1000, guesses=100, correct=100, delta=1e-5), 3)
 3.465
+>>> round(fdp_epsilon_lower(canaries=1000, guesses=100, correct=90, delta=1e-5), 3)
+2.456
 """
 
 import math
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit
+from scipy.special import expit, ndtr, ndtri
 from scipy.stats import binom
 
 from privhelpers import validate
-from privhelpers.audit.result import ADD_REMOVE, ADJACENCIES, check_guesses, significance_of
+from privhelpers.audit.result import ADD_REMOVE, check_adjacency, check_guesses, significance_of
 from privhelpers.errors import InvalidParameter
+from privhelpers.mechanisms import gdp_epsilon
+
+_LARGEST_MU = 64.0
 
 
 def one_run_p_value(*, canaries: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
@@ -82,9 +86,10 @@ def one_run_epsilon_lower(
     Source: Steinke, Nasr and Jagielski 2023; Vadhan 2017, lemma 2.2 (replacement).
     """
     check_guesses(canaries=canaries, guesses=guesses, correct=correct)
+    check_adjacency(adjacency)
     validate.non_negative(delta=delta)
-    if delta >= 1 or adjacency not in ADJACENCIES:
-        raise InvalidParameter(f"delta = {delta!r}, adjacency = {adjacency!r}: one of them is not known here")
+    if delta >= 1:
+        raise InvalidParameter(f"delta = {delta!r}: must be in [0, 1)")
     error = significance_of(confidence, searched)
 
     def excess(epsilon: float) -> float:
@@ -101,3 +106,87 @@ def one_run_epsilon_lower(
         high *= 2
     root = brentq(excess, 0.0, high, xtol=1e-9)
     return max(0.0, root - 1e-9)  # the side on which the hypothesis is still refuted
+
+
+def fdp_mass(*, canaries: int, guesses: int, correct: int, mu: float, significance: float) -> float:
+    """Return the probability that a mu-GDP run needs, at least, to give `correct` guesses their chance.
+
+    If `correct` or more right guesses have probability `significance` or more, then each smaller count has a
+    tail that cannot be below a recursion, and the tail at 0 is all there is: above 1 means refuted.
+
+    Args:
+        canaries, guesses, correct: as in `one_run_p_value`.
+        mu: of the Gaussian trade-off curve, 0 or more.
+        significance: error of the test, in (0, 1).
+
+    Source: Mahloujifar, Melis and Chaudhuri 2025.
+    """
+    tail, above = significance, 0.0  # Pr[V >= count + 1], and the sum of the tails beyond it
+    for count in range(correct - 1, -1, -1):
+        right = ((count + 1) * tail + above) / canaries  # E[V; V > count] / m
+        above += tail
+        wrong = canaries * ndtr(ndtri(min(right, 1.0)) - mu)  # E[r - V; V >= count] is not below it
+        grown = (wrong + above) / (guesses - count)
+        if grown <= tail:  # nothing grows any more, here or further down
+            break
+        tail = float(grown)
+    return tail
+
+
+def fdp_mu_lower(
+    *, canaries: int, guesses: int, correct: int, confidence: float = 0.95, searched: int = 1
+) -> float:
+    """Return the largest mu whose Gaussian trade-off curve so many right guesses refute; 0 if none.
+
+    Args:
+        canaries, guesses, correct, confidence, searched: as in `one_run_epsilon_lower`.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Mahloujifar, Melis and Chaudhuri 2025.
+    """
+    check_guesses(canaries=canaries, guesses=guesses, correct=correct)
+    counts = {"canaries": canaries, "guesses": guesses, "correct": correct}
+    error = significance_of(confidence, searched)
+
+    def excess(mu: float) -> float:
+        """Above 0 where the curve is refuted."""
+        return fdp_mass(**counts, mu=mu, significance=error) - 1
+
+    # No better than chance refutes no curve, whatever rounding says.
+    if 2 * correct <= guesses or excess(0.0) <= 1e-12:
+        return 0.0
+    if excess(_LARGEST_MU) > 0:
+        return _LARGEST_MU
+    return max(0.0, brentq(excess, 0.0, _LARGEST_MU, xtol=1e-9) - 1e-8)
+
+
+def fdp_epsilon_lower(
+    *,
+    canaries: int,
+    guesses: int,
+    correct: int,
+    delta: float,
+    confidence: float = 0.95,
+    searched: int = 1,
+) -> float:
+    """Return the epsilon at `delta` of the largest Gaussian trade-off curve that is refuted; 0 if none.
+
+    A run that is not mu-GDP need not break (epsilon, delta) at one delta: the bound is one within the family
+    of Gaussian curves. Where the claimed curve lies above the Gaussian one with the same epsilon, as that of
+    DP-SGD does except in its far tail, it is a bound on the accountant's epsilon.
+
+    Args:
+        canaries, guesses, correct, confidence, searched: as in `one_run_epsilon_lower`.
+        delta: of the guarantee that is audited, in (0, 1).
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Mahloujifar, Melis and Chaudhuri 2025; Dong, Roth and Su 2022, corollary 2.13.
+    """
+    validate.delta(delta)
+    counts = {"canaries": canaries, "guesses": guesses, "correct": correct}
+    mu = fdp_mu_lower(**counts, confidence=confidence, searched=searched)
+    return gdp_epsilon(mu=mu, delta=delta) if mu > 0 else 0.0

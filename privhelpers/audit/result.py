@@ -7,7 +7,6 @@ from privhelpers import validate
 from privhelpers.errors import AuditContradiction, InvalidParameter
 
 ADD_REMOVE, REPLACEMENT = "add/remove", "replacement"
-ADJACENCIES = (ADD_REMOVE, REPLACEMENT)
 
 
 @dataclass(frozen=True)
@@ -74,6 +73,16 @@ def check_guesses(*, canaries: int, guesses: int, correct: int) -> None:
         raise InvalidParameter(
             f"correct = {correct}, guesses = {guesses}: must not exceed each other and {canaries} canaries"
         )
+
+
+def check_adjacency(adjacency: str) -> None:
+    """Refuse what a coin cannot decide.
+
+    Raises:
+        InvalidParameter: neither "add/remove" nor "replacement".
+    """
+    if adjacency not in (ADD_REMOVE, REPLACEMENT):
+        raise InvalidParameter(f"adjacency = {adjacency!r}: must be {ADD_REMOVE!r} or {REPLACEMENT!r}")
 
 
 def require_below(lower: AuditResult | float, upper: float, *, what: str = "the run") -> None:

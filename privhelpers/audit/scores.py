@@ -10,16 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privhelpers import rng
-from privhelpers.audit.fdp import fdp_mu_lower
-from privhelpers.audit.one_run import one_run_epsilon_lower
-from privhelpers.audit.result import ADD_REMOVE, ADJACENCIES, REPLACEMENT, AuditResult
+from privhelpers.audit.one_run import fdp_epsilon_lower, fdp_mu_lower, one_run_epsilon_lower
+from privhelpers.audit.result import ADD_REMOVE, REPLACEMENT, AuditResult, check_adjacency
 from privhelpers.errors import InvalidParameter
 from privhelpers.mechanisms import gdp_epsilon
 
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)  # of the canaries that are guessed at, searched by default
 BINOMIAL, FDP = "one run, binomial", "one run, f-DP"
-METHODS = (BINOMIAL, FDP)
 BY_RANK, BY_SIGN = "rank", "sign"
+
+
+def _check_method(method: str) -> None:
+    if method not in (BINOMIAL, FDP):
+        raise InvalidParameter(f"method = {method!r}: must be {BINOMIAL!r} or {FDP!r}")
 
 
 def check_scores(included: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
@@ -109,14 +112,12 @@ def audit_in_one_run(
     Source: Steinke, Nasr and Jagielski 2023; Mahloujifar, Melis and Chaudhuri 2025.
     """
     coins, values = check_scores(included, scores)
-    if method not in METHODS or adjacency not in ADJACENCIES:
-        raise InvalidParameter(
-            f"method = {method!r}, adjacency = {adjacency!r}: one of them has no name of ours"
-        )
+    _check_method(method)
+    check_adjacency(adjacency)
     numbers = searched_guesses(coins.size, shares)
     if not numbers:
         raise InvalidParameter("included: one canary alone cannot be ranked")
-    found = []
+    bounds = []
     for number in numbers:
         guesses, correct = count_correct(coins, values, min(number, coins.size), by=by)
         counts = {"canaries": int(coins.size), "guesses": guesses, "correct": correct}
@@ -126,9 +127,30 @@ def audit_in_one_run(
         else:  # two steps of add/remove from a mu-GDP run are 2 mu-GDP
             mu = fdp_mu_lower(**counts, **error) / (2 if adjacency == REPLACEMENT else 1)
             bound = gdp_epsilon(mu=mu, delta=delta) if mu > 0 else 0.0
-        found.append((bound, guesses, correct))
-    bound, guesses, correct = max(found, key=lambda one: one[0])
+        bounds.append((bound, guesses, correct))
+    bound, guesses, correct = max(bounds, key=lambda one: one[0])
     return AuditResult(bound, delta, confidence, method, int(coins.size), guesses, correct, len(numbers))
+
+
+def most_certifiable(
+    *, canaries: int, delta: float, confidence: float = 0.95, searched: int = 1, method: str = BINOMIAL
+) -> float:
+    """Return the epsilon that perfect guesses at every canary certify: no audit of so many can say more.
+
+    Args:
+        canaries: fair coins, 1 or more.
+        delta, confidence, searched, method: as in `audit_in_one_run`.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    >>> round(most_certifiable(canaries=1000, delta=1e-9), 2)
+    5.81
+    """
+    _check_method(method)
+    bound = fdp_epsilon_lower if method == FDP else one_run_epsilon_lower
+    counts = {"canaries": canaries, "guesses": canaries, "correct": canaries}
+    return bound(**counts, delta=delta, confidence=confidence, searched=searched)
 
 
 def swap_pairs(planted: ArrayLike, seed: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

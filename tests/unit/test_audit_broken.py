@@ -1,17 +1,16 @@
 """The gallery of broken DP-SGD: each has its fault and no other, and the audit refutes the loud ones."""
 
 import copy
-import math
 
 import numpy as np
 import pytest
 import torch
 from test_dpsgd_training import hospital, run, tiny_plan
 
-from privhelpers import accounting, audit, dpsgd
+from privhelpers import audit, dpsgd
 from privhelpers.audit import broken
 
-VARIANTS = {variant.name: variant for variant in broken.VARIANTS}
+VARIANTS = broken.VARIANTS
 LOUD = ("noise off", "noise / B twice", "clipping off")
 PLAN = {"sample_rate": 0.3, "steps": 9}
 
@@ -32,19 +31,40 @@ def shown(start, claim):
     texts, tokenizer, model = start
     canaries = dpsgd.GradientCanaries(count=400, seed=0)
     return {
-        name: run(copy.deepcopy(model), tokenizer, texts, claim, canaries=canaries, **variant.makers).canaries
+        name: run(
+            copy.deepcopy(model),
+            tokenizer,
+            texts,
+            claim,
+            canaries=canaries,
+            make_optimizer=variant.make_optimizer,
+            make_draws=variant.make_draws,
+        ).canaries
         for name, variant in VARIANTS.items()
     }
+
+
+def noise_of(variant, model, plan):
+    """Return the deviation that a variant adds to the mean."""
+    optimizer = variant.make_optimizer(
+        torch.optim.SGD(model.parameters(), lr=1.0),
+        model,
+        noise_multiplier=plan.spent.noise_multiplier,
+        max_grad_norm=plan.max_grad_norm,
+        expected_batch_size=plan.expected_batch_size,
+        chance=dpsgd.research(0),
+    )
+    return optimizer.noise_deviation()
 
 
 def test_the_noise_of_each_variant_is_what_its_fault_says(start, claim):
     model, batch = start[2], claim.expected_batch_size
     right = claim.spent.noise_multiplier * claim.max_grad_norm / batch
-    found = {name: v.measured_noise(model, claim, seed=0) for name, v in VARIANTS.items()}
+    noise = {name: noise_of(variant, model, claim) for name, variant in VARIANTS.items()}
     for name in ("honest", "clipping off", "shuffled"):
-        assert found[name] == pytest.approx(right, rel=0.02)
-    assert found["noise off"] == 0
-    assert found["noise / B twice"] == pytest.approx(right / batch, rel=0.02)
+        assert noise[name] == pytest.approx(right)
+    assert noise["noise off"] == 0
+    assert noise["noise / B twice"] == pytest.approx(right / batch)
 
 
 def test_the_clamp_cuts_to_the_reports_cap_and_never_adds():
@@ -55,11 +75,8 @@ def test_the_clamped_run_has_the_noise_of_the_cap(start):
     plan = tiny_plan(**PLAN, target_epsilon=0.2)
     sigma = plan.spent.noise_multiplier
     assert sigma > 5
-    found = VARIANTS["clamped noise"].measured_noise(start[2], plan, seed=0)
-    assert found == pytest.approx(5.0 * plan.max_grad_norm / plan.expected_batch_size, rel=0.02)
-    spent = VARIANTS["clamped noise"].spends(plan)
-    assert spent == pytest.approx(accounting.epsilon(noise_multiplier=5.0, **PLAN, delta=plan.spent.delta))
-    assert spent > plan.spent.epsilon
+    noise = noise_of(VARIANTS["clamped noise"], start[2], plan)
+    assert noise == pytest.approx(5.0 * plan.max_grad_norm / plan.expected_batch_size)
 
 
 def test_clipping_off_means_that_gradients_keep_their_length(start):
@@ -84,22 +101,8 @@ def test_a_shuffled_epoch_uses_every_unit_once(units, rate, steps):
         assert batches[0] != batches[each]
 
 
-def test_what_is_spent_is_never_below_the_claim(claim):
-    for variant in VARIANTS.values():
-        assert variant.spends(claim) >= claim.spent.epsilon
-    assert VARIANTS["honest"].spends(claim) == claim.spent.epsilon
-    assert math.isinf(VARIANTS["noise off"].spends(claim))
-    epochs = math.ceil(PLAN["steps"] / 3)
-    alone = accounting.epsilon_without_amplification(
-        noise_multiplier=claim.spent.noise_multiplier, participations=epochs, delta=claim.spent.delta
-    )
-    assert VARIANTS["shuffled"].spends(claim) == pytest.approx(alone)
-
-
 def test_only_the_clamp_claims_less():
-    settings = {"target_delta": 1e-3, "max_grad_norm": 0.5, "units": 40, **PLAN, "accountant": "rdp"}
-    plans = {name: variant.plan(1.0, **settings) for name, variant in VARIANTS.items()}
-    shares = {name: round(plan.target_epsilon, 6) for name, plan in plans.items()}
+    shares = {name: variant.claim_share for name, variant in VARIANTS.items()}
     assert shares.pop("clamped noise") == 0.25 and set(shares.values()) == {1.0}
 
 
@@ -111,11 +114,10 @@ def test_loud_faults_are_refuted(shown, claim, name, method):
     assert result.epsilon_lower > claim.spent.epsilon
 
 
-@pytest.mark.parametrize("name", sorted(set(VARIANTS) - set(LOUD)))
-def test_nothing_is_certified_that_was_not_spent(shown, claim, name):
-    found = shown[name]
-    result = audit.audit_in_one_run(found.included, found.scores, delta=claim.spent.delta, confidence=0.9999)
-    audit.require_below(result, VARIANTS[name].spends(claim), what=name)
+def test_nothing_is_certified_of_the_honest_run_that_was_not_spent(shown, claim):
+    own = shown["honest"]
+    result = audit.audit_in_one_run(own.included, own.scores, delta=claim.spent.delta, confidence=0.9999)
+    audit.require_below(result, claim.spent.epsilon)
 
 
 def test_the_honest_run_fits_its_claim_and_the_loud_ones_do_not(shown, claim):
