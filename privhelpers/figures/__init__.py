@@ -13,7 +13,6 @@ from privhelpers.figures.accounting import (
     rdp_by_order,
 )
 from privhelpers.figures.anonymity import attack_beliefs, class_measures, small_class_shares
-from privhelpers.figures.audit import audit_bounds, audit_ceilings, broken_gallery, canary_scores
 from privhelpers.figures.charts import bands, bars, forest, heat, roc, two_arms
 from privhelpers.figures.checkup import attacks_and_controls, patient_scores
 from privhelpers.figures.defenses import (
@@ -100,14 +99,10 @@ __all__ = [
     "auc_by_masks",
     "auc_by_model",
     "auc_by_noise",
-    "audit_bounds",
-    "audit_ceilings",
     "bands",
     "bars",
     "belief_by_epsilon",
     "bound_by_order",
-    "broken_gallery",
-    "canary_scores",
     "ceilings",
     "class_measures",
     "clipped_gradients",
