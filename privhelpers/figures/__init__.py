@@ -66,13 +66,7 @@ from privhelpers.figures.report import (
     verdict_bars,
 )
 from privhelpers.figures.statistics import (
-    coverage_by_clusters,
-    coverage_by_rate,
-    equivalence_intervals,
-    false_alarms_by_tests,
     leakage_bars,
-    leakage_by_epsilon,
-    patients_needed,
 )
 from privhelpers.figures.style import MECHANISM_COLORS, SHORT, TALL, WIDTH, dp_color, use_style
 from privhelpers.figures.testing import ceilings, tradeoffs, what_epsilon_buys
@@ -108,8 +102,6 @@ __all__ = [
     "clipped_gradients",
     "composition_bounds",
     "condition_counts",
-    "coverage_by_clusters",
-    "coverage_by_rate",
     "discovery_by_attempts",
     "dp_color",
     "duplication_curves",
@@ -117,10 +109,8 @@ __all__ = [
     "epsilon_by_steps",
     "epsilon_readings",
     "epsilon_spent",
-    "equivalence_intervals",
     "errors_by_bound",
     "exposure_by_copies",
-    "false_alarms_by_tests",
     "filter_bypasses",
     "filter_costs",
     "forest",
@@ -133,7 +123,6 @@ __all__ = [
     "leakage_bars",
     "leakage_by_bucket",
     "leakage_by_epoch",
-    "leakage_by_epsilon",
     "ledger_by_model",
     "levels_by_model",
     "loss_curves",
@@ -144,7 +133,6 @@ __all__ = [
     "note_lengths",
     "null_counts",
     "patient_scores",
-    "patients_needed",
     "perplexity_by_epsilon",
     "positions_read",
     "possible_outputs",

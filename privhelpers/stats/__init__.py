@@ -17,7 +17,7 @@ from privhelpers.stats.clustered import (
     design_effect,
     mean_difference,
 )
-from privhelpers.stats.dependence import intraclass_correlation, kish_design_effect
+from privhelpers.stats.dependence import intraclass_correlation
 from privhelpers.stats.equivalence import Equivalence, tost, tost_rates
 from privhelpers.stats.estimates import (
     Estimate,
@@ -32,24 +32,17 @@ from privhelpers.stats.membership import (
     auc,
     auc_interval,
     membership_advantage,
-    membership_advantage_interval,
     roc_curve,
-    tpr_at_fpr,
     tpr_at_fpr_interval,
 )
 from privhelpers.stats.multiplicity import adjust
-from privhelpers.stats.permutation import Permutation, permutation_auc, permutation_difference, sign_flip
+from privhelpers.stats.permutation import permutation_auc
 from privhelpers.stats.power import (
-    AREA_SPREAD,
     detectable,
     detectable_rate,
-    patients_for_auc,
-    patients_for_equivalence,
-    patients_for_rates,
 )
 from privhelpers.stats.proportions import (
     Interval,
-    TwoProportion,
     clopper_pearson,
     effect_label,
     two_proportion,
@@ -58,13 +51,10 @@ from privhelpers.stats.proportions import (
 )
 
 __all__ = [
-    "AREA_SPREAD",
     "Equivalence",
     "Estimate",
     "Interval",
-    "Permutation",
     "RocCurve",
-    "TwoProportion",
     "adjust",
     "auc",
     "auc_interval",
@@ -79,22 +69,14 @@ __all__ = [
     "detectable_rate",
     "effect_label",
     "intraclass_correlation",
-    "kish_design_effect",
     "mean_difference",
     "membership_advantage",
-    "membership_advantage_interval",
     "paired_auc_difference",
     "paired_difference",
-    "patients_for_auc",
-    "patients_for_equivalence",
-    "patients_for_rates",
     "permutation_auc",
-    "permutation_difference",
     "roc_curve",
-    "sign_flip",
     "tost",
     "tost_rates",
-    "tpr_at_fpr",
     "tpr_at_fpr_interval",
     "two_proportion",
     "wald",

@@ -1,7 +1,5 @@
 """How much alike the observations of one cluster are, and what that costs.
 
->>> kish_design_effect(28, icc=0.05)
-2.35
 >>> round(intraclass_correlation([0, 0, 1, 1], ["a", "a", "b", "b"]), 6)
 1.0
 """
@@ -9,7 +7,6 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privhelpers.errors import InvalidParameter
 from privhelpers.stats import checks
 
 
@@ -39,24 +36,3 @@ def intraclass_correlation(values: ArrayLike, clusters: ArrayLike) -> float:
     # The size that counts when clusters differ: a little below their mean.
     size = (array.size - np.sum(sizes**2) / array.size) / (count - 1)
     return float((between - within) / (between + (size - 1) * within))
-
-
-def kish_design_effect(per_cluster: ArrayLike, *, icc: float) -> float:
-    """Return the design effect 1 + (m - 1) icc of a mean over clusters of m observations.
-
-    For clusters of different sizes m is the mean size of the cluster that an observation is in.
-
-    Args:
-        per_cluster: observations in every cluster, or one number per cluster; 1 or more each.
-        icc: intraclass correlation, in [0, 1].
-
-    Raises:
-        InvalidParameter: a size is below 1, or icc is outside [0, 1].
-
-    Source: Kish, Survey Sampling (1965), section 5.4.
-    """
-    sizes = checks.vector("per_cluster", np.atleast_1d(per_cluster))
-    if (sizes < 1).any():
-        raise InvalidParameter(f"per_cluster = {sizes.min():g}: must be 1 or more")
-    icc = float(checks.rates("icc", icc))
-    return float(1 + (np.sum(sizes**2) / np.sum(sizes) - 1) * icc)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import isotonic_regression
 
 from privhelpers import rng
 from privhelpers.stats import checks
@@ -63,21 +62,6 @@ def curve_heights(member: np.ndarray, nonmember: np.ndarray, fpr: np.ndarray) ->
     """Return each draw's ROC, points joined by straight lines, at the given rates, shape (draws, rates)."""
     rise, run = (np.pad(_cumulative(weight), ((0, 0), (1, 0))) for weight in (member, nonmember))
     return np.stack([np.interp(fpr, x, y) for x, y in zip(run, rise, strict=True)])
-
-
-def hull_heights(member: np.ndarray, nonmember: np.ndarray, fpr: np.ndarray) -> np.ndarray:
-    """Return the upper concave hull of each draw's ROC at the given rates, shape (draws, rates)."""
-    heights = np.empty((len(member), fpr.size))
-    for row, (gain, cost) in enumerate(zip(member, nonmember, strict=True)):
-        present = gain + cost > 0
-        gain, cost = gain[present], cost[present]
-        # Pooling adjacent violators of the member share per tie group yields the segments of the hull.
-        blocks = isotonic_regression(gain / (gain + cost), weights=gain + cost, increasing=False).blocks
-        x = np.concatenate([[0.0], np.cumsum(cost) / cost.sum()])[blocks]
-        y = np.concatenate([[0.0], np.cumsum(gain) / gain.sum()])[blocks]
-        start = 1 if x[1] == 0 else 0  # a first vertical segment: the hull starts at its upper end
-        heights[row] = np.interp(fpr, x[start:], y[start:])
-    return heights
 
 
 def replicates(

@@ -192,7 +192,6 @@ def test_bad_input_is_refused_with_a_typed_error(call):
 def test_the_published_example_of_scores():
     """Its AUROC is that of the convex hull, .595; ours counts ties and ranks as they are."""
     inside, outside = np.arange(100) + 9.5, np.arange(100.0)
-    assert stats.tpr_at_fpr(inside, outside, 0.01) == pytest.approx(0.11)
     plain = np.mean(inside[:, None] > outside)
     assert stats.auc(inside, outside) == pytest.approx(plain) == pytest.approx(0.5905)
     steps = [

@@ -1,4 +1,4 @@
-"""The only reader of other chapters' artifacts, the tidy table, the front page, and the comparisons."""
+"""The only reader of other chapters' artifacts, the tidy table and the front page."""
 
 import json
 
@@ -10,9 +10,6 @@ from toy_results import PATIENTS
 from privhelpers import results, stats
 from privhelpers.artifacts import sha256_of
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact
-from privhelpers.results import comparisons
-
-MARGINS = {"membership": 0.05, "extraction": 0.05, "canaries": 0.05, "exposure (bits)": 1.0}
 
 
 @pytest.fixture(scope="module")
@@ -122,69 +119,3 @@ def test_a_summary_without_canaries_is_refused(tmp_path):
 def test_what_has_not_run_is_named(runs):
     with pytest.raises(MissingArtifact, match="dp-eps-4"):
         results.measurements(runs, "dp-eps-4")
-
-
-def test_every_attack_is_compared_with_its_control(runs):
-    pairs = comparisons.compare(runs, "baseline")
-    never = [pair for pair in pairs if pair.against == comparisons.NEVER_TRAINED]
-    assert len(never) == 11 and len(pairs) == 16
-    by = {pair.measure: pair for pair in never}
-    area = by["AUC, loss"]
-    arms = comparisons._arms(runs.of("baseline").scores("loss"))
-    assert area.estimate == stats.clustered_auc(*arms) and area.null == 0.5
-    assert by["notes finished"].counts == (2, PATIENTS, 0, PATIENTS)
-    assert by["canaries extracted"].counts == (1, 5, 0, 5)
-    assert by["diagnoses guessed"].counts == (6, PATIENTS, 3, PATIENTS)
-    welch = stats.mean_difference([3.0 + 0.1 * k for k in range(5)], [0.1 * k for k in range(5)])
-    assert by["exposure (bits)"].estimate.interval().low == pytest.approx(welch.low)
-    against_public = [pair for pair in pairs if pair.against == comparisons.PUBLIC]
-    assert {pair.family for pair in against_public} == {"membership"} and len(against_public) == 5
-    assert len(comparisons.compare(runs, "public")) == 11
-
-
-def test_the_frame_corrects_both_questions_for_all_rows(runs):
-    pairs = [pair for m in ("public", "baseline") for pair in comparisons.compare(runs, m)]
-    tested = comparisons.frame(pairs, margins=MARGINS)
-    assert len(tested) == 27
-    assert (tested["holm_p"] >= tested["p"]).all()
-    assert (tested["holm_equivalence_p"] >= tested["equivalence_p"]).all()
-    assert tested["holm_p"].min() == pytest.approx(min(1, 27 * tested["p"].min()))
-    loss = tested[(tested["model"] == "baseline") & (tested["measure"] == "AUC, loss")]
-    assert set(loss["verdict"]) == {"different"}
-    assert tested.loc[tested["measure"] == "exposure (bits)", "margin"].tolist() == [1.0, 1.0]
-    fisher = stats.two_proportion(2, PATIENTS, 0, PATIENTS).fisher_p
-    assert tested.loc[tested["measure"] == "notes finished", "p"].tolist() == [fisher, fisher]
-    assert json.dumps(comparisons.as_rows(tested), allow_nan=False)
-
-
-def test_where_nothing_varied_nothing_could_be_seen_and_nothing_is_equivalent():
-    still = stats.Estimate(0.0, 0.0, 13, 14)
-    pair = comparisons.Comparison("m", "extraction", "loose leaks", "never trained", estimate=still)
-    tested = comparisons.frame([pair], margins=MARGINS)
-    assert tested["verdict"].tolist() == ["undecided"] and pair.detectable() is None
-    assert comparisons.as_rows(tested)[0]["detectable"] is None
-
-
-def test_comparisons_need_margins_and_names_of_their_own(runs):
-    pairs = comparisons.compare(runs, "public")
-    with pytest.raises(InvalidParameter, match="margins"):
-        comparisons.frame(pairs, margins={"membership": 0.05})
-    with pytest.raises(InvalidParameter, match="twice"):
-        comparisons.frame([*pairs, pairs[0]], margins=MARGINS)
-
-
-def test_scores_of_other_notes_are_not_paired(tmp_path):
-    store = toy_results.write(tmp_path, ["public", "baseline"])
-    found = toy_results.losses(2.0, 1)
-    found["members"].pop("t03")
-    store.write_json("membership_inference/baseline/losses.json", found)
-    with pytest.raises(InvalidParameter, match="not those of the public"):
-        comparisons.compare(results.Results(store), "baseline")
-
-
-def test_what_could_be_seen_in_counts():
-    pair = comparisons.Comparison(
-        "m", "extraction", "patients named", "never trained", counts=(0, 224, 0, 224)
-    )
-    assert pair.detectable() == pytest.approx(stats.detectable_rate(224))
-    assert pair.equivalence(0.05).verdict == "equivalent"
