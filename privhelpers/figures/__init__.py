@@ -32,12 +32,7 @@ from privhelpers.figures.exposed import (
 from privhelpers.figures.extraction import exposure_by_copies, leak_rates
 from privhelpers.figures.factorial import filter_costs, layer_effects, layers_tradeoff
 from privhelpers.figures.hipaa import belief_by_epsilon, identifier_ledger, ledger_by_model, score_parts
-from privhelpers.figures.inversion import (
-    positions_read,
-    recovery_by_batch,
-    recovery_by_noise,
-    span_gap,
-)
+from privhelpers.figures.inversion import recovery
 from privhelpers.figures.mechanics import (
     clipped_gradients,
     errors_by_bound,
@@ -134,7 +129,6 @@ __all__ = [
     "null_counts",
     "patient_scores",
     "perplexity_by_epsilon",
-    "positions_read",
     "possible_outputs",
     "posterior_by_answer",
     "precision_by_count",
@@ -143,8 +137,7 @@ __all__ = [
     "pull_of_one_record",
     "ranks_of_truth",
     "rdp_by_order",
-    "recovery_by_batch",
-    "recovery_by_noise",
+    "recovery",
     "risk_scores",
     "roc",
     "score_parts",
@@ -152,7 +145,6 @@ __all__ = [
     "shadow_evidence",
     "small_class_shares",
     "small_classes",
-    "span_gap",
     "trade_off",
     "tradeoffs",
     "two_arms",
