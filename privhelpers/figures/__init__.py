@@ -53,13 +53,6 @@ from privhelpers.figures.memorization import (
     ranks_of_truth,
 )
 from privhelpers.figures.records import condition_counts, note_lengths
-from privhelpers.figures.report import (
-    epsilon_readings,
-    interval_forest,
-    null_counts,
-    risk_scores,
-    verdict_bars,
-)
 from privhelpers.figures.statistics import (
     leakage_bars,
 )
@@ -102,7 +95,6 @@ __all__ = [
     "duplication_curves",
     "epsilon_by_noise",
     "epsilon_by_steps",
-    "epsilon_readings",
     "epsilon_spent",
     "errors_by_bound",
     "exposure_by_copies",
@@ -111,7 +103,6 @@ __all__ = [
     "forest",
     "heat",
     "identifier_ledger",
-    "interval_forest",
     "layer_effects",
     "layers_tradeoff",
     "leak_rates",
@@ -126,7 +117,6 @@ __all__ = [
     "noise_ratio",
     "norms_by_parameter",
     "note_lengths",
-    "null_counts",
     "patient_scores",
     "perplexity_by_epsilon",
     "possible_outputs",
@@ -149,6 +139,5 @@ __all__ = [
     "tradeoffs",
     "two_arms",
     "use_style",
-    "verdict_bars",
     "what_epsilon_buys",
 ]

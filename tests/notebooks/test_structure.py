@@ -133,7 +133,7 @@ def test_claims_are_asserted(notebook):
 
 def test_figures_have_caption_name_and_alt(notebook):
     for cell in code_of(notebook):
-        draws = re.search(r"^figures\.(?!use_style)", cell.source, flags=re.M)
+        draws = re.search(r"^figures\.(?!use_style)|plt\.subplots\(", cell.source, flags=re.M)
         meta = cell.metadata.get("mystnb", {})
         assert bool(draws) == ("figure" in meta), cell.source
         if draws:

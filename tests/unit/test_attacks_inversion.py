@@ -146,9 +146,7 @@ def test_a_batch_is_paired_for_the_attacker():
     truths, guesses = [[1, 2, 3], [4, 5, 6]], [[4, 5, 9], [1, 9, 3]]
     found = inversion.score_batches([truths], [guesses]).reshape(2, 3)
     assert found.tolist() == [[True, False, True], [True, True, False]]
-    assert not inversion.score_batches([truths], [guesses[:1]])[
-        0, :3
-    ].any()  # one note is missed
+    assert not inversion.score_batches([truths], [guesses[:1]])[0, :3].any()  # one note is missed
 
 
 def test_scores_and_their_control():

@@ -1,0 +1,389 @@
+"""The audited claims: published check figures, verdicts that follow from numbers, complete files."""
+
+import ast
+import inspect
+import json
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from bookmaker.site import outputs
+from privhelpers import claims
+from privhelpers.claims import documents, others, report
+from privhelpers.errors import InvalidParameter
+
+HOLDS, WRONG, CONTRADICTS, UNSUPPORTED, UNMEASURED = claims.VERDICTS
+BIBLIOGRAPHY = (Path(__file__).parents[2] / "book" / "references.bib").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return claims.audit("report")
+
+
+@pytest.fixture(scope="module")
+def every(rows):
+    return [*rows, *claims.audit(*(name for name in claims.DOCUMENTS if name != "report"))]
+
+
+@pytest.fixture(scope="module")
+def found(every):
+    return {row.id: row for row in every}
+
+
+def figures(found, claim, *names):
+    values = [found[claim].figures[name] for name in names]
+    return values[0] if len(values) == 1 and isinstance(values[0], list) else values
+
+
+# Leakage.
+
+
+def test_rates_and_sums(found):
+    assert figures(found, "baseline-rate", "rate", "count") == pytest.approx([18.285714, 249], abs=1e-6)
+    rates = figures(found, "private-rates", "rates")
+    assert rates == pytest.approx([1.0, 1.071429, 0.928571, 0.357143], abs=1e-6)
+    assert found["total-row"].figures["sum"] == 277
+    both = figures(found, "reduction-arithmetic", "last", "last_from_256")
+    assert both == pytest.approx([97.992, 98.047], abs=1e-3)
+    assert found["reduction-arithmetic"].verdict == found["private-sums"].verdict == HOLDS
+
+
+def test_diagnosis_hits_are_chance(found):
+    expected, p, chance = figures(found, "diagnosis-hits", "expected", "p", "chance")
+    assert chance == pytest.approx(13 / 144)
+    assert expected == pytest.approx(126.4, abs=0.05) and p == pytest.approx(0.852124, abs=1e-5)
+
+
+def test_exact_memorization_and_canaries(found):
+    p, low, high, zero = figures(found, "exact-memorization", "p", "low", "high", "zero_high")
+    assert p == pytest.approx(1) and zero == pytest.approx(0.168, abs=5e-4)
+    assert (low, high) == pytest.approx((0.001265, 0.248733), abs=1e-6)
+    names = ("low", "perfect", "floor_half", "floor_one")
+    values = figures(found, "canary-rate", *names)
+    assert values == pytest.approx([0.818964, 0.99999, 0.701512, 0.507882], abs=1e-5)
+
+
+# Risk.
+
+
+def test_the_fitted_weights_give_the_printed_scores_and_the_printed_ones_do_not(found):
+    score = found["risk-score"].figures
+    assert score["weights"] == pytest.approx([0.4, 0.3, 0.1]) and score["gap"] < 0.005
+    assert score["scores"][1::4] == pytest.approx([24.892857, 15.178571], abs=1e-6)
+    assert found["risk-score"].verdict == CONTRADICTS
+
+
+def test_the_law_and_the_ceilings(found):
+    assert found["eighteen"].figures["place"] == 8
+    allowed = figures(found, "recommendations", "allowed")
+    assert allowed == pytest.approx([0.016497, 0.027193, 0.993329, 0.999955], abs=1e-6)
+    assert found["levels"].figures["advantage"] == pytest.approx(0.999909, abs=1e-6)
+    assert found["queries"].figures["four"] == pytest.approx(16.4812, abs=1e-4)
+
+
+# Statistics.
+
+
+def test_chi_squared_in_every_form(found):
+    forms = found["chi-squared"].figures
+    assert forms["pearson"] == pytest.approx(266.196454, abs=1e-5)
+    assert forms["yates"] == pytest.approx(264.079592, abs=1e-5)
+    assert forms["g"] == pytest.approx(337.222294, abs=1e-5)
+    assert forms["from_249"] == pytest.approx(257.777833, abs=1e-5)
+    assert forms["two_terms"] == pytest.approx(241.383, abs=1e-3)
+    assert found["chi-squared"].verdict == WRONG
+    assert math.log10(found["p-value"].figures["p"]) == pytest.approx(-59.1161, abs=1e-3)
+    assert found["p-value"].verdict == HOLDS
+
+
+def test_effect_size(found):
+    assert figures(found, "effect-size", "angles")[0] == pytest.approx(0.870819, abs=1e-6)
+    values = figures(found, "effect-size", "h", "h_counts")
+    assert values == pytest.approx([0.750747, 0.764118], abs=1e-6)
+    assert found["effect-label"].found == "medium" and found["effect-label"].verdict == CONTRADICTS
+
+
+def test_intervals(found):
+    ends = {name: found[f"interval-{name}"].figures for name in ("baseline", "private")}
+    assert ends["baseline"]["wilson"] == pytest.approx([16.3486, 20.3964], abs=1e-4)
+    assert ends["baseline"]["exact"] == pytest.approx([16.2934, 20.4121], abs=1e-4)
+    assert ends["private"]["wilson"] == pytest.approx([0.1526, 0.8333], abs=1e-4)
+    assert ends["private"]["exact"] == pytest.approx([0.1161, 0.8315], abs=1e-4)
+    assert found["interval-baseline"].verdict == HOLDS
+
+
+def test_effective_attempts(found):
+    assert figures(found, "independence", "by_record", "by_prompt") == pytest.approx([596, 128], abs=0.6)
+    assert figures(found, "overlap", "base") == pytest.approx([12.5, 25.9], abs=0.1)
+    assert figures(found, "overlap", "private")[1] == pytest.approx(3.6, abs=0.1)
+
+
+def test_the_sign_of_epsilon(found):
+    values = figures(found, "sign", "p", "p_half_ten", "p_one_ten")
+    assert values == pytest.approx([0.146, 0.063, 0.041], abs=1e-3)
+
+
+# Accounting.
+
+
+def test_every_published_pair_gives_the_same_curve(found):
+    # The printed digits of sigma and epsilon leave that much room.
+    assert figures(found, "epsilon-source", "fits") == pytest.approx([8] * 4, abs=4e-3)
+    assert found["epsilon-source"].figures["own"] == pytest.approx(0.00667, abs=1e-5)
+    expected = [0.183035, 0.183899, 0.206817, 0.264613]
+    assert figures(found, "epsilon-source", "printed") == pytest.approx(expected, abs=2e-5)
+
+
+def test_true_epsilons_of_the_published_noise(found):
+    spent = figures(found, "sigma-epsilon", "pld")
+    assert spent == pytest.approx([0.0071, 0.0154, 0.0851, 0.1743], abs=2e-4)
+    loop = found["code-as-run"].figures
+    assert loop["nulled"] == pytest.approx([0.0414, 0.0885, 0.4640, 0.9055], abs=6e-5)
+    assert loop["replaced"] == pytest.approx([0.0887, 0.1888, 0.9898, 1.9475], abs=6e-5)
+
+
+def test_the_log_of_epsilon_bends(found):
+    curve = figures(found, "epsilon-log", "curve")
+    assert curve == pytest.approx([4.0671, 5.9317, 7.4340, 8.7487, 9.9436], abs=1e-4)
+    assert (np.diff(curve, n=2) < 0).all()
+    assert found["epsilon-log"].verdict == UNSUPPORTED
+
+
+def test_the_search_and_its_clamps(found):
+    assert figures(found, "calibration", "sigmas") == pytest.approx([1.1721, 0.5386, 0.5, 0.5], abs=5e-5)
+    assert figures(found, "clamp", "spent") == pytest.approx([4.159, 7.287, 11.597], abs=1e-3)
+    assert found["tolerance"].figures["over"] == 3
+    shortcut = figures(found, "printed-accountant", "ratio_2", "ratio_22", "low", "true")
+    assert shortcut == pytest.approx([1.72, 61246, 1.134901, 6.267], rel=3e-3)
+
+
+def test_the_noise_that_was_added(found):
+    assert found["noise-place"].figures == pytest.approx({"formula": 0.5707, "code": 2.2829}, abs=1e-4)
+    assert found["noise-against-signal"].figures["length"] == pytest.approx(25_466, abs=1)
+    empty, plain, poisson = figures(found, "poisson", "empty", "plain", "poisson")
+    assert empty == pytest.approx(0.018218, abs=1e-6) and empty * 1875 == pytest.approx(34.2, abs=0.05)
+    assert (plain, poisson) == pytest.approx((11.48, 0.59), abs=0.01)
+    needed, used = figures(found, "price-of-privacy", "needed", "used")
+    assert needed == pytest.approx(1.0889, rel=1e-3) and used == pytest.approx(153.36)
+
+
+# Design.
+
+
+def test_the_model_and_the_run(found):
+    assert found["model"].figures == {"gpt2": 124_439_808, "distilgpt2": 81_912_576}
+    assert found["orders"].figures == {"count": 152, "last": 10.9}
+    assert found["steps"].figures["steps"] == 935
+    assert figures(found, "hours", "hours") == pytest.approx([18.0, 3.7])
+    assert found["ssn-never-leaks"].figures["could"] == pytest.approx(233.3, abs=0.1)
+    assert figures(found, "multiples", "multiples")[1] == pytest.approx(6352.6, abs=0.05)
+    floors = figures(found, "test-perplexity", "floors")
+    assert 1.05 < floors[0] < floors[1] < 1.4
+
+
+# The other documents.
+
+
+def test_other_documents(found):
+    assert figures(found, "order-floor", "floors") == pytest.approx([0.222831, 0.219294], abs=1e-6)
+    assert figures(found, "group-of-fifty", "delta", "tight") == pytest.approx([2.782953, 0.278451], abs=1e-6)
+    assert found["group-of-fifty"].figures["other"] == pytest.approx(1.05e9, rel=5e-3)
+    assert figures(found, "nine-runs", "advanced", "best") == pytest.approx([143.794165, 17.999969], abs=1e-5)
+    assert figures(found, "lecture-neyman", "threshold", "fnr") == pytest.approx(
+        [-1.144854, 0.740489], abs=1e-6
+    )
+    assert found["delta-one-over-n"].figures["exposed"] == pytest.approx(0.632, abs=5e-4)
+    assert found["focus-sign"].figures["spread"] == pytest.approx(-math.log(4))
+    assert found["leakage-definition"].figures["leakage"] == 0.25
+    assert found["gradient-size"].verdict == HOLDS
+    assert found["downstream"].figures["p"] == pytest.approx(0.096, abs=2e-3)
+    steps = figures(found, "twice-the-steps", "ratios")
+    assert steps == pytest.approx([1.241, 1.415, 1.449, 1.457], abs=8e-3)
+    less = figures(found, "twice-the-noise", "ratios")
+    assert less == pytest.approx([0.094, 0.348, 0.440, 0.461], abs=5e-3)
+
+
+def test_tables_of_the_slides(found):
+    assert found["four-anonymous"].figures == pytest.approx({"k": 4, "l": 1, "t": 7 / 12})
+    assert found["three-diverse"].figures == pytest.approx({"l": 3, "t_disease": 4 / 9, "t_salary": 0.375})
+    assert found["composition-attack"].figures == {"left": 1, "without": 3, "names": "Cancer"}
+
+
+def test_the_scrubber_leaves_six_digits(found):
+    assert found["scrubber"].figures == {"digits": 6, "tail": "]ED]111111"}
+    patterns = claims.printed("textbook").patterns
+    assert others._scrub("4111111111111111", patterns) == "[CREDIT_CARD_REDACTED]ED]111111"
+    assert others._scrub("nothing here", patterns) == "nothing here"
+
+
+# The files.
+
+
+def test_every_claim_is_complete(every):
+    assert len(every) == 120
+    for row in every:
+        texts = [row.claim[name] for name in ("where", "says", "published", "why")]
+        for text in (*texts, row.found):
+            assert text.strip() and len(text) <= 175, (row.id, text)
+        assert row.claim["says"].endswith(".") and row.claim["why"].endswith("."), row.id
+        assert (row.severity == "") == (row.verdict == HOLDS)
+
+
+def test_a_recomputed_claim_stores_no_verdict_and_a_reading_cites(every):
+    kinds = [row.claim["kind"] for row in every]
+    assert kinds.count(claims.RECOMPUTED) >= 70
+    for row in every:
+        if row.claim["kind"] == claims.RECOMPUTED:
+            assert "verdict" not in row.claim and row.claim["holds_if"]
+            assert set(row.claim["holds_if"]) <= set(row.figures), row.id
+        else:
+            assert row.claim["cites"], row.id
+        for work in row.claim.get("cites", []):
+            if re.fullmatch(r"[a-z]+\d+\w?", work):
+                assert f"{{{work}," in BIBLIOGRAPHY, (row.id, work)
+
+
+def methods_of(module):
+    """Return the tree of every method of a module that returns figures, by name."""
+    tree = ast.parse(inspect.getsource(module))
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    return {f"{c.name}.{m.name}": m for c in classes for m in c.body if isinstance(m, ast.FunctionDef)}
+
+
+def literal_values(method):
+    """Return the figures of a method that come from no argument, published table or library."""
+    live = {argument.arg for argument in method.args.args}
+    for node in ast.walk(method):  # what is called, and what an attribute is taken from
+        inner = getattr(node, "func", getattr(node, "value", None))
+        if isinstance(node, ast.Call | ast.Attribute) and isinstance(inner, ast.Name):
+            live.add(inner.id)
+    live -= {"len", "sum", "list", "dict", "float", "int", "str", "round", "min", "max", "sorted", "set"}
+
+    def is_live(node):
+        return any(isinstance(n, ast.Name) and n.id in live for n in ast.walk(node))
+
+    for _ in range(10):
+        for node in ast.walk(method):
+            if isinstance(node, ast.Assign) and is_live(node.value):
+                live |= {n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+            if isinstance(node, ast.For | ast.comprehension) and is_live(node.iter):
+                live |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+    returns = [node.value for node in ast.walk(method) if isinstance(node, ast.Return) and node.value]
+    values = [v for r in returns for v in (r.values if isinstance(r, ast.Dict) else [r])]
+    return [ast.unparse(value) for value in values if not is_live(value)]
+
+
+@pytest.mark.parametrize("module", [report, others])
+def test_no_recomputation_is_made_of_literals(module):
+    methods = methods_of(module)
+    assert len(methods) > 30
+    assert {name: bad for name, method in methods.items() if (bad := literal_values(method))} in (
+        {},
+        {"Textbook.default_accountant": ["'none'"]},  # where the library has no default
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return {'targets': 1 - 1}",
+        "first, second = 3, 4\n    return {'gap': first - second}",
+        "batch = 4\n    return {'x': float(batch), 'y': self.printed.batch}",
+    ],
+)
+def test_the_check_for_literals_sees_them(body):
+    assert literal_values(ast.parse(f"def f(self):\n    {body}").body[0])
+
+
+def test_every_method_serves_a_claim(every):
+    used = {row.claim["compute"] for row in every if "compute" in row.claim}
+    written = {name.split(".")[1] for module in (report, others) for name in methods_of(module)}
+    assert {name for name in written if not name.startswith("_")} == used
+
+
+def test_a_verdict_follows_what_is_printed(monkeypatch):
+    """With other published data the verdicts turn: none of them is stored."""
+    loaded = documents._loaded("report")
+    loaded["printed"] |= {"chi_squared": 266.2, "cohens_h": 0.81, "exact_trials": 2000}
+    loaded["printed"]["risk_weights"] = {"prompt": 0.4, "membership": 0.2, "canary": 0.3, "exact": 0.1}
+    ids = ("chi-squared", "effect-label", "risk-score", "exact-memorization")
+    loaded["claims"] = [claim for claim in loaded["claims"] if claim["id"] in ids]
+    monkeypatch.setattr(documents, "_loaded", lambda document: loaded)
+    turned = {row.id: row for row in claims.audit("report")}
+    assert [turned[name].verdict for name in ids[:3]] == [HOLDS] * 3
+    assert turned["exact-memorization"].figures["zero_high"] < 0.002
+
+
+def test_tables_hold_every_claim_once(rows):
+    topics = list(dict.fromkeys(row.claim["topic"] for row in rows))
+    tables = [claims.claim_table(rows, topic) for topic in topics]
+    assert sum(map(len, tables)) == len(rows) == len(claims.tidy(rows))
+    assert claims.verdict_counts(rows)["claims"].sum() == len(rows)
+    assert json.loads(json.dumps(claims.as_json(rows), allow_nan=False))[0]["id"] == rows[0].id
+    with pytest.raises(InvalidParameter, match="topics"):
+        claims.claim_table(rows, "leakage", "weather")
+
+
+def test_a_table_of_sentences_is_plain_and_escaped():
+    frame = pd.DataFrame({"a": ["<script>x</script>", "one" * 40]}, index=["<i>", "row"])
+    shown = claims.TextTable(frame)._repr_html_()
+    assert "<script>" not in shown and "&lt;script&gt;" in shown and "one" * 40 in shown
+    assert "&lt;i&gt;" in shown and "&lt;i&gt;" not in claims.TextTable(frame, index=False)._repr_html_()
+    assert "one" in repr(claims.TextTable(frame)) and len(claims.TextTable(frame)) == 2
+
+
+def test_a_page_may_show_the_tables(rows):
+    inspector = outputs._Inspector()
+    for topic in dict.fromkeys(row.claim["topic"] for row in rows):
+        inspector.feed(claims.claim_table(rows, topic)._repr_html_())
+    assert inspector.problem is None
+
+
+FIRST = documents._loaded("report")["claims"][0]
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"kind": "guess"}, "kind"),
+        ({"verdict": HOLDS}, "verdict"),
+        ({"otherwise": "maybe"}, "unknown"),
+        ({"severity": "D"}, "unknown"),
+        ({"severity": ""}, "no severity"),
+        ({"kind": "reading"}, "cites"),
+    ],
+)
+def test_a_claim_that_does_not_fit_is_refused(monkeypatch, change, match):
+    loaded = documents._loaded("report") | {"claims": [FIRST | change]}
+    monkeypatch.setattr(documents, "_loaded", lambda document: loaded)
+    with pytest.raises(InvalidParameter, match=match):
+        claims.audit("report")
+
+
+def test_unknown_documents_and_repeated_claims_are_refused():
+    with pytest.raises(InvalidParameter, match="document"):
+        claims.printed("newspaper")
+    with pytest.raises(InvalidParameter, match="twice"):
+        claims.audit("lecture", "lecture")
+
+
+def test_the_files_are_plain_data():
+    for name in claims.DOCUMENTS:
+        path = Path(documents.__file__).with_name(f"{name}.yml")
+        assert set(yaml.safe_load(path.read_text(encoding="utf-8"))) == {"document", "printed", "claims"}
+
+
+def test_the_room_loads_no_torch():
+    code = (
+        "import sys, privhelpers.claims as c;c.audit('lecture', 'textbook');sys.exit('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
