@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from bookmaker.runner.execute import KEEP_MEMORY, THREAD_VARIABLES
-from privhelpers import models, records, training
+from privhelpers import models, records, rng, training
 from privhelpers.artifacts import Store
 from privhelpers.attacks import shadow
 
@@ -40,8 +40,9 @@ def tasks_for(store: Store, count: int) -> list[shadow.Task]:
     patients = sorted({note["patient_id"] for note in notes})
     candidates = tuple(note["text"] for note in notes)
     tasks = []
-    for number, inside in enumerate(shadow.random_halves(patients, count, seed=0)):
-        chosen = {patient for patient, taken in zip(patients, inside, strict=True) if taken}
+    for number in range(count):
+        order = rng.make(0, f"benchmark/half/{number}").permutation(patients)
+        chosen = set(order[: len(patients) // 2].tolist())
         texts = tuple(note["text"] for note in notes if note["patient_id"] in chosen)
         tasks.append(shadow.Task(f"shadow-{number:02d}", texts, candidates, SETTINGS, number))
     return tasks

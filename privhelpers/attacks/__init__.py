@@ -4,9 +4,8 @@ Text out of the model: `extraction` prompts it and matches identifiers, `ranking
 it writes freely, `memorization` and `canaries` ask what it completes word for word, `attributes` infers a
 diagnosis from a name, `case_studies` shows models side by side.
 
-Who was in it: `signals` from one scoring pass, `membership` (thresholds, references), `shadow`, `bank`,
-`panel` and `lira` (models trained for comparison), `groups` and `exposed` (patients, admissions, rare
-diseases), `choosing` (which attack is best, without flattering it).
+Who was in it: `signals` from one scoring pass, `scores` (two arms, levels, what they achieve, the best of
+many), `shadow`, `bank`, `panel` and `lira` (models trained for comparison), `groups` (patients, admissions).
 
 With the weights: `white_box`. From a gradient: `inversion`. Where each must fail: `controls`.
 """

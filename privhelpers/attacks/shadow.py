@@ -17,13 +17,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
 from tqdm.auto import tqdm
 
-from privhelpers import artifacts, models, rng, validate
+from privhelpers import artifacts, models
 from privhelpers.artifacts import Store
 from privhelpers.attacks import signals
 from privhelpers.errors import DamagedArtifact, InvalidParameter
@@ -52,36 +48,12 @@ class Task:
     seed: int
 
 
-def random_halves(patients: Sequence[str], models: int, seed: int) -> np.ndarray:
-    """Return which patients each model trains on: a random half of them, drawn anew for each model.
-
-    Halves are drawn independently, so that how often a patient is in the other models says nothing about
-    whether it is in one of them.
-
-    Args:
-        patients: names, all different, 2 or more.
-        models: how many.
-        seed: of the draws.
-
-    Returns:
-        Whether each patient is inside, shape [models, patients].
-    """
-    validate.positive_int(models=models)
-    if len(set(patients)) != len(patients) or len(patients) < 2:
-        raise InvalidParameter("patients: give two or more, all different")
-    inside = np.zeros((models, len(patients)), dtype=bool)
-    for number in range(models):
-        order = rng.make(seed, f"shadow/half/{number}").permutation(len(patients))
-        inside[number, order[: len(patients) // 2]] = True
-    return inside
-
-
 def _code(train: Callable) -> str:
     used = [inspect.getmodule(train), signals, models.scoring, models.load, models.encode, models.to_batch]
     return "".join(inspect.getsource(one) for one in used)
 
 
-def fingerprint(store: Store, task: Task, train: Callable) -> str:
+def _fingerprint(store: Store, task: Task, train: Callable) -> str:
     """Return a hash of all that a result depends on: data, settings, seed, start, code and torch."""
     start = artifacts.sha256_of(store.existing(f"{models.shelf.home(START)}/model.safetensors"))
     parts = {
@@ -149,7 +121,9 @@ def train_all(
     if len({task.name for task in tasks}) != len(tasks):
         raise InvalidParameter("tasks: names must differ")
     home = store.unfinished(folder)
-    paths = [home / f"{artifacts.check_name(t.name)}-{fingerprint(store, t, train)[:20]}.json" for t in tasks]
+    paths = [
+        home / f"{artifacts.check_name(t.name)}-{_fingerprint(store, t, train)[:20]}.json" for t in tasks
+    ]
     missing = {path: task for path, task in zip(paths, tasks, strict=True) if _kept(path) is None}
     done = len(tasks) - len(missing)
     with tqdm(total=len(tasks), initial=done, desc="models", unit="model", disable=not progress) as bar:
@@ -158,25 +132,3 @@ def train_all(
             _store_result(list(missing)[number], jobs[number][1], result)
             bar.update()
     return [_kept(path) for path in paths]
-
-
-def classifier(features: ArrayLike, inside: ArrayLike) -> Pipeline:
-    """Fit the attack model of Shokri: what do the signals of members of shadow models look like?
-
-    Args:
-        features: signals of each text under each shadow model, shape [models, texts, features].
-        inside: whether the text was in that model's training data, shape [models, texts].
-
-    Returns:
-        A standardizing logistic regression; `decision_function` of the target's features is the score.
-
-    Source: Shokri et al. 2017, section V-C, with one classifier for all outputs.
-    """
-    features, inside = np.asarray(features, dtype=float), np.asarray(inside, dtype=bool)
-    if features.ndim != 3 or inside.shape != features.shape[:2]:
-        raise InvalidParameter(
-            f"features {features.shape} and inside {inside.shape}: "
-            "must be [models, texts, features] and [models, texts]"
-        )
-    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    return model.fit(features.reshape(-1, features.shape[2]), inside.ravel())

@@ -153,22 +153,3 @@ def scores(signals: Signals, references: Mapping[str, ArrayLike] | None = None) 
             )
         found[f"reference_{name}"] = losses - signals.loss
     return found
-
-
-def passages(signals: Signals, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean loss of consecutive passages of `length` tokens, and the text that each is from.
-
-    What is left at the end of a text joins its last passage.
-
-    Args:
-        signals: of the texts.
-        length: tokens of a passage, 1 or more.
-    """
-    validate.positive_int(length=length)
-    losses, owners = [], []
-    for number, log_p in enumerate(signals.token_log_p):
-        starts = np.arange(max(1, len(log_p) // length)) * length
-        sizes = np.diff(np.append(starts, len(log_p)))
-        losses.append(-np.add.reduceat(log_p, starts) / sizes)
-        owners.append(np.full(len(starts), number))
-    return np.concatenate(losses), np.concatenate(owners)

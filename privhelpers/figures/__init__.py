@@ -22,11 +22,6 @@ from privhelpers.figures.defenses import (
     small_classes,
 )
 from privhelpers.figures.exposed import (
-    attack_areas,
-    attack_rocs,
-    leakage_by_bucket,
-    leakage_by_epoch,
-    levels_by_model,
     shadow_evidence,
 )
 from privhelpers.figures.extraction import exposure_by_copies, leak_rates
@@ -45,7 +40,7 @@ from privhelpers.figures.mechanisms import (
     possible_outputs,
     posterior_by_answer,
 )
-from privhelpers.figures.membership import auc_by_model, loss_histogram, trade_off
+from privhelpers.figures.membership import auc_by_model, trade_off
 from privhelpers.figures.memorization import (
     discovery_by_attempts,
     duplication_curves,
@@ -72,9 +67,7 @@ __all__ = [
     "SHORT",
     "TALL",
     "WIDTH",
-    "attack_areas",
     "attack_beliefs",
-    "attack_rocs",
     "attacks_and_controls",
     "auc_by_attack",
     "auc_by_gap",
@@ -107,12 +100,8 @@ __all__ = [
     "layers_tradeoff",
     "leak_rates",
     "leakage_bars",
-    "leakage_by_bucket",
-    "leakage_by_epoch",
     "ledger_by_model",
-    "levels_by_model",
     "loss_curves",
-    "loss_histogram",
     "luck_by_model",
     "noise_ratio",
     "norms_by_parameter",

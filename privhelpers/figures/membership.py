@@ -8,47 +8,12 @@ from numpy.typing import ArrayLike
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.figures import style
-from privhelpers.stats import checks
 
 
 def _named(names: Sequence[str], length: int) -> list[str]:
     if len(names) != length or len(set(names)) != length:
         raise InvalidParameter(f"names = {list(names)!r}: must be {length} different names")
     return list(names)
-
-
-@style.drawn
-def loss_histogram(member_losses: ArrayLike, nonmember_losses: ArrayLike, *, bins: int = 30) -> Figure:
-    """Draw the losses of members and of never-trained notes, with one Poisson standard error a bin.
-
-    Args:
-        member_losses, nonmember_losses: mean loss of each note, in nats per token.
-        bins: number of common bins, 1 or more.
-
-    Raises:
-        InvalidParameter: an arm is empty or a loss is not finite.
-    """
-    arms = (
-        checks.vector("member_losses", member_losses),
-        checks.vector("nonmember_losses", nonmember_losses),
-    )
-    edges = np.histogram_bin_edges(np.concatenate(arms), bins=checks.count("bins", bins, low=1))
-    centers, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
-    looks = (("members", style.ATTACK, None, -0.12), ("never trained on", style.CONTROL, "////", 0.12))
-    figure, (axes,) = style.canvas()
-    for losses, (name, color, hatch, shift) in zip(arms, looks, strict=True):
-        counts = np.histogram(losses, edges)[0]
-        scale = 1 / (losses.size * width)
-        fill = {"facecolor": "none" if hatch else color, "hatch": hatch, "alpha": 1 if hatch else 0.75}
-        label = f"{name} (n = {losses.size:,})"
-        axes.stairs(counts * scale, edges, fill=True, edgecolor=color, linewidth=0, label=label, **fill)
-        axes.stairs(counts * scale, edges, color=color, linewidth=1)
-        place, ends = centers + shift * width, np.sqrt(counts) * scale
-        axes.errorbar(place, counts * scale, ends, fmt="none", ecolor=color, elinewidth=0.8)
-    axes.set(xlabel="loss of a note (nats per token)", ylabel="density (per nat)")
-    axes.set_ylim(bottom=0)
-    style.legend_above(figure, axes)
-    return figure
 
 
 @style.drawn

@@ -1,12 +1,10 @@
 """Threshold attacks, levels, the choice among attacks, and who is rare."""
 
-import math
-
 import numpy as np
 import pytest
 
 from privhelpers import stats
-from privhelpers.attacks import controls, groups, membership, scores
+from privhelpers.attacks import controls, groups, scores
 from privhelpers.attacks.scores import Arms
 from privhelpers.errors import ControlFailed, InvalidParameter
 
@@ -20,29 +18,6 @@ def arms(shift=0.0, patients=150, notes=2, seed=0, letter=""):
     members = np.array([f"p{letter}{n:04d}" for n in names])
     others = np.array([f"h{letter}{n:04d}" for n in names])
     return Arms(level[0] + shift, members, level[1], others)
-
-
-def test_the_threshold_is_the_mean_training_loss_and_equality_is_no_member():
-    attack = membership.yeom_attack([1.0, 2.0, 3.0], [2.0, 1.9, 4.0, 5.0])
-    assert attack.threshold == 2.0
-    assert attack.true_positive_rate == pytest.approx(1 / 3)
-    assert attack.false_positive_rate == 0.25
-    assert attack.membership_advantage == pytest.approx(1 / 3 - 1 / 4)
-
-
-def test_groups_keep_the_threshold_of_the_notes():
-    losses, owners = [1.0, 1.0, 1.0, 5.0], ["a", "a", "a", "b"]
-    means, _ = groups.group_means(losses, owners)
-    by_note = membership.yeom_attack(losses, [3.0])
-    by_patient = membership.yeom_attack(means, [1.5], threshold=by_note.threshold)
-    assert by_note.threshold == by_patient.threshold == 2.0  # the patients' own mean would be 3
-    assert by_patient.true_positive_rate == 0.5 and by_patient.false_positive_rate == 1.0
-
-
-@pytest.mark.parametrize("bad", [[], [float("nan")]])
-def test_losses_that_are_none_are_refused(bad):
-    with pytest.raises(InvalidParameter, match="nonmember_losses"):
-        membership.yeom_attack([1.0], bad)
 
 
 def test_one_bootstrap_gives_what_the_single_intervals_give():
@@ -110,35 +85,9 @@ def test_nulls_pass_on_noise_and_stop_a_target_that_was_not_trained():
         controls.check_nulls("loss, patient", arms(2.0), trained=False, draws=100)
 
 
-def test_rarity_follows_the_list_of_conditions():
-    notes = [{"condition": c} for c in ("Hypertension", "COPD", "Porphyria")]
-    assert groups.rarity(notes).tolist() == ["common", "mid", "rare"]
-
-
-def test_profile_probability_counts_what_a_patient_does_not_have():
-    profiles = {"a": frozenset("xy"), "b": frozenset("x"), "c": frozenset("x"), "d": frozenset("z")}
-    found = groups.profile_log_probability(profiles)
-    assert math.exp(found["a"]) == pytest.approx(3 / 4 * 1 / 4 * 3 / 4)
-    assert math.exp(found["b"]) == pytest.approx(3 / 4 * 3 / 4 * 3 / 4)
-    assert math.exp(found["d"]) == pytest.approx(1 / 4 * 3 / 4 * 1 / 4)
-    with pytest.raises(InvalidParameter, match="nobody"):
-        groups.profile_log_probability({})
-
-
-def test_profiles_and_admissions_come_from_the_notes():
-    notes = [
-        {"patient_id": "p1", "admission": 0, "condition": "x"},
-        {"patient_id": "p1", "admission": 1, "condition": "y"},
-        {"patient_id": "p2", "admission": 0, "condition": "x"},
-    ]
-    assert groups.disease_profiles(notes) == {"p1": frozenset("xy"), "p2": frozenset("x")}
+def test_admissions_come_from_the_notes():
+    notes = [{"patient_id": p, "admission": a} for p, a in [("p1", 0), ("p1", 1), ("p2", 0)]]
     assert groups.admissions(notes).tolist() == ["p1/0", "p1/1", "p2/0"]
-
-
-def test_equal_buckets_hold_equally_many():
-    buckets = groups.equal_buckets(np.arange(100), 4)
-    assert np.bincount(buckets).tolist() == [25, 25, 25, 25]
-    assert len(set(groups.equal_buckets([1.0, 1.0, 1.0, 2.0], 2)[:3])) == 1
 
 
 def test_levels_average_admissions_and_patients():
@@ -151,11 +100,12 @@ def test_levels_average_admissions_and_patients():
     assert found["patient"].control_scores.tolist() == [5.0]
 
 
-def test_the_leakage_at_a_threshold_is_that_of_the_attack():
+def test_the_leakage_at_a_threshold_is_the_difference_of_two_rates():
     one = arms(1.0)
-    attack = membership.yeom_attack(-one.member_scores, -one.control_scores)
-    found = scores.leakage_at(one, -attack.threshold, draws=200)
-    assert found.estimate == pytest.approx(attack.membership_advantage)
+    found = scores.leakage_at(one, 0.5, draws=200)
+    assert found.estimate == pytest.approx(
+        np.mean(one.member_scores >= 0.5) - np.mean(one.control_scores >= 0.5)
+    )
     assert found.low < found.estimate < found.high
-    own = Arms(*one, threshold=-attack.threshold)
-    assert scores.measure(own, draws=200).leakage == found and own.only({"p0001"}).threshold == own.threshold
+    own = Arms(*one, threshold=0.5)
+    assert scores.measure(own, draws=200).leakage == found and own.only({"p0001"}).threshold == 0.5

@@ -1,9 +1,8 @@
 """Shadow models: independent halves, results that survive a kill, and the classifier."""
 
-import numpy as np
 import pytest
 
-from privhelpers import models, stats, training
+from privhelpers import models, training
 from privhelpers.artifacts import Store
 from privhelpers.attacks import shadow
 from privhelpers.attacks.shadow import Task
@@ -41,19 +40,6 @@ def tasks(count=2, **change):
 
 def run(store, train, some, **options):
     return shadow.train_all(store, "10a_test", some, train=train, progress=False, **options)
-
-
-def test_halves_are_halves_and_independent_of_each_other():
-    names = [f"p{n}" for n in range(100)]
-    inside = shadow.random_halves(names, 400, seed=0)
-    assert inside.shape == (400, 100) and (inside.sum(1) == 50).all()
-    # how often a patient is in the other models says nothing about model 0
-    others = inside[1:].sum(0)
-    assert abs(np.corrcoef(others, inside[0])[0, 1]) < 0.3
-    assert others.min() > 150 and others.max() < 250
-    assert (shadow.random_halves(names, 3, seed=0) == inside[:3]).all()
-    with pytest.raises(InvalidParameter, match="patients"):
-        shadow.random_halves(["a", "a"], 2, seed=0)
 
 
 def test_a_second_run_trains_nothing_and_returns_the_same(store, counted):
@@ -110,7 +96,7 @@ def test_names_must_differ(store):
 def test_the_fingerprint_covers_texts_seed_and_candidates(store):
     task = tasks(1)[0]
     found = {
-        shadow.fingerprint(store, one, training.train)
+        shadow._fingerprint(store, one, training.train)
         for one in [
             task,
             Task("x", task.texts[1:], TEXTS, SETTINGS, 0),
@@ -119,17 +105,3 @@ def test_the_fingerprint_covers_texts_seed_and_candidates(store):
         ]
     }
     assert len(found) == 4
-
-
-def test_the_classifier_learns_what_membership_looks_like():
-    generator = np.random.default_rng(0)
-    inside = generator.random((6, 200)) < 0.5
-    features = generator.normal(size=(6, 200, 3))
-    features[..., 1] += 2 * inside
-    model = shadow.classifier(features, inside)
-    target = generator.normal(size=(200, 3))
-    target[:100, 1] += 2
-    scores = model.decision_function(target)
-    assert stats.auc(scores[:100], scores[100:]) > 0.85
-    with pytest.raises(InvalidParameter, match="features"):
-        shadow.classifier(features[0], inside)

@@ -117,15 +117,3 @@ def test_scores_rise_with_membership(measured):
 def test_without_a_second_pass_there_is_no_lower_case(net):
     found = signals.measure(*net, TEXTS, lower=False)
     assert found.lower_loss is None and "lower_case" not in signals.scores(found)
-
-
-@pytest.mark.parametrize("length", [1, 4, 7, 1000])
-def test_passages_cover_every_token_once(measured, length):
-    losses, owners = signals.passages(measured, length)
-    for number, log_p in enumerate(measured.token_log_p):
-        own = losses[owners == number]
-        count = max(1, len(log_p) // length)
-        assert len(own) == count
-        sizes = np.full(count, length)
-        sizes[-1] = len(log_p) - length * (count - 1)
-        assert own @ sizes == pytest.approx(-log_p.sum())

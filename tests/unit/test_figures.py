@@ -50,7 +50,6 @@ MAKERS = {
     ),
     "epsilon_spent": lambda: figures.epsilon_spent([1, 2, 3], [0.5, 0.8, 1.0], 1.0),
     "roc": lambda: figures.roc({"baseline": curve(1.0), HOSTILE: curve(0.0)}),
-    "loss_histogram": lambda: figures.loss_histogram(LENGTHS / 60, LENGTHS / 40),
     "exposure_by_copies": lambda: figures.exposure_by_copies(
         [1, 1, 4, 4, 16], [1, 2, 9, 11, 16], [0.3, 1, 4], 16.6, theory=1.0
     ),
@@ -124,7 +123,7 @@ def test_control_characters_become_visible_escapes():
 
 
 def test_uncertainty_is_drawn():
-    for name in ("auc_by_model", "trade_off", "perplexity_by_epsilon", "leak_rates", "loss_histogram"):
+    for name in ("auc_by_model", "trade_off", "perplexity_by_epsilon", "leak_rates"):
         axes = MAKERS[name]().axes[0]
         assert any(isinstance(box, mpl.container.ErrorbarContainer) for box in axes.containers), name
     assert len(MAKERS["roc"]().axes[0].collections) >= 2
