@@ -26,7 +26,6 @@ from privhelpers.figures.exposed import (
 )
 from privhelpers.figures.extraction import exposure_by_copies, leak_rates
 from privhelpers.figures.factorial import filter_costs, layer_effects, layers_tradeoff
-from privhelpers.figures.hipaa import belief_by_epsilon, identifier_ledger, ledger_by_model, score_parts
 from privhelpers.figures.inversion import recovery
 from privhelpers.figures.mechanics import (
     clipped_gradients,
@@ -76,7 +75,6 @@ __all__ = [
     "auc_by_noise",
     "bands",
     "bars",
-    "belief_by_epsilon",
     "bound_by_order",
     "ceilings",
     "class_measures",
@@ -95,12 +93,10 @@ __all__ = [
     "filter_costs",
     "forest",
     "heat",
-    "identifier_ledger",
     "layer_effects",
     "layers_tradeoff",
     "leak_rates",
     "leakage_bars",
-    "ledger_by_model",
     "loss_curves",
     "luck_by_model",
     "noise_ratio",
@@ -117,9 +113,7 @@ __all__ = [
     "ranks_of_truth",
     "rdp_by_order",
     "recovery",
-    "risk_scores",
     "roc",
-    "score_parts",
     "scrubbing_recall",
     "shadow_evidence",
     "small_class_shares",

@@ -124,3 +124,9 @@ SECTIONS = (
         "what the associate may do with the information, and what must happen to it at the end",
     ),
 )
+
+CAVEAT = (
+    "No row and no table of this kind de-identifies a model under HIPAA: Safe Harbor asks that all 18 "
+    "identifiers be removed from the data and that nobody knows how to identify a person from what remains, "
+    "and Expert Determination asks an expert to show that the risk of identification is very small."
+)

@@ -4,15 +4,13 @@
 dollars; a calendar-year cap holds for violations of one identical provision. This is data for a lesson
 and no legal advice: look up the amounts of the day.
 
->>> schedule_of(2024).tiers[0].minimum, schedule_of(2024).tiers[0].cap
-(141, 2134831)
+>>> SCHEDULES[1].year, SCHEDULES[1].tiers[0].minimum, SCHEDULES[1].tiers[0].cap
+(2024, 141, 2134831)
 """
 
 from dataclasses import dataclass
 
 import pandas as pd
-
-from privhelpers.errors import InvalidParameter
 
 CULPABILITY = (
     "did not know",  # and could not have known with reasonable diligence
@@ -88,18 +86,6 @@ SCHEDULES = (
 )
 # Yearly caps by tier that the department said in 2019 it would apply, before adjustment (84 FR 18151).
 ENFORCEMENT_DISCRETION_2019 = (25_000, 100_000, 250_000, 1_500_000)
-
-
-def schedule_of(year: int) -> PenaltySchedule:
-    """Return the schedule published in `year`.
-
-    Raises:
-        InvalidParameter: none of ours was published then.
-    """
-    known = {one.year: one for one in SCHEDULES}
-    if year not in known:
-        raise InvalidParameter(f"year = {year!r}: must be one of {', '.join(map(str, known))}")
-    return known[year]
 
 
 def penalty_table() -> pd.DataFrame:
