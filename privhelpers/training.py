@@ -108,7 +108,7 @@ class _Stepper:
         self.done += 1
 
 
-def _epoch_batches(rows: list[list[int]], size: int, generator) -> list[list[list[int]]]:
+def epoch_batches(rows: list[list[int]], size: int, generator) -> list[list[list[int]]]:
     """Shuffle, then put rows of similar length together within windows: less padding, still random."""
     order = generator.permutation(len(rows)).tolist()
     window = size * 8
@@ -197,7 +197,7 @@ class _Objective:
 
 
 def _one_epoch(objective: _Objective, rows, settings, shuffler, stepper, bar) -> float:
-    batches = _epoch_batches(rows, settings.batch_size, shuffler)
+    batches = epoch_batches(rows, settings.batch_size, shuffler)
     total = 0.0
     for number, batch in enumerate(batches, 1):
         losses = objective(batch)
