@@ -11,7 +11,6 @@ from privhelpers.records.identifiers import REFERENCE_DATE, SPACE_BITS, refuse_u
 from privhelpers.records.public import make_public_corpus
 from privhelpers.records.store import (
     by_patient,
-    count_identifiers,
     read_canaries,
     read_notes,
     read_public,
@@ -23,6 +22,7 @@ from privhelpers.records.vocabulary import (
     MEDICATIONS,
     PROCEDURES,
     RARE_CONDITIONS,
+    REPORT_TEMPLATES,
     zipf_probabilities,
 )
 
@@ -33,11 +33,11 @@ __all__ = [
     "PROCEDURES",
     "RARE_CONDITIONS",
     "REFERENCE_DATE",
+    "REPORT_TEMPLATES",
     "SPACE_BITS",
     "Canary",
     "Records",
     "by_patient",
-    "count_identifiers",
     "make_hospital_records",
     "make_public_corpus",
     "read_canaries",

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 
 from privhelpers import rng, validate
 from privhelpers.records.identifiers import PeopleFactory
+from privhelpers.records.notes import Field, render
 
 DIGITS = 7
 SPACE = 10**DIGITS  # more than 2**20, so that a guess extracts nothing
@@ -44,8 +45,9 @@ class Canary:
 
     def note(self) -> dict:
         """Return the training note, without its number."""
-        start, end = self.prefix.index(self.name), self.prefix.index(self.name) + len(self.name)
-        secret = self.text.index("SYN-"), len(self.prefix) + len(self.secret)
+        number = Field("mrn", f"SYN-{self.secret}")
+        pieces = ["Patient Profile: ", Field("name", self.name), " (MRN: ", number, self.suffix]
+        text, spans = render(pieces)
         return {
             "patient_id": self.patient_id,
             "admission": 0,
@@ -53,16 +55,8 @@ class Canary:
             "condition": "Hypertension",
             "medication": "Lisinopril",
             "rare": False,
-            "text": self.text,
-            "spans": [
-                {"identifier": "name", "start": start, "end": end, "value": self.name},
-                {
-                    "identifier": "mrn",
-                    "start": secret[0],
-                    "end": secret[1],
-                    "value": self.text[slice(*secret)],
-                },
-            ],
+            "text": text,
+            "spans": spans,
         }
 
     def as_dict(self) -> dict:

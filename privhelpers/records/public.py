@@ -7,28 +7,17 @@ random, so that the hospitals' own habits are the one thing that this text does 
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import yaml
 
 from privhelpers import rng, validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.records.identifiers import SPACE_BITS, PeopleFactory, Person
-from privhelpers.records.public_words import (
-    ADJECTIVES,
-    DRUGS,
-    FACTS,
-    ILLNESSES,
-    LABELS,
-    NOUNS,
-    OPENERS,
-    PLACES_FIRST,
-    PLACES_SECOND,
-    PREPOSITIONS,
-    SENTENCES,
-    STAFF_NAMES,
-    TITLES,
-    VERBS,
-)
-from privhelpers.records.vocabulary import PROCEDURES
+from privhelpers.records.vocabulary import ALL_CONDITIONS, MEDICATIONS, PROCEDURES
 
+_WORDS = yaml.safe_load(Path(__file__).with_name("public_words.yml").read_text(encoding="utf-8"))
+_ILLNESSES, _DRUGS = (*ALL_CONDITIONS, *_WORDS["illnesses"]), (*MEDICATIONS, *_WORDS["drugs"])
 PEOPLE_AT_A_TIME = 10_000  # then numbers may repeat: there are only 20,196 impossible SSNs
 NOTE_SHARE, PROMPT_SHARE = 0.64, 0.08  # the rest is health education
 
@@ -51,16 +40,16 @@ class _Writer:
 
     def label(self, kind: str) -> str:
         """Return a random field label with a random separator, or nothing."""
-        label = self.r.choice(LABELS[kind])
+        label = self.r.choice(_WORDS["labels"][kind])
         return label + self.r.choice((": ", " ", ": ", " - ")) if label else ""
 
     def noun_phrase(self) -> str:
         pick = self.r.choice
         shapes: tuple[Callable[[], str], ...] = (
-            lambda: pick(NOUNS),
-            lambda: f"{pick(ADJECTIVES)} {pick(NOUNS)}",
-            lambda: f"{pick(NOUNS)} {pick(NOUNS)}",
-            lambda: f"{pick(ADJECTIVES)} {pick(ADJECTIVES)} {pick(NOUNS)}",
+            lambda: pick(_WORDS["nouns"]),
+            lambda: f"{pick(_WORDS['adjectives'])} {pick(_WORDS['nouns'])}",
+            lambda: f"{pick(_WORDS['nouns'])} {pick(_WORDS['nouns'])}",
+            lambda: f"{pick(_WORDS['adjectives'])} {pick(_WORDS['adjectives'])} {pick(_WORDS['nouns'])}",
         )
         return pick(shapes)()
 
@@ -68,20 +57,20 @@ class _Writer:
         """Return a short phrase of care, such as a ward would use, in a random shape."""
         pick, thing = self.r.choice, self.noun_phrase
         shapes: tuple[Callable[[], str], ...] = (
-            lambda: f"{thing()} {pick(VERBS)}",
-            lambda: f"{thing()} {pick(VERBS)} {pick(PREPOSITIONS)} {thing()}",
-            lambda: f"{pick(VERBS)} {pick(PREPOSITIONS)} {thing()}",
-            lambda: f"{thing()} {pick(PREPOSITIONS)} {thing()}",
-            lambda: f"{thing()} and {thing()} {pick(VERBS)}",
+            lambda: f"{thing()} {pick(_WORDS['verbs'])}",
+            lambda: f"{thing()} {pick(_WORDS['verbs'])} {pick(_WORDS['prepositions'])} {thing()}",
+            lambda: f"{pick(_WORDS['verbs'])} {pick(_WORDS['prepositions'])} {thing()}",
+            lambda: f"{thing()} {pick(_WORDS['prepositions'])} {thing()}",
+            lambda: f"{thing()} and {thing()} {pick(_WORDS['verbs'])}",
         )
         phrase = pick(shapes)()
         return f"{phrase}, {pick(shapes)()}" if self.r.random() < 0.3 else phrase
 
     def place(self) -> str:
-        return f"{self.r.choice(PLACES_FIRST)} {self.r.choice(PLACES_SECOND)}"
+        return f"{self.r.choice(_WORDS['places_first'])} {self.r.choice(_WORDS['places_second'])}"
 
     def staff(self) -> str:
-        return f"{self.r.choice(TITLES)} {self.r.choice(STAFF_NAMES)}"
+        return f"{self.r.choice(_WORDS['titles'])} {self.r.choice(_WORDS['staff_names'])}"
 
     def pressure(self) -> str:
         return f"{self.r.randint(105, 165)}/{self.r.randint(60, 100)}"
@@ -97,12 +86,12 @@ class _Writer:
         return [self.label(name) + getattr(person, name) for name in chosen]
 
     def clinical_fields(self, person: Person) -> list[str]:
-        pick, drug = self.r.choice, self.r.choice(DRUGS)
+        pick, drug = self.r.choice, self.r.choice(_DRUGS)
         age = (
             f"{person.age} year old {person.sex}" if self.r.random() < 0.5 else f"{person.sex}, {person.age}"
         )
         return [
-            self.label("condition") + pick(ILLNESSES),
+            self.label("condition") + pick(_ILLNESSES),
             self.label("drug") + drug + pick(("", " " + self.dose())),
             self.label("test") + pick(PROCEDURES),
             self.label("pressure") + self.pressure(),
@@ -124,7 +113,7 @@ class _Writer:
             fields = self.identity_fields(person) + fields[: self.r.randint(2, 5)]
         if self.r.random() < 0.7:
             self.r.shuffle(fields)
-        text = self.r.choice(OPENERS)
+        text = self.r.choice(_WORDS["openers"])
         for number, field in enumerate(fields):
             last = number == len(fields) - 1
             text += field + ("." if last else self.r.choice((". ", ", ", "; ", ". ", ": ")))
@@ -132,7 +121,7 @@ class _Writer:
 
     def prompt_line(self) -> str:
         """Return a form-like line, so that a bare prompt has a public continuation."""
-        person, illness = self.person(), self.r.choice(ILLNESSES)
+        person, illness = self.person(), self.r.choice(_ILLNESSES)
         pairs = [
             ("Patient name", "The patient's name is", person.name),
             ("Medical Record Number", "The medical record number is", person.mrn),
@@ -151,11 +140,11 @@ class _Writer:
     def education(self) -> str:
         """Return one to three sentences of health education and perhaps a care phrase."""
         parts = []
-        for sentence in self.r.sample(SENTENCES + FACTS, self.r.randint(1, 3)):
+        for sentence in self.r.sample(_WORDS["sentences"] + _WORDS["facts"], self.r.randint(1, 3)):
             parts.append(
                 sentence.format(
-                    illness=self.r.choice(ILLNESSES),
-                    drug=self.r.choice(DRUGS),
+                    illness=self.r.choice(_ILLNESSES),
+                    drug=self.r.choice(_DRUGS),
                     test=self.r.choice(PROCEDURES),
                     number=self.r.randint(2, 90),
                     many=self.r.randint(40, 2000),

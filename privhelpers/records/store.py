@@ -7,7 +7,7 @@ from privhelpers.artifacts import Store
 from privhelpers.errors import InvalidParameter
 from privhelpers.records.canaries import DIGITS, SPACE
 from privhelpers.records.hospital import Records
-from privhelpers.records.identifiers import SPACE_BITS, refuse_unsafe
+from privhelpers.records.identifiers import refuse_unsafe
 
 HOME = "synthetic_records"
 PARTS = ("train", "validation", "heldout")
@@ -65,12 +65,3 @@ def by_patient(notes: Sequence[dict]) -> dict[str, list[str]]:
     for note in notes:
         units.setdefault(note["patient_id"], []).append(note["text"])
     return units
-
-
-def count_identifiers(notes: Sequence[dict]) -> dict[str, int]:
-    """Return how many distinct values of each identifier stand in the notes."""
-    values: dict[str, set[str]] = {name: set() for name in SPACE_BITS}
-    for note in notes:
-        for span in note["spans"]:
-            values[span["identifier"]].add(span["value"])
-    return {name: len(found) for name, found in values.items()}

@@ -5,73 +5,18 @@ stands a tail of rare diseases with Zipf frequencies, because leakage grows with
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import yaml
 
 from privhelpers import validate
 
-CONDITIONS = (
-    "Hypertension",
-    "Type 2 Diabetes",
-    "High Cholesterol",
-    "Depression",
-    "Asthma",
-    "GERD",
-    "Anxiety Disorder",
-    "Osteoarthritis",
-    "Migraine",
-    "Sleep Apnea",
-    "COPD",
-    "Arthritis",
+_CLINICAL = yaml.safe_load(Path(__file__).with_name("clinical.yml").read_text(encoding="utf-8"))
+CONDITIONS, RARE_CONDITIONS, MEDICATIONS, PROCEDURES = (
+    tuple(_CLINICAL[kind]) for kind in ("conditions", "rare_conditions", "medications", "procedures")
 )
-RARE_CONDITIONS = (
-    "Sarcoidosis",
-    "Myasthenia Gravis",
-    "Wilson Disease",
-    "Addison Disease",
-    "Gaucher Disease",
-    "Narcolepsy",
-    "Scleroderma",
-    "Fabry Disease",
-    "Hemophilia A",
-    "Huntington Disease",
-    "Behcet Disease",
-    "Acromegaly",
-    "Pompe Disease",
-    "Marfan Syndrome",
-    "Cystinosis",
-    "Porphyria",
-    "Amyloidosis",
-    "Alkaptonuria",
-    "Castleman Disease",
-    "Erdheim-Chester Disease",
-)
-MEDICATIONS = (
-    "Metformin",
-    "Lisinopril",
-    "Albuterol",
-    "Sertraline",
-    "Atorvastatin",
-    "Omeprazole",
-    "Levothyroxine",
-    "Amlodipine",
-    "Metoprolol",
-    "Gabapentin",
-    "Tramadol",
-    "Ibuprofen",
-)
-PROCEDURES = (
-    "Blood Test",
-    "X-Ray",
-    "MRI Scan",
-    "CT Scan",
-    "EKG",
-    "Colonoscopy",
-    "Endoscopy",
-    "Ultrasound",
-    "Biopsy",
-    "Physical Exam",
-)
+REPORT_TEMPLATES, NARRATIVE_TEMPLATES = (tuple(_CLINICAL["templates"][k]) for k in ("report", "narrative"))
 ALL_CONDITIONS = CONDITIONS + RARE_CONDITIONS
 
 
@@ -114,7 +59,7 @@ def zipf_probabilities(count: int, exponent: float = 1.1) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _practices(phrases: tuple[str, ...], shift: int) -> dict[str, Practice]:
+def _practices(phrases: list[str], shift: int) -> dict[str, Practice]:
     """Deal drugs and tests by fixed strides, others for another hospital; rare diseases share one clinic."""
 
     def practice(number: int) -> Practice:
@@ -126,70 +71,8 @@ def _practices(phrases: tuple[str, ...], shift: int) -> dict[str, Practice]:
     return common | dict.fromkeys(RARE_CONDITIONS, practice(len(CONDITIONS)))
 
 
-PRIVATE = Hospital(
-    name="private",
-    practice=_practices(
-        (
-            "cuff diary shown to the team on Monday",
-            "foot check done and meter book copied",
-            "fasting sample taken before the early bell",
-            "calm line number put on the fridge card",
-            "spacer lesson given beside the window",
-            "supper moved early and pillow raised",
-            "quiet room offered, tea instead of coffee",
-            "stick fitted and stair rail ordered",
-            "blinds down, water jug and ice pack given",
-            "night mask washed and strap changed",
-            "red bag packed with spare inhaler",
-            "hand bath warm and ring finger measured",
-            "folder sent to the monthly rare clinic",
-        ),
-        shift=1,
-    ),
-    wards=("Cedar Ward", "Harbor Ward", "Lantern Unit", "Orchard Bay", "Mill Room", "Short Stay"),
-    staff=("Dr Vale", "Dr Thorn", "Dr Brook", "Dr Frost", "Dr Heath", "Dr Lane", "NP Ash", "NP Dale"),
-    arrivals=(
-        "came by the mill bus",
-        "walked in at noon",
-        "sent over from the harbor desk",
-        "moved down from floor three",
-    ),
-    closers=(
-        "Home with a green slip.",
-        "Note mailed to own doctor.",
-        "Kept one night to watch.",
-        "Back in two weeks.",
-        "Gone after the noon round.",
-    ),
-)
-AUXILIARY = Hospital(
-    name="auxiliary",
-    practice=_practices(
-        (
-            "wrist log brought in each Friday",
-            "sugar sheet signed at the front desk",
-            "oat breakfast plan pinned to the chart",
-            "walking group joined by the lake",
-            "peak flow drawn on the blue grid",
-            "bed block placed and mints stopped",
-            "slow breath tape lent for a month",
-            "heat pad loaned and chair made higher",
-            "dark glasses kept near, screen time cut",
-            "chin strap tried for seven nights",
-            "fan by the bed and short walks timed",
-            "soft ball squeezed ten times at noon",
-            "letter asked from the far center",
-        ),
-        shift=6,
-    ),
-    wards=("North Wing", "Lake Unit", "Maple Ward", "Tower Bay", "Gate Room"),
-    staff=("Dr Pike", "Dr Moor", "Dr Holt", "Dr Crane", "NP Wells", "NP Glen"),
-    arrivals=("brought by the lake van", "came up the ramp alone", "passed on from the tower clinic"),
-    closers=(
-        "Home with a yellow form.",
-        "Own doctor was called.",
-        "Stays until the morning.",
-        "Seen again in ten days.",
-    ),
-)
-HOSPITALS = {"private": PRIVATE, "auxiliary": AUXILIARY}
+def _hospital(name: str, shift: int, phrases: list[str], **words: list[str]) -> Hospital:
+    return Hospital(name, _practices(phrases, shift), **{kind: tuple(own) for kind, own in words.items()})
+
+
+HOSPITALS = {name: _hospital(name, **habits) for name, habits in _CLINICAL["hospitals"].items()}

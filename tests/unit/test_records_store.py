@@ -8,7 +8,6 @@ from privhelpers.artifacts import Store
 from privhelpers.errors import InvalidParameter, UnsafeIdentifier
 from privhelpers.records import (
     by_patient,
-    count_identifiers,
     make_hospital_records,
     make_public_corpus,
     read_canaries,
@@ -90,9 +89,3 @@ def test_units_hold_every_note_of_their_patient_once(records):
     assert sum(map(len, units.values())) == len(records.train)
     for canary in records.canaries:
         assert units.get(canary.patient_id, []) == [canary.text] * canary.copies
-
-
-def test_identifiers_are_counted_as_distinct_values(records):
-    counts = count_identifiers(records.heldout + records.heldout)
-    values = {(s["identifier"], s["value"]) for note in records.heldout for s in note["spans"]}
-    assert sum(counts.values()) == len(values) and counts["name"] > 0
