@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 
+import numpy as np
 import torch
 from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -108,7 +109,7 @@ class _Stepper:
         self.done += 1
 
 
-def epoch_batches(rows: list[list[int]], size: int, generator) -> list[list[list[int]]]:
+def epoch_batches(rows: list[list[int]], size: int, generator: np.random.Generator) -> list[list[list[int]]]:
     """Shuffle, then put rows of similar length together within windows: less padding, still random."""
     order = generator.permutation(len(rows)).tolist()
     window = size * 8
