@@ -13,14 +13,11 @@ Traceback (most recent call last):
 privhelpers.errors.SamplerMismatch: sampler = 'shuffled epochs': the pld accountant assumes Poisson ...
 """
 
-from privhelpers.accounting.bounds import ACCOUNTANTS, epsilon, grid_for, pld_bracket, rdp_epsilon
+from privhelpers.accounting.bounds import ACCOUNTANTS, epsilon, pld_bracket, rdp_epsilon
 from privhelpers.accounting.calibration import calibrate_noise_multiplier
 from privhelpers.accounting.participation import (
-    ThreeEpsilons,
     epsilon_without_amplification,
-    group_epsilon,
     patient_epsilon,
-    three_epsilons,
 )
 from privhelpers.accounting.peers import opacus_epsilon
 from privhelpers.accounting.printed import (
@@ -29,9 +26,8 @@ from privhelpers.accounting.printed import (
     curve_epsilon,
     printed_calibration,
     printed_epsilon,
-    printed_rdp,
 )
-from privhelpers.accounting.renyi import RDP_ORDERS, RenyiBound, rdp, rdp_to_epsilon
+from privhelpers.accounting.renyi import RDP_ORDERS, rdp, rdp_to_epsilon
 from privhelpers.accounting.runs import compose_runs
 from privhelpers.accounting.spent import POISSON, SAMPLERS, PrivacySpent, require_poisson
 
@@ -42,25 +38,19 @@ __all__ = [
     "RDP_ORDERS",
     "SAMPLERS",
     "PrivacySpent",
-    "RenyiBound",
-    "ThreeEpsilons",
     "calibrate_noise_multiplier",
     "clamped",
     "compose_runs",
     "curve_epsilon",
     "epsilon",
     "epsilon_without_amplification",
-    "grid_for",
-    "group_epsilon",
     "opacus_epsilon",
     "patient_epsilon",
     "pld_bracket",
     "printed_calibration",
     "printed_epsilon",
-    "printed_rdp",
     "rdp",
     "rdp_epsilon",
     "rdp_to_epsilon",
     "require_poisson",
-    "three_epsilons",
 ]

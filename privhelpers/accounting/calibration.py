@@ -5,7 +5,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privhelpers import validate
 from privhelpers.accounting.bounds import check_accountant, check_run, epsilon, grid_for
@@ -17,16 +16,8 @@ _LARGEST = 2.0**60  # noise multiplier at which the search gives up
 _ROUNDS = 60
 _USUAL_SLOPE = 2.5  # of log epsilon against log sigma, until two points tell
 # Gaps at which a cheaper bound hands over to the next: RDP to PLD on a coarse grid, that to the accountant.
-_LOOSE_GAP, _RDP_GAP, _COARSE_GAP, _COARSER = 0.1, 0.02, 0.005, 8
+_RDP_GAP, _COARSE_GAP, _COARSER = 0.02, 0.005, 8
 
-# Places in RDP_ORDERS: whole numbers and the tail first, then so many on either side of the best.
-_COARSE_ORDERS = np.array(
-    [
-        RDP_ORDERS.index(a)
-        for a in (1.25, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 8, 11, 15, 20, 27, 36, 48, 64, 128, 512)
-    ]
-)
-_REACH = 4
 _SAME, _LONGEST_STEP = 1e-7, 0.7  # of log sigma: a bound of 0 must not send the search out of sight
 
 Excess = Callable[[float], float]  # log(epsilon / target) at a noise multiplier: safe at or below 0
@@ -73,32 +64,6 @@ def _descend(excess: Excess, sigma: float, over: float, gap: float) -> tuple[flo
     return math.exp(safe), over
 
 
-class _RdpExcess:
-    """The excess by the best of a few of `RDP_ORDERS`: never below that by all of them."""
-
-    def __init__(self, places: NDArray, target: float, q: float, steps: int, delta: float) -> None:
-        self.places, self.orders = places, np.array(RDP_ORDERS)[places]
-        self.target, self.steps, self.delta = target, steps, delta
-        self.moments = SampledGaussianMoments(self.orders, sample_rate=q)
-        self.costs = conversion_costs(self.orders, delta=delta)
-
-    def _bounds(self, sigma: float) -> NDArray:
-        spent = self.steps * self.moments(sigma) / (self.orders - 1)
-        return with_costs(spent, self.costs, delta=self.delta)
-
-    def __call__(self, sigma: float) -> float:
-        # The same order may be summed with more terms elsewhere: stay that much below the target.
-        return math.log(max(float(self._bounds(sigma).min()), 1e-12) / self.target) + _SAME
-
-    def best(self, sigma: float) -> int:
-        """Return the place in `RDP_ORDERS` of our best order at this noise multiplier."""
-        return int(self.places[np.argmin(self._bounds(sigma))])
-
-
-def _window(center: int, step: int) -> NDArray:
-    return np.unique(np.clip(center + step * np.arange(-_REACH, _REACH + 1), 0, len(RDP_ORDERS) - 1))
-
-
 def _guess(target: float, q: float, steps: int, delta: float) -> float:
     """Return a noise multiplier a little above the answer, from the leading term of the divergence."""
     root = math.sqrt(math.log(1 / delta) + target) - math.sqrt(math.log(1 / delta))
@@ -106,18 +71,16 @@ def _guess(target: float, q: float, steps: int, delta: float) -> float:
 
 
 def _by_rdp(target: float, *, gap: float, sample_rate: float, steps: int, delta: float) -> float:
-    """Return the least noise by RDP: a search over few orders, then over the neighbors of the best."""
-    run = (target, sample_rate, steps, delta)
-    excess = _RdpExcess(_COARSE_ORDERS, *run)
-    sigma, _ = _descend(excess, *_enough(excess, _guess(*run)), gap=_LOOSE_GAP)
-    center = _RdpExcess(_window(excess.best(sigma), 5), *run).best(sigma)
-    for _ in range(len(RDP_ORDERS)):
-        excess = _RdpExcess(_window(center, 1), *run)
-        sigma, over = _descend(excess, *_enough(excess, sigma), gap=_RDP_GAP)
-        before, center = center, excess.best(sigma)
-        if abs(center - before) < _REACH:  # not the end of the window: no order outside is better
-            break
-    return _descend(excess, sigma, over, gap=gap)[0]
+    """Return the least noise by RDP over `RDP_ORDERS`; what does not depend on the noise is computed once."""
+    orders = np.array(RDP_ORDERS)
+    moments = SampledGaussianMoments(orders, sample_rate=sample_rate)
+    costs = conversion_costs(orders, delta=delta)
+
+    def excess(sigma: float) -> float:
+        spent = steps * moments(sigma) / (orders - 1)
+        return math.log(max(float(with_costs(spent, costs, delta=delta).min()), 1e-12) / target)
+
+    return _descend(excess, *_enough(excess, _guess(target, sample_rate, steps, delta)), gap=gap)[0]
 
 
 def calibrate_noise_multiplier(

@@ -18,7 +18,7 @@ SEARCHED = (0.1, 50.0)  # noise multipliers between which it looks
 TOLERANCE = 0.05  # of its epsilon, in nats, on either side of the target
 
 
-def printed_rdp(*, noise_multiplier: float, sample_rate: float, steps: int) -> NDArray[np.float64]:
+def _printed_rdp(*, noise_multiplier: float, sample_rate: float, steps: int) -> NDArray[np.float64]:
     """Return what the report takes for the Rényi divergence, at each of `PRINTED_ORDERS`.
 
     Args:
@@ -43,7 +43,7 @@ def printed_epsilon(*, noise_multiplier: float, sample_rate: float, steps: int, 
     Raises:
         InvalidParameter: a value is out of its range.
     """
-    curve = printed_rdp(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps)
+    curve = _printed_rdp(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps)
     return rdp_to_epsilon(orders=PRINTED_ORDERS, rdp=curve, delta=delta, conversion="classic").epsilon
 
 

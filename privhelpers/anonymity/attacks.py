@@ -1,66 +1,51 @@
-"""What an attacker concludes from a released table: each attack returns beliefs, none needs a name in it.
+"""Which rows of a release may be a person's, and what several releases leave possible.
 
 >>> from privhelpers.anonymity import tables
->>> homogeneity(tables.four_anonymous(), "condition", {"age": 31, "zip_code": "13222"}).posterior
-{'Cancer': 1.0}
 >>> sorted(composition(tables.hospitals(), "condition", {"gender": "M", "age": 25, "zip_code": "30602"}))
 ['Cancer']
-
-The target is taken to be one of the released rows. All rows that fit what is known are equally likely to be
-the target's, unless the attack brings a likelihood.
+>>> _covers("130**", "13053"), _covers("40+", 38)
+(True, False)
 """
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import pandas as pd
 
-from privhelpers import validate
-from privhelpers.anonymity.generalization import covers
-from privhelpers.anonymity.measures import normalized
+from privhelpers.anonymity.measures import folded
 from privhelpers.errors import InvalidParameter
 
+_ANY = "Any"
+_NUMBER = re.compile(r"\d+(\.\d+)?")
 
-@dataclass(frozen=True)
-class Conclusion:
-    """What an attacker believes about one person.
 
-    Attributes:
-        rows: released rows that may be the person's.
-        posterior: probability of each sensitive value that is still possible, largest first.
+def _covers(general: object, exact: object, hierarchy: Mapping[str, str] | None = None) -> bool:
+    """Say whether a released value is true of an exact one.
+
+    Understood are equality, "Any", ranges "20-29" (ends included), "40+", stars "130**" (same length),
+    and the ancestors of a category in `hierarchy`.
+
+    Args:
+        general: value as released.
+        exact: value of one person.
+        hierarchy: parent of each category that has one.
     """
-
-    rows: int
-    posterior: dict[object, float]
-
-    @property
-    def certain(self) -> bool:
-        """Whether one value is left."""
-        return len(self.posterior) == 1
-
-
-def _weights(
-    column: pd.Series, likelihood: Mapping[object, float] | None = None
-) -> tuple[dict[object, float], dict[object, object]]:
-    """Return the weight of each value and the first spelling that the table has for it."""
-    folded = normalized(column)
-    spelling = dict(zip(folded[::-1], column[::-1], strict=True))
-    # Through a Series: the keys are folded as the column is.
-    given = {} if likelihood is None else dict(zip(*_folded(likelihood), strict=True))
-    counts = folded.value_counts(sort=False)
-    return {value: float(n * given.get(value, 1.0)) for value, n in counts.items()}, spelling
-
-
-def _folded(mapping: Mapping[object, object]) -> tuple[list[object], list[object]]:
-    return list(normalized(pd.Series(list(mapping), dtype=object))), list(mapping.values())
-
-
-def _posterior(weights: Mapping[object, float]) -> dict[object, float]:
-    total = sum(weights.values())
-    if total <= 0:
-        raise InvalidParameter("likelihood: rules out every value of the fitting rows; leave one possible")
-    ranked = sorted(weights.items(), key=lambda item: (-item[1], str(item[0])))
-    return {value: weight / total for value, weight in ranked if weight > 0}
+    general, exact = str(general).strip(), str(exact).strip()
+    if general in (exact, _ANY):
+        return True
+    if _NUMBER.fullmatch(exact):
+        if match := re.fullmatch(r"(\d+)-(\d+)", general):
+            return float(match[1]) <= float(exact) <= float(match[2])
+        if match := re.fullmatch(r"(\d+)\+", general):
+            return float(match[1]) <= float(exact)
+    if general.endswith("*"):
+        return len(general) == len(exact) and exact.startswith(general.rstrip("*"))
+    seen = {exact}
+    while (exact := (hierarchy or {}).get(exact, _ANY)) not in (_ANY, *seen):
+        if exact == general:
+            return True
+        seen.add(exact)
+    return False
 
 
 def candidates(
@@ -80,84 +65,16 @@ def candidates(
         raise InvalidParameter(f"known: no column {missing}; the table has {list(table.columns)}")
     fits = pd.Series(True, index=table.index)
     for column, exact in known.items():
-        fits &= table[column].map(lambda general, exact=exact: covers(general, exact, hierarchy)).astype(bool)
+        fits &= (
+            table[column].map(lambda general, exact=exact: _covers(general, exact, hierarchy)).astype(bool)
+        )
     if not fits.any():
         raise InvalidParameter(f"known = {dict(known)!r}: no row fits, so the person is not in this table")
     return table[fits]
 
 
-def homogeneity(
-    table: pd.DataFrame,
-    sensitive: str,
-    known: Mapping[str, object],
-    hierarchy: Mapping[str, str] | None = None,
-) -> Conclusion:
-    """Conclude from the fitting rows alone: certain where they all have one value.
-
-    Args:
-        table, known, hierarchy: as in `candidates`.
-        sensitive: name of the attribute to guess.
-
-    Source: Machanavajjhala et al. 2007.
-    """
-    return background(table, sensitive, known, likelihood={}, hierarchy=hierarchy)
-
-
-def background(
-    table: pd.DataFrame,
-    sensitive: str,
-    known: Mapping[str, object],
-    *,
-    likelihood: Mapping[object, float],
-    hierarchy: Mapping[str, str] | None = None,
-) -> Conclusion:
-    """Conclude by Bayes' rule: rows with a value weigh as much as the value is likely for this person.
-
-    Args:
-        table, known, hierarchy: as in `candidates`.
-        sensitive: name of the attribute to guess.
-        likelihood: relative likelihood of a value for this person, 0 or more; values not named have 1.
-
-    Raises:
-        InvalidParameter: a likelihood is negative or all fitting values are ruled out.
-
-    Source: Machanavajjhala et al. 2007.
-    """
-    for value, weight in likelihood.items():
-        validate.non_negative(**{f"likelihood of {value}": weight})
-    fitting = candidates(table, known, hierarchy)
-    weights, spelling = _weights(fitting[sensitive], likelihood)
-    posterior = _posterior(weights)
-    return Conclusion(len(fitting), {spelling[value]: share for value, share in posterior.items()})
-
-
-def similarity(
-    table: pd.DataFrame,
-    sensitive: str,
-    known: Mapping[str, object],
-    *,
-    kinds: Mapping[str, str],
-    hierarchy: Mapping[str, str] | None = None,
-) -> Conclusion:
-    """Conclude about the kind of value instead of the value: different diseases may be of one organ.
-
-    Args:
-        table, known, hierarchy: as in `candidates`.
-        sensitive: name of the attribute to guess.
-        kinds: kind of each value; a value that is not named is a kind of its own.
-
-    Source: Li, Li and Venkatasubramanian 2007.
-    """
-    fitting = candidates(table, known, hierarchy)
-    of = dict(zip(*_folded(kinds), strict=True))
-    grouped = [of.get(value, value) for value in normalized(fitting[sensitive])]
-    weights, spelling = _weights(pd.Series(grouped, dtype=object))
-    posterior = _posterior(weights)
-    return Conclusion(len(fitting), {spelling[value]: share for value, share in posterior.items()})
-
-
 def composition(
-    tables: Sequence[pd.DataFrame],
+    releases: Sequence[pd.DataFrame],
     sensitive: str,
     known: Mapping[str, object],
     hierarchy: Mapping[str, str] | None = None,
@@ -167,21 +84,24 @@ def composition(
     Columns of `known` that a release does not have are of no use against it and are skipped there.
 
     Args:
-        tables: releases, one or more; the person has the same sensitive value in each.
+        releases: one or more; the person has the same sensitive value in each.
         sensitive: name of the attribute to guess, in each release.
         known, hierarchy: as in `candidates`.
+
+    Returns:
+        The values as the first release spells them.
 
     Raises:
         InvalidParameter: there is no release, or no row of one fits.
 
     Source: Ganta, Kasiviswanathan and Smith 2008.
     """
-    if not tables:
-        raise InvalidParameter("tables: give one release or more")
-    left: dict[object, object] | None = None
-    for table in tables:
-        usable = {column: value for column, value in known.items() if column in table.columns}
-        weights, spelling = _weights(candidates(table, usable, hierarchy)[sensitive])
-        here = {value: spelling[value] for value in weights}
-        left = here if left is None else {v: word for v, word in left.items() if v in here}
-    return set(left.values())
+    if not releases:
+        raise InvalidParameter("releases: give one or more")
+    possible = []
+    for release in releases:
+        usable = {column: value for column, value in known.items() if column in release.columns}
+        column = candidates(release, usable, hierarchy)[sensitive]
+        possible.append(dict(zip(folded(column)[::-1], column[::-1], strict=True)))
+    left = set.intersection(*(set(spellings) for spellings in possible))
+    return {possible[0][value] for value in left}

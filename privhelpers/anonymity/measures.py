@@ -1,4 +1,4 @@
-"""k, l and t of a table, each for every equivalence class and for the table, and what hiding costs.
+"""k, l and t of a table, each for every equivalence class and for the table.
 
 >>> from privhelpers.anonymity import tables
 >>> quasi = ["age", "gender", "zip_code", "nationality"]
@@ -16,13 +16,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.text import normalize
 
 
-def normalized(column: pd.Series) -> pd.Series:
+def folded(column: pd.Series) -> pd.Series:
     """Return a column whose text is folded to lower case with single spaces; numbers stay.
 
     Without this, two spellings of one disease count as two, and a table looks more diverse than it is.
@@ -45,7 +45,7 @@ def _checked(table: pd.DataFrame, quasi: Sequence[str], *others: str) -> None:
         raise InvalidParameter(f"table: missing values in {empty}; write a word such as 'unknown' for them")
 
 
-def equivalence_classes(table: pd.DataFrame, quasi: Sequence[str]) -> pd.Series:
+def _classes(table: pd.DataFrame, quasi: Sequence[str]) -> pd.Series:
     """Return the number of each row's class, from 1 in order of appearance.
 
     Args:
@@ -56,7 +56,7 @@ def equivalence_classes(table: pd.DataFrame, quasi: Sequence[str]) -> pd.Series:
         InvalidParameter: a column does not exist, holds a missing value, or there is no row.
     """
     _checked(table, quasi)
-    keys = [normalized(table[column]) for column in quasi]
+    keys = [folded(table[column]) for column in quasi]
     return (table.groupby(keys, sort=False).ngroup() + 1).rename("class")
 
 
@@ -64,11 +64,11 @@ def k_anonymity(table: pd.DataFrame, quasi: Sequence[str]) -> int:
     """Return k: the number of rows of the smallest class.
 
     Args:
-        table, quasi: as in `equivalence_classes`.
+        table, quasi: as in `_classes`.
 
     Source: Sweeney 2002.
     """
-    return int(equivalence_classes(table, quasi).value_counts().min())
+    return int(_classes(table, quasi).value_counts().min())
 
 
 def _shares(column: pd.Series, values: Sequence[object]) -> NDArray[np.float64]:
@@ -80,25 +80,12 @@ def _entropy_l(shares: NDArray[np.float64]) -> float:
     return float(np.exp(-np.sum(present * np.log(present))))
 
 
-def total_variation(first: ArrayLike, second: ArrayLike) -> float:
-    """Return half the sum of absolute differences: the earth mover's distance when all moves cost 1.
-
-    Args:
-        first, second: probabilities of the same values in the same order.
-    """
-    return float(np.abs(np.asarray(first) - np.asarray(second)).sum() / 2)
-
-
-def ordered_distance(first: ArrayLike, second: ArrayLike) -> float:
-    """Return the earth mover's distance when a move over r ranks costs r / (m - 1).
-
-    Args:
-        first, second: probabilities of the same m values, lowest value first.
-
-    Source: Li, Li and Venkatasubramanian 2007, the distance for numerical attributes.
-    """
+def _distance(inside: NDArray[np.float64], whole: NDArray[np.float64], *, ordered: bool) -> float:
+    """Return the earth mover's distance: moves cost 1, or r / (m - 1) over r of m ordered values."""
+    if not ordered:
+        return float(np.abs(inside - whole).sum() / 2)
     # On a line, what lies below each gap must cross it: the gaps of the distribution functions add up.
-    gaps = np.abs(np.cumsum(np.asarray(first) - np.asarray(second)))[:-1]
+    gaps = np.abs(np.cumsum(inside - whole))[:-1]
     return float(gaps.sum() / max(gaps.size, 1))
 
 
@@ -108,7 +95,7 @@ def class_report(
     """Return one row for each class: its quasi-identifiers, size, distinct l, entropy l and t.
 
     Args:
-        table, quasi: as in `equivalence_classes`.
+        table, quasi: as in `_classes`.
         sensitive: name of the sensitive attribute.
         order: all its values, lowest first, for the ordered distance; None for the categorical one.
 
@@ -116,20 +103,19 @@ def class_report(
         InvalidParameter: a column does not exist or holds a missing value, or `order` lacks a value.
     """
     _checked(table, quasi, sensitive)
-    column = normalized(table[sensitive])
-    values = list(column.unique() if order is None else normalized(pd.Series(order, dtype=object)))
+    column = folded(table[sensitive])
+    values = list(column.unique() if order is None else folded(pd.Series(order, dtype=object)))
     if len(set(values)) < len(values) or not set(column) <= set(values):
         raise InvalidParameter(f"order = {order!r}: must name each value of {sensitive!r} once")
-    distance = total_variation if order is None else ordered_distance
     whole, rows = _shares(column, values), {}
-    for number, index in table.groupby(equivalence_classes(table, quasi)).groups.items():
+    for number, index in table.groupby(_classes(table, quasi)).groups.items():
         inside = _shares(column.loc[index], values)
         rows[number] = {
             **table.loc[index[0], list(quasi)],
             "size": len(index),
             "distinct_l": int(np.count_nonzero(inside)),
             "entropy_l": _entropy_l(inside),
-            "t": distance(inside, whole),
+            "t": _distance(inside, whole, ordered=order is not None),
         }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("class")
 
@@ -145,17 +131,6 @@ def distinct_l_diversity(table: pd.DataFrame, quasi: Sequence[str], sensitive: s
     return int(class_report(table, quasi, sensitive)["distinct_l"].min())
 
 
-def entropy_l_diversity(table: pd.DataFrame, quasi: Sequence[str], sensitive: str) -> float:
-    """Return the smallest exp(entropy) of the sensitive values of a class, entropy in nats.
-
-    Args:
-        table, quasi, sensitive: as in `class_report`.
-
-    Source: Machanavajjhala et al. 2007.
-    """
-    return float(class_report(table, quasi, sensitive)["entropy_l"].min())
-
-
 def t_closeness(
     table: pd.DataFrame, quasi: Sequence[str], sensitive: str, *, order: Sequence[object] | None = None
 ) -> float:
@@ -169,42 +144,13 @@ def t_closeness(
     return float(class_report(table, quasi, sensitive, order=order)["t"].max())
 
 
-def discernibility(table: pd.DataFrame, quasi: Sequence[str]) -> int:
-    """Return the sum of the squared class sizes: each row pays the number of rows it cannot be told from.
+def share_in_small_classes(people: pd.DataFrame, quasi: Sequence[str], *, below: int = 2) -> float:
+    """Return the share of rows whose class has fewer than `below` rows; 2 counts the unique ones.
 
     Args:
-        table, quasi: as in `equivalence_classes`.
-
-    Source: Bayardo and Agrawal 2005.
+        people: one row a person.
+        quasi: columns that the attacker knows.
+        below: class size, 2 or more, from which on a class is not small.
     """
-    return int((equivalence_classes(table, quasi).value_counts() ** 2).sum())
-
-
-def information_loss(original: pd.DataFrame, released: pd.DataFrame, quasi: Sequence[str]) -> pd.Series:
-    """Return for each column the share of its entropy that the released column leaves open, in [0, 1].
-
-    H(original | released) / H(original): 0 where nothing was lost (or there was nothing to lose),
-    1 where the released value tells nothing about the original one.
-
-    Args:
-        original, released: the same people in the same order.
-        quasi: columns to compare.
-
-    Raises:
-        InvalidParameter: a column does not exist, or the tables differ in length.
-    """
-    _checked(original, quasi)
-    _checked(released, quasi)
-    if len(original) != len(released):
-        raise InvalidParameter(f"released has {len(released)} rows, original {len(original)}: must agree")
-
-    def bits(*columns: pd.Series) -> float:
-        joint = pd.concat([column.reset_index(drop=True) for column in columns], axis=1).value_counts()
-        return float(np.log2(_entropy_l(joint.to_numpy() / joint.sum())))
-
-    loss = {}
-    for name in quasi:
-        exact, coarse = normalized(original[name]), normalized(released[name]).rename("released")
-        whole = bits(exact)
-        loss[name] = max(0.0, bits(exact, coarse) - bits(coarse)) / whole if whole else 0.0
-    return pd.Series(loss, name="share lost")
+    sizes = people.groupby(list(quasi), observed=True, sort=False).size()
+    return float(sizes[sizes < below].sum() / len(people))

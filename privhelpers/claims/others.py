@@ -3,21 +3,30 @@
 import ast
 import importlib.util
 import inspect
+import itertools
 import math
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-from scipy.stats import laplace
+from scipy.stats import laplace, norm
 from sklearn.metrics import roc_curve
 
 from privhelpers import accounting, anonymity, mechanisms, stats
 from privhelpers.anonymity import tables
 from privhelpers.claims.report import Figures, true_epsilon
+
+
+def _largest_moves(query: Callable[[Sequence[int]], float]) -> list[float]:
+    """Return how far a query moves, at most, when one value of -1, 0 or 1 is removed, and when replaced."""
+    tables_of_three = list(itertools.product((-1, 0, 1), repeat=3))
+    removed = max(abs(query(t) - query(t[1:])) for t in tables_of_three)
+    replaced = max(abs(query(t) - query((v, *t[1:]))) for t in tables_of_three for v in (-1, 0, 1))
+    return [float(removed), float(replaced)]
 
 
 def _scrub(text: str, patterns: Mapping[str, str]) -> str:
@@ -96,9 +105,7 @@ class Slides(_Document):
 
     def clipped_sensitivity(self) -> Figures:
         """How far one clipped value moves a sum, by relation, in units of C."""
-        how = {"low": -1, "high": 1}
-        relations = ("add/remove", "replacement")
-        return {"moves": [mechanisms.global_sensitivity("sum", relation=r, **how).value for r in relations]}
+        return {"moves": _largest_moves(sum)}
 
     def opacus_listing(self) -> Figures:
         """Members that an attacker may catch at one percent false positives."""
@@ -118,14 +125,13 @@ class Lecture(_Document):
     def neyman(self) -> Figures:
         """Threshold and miss rate for two Gaussians, and what rejecting below the threshold gains."""
         fpr = 0.05
-        test = mechanisms.gaussian_test(mean_null=0.0, mean_alternative=1.0, sd=1.0, fpr=fpr)
-        return {"threshold": test.threshold, "fnr": test.fnr, "gain": (1 - test.fnr) - fpr}
+        cut = norm.isf(fpr)  # the statistic falls as the observation rises
+        threshold, fnr = norm.logpdf(cut) - norm.logpdf(cut, 1), norm.cdf(cut, 1)
+        return {"threshold": threshold, "fnr": fnr, "gain": (1 - fnr) - fpr}
 
     def relation(self) -> Figures:
         """The sensitivity of a count of all records, by relation."""
-        how = {"low": 0, "high": 1}
-        relations = ("add/remove", "replacement")
-        return {"moves": [mechanisms.global_sensitivity("size", relation=r, **how).value for r in relations]}
+        return {"moves": _largest_moves(len)}
 
 
 class Textbook(_Document):

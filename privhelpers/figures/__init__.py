@@ -6,13 +6,6 @@
 Model names carry their own look: `public`, `baseline`, `best_nonprivate`, `dp-eps-8`.
 """
 
-from privhelpers.figures.accounting import (
-    bound_by_order,
-    epsilon_by_noise,
-    epsilon_by_steps,
-    rdp_by_order,
-)
-from privhelpers.figures.anonymity import attack_beliefs, class_measures, small_class_shares
 from privhelpers.figures.charts import bands, bars, forest, heat, roc, two_arms
 from privhelpers.figures.checkup import attacks_and_controls, patient_scores
 from privhelpers.figures.defenses import (
@@ -33,12 +26,6 @@ from privhelpers.figures.mechanics import (
     private_paths,
     pull_of_one_record,
 )
-from privhelpers.figures.mechanisms import (
-    composition_bounds,
-    noise_ratio,
-    possible_outputs,
-    posterior_by_answer,
-)
 from privhelpers.figures.membership import auc_by_model, trade_off
 from privhelpers.figures.memorization import (
     discovery_by_attempts,
@@ -51,7 +38,6 @@ from privhelpers.figures.statistics import (
     leakage_bars,
 )
 from privhelpers.figures.style import MECHANISM_COLORS, SHORT, TALL, WIDTH, dp_color, use_style
-from privhelpers.figures.testing import ceilings, tradeoffs, what_epsilon_buys
 from privhelpers.figures.training import epsilon_spent, loss_curves, luck_by_model, perplexity_by_epsilon
 from privhelpers.figures.white_box import (
     auc_by_attack,
@@ -66,7 +52,6 @@ __all__ = [
     "SHORT",
     "TALL",
     "WIDTH",
-    "attack_beliefs",
     "attacks_and_controls",
     "auc_by_attack",
     "auc_by_gap",
@@ -75,17 +60,11 @@ __all__ = [
     "auc_by_noise",
     "bands",
     "bars",
-    "bound_by_order",
-    "ceilings",
-    "class_measures",
     "clipped_gradients",
-    "composition_bounds",
     "condition_counts",
     "discovery_by_attempts",
     "dp_color",
     "duplication_curves",
-    "epsilon_by_noise",
-    "epsilon_by_steps",
     "epsilon_spent",
     "errors_by_bound",
     "exposure_by_copies",
@@ -99,28 +78,21 @@ __all__ = [
     "leakage_bars",
     "loss_curves",
     "luck_by_model",
-    "noise_ratio",
     "norms_by_parameter",
     "note_lengths",
     "patient_scores",
     "perplexity_by_epsilon",
-    "possible_outputs",
-    "posterior_by_answer",
     "precision_by_count",
     "private_paths",
     "proposal_curves",
     "pull_of_one_record",
     "ranks_of_truth",
-    "rdp_by_order",
     "recovery",
     "roc",
     "scrubbing_recall",
     "shadow_evidence",
-    "small_class_shares",
     "small_classes",
     "trade_off",
-    "tradeoffs",
     "two_arms",
     "use_style",
-    "what_epsilon_buys",
 ]

@@ -2,15 +2,12 @@
 
 import math
 import numbers
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
-
-RELATIONS = ("add/remove", "replacement")
 
 
 def unit_interval(**values: ArrayLike) -> None:
@@ -38,20 +35,3 @@ def guarantee(epsilon: float, delta: float) -> None:
     validate.non_negative(epsilon=epsilon, delta=delta)
     if delta >= 1:
         raise InvalidParameter(f"delta = {delta!r}: must be in [0, 1)")
-
-
-def relation(value: str) -> None:
-    """Refuse a neighbouring relation without a name of ours."""
-    if value not in RELATIONS:
-        raise InvalidParameter(f"relation = {value!r}: must be one of {', '.join(RELATIONS)}")
-
-
-def distribution(name: str, masses: Sequence[float]) -> NDArray[np.float64]:
-    """Return `masses` as an array, or refuse what is not a probability distribution."""
-    try:
-        array = np.asarray(masses, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise InvalidParameter(f"{name}: must be numbers ({error})") from error
-    if array.ndim != 1 or not np.all(array >= 0) or abs(array.sum() - 1) > 1e-9:
-        raise InvalidParameter(f"{name}: must be one row of masses of 0 or more that sum to 1")
-    return array

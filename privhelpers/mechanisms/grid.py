@@ -16,14 +16,13 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.mechanisms import checks
-from privhelpers.mechanisms.noise import gaussian_sigma
+from privhelpers.mechanisms.tradeoff import gaussian_sigma
 
-FINEST = 1_000_000  # largest sigma in steps: beyond it the exact delta takes too long to sum
+_FINEST = 1_000_000  # largest sigma in steps: beyond it the exact delta takes too long to sum
 
 
 def _happens(chance: Fraction, source: random.Random) -> bool:
@@ -42,7 +41,7 @@ def _happens_exp(gamma: Fraction, source: random.Random) -> bool:
     return k % 2 == 1
 
 
-def sample_discrete_laplace(*, scale: Fraction, source: random.Random) -> int:
+def _sample_discrete_laplace(*, scale: Fraction, source: random.Random) -> int:
     """Return a whole number k with probability proportional to e^(-|k| / scale), exactly.
 
     Args:
@@ -70,7 +69,7 @@ def sample_discrete_laplace(*, scale: Fraction, source: random.Random) -> int:
         return -size if negative else size
 
 
-def sample_discrete_gaussian(*, variance: Fraction, source: random.Random) -> int:
+def _sample_discrete_gaussian(*, variance: Fraction, source: random.Random) -> int:
     """Return a whole number k with probability proportional to e^(-k^2 / (2 variance)), exactly.
 
     Args:
@@ -85,7 +84,7 @@ def sample_discrete_gaussian(*, variance: Fraction, source: random.Random) -> in
     variance = _positive_fraction("variance", variance)
     t = math.isqrt(math.floor(variance)) + 1
     while True:
-        k = sample_discrete_laplace(scale=Fraction(t), source=source)
+        k = _sample_discrete_laplace(scale=Fraction(t), source=source)
         if _happens_exp((abs(k) - variance / t) ** 2 / (2 * variance), source):
             return k
 
@@ -95,22 +94,6 @@ def _positive_fraction(name: str, value: float | Fraction) -> Fraction:
     return Fraction(value)
 
 
-def discrete_laplace_pmf(k: ArrayLike, *, scale: float) -> NDArray[np.float64]:
-    """Return the probability of each whole number under the discrete Laplace distribution.
-
-    Args:
-        k: whole number or array of them.
-        scale: greater than 0, in steps.
-
-    Raises:
-        InvalidParameter: scale is out of its range.
-
-    Source: Ghosh, Roughgarden and Sundararajan 2012 (the geometric mechanism).
-    """
-    validate.positive(scale=float(scale))
-    return stats.dlaplace.pmf(k, 1 / float(scale))
-
-
 def _log_normaliser(sigma: float) -> float:
     if sigma > 10:  # Poisson summation: the rest is below e^-1900
         return math.log(sigma * math.sqrt(2 * math.pi))
@@ -118,7 +101,7 @@ def _log_normaliser(sigma: float) -> float:
     return math.log1p(2 * float(np.exp(-(k**2) / (2 * sigma**2)).sum()))
 
 
-def discrete_gaussian_pmf(k: ArrayLike, *, sigma: float) -> NDArray[np.float64]:
+def _discrete_gaussian_pmf(k: ArrayLike, *, sigma: float) -> NDArray[np.float64]:
     """Return the probability of each whole number under the discrete Gaussian distribution.
 
     Args:
@@ -134,7 +117,7 @@ def discrete_gaussian_pmf(k: ArrayLike, *, sigma: float) -> NDArray[np.float64]:
     return np.exp(-(np.asarray(k, dtype=float) ** 2) / (2 * sigma**2) - _log_normaliser(sigma))
 
 
-def discrete_gaussian_delta(*, sigma: float, sensitivity: int, epsilon: float) -> float:
+def _discrete_gaussian_delta(*, sigma: float, sensitivity: int, epsilon: float) -> float:
     """Return the exact delta of the discrete Gaussian mechanism at epsilon.
 
     The shift by the full sensitivity is the worst one, as the likelihood ratio is monotone in k.
@@ -152,13 +135,13 @@ def discrete_gaussian_delta(*, sigma: float, sensitivity: int, epsilon: float) -
     validate.positive(sigma=sigma)
     validate.positive_int(sensitivity=sensitivity)
     validate.non_negative(epsilon=epsilon)
-    if sigma > FINEST:
-        raise InvalidParameter(f"sigma = {sigma:g} steps: at most {FINEST}; choose a larger step")
+    if sigma > _FINEST:
+        raise InvalidParameter(f"sigma = {sigma:g} steps: at most {_FINEST}; choose a larger step")
     first = math.floor(epsilon * sigma**2 / sensitivity - sensitivity / 2)
     k = np.arange(max(first, -math.ceil(40 * sigma)), max(first, 0) + math.ceil(40 * sigma) + 2, dtype=float)
     loss = sensitivity * (2 * k + sensitivity) / (2 * sigma**2)
     gain = -np.expm1(np.minimum(0.0, epsilon - loss))
-    return float(np.sum(discrete_gaussian_pmf(k, sigma=sigma) * gain))
+    return float(np.sum(_discrete_gaussian_pmf(k, sigma=sigma) * gain))
 
 
 def _to_grid(answer: float, sensitivity: float, step: float) -> tuple[int, int]:
@@ -193,7 +176,7 @@ def laplace_on_grid(
     """
     validate.positive(epsilon=epsilon)
     place, reach = _to_grid(answer, sensitivity, step)
-    noise = sample_discrete_laplace(scale=reach / Fraction(epsilon), source=source)
+    noise = _sample_discrete_laplace(scale=reach / Fraction(epsilon), source=source)
     return float((place + noise) * Fraction(step))
 
 
@@ -212,12 +195,12 @@ def gaussian_on_grid(
     Source: Canonne, Kamath and Steinke 2020, theorem 7.
     """
     place, reach = _to_grid(answer, sensitivity, step)
-    sigma = discrete_gaussian_sigma(sensitivity=reach, epsilon=epsilon, delta=delta)
-    noise = sample_discrete_gaussian(variance=Fraction(sigma) ** 2, source=source)
+    sigma = _discrete_gaussian_sigma(sensitivity=reach, epsilon=epsilon, delta=delta)
+    noise = _sample_discrete_gaussian(variance=Fraction(sigma) ** 2, source=source)
     return float((place + noise) * Fraction(step))
 
 
-def discrete_gaussian_sigma(*, sensitivity: int, epsilon: float, delta: float) -> float:
+def _discrete_gaussian_sigma(*, sensitivity: int, epsilon: float, delta: float) -> float:
     """Return a sigma whose exact discrete delta does not exceed the target, within 0.2 % of enough.
 
     Args:
@@ -232,6 +215,6 @@ def discrete_gaussian_sigma(*, sensitivity: int, epsilon: float, delta: float) -
     """
     validate.positive_int(sensitivity=sensitivity)
     sigma = gaussian_sigma(sensitivity=sensitivity, epsilon=epsilon, delta=delta)
-    while discrete_gaussian_delta(sigma=sigma, sensitivity=sensitivity, epsilon=epsilon) > delta:
+    while _discrete_gaussian_delta(sigma=sigma, sensitivity=sensitivity, epsilon=epsilon) > delta:
         sigma *= 1.002
     return sigma

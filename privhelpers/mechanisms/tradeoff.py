@@ -7,11 +7,11 @@ non-members called members, TPR the share of members called members, FNR = 1 - T
 0.027193
 >>> round(gdp_epsilon(mu=1, delta=1e-5), 3)
 4.377
+>>> round(gaussian_sigma(sensitivity=1, epsilon=1, delta=1e-5), 3)
+3.731
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,7 +62,7 @@ def gdp_tradeoff(fpr: ArrayLike, *, mu: float) -> float | NDArray[np.float64]:
     return checks.plain(ndtr(-ndtri(np.asarray(fpr, dtype=float)) - mu))
 
 
-def log_gdp_delta(mu: float, epsilon: float) -> float:
+def _log_gdp_delta(mu: float, epsilon: float) -> float:
     """Return the logarithm of `gdp_delta`, which stays exact where delta itself underflows."""
     if mu == 0:
         return -math.inf
@@ -86,7 +86,7 @@ def gdp_delta(*, mu: float, epsilon: float) -> float:
     Source: Dong, Roth and Su 2022, corollary 2.13; Balle and Wang 2018, theorem 8.
     """
     validate.non_negative(mu=mu, epsilon=epsilon)
-    return math.exp(log_gdp_delta(mu, epsilon))
+    return math.exp(_log_gdp_delta(mu, epsilon))
 
 
 def gdp_epsilon(*, mu: float, delta: float) -> float:
@@ -106,7 +106,7 @@ def gdp_epsilon(*, mu: float, delta: float) -> float:
 
     def excess(epsilon: float) -> float:
         # A floor keeps the root finder finite where the curve has run out of floating-point numbers.
-        return max(log_gdp_delta(mu, epsilon), -1e6) - math.log(delta)
+        return max(_log_gdp_delta(mu, epsilon), -1e6) - math.log(delta)
 
     if excess(0.0) <= 0:
         return 0.0
@@ -116,6 +116,40 @@ def gdp_epsilon(*, mu: float, delta: float) -> float:
     while excess(root) > 0:
         root += 1e-12 * max(1.0, root)
     return root
+
+
+def gaussian_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float:
+    """Return the smallest standard deviation of Gaussian noise that gives (epsilon, delta)-DP.
+
+    The returned value was put back into the exact curve and does not exceed delta there.
+
+    Args:
+        sensitivity: L2 sensitivity of the query, greater than 0.
+        epsilon: greater than 0.
+        delta: in (0, 1).
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Balle and Wang 2018, theorem 8 and algorithm 1.
+    """
+    validate.positive(sensitivity=sensitivity, epsilon=epsilon)
+    validate.delta(delta)
+    tail = -float(ndtri(delta))
+    # The first half of the exact curve alone bounds it, and can be inverted by hand: a safe start.
+    root = math.hypot(tail, math.sqrt(2 * epsilon))
+    safe = 2 * epsilon / (tail + root) if tail > 0 else root - tail
+
+    def excess(mu: float) -> float:
+        return _log_gdp_delta(mu, epsilon) - math.log(delta)
+
+    unsafe = 2 * safe
+    while excess(unsafe) <= 0:
+        unsafe *= 2
+    mu = brentq(excess, safe, unsafe, xtol=1e-14 * safe, rtol=1e-14) if excess(safe) < 0 else safe
+    while excess(mu) > 0:
+        mu *= 1 - 1e-12
+    return sensitivity / mu
 
 
 def largest_tpr(*, fpr: ArrayLike, epsilon: float, delta: float = 0.0) -> float | NDArray[np.float64]:
@@ -179,68 +213,3 @@ def largest_auc(*, epsilon: float, delta: float = 0.0) -> float:
     """
     checks.guarantee(epsilon, delta)
     return 1 - (1 - delta) ** 2 * (1 - math.tanh(epsilon / 2)) / 2
-
-
-def positive_predictive_value(*, tpr: float, fpr: float, prior: float) -> float:
-    """Return the share of real members among those that a test calls members.
-
-    Args:
-        tpr, fpr: rates of the test, in [0, 1], not both 0.
-        prior: share of members among those tested, in (0, 1].
-
-    Raises:
-        InvalidParameter: a value is out of its range.
-
-    Source: Jayaraman, Wang, Knipmeyer, Gu and Evans 2021.
-    """
-    checks.unit_interval(tpr=tpr, fpr=fpr)
-    validate.probability(prior=prior)
-    called = tpr * prior + fpr * (1 - prior)
-    validate.positive(calls=float(called))
-    return float(tpr * prior / called)
-
-
-@dataclass(frozen=True)
-class WhatEpsilonBuys:
-    """One row of the table: the best that any attacker can do.
-
-    Attributes:
-        epsilon, delta: the guarantee.
-        fpr: false positive rate at which the next two are read.
-        largest_tpr: at that FPR.
-        largest_ppv: positive predictive value of such a test at `prior`.
-        prior: share of members among those tested.
-        largest_advantage: TPR - FPR of the best test at any FPR.
-    """
-
-    epsilon: float
-    delta: float
-    fpr: float
-    largest_tpr: float
-    largest_ppv: float
-    prior: float
-    largest_advantage: float
-
-
-def what_epsilon_buys(
-    *, epsilons: Sequence[float], delta: float, fpr: float = 0.01, prior: float = 0.5
-) -> list[WhatEpsilonBuys]:
-    """Return the worst case of each epsilon, ready for `pandas.DataFrame`.
-
-    Args:
-        epsilons: each 0 or more.
-        delta: in [0, 1).
-        fpr: in (0, 1].
-        prior: in (0, 1].
-
-    Raises:
-        InvalidParameter: a value is out of its range.
-    """
-    validate.probability(fpr=fpr)
-    rows = []
-    for epsilon in epsilons:
-        tpr = largest_tpr(fpr=fpr, epsilon=epsilon, delta=delta)
-        ppv = positive_predictive_value(tpr=tpr, fpr=fpr, prior=prior)
-        advantage = largest_advantage(epsilon=epsilon, delta=delta)
-        rows.append(WhatEpsilonBuys(epsilon, delta, fpr, tpr, ppv, prior, advantage))
-    return rows

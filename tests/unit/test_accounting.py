@@ -152,11 +152,10 @@ def test_what_the_code_as_run_gives(sigma, zeroed, replaced):
 
 def test_three_readings_of_one_run():
     run = run_of(64 / 1e4, 2.0, 782, 1e-6)
-    three = accounting.three_epsilons(**run, notes_per_patient=3, participations=5)
-    assert three.poisson == pytest.approx(0.393742, rel=1e-3)
-    assert three.without_amplification == pytest.approx(5.550860, rel=1e-5)
-    assert three.patient == pytest.approx(1.284526, rel=1e-3)
-    assert accounting.three_epsilons(**run).participations == 6  # 5.0048 epochs: some note is used six times
+    assert accounting.epsilon(**run) == pytest.approx(0.393742, rel=1e-3)
+    five_epochs = {"noise_multiplier": 2.0, "participations": 5, "delta": 1e-6}
+    assert accounting.epsilon_without_amplification(**five_epochs) == pytest.approx(5.550860, rel=1e-5)
+    assert accounting.patient_epsilon(**run, notes_per_patient=3) == pytest.approx(1.284526, rel=1e-3)
     shuffled_user = accounting.epsilon_without_amplification(
         noise_multiplier=2.0, participations=5, delta=1e-6, notes_per_patient=3
     )
@@ -178,16 +177,6 @@ def test_three_readings_of_one_run():
 def test_patient_level_mixtures(run, by_notes):
     for notes, expected in by_notes.items():
         assert accounting.patient_epsilon(**run, notes_per_patient=notes) == pytest.approx(expected, rel=1e-3)
-
-
-def test_group_privacy_is_a_looser_bound_for_a_patient():
-    run = run_of(64 / 1e4, 2.0, 782, 1e-6)
-    group = accounting.group_epsilon(**run, notes_per_patient=3)
-    assert accounting.patient_epsilon(**run, notes_per_patient=3) < group < 3 * 0.5
-    assert accounting.group_epsilon(**run, notes_per_patient=1) == accounting.epsilon(**run)
-    spent = accounting.epsilon(**{**run, "delta": 1e-6 / (3 * math.exp(2 * group / 3))})
-    assert 3 * spent == pytest.approx(group, rel=2e-3)
-    assert math.isinf(accounting.group_epsilon(**run_of(0.5, 0.5, 1000, 1e-6), notes_per_patient=50))
 
 
 def test_opacus_prv_calibrations():
@@ -347,7 +336,7 @@ BAD = [
 @pytest.mark.parametrize("bad", BAD, ids=str)
 def test_refusals_name_the_value(bad):
     name = next(iter(bad))
-    for function in (accounting.epsilon, accounting.rdp_epsilon, accounting.three_epsilons):
+    for function in (accounting.epsilon, accounting.rdp_epsilon):
         with pytest.raises(InvalidParameter, match=name):
             function(**{**GOOD, **bad})
     if name != "delta":
