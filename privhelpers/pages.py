@@ -31,3 +31,13 @@ def tell(**values: object) -> None:
 
     for name, value in values.items():
         glue(name, plain(name, value), display=False)
+
+
+def choose(condition: bool, effect: str, absence: str) -> str:
+    """Return the wording for an effect where the run shows it, and the one for its absence where not.
+
+    tell(reading=choose(interval.low > 0, "members leak more than controls", "no difference shows"))
+    """
+    if condition not in (True, False):
+        raise InvalidParameter(f"condition = {condition!r}: must be true or false")
+    return effect if condition else absence

@@ -5,7 +5,6 @@ never seen, and than for somebody who always says the most frequent value.
 """
 
 import copy
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -134,10 +133,3 @@ def ranks(table: np.ndarray, candidates: Sequence[str], truths: Sequence[Sequenc
         best = max(row[place[name]] for name in truth)
         found.append(1 + int(np.sum(row > best)))
     return np.array(found)
-
-
-def prior(notes: Sequence[dict], candidates: Sequence[str]) -> np.ndarray:
-    """Return how many patients of the notes have each condition: what an attacker without a model knows."""
-    cases = {(n["patient_id"], n["condition"]) for n in notes if n["kind"] != "canary"}
-    has = Counter(condition for _, condition in cases)
-    return np.array([has[name] for name in candidates], dtype=float)

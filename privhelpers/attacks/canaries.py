@@ -11,17 +11,15 @@ were drawn the same way and kept out. What the model says of the kept-out ones i
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
-from scipy.stats import skewnorm
 from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from privhelpers import rng, stats, validate
+from privhelpers import rng, validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.models import greedy_continuations
 from privhelpers.models.encoding import end_id
@@ -66,44 +64,6 @@ def exposure(*, rank: float, references: int) -> float:
     if not 1 <= rank <= references + 1:
         raise InvalidParameter(f"rank = {rank}: must be in [1, {references + 1}]")
     return math.log2(references + 1) - math.log2(rank)
-
-
-def exposure_in_sample(losses: ArrayLike, reference_losses: ArrayLike) -> np.ndarray:
-    """Return exposures by rank among the references, in bits, as TensorFlow Privacy counts them.
-
-    There the size of the space is the number of references and the secret is not one of them, so that a
-    secret behind all of them has slightly less than 0 bits; `exposure` counts the secret in.
-
-    Args:
-        losses: of the secrets, lower is more probable; any shape.
-        reference_losses: of other secrets of the space, 1 or more.
-
-    Source: tensorflow/privacy, secret_sharer/exposures.py (interpolation).
-    """
-    references = np.sort(np.asarray(reference_losses, dtype=float))
-    if references.size == 0 or not np.isfinite(references).all():
-        raise InvalidParameter("reference_losses: must be one or more finite numbers")
-    return np.log2(references.size) - np.log2(np.searchsorted(references, losses) + 1)
-
-
-def extrapolated_exposure(losses: ArrayLike, reference_losses: ArrayLike) -> np.ndarray:
-    """Return exposures from a skew-normal distribution fitted to the references, in bits, without a ceiling.
-
-    It goes beyond log2 of the number of references, on the faith that the fit holds far out in the tail
-    where no reference lies.
-
-    Args:
-        losses: of the secrets, minus the log probability; any shape.
-        reference_losses: of other secrets of the space, 30 or more.
-
-    Source: Carlini et al. 2019, section 4.3; tensorflow/privacy, secret_sharer/exposures.py
-    (extrapolation).
-    """
-    references = np.asarray(reference_losses, dtype=float)
-    if references.size < 30 or not np.isfinite(references).all():
-        raise InvalidParameter("reference_losses: must be 30 or more finite numbers to fit a distribution")
-    # In logarithms: the probability of a well-known secret is below the smallest float.
-    return -skewnorm.logcdf(losses, *skewnorm.fit(references)) / math.log(2)
 
 
 def draw_references(digits: int, count: int, seed: int) -> list[str]:
@@ -200,28 +160,3 @@ def measure(
             )
         )
     return results
-
-
-def by_copies(rows: Sequence[Mapping], *, draws: int = 400, seed: int = 0) -> list[dict]:
-    """Return mean exposure and share extracted for each number of copies, with 95 % intervals.
-
-    Args:
-        rows: canaries of one model, as `canaries.jsonl` holds them: copies, exposure_bits, extracted.
-        draws: bootstrap draws for the mean exposure; each canary is a patient of its own.
-        seed: of the bootstrap.
-
-    Returns:
-        One row per number of copies, 0 for the controls: copies, n, and exposure and extracted, each with
-        _low and _high.
-    """
-    table = []
-    for copies in sorted({row["copies"] for row in rows}):
-        group = [row for row in rows if row["copies"] == copies]
-        bits = [row["exposure_bits"] for row in group]
-        mean = stats.clustered_bootstrap(np.mean, range(len(bits)), bits, draws=draws, seed=seed)
-        share = stats.clopper_pearson(sum(row["extracted"] for row in group), len(group))
-        line = {"copies": copies, "n": len(group)}
-        for name, i in (("exposure", mean), ("extracted", share)):
-            line |= {name: i.estimate, f"{name}_low": i.low, f"{name}_high": i.high}
-        table.append(line)
-    return table

@@ -8,17 +8,13 @@ that it is. All text passes through `inert` before it becomes HTML.
 """
 
 import html
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.text import inert
 
 Span = tuple[int, int]
-_WORD = re.compile(r"\S+")
-_EDGES = ".,;:()"
 # Not as in tables of numbers, which are set to the right and never wrapped.
 _NAME = 'style="text-align: left; white-space: nowrap"'
 _WRAPPED = 'style="text-align: left; white-space: normal; overflow-wrap: anywhere"'
@@ -41,28 +37,6 @@ def marked(text: str, spans: Iterable[Span]) -> str:
         pieces += [_html(text[end:start]), f"<mark>{_html(text[start:stop])}</mark>"]
         end = stop
     return "".join([*pieces, _html(text[end:])])
-
-
-def shared_runs(text: str, truth: str, *, least: int = 3) -> list[Span]:
-    """Return the places of all runs of `least` or more words of the text that stand in the truth.
-
-    Case and punctuation at the edges of words do not count.
-
-    Args:
-        text: what a model wrote.
-        truth: what it is compared with.
-        least: shortest run that is marked, words; 1 or more.
-    """
-    validate.positive_int(least=least)
-    places = list(_WORD.finditer(text))
-    words = [m[0].strip(_EDGES).casefold() for m in places]
-    known = [m[0].strip(_EDGES).casefold() for m in _WORD.finditer(truth)]
-    held = {tuple(known[i : i + least]) for i in range(len(known) - least + 1)}
-    return [
-        (places[i].start(), places[i + least - 1].end())
-        for i in range(len(words) - least + 1)
-        if tuple(words[i : i + least]) in held
-    ]
 
 
 @dataclass(frozen=True)

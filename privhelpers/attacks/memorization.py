@@ -1,24 +1,16 @@
 """Verbatim memorization of notes: the model gets the first half and is asked for the rest.
 
 One pass over a note gives both answers: whether greedy decoding returns the second half, and how probable
-one draw of it is under a sampling scheme, from which the number of draws that an attacker needs follows.
-
->>> f"{discovered(math.log(0.01), attempts=100):.6f}"
-'0.633968'
->>> float(attempts_needed(math.log(0.01), p=0.5))
-69.0
+one draw of it is under a sampling scheme.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.models import Sampling, draw_probabilities, greedy_guesses, to_batch
 from privhelpers.models.encoding import end_id
@@ -146,72 +138,3 @@ def guess(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, halves: Ha
         correct=np.array([a == b for a, b in zip(own, halves.suffixes, strict=True)]),
         confidence=np.array([np.mean(row[:length]) for row, length in zip(log_p, lengths, strict=True)]),
     )
-
-
-def discovered(log_p: ArrayLike, *, attempts: float) -> np.ndarray:
-    """Return the probability that at least one of `attempts` draws is the text: 1 - (1 - p)^n.
-
-    Args:
-        log_p: log probability of the text in one draw, nats; 0 or less.
-        attempts: number of independent draws n, 0 or more.
-
-    Source: Hayes et al. 2025.
-    """
-    validate.non_negative(attempts=attempts)
-    log_p = _log_probabilities(log_p)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        never = attempts * np.log1p(-np.exp(log_p))
-    return -np.expm1(np.where(log_p == 0, -np.inf if attempts else 0.0, never))
-
-
-def attempts_needed(log_p: ArrayLike, *, p: float) -> np.ndarray:
-    """Return the smallest number of draws in which the text appears with probability `p` or more.
-
-    Args:
-        log_p: log probability of the text in one draw, nats; 0 or less.
-        p: wanted probability, in (0, 1).
-
-    Returns:
-        Whole numbers of 1 or more; infinity where the text cannot be drawn.
-
-    Source: Hayes et al. 2025.
-    """
-    validate.probability(p=p)
-    if p == 1:
-        raise InvalidParameter("p = 1: no number of draws makes a random text certain; ask for less than 1")
-    log_p = _log_probabilities(log_p)
-    with np.errstate(divide="ignore"):
-        # 1e-9: where p is reached exactly, as at (p, 1), rounding must not ask for one draw more.
-        needed = np.ceil(math.log1p(-p) / np.log1p(-np.exp(log_p)) - 1e-9)
-    return np.maximum(needed, 1.0)
-
-
-def _log_probabilities(values: ArrayLike) -> np.ndarray:
-    log_p = np.asarray(values, dtype=float)
-    if np.isnan(log_p).any() or (log_p > 1e-9).any():
-        raise InvalidParameter("log_p: must be logarithms of probabilities, 0 or less")
-    return np.minimum(log_p, 0.0)
-
-
-def recall_at_errors(
-    correct: ArrayLike, confidence: ArrayLike, *, errors: int = 100, examples: int | None = None
-) -> float:
-    """Return the share of examples that are guessed right before the `errors`-th wrong guess.
-
-    The guesses are made known from the most confident on; if fewer are wrong, all are counted.
-
-    Args:
-        correct: whether each guess is right, one guess an example.
-        confidence: of each guess, any scale.
-        errors: wrong guesses allowed, the last one included; 1 or more.
-        examples: how many could be guessed right; default: the number of guesses.
-
-    Source: google-research/lm-extraction-benchmark, score_submission.
-    """
-    validate.positive_int(errors=errors)
-    right, sure = np.asarray(correct, dtype=bool), np.asarray(confidence, dtype=float)
-    if right.shape != sure.shape or right.size == 0:
-        raise InvalidParameter("correct and confidence: need one value a guess each, and a guess")
-    ordered = right[np.argsort(-sure, kind="stable")]
-    counted = ordered[np.cumsum(~ordered) < errors]
-    return int(counted.sum()) / (examples or right.size)

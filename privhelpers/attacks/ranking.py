@@ -1,50 +1,16 @@
-"""Which of the texts that a model wrote does it know by heart? The rankings of the extraction literature.
-
-An attacker writes many texts with the model and cannot look at the training notes. They sort the texts by
-how surprisingly well the model predicts them; we, who have the notes, say how many of the first are copied.
+"""Which of the texts that a model wrote are copies: longest shared runs, and the first of a ranking.
 
 >>> longest_runs(["seen by Dr Frost on Monday"], ["on Monday", "Mild. Seen by Dr Frost again"])
 Runs(words=array([4]), note=array([1]))
 """
 
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privhelpers import rng, stats, validate
-from privhelpers.errors import InvalidParameter
-
-RANKINGS = ("perplexity", "zlib", "reference", "lower case")
-
-
-def rankings(
-    texts: Sequence[str], losses: ArrayLike, reference_losses: ArrayLike, lower_losses: ArrayLike
-) -> dict[str, np.ndarray]:
-    """Return the four scores of each text; a higher one is more likely copied.
-
-    Perplexity: minus the loss. Zlib: bytes after compression per nat of loss, so that repetitive text does
-    not win. Reference: loss under a model that never saw the notes per loss under this one. Lower case: loss
-    of the text in lower case per loss of the text.
-
-    Args:
-        texts: what the model wrote.
-        losses: mean loss of each text under the attacked model, nats per token.
-        reference_losses: the same under the public checkpoint.
-        lower_losses: under the attacked model again, of each text in lower case.
-
-    Source: Carlini et al. 2021, section 5.2.
-    """
-    own, reference, lower = (
-        np.asarray(values, dtype=float) for values in (losses, reference_losses, lower_losses)
-    )
-    for name, values in (("losses", own), ("reference_losses", reference), ("lower_losses", lower)):
-        if values.shape != (len(texts),) or not (np.isfinite(values) & (values > 0)).all():
-            raise InvalidParameter(f"{name}: must hold one number above 0 a text")
-    packed = np.array([len(zlib.compress(text.encode())) for text in texts])
-    return dict(zip(RANKINGS, (-own, packed / own, reference / own, lower / own), strict=True))
+from privhelpers import rng, validate
 
 
 def _words(text: str) -> list[str]:
@@ -92,25 +58,6 @@ def longest_runs(texts: Sequence[str], notes: Sequence[str]) -> Runs:
     return Runs(words, note)
 
 
-def copied(own_runs: ArrayLike, other_runs: ArrayLike, *, margin: int) -> np.ndarray:
-    """Return which texts share clearly more with one set of notes than with another one of equal size.
-
-    Common phrases occur in both sets, so a text counts as copied from one only if its longest shared run is
-    `margin` words longer there. Where nothing was memorized the two sets can be swapped: as many texts are
-    then copied from the other set, which makes that count the control.
-
-    Args:
-        own_runs: words of `longest_runs` for the set in question.
-        other_runs: the same for the other set.
-        margin: words, 1 or more.
-    """
-    validate.positive_int(margin=margin)
-    own, other = np.asarray(own_runs), np.asarray(other_runs)
-    if own.shape != other.shape:
-        raise InvalidParameter("own_runs and other_runs: need one number a text each")
-    return own >= other + margin
-
-
 def first(scores: ArrayLike, count: int, *, seed: int) -> np.ndarray:
     """Return the places of the `count` highest scores, best first; ties are broken by lot.
 
@@ -123,39 +70,3 @@ def first(scores: ArrayLike, count: int, *, seed: int) -> np.ndarray:
     values = np.asarray(scores, dtype=float)
     lot = rng.make(seed, "ranking/ties").permutation(len(values))
     return np.lexsort((lot, -values))[:count]
-
-
-def precision_rows(
-    scores: Mapping[str, ArrayLike],
-    arms: Mapping[str, tuple[ArrayLike, ArrayLike]],
-    counts: Sequence[int],
-    *,
-    seed: int,
-) -> list[dict]:
-    """Return how many of the first texts of each ranking are copied, with 95 % intervals.
-
-    Texts that copy the same patient count as one cluster.
-
-    Args:
-        scores: the rankings, higher first.
-        arms: for each set of notes, which texts copy from it, and the patient whose note holds their longest
-            run (any label; not read for texts that copy nothing).
-        counts: how many of the first texts to look at, each 2 or more.
-        seed: of the lot that breaks ties.
-
-    Returns:
-        One row per ranking, count and arm: ranking, k, arm, rate, low, high.
-    """
-    rows = []
-    owners = {arm: np.unique(patients, return_inverse=True)[1] for arm, (_, patients) in arms.items()}
-    for name, values in scores.items():
-        for count in counts:
-            chosen = first(values, count, seed=seed)
-            for arm, (labels, _) in arms.items():
-                hits = np.asarray(labels)[chosen]
-                clusters = np.where(hits, owners[arm][chosen], -1 - chosen)
-                one = len(set(clusters.tolist())) == 1  # all copy one patient: that is one trial
-                i = stats.clopper_pearson(1, 1) if one else stats.clustered_proportion(hits, clusters)
-                row = {"ranking": name, "k": len(chosen), "arm": arm}
-                rows.append(row | {"rate": i.estimate, "low": i.low, "high": i.high})
-    return rows

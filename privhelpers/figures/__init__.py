@@ -17,7 +17,7 @@ from privhelpers.figures.defenses import (
 from privhelpers.figures.exposed import (
     shadow_evidence,
 )
-from privhelpers.figures.extraction import exposure_by_copies, leak_rates
+from privhelpers.figures.extraction import leak_rates
 from privhelpers.figures.factorial import filter_costs, layer_effects, layers_tradeoff
 from privhelpers.figures.inversion import recovery
 from privhelpers.figures.mechanics import (
@@ -27,12 +27,6 @@ from privhelpers.figures.mechanics import (
     pull_of_one_record,
 )
 from privhelpers.figures.membership import auc_by_model, trade_off
-from privhelpers.figures.memorization import (
-    discovery_by_attempts,
-    duplication_curves,
-    precision_by_count,
-    ranks_of_truth,
-)
 from privhelpers.figures.records import condition_counts, note_lengths
 from privhelpers.figures.statistics import (
     leakage_bars,
@@ -62,12 +56,9 @@ __all__ = [
     "bars",
     "clipped_gradients",
     "condition_counts",
-    "discovery_by_attempts",
     "dp_color",
-    "duplication_curves",
     "epsilon_spent",
     "errors_by_bound",
-    "exposure_by_copies",
     "filter_bypasses",
     "filter_costs",
     "forest",
@@ -82,11 +73,9 @@ __all__ = [
     "note_lengths",
     "patient_scores",
     "perplexity_by_epsilon",
-    "precision_by_count",
     "private_paths",
     "proposal_curves",
     "pull_of_one_record",
-    "ranks_of_truth",
     "recovery",
     "roc",
     "scrubbing_recall",

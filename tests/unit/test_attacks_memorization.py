@@ -5,8 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from privhelpers import models, records, training
 from privhelpers.attacks import attributes, canaries, extraction
@@ -46,38 +44,6 @@ def halves(net, hospital):
 # Vectors: (n, p) of the literature's own tests.
 
 
-@pytest.mark.parametrize(
-    ("p", "n", "expected"), [(0.8, 2, 0.96), (0.01, 100, 0.633968), (0.001, 1000, 0.632305)]
-)
-def test_discovery_vectors(p, n, expected):
-    assert memory.discovered(math.log(p), attempts=n) == pytest.approx(expected, abs=1e-6)
-
-
-def test_probability_of_a_text_is_the_product_over_its_tokens():
-    assert memory.discovered(sum((-0.1, -0.2, -0.3)), attempts=1) == pytest.approx(math.exp(-0.6))
-
-
-@settings(deadline=None)
-@given(log_p=st.floats(-20, -1e-6), p=st.floats(0.001, 0.999))
-def test_attempts_needed_is_the_smallest_number(log_p, p):
-    n = float(memory.attempts_needed(log_p, p=p))
-    assert n == int(n) >= 1
-    assert memory.discovered(log_p, attempts=n) >= p - 1e-8
-    assert n == 1 or memory.discovered(log_p, attempts=n - 1) < p + 1e-8
-
-
-def test_certain_and_impossible_texts():
-    needed = memory.attempts_needed([0.0, -math.inf], p=0.5)
-    assert needed.tolist() == [1, math.inf]
-    assert memory.discovered([0.0, -math.inf], attempts=5).tolist() == [1, 0]
-    assert memory.discovered([0.0, -1.0], attempts=0).tolist() == [0, 0]
-    for bad in ({"p": 0.0}, {"p": 1.0}):
-        with pytest.raises(InvalidParameter, match="p ="):
-            memory.attempts_needed(-1.0, **bad)
-    with pytest.raises(InvalidParameter, match="log_p"):
-        memory.attempts_needed(0.1, p=0.5)
-
-
 # The extraction benchmark.
 
 
@@ -92,22 +58,6 @@ def benchmark(rows, errors):
         else:
             wrong += 1
     return answer / len(rows)
-
-
-@given(rows=st.lists(st.booleans(), min_size=1, max_size=60), errors=st.integers(1, 20))
-def test_recall_at_errors_is_the_benchmark(rows, errors):
-    confidence = -np.arange(len(rows), dtype=float)
-    assert memory.recall_at_errors(rows, confidence, errors=errors) == pytest.approx(benchmark(rows, errors))
-
-
-def test_recall_at_the_hundredth_wrong_guess():
-    correct = np.tile([True, False], 300)  # the 100th wrong guess is the 200th of all
-    confidence = np.linspace(0, -1, 600)
-    assert memory.recall_at_errors(correct, confidence, examples=1000) == 100 / 1000
-    shuffled = np.random.default_rng(0).permutation(600)
-    assert memory.recall_at_errors(correct[shuffled], confidence[shuffled], examples=1000) == 0.1
-    with pytest.raises(InvalidParameter, match="correct"):
-        memory.recall_at_errors([], [])
 
 
 # Notes.
@@ -154,32 +104,11 @@ def test_the_probability_of_a_half_is_that_of_its_draws(net, halves):
 def test_a_model_remembers_its_notes_and_no_others(net, halves):
     trained, strange = (memory.recall(net[0], halves[part], SAMPLING) for part in ("train", "heldout"))
     assert trained.recalled.sum() >= 9 and strange.recalled.sum() == 0
-    needed = {k: memory.attempts_needed(v.log_p, p=0.5) for k, v in (("a", trained), ("b", strange))}
-    assert np.median(needed["a"]) <= 20 and (needed["b"] > 10_000).all()
+    # An even chance within 20 draws, and not within 10,000.
+    assert np.median(trained.log_p) > math.log(0.034) and (strange.log_p < math.log(6.9e-5)).all()
 
 
 # Canaries.
-
-
-def test_exposure_vectors_of_tensorflow_privacy():
-    references = np.arange(1, 17)
-    assert canaries.exposure_in_sample([0, 0.1], references).tolist() == [4.0, 4.0]
-    assert canaries.exposure_in_sample(3.5, references) == pytest.approx(2.0)
-    assert canaries.exposure_in_sample(20, references) == pytest.approx(-0.08746284, abs=1e-8)
-
-
-def test_extrapolated_exposure_agrees_with_the_rank_inside_and_goes_on_outside():
-    generator = np.random.default_rng(0)
-    references = generator.normal(20, 2, size=4000)
-    inside = np.quantile(references, [0.5, 0.1, 0.01])
-    fitted = canaries.extrapolated_exposure(inside, references)
-    assert fitted == pytest.approx([1, math.log2(10), math.log2(100)], abs=0.4)
-    far = canaries.extrapolated_exposure([0.0], references)
-    assert np.isfinite(far).all() and far[0] > math.log2(4001)
-    with pytest.raises(InvalidParameter, match="reference_losses"):
-        canaries.extrapolated_exposure([1.0], [1, 2, 3])
-    with pytest.raises(InvalidParameter, match="reference_losses"):
-        canaries.exposure_in_sample([1.0], [])
 
 
 @pytest.mark.parametrize("digits", [1, 7])
@@ -190,19 +119,6 @@ def test_secrets_are_scored_as_candidates_are(net, digits):
     np.testing.assert_allclose(ours, slow, atol=1e-4)
     with pytest.raises(InvalidParameter, match="token lengths"):
         canaries.secret_log_probabilities(*net, "Patient", ["1", "12"])
-
-
-def test_canaries_by_copies():
-    rows = [
-        {"copies": c, "exposure_bits": float(b), "extracted": e}
-        for c, b, e in ((0, 1, False), (0, 3, False), (4, 9, True), (4, 7, False))
-    ]
-    table = canaries.by_copies(rows, draws=50)
-    assert [(r["copies"], r["n"], r["exposure"], r["extracted"]) for r in table] == [
-        (0, 2, 2, 0),
-        (4, 2, 8, 0.5),
-    ]
-    assert all(r["exposure_low"] <= r["exposure"] <= r["exposure_high"] for r in table)
 
 
 # Attributes.
@@ -252,16 +168,3 @@ def test_a_model_that_remembers_knows_diagnoses_in_context(net, hospital):
         table = attributes.candidate_table(*net, [q.in_context for q in asked], conditions)
         first[part] = np.mean(attributes.ranks(table, conditions, [q.conditions for q in asked]) == 1)
     assert first["train"] > 0.85 and first["heldout"] < first["train"] - 0.3
-
-
-def test_the_prior_counts_patients_once():
-    notes = [
-        {"patient_id": p, "condition": c, "kind": k}
-        for p, c, k in (
-            ("a", "X", "report"),
-            ("a", "X", "narrative"),
-            ("b", "Y", "report"),
-            ("c", "X", "canary"),
-        )
-    ]
-    assert attributes.prior(notes, ("X", "Y", "Z")).tolist() == [1, 1, 0]

@@ -1,7 +1,6 @@
 """Rankings of generated texts, what counts as copied, and model text on a page."""
 
 import re
-import zlib
 from html import unescape
 from html.parser import HTMLParser
 
@@ -46,48 +45,11 @@ def test_case_and_punctuation_do_not_break_a_run():
     assert found.words.tolist() == [3]
 
 
-def test_copied_needs_the_margin_and_never_holds_both_ways():
-    own, other = np.array([9, 9, 3, 0]), np.array([3, 6, 9, 0])
-    assert ranking.copied(own, other, margin=4).tolist() == [True, False, False, False]
-    assert ranking.copied(other, own, margin=4).tolist() == [False, False, True, False]
-    with pytest.raises(InvalidParameter, match="margin"):
-        ranking.copied(own, other, margin=0)
-    with pytest.raises(InvalidParameter, match="own_runs"):
-        ranking.copied(own, other[:2], margin=1)
-
-
-def test_the_four_scores_are_those_of_the_paper():
-    texts = ["aaaa aaaa aaaa aaaa aaaa aaaa", "the quick brown fox jumps over it"]
-    scores = ranking.rankings(texts, [0.5, 1.0], [2.0, 3.0], [1.0, 1.5])
-    assert tuple(scores) == ranking.RANKINGS
-    assert scores["perplexity"].tolist() == [-0.5, -1.0]
-    assert scores["zlib"].tolist() == [
-        len(zlib.compress(t.encode())) / x for t, x in zip(texts, (0.5, 1.0), strict=True)
-    ]
-    assert scores["reference"].tolist() == [4.0, 3.0]
-    assert scores["lower case"].tolist() == [2.0, 1.5]
-    for bad in ([0.5], [0.5, 0.0], [0.5, np.nan]):
-        with pytest.raises(InvalidParameter, match="lower_losses"):
-            ranking.rankings(texts, [0.5, 1.0], [2.0, 3.0], bad)
-
-
 def test_the_first_are_the_highest_and_ties_fall_by_lot():
     assert ranking.first([1, 3, 2], 2, seed=0).tolist() == [1, 2]
     tied = [tuple(ranking.first(np.zeros(20), 5, seed=s)) for s in range(20)]
     assert len(set(tied)) > 10 and tied[0] == tuple(ranking.first(np.zeros(20), 5, seed=0))
     assert ranking.first([1, 2], 9, seed=0).tolist() == [1, 0]
-
-
-def test_precision_counts_texts_of_one_note_as_one_cluster():
-    scores, labels = {"perplexity": np.arange(40.0)[::-1]}, np.arange(40) < 20
-    alone = {"member": (labels, np.arange(40)), "control": (~labels, np.arange(40))}
-    same = {"member": (labels, np.full(40, 7)), "control": (~labels, np.full(40, 7))}
-    rows, clustered = (ranking.precision_rows(scores, arms, [10, 40], seed=0) for arms in (alone, same))
-    rates = {(r["k"], r["arm"]): r["rate"] for r in rows}
-    assert rates == {(10, "member"): 1, (10, "control"): 0, (40, "member"): 0.5, (40, "control"): 0.5}
-    width = {name: r[2]["high"] - r[2]["low"] for name, r in (("alone", rows), ("same", clustered))}
-    assert width["same"] > 1.5 * width["alone"]
-    assert (clustered[0]["rate"], clustered[0]["low"]) == (1, pytest.approx(0.025))  # one note: one trial
 
 
 # Subtraction of what was public.
@@ -111,19 +73,6 @@ def test_public_values_do_not_count():
     match = extraction.strict_match(texts, [ANNA], public=public)
     assert match.leaks == 1 and match.by_identifier["dob"] == 0 and match.by_identifier["email"] == 1
     assert extraction.public_values([], [ANNA], ["1990-02-03"]) == frozenset()
-
-
-def test_written_values_are_found_by_their_form():
-    text = (
-        "1990-02-03 SYN-12345678 SYN-1234567 o.o'neil0042@post.example.com, (212) 555-0123; 000-00-1234 12-34"
-    )
-    assert extraction.written_values([text]) == {
-        "dob": {"1990-02-03"},
-        "mrn": {"SYN-12345678"},
-        "email": {"o.o'neil0042@post.example.com"},
-        "phone": {"(212) 555-0123"},
-        "ssn": {"000-00-1234"},
-    }
 
 
 # Model text on a page.

@@ -50,9 +50,6 @@ MAKERS = {
     ),
     "epsilon_spent": lambda: figures.epsilon_spent([1, 2, 3], [0.5, 0.8, 1.0], 1.0),
     "roc": lambda: figures.roc({"baseline": curve(1.0), HOSTILE: curve(0.0)}),
-    "exposure_by_copies": lambda: figures.exposure_by_copies(
-        [1, 1, 4, 4, 16], [1, 2, 9, 11, 16], [0.3, 1, 4], 16.6, theory=1.0
-    ),
     "leak_rates": lambda: figures.leak_rates(leak_table()),
     "auc_by_model": lambda: figures.auc_by_model(MODELS, AREAS, LOWS, HIGHS),
     "trade_off": lambda: figures.trade_off(np.linspace(2, 30, 8), AREAS, MODELS, LOWS, HIGHS),
@@ -158,7 +155,6 @@ def test_use_style_changes_the_settings_only_when_called():
         lambda: figures.leak_rates(leak_table().drop(columns="low")),
         lambda: figures.leak_rates(leak_table().query("arm == 'member'")),
         lambda: figures.condition_counts(["a"], [0]),
-        lambda: figures.exposure_by_copies([1], [2, 3], [1, 2], 9.0),
     ],
 )
 def test_bad_input_is_refused_with_a_typed_error(call):

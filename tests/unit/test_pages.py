@@ -27,3 +27,11 @@ def test_told_numbers_reach_the_page(monkeypatch):
     monkeypatch.setattr("myst_nb.glue", lambda name, value, display: seen.update({name: (value, display)}))
     pages.tell(auc=np.float64(0.75), n=3)
     assert seen == {"auc": (0.75, False), "n": (3, False)}
+
+
+@pytest.mark.parametrize("condition", [True, np.True_])
+def test_the_wording_follows_the_run(condition):
+    assert pages.choose(condition, "more", "no more") == "more"
+    assert pages.choose(not condition, "more", "no more") == "no more"
+    with pytest.raises(InvalidParameter, match="condition"):
+        pages.choose(float("nan"), "more", "no more")
