@@ -48,14 +48,14 @@ def _cumulative(weight: np.ndarray) -> np.ndarray:
     return np.cumsum(weight, axis=1) / weight.sum(axis=1, keepdims=True)
 
 
-def gaps(member: np.ndarray, nonmember: np.ndarray) -> np.ndarray:
+def _gaps(member: np.ndarray, nonmember: np.ndarray) -> np.ndarray:
     """Return TPR - FPR of each draw at every threshold, shape (draws, groups)."""
     return _cumulative(member) - _cumulative(nonmember)
 
 
 def advantages(member: np.ndarray, nonmember: np.ndarray) -> np.ndarray:
     """Return the largest TPR - FPR of each draw; 0 where accepting nobody is best."""
-    return np.maximum(gaps(member, nonmember).max(axis=1), 0)
+    return np.maximum(_gaps(member, nonmember).max(axis=1), 0)
 
 
 def curve_heights(member: np.ndarray, nonmember: np.ndarray, fpr: np.ndarray) -> np.ndarray:
