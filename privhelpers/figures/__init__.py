@@ -33,13 +33,7 @@ from privhelpers.figures.statistics import (
 )
 from privhelpers.figures.style import MECHANISM_COLORS, SHORT, TALL, WIDTH, dp_color, use_style
 from privhelpers.figures.training import epsilon_spent, loss_curves, luck_by_model, perplexity_by_epsilon
-from privhelpers.figures.white_box import (
-    auc_by_attack,
-    auc_by_gap,
-    auc_by_masks,
-    auc_by_noise,
-    norms_by_parameter,
-)
+from privhelpers.figures.white_box import auc_by_gap
 
 __all__ = [
     "MECHANISM_COLORS",
@@ -47,11 +41,8 @@ __all__ = [
     "TALL",
     "WIDTH",
     "attacks_and_controls",
-    "auc_by_attack",
     "auc_by_gap",
-    "auc_by_masks",
     "auc_by_model",
-    "auc_by_noise",
     "bands",
     "bars",
     "clipped_gradients",
@@ -69,7 +60,6 @@ __all__ = [
     "leakage_bars",
     "loss_curves",
     "luck_by_model",
-    "norms_by_parameter",
     "note_lengths",
     "patient_scores",
     "perplexity_by_epsilon",
