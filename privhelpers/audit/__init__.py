@@ -7,16 +7,16 @@ Scores are HIGHER for canaries that look included. The coin of each canary must 
 fixed half of planted notes makes coins of it with `swap_pairs`.
 """
 
-from privhelpers.audit.chance import claim_p_value, simulate_scores
-from privhelpers.audit.one_run import (
+from privhelpers.audit._chance import claim_p_value, simulate_scores
+from privhelpers.audit._one_run import (
     fdp_epsilon_lower,
     fdp_mass,
     fdp_mu_lower,
     one_run_epsilon_lower,
     one_run_p_value,
 )
-from privhelpers.audit.result import ADD_REMOVE, REPLACEMENT, AuditResult, require_below
-from privhelpers.audit.scores import (
+from privhelpers.audit._result import ADD_REMOVE, REPLACEMENT, AuditResult, require_below
+from privhelpers.audit._scores import (
     BINOMIAL,
     BY_RANK,
     BY_SIGN,

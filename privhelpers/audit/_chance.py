@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import ks_2samp
 
 from privhelpers import rng, validate
-from privhelpers.audit.scores import check_scores
+from privhelpers.audit._scores import check_scores
 from privhelpers.errors import InvalidParameter
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privhelpers import rng
-from privhelpers.audit.one_run import fdp_epsilon_lower, fdp_mu_lower, one_run_epsilon_lower
-from privhelpers.audit.result import ADD_REMOVE, REPLACEMENT, AuditResult, check_adjacency
+from privhelpers.audit._one_run import fdp_epsilon_lower, fdp_mu_lower, one_run_epsilon_lower
+from privhelpers.audit._result import ADD_REMOVE, REPLACEMENT, AuditResult, check_adjacency
 from privhelpers.errors import InvalidParameter
 from privhelpers.mechanisms import gdp_epsilon
 

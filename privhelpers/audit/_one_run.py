@@ -19,7 +19,7 @@ from scipy.special import expit, ndtr, ndtri
 from scipy.stats import binom
 
 from privhelpers import validate
-from privhelpers.audit.result import ADD_REMOVE, check_adjacency, check_guesses, significance_of
+from privhelpers.audit._result import ADD_REMOVE, check_adjacency, check_guesses, significance_of
 from privhelpers.errors import InvalidParameter
 from privhelpers.mechanisms import gdp_epsilon
 
