@@ -5,7 +5,7 @@ Importing this room loads no torch, spaCy, Presidio or datasketch; each is loade
     PatternScrubber().scrub(text).text
     deduplicate(notes, threshold=0.8).kept
     OutputFilter(training_texts).apply(generated).text
-    PrivacyPipeline(scrubber=NerScrubber(folder)).run(notes).report
+    Pipeline(scrubber=NerScrubber(folder), threshold=0.8).prepare(notes).report
 """
 
 import importlib
@@ -13,7 +13,7 @@ import importlib
 from privhelpers.defenses.dedup import Deduplicated, Pair, deduplicate, near_duplicates
 from privhelpers.defenses.output_filter import Filtered, OutputFilter
 from privhelpers.defenses.patterns import PatternScrubber, find_identifiers
-from privhelpers.defenses.pipeline import PipelineReport, PipelineResult, PrivacyPipeline
+from privhelpers.defenses.pipeline import Pipeline
 from privhelpers.defenses.spans import Scrubbed, Span, merge, replace
 
 _LATER = {  # modules that load torch, spaCy or Presidio, opened when a name of theirs is first asked for
@@ -40,9 +40,7 @@ __all__ = [
     "OutputFilter",
     "Pair",
     "PatternScrubber",
-    "PipelineReport",
-    "PipelineResult",
-    "PrivacyPipeline",
+    "Pipeline",
     "Scrubbed",
     "Span",
     "deduplicate",

@@ -75,10 +75,10 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
     return len(a & b) / len(a | b)
 
 
-def proposal_probability(similarity: float, bands: int, rows: int) -> float:
+def _proposal_probability(similarity: float, bands: int, rows: int) -> float:
     """Return the probability that MinHash proposes a pair: 1 - (1 - similarity ** rows) ** bands.
 
-    >>> round(proposal_probability(0.8, 25, 5), 4)
+    >>> round(_proposal_probability(0.8, 25, 5), 4)
     1.0
     """
     return 1 - (1 - similarity**rows) ** bands
@@ -94,7 +94,7 @@ def band_shape(threshold: float, permutations: int = 128) -> tuple[int, int]:
     (25, 5)
     """
     shapes = [(permutations // rows, rows) for rows in range(permutations // 2, 0, -1)]
-    return next((s for s in shapes if proposal_probability(threshold, *s) >= SURE), (permutations, 1))
+    return next((s for s in shapes if _proposal_probability(threshold, *s) >= SURE), (permutations, 1))
 
 
 def near_duplicates(
@@ -166,12 +166,14 @@ def deduplicate(
             raise InvalidParameter(f"note {number}: must be a mapping with a `text`")
         if within is not None and within not in note:
             raise InvalidParameter(f"note {number}: has no field {within!r} to look within")
-    texts = [note["text"] for note in notes]
-    pairs = near_duplicates(texts, threshold=threshold, shingle=shingle, permutations=permutations)
+    among: dict[object, list[int]] = {}
+    for place, note in enumerate(notes):
+        among.setdefault(within and note[within], []).append(place)
     earlier: dict[int, list[int]] = {}
-    for pair in pairs:
-        if within is None or notes[pair.first][within] == notes[pair.second][within]:
-            earlier.setdefault(pair.second, []).append(pair.first)
+    how = {"threshold": threshold, "shingle": shingle, "permutations": permutations}
+    for places in among.values():
+        for pair in near_duplicates([notes[place]["text"] for place in places], **how):
+            earlier.setdefault(places[pair.second], []).append(places[pair.first])
     groups: dict[int, list[int]] = {}
     for place in range(len(notes)):
         home = next((first for first in earlier.get(place, ()) if first in groups), None)

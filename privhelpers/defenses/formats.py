@@ -7,19 +7,19 @@ notes came after both, and neither was changed for them. What is missed here sta
 import datetime
 import random
 from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import yaml
 
 from privhelpers import rng, validate
 from privhelpers.records.identifiers import PeopleFactory, Person
 from privhelpers.records.notes import Field, render
 
 Writer = Callable[[str], str]
+_TABLE = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
 _ACCENTS = str.maketrans("aeiou", "áéíóú")
 _ARABIC = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
 _WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-
-
-def _digits(value: str) -> str:
-    return "".join(c for c in value if c.isdigit())
 
 
 def in_words(value: str) -> str:
@@ -50,22 +50,23 @@ def _first_letters(name: str) -> str:
 def _date(style: str) -> Writer:
     def write(iso: str) -> str:
         day = datetime.date.fromisoformat(iso)
-        # strftime would follow the locale of the machine
-        month = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
-                 "October", "November", "December")[day.month - 1]  # fmt: skip
+        month = _TABLE["months"][day.month - 1]  # strftime would follow the locale of the machine
         return style.format(d=day.day, m=day.month, y=day.year, yy=day.year % 100, month=month, mon=month[:3])
 
     return write
 
 
-def _split(*cuts: str) -> Writer:
-    """Return a writer that puts digits into a template: `X` takes the next digit."""
+def _digit_forms(identifier: str) -> dict[str, Writer]:
+    """Return writers that put the digits of a value into a template: `X` takes the next digit."""
 
-    def write(value: str) -> str:
-        digits = iter(_digits(value))
-        return "".join(next(digits) if c == "X" else c for c in cuts[0])
+    def writer(template: str) -> Writer:
+        def write(value: str) -> str:
+            digits = (c for c in value if c.isdigit())
+            return "".join(next(digits) if c == "X" else c for c in template)
 
-    return write
+        return write
+
+    return {form: writer(template) for form, template in _TABLE["digits"][identifier].items()}
 
 
 FORMATS: Mapping[str, Mapping[str, Writer]] = {
@@ -77,39 +78,11 @@ FORMATS: Mapping[str, Mapping[str, Writer]] = {
         "initial and surname": _first_letters,
         "first name alone": lambda name: name.split()[0],
     },
-    "dob": {
-        "March 4, 1961": _date("{month} {d}, {y}"),
-        "4 Mar 1961": _date("{d} {mon} {y}"),
-        "3/4/1961": _date("{m}/{d}/{y}"),
-        "3/4/61": _date("{m}/{d}/{yy:02d}"),
-        "04.03.1961": _date("{d:02d}.{m:02d}.{y}"),
-        "19610304": _date("{y}{m:02d}{d:02d}"),
-        "4th of March": _date("{d}th of {month}"),
-    },
-    "mrn": {
-        "SYN 1234 5678": _split("SYN XXXX XXXX"),
-        "syn12345678": _split("synXXXXXXXX"),
-        "SYN/1234-5678": _split("SYN/XXXX-XXXX"),
-        "12345678": _split("XXXXXXXX"),
-        "# 1234 5678": _split("# XXXX XXXX"),
-    },
-    "ssn": {
-        "000 12 3456": _split("XXX XX XXXX"),
-        "000.12.3456": _split("XXX.XX.XXXX"),
-        "000123456": _split("XXXXXXXXX"),
-        "Arabic-Indic digits": lambda value: value.translate(_ARABIC),
-        "000-12 3456": _split("XXX-XX XXXX"),
-        "digits in words": in_words,
-    },
-    "phone": {
-        "212 555 0123": _split("XXX XXX XXXX"),
-        "212.555.0123": _split("XXX.XXX.XXXX"),
-        "+1 212 555 0123": _split("+1 XXX XXX XXXX"),
-        "(212)555-0123 ext. 4": _split("(XXX)XXX-XXXX ext. 4"),
-        "2125550123": _split("XXXXXXXXXX"),
-        "212 - 555 - 0123": _split("XXX - XXX - XXXX"),
-        "digits in words": in_words,
-    },
+    "dob": {form: _date(style) for form, style in _TABLE["dates"].items()},
+    "mrn": _digit_forms("mrn"),
+    "ssn": _digit_forms("ssn")
+    | {"Arabic-Indic digits": lambda value: value.translate(_ARABIC), "digits in words": in_words},
+    "phone": _digit_forms("phone") | {"digits in words": in_words},
     "email": {
         "capitals": str.upper,
         "accents": lambda mail: mail.split("@")[0].translate(_ACCENTS) + "@" + mail.split("@")[1],
@@ -125,17 +98,9 @@ FORMATS: Mapping[str, Mapping[str, Writer]] = {
         "lines": lambda value: value.replace(", ", "\n"),
     },
 }
-_TEMPLATES = (
-    ("Referral for ", "name", ". Born ", "dob", ". Reach the patient on ", "phone", " or ", "email", "."),
-    ("Dictated: the patient, ", "name", ", social ", "ssn", ", lives at ", "address", "."),
-    ("Front desk slip\n", "name", "\n", "mrn", "\n", "phone", "\n", "dob"),
-    ("Spoke to ", "name", " today, who left ", "phone", "; file ", "mrn", " is up to date."),
-    ("The insurer asked for ", "ssn", " and ", "dob", " of ", "name", ", ref. ", "mrn", "."),
-    ("Letter by mail to ", "email", ", copy to ", "address", " (", "name", ", ", "ssn", ")."),
-)  # fmt: skip
 
 
-def _note(person: Person, template: tuple[str, ...], generator: random.Random) -> dict:
+def _note(person: Person, template: list[str], generator: random.Random) -> dict:
     parts: list[str | Field] = []
     forms = {}
     for place, part in enumerate(template):
@@ -166,7 +131,7 @@ def make_unusual_notes(*, seed: int, people: int, notes_each: int = 3) -> list[d
     notes = []
     for number in range(people):
         person = factory.person()
-        for template in generator.sample(_TEMPLATES, min(notes_each, len(_TEMPLATES))):
+        for template in generator.sample(_TABLE["templates"], min(notes_each, len(_TABLE["templates"]))):
             notes.append(
                 {"patient_id": f"u{number:05d}", "kind": "unusual", **_note(person, template, generator)}
             )

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import spacy
+import yaml
 from spacy.language import Language
 from spacy.training import Example
 from tqdm.auto import tqdm
@@ -25,32 +26,7 @@ from privhelpers.errors import DamagedArtifact, InvalidParameter, TrainingFailed
 
 _LIST = "files.json"
 KINDS = {"dob": "date"}  # a recognizer sees a date, not whose birthday it is; the others keep their names
-_TOK2VEC = {
-    "@architectures": "spacy.Tok2Vec.v2",
-    "embed": {
-        "@architectures": "spacy.MultiHashEmbed.v2",
-        "width": 64,
-        "attrs": ["NORM", "PREFIX", "SUFFIX", "SHAPE"],
-        "rows": [2000, 1000, 1000, 1000],
-        "include_static_vectors": False,
-    },
-    "encode": {
-        "@architectures": "spacy.MaxoutWindowEncoder.v2",
-        "width": 64,
-        "window_size": 1,
-        "maxout_pieces": 2,
-        "depth": 2,
-    },
-}
-_MODEL = {
-    "@architectures": "spacy.TransitionBasedParser.v2",
-    "state_type": "ner",
-    "extra_state_tokens": False,
-    "hidden_width": 48,
-    "maxout_pieces": 2,
-    "use_upper": False,
-    "tok2vec": _TOK2VEC,
-}
+_MODEL = yaml.safe_load(Path(__file__).with_name("recognizer.yml").read_text(encoding="utf-8"))
 
 
 @contextlib.contextmanager
@@ -178,10 +154,6 @@ class NerScrubber:
             found.append(merge([*spans, *(find_identifiers(doc.text) if self.patterns else ())]))
         return found
 
-    def find(self, text: str) -> list[Span]:
-        """Return the identifiers of a text, merged, in order."""
-        return self.find_all([text])[0]
-
     def scrub(self, text: str) -> Scrubbed:
         """Return the text with a typed placeholder for each identifier."""
-        return replace(text, self.find(text))
+        return replace(text, self.find_all([text])[0])

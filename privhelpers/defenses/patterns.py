@@ -1,7 +1,8 @@
 """Identifiers that a pattern can find: numbers, addresses of mail and web, dates. Names have no pattern.
 
-Every pattern is bounded, so the time is linear in the text whatever the text is: an adversary who can
-make a model write a megabyte must not be able to stop the filter behind it.
+The rules are a table of kinds and regular expressions, in `patterns.yml`. Every one of them is bounded, so
+the time is linear in the text whatever the text is: an adversary who can make a model write a megabyte
+must not be able to stop the filter behind it.
 
 >>> PatternScrubber().scrub("SSN 000-12-0000, (212) 555-0123.").text
 'SSN [SSN], [PHONE].'
@@ -13,157 +14,46 @@ addresses); ISO/IEC 7812 (check digit of card numbers); 45 CFR 164.514(b)(2) for
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
 
 from privhelpers.defenses.folding import fold
 from privhelpers.defenses.spans import Scrubbed, Span, merge, replace
 
-_MONTH = (
-    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?"
-    r"|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
-)
-_STREET = (
-    r"(?:Street|St|Avenue|Ave|Road|Rd|Lane|Ln|Drive|Dr|Court|Ct|Boulevard|Blvd|Way|Walk|Close|Rise|Row|"
-    r"Place|Pl|Terrace|Square|Sq)"
-)
-_ZIP = r"\d{5}(?:-\d{4})?(?!\d)"
-_CAPITAL = r"[A-Z][\w'.-]{0,20}"
-_HOUSE = rf"(?<![\w/])\d{{1,5}}[A-Z]? (?:{_CAPITAL} ){{1,3}}"
-_FLAT = r"(?:,? (?:Apt|Unit|Suite)\.? ?\w{1,5})"
-_TOWN = rf"(?:, {_CAPITAL}(?: {_CAPITAL})?)"
-_ISO_DATE, _US_DATE = r"\d{4}([-/.])\d{1,2}\1\d{1,2}", r"\d{1,2}([-/.])\d{1,2}\2\d{4}"
-_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
-_PHONE_LABEL = r"(?:phone|tel|telephone|call|contact|fax|mobile|cell|pager)\W{0,3}(?:number|no|is|at)?\W{0,3}"
-_MRN_LABEL = r"(?:MRN|medical record|record number|record no|chart number|chart no)"
-
-
-def luhn(digits: str) -> bool:
-    """Say whether the last digit is the check digit of a card number.
-
-    >>> luhn("4111111111111111"), luhn("4111111111111112")
-    (True, False)
-    """
-    doubled = (int(d) * (2 if place % 2 else 1) for place, d in enumerate(reversed(digits)))
-    return sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0
-
-
-def _is_card(match: re.Match) -> bool:
-    return luhn(re.sub(r"\D", "", match[0]))
-
-
-def _is_ip(match: re.Match) -> bool:
-    return all(int(part) <= 255 for part in match[0].split("."))
-
-
-def _is_date(match: re.Match) -> bool:
-    numbers = [int(part) for part in re.split(r"[-/.]", match[0])]
-    day_or_month = sorted(numbers[1:] if numbers[0] > 31 else numbers[:2])
-    return 1 <= day_or_month[0] <= 12 and day_or_month[1] <= 31
-
-
-@dataclass(frozen=True)
-class _Pattern:
-    """A form, a check of what it matched, and pieces of which a text must hold one for it to match.
-
-    The pieces are in lower case with every digit as 0; looking for them first costs almost nothing, and
-    most texts hold none of them.
-    """
-
-    kind: str
-    form: re.Pattern
-    pieces: tuple[str, ...]
-    valid: Callable[[re.Match], bool] | None = None
-
-
-def _form(text: str, flags: int = 0) -> re.Pattern:
-    return re.compile(text, flags | re.ASCII)
-
-
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_STREETS = tuple(f" {word}" for word in re.findall("[a-z]+", _STREET.lower()))
-_PATTERNS = (
-    _Pattern(
-        "ssn",
-        _form(r"(?<!\d)(?<!\d-)\d{3}([- .])\d{2}\1\d{4}(?!\d|-\d)"),
-        ("000-00-0000", "000 00 0000", "000.00.0000"),
-    ),
-    _Pattern(
-        "ssn",
-        _form(r"(?:ssn|social security)\D{0,15}(?P<value>\d{9})(?!\d)", re.I),
-        ("ssn", "social security"),
-    ),
-    _Pattern(
-        "phone",
-        _form(
-            r"(?<!\d)(?:\+?1[ .-]?)?(?:\([2-9]\d\d\)[ .-]?|[2-9]\d\d[ ./-])\d{3}[ .-]\d{4}(?!\d)"
-            r"(?: ?(?:x|ext\.?) ?\d{1,5})?"
-        ),
-        ("000-0000", "000 0000", "000.0000"),
-    ),
-    _Pattern("phone", _form(r"\+[1-9](?:[ .()-]{0,2}\d){7,14}(?!\d)"), ("+0",)),
-    _Pattern(
-        "phone",
-        _form(rf"\b{_PHONE_LABEL}(?P<value>[2-9]\d{{9}}|[2-9]\d\d[-. ]?\d{{4}})(?!\d)", re.I),
-        ("0000",),
-    ),
-    _Pattern("card", _form(r"(?<!\d)(?<!\d-)\d(?:[ -]?\d){12,18}(?!\d|-\d)"), ("0000",), _is_card),
-    _Pattern("ip", _form(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?!\d|\.\d)"), ("0.0",), _is_ip),
-    _Pattern("mrn", _form(r"\bSYN[- ]?\d{4}[- ]?\d{4}(?!\d)", re.I), ("syn",)),
-    _Pattern(
-        "mrn",
-        _form(rf"\b{_MRN_LABEL}[^\d\n]{{0,12}}?(?P<value>(?:\b[A-Z]{{1,5}}-?)?\d{{5,12}})(?!\d)", re.I),
-        ("00000",),
-    ),
-    _Pattern("number", _form(r"(?<!\d)\d{9,}+"), ("000000000",)),
-    _Pattern(
-        "date", _form(rf"(?<![\d./-])(?:{_ISO_DATE}|{_US_DATE})(?![\d-])"), ("0-0", "0/0", "0.0"), _is_date
-    ),
-    _Pattern("date", _form(r"(?<![\d./-])\d{1,2}([-/])\d{1,2}\1\d\d(?![\d/-])"), ("0-0", "0/0"), _is_date),
-    _Pattern("date", _form(rf"(?<![a-z]){_MONTH}\b\.?,? (?:{_DAY},? )?\d{{4}}\b", re.I), _MONTHS),
-    _Pattern("date", _form(rf"(?<!\d){_DAY} (?:of )?{_MONTH}\b\.?,? \d{{4}}\b", re.I), _MONTHS),
-    _Pattern("address", _form(rf"{_HOUSE}{_STREET}\b\.?{_FLAT}?{_TOWN}?(?:,? (?:ZIP )?{_ZIP})?"), _STREETS),
-    _Pattern("address", _form(rf"\bZIP(?: code)?:? ?{_ZIP}", re.I), ("zip",)),
-    _Pattern("age", _form(r"\b(?:9\d|1[01]\d)(?=[- ]?(?:years?|yrs?|y/o|yo)\b)", re.I), ("0y", "0 y", "0-y")),
-    _Pattern("url", _form(r"(?:https?://|\bwww\.)[^\s<>\"']{3,2000}", re.I), ("://", "www.")),
-)
-
-_AT = re.compile(r"@(?=\w)|[ ]?[\[({] ?at ?[\])}] ?", re.IGNORECASE)
-_DOT = r"(?:\.|\s?[\[({]\s?dot\s?[\])}]\s?)"
-_HOST = re.compile(rf"[^\W_](?:[\w-]{{0,62}}){_DOT}(?:[\w-]{{1,63}}{_DOT}){{0,6}}[^\W\d_]{{2,24}}")
-_LOCAL = frozenset("!#$%&'*+/=?^`{|}~.-_")
-_LONGEST_LOCAL = 64
+_TABLE = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
+RULES: list[tuple[str, str]] = [
+    (kind, form.replace("{month}", _TABLE["month"]).replace("{street}", _TABLE["street"]))
+    for kind, form, _ in _TABLE["rules"]
+]
+_COMPILED = [(kind, re.compile(form)) for kind, form in RULES]
+_PIECES = [pieces for _, _, pieces in _TABLE["rules"]]
 _SHAPE = str.maketrans("123456789", "000000000")
 
 
-def _emails(text: str) -> Iterator[Span]:
-    """Find mail addresses from their sign outward: starting with the name takes quadratic time."""
-    done = 0
-    for sign in _AT.finditer(text):
-        host = _HOST.match(text, sign.end())
-        if host is None:
-            continue
-        start, first = sign.start(), max(done, sign.start() - _LONGEST_LOCAL)
-        while start > first and (text[start - 1].isalnum() or text[start - 1] in _LOCAL):
-            start -= 1
-        while start < sign.start() and text[start] in ".'":
-            start += 1
-        if start < sign.start():
-            done = host.end()
-            yield Span(start, done, "email")
+def _luhn(text: str) -> bool:
+    """Say whether the last digit is the check digit of a card number."""
+    digits = [int(c) for c in reversed(text) if c.isdigit()]
+    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[1::2]]
+    return (sum(digits[::2]) + sum(doubled)) % 10 == 0
 
 
-def _matches(text: str) -> Iterator[Span]:
-    if "@" in text or _AT.search(text):
-        yield from _emails(text)
-    shape = text.lower().translate(_SHAPE)
-    for pattern in _PATTERNS:
-        if not any(piece in shape for piece in pattern.pieces):
-            continue
-        group = "value" if "value" in pattern.form.groupindex else 0
-        for match in pattern.form.finditer(text):
-            if pattern.valid is None or pattern.valid(match):
-                yield Span(*match.span(group), pattern.kind)
+def _is_ip(text: str) -> bool:
+    return all(int(part) <= 255 for part in text.split("."))
+
+
+def _is_date(text: str) -> bool:
+    """Say whether a date in numbers has a month and a day; one with the name of a month has."""
+    if any(c.isalpha() for c in text):
+        return True
+    numbers = [int(part) for part in re.split(r"[-/.]", text)]
+    low, high = sorted(numbers[1:] if numbers[0] > 31 else numbers[:2])
+    return 1 <= low <= 12 and high <= 31
+
+
+_CHECKS = {"card": _luhn, "ip": _is_ip, "date": _is_date}
 
 
 def find_identifiers(text: str, *, spelled: bool = False) -> list[Span]:
@@ -173,8 +63,17 @@ def find_identifiers(text: str, *, spelled: bool = False) -> list[Span]:
         text: any text.
         spelled: look at digits written as words too.
     """
-    folded = fold(text, spelled=spelled)
-    return merge(Span(*folded.place(s.start, s.end), s.kind) for s in _matches(folded.text))
+    folded, spans = fold(text, spelled=spelled), []
+    shape = folded.text.lower().translate(_SHAPE)
+    for (kind, form), pieces in zip(_COMPILED, _PIECES, strict=True):
+        if not any(piece in shape for piece in pieces):
+            continue
+        check = _CHECKS.get(kind)
+        for match in form.finditer(folded.text):
+            if check is None or check(match[0]):
+                start, end = match.span("value" if "value" in form.groupindex else 0)
+                spans.append(Span(*folded.place(start, end), kind))
+    return merge(spans)
 
 
 @dataclass(frozen=True)
@@ -187,14 +86,10 @@ class PatternScrubber:
 
     spelled: bool = False
 
-    def find(self, text: str) -> list[Span]:
-        """Return the identifiers of a text, merged, in order."""
-        return find_identifiers(text, spelled=self.spelled)
-
     def find_all(self, texts: Iterable[str]) -> list[list[Span]]:
         """Return the identifiers of each text, merged, in order."""
-        return [self.find(text) for text in texts]
+        return [find_identifiers(text, spelled=self.spelled) for text in texts]
 
     def scrub(self, text: str) -> Scrubbed:
         """Return the text with a typed placeholder for each identifier."""
-        return replace(text, self.find(text))
+        return replace(text, find_identifiers(text, spelled=self.spelled))

@@ -97,18 +97,16 @@ class PresidioScrubber:
         self._analyzer = AnalyzerEngine(registry=registry, nlp_engine=engine, supported_languages=["en"])
         self._anonymizer = AnonymizerEngine()
 
-    def find(self, text: str) -> list[Span]:
-        """Return the identifiers of a text, merged, in order."""
-        results = self._analyzer.analyze(text=text, language="en")
-        return merge(Span(r.start, r.end, r.entity_type.lower()) for r in results)
-
     def find_all(self, texts: Iterable[str]) -> list[list[Span]]:
         """Return the identifiers of each text, merged, in order."""
-        return [self.find(text) for text in texts]
+        results = (self._analyzer.analyze(text=text, language="en") for text in texts)
+        return [merge(Span(r.start, r.end, r.entity_type.lower()) for r in found) for found in results]
 
     def scrub(self, text: str) -> Scrubbed:
         """Return the text with a typed placeholder for each identifier."""
-        spans = self.find(text)  # merged here: the anonymizer leaves parts of overlapping results standing
+        spans = self.find_all([text])[
+            0
+        ]  # merged here: the anonymizer leaves parts of overlapping results standing
         done = self._anonymizer.anonymize(
             text=text,
             analyzer_results=[Found(s.kind, s.start, s.end, 1.0) for s in spans],

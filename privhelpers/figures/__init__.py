@@ -8,17 +8,11 @@ Model names carry their own look: `public`, `baseline`, `best_nonprivate`, `dp-e
 
 from privhelpers.figures.charts import bands, bars, forest, heat, roc, two_arms
 from privhelpers.figures.checkup import attacks_and_controls, patient_scores
-from privhelpers.figures.defenses import (
-    filter_bypasses,
-    proposal_curves,
-    scrubbing_recall,
-    small_classes,
-)
 from privhelpers.figures.exposed import (
     shadow_evidence,
 )
 from privhelpers.figures.extraction import leak_rates
-from privhelpers.figures.factorial import filter_costs, layer_effects, layers_tradeoff
+from privhelpers.figures.factorial import layers_tradeoff
 from privhelpers.figures.inversion import recovery
 from privhelpers.figures.mechanics import (
     clipped_gradients,
@@ -50,11 +44,8 @@ __all__ = [
     "dp_color",
     "epsilon_spent",
     "errors_by_bound",
-    "filter_bypasses",
-    "filter_costs",
     "forest",
     "heat",
-    "layer_effects",
     "layers_tradeoff",
     "leak_rates",
     "leakage_bars",
@@ -64,13 +55,10 @@ __all__ = [
     "patient_scores",
     "perplexity_by_epsilon",
     "private_paths",
-    "proposal_curves",
     "pull_of_one_record",
     "recovery",
     "roc",
-    "scrubbing_recall",
     "shadow_evidence",
-    "small_classes",
     "trade_off",
     "two_arms",
     "use_style",

@@ -54,13 +54,13 @@ def test_every_pair_above_the_threshold_is_found_and_no_other(threshold):
 def test_bands_are_sure_enough_at_the_threshold(threshold):
     bands, rows = dedup.band_shape(threshold)
     assert bands * rows <= 128
-    assert dedup.proposal_probability(threshold, bands, rows) >= dedup.SURE
+    assert dedup._proposal_probability(threshold, bands, rows) >= dedup.SURE
     more = (128 // (rows + 1), rows + 1)
-    assert rows == 64 or dedup.proposal_probability(threshold, *more) < dedup.SURE
+    assert rows == 64 or dedup._proposal_probability(threshold, *more) < dedup.SURE
 
 
 def test_proposal_probability_of_nothing_and_of_copies():
-    assert dedup.proposal_probability(0.0, 25, 5) == 0 and dedup.proposal_probability(1.0, 25, 5) == 1
+    assert dedup._proposal_probability(0.0, 25, 5) == 0 and dedup._proposal_probability(1.0, 25, 5) == 1
 
 
 @settings(max_examples=25, deadline=None)

@@ -1,12 +1,12 @@
-"""The output filter: what it holds back, what goes around it, and what the bypasses really change."""
+"""The output filter: what it holds back, and which ways around it are closed."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from privhelpers import defenses
-from privhelpers.defenses import measuring
-from privhelpers.defenses.bypasses import BYPASSES, bare, recovered, recovery_rates
+from privhelpers.defenses.folding import fold
+from privhelpers.defenses.formats import in_words
 from privhelpers.errors import InvalidParameter
 
 NOTE = (
@@ -14,8 +14,18 @@ NOTE = (
     "Contact: r.glass3325@post.example.com, Phone: (212) 555-0123, SSN 000-00-1578."
 )
 VALUES = ("1961-02-03", "SYN-73821404", "r.glass3325@post.example.com", "(212) 555-0123", "000-00-1578")
-REPAIRED = ("as it is", "capitals", "line breaks", "zero-width marks", "full-width digits")
-OPEN = ("letters apart", "backwards")
+WIDE = str.maketrans("0123456789", "０１２３４５６７８９")
+CLOSED = {
+    "as it is": str,
+    "capitals": str.upper,
+    "line breaks": lambda text: text.replace(" ", " \n "),
+    "zero-width marks": lambda text: "\u200b".join(text).replace(" \u200b", " ").replace("\u200b ", " "),
+    "full-width digits": lambda text: text.translate(WIDE),
+}
+
+
+def bare(text):
+    return "".join(c for c in text.casefold() if c.isalnum())
 
 
 def test_a_copied_run_is_held_back_and_named():
@@ -47,40 +57,26 @@ def test_public_runs_may_be_repeated():
     assert fair.apply(NOTE).blocked and fair.runs < strict.runs
 
 
-@pytest.mark.parametrize("name", REPAIRED)
-def test_normalization_sees_through(name):
-    bypass = BYPASSES[name]
-    filter_ = defenses.OutputFilter([NOTE], ngram=6)
-    answer = filter_.apply(bypass.change(NOTE)).text
-    assert not [value for value in VALUES if recovered(value, answer, bypass)]
-    assert not recovered("Robyn P. Glass", answer, bypass)
+@pytest.mark.parametrize("way", CLOSED)
+def test_normalization_sees_through(way):
+    answer = defenses.OutputFilter([NOTE], ngram=6).apply(CLOSED[way](NOTE)).text
+    read = bare(fold(answer).text)
+    assert not [value for value in (*VALUES, "Robyn P. Glass") if bare(value) in read]
 
 
-@pytest.mark.parametrize("name", OPEN)
-def test_normalization_does_not_see_through(name):
-    bypass = BYPASSES[name]
-    answer = defenses.OutputFilter([NOTE], ngram=6).apply(bypass.change(NOTE))
-    assert all(recovered(value, answer.text, bypass) for value in VALUES)
+def test_normalization_does_not_see_through_a_text_that_is_turned_around():
+    answer = defenses.OutputFilter([NOTE], ngram=6).apply(NOTE[::-1]).text
+    assert all(bare(value) in bare(answer[::-1]) for value in VALUES)
 
 
 def test_comparing_as_written_misses_capitals_and_digit_words():
     plain = defenses.OutputFilter([NOTE], ngram=6, normalize=False, identifiers=False)
-    assert plain.apply(NOTE).blocked
-    for name in ("capitals", "digits in words"):
-        bypass = BYPASSES[name]
-        answer = plain.apply(bypass.change(NOTE))
-        assert all(recovered(value, answer.text, bypass) for value in VALUES[:2])
     full = defenses.OutputFilter([NOTE], ngram=6)
-    bypass = BYPASSES["digits in words"]
-    assert not recovered("(212) 555-0123", full.apply(bypass.change(NOTE)).text, bypass)
-
-
-@pytest.mark.parametrize("name", BYPASSES)
-def test_a_bypass_loses_nothing_for_its_reader(name):
-    bypass = BYPASSES[name]
-    assert all(recovered(value, bypass.change(NOTE), bypass) for value in VALUES[:2])
-    if name != "other words":
-        assert bare(bypass.undo(bypass.change("Robyn P. Glass"))) == "robynpglass"
+    assert plain.apply(NOTE).blocked
+    assert bare("(212) 555-0123") in bare(plain.apply(NOTE.upper()).text)
+    spelled = in_words(NOTE)
+    said = [fold(one.apply(spelled).text, spelled=True).text for one in (plain, full)]
+    assert bare("(212) 555-0123") in bare(said[0]) and bare("(212) 555-0123") not in bare(said[1])
 
 
 @given(st.text(max_size=60))
@@ -98,29 +94,3 @@ def test_a_protected_text_never_passes_whole(text):
 def test_runs_are_words():
     with pytest.raises(InvalidParameter, match="ngram"):
         defenses.OutputFilter([NOTE], ngram=0)
-
-
-def notes_with_spans():
-    spans = [
-        {"identifier": "x", "start": NOTE.index(v), "end": NOTE.index(v) + len(v), "value": v} for v in VALUES
-    ]
-    return [{"patient_id": p, "text": NOTE, "spans": spans} for p in ("p1", "p2")]
-
-
-def test_recovery_is_counted_for_each_way_and_filter():
-    filters = {
-        "open": defenses.OutputFilter([], identifiers=False),
-        "full": defenses.OutputFilter([NOTE], ngram=6),
-    }
-    table = recovery_rates(notes_with_spans(), filters).set_index(["bypass", "filter"])
-    assert (table["n"] == 2 * len(VALUES)).all() and len(table) == 2 * len(BYPASSES)
-    assert table.loc[("as it is", "open"), "rate"] == 1 and table.loc[("as it is", "full"), "rate"] == 0
-    assert ((table["low"] <= table["rate"]) & (table["rate"] <= table["high"])).all()
-    with pytest.raises(InvalidParameter, match="none holds"):
-        recovery_rates([{"patient_id": "p", "text": "x", "spans": []}], filters)
-
-
-def test_the_share_held_back_is_of_characters():
-    filter_ = defenses.OutputFilter([NOTE], ngram=6, identifiers=False)
-    shares = measuring.held_back(filter_, [{"text": NOTE}, {"text": "nothing of it"}])
-    assert shares[0] == pytest.approx(1, abs=0.02) and shares[1] == 0

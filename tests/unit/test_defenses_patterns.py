@@ -4,14 +4,12 @@ import itertools
 import re
 import time
 
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from privhelpers import defenses, stats
-from privhelpers.defenses import Span, folding, formats, measuring
-from privhelpers.defenses.patterns import luhn
+from privhelpers.defenses import Span, folding, formats
 from privhelpers.errors import InvalidParameter
 from privhelpers.records import make_hospital_records, make_public_corpus
 
@@ -131,7 +129,7 @@ def test_folding_keeps_the_places():
 
 
 def test_check_digits():
-    assert luhn(CARD) and not any(luhn(CARD[:-1] + d) for d in "023456789")
+    assert scrub(CARD) == "[CARD]" and {scrub(CARD[:-1] + d) for d in "023456789"} == {"[NUMBER]"}
 
 
 @given(st.text(max_size=80))
@@ -180,16 +178,20 @@ def test_planted_strict_identifiers_are_found_with_a_lower_bound():
     )
     notes = [note for note in records.train if note["kind"] == "report"]
     found = defenses.PatternScrubber().find_all(note["text"] for note in notes)
-    table = measuring.recall(notes, found).set_index("identifier")
+    hits = {identifier: [0, 0] for identifier in (*STRICT, "name")}
+    for note, spans in zip(notes, found, strict=True):
+        for place in note["spans"]:
+            if place["identifier"] in hits:
+                whole = any(s.start <= place["start"] and place["end"] <= s.end for s in spans)
+                hits[place["identifier"]][0] += whole
+                hits[place["identifier"]][1] += 1
     for identifier in STRICT:
-        n, hits = table.loc[identifier, ["n", "hits"]].astype(int)
+        right, n = hits[identifier]
+        assert right == n, identifier
         if n >= 740:
-            assert stats.clopper_pearson(hits, n).low >= 0.995
-        assert hits == n, identifier
-    assert table.loc[list(STRICT), "n"].sum() >= 3000
-    pooled = table.loc[list(STRICT)].sum()
-    assert stats.clopper_pearson(int(pooled["hits"]), int(pooled["n"])).low >= 0.995
-    assert table.loc["name", "hits"] == 0  # what no pattern can find
+            assert stats.clopper_pearson(right, n).low >= 0.995
+    assert sum(hits[identifier][1] for identifier in STRICT) >= 3000
+    assert hits["name"][0] == 0 < hits["name"][1]  # what no pattern can find
 
 
 def test_false_alarms_on_text_without_identifiers_have_a_small_upper_bound():
@@ -197,36 +199,9 @@ def test_false_alarms_on_text_without_identifiers_have_a_small_upper_bound():
 
     corpus = make_public_corpus(seed=5, documents=11_500)
     clean = [note["text"] for note in annotate_public(corpus, seed=5) if not note["spans"]]
-    rate = measuring.false_alarms(clean, defenses.find_identifiers)
-    assert len(clean) >= 7_500 and rate.high < 0.0005, rate
-
-
-def test_coverage_counts_letters_and_digits_only():
-    text = "tel (212) 555-0123."
-    assert measuring.covered(text, 4, 18, [Span(5, 8, "a"), Span(10, 18, "b")]) == 1
-    assert measuring.covered(text, 4, 18, [Span(5, 8, "a")]) == pytest.approx(0.3)
-    assert measuring.covered(text, 4, 18, []) == 0
-
-
-def test_recall_and_precision_count_places():
-    notes = [
-        {
-            "patient_id": f"p{i}",
-            "text": "Ann 12 x",
-            "spans": [{"identifier": "name", "start": 0, "end": 3, "value": "Ann"}],
-        }
-        for i in range(4)
-    ]
-    found = [[Span(0, 3, "name")], [Span(0, 2, "name")], [Span(4, 6, "number")], []]
-    (row,) = measuring.recall(notes, found).to_dict("records")
-    assert (row["n"], row["hits"], row["partly"], row["patients"]) == (4, 1, 1, 4)
-    assert row["low"] <= row["rate"] == 0.25 <= row["high"]
-    table = measuring.precision(notes, found).set_index("kind")
-    assert table.loc["all", "n"] == 3 and table.loc["all", "hits"] == 2 and table.loc["number", "hits"] == 0
-    with pytest.raises(InvalidParameter, match="found"):
-        measuring.recall(notes, found[:2])
-    with pytest.raises(InvalidParameter, match="repeat"):
-        measuring.false_alarms(["a", "a"], defenses.find_identifiers)
+    alarms = sum(bool(defenses.find_identifiers(text)) for text in clean)
+    rate = stats.clopper_pearson(alarms, len(clean))
+    assert len(set(clean)) >= 7_500 and rate.high < 0.0005, rate
 
 
 def test_unusual_notes_know_where_everything_stands():
@@ -238,68 +213,3 @@ def test_unusual_notes_know_where_everything_stands():
             assert span["form"] in formats.FORMATS[span["identifier"]]
     seen = {(span["identifier"], span["form"]) for note in notes for span in note["spans"]}
     assert len(seen) > 30
-
-
-def test_what_stays_is_one_row_a_patient():
-    notes = [
-        {"patient_id": "p1", "condition": "COPD", "text": "Mill Room: 44 year old woman, COPD."},
-        {
-            "patient_id": "p1",
-            "condition": "Asthma",
-            "text": "Round with Dr Vale: woman, 44, Asthma on Mill Room.",
-        },
-        {"patient_id": "p2", "condition": "GERD", "text": "GERD visit, Short Stay."},
-    ]
-    table = measuring.what_stays(notes)
-    assert table.to_dict("index") == {
-        "p1": {"age": "44", "sex": "woman", "conditions": "Asthma, COPD", "wards": "Mill Room"}
-    }
-
-
-def test_scrubbers_are_compared_on_every_set_of_notes():
-    notes = formats.make_unusual_notes(seed=1, people=8)
-
-    class Nothing:
-        def find_all(self, texts):
-            return [[] for _ in texts]
-
-    scrubbers = {"patterns": defenses.PatternScrubber(), "nothing": Nothing()}
-    done = measuring.compare(scrubbers, {"a": notes, "b": notes[:6]})
-    assert set(done.found) == {("a", "patterns"), ("a", "nothing"), ("b", "patterns"), ("b", "nothing")}
-    rates = done.recall.set_index(["notes", "scrubber", "identifier"])["rate"]
-    assert (rates.xs("nothing", level="scrubber") == 0).all() and rates.max() > 0
-    assert set(done.precision["scrubber"]) == {"patterns"}  # nothing found, nothing to be right about
-
-
-def test_more_knowledge_never_leaves_fewer_alone():
-    table = pd.DataFrame({"sex": list("wmwm"), "age": ["30", "30", "30", "40"], "wards": list("aabb")})
-    shares = measuring.alone_by_knowledge(table, ["sex", "age", "wards"], below=(2,))
-    assert shares["rate"].tolist() == [0.0, 0.5, 1.0] and (shares["n"] == 4).all()
-    assert ((shares["low"] <= shares["rate"]) & (shares["rate"] <= shares["high"])).all()
-
-
-def test_removed_copies_are_told_apart():
-    notes = [
-        {"patient_id": p, "kind": k, "text": t}
-        for p, k, t in (
-            ("c1", "canary", "one two three four"),
-            ("c1", "canary", "one two three four"),
-            ("p1", "report", "five six seven eight"),
-            ("p2", "report", "five six seven eight"),
-        )
-    ]
-    counts = measuring.removed_copies(notes, defenses.deduplicate(notes))
-    assert counts == {"removed": 2, "of canaries": 1, "for another patient": 1}
-
-
-def test_the_usual_patterns_have_the_known_gaps():
-    missed = (
-        "(212) 555-0123",
-        "212 555 0123",
-        "+1 212 555 0123",
-        "000 12 0000",
-        "jan\u00e9@mail.example.org",
-    )
-    assert [measuring.usual_kinds(text) for text in missed] == ["-"] * len(missed)
-    assert measuring.usual_kinds("reference 2125550123") == "phone"
-    assert measuring.usual_kinds("999.999.999.999") == "ip" and measuring.usual_kinds(CARD) == "phone, card"

@@ -1,10 +1,13 @@
 """The pipeline on somebody's own notes: what it does, what it reports, what it refuses."""
 
+from dataclasses import replace
+
 import pytest
 
 from privhelpers import defenses
 from privhelpers.errors import InvalidParameter, PrivHelpersError
 
+ON = defenses.Pipeline(scrubber=defenses.PatternScrubber(), threshold=0.8)
 NOTES = [
     {"patient_id": "p1", "text": "Call (212) 555-0123 after the noon visit to the ward.", "site": 3},
     {"patient_id": "p2", "text": "Call (305) 555-0199 after the noon visit to the ward."},
@@ -14,7 +17,7 @@ NOTES = [
 
 
 def test_notes_are_scrubbed_then_deduplicated():
-    result = defenses.PrivacyPipeline().run(NOTES)
+    result = ON.prepare(NOTES)
     assert [note["text"] for note in result.notes] == [
         "Call [PHONE] after the noon visit to the ward.",
         "Mail [EMAIL] about the blue folder.",
@@ -28,9 +31,9 @@ def test_notes_are_scrubbed_then_deduplicated():
 
 
 def test_the_report_says_what_nobody_looked_at():
-    names = [text for text in defenses.PrivacyPipeline().run(NOTES).report.not_checked if "names" in text]
+    names = [text for text in ON.prepare(NOTES).report.not_checked if "names" in text]
     assert names
-    bare = defenses.PrivacyPipeline(scrubber=None, deduplicate=False).run(NOTES)
+    bare = defenses.Pipeline().prepare(NOTES)
     assert [n["text"] for n in bare.notes] == [n["text"] for n in NOTES]
     assert "no scrubber" in bare.report.not_checked[0] and "off" in bare.report.not_checked[1]
     assert bare.report.identifiers == {} and bare.report.notes_kept == 4
@@ -39,26 +42,40 @@ def test_the_report_says_what_nobody_looked_at():
 
 def test_places_of_identifiers_are_not_carried_along():
     note = {"patient_id": "p", "text": "Call (212) 555-0123.", "spans": [{"value": "(212) 555-0123"}]}
-    (clean,) = defenses.PrivacyPipeline().run([note]).notes
+    (clean,) = ON.prepare([note]).notes
     assert clean == {"patient_id": "p", "text": "Call [PHONE]."}
 
 
 def test_copies_are_looked_for_within_patients_on_demand():
     again = {**NOTES[0], "text": "Call (646) 555-0111 after the noon visit to the ward."}
-    result = defenses.PrivacyPipeline(within_patients=True).run([*NOTES, again])
+    result = replace(ON, within_patients=True).prepare([*NOTES, again])
     assert result.report.duplicates_removed == 1 and result.report.of_other_patients == 0
     assert "different patients" in result.report.not_checked[1]
-    across = defenses.PrivacyPipeline().run(NOTES).report.not_checked
+    across = ON.prepare(NOTES).report.not_checked
     assert any("differential privacy" in text for text in across)
 
 
 def test_any_scrubber_serves():
-    class Shouting:
-        def scrub(self, text):
-            return defenses.Scrubbed(text.upper(), ())
+    class Nouns:
+        def find_all(self, texts):
+            return [[defenses.Span(0, 7, "noun")] if t.startswith("Nothing") else [] for t in texts]
 
-    result = defenses.PrivacyPipeline(scrubber=Shouting(), deduplicate=False).run(NOTES)
-    assert result.notes[3]["text"] == "NOTHING TO TAKE OUT HERE, SEEN AT NOON."
+    result = defenses.Pipeline(scrubber=Nouns()).prepare(NOTES)
+    assert result.notes[3]["text"] == "[NOUN] to take out here, seen at noon."
+    assert list(result.by_patient()) == ["p1", "p2", "p3"] and len(result.by_patient()["p1"]) == 2
+
+
+def test_copies_across_patients_and_a_plan_per_patient_exclude_each_other():
+    with pytest.raises(InvalidParameter, match="within_patients"):
+        defenses.Pipeline(threshold=0.8, plan=object())
+
+
+def test_the_filter_is_a_layer_too():
+    notes = [{"patient_id": "p", "text": "kept there at night with a slip"}]
+    said = "and kept there at night with a slip"
+    assert defenses.Pipeline().guard(notes)(said) == said
+    assert defenses.Pipeline(ngram=4).guard(notes)(said) == "and [VERBATIM]"
+    assert defenses.Pipeline(ngram=4).guard(notes, [notes[0]["text"]])(said) == said
 
 
 GOOD = {"patient_id": "p1", "text": "seen"}
@@ -82,11 +99,11 @@ GOOD = {"patient_id": "p1", "text": "seen"}
 )
 def test_a_bad_note_is_named(bad, match):
     with pytest.raises(PrivHelpersError, match=match):
-        defenses.PrivacyPipeline().run([GOOD, bad])
+        ON.prepare([GOOD, bad])
 
 
 def test_nothing_to_do_and_a_bad_threshold_are_refused():
     with pytest.raises(InvalidParameter, match="there are none"):
-        defenses.PrivacyPipeline().run([])
+        ON.prepare([])
     with pytest.raises(InvalidParameter, match="threshold"):
-        defenses.PrivacyPipeline(threshold=0).run([GOOD])
+        defenses.Pipeline(threshold=0)
