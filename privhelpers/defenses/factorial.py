@@ -1,7 +1,4 @@
-"""The factorial of four layers of defense: its cells, its contrasts, and how sure one can be of them.
-
-    for cell in cells(): ...                    # 16 combinations; the first is no layer at all
-    effects({cell: figure for ...})             # what each layer changes, alone and together
+"""The factorial of four layers of defense: its cells, and estimates that can be compared between them.
 
 All cells are measured on the same people, so one resample of the people serves every cell, and a contrast of
 cells has an interval of its own. It covers the choice of patients, not the luck of training: each cell is
@@ -10,25 +7,21 @@ trained once.
 >>> [cell.name for cell in cells()][:3], Layers(scrub=True, dp=True).name
 (['none', 'filter', 'DP'], 'scrub + DP')
 
-Source: for contrasts of a two-level factorial, Box, Hunter and Hunter 2005, chapter 5.
+Source: for a two-level factorial, Box, Hunter and Hunter 2005, chapter 5.
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from privhelpers import rng
-from privhelpers.errors import InvalidParameter
 from privhelpers.stats import Interval, checks, roc
 from privhelpers.stats.clustered import percentile_interval, weight_blocks
 
 LAYERS = ("scrub", "dedup", "dp", "filter")
-IN_TRAINING = LAYERS[:3]  # the filter changes what comes out, not the weights
-WORDS = {"scrub": "scrub", "dedup": "dedup", "dp": "DP", "filter": "filter"}
+_WORDS = {"scrub": "scrub", "dedup": "dedup", "dp": "DP", "filter": "filter"}
 
 
 @dataclass(frozen=True, order=True)
@@ -50,7 +43,7 @@ class Layers:
     @property
     def name(self) -> str:
         """Words for a table: `none`, or the layers that are on."""
-        return " + ".join(WORDS[layer] for layer in LAYERS if getattr(self, layer)) or "none"
+        return " + ".join(_WORDS[layer] for layer in LAYERS if getattr(self, layer)) or "none"
 
     @property
     def training(self) -> "Layers":
@@ -69,8 +62,8 @@ def trainings() -> list[Layers]:
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A figure of one cell, with what it would have been on other people.
+class Estimate:
+    """A number of one cell, with what it would have been on other people.
 
     Attributes:
         estimate: on these people.
@@ -84,11 +77,8 @@ class Figure:
 
     def interval(self, level: float = 0.95) -> Interval:
         """Return the percentile interval."""
-        return percentile_interval(self.estimate, self.replicates, level, _method(self.replicates.size))
-
-
-def _method(draws: int) -> str:
-    return f"cluster bootstrap, {draws} draws"
+        method = f"cluster bootstrap, {self.replicates.size} draws"
+        return percentile_interval(self.estimate, self.replicates, level, method)
 
 
 def area(
@@ -99,7 +89,7 @@ def area(
     *,
     draws: int = 300,
     seed: int = 0,
-) -> Figure:
+) -> Estimate:
     """Return an AUC; its replicates fit those of other cells if the patients stand in the same order.
 
     Args:
@@ -110,7 +100,7 @@ def area(
     """
     pooled = roc.PooledScores(member_scores, other_scores)
     drawn = roc.replicates(roc.areas, pooled, (member_patients, other_patients), draws, seed)
-    return Figure(float(roc.areas(*pooled.equal())[0]), drawn, sum(map(np.size, pooled.codes)))
+    return Estimate(float(roc.areas(*pooled.equal())[0]), drawn, sum(map(np.size, pooled.codes)))
 
 
 def difference(
@@ -121,7 +111,7 @@ def difference(
     *,
     draws: int = 300,
     seed: int = 0,
-) -> Figure:
+) -> Estimate:
     """Return the mean of `values` minus that of the control, each arm resampled by clusters.
 
     Args:
@@ -135,12 +125,12 @@ def difference(
     generator = rng.make(seed, "factorial/difference")
     blocks = weight_blocks(owners, checks.count("draws", draws, low=1), generator)
     drawn = [(a @ arms[0]) / a.sum(1) - (b @ arms[1]) / b.sum(1) for a, b in blocks]
-    return Figure(float(arms[0].mean() - arms[1].mean()), np.concatenate(drawn), sum(a.size for a in arms))
+    return Estimate(float(arms[0].mean() - arms[1].mean()), np.concatenate(drawn), sum(a.size for a in arms))
 
 
 def weighted_mean(
     values: ArrayLike, weights: ArrayLike, clusters: ArrayLike, *, draws: int = 300, seed: int = 0
-) -> Figure:
+) -> Estimate:
     """Return a weighted mean, such as the loss per token over a set of notes: the log of its perplexity.
 
     Args:
@@ -153,7 +143,7 @@ def weighted_mean(
     owners = [checks.cluster_codes("clusters", clusters, values.size)]
     blocks = weight_blocks(owners, checks.count("draws", draws, low=1), rng.make(seed, "factorial/mean"))
     drawn = [(w @ (weights * values)) / (w @ weights) for (w,) in blocks]
-    return Figure(float(np.average(values, weights=weights)), np.concatenate(drawn), values.size)
+    return Estimate(float(np.average(values, weights=weights)), np.concatenate(drawn), values.size)
 
 
 def joined(one: Interval, two: Interval) -> Interval:
@@ -176,71 +166,3 @@ def joined(one: Interval, two: Interval) -> Interval:
     low = estimate - np.hypot(one.estimate - one.low, two.high - two.estimate)
     high = estimate + np.hypot(one.high - one.estimate, two.estimate - two.low)
     return Interval(estimate, float(low), float(high), one.level, "Newcombe, of the intervals of the arms")
-
-
-def _contrast(layers: Sequence[str], factors: Sequence[str]) -> np.ndarray:
-    """Return the weight of each cell: differences along `layers`, averaged over all other factors."""
-    rows = [dict(zip(factors, on, strict=True)) for on in itertools.product((0, 1), repeat=len(factors))]
-    signs = [np.prod([1 if row[layer] else -1 for layer in layers]) for row in rows]
-    return np.array(signs) / 2 ** (len(factors) - len(layers))
-
-
-def effects(
-    figures: Mapping[Layers, Figure], *, factors: Sequence[str] = IN_TRAINING, level: float = 0.95
-) -> pd.DataFrame:
-    """Return what each layer changes, and what two change together beyond the sum.
-
-    A main effect is the mean figure of the cells with the layer minus that of the cells without. An
-    interaction is the effect of one layer where the other is on, minus its effect where the other is off:
-    zero if layers add up.
-
-    Args:
-        figures: of all cells of the factors; other layers off.
-        factors: layers that vary.
-        level: of the intervals, which cover the choice of people.
-
-    Returns:
-        One row an effect: `effect`, `low`, `high`, and `away_from_0`, whether the interval excludes zero.
-
-    Raises:
-        InvalidParameter: a cell is missing, or cells have different numbers of replicates.
-    """
-    grid = [
-        Layers(**dict(zip(factors, on, strict=True)))
-        for on in itertools.product((False, True), repeat=len(factors))
-    ]
-    missing = [cell.name for cell in grid if cell not in figures]
-    if missing:
-        raise InvalidParameter(f"figures: no cell {missing[0]!r}; effects need all {len(grid)}")
-    if len({figures[cell].replicates.size for cell in grid}) != 1:
-        raise InvalidParameter("figures: cells must be measured on the same resamples")
-    estimates = np.array([figures[cell].estimate for cell in grid])
-    drawn = np.stack([figures[cell].replicates for cell in grid])
-    pairs = [(layer,) for layer in factors] + list(itertools.combinations(factors, 2))
-    rows = {}
-    for layers in pairs:
-        weights = _contrast(layers, factors)
-        found = percentile_interval(weights @ estimates, weights @ drawn, level, "")
-        sure = found.low > 0 or found.high < 0
-        rows[" x ".join(WORDS[layer] for layer in layers)] = [found.estimate, found.low, found.high, sure]
-    columns = ["effect", "low", "high", "away_from_0"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("layers")
-
-
-def row(
-    cell: Layers, measure: str, arm: str, interval: Interval, *, n: int, distinct_n: int | None = None
-) -> dict:
-    """Return one line of `factorial.jsonl`: one figure of one cell, with its arm and its interval.
-
-    Args:
-        cell: of the factorial.
-        measure: name of the attack or cost.
-        arm: `trained`, `never trained`, or `difference` of the two.
-        interval: of the figure.
-        n: observations of the arm.
-        distinct_n: distinct texts among them, where texts were generated.
-    """
-    ends = {"estimate": interval.estimate, "low": interval.low, "high": interval.high}
-    rounded = {name: round(float(value), 6) for name, value in ends.items()}
-    counts = {"n": int(n), "distinct_n": distinct_n}
-    return {"cell": cell.name, "measure": measure, "arm": arm, **rounded, **counts}

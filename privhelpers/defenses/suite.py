@@ -1,7 +1,7 @@
 """One cell of the factorial: train under its layers, then run every attack and keep what they saw.
 
     outcomes = run_all(store, trials, suite, processes=2)      # one Outcome a trial
-    outcomes[0].raw[outcomes[0].member_rows]                    # losses of the notes as they were written
+    outcomes[0].raw[suite.member]                               # losses of the members' notes as written
 
 The attacks read nothing but a trained model, so the outcome of a cell is a few arrays and texts; the model
 itself is not kept. A trial without texts is the public checkpoint: the control that was trained on nobody.
@@ -18,42 +18,11 @@ from privhelpers import dpsgd, models, training
 from privhelpers.artifacts import Store
 from privhelpers.attacks import attributes, canaries, extraction, memorization
 from privhelpers.defenses.factorial import Layers
+from privhelpers.defenses.pipeline import Pipeline
 from privhelpers.processes import side_by_side
 from privhelpers.records import ALL_CONDITIONS
-from privhelpers.training import Settings
 
-START = "public"  # every cell starts from the public checkpoint
-
-
-@dataclass(frozen=True)
-class Private:
-    """How DP-SGD runs in the cells that have it.
-
-    Attributes:
-        epsilon, delta: the budget, add or remove one patient, by the PLD accountant for Poisson draws.
-        sample_rate: probability that a patient enters a step.
-        steps: of every run.
-        max_grad_norm: clipping bound.
-        learning_rate: peak of the schedule of Adam.
-    """
-
-    epsilon: float
-    delta: float
-    sample_rate: float
-    steps: int
-    max_grad_norm: float
-    learning_rate: float
-
-    def plan(self, patients: int) -> dpsgd.PrivacyPlan:
-        """Return the sealed plan for so many patients."""
-        return dpsgd.plan_privacy(
-            target_epsilon=self.epsilon,
-            target_delta=self.delta,
-            sample_rate=self.sample_rate,
-            steps=self.steps,
-            max_grad_norm=self.max_grad_norm,
-            units=patients,
-        )
+_START = "public"  # every cell starts from the public checkpoint
 
 
 @dataclass(frozen=True)
@@ -63,17 +32,15 @@ class Trial:
     Attributes:
         cell: its layers, the filter off.
         texts: to train on, by patient; empty for the public checkpoint as it is.
-        plain: settings of training without DP.
-        plan: sealed budget, for the cells with DP.
-        learning_rate: of the cells with DP.
+        plan: sealed budget, None without DP.
+        settings: of `dpsgd` with a plan, else of `training`.
         seed: of shuffling, or of draws and noise.
     """
 
     cell: Layers
     texts: Mapping[str, Sequence[str]]
-    plain: Settings
-    plan: dpsgd.PrivacyPlan
-    learning_rate: float
+    plan: dpsgd.PrivacyPlan | None
+    settings: training.Settings | dpsgd.Settings
     seed: int
 
 
@@ -101,6 +68,11 @@ class Suite:
     per_prompt: int
     people: tuple[Sequence[extraction.Profile], Sequence[extraction.Profile]]
     seed: int
+
+    @property
+    def patients(self) -> np.ndarray:
+        """The patient of each note, shape [notes]."""
+        return np.array([note["patient_id"] for note in self.notes])
 
 
 @dataclass(frozen=True)
@@ -133,28 +105,6 @@ class Outcome:
     epsilon: float | None
 
 
-def train(store: Store, trial: Trial) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, float | None]:
-    """Train the model of a trial from the public checkpoint; return it, its tokenizer and epsilon spent."""
-    model, tokenizer = models.take(store, START)
-    if not trial.texts:
-        return model, tokenizer, None
-    patients = list(trial.texts.values())
-    if not trial.cell.dp:
-        flat = [text for own in patients for text in own]
-        training.train(model, tokenizer, flat, trial.plain, seed=trial.seed, progress=False)
-        return model, tokenizer, None
-    log = dpsgd.train(
-        model,
-        tokenizer,
-        patients,
-        trial.plan,
-        dpsgd.Settings(learning_rate=trial.learning_rate),
-        chance=dpsgd.research(trial.seed),
-        progress=False,
-    )
-    return model, tokenizer, log.spent.epsilon
-
-
 def _losses(model, tokenizer, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Score each different text once."""
     different = list(dict.fromkeys(texts))
@@ -165,16 +115,18 @@ def _losses(model, tokenizer, texts: Sequence[str]) -> tuple[np.ndarray, np.ndar
 
 
 def _first_guesses(model, tokenizer, suite: Suite) -> tuple[np.ndarray, np.ndarray]:
-    found = []
+    right = []
     for people in suite.people:
         asked = attributes.questions(suite.notes, people)
         table = attributes.candidate_table(model, tokenizer, [q.by_name for q in asked], ALL_CONDITIONS)
         ranks = attributes.ranks(table, ALL_CONDITIONS, [q.conditions for q in asked])
-        found.append(ranks == 1)
-    return tuple(found)
+        right.append(ranks == 1)
+    return tuple(right)
 
 
-def attack(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, suite: Suite, trial: Trial) -> Outcome:
+def _attack(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, suite: Suite, trial: Trial
+) -> Outcome:
     """Run the suite on a trained model; costs and budget are filled in by `run`."""
     raw, raw_tokens = _losses(model, tokenizer, [note["text"] for note in suite.notes])
     clean, clean_tokens = _losses(model, tokenizer, list(suite.scrubbed))
@@ -202,10 +154,14 @@ def attack(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, suite: Su
 def run(store: Store, trial: Trial, suite: Suite) -> Outcome:
     """Train one trial and attack the model."""
     begin = time.process_time()
-    model, tokenizer, epsilon = train(store, trial)
+    model, tokenizer = models.take(store, _START)
+    epsilon = None
+    if trial.texts:
+        pipeline = Pipeline(plan=trial.plan)
+        epsilon = pipeline.train(model, tokenizer, trial.texts, trial.settings, seed=trial.seed)
     seconds = time.process_time() - begin
-    found = attack(model, tokenizer, suite, trial)
-    return replace(found, seconds=seconds, epsilon=epsilon)
+    outcome = _attack(model, tokenizer, suite, trial)
+    return replace(outcome, seconds=seconds, epsilon=epsilon)
 
 
 def run_all(store: Store, trials: Sequence[Trial], suite: Suite, *, processes: int = 1) -> list[Outcome]:

@@ -1,25 +1,18 @@
-"""The factorial: its cells, its contrasts against known answers, and one tiny cell from notes to outcome."""
+"""The factorial: its cells, its estimates, and one tiny cell from notes to outcome."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from privhelpers import models, records, stats, training
+from privhelpers import dpsgd, models, records, stats, training
 from privhelpers.artifacts import Store
 from privhelpers.attacks import extraction
-from privhelpers.defenses import Span, arms, factorial, readings, suite
-from privhelpers.defenses import material as material_of
-from privhelpers.defenses.factorial import Figure, Layers, effects
-from privhelpers.errors import InvalidParameter
+from privhelpers.defenses import Pipeline, factorial, measures, suite
+from privhelpers.defenses.factorial import Layers
 
 GENERATOR = np.random.default_rng(0)
-
-
-def figure(value, draws=200, spread=0.01):
-    return Figure(value, value + spread * GENERATOR.standard_normal(draws), 10)
 
 
 def test_there_are_sixteen_cells_and_eight_trainings():
@@ -29,57 +22,6 @@ def test_there_are_sixteen_cells_and_eight_trainings():
     assert len(factorial.trainings()) == 8
     assert {cell.training for cell in cells} == set(factorial.trainings())
     assert Layers(True, True, True, True).name == "scrub + dedup + DP + filter"
-
-
-def test_effects_recover_a_model_without_and_with_interactions():
-    def value(cell):
-        return 1 + 0.5 * cell.scrub - 0.2 * cell.dedup - 0.9 * cell.dp + 0.3 * (cell.scrub and cell.dp)
-
-    exact = {cell: Figure(value(cell), np.full(50, value(cell)), 1) for cell in factorial.trainings()}
-    table = effects(exact)
-    found = table["effect"].to_dict()
-    # a main effect averages over the other layers: half of the interaction is in each
-    wanted = {
-        "scrub": 0.65,
-        "dedup": -0.2,
-        "DP": -0.75,
-        "scrub x dedup": 0,
-        "scrub x DP": 0.3,
-        "dedup x DP": 0,
-    }
-    assert found == pytest.approx(wanted)
-
-
-def test_effects_agree_with_least_squares():
-    figures = {cell: figure(GENERATOR.normal()) for cell in factorial.cells()}
-    table = effects(figures, factors=factorial.LAYERS)
-    rows = pd.DataFrame(
-        [[int(getattr(cell, layer)) for layer in factorial.LAYERS] for cell in figures],
-        columns=factorial.LAYERS,
-    )
-    signs = 2 * rows - 1
-    columns = [np.ones(16), *(signs[layer] for layer in factorial.LAYERS)]
-    columns += [signs[a] * signs[b] for a, b in itertools.combinations(factorial.LAYERS, 2)]
-    estimates = [f.estimate for f in figures.values()]
-    solved = np.linalg.lstsq(np.column_stack(columns), estimates, rcond=None)[0]
-    assert np.allclose(table["effect"][:4], 2 * solved[1:5])
-    assert np.allclose(table["effect"][4:], 4 * solved[5:])
-
-
-def test_an_interval_covers_and_a_flag_says_whether_it_excludes_zero():
-    calm = {cell: figure(1.0 - cell.dp) for cell in factorial.trainings()}
-    table = effects(calm)
-    assert (table["low"] <= table["effect"]).all() and (table["effect"] <= table["high"]).all()
-    assert table.loc["DP", "away_from_0"] and table.loc["DP", "effect"] == pytest.approx(-1)
-    assert (table["away_from_0"] == ((table["low"] > 0) | (table["high"] < 0))).all()
-
-
-def test_a_missing_cell_or_another_resample_is_refused():
-    figures = {cell: figure(1.0) for cell in factorial.trainings()}
-    with pytest.raises(InvalidParameter, match="scrub"):
-        effects({cell: f for cell, f in figures.items() if cell != Layers(scrub=True)})
-    with pytest.raises(InvalidParameter, match="resamples"):
-        effects(figures | {Layers(): figure(1.0, draws=10)})
 
 
 def test_an_area_is_that_of_stats_and_its_replicates_are_shared():
@@ -129,44 +71,11 @@ def test_a_difference_of_rates_is_open_at_zero_and_contains_its_estimate():
     assert swapped[0].low == pytest.approx(-swapped[1].high)
 
 
-def test_a_row_has_the_fields_that_later_chapters_read():
+def test_a_row_has_the_fields_that_the_files_hold():
     interval = stats.clopper_pearson(1, 4)
-    line = factorial.row(Layers(dp=True), "suffix recall", "trained", interval, n=4)
+    line = measures.Row(Layers(dp=True), "suffix recall", "trained", interval, n=4).as_dict()
     assert list(line) == ["cell", "measure", "arm", "estimate", "low", "high", "n", "distinct_n"]
     assert line["cell"] == "DP" and line["distinct_n"] is None
-
-
-# Texts of a cell.
-
-NOTES = [
-    {"patient_id": "a", "text": "Ann, flu"},
-    {"patient_id": "b", "text": "Ann, flu"},
-    {"patient_id": "a", "text": "Ann, flu"},
-    {"patient_id": "a", "text": "home"},
-]
-
-
-def unique(texts):
-    return list(dict.fromkeys(texts))
-
-
-def texts(**on):
-    clean = [note["text"].replace("Ann", "[NAME]") for note in NOTES]
-    return material_of.training_texts(NOTES, Layers(**on), scrubbed=clean, deduplicate=unique)
-
-
-def test_layers_change_the_texts_patient_by_patient():
-    assert texts() == {"a": ["Ann, flu", "Ann, flu", "home"], "b": ["Ann, flu"]}
-    assert texts(dedup=True) == {"a": ["Ann, flu", "home"], "b": ["Ann, flu"]}
-    assert texts(scrub=True, dedup=True) == {"a": ["[NAME], flu", "home"], "b": ["[NAME], flu"]}
-    assert texts(dp=True) == texts() and texts(filter=True) == texts()
-
-
-def test_removing_a_patient_changes_no_other_patients_texts():
-    everybody = texts(dedup=True)
-    others = [note for note in NOTES if note["patient_id"] != "a"]
-    alone = material_of.training_texts(others, Layers(dedup=True), scrubbed=["x"], deduplicate=unique)
-    assert alone == {"b": everybody["b"]}
 
 
 # One cell, from notes to outcome.
@@ -212,11 +121,14 @@ def material(hospital):
 
 
 def trial(hospital, cell):
-    plain = training.Settings(epochs=1, learning_rate=1e-3, batch_size=16)
-    private = suite.Private(8.0, 1e-3, 0.5, 2, 0.5, 1e-3)
-    clean = [n["text"] for n in hospital.train]
-    own = material_of.training_texts(hospital.train, cell, scrubbed=clean, deduplicate=unique)
-    return suite.Trial(cell, own, plain, private.plan(len(own)), 1e-3, 0)
+    threshold = 0.8 if cell.dedup else None
+    own = Pipeline(threshold=threshold, within_patients=True).prepare(hospital.train).by_patient()
+    if not cell.dp:
+        plain = training.Settings(epochs=1, learning_rate=1e-3, batch_size=16)
+        return suite.Trial(cell, own, None, plain, 0)
+    budget = {"target_epsilon": 8.0, "target_delta": 1e-3, "sample_rate": 0.5, "max_grad_norm": 0.5}
+    plan = dpsgd.plan_privacy(**budget, steps=2, units=len(own))
+    return suite.Trial(cell, own, plan, dpsgd.Settings(learning_rate=1e-3), 0)
 
 
 @pytest.mark.parametrize("cell", [Layers(), Layers(dedup=True, dp=True)])
@@ -231,52 +143,20 @@ def test_a_cell_is_trained_and_attacked(store, hospital, material, cell):
 
 
 def test_a_trial_without_texts_is_the_public_checkpoint(store, hospital, material):
-    empty = suite.Trial(Layers(), {}, None, None, 1e-3, 0)
+    empty = suite.Trial(Layers(), {}, None, None, 0)
     (found,) = suite.run_all(store, [empty], material[0])
     public, tokenizer = models.take(store, "public")
     losses = models.score(public, tokenizer, [n["text"] for n in material[0].notes]).losses
     assert found.cell is None and np.allclose(found.raw, losses, atol=1e-5)
 
 
-# Who is trained on, and what is read off the outcomes.
-
-
-def test_a_part_of_the_hospital_keeps_its_groups_apart(hospital):
-    rows = [canary.as_dict() for canary in hospital.canaries]
-    found = material_of.part_of_hospital(
-        hospital.train, hospital.heldout, rows, patients=6, copies={1, 4}, seed=0
-    )
-    groups = [
-        {note["patient_id"] for note in notes} for notes in (found.members, found.never, found.strangers)
-    ]
-    assert [len(group) for group in groups] == [6, 6, 6]
-    assert not groups[0] & groups[1] and not groups[0] & groups[2]
-    copies = {c["copies"] for c in found.canaries if c["planted"]}
-    assert copies == {1, 4} and sum(not c["planted"] for c in found.canaries) == 5
-    assert len(found.chosen) - len(found.members) == 5
-    assert found.member.sum() == len(found.members) and len(found.everyone) == found.member.size
-    with pytest.raises(InvalidParameter, match="patients"):
-        material_of.part_of_hospital(hospital.train, hospital.heldout, rows, patients=99, copies={1}, seed=0)
-
-
-class Digits:
-    def find_all(self, texts):
-        return [[Span(i, i + 1, "digit") for i, c in enumerate(t) if c.isdigit()] for t in texts]
-
-
-def test_scrubbed_texts_and_what_is_left_are_counted():
-    notes = [{"text": "room 7 of Ann", "spans": [{"value": "Ann"}, {"value": "7"}]}]
-    clean = material_of.scrub_all(Digits(), notes)
-    assert clean == ["room [DIGIT] of Ann"]
-    assert material_of.left_standing(notes, clean) == (1, 2)
-    assert material_of.without_near_duplicates(["a b c d e", "A b c d e!", "x y z"]) == ["a b c d e", "x y z"]
+# What is read off the outcomes.
 
 
 @pytest.fixture(scope="module")
 def read_all(store, hospital, material):
     """One outcome serves all eight trainings: what is tested is how it is read."""
-    (public,) = suite.run_all(store, [suite.Trial(Layers(), {}, None, None, 1e-3, 0)], material[0])
-    result = public.canaries[0]
+    (public,) = suite.run_all(store, [suite.Trial(Layers(), {}, None, None, 0)], material[0])
     known = [replace(one, extracted=one.planted) for one in public.canaries]
     trained = replace(
         public, canaries=tuple(known), recalled=material[0].member.copy(), raw=public.raw - material[0].member
@@ -284,68 +164,49 @@ def read_all(store, hospital, material):
     outcomes = {cell: replace(trained, cell=cell) for cell in factorial.trainings()}
     strangers = {Layers(): public, Layers(dp=True): public}
     how = {"known": "", "draws": 50}
-    found = readings.read(outcomes, public, material[0], lambda text: "", strangers=strangers, **how)
-    return found, readings.control(public, material[0], **how), outcomes, public, result
+    rows = measures.measure(outcomes, public, material[0], lambda text: "", strangers=strangers, **how)
+    return rows, measures.measure_public(public, material[0], **how)
+
+
+def at(rows, measure, cell=None):
+    (row,) = [
+        r for r in rows if r.measure == measure and r.cell == (cell or Layers()) and r.estimate is not None
+    ]
+    return row.estimate.estimate
 
 
 def test_the_filter_changes_texts_and_nothing_else(read_all):
-    found = read_all[0]
-    held = found.figures[readings.HELD_BACK]
-    assert set(held) == {cell for cell in factorial.cells() if cell.filter}
-    assert all(one.estimate == 0 for one in held.values())  # this filter holds back everything of everybody
-    for measure, by_cell in found.figures.items():
-        if measure == readings.HELD_BACK:
-            continue
-        without, behind = by_cell[Layers()], by_cell[Layers(filter=True)]
-        if measure in readings.IN_TEXT[:2]:
-            assert without.estimate == 1 and behind.estimate == 0
-        elif measure not in readings.IN_TEXT:
-            assert without.estimate == behind.estimate
+    rows = read_all[0]
+    held = [row for row in rows if row.measure == measures.HELD_BACK and row.estimate is not None]
+    assert {row.cell for row in held} == {cell for cell in factorial.cells() if cell.filter}
+    assert all(row.estimate.estimate == 0 for row in held)  # this filter holds back everything of everybody
+    for measure in {row.measure for row in rows} - {measures.HELD_BACK}:
+        without, behind = at(rows, measure), at(rows, measure, Layers(filter=True))
+        if measure in measures.IN_TEXT[:2]:
+            assert without == 1 and behind == 0
+        elif measure not in measures.IN_TEXT:
+            assert without == behind
 
 
 def test_every_rate_has_its_control_arm_and_every_line_is_unique(read_all):
-    rows = pd.DataFrame(read_all[0].rows)
-    assert not rows.duplicated(["cell", "measure", "arm"]).any()
-    rates = rows[rows["measure"].isin([*readings.IN_TEXT, "diagnosis by name"])]
+    frame = pd.DataFrame([row.as_dict() for row in read_all[0]])
+    assert not frame.duplicated(["cell", "measure", "arm"]).any()
+    rates = frame[frame["measure"].isin([*measures.IN_TEXT, "diagnosis by name"])]
     assert (rates.groupby(["cell", "measure"])["arm"].nunique() == 3).all()
-    assert (rows["low"] <= rows["estimate"]).all() and (rows["estimate"] <= rows["high"]).all()
-    prompts = rows[(rows["measure"] == "prompts that leaked") & (rows["arm"] != "difference")]
+    assert (frame["low"] <= frame["estimate"]).all() and (frame["estimate"] <= frame["high"]).all()
+    prompts = frame[(frame["measure"] == "prompts that leaked") & (frame["arm"] != "difference")]
     assert (prompts["distinct_n"] <= prompts["n"]).all()
-    assert set(rows["cell"]) == {cell.name for cell in factorial.cells()}
+    assert set(frame["cell"]) == {cell.name for cell in factorial.cells()}
 
 
 def test_memory_is_what_lies_above_a_model_of_other_people(read_all):
-    found = read_all[0]
-    above = found.figures["above control, patient, loss"]
-    own = found.figures["membership, patient, loss"]
-    assert set(above) == {c for c in factorial.cells() if not c.scrub}
-    assert own[Layers()].estimate > 0.5
+    rows, null = read_all
+    above, member = "above control, patient, loss", "membership, patient, loss"
+    assert {r.cell for r in rows if r.measure == above} == {c for c in factorial.cells() if not c.scrub}
     # the outcome of these cells is the control plus a nat for every member
-    null = read_all[1].figures["membership, patient, loss"][Layers()]
-    assert above[Layers()].estimate == pytest.approx(own[Layers()].estimate - null.estimate)
-    assert above[Layers()].estimate > 0
+    assert at(rows, above) == pytest.approx(at(rows, member) - at(null, member)) and at(rows, above) > 0
 
 
-def test_tables_say_what_the_lines_say(read_all):
-    found = read_all[0]
-    shown = found.shown(["membership, note, loss"], factorial.trainings())
-    assert list(shown.columns) == ["note, loss"] and len(shown) == 8
-    table = found.rates(readings.IN_TEXT)
-    assert table.loc["none", ("canaries extracted", "trained")] == 1
-    assert table.loc["none", ("canaries extracted", "never trained")] == 0
-    where = {"none": Layers(), "filter": Layers(filter=True)}
-    words = found.verdicts(where, {"canaries extracted": 0.0})
-    assert words.loc["canaries extracted"].tolist() == ["leaks", "not seen"]
-    both = found.perplexities([Layers()])
-    assert both.loc["none", "raw"] == pytest.approx(np.exp(found.figures["loss, raw"][Layers()].estimate))
-    with pytest.raises(KeyError):
-        found.interval("nothing", Layers())
-
-
-def test_nulls_are_required_and_a_filter_is_counted(read_all, material):
-    _, _, outcomes, public, _ = read_all
-    table = arms.require_nulls(outcomes, public, material[0], draws=50)
-    assert table.shape == (8, 4)
-    never = [note for note, own in zip(material[0].notes, material[0].member, strict=True) if not own]
-    assert arms.held_back(lambda text: False, never).estimate == 0
-    assert arms.held_back(lambda text: False, never).high > 0
+def test_every_cell_is_measured_on_the_same_resamples(read_all):
+    sizes = {row.estimate.replicates.size for row in read_all[0] if row.estimate is not None}
+    assert sizes == {50}
