@@ -33,7 +33,7 @@ LEVELS = (
     ("records", "models"),
     ("training", "dpsgd", "ledger"),
     ("attacks", "audit", "defenses", "hipaa"),
-    ("results", "own_model", "checkup", "claims", "figures"),
+    ("results", "own_model", "claims", "figures"),
 )
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 SILENT |= {tokenize.ENCODING, tokenize.ENDMARKER}

@@ -1,4 +1,4 @@
-"""`make audit`: the checkup of somebody's own model, from files to a folder with three reports.
+"""`make audit`: the audit of somebody's own model, from files to a folder with three reports.
 
 Everything is held in memory until it is complete: a command that is killed, or refused, leaves nothing.
 """
@@ -135,29 +135,29 @@ def run(root: Path, options: argparse.Namespace) -> Path:
     os.environ.update({"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"})
     import torch
 
-    from privhelpers import checkup
-    from privhelpers.checkup import opening, pdf, planted, report, words
-    from privhelpers.figures.checkup import audit_pictures
+    from privhelpers import own_model
+    from privhelpers.figures.own_model import audit_pictures
+    from privhelpers.own_model import loading, pdf, planted, report, sentences
 
     planted.check_claim(given["epsilon"], given["delta"])
     if given["pdf"]:
         pdf.require_chromium()
-    files = checkup.take_in(options.records, options.holdout, options.canaries or None)
+    files = own_model.take_in(options.records, options.holdout, options.canaries or None)
     say(
         "audit",
         f"{files.members.name}: {len(files.members.patients):,} patients; "
         f"{files.others.name}: {len(files.others.patients):,}",
     )
-    target = checkup.open_model(options.model)
-    reference = checkup.open_model(options.reference) if options.reference else None
-    hashes = opening.hashes(options.model)
+    target = own_model.open_model(options.model)
+    reference = own_model.open_model(options.reference) if options.reference else None
+    hashes = loading.hashes(options.model)
     if target.parameters < SMALL:  # threads that wait for each other cost more than they save
         torch.set_num_threads(1)
     say("audit", f"{target.name}: {target.kind}, {target.parameters:,} weights")
     claim = {name: given[name] for name in ("epsilon", "delta", "seed")}
-    found = checkup.examine(target, files, reference=reference, progress=terminal() is not None, **claim)
+    found = own_model.examine(target, files, reference=reference, progress=terminal() is not None, **claim)
     facts = report.facts(found, hashes=hashes, made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
-    drawn = audit_pictures(found.attacks, words.primary(found), seed=found.seed)
+    drawn = audit_pictures(found.attacks, sentences.primary(found), seed=found.seed)
     page = report.html(facts, drawn, shown=found if given["show"] else None)
     made = {"report.html": page.encode(), "report.json": to_json(facts)}
     if given["pdf"]:

@@ -7,7 +7,6 @@ Model names carry their own look: `public`, `baseline`, `best_nonprivate`, `dp-e
 """
 
 from privhelpers.figures.charts import bands, bars, forest, heat, roc, two_arms
-from privhelpers.figures.checkup import attacks_and_controls, patient_scores
 from privhelpers.figures.exposed import (
     shadow_evidence,
 )
@@ -21,6 +20,7 @@ from privhelpers.figures.mechanics import (
     pull_of_one_record,
 )
 from privhelpers.figures.membership import auc_by_model, trade_off
+from privhelpers.figures.own_model import attacks_and_controls, patient_scores
 from privhelpers.figures.records import condition_counts, note_lengths
 from privhelpers.figures.statistics import (
     leakage_bars,

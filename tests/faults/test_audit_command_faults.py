@@ -13,7 +13,7 @@ import pytest
 import toy_audit as toy
 
 from bookmaker.runner import audit, cli, processes
-from privhelpers import browser, checkup
+from privhelpers import browser, own_model
 
 ROOT = Path(__file__).parents[2]
 
@@ -139,7 +139,9 @@ def test_without_chromium_it_stops_before_the_work(call, monkeypatch, tmp_path):
 
 def test_a_good_audit_is_published_whole_beside_an_older_one(call, tmp_path, monkeypatch):
     monkeypatch.setattr(browser.shutil, "which", lambda name: None)
-    monkeypatch.setattr(checkup.Effort, "of", lambda target: checkup.Effort(texts=12, tokens=8, lower=False))
+    monkeypatch.setattr(
+        own_model.Effort, "of", lambda target: own_model.Effort(texts=12, tokens=8, lower=False)
+    )
     (tmp_path / "audits" / "net").mkdir(parents=True)
     code, said = call(out="", pdf="no")
     assert code == 0 and "complete in" in said, said

@@ -20,7 +20,7 @@ PAGES = sorted(
         *(ROOT / "notebooks").glob("*.ipynb"),
         *(ROOT / "book").rglob("*.md"),
         *(ROOT / "book").rglob("*.bib"),
-        *(ROOT / "privhelpers").rglob("*.py"),
+        *(path for kind in ("py", "yml", "html") for path in (ROOT / "privhelpers").rglob(f"*.{kind}")),
         ROOT / "README.md",
     ]
 )
@@ -46,7 +46,7 @@ def found_in(text: str) -> list[str]:
 
 
 def test_there_is_something_to_read():
-    assert len(PAGES) > 100 and {p.suffix for p in PAGES} == {".ipynb", ".md", ".bib", ".py"}
+    assert len(PAGES) > 100 and {p.suffix for p in PAGES} == {".ipynb", ".md", ".bib", ".py", ".yml", ".html"}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -6,11 +6,11 @@ found.verdict.outcome                                         # "flagged", "unde
 page = report.html(found, pictures)                           # one page for an officer, then the details
 """
 
-from privhelpers.checkup.intake import read_canaries, read_records
-from privhelpers.checkup.material import Effort, Files, take_in
-from privhelpers.checkup.opening import open_model, untrained
-from privhelpers.checkup.session import Found, examine
-from privhelpers.checkup.verdict import FLAGGED, NOTHING, UNDECIDED
+from privhelpers.own_model.examination import Found, examine
+from privhelpers.own_model.intake import read_canaries, read_records
+from privhelpers.own_model.loading import open_model, untrained
+from privhelpers.own_model.selection import Effort, Files, take_in
+from privhelpers.own_model.verdict import FLAGGED, NOTHING, UNDECIDED
 
 __all__ = [
     "FLAGGED",

@@ -13,9 +13,9 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from privhelpers import stats
-from privhelpers.checkup.chance import exact_p
-from privhelpers.checkup.intake import Note
-from privhelpers.checkup.target import Reading, Target
+from privhelpers.own_model.intake import Note
+from privhelpers.own_model.target import Reading, Target
+from privhelpers.own_model.tests_of_chance import exact_p
 from privhelpers.stats import Interval
 from privhelpers.text import found_in, normalize
 

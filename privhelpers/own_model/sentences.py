@@ -4,9 +4,9 @@ Shares are given "of 100", with the interval in brackets and the control beside 
 model is safe, or that a law is met: an audit cannot know.
 """
 
-from privhelpers.checkup.session import Found
-from privhelpers.checkup.target import CAUSAL
-from privhelpers.checkup.verdict import FLAGGED, NOTHING, UNDECIDED
+from privhelpers.own_model.examination import Found
+from privhelpers.own_model.target import CAUSAL
+from privhelpers.own_model.verdict import FLAGGED, NOTHING, UNDECIDED
 from privhelpers.stats import Interval
 
 HEADLINES = {

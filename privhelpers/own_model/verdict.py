@@ -10,10 +10,10 @@ Canaries are judged apart: a coin dealt them, so no difference between two files
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from privhelpers.checkup.blind import Blind
-from privhelpers.checkup.membership import WORDS, Attack, broken_controls
-from privhelpers.checkup.planted import Planted
-from privhelpers.checkup.written import Completed, Named
+from privhelpers.own_model.membership import WORDS, Attack, broken_controls
+from privhelpers.own_model.planted import Planted
+from privhelpers.own_model.recall import Completed, Named
+from privhelpers.own_model.text_baselines import Blind
 from privhelpers.stats import adjust
 
 FLAGGED, UNDECIDED, NOTHING = "flagged", "undecided", "nothing found"

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from privhelpers import rng
-from privhelpers.checkup import intake, planted
-from privhelpers.checkup.target import CAUSAL, Target
 from privhelpers.errors import BadRecords
+from privhelpers.own_model import intake, planted
+from privhelpers.own_model.target import CAUSAL, Target
 
 _SMALL, _MIDDLE = 20_000_000, 250_000_000  # weights
 

@@ -13,12 +13,12 @@ from tqdm.auto import tqdm
 
 from privhelpers import stats, validate
 from privhelpers.attacks import groups
-from privhelpers.checkup import chance, membership, planted, verdict, written
-from privhelpers.checkup.blind import Blind, blind_baselines
-from privhelpers.checkup.material import Asked, Effort, Files, choose
-from privhelpers.checkup.opening import untrained
-from privhelpers.checkup.target import CAUSAL, Reading, Target
 from privhelpers.errors import BadRecords, InvalidParameter
+from privhelpers.own_model import membership, planted, recall, tests_of_chance, verdict
+from privhelpers.own_model.loading import untrained
+from privhelpers.own_model.selection import Asked, Effort, Files, choose
+from privhelpers.own_model.target import CAUSAL, Reading, Target
+from privhelpers.own_model.text_baselines import Blind, blind_baselines
 from privhelpers.stats import Interval
 
 ALARM = 0.01
@@ -53,10 +53,10 @@ class Found:
     attacks: list[membership.Attack]
     blind: list[Blind]
     guessed: tuple[Interval, Interval]
-    completed: written.Completed | None
-    named: written.Named | None
+    completed: recall.Completed | None
+    named: recall.Named | None
     planted: planted.Planted | None
-    sensitivity: chance.Sensitivity
+    sensitivity: tests_of_chance.Sensitivity
     verdict: verdict.Verdict
     seed: int
     alarm: float
@@ -168,9 +168,9 @@ def examine(
     blind = blind_baselines(asked.of(True), asked.of(False), times=min(times, 999), draws=draws, seed=seed)
     completed, named, texts = None, None, []
     if target.kind == CAUSAL:
-        completed = written.completions(reading, asked.notes, asked.member)
+        completed = recall.completions(reading, asked.notes, asked.member)
         texts = _written(target, asked, effort, seed, progress)
-        named = written.named(texts, asked.notes, asked.member)
+        named = recall.named(texts, asked.notes, asked.member)
     claim = {"epsilon": epsilon, "delta": delta, "confidence": 1 - alarm}
     canaries = _canaries(files, target, reference, {**claim, **resampling})
     reference_p = (
@@ -192,7 +192,7 @@ def examine(
         completed=completed,
         named=named,
         planted=canaries,
-        sensitivity=chance.sensitivity(**people, tests=len(tests), alarm=alarm),
+        sensitivity=tests_of_chance.sensitivity(**people, tests=len(tests), alarm=alarm),
         verdict=verdict.judge(tests, explained, canaries, alarm=alarm),
         seed=seed,
         alarm=alarm,
@@ -203,4 +203,4 @@ def examine(
 def _written(target: Target, asked: Asked, effort: Effort, seed: int, progress: bool) -> list[str]:
     others = [note for note, own in zip(asked.notes, asked.member, strict=True) if not own]
     with tqdm(total=effort.texts, desc="writing", unit="text", disable=not progress) as bar:
-        return written.write_all(target, others, texts=effort.texts, tokens=effort.tokens, seed=seed, bar=bar)
+        return recall.write_all(target, others, texts=effort.texts, tokens=effort.tokens, seed=seed, bar=bar)

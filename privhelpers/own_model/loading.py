@@ -26,9 +26,9 @@ from transformers.models.auto.modeling_auto import (
 
 from privhelpers import rng
 from privhelpers.artifacts import parse_json, sha256_of
-from privhelpers.checkup.target import CAUSAL, MASKED, Target
 from privhelpers.errors import DamagedArtifact, MissingArtifact, UnsupportedModel
 from privhelpers.models.architecture import preferred_device, refuse_code
+from privhelpers.own_model.target import CAUSAL, MASKED, Target
 
 MOST_TOKENS = 1024  # of a text that are read, where the model reads more: attention grows with the square
 _JSON_FILES = ("config.json", "tokenizer_config.json", "generation_config.json")

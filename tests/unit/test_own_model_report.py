@@ -9,11 +9,11 @@ import pytest
 import toy_audit as toy
 
 from privhelpers import browser as programs
-from privhelpers import checkup
+from privhelpers import own_model
 from privhelpers.artifacts import to_json
-from privhelpers.checkup import pdf, planted, report, template, words
 from privhelpers.errors import MissingProgram
-from privhelpers.figures.checkup import audit_pictures
+from privhelpers.figures.own_model import audit_pictures
+from privhelpers.own_model import pdf, planted, report, sentences
 
 SCRIPT = "<script>alert(1)</script>"
 BIDI = chr(0x202E) + chr(27) + "[31m"
@@ -26,7 +26,7 @@ def found(tmp_path_factory):
     home = tmp_path_factory.mktemp("report")
     members, others = (toy.notes(letter, 60, seed=n, extra=SCRIPT + " ") for n, letter in enumerate("mh"))
     canaries = [{"text": f"canary {n} {SCRIPT}", "inserted": n % 2 == 0} for n in range(40)]
-    files = checkup.take_in(
+    files = own_model.take_in(
         toy.write(home / "m<b>.jsonl", members),
         toy.write(home / "h&.jsonl", others),
         toy.write(home / "c.jsonl", canaries),
@@ -34,15 +34,15 @@ def found(tmp_path_factory):
     tok = toy.tokenizer([row["text"] for row in others])
     folder = toy.save(toy.causal(tok), tok, home / "net<img onerror=x>")
     how = {"times": 499, "draws": 60, "progress": False, "epsilon": 4.0, "delta": 1e-5}
-    made = checkup.examine(
-        checkup.open_model(folder), files, effort=checkup.Effort(texts=12, tokens=8), **how
+    made = own_model.examine(
+        own_model.open_model(folder), files, effort=own_model.Effort(texts=12, tokens=8), **how
     )
     made.texts[0] = SCRIPT + BIDI + "javascript:x"
     return made
 
 
 def drawn(found):
-    return audit_pictures(found.attacks, words.primary(found), draws=50)
+    return audit_pictures(found.attacks, sentences.primary(found), draws=50)
 
 
 @pytest.fixture(scope="module")
@@ -107,14 +107,14 @@ def test_the_figures_of_the_page_are_those_of_the_file(page, found):
 
 
 def test_no_sentence_promises_what_an_audit_cannot_know(page):
-    source = "".join(Path(module.__file__).read_text() for module in (words, template)).lower()
+    source = "".join(Path(path).read_text() for path in (sentences.__file__, report._PAGE)).lower()
     said = ("".join(read(page).text) + source).lower()
     for promise in ("compliant", "records protected", "elimination", "anonymous", "guaranteed"):
         assert not re.search(rf"\b{promise}\b", said), promise
     assert not re.search(r"\bis (safe|private|secure)\b", "".join(read(page).text).lower())
 
 
-@pytest.mark.parametrize("outcome", [checkup.FLAGGED, checkup.NOTHING, checkup.UNDECIDED])
+@pytest.mark.parametrize("outcome", [own_model.FLAGGED, own_model.NOTHING, own_model.UNDECIDED])
 def test_every_outcome_has_its_words(found, outcome):
     from dataclasses import replace
 
@@ -123,11 +123,11 @@ def test_every_outcome_has_its_words(found, outcome):
     ) * 3
     other = replace(found, verdict=replace(found.verdict, outcome=outcome, reasons=reasons))
     text = "".join(read(report.html(report.facts(other))).text)
-    assert words.HEADLINES[outcome] in text and all(line in text for line in words.NEXT[outcome])
+    assert sentences.HEADLINES[outcome] in text and all(line in text for line in sentences.NEXT[outcome])
 
 
 def test_shares_are_read_out_of_100():
-    assert [words.of_100(x) for x in (0, 0.0004, 0.0123, 0.0949, 0.0951, 0.5, 1)] == [
+    assert [sentences.of_100(x) for x in (0, 0.0004, 0.0123, 0.0949, 0.0951, 0.5, 1)] == [
         "0", "0.0", "1.2", "9.5", "10", "50", "100",
     ]  # fmt: skip
     claim = planted.check_claim(None, None)
@@ -151,7 +151,7 @@ def test_the_summary_is_one_sheet_and_the_page_asks_nobody(browser, page, found)
     longest = (
         "A program that never sees the model tells the two files apart by the number and length of notes."
     )
-    judged = replace(found.verdict, outcome=checkup.UNDECIDED, reasons=(longest,) * 4)
+    judged = replace(found.verdict, outcome=own_model.UNDECIDED, reasons=(longest,) * 4)
     crowded = report.html(report.facts(replace(found, verdict=judged), made="2026-01-01 00:00 UTC"))
     tab = browser.new_page(viewport={"width": round(WIDTH), "height": 1100})
     said, asked = [], []

@@ -10,7 +10,7 @@ No message quotes a record: it may be sent on by somebody who must not see what 
 
 import json
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -275,8 +275,3 @@ def refuse_contradiction(canaries: CanaryFile, *, members: RecordFile, others: R
                 f"{canaries.name}, line {wrong[0].line}: inserted is {str(inserted).lower()}, but the text "
                 f"stands in {file.name}, line {lines[normalize(wrong[0].text)]}"
             )
-
-
-def texts_of(notes: Sequence[Note]) -> list[str]:
-    """Return the texts of some notes."""
-    return [note.text for note in notes]

@@ -7,8 +7,8 @@ import toy_audit as toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privhelpers.checkup import intake, take_in
 from privhelpers.errors import BadRecords, PrivHelpersError
+from privhelpers.own_model import intake, take_in
 
 
 def row(number: int, **more: object) -> bytes:

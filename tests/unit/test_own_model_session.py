@@ -18,12 +18,12 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from privhelpers import checkup
-from privhelpers.checkup import intake, material, report, target, written
+from privhelpers import own_model
 from privhelpers.errors import MissingArtifact, UnsupportedModel
+from privhelpers.own_model import intake, recall, report, selection, target
 
 HOW = {"times": 1999, "draws": 60, "progress": False}
-LITTLE = checkup.Effort(texts=24, tokens=24)
+LITTLE = own_model.Effort(texts=24, tokens=24)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def members():
 @pytest.fixture(scope="module")
 def files(home, members):
     rows = toy.notes("h", 60, seed=2)
-    return checkup.take_in(toy.write(home / "m.jsonl", members), toy.write(home / "h.jsonl", rows))
+    return own_model.take_in(toy.write(home / "m.jsonl", members), toy.write(home / "h.jsonl", rows))
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +60,11 @@ def fresh(home, tok):
 
 @pytest.fixture(scope="module")
 def flagged(remembers, files):
-    return checkup.examine(checkup.open_model(remembers), files, effort=LITTLE, **HOW)
+    return own_model.examine(own_model.open_model(remembers), files, effort=LITTLE, **HOW)
 
 
 def test_a_model_that_remembers_is_flagged(flagged):
-    assert flagged.verdict.outcome == checkup.FLAGGED and not flagged.verdict.explanations
+    assert flagged.verdict.outcome == own_model.FLAGGED and not flagged.verdict.explanations
     loss = flagged.attacks[0]
     assert loss.name == "loss" and loss.patient.auc.low > 0.7
     assert loss.controls.untrained.auc.low < 0.5 < loss.controls.untrained.auc.high
@@ -74,22 +74,22 @@ def test_a_model_that_remembers_is_flagged(flagged):
 
 
 def test_a_model_that_never_trained_is_not(fresh, files):
-    found = checkup.examine(checkup.open_model(fresh), files, effort=LITTLE, **HOW)
-    assert found.verdict.outcome == checkup.NOTHING
-    assert "not proof" in report.words.HEADLINES[found.verdict.outcome]
+    found = own_model.examine(own_model.open_model(fresh), files, effort=LITTLE, **HOW)
+    assert found.verdict.outcome == own_model.NOTHING
+    assert "not proof" in report.sentences.HEADLINES[found.verdict.outcome]
 
 
 def test_files_that_differ_by_themselves_decide_nothing(home, remembers, members, tok):
     shifted = toy.write(home / "s.jsonl", toy.notes("s", 60, seed=3, extra="night "))
-    files = checkup.take_in(home / "m.jsonl", shifted)
-    effort = checkup.Effort(texts=4, tokens=8, lower=False, control=False)
-    found = checkup.examine(checkup.open_model(remembers), files, effort=effort, **HOW)
-    assert found.verdict.outcome == checkup.UNDECIDED
+    files = own_model.take_in(home / "m.jsonl", shifted)
+    effort = own_model.Effort(texts=4, tokens=8, lower=False, control=False)
+    found = own_model.examine(own_model.open_model(remembers), files, effort=effort, **HOW)
+    assert found.verdict.outcome == own_model.UNDECIDED
     assert "never sees the model" in found.verdict.reasons[0]
 
 
 def test_the_same_seed_gives_the_same_report(flagged, remembers, files):
-    again = checkup.examine(checkup.open_model(remembers), files, effort=LITTLE, **HOW)
+    again = own_model.examine(own_model.open_model(remembers), files, effort=LITTLE, **HOW)
     assert report.facts(again) == report.facts(flagged)
 
 
@@ -133,22 +133,22 @@ def bert(home, members):
 
 def test_another_architecture_with_its_own_tokenizer(home, files):
     folder = llama([row["text"] for row in toy.notes("x", 60, seed=9)], home / "llama")
-    opened = checkup.open_model(folder)
+    opened = own_model.open_model(folder)
     assert (opened.kind, opened.start, opened.context) == ("causal", opened.tokenizer.bos_token_id, 64)
-    found = checkup.examine(opened, files, effort=LITTLE, **HOW)
+    found = own_model.examine(opened, files, effort=LITTLE, **HOW)
     assert found.completed is not None and len(found.texts) >= 12
-    assert found.verdict.outcome == checkup.NOTHING
+    assert found.verdict.outcome == own_model.NOTHING
 
 
 def test_a_vocabulary_made_of_the_records_gives_them_away_without_training(home, files, members):
-    opened = checkup.open_model(llama([row["text"] for row in members], home / "told"))
-    found = checkup.examine(opened, files, effort=checkup.Effort(texts=24, control=False), **HOW)
-    assert found.verdict.outcome == checkup.FLAGGED and found.named.by_patient.hits > 10
+    opened = own_model.open_model(llama([row["text"] for row in members], home / "told"))
+    found = own_model.examine(opened, files, effort=own_model.Effort(texts=24, control=False), **HOW)
+    assert found.verdict.outcome == own_model.FLAGGED and found.named.by_patient.hits > 10
     assert found.named.by_patient.other_hits == 0 and found.named.shown[0][1]
 
 
 def test_a_masked_model_is_asked_for_every_token_once(bert, files):
-    opened = checkup.open_model(bert)
+    opened = own_model.open_model(bert)
     texts = [note.text for note in files.members.notes[:5]]
     read = opened.read(texts)
     assert opened.kind == "masked"
@@ -167,14 +167,14 @@ def test_a_masked_model_is_asked_for_every_token_once(bert, files):
 
 
 def test_a_masked_model_is_audited_without_writing(bert, files):
-    found = checkup.examine(checkup.open_model(bert), files, effort=checkup.Effort(lower=False), **HOW)
+    found = own_model.examine(own_model.open_model(bert), files, effort=own_model.Effort(lower=False), **HOW)
     assert found.completed is None and found.named is None and not found.texts
     assert len(found.verdict.tests) == 2 * len(found.attacks) == 8
     assert report.facts(found)["key_figures"][2]["question"].startswith("Does it know the wording")
 
 
 def test_a_masked_model_that_remembers_is_flagged(bert, home, files, members):
-    opened = checkup.open_model(bert)
+    opened = own_model.open_model(bert)
     net, tok = opened.model.train(), opened.tokenizer
     batch = tok([row["text"] for row in members], padding=True, return_tensors="pt")
     ids, read = batch["input_ids"], batch["attention_mask"]
@@ -187,13 +187,13 @@ def test_a_masked_model_that_remembers_is_flagged(bert, home, files, members):
         optimizer.step()
         optimizer.zero_grad()
     folder = toy.save(net.eval(), tok, home / "bert-remembers")
-    effort = checkup.Effort(lower=False)
-    found = checkup.examine(checkup.open_model(folder), files, effort=effort, **HOW)
-    assert found.verdict.outcome == checkup.FLAGGED and found.attacks[0].patient.auc.low > 0.6
+    effort = own_model.Effort(lower=False)
+    found = own_model.examine(own_model.open_model(folder), files, effort=effort, **HOW)
+    assert found.verdict.outcome == own_model.FLAGGED and found.attacks[0].patient.auc.low > 0.6
 
 
 def test_a_causal_reading_is_the_models_own_loss(remembers):
-    opened = checkup.open_model(remembers)
+    opened = own_model.open_model(remembers)
     read = opened.read(["Seen today: ward seen mild pain.", "left"])
     ids = torch.tensor([[opened.start, *opened.tokenizer("left")["input_ids"]]])
     with torch.inference_mode():
@@ -202,7 +202,7 @@ def test_a_causal_reading_is_the_models_own_loss(remembers):
 
 
 def test_what_is_recalled_is_what_greedy_decoding_writes(remembers, files, flagged):
-    opened, notes = checkup.open_model(remembers), flagged.asked.notes
+    opened, notes = own_model.open_model(remembers), flagged.asked.notes
     read = opened.read(flagged.asked.texts)
     for number in (0, 1, len(notes) - 1):
         ids = opened.tokenizer(notes[number].text)["input_ids"]
@@ -223,11 +223,11 @@ def test_strings_that_name_somebody():
         intake.Note(2, "b", "File SYN-99345678 and 12/31/1999; BP 122/98, pulse 74"),
         intake.Note(3, "c", "the same date 12/31/1999"),
     ]
-    owners = written.naming_strings(notes)
+    owners = recall.naming_strings(notes)
     assert set(owners) == {"12345678", "212) 555-0142", "a.b@mail.example.org", "ann lee", "99345678"}
     texts = ["so 123456789 is longer, and ANN  Lee came", "9934567"]
-    assert written.names_in(texts, owners) == {"ann lee": "a"}
-    assert written.openings([*notes, intake.Note(4, "d", "the same again")], most=3) == ["the same"]
+    assert recall.names_in(texts, owners) == {"ann lee": "a"}
+    assert recall.openings([*notes, intake.Note(4, "d", "the same again")], most=3) == ["the same"]
 
 
 def copy(source, folder, **config):
@@ -244,14 +244,14 @@ def test_folders_that_could_run_or_fetch_something_are_refused(fresh, tmp_path):
         ("quant", {"text_config": {"quantization_config": {}}}),
     ):
         with pytest.raises(UnsupportedModel, match="may load code"):
-            checkup.open_model(copy(fresh, tmp_path / name, **config))
+            own_model.open_model(copy(fresh, tmp_path / name, **config))
     code = copy(fresh, tmp_path / "code")
     (code / "modeling.py").write_text("raise SystemExit")
     pickled = copy(fresh, tmp_path / "pickled")
     (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
     for folder, words in ((code, "Python code"), (pickled, "safetensors")):
         with pytest.raises(UnsupportedModel, match=words):
-            checkup.open_model(folder)
+            own_model.open_model(folder)
 
 
 def test_folders_that_hold_no_whole_model_are_refused(fresh, bert, tmp_path):
@@ -261,25 +261,25 @@ def test_folders_that_hold_no_whole_model_are_refused(fresh, bert, tmp_path):
         ("wider", {"n_layer": 2}),
     ):
         with pytest.raises(UnsupportedModel):
-            checkup.open_model(copy(fresh, tmp_path / name, **config))
+            own_model.open_model(copy(fresh, tmp_path / name, **config))
     headless = copy(bert, tmp_path / "headless")
     BertModel.from_pretrained(bert, local_files_only=True).save_pretrained(headless)
     copied = json.loads((bert / "config.json").read_text())
     (headless / "config.json").write_text(json.dumps(copied))
     with pytest.raises(UnsupportedModel, match="do not fill the model"):
-        checkup.open_model(headless)
+        own_model.open_model(headless)
     cut = copy(fresh, tmp_path / "cut")
     (cut / "model.safetensors").write_bytes((fresh / "model.safetensors").read_bytes()[:5000])
     with pytest.raises(UnsupportedModel, match="cannot be read"):
-        checkup.open_model(cut)
+        own_model.open_model(cut)
     (tmp_path / "adapter").mkdir()
     (tmp_path / "adapter" / "adapter_config.json").write_text("{}")
     for folder, words in (("none", "no folder"), ("adapter", "merge_and_unload")):
         with pytest.raises(MissingArtifact, match=words):
-            checkup.open_model(tmp_path / folder)
+            own_model.open_model(tmp_path / folder)
 
 
 def test_large_files_are_drawn_by_lot(files):
-    chosen = material.drawn(files.members, checkup.Effort(patients=20, notes=1), 0)
+    chosen = selection.drawn(files.members, own_model.Effort(patients=20, notes=1), 0)
     assert len(chosen) == len({note.patient for note in chosen}) == 20
     assert chosen == sorted(chosen, key=lambda note: files.members.patients.index(note.patient))

@@ -12,9 +12,9 @@ import numpy as np
 
 from privhelpers.attacks import controls, groups, signals
 from privhelpers.attacks.scores import Arms, Measured, measure, split
-from privhelpers.checkup.chance import Shuffled, shuffled
-from privhelpers.checkup.target import Reading
 from privhelpers.errors import ControlFailed
+from privhelpers.own_model.target import Reading
+from privhelpers.own_model.tests_of_chance import Shuffled, shuffled
 from privhelpers.stats import Interval
 
 WORDS = {

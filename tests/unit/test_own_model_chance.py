@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy.stats import fisher_exact, mannwhitneyu, norm
 
 from privhelpers import rng
-from privhelpers.checkup import chance, planted, verdict
-from privhelpers.checkup.blind import Blind, blind_baselines
-from privhelpers.checkup.intake import Canary
 from privhelpers.errors import BadRecords, InvalidParameter
+from privhelpers.own_model import planted, tests_of_chance, verdict
+from privhelpers.own_model.intake import Canary
+from privhelpers.own_model.text_baselines import Blind, blind_baselines
 from privhelpers.stats import Interval
 
 
@@ -23,7 +23,7 @@ def test_the_shuffle_agrees_with_every_dealing_of_the_labels():
     dealt = [scores[list(c)].sum() for c in itertools.combinations(range(7), 3)]
     exact = np.mean([mannwhitneyu(scores[list(c)], np.delete(scores, c)).statistic >= 12 for c in
                      itertools.combinations(range(7), 3)])  # fmt: skip
-    found = chance.shuffled(scores[:, None], member, times=20_000, seed=0)
+    found = tests_of_chance.shuffled(scores[:, None], member, times=20_000, seed=0)
     assert own == max(dealt) and exact == pytest.approx(1 / 35)
     assert found.ranking[0] == pytest.approx(exact, abs=0.004)
 
@@ -32,10 +32,10 @@ def test_p_values_are_uniform_where_nothing_leaks_and_small_where_something_does
     generator, p = rng.make(0, "test"), []
     for seed in range(200):
         scores = generator.normal(size=(60, 1))
-        p.append(chance.shuffled(scores, np.arange(60) < 30, times=199, seed=seed).ranking[0])
+        p.append(tests_of_chance.shuffled(scores, np.arange(60) < 30, times=199, seed=seed).ranking[0])
     assert np.mean(np.array(p) <= 0.05) == pytest.approx(0.05, abs=0.05) and 0.4 < np.mean(p) < 0.6
     loud = generator.normal(size=(400, 2)) + np.where(np.arange(400) < 200, 1.0, 0.0)[:, None] * [1, 0]
-    found = chance.shuffled(loud, np.arange(400) < 200, times=999, seed=0)
+    found = tests_of_chance.shuffled(loud, np.arange(400) < 200, times=999, seed=0)
     assert found.ranking[0] == 0.001 and found.ranking[1] > 0.01
 
 
@@ -43,30 +43,30 @@ def test_a_few_members_far_out_are_seen_by_the_second_test_only():
     scores = rng.make(1, "test").normal(size=(2000, 1))
     member = np.arange(2000) < 1000
     scores[:40] = 9.0
-    found = chance.shuffled(scores, member, times=1999, seed=0)
+    found = tests_of_chance.shuffled(scores, member, times=1999, seed=0)
     assert found.few[0] == 0.0005 < found.ranking[0]
 
 
 def test_equal_scores_are_no_evidence():
-    found = chance.shuffled(np.zeros((100, 1)), np.arange(100) < 50, times=499, seed=0)
+    found = tests_of_chance.shuffled(np.zeros((100, 1)), np.arange(100) < 50, times=499, seed=0)
     assert found.ranking[0] == 1.0 and found.few[0] > 0.01
 
 
 @settings(deadline=None)
 @given(st.integers(0, 30), st.integers(0, 30))
 def test_the_exact_test_is_fishers(hits, other):
-    p = chance.exact_p(hits=hits, other_hits=other, members=30, others=40)
+    p = tests_of_chance.exact_p(hits=hits, other_hits=other, members=30, others=40)
     assert p == pytest.approx(fisher_exact([[hits, 30 - hits], [other, 40 - other]], "greater")[1], abs=1e-9)
 
 
 def test_the_stated_power_is_the_power():
-    found = chance.sensitivity(members=300, others=300, tests=10, alarm=0.01)
+    found = tests_of_chance.sensitivity(members=300, others=300, tests=10, alarm=0.01)
     shift = np.sqrt(2) * norm.ppf(found.auc)
     generator = rng.make(0, "power")
     a, b = generator.normal(shift, size=(400, 300)), generator.normal(size=(400, 300))
     wins = mannwhitneyu(a, b, axis=1, alternative="greater", method="asymptotic").pvalue <= 0.001
     assert wins.mean() == pytest.approx(0.9, abs=0.06)
-    more = chance.sensitivity(members=3000, others=3000, tests=10, alarm=0.01)
+    more = tests_of_chance.sensitivity(members=3000, others=3000, tests=10, alarm=0.01)
     assert 0.5 < more.auc < found.auc < 1 and 0.01 < more.few < found.few
 
 

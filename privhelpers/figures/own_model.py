@@ -97,7 +97,7 @@ def audit_pictures(attacks: Sequence, primary: int, *, draws: int = 300, seed: i
     """Return the pictures of an audit's report as SVG, by caption.
 
     Args:
-        attacks: of an audit, `checkup.membership.Attack` each.
+        attacks: of an audit, `own_model.membership.Attack` each.
         primary: place of the one whose scores are shown.
         draws: bootstrap draws of the ROC band.
         seed: of the draws.

@@ -23,9 +23,9 @@ from privhelpers.audit import (
     searched_guesses,
     swap_pairs,
 )
-from privhelpers.checkup.chance import shuffled
-from privhelpers.checkup.intake import Canary
 from privhelpers.errors import BadRecords, InvalidParameter
+from privhelpers.own_model.intake import Canary
+from privhelpers.own_model.tests_of_chance import shuffled
 from privhelpers.stats import Interval
 
 _UNFAIR = 1e-4  # a coin that gives so uneven a split is not believed

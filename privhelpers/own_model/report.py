@@ -10,20 +10,23 @@ import hashlib
 import platform
 from collections.abc import Mapping
 from importlib import metadata
+from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 import privhelpers
 from privhelpers.attacks.scores import Measured
-from privhelpers.checkup import words
-from privhelpers.checkup.membership import WORDS
-from privhelpers.checkup.session import Found
-from privhelpers.checkup.template import PAGE, STYLE
-from privhelpers.checkup.written import Count
+from privhelpers.own_model import sentences
+from privhelpers.own_model.examination import Found
+from privhelpers.own_model.membership import WORDS
+from privhelpers.own_model.recall import Count
 from privhelpers.stats import Interval
 from privhelpers.text import inert
 
+# The page in Jinja's language, and its style, whose hash the page's own policy names. Whatever is inserted is
+# escaped; no attribute holds text of a record or a model.
+_PAGE, _STYLE = Path(__file__).with_name("report.html"), Path(__file__).with_name("report.css")
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn", "statsmodels")
 _LONGEST = 400  # characters of one piece of text that is shown
 _SHOWN = 20  # strings, and texts, that are shown where somebody asks for them
@@ -155,14 +158,14 @@ def facts(found: Found, *, hashes: Mapping[str, str] | None = None, made: str = 
         },
         "made": made,
         "outcome": found.verdict.outcome,
-        "headline": words.HEADLINES[found.verdict.outcome],
+        "headline": sentences.HEADLINES[found.verdict.outcome],
         "reasons": list(found.verdict.reasons),
         "explanations": list(found.verdict.explanations),
-        "sensitivity": {**vars(found.sensitivity), "sentence": words.sensitivity_sentence(found)},
-        "key_figures": words.key_figures(found),
-        "tested": words.tested(found),
-        "not_tested": words.not_tested(found),
-        "next": list(words.NEXT[found.verdict.outcome]),
+        "sensitivity": {**vars(found.sensitivity), "sentence": sentences.sensitivity_sentence(found)},
+        "key_figures": sentences.key_figures(found),
+        "tested": sentences.tested(found),
+        "not_tested": sentences.not_tested(found),
+        "next": list(sentences.NEXT[found.verdict.outcome]),
         "tests": [vars(test) for test in found.verdict.tests],
         "attacks": _attacks(found),
         "blind": [{"name": b.name, "auc": _interval(b.auc), "p": b.p} for b in found.blind],
@@ -201,16 +204,17 @@ def html(report: Mapping, pictures: Mapping[str, bytes] | None = None, *, shown:
         autoescape=True, finalize=visible, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(rate=lambda value: f"{value:.3f}", small=_small)
-    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+    style = _STYLE.read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     drawn = {
         caption: Markup("data:image/svg+xml;base64," + base64.b64encode(svg).decode())
         for caption, svg in (pictures or {}).items()
     }
-    page = environment.from_string(PAGE)
+    page = environment.from_string(_PAGE.read_text(encoding="utf-8"))
     return page.render(
         r=report,
         pictures=drawn,
-        style=Markup(STYLE),
+        style=Markup(style),
         style_hash=digest,
         shown=shown and _shown(shown),
     )
