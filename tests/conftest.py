@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from privhelpers import browser
@@ -15,6 +16,9 @@ from privhelpers import browser
 ROOT = Path(__file__).parents[1]
 UNIT = Path(__file__).with_name("unit")
 LIMIT_SECONDS = 900
+# No test fails because the machine is busy: Hypothesis' limit of 200 ms an example is a timing.
+hypothesis.settings.register_profile("book", deadline=None)
+hypothesis.settings.load_profile("book")
 
 
 @dataclass(frozen=True)
