@@ -89,8 +89,8 @@ def secret_log_probabilities(
 ) -> np.ndarray:
     """Return the log probability of each secret after `prefix`, in nats; shape [secrets].
 
-    The same figures as `models.candidate_log_probabilities`, in parts whose logits stay in the processor's
-    cache, which for a thousand secrets of a small model takes two thirds of the time.
+    They are run in parts whose logits stay in the processor's cache, which for a thousand secrets of a small
+    model takes two thirds of the time of one pass.
 
     Args:
         prefix: what stands before every secret; it is run once.

@@ -16,15 +16,15 @@ from privhelpers.models.generation import (
     greedy_guesses,
     kept_tokens,
 )
-from privhelpers.models.masked import MASKED_ARCHITECTURES, build_masked, load_masked, with_mask
+from privhelpers.models.masked import MASKED_ARCHITECTURES, build_masked, with_mask
 from privhelpers.models.masking import Masking, losses_by_mask, masked_losses, padded, score_masked
 from privhelpers.models.scoring import (
     Scores,
     TokenScores,
-    candidate_log_probabilities,
     row_losses,
     score,
     score_tokens,
+    vocabulary_moments,
 )
 from privhelpers.models.shelf import put, start, take
 
@@ -38,7 +38,6 @@ __all__ = [
     "TokenScores",
     "build",
     "build_masked",
-    "candidate_log_probabilities",
     "count_parameters",
     "draw_probabilities",
     "encode",
@@ -47,7 +46,6 @@ __all__ = [
     "greedy_guesses",
     "kept_tokens",
     "load",
-    "load_masked",
     "losses_by_mask",
     "masked_losses",
     "padded",
@@ -61,5 +59,6 @@ __all__ = [
     "take",
     "to_batch",
     "train_tokenizer",
+    "vocabulary_moments",
     "with_mask",
 ]

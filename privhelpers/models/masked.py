@@ -11,11 +11,9 @@ that it has half of BERT's layers, which the name with `-half` does here.
 import copy
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from transformers import (
-    AutoModelForMaskedLM,
     BertConfig,
     BertForMaskedLM,
     DistilBertConfig,
@@ -26,7 +24,7 @@ from transformers import (
 
 from privhelpers import rng
 from privhelpers.errors import InvalidParameter, UnsupportedModel
-from privhelpers.models.architecture import ARCHITECTURES, Shape, open_folder, preferred_device
+from privhelpers.models.architecture import ARCHITECTURES, Shape, preferred_device
 
 MASK = "<|mask|>"
 
@@ -144,17 +142,3 @@ def build_masked(
         torch.manual_seed(rng.derive(seed, "initial weights"))
         model = FAMILIES[shape.family](shape, len(tokenizer), dropout)
     return model.to(preferred_device())
-
-
-def load_masked(source: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return a masked language model and its tokenizer from a local Hugging Face folder, for evaluation.
-
-    Args:
-        source: a folder with config.json, safetensors and a tokenizer; nothing is fetched.
-
-    Raises:
-        MissingArtifact: the folder does not exist, or a file in it cannot be read.
-        UnsupportedModel: the folder has pickled weights or code, or is not a masked language model.
-    """
-    model, tokenizer = open_folder(source, AutoModelForMaskedLM)
-    return model.eval().to(preferred_device()), tokenizer

@@ -143,12 +143,19 @@ def score(
     return Scores(losses, np.array([len(row) - 1 for row in rows.ids]), rows.truncated)
 
 
-def _vocabulary_moments(log_p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return mean and standard deviation of the log-probability of a token drawn from each distribution."""
+def vocabulary_moments(log_p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return mean and standard deviation of the log-probability of a token drawn from each distribution.
+
+    Args:
+        log_p: normalized, [..., vocabulary]; minus infinity is a probability of zero.
+    """
     p = log_p.exp()
-    mean = torch.einsum("btv,btv->bt", p, log_p)
     # A token of probability zero has weight zero: 0 x inf must not become a number that is none.
-    spread = torch.einsum("btv,btv->bt", p, (log_p - mean[..., None]).square().nan_to_num(posinf=0.0))
+    nan = float("nan")  # a broken model must show
+    finite = log_p.nan_to_num(nan=nan, neginf=0.0)
+    mean = torch.einsum("...v,...v->...", p, finite)
+    squares = (finite - mean[..., None]).square().nan_to_num(nan=nan, posinf=0.0)
+    spread = torch.einsum("...v,...v->...", p, squares)
     return mean, spread.sqrt()
 
 
@@ -166,34 +173,7 @@ def score_tokens(
     for chosen, ids, _, logits in _passes(model, tokenizer, rows, batch_size):
         log_p = logits[:, :-1].log_softmax(-1)
         own = log_p.gather(-1, ids[:, 1:, None])[..., 0]
-        three = torch.stack([own, *_vocabulary_moments(log_p)], 1).double().cpu().numpy()
+        three = torch.stack([own, *vocabulary_moments(log_p)], 1).double().cpu().numpy()
         for row, number in zip(three, chosen, strict=True):
             found[number] = row[:, : len(rows.ids[number]) - 1]
     return TokenScores(*(list(values) for values in zip(*found, strict=True)), rows.truncated)
-
-
-@torch.inference_mode()
-def candidate_log_probabilities(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prefix: str, candidates: Sequence[str]
-) -> np.ndarray:
-    """Return the log probability of each candidate as the continuation of `prefix`, in nats.
-
-    The prefix is run once and its keys and values are shared by all candidates, which must have the same
-    number of tokens (the digits of a secret do). Shape [candidates].
-
-    Raises:
-        InvalidParameter: candidates of different token lengths cannot be ranked fairly.
-    """
-    continuation = tokenizer(list(candidates), add_special_tokens=False)["input_ids"]
-    if len({len(ids) for ids in continuation}) != 1:
-        raise InvalidParameter("candidates: have different token lengths, so their ranks would mean nothing")
-    device = model.device
-    start = [end_id(tokenizer), *tokenizer(prefix, add_special_tokens=False)["input_ids"]]
-    first = model(input_ids=torch.tensor([start], device=device), use_cache=True)
-    ids = torch.tensor(continuation, device=device)
-    cache = first.past_key_values
-    cache.batch_repeat_interleave(len(continuation))
-    rest = model(input_ids=ids[:, :-1], past_key_values=cache).logits if ids.shape[1] > 1 else None
-    logits = first.logits[:, -1:].expand(len(continuation), 1, -1)
-    logits = torch.cat([logits, rest], dim=1) if rest is not None else logits
-    return logits.log_softmax(-1).gather(2, ids[..., None]).sum((1, 2)).double().cpu().numpy()

@@ -18,6 +18,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import rng
 from privhelpers.errors import UnsupportedModel
+from privhelpers.models import vocabulary_moments
 
 CAUSAL, MASKED = "causal", "masked"
 FOLDS = 7  # one token in seven is hidden at a time, close to the 15 % that masked models are trained with
@@ -205,9 +206,6 @@ class Target:
 def _answers(logits: torch.Tensor, targets: torch.Tensor) -> np.ndarray:
     """Return log-probability, its mean and deviation over the vocabulary, and first place; four in front."""
     log_p = logits.float().log_softmax(-1)
-    p = log_p.exp()
-    mean = (p * log_p).nan_to_num().sum(-1)
-    # A token of probability zero has weight zero: 0 x inf must not become a number that is none.
-    spread = (p * (log_p - mean[..., None]).square()).nan_to_num(posinf=0.0).sum(-1).sqrt()
+    mean, spread = vocabulary_moments(log_p)
     own = log_p.gather(-1, targets[..., None])[..., 0]
     return torch.stack([own, mean, spread, (log_p.argmax(-1) == targets).float()]).double().cpu().numpy()

@@ -111,11 +111,21 @@ def test_a_model_remembers_its_notes_and_no_others(net, halves):
 # Canaries.
 
 
+def written_out(net, prefix, secret):
+    """Return the log probability of a secret after a prefix from a pass of its own."""
+    model, tokenizer = net
+    first, ids = ([*tokenizer(t, add_special_tokens=False)["input_ids"]] for t in (prefix, secret))
+    start = [tokenizer.eos_token_id, *first]
+    with torch.no_grad():
+        log_p = model.eval()(input_ids=torch.tensor([start + ids])).logits[0].log_softmax(-1)
+    return sum(log_p[len(start) - 1 + i, token].item() for i, token in enumerate(ids))
+
+
 @pytest.mark.parametrize("digits", [1, 7])
-def test_secrets_are_scored_as_candidates_are(net, digits):
+def test_secrets_are_scored_as_if_each_were_written_out(net, digits):
     secrets = canaries.draw_references(digits, 5 if digits == 1 else 50, seed=0)
     ours = canaries.secret_log_probabilities(*net, "Patient 1 (MRN: SYN-", secrets, batch_size=16)
-    slow = models.candidate_log_probabilities(*net, "Patient 1 (MRN: SYN-", secrets)
+    slow = [written_out(net, "Patient 1 (MRN: SYN-", secret) for secret in secrets]
     np.testing.assert_allclose(ours, slow, atol=1e-4)
     with pytest.raises(InvalidParameter, match="token lengths"):
         canaries.secret_log_probabilities(*net, "Patient", ["1", "12"])

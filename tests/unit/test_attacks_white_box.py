@@ -10,7 +10,7 @@ from privhelpers import models, rng, training
 from privhelpers.attacks import white_box
 from privhelpers.dpsgd import ClippedGradients
 from privhelpers.dpsgd.losses import losses_by_row
-from privhelpers.errors import InvalidParameter, MissingArtifact, UnsupportedModel
+from privhelpers.errors import InvalidParameter, UnsupportedModel
 from privhelpers.models.encoding import IGNORED, encode
 
 TEXTS = [
@@ -229,19 +229,3 @@ def test_causal_training_does_not_notice_the_masks(tokenizer):
         training.train(model, tokenizer, TEXTS, settings, seed=0, after_epoch=watch, progress=False)
         weights.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
     assert torch.equal(*weights)
-
-
-def test_a_masked_model_is_saved_and_loaded(nets, tokenizer, tmp_path):
-    models.save(nets["micro-distilbert"], tokenizer, tmp_path / "model")
-    model, loaded = models.load_masked(tmp_path / "model")
-    assert loaded.mask_token_id == tokenizer.mask_token_id
-    one, two = (models.score_masked(net, loaded, TEXTS) for net in (model, nets["micro-distilbert"]))
-    np.testing.assert_allclose(one.losses, two.losses, atol=1e-6)
-    with pytest.raises(MissingArtifact):
-        models.load_masked(tmp_path / "nothing")
-    models.save(nets["micro-gpt2"], tokenizer, tmp_path / "causal")
-    with pytest.raises(UnsupportedModel):
-        models.load_masked(tmp_path / "causal")
-    (tmp_path / "model" / "code.py").write_text("")
-    with pytest.raises(UnsupportedModel, match="code"):
-        models.load_masked(tmp_path / "model")

@@ -60,18 +60,6 @@ def test_perplexity_weighs_tokens_not_texts():
     assert scores.perplexity == pytest.approx(math.exp(1.5))
 
 
-def test_candidates_are_scored_as_if_each_were_written_out(model, tokenizer):
-    log_p = models.candidate_log_probabilities(model, tokenizer, "Patient 12", ["3456", "0000", "9999"])
-    prefix = [0, *tokenizer("Patient 12", add_special_tokens=False)["input_ids"]]
-    for candidate, value in zip(["3456", "0000", "9999"], log_p, strict=True):
-        ids = tokenizer(candidate, add_special_tokens=False)["input_ids"]
-        logits = model(input_ids=torch.tensor([prefix + ids])).logits[0].log_softmax(-1)
-        by_hand = sum(logits[len(prefix) - 1 + i, token].item() for i, token in enumerate(ids))
-        assert value == pytest.approx(by_hand, rel=1e-5)
-    with pytest.raises(InvalidParameter, match="token lengths"):
-        models.candidate_log_probabilities(model, tokenizer, "Patient", ["1", "12"])
-
-
 def test_greedy_equals_the_library(model, tokenizer):
     prefixes = [
         [0, *tokenizer(t, add_special_tokens=False)["input_ids"]] for t in ("Patient 1", "note", "pressure")
