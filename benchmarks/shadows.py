@@ -1,4 +1,4 @@
-"""How long the shadow models of chapter 10a take: all of them on two cores, a few one after the other.
+"""How long the shadow models of `shadow_models` take: all of them on two cores, a few one after the other.
 
 Each trains the default small model for five epochs on a random half of 2,000 patients and scores the notes of
 all of them, as the chapter does. Wall time, since the question is how long one waits; starting the processes

@@ -1,4 +1,4 @@
-"""Records on disk: what chapter 05 writes and every later chapter reads. Nothing unsafe gets that far."""
+"""Records on disk: what `synthetic_records` writes and every later chapter reads. Nothing unsafe gets that far."""
 
 import json
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The theorems of chapter 2 held against numbers: what the proofs claim, on random and on worst cases."""
+"""The theorems on composition held against numbers: what the proofs claim, on random and on worst cases."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Ceilings on an attack that chapter 03 states, against brute force and closed forms."""
+"""Ceilings on an attack that `hypothesis_testing` states, against brute force and closed forms."""
 
 import math
 
