@@ -10,7 +10,6 @@ from privhelpers.figures.charts import bands, bars, forest, heat, roc, two_arms
 from privhelpers.figures.exposed import (
     shadow_evidence,
 )
-from privhelpers.figures.extraction import leak_rates
 from privhelpers.figures.factorial import layers_tradeoff
 from privhelpers.figures.inversion import recovery
 from privhelpers.figures.mechanics import (
@@ -19,7 +18,7 @@ from privhelpers.figures.mechanics import (
     private_paths,
     pull_of_one_record,
 )
-from privhelpers.figures.membership import auc_by_model, trade_off
+from privhelpers.figures.membership import trade_off
 from privhelpers.figures.own_model import attacks_and_controls, patient_scores
 from privhelpers.figures.records import condition_counts, note_lengths
 from privhelpers.figures.statistics import (
@@ -36,7 +35,6 @@ __all__ = [
     "WIDTH",
     "attacks_and_controls",
     "auc_by_gap",
-    "auc_by_model",
     "bands",
     "bars",
     "clipped_gradients",
@@ -47,7 +45,6 @@ __all__ = [
     "forest",
     "heat",
     "layers_tradeoff",
-    "leak_rates",
     "leakage_bars",
     "loss_curves",
     "luck_by_model",

@@ -17,33 +17,6 @@ def _named(names: Sequence[str], length: int) -> list[str]:
 
 
 @style.drawn
-def auc_by_model(names: Sequence[str], aucs: ArrayLike, lows: ArrayLike, highs: ArrayLike) -> Figure:
-    """Draw the area under the ROC of each model with its interval, first model on top.
-
-    Args:
-        names: model names, all different.
-        aucs: area of each, in [0, 1].
-        lows, highs: ends of its interval.
-
-    Raises:
-        InvalidParameter: lengths differ, names repeat, or an interval misses its estimate.
-    """
-    aucs, lows, highs = style.columns_of(aucs=aucs, lows=lows, highs=highs)
-    looks = style.model_looks(_named(names, aucs.size))
-    figure, (axes,) = style.canvas(style.SHORT if aucs.size <= 9 else style.TALL)
-    axes.axvline(0.5, color=style.CONTROL, linestyle="--", zorder=1)
-    ends = style.whiskers(aucs, lows, highs)
-    for place, look in enumerate(looks.values()):
-        axes.errorbar(
-            aucs[place], place, xerr=ends[:, [place]], fmt=look["marker"], color=look["color"], capsize=3
-        )
-    axes.set_yticks(range(aucs.size), [look["label"] for look in looks.values()])
-    axes.set(ylim=(aucs.size - 0.4, -0.6), ylabel="model")
-    axes.set(xlabel="area under the ROC curve (dashed: 0.5, no better than a coin)")
-    return figure
-
-
-@style.drawn
 def trade_off(
     perplexities: ArrayLike,
     aucs: ArrayLike,

@@ -24,7 +24,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocat
 from numpy.typing import ArrayLike
 
 from privhelpers.errors import InvalidParameter
-from privhelpers.stats import RocCurve, checks
+from privhelpers.stats import checks
 from privhelpers.text import inert
 
 WIDTH, SHORT, TALL = 6.5, 2.9, 4.3  # inches
@@ -174,25 +174,6 @@ def log_axis(axis: Axis, ticks: ArrayLike | None = None) -> None:
     axis.set_major_locator(LogLocator() if ticks is None else FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(plain)
-
-
-def draw_rocs(axes: Axes, curves: Mapping[str, RocCurve], looks: Mapping[str, Mapping[str, str]]) -> None:
-    """Draw ROC curves with their bands on logarithmic axes, beside the diagonal of a coin flip.
-
-    Source: Carlini et al., S&P 2022, figure 1, for the logarithmic axes.
-    """
-    floor = min(curve.fpr[0] for curve in curves.values())
-    axes.plot([floor, 1], [floor, 1], color=CONTROL, linestyle=":", label="coin flip")
-    for name, curve in curves.items():
-        # A rate of zero has no place on a logarithmic axis: it is drawn on the lower edge.
-        low, tpr, high = (np.maximum(values, floor / 2) for values in (curve.low, curve.tpr, curve.high))
-        axes.fill_between(curve.fpr, low, high, color=looks[name]["color"], alpha=0.16, linewidth=0)
-        axes.plot(curve.fpr, tpr, markevery=9, **in_legend(looks[name]))
-    axes.set(xscale="log", yscale="log", xlim=(floor, 1), ylim=(floor / 2, 1.05))
-    axes.set(xlabel="false-positive rate (share of non-members)")
-    axes.set(ylabel="true-positive rate (share of members)")
-    log_axis(axes.xaxis)
-    log_axis(axes.yaxis)
 
 
 def nice_ticks(values: Iterable[float]) -> list[float]:

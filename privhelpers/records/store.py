@@ -1,4 +1,4 @@
-"""Records on disk: what `synthetic_records` writes and every later chapter reads. Nothing unsafe gets that far."""
+"""Records on disk: what `synthetic_records` writes and later chapters read. Nothing unsafe gets that far."""
 
 import json
 from collections.abc import Iterable, Sequence

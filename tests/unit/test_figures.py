@@ -1,16 +1,14 @@
 import functools
-import itertools
 import re
 from pathlib import Path
 
 import figure_checks
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.text import Text
 
-from privhelpers import figures, hipaa, stats
+from privhelpers import figures, stats
 from privhelpers.errors import InvalidParameter
 from privhelpers.figures import style
 
@@ -26,18 +24,6 @@ def curve(shift):
     return stats.roc_curve(scores[0] + shift, labels, scores[1], labels, draws=40)
 
 
-def leak_table():
-    rows = [
-        {"model": model, "rule": rule, "arm": arm, "rate": 0.1, "low": 0.05, "high": 0.2}
-        for model, rule, arm in itertools.product(MODELS, ("strict", "loose"), ("member", "control"))
-    ]
-    return pd.DataFrame(rows)
-
-
-def ledger_frame():
-    return hipaa.ledger({"email": 9, "ssn": 0, "mrn": None}, {"email": 99}, {"email": 2}, {"email": 0})
-
-
 LENGTHS = np.random.default_rng(0).integers(20, 120, 300)
 AREAS, LOWS, HIGHS = np.linspace(0.5, 0.9, 8), np.linspace(0.45, 0.85, 8), np.linspace(0.55, 0.95, 8)
 MAKERS = {
@@ -50,18 +36,17 @@ MAKERS = {
     ),
     "epsilon_spent": lambda: figures.epsilon_spent([1, 2, 3], [0.5, 0.8, 1.0], 1.0),
     "roc": lambda: figures.roc({"baseline": curve(1.0), HOSTILE: curve(0.0)}),
-    "leak_rates": lambda: figures.leak_rates(leak_table()),
-    "auc_by_model": lambda: figures.auc_by_model(MODELS, AREAS, LOWS, HIGHS),
     "trade_off": lambda: figures.trade_off(np.linspace(2, 30, 8), AREAS, MODELS, LOWS, HIGHS),
+    "layers_tradeoff": lambda: figures.layers_tradeoff(
+        MODELS, np.linspace(2, 30, 8), AREAS, LOWS, HIGHS, [False] * 3 + [True] * 5, public=(25.0, 0.5)
+    ),
     "condition_counts": lambda: figures.condition_counts([HOSTILE, "b", "c"], [90, 20, 3], rare=[0, 0, 1]),
     "note_lengths": lambda: figures.note_lengths(LENGTHS, limit=100),
-    "identifier_ledger": lambda: figures.identifier_ledger(ledger_frame()),
 }
 SHOWS_MODEL_TEXT = {
+    "layers_tradeoff",
     "perplexity_by_epsilon",
     "roc",
-    "leak_rates",
-    "auc_by_model",
     "trade_off",
     "condition_counts",
 }
@@ -74,8 +59,8 @@ def texts(figure):
 def test_every_public_figure_is_tested():
     functions = {name for name in figures.__all__ if callable(getattr(figures, name))}
     files = Path(__file__).parent.glob("test_figures*.py")
-    makers = re.findall(r'^    "(\w+)": ', "".join(file.read_text() for file in files), flags=re.M)
-    assert functions - {"use_style", "dp_color"} <= set(makers)
+    drawn = set(re.findall(r"\bfigures\.(\w+)\(", "".join(file.read_text() for file in files)))
+    assert functions - {"use_style", "dp_color"} <= drawn
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -120,7 +105,7 @@ def test_control_characters_become_visible_escapes():
 
 
 def test_uncertainty_is_drawn():
-    for name in ("auc_by_model", "trade_off", "perplexity_by_epsilon", "leak_rates"):
+    for name in ("trade_off", "perplexity_by_epsilon"):
         axes = MAKERS[name]().axes[0]
         assert any(isinstance(box, mpl.container.ErrorbarContainer) for box in axes.containers), name
     assert len(MAKERS["roc"]().axes[0].collections) >= 2
@@ -130,11 +115,6 @@ def test_early_stop_epoch_is_the_lowest_held_out_loss():
     axes = MAKERS["loss_curves"]().axes[0]
     (line,) = [line for line in axes.lines if "lowest" in str(line.get_label())]
     assert list(line.get_xdata()) == [2, 2]
-
-
-def test_ledger_says_why_there_is_no_dot():
-    shown = [text.get_text() for text in texts(MAKERS["identifier_ledger"]())]
-    assert shown.count("not measured") == 1 and shown.count("not in the data") == 16
 
 
 def test_use_style_changes_the_settings_only_when_called():
@@ -147,13 +127,11 @@ def test_use_style_changes_the_settings_only_when_called():
     "call",
     [
         lambda: figures.roc({}),
-        lambda: figures.auc_by_model(["a", "a"], [0.5, 0.6], [0.4, 0.5], [0.6, 0.7]),
-        lambda: figures.auc_by_model(["a"], [0.5], [0.6], [0.7]),
-        lambda: figures.auc_by_model(["a"], [0.5, 0.6], [0.4, 0.5], [0.6, 0.7]),
+        lambda: figures.trade_off([1, 2], [0.5, 0.6], ["a", "a"], [0.4, 0.5], [0.6, 0.7]),
+        lambda: figures.trade_off([1], [0.5], ["a"], [0.6], [0.7]),
+        lambda: figures.trade_off([1], [0.5, 0.6], ["a"], [0.4, 0.5], [0.6, 0.7]),
         lambda: figures.perplexity_by_epsilon([0.0], [3.0], {}),
         lambda: figures.epsilon_spent([1, 2], [float("nan"), 1], 1.0),
-        lambda: figures.leak_rates(leak_table().drop(columns="low")),
-        lambda: figures.leak_rates(leak_table().query("arm == 'member'")),
         lambda: figures.condition_counts(["a"], [0]),
     ],
 )
