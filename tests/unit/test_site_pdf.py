@@ -10,6 +10,7 @@ import pytest
 import toy_site
 from pypdf import PdfReader
 
+from bookmaker.runner.chain import SLUGS
 from bookmaker.site import __main__ as command
 from bookmaker.site import pdf
 from bookmaker.site.build import build
@@ -129,7 +130,7 @@ def test_formulas_are_typeset_where_they_stand(texts):
 
 def test_what_is_folded_on_the_screen_is_open_and_nothing_is_to_be_pressed(texts):
     text = "\n".join(texts)
-    assert text.count("One and one make two.") == 29
+    assert text.count("One and one make two.") == len(SLUGS)
     assert "target_epsilon = 12.0" in text
     for button in ("Hide this run", "Hide code", "Read from the start", "Run it yourself"):
         assert button not in text, button
