@@ -137,12 +137,11 @@ def run(root: Path, options: argparse.Namespace) -> Path:
 
     from privhelpers import own_model
     from privhelpers.figures.own_model import audit_pictures
-    from privhelpers.own_model import loading, pdf, planted, report, sentences
 
-    planted.check_claim(given["epsilon"], given["delta"])
+    own_model.check_claim(given["epsilon"], given["delta"])
     if given["pdf"]:
-        pdf.require_chromium()
-    files = own_model.take_in(options.records, options.holdout, options.canaries or None)
+        own_model.require_chromium()
+    files = own_model.read_files(options.records, options.holdout, options.canaries or None)
     say(
         "audit",
         f"{files.members.name}: {len(files.members.patients):,} patients; "
@@ -150,18 +149,18 @@ def run(root: Path, options: argparse.Namespace) -> Path:
     )
     target = own_model.open_model(options.model)
     reference = own_model.open_model(options.reference) if options.reference else None
-    hashes = loading.hashes(options.model)
+    hashes = own_model.file_hashes(options.model)
     if target.parameters < SMALL:  # threads that wait for each other cost more than they save
         torch.set_num_threads(1)
     say("audit", f"{target.name}: {target.kind}, {target.parameters:,} weights")
     claim = {name: given[name] for name in ("epsilon", "delta", "seed")}
     found = own_model.examine(target, files, reference=reference, progress=terminal() is not None, **claim)
-    facts = report.facts(found, hashes=hashes, made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
-    drawn = audit_pictures(found.attacks, sentences.primary(found), seed=found.seed)
-    page = report.html(facts, drawn, shown=found if given["show"] else None)
+    facts = own_model.report_facts(found, hashes=hashes, made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
+    drawn = audit_pictures(found.attacks, own_model.primary(found), seed=found.seed)
+    page = own_model.report_page(facts, drawn, shown=found if given["show"] else None)
     made = {"report.html": page.encode(), "report.json": to_json(facts)}
     if given["pdf"]:
-        made["report.pdf"] = pdf.pdf(page, title=target.name)
+        made["report.pdf"] = own_model.pdf(page, title=target.name)
     publish(place, made)
     say("audit", f"{found.verdict.outcome}: {found.verdict.reasons[0]}")
     shown = place.relative_to(root) if place.is_relative_to(root) else place

@@ -1,28 +1,42 @@
 """The audit of a model and records that somebody brings: read, ask, test, control, conclude, report.
 
-files = take_in("members.jsonl", "nonmembers.jsonl")          # or BadRecords: file, line and reason
-found = examine(open_model("my-model"), files, seed=0)        # every attack that applies
-found.verdict.outcome                                         # "flagged", "undecided", "nothing found"
-page = report.html(found, pictures)                           # one page for an officer, then the details
+files = read_files("members.jsonl", "nonmembers.jsonl")       # or BadRecords: file, line and reason
+audit = examine(open_model("my-model"), files, seed=0)        # every attack that applies
+audit.verdict.outcome                                         # "flagged", "undecided", "nothing found"
+page = report_page(report_facts(audit))                       # one page for an officer, then the details
 """
 
-from privhelpers.own_model.examination import Found, examine
-from privhelpers.own_model.intake import read_canaries, read_records
-from privhelpers.own_model.loading import open_model, untrained
-from privhelpers.own_model.selection import Effort, Files, take_in
-from privhelpers.own_model.verdict import FLAGGED, NOTHING, UNDECIDED
+from privhelpers.own_model._blind import BlindBaseline, blind_baselines
+from privhelpers.own_model._canaries import check_claim
+from privhelpers.own_model._chance import Sensitivity, sensitivity
+from privhelpers.own_model._examine import Audit, examine
+from privhelpers.own_model._open import file_hashes, open_model, untrained
+from privhelpers.own_model._pdf import pdf, require_chromium
+from privhelpers.own_model._report import report_facts, report_page
+from privhelpers.own_model._sample import Effort, Files, read_files
+from privhelpers.own_model._target import Target
+from privhelpers.own_model._verdict import alternative_explanations
+from privhelpers.own_model._wording import primary
 
 __all__ = [
-    "FLAGGED",
-    "NOTHING",
-    "UNDECIDED",
+    "Audit",
+    "BlindBaseline",
     "Effort",
     "Files",
-    "Found",
+    "Sensitivity",
+    "Target",
+    "alternative_explanations",
+    "blind_baselines",
+    "check_claim",
     "examine",
+    "file_hashes",
     "open_model",
-    "read_canaries",
-    "read_records",
-    "take_in",
+    "pdf",
+    "primary",
+    "read_files",
+    "report_facts",
+    "report_page",
+    "require_chromium",
+    "sensitivity",
     "untrained",
 ]

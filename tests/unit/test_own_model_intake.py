@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privhelpers.errors import BadRecords, PrivHelpersError
-from privhelpers.own_model import intake, take_in
+from privhelpers.own_model import _records, read_files
 
 
 def row(number: int, **more: object) -> bytes:
@@ -43,7 +43,7 @@ BAD = {
     "half character": (b'{"patient_id": "x", "text": "\\ud800"}\n', "surrogate"),
     "deep": (b"[" * 100_000 + b"\n", "nested too deep"),
     "huge number": (b'{"patient_id": "x", "text": "y", "n": ' + b"1" * 5000 + b"}\n", "broken"),
-    "long line": (b'{"patient_id": "x", "text": "' + b"y" * intake.LONGEST_LINE + b'"}\n', "longer than"),
+    "long line": (b'{"patient_id": "x", "text": "' + b"y" * _records.LONGEST_LINE + b'"}\n', "longer than"),
 }
 
 
@@ -54,7 +54,7 @@ def test_a_bad_line_is_refused_by_file_and_line(tmp_path, kind):
     if kind == "cut":
         path = written(path, [*GOOD[:30], line])
     with pytest.raises(BadRecords, match=r"^m\.jsonl, line 31\b") as refused:
-        intake.read_records(path)
+        _records.read_records(path)
     assert words in str(refused.value) and len(str(refused.value)) < 300
 
 
@@ -62,37 +62,37 @@ def test_bytes_that_are_no_utf8_are_refused_by_their_offset(tmp_path):
     offset = sum(map(len, GOOD[:30])) + 29
     path = written(tmp_path / "m.jsonl", [*GOOD[:30], b'{"patient_id": "x", "text": "\xff"}\n'])
     with pytest.raises(BadRecords, match=rf"^m\.jsonl, line 31: not UTF-8 \(byte {offset}\)"):
-        intake.read_records(path)
+        _records.read_records(path)
     assert path.read_bytes()[offset] == 0xFF
 
 
 @pytest.mark.parametrize("start", [b"\xef\xbb\xbf", "\ufeff".encode("utf-16-le")])
 def test_a_byte_order_mark_is_refused(tmp_path, start):
     with pytest.raises(BadRecords, match=r"^m\.jsonl, line 1: (starts with a byte order mark|.*\(byte 0\))"):
-        intake.read_records(written(tmp_path / "m.jsonl", [start, *GOOD]))
+        _records.read_records(written(tmp_path / "m.jsonl", [start, *GOOD]))
 
 
 def test_what_makes_a_record_the_same_one(tmp_path):
     path = tmp_path / "m.jsonl"
     with pytest.raises(BadRecords, match=r"line 61: the patient and text of line 4 again"):
-        intake.read_records(written(path, [*GOOD, GOOD[3]]))
+        _records.read_records(written(path, [*GOOD, GOOD[3]]))
     with_ids = [row(n, note_id=f"n{n}") for n in range(60)]
     with pytest.raises(BadRecords, match=r"line 61: the note_id of line 4 again"):
-        intake.read_records(written(path, [*with_ids, row(99, note_id="n3")]))
-    twice = intake.read_records(written(path, [*with_ids, row(3, note_id="n99")]))
+        _records.read_records(written(path, [*with_ids, row(99, note_id="n3")]))
+    twice = _records.read_records(written(path, [*with_ids, row(3, note_id="n99")]))
     assert (twice.lines, len(twice.notes), twice.repeated) == (61, 60, 1)
 
 
 @pytest.mark.parametrize("patients", [0, 1, 49])
 def test_too_few_patients_are_refused(tmp_path, patients):
     with pytest.raises(BadRecords, match=rf"^m\.jsonl: {patients} patients in .* at least 50"):
-        intake.read_records(written(tmp_path / "m.jsonl", GOOD[:patients]))
+        _records.read_records(written(tmp_path / "m.jsonl", GOOD[:patients]))
 
 
 def test_no_file_is_no_record(tmp_path):
     for path in (tmp_path / "none.jsonl", tmp_path):
         with pytest.raises(BadRecords, match="no such file"):
-            intake.read_records(path)
+            _records.read_records(path)
 
 
 def test_a_patient_or_text_in_both_files_is_refused_with_both_lines(tmp_path):
@@ -104,8 +104,8 @@ def test_a_patient_or_text_in_both_files_is_refused_with_both_lines(tmp_path):
     ):
         holdout = written(tmp_path / "h.jsonl", [*others[:9], bad, *others[9:]])
         with pytest.raises(BadRecords, match=rf"^h\.jsonl, line 10: its {what} stands in m\.jsonl, line 6"):
-            take_in(members, holdout)
-    assert take_in(members, written(tmp_path / "h.jsonl", others)).canaries is None
+            read_files(members, holdout)
+    assert read_files(members, written(tmp_path / "h.jsonl", others)).canaries is None
 
 
 def canary(number: int, inserted: object) -> bytes:
@@ -128,13 +128,13 @@ def test_canaries_that_prove_nothing_are_refused(tmp_path, lines, words):
     members = written(tmp_path / "m.jsonl", GOOD)
     holdout = written(tmp_path / "h.jsonl", [row(n) for n in range(100, 160)])
     with pytest.raises(BadRecords) as refused:
-        take_in(members, holdout, written(tmp_path / "c.jsonl", lines))
+        read_files(members, holdout, written(tmp_path / "c.jsonl", lines))
     assert words in str(refused.value)
 
 
 def test_other_fields_and_line_ends_do_not_matter(tmp_path):
     lines = [row(n, kind="report", spans=[{"a": 1}])[:-1] + b"\r\n" for n in range(60)]
-    found = intake.read_records(written(tmp_path / "m.jsonl", [*lines[:-1], lines[-1].rstrip()]))
+    found = _records.read_records(written(tmp_path / "m.jsonl", [*lines[:-1], lines[-1].rstrip()]))
     assert len(found.notes) == 60 and found.notes[7].line == 8 and not found.repeated
 
 
@@ -143,7 +143,7 @@ def test_other_fields_and_line_ends_do_not_matter(tmp_path):
 def test_no_bytes_break_the_door(tmp_path_factory, junk):
     path = written(tmp_path_factory.getbasetemp() / "junk.jsonl", [*GOOD[:2], junk])
     with pytest.raises(BadRecords):
-        intake.read_records(path)
+        _records.read_records(path)
 
 
 def test_a_refusal_quotes_no_record(tmp_path):
@@ -156,10 +156,10 @@ def test_a_refusal_quotes_no_record(tmp_path):
     ]
     for line in lines:
         with pytest.raises(PrivHelpersError) as refused:
-            intake.read_records(written(tmp_path / "m.jsonl", [line.encode()]))
+            _records.read_records(written(tmp_path / "m.jsonl", [line.encode()]))
         assert secret not in str(refused.value)
 
 
 def test_the_toys_of_the_other_tests_are_good(tmp_path):
     toy.write(tmp_path / "m.jsonl", toy.notes("m", 60, seed=1))
-    assert len(intake.read_records(tmp_path / "m.jsonl").patients) == 60
+    assert len(_records.read_records(tmp_path / "m.jsonl").patients) == 60

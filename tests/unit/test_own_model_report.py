@@ -13,7 +13,7 @@ from privhelpers import own_model
 from privhelpers.artifacts import to_json
 from privhelpers.errors import MissingProgram
 from privhelpers.figures.own_model import audit_pictures
-from privhelpers.own_model import pdf, planted, report, sentences
+from privhelpers.own_model import _canaries, _pdf, _report, _verdict, _wording
 
 SCRIPT = "<script>alert(1)</script>"
 BIDI = chr(0x202E) + chr(27) + "[31m"
@@ -26,7 +26,7 @@ def found(tmp_path_factory):
     home = tmp_path_factory.mktemp("report")
     members, others = (toy.notes(letter, 60, seed=n, extra=SCRIPT + " ") for n, letter in enumerate("mh"))
     canaries = [{"text": f"canary {n} {SCRIPT}", "inserted": n % 2 == 0} for n in range(40)]
-    files = own_model.take_in(
+    files = own_model.read_files(
         toy.write(home / "m<b>.jsonl", members),
         toy.write(home / "h&.jsonl", others),
         toy.write(home / "c.jsonl", canaries),
@@ -42,12 +42,12 @@ def found(tmp_path_factory):
 
 
 def drawn(found):
-    return audit_pictures(found.attacks, sentences.primary(found), draws=50)
+    return audit_pictures(found.attacks, _wording.primary(found), draws=50)
 
 
 @pytest.fixture(scope="module")
 def page(found):
-    return report.html(report.facts(found, made="today"), drawn(found), shown=found)
+    return own_model.report_page(own_model.report_facts(found, made="today"), drawn(found), shown=found)
 
 
 class Reader(html.parser.HTMLParser):
@@ -84,8 +84,8 @@ def test_nothing_that_a_stranger_wrote_becomes_markup(page, found):
 
 
 def test_a_page_holds_no_text_of_a_record_unless_asked(found):
-    facts = report.facts(found)
-    page = report.html(facts, drawn(found))
+    facts = own_model.report_facts(found)
+    page = own_model.report_page(facts, drawn(found))
     for note in (*found.files.members.notes[:20], *found.files.others.notes[:20]):
         number = re.search(r"SYN-(\d{8})", note.text)[1]
         assert number not in page and number not in to_json(facts).decode()
@@ -93,7 +93,7 @@ def test_a_page_holds_no_text_of_a_record_unless_asked(found):
 
 
 def test_the_figures_of_the_page_are_those_of_the_file(page, found):
-    facts = json.loads(to_json(report.facts(found)))
+    facts = json.loads(to_json(own_model.report_facts(found)))
     text = " ".join("".join(read(page).text).split())
     for attack in facts["attacks"]:
         assert all(f"{value:.3f}" in text for value in attack["patient"]["auc"])
@@ -107,14 +107,14 @@ def test_the_figures_of_the_page_are_those_of_the_file(page, found):
 
 
 def test_no_sentence_promises_what_an_audit_cannot_know(page):
-    source = "".join(Path(path).read_text() for path in (sentences.__file__, report._PAGE)).lower()
+    source = "".join(Path(path).read_text() for path in (_wording.__file__, _report._PAGE)).lower()
     said = ("".join(read(page).text) + source).lower()
     for promise in ("compliant", "records protected", "elimination", "anonymous", "guaranteed"):
         assert not re.search(rf"\b{promise}\b", said), promise
     assert not re.search(r"\bis (safe|private|secure)\b", "".join(read(page).text).lower())
 
 
-@pytest.mark.parametrize("outcome", [own_model.FLAGGED, own_model.NOTHING, own_model.UNDECIDED])
+@pytest.mark.parametrize("outcome", [_verdict.FLAGGED, _verdict.NOTHING_FOUND, _verdict.UNDECIDED])
 def test_every_outcome_has_its_words(found, outcome):
     from dataclasses import replace
 
@@ -122,15 +122,15 @@ def test_every_outcome_has_its_words(found, outcome):
         "A long reason that goes on for a while, as the longest one does, and then some more of it.",
     ) * 3
     other = replace(found, verdict=replace(found.verdict, outcome=outcome, reasons=reasons))
-    text = "".join(read(report.html(report.facts(other))).text)
-    assert sentences.HEADLINES[outcome] in text and all(line in text for line in sentences.NEXT[outcome])
+    text = "".join(read(own_model.report_page(own_model.report_facts(other))).text)
+    assert _wording.HEADLINES[outcome] in text and all(line in text for line in _wording.NEXT[outcome])
 
 
 def test_shares_are_read_out_of_100():
-    assert [sentences.of_100(x) for x in (0, 0.0004, 0.0123, 0.0949, 0.0951, 0.5, 1)] == [
+    assert [_wording.of_100(x) for x in (0, 0.0004, 0.0123, 0.0949, 0.0951, 0.5, 1)] == [
         "0", "0.0", "1.2", "9.5", "10", "50", "100",
     ]  # fmt: skip
-    claim = planted.check_claim(None, None)
+    claim = _canaries.check_claim(None, None)
     assert claim is None
 
 
@@ -139,7 +139,7 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as tools:
-        opened = tools.chromium.launch(executable_path=pdf.require_chromium(), args=["--no-sandbox"])
+        opened = tools.chromium.launch(executable_path=_pdf.require_chromium(), args=["--no-sandbox"])
         yield opened
         opened.close()
 
@@ -151,8 +151,10 @@ def test_the_summary_is_one_sheet_and_the_page_asks_nobody(browser, page, found)
     longest = (
         "A program that never sees the model tells the two files apart by the number and length of notes."
     )
-    judged = replace(found.verdict, outcome=own_model.UNDECIDED, reasons=(longest,) * 4)
-    crowded = report.html(report.facts(replace(found, verdict=judged), made="2026-01-01 00:00 UTC"))
+    judged = replace(found.verdict, outcome=_verdict.UNDECIDED, reasons=(longest,) * 4)
+    crowded = own_model.report_page(
+        own_model.report_facts(replace(found, verdict=judged), made="2026-01-01 00:00 UTC")
+    )
     tab = browser.new_page(viewport={"width": round(WIDTH), "height": 1100})
     said, asked = [], []
     tab.on("console", lambda message: said.append(message.text))
@@ -174,7 +176,7 @@ def test_the_pdf_is_tagged_and_starts_with_the_summary(page):
     from threading import Thread
 
     made = []  # in a thread of its own: playwright allows one event loop a thread
-    worker = Thread(target=lambda: made.append(pdf.pdf(page)))
+    worker = Thread(target=lambda: made.append(_pdf.pdf(page)))
     worker.start()
     worker.join()
     assert made and made[0].startswith(b"%PDF-") and b"/StructTreeRoot" in made[0]
@@ -184,4 +186,4 @@ def test_the_pdf_is_tagged_and_starts_with_the_summary(page):
 def test_without_chromium_the_message_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(programs.shutil, "which", lambda name: None)
     with pytest.raises(MissingProgram, match=r"apt-get install chromium.*PDF=no"):
-        pdf.require_chromium()
+        _pdf.require_chromium()

@@ -20,7 +20,7 @@ from transformers import (
 
 from privhelpers import own_model
 from privhelpers.errors import MissingArtifact, UnsupportedModel
-from privhelpers.own_model import intake, recall, report, selection, target
+from privhelpers.own_model import _memorization, _records, _sample, _target, _verdict, _wording
 
 HOW = {"times": 1999, "draws": 60, "progress": False}
 LITTLE = own_model.Effort(texts=24, tokens=24)
@@ -44,7 +44,7 @@ def members():
 @pytest.fixture(scope="module")
 def files(home, members):
     rows = toy.notes("h", 60, seed=2)
-    return own_model.take_in(toy.write(home / "m.jsonl", members), toy.write(home / "h.jsonl", rows))
+    return own_model.read_files(toy.write(home / "m.jsonl", members), toy.write(home / "h.jsonl", rows))
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def flagged(remembers, files):
 
 
 def test_a_model_that_remembers_is_flagged(flagged):
-    assert flagged.verdict.outcome == own_model.FLAGGED and not flagged.verdict.explanations
+    assert flagged.verdict.outcome == _verdict.FLAGGED and not flagged.verdict.explanations
     loss = flagged.attacks[0]
     assert loss.name == "loss" and loss.patient.auc.low > 0.7
     assert loss.controls.untrained.auc.low < 0.5 < loss.controls.untrained.auc.high
@@ -75,22 +75,22 @@ def test_a_model_that_remembers_is_flagged(flagged):
 
 def test_a_model_that_never_trained_is_not(fresh, files):
     found = own_model.examine(own_model.open_model(fresh), files, effort=LITTLE, **HOW)
-    assert found.verdict.outcome == own_model.NOTHING
-    assert "not proof" in report.sentences.HEADLINES[found.verdict.outcome]
+    assert found.verdict.outcome == _verdict.NOTHING_FOUND
+    assert "not proof" in _wording.HEADLINES[found.verdict.outcome]
 
 
 def test_files_that_differ_by_themselves_decide_nothing(home, remembers, members, tok):
     shifted = toy.write(home / "s.jsonl", toy.notes("s", 60, seed=3, extra="night "))
-    files = own_model.take_in(home / "m.jsonl", shifted)
+    files = own_model.read_files(home / "m.jsonl", shifted)
     effort = own_model.Effort(texts=4, tokens=8, lower=False, control=False)
     found = own_model.examine(own_model.open_model(remembers), files, effort=effort, **HOW)
-    assert found.verdict.outcome == own_model.UNDECIDED
+    assert found.verdict.outcome == _verdict.UNDECIDED
     assert "never sees the model" in found.verdict.reasons[0]
 
 
 def test_the_same_seed_gives_the_same_report(flagged, remembers, files):
     again = own_model.examine(own_model.open_model(remembers), files, effort=LITTLE, **HOW)
-    assert report.facts(again) == report.facts(flagged)
+    assert own_model.report_facts(again) == own_model.report_facts(flagged)
 
 
 def word_tokenizer(texts: list[str], *, masked: bool) -> PreTrainedTokenizerFast:
@@ -137,13 +137,13 @@ def test_another_architecture_with_its_own_tokenizer(home, files):
     assert (opened.kind, opened.start, opened.context) == ("causal", opened.tokenizer.bos_token_id, 64)
     found = own_model.examine(opened, files, effort=LITTLE, **HOW)
     assert found.completed is not None and len(found.texts) >= 12
-    assert found.verdict.outcome == own_model.NOTHING
+    assert found.verdict.outcome == _verdict.NOTHING_FOUND
 
 
 def test_a_vocabulary_made_of_the_records_gives_them_away_without_training(home, files, members):
     opened = own_model.open_model(llama([row["text"] for row in members], home / "told"))
     found = own_model.examine(opened, files, effort=own_model.Effort(texts=24, control=False), **HOW)
-    assert found.verdict.outcome == own_model.FLAGGED and found.named.by_patient.hits > 10
+    assert found.verdict.outcome == _verdict.FLAGGED and found.named.by_patient.hits > 10
     assert found.named.by_patient.other_hits == 0 and found.named.shown[0][1]
 
 
@@ -155,7 +155,7 @@ def test_a_masked_model_is_asked_for_every_token_once(bert, files):
     plain = [opened.tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
     assert read.tokens.tolist() == list(map(len, plain))
     # By hand: the seventh group of the first text.
-    order = target.rng.make(0, f"checkup/masks/{len(plain[0])}").permutation(len(plain[0]))
+    order = _target.rng.make(0, f"checkup/masks/{len(plain[0])}").permutation(len(plain[0]))
     hidden = np.flatnonzero(order % 7 == 6)
     ids = torch.tensor(opened.tokenizer(texts[0])["input_ids"])
     shown = ids.clone()
@@ -170,7 +170,7 @@ def test_a_masked_model_is_audited_without_writing(bert, files):
     found = own_model.examine(own_model.open_model(bert), files, effort=own_model.Effort(lower=False), **HOW)
     assert found.completed is None and found.named is None and not found.texts
     assert len(found.verdict.tests) == 2 * len(found.attacks) == 8
-    assert report.facts(found)["key_figures"][2]["question"].startswith("Does it know the wording")
+    assert own_model.report_facts(found)["key_figures"][2]["question"].startswith("Does it know the wording")
 
 
 def test_a_masked_model_that_remembers_is_flagged(bert, home, files, members):
@@ -189,7 +189,7 @@ def test_a_masked_model_that_remembers_is_flagged(bert, home, files, members):
     folder = toy.save(net.eval(), tok, home / "bert-remembers")
     effort = own_model.Effort(lower=False)
     found = own_model.examine(own_model.open_model(folder), files, effort=effort, **HOW)
-    assert found.verdict.outcome == own_model.FLAGGED and found.attacks[0].patient.auc.low > 0.6
+    assert found.verdict.outcome == _verdict.FLAGGED and found.attacks[0].patient.auc.low > 0.6
 
 
 def test_a_causal_reading_is_the_models_own_loss(remembers):
@@ -219,15 +219,15 @@ def test_what_is_recalled_is_what_greedy_decoding_writes(remembers, files, flagg
 
 def test_strings_that_name_somebody():
     notes = [
-        intake.Note(1, "a", "File SYN-12345678, call (212) 555-0142 or a.b@mail.example.org", ("Ann Lee",)),
-        intake.Note(2, "b", "File SYN-99345678 and 12/31/1999; BP 122/98, pulse 74"),
-        intake.Note(3, "c", "the same date 12/31/1999"),
+        _records.Note(1, "a", "File SYN-12345678, call (212) 555-0142 or a.b@mail.example.org", ("Ann Lee",)),
+        _records.Note(2, "b", "File SYN-99345678 and 12/31/1999; BP 122/98, pulse 74"),
+        _records.Note(3, "c", "the same date 12/31/1999"),
     ]
-    owners = recall.naming_strings(notes)
+    owners = _memorization.naming_strings(notes)
     assert set(owners) == {"12345678", "212) 555-0142", "a.b@mail.example.org", "ann lee", "99345678"}
     texts = ["so 123456789 is longer, and ANN  Lee came", "9934567"]
-    assert recall.names_in(texts, owners) == {"ann lee": "a"}
-    assert recall.openings([*notes, intake.Note(4, "d", "the same again")], most=3) == ["the same"]
+    assert _memorization.names_in(texts, owners) == {"ann lee": "a"}
+    assert _memorization.openings([*notes, _records.Note(4, "d", "the same again")], most=3) == ["the same"]
 
 
 def copy(source, folder, **config):
@@ -280,6 +280,6 @@ def test_folders_that_hold_no_whole_model_are_refused(fresh, bert, tmp_path):
 
 
 def test_large_files_are_drawn_by_lot(files):
-    chosen = selection.drawn(files.members, own_model.Effort(patients=20, notes=1), 0)
+    chosen = _sample.drawn_notes(files.members, own_model.Effort(patients=20, notes=1), 0)
     assert len(chosen) == len({note.patient for note in chosen}) == 20
     assert chosen == sorted(chosen, key=lambda note: files.members.patients.index(note.patient))

@@ -1,6 +1,6 @@
 """A whole audit, step by step, with every figure in one place.
 
-files = take_in("members.jsonl", "nonmembers.jsonl")
+files = read_files("members.jsonl", "nonmembers.jsonl")
 found = examine(open_model("my-model"), files, seed=0)
 found.verdict.outcome
 """
@@ -14,18 +14,18 @@ from tqdm.auto import tqdm
 from privhelpers import stats, validate
 from privhelpers.attacks import groups
 from privhelpers.errors import BadRecords, InvalidParameter
-from privhelpers.own_model import membership, planted, recall, tests_of_chance, verdict
-from privhelpers.own_model.loading import untrained
-from privhelpers.own_model.selection import Asked, Effort, Files, choose
-from privhelpers.own_model.target import CAUSAL, Reading, Target
-from privhelpers.own_model.text_baselines import Blind, blind_baselines
+from privhelpers.own_model import _canaries, _chance, _membership, _memorization, _verdict
+from privhelpers.own_model._blind import BlindBaseline, blind_baselines
+from privhelpers.own_model._open import untrained
+from privhelpers.own_model._sample import Effort, Files, Sample, draw_sample
+from privhelpers.own_model._target import CAUSAL, Reading, Target
 from privhelpers.stats import Interval
 
 ALARM = 0.01
 
 
 @dataclass(frozen=True)
-class Found:
+class Audit:
     """Every figure of an audit, and what it was made of.
 
     Attributes:
@@ -48,16 +48,16 @@ class Found:
     reference: Target | None
     files: Files
     effort: Effort
-    asked: Asked
+    asked: Sample
     truncated: int
-    attacks: list[membership.Attack]
-    blind: list[Blind]
+    attacks: list[_membership.Attack]
+    blind: list[BlindBaseline]
     guessed: tuple[Interval, Interval]
-    completed: recall.Completed | None
-    named: recall.Named | None
-    planted: planted.Planted | None
-    sensitivity: tests_of_chance.Sensitivity
-    verdict: verdict.Verdict
+    completed: _memorization.Completions | None
+    named: _memorization.Disclosures | None
+    planted: _canaries.CanaryResult | None
+    sensitivity: _chance.Sensitivity
+    verdict: _verdict.Verdict
     seed: int
     alarm: float
     texts: list[str]
@@ -70,7 +70,7 @@ def _read(model: Target, texts: Sequence[str], what: str, seed: int, progress: b
 
 def scored(
     model: Target,
-    asked: Asked,
+    asked: Sample,
     *,
     lower: bool,
     seed: int,
@@ -92,10 +92,10 @@ def scored(
     if lower:
         small = [text.lower() for text in asked.texts]
         lowered = _read(model, small, f"in lower case ({model.name})", seed, progress)
-    return membership.scores_of(reading, asked.texts, lower=lowered, reference=reference), reading
+    return _membership.scores_of(reading, asked.texts, lower=lowered, reference=reference), reading
 
 
-def _guessed(reading: Reading, asked: Asked, seed: int) -> tuple[Interval, Interval]:
+def _guessed(reading: Reading, asked: Sample, seed: int) -> tuple[Interval, Interval]:
     """Return the share of words guessed right at the first attempt, of members and of others."""
     rates = np.array([first.mean() for first in reading.first])
     sides = (
@@ -107,7 +107,9 @@ def _guessed(reading: Reading, asked: Asked, seed: int) -> tuple[Interval, Inter
     return members, others
 
 
-def _canaries(files: Files, target: Target, reference: Target | None, how: dict) -> planted.Planted | None:
+def _audited_canaries(
+    files: Files, target: Target, reference: Target | None, how: dict
+) -> _canaries.CanaryResult | None:
     """Score the canaries, against the reference model if there is one, and judge them."""
     if files.canaries is None:
         return None
@@ -117,8 +119,8 @@ def _canaries(files: Files, target: Target, reference: Target | None, how: dict)
             raise BadRecords(f"{files.canaries.name}: the tokenizer of {model.name!r} makes nothing of some")
     own = target.read(texts, seed=how["seed"])
     other = reference.read(texts, seed=how["seed"]) if reference else None
-    found = membership.scores_of(own, texts, reference=other)
-    return planted.judge_canaries(files.canaries.canaries, found.get("reference", -own.loss), **how)
+    found = _membership.scores_of(own, texts, reference=other)
+    return _canaries.audit_canaries(files.canaries.canaries, found.get("reference", -own.loss), **how)
 
 
 def examine(
@@ -134,12 +136,12 @@ def examine(
     times: int = 9999,
     draws: int = 500,
     progress: bool = True,
-) -> Found:
+) -> Audit:
     """Run every attack that applies, with its controls, and conclude.
 
     Args:
         target: the model.
-        files: from `take_in`.
+        files: from `read_files`.
         reference: a model that saw neither file, such as the one that the target was trained from.
         epsilon, delta: a claimed budget, for one record more or less; only canaries can refute it.
         effort: default: what the size of the model allows.
@@ -153,33 +155,33 @@ def examine(
         BadRecords: too few notes can be read.
         InvalidParameter: a value is out of its range.
     """
-    planted.check_claim(epsilon, delta)
+    _canaries.check_claim(epsilon, delta)
     validate.positive_int(times=times, draws=draws)
     if not 0 < alarm < 0.5:
         raise InvalidParameter(f"alarm = {alarm!r}: must be in (0, 0.5)")
     effort = effort or Effort.of(target)
-    asked = choose(files, [target, *filter(None, [reference])], effort, seed=seed)
+    asked = draw_sample(files, [target, *filter(None, [reference])], effort, seed=seed)
     other = _read(reference, asked.texts, "reading (reference)", seed, progress) if reference else None
     show = {"lower": effort.lower, "reference": other, "seed": seed, "progress": progress}
     scores, reading = scored(target, asked, **show)
     fresh = scored(untrained(target, seed=seed), asked, **show)[0] if effort.control else None
     resampling = {"draws": draws, "times": times, "seed": seed}
-    attacks = membership.attack_all(scores, asked.patients, asked.member, untrained=fresh, **resampling)
+    attacks = _membership.measure_attacks(scores, asked.patients, asked.member, untrained=fresh, **resampling)
     blind = blind_baselines(asked.of(True), asked.of(False), times=min(times, 999), draws=draws, seed=seed)
     completed, named, texts = None, None, []
     if target.kind == CAUSAL:
-        completed = recall.completions(reading, asked.notes, asked.member)
+        completed = _memorization.completions(reading, asked.notes, asked.member)
         texts = _written(target, asked, effort, seed, progress)
-        named = recall.named(texts, asked.notes, asked.member)
+        named = _memorization.named(texts, asked.notes, asked.member)
     claim = {"epsilon": epsilon, "delta": delta, "confidence": 1 - alarm}
-    canaries = _canaries(files, target, reference, {**claim, **resampling})
+    canaries = _audited_canaries(files, target, reference, {**claim, **resampling})
     reference_p = (
-        membership.loss_p(other, asked.patients, asked.member, times=times, seed=seed) if other else None
+        _membership.loss_p(other, asked.patients, asked.member, times=times, seed=seed) if other else None
     )
-    tests = verdict.test_names(attacks, completed, named, canaries)
-    explained = verdict.other_explanations(blind, attacks, reference_p, alarm=alarm)
+    tests = _verdict.test_names(attacks, completed, named, canaries)
+    explained = _verdict.alternative_explanations(blind, attacks, reference_p, alarm=alarm)
     people = {"members": len(asked.of(True)), "others": len(asked.of(False))}
-    return Found(
+    return Audit(
         target=target,
         reference=reference,
         files=files,
@@ -192,15 +194,17 @@ def examine(
         completed=completed,
         named=named,
         planted=canaries,
-        sensitivity=tests_of_chance.sensitivity(**people, tests=len(tests), alarm=alarm),
-        verdict=verdict.judge(tests, explained, canaries, alarm=alarm),
+        sensitivity=_chance.sensitivity(**people, tests=len(tests), alarm=alarm),
+        verdict=_verdict.decide(tests, explained, canaries, alarm=alarm),
         seed=seed,
         alarm=alarm,
         texts=texts,
     )
 
 
-def _written(target: Target, asked: Asked, effort: Effort, seed: int, progress: bool) -> list[str]:
+def _written(target: Target, asked: Sample, effort: Effort, seed: int, progress: bool) -> list[str]:
     others = [note for note, own in zip(asked.notes, asked.member, strict=True) if not own]
     with tqdm(total=effort.texts, desc="writing", unit="text", disable=not progress) as bar:
-        return recall.write_all(target, others, texts=effort.texts, tokens=effort.tokens, seed=seed, bar=bar)
+        return _memorization.write_texts(
+            target, others, texts=effort.texts, tokens=effort.tokens, seed=seed, bar=bar
+        )

@@ -17,10 +17,10 @@ from markupsafe import Markup
 
 import privhelpers
 from privhelpers.attacks.scores import Measured
-from privhelpers.own_model import sentences
-from privhelpers.own_model.examination import Found
-from privhelpers.own_model.membership import WORDS
-from privhelpers.own_model.recall import Count
+from privhelpers.own_model import _wording
+from privhelpers.own_model._examine import Audit
+from privhelpers.own_model._membership import WORDS
+from privhelpers.own_model._memorization import Count
 from privhelpers.stats import Interval
 from privhelpers.text import inert
 
@@ -61,7 +61,7 @@ def _measured(measured: Measured | None) -> dict | None:
     return None if measured is None else measured.as_json()
 
 
-def _attacks(found: Found) -> list[dict]:
+def _attacks(found: Audit) -> list[dict]:
     return [
         {
             "name": attack.name,
@@ -80,7 +80,7 @@ def _attacks(found: Found) -> list[dict]:
     ]
 
 
-def _memory(found: Found) -> dict:
+def _memory(found: Audit) -> dict:
     """Return what the model gave back, as counts."""
     completed, named, planted = found.completed, found.named, found.planted
     members, others = found.guessed
@@ -117,7 +117,7 @@ def _memory(found: Found) -> dict:
     return result
 
 
-def _data(found: Found) -> list[dict]:
+def _data(found: Audit) -> list[dict]:
     rows = []
     for side, file in ((True, found.files.members), (False, found.files.others)):
         asked = [note for note, own in zip(found.asked.notes, found.asked.member, strict=True) if own == side]
@@ -137,7 +137,7 @@ def _data(found: Found) -> list[dict]:
     return rows
 
 
-def facts(found: Found, *, hashes: Mapping[str, str] | None = None, made: str = "") -> dict:
+def report_facts(found: Audit, *, hashes: Mapping[str, str] | None = None, made: str = "") -> dict:
     """Return every figure of an audit as plain values, without any text of a record.
 
     Args:
@@ -158,14 +158,14 @@ def facts(found: Found, *, hashes: Mapping[str, str] | None = None, made: str = 
         },
         "made": made,
         "outcome": found.verdict.outcome,
-        "headline": sentences.HEADLINES[found.verdict.outcome],
+        "headline": _wording.HEADLINES[found.verdict.outcome],
         "reasons": list(found.verdict.reasons),
         "explanations": list(found.verdict.explanations),
-        "sensitivity": {**vars(found.sensitivity), "sentence": sentences.sensitivity_sentence(found)},
-        "key_figures": sentences.key_figures(found),
-        "tested": sentences.tested(found),
-        "not_tested": sentences.not_tested(found),
-        "next": list(sentences.NEXT[found.verdict.outcome]),
+        "sensitivity": {**vars(found.sensitivity), "sentence": _wording.sensitivity_sentence(found)},
+        "key_figures": _wording.key_figures(found),
+        "tested": _wording.tested(found),
+        "not_tested": _wording.not_tested(found),
+        "next": list(_wording.NEXT[found.verdict.outcome]),
         "tests": [vars(test) for test in found.verdict.tests],
         "attacks": _attacks(found),
         "blind": [{"name": b.name, "auc": _interval(b.auc), "p": b.p} for b in found.blind],
@@ -184,14 +184,16 @@ def _small(p: float) -> str:
     return f"{p:.2g}" if p >= 0.001 else f"{p:.1e}"
 
 
-def _shown(found: Found) -> dict:
+def _shown(found: Audit) -> dict:
     """Return the strings that were found, and the start of what the model wrote."""
     strings = [] if found.named is None else [value for value, member in found.named.shown if member]
     texts = [text[:_LONGEST] for text in dict.fromkeys(found.texts)]
     return {"strings": strings[:_SHOWN], "texts": texts[:_SHOWN]}
 
 
-def html(report: Mapping, pictures: Mapping[str, bytes] | None = None, *, shown: Found | None = None) -> str:
+def report_page(
+    report: Mapping, pictures: Mapping[str, bytes] | None = None, *, shown: Audit | None = None
+) -> str:
     """Return the report as one page of HTML that loads and runs nothing.
 
     Args:

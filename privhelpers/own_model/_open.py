@@ -28,7 +28,7 @@ from privhelpers import rng
 from privhelpers.artifacts import parse_json, sha256_of
 from privhelpers.errors import DamagedArtifact, MissingArtifact, UnsupportedModel
 from privhelpers.models.architecture import preferred_device, refuse_code
-from privhelpers.own_model.target import CAUSAL, MASKED, Target
+from privhelpers.own_model._target import CAUSAL, MASKED, Target
 
 MOST_TOKENS = 1024  # of a text that are read, where the model reads more: attention grows with the square
 _JSON_FILES = ("config.json", "tokenizer_config.json", "generation_config.json")
@@ -187,7 +187,7 @@ def untrained(target: Target, *, seed: int) -> Target:
     return Target("untrained", target.kind, model, target.tokenizer, target.context)
 
 
-def hashes(source: str | Path) -> dict[str, str]:
+def file_hashes(source: str | Path) -> dict[str, str]:
     """Return the SHA-256 of every file of a model's folder that an audit reads, by name."""
     kept = (".safetensors", ".json", ".txt", ".model")
     files = sorted(p for p in Path(source).iterdir() if p.is_file() and p.suffix in kept)

@@ -28,7 +28,7 @@ _LONGEST = 20_000  # characters of one patient that are looked at
 
 
 @dataclass(frozen=True)
-class Blind:
+class BlindBaseline:
     """What one baseline achieves without the model.
 
     Attributes:
@@ -104,7 +104,7 @@ def blind_baselines(
     times: int = 999,
     draws: int = 500,
     seed: int = 0,
-) -> list[Blind]:
+) -> list[BlindBaseline]:
     """Try to tell two groups of patients apart by what their notes say and by how they are shaped.
 
     Args:
@@ -127,5 +127,5 @@ def blind_baselines(
         area = stats.auc_interval(
             scores[member], owners[0], scores[~member], owners[1], draws=draws, seed=seed
         )
-        found.append(Blind(name, area, p))
+        found.append(BlindBaseline(name, area, p))
     return found

@@ -10,13 +10,13 @@ Canaries are judged apart: a coin dealt them, so no difference between two files
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from privhelpers.own_model.membership import WORDS, Attack, broken_controls
-from privhelpers.own_model.planted import Planted
-from privhelpers.own_model.recall import Completed, Named
-from privhelpers.own_model.text_baselines import Blind
+from privhelpers.own_model._blind import BlindBaseline
+from privhelpers.own_model._canaries import CanaryResult
+from privhelpers.own_model._membership import WORDS, Attack, broken_controls
+from privhelpers.own_model._memorization import Completions, Disclosures
 from privhelpers.stats import adjust
 
-FLAGGED, UNDECIDED, NOTHING = "flagged", "undecided", "nothing found"
+FLAGGED, UNDECIDED, NOTHING_FOUND = "flagged", "undecided", "nothing found"
 RANKING, FEW = "all", "few"  # the two tests of an attack: all thresholds, and 1 % wrong accusations
 
 
@@ -55,7 +55,10 @@ class Verdict:
 
 
 def test_names(
-    attacks: Sequence[Attack], completed: Completed | None, named: Named | None, planted: Planted | None
+    attacks: Sequence[Attack],
+    completed: Completions | None,
+    named: Disclosures | None,
+    planted: CanaryResult | None,
 ) -> dict[str, float]:
     """Return the p-value of each test that these figures allow, by a plain name."""
     found: dict[str, float] = {}
@@ -71,8 +74,8 @@ def test_names(
     return found
 
 
-def other_explanations(
-    blind: Sequence[Blind],
+def alternative_explanations(
+    blind: Sequence[BlindBaseline],
     attacks: Sequence[Attack],
     reference_p: float | None,
     *,
@@ -112,10 +115,10 @@ def other_explanations(
     return (*found, *(f"A control of the tools failed: {one}." for one in broken_controls(attacks)))
 
 
-def judge(
+def decide(
     p_values: Mapping[str, float],
     explanations: Sequence[str],
-    planted: Planted | None = None,
+    planted: CanaryResult | None = None,
     *,
     alarm: float,
 ) -> Verdict:
@@ -123,7 +126,7 @@ def judge(
 
     Args:
         p_values: of every test, by a plain name; "canaries" is the one that a coin dealt.
-        explanations: from `other_explanations`.
+        explanations: from `alternative_explanations`.
         planted: the canaries, if there are any.
         alarm: chance of flagging a model that learned nothing, over all tests together, in (0, 1).
 
@@ -151,4 +154,4 @@ def judge(
         return Verdict(FLAGGED, (*certain, *([beyond] if others else [])), tests, tuple(explanations))
     if explanations:
         return Verdict(UNDECIDED, tuple(explanations), tests, tuple(explanations))
-    return Verdict(NOTHING, (f"None of {len(tests)} tests finds anything beyond chance.",), tests, ())
+    return Verdict(NOTHING_FOUND, (f"None of {len(tests)} tests finds anything beyond chance.",), tests, ())

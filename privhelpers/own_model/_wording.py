@@ -4,14 +4,14 @@ Shares are given "of 100", with the interval in brackets and the control beside 
 model is safe, or that a law is met: an audit cannot know.
 """
 
-from privhelpers.own_model.examination import Found
-from privhelpers.own_model.target import CAUSAL
-from privhelpers.own_model.verdict import FLAGGED, NOTHING, UNDECIDED
+from privhelpers.own_model._examine import Audit
+from privhelpers.own_model._target import CAUSAL
+from privhelpers.own_model._verdict import FLAGGED, NOTHING_FOUND, UNDECIDED
 from privhelpers.stats import Interval
 
 HEADLINES = {
     FLAGGED: "Flagged: the model gives away something about the people it was trained on.",
-    NOTHING: "Nothing found at this sensitivity. That is not proof that nothing leaks.",
+    NOTHING_FOUND: "Nothing found at this sensitivity. That is not proof that nothing leaks.",
     UNDECIDED: "Undecided: these files cannot show what the model gives away.",
 }
 NEXT = {
@@ -21,7 +21,7 @@ NEXT = {
         "with the same two files.",
         "Show the details on the following pages to whoever trained it.",
     ),
-    NOTHING: (
+    NOTHING_FOUND: (
         "Do not call the model harmless: weaker leaks, and attackers who do more, are not excluded.",
         "For a statement that holds against every attacker, train with differential privacy.",
         "Audit again after any further training, and with more patients where a weaker leak would matter.",
@@ -52,12 +52,12 @@ def _share(interval: Interval) -> dict[str, str]:
     return {"value": of_100(interval.estimate), "interval": bracket(interval)}
 
 
-def primary(found: Found) -> int:
+def primary(found: Audit) -> int:
     """Return the place of the attack that page one shows, fixed before any result: the loss."""
     return [attack.name for attack in found.attacks].index("loss")
 
 
-def _from_scores(found: Found) -> list[dict]:
+def _from_scores(found: Audit) -> list[dict]:
     attack = found.attacks[primary(found)]
     null = attack.controls.untrained
     pairs = {
@@ -83,7 +83,7 @@ def _from_scores(found: Found) -> list[dict]:
     return [pairs, few]
 
 
-def key_figures(found: Found) -> list[dict]:
+def key_figures(found: Audit) -> list[dict]:
     """Return the three figures of page one, each with its interval and its control."""
     members, others = found.guessed
     if found.completed is not None:
@@ -109,7 +109,7 @@ def key_figures(found: Found) -> list[dict]:
     return [*_from_scores(found), third]
 
 
-def tested(found: Found) -> list[str]:
+def tested(found: Audit) -> list[str]:
     """Return what was tried, one phrase each."""
     asked = found.asked
     done = [
@@ -127,7 +127,7 @@ def tested(found: Found) -> list[str]:
     return done
 
 
-def not_tested(found: Found) -> list[str]:
+def not_tested(found: Audit) -> list[str]:
     """Return what was left out, so that nobody takes it for done."""
     left = [
         "attackers who train comparison models on similar notes; they find more",
@@ -144,7 +144,7 @@ def not_tested(found: Found) -> list[str]:
     return left
 
 
-def sensitivity_sentence(found: Found) -> str:
+def sensitivity_sentence(found: Audit) -> str:
     """Return what would have been found, had it been there."""
     weakest = found.sensitivity
     return (

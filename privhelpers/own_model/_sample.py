@@ -11,8 +11,8 @@ import numpy as np
 
 from privhelpers import rng
 from privhelpers.errors import BadRecords
-from privhelpers.own_model import intake, planted
-from privhelpers.own_model.target import CAUSAL, Target
+from privhelpers.own_model import _canaries, _records
+from privhelpers.own_model._target import CAUSAL, Target
 
 _SMALL, _MIDDLE = 20_000_000, 250_000_000  # weights
 
@@ -51,12 +51,12 @@ class Effort:
 class Files:
     """What was brought: members, held-out records and perhaps canaries, all checked."""
 
-    members: intake.RecordFile
-    others: intake.RecordFile
-    canaries: intake.CanaryFile | None
+    members: _records.RecordFile
+    others: _records.RecordFile
+    canaries: _records.CanaryFile | None
 
 
-def take_in(records: str | Path, holdout: str | Path, canaries: str | Path | None = None) -> Files:
+def read_files(records: str | Path, holdout: str | Path, canaries: str | Path | None = None) -> Files:
     """Read the files of an audit and refuse what could not be believed.
 
     Args:
@@ -67,24 +67,24 @@ def take_in(records: str | Path, holdout: str | Path, canaries: str | Path | Non
     Raises:
         BadRecords: naming file and line.
     """
-    members, others = intake.read_records(records), intake.read_records(holdout)
-    intake.refuse_overlap(members, others)
+    members, others = _records.read_records(records), _records.read_records(holdout)
+    _records.refuse_overlap(members, others)
     if canaries is None:
         return Files(members, others, None)
-    planted_ones = intake.read_canaries(canaries)
-    planted.check_coin(planted_ones.canaries)
-    intake.refuse_contradiction(planted_ones, members=members, others=others)
+    planted_ones = _records.read_canaries(canaries)
+    _canaries.check_coin(planted_ones.canaries)
+    _records.refuse_contradiction(planted_ones, members=members, others=others)
     return Files(members, others, planted_ones)
 
 
-def drawn(file: intake.RecordFile, effort: Effort, seed: int) -> list[intake.Note]:
+def drawn_notes(file: _records.RecordFile, effort: Effort, seed: int) -> list[_records.Note]:
     """Return the notes that are asked about: all, or those of patients drawn by lot."""
     generator = rng.make(seed, f"checkup/drawn/{file.name}")
     patients = file.patients
     if len(patients) > effort.patients:
         patients = [patients[i] for i in sorted(generator.permutation(len(patients))[: effort.patients])]
     kept, chosen = dict.fromkeys(patients), []
-    by_patient: dict[str, list[intake.Note]] = {patient: [] for patient in kept}
+    by_patient: dict[str, list[_records.Note]] = {patient: [] for patient in kept}
     for note in file.notes:
         if note.patient in kept:
             by_patient[note.patient].append(note)
@@ -95,7 +95,7 @@ def drawn(file: intake.RecordFile, effort: Effort, seed: int) -> list[intake.Not
 
 
 @dataclass(frozen=True)
-class Asked:
+class Sample:
     """The notes that are asked about.
 
     Attributes:
@@ -104,7 +104,7 @@ class Asked:
         left_out: notes that a tokenizer makes nothing of.
     """
 
-    notes: list[intake.Note]
+    notes: list[_records.Note]
     member: np.ndarray
     left_out: int
 
@@ -127,19 +127,19 @@ class Asked:
         return list(people.values())
 
 
-def choose(files: Files, models: Sequence[Target], effort: Effort, *, seed: int) -> Asked:
+def draw_sample(files: Files, models: Sequence[Target], effort: Effort, *, seed: int) -> Sample:
     """Return the notes that every model can be asked about.
 
     Raises:
         BadRecords: fewer than 50 patients are left.
     """
-    sides = [drawn(file, effort, seed) for file in (files.members, files.others)]
+    sides = [drawn_notes(file, effort, seed) for file in (files.members, files.others)]
     notes = [note for side in sides for note in side]
     member = np.repeat([True, False], [len(side) for side in sides])
     texts = [note.text for note in notes]
     kept = np.logical_and.reduce([model.readable(texts) for model in models])
-    asked = Asked([n for n, keep in zip(notes, kept, strict=True) if keep], member[kept], int((~kept).sum()))
+    asked = Sample([n for n, keep in zip(notes, kept, strict=True) if keep], member[kept], int((~kept).sum()))
     for side, file in ((True, files.members), (False, files.others)):
-        if len(asked.of(side)) < intake.FEWEST_PATIENTS:
+        if len(asked.of(side)) < _records.FEWEST_PATIENTS:
             raise BadRecords(f"{file.name}: the tokenizer makes nothing of the notes of too many patients")
     return asked

@@ -13,8 +13,8 @@ import numpy as np
 from privhelpers.attacks import controls, groups, signals
 from privhelpers.attacks.scores import Arms, Measured, measure, split
 from privhelpers.errors import ControlFailed
-from privhelpers.own_model.target import Reading
-from privhelpers.own_model.tests_of_chance import Shuffled, shuffled
+from privhelpers.own_model._chance import Shuffled, shuffled
+from privhelpers.own_model._target import Reading
 from privhelpers.stats import Interval
 
 WORDS = {
@@ -118,7 +118,7 @@ def _both(scores: Mapping[str, np.ndarray], patients: np.ndarray, member: np.nda
     return shuffled(table, inside, times=how["times"], seed=how["seed"])
 
 
-def attack_all(
+def measure_attacks(
     scores: Mapping[str, np.ndarray],
     patients: np.ndarray,
     member: np.ndarray,

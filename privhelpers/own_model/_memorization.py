@@ -13,9 +13,9 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from privhelpers import stats
-from privhelpers.own_model.intake import Note
-from privhelpers.own_model.target import Reading, Target
-from privhelpers.own_model.tests_of_chance import exact_p
+from privhelpers.own_model._chance import exact_p
+from privhelpers.own_model._records import Note
+from privhelpers.own_model._target import Reading, Target
 from privhelpers.stats import Interval
 from privhelpers.text import found_in, normalize
 
@@ -62,7 +62,7 @@ def count(
 
 
 @dataclass(frozen=True)
-class Completed:
+class Completions:
     """Second halves that greedy decoding returns word for word.
 
     Attributes:
@@ -79,7 +79,7 @@ class Completed:
     short: int
 
 
-def completions(reading: Reading, notes: Sequence[Note], member: np.ndarray) -> Completed | None:
+def completions(reading: Reading, notes: Sequence[Note], member: np.ndarray) -> Completions | None:
     """Say of which notes a causal model returns the second half, given the first.
 
     Greedy decoding returns a half exactly if each of its tokens is the most probable one after those before
@@ -104,7 +104,7 @@ def completions(reading: Reading, notes: Sequence[Note], member: np.ndarray) -> 
     def share(group: np.ndarray) -> tuple[int, int]:
         return int((recalled & group).sum()), int((asked & group).sum())
 
-    return Completed(
+    return Completions(
         count(*(patients[chosen & group] for chosen in (recalled, asked) for group in (member, ~member))),
         share(member),
         share(~member),
@@ -132,7 +132,7 @@ def openings(notes: Sequence[Note], *, most: int, words: int = 2) -> list[str]:
     return [opening for opening, _ in counts.most_common(most)]
 
 
-def write_all(
+def write_texts(
     target: Target, notes: Sequence[Note], *, texts: int, tokens: int, seed: int, bar: tqdm | None = None
 ) -> list[str]:
     """Let a causal model write after nothing and after each common opening; return what it wrote.
@@ -157,7 +157,7 @@ def write_all(
 
 
 @dataclass(frozen=True)
-class Named:
+class Disclosures:
     """Patients whom something that the model wrote names.
 
     Attributes:
@@ -195,7 +195,7 @@ def names_in(texts: Sequence[str], owners: Mapping[str, str]) -> dict[str, str]:
     return {value: owners[value] for value in found_in(owners, "\0".join(texts))}
 
 
-def named(texts: Sequence[str], notes: Sequence[Note], member: np.ndarray) -> Named | None:
+def named(texts: Sequence[str], notes: Sequence[Note], member: np.ndarray) -> Disclosures | None:
     """Look for strings of members, and of held-out patients, in what the model wrote.
 
     Args:
@@ -215,7 +215,7 @@ def named(texts: Sequence[str], notes: Sequence[Note], member: np.ndarray) -> Na
         return None
     found = [names_in(texts, group) for group in groups]
     shown = [(value, side) for side, part in zip((True, False), found, strict=True) for value in sorted(part)]
-    return Named(
+    return Disclosures(
         count(*(part.values() for part in (*found, *groups))),
         len(texts),
         len(set(texts)),

@@ -24,8 +24,8 @@ from privhelpers.audit import (
     swap_pairs,
 )
 from privhelpers.errors import BadRecords, InvalidParameter
-from privhelpers.own_model.intake import Canary
-from privhelpers.own_model.tests_of_chance import shuffled
+from privhelpers.own_model._chance import shuffled
+from privhelpers.own_model._records import Canary
 from privhelpers.stats import Interval
 
 _UNFAIR = 1e-4  # a coin that gives so uneven a split is not believed
@@ -53,7 +53,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Planted:
+class CanaryResult:
     """How well the inserted canaries are told from those that were kept out.
 
     Attributes:
@@ -97,7 +97,7 @@ def check_coin(canaries: Sequence[Canary]) -> None:
         )
 
 
-def judge_canaries(
+def audit_canaries(
     canaries: Sequence[Canary],
     scores: np.ndarray,
     *,
@@ -107,7 +107,7 @@ def judge_canaries(
     times: int = 9999,
     draws: int = 500,
     seed: int = 0,
-) -> Planted:
+) -> CanaryResult:
     """Tell inserted canaries from the others, and hold the result against a claimed epsilon.
 
     Args:
@@ -134,7 +134,7 @@ def judge_canaries(
     if epsilon is not None:
         lower, most = _certified(coins, scores, delta=delta, confidence=confidence, seed=seed)
         claim = Claim(epsilon, delta, lower, most)
-    return Planted(len(inside), len(outside), area, float(p), claim)
+    return CanaryResult(len(inside), len(outside), area, float(p), claim)
 
 
 def _certified(
