@@ -1,6 +1,6 @@
 """HIPAA's Privacy Rule where it meets a trained model: identifiers, sections, penalties, risk in three kinds.
 
-    combine("dp-eps-1", [Measured(...), ...], [declare("access", "named staff", by="...", on="2024-01-01")])
+    combine("dp-eps-1", [Finding(...), ...], [declare("access", "named staff", by="...", on="2024-01-01")])
 
 Nothing here is legal advice, and nothing here says that a model fulfills the law.
 """
@@ -19,10 +19,10 @@ from privhelpers.hipaa.risk import (
     NOTHING,
     REACH,
     STOP,
-    Measured,
+    Finding,
     combine,
     declare,
-    measured_table,
+    findings_table,
     reading_table,
 )
 
@@ -44,10 +44,10 @@ __all__ = [
     "SCHEDULES",
     "SECTIONS",
     "STOP",
-    "Measured",
+    "Finding",
     "combine",
     "declare",
-    "measured_table",
+    "findings_table",
     "penalty_table",
     "reading_table",
 ]

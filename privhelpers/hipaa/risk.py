@@ -53,7 +53,7 @@ MATRIX = {
 
 
 @dataclass(frozen=True)
-class Measured:
+class Finding:
     """What one attack found, beside what it finds where there is nothing to find.
 
     Attributes:
@@ -83,15 +83,15 @@ class Measured:
         if self.n < 1:
             raise InvalidParameter(f"{self.attack}: n = {self.n}: nobody was attacked")
         for name in ("figure", "control"):
-            found = getattr(self, name)
-            if len(found) != 3 or not all(map(math.isfinite, found)) or not found[1] <= found[0] <= found[2]:
+            ends = getattr(self, name)
+            if len(ends) != 3 or not all(map(math.isfinite, ends)) or not ends[1] <= ends[0] <= ends[2]:
                 raise InvalidParameter(
-                    f"{self.attack}: {name} = {found}: must be an estimate with a lower and an upper end; "
+                    f"{self.attack}: {name} = {ends}: must be an estimate with a lower and an upper end; "
                     "without an interval, or without its control, a figure is not used"
                 )
 
     @property
-    def found(self) -> bool:
+    def above_control(self) -> bool:
         """Whether the interval lies above that of the control: a strict rule, so False shows nothing."""
         return self.figure[1] > self.control[2]
 
@@ -101,7 +101,7 @@ class Measured:
         one, other = (
             f"{value:.3f} [{low:.3f}, {high:.3f}]" for value, low, high in (self.figure, self.control)
         )
-        return f"{one} {'above' if self.found else 'not told apart from'} its control {other}"
+        return f"{one} {'above' if self.above_control else 'not told apart from'} its control {other}"
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class Combined:
     evidence: str
     reach: str
     reasons: tuple[str, ...]
-    measured: tuple[Measured, ...] = field(repr=False)
+    measured: tuple[Finding, ...] = field(repr=False)
     declared: tuple[Declared, ...] = field(repr=False)
 
     def _refuse(self) -> NoReturn:
@@ -195,11 +195,11 @@ class Combined:
         self._refuse()
 
 
-def _evidence(measured: Sequence[Measured]) -> tuple[str, list[str]]:
+def _evidence(measured: Sequence[Finding]) -> tuple[str, list[str]]:
     reasons = [f"{one.attack}: {one.text}, n = {one.n:,} {one.unit} ({one.source})" for one in measured]
     missing = [kind for kind in KINDS if not any(one.kind == kind for one in measured)]
     for kind in KINDS:  # the text of a note is worse than the fact that it was there
-        if any(one.found and one.kind == kind for one in measured):
+        if any(one.above_control and one.kind == kind for one in measured):
             return kind, reasons
     if missing:
         return UNMEASURED, [*reasons, f"nobody measured {' and '.join(missing)}"]
@@ -216,7 +216,7 @@ def _reach(answers: dict[str, str]) -> str:
     return BOUND if held else OPEN
 
 
-def combine(model: str, measured: Sequence[Measured], declared: Sequence[Declared]) -> Combined:
+def combine(model: str, measured: Sequence[Finding], declared: Sequence[Declared]) -> Combined:
     """Read measurements and declarations together, by `MATRIX`, and list every reason.
 
     Two rules come on top of the matrix. What nobody declares is read as the widest answer. And where
@@ -254,7 +254,7 @@ def combine(model: str, measured: Sequence[Measured], declared: Sequence[Declare
     return Combined(model, category, evidence, reach, tuple(reasons), tuple(measured), tuple(declared))
 
 
-def measured_table(measured: Sequence[Measured]) -> pd.DataFrame:
+def findings_table(measured: Sequence[Finding]) -> pd.DataFrame:
     """Return measurements as text, each beside its control; `Combined.reasons` adds the sources."""
     rows = [
         {
@@ -262,7 +262,7 @@ def measured_table(measured: Sequence[Measured]) -> pd.DataFrame:
             "found": "{:.3f} [{:.3f}, {:.3f}]".format(*one.figure),
             "control": "{:.3f} [{:.3f}, {:.3f}]".format(*one.control),
             "n": f"{one.n:,} {one.unit}",
-            "above control": "yes" if one.found else "not shown",
+            "above control": "yes" if one.above_control else "not shown",
         }
         for one in measured
     ]

@@ -15,7 +15,7 @@ SAYS = {"by": "privacy office", "on": "2024-01-01"}
 
 
 def measured(kind=hipaa.CONTENT, figure=(0.05, 0.03, 0.09), control=NULL, n=224, source=SOURCE):
-    return hipaa.Measured(kind, kind, "patients", n, figure, control, source)
+    return hipaa.Finding(kind, kind, "patients", n, figure, control, source)
 
 
 QUIET = [measured(kind, figure=(0.01, 0.0, 0.04)) for kind in risk.KINDS]
@@ -36,7 +36,7 @@ def everything():
 
 
 def test_a_figure_needs_an_interval_and_a_control():
-    assert measured().found and not QUIET[0].found
+    assert measured().above_control and not QUIET[0].above_control
     for broken in (
         {"figure": (0.05, 0.06, 0.09)},
         {"figure": (0.05, float("nan"), 0.09)},
@@ -170,6 +170,6 @@ def test_a_reading_becomes_json_with_every_source():
 
 
 def test_measurements_as_a_table_name_the_control():
-    table = hipaa.measured_table([measured()])
+    table = hipaa.findings_table([measured()])
     assert table.loc["content", "control"] == "0.000 [0.000, 0.015]"
     assert table.loc["content", "above control"] == "yes"
