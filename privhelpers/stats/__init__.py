@@ -31,9 +31,7 @@ from privhelpers.stats.membership import (
     RocCurve,
     auc,
     auc_interval,
-    membership_advantage,
     roc_curve,
-    tpr_at_fpr_interval,
 )
 from privhelpers.stats.multiplicity import adjust
 from privhelpers.stats.permutation import permutation_auc
@@ -45,6 +43,7 @@ from privhelpers.stats.proportions import (
     Interval,
     clopper_pearson,
     effect_label,
+    newcombe_difference,
     two_proportion,
     wald,
     wilson,
@@ -70,14 +69,13 @@ __all__ = [
     "effect_label",
     "intraclass_correlation",
     "mean_difference",
-    "membership_advantage",
+    "newcombe_difference",
     "paired_auc_difference",
     "paired_difference",
     "permutation_auc",
     "roc_curve",
     "tost",
     "tost_rates",
-    "tpr_at_fpr_interval",
     "two_proportion",
     "wald",
     "wilson",

@@ -5,8 +5,8 @@ A HIGHER score means MORE member-like: pass the negative loss, not the loss.
 >>> auc([0, 4, 6, 7], [1, 2, 3, 5]) == 11 / 16
 True
 
-Sources: Hanley and McNeil, Radiology 143 (1982), for the area; Yeom et al., CSF 2018, definition 4, for
-the advantage; Carlini et al., S&P 2022, section IV, for the true-positive rate at a low false-positive rate.
+Sources: Hanley and McNeil, Radiology 143 (1982), for the area; Carlini et al., S&P 2022, section IV, for the
+true-positive rate at a low false-positive rate.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,6 @@ from privhelpers.stats.clustered import percentile_interval
 from privhelpers.stats.proportions import Interval
 from privhelpers.stats.roc import (
     PooledScores,
-    advantages,
     areas,
     curve_heights,
     replicates,
@@ -90,61 +89,6 @@ def auc_interval(
     return percentile_interval(areas(*pooled.equal())[0], drawn, level, method)
 
 
-def tpr_at_fpr_interval(
-    member_scores: ArrayLike,
-    member_patients: ArrayLike,
-    nonmember_scores: ArrayLike,
-    nonmember_patients: ArrayLike,
-    fpr: float = 0.01,
-    *,
-    draws: int = 1000,
-    seed: int = 0,
-    level: float = 0.95,
-) -> Interval:
-    """Return the true-positive rate at one false-positive rate with a patient-clustered bootstrap.
-
-    The estimate is read off the ROC itself, neighboring points joined, not off its hull: on scores that
-    separate nothing it averages the false-positive rate, and the percentile interval keeps its coverage.
-
-    Args:
-        member_scores, nonmember_scores: one score per note, higher = more member-like.
-        member_patients, nonmember_patients: patient of each note (any labels), as long as the scores.
-        fpr: false-positive rate, in (0, 1]; below 1 / (non-member notes) the answer is an extrapolation.
-        draws: bootstrap draws, 1 or more.
-        seed: seed of the resampling, 0 or more.
-        level: nominal coverage, in (0, 1).
-
-    Raises:
-        InvalidParameter: lengths differ, a score is not finite, or an arm has fewer than 2 patients.
-    """
-    curve = roc_curve(
-        member_scores,
-        member_patients,
-        nonmember_scores,
-        nonmember_patients,
-        fpr=[fpr],
-        draws=draws,
-        seed=seed,
-        level=level,
-    )
-    return Interval(float(curve.tpr[0]), float(curve.low[0]), float(curve.high[0]), level, curve.method)
-
-
-def membership_advantage(member_scores: ArrayLike, nonmember_scores: ArrayLike) -> float:
-    """Return the largest TPR - FPR over all thresholds, in [0, 1].
-
-    The threshold is chosen on the scores it is judged by, so the value is above 0 even where nothing
-    leaks: by about 0.63 sqrt(1/n + 1/m) for independent notes. Read it with `membership_advantage_interval`.
-
-    Args:
-        member_scores, nonmember_scores: one score per note, higher = more member-like.
-
-    Raises:
-        InvalidParameter: an arm is empty or holds a value that is not finite.
-    """
-    return float(advantages(*PooledScores(member_scores, nonmember_scores).equal())[0])
-
-
 def roc_curve(
     member_scores: ArrayLike,
     member_patients: ArrayLike,
@@ -157,6 +101,9 @@ def roc_curve(
     level: float = 0.95,
 ) -> RocCurve:
     """Return the ROC curve on a grid of false-positive rates with a patient-clustered band.
+
+    Heights are read off the ROC itself, neighboring points joined, not off its hull: on scores that separate
+    nothing they average the false-positive rate, and the band keeps its coverage.
 
     Args:
         member_scores, nonmember_scores: one score per note, higher = more member-like.

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_curve
 
 from privhelpers import stats
 from privhelpers.attacks import controls, groups, scores
@@ -24,9 +25,11 @@ def test_one_bootstrap_gives_what_the_single_intervals_give():
     one = arms(1.0)
     found = scores.measure(one, draws=200, seed=3)
     assert found.auc == stats.auc_interval(*one, draws=200, seed=3)
-    assert found.tpr_at_1pct_fpr == stats.tpr_at_fpr_interval(*one, 0.01, draws=200, seed=3)
-    assert found.tpr_at_01pct_fpr == stats.tpr_at_fpr_interval(*one, 0.001, draws=200, seed=3)
-    assert found.advantage == stats.membership_advantage(one.member_scores, one.control_scores)
+    curve = stats.roc_curve(*one, fpr=[0.001, 0.01], draws=200, seed=3)
+    for place, rate in enumerate((found.tpr_at_01pct_fpr, found.tpr_at_1pct_fpr)):
+        assert (rate.estimate, rate.low, rate.high) == (curve.tpr[place], curve.low[place], curve.high[place])
+    fpr, tpr, _ = roc_curve([1] * 300 + [0] * 300, [*one.member_scores, *one.control_scores])
+    assert found.advantage == pytest.approx((tpr - fpr).max(), abs=1e-12)
     assert found.n == (300, 300)
     assert found.as_json()["auc"] == [found.auc.estimate, found.auc.low, found.auc.high]
 
