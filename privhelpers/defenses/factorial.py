@@ -62,7 +62,7 @@ def trainings() -> list[Layers]:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Resampled:
     """A number of one cell, with what it would have been on other people.
 
     Attributes:
@@ -81,7 +81,7 @@ class Estimate:
         return percentile_interval(self.estimate, self.replicates, level, method)
 
 
-def area(
+def resampled_auc(
     member_scores: ArrayLike,
     member_patients: ArrayLike,
     other_scores: ArrayLike,
@@ -89,7 +89,7 @@ def area(
     *,
     draws: int = 300,
     seed: int = 0,
-) -> Estimate:
+) -> Resampled:
     """Return an AUC; its replicates fit those of other cells if the patients stand in the same order.
 
     Args:
@@ -100,10 +100,10 @@ def area(
     """
     pooled = roc.PooledScores(member_scores, other_scores)
     drawn = roc.replicates(roc.areas, pooled, (member_patients, other_patients), draws, seed)
-    return Estimate(float(roc.areas(*pooled.equal())[0]), drawn, sum(map(np.size, pooled.codes)))
+    return Resampled(float(roc.areas(*pooled.equal())[0]), drawn, sum(map(np.size, pooled.codes)))
 
 
-def difference(
+def resampled_difference(
     values: ArrayLike,
     clusters: ArrayLike,
     control: ArrayLike,
@@ -111,13 +111,13 @@ def difference(
     *,
     draws: int = 300,
     seed: int = 0,
-) -> Estimate:
+) -> Resampled:
     """Return the mean of `values` minus that of the control, each arm resampled by clusters.
 
     Args:
         values, clusters: of the trained arm: numbers, or 0 and 1 for a rate.
         control, control_clusters: of the never-trained arm.
-        draws, seed: as of `area`.
+        draws, seed: as of `resampled_auc`.
     """
     arms = [checks.vector(n, v) for n, v in (("values", values), ("control", control))]
     groups = (("clusters", clusters), ("control_clusters", control_clusters))
@@ -125,44 +125,22 @@ def difference(
     generator = rng.make(seed, "factorial/difference")
     blocks = weight_blocks(owners, checks.count("draws", draws, low=1), generator)
     drawn = [(a @ arms[0]) / a.sum(1) - (b @ arms[1]) / b.sum(1) for a, b in blocks]
-    return Estimate(float(arms[0].mean() - arms[1].mean()), np.concatenate(drawn), sum(a.size for a in arms))
+    return Resampled(float(arms[0].mean() - arms[1].mean()), np.concatenate(drawn), sum(a.size for a in arms))
 
 
-def weighted_mean(
+def resampled_mean(
     values: ArrayLike, weights: ArrayLike, clusters: ArrayLike, *, draws: int = 300, seed: int = 0
-) -> Estimate:
+) -> Resampled:
     """Return a weighted mean, such as the loss per token over a set of notes: the log of its perplexity.
 
     Args:
         values: one a note.
         weights: such as tokens of the note, greater than 0.
         clusters: patient of each note.
-        draws, seed: as of `area`.
+        draws, seed: as of `resampled_auc`.
     """
     values, weights = checks.vector("values", values), checks.vector("weights", weights)
     owners = [checks.cluster_codes("clusters", clusters, values.size)]
     blocks = weight_blocks(owners, checks.count("draws", draws, low=1), rng.make(seed, "factorial/mean"))
     drawn = [(w @ (weights * values)) / (w @ weights) for (w,) in blocks]
-    return Estimate(float(np.average(values, weights=weights)), np.concatenate(drawn), values.size)
-
-
-def joined(one: Interval, two: Interval) -> Interval:
-    """Return the difference of two rates, with an interval that stays open where nothing was hit.
-
-    A bootstrap of no hits in either arm is the interval [0, 0], which claims certainty. Here the ends come
-    from the intervals of the two rates, joined as Newcombe joins Wilson's.
-
-    Args:
-        one, two: rates with intervals of the same level, of independent arms.
-
-    Source: Newcombe 1998, method 10, with other intervals inside.
-
-    >>> from privhelpers import stats
-    >>> found = joined(stats.clopper_pearson(0, 20), stats.clopper_pearson(0, 20))
-    >>> round(found.low, 3), found.estimate, round(found.high, 3)
-    (-0.168, 0.0, 0.168)
-    """
-    estimate = one.estimate - two.estimate
-    low = estimate - np.hypot(one.estimate - one.low, two.high - two.estimate)
-    high = estimate + np.hypot(one.high - one.estimate, two.estimate - two.low)
-    return Interval(estimate, float(low), float(high), one.level, "Newcombe, of the intervals of the arms")
+    return Resampled(float(np.average(values, weights=weights)), np.concatenate(drawn), values.size)

@@ -4,6 +4,10 @@ A number in Arabic-Indic digits, with a no-break space or a zero-width joiner in
 person; a pattern sees something else. Detectors look at the folded text, and the places of what they
 find are carried back to the text as it stands.
 
+This is not `text.normalize`, which answers whether two texts read the same. A detector needs the case of
+letters and the lines of the text, and one folded character for each of the original's, so that every place
+leads back; case folding and NFKC give up all three.
+
 >>> folded = fold("tel (212)\\u00a0555\\u201301\\u200b23")
 >>> folded.text
 'tel (212) 555-0123'

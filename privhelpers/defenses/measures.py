@@ -16,7 +16,14 @@ import numpy as np
 from privhelpers import stats
 from privhelpers.attacks import extraction
 from privhelpers.attacks.scores import Arms, split
-from privhelpers.defenses.factorial import Estimate, Layers, area, cells, difference, joined, weighted_mean
+from privhelpers.defenses.factorial import (
+    Layers,
+    Resampled,
+    cells,
+    resampled_auc,
+    resampled_difference,
+    resampled_mean,
+)
 from privhelpers.defenses.suite import Outcome, Suite
 from privhelpers.stats import Interval
 
@@ -47,7 +54,7 @@ class Row:
     interval: Interval
     n: int
     distinct_n: int | None = None
-    estimate: Estimate | None = None
+    estimate: Resampled | None = None
 
     def as_dict(self) -> dict:
         """Return the row as plain values, as the files of the chapter hold it."""
@@ -86,7 +93,7 @@ class _Cell:
     how: dict = field(default_factory=dict)
 
     def _row(
-        self, measure: str, estimate: Estimate, interval: Interval | None = None, arm: str = DIFFERENCE
+        self, measure: str, estimate: Resampled, interval: Interval | None = None, arm: str = DIFFERENCE
     ) -> Row:
         ends = interval or estimate.interval()
         return Row(self.cell, measure, arm, ends, estimate.n, estimate=estimate)
@@ -98,9 +105,9 @@ class _Cell:
             Row(self.cell, measure, arm, rate, len(hits), distinct_n)
             for arm, rate, (hits, _) in zip((TRAINED, NEVER), rates, arms, strict=True)
         ]
-        estimate = difference(*arms[0], *arms[1], **self.how)
+        estimate = resampled_difference(*arms[0], *arms[1], **self.how)
         # Joining the intervals of the arms keeps the end open where nothing was hit.
-        return [*rows, self._row(measure, estimate, joined(*rates))]
+        return [*rows, self._row(measure, estimate, stats.newcombe_difference(*rates))]
 
     def _by_arm(self, hits: np.ndarray) -> list[tuple]:
         """Return hits and patients of the members' notes and of the others'."""
@@ -112,11 +119,11 @@ class _Cell:
         scrub, rows = self.cell.scrub, []
         theirs = membership_arms(stranger, self.public, self.suite, scrub=scrub) if stranger else {}
         for name, arms in membership_arms(self.outcome, self.public, self.suite, scrub=scrub).items():
-            ours = area(*arms, **self.how)
+            ours = resampled_auc(*arms, **self.how)
             rows.append(self._row(f"membership, {name}", ours, arm=AGAINST))
             if name in theirs:
-                null = area(*theirs[name], **self.how)
-                gap = Estimate(ours.estimate - null.estimate, ours.replicates - null.replicates, ours.n)
+                null = resampled_auc(*theirs[name], **self.how)
+                gap = Resampled(ours.estimate - null.estimate, ours.replicates - null.replicates, ours.n)
                 rows.append(self._row(f"above control, {name}", gap))
         return rows
 
@@ -133,7 +140,9 @@ class _Cell:
             written = by_id[result.canary_id]["prefix"] + secret
             out.append(float(result.extracted and secret in self.let_through(written)))
         gap = stats.mean_difference(bits[planted], bits[~planted])
-        exposure = difference(bits[planted], names[planted], bits[~planted], names[~planted], **self.how)
+        exposure = resampled_difference(
+            bits[planted], names[planted], bits[~planted], names[~planted], **self.how
+        )
         arms = [(np.array(out)[side], names[side]) for side in (planted, ~planted)]
         return [self._row("canary exposure", exposure, gap), *self._rates(IN_TEXT[0], arms)]
 
@@ -173,7 +182,7 @@ class _Cell:
         others, rows = ~self.suite.member, []
         for form in ("raw", "scrubbed"):
             losses, tokens = getattr(self.outcome, form), getattr(self.outcome, f"{form}_tokens")
-            mean = weighted_mean(losses[others], tokens[others], self.suite.patients[others], **self.how)
+            mean = resampled_mean(losses[others], tokens[others], self.suite.patients[others], **self.how)
             rows.append(self._row(f"loss, {form}", mean, arm=NEVER))
         return rows
 

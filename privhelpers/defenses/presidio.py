@@ -28,12 +28,12 @@ NER_KINDS = ("name", "date", "mrn", "ssn", "phone", "email", "address")
 PATTERN_KINDS = ("ssn", "phone", "card", "ip", "mrn", "number", "date", "address", "age", "url", "email")
 
 
-class OwnPatterns(LocalRecognizer):
+class _ProjectPatterns(LocalRecognizer):
     """The patterns of this room as a recognizer of Presidio."""
 
     def __init__(self) -> None:
         """Declare the entities."""
-        super().__init__(supported_entities=[kind.upper() for kind in PATTERN_KINDS], name="OwnPatterns")
+        super().__init__(supported_entities=[kind.upper() for kind in PATTERN_KINDS], name="ProjectPatterns")
 
     def load(self) -> None:
         """Load nothing: the patterns are there already."""
@@ -49,7 +49,7 @@ class OwnPatterns(LocalRecognizer):
         ]
 
 
-class OfflineEmail(EmailRecognizer):
+class _OfflineEmailRecognizer(EmailRecognizer):
     """Presidio's mail recognizer with the suffix list that its library carries, never the network's."""
 
     _extract = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
@@ -90,10 +90,10 @@ class PresidioScrubber:
         if shipped:
             registry.load_predefined_recognizers(languages=["en"], nlp_engine=engine)
             registry.remove_recognizer("EmailRecognizer")
-            registry.add_recognizer(OfflineEmail())
+            registry.add_recognizer(_OfflineEmailRecognizer())
         else:
             registry.add_recognizer(SpacyRecognizer(supported_entities=list(mapping.values())))
-            registry.add_recognizer(OwnPatterns())
+            registry.add_recognizer(_ProjectPatterns())
         self._analyzer = AnalyzerEngine(registry=registry, nlp_engine=engine, supported_languages=["en"])
         self._anonymizer = AnonymizerEngine()
 

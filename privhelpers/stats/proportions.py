@@ -135,6 +135,27 @@ def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Interva
     return Interval(successes / trials, float(low), float(high), level, "Clopper-Pearson")
 
 
+def newcombe_difference(one: Interval, two: Interval) -> Interval:
+    """Return the difference of two rates, with an interval that stays open where nothing was hit.
+
+    A bootstrap of no hits in either arm is the interval [0, 0], which claims certainty. Here the ends come
+    from the intervals of the two rates, joined as Newcombe joins Wilson's.
+
+    Args:
+        one, two: rates with intervals of the same level, of independent arms.
+
+    Source: Newcombe, Statistics in Medicine 17 (1998), method 10, with other intervals inside.
+
+    >>> difference = newcombe_difference(clopper_pearson(0, 20), clopper_pearson(0, 20))
+    >>> round(difference.low, 3), difference.estimate, round(difference.high, 3)
+    (-0.168, 0.0, 0.168)
+    """
+    estimate = one.estimate - two.estimate
+    low = estimate - math.hypot(one.estimate - one.low, two.high - two.estimate)
+    high = estimate + math.hypot(one.high - one.estimate, two.estimate - two.low)
+    return Interval(estimate, low, high, one.level, "Newcombe, of the intervals of the arms")
+
+
 def effect_label(cohens_h: float) -> str:
     """Return Cohen's word for the absolute value of h: negligible, small, medium or large."""
     return next((word for bound, word in EFFECT_BOUNDS if abs(cohens_h) < bound), "large")
