@@ -45,7 +45,11 @@ class Page:
 
 
 class _Reader(HTMLParser):
-    """Fills a `Page` from its HTML."""
+    """Fills a `Page` from its HTML, and knows what each element lies in.
+
+    Not the reader of `outputs`: that one lets through a list of tags and refuses the rest, token by token;
+    this one goes through whole pages, where every tag of the theme is welcome.
+    """
 
     def __init__(self) -> None:
         super().__init__()

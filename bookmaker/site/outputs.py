@@ -79,7 +79,12 @@ SVG_ACTIVE = re.compile(r"<script|\son\w+\s*=|javascript:|<foreignObject", re.IG
 
 
 class _Inspector(HTMLParser):
-    """Finds the first thing in a piece of HTML that a table does not need."""
+    """Finds the first thing in a piece of HTML that a table does not need.
+
+    Reads the tokens as they are written. `checks` reads a finished page, where elements lie in each other;
+    a parser that builds a tree would serve it, but repairs what must be refused here: tags left open,
+    comments, declarations.
+    """
 
     def __init__(self) -> None:
         super().__init__()
