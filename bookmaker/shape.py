@@ -6,12 +6,14 @@
 A code line holds a token of code: blank lines, comments and docstrings do not count. A name is public if it
 has no underscore and stands at the top of a module that has none either; a module called `_name.py` serves
 its room alone, and what stands in it is public only where the room's `__init__` exports it. A name is used
-where a chapter or another room names it, or where a used function of its own room takes or returns it.
+where a chapter, a program on a page of `book/` or another room names it, or where a used function of its own
+room takes or returns it.
 """
 
 import argparse
 import ast
 import io
+import re
 import sys
 import tokenize
 from collections import defaultdict
@@ -48,7 +50,7 @@ class Room:
         lines: of code.
         names: public function or class -> where it is defined, `file:line`.
         says: public name -> the first line of its docstring.
-        users: public name -> chapters and rooms that name it.
+        users: public name -> chapters, pages and rooms that name it.
         signatures: public name -> names that its signature or its fields mention.
     """
 
@@ -153,6 +155,11 @@ def chapter_code(path: Path) -> str:
     return "\n".join(line for line in lines if not line.lstrip().startswith(("%", "!")))
 
 
+def _page_code(path: Path) -> str:
+    """Return the Python programs that a page of `book/` shows."""
+    return "\n".join(re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.M | re.S))
+
+
 def rooms(root: Path) -> dict[str, Room]:
     """Return every room of both packages, by `package.room`, with who uses what.
 
@@ -178,6 +185,8 @@ def rooms(root: Path) -> dict[str, Room]:
                 room.says[node.name] = _first_line(node)
     for path in sorted((root / "notebooks").glob("*.ipynb")):
         readers.append((slug_of(path.name), ast.parse(chapter_code(path))))
+    for path in sorted((root / "book").glob("*.md")):
+        readers.append((f"book/{path.name}", ast.parse(_page_code(path))))
     for reader, tree in readers:
         imported, names = uses(tree)
         for room in imported & set(found) - {reader}:

@@ -22,6 +22,11 @@ def tree(tmp_path):
     )
     (tmp_path / "privhelpers" / "high" / "__init__.py").write_text('"""High things."""\n')
     (tmp_path / "privhelpers" / "high" / "own.py").write_text("def d():\n    pass\n\n\nd()\n")
+    (tmp_path / "privhelpers" / "high" / "more.py").write_text("def e():\n    pass\n")
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "page.md").write_text(
+        "Call d:\n\n```python\nfrom privhelpers.high.more import e\n```\n\n```bash\nls `d`\n```\n"
+    )
     notebook = (
         '{"cells": [{"cell_type": "code", "id": "x", "metadata": {}, "outputs": [], "execution_count": null,'
         ' "source": "%time\\nfrom privhelpers import low\\nlow.a()"}],'
@@ -37,7 +42,8 @@ def test_a_name_is_used_where_another_room_or_a_chapter_names_it(tree):
     assert low.users["a"] == {"chapter"} and low.unused() == ["b"], "C is what a returns"
     assert high.unused() == ["d"], "its own room does not count"
     assert (low.about, low.says["a"]) == ("Low things.", "A.")
-    assert low.lines == 5 and high.lines == 3
+    assert high.users["e"] == {"book/page.md"}, "a program on a page of the book uses what it names"
+    assert low.lines == 5 and high.lines == 5
 
 
 def test_the_page_for_maintainers_names_every_chapter_room_and_public_helper():
