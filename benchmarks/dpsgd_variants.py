@@ -10,8 +10,8 @@ from dpsgd_cells import Scene
 from torch.nn import functional
 
 from privhelpers import dpsgd
-from privhelpers.dpsgd.layers import listening, slow_activations
-from privhelpers.dpsgd.losses import losses_by_row
+from privhelpers.dpsgd._layers import listening, slow_activations
+from privhelpers.dpsgd._losses import losses_by_row
 
 BOUND, SIGMA = 1.0, 1.0
 

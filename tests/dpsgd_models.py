@@ -13,7 +13,7 @@ from transformers import (
     GPT2LMHeadModel,
 )
 
-from privhelpers.dpsgd.losses import losses_by_row
+from privhelpers.dpsgd._losses import losses_by_row
 
 VOCABULARY, POSITIONS, WIDTH, IGNORED = 97, 48, 16, -100
 

@@ -5,20 +5,21 @@ settings = Settings(learning_rate=6e-3)
 log = train(model, tokenizer, notes_by_patient, plan, settings, chance=research(seed=0))
 log.spent            # PrivacySpent, with sampler, unit, adjacency and accountant
 
-From the ground up: `units` and `contributions` (what a layer adds to norms and sums), `recorder` and `layers`
-(how a pass is listened to), `engine` (the clipped sum), `chance` (noise), `optimizer` (one step), `plan`,
-`canaries` (units of an audit), `checkpoint`, `resume` and `loop` (a run), `processes` (a run on several).
+From the ground up: `_units` and `_contributions` (what a layer adds to norms and sums), `_recorder` and
+`_layers` (how a pass is listened to), `_engine` (the clipped sum), `_chance` (noise), `_optimizer` (one
+step), `_plan`, `_canaries` (units of an audit), `_checkpoint`, `_resume` and `_loop` (a run), `processes`
+(a run on several processes).
 """
 
-from privhelpers.dpsgd.batches import micro_batches
-from privhelpers.dpsgd.canaries import CanaryScores, GradientCanaries, free_coordinates
-from privhelpers.dpsgd.chance import Chance, release, research
-from privhelpers.dpsgd.engine import Batch, ClippedGradients, GivenGradients, clipped_gradient_sum
-from privhelpers.dpsgd.log import DPTrainingLog
-from privhelpers.dpsgd.loop import Settings, poisson_draws, train
-from privhelpers.dpsgd.optimizer import PrivateOptimizer
-from privhelpers.dpsgd.plan import PrivacyPlan, epsilon_curve, plan_privacy, plan_with_noise
-from privhelpers.dpsgd.resume import Keep
+from privhelpers.dpsgd._batches import micro_batches
+from privhelpers.dpsgd._canaries import CanaryScores, GradientCanaries, free_coordinates
+from privhelpers.dpsgd._chance import Chance, release, research
+from privhelpers.dpsgd._engine import Batch, ClippedGradients, GivenGradients, clipped_gradient_sum
+from privhelpers.dpsgd._log import DPTrainingLog
+from privhelpers.dpsgd._loop import Settings, poisson_draws, train
+from privhelpers.dpsgd._optimizer import PrivateOptimizer
+from privhelpers.dpsgd._plan import PrivacyPlan, epsilon_curve, plan_privacy, plan_with_noise
+from privhelpers.dpsgd._resume import Keep
 
 __all__ = [
     "Batch",

@@ -19,8 +19,8 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from privhelpers.dpsgd.chance import Chance
-from privhelpers.dpsgd.optimizer import Drawn, PrivateOptimizer
+from privhelpers.dpsgd._chance import Chance
+from privhelpers.dpsgd._optimizer import Drawn, PrivateOptimizer
 from privhelpers.errors import TrainingFailed
 
 

@@ -17,12 +17,12 @@ class Mutant:
     tests: str
 
 
-ENGINE, RECORDER = "privhelpers.dpsgd.engine", "privhelpers.dpsgd.recorder"
-PARTS, LAYERS = "privhelpers.dpsgd.contributions", "privhelpers.dpsgd.layers"
-OPTIMIZER, LOOP = "privhelpers.dpsgd.optimizer", "privhelpers.dpsgd.loop"
-RESUME, CHANCE = "privhelpers.dpsgd.resume", "privhelpers.dpsgd.chance"
-PLAN, BATCHES = "privhelpers.dpsgd.plan", "privhelpers.dpsgd.batches"
-LOSSES, CHECKPOINT = "privhelpers.dpsgd.losses", "privhelpers.dpsgd.checkpoint"
+ENGINE, RECORDER = "privhelpers.dpsgd._engine", "privhelpers.dpsgd._recorder"
+PARTS, LAYERS = "privhelpers.dpsgd._contributions", "privhelpers.dpsgd._layers"
+OPTIMIZER, LOOP = "privhelpers.dpsgd._optimizer", "privhelpers.dpsgd._loop"
+RESUME, CHANCE = "privhelpers.dpsgd._resume", "privhelpers.dpsgd._chance"
+PLAN, BATCHES = "privhelpers.dpsgd._plan", "privhelpers.dpsgd._batches"
+LOSSES, CHECKPOINT = "privhelpers.dpsgd._losses", "privhelpers.dpsgd._checkpoint"
 TERMS, CALIBRATION = "privhelpers.ledger.terms", "privhelpers.accounting.calibration"
 MOMENTS, BOUNDS = "privhelpers.accounting.moments", "privhelpers.accounting.bounds"
 
@@ -251,14 +251,14 @@ MUTANTS = [
     # The canaries of an audit.
     Mutant(
         "canaries past the clipping",
-        "privhelpers.dpsgd.canaries",
+        "privhelpers.dpsgd._canaries",
         "gradient[torch.arange(len(chosen)), self.column[chosen]] = self.raw_norm",
         "gradient[torch.arange(len(chosen)), self.column[chosen]] = self.plan.max_grad_norm / 2",
         "canaries_are_clipped",
     ),
     Mutant(
         "every canary takes part",
-        "privhelpers.dpsgd.canaries",
+        "privhelpers.dpsgd._canaries",
         "self._taking_part = np.flatnonzero(self.included)",
         "self._taking_part = np.arange(canaries.count)",
         "canaries_that_stayed_out",

@@ -9,7 +9,7 @@ import torch
 from privhelpers import models, rng, training
 from privhelpers.attacks import white_box
 from privhelpers.dpsgd import ClippedGradients
-from privhelpers.dpsgd.losses import losses_by_row
+from privhelpers.dpsgd._losses import losses_by_row
 from privhelpers.errors import InvalidParameter, UnsupportedModel
 from privhelpers.models.encoding import IGNORED, encode
 

@@ -11,8 +11,8 @@ from test_dpsgd_resume import Stop, stopping_before
 from test_dpsgd_training import hospital, private, run, tiny_plan
 
 from privhelpers import dpsgd, models
-from privhelpers.dpsgd.canaries import Planted
-from privhelpers.dpsgd.losses import losses_by_row
+from privhelpers.dpsgd._canaries import Planted
+from privhelpers.dpsgd._losses import losses_by_row
 from privhelpers.errors import InvalidParameter, ResumeRefused
 
 CANARIES = dpsgd.GradientCanaries(count=200, seed=0)

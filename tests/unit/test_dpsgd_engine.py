@@ -15,10 +15,10 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from transformers.pytorch_utils import Conv1D
 
 from privhelpers import dpsgd
-from privhelpers.dpsgd import recorder
-from privhelpers.dpsgd.contributions import row_squares
-from privhelpers.dpsgd.layers import listening, slow_activations
-from privhelpers.dpsgd.losses import losses_by_row
+from privhelpers.dpsgd import _recorder
+from privhelpers.dpsgd._contributions import row_squares
+from privhelpers.dpsgd._layers import listening, slow_activations
+from privhelpers.dpsgd._losses import losses_by_row
 from privhelpers.errors import InvalidParameter, UnsupportedModel
 from privhelpers.models.scoring import row_losses
 
@@ -63,7 +63,7 @@ def test_both_kinds_of_norm_are_taken_and_agree(family, tied, unit, monkeypatch)
     unit = UNITS[unit] and torch.tensor(UNITS[unit])
     model, batch = small(family, tied=tied), ragged(family)
     for ghost in (True, False):
-        monkeypatch.setattr(recorder, "prefers_ghost", lambda *shape, ghost=ghost: ghost)
+        monkeypatch.setattr(_recorder, "prefers_ghost", lambda *shape, ghost=ghost: ghost)
         agree(model, batch, unit)
 
 
@@ -312,13 +312,13 @@ def test_the_engine_leaves_the_model_as_it_was():
 def test_a_pass_keeps_no_memory(memory, monkeypatch):
     """A recorded activation that hangs on the graph would keep the whole pass alive, unseen by Python."""
     born = []
-    first = recorder.Recorder.__init__
+    first = _recorder.Recorder.__init__
 
     def init(self, *rest):
         first(self, *rest)
         born.append(weakref.ref(self))
 
-    monkeypatch.setattr(recorder.Recorder, "__init__", init)
+    monkeypatch.setattr(_recorder.Recorder, "__init__", init)
     gc.collect()
     gc.disable()
     try:
@@ -332,7 +332,7 @@ def test_low_memory_forms_no_gradient_of_a_row(monkeypatch):
     def take(*_):
         raise AssertionError("a gradient of every row was formed")
 
-    monkeypatch.setattr(recorder.Workspace, "take", take)
+    monkeypatch.setattr(_recorder.Workspace, "take", take)
     dpsgd.clipped_gradient_sum(small(), ragged(), max_grad_norm=1.0, memory="low")
 
 

@@ -9,7 +9,7 @@ from test_dpsgd_training import run, tiny_plan
 from transformers import BertConfig, BertForMaskedLM
 
 from privhelpers import dpsgd, models
-from privhelpers.dpsgd.batches import micro_batches
+from privhelpers.dpsgd._batches import micro_batches
 from privhelpers.errors import InvalidParameter, ResumeRefused
 
 

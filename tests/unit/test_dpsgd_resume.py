@@ -8,7 +8,7 @@ import torch
 from test_dpsgd_training import hospital, run, tiny_plan
 
 from privhelpers import dpsgd
-from privhelpers.dpsgd import checkpoint
+from privhelpers.dpsgd import _checkpoint
 from privhelpers.errors import DamagedArtifact, InvalidParameter, LedgerInUse, ResumeRefused
 from privhelpers.ledger import open_ledger, read_ledger
 
@@ -237,17 +237,17 @@ def test_an_unsealed_checkpoint_is_not_used(start, whole, tmp_path):
 def test_a_checkpoint_of_another_model_is_refused(start, tmp_path):
     model = copy.deepcopy(start[2])
     adam = torch.optim.Adam(model.parameters())
-    checkpoint.write(tmp_path, checkpoint.Progress(3), model, adam, {})
-    path = checkpoint.newest(tmp_path)
+    _checkpoint.write(tmp_path, _checkpoint.Progress(3), model, adam, {})
+    path = _checkpoint.newest(tmp_path)
     from dpsgd_models import small
 
     with pytest.raises(DamagedArtifact):
-        checkpoint.read(path, small(), torch.optim.Adam(small().parameters()))
+        _checkpoint.read(path, small(), torch.optim.Adam(small().parameters()))
     path.write_bytes(b"{}")
     with pytest.raises(DamagedArtifact, match="not a checkpoint"):
-        checkpoint.read(path, model, adam)
+        _checkpoint.read(path, model, adam)
     with pytest.raises(DamagedArtifact, match="bytes changed"):
-        checkpoint.newest(tmp_path)
+        _checkpoint.newest(tmp_path)
 
 
 def test_a_checkpoint_never_holds_weights_that_are_not_finite(start, tmp_path):

@@ -11,8 +11,8 @@ from opacus.accountants import RDPAccountant
 from peft import LoraConfig, get_peft_model
 
 from privhelpers import dpsgd, models
-from privhelpers.dpsgd.batches import bounded, micro_batches
-from privhelpers.dpsgd.chance import secret_normals
+from privhelpers.dpsgd._batches import bounded, micro_batches
+from privhelpers.dpsgd._chance import secret_normals
 from privhelpers.errors import BudgetExceeded, InvalidParameter, TrainingFailed
 
 

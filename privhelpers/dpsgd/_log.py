@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from privhelpers.accounting import PrivacySpent
-from privhelpers.dpsgd.canaries import CanaryScores
+from privhelpers.dpsgd._canaries import CanaryScores
 
 
 @dataclass(frozen=True)

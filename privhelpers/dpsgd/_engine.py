@@ -20,10 +20,10 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from privhelpers import validate
-from privhelpers.dpsgd.layers import listening, owners, slow_activations
-from privhelpers.dpsgd.losses import losses_by_row
-from privhelpers.dpsgd.recorder import MEMORY, Recorder, Workspace
-from privhelpers.dpsgd.units import group_rows
+from privhelpers.dpsgd._layers import listening, owners, slow_activations
+from privhelpers.dpsgd._losses import losses_by_row
+from privhelpers.dpsgd._recorder import MEMORY, Recorder, Workspace
+from privhelpers.dpsgd._units import group_rows
 from privhelpers.errors import InvalidParameter, UnsupportedModel
 
 Batch = Mapping[str, torch.Tensor]

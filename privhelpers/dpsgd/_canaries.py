@@ -19,8 +19,8 @@ import torch
 from torch import nn
 
 from privhelpers import rng, validate
-from privhelpers.dpsgd.engine import GivenGradients
-from privhelpers.dpsgd.plan import PrivacyPlan
+from privhelpers.dpsgd._engine import GivenGradients
+from privhelpers.dpsgd._plan import PrivacyPlan
 from privhelpers.errors import InvalidParameter
 
 _POSITION_TABLES = ("wpe.weight", "position_embeddings.weight")

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import torch
 from torch import nn
 
-from privhelpers.dpsgd.contributions import LookedUp, Materialised, Product, Tied, row_squares
-from privhelpers.dpsgd.units import Units
+from privhelpers.dpsgd._contributions import LookedUp, Materialised, Product, Tied, row_squares
+from privhelpers.dpsgd._units import Units
 from privhelpers.errors import UnsupportedModel
 
 Contribution = Materialised | Product | LookedUp | Tied

@@ -15,7 +15,7 @@ from torch.nn import functional
 from transformers.activations import NewGELUActivation
 from transformers.pytorch_utils import Conv1D
 
-from privhelpers.dpsgd.recorder import Recorder
+from privhelpers.dpsgd._recorder import Recorder
 from privhelpers.errors import UnsupportedModel
 
 

@@ -16,13 +16,13 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import validate
-from privhelpers.dpsgd.batches import bounded, encode_patients, micro_batches
-from privhelpers.dpsgd.canaries import GradientCanaries, Planted
-from privhelpers.dpsgd.chance import Chance
-from privhelpers.dpsgd.log import DPTrainingLog, Tally
-from privhelpers.dpsgd.optimizer import Drawn, PrivateOptimizer
-from privhelpers.dpsgd.plan import PrivacyPlan
-from privhelpers.dpsgd.resume import Keep, KeptRun, fingerprint, terms_of
+from privhelpers.dpsgd._batches import bounded, encode_patients, micro_batches
+from privhelpers.dpsgd._canaries import GradientCanaries, Planted
+from privhelpers.dpsgd._chance import Chance
+from privhelpers.dpsgd._log import DPTrainingLog, Tally
+from privhelpers.dpsgd._optimizer import Drawn, PrivateOptimizer
+from privhelpers.dpsgd._plan import PrivacyPlan
+from privhelpers.dpsgd._resume import Keep, KeptRun, fingerprint, terms_of
 from privhelpers.errors import InvalidParameter, TrainingFailed
 from privhelpers.models.encoding import end_id
 from privhelpers.models.masking import Pair

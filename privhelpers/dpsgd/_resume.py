@@ -15,11 +15,11 @@ from pathlib import Path
 import torch
 
 from privhelpers import artifacts, validate
-from privhelpers.dpsgd import checkpoint
-from privhelpers.dpsgd.batches import Rows
-from privhelpers.dpsgd.chance import Chance
-from privhelpers.dpsgd.log import Tally
-from privhelpers.dpsgd.plan import PrivacyPlan
+from privhelpers.dpsgd import _checkpoint
+from privhelpers.dpsgd._batches import Rows
+from privhelpers.dpsgd._chance import Chance
+from privhelpers.dpsgd._log import Tally
+from privhelpers.dpsgd._plan import PrivacyPlan
 from privhelpers.errors import InvalidParameter, ResumeRefused
 from privhelpers.ledger import Ledger, Terms, open_ledger
 
@@ -143,7 +143,7 @@ class KeptRun:
                 one that the checkpoint was written under.
             DamagedArtifact: the checkpoint is not what was written.
         """
-        path = checkpoint.newest(self.folder)
+        path = _checkpoint.newest(self.folder)
         if path is None:
             if self.ledger.steps and self.chance.mode == "release":
                 raise ResumeRefused(
@@ -152,7 +152,7 @@ class KeptRun:
                 )
             self.after(0, Tally())
             return 0, Tally()
-        progress, streams = checkpoint.read(path, self.model, self.optimizer)
+        progress, streams = _checkpoint.read(path, self.model, self.optimizer)
         self.ledger.require(progress.head)
         tally = Tally(**progress.counts)
         if self.chance.mode == "research":  # repeat the lost steps to the bit
@@ -176,5 +176,5 @@ class KeptRun:
 
     def after(self, done: int, tally: Tally) -> None:
         """Write a checkpoint after `done` steps."""
-        progress = checkpoint.Progress(done, self.ledger.head, asdict(tally))
-        checkpoint.write(self.folder, progress, self.model, self.optimizer, self.chance.state())
+        progress = _checkpoint.Progress(done, self.ledger.head, asdict(tally))
+        _checkpoint.write(self.folder, progress, self.model, self.optimizer, self.chance.state())

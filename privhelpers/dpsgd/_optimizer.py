@@ -11,8 +11,8 @@ import torch
 from transformers import PreTrainedModel
 
 from privhelpers import validate
-from privhelpers.dpsgd.chance import Chance
-from privhelpers.dpsgd.engine import Batch, ClippedGradients, GivenGradients
+from privhelpers.dpsgd._chance import Chance
+from privhelpers.dpsgd._engine import Batch, ClippedGradients, GivenGradients
 
 Drawn = tuple[Batch | GivenGradients, torch.Tensor | None]
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from privhelpers.dpsgd.engine import Batch
+from privhelpers.dpsgd._engine import Batch
 from privhelpers.errors import InvalidParameter
 from privhelpers.models.encoding import encode, to_batch
 from privhelpers.models.masking import Pair, padded

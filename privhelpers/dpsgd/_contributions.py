@@ -12,7 +12,7 @@ Models Can Be Strong Differentially Private Learners", section 4 (ghost norm); B
 
 import torch
 
-from privhelpers.dpsgd.units import Units
+from privhelpers.dpsgd._units import Units
 
 
 def row_squares(value: torch.Tensor) -> torch.Tensor:
