@@ -4,19 +4,32 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from tokenizers import Tokenizer
 
-from privhelpers import records
+from privhelpers import defenses, records
 from privhelpers.artifacts import Store, sha256_of
 from privhelpers.attacks.bank import Bank
 from privhelpers.errors import DamagedArtifact, InvalidParameter
 
+if TYPE_CHECKING:
+    from spacy.language import Language
+
 NOT_PRIVATE = ("public", "baseline", "best_nonprivate")
 EXTRACTION, MEMORIZATION, MEMBERSHIP = "extraction", "memorization", "membership_inference"
 TRAINING, SHADOWS = "private_training", "shadow_models"
+_FILES = {  # what a page quotes with its source: the chapter and the file of each model's run
+    "ledger": (TRAINING, "ledger.jsonl"),
+    "extraction": (EXTRACTION, "attack.json"),
+    "generations": (EXTRACTION, "generations.jsonl"),
+    "ranked": (EXTRACTION, "ranked.jsonl"),
+    "memorization": (MEMORIZATION, "attack.json"),
+    "canaries": (MEMORIZATION, "canaries.jsonl"),
+    "membership": (MEMBERSHIP, "attack.json"),
+}
 _DIGITS = 12  # of a fingerprint that a page shows
 
 
@@ -58,6 +71,16 @@ class Results:
         return dict(zip(ids, (len(row.ids) + 1 for row in encoded), strict=True))
 
     @cached_property
+    def pretraining(self) -> dict:
+        """Figures of the public checkpoint's training."""
+        return self.store.read_json("public_pretraining/metrics.json")
+
+    @cached_property
+    def fine_tuning(self) -> dict[str, dict]:
+        """Figures of the two models without privacy, by name."""
+        return self.store.read_json("fine_tuning/metrics.json")
+
+    @cached_property
     def comparison(self) -> dict[str, dict]:
         """The summary of every model that the comparison of all models wrote."""
         return self.store.read_json("comparison/summary.json")["models"]
@@ -71,6 +94,11 @@ class Results:
     def broken(self) -> dict[str, dict]:
         """What audit and attacks said of each broken variant of DP-SGD."""
         return self.store.read_json("broken_dpsgd/broken.json")["broken"]
+
+    @cached_property
+    def recognizer(self) -> "Language":
+        """The recognizer of identifiers (a spaCy pipeline) that the chapter on scrubbing trained."""
+        return defenses.load_ner(self.store, "scrubbing/ner")
 
     @cached_property
     def shadow_summary(self) -> dict:
@@ -110,12 +138,19 @@ class ModelResults:
     def _rows(self, chapter: str, file: str) -> list[dict]:
         return self.runs.store.read_jsonl(f"{chapter}/{self.model}/{file}.jsonl")
 
-    def source(self, chapter: str, file: str) -> str:
+    def source(self, figure: str) -> str:
         """Return where a figure comes from: file, run, and the first digits of the SHA-256 of its bytes.
 
+        Args:
+            figure: one of ledger, extraction, generations, ranked, memorization, canaries, membership.
+
         Raises:
+            InvalidParameter: another figure.
             MissingArtifact, DamagedArtifact: as `Store.existing`.
         """
+        if figure not in _FILES:
+            raise InvalidParameter(f"figure = {figure!r}: must be one of {', '.join(_FILES)}")
+        chapter, file = _FILES[figure]
         run = f"{chapter}/{self.model}"
         return f"{file} of {run} [{sha256_of(self.runs.store.existing(f'{run}/{file}'))[:_DIGITS]}]"
 
@@ -128,6 +163,11 @@ class ModelResults:
     def spent(self) -> dict | None:
         """Privacy budget of the run, `epsilon` and `delta` and how they came about; None without one."""
         return None if self.model in NOT_PRIVATE else self.metrics["spent"]
+
+    @cached_property
+    def gradient_canaries(self) -> dict[str, list]:
+        """Coins and scores of the canaries in the gradients of a private run: `included`, `scores`."""
+        return self._json(TRAINING, "canaries")
 
     @property
     def audited_epsilon(self) -> float | None:
@@ -145,9 +185,19 @@ class ModelResults:
         return self._rows(EXTRACTION, "generations")
 
     @cached_property
+    def hits(self) -> dict[str, list[int]]:
+        """Numbers of the generations on which each rule fired, of members and of controls."""
+        return self._json(EXTRACTION, "hits")
+
+    @cached_property
+    def ranked(self) -> list[dict]:
+        """Different texts that the model wrote without a prompt, with their scores."""
+        return self._rows(EXTRACTION, "ranked")
+
+    @cached_property
     def texts(self) -> list[str]:
         """All that the model wrote: after the prompts, and different texts without one."""
-        return [row["text"] for row in (*self.generations, *self._rows(EXTRACTION, "ranked"))]
+        return [row["text"] for row in (*self.generations, *self.ranked)]
 
     @cached_property
     def membership(self) -> dict:
@@ -168,6 +218,11 @@ class ModelResults:
     def canaries(self) -> pd.DataFrame:
         """One row a canary: planted or kept out, copies, exposure in bits, whether it came out."""
         return pd.DataFrame(self._rows(MEMORIZATION, "canaries"))
+
+    @cached_property
+    def guesses(self) -> pd.DataFrame:
+        """One row a note that was to be finished: its arm, the guess, whether it is right."""
+        return pd.DataFrame(self._rows(MEMORIZATION, "guesses"))
 
     def scores(self, attack: str) -> pd.DataFrame:
         """Return one row a note, members first: member, patient, score (higher = more member-like).
@@ -193,10 +248,9 @@ class ModelResults:
 
     def attempts(self) -> pd.DataFrame:
         """Return one row a generation: its prompt, and whether each rule fired on members and controls."""
-        hits = self._json(EXTRACTION, "hits")
         frame = pd.DataFrame({"prompt": [row["prompt"] for row in self.generations]})
         for rule in ("strict", "strict_control", "loose", "loose_control"):
-            frame[rule] = np.isin(frame.index, hits[rule])
+            frame[rule] = np.isin(frame.index, self.hits[rule])
         return frame
 
     def patients_found(self) -> pd.DataFrame:
@@ -208,8 +262,7 @@ class ModelResults:
         """
         group, matches = self.extraction["patients"], self.extraction["matches"]
         named = [matches[rule]["patients"] for rule in ("strict", "strict_control")]
-        guesses = pd.DataFrame(self._rows(MEMORIZATION, "guesses"))
-        guesses["patient"] = guesses["note_id"].map(self.runs.patient_of)
+        guesses = self.guesses.assign(patient=self.guesses["note_id"].map(self.runs.patient_of))
         finished = guesses.groupby(["arm", "patient"])["correct"].any().groupby("arm").agg(["sum", "size"])
         told = self.memorization["attributes"]
         guessed = [round(told[f"in_context/{arm}"][0] * group) for arm in ("member", "control")]

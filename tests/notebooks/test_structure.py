@@ -150,6 +150,20 @@ def test_nothing_forbidden(notebook):
     assert not [word for word in SELDOM_NEEDED if re.search(rf"\b{word}\b", prose)]
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_only_results_knows_where_another_chapters_files_lie(path):
+    """A page names the files that it writes; what others left it reads through `privhelpers.results`."""
+    others = "|".join(set(chain.SLUGS) - {chain.slug_of(path.name)})
+    paths = re.compile(rf"(?:{others})/")
+    for cell in code_of(nbformat.read(path, as_version=4)):
+        tree = ast.parse(cell.source)
+        streams = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) == "rng.make"]
+        labels = {id(part) for call in streams for part in ast.walk(call)}  # of random streams, no paths
+        constants = [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and id(n) not in labels]
+        texts = [n.value for n in constants if isinstance(n.value, str)]
+        assert not [text for text in texts if paths.match(text)], cell.source
+
+
 def test_no_result_is_typed_into_prose(notebook):
     """A decimal number in a sentence must be quoted from the run, or be part of a formula or a setting."""
     for cell in notebook.cells:

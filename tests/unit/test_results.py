@@ -72,10 +72,10 @@ def test_scores_carry_their_patients_and_are_higher_for_members(runs):
 def test_all_that_a_model_wrote_comes_with_its_source(runs):
     assert runs.of("baseline").texts == [*toy_results.TEXTS, "nobody"]
     digits = sha256_of(runs.store.path("extraction/baseline/ranked.jsonl"))[:12]
-    source = runs.of("baseline").source("extraction", "ranked.jsonl")
+    source = runs.of("baseline").source("ranked")
     assert source == f"ranked.jsonl of extraction/baseline [{digits}]"
     with pytest.raises(MissingArtifact):
-        runs.of("nobody").source("extraction", "ranked.jsonl")
+        runs.of("nobody").source("ranked")
 
 
 def test_a_row_of_the_summary_has_the_bounds_from_both_sides(runs):
