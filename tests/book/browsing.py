@@ -8,6 +8,14 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
 
+# Colored code is thousands of spans of a few kinds; one of each kind is left, the rest becomes plain text.
+ONE_OF_EACH_COLOR = """() => {
+    const met = new Set();
+    for (const span of document.querySelectorAll('.highlight pre span[class]:not(:has(*))')) {
+        if (met.has(span.className)) span.replaceWith(span.textContent);
+        met.add(span.className);
+    }
+}"""
 # Formulas have a reader of their own (MathJax) and thousands of elements; the theme changes colors alone.
 BARRIERS = """theme => {
     document.documentElement.dataset.theme = document.documentElement.dataset.mode = theme;

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from browsing import BARRIERS, axe_core, serving
+from browsing import BARRIERS, ONE_OF_EACH_COLOR, axe_core, serving
 
 from privhelpers import accounting
 
@@ -32,7 +32,7 @@ class Visit:
     undrawn: list[str] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
     stray: int = 0
-    width: int = 0
+    phone_width: int = 0
     weight: int = 0
     barriers: list[str] = field(default_factory=list)
 
@@ -44,8 +44,8 @@ def site(smoke_site) -> Iterator[tuple[Path, str]]:
         yield smoke_site.html, address
 
 
-def visit(page, url: str, address: str, *, axe: str = "", until: str = "networkidle") -> Visit:
-    """Open one page, wait until it is drawn, and note what happened; `axe` looks for barriers."""
+def visit(page, url: str, address: str, *, axe: str) -> Visit:
+    """Open one page, wait until it is drawn, and note what happened; `axe`, a script, looks for barriers."""
     met = Visit()
 
     def answered(answer) -> None:
@@ -67,13 +67,16 @@ def visit(page, url: str, address: str, *, axe: str = "", until: str = "networki
     }
     for event, listener in listeners.items():
         page.on(event, listener)
-    page.goto(url, wait_until=until)
+    page.goto(url, wait_until="networkidle")
     page.evaluate(DRAWN)
     met.formulas = page.locator(".math").count()
     met.pictures = page.locator("article img").count()
     met.undrawn, met.unseen, met.stray = (page.evaluate(js) for js in (FORMULAS, PICTURES, STRAY))
-    met.width = page.evaluate("() => document.documentElement.scrollWidth")
+    page.set_viewport_size(PHONE)
+    met.phone_width = page.evaluate("() => document.documentElement.scrollWidth")
+    page.set_viewport_size(DESK)
     if axe:
+        page.evaluate(ONE_OF_EACH_COLOR)
         page.evaluate(axe)
         met.barriers = [barrier for theme in ("light", "dark") for barrier in page.evaluate(BARRIERS, theme)]
     for event, listener in listeners.items():
@@ -81,28 +84,27 @@ def visit(page, url: str, address: str, *, axe: str = "", until: str = "networki
     return met
 
 
-def tour(browser, html: Path, address: str, size: dict[str, int], **how: str) -> dict[str, Visit]:
-    """Visit every page of a site."""
-    context = browser.new_context(viewport=size)
-    page = context.new_page()
-    context.new_cdp_session(page).send("Network.setCacheDisabled", {"cacheDisabled": True})  # full weights
-    found = {}
-    for path in sorted(html.rglob("*.html")):
-        if "_static" not in path.parts:
-            name = path.relative_to(html).as_posix()
-            # A further run of a chapter has the chapter's elements, and so its barriers.
-            asked = {**how, "axe": ""} if name.startswith("runs/") else how
-            # The way in leads on to the first page, so it is drawn twice.
-            asked = {**asked, "until": "networkidle"} if name == "index.html" else asked
-            found[name] = visit(page, f"{address}/{name}", address, **asked)
-    context.close()
-    return found
+def leads_on(path: Path) -> bool:
+    """Tell whether a page only leads on to another one, as the way in and the old addresses do."""
+    return 'http-equiv="refresh"' in path.read_text(encoding="utf-8")[:1000]
 
 
 @pytest.fixture(scope="module")
 def visits(chromium, site) -> dict[str, Visit]:
-    """Every page at the width of a desk, with what axe-core says of it in both themes."""
-    return tour(chromium, *site, DESK, axe=axe_core())
+    """Every page at the widths of a desk and a phone, with what axe-core says of it in both themes."""
+    html, address = site
+    context = chromium.new_context(viewport=DESK)
+    page = context.new_page()
+    context.new_cdp_session(page).send("Network.setCacheDisabled", {"cacheDisabled": True})  # full weights
+    visited = {}
+    for path in sorted(html.rglob("*.html")):
+        if "_static" not in path.parts and not leads_on(path):
+            name = path.relative_to(html).as_posix()
+            # A further run of a chapter has the chapter's elements, and so its barriers.
+            axe = "" if name.startswith("runs/") else axe_core()
+            visited[name] = visit(page, f"{address}/{name}", address, axe=axe)
+    context.close()
+    return visited
 
 
 def test_every_run_has_a_page(visits, smoke_site):
@@ -171,9 +173,17 @@ def test_the_sliders_compute_what_the_accountant_computes(chromium, site):
     page.close()
 
 
-def test_pages_fit_a_phone(chromium, site):
-    met = tour(chromium, *site, PHONE, until="load")
-    assert {name: one.width for name, one in met.items() if one.width > PHONE["width"]} == {}
+def test_pages_fit_a_phone(visits):
+    widths = {name: met.phone_width for name, met in visits.items()}
+    assert {name: width for name, width in widths.items() if width > PHONE["width"]} == {}
+
+
+def test_the_way_in_leads_to_the_first_page(chromium, site):
+    page = chromium.new_page()
+    page.goto(f"{site[1]}/")
+    page.wait_for_url("**/book/intro.html")
+    assert page.locator("article h1").count() >= 1
+    page.close()
 
 
 def test_a_keyboard_is_enough(chromium, site):
