@@ -13,23 +13,30 @@ Traceback (most recent call last):
 privhelpers.errors.SamplerMismatch: sampler = 'shuffled epochs': the pld accountant assumes Poisson ...
 """
 
-from privhelpers.accounting.bounds import ACCOUNTANTS, epsilon, pld_bracket, rdp_epsilon
-from privhelpers.accounting.calibration import calibrate_noise_multiplier
-from privhelpers.accounting.participation import (
+from privhelpers.accounting._bounds import (
+    ACCOUNTANTS,
+    check_accountant,
+    check_run,
+    epsilon,
+    pld_bracket,
+    rdp_epsilon,
+)
+from privhelpers.accounting._calibration import calibrate_noise_multiplier
+from privhelpers.accounting._participation import (
     epsilon_without_amplification,
     patient_epsilon,
 )
-from privhelpers.accounting.peers import opacus_epsilon
-from privhelpers.accounting.printed import (
+from privhelpers.accounting._peers import opacus_epsilon
+from privhelpers.accounting._printed import (
     PRINTED_ORDERS,
     clamped,
     curve_epsilon,
     printed_calibration,
     printed_epsilon,
 )
-from privhelpers.accounting.renyi import RDP_ORDERS, rdp, rdp_to_epsilon
-from privhelpers.accounting.runs import compose_runs
-from privhelpers.accounting.spent import POISSON, SAMPLERS, PrivacySpent, require_poisson
+from privhelpers.accounting._renyi import RDP_ORDERS, rdp, rdp_to_epsilon
+from privhelpers.accounting._runs import compose_runs
+from privhelpers.accounting._spent import POISSON, SAMPLERS, PrivacySpent, require_poisson
 
 __all__ = [
     "ACCOUNTANTS",
@@ -39,6 +46,8 @@ __all__ = [
     "SAMPLERS",
     "PrivacySpent",
     "calibrate_noise_multiplier",
+    "check_accountant",
+    "check_run",
     "clamped",
     "compose_runs",
     "curve_epsilon",

@@ -7,15 +7,14 @@ Values are compared without regard to case and white space everywhere in this ro
 "Viral  Infection" are one value. A spelling mistake is not diversity.
 """
 
-from privhelpers.anonymity.attacks import candidates, composition
-from privhelpers.anonymity.measures import (
+from privhelpers.anonymity._attacks import candidates, composition
+from privhelpers.anonymity._measures import (
     class_report,
     distinct_l_diversity,
     k_anonymity,
-    share_in_small_classes,
     t_closeness,
 )
-from privhelpers.anonymity.people import town
+from privhelpers.anonymity._people import town
 
 __all__ = [
     "candidates",
@@ -23,7 +22,6 @@ __all__ = [
     "composition",
     "distinct_l_diversity",
     "k_anonymity",
-    "share_in_small_classes",
     "t_closeness",
     "town",
 ]

@@ -3,7 +3,7 @@
 What a model wrote is untrusted: a training text may hold markup, and a page must show it as the characters
 that it is. All text passes through `inert` before it becomes HTML.
 
->>> marked("Call Ann B. Hill now", [(5, 16)])
+>>> _marked("Call Ann B. Hill now", [(5, 16)])
 'Call <mark>Ann B. Hill</mark> now'
 """
 
@@ -24,7 +24,7 @@ def _html(text: str) -> str:
     return inert(text, html=True)
 
 
-def marked(text: str, spans: Iterable[Span]) -> str:
+def _marked(text: str, spans: Iterable[Span]) -> str:
     """Return text as inert HTML with the spans (start, end) in `<mark>`; those that overlap are joined."""
     joined: list[Span] = []
     for start, stop in sorted(spans):
@@ -56,7 +56,7 @@ class SideBySide:
         titles = "".join(f"<th {_WRAPPED}>{_html(title)}</th>" for title in self.head)
         lines = []
         for row in self.rows:
-            name, *cells = (marked(*cell) if isinstance(cell, tuple) else _html(cell) for cell in row)
+            name, *cells = (_marked(*cell) if isinstance(cell, tuple) else _html(cell) for cell in row)
             wrapped = "".join(f"<td {_WRAPPED}>{cell}</td>" for cell in cells)
             lines.append(f"<tr><td {_NAME}>{name}</td>{wrapped}</tr>")
         # The classes keep MathJax out: a dollar sign in a model's text is a dollar sign.
@@ -74,7 +74,7 @@ class SideBySide:
 
 
 def _plain(text: str, spans: Sequence[Span]) -> str:
-    return html.unescape(marked(text, spans).replace("<mark>", "«").replace("</mark>", "»"))
+    return html.unescape(_marked(text, spans).replace("<mark>", "«").replace("</mark>", "»"))
 
 
 def side_by_side(

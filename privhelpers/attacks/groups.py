@@ -29,11 +29,6 @@ def group_means(values: ArrayLike, groups: ArrayLike) -> tuple[np.ndarray, np.nd
     return np.bincount(codes, weights=values) / np.bincount(codes), names
 
 
-def admissions(notes: Sequence[dict]) -> np.ndarray:
-    """Return a name for the admission of each note, `patient/number`."""
-    return np.array([f"{note['patient_id']}/{note['admission']}" for note in notes])
-
-
 def patients(notes: Sequence[dict]) -> np.ndarray:
     """Return the patient of each note."""
     return np.array([note["patient_id"] for note in notes])

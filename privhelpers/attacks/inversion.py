@@ -85,7 +85,7 @@ def candidate_inputs(model: PreTrainedModel, *, length: int) -> torch.Tensor:
     return functional.normalize(inner.h[0].ln_1(inner.wte.weight[None] + places).double(), dim=-1)
 
 
-def span_distances(inputs: torch.Tensor, basis: torch.Tensor) -> torch.Tensor:
+def _span_distances(inputs: torch.Tensor, basis: torch.Tensor) -> torch.Tensor:
     """Return how far each vector of length 1 lies from the span; in [0, 1].
 
     Args:
@@ -110,7 +110,7 @@ def check_span(
 
     Source: Petrov et al. 2024.
     """
-    distances = span_distances(candidates, input_span(gradient[attention_weight(0)], noise=noise))
+    distances = _span_distances(candidates, input_span(gradient[attention_weight(0)], noise=noise))
     return distances.argmin(1).tolist(), distances
 
 
@@ -154,7 +154,7 @@ def check_batch(
         cache.batch_repeat_interleave(len(close))
         read = front(input_ids=grown[:, -1:], past_key_values=cache).last_hidden_state[:, -1]
         # ... and those are kept that pass the second.
-        apart = span_distances(functional.normalize(read.double(), dim=-1), basis)
+        apart = _span_distances(functional.normalize(read.double(), dim=-1), basis)
         kept = apart.argsort()[: min(rows, max(int((apart < PASSES).sum()), 1))]
         cache.batch_select_indices(kept)
         beam = grown[kept]

@@ -243,7 +243,8 @@ def levels(scores: ArrayLike, notes: Sequence[dict], member: ArrayLike) -> dict[
     Source: Jagannatha, Rawat and Yu 2021, section 4.1.1, group-level attack.
     """
     sample = split(scores, groups.patients(notes), member)
-    means, names = groups.group_means(scores, groups.admissions(notes))
+    admissions = [f"{note['patient_id']}/{note['admission']}" for note in notes]
+    means, names = groups.group_means(scores, admissions)
     owners = np.array([name.rpartition("/")[0] for name in names])
     admission = split(means, owners, np.isin(owners, sample.member_patients))
     return {"sample": sample, "admission": admission, "patient": sample.by_patient()}

@@ -38,7 +38,7 @@ class Unclipped(ClippedGradients):
         return torch.ones_like(norms)
 
 
-class ClippingOff(PrivateOptimizer):
+class _ClippingOff(PrivateOptimizer):
     """The norms are computed and logged, and nobody multiplies by the factors."""
 
     def make_engine(self, model: PreTrainedModel, *, max_grad_norm: float, memory: str) -> ClippedGradients:
@@ -78,7 +78,7 @@ def shuffled_draws(
 
 
 @dataclass(frozen=True)
-class Variant:
+class _Variant:
     """One way to train, and what is wrong with it.
 
     Attributes:
@@ -94,10 +94,10 @@ class Variant:
 
 
 VARIANTS = {
-    "honest": Variant("nothing"),
-    "noise off": Variant("no noise", NoiseOff),
-    "noise / B twice": Variant("noise divided by the batch size twice", NoiseDividedTwice),
-    "clipping off": Variant("gradients summed as they are", ClippingOff),
-    "clamped noise": Variant("noise multiplier cut down after calibration", NoiseClamped, claim_share=0.25),
-    "shuffled": Variant("shuffled epochs accounted as Poisson draws", make_draws=shuffled_draws),
+    "honest": _Variant("nothing"),
+    "noise off": _Variant("no noise", NoiseOff),
+    "noise / B twice": _Variant("noise divided by the batch size twice", NoiseDividedTwice),
+    "clipping off": _Variant("gradients summed as they are", _ClippingOff),
+    "clamped noise": _Variant("noise multiplier cut down after calibration", NoiseClamped, claim_share=0.25),
+    "shuffled": _Variant("shuffled epochs accounted as Poisson draws", make_draws=shuffled_draws),
 }

@@ -9,7 +9,7 @@ claim_table(rows, "accounting")          # for a page
 printed("report").leaks                  # what the report prints
 """
 
-from privhelpers.claims.documents import (
+from privhelpers.claims._documents import (
     DOCUMENTS,
     HOLDS,
     RECOMPUTED,
@@ -17,14 +17,14 @@ from privhelpers.claims.documents import (
     audit,
     printed,
 )
-from privhelpers.claims.null_model import (
+from privhelpers.claims._null_model import (
     birthday_of_the_first,
     day_of_the_birthday,
     plain_english,
     report_names,
     simulated_leaks,
 )
-from privhelpers.claims.tables import TextTable, as_json, claim_table, tidy, verdict_counts
+from privhelpers.claims._tables import TextTable, as_json, claim_table, tidy, verdict_counts
 
 __all__ = [
     "DOCUMENTS",

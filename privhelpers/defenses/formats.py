@@ -12,8 +12,7 @@ from pathlib import Path
 import yaml
 
 from privhelpers import rng, validate
-from privhelpers.records.identifiers import PeopleFactory, Person
-from privhelpers.records.notes import Field, render
+from privhelpers.records import Field, PeopleFactory, Person, render
 
 Writer = Callable[[str], str]
 _TABLE = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))

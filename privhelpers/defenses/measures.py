@@ -16,14 +16,13 @@ import numpy as np
 from privhelpers import stats
 from privhelpers.attacks import extraction
 from privhelpers.attacks.scores import Arms, split
-from privhelpers.defenses.factorial import (
-    Layers,
+from privhelpers.defenses._resampling import (
     Resampled,
-    cells,
     resampled_auc,
     resampled_difference,
     resampled_mean,
 )
+from privhelpers.defenses.factorial import Layers, cells
 from privhelpers.defenses.suite import Outcome, Suite
 from privhelpers.stats import Interval
 

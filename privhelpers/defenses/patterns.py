@@ -20,8 +20,8 @@ from pathlib import Path
 
 import yaml
 
+from privhelpers.defenses._spans import Scrubbed, Span, merge, replace
 from privhelpers.defenses.folding import fold
-from privhelpers.defenses.spans import Scrubbed, Span, merge, replace
 
 _TABLE = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
 RULES: list[tuple[str, str]] = [

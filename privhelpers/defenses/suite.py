@@ -17,8 +17,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from privhelpers import dpsgd, models, training
 from privhelpers.artifacts import Store
 from privhelpers.attacks import attributes, canaries, extraction, memorization
+from privhelpers.defenses._pipeline import Pipeline
 from privhelpers.defenses.factorial import Layers
-from privhelpers.defenses.pipeline import Pipeline
 from privhelpers.processes import side_by_side
 from privhelpers.records import ALL_CONDITIONS
 
@@ -127,7 +127,7 @@ def _first_guesses(model, tokenizer, suite: Suite) -> tuple[np.ndarray, np.ndarr
 def _attack(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, suite: Suite, trial: Trial
 ) -> Outcome:
-    """Run the suite on a trained model; costs and budget are filled in by `train_and_attack`."""
+    """Run the suite on a trained model; costs and budget are filled in by `_train_and_attack`."""
     raw, raw_tokens = _losses(model, tokenizer, [note["text"] for note in suite.notes])
     clean, clean_tokens = _losses(model, tokenizer, list(suite.scrubbed))
     halves = memorization.halve(tokenizer, suite.notes, longest=model.config.max_position_embeddings)
@@ -151,7 +151,7 @@ def _attack(
     )
 
 
-def train_and_attack(store: Store, trial: Trial, suite: Suite) -> Outcome:
+def _train_and_attack(store: Store, trial: Trial, suite: Suite) -> Outcome:
     """Train one trial and attack the model."""
     begin = time.process_time()
     model, tokenizer = models.take(store, _START)
@@ -176,5 +176,5 @@ def run_all(store: Store, trials: Sequence[Trial], suite: Suite, *, processes: i
         processes: 1 or more.
     """
     jobs = [(store, trial, suite) for trial in trials]
-    found = dict(side_by_side(train_and_attack, jobs, processes=processes))
+    found = dict(side_by_side(_train_and_attack, jobs, processes=processes))
     return [found[number] for number in range(len(jobs))]

@@ -5,9 +5,9 @@
 Nothing here is legal advice, and nothing here says that a model fulfills the law.
 """
 
-from privhelpers.hipaa.identifiers import CAVEAT, IDENTIFIERS, RECORD_IDENTIFIERS, SECTIONS
-from privhelpers.hipaa.penalties import ENFORCEMENT_DISCRETION_2019, SCHEDULES, penalty_table
-from privhelpers.hipaa.risk import (
+from privhelpers.hipaa._identifiers import CAVEAT, IDENTIFIERS, RECORD_IDENTIFIERS, SECTIONS
+from privhelpers.hipaa._penalties import ENFORCEMENT_DISCRETION_2019, SCHEDULES, penalty_table
+from privhelpers.hipaa._risk import (
     ANSWERS,
     CATEGORIES,
     CONTENT,

@@ -4,15 +4,15 @@ Every function takes its privacy parameters by name. The page of a mechanism has
 what several pages need, and the exact samplers for a release.
 """
 
-from privhelpers.mechanisms.adversary import posterior, posterior_range
-from privhelpers.mechanisms.composition import (
+from privhelpers.mechanisms._adversary import posterior, posterior_range
+from privhelpers.mechanisms._composition import (
     advanced_composition,
     basic_composition,
     group_privacy,
     optimal_composition,
 )
-from privhelpers.mechanisms.grid import gaussian_on_grid, laplace_on_grid
-from privhelpers.mechanisms.tradeoff import (
+from privhelpers.mechanisms._grid import gaussian_on_grid, laplace_on_grid
+from privhelpers.mechanisms._tradeoff import (
     dp_tradeoff,
     gaussian_sigma,
     gdp_delta,

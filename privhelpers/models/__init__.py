@@ -6,9 +6,7 @@ scores = score(model, tokenizer, texts)          # one entry a text, padding exc
 texts = generate(model, tokenizer, "Patient name:", samples=100, seed=0)
 """
 
-from privhelpers.models.architecture import ARCHITECTURES, build, count_parameters, load, save
-from privhelpers.models.encoding import Rows, encode, to_batch, train_tokenizer
-from privhelpers.models.generation import (
+from privhelpers.models._generation import (
     Sampling,
     draw_probabilities,
     generate,
@@ -16,7 +14,10 @@ from privhelpers.models.generation import (
     greedy_guesses,
     kept_tokens,
 )
-from privhelpers.models.masked import MASKED_ARCHITECTURES, build_masked, with_mask
+from privhelpers.models._masked import MASKED_ARCHITECTURES, build_masked, with_mask
+from privhelpers.models._shapes import ARCHITECTURES
+from privhelpers.models.architecture import build, count_parameters, load, save
+from privhelpers.models.encoding import Rows, encode, to_batch, train_tokenizer
 from privhelpers.models.masking import Masking, losses_by_mask, masked_losses, padded, score_masked
 from privhelpers.models.scoring import (
     Scores,

@@ -3,7 +3,6 @@
 Weights are read from safetensors only and no code that comes with a model is ever run.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -19,24 +18,9 @@ from transformers import (
 
 from privhelpers import rng
 from privhelpers.errors import MissingArtifact, UnsupportedModel
+from privhelpers.models._shapes import ARCHITECTURES
 from privhelpers.models.encoding import end_id
 
-
-@dataclass(frozen=True)
-class Shape:
-    """The size of a small GPT-2."""
-
-    layers: int
-    width: int
-    heads: int
-    positions: int
-
-
-ARCHITECTURES = {
-    "micro-gpt2": Shape(layers=2, width=64, heads=4, positions=128),
-    "tiny-gpt2": Shape(layers=2, width=96, heads=4, positions=128),
-    "mini-gpt2": Shape(layers=4, width=128, heads=4, positions=128),
-}
 HUB_NAMES = ("gpt2", "distilgpt2")
 
 
@@ -102,7 +86,7 @@ def refuse_code(folder: Path) -> None:
         raise UnsupportedModel(f"{folder.name}: comes with Python code, which is never run")
 
 
-def open_folder(
+def _open_folder(
     source: str | Path, kind: type, *, dropout: float | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Return model and tokenizer of a folder: safetensors only, no code of its own, nothing fetched.
@@ -151,7 +135,7 @@ def load(
         MissingArtifact: the folder does not exist, or a hub model is neither cached nor reachable.
         UnsupportedModel: the folder has pickled weights or code, or is not a causal language model.
     """
-    model, tokenizer = open_folder(source, AutoModelForCausalLM, dropout=dropout)
+    model, tokenizer = _open_folder(source, AutoModelForCausalLM, dropout=dropout)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     model.config.pad_token_id = None  # rows are padded on the right and padding has no label: no mask needed

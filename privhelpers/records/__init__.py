@@ -5,18 +5,25 @@ public = make_public_corpus(seed=0, documents=6000, excluded_names=records.names
 write_records(store, records, public)
 """
 
-from privhelpers.records.canaries import Canary
-from privhelpers.records.hospital import Records, make_hospital_records
-from privhelpers.records.identifiers import REFERENCE_DATE, SPACE_BITS, refuse_unsafe
-from privhelpers.records.public import make_public_corpus
-from privhelpers.records.store import (
+from privhelpers.records._canaries import Canary
+from privhelpers.records._hospital import Records, make_hospital_records
+from privhelpers.records._identifiers import (
+    REFERENCE_DATE,
+    SPACE_BITS,
+    PeopleFactory,
+    Person,
+    refuse_unsafe,
+)
+from privhelpers.records._notes import Field, render
+from privhelpers.records._public import annotate_public, make_public_corpus
+from privhelpers.records._store import (
     by_patient,
     read_canaries,
     read_notes,
     read_public,
     write_records,
 )
-from privhelpers.records.vocabulary import (
+from privhelpers.records._vocabulary import (
     ALL_CONDITIONS,
     CONDITIONS,
     MEDICATIONS,
@@ -36,7 +43,11 @@ __all__ = [
     "REPORT_TEMPLATES",
     "SPACE_BITS",
     "Canary",
+    "Field",
+    "PeopleFactory",
+    "Person",
     "Records",
+    "annotate_public",
     "by_patient",
     "make_hospital_records",
     "make_public_corpus",
@@ -44,6 +55,7 @@ __all__ = [
     "read_notes",
     "read_public",
     "refuse_unsafe",
+    "render",
     "write_records",
     "zipf_probabilities",
 ]

@@ -11,15 +11,9 @@
 Scores of membership inference are HIGHER for notes that look more like members: pass minus the loss.
 """
 
-from privhelpers.stats.clustered import (
-    clustered_bootstrap,
-    clustered_proportion,
-    design_effect,
-    mean_difference,
-)
-from privhelpers.stats.dependence import intraclass_correlation
-from privhelpers.stats.equivalence import Equivalence, tost, tost_rates
-from privhelpers.stats.estimates import (
+from privhelpers.stats._dependence import intraclass_correlation
+from privhelpers.stats._equivalence import Equivalence, tost, tost_rates
+from privhelpers.stats._estimates import (
     Estimate,
     clustered_auc,
     clustered_difference,
@@ -27,19 +21,19 @@ from privhelpers.stats.estimates import (
     paired_auc_difference,
     paired_difference,
 )
-from privhelpers.stats.membership import (
+from privhelpers.stats._membership import (
     RocCurve,
     auc,
     auc_interval,
     roc_curve,
 )
-from privhelpers.stats.multiplicity import adjust
-from privhelpers.stats.permutation import permutation_auc
-from privhelpers.stats.power import (
+from privhelpers.stats._multiplicity import adjust
+from privhelpers.stats._permutation import permutation_auc
+from privhelpers.stats._power import (
     detectable,
     detectable_rate,
 )
-from privhelpers.stats.proportions import (
+from privhelpers.stats._proportions import (
     Interval,
     clopper_pearson,
     effect_label,
@@ -47,6 +41,12 @@ from privhelpers.stats.proportions import (
     two_proportion,
     wald,
     wilson,
+)
+from privhelpers.stats.clustered import (
+    clustered_bootstrap,
+    clustered_proportion,
+    design_effect,
+    mean_difference,
 )
 
 __all__ = [

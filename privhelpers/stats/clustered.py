@@ -16,8 +16,8 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from privhelpers import rng
 from privhelpers.errors import InvalidParameter
-from privhelpers.stats import checks
-from privhelpers.stats.proportions import Interval
+from privhelpers.stats import _checks, checks
+from privhelpers.stats._proportions import Interval
 
 BLOCK = 2_000_000  # weights held at once: bounds the memory of a bootstrap at about 50 MB
 
@@ -29,7 +29,7 @@ def percentile_interval(estimate: float, replicates: np.ndarray, level: float, m
     return Interval(float(estimate), float(low), float(high), level, method)
 
 
-def resampled_weights(
+def _resampled_weights(
     codes: np.ndarray, clusters: int, draws: int, generator: np.random.Generator
 ) -> np.ndarray:
     """Return how often each observation enters each bootstrap draw, shape (draws, observations)."""
@@ -46,7 +46,7 @@ def weight_blocks(
     step = max(1, BLOCK // max(codes.size for codes, _ in arms))
     for start in range(0, draws, step):
         size = min(step, draws - start)
-        yield [resampled_weights(codes, clusters, size, generator) for codes, clusters in arms]
+        yield [_resampled_weights(codes, clusters, size, generator) for codes, clusters in arms]
 
 
 def clustered_bootstrap(
@@ -73,7 +73,7 @@ def clustered_bootstrap(
     Raises:
         InvalidParameter: lengths differ, fewer than 2 clusters, or the statistic is not finite on a draw.
     """
-    draws, level = checks.count("draws", draws, low=1), checks.open_unit("level", level)
+    draws, level = checks.count("draws", draws, low=1), _checks.open_unit("level", level)
     columns = [np.asarray(array) for array in arrays]
     if not columns or any(column.ndim == 0 or len(column) != len(columns[0]) for column in columns):
         raise InvalidParameter("arrays: give one or more, all of the same length")
@@ -143,7 +143,7 @@ def clustered_proportion(
     Source: Korn and Graubard (1998), section 2.
     """
     outcomes, _, n_clusters = _outcomes(hits, clusters)
-    level = checks.open_unit("level", level)
+    level = _checks.open_unit("level", level)
     if effect is None:
         effect = design_effect(outcomes, clusters)
     elif not np.isfinite(effect) or effect <= 0:
@@ -179,7 +179,7 @@ def mean_difference(planted: ArrayLike, control: ArrayLike, *, level: float = 0.
     Source: Welch, Biometrika 34 (1947).
     """
     planted, control = checks.vector("planted", planted, 2), checks.vector("control", control, 2)
-    level = checks.open_unit("level", level)
+    level = _checks.open_unit("level", level)
     estimate = float(planted.mean() - control.mean())
     # Spread at the size of rounding is none: the degrees of freedom would be 0/0.
     if max(np.ptp(planted), np.ptp(control)) <= 1e-12 * max(1, *np.abs(planted), *np.abs(control)):

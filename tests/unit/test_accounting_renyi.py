@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from privhelpers import accounting
-from privhelpers.accounting import printed
+from privhelpers.accounting import _printed
 from privhelpers.errors import InvalidParameter
 
 
@@ -98,7 +98,7 @@ def test_the_reports_formula_explodes_past_a_threshold():
     for (sigma, order), expected in ratios.items():
         exact = accounting.rdp(noise_multiplier=sigma, sample_rate=q, steps=1, orders=[order])[0]
         assert exact / (q**2 * order / (2 * sigma**2)) == pytest.approx(expected, rel=1e-2)
-    shortcut = printed._printed_rdp(noise_multiplier=1.0, sample_rate=q, steps=1)
+    shortcut = _printed._printed_rdp(noise_multiplier=1.0, sample_rate=q, steps=1)
     place = accounting.PRINTED_ORDERS.index(22)
     assert shortcut[place] == pytest.approx(q**2 * 11)
 

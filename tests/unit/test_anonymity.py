@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from scipy.stats import wasserstein_distance
 
 from privhelpers import anonymity as an
-from privhelpers.anonymity import attacks, measures, tables
+from privhelpers.anonymity import _attacks, _measures, tables
 from privhelpers.errors import InvalidParameter
 
 QUASI = ["age", "gender", "zip_code", "nationality"]
@@ -83,11 +83,11 @@ def test_spelling_is_not_diversity():
     ],
 )
 def test_covers(general, exact, expected):
-    assert attacks._covers(general, exact, tables.NATIONALITIES) is expected
+    assert _attacks._covers(general, exact, tables.NATIONALITIES) is expected
 
 
 def test_a_circular_hierarchy_ends():
-    assert not attacks._covers("c", "a", {"a": "b", "b": "a"})
+    assert not _attacks._covers("c", "a", {"a": "b", "b": "a"})
 
 
 # Distances and diversity.
@@ -120,14 +120,14 @@ def test_both_distances_are_earth_movers(pair):
     ranks = np.arange(len(first))
     ordered = np.abs(ranks[:, None] - ranks) / (len(first) - 1)
     equal = (ranks[:, None] != ranks).astype(float)
-    assert measures._distance(first, second, ordered=False) == pytest.approx(
+    assert _measures._distance(first, second, ordered=False) == pytest.approx(
         cheapest(first, second, equal), abs=1e-8
     )
-    assert measures._distance(first, second, ordered=True) == pytest.approx(
+    assert _measures._distance(first, second, ordered=True) == pytest.approx(
         cheapest(first, second, ordered), abs=1e-8
     )
     scipy_value = wasserstein_distance(ranks, ranks, first, second) / (len(first) - 1)
-    assert measures._distance(first, second, ordered=True) == pytest.approx(scipy_value, abs=1e-9)
+    assert _measures._distance(first, second, ordered=True) == pytest.approx(scipy_value, abs=1e-9)
 
 
 @given(two_distributions())
@@ -135,9 +135,9 @@ def test_closeness_bounds_statements_and_mean_ranks(pair):
     first, second = pair
     sets = itertools.product([0, 1], repeat=len(first))
     largest = max(abs(np.dot(first - second, chosen)) for chosen in sets)
-    assert measures._distance(first, second, ordered=False) == pytest.approx(largest, abs=1e-12)
+    assert _measures._distance(first, second, ordered=False) == pytest.approx(largest, abs=1e-12)
     shift = abs(np.dot(first - second, np.arange(len(first))))
-    assert shift <= (len(first) - 1) * measures._distance(first, second, ordered=True) + 1e-12
+    assert shift <= (len(first) - 1) * _measures._distance(first, second, ordered=True) + 1e-12
 
 
 def random_tables():
@@ -150,7 +150,7 @@ def random_tables():
 @given(random_tables())
 def test_entropy_diversity_lies_between_the_two_counts(table):
     report = an.class_report(table, ["a", "b"], "s")
-    for number, group in table.groupby(measures._classes(table, ["a", "b"])):
+    for number, group in table.groupby(_measures._classes(table, ["a", "b"])):
         most = group["s"].value_counts(normalize=True).max()
         assert 1 / most - 1e-9 <= report.loc[number, "entropy_l"] <= report.loc[number, "distinct_l"] + 1e-9
 

@@ -110,8 +110,8 @@ def test_span_distances_of_members_and_strangers():
     basis = torch.linalg.qr(torch.randn(10, 4, generator=torch.Generator().manual_seed(0)).double())[0]
     inside = (basis @ torch.tensor([1.0, -2.0, 0.5, 3.0]).double())[None]
     outside = torch.eye(10).double() - basis @ basis.T
-    assert inversion.span_distances(inside / inside.norm(), basis) == pytest.approx([0.0], abs=1e-7)
-    assert inversion.span_distances(outside[:1] / outside[0].norm(), basis) == pytest.approx([1.0])
+    assert inversion._span_distances(inside / inside.norm(), basis) == pytest.approx([0.0], abs=1e-7)
+    assert inversion._span_distances(outside[:1] / outside[0].norm(), basis) == pytest.approx([1.0])
 
 
 def test_a_layer_norm_with_gain_and_shift_is_read_too(net, rows):

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import roc_curve
 
 from privhelpers import stats
-from privhelpers.attacks import controls, groups, scores
+from privhelpers.attacks import controls, scores
 from privhelpers.attacks.scores import Arms
 from privhelpers.errors import ControlFailed, InvalidParameter
 
@@ -86,11 +86,6 @@ def test_nulls_pass_on_noise_and_stop_a_target_that_was_not_trained():
     assert set(controls.check_nulls("real", arms(2.0), trained=True, draws=100)) == {"held_out", "permuted"}
     with pytest.raises(ControlFailed, match="loss, patient, untrained control"):
         controls.check_nulls("loss, patient", arms(2.0), trained=False, draws=100)
-
-
-def test_admissions_come_from_the_notes():
-    notes = [{"patient_id": p, "admission": a} for p, a in [("p1", 0), ("p1", 1), ("p2", 0)]]
-    assert groups.admissions(notes).tolist() == ["p1/0", "p1/1", "p2/0"]
 
 
 def test_levels_average_admissions_and_patients():

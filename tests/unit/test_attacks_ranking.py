@@ -136,14 +136,14 @@ def test_model_text_on_a_page_is_characters_and_nothing_else(text):
 )
 def test_marks_keep_every_character(text, spans):
     spans = [(min(a, b), max(a, b)) for a, b in spans]
-    page = cases.marked(text, spans)
+    page = cases._marked(text, spans)
     plain = unescape(page.replace("<mark>", "").replace("</mark>", ""))
     assert plain == inert(text)
     assert page.count("<mark>") == page.count("</mark>")
 
 
 def test_what_is_marked_is_what_was_asked_for():
-    assert read(cases.marked("seen by Dr Frost. Then home", [(8, 17)])).marked == "Dr Frost."
+    assert read(cases._marked("seen by Dr Frost. Then home", [(8, 17)])).marked == "Dr Frost."
     with pytest.raises(InvalidParameter, match="spans"):
         cases.side_by_side({"a": "x"}, {})
 

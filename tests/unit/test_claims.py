@@ -16,7 +16,7 @@ import yaml
 
 from bookmaker.site import outputs
 from privhelpers import claims
-from privhelpers.claims import documents, others, report
+from privhelpers.claims import _documents, _others, _report
 from privhelpers.errors import InvalidParameter
 
 HOLDS, WRONG, CONTRADICTS, UNSUPPORTED, UNMEASURED = claims.VERDICTS
@@ -220,8 +220,8 @@ def test_tables_of_the_slides(found):
 def test_the_scrubber_leaves_six_digits(found):
     assert found["scrubber"].figures == {"digits": 6, "tail": "]ED]111111"}
     patterns = claims.printed("textbook").patterns
-    assert others._scrub("4111111111111111", patterns) == "[CREDIT_CARD_REDACTED]ED]111111"
-    assert others._scrub("nothing here", patterns) == "nothing here"
+    assert _others._scrub("4111111111111111", patterns) == "[CREDIT_CARD_REDACTED]ED]111111"
+    assert _others._scrub("nothing here", patterns) == "nothing here"
 
 
 # The files.
@@ -281,7 +281,7 @@ def literal_values(method):
     return [ast.unparse(value) for value in values if not is_live(value)]
 
 
-@pytest.mark.parametrize("module", [report, others])
+@pytest.mark.parametrize("module", [_report, _others])
 def test_no_recomputation_is_made_of_literals(module):
     methods = methods_of(module)
     assert len(methods) > 30
@@ -305,18 +305,18 @@ def test_the_check_for_literals_sees_them(body):
 
 def test_every_method_serves_a_claim(every):
     used = {row.claim["compute"] for row in every if "compute" in row.claim}
-    written = {name.split(".")[1] for module in (report, others) for name in methods_of(module)}
+    written = {name.split(".")[1] for module in (_report, _others) for name in methods_of(module)}
     assert {name for name in written if not name.startswith("_")} == used
 
 
 def test_a_verdict_follows_what_is_printed(monkeypatch):
     """With other published data the verdicts turn: none of them is stored."""
-    loaded = documents._loaded("report")
+    loaded = _documents._loaded("report")
     loaded["printed"] |= {"chi_squared": 266.2, "cohens_h": 0.81, "exact_trials": 2000}
     loaded["printed"]["risk_weights"] = {"prompt": 0.4, "membership": 0.2, "canary": 0.3, "exact": 0.1}
     ids = ("chi-squared", "effect-label", "risk-score", "exact-memorization")
     loaded["claims"] = [claim for claim in loaded["claims"] if claim["id"] in ids]
-    monkeypatch.setattr(documents, "_loaded", lambda document: loaded)
+    monkeypatch.setattr(_documents, "_loaded", lambda document: loaded)
     turned = {row.id: row for row in claims.audit("report")}
     assert [turned[name].verdict for name in ids[:3]] == [HOLDS] * 3
     assert turned["exact-memorization"].figures["zero_high"] < 0.002
@@ -347,7 +347,7 @@ def test_a_page_may_show_the_tables(rows):
     assert inspector.problem is None
 
 
-FIRST = documents._loaded("report")["claims"][0]
+FIRST = _documents._loaded("report")["claims"][0]
 
 
 @pytest.mark.parametrize(
@@ -362,8 +362,8 @@ FIRST = documents._loaded("report")["claims"][0]
     ],
 )
 def test_a_claim_that_does_not_fit_is_refused(monkeypatch, change, match):
-    loaded = documents._loaded("report") | {"claims": [FIRST | change]}
-    monkeypatch.setattr(documents, "_loaded", lambda document: loaded)
+    loaded = _documents._loaded("report") | {"claims": [FIRST | change]}
+    monkeypatch.setattr(_documents, "_loaded", lambda document: loaded)
     with pytest.raises(InvalidParameter, match=match):
         claims.audit("report")
 
@@ -377,7 +377,7 @@ def test_unknown_documents_and_repeated_claims_are_refused():
 
 def test_the_files_are_plain_data():
     for name in claims.DOCUMENTS:
-        path = Path(documents.__file__).with_name(f"{name}.yml")
+        path = Path(_documents.__file__).with_name(f"{name}.yml")
         assert set(yaml.safe_load(path.read_text(encoding="utf-8"))) == {"document", "printed", "claims"}
 
 

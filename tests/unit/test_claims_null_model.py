@@ -7,7 +7,7 @@ import pytest
 
 from privhelpers import claims, stats
 from privhelpers.attacks import extraction
-from privhelpers.claims import null_model
+from privhelpers.claims import _null_model
 from privhelpers.errors import InvalidParameter
 
 REPORT = claims.printed("report")
@@ -27,7 +27,7 @@ def middle(counts):
 def test_the_generator_of_the_report_is_repeated():
     assert NAMES[0] == "Allison Hill" and len(NAMES) == 225
     assert claims.report_names(3) == NAMES[:3]
-    assert null_model.numbers_that_could_be_real() == (225, 225)
+    assert _null_model.numbers_that_could_be_real() == (225, 225)
 
 
 def test_the_birthday_follows_the_clock():

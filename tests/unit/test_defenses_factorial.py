@@ -9,7 +9,7 @@ import pytest
 from privhelpers import dpsgd, models, records, stats, training
 from privhelpers.artifacts import Store
 from privhelpers.attacks import extraction
-from privhelpers.defenses import Pipeline, factorial, measures, suite
+from privhelpers.defenses import Pipeline, _resampling, factorial, measures, suite
 from privhelpers.defenses.factorial import Layers
 
 GENERATOR = np.random.default_rng(0)
@@ -27,7 +27,7 @@ def test_there_are_sixteen_cells_and_eight_trainings():
 def test_an_area_is_that_of_stats_and_its_replicates_are_shared():
     members, others = GENERATOR.normal(0.5, 1, 40), GENERATOR.normal(0, 1, 40)
     patients = np.repeat(np.arange(20), 2)
-    found = factorial.resampled_auc(members, patients, others, patients, draws=100, seed=3)
+    found = _resampling.resampled_auc(members, patients, others, patients, draws=100, seed=3)
     same = stats.auc_interval(members, patients, others, patients, draws=100, seed=3)
     assert (found.estimate, found.interval().low, found.interval().high) == (
         same.estimate,
@@ -36,7 +36,7 @@ def test_an_area_is_that_of_stats_and_its_replicates_are_shared():
     )
     assert found.n == 80
     # shifting both arms changes no replicate: the same people were drawn
-    shifted = factorial.resampled_auc(members + 1, patients, others + 1, patients, draws=100, seed=3)
+    shifted = _resampling.resampled_auc(members + 1, patients, others + 1, patients, draws=100, seed=3)
     assert (shifted.replicates == found.replicates).all()
 
 
@@ -44,15 +44,15 @@ def test_a_difference_resamples_clusters():
     clusters = np.repeat(np.arange(10), 30)
     values = np.repeat(GENERATOR.normal(size=10), 30)
     control = np.zeros(300)
-    wide = factorial.resampled_difference(values, clusters, control, clusters, draws=400)
-    narrow = factorial.resampled_difference(values, np.arange(300), control, np.arange(300), draws=400)
+    wide = _resampling.resampled_difference(values, clusters, control, clusters, draws=400)
+    narrow = _resampling.resampled_difference(values, np.arange(300), control, np.arange(300), draws=400)
     assert wide.estimate == pytest.approx(values.mean()) == pytest.approx(narrow.estimate)
     assert wide.replicates.std() > 3 * narrow.replicates.std()
 
 
 def test_a_weighted_mean_is_the_log_of_a_perplexity():
     values, weights = [1.0, 2.0, 4.0], [10, 20, 10]
-    found = factorial.resampled_mean(values, weights, ["a", "b", "c"], draws=100)
+    found = _resampling.resampled_mean(values, weights, ["a", "b", "c"], draws=100)
     assert found.estimate == pytest.approx((10 + 40 + 40) / 40)
     assert found.replicates.min() >= 1 and found.replicates.max() <= 4
 
@@ -133,7 +133,7 @@ def trial(hospital, cell):
 
 @pytest.mark.parametrize("cell", [Layers(), Layers(dedup=True, dp=True)])
 def test_a_cell_is_trained_and_attacked(store, hospital, material, cell):
-    found = suite.train_and_attack(store, trial(hospital, cell), material[0])
+    (found,) = suite.run_all(store, [trial(hospital, cell)], material[0])
     assert found.cell == cell and found.raw.shape == found.recalled.shape == material[0].member.shape
     assert np.isfinite(found.raw).all() and np.isfinite(found.scrubbed).all()
     assert len(found.canaries) == 10 and len(found.generations) == 14

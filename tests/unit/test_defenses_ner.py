@@ -16,7 +16,7 @@ from privhelpers import artifacts, defenses
 from privhelpers.defenses import Span
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact
 from privhelpers.records import make_hospital_records, make_public_corpus
-from privhelpers.records.public import annotate_public
+from privhelpers.records._public import annotate_public
 
 ROOT = Path(__file__).parents[2]
 FOLDER = "scrubbing/ner"
@@ -79,7 +79,7 @@ def test_the_same_seed_gives_the_same_bytes_in_another_process(corpus, tmp_path)
     code = (
         "import sys; from pathlib import Path; from privhelpers import artifacts, defenses\n"
         "from privhelpers.records import make_public_corpus\n"
-        "from privhelpers.records.public import annotate_public\n"
+        "from privhelpers.records._public import annotate_public\n"
         "notes = annotate_public(make_public_corpus(seed=0, documents=40), seed=0)\n"
         "nlp = defenses.train_ner(notes, seed=3, epochs=1, progress=False)\n"
         f"defenses.save_ner(artifacts.Store(Path(sys.argv[1]), 'test'), nlp, '{FOLDER}')\n"

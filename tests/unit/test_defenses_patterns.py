@@ -195,7 +195,7 @@ def test_planted_strict_identifiers_are_found_with_a_lower_bound():
 
 
 def test_false_alarms_on_text_without_identifiers_have_a_small_upper_bound():
-    from privhelpers.records.public import annotate_public
+    from privhelpers.records._public import annotate_public
 
     corpus = make_public_corpus(seed=5, documents=11_500)
     clean = [note["text"] for note in annotate_public(corpus, seed=5) if not note["spans"]]

@@ -7,7 +7,7 @@ import pytest
 
 from privhelpers import hipaa
 from privhelpers.errors import InvalidParameter, NotOneNumber
-from privhelpers.hipaa import risk
+from privhelpers.hipaa import _risk
 
 SOURCE = "attack.json of extraction/baseline [0123456789ab]"
 NULL = (0.0, 0.0, 0.015)
@@ -18,7 +18,7 @@ def measured(kind=hipaa.CONTENT, figure=(0.05, 0.03, 0.09), control=NULL, n=224,
     return hipaa.Finding(kind, kind, "patients", n, figure, control, source)
 
 
-QUIET = [measured(kind, figure=(0.01, 0.0, 0.04)) for kind in risk.KINDS]
+QUIET = [measured(kind, figure=(0.01, 0.0, 0.04)) for kind in _risk.KINDS]
 FOUND = {
     hipaa.NOTHING: QUIET,
     hipaa.MEMBERSHIP: [QUIET[0], measured(hipaa.MEMBERSHIP)],
@@ -31,8 +31,8 @@ def declared(**answers):
 
 
 def everything():
-    for answers in itertools.product(*risk.ANSWERS.values()):
-        yield dict(zip(risk.ANSWERS, answers, strict=True))
+    for answers in itertools.product(*_risk.ANSWERS.values()):
+        yield dict(zip(_risk.ANSWERS, answers, strict=True))
 
 
 def test_a_figure_needs_an_interval_and_a_control():
@@ -94,7 +94,7 @@ def test_a_wider_answer_never_makes_a_reading_milder_and_silence_is_the_widest()
     order = (*hipaa.CATEGORIES, hipaa.FIRST)
     for evidence, answers in itertools.product(FOUND, everything()):
         before = order.index(hipaa.combine("m", FOUND[evidence], declared(**answers)).category)
-        for subject, options in risk.ANSWERS.items():
+        for subject, options in _risk.ANSWERS.items():
             for wider in options[options.index(answers[subject]) :]:
                 said = declared(**(answers | {subject: wider}))
                 after = order.index(hipaa.combine("m", FOUND[evidence], said).category)
@@ -118,12 +118,12 @@ def test_a_tolerated_budget_excuses_no_finding():
         for answers in everything():
             readings = {
                 hipaa.combine("m", FOUND[evidence], declared(**(answers | {"budget": budget}))).category
-                for budget in risk.ANSWERS["budget"]
+                for budget in _risk.ANSWERS["budget"]
             }
             assert len(readings) == 1 and hipaa.KEEP not in readings
 
 
-@pytest.mark.parametrize("missing", risk.KINDS)
+@pytest.mark.parametrize("missing", _risk.KINDS)
 def test_what_nobody_measured_comes_first_unless_something_was_found(missing):
     rest = [one for one in QUIET if one.kind != missing]
     reading = hipaa.combine("m", rest, declared(access="named staff", budget="tolerated"))
@@ -138,9 +138,9 @@ def test_every_reason_is_listed_with_its_source():
     text = "\n".join(reading.reasons)
     assert text.count("[0123456789ab]") == 3
     assert "access: partners; says privacy office, 2024-01-01" in text and "20 of 1,000" in text
-    silent = set(risk.ANSWERS) - {"access", "budget"}
+    silent = set(_risk.ANSWERS) - {"access", "budget"}
     assert all(
-        f"{subject}: nobody declared it, read as {risk.ANSWERS[subject][-1]!r}" in text for subject in silent
+        f"{subject}: nobody declared it, read as {_risk.ANSWERS[subject][-1]!r}" in text for subject in silent
     )
 
 

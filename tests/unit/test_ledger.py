@@ -28,8 +28,8 @@ from privhelpers.errors import (
     ResumeRefused,
     SamplerMismatch,
 )
-from privhelpers.ledger import Terms, chain, open_ledger, read_ledger
-from privhelpers.ledger import terms as terms_room
+from privhelpers.ledger import Terms, _chain, open_ledger, read_ledger
+from privhelpers.ledger import _terms as terms_room
 
 ROOT = Path(__file__).parents[2]
 VALUES = {
@@ -332,7 +332,7 @@ def test_any_changed_byte_is_refused(filled, mask):
         damaged[place] ^= mask
         number = data.count(b"\n", 0, place) + 1
         with pytest.raises(LedgerDamaged, match=rf"ledger\.jsonl, line {number}"):
-            chain.verify(bytes(damaged), "ledger.jsonl")
+            _chain.verify(bytes(damaged), "ledger.jsonl")
 
 
 def test_a_newline_or_a_brace_in_any_place_is_refused(filled):
@@ -341,7 +341,7 @@ def test_a_newline_or_a_brace_in_any_place_is_refused(filled):
         for place in range(len(data)):
             if data[place : place + 1] != new:
                 with pytest.raises(LedgerDamaged):
-                    chain.verify(data[:place] + new + data[place + 1 :], "ledger.jsonl")
+                    _chain.verify(data[:place] + new + data[place + 1 :], "ledger.jsonl")
 
 
 def test_missing_doubled_swapped_and_inserted_lines_are_refused(filled):
@@ -373,7 +373,7 @@ def test_a_line_of_another_ledger_is_refused(filled, tmp_path):
         read_ledger(filled)
 
 
-OPENING, FIRST = chain.seal(0, chain.START, "open", TERMS.content())
+OPENING, FIRST = _chain.seal(0, _chain.START, "open", TERMS.content())
 
 
 def entry(**changes):
@@ -381,13 +381,13 @@ def entry(**changes):
     content = {"epsilon": rdp(100), "steps": 100, "total_steps": 100, **changes}
     kind = content.pop("kind", "reserve")
     content = {name: value for name, value in content.items() if value is not ...}
-    return chain.seal(1, FIRST, kind, content)[0]
+    return _chain.seal(1, FIRST, kind, content)[0]
 
 
 def test_the_forger_of_these_tests_makes_lines_that_pass():
-    assert chain.verify(OPENING + entry(), "x").steps == 100
+    assert _chain.verify(OPENING + entry(), "x").steps == 100
     torn = entry(kind="torn", bytes=7, steps=0, total_steps=0, epsilon=0.0)
-    assert chain.verify(OPENING + torn, "x").entries[0].kind == "torn"
+    assert _chain.verify(OPENING + torn, "x").entries[0].kind == "torn"
 
 
 @pytest.mark.parametrize(
@@ -427,22 +427,22 @@ def test_the_forger_of_these_tests_makes_lines_that_pass():
 )
 def test_a_wrong_value_under_a_right_hash_is_refused(changes):
     with pytest.raises(LedgerDamaged, match="line 2:"):
-        chain.verify(OPENING + entry(**changes), "ledger.jsonl")
+        _chain.verify(OPENING + entry(**changes), "ledger.jsonl")
 
 
 def test_steps_that_do_not_add_up_in_the_middle_are_refused():
     first = entry(total_steps=50, epsilon=rdp(50))  # a total that forgot half of them
     second = {"epsilon": rdp(100), "steps": 50, "total_steps": 100}
-    line = chain.seal(2, json.loads(first)["hash"], "reserve", second)[0]
+    line = _chain.seal(2, json.loads(first)["hash"], "reserve", second)[0]
     with pytest.raises(LedgerDamaged, match="line 2: its steps in total"):
-        chain.verify(OPENING + first + line, "ledger.jsonl")
+        _chain.verify(OPENING + first + line, "ledger.jsonl")
 
 
 def test_an_epsilon_that_falls_under_right_hashes_is_refused():
     second = {"epsilon": rdp(50), "steps": 10, "total_steps": 110}
     digest = json.loads(entry())["hash"]
     with pytest.raises(LedgerDamaged, match="line 3: epsilon is smaller"):
-        chain.verify(OPENING + entry() + chain.seal(2, digest, "reserve", second)[0], "ledger.jsonl")
+        _chain.verify(OPENING + entry() + _chain.seal(2, digest, "reserve", second)[0], "ledger.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -460,7 +460,7 @@ def test_an_epsilon_that_falls_under_right_hashes_is_refused():
 )
 def test_terms_that_could_not_have_been_sealed_are_refused(content):
     with pytest.raises(LedgerDamaged, match="line 1:"):
-        chain.verify(chain.seal(0, chain.START, "open", content)[0], "ledger.jsonl")
+        _chain.verify(_chain.seal(0, _chain.START, "open", content)[0], "ledger.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -518,12 +518,12 @@ def test_what_is_no_line_is_refused_by_its_number(filled, text, number):
         )
         .filter(lambda c: c["steps"] == c["steps"] and c["steps"] not in (math.inf, -math.inf))
         # A valid hash, so that only the values can be wrong.
-        .map(lambda content: chain.seal(1, FIRST, "reserve", content)[0][:-1]),
+        .map(lambda content: _chain.seal(1, FIRST, "reserve", content)[0][:-1]),
     ),
 )
 def test_damage_of_any_shape_ends_in_a_typed_refusal(start, line):
     try:
-        record = chain.verify(start + line + b"\n", "ledger.jsonl")
+        record = _chain.verify(start + line + b"\n", "ledger.jsonl")
     except DamagedArtifact:
         return
     assert record.steps in (0, 100) or record.epsilon == pytest.approx(rdp(record.steps))

@@ -15,8 +15,8 @@ from scipy import stats
 from privhelpers import mechanisms as m
 from privhelpers import rng
 from privhelpers.errors import InvalidParameter
-from privhelpers.mechanisms import grid
-from privhelpers.mechanisms.composition import Guarantee
+from privhelpers.mechanisms import _grid
+from privhelpers.mechanisms._composition import Guarantee
 
 EPSILONS = st.floats(0.01, 10)
 DELTAS = st.floats(1e-12, 0.5)
@@ -87,7 +87,7 @@ def chi_square(draws, pmf, edge):
 @pytest.mark.parametrize("scale", [Fraction(2), Fraction(7, 3), Fraction(1, 2)])
 def test_discrete_laplace_sampler_has_its_pmf(scale):
     source = rng.plain(0, "discrete laplace")
-    draws = [grid._sample_discrete_laplace(scale=scale, source=source) for _ in range(8000)]
+    draws = [_grid._sample_discrete_laplace(scale=scale, source=source) for _ in range(8000)]
     edge = max(1, math.floor(4 * scale))
     assert chi_square(draws, lambda k: stats.dlaplace.pmf(k, 1 / float(scale)), edge) > 0.01
 
@@ -95,17 +95,17 @@ def test_discrete_laplace_sampler_has_its_pmf(scale):
 @pytest.mark.parametrize("variance", [Fraction(9), Fraction(1, 2), Fraction(29, 4)])
 def test_discrete_gaussian_sampler_has_its_pmf(variance):
     source = rng.plain(0, "discrete gaussian")
-    draws = [grid._sample_discrete_gaussian(variance=variance, source=source) for _ in range(5000)]
+    draws = [_grid._sample_discrete_gaussian(variance=variance, source=source) for _ in range(5000)]
     sigma = math.sqrt(variance)
     assert (
-        chi_square(draws, lambda k: grid._discrete_gaussian_pmf(k, sigma=sigma), math.ceil(2 * sigma)) > 0.01
+        chi_square(draws, lambda k: _grid._discrete_gaussian_pmf(k, sigma=sigma), math.ceil(2 * sigma)) > 0.01
     )
 
 
 @pytest.mark.parametrize("sigma", [0.3, 1, 9.99, 10.01, 50])
 def test_discrete_gaussian_pmf_sums_to_one(sigma):
     k = np.arange(-math.ceil(41 * sigma), math.ceil(41 * sigma) + 1)
-    assert grid._discrete_gaussian_pmf(k, sigma=sigma).sum() == pytest.approx(1, abs=1e-12)
+    assert _grid._discrete_gaussian_pmf(k, sigma=sigma).sum() == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize(("sigma", "reach", "epsilon"), [(1, 1, 1), (3.7, 1, 0.5), (8, 3, 1), (0.6, 1, 8)])
@@ -113,10 +113,10 @@ def test_discrete_gaussian_delta_is_the_hockey_stick_and_grows_with_the_shift(si
     k = np.arange(-600, 601)
     sums = []
     for shift in range(1, reach + 1):
-        moved = grid._discrete_gaussian_pmf(k - shift, sigma=sigma)
-        gap = moved - math.exp(epsilon) * grid._discrete_gaussian_pmf(k, sigma=sigma)
+        moved = _grid._discrete_gaussian_pmf(k - shift, sigma=sigma)
+        gap = moved - math.exp(epsilon) * _grid._discrete_gaussian_pmf(k, sigma=sigma)
         sums.append(np.maximum(gap, 0).sum())
-    exact = grid._discrete_gaussian_delta(sigma=sigma, sensitivity=reach, epsilon=epsilon)
+    exact = _grid._discrete_gaussian_delta(sigma=sigma, sensitivity=reach, epsilon=epsilon)
     assert sums[-1] == pytest.approx(exact, rel=1e-9)
     assert sums == sorted(sums)
 
@@ -124,8 +124,8 @@ def test_discrete_gaussian_delta_is_the_hockey_stick_and_grows_with_the_shift(si
 @settings(max_examples=30, deadline=None)
 @given(EPSILONS, st.floats(1e-9, 0.1), st.integers(1, 20))
 def test_discrete_calibration_holds_and_wastes_little(epsilon, delta, reach):
-    sigma = grid._discrete_gaussian_sigma(sensitivity=reach, epsilon=epsilon, delta=delta)
-    assert grid._discrete_gaussian_delta(sigma=sigma, sensitivity=reach, epsilon=epsilon) <= delta
+    sigma = _grid._discrete_gaussian_sigma(sensitivity=reach, epsilon=epsilon, delta=delta)
+    assert _grid._discrete_gaussian_delta(sigma=sigma, sensitivity=reach, epsilon=epsilon) <= delta
     continuous = m.gaussian_sigma(sensitivity=reach, epsilon=epsilon, delta=delta)
     assert continuous <= sigma <= 1.2 * continuous + 0.1
 
@@ -264,13 +264,13 @@ SOURCE = random.Random(0)
         ("delta", lambda: m.gdp_epsilon(mu=1, delta=1)),
         ("mu", lambda: m.gdp_tradeoff(0.1, mu=-1)),
         ("epsilon", lambda: m.gdp_delta(mu=1, epsilon=math.inf)),
-        ("scale", lambda: grid._sample_discrete_laplace(scale=Fraction(0), source=SOURCE)),
-        ("variance", lambda: grid._sample_discrete_gaussian(variance=math.inf, source=SOURCE)),
+        ("scale", lambda: _grid._sample_discrete_laplace(scale=Fraction(0), source=SOURCE)),
+        ("variance", lambda: _grid._sample_discrete_gaussian(variance=math.inf, source=SOURCE)),
         ("step", lambda: m.laplace_on_grid(1, sensitivity=1, epsilon=1, source=SOURCE, step=0)),
         ("answer", lambda: m.laplace_on_grid(math.nan, sensitivity=1, epsilon=1, source=SOURCE)),
-        ("scale", lambda: grid._sample_discrete_laplace(scale="2", source=SOURCE)),
-        ("sigma", lambda: grid._discrete_gaussian_delta(sigma=1e7, sensitivity=1, epsilon=1)),
-        ("sensitivity", lambda: grid._discrete_gaussian_sigma(sensitivity=1.5, epsilon=1, delta=1e-5)),
+        ("scale", lambda: _grid._sample_discrete_laplace(scale="2", source=SOURCE)),
+        ("sigma", lambda: _grid._discrete_gaussian_delta(sigma=1e7, sensitivity=1, epsilon=1)),
+        ("sensitivity", lambda: _grid._discrete_gaussian_sigma(sensitivity=1.5, epsilon=1, delta=1e-5)),
         ("deltas", lambda: m.basic_composition(epsilons=[1, 2], deltas=[0])),
         ("epsilons", lambda: m.basic_composition(epsilons=[])),
         ("delta", lambda: m.basic_composition(epsilons=[1], deltas=[1])),

@@ -15,7 +15,7 @@ from transformers.generation.logits_process import (
 
 from privhelpers import models, rng
 from privhelpers.errors import InvalidParameter
-from privhelpers.models import generation
+from privhelpers.models import _generation
 
 TEXTS = [f"Patient {i}: pressure 1{i % 10}0/80, note {'long ' * (i % 7)}end." for i in range(60)]
 
@@ -83,7 +83,7 @@ def test_draws_follow_the_stated_distribution():
     logits = 2 * torch.randn(1, 30, generator=torch.Generator().manual_seed(2))
     sampling = models.Sampling(top_k=12, top_p=0.9)
     uniforms = torch.rand(20_000, generator=rng.torch_generator(0, "test"))
-    drawn = generation._draw(logits.expand(20_000, -1), uniforms, sampling)
+    drawn = _generation._draw(logits.expand(20_000, -1), uniforms, sampling)
     expected = ours(logits, sampling)[0].double().numpy()
     counts = np.bincount(drawn.numpy(), minlength=30)
     assert counts[expected == 0].sum() == 0
@@ -95,7 +95,7 @@ def test_extreme_uniform_numbers_draw_tokens_that_are_kept():
     logits = torch.tensor([[0.0, 5.0, 4.0, -9.0]])
     sampling = models.Sampling(temperature=1.0, top_k=3, top_p=0.9)
     last = 1 - 2**-24
-    first, final = (generation._draw(logits, torch.tensor([u]), sampling).item() for u in (0.0, last))
+    first, final = (_generation._draw(logits, torch.tensor([u]), sampling).item() for u in (0.0, last))
     assert (first, final) == (1, 2)
 
 
@@ -110,13 +110,13 @@ def test_two_steps_of_generation_follow_the_model(net):
     sampling = models.Sampling(top_k=8, top_p=1.0, max_length=len(start) + 3)
     drawn = []
 
-    def keep(logits, uniforms, how, draw=generation._draw):
+    def keep(logits, uniforms, how, draw=_generation._draw):
         drawn.append(draw(logits, uniforms, how))
         return drawn[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(generation, "_draw", keep)
-        patch.setattr(generation, "MOST_ENDED", 2)  # nobody leaves the batch
+        patch.setattr(_generation, "_draw", keep)
+        patch.setattr(_generation, "MOST_ENDED", 2)  # nobody leaves the batch
         models.generate(model, tokenizer, "Patient", samples=6000, seed=3, sampling=sampling)
     first, second = drawn
     ids = torch.tensor([[tokenizer.eos_token_id, *start]])
@@ -135,7 +135,7 @@ def test_two_steps_of_generation_follow_the_model(net):
 @pytest.mark.parametrize("share", [0.0, 0.5, 2.0])
 def test_when_rows_leave_the_batch_changes_no_text(net, share, monkeypatch):
     expected = models.generate(*net, "Patient", samples=40, seed=1)
-    monkeypatch.setattr(generation, "MOST_ENDED", share)
+    monkeypatch.setattr(_generation, "MOST_ENDED", share)
     assert models.generate(*net, "Patient", samples=40, seed=1) == expected
     assert len({len(row) for row in rows_of(net, expected)}) > 3  # some rows did end early
 

@@ -14,9 +14,9 @@ from scipy import stats
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.records import CONDITIONS, make_hospital_records, make_public_corpus, zipf_probabilities
-from privhelpers.records.canaries import LEVELS, SPACE, make_canaries
-from privhelpers.records.identifiers import PeopleFactory
-from privhelpers.records.vocabulary import HOSPITALS
+from privhelpers.records._canaries import LEVELS, SPACE, make_canaries
+from privhelpers.records._identifiers import PeopleFactory
+from privhelpers.records._vocabulary import HOSPITALS
 
 SIZES = {"patients": 300, "validation_patients": 60, "heldout_patients": 300, "canaries_per_level": 6}
 GROUPS = ("train", "validation", "heldout")

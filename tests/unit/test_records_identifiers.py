@@ -6,8 +6,8 @@ import re
 import pytest
 
 from privhelpers.errors import InvalidParameter, UnsafeIdentifier
-from privhelpers.records import SPACE_BITS, identifiers, refuse_unsafe
-from privhelpers.records.identifiers import PeopleFactory, check_digit
+from privhelpers.records import SPACE_BITS, _identifiers, refuse_unsafe
+from privhelpers.records._identifiers import PeopleFactory, check_digit
 
 PEOPLE = 20_000
 SHAPES = {
@@ -71,7 +71,7 @@ def test_record_numbers_carry_their_check_digit(people):
 
 
 def test_ages_and_birthdays_fit_the_reference_date(people):
-    reference = identifiers.REFERENCE_DATE
+    reference = _identifiers.REFERENCE_DATE
     for person in people[:2000]:
         year, month, day = map(int, person.dob.split("-"))
         birthdays = reference.year - year - ((reference.month, reference.day) < (month, day))

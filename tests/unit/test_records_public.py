@@ -6,7 +6,7 @@ import pytest
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.records import make_hospital_records, make_public_corpus, refuse_unsafe
-from privhelpers.records.vocabulary import HOSPITALS
+from privhelpers.records._vocabulary import HOSPITALS
 
 NAME = re.compile(r"\b[A-Z][A-Za-z]+ [A-Z]\. [A-Z][A-Za-z]+")
 PROMPTS = (

@@ -220,7 +220,7 @@ def test_fast_bootstrap_equals_repeating_the_notes():
 
 def test_resampling_takes_whole_patients():
     codes = np.array([0, 0, 1, 2, 2, 2])
-    weights = clustered.resampled_weights(codes, 3, 50, np.random.default_rng(0))
+    ((weights,),) = clustered.weight_blocks([(codes, 3)], 50, np.random.default_rng(0))
     assert (weights[:, 0] == weights[:, 1]).all() and (weights[:, 3] == weights[:, 5]).all()
     assert (weights[:, [0, 2, 3]].sum(axis=1) == 3).all()
 

@@ -13,7 +13,7 @@ from statsmodels.stats.weightstats import ttost_ind, ttost_paired
 
 from privhelpers import stats
 from privhelpers.errors import InvalidParameter
-from privhelpers.stats import proportions
+from privhelpers.stats import _proportions
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
@@ -40,7 +40,7 @@ def test_z_of_two_proportions_is_the_root_of_chi_squared():
     pooled = 261 / 2800
     assert test.z == pytest.approx((251 / 1400) / math.sqrt(pooled * (1 - pooled) * 2 / 1400), rel=1e-12)
     assert stats.two_proportion(5, 1400, 256, 1400).z == pytest.approx(-test.z)
-    assert set(vars(test)) == set(proportions.TwoProportion.__dataclass_fields__)
+    assert set(vars(test)) == set(_proportions.TwoProportion.__dataclass_fields__)
 
 
 # Means and differences.
@@ -157,7 +157,7 @@ def test_a_real_area_is_found_in_blocks_of_any_size(monkeypatch):
     a, b = groups(40, 12, shift=1.5), groups(40, 14)
     arms = (*a, b[0], b[1] + 100)
     assert stats.permutation_auc(*arms, draws=500, seed=3) == pytest.approx(1 / 501)
-    monkeypatch.setattr("privhelpers.stats.permutation.BLOCK", 100)
+    monkeypatch.setattr("privhelpers.stats._permutation.BLOCK", 100)
     assert stats.permutation_auc(*arms, draws=50, seed=3) == pytest.approx(1 / 51)
 
 

@@ -1,0 +1,102 @@
+"""What the same noise is worth when batches are not Poisson samples, or a patient has several notes.
+
+>>> round(epsilon_without_amplification(noise_multiplier=2.0, participations=6, delta=1e-6), 2)
+6.16
+>>> run = {"noise_multiplier": 2.0, "sample_rate": 0.0064, "steps": 782, "delta": 1e-6}
+>>> round(patient_epsilon(**run, notes_per_patient=3), 2)
+1.29
+"""
+
+import math
+
+import numpy as np
+from dp_accounting import get_epsilon_gaussian
+from dp_accounting.pld import privacy_loss_distribution as pld
+from scipy.stats import binom
+
+from privhelpers import validate
+from privhelpers.accounting._bounds import check_run, epsilon, epsilon_of_losses, grid_for
+from privhelpers.errors import InvalidParameter
+
+# How much one unit can move the sum, in clipping norms: taken out, or replaced by its opposite.
+_MOVES = {"zero-out": 1.0, "replacement": 2.0}
+
+_COARSER = 3  # grid of a mixture, which is slow to build, over that of one Gaussian: 0.1 % looser at most
+
+
+def epsilon_without_amplification(
+    *,
+    noise_multiplier: float,
+    participations: int,
+    delta: float,
+    notes_per_patient: int = 1,
+    adjacency: str = "zero-out",
+) -> float:
+    """Return the exact epsilon of a unit that takes part in a known number of Gaussian steps.
+
+    This is what shuffled epochs or fixed batches may claim: nothing is gained from chance, and the steps in
+    which the unit is absent cost it nothing. It holds for any order of the batches fixed beforehand.
+
+    Args:
+        noise_multiplier: noise standard deviation over the clipping norm, greater than 0.
+        participations: steps that use the unit (the epochs, where each uses it once), 1 or more.
+        delta: in (0, 1).
+        notes_per_patient: notes of the unit that one step may use together, 1 or more.
+        adjacency: "zero-out" (the unit's gradients are taken out, the batches stay) or "replacement".
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Balle and Wang 2018, theorem 8; Dong, Roth and Su 2022, corollary 3.3 (composition).
+    """
+    validate.positive(noise_multiplier=noise_multiplier)
+    validate.positive_int(participations=participations, notes_per_patient=notes_per_patient)
+    validate.delta(delta)
+    if adjacency not in _MOVES:
+        raise InvalidParameter(f"adjacency = {adjacency!r}: must be one of {', '.join(_MOVES)}")
+    move = _MOVES[adjacency] * notes_per_patient * math.sqrt(participations)
+    return float(get_epsilon_gaussian(noise_multiplier / move, delta))
+
+
+def patient_epsilon(
+    *,
+    noise_multiplier: float,
+    sample_rate: float,
+    steps: int,
+    delta: float,
+    notes_per_patient: int,
+    interval: float | None = None,
+) -> float:
+    """Return the epsilon of a whole patient when training draws and clips single notes.
+
+    A step uses a binomial number of the patient's notes, each of which can move the sum by the clipping norm
+    in the same direction: the output is a mixture of Gaussians, and its privacy loss distribution is exact.
+
+    Args:
+        noise_multiplier, sample_rate, steps, delta: as in `epsilon`; the rate is that of a note.
+        notes_per_patient: most notes that one patient has, 1 or more; 1 gives `epsilon`.
+        interval: grid of the privacy loss in nats; left out, three times that of `grid_for`.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Choquette-Choo, Ganesh, Steinke and Thakurta 2024 (mixture of Gaussians).
+    """
+    run = {"noise_multiplier": noise_multiplier, "sample_rate": sample_rate, "steps": steps, "delta": delta}
+    check_run(**run)
+    validate.positive_int(notes_per_patient=notes_per_patient)
+    if interval is None:
+        interval = _COARSER * grid_for(
+            epsilon=notes_per_patient * epsilon(**run),
+            noise_multiplier=noise_multiplier,
+            sample_rate=min(1.0, sample_rate * math.sqrt(notes_per_patient)),
+        )
+    drawn = np.arange(notes_per_patient + 1)
+    chances = binom.pmf(drawn, notes_per_patient, sample_rate)
+    losses = pld.from_mixture_gaussian_mechanism(
+        noise_multiplier,
+        drawn[chances > 0].tolist(),
+        chances[chances > 0].tolist(),
+        value_discretization_interval=interval,
+    )
+    return epsilon_of_losses(losses, steps=steps, delta=delta)

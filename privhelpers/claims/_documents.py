@@ -1,0 +1,157 @@
+"""Claims read from their files, computed again, and judged by the rule that stands beside them."""
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import yaml
+
+from privhelpers.claims import _others, _report
+from privhelpers.errors import InvalidParameter
+
+HOLDS = "holds"
+VERDICTS = (HOLDS, "wrong number", "contradicts itself", "cannot follow", "not measurable")
+SEVERITIES = MappingProxyType(
+    {"A": "voids a headline", "B": "wrong number or contradiction", "C": "wording, or minor", "": "none"}
+)
+READING, RECOMPUTED = "reading", "recomputed"
+DOCUMENTS = MappingProxyType(  # file of the claims -> class whose methods compute them
+    {
+        "report": _report.Report,
+        "slides": _others.Slides,
+        "lecture": _others.Lecture,
+        "textbook": _others.Textbook,
+        "clinical_paper": _others.ClinicalPaper,
+    }
+)
+_COMMON = {"id", "topic", "where", "says", "published", "severity", "kind", "shown", "why"}
+_FIELDS = MappingProxyType(  # kind -> fields that a claim must have, fields that it may have
+    {
+        RECOMPUTED: (_COMMON | {"compute", "holds_if", "otherwise"}, set()),
+        READING: (_COMMON | {"verdict", "cites"}, {"quoted", "compute"}),
+    }
+)
+_COMPARE = MappingProxyType(
+    {
+        "below": operator.lt,
+        "above": operator.gt,
+        "at_most": operator.le,
+        "at_least": operator.ge,
+        "is": operator.eq,
+    }
+)
+
+
+class _Shown(list):
+    """Numbers that a format such as `.2f` writes one after the other."""
+
+    def __format__(self, spec: str) -> str:
+        return " / ".join(format(value, spec) for value in self)
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A claim with what was found.
+
+    Attributes:
+        claim: its entry in the file.
+        document: which document says it, in words.
+        figures: values behind the verdict, by name; empty for most readings.
+        found: the values, or what was read, as text for a table.
+        verdict: one of `VERDICTS`.
+    """
+
+    claim: Mapping[str, Any]
+    document: str
+    figures: Mapping[str, Any]
+    found: str
+    verdict: str
+
+    @property
+    def id(self) -> str:
+        """Short name of the claim."""
+        return self.claim["id"]
+
+    @property
+    def severity(self) -> str:
+        """Weight of the fault: A, B, C, or "" where the claim holds."""
+        return "" if self.verdict == HOLDS else self.claim["severity"]
+
+
+def _loaded(document: str) -> dict[str, Any]:
+    if document not in DOCUMENTS:
+        raise InvalidParameter(f"document = {document!r}: must be one of {', '.join(DOCUMENTS)}")
+    return yaml.safe_load(Path(__file__).with_name(f"{document}.yml").read_text(encoding="utf-8"))
+
+
+def printed(document: str) -> SimpleNamespace:
+    """Return the tables that a document prints, by name: nothing in them is a result of this book.
+
+    Args:
+        document: one of `DOCUMENTS`.
+
+    Raises:
+        InvalidParameter: there is no such document.
+    """
+    return SimpleNamespace(**_loaded(document)["printed"])
+
+
+def _check(claim: Mapping[str, Any]) -> None:
+    """Refuse a claim whose fields do not fit its kind."""
+    needed, allowed = _FIELDS.get(claim.get("kind"), (_COMMON, set()))
+    name = claim.get("id", "a claim without an id")
+    if claim.get("kind") not in _FIELDS or not needed <= set(claim) <= needed | allowed:
+        wrong = sorted(needed ^ (set(claim) - allowed))
+        raise InvalidParameter(f"{name}: kind must be one of {', '.join(_FIELDS)}, and these fields: {wrong}")
+    verdict = claim["otherwise"] if claim["kind"] == RECOMPUTED else claim["verdict"]
+    if verdict not in VERDICTS or claim["severity"] not in SEVERITIES:
+        raise InvalidParameter(f"{name}: unknown verdict or severity")
+    if verdict != HOLDS and not claim["severity"]:
+        raise InvalidParameter(f"{name}: {verdict}, but it has no severity")
+
+
+def _passes(value: Any, test: Mapping[str, Any], tables: SimpleNamespace) -> bool:
+    """Say whether a computed value, or each of several, passes a test of the file."""
+    (name, limit), *rest = test.items()
+    limit = getattr(tables, limit) if isinstance(limit, str) and hasattr(tables, limit) else limit
+    if name != "prints":
+        return bool(np.all(_COMPARE[name](np.asarray(value), limit)))
+    # A value is as printed if it rounds to it; "within" allows for more.
+    room = dict(rest).get("within", 0.5 * 10.0 ** -dict(rest).get("digits", 0))
+    limit = list(limit.values()) if isinstance(limit, Mapping) else limit
+    return bool(np.all(np.abs(np.subtract(value, limit)) <= room * (1 + 1e-9)))
+
+
+def audit(*documents: str) -> list[Audited]:
+    """Compute every claim of some documents and judge it.
+
+    Args:
+        documents: of `DOCUMENTS`.
+
+    Raises:
+        InvalidParameter: a document or a field of a claim is unknown, or two claims share an id.
+    """
+    rows: dict[str, Audited] = {}
+    for document in documents:
+        loaded = _loaded(document)
+        tables = SimpleNamespace(**loaded["printed"])
+        recomputed = DOCUMENTS[document](tables)
+        for claim in loaded["claims"]:
+            _check(claim)
+            if claim["id"] in rows:
+                raise InvalidParameter(f"id = {claim['id']!r}: is given twice")
+            figures = getattr(recomputed, claim["compute"])() if "compute" in claim else {}
+            if claim["kind"] == RECOMPUTED:
+                tests = claim["holds_if"].items()
+                right = all(_passes(figures[name], test, tables) for name, test in tests)
+                verdict = HOLDS if right else claim["otherwise"]
+            else:
+                verdict = claim["verdict"]
+            lists = {k: _Shown(v) if isinstance(v, list) else v for k, v in figures.items()}
+            found = claim["shown"].format(**lists)
+            rows[claim["id"]] = Audited(claim, loaded["document"], figures, found, verdict)
+    return list(rows.values())

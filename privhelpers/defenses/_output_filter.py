@@ -1,0 +1,113 @@
+"""A filter on what a model writes: identifiers and word runs that stand in the training notes.
+
+It sees copies, not knowledge: whatever changes the form of a text and keeps its meaning passes, and a
+filter that withholds training text tells everybody what was trained on.
+
+>>> filter_ = OutputFilter(["Kept one night to watch and then home with a green slip."], ngram=6)
+>>> filter_.apply("She was KEPT one night to watch and then left.").text
+'She was [VERBATIM] left.'
+
+Sources: Ippolito et al. 2023 (filters and style transfer); Debenedetti et al. 2024 (filters as oracles).
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from privhelpers import validate
+from privhelpers.defenses._spans import Span, merge, replace
+from privhelpers.defenses.folding import Folded, fold
+from privhelpers.defenses.patterns import find_identifiers
+
+_WORD = re.compile(r"\w+")
+_EXACT = re.compile(r"\S+")
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """What the filter lets through.
+
+    Attributes:
+        text: the text, with placeholders where something was held back.
+        blocked: whether anything was held back.
+        reasons: what was held back, such as "ssn" and "verbatim, 9 words", in the order of the text.
+    """
+
+    text: str
+    blocked: bool
+    reasons: tuple[str, ...]
+
+
+def _hashed(words: Iterable[str]) -> bytes:
+    return hashlib.blake2b(" ".join(words).encode("utf-8", "replace"), digest_size=8).digest()
+
+
+class OutputFilter:
+    """Holds back identifiers, and runs of words of protected texts, in what a model writes."""
+
+    def __init__(
+        self,
+        protected_texts: Iterable[str],
+        *,
+        ngram: int = 6,
+        identifiers: bool = True,
+        normalize: bool = True,
+        allowed_texts: Iterable[str] = (),
+    ) -> None:
+        """Hash every run of `ngram` words of the protected texts.
+
+        Args:
+            protected_texts: the notes that a model was trained on.
+            ngram: words of a run; a shorter copy passes.
+            identifiers: hold back whatever has the form of an identifier too.
+            normalize: compare words in lower case, without punctuation, invisible characters and other
+                alphabets' digits, and read digit words as digits; False compares as written.
+            allowed_texts: public texts, whose runs pass.
+
+        Raises:
+            InvalidParameter: `ngram` is below 1.
+        """
+        validate.positive_int(ngram=ngram)
+        self.ngram, self.identifiers, self.normalize = ngram, identifiers, normalize
+        allowed = {run for text in allowed_texts for run, _, _ in self._runs(text)}
+        self._protected = {run for text in protected_texts for run, _, _ in self._runs(text)} - allowed
+
+    @property
+    def runs(self) -> int:
+        """Number of different protected runs."""
+        return len(self._protected)
+
+    def _runs(self, text: str) -> list[tuple[bytes, int, int]]:
+        """Return hash, start and end, in the text as it stands, of every run of words."""
+        folded = fold(text, spelled=True) if self.normalize else Folded(text)
+        words = [
+            (match[0].casefold() if self.normalize else match[0], *match.span())
+            for match in (_WORD if self.normalize else _EXACT).finditer(folded.text)
+        ]
+        runs = []
+        for first in range(len(words) - self.ngram + 1):
+            run = words[first : first + self.ngram]
+            runs.append((_hashed(w[0] for w in run), *folded.place(run[0][1], run[-1][2])))
+        return runs
+
+    def find(self, text: str) -> list[Span]:
+        """Return what is to be held back, merged, in order; the kind of a copied run is "verbatim"."""
+        runs = [
+            Span(start, end, "verbatim") for run, start, end in self._runs(text) if run in self._protected
+        ]
+        if not self.identifiers:
+            return merge(runs)
+        # A copied run that holds an identifier is reported as copied: it is the longer of the two.
+        return merge([*runs, *find_identifiers(text, spelled=self.normalize)])
+
+    def apply(self, text: str) -> Filtered:
+        """Return the text without what is to be held back."""
+        found = replace(text, self.find(text))
+        reasons = tuple(
+            f"verbatim, {len(_EXACT.findall(text[s.start : s.end]))} words"
+            if s.kind == "verbatim"
+            else s.kind
+            for s in found.spans
+        )
+        return Filtered(found.text, bool(found.spans), reasons)

@@ -1,0 +1,226 @@
+"""Four layers around a model, each on or off: scrub, deduplicate, train with or without DP, filter.
+
+>>> notes = [
+...     {"patient_id": "p1", "text": "Call (212) 555-0123 after the visit."},
+...     {"patient_id": "p2", "text": "Call (305) 555-0199 after the visit."},
+... ]
+>>> prepared = Pipeline(scrubber=PatternScrubber(), threshold=0.8).prepare(notes)
+>>> [note["text"] for note in prepared.notes]
+['Call [PHONE] after the visit.']
+>>> prepared.report.identifiers, prepared.report.duplicates_removed
+({'phone': 2}, 1)
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from privhelpers import validate
+from privhelpers.defenses._output_filter import OutputFilter
+from privhelpers.defenses._spans import Span, replace
+from privhelpers.defenses.dedup import deduplicate
+from privhelpers.defenses.patterns import PatternScrubber
+from privhelpers.errors import InvalidParameter
+
+if TYPE_CHECKING:  # torch is loaded when something is trained
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from privhelpers import dpsgd, training
+
+_NEVER_CHECKED = (
+    "what the notes say besides identifiers: condition, age, ward and events can single a patient out",
+    "identifiers of relatives, staff and employers, unless the scrubber was made for them",
+    "images, attachments, file names and columns other than `text`",
+    "whether a model trained on these notes leaks: attack it",
+)
+_ACROSS = (
+    "differential privacy per patient: a note removed for another patient's sake breaks its guarantee; "
+    "use within_patients=True before such training"
+)
+_WITHOUT_NAMES = "names, and addresses in free words: patterns cannot find them, use an NER scrubber"
+
+
+class Scrubber(Protocol):
+    """Anything that finds identifiers: a `PatternScrubber`, `NerScrubber` or `PresidioScrubber`."""
+
+    def find_all(self, texts: Iterable[str]) -> list[list[Span]]:
+        """Return the identifiers of each text."""
+        ...
+
+
+@dataclass(frozen=True)
+class PipelineReport:
+    """What a pipeline did.
+
+    Attributes:
+        notes_read, notes_kept, patients_read, patients_kept: counts.
+        identifiers: how many spans of each kind were replaced.
+        notes_touched: notes in which something was replaced.
+        duplicates_removed: notes that nearly repeated an earlier one.
+        of_other_patients: those of them whose earlier note is another patient's.
+        not_checked: what nobody looked at, in words.
+    """
+
+    notes_read: int
+    notes_kept: int
+    patients_read: int
+    patients_kept: int
+    identifiers: dict[str, int]
+    notes_touched: int
+    duplicates_removed: int
+    of_other_patients: int
+    not_checked: tuple[str, ...]
+
+
+def _checked(note: object, number: int) -> dict:
+    where = f"note {number}"
+    if not isinstance(note, Mapping):
+        raise InvalidParameter(
+            f"{where}: is a {type(note).__name__}; must be a mapping with patient_id and text"
+        )
+    for name in ("patient_id", "text"):
+        value = note.get(name)
+        if not isinstance(value, str) or not value.strip():
+            raise InvalidParameter(f"{where}: {name} = {value!r}; must be a text that is not empty")
+        where = f"note {number} (patient {note['patient_id']!r})"
+    if "\0" in note["text"]:
+        raise InvalidParameter(f"{where}: text holds a NUL character; the file is not text or is damaged")
+    try:
+        note["text"].encode()
+    except UnicodeEncodeError as error:
+        raise InvalidParameter(
+            f"{where}: text holds half a surrogate pair at character {error.start}; read the file as UTF-8"
+        ) from error
+    # Places of identifiers name places in the old text, and their values are what is to be taken out.
+    return {name: value for name, value in note.items() if name != "spans"}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Notes to train on, in order, with all their fields but `spans`, and the report."""
+
+    notes: list[dict]
+    report: PipelineReport
+
+    def by_patient(self) -> dict[str, list[str]]:
+        """Return the texts of each patient."""
+        texts: dict[str, list[str]] = {}
+        for note in self.notes:
+            texts.setdefault(note["patient_id"], []).append(note["text"])
+        return texts
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Scrubs, then removes near-duplicates of what is left, then trains, then filters what the model writes.
+
+    Attributes:
+        scrubber: takes identifiers out; None leaves the texts as they are.
+        threshold: Jaccard similarity from which two notes are duplicates, in (0, 1]; None keeps copies.
+        within_patients: only look for copies among the notes of one patient, as training with
+            differential privacy per patient needs it.
+        plan: the sealed budget of DP-SGD; None trains without.
+        ngram: words of a run that the output filter holds back; None lets every answer pass.
+    """
+
+    scrubber: Scrubber | None = None
+    threshold: float | None = None
+    within_patients: bool = False
+    plan: "dpsgd.PrivacyPlan | None" = None
+    ngram: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a combination whose guarantee would not hold."""
+        if self.threshold is not None:
+            validate.probability(threshold=self.threshold)
+        if self.plan and self.threshold and not self.within_patients:
+            raise InvalidParameter("within_patients: must be True where a plan per patient follows")
+
+    def _not_checked(self) -> tuple[str, ...]:
+        skipped = []
+        if self.scrubber is None:
+            skipped.append("identifiers of every kind: no scrubber was given")
+        elif isinstance(self.scrubber, PatternScrubber):
+            skipped.append(_WITHOUT_NAMES)
+        if self.threshold is None:
+            skipped.append("copies: deduplication is off")
+        elif self.within_patients:
+            skipped.append("copies in the notes of different patients")
+        else:
+            skipped.append(_ACROSS)
+        return (*skipped, *_NEVER_CHECKED)
+
+    def prepare(self, notes: Iterable[Mapping]) -> Prepared:
+        """Return the notes to train on, and the report.
+
+        Args:
+            notes: mappings with `patient_id` and `text`; other fields are carried along unread.
+
+        Raises:
+            InvalidParameter: there is no note, or a note is not as it must be; the message names it.
+        """
+        read = [_checked(note, number) for number, note in enumerate(notes)]
+        if not read:
+            raise InvalidParameter("notes: there are none")
+        texts = [note["text"] for note in read]
+        found = self.scrubber.find_all(texts) if self.scrubber else [[] for _ in texts]
+        clean = [replace(text, spans).text for text, spans in zip(texts, found, strict=True)]
+        kept = [{**note, "text": text} for note, text in zip(read, clean, strict=True)]
+        groups: tuple[tuple[int, ...], ...] = ()
+        if self.threshold is not None:
+            within = "patient_id" if self.within_patients else None
+            done = deduplicate(kept, threshold=self.threshold, within=within)
+            kept, groups = done.kept, done.groups
+        owners = [note["patient_id"] for note in read]
+        report = PipelineReport(
+            notes_read=len(read),
+            notes_kept=len(kept),
+            patients_read=len(set(owners)),
+            patients_kept=len({note["patient_id"] for note in kept}),
+            identifiers=dict(sorted(Counter(span.kind for spans in found for span in spans).items())),
+            notes_touched=sum(map(bool, found)),
+            duplicates_removed=len(read) - len(kept),
+            of_other_patients=sum(owners[g] != owners[group[0]] for group in groups for g in group[1:]),
+            not_checked=self._not_checked(),
+        )
+        return Prepared(kept, report)
+
+    def train(
+        self,
+        model: "PreTrainedModel",
+        tokenizer: "PreTrainedTokenizerBase",
+        texts: Mapping[str, Sequence[str]],
+        settings: "training.Settings | dpsgd.Settings",
+        *,
+        seed: int,
+    ) -> float | None:
+        """Train `model` in place on the texts of each patient and return the epsilon spent, None without DP.
+
+        Args:
+            settings: of `dpsgd` where there is a plan, else of `training`.
+            seed: of shuffling, or of draws and noise: a guarantee made with it is illustrative.
+        """
+        from privhelpers import dpsgd, training
+
+        if self.plan is None:
+            flat = [text for own in texts.values() for text in own]
+            training.train(model, tokenizer, flat, settings, seed=seed, progress=False)
+            return None
+        chance = dpsgd.research(seed)
+        patients = list(texts.values())
+        log = dpsgd.train(model, tokenizer, patients, self.plan, settings, chance=chance, progress=False)
+        return log.spent.epsilon
+
+    def guard(self, notes: Iterable[Mapping], allowed_texts: Iterable[str] = ()) -> Callable[[str], str]:
+        """Return what stands between the model and a reader: a function from a text to what is let through.
+
+        Args:
+            notes: what the model was trained on, as it was written.
+            allowed_texts: public texts, whose runs pass.
+        """
+        if self.ngram is None:
+            return str
+        protected = [note["text"] for note in notes]
+        held_back = OutputFilter(protected, ngram=self.ngram, allowed_texts=allowed_texts)
+        return lambda text: held_back.apply(text).text

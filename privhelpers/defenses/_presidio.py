@@ -1,0 +1,115 @@
+"""Microsoft Presidio on the recognizer that the build trains: nothing is downloaded, nothing is asked online.
+
+As it is shipped, Presidio meets three traps here. Its mail recognizer asks the public suffix list over the
+network. It knows no top domain `.test` or `.example`. Its social security recognizer throws away numbers
+of the areas 000 and 666, because no authority assigns them: the only ones that a book may print. With
+`shipped=False` the project's own patterns stand in the place of its pattern recognizers.
+
+Source: Presidio 2.2 (analyzer and anonymizer).
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import tldextract
+from presidio_analyzer import AnalyzerEngine, LocalRecognizer, RecognizerRegistry, RecognizerResult
+from presidio_analyzer.nlp_engine import NlpArtifacts, NlpEngine, NlpEngineProvider
+from presidio_analyzer.predefined_recognizers import EmailRecognizer, SpacyRecognizer
+from presidio_anonymizer import AnonymizerEngine
+from presidio_anonymizer.entities import OperatorConfig
+from presidio_anonymizer.entities import RecognizerResult as Found
+
+from privhelpers.defenses._spans import Scrubbed, Span, merge
+from privhelpers.defenses.patterns import find_identifiers
+
+# What the recognizer of the build calls the entities that Presidio knows; the rest is left to its patterns.
+SHIPPED_ENTITIES = {"name": "PERSON", "address": "LOCATION", "date": "DATE_TIME"}
+NER_KINDS = ("name", "date", "mrn", "ssn", "phone", "email", "address")
+PATTERN_KINDS = ("ssn", "phone", "card", "ip", "mrn", "number", "date", "address", "age", "url", "email")
+
+
+class _ProjectPatterns(LocalRecognizer):
+    """The patterns of this room as a recognizer of Presidio."""
+
+    def __init__(self) -> None:
+        """Declare the entities."""
+        super().__init__(supported_entities=[kind.upper() for kind in PATTERN_KINDS], name="ProjectPatterns")
+
+    def load(self) -> None:
+        """Load nothing: the patterns are there already."""
+
+    def analyze(
+        self, text: str, entities: list[str], nlp_artifacts: NlpArtifacts | None = None
+    ) -> list[RecognizerResult]:
+        """Return what the patterns find, as certain."""
+        return [
+            RecognizerResult(span.kind.upper(), span.start, span.end, 1.0)
+            for span in find_identifiers(text)
+            if span.kind.upper() in entities
+        ]
+
+
+class _OfflineEmailRecognizer(EmailRecognizer):
+    """Presidio's mail recognizer with the suffix list that its library carries, never the network's."""
+
+    _extract = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
+
+    def validate_result(self, pattern_text: str) -> bool:
+        """Accept addresses under a known top domain, as the shipped recognizer does."""
+        return self._extract(pattern_text).fqdn != ""
+
+
+def _nlp_engine(folder: Path, mapping: dict[str, str]) -> NlpEngine:
+    configuration = {
+        "nlp_engine_name": "spacy",
+        "models": [{"lang_code": "en", "model_name": str(folder)}],
+        "ner_model_configuration": {
+            "model_to_presidio_entity_mapping": mapping,
+            "labels_to_ignore": [kind for kind in NER_KINDS if kind not in mapping],
+            "low_score_entity_names": [],
+        },
+    }
+    return NlpEngineProvider(nlp_configuration=configuration).create_engine()
+
+
+class PresidioScrubber:
+    """Replaces what Presidio finds on the recognizer of the build."""
+
+    def __init__(self, model_folder: Path, *, shipped: bool = False) -> None:
+        """Load the recognizer and set up the engines.
+
+        Args:
+            model_folder: a folder that `save_ner` wrote; see `checked_folder`.
+            shipped: with Presidio's own pattern recognizers instead of this project's.
+        """
+        self.shipped = shipped
+        mapping = SHIPPED_ENTITIES if shipped else {kind: kind.upper() for kind in NER_KINDS}
+        engine = _nlp_engine(Path(model_folder), mapping)
+        registry = RecognizerRegistry(supported_languages=["en"])
+        # An analyzer that is given an empty registry fills it with everything that is shipped.
+        if shipped:
+            registry.load_predefined_recognizers(languages=["en"], nlp_engine=engine)
+            registry.remove_recognizer("EmailRecognizer")
+            registry.add_recognizer(_OfflineEmailRecognizer())
+        else:
+            registry.add_recognizer(SpacyRecognizer(supported_entities=list(mapping.values())))
+            registry.add_recognizer(_ProjectPatterns())
+        self._analyzer = AnalyzerEngine(registry=registry, nlp_engine=engine, supported_languages=["en"])
+        self._anonymizer = AnonymizerEngine()
+
+    def find_all(self, texts: Iterable[str]) -> list[list[Span]]:
+        """Return the identifiers of each text, merged, in order."""
+        results = (self._analyzer.analyze(text=text, language="en") for text in texts)
+        return [merge(Span(r.start, r.end, r.entity_type.lower()) for r in found) for found in results]
+
+    def scrub(self, text: str) -> Scrubbed:
+        """Return the text with a typed placeholder for each identifier."""
+        spans = self.find_all([text])[
+            0
+        ]  # merged here: the anonymizer leaves parts of overlapping results standing
+        done = self._anonymizer.anonymize(
+            text=text,
+            analyzer_results=[Found(s.kind, s.start, s.end, 1.0) for s in spans],
+            operators={s.kind: OperatorConfig("replace", {"new_value": s.placeholder}) for s in spans},
+        )
+        return Scrubbed(done.text, tuple(spans))

@@ -1,0 +1,280 @@
+"""One process at a time adds to a ledger; any may read it.
+
+The lock is a file beside the ledger, held by `flock`: the system lets go of it when the process ends,
+however it ends, so that what a dead process left there is no obstacle. Closing the ledger removes it.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from privhelpers import artifacts, validate
+from privhelpers.errors import (
+    BudgetExceeded,
+    InvalidParameter,
+    LedgerDamaged,
+    LedgerInUse,
+    LedgerUnavailable,
+    MissingArtifact,
+    PrivHelpersError,
+    ResumeRefused,
+)
+from privhelpers.ledger import _chain
+from privhelpers.ledger._chain import Entry, Record
+from privhelpers.ledger._terms import Terms
+
+
+@contextmanager
+def _disk(name: str) -> Iterator[None]:
+    """Turn what the system refuses into an error of ours; the message names the file, not its folder."""
+    try:
+        yield
+    except PrivHelpersError:
+        raise
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise InvalidParameter(f"{name}: is a symbolic link; a ledger must be a file") from error
+        raise LedgerUnavailable(f"{name}: {error.strerror or error}") from error
+
+
+def _opened(path: Path, flags: int) -> int:
+    """Return a descriptor of a regular file, never through a link; O_NONBLOCK: nor waiting for a pipe."""
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise InvalidParameter(f"{path.name}: is not a regular file")
+    return descriptor
+
+
+def _bytes(path: Path) -> bytes:
+    with open(_opened(path, os.O_RDONLY), "rb") as handle:
+        return handle.read()
+
+
+def _put(path: Path, data: bytes) -> None:
+    """Put the whole ledger in place, so that a kill leaves the old one or the new one."""
+    artifacts.write_atomic(path, data)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_name(path.name + ".lock")
+
+
+def _locked(path: Path) -> int:
+    """Return a descriptor that holds the lock of a ledger."""
+    while True:
+        descriptor = _opened(_lock_of(path), os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(descriptor, 100, 0).decode(errors="replace").strip() or "another process"
+            os.close(descriptor)
+            if not isinstance(error, BlockingIOError):
+                raise
+            raise LedgerInUse(f"{path.name} is in use by {holder}: wait until it ends, or stop it") from None
+        if _is_at(_lock_of(path), descriptor):
+            break
+        os.close(descriptor)  # its holder removed it after we had opened it: that one locks nothing
+    with contextlib.suppress(OSError):  # only the message to another process needs it
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
+    return descriptor
+
+
+def _unlock(path: Path, descriptor: int) -> None:
+    """Remove the lock while we hold it, so that no copy of the descriptor in a forked child matters."""
+    if _is_at(_lock_of(path), descriptor):
+        with contextlib.suppress(OSError):  # it is no obstacle
+            _lock_of(path).unlink()
+    os.close(descriptor)
+
+
+def _settled(path: Path, terms: Terms) -> tuple[int, Record]:
+    """Return size and record of the ledger at `path`, made or mended if needed; the lock is held."""
+    try:
+        data = _bytes(path)
+    except FileNotFoundError:
+        data = _chain.opening_line(terms)
+        _put(path, data)
+    record = _chain.verify(data, path.name)
+    if differences := record.terms.differences(terms):
+        raise ResumeRefused(f"{path.name} was opened under other terms: {'; '.join(differences)}")
+    if not data.endswith(b"\n"):
+        data, record = _chain.mended(record, data)
+        _put(path, data)
+    return len(data), record
+
+
+def open_ledger(path: Path | str, terms: Terms) -> "Ledger":
+    """Open the ledger of a run for writing: a new one, or the verified one that is there.
+
+    An unfinished last line, which a kill or a full disk can leave, is counted as spent by a "torn" entry.
+
+    Args:
+        path: of the file; its folder is made if needed.
+        terms: of the run. They must fit their budget, and be those that an existing ledger sealed.
+
+    Raises:
+        BudgetExceeded: the planned steps do not fit the budget; nothing was touched.
+        LedgerInUse: another process, which the message names, has it open.
+        ResumeRefused: it was opened under other terms; the message names what differs.
+        LedgerDamaged: a line is not the one that was written.
+        LedgerUnavailable: the system refuses to read or write it.
+        InvalidParameter: `path` is a symbolic link, or no file.
+
+    Source: Rogers, Roth, Ullman and Vadhan 2016 (privacy filters).
+    """
+    terms.require_budget()
+    path = Path(path)
+    with _disk(path.name), ExitStack() as undo:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = _locked(path)
+        undo.callback(_unlock, path, lock)
+        size, record = _settled(path, terms)
+        ledger = Ledger(path, record, size, _opened(path, os.O_WRONLY | os.O_APPEND), lock)
+        undo.pop_all()
+        return ledger
+
+
+def read_ledger(path: Path | str) -> Record:
+    """Return what a ledger says, verified; it may be open elsewhere.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        MissingArtifact: it is not there.
+        LedgerDamaged: a line is not the one that was written; the message names it.
+        LedgerUnavailable: the system refuses to read it.
+        InvalidParameter: `path` is a symbolic link, or no file.
+    """
+    path = Path(path)
+    with _disk(path.name):
+        try:
+            data = _bytes(path)
+        except FileNotFoundError:
+            raise MissingArtifact(f"{path.name}: no ledger is there; `open_ledger` makes one") from None
+    return _chain.verify(data, path.name)
+
+
+class Ledger:
+    """An open ledger, made by `open_ledger`; a context manager that closes it.
+
+    Attributes:
+        record: what it says so far; the other attributes are those of the record.
+    """
+
+    def __init__(self, path: Path, record: Record, size: int, descriptor: int, lock: int) -> None:
+        """Take over the descriptors of a verified file of `size` bytes and of its lock."""
+        self.record = record
+        self._path, self._size = path, size
+        self._descriptor, self._lock = descriptor, lock
+        self._open = self._writable = True
+
+    def __enter__(self) -> "Ledger":
+        """Return the ledger."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the ledger."""
+        self.close()
+
+    @property
+    def terms(self) -> Terms:
+        """The sealed settings of the run."""
+        return self.record.terms
+
+    @property
+    def steps(self) -> int:
+        """Steps reserved so far."""
+        return self.record.steps
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon of the steps reserved so far, in nats, by the accountant of the terms."""
+        return self.record.epsilon
+
+    @property
+    def remaining(self) -> int:
+        """Planned steps that are not reserved yet."""
+        return self.record.remaining
+
+    @property
+    def head(self) -> str:
+        """Hash of the last line: what a checkpoint keeps."""
+        return self.record.head
+
+    def contains(self, head: str) -> bool:
+        """Tell whether this ledger once ended with the line of hash `head`."""
+        return self.record.contains(head)
+
+    def require(self, head: str) -> None:
+        """Refuse a ledger that does not continue the one a checkpoint was written under, as `Record` does."""
+        self.record.require(head)
+
+    def reserve(self, steps: int) -> Entry:
+        """Count `steps` steps as spent, on the device, before any of them is taken.
+
+        Args:
+            steps: 1 or more.
+
+        Raises:
+            InvalidParameter: `steps` is no whole number of 1 or more.
+            BudgetExceeded: the plan, which is what fits the budget, has fewer left; nothing was written.
+            LedgerDamaged: the file was changed, removed or replaced while it was open.
+            LedgerUnavailable: it is closed, or the system did not write the whole line (a full disk). No step
+                may be taken; the next opening counts the unfinished line as spent.
+
+        Source: Rogers, Roth, Ullman and Vadhan 2016 (privacy filters).
+        """
+        validate.positive_int(steps=steps)
+        if steps > self.remaining:
+            raise BudgetExceeded(
+                f"steps = {steps}: {self.steps} of the {self.terms.steps} planned steps are reserved, and "
+                f"only the plan is known to fit target_epsilon = {self.terms.target_epsilon:g}"
+            )
+        line, entry = _chain.next_line(self.record, "reserve", steps)
+        self._append(line)
+        self.record = self.record.extended(entry)
+        return entry
+
+    def _append(self, line: bytes) -> None:
+        if not self._writable:
+            raise LedgerUnavailable(f"{self._path.name}: is closed, or its last write failed; open it again")
+        self._writable = False  # until the device has the whole line
+        with _disk(self._path.name):
+            self._require_unchanged()
+            self._size += len(line)
+            while line:
+                line = line[os.write(self._descriptor, line) :]
+            os.fsync(self._descriptor)
+        self._writable = True
+
+    def _require_unchanged(self) -> None:
+        """Refuse to go on if another hand touched the file: the lock only binds those that ask for it."""
+        if not _is_at(self._path, self._descriptor) or os.fstat(self._descriptor).st_size != self._size:
+            raise LedgerDamaged(f"{self._path.name}: was changed, replaced or removed while it was open")
+
+    def close(self) -> None:
+        """Let go of the file and of the lock; closing twice is harmless."""
+        if self._open:
+            self._open = self._writable = False
+            os.close(self._descriptor)
+            _unlock(self._path, self._lock)

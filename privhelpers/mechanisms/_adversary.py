@@ -1,0 +1,57 @@
+"""What an observer believes after an answer, and how far a guarantee lets that belief move.
+
+>>> low, high = posterior_range(prior=0.5, epsilon=1)
+>>> round(low, 3), round(high, 3)
+(0.269, 0.731)
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
+
+from privhelpers import validate
+from privhelpers.errors import InvalidParameter
+from privhelpers.mechanisms import _checks
+
+
+def _open_prior(prior: float) -> None:
+    validate.probability(prior=prior)
+    if prior == 1:
+        raise InvalidParameter("prior = 1: must be in (0, 1); certainty cannot be moved by an answer")
+
+
+def posterior(log_ratio: ArrayLike, *, prior: float) -> float | NDArray[np.float64]:
+    """Return the belief in the first of two data sets after an answer, by the theorem of Bayes.
+
+    Args:
+        log_ratio: number or array; logarithm of the answer's density under the first data set over that
+            under the second, in nats.
+        prior: belief in the first before the answer, in (0, 1).
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Dwork, McSherry, Nissim and Smith 2006, for the reading of epsilon as a bound on this ratio.
+    """
+    _open_prior(prior)
+    ratios = np.asarray(log_ratio, dtype=float)
+    if np.isnan(ratios).any():
+        raise InvalidParameter("log_ratio: must be numbers (infinite ones mean certainty)")
+    return _checks.plain(expit(logit(prior) + ratios))
+
+
+def posterior_range(*, prior: float, epsilon: float) -> tuple[float, float]:
+    """Return the lowest and the highest belief that an epsilon-DP answer can leave behind.
+
+    Args:
+        prior: belief in one of two neighbouring data sets before the answer, in (0, 1).
+        epsilon: 0 or more.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: as `posterior`.
+    """
+    validate.non_negative(epsilon=epsilon)
+    low, high = posterior(np.array([-epsilon, epsilon]), prior=prior)
+    return float(low), float(high)

@@ -1,0 +1,141 @@
+"""What several releases spend together, and what one release means for several people.
+
+All four rules keep the neighbouring relation of the guarantees that go in.
+
+>>> nine = {"epsilon": 2.0, "runs": 9, "delta_slack": 1e-5}
+>>> round(advanced_composition(**nine).epsilon, 2), round(optimal_composition(**nine).epsilon, 5)
+(143.79, 17.99997)
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln
+
+from privhelpers import validate
+from privhelpers.errors import InvalidParameter
+from privhelpers.mechanisms import _checks
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """An (epsilon, delta) pair.
+
+    Attributes:
+        epsilon: 0 or more, in nats.
+        delta: 0 or more; a bound of 1 or more promises nothing.
+    """
+
+    epsilon: float
+    delta: float
+
+    @property
+    def vacuous(self) -> bool:
+        """Tell whether every mechanism satisfies this pair."""
+        return self.delta >= 1
+
+
+def basic_composition(*, epsilons: Sequence[float], deltas: Sequence[float] | None = None) -> Guarantee:
+    """Return the sums: what releases spend together, chosen one after the other or not.
+
+    Args:
+        epsilons: one for each release, each 0 or more.
+        deltas: one for each release, each in [0, 1); left out, all are 0.
+
+    Raises:
+        InvalidParameter: a value is out of its range, or the two rows differ in length.
+
+    Source: Dwork and Roth 2014, theorem 3.16 and theorem B.1 (adaptive).
+    """
+    deltas = [0.0] * len(epsilons) if deltas is None else deltas
+    if len(epsilons) != len(deltas) or not len(epsilons):
+        raise InvalidParameter(
+            f"deltas: {len(deltas)} values for {len(epsilons)} epsilons; one each, at least one"
+        )
+    for epsilon, delta in zip(epsilons, deltas, strict=True):
+        _checks.guarantee(epsilon, delta)
+    return Guarantee(math.fsum(epsilons), math.fsum(deltas))
+
+
+def _check_runs(epsilon: float, delta: float, runs: int, delta_slack: float) -> None:
+    _checks.guarantee(epsilon, delta)
+    validate.positive_int(runs=runs)
+    validate.probability(delta_slack=delta_slack)
+    if delta_slack == 1:
+        raise InvalidParameter("delta_slack = 1: must be in (0, 1)")
+
+
+def advanced_composition(*, epsilon: float, runs: int, delta_slack: float, delta: float = 0.0) -> Guarantee:
+    """Return the square-root rule, which beats the sum only where epsilon is small.
+
+    Args:
+        epsilon: of each release, 0 or more.
+        runs: number of releases, 1 or more.
+        delta_slack: probability given up for the better rate, in (0, 1).
+        delta: of each release, in [0, 1).
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Dwork, Rothblum and Vadhan 2010, theorem III.3; Dwork and Roth 2014, theorem 3.20.
+    """
+    _check_runs(epsilon, delta, runs, delta_slack)
+    drift = runs * epsilon * math.expm1(epsilon) if epsilon < 700 else math.inf
+    spread = epsilon * math.sqrt(2 * runs * -math.log(delta_slack))
+    return Guarantee(drift + spread, runs * delta + delta_slack)
+
+
+def optimal_composition(*, epsilon: float, runs: int, delta_slack: float, delta: float = 0.0) -> Guarantee:
+    """Return the smallest epsilon that holds for every composition of equal (epsilon, delta) releases.
+
+    Randomized response is the worst release of its epsilon, so the number of true answers among `runs`
+    decides everything: each threshold on it asks for an epsilon, and the largest of these is the answer.
+
+    Args:
+        epsilon, runs, delta: as in `advanced_composition`.
+        delta_slack: failure probability on top of the releases' own, in (0, 1).
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Kairouz, Oh and Viswanath 2015, theorem 3.3, read between its grid points too.
+    """
+    _check_runs(epsilon, delta, runs, delta_slack)
+    lies = np.arange(runs + 1)
+    ways = gammaln(runs + 1) - gammaln(lies + 1) - gammaln(runs - lies + 1)
+    total = runs * np.log1p(np.exp(-epsilon))  # logarithm of (1 + e^-epsilon)^runs
+    mine = np.cumsum(np.exp(ways - lies * epsilon - total))
+    neighbours = np.logaddexp.accumulate(ways - (runs - lies) * epsilon - total)
+    asks = mine > delta_slack
+    needed = np.log(mine[asks] - delta_slack) - neighbours[asks]
+    survives = runs * math.log1p(-delta) + math.log1p(-delta_slack)
+    return Guarantee(max(0.0, float(needed.max(initial=0.0))), -math.expm1(survives))
+
+
+def group_privacy(*, epsilon: float, size: int, delta: float = 0.0, tight: bool = False) -> Guarantee:
+    """Return what a guarantee for one unit promises to a group of `size` units: delta grows too.
+
+    Args:
+        epsilon: of one unit, 0 or more.
+        size: number of units in the group, 1 or more.
+        delta: of one unit, in [0, 1).
+        tight: use the sum of e^(i epsilon), i = 0 to size - 1, in place of its largest term times size.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Dwork and Roth 2014, theorem 2.2 (delta 0); Vadhan 2017, lemma 2.2 and its proof.
+    """
+    _checks.guarantee(epsilon, delta)
+    validate.positive_int(size=size)
+    if delta == 0:
+        return Guarantee(size * epsilon, 0.0)
+    if size * epsilon > 700:
+        return Guarantee(size * epsilon, math.inf)
+    if not tight:
+        factor = size * math.exp((size - 1) * epsilon)
+    else:
+        factor = math.expm1(size * epsilon) / math.expm1(epsilon) if epsilon else size
+    return Guarantee(size * epsilon, factor * delta)

@@ -1,0 +1,220 @@
+"""Noise on a grid, sampled exactly with whole numbers: the mechanisms to release with.
+
+No floating-point operation touches the sampling, so the probabilities are the ones of the proof. The
+chance comes from a `random.Random`: a seeded one for a page that can be repeated, whose guarantee is void
+once the seed is known, or `random.SystemRandom()` for a release.
+
+>>> import random
+>>> isinstance(laplace_on_grid(17, sensitivity=1, epsilon=0.5, source=random.SystemRandom()), float)
+True
+"""
+
+import math
+import numbers
+import random
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privhelpers import validate
+from privhelpers.errors import InvalidParameter
+from privhelpers.mechanisms import _checks
+from privhelpers.mechanisms._tradeoff import gaussian_sigma
+
+_FINEST = 1_000_000  # largest sigma in steps: beyond it the exact delta takes too long to sum
+
+
+def _happens(chance: Fraction, source: random.Random) -> bool:
+    return source.randrange(chance.denominator) < chance.numerator
+
+
+def _happens_exp(gamma: Fraction, source: random.Random) -> bool:
+    """Return True with probability e^-gamma, without computing it (algorithm 1)."""
+    while gamma > 1:
+        if not _happens_exp(Fraction(1), source):
+            return False
+        gamma -= 1
+    k = 1
+    while _happens(gamma / k, source):
+        k += 1
+    return k % 2 == 1
+
+
+def _sample_discrete_laplace(*, scale: Fraction, source: random.Random) -> int:
+    """Return a whole number k with probability proportional to e^(-|k| / scale), exactly.
+
+    Args:
+        scale: greater than 0, in steps of the grid; a `Fraction`, or a number that stands for itself.
+        source: where the whole numbers come from.
+
+    Raises:
+        InvalidParameter: scale is out of its range.
+
+    Source: Canonne, Kamath and Steinke 2020, algorithm 2.
+    """
+    scale = _positive_fraction("scale", scale)
+    t, s = scale.numerator, scale.denominator
+    while True:
+        low = source.randrange(t)
+        if not _happens_exp(Fraction(low, t), source):
+            continue
+        high = 0
+        while _happens_exp(Fraction(1), source):
+            high += 1
+        size = (low + t * high) // s
+        negative = bool(source.getrandbits(1))
+        if negative and size == 0:  # zero must not be counted for both signs
+            continue
+        return -size if negative else size
+
+
+def _sample_discrete_gaussian(*, variance: Fraction, source: random.Random) -> int:
+    """Return a whole number k with probability proportional to e^(-k^2 / (2 variance)), exactly.
+
+    Args:
+        variance: greater than 0, in squared steps of the grid; a `Fraction`, or a number taken as it is.
+        source: where the whole numbers come from.
+
+    Raises:
+        InvalidParameter: variance is out of its range.
+
+    Source: Canonne, Kamath and Steinke 2020, algorithm 3.
+    """
+    variance = _positive_fraction("variance", variance)
+    t = math.isqrt(math.floor(variance)) + 1
+    while True:
+        k = _sample_discrete_laplace(scale=Fraction(t), source=source)
+        if _happens_exp((abs(k) - variance / t) ** 2 / (2 * variance), source):
+            return k
+
+
+def _positive_fraction(name: str, value: float | Fraction) -> Fraction:
+    validate.positive(**{name: float(value) if isinstance(value, Fraction) else value})
+    return Fraction(value)
+
+
+def _log_normaliser(sigma: float) -> float:
+    if sigma > 10:  # Poisson summation: the rest is below e^-1900
+        return math.log(sigma * math.sqrt(2 * math.pi))
+    k = np.arange(1, math.ceil(40 * sigma) + 2)
+    return math.log1p(2 * float(np.exp(-(k**2) / (2 * sigma**2)).sum()))
+
+
+def _discrete_gaussian_pmf(k: ArrayLike, *, sigma: float) -> NDArray[np.float64]:
+    """Return the probability of each whole number under the discrete Gaussian distribution.
+
+    Args:
+        k: whole number or array of them.
+        sigma: its parameter, greater than 0, in steps; the standard deviation is a little below it.
+
+    Raises:
+        InvalidParameter: sigma is out of its range.
+
+    Source: Canonne, Kamath and Steinke 2020, definition 1.
+    """
+    validate.positive(sigma=sigma)
+    return np.exp(-(np.asarray(k, dtype=float) ** 2) / (2 * sigma**2) - _log_normaliser(sigma))
+
+
+def _discrete_gaussian_delta(*, sigma: float, sensitivity: int, epsilon: float) -> float:
+    """Return the exact delta of the discrete Gaussian mechanism at epsilon.
+
+    The shift by the full sensitivity is the worst one, as the likelihood ratio is monotone in k.
+
+    Args:
+        sigma: greater than 0, at most a million steps.
+        sensitivity: in steps, 1 or more.
+        epsilon: 0 or more.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Canonne, Kamath and Steinke 2020, theorem 7.
+    """
+    validate.positive(sigma=sigma)
+    validate.positive_int(sensitivity=sensitivity)
+    validate.non_negative(epsilon=epsilon)
+    if sigma > _FINEST:
+        raise InvalidParameter(f"sigma = {sigma:g} steps: at most {_FINEST}; choose a larger step")
+    first = math.floor(epsilon * sigma**2 / sensitivity - sensitivity / 2)
+    k = np.arange(max(first, -math.ceil(40 * sigma)), max(first, 0) + math.ceil(40 * sigma) + 2, dtype=float)
+    loss = sensitivity * (2 * k + sensitivity) / (2 * sigma**2)
+    gain = -np.expm1(np.minimum(0.0, epsilon - loss))
+    return float(np.sum(_discrete_gaussian_pmf(k, sigma=sigma) * gain))
+
+
+def _to_grid(answer: float, sensitivity: float, step: float) -> tuple[int, int]:
+    """Return the answer and its sensitivity in steps.
+
+    Rounding half up moves with its argument, so two answers d steps apart end at most ceil(d) apart; the
+    usual rounding half to even does not have that property.
+    """
+    _checks.finite(answer=answer)
+    validate.positive(sensitivity=sensitivity, step=step)
+    width = Fraction(step)
+    exact = Fraction(int(answer) if isinstance(answer, numbers.Integral) else float(answer))
+    return math.floor(exact / width + Fraction(1, 2)), math.ceil(Fraction(sensitivity) / width)
+
+
+def laplace_on_grid(
+    answer: float, *, sensitivity: float, epsilon: float, source: random.Random, step: float = 1
+) -> float:
+    """Return the answer, rounded to the grid, plus discrete Laplace noise: epsilon-DP as computed.
+
+    Args:
+        answer: any finite number.
+        sensitivity: of the answer before rounding, greater than 0; rounding up to whole steps is done here.
+        epsilon: greater than 0.
+        source: `random.SystemRandom()` for a release.
+        step: width of the grid, greater than 0; fixed before the data are seen.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Canonne, Kamath and Steinke 2020, section 5.
+    """
+    validate.positive(epsilon=epsilon)
+    place, reach = _to_grid(answer, sensitivity, step)
+    noise = _sample_discrete_laplace(scale=reach / Fraction(epsilon), source=source)
+    return float((place + noise) * Fraction(step))
+
+
+def gaussian_on_grid(
+    answer: float, *, sensitivity: float, epsilon: float, delta: float, source: random.Random, step: float = 1
+) -> float:
+    """Return the answer, rounded to the grid, plus discrete Gaussian noise: (epsilon, delta)-DP as computed.
+
+    Args:
+        answer, sensitivity, epsilon, source, step: as in `laplace_on_grid`.
+        delta: in (0, 1).
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Canonne, Kamath and Steinke 2020, theorem 7.
+    """
+    place, reach = _to_grid(answer, sensitivity, step)
+    sigma = _discrete_gaussian_sigma(sensitivity=reach, epsilon=epsilon, delta=delta)
+    noise = _sample_discrete_gaussian(variance=Fraction(sigma) ** 2, source=source)
+    return float((place + noise) * Fraction(step))
+
+
+def _discrete_gaussian_sigma(*, sensitivity: int, epsilon: float, delta: float) -> float:
+    """Return a sigma whose exact discrete delta does not exceed the target, within 0.2 % of enough.
+
+    Args:
+        sensitivity: in steps, 1 or more.
+        epsilon: greater than 0.
+        delta: in (0, 1).
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Balle and Wang 2018, theorem 8, as the start; Canonne, Kamath and Steinke 2020, theorem 7.
+    """
+    validate.positive_int(sensitivity=sensitivity)
+    sigma = gaussian_sigma(sensitivity=sensitivity, epsilon=epsilon, delta=delta)
+    while _discrete_gaussian_delta(sigma=sigma, sensitivity=sensitivity, epsilon=epsilon) > delta:
+        sigma *= 1.002
+    return sigma

@@ -1,0 +1,215 @@
+"""Differential privacy read as a limit on tests: what an attacker can gain at most.
+
+The attacker tests "the unit was not in the data" (null) against "it was". FPR is the share of
+non-members called members, TPR the share of members called members, FNR = 1 - TPR.
+
+>>> round(largest_tpr(fpr=0.01, epsilon=1, delta=1e-5), 6)
+0.027193
+>>> round(gdp_epsilon(mu=1, delta=1e-5), 3)
+4.377
+>>> round(gaussian_sigma(sensitivity=1, epsilon=1, delta=1e-5), 3)
+3.731
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr, ndtri
+
+from privhelpers import validate
+from privhelpers.mechanisms import _checks
+
+
+def dp_tradeoff(fpr: ArrayLike, *, epsilon: float, delta: float = 0.0) -> float | NDArray[np.float64]:
+    """Return the smallest FNR that any test can have at each FPR against an (epsilon, delta)-DP output.
+
+    Args:
+        fpr: number or array, in [0, 1].
+        epsilon: 0 or more.
+        delta: in [0, 1).
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Wasserman and Zhou 2010, theorem 2.4; Kairouz, Oh and Viswanath 2015, theorem 2.1; Dong, Roth and
+    Su 2022, proposition 2.5.
+    """
+    _checks.guarantee(epsilon, delta)
+    _checks.unit_interval(fpr=fpr)
+    alpha = np.asarray(fpr, dtype=float)
+    with np.errstate(divide="ignore", over="ignore"):  # log 0 and e^large have the right limits here
+        steep = 1 - delta - np.exp(epsilon + np.log(alpha))
+    flat = math.exp(-epsilon) * (1 - delta - alpha)
+    return _checks.plain(np.maximum(0.0, np.maximum(steep, flat)))
+
+
+def gdp_tradeoff(fpr: ArrayLike, *, mu: float) -> float | NDArray[np.float64]:
+    """Return the smallest FNR at each FPR when telling N(0, 1) from N(mu, 1).
+
+    Args:
+        fpr: number or array, in [0, 1].
+        mu: sensitivity over noise standard deviation of one Gaussian release, 0 or more.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Dong, Roth and Su 2022, section 2.2.
+    """
+    validate.non_negative(mu=mu)
+    _checks.unit_interval(fpr=fpr)
+    return _checks.plain(ndtr(-ndtri(np.asarray(fpr, dtype=float)) - mu))
+
+
+def _log_gdp_delta(mu: float, epsilon: float) -> float:
+    """Return the logarithm of `gdp_delta`, which stays exact where delta itself underflows."""
+    if mu == 0:
+        return -math.inf
+    if epsilon == 0:
+        return math.log(math.erf(mu / math.sqrt(8)))
+    mine = float(log_ndtr(-epsilon / mu + mu / 2))
+    neighbours = epsilon + float(log_ndtr(-epsilon / mu - mu / 2))
+    return mine + math.log(-math.expm1(neighbours - mine)) if neighbours < mine else -math.inf
+
+
+def gdp_delta(*, mu: float, epsilon: float) -> float:
+    """Return the delta at which a mu-GDP mechanism is (epsilon, delta)-DP; exact for the Gaussian mechanism.
+
+    Args:
+        mu: 0 or more.
+        epsilon: 0 or more.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Dong, Roth and Su 2022, corollary 2.13; Balle and Wang 2018, theorem 8.
+    """
+    validate.non_negative(mu=mu, epsilon=epsilon)
+    return math.exp(_log_gdp_delta(mu, epsilon))
+
+
+def gdp_epsilon(*, mu: float, delta: float) -> float:
+    """Return the smallest epsilon at which a mu-GDP mechanism is (epsilon, delta)-DP.
+
+    Args:
+        mu: 0 or more.
+        delta: in (0, 1).
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: the inverse of `gdp_delta` in epsilon.
+    """
+    validate.non_negative(mu=mu)
+    validate.delta(delta)
+
+    def excess(epsilon: float) -> float:
+        # A floor keeps the root finder finite where the curve has run out of floating-point numbers.
+        return max(_log_gdp_delta(mu, epsilon), -1e6) - math.log(delta)
+
+    if excess(0.0) <= 0:
+        return 0.0
+    # The first half of the curve alone reaches delta here, so the whole of it is at or below.
+    enough = mu * mu / 2 - mu * float(ndtri(delta))
+    root = brentq(excess, 0.0, enough, xtol=1e-13, rtol=1e-14) if excess(enough) < 0 else enough
+    while excess(root) > 0:
+        root += 1e-12 * max(1.0, root)
+    return root
+
+
+def gaussian_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float:
+    """Return the smallest standard deviation of Gaussian noise that gives (epsilon, delta)-DP.
+
+    The returned value was put back into the exact curve and does not exceed delta there.
+
+    Args:
+        sensitivity: L2 sensitivity of the query, greater than 0.
+        epsilon: greater than 0.
+        delta: in (0, 1).
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Balle and Wang 2018, theorem 8 and algorithm 1.
+    """
+    validate.positive(sensitivity=sensitivity, epsilon=epsilon)
+    validate.delta(delta)
+    tail = -float(ndtri(delta))
+    # The first half of the exact curve alone bounds it, and can be inverted by hand: a safe start.
+    root = math.hypot(tail, math.sqrt(2 * epsilon))
+    safe = 2 * epsilon / (tail + root) if tail > 0 else root - tail
+
+    def excess(mu: float) -> float:
+        return _log_gdp_delta(mu, epsilon) - math.log(delta)
+
+    unsafe = 2 * safe
+    while excess(unsafe) <= 0:
+        unsafe *= 2
+    mu = brentq(excess, safe, unsafe, xtol=1e-14 * safe, rtol=1e-14) if excess(safe) < 0 else safe
+    while excess(mu) > 0:
+        mu *= 1 - 1e-12
+    return sensitivity / mu
+
+
+def largest_tpr(*, fpr: ArrayLike, epsilon: float, delta: float = 0.0) -> float | NDArray[np.float64]:
+    """Return the largest TPR that any test can have at each FPR.
+
+    Args:
+        fpr, epsilon, delta: as in `dp_tradeoff`.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: as `dp_tradeoff`.
+    """
+    return 1 - dp_tradeoff(fpr, epsilon=epsilon, delta=delta)
+
+
+def smallest_fpr(*, tpr: ArrayLike, epsilon: float, delta: float = 0.0) -> float | NDArray[np.float64]:
+    """Return the smallest FPR that a test of this TPR must have: the price of catching every member.
+
+    Args:
+        tpr: number or array, in [0, 1].
+        epsilon, delta: as in `dp_tradeoff`.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: the trade-off function of (epsilon, delta)-DP is its own inverse.
+    """
+    _checks.unit_interval(tpr=tpr)
+    return dp_tradeoff(1 - np.asarray(tpr, dtype=float), epsilon=epsilon, delta=delta)
+
+
+def largest_advantage(*, epsilon: float, delta: float = 0.0) -> float:
+    """Return the largest TPR - FPR, (e^epsilon - 1 + 2 delta) / (e^epsilon + 1).
+
+    Args:
+        epsilon: 0 or more.
+        delta: in [0, 1).
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Kairouz, Oh and Viswanath 2015, theorem 2.1; Humphries et al. 2023.
+    """
+    _checks.guarantee(epsilon, delta)
+    half = math.tanh(epsilon / 2)
+    return half + delta * (1 - half)
+
+
+def largest_auc(*, epsilon: float, delta: float = 0.0) -> float:
+    """Return the largest area under the ROC curve of any attack, 1 - (1 - delta)^2 / (1 + e^epsilon).
+
+    Args:
+        epsilon: 0 or more.
+        delta: in [0, 1).
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: the area under the curve of `dp_tradeoff`, which is a polygon.
+    """
+    _checks.guarantee(epsilon, delta)
+    return 1 - (1 - delta) ** 2 * (1 - math.tanh(epsilon / 2)) / 2

@@ -1,0 +1,139 @@
+"""A hospital's records: patients with admissions and notes, split by patient, and planted canaries."""
+
+import random
+from dataclasses import dataclass
+
+from privhelpers import rng, validate
+from privhelpers.errors import InvalidParameter
+from privhelpers.records._canaries import Canary, make_canaries
+from privhelpers.records._identifiers import PeopleFactory
+from privhelpers.records._notes import Visit, narrative_note, render, report_note
+from privhelpers.records._vocabulary import (
+    ALL_CONDITIONS,
+    HOSPITALS,
+    RARE_CONDITIONS,
+    Hospital,
+    zipf_probabilities,
+)
+
+ADMISSIONS = ((1, 2, 3, 4, 6), (0.58, 0.20, 0.12, 0.06, 0.04))
+COMORBIDITY = ((1, 2, 3), (0.6, 0.3, 0.1))
+DRUG_PREFERENCE, TEST_PREFERENCE = (0.7, 0.2, 0.1), (0.75, 0.25)
+
+
+@dataclass(frozen=True)
+class Records:
+    """All private notes of one hospital; each note is a dictionary as it stands on disk.
+
+    Attributes:
+        train: notes of the patients to train on, canaries included, shuffled.
+        validation: notes of other patients, for early stopping.
+        heldout: notes of patients that no model ever sees: the control of every attack.
+        canaries: planted ones and controls.
+        names: every name in use, which public text must not contain.
+    """
+
+    train: list[dict]
+    validation: list[dict]
+    heldout: list[dict]
+    canaries: list[Canary]
+    names: frozenset[str]
+
+
+def _conditions(generator: random.Random) -> list[str]:
+    weights = zipf_probabilities(len(ALL_CONDITIONS)).tolist()
+    wanted = generator.choices(*COMORBIDITY)[0]
+    chosen: list[str] = []
+    while len(chosen) < wanted:
+        condition = generator.choices(ALL_CONDITIONS, weights)[0]
+        if condition not in chosen:
+            chosen.append(condition)
+    return chosen
+
+
+def _patient_notes(
+    patient_id: str, factory: PeopleFactory, hospital: Hospital, report_share: float, generator: random.Random
+) -> tuple[str, list[dict]]:
+    person, conditions = factory.person(), _conditions(generator)
+    drugs = {c: generator.choices(hospital.practice[c].medications, DRUG_PREFERENCE)[0] for c in conditions}
+    height, weight = generator.randint(58, 76), generator.randint(105, 260)
+    notes = []
+    for admission in range(generator.choices(*ADMISSIONS)[0]):
+        condition = generator.choice(conditions)
+        procedure = generator.choices(hospital.practice[condition].procedures, TEST_PREFERENCE)[0]
+        visit = Visit(person, condition, drugs[condition], procedure, height, weight)
+        report = generator.random() < report_share
+        parts = report_note(visit, generator) if report else narrative_note(visit, hospital, generator)
+        text, spans = render(parts)
+        notes.append(
+            {
+                "patient_id": patient_id,
+                "admission": admission,
+                "kind": "report" if report else "narrative",
+                "condition": condition,
+                "medication": drugs[condition],
+                "rare": condition in RARE_CONDITIONS,
+                "text": text,
+                "spans": spans,
+            }
+        )
+    return person.name, notes
+
+
+def _number(notes: list[dict], prefix: str) -> list[dict]:
+    return [{"note_id": f"{prefix}{number:05d}", **note} for number, note in enumerate(notes)]
+
+
+def make_hospital_records(
+    *,
+    seed: int,
+    patients: int,
+    validation_patients: int,
+    heldout_patients: int,
+    canaries_per_level: int,
+    report_share: float = 0.15,
+    hospital: str = "private",
+) -> Records:
+    """Make the records of one hospital; no identifier is used twice across its three groups.
+
+    Args:
+        seed: of everything; the same seed gives the same bytes on every machine and day.
+        patients, validation_patients, heldout_patients: 1 or more each.
+        canaries_per_level: planted canaries for each of 1, 2, 4, 8 and 16 copies; as many again are controls.
+        report_share: share of notes in the report's templates, which carry identifiers, in (0, 1].
+        hospital: "private", or "auxiliary" for tuning without touching the private one.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+    """
+    validate.positive_int(
+        patients=patients,
+        validation_patients=validation_patients,
+        heldout_patients=heldout_patients,
+        canaries_per_level=canaries_per_level,
+    )
+    validate.probability(report_share=report_share)
+    if hospital not in HOSPITALS:
+        raise InvalidParameter(f"hospital = {hospital!r}: must be one of {', '.join(HOSPITALS)}")
+    generator = rng.plain(seed, f"records/{hospital}")
+    factory = PeopleFactory(generator)
+    groups, names = [], set()
+    for letter, count in (("p", patients), ("v", validation_patients), ("h", heldout_patients)):
+        group: list[dict] = []
+        for number in range(count):
+            name, notes = _patient_notes(
+                f"{letter}{number:05d}", factory, HOSPITALS[hospital], report_share, generator
+            )
+            names.add(name)
+            group += notes
+        groups.append(group)
+    canaries = make_canaries(per_level=canaries_per_level, factory=factory, seed=seed, hospital=hospital)
+    train = groups[0] + [canary.note() for canary in canaries for _ in range(canary.copies)]
+    rng.plain(seed, f"records/{hospital}/order").shuffle(train)
+    return Records(
+        train=_number(train, "t"),
+        validation=_number(groups[1], "v"),
+        heldout=_number(groups[2], "h"),
+        canaries=canaries,
+        names=frozenset(names | {c.name for c in canaries}),
+    )

@@ -1,0 +1,67 @@
+"""Records on disk: what `synthetic_records` writes and later chapters read. Nothing unsafe gets that far."""
+
+import json
+from collections.abc import Iterable, Sequence
+
+from privhelpers.artifacts import Store
+from privhelpers.errors import InvalidParameter
+from privhelpers.records._canaries import DIGITS, SPACE
+from privhelpers.records._hospital import Records
+from privhelpers.records._identifiers import refuse_unsafe
+
+HOME = "synthetic_records"
+PARTS = ("train", "validation", "heldout")
+
+
+def _checked(rows: Iterable[dict], name: str) -> list[dict]:
+    rows = list(rows)
+    for number, row in enumerate(rows, 1):
+        refuse_unsafe(json.dumps(row, ensure_ascii=False), f"{name}, line {number}")
+        for span in row.get("spans", ()):
+            if row["text"][span["start"] : span["end"]] != span["value"]:
+                raise InvalidParameter(
+                    f"{name}, line {number}: the span of {span['identifier']} does not fit"
+                )
+    return rows
+
+
+def write_records(store: Store, records: Records, public: Sequence[str]) -> None:
+    """Write all records of a run, or none of them if one holds an identifier that could be real.
+
+    Raises:
+        UnsafeIdentifier: naming the file, the line and the value.
+    """
+    parts = {part: _checked(getattr(records, part), f"{part}.jsonl") for part in PARTS}
+    texts = _checked(({"text": text} for text in public), "public.jsonl")
+    canaries = _checked((canary.as_dict() for canary in records.canaries), "canaries.json")
+    for part, rows in parts.items():
+        store.write_jsonl(f"{HOME}/{part}.jsonl", rows)
+    store.write_jsonl(f"{HOME}/public.jsonl", texts)
+    space = {"digits": DIGITS, "size": SPACE}
+    store.write_json(f"{HOME}/canaries.json", {"space": space, "canaries": canaries})
+
+
+def read_notes(store: Store, part: str) -> list[dict]:
+    """Return the notes of `train`, `validation` or `heldout`."""
+    if part not in PARTS:
+        raise InvalidParameter(f"part = {part!r}: must be one of {', '.join(PARTS)}")
+    return store.read_jsonl(f"{HOME}/{part}.jsonl")
+
+
+def read_public(store: Store) -> list[str]:
+    """Return the documents of the public corpus."""
+    return [row["text"] for row in store.read_jsonl(f"{HOME}/public.jsonl")]
+
+
+def read_canaries(store: Store) -> tuple[list[dict], dict]:
+    """Return the canaries, planted and controls, and the space that their secrets come from."""
+    stored = store.read_json(f"{HOME}/canaries.json")
+    return stored["canaries"], stored["space"]
+
+
+def by_patient(notes: Sequence[dict]) -> dict[str, list[str]]:
+    """Return the texts of each patient, in the order of first appearance: the privacy units."""
+    units: dict[str, list[str]] = {}
+    for note in notes:
+        units.setdefault(note["patient_id"], []).append(note["text"])
+    return units

@@ -1,0 +1,210 @@
+"""An estimate with its standard error, from which interval, test, equivalence and power all follow.
+
+    rate = clustered_mean(hits, patients)
+    gap = paired_difference(hits_on_members, hits_on_controls, prompts)
+    area = clustered_auc(member_scores, member_patients, control_scores, control_patients)
+    gap.interval().low, gap.p_value(), area.p_value(null=0.5)
+
+Every standard error here is cluster-robust: what varies from cluster to cluster is counted, whatever the
+correlation inside a cluster, and the number of clusters, not of observations, sets the degrees of freedom.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats as distributions
+
+from privhelpers.errors import InvalidParameter
+from privhelpers.stats import _checks, checks
+from privhelpers.stats._proportions import Interval
+from privhelpers.stats.roc import PooledScores
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with the spread it would have over repetitions of the experiment.
+
+    Attributes:
+        value: the estimate, in its own unit.
+        standard_error: its standard deviation over repetitions, 0 or more, same unit.
+        degrees: degrees of freedom of Student's distribution that the error is taken from.
+        clusters: independent units that it rests on.
+    """
+
+    value: float
+    standard_error: float
+    degrees: float
+    clusters: int
+
+    def interval(self, level: float = 0.95) -> Interval:
+        """Return the interval of Student's distribution around the value."""
+        tail = (1 - _checks.open_unit("level", level)) / 2
+        reach = float(distributions.t.isf(tail, self.degrees)) * self.standard_error
+        method = f"cluster-robust t, {self.clusters} clusters"
+        return Interval(self.value, self.value - reach, self.value + reach, level, method)
+
+    def p_value(self, null: float = 0.0) -> float:
+        """Return the two-sided p-value of the hypothesis that the truth is `null`."""
+        gap = abs(self.value - null)
+        if self.standard_error == 0:
+            return 1.0 if gap == 0 else 0.0
+        return float(2 * distributions.t.sf(gap / self.standard_error, self.degrees))
+
+
+def _sums(values: np.ndarray, codes: np.ndarray, clusters: int) -> np.ndarray:
+    return np.bincount(codes, weights=values, minlength=clusters)
+
+
+def _variance_of_sum(sums: np.ndarray) -> float:
+    """Return the variance of a sum over independent clusters whose expected total is 0."""
+    return float(sums.size / (sums.size - 1) * np.sum(sums**2))
+
+
+def _satterthwaite(variances: list[float], clusters: list[int]) -> float:
+    total = sum(variances)
+    if total == 0:
+        return float(sum(clusters) - len(clusters))
+    return total**2 / sum(v**2 / (g - 1) for v, g in zip(variances, clusters, strict=True))
+
+
+def clustered_mean(values: ArrayLike, clusters: ArrayLike, *, weights: ArrayLike | None = None) -> Estimate:
+    """Return a mean (of 0 and 1: a rate) with its cluster-robust standard error.
+
+    The linearized ratio of cluster totals to cluster sizes, with Student's distribution at clusters - 1
+    degrees of freedom: with few clusters it covers better than percentiles of a bootstrap.
+
+    Args:
+        values: one number per observation, shape (n,).
+        clusters: cluster of each observation (any labels), shape (n,).
+        weights: how much each counts, above 0, such as the tokens of a note; default, all the same.
+
+    Raises:
+        InvalidParameter: lengths differ, a value is not finite, a weight is not above 0, or there are
+            fewer than 2 clusters.
+
+    Source: Cochran, Sampling Techniques (3rd ed., 1977), section 9A.2.
+
+    >>> found = clustered_mean([1, 1, 0, 0, 1, 1], ["a", "a", "b", "b", "c", "c"])
+    >>> round(found.value, 4), round(found.standard_error, 4), found.degrees
+    (0.6667, 0.3333, 2)
+    """
+    array = checks.vector("values", values)
+    mass = np.ones(array.size) if weights is None else checks.vector("weights", weights)
+    if mass.size != array.size or (mass <= 0).any():
+        raise InvalidParameter(f"weights: must be {array.size} numbers above 0")
+    codes, count = checks.cluster_codes("clusters", clusters, array.size)
+    mean = float(np.average(array, weights=mass))
+    variance = _variance_of_sum(_sums(mass * (array - mean), codes, count)) / mass.sum() ** 2
+    return Estimate(mean, float(np.sqrt(variance)), count - 1, count)
+
+
+def clustered_difference(
+    values_a: ArrayLike, clusters_a: ArrayLike, values_b: ArrayLike, clusters_b: ArrayLike
+) -> Estimate:
+    """Return mean(a) - mean(b) of two arms that share no cluster.
+
+    Args:
+        values_a, values_b: one number per observation of each arm.
+        clusters_a, clusters_b: cluster of each observation; the arms are taken as independent.
+
+    Raises:
+        InvalidParameter: lengths differ, a value is not finite, an arm has fewer than 2 clusters, or a
+            cluster is in both arms (pair them instead).
+
+    Source: as `clustered_mean`; degrees of freedom of Satterthwaite, Biometrics Bulletin 2 (1946).
+    """
+    a, b = clustered_mean(values_a, clusters_a), clustered_mean(values_b, clusters_b)
+    _checks.no_common("clusters_a", clusters_a, "clusters_b", clusters_b)
+    variances = [a.standard_error**2, b.standard_error**2]
+    degrees = _satterthwaite(variances, [a.clusters, b.clusters])
+    return Estimate(a.value - b.value, float(np.sqrt(sum(variances))), degrees, a.clusters + b.clusters)
+
+
+def paired_difference(
+    values_a: ArrayLike, values_b: ArrayLike, clusters: ArrayLike, *, weights: ArrayLike | None = None
+) -> Estimate:
+    """Return mean(a - b) of two measurements of the same observations, such as two rules on one text.
+
+    Args:
+        values_a, values_b: two numbers per observation, shape (n,).
+        clusters: cluster of each observation (any labels), shape (n,).
+        weights: how much each counts, above 0; default, all the same.
+
+    Raises:
+        InvalidParameter: lengths differ, a value is not finite, or there are fewer than 2 clusters.
+    """
+    a, b = checks.vector("values_a", values_a), checks.vector("values_b", values_b)
+    if a.size != b.size:
+        raise InvalidParameter(f"values_b of {b.size}: must pair with the {a.size} of values_a")
+    return clustered_mean(a - b, clusters, weights=weights)
+
+
+def _placements(member_scores: ArrayLike, nonmember_scores: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Return the share of non-members below each member, and of members above each non-member."""
+    pooled = PooledScores(member_scores, nonmember_scores)
+    member, nonmember = (weights[0] for weights in pooled.equal())
+    below = nonmember.sum() - np.cumsum(nonmember) + nonmember / 2
+    above = np.cumsum(member) - member / 2
+    return below[pooled.codes[0]] / nonmember.sum(), above[pooled.codes[1]] / member.sum()
+
+
+def _area(placements: tuple[np.ndarray, np.ndarray], patients: tuple[ArrayLike, ArrayLike]) -> Estimate:
+    names, variances, counts = ("member_patients", "nonmember_patients"), [], []
+    for name, own, labels in zip(names, placements, patients, strict=True):
+        codes, count = checks.cluster_codes(name, labels, own.size)
+        variances.append(_variance_of_sum(_sums(own - own.mean(), codes, count)) / own.size**2)
+        counts.append(count)
+    degrees = _satterthwaite(variances, counts)
+    return Estimate(float(placements[0].mean()), float(np.sqrt(sum(variances))), degrees, sum(counts))
+
+
+def clustered_auc(
+    member_scores: ArrayLike,
+    member_patients: ArrayLike,
+    nonmember_scores: ArrayLike,
+    nonmember_patients: ArrayLike,
+) -> Estimate:
+    """Return the area under the ROC curve with its cluster-robust standard error, without resampling.
+
+    Each note enters by its placement, the share of the other arm that it is ranked against correctly;
+    placements are summed by patient. Close to an area of 1 use `auc_interval`, which stays in [0, 1].
+
+    Args:
+        member_scores, nonmember_scores: one score per note, higher = more member-like.
+        member_patients, nonmember_patients: patient of each note (any labels), as long as the scores.
+
+    Raises:
+        InvalidParameter: lengths differ, a score is not finite, or an arm has fewer than 2 patients.
+
+    Source: Obuchowski, Biometrics 53 (1997), section 2; DeLong et al., Biometrics 44 (1988).
+    """
+    return _area(_placements(member_scores, nonmember_scores), (member_patients, nonmember_patients))
+
+
+def paired_auc_difference(
+    members: tuple[ArrayLike, ArrayLike],
+    nonmembers: tuple[ArrayLike, ArrayLike],
+    member_patients: ArrayLike,
+    nonmember_patients: ArrayLike,
+) -> Estimate:
+    """Return the area of a first score minus that of a second on the same notes, such as of two models.
+
+    What makes the member notes easier or harder than the others, whoever trained on them, is in both
+    areas and cancels: the standard error is far below that of two separate experiments.
+
+    Args:
+        members: two scores of each member note, higher = more member-like, each of shape (n,).
+        nonmembers: the same two scores of each non-member note, each of shape (m,).
+        member_patients, nonmember_patients: patient of each note (any labels).
+
+    Raises:
+        InvalidParameter: lengths differ, a score is not finite, or an arm has fewer than 2 patients.
+
+    Source: as `clustered_auc`.
+    """
+    first, second = (_placements(*scores) for scores in zip(members, nonmembers, strict=True))
+    if first[0].size != second[0].size or first[1].size != second[1].size:
+        raise InvalidParameter("members and nonmembers: both scores must be of the same notes")
+    gaps = tuple(one - other for one, other in zip(first, second, strict=True))
+    return _area(gaps, (member_patients, nonmember_patients))

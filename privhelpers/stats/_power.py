@@ -1,0 +1,53 @@
+"""What an experiment that is done could have seen."""
+
+import math
+
+from scipy.stats import norm
+
+from privhelpers import validate
+from privhelpers.stats import _checks, checks
+
+
+def _reach(power: float, tail: float) -> float:
+    return float(norm.isf(tail) + norm.ppf(_checks.open_unit("power", power)))
+
+
+def detectable(standard_error: float, *, power: float = 0.8, alpha: float = 0.05) -> float:
+    """Return the smallest true difference that an experiment finds with probability `power`.
+
+    Args:
+        standard_error: of the difference, as the experiment had it (clustered), 0 or more.
+        power: wanted, in (0, 1).
+        alpha: two-sided error, in (0, 1).
+
+    Raises:
+        InvalidParameter: a value is outside its range.
+
+    >>> round(detectable(0.01), 4)
+    0.028
+    """
+    validate.non_negative(standard_error=standard_error)
+    return _reach(power, _checks.open_unit("alpha", alpha) / 2) * standard_error
+
+
+def detectable_rate(units: int, *, control: float = 0.0, power: float = 0.8, alpha: float = 0.05) -> float:
+    """Return the smallest true rate that is told from a control rate, with so many units in each arm.
+
+    Args:
+        units: independent units in each arm, such as patients; 1 or more.
+        control: true rate of the control arm, in [0, 1).
+        power: wanted, in (0, 1).
+        alpha: two-sided error, in (0, 1).
+
+    Raises:
+        InvalidParameter: a value is outside its range.
+
+    Source: Cohen (1988), section 6.3.
+
+    >>> round(detectable_rate(224), 4)
+    0.0174
+    """
+    units, control = checks.count("units", units, low=1), float(_checks.rates("control", control))
+    reach = _reach(power, _checks.open_unit("alpha", alpha) / 2) * math.sqrt(2 / units)
+    angle = math.asin(math.sqrt(control)) + reach / 2
+    return 1.0 if angle >= math.pi / 2 else math.sin(angle) ** 2
