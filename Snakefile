@@ -6,12 +6,13 @@ from pathlib import Path
 
 sys.path.insert(0, workflow.basedir)
 
-from bookmaker.runner import fingerprint, plan
+from bookmaker.runner import plan
 
 # One profile file, or several with commas between them: a sweep is many small profiles in one schedule.
 PROFILES = [Path(file).stem for file in config["profile"].split(",")]
 PLANS = {profile: plan.jobs(Path(workflow.basedir), profile) for profile in PROFILES}
 JOBS = [job for jobs in PLANS.values() for job in jobs]
+SITE = plan.site_fingerprint(Path(workflow.basedir))
 PYTHON = sys.executable
 
 
@@ -69,7 +70,7 @@ for profile, jobs in PLANS.items():
             f"runs/{profile}/site/.complete",
         params:
             profile=profile,
-            fingerprint=fingerprint.of_site(Path(workflow.basedir)),
+            fingerprint=SITE,
         localrule: True
         shell:
             "exec {PYTHON:q} -m bookmaker.site build --profile {params.profile}"

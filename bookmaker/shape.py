@@ -6,8 +6,8 @@
 A code line holds a token of code: blank lines, comments and docstrings do not count. A name is public if it
 has no underscore and stands at the top of a module that has none either; a module called `_name.py` serves
 its room alone, and what stands in it is public only where the room's `__init__` exports it. A name is used
-where a chapter, a program on a page of `book/` or another room names it, or where a used function of its own
-room takes or returns it.
+where a chapter, a program outside the packages (on a page of `book/`, in `binder/`, the Snakefile) or another
+room names it, or where a used function of its own room takes or returns it.
 """
 
 import argparse
@@ -50,7 +50,7 @@ class Room:
         lines: of code.
         names: public function or class -> where it is defined, `file:line`.
         says: public name -> the first line of its docstring.
-        users: public name -> chapters, pages and rooms that name it.
+        users: public name -> chapters, programs and rooms that name it.
         signatures: public name -> names that its signature or its fields mention.
     """
 
@@ -73,10 +73,10 @@ class Room:
         return sorted(set(self.names) - reached)
 
 
-def code_lines(source: str) -> int:
+def _code_lines(source: str) -> int:
     """Return how many lines of a module hold code.
 
-    >>> code_lines('"Why."\\n\\n# note\\nx = (1,\\n     2)\\n')
+    >>> _code_lines('"Why."\\n\\n# note\\nx = (1,\\n     2)\\n')
     2
     """
     lines: set[int] = set()
@@ -131,7 +131,7 @@ def _face(node: ast.FunctionDef | ast.ClassDef) -> set[str]:
     return found
 
 
-def uses(tree: ast.AST) -> tuple[set[str], set[str]]:
+def _uses(tree: ast.AST) -> tuple[set[str], set[str]]:
     """Return the rooms that code imports and every name that it takes from somewhere."""
     rooms, names = set(), set()
     for node in ast.walk(tree):
@@ -160,6 +160,17 @@ def _page_code(path: Path) -> str:
     return "\n".join(re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.M | re.S))
 
 
+def _programs(root: Path) -> dict[str, str]:
+    """Return the code outside of the packages and the chapters that calls them, by the place of its file."""
+    found = {f"book/{path.name}": _page_code(path) for path in sorted((root / "book").glob("*.md"))}
+    for path in sorted((root / "binder").glob("*.py")):
+        found[f"binder/{path.name}"] = path.read_text(encoding="utf-8")
+    if (root / "Snakefile").is_file():  # Python up to its first rule
+        code = (root / "Snakefile").read_text(encoding="utf-8")
+        found["Snakefile"] = re.split(r"^rule ", code, maxsplit=1, flags=re.M)[0]
+    return found
+
+
 def rooms(root: Path) -> dict[str, Room]:
     """Return every room of both packages, by `package.room`, with who uses what.
 
@@ -171,11 +182,11 @@ def rooms(root: Path) -> dict[str, Room]:
     for path in sorted(path for package in PACKAGES for path in (root / package).rglob("*.py")):
         name, source = _room_of(path, root), path.read_text(encoding="utf-8")
         tree, room = ast.parse(source), found[_room_of(path, root)]
-        room.lines += code_lines(source)
+        room.lines += _code_lines(source)
         if path.name == "__init__.py" or len(path.relative_to(root).parts) == 2:
             room.about = _first_line(tree)
         readers.append((name, tree))
-        inner = path.stem.startswith("_") and not path.stem.startswith("__")
+        inner = path.stem.startswith("_") and path.stem != "__init__"  # `__main__` is a program
         for node in tree.body:
             if not isinstance(node, ast.FunctionDef | ast.ClassDef) or node.name.startswith("_"):
                 continue
@@ -185,17 +196,16 @@ def rooms(root: Path) -> dict[str, Room]:
                 room.says[node.name] = _first_line(node)
     for path in sorted((root / "notebooks").glob("*.ipynb")):
         readers.append((slug_of(path.name), ast.parse(chapter_code(path))))
-    for path in sorted((root / "book").glob("*.md")):
-        readers.append((f"book/{path.name}", ast.parse(_page_code(path))))
+    readers += [(place, ast.parse(code)) for place, code in _programs(root).items()]
     for reader, tree in readers:
-        imported, names = uses(tree)
+        imported, names = _uses(tree)
         for room in imported & set(found) - {reader}:
             for name in names & set(found[room].names):
                 found[room].users[name].add(reader)
     return dict(found)
 
 
-def main(arguments: list[str] | None = None) -> int:
+def _main(arguments: list[str] | None = None) -> int:
     """Print the shape and return 0."""
     parser = argparse.ArgumentParser(prog="python -m bookmaker.shape", description=__doc__.splitlines()[0])
     parser.add_argument("room", nargs="?", help="list the public names of one room, such as stats")
@@ -225,4 +235,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_main())

@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 from nbformat import v4
 
-from bookmaker.runner import chain, manifest, plan
+from bookmaker.runner import _manifest, chain, plan
 from bookmaker.runner.plan import Job
 from privhelpers.artifacts import Store, to_json
 
@@ -184,5 +184,5 @@ def build(root: Path) -> Path:
         write_run(root, job, executed(source(job.slug), job))
     store = Store(root / "runs" / "toy" / "artifacts", "toy")
     store.write_json("comparison/summary.json", {"models": {}})
-    manifest.collect(root, jobs(root))
+    _manifest.collect(root, jobs(root))
     return root

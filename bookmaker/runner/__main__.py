@@ -2,6 +2,6 @@
 
 import sys
 
-from bookmaker.runner.cli import main
+from bookmaker.runner._cli import main
 
 sys.exit(main())

@@ -1,11 +1,10 @@
 """The whole chain under Snakemake, quiet but for one line per run."""
 
 import contextlib
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bookmaker.runner import cluster as clusters
+from bookmaker.runner import _cluster as clusters
 from bookmaker.runner import plan as planning
 from bookmaker.runner import processes
 from bookmaker.runner.plan import Job
@@ -123,33 +122,4 @@ def chain(
             code = _snakemake(log, names, targets, where)
         if code:
             _explain(root, plans, log)
-    return code
-
-
-def book(
-    root: Path,
-    plan: list[Job],
-    *,
-    cores: int | None = None,
-    until: str | None = None,
-    cluster: str | None = None,
-) -> int:
-    """Run what is out of date in a plan, then build the site; return the exit code.
-
-    Args:
-        root: the repository.
-        plan: every run of one profile.
-        cores: cores of the whole build, 1 or more; on a cluster, jobs at once.
-        until: name of the last run wanted; then neither manifest nor site is made.
-        cluster: a folder of `cluster/` that says where the runs go; None: this machine.
-
-    Raises:
-        PrivHelpersError: another build of the same profile is going on, or the cluster cannot be used.
-    """
-    profile, clock = plan[0].profile, time.monotonic()
-    targets = [job.sentinel for job in planning.upto(plan, until)] if until else []
-    code = chain(root, [plan], cores=cores, targets=targets, cluster=cluster)
-    if not code:
-        where = targets[-1] if targets else f"runs/{profile}/site/_build/html/index.html"
-        say(profile, f"complete in {time.monotonic() - clock:.0f} s: {where}")
     return code

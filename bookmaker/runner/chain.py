@@ -5,9 +5,9 @@ A chapter is known by its slug everywhere. Its number stands in two places only,
 """
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
+from bookmaker.runner._step import Step
 from privhelpers.errors import InvalidParameter, MissingArtifact
 
 ANONYMIZATION = "anonymization"
@@ -46,26 +46,6 @@ YOUR_MODEL = "your_model"
 MAKERS = {"public": PRETRAINING, "baseline": BASELINE, "best_nonprivate": BASELINE}
 EPSILON = "target_epsilon"
 PLANNED = ("profile", "model", "models")  # parameters that the plan fills in
-
-
-@dataclass(frozen=True)
-class Step:
-    """One notebook of the chain.
-
-    Attributes:
-        slug: file name in `notebooks/` without its number and its ending.
-        after: slugs whose every run must be complete before; for a step that runs once per model,
-            the run that made that model is added to them.
-        per: "book" for one run, "epsilon" for one per budget, "model" for one per model.
-        threads: cores that a run may use.
-        priority: runs with a higher one start first when several are ready.
-    """
-
-    slug: str
-    after: tuple[str, ...] = ()
-    per: str = "book"
-    threads: int = 1
-    priority: int = 0
 
 
 THEORY = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bookmaker.runner import fingerprint, profiles
+from bookmaker.runner import _fingerprint, profiles
 from bookmaker.runner.chain import CHAIN, DPSGD, EPSILON, MAKERS, Step, model_name, source
 from privhelpers.artifacts import parse_json
 from privhelpers.errors import DamagedArtifact, InvalidParameter
@@ -108,7 +108,7 @@ def jobs(root: Path, profile_name: str) -> list[Job]:
     profile = profiles.load(root, profile_name)
     plan: list[Job] = []
     for step in CHAIN:
-        code = fingerprint.of_notebook(root, source(root, step.slug))
+        code = _fingerprint.of_notebook(root, source(root, step.slug))
         for model, planned in _variants(step, profile):
             needs = _needs(step, model, plan)
             job = Job(
@@ -127,7 +127,7 @@ def jobs(root: Path, profile_name: str) -> list[Job]:
     return plan
 
 
-def find(plan: list[Job], rule: str) -> Job:
+def _find(plan: list[Job], rule: str) -> Job:
     """Return the job called `rule`."""
     for job in plan:
         if job.rule == rule:
@@ -137,11 +137,16 @@ def find(plan: list[Job], rule: str) -> Job:
 
 def upto(plan: list[Job], rule: str) -> list[Job]:
     """Return the job called `rule` and every job that it needs, directly or not, in order."""
-    wanted = {find(plan, rule).rule}
+    wanted = {_find(plan, rule).rule}
     for job in reversed(plan):  # a job stands after all that it needs
         if job.rule in wanted:
             wanted |= set(job.needs)
     return [job for job in plan if job.rule in wanted]
+
+
+def site_fingerprint(root: Path) -> str:
+    """Return the fingerprint of everything but the runs that the site is built from."""
+    return _fingerprint.of_site(root)
 
 
 def is_current(root: Path, job: Job) -> bool:

@@ -16,26 +16,11 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-import psutil
-
+from bookmaker.runner._children import kill_children
 from privhelpers.errors import RunFailed
 
 POLL_SECONDS = 0.5
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
-
-
-def kill_children() -> None:
-    """Kill every process below this one, those that it starts meanwhile too."""
-    for _ in range(3):
-        children = psutil.Process().children(recursive=True)
-        for child in children:
-            try:
-                child.kill()
-            except psutil.NoSuchProcess:
-                continue
-        if not children:
-            return
-        psutil.wait_procs(children, timeout=0.5)
 
 
 def _end(number: int, _frame: object = None) -> None:

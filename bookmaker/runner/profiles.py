@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from bookmaker.runner import parameters
+from bookmaker.runner import _parameters
 from bookmaker.runner.chain import DPSGD, EPSILON, PLANNED, SLUGS, model_name, source
 from privhelpers.artifacts import check_name
 from privhelpers.errors import InvalidParameter, MissingArtifact
@@ -63,9 +63,9 @@ class Profile:
     def resolve(self, root: Path, slug: str, **planned: Any) -> dict[str, Any]:
         """Return all parameters of one run; `planned` values go to a notebook that declares their names."""
         notebook = source(root, slug)
-        known = parameters.declared(notebook)
+        known = _parameters.declared(notebook)
         values = self.overrides[slug] | {k: v for k, v in planned.items() if k in known}
-        return parameters.resolve(notebook, values, where=self.file)
+        return _parameters.resolve(notebook, values, where=self.file)
 
 
 def _read(path: Path, file: str) -> dict[str, dict[str, Any]]:
@@ -85,7 +85,9 @@ def _read(path: Path, file: str) -> dict[str, dict[str, Any]]:
                 f"{file}, {section}: no such notebook; known: {', '.join((SHARED, *SLUGS))}"
             )
         if values is not None and not isinstance(values, dict):
-            raise InvalidParameter(f"{file}, {section} = {parameters.show(values)}: must map names to values")
+            raise InvalidParameter(
+                f"{file}, {section} = {_parameters.show(values)}: must map names to values"
+            )
         for name in values or {}:
             if name in PLANNED:
                 raise InvalidParameter(f"{file}, {section}.{name}: filled in by the chain, leave it out")
@@ -100,13 +102,13 @@ def _one_line(error: Exception) -> str:
 
 def _merge(root: Path, given: dict[str, dict[str, Any]], file: str) -> dict[str, dict[str, Any]]:
     """Return the overrides of each notebook: shared values it has a name for, then its own."""
-    known = {slug: parameters.declared(source(root, slug)) for slug in SLUGS}
+    known = {slug: _parameters.declared(source(root, slug)) for slug in SLUGS}
     shared = given.get(SHARED, {})
     everywhere = sorted({name for names in known.values() for name in names} - set(PLANNED))
     for name, value in shared.items():
         if name not in everywhere:
-            hint = parameters.unknown_name(name, everywhere)
-            raise InvalidParameter(f"{file}, {SHARED}.{name} = {parameters.show(value)}: {hint}")
+            hint = _parameters.unknown_name(name, everywhere)
+            raise InvalidParameter(f"{file}, {SHARED}.{name} = {_parameters.show(value)}: {hint}")
     return {
         slug: {n: v for n, v in shared.items() if n in known[slug]} | given.get(slug, {}) for slug in SLUGS
     }
@@ -115,20 +117,20 @@ def _merge(root: Path, given: dict[str, dict[str, Any]], file: str) -> dict[str,
 def _epsilons(root: Path, overrides: dict[str, Any], file: str) -> tuple[float, ...]:
     """Return the budgets, each checked against the notebook and none of them given twice."""
     notebook = source(root, DPSGD)
-    if EPSILON not in parameters.declared(notebook):
+    if EPSILON not in _parameters.declared(notebook):
         raise InvalidParameter(f"{DPSGD}: its parameters cell must declare {EPSILON}")
     rest = {name: value for name, value in overrides.items() if name != EPSILON}
-    given = overrides.get(EPSILON, parameters.resolve(notebook, rest, where=file)[EPSILON])
+    given = overrides.get(EPSILON, _parameters.resolve(notebook, rest, where=file)[EPSILON])
     budgets = given if isinstance(given, list) else [given]
     if not budgets:
         raise InvalidParameter(f"{file}, {DPSGD}.{EPSILON} = []: give at least one budget")
     checked = [
-        parameters.resolve(notebook, rest | {EPSILON: budget}, where=file)[EPSILON] for budget in budgets
+        _parameters.resolve(notebook, rest | {EPSILON: budget}, where=file)[EPSILON] for budget in budgets
     ]
     names = [check_name(model_name(budget)) for budget in checked]
     if doubled := next((n for n in names if names.count(n) > 1), None):
         raise InvalidParameter(
-            f"{file}, {DPSGD}.{EPSILON} = {parameters.show(given)}: two runs would be called {doubled}"
+            f"{file}, {DPSGD}.{EPSILON} = {_parameters.show(given)}: two runs would be called {doubled}"
         )
     return tuple(sorted(checked))
 

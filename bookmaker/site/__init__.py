@@ -1,1 +1,5 @@
 """Stages the executed notebooks and builds the site; the only room that knows jupyter-book."""
+
+from bookmaker.site._staging import page_of, pages
+
+__all__ = ["page_of", "pages"]

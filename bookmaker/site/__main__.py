@@ -12,9 +12,9 @@ from pathlib import Path
 from bookmaker.runner import plan as planning
 from bookmaker.runner import processes
 from bookmaker.runner.progress import say
-from bookmaker.site import pdf
-from bookmaker.site.build import build
-from bookmaker.site.compare import differences
+from bookmaker.site import _pdf
+from bookmaker.site._build import build
+from bookmaker.site._compare import differences
 from privhelpers.artifacts import repository_root
 from privhelpers.errors import PrivHelpersError
 
@@ -33,7 +33,7 @@ def _compare(old: Path, new: Path) -> int:
 def _print(root: Path, profile: str) -> None:
     """Print the book and say where it is."""
     clock = time.monotonic()
-    place = pdf.write(root, profile)
+    place = _pdf.write(root, profile)
     size, seconds = place.stat().st_size / 1e6, time.monotonic() - clock
     say(profile, f"printed in {seconds:.0f} s: {place.relative_to(root)}, {size:.1f} MB")
 
@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     for name, text in (
         ("build", "build runs/<profile>/site/_build/html"),
-        ("pdf", f"print that site to runs/<profile>/{pdf.NAME}"),
+        ("pdf", f"print that site to runs/<profile>/{_pdf.NAME}"),
     ):
         command = commands.add_parser(name, help=text)
         command.add_argument("--profile", default="course", help="a file of params/ without its ending")

@@ -22,7 +22,7 @@ EXERCISE, SOLUTION = "exercise", "solution"
 
 
 @dataclass(frozen=True)
-class Block:
+class _Block:
     """One directive.
 
     Attributes:
@@ -55,7 +55,7 @@ class Exercise:
     cells: tuple[int, ...]
 
 
-def blocks(source: str) -> list[Block]:
+def _blocks(source: str) -> list[_Block]:
     """Return the exercise and solution directives of a Markdown cell, in order.
 
     Raises:
@@ -73,7 +73,7 @@ def blocks(source: str) -> list[Block]:
         label = argument if kind == SOLUTION else "".join(LABEL.findall("\n".join(lines[at:end]))[:1])
         if not label:
             raise DamagedArtifact(f"the directive {lines[at]!r} has no label")
-        found.append(Block(kind, label, "" if kind == SOLUTION else argument, (at, end + 1)))
+        found.append(_Block(kind, label, "" if kind == SOLUTION else argument, (at, end + 1)))
         at = end + 1
     return found
 
@@ -81,7 +81,7 @@ def blocks(source: str) -> list[Block]:
 def without(source: str, *kinds: str) -> str:
     """Return a Markdown cell's source without its directives of the given kinds."""
     lines = source.splitlines()
-    for block in reversed(blocks(source)):
+    for block in reversed(_blocks(source)):
         if block.kind in kinds:
             del lines[slice(*block.lines)]
     return "\n".join(lines).strip("\n")
@@ -107,7 +107,7 @@ def exercises(notebook: NotebookNode, chapter: str) -> list[Exercise]:
                 raise DamagedArtifact(f"{chapter}, cell {number}: code of a solution before any solution")
             cells[current].append(number)
             continue
-        for block in blocks(cell.source) if cell.cell_type == "markdown" else []:
+        for block in _blocks(cell.source) if cell.cell_type == "markdown" else []:
             if block.kind != SOLUTION:
                 titles[block.label], cells[block.label] = block.title, []
             elif block.label not in titles:

@@ -34,22 +34,22 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         root = repository_root()
         os.chdir(root)
-        from bookmaker.sweep import grid
+        from bookmaker.sweep import _grid
 
         name = check_name(options.name or options.profile)
-        architectures = options.architectures or [grid.architecture(root, options.profile)]
-        cells = grid.cells(options.profile, architectures=architectures, seeds=options.seeds)
-        plans = grid.write(root, cells, epsilons=options.epsilons)
+        architectures = options.architectures or [_grid.architecture(root, options.profile)]
+        cells = _grid.cells(options.profile, architectures=architectures, seeds=options.seeds)
+        plans = _grid.write(root, cells, epsilons=options.epsilons)
         cores = options.cores and max(1, options.cores)
         if code := build.chain(
-            root, plans, cores=cores, targets=grid.targets(plans), cluster=options.cluster
+            root, plans, cores=cores, targets=_grid.targets(plans), cluster=options.cluster
         ):
             return code
-        from bookmaker.sweep import gallery, results
+        from bookmaker.sweep import _gallery, _results
 
-        table, folder = results.collect(root, cells), root / "runs" / "sweeps" / name
-        results.write(table, folder / "results.parquet")
-        path = gallery.write(table, folder / "gallery", name)
+        table, folder = _results.collect(root, cells), root / "runs" / "sweeps" / name
+        _results.write(table, folder / "results.parquet")
+        path = _gallery.write(table, folder / "gallery", name)
         took = f"{time.monotonic() - clock:.0f} s"
         say(name, f"{len(table)} measurements of {len(cells)} cells in {took}: {path.relative_to(root)}")
     except KeyboardInterrupt:

@@ -22,21 +22,21 @@ def main(arguments: list[str] | None = None) -> int:
         root = repository_root()
         os.chdir(root)
         if options.command == "launch":
-            from bookmaker.teaching import launch
+            from bookmaker.teaching import _launch
 
-            written = launch.write_copies(root, root / "build" / "launch" / "notebooks")
+            written = _launch.write_copies(root, root / "build" / "launch" / "notebooks")
             print(f"{len(written)} notebooks for the branch `launch`: {written[0].parent.relative_to(root)}")
             return 0
         plan = planning.jobs(root, options.profile)
         if options.command == "student":
-            from bookmaker.teaching import student
+            from bookmaker.teaching import _student
 
-            written = student.write_copies(root, plan)
+            written = _student.write_copies(root, plan)
             print(f"{len(written)} notebooks without solutions: {written[0].parent.relative_to(root)}")
         else:
-            from bookmaker.teaching import solutions
+            from bookmaker.teaching import _solutions
 
-            table = solutions.report(root, plan)
+            table = _solutions.report(root, plan)
             print(table.to_string(index=False))
             print(f"\n{len(table)} exercises, every solution ran")
     except RunFailed as error:

@@ -3,7 +3,7 @@
 import pytest
 from browsing import BARRIERS, axe_core, serving
 
-from bookmaker.sweep import gallery, results
+from bookmaker.sweep import _gallery, _results
 
 pytestmark = pytest.mark.browser
 SHOWN = (
@@ -13,7 +13,7 @@ SHOWN = (
 
 def measured(seed: int, epsilon: float, estimate: float) -> dict:
     """Return one measurement of a private model."""
-    row = dict.fromkeys(results.COLUMNS)
+    row = dict.fromkeys(_results.COLUMNS)
     row |= {
         "profile": f"a-tiny-s{seed}",
         "architecture": "tiny",
@@ -30,7 +30,7 @@ def address(tmp_path_factory):
     """Write the gallery of a made-up sweep and serve it."""
     folder = tmp_path_factory.mktemp("sweep") / "gallery"
     rows = [measured(2, 8.0, 9.5), measured(0, 1.0, 30.25), measured(1, 8.0, 10.5)]
-    gallery.write(results.as_table(rows), folder, "demo")
+    _gallery.write(_results.as_table(rows), folder, "demo")
     (folder.parent / "results.parquet").write_bytes(b"")
     with serving(folder.parent) as found:
         yield f"{found}/gallery"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import toy_audit as toy
 
-from bookmaker.runner import audit, cli, processes
+from bookmaker.runner import _audit, _cli, processes
 from privhelpers import browser, own_model
 
 ROOT = Path(__file__).parents[2]
@@ -33,13 +33,13 @@ def home(tmp_path_factory):
 def call(home, tmp_path, monkeypatch, capsys):
     """Return a function that runs the command in this process: exit code and what stands on stderr."""
     monkeypatch.setattr(processes, "die_with_parent", lambda **_: None)
-    monkeypatch.setattr(audit, "HOME", tmp_path / "audits")
+    monkeypatch.setattr(_audit, "HOME", tmp_path / "audits")
     monkeypatch.chdir(ROOT)
 
     def run(**given):
         good = {"model": home / "net", "records": home / "m.jsonl", "holdout": home / "h.jsonl"}
         values = good | {"out": tmp_path / "out"} | given
-        code = cli.main(["audit", *(f"--{name}={value}" for name, value in values.items())])
+        code = _cli.main(["audit", *(f"--{name}={value}" for name, value in values.items())])
         return code, capsys.readouterr().err
 
     return run
@@ -155,18 +155,18 @@ def test_a_good_audit_is_published_whole_beside_an_older_one(call, tmp_path, mon
 def test_publishing_is_all_or_nothing(tmp_path, monkeypatch):
     left = tmp_path / "home" / ".part-new-abc"
     left.mkdir(parents=True)
-    audit.publish(tmp_path / "home" / "new", {"a": b"1", "b": b"2"})
+    _audit.publish(tmp_path / "home" / "new", {"a": b"1", "b": b"2"})
     assert not left.exists() and (tmp_path / "home" / "new" / "b").read_bytes() == b"2"
-    with pytest.raises(audit.RunFailed):
-        audit.publish(tmp_path / "home" / "new", {"a": b"3"})
+    with pytest.raises(_audit.RunFailed):
+        _audit.publish(tmp_path / "home" / "new", {"a": b"3"})
     assert (tmp_path / "home" / "new" / "a").read_bytes() == b"1"
 
     def full(path, data):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(audit, "write_atomic", full)
-    with pytest.raises(audit.RunFailed, match="No space left"):
-        audit.publish(tmp_path / "home" / "other", {"a": b"3"})
+    monkeypatch.setattr(_audit, "write_atomic", full)
+    with pytest.raises(_audit.RunFailed, match="No space left"):
+        _audit.publish(tmp_path / "home" / "other", {"a": b"3"})
     assert [p.name for p in (tmp_path / "home").iterdir()] == ["new"]
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from bookmaker.site import outputs
+from bookmaker.site import _outputs
 from privhelpers import claims
 from privhelpers.claims import _documents, _others, _report
 from privhelpers.errors import InvalidParameter
@@ -341,7 +341,7 @@ def test_a_table_of_sentences_is_plain_and_escaped():
 
 
 def test_a_page_may_show_the_tables(rows):
-    inspector = outputs._Inspector()
+    inspector = _outputs._Inspector()
     for topic in dict.fromkeys(row.claim["topic"] for row in rows):
         inspector.feed(claims.claim_table(rows, topic)._repr_html_())
     assert inspector.problem is None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import toy_chain
 
-from bookmaker.runner import cluster, plan
+from bookmaker.runner import _cluster, plan
 from privhelpers.errors import InvalidParameter, MissingProgram, RunFailed
 
 ROOT = Path(__file__).parents[2]
@@ -39,48 +39,48 @@ def test_an_unknown_cluster_is_refused_with_those_that_are_there(tmp_path):
     for name in ("slurm", "night"):
         write(tmp_path, name, "executor: slurm\n")
     with pytest.raises(InvalidParameter, match="'pbs': must be a folder of cluster/: night, slurm"):
-        cluster.options(tmp_path, "pbs", ["toy"], None)
+        _cluster.options(tmp_path, "pbs", ["toy"], None)
 
 
 @pytest.mark.parametrize("text", ["jobs: 3\n", "- slurm\n", "executor: [\n", ""])
 def test_a_file_without_an_executor_is_refused(tmp_path, text):
     write(tmp_path, "mine", text)
     with pytest.raises(InvalidParameter, match=r"cluster/mine/config\.yaml: must be YAML with an executor"):
-        cluster.options(tmp_path, "mine", ["toy"], None)
+        _cluster.options(tmp_path, "mine", ["toy"], None)
 
 
 def test_a_missing_plugin_or_sbatch_is_named(tmp_path, slurm, monkeypatch):
     with pytest.raises(MissingProgram, match="sbatch was not found"):
-        cluster.options(tmp_path, "slurm", ["toy"], None)
+        _cluster.options(tmp_path, "slurm", ["toy"], None)
     write(tmp_path, "mine", "executor: nobody-s\n")
     with pytest.raises(MissingProgram, match="pip install snakemake-executor-plugin-nobody-s"):
-        cluster.options(tmp_path, "mine", ["toy"], None)
-    monkeypatch.setattr(cluster.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingProgram, match=f"pip install {cluster.SLURM_PLUGIN}"):
-        cluster.options(tmp_path, "slurm", ["toy"], None)
+        _cluster.options(tmp_path, "mine", ["toy"], None)
+    monkeypatch.setattr(_cluster.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingProgram, match=f"pip install {_cluster.SLURM_PLUGIN}"):
+        _cluster.options(tmp_path, "slurm", ["toy"], None)
 
 
 def test_the_plugin_is_the_pinned_one():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert cluster.SLURM_PLUGIN in project["dependencies"]
+    assert _cluster.SLURM_PLUGIN in project["dependencies"]
 
 
 def test_only_jobs_of_these_profiles_and_this_folder_are_in_the_way(tmp_path, slurm):
     others = [f"1|{tmp_path}|rule_toy-2/05", "2|/elsewhere|rule_toy/05", f"3|{tmp_path}|(null)"]
     slurm("\n".join(others))
-    found = cluster.options(tmp_path, "slurm", ["toy", "other"], 7)
+    found = _cluster.options(tmp_path, "slurm", ["toy", "other"], 7)
     assert found[:4] == ["--workflow-profile", str(tmp_path / "cluster/slurm"), "--jobs", "7"]
     assert "/" not in found[found.index("--jobname") + 1].format(jobid=1), "Snakemake makes a file of it"
-    assert "--jobs" not in cluster.options(tmp_path, "slurm", ["toy"], None)
+    assert "--jobs" not in _cluster.options(tmp_path, "slurm", ["toy"], None)
     slurm("\n".join([*others, f"4|{tmp_path}|rule_toy/05", f"5|{tmp_path}|rule_other/05"]))
     with pytest.raises(RunFailed, match=r"still has 2 jobs .* of toy, other: .* scancel 4 5"):
-        cluster.options(tmp_path, "slurm", ["toy", "other"], None)
+        _cluster.options(tmp_path, "slurm", ["toy", "other"], None)
 
 
 def test_a_slurm_that_does_not_answer_is_not_taken_for_an_empty_queue(tmp_path, slurm):
     slurm(code=1)
     with pytest.raises(RunFailed, match="squeue failed, so Slurm cannot be asked: unreachable"):
-        cluster.options(tmp_path, "slurm", ["toy"], None)
+        _cluster.options(tmp_path, "slurm", ["toy"], None)
 
 
 def test_refusals_reach_the_command_line_before_anything_runs(tmp_path):
@@ -121,7 +121,7 @@ def test_what_becomes_of_runs_elsewhere_is_told_once(tmp_path, capsys):
 
     leave(early.log)
     leave(early.sentinel)
-    with cluster.told(root, [jobs]):
+    with _cluster.told(root, [jobs]):
         leave(late.log)
         leave(late.sentinel)
         leave(failing.log, "a line\nValueError: wrong\n\n")
@@ -148,7 +148,7 @@ sbatch: error: Batch job submission failed: Invalid partition name specified'.
 
 def test_what_slurm_ended_is_told_apart_from_what_failed(tmp_path):
     (tmp_path / "log").write_text(SAID)
-    assert cluster.ended(tmp_path / "log") == [
+    assert _cluster.ended(tmp_path / "log") == [
         ("toy", "synthetic_records ended by Slurm: TIMEOUT (job 4)"),
         (
             "other",

@@ -4,7 +4,7 @@ import nbformat
 import pytest
 import toy_chain
 
-from bookmaker.runner import fingerprint
+from bookmaker.runner import _fingerprint
 from privhelpers.errors import InvalidParameter
 
 
@@ -14,7 +14,7 @@ def root(tmp_path):
 
 
 def fingerprints(root):
-    return {p.stem: fingerprint.of_notebook(root, p) for p in sorted((root / "notebooks").glob("*.ipynb"))}
+    return {p.stem: _fingerprint.of_notebook(root, p) for p in sorted((root / "notebooks").glob("*.ipynb"))}
 
 
 def changed(root, before):
@@ -72,7 +72,7 @@ ALL = set(toy_chain.NOTEBOOKS)
         ("errors.py", ALL),  # through artifacts
         ("__init__.py", ALL),
         ("toy_nobody.py", set()),
-        ("../bookmaker/runner/execute.py", set()),
+        ("../bookmaker/runner/_execute.py", set()),
     ],
 )
 def test_a_helper_changes_exactly_the_notebooks_that_reach_it(root, helper, slugs):
@@ -89,20 +89,20 @@ def test_a_cell_with_magics_is_read_and_one_that_is_not_python_refused(root):
         lambda nb: nb.cells[2].update(source="%time x = 1\nfrom privhelpers import toy_late"),
     )
     path = root / "notebooks" / "hipaa.ipynb"
-    assert root / "privhelpers" / "toy_late.py" in fingerprint.helpers_of(root, path)
+    assert root / "privhelpers" / "toy_late.py" in _fingerprint.helpers_of(root, path)
     edit(
         root,
         "hipaa",
         lambda nb: nb.cells[2].update(source="x = (7\n  % 2)\nfrom privhelpers import stats"),
     )
-    fingerprint.of_notebook(root, path)
+    _fingerprint.of_notebook(root, path)
     edit(root, "hipaa", lambda nb: nb.cells[2].update(source="x = = 1"))
     with pytest.raises(InvalidParameter, match=r"notebooks/hipaa.ipynb, code cell 2, line 1"):
-        fingerprint.of_notebook(root, path)
+        _fingerprint.of_notebook(root, path)
 
 
 def test_the_site_depends_on_pages_prose_and_its_own_code(root):
-    seen = {fingerprint.of_site(root)}
+    seen = {_fingerprint.of_site(root)}
     for file in (
         "book/intro.md",
         "_toc.yml",
@@ -114,11 +114,11 @@ def test_the_site_depends_on_pages_prose_and_its_own_code(root):
         path.write_text(
             path.read_text().replace("Toy", "Tay").replace("book/", "pages/").replace("toy", "tay")
         )
-        seen.add(fingerprint.of_site(root))
+        seen.add(_fingerprint.of_site(root))
     assert len(seen) == 6
     (root / "privhelpers" / "toy_nobody.py").write_text("x = 1\n")
-    with_helper = fingerprint.of_site(root)
+    with_helper = _fingerprint.of_site(root)
     assert with_helper not in seen, "a page lists every helper"
     (root / "tests").mkdir()
     (root / "tests" / "test_toy.py").write_text("x = 1\n")
-    assert fingerprint.of_site(root) == with_helper, "no page shows a test"
+    assert _fingerprint.of_site(root) == with_helper, "no page shows a test"

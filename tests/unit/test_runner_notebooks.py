@@ -3,7 +3,7 @@
 import pytest
 from nbformat import v4
 
-from bookmaker.runner import manifest, notebooks, outcome
+from bookmaker.runner import _manifest, _outcome, notebooks
 from privhelpers.artifacts import Store
 from privhelpers.errors import DamagedArtifact, RunFailed
 
@@ -88,11 +88,11 @@ def test_artifacts_are_hashed_and_must_carry_their_bytes(tmp_path):
     store = Store(tmp_path, "toy")
     store.write_json("05_toy/a.json", {"x": 1})
     store.write_json("05_toy/deeper/b.json", {"x": 2})
-    found = outcome.hashes(tmp_path / "05_toy", "05_toy")
+    found = _outcome.hashes(tmp_path / "05_toy", "05_toy")
     assert set(found) == {"a.json", "deeper/b.json"} and all(len(h) == 64 for h in found.values())
     (tmp_path / "05_toy" / "a.json").write_text("{}")
     with pytest.raises(RunFailed, match=r"05_toy/a\.json: its bytes changed"):
-        outcome.hashes(tmp_path / "05_toy", "05_toy")
+        _outcome.hashes(tmp_path / "05_toy", "05_toy")
 
 
 @pytest.mark.parametrize("fault, complaint", [("plain", "has no .sha256"), ("link", "is a link")])
@@ -104,11 +104,11 @@ def test_a_file_written_past_the_store_is_refused(tmp_path, fault, complaint):
     else:
         (tmp_path / "a" / "x.csv").symlink_to(tmp_path / "outside")
     with pytest.raises(RunFailed, match=complaint):
-        outcome.hashes(tmp_path / "a", "a")
+        _outcome.hashes(tmp_path / "a", "a")
 
 
 def test_versions_name_what_decides_the_numbers():
-    found = outcome.versions()
+    found = _outcome.versions()
     assert set(found) == {
         "python",
         "privhelpers",
@@ -123,7 +123,7 @@ def test_versions_name_what_decides_the_numbers():
 
 def test_a_manifest_of_runs_under_several_versions_says_so():
     runs = [{"versions": {"numpy": "2.4.6"}}, {"versions": {"numpy": "2.5.0", "torch": "2.13.0"}}]
-    assert manifest._versions(runs) == {"numpy": "2.4.6, 2.5.0", "torch": "2.13.0"}
+    assert _manifest._versions(runs) == {"numpy": "2.4.6, 2.5.0", "torch": "2.13.0"}
 
 
 def test_reading_refuses_what_is_no_notebook(tmp_path):

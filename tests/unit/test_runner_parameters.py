@@ -7,7 +7,7 @@ import toy_chain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookmaker.runner import grammar, parameters
+from bookmaker.runner import _grammar, _parameters
 from privhelpers.errors import DamagedArtifact, InvalidParameter
 
 CELL = """profile: str = "toy"  # name # with a hash
@@ -36,7 +36,7 @@ def notebook(tmp_path):
 
 
 def test_declared_names_types_defaults_and_help(notebook):
-    found = parameters.declared(notebook())
+    found = _parameters.declared(notebook())
     assert list(found) == ["profile", "seed", "sigma", "mark", "delta", "sizes", "rates", "names", "copy"]
     assert found["mark"].default == "a#b" and found["mark"].allowed == "one of a#b, c"
     assert found["rates"].type_name == "list[float]" and found["rates"].default == [0.5, 1]
@@ -45,7 +45,7 @@ def test_declared_names_types_defaults_and_help(notebook):
 
 
 def test_resolve_returns_every_parameter_in_its_type(notebook):
-    got = parameters.resolve(notebook(), {"sigma": 3, "rates": [1], "copy": True, "mark": "c"})
+    got = _parameters.resolve(notebook(), {"sigma": 3, "rates": [1], "copy": True, "mark": "c"})
     assert got["sigma"] == 3.0 and isinstance(got["sigma"], float)
     assert got["rates"] == [1.0] and isinstance(got["rates"][0], float)
     assert got == {
@@ -92,7 +92,7 @@ REFUSED = [
 @pytest.mark.parametrize("name, value, allowed", REFUSED, ids=range(len(REFUSED)))
 def test_a_value_that_is_not_allowed_is_refused_in_one_line(notebook, name, value, allowed):
     with pytest.raises(InvalidParameter) as refusal:
-        parameters.resolve(notebook(), {name: value}, where="params/mine.yml")
+        _parameters.resolve(notebook(), {name: value}, where="params/mine.yml")
     text = str(refusal.value)
     assert text.startswith(f"params/mine.yml, toy.{name} = ") and text.endswith(f": must be {allowed}")
     assert "\n" not in text and len(text) < 300
@@ -100,12 +100,12 @@ def test_a_value_that_is_not_allowed_is_refused_in_one_line(notebook, name, valu
 
 def test_an_unknown_name_is_refused_with_its_neighbours(notebook):
     with pytest.raises(InvalidParameter, match=r"toy\.sigmo = 3: .*did you mean sigma\? known: profile"):
-        parameters.resolve(notebook(), {"sigmo": 3})
+        _parameters.resolve(notebook(), {"sigmo": 3})
 
 
 def test_code_as_a_name_is_an_unknown_name(notebook):
     with pytest.raises(InvalidParameter, match="no such parameter"):
-        parameters.resolve(notebook(), {"seed = 1; import os #": 3})
+        _parameters.resolve(notebook(), {"seed = 1; import os #": 3})
 
 
 @pytest.mark.parametrize(
@@ -126,18 +126,18 @@ def test_code_as_a_name_is_an_unknown_name(notebook):
 )
 def test_a_cell_that_breaks_the_grammar_is_refused(notebook, line, complaint):
     with pytest.raises(InvalidParameter, match=complaint):
-        parameters.resolve(notebook(line), {})
+        _parameters.resolve(notebook(line), {})
 
 
 def test_a_notebook_without_the_cell_and_a_file_that_is_no_notebook_are_refused(tmp_path):
     path = tmp_path / "toy.ipynb"
     path.write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
     with pytest.raises(InvalidParameter, match="0 cells are tagged"):
-        parameters.declared(path)
+        _parameters.declared(path)
     for text in ("", "{}", "[1]", '{"nbformat": 4, "cells": 3}'):
         path.write_text(text)
         with pytest.raises(DamagedArtifact, match=r"toy\.ipynb: not a notebook"):
-            parameters.declared(path)
+            _parameters.declared(path)
 
 
 @settings(max_examples=60, deadline=None)
@@ -151,16 +151,16 @@ def test_a_notebook_without_the_cell_and_a_file_that_is_no_notebook_are_refused(
 def test_range_brackets_mean_what_mathematics_means(low, width, opening, closing, value):
     high = low + width
     comment = f"anything; in {opening}{low!r}, {high!r}{closing}"
-    bounds = grammar.read(comment, "float").bounds
-    known = {"x": parameters.Parameter("x", "float", 0.0, comment, "", None)}
-    annotation, _ = parameters._annotation("float", grammar.Limits("", bounds))
-    known["x"] = parameters.Parameter("x", "float", 0.0, comment, "", annotation)
+    bounds = _grammar.read(comment, "float").bounds
+    known = {"x": _parameters.Parameter("x", "float", 0.0, comment, "", None)}
+    annotation, _ = _parameters._annotation("float", _grammar.Limits("", bounds))
+    known["x"] = _parameters.Parameter("x", "float", 0.0, comment, "", annotation)
     for tried in (value, low, high):
         inside = (low < tried or (opening == "[" and tried == low)) and (
             tried < high or (closing == "]" and tried == high)
         )
         try:
-            accepted = parameters.check("nb", known, {"x": tried}, "here") == {"x": tried}
+            accepted = _parameters.check("nb", known, {"x": tried}, "here") == {"x": tried}
         except InvalidParameter:
             accepted = False
         assert accepted == inside

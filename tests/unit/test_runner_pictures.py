@@ -7,7 +7,7 @@ import numpy as np
 from nbformat import v4
 from PIL import Image
 
-from bookmaker.runner import pictures
+from bookmaker.runner import _pictures
 from privhelpers import figures
 
 
@@ -24,7 +24,7 @@ def pixels(data):
 
 def test_a_figure_is_less_than_half_as_large_and_looks_the_same():
     old = png(figures.epsilon_spent([1, 2, 3], [0.1, 0.2, 0.3], 1.0))
-    new = pictures.lighter(old)
+    new = _pictures.lighter(old)
     assert len(new) < 0.6 * len(old)
     apart = np.abs(pixels(new) - pixels(old))
     assert apart.mean() < 0.1 and (apart > 32).mean() < 0.001
@@ -34,14 +34,14 @@ def test_a_figure_is_less_than_half_as_large_and_looks_the_same():
 
 def test_the_same_picture_gives_the_same_bytes_and_is_done_once():
     old = png(figures.epsilon_spent([1, 2, 3], [0.1, 0.2, 0.3], 1.0))
-    new = pictures.lighter(old)
-    assert pictures.lighter(old) == new and pictures.lighter(new) == new
+    new = _pictures.lighter(old)
+    assert _pictures.lighter(old) == new and _pictures.lighter(new) == new
 
 
 def test_a_picture_that_would_grow_is_left_alone():
     place = io.BytesIO()
     Image.new("L", (3, 3), 255).save(place, "PNG")
-    assert len(pictures.lighter(place.getvalue())) <= len(place.getvalue())
+    assert len(_pictures.lighter(place.getvalue())) <= len(place.getvalue())
 
 
 def test_transparent_places_become_white():
@@ -49,7 +49,7 @@ def test_transparent_places_become_white():
     image = Image.effect_noise((200, 200), 60).convert("RGBA")
     image.putalpha(0)
     image.save(place, "PNG")
-    assert (pixels(pictures.lighter(place.getvalue())) == 255).all()
+    assert (pixels(_pictures.lighter(place.getvalue())) == 255).all()
 
 
 def test_only_pictures_of_a_notebook_change():
@@ -62,8 +62,8 @@ def test_only_pictures_of_a_notebook_change():
         v4.new_output("stream", text="words"),
     ]
     notebook = v4.new_notebook(cells=[v4.new_markdown_cell("words"), cell])
-    pictures.lighten(notebook)
+    _pictures.lighten(notebook)
     first, second, third = cell.outputs
-    assert base64.b64decode(first.data["image/png"]) == pictures.lighter(old)
+    assert base64.b64decode(first.data["image/png"]) == _pictures.lighter(old)
     assert first.data["text/plain"] == "a figure"
     assert second.data["image/png"] == "no picture" and third.text == "words"

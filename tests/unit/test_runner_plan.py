@@ -95,7 +95,7 @@ def test_the_runs_up_to_one(jobs):
 
 def test_an_unknown_run_and_a_missing_notebook_are_refused(root, jobs):
     with pytest.raises(InvalidParameter, match="must be one of anonymization"):
-        plan.find(list(jobs.values()), "05")
+        plan.upto(list(jobs.values()), "05")
     (root / "notebooks" / "hipaa.ipynb").unlink()
     with pytest.raises(MissingArtifact, match=r"notebooks/NN_hipaa.ipynb is missing"):
         plan.jobs(root, "toy")

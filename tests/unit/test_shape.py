@@ -6,7 +6,7 @@ import pytest
 
 from bookmaker import shape
 from bookmaker.runner import chain
-from bookmaker.site.architecture import architecture
+from bookmaker.site._architecture import architecture
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 import toy_site
 
-from bookmaker.site.build import build, causes
+from bookmaker.site._build import build, causes
 from privhelpers.errors import RunFailed
 
 SITE = "runs/toy/site"

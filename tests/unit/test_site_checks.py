@@ -2,7 +2,7 @@
 
 import pytest
 
-from bookmaker.site import checks
+from bookmaker.site import _checks
 
 PAGE = """<!doctype html><html><head><link rel="stylesheet" href="_static/book.css?v=1">
 <link rel="canonical" href="https://elsewhere.example/"><script src="_static/a.js"></script></head>
@@ -28,7 +28,7 @@ def site(tmp_path):
 
 
 def findings(folder, root="/srv/clone"):
-    return checks.findings(folder, checks.machine_strings(root))
+    return _checks.findings(folder, _checks.machine_strings(root))
 
 
 def test_a_sound_site_has_no_findings(site):
@@ -105,9 +105,9 @@ def test_a_clone_with_a_common_name_is_not_mistaken_for_a_link(site):
 
 
 def test_the_name_of_the_machine_counts_unless_it_is_a_word(site, monkeypatch):
-    monkeypatch.setattr(checks.platform, "node", lambda: "ward-7")
+    monkeypatch.setattr(_checks.platform, "node", lambda: "ward-7")
     assert findings(site("<p>on ward-7 today</p>")) == ["index.html: names this machine (ward-7)"]
-    monkeypatch.setattr(checks.platform, "node", lambda: "records")
+    monkeypatch.setattr(_checks.platform, "node", lambda: "records")
     assert findings(site("<p>synthetic records</p>")) == []
 
 
@@ -116,16 +116,16 @@ def test_no_site_is_a_finding(tmp_path):
 
 
 def test_the_way_in_and_the_way_back_are_there(tmp_path):
-    from bookmaker.site import entrance
+    from bookmaker.site import _entrance
 
     (tmp_path / "book").mkdir()
     (tmp_path / "book" / "intro.html").write_text("<html></html>")
-    entrance.write(tmp_path, "https://example.org/privai/")
+    _entrance.write(tmp_path, "https://example.org/privai/")
     assert "url=book/intro.html" in (tmp_path / "index.html").read_text()
     assert 'content="https://example.org/privai/_static/card.png"' in (tmp_path / "index.html").read_text()
     assert 'href="https://example.org/privai/book/intro.html"' in (tmp_path / "404.html").read_text()
     assert (tmp_path / "sitemap.xml").read_text().count("<loc>") == 1
-    entrance.write(tmp_path, None)
+    _entrance.write(tmp_path, None)
     assert not (tmp_path / "sitemap.xml").exists() and not (tmp_path / "robots.txt").exists()
     assert "og:" not in (tmp_path / "index.html").read_text()
 
@@ -135,16 +135,16 @@ def test_the_way_in_and_the_way_back_are_there(tmp_path):
     [("", None), ("  baseurl: https://example.org/a\n", "https://example.org/a/")],
 )
 def test_the_address_stands_in_one_place(tmp_path, line, found):
-    from bookmaker.site import entrance
+    from bookmaker.site import _entrance
 
     (tmp_path / "_config.yml").write_text(f"title: x\nhtml:\n  favicon: a\n{line}")
-    assert entrance.address(tmp_path) == found
+    assert _entrance.address(tmp_path) == found
 
 
 def test_an_address_that_is_none_is_refused(tmp_path):
-    from bookmaker.site import entrance
+    from bookmaker.site import _entrance
     from privhelpers.errors import InvalidParameter
 
     (tmp_path / "_config.yml").write_text("html: {baseurl: example.org}\n")
     with pytest.raises(InvalidParameter, match=r"html\.baseurl"):
-        entrance.address(tmp_path)
+        _entrance.address(tmp_path)

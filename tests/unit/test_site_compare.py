@@ -3,7 +3,7 @@
 import pytest
 
 from bookmaker.site.__main__ import main
-from bookmaker.site.compare import differences
+from bookmaker.site._compare import differences
 from privhelpers.errors import MissingArtifact
 
 PAGE = (

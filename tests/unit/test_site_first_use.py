@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sphinx.application import Sphinx
 
-from bookmaker.site import first_use
+from bookmaker.site import _first_use
 
 CONF = """
 extensions = ["myst_parser"]
@@ -15,7 +15,7 @@ root_doc = "index"
 
 
 def setup(app):
-    from bookmaker.site.first_use import LinkFirstUse
+    from bookmaker.site._first_use import LinkFirstUse
 
     app.add_post_transform(LinkFirstUse)
 """
@@ -91,7 +91,7 @@ def test_an_authors_own_link_counts_as_the_first(site):
 
 def test_everyday_words_are_words_of_the_glossary():
     glossary = (Path(__file__).parents[2] / "book" / "glossary.md").read_text(encoding="utf-8")
-    assert all(re.search(rf"^{word}$", glossary, re.MULTILINE) for word in first_use.EVERYDAY)
+    assert all(re.search(rf"^{word}$", glossary, re.MULTILINE) for word in _first_use.EVERYDAY)
 
 
 def test_the_glossary_does_not_link_to_itself(site):

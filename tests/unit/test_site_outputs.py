@@ -3,7 +3,7 @@
 import pytest
 from nbformat import v4
 
-from bookmaker.site.outputs import check_picture, clean_outputs, unsafe_html
+from bookmaker.site._outputs import check_picture, clean_outputs, unsafe_html
 from privhelpers.errors import RunFailed
 
 

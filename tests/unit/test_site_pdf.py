@@ -12,9 +12,9 @@ from pypdf import PdfReader
 
 from bookmaker.runner.chain import SLUGS
 from bookmaker.site import __main__ as command
-from bookmaker.site import pdf
-from bookmaker.site.build import build
-from bookmaker.site.entrance import SUMMARY, TITLE
+from bookmaker.site import _pdf
+from bookmaker.site._build import build
+from bookmaker.site._entrance import SUMMARY, TITLE
 from privhelpers import browser
 from privhelpers.errors import MissingArtifact, MissingProgram, RunFailed
 
@@ -88,7 +88,7 @@ def plain(text):
 
 def test_every_page_of_the_book_begins_a_page_in_the_order_of_the_contents(printed, reader, texts):
     root, _ = printed
-    pages = [page for part in pdf.parts(root / SITE) for page in part["pages"]]
+    pages = [page for part in _pdf.parts(root / SITE) for page in part["pages"]]
     titles = [heading(root, page["name"]) for page in pages]
     assert len(titles) > 40 and len(texts) > len(titles)
     marks = bookmarks(reader)
@@ -173,20 +173,20 @@ def test_the_site_is_left_as_it_was(printed):
 def test_a_request_that_leaves_the_site_is_a_refusal(html):
     edit(html, "<h1>", '<img alt="a" src="https://example.org/a.png"><h1>')
     with pytest.raises(RunFailed, match=r"asks for https://example\.org/a\.png"):
-        pdf.render(html, SMALL)
+        _pdf.render(html, SMALL)
 
 
 @pytest.mark.parametrize("name", ["_static/mathjax/tex-chtml.js", "_static/print.css", f"{CHAPTER}.html"])
 def test_a_missing_file_is_a_refusal_that_names_it(html, name):
     (html / name).unlink()
     with pytest.raises(RunFailed, match=rf"asks for {re.escape(name)}.*run `make book`"):
-        pdf.render(html, SMALL)
+        _pdf.render(html, SMALL)
 
 
 def test_a_formula_that_is_wrong_is_a_refusal_that_names_its_page(html):
     edit(html, "x^2 + y^2", "\\frac{")
     with pytest.raises(RunFailed, match=rf"not typeset: 1, the first in {CHAPTER}: "):
-        pdf.render(html, SMALL)
+        _pdf.render(html, SMALL)
 
 
 def test_code_and_tables_wider_than_the_paper_are_wrapped_or_made_smaller(html):
@@ -194,7 +194,7 @@ def test_code_and_tables_wider_than_the_paper_are_wrapped_or_made_smaller(html):
     table = f"<table class='dataframe'><tbody><tr>{wide}</tr></tbody></table>"
     code = f"<div class='highlight'><pre>{'x' * 400}end</pre></div>"
     edit(html, "<h2>Summary", f"{table}{code}<h2>Summary")
-    made = PdfReader(io.BytesIO(pdf.render(html, SMALL)))
+    made = PdfReader(io.BytesIO(_pdf.render(html, SMALL)))
     places = []
 
     def note(text, page, line, _font, _size):
@@ -213,7 +213,7 @@ def test_code_and_tables_wider_than_the_paper_are_wrapped_or_made_smaller(html):
 def test_a_heading_of_two_lines_is_one_bookmark_with_its_spaces(html):
     title = "A heading of so many words that they cannot stand beside each other on one line of this paper"
     edit(html, "<h1>Toy hipaa", f"<h1>{title}")
-    marks = bookmarks(PdfReader(io.BytesIO(pdf.render(html, SMALL))))
+    marks = bookmarks(PdfReader(io.BytesIO(_pdf.render(html, SMALL))))
     assert title in [marked for _, marked, _ in marks]
 
 
@@ -229,11 +229,11 @@ def test_a_refusal_keeps_the_older_pdf(printed, monkeypatch, capsys):
     assert said.startswith("refused: no Chromium") and "apt-get install chromium" in said
     assert place.read_bytes() == older
     with pytest.raises(MissingProgram, match="prints the book"):
-        pdf.render(place.parent, {})
+        _pdf.render(place.parent, {})
 
 
 def test_without_a_finished_site_the_message_says_what_to_run(tmp_path):
     with pytest.raises(
         MissingArtifact, match=r"no finished site of profile toy; run `make book PROFILE=toy`"
     ):
-        pdf.write(tmp_path, "toy")
+        _pdf.write(tmp_path, "toy")

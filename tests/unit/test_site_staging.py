@@ -11,7 +11,7 @@ import yaml
 from nbformat import v4
 
 from bookmaker.runner import chain, notebooks
-from bookmaker.site import staging
+from bookmaker.site import _staging
 from privhelpers.errors import DamagedArtifact, MissingArtifact, PrivHelpersError, RunFailed
 
 
@@ -29,7 +29,7 @@ def page(book, name):
 
 
 def stage(book):
-    return staging.stage(book, toy_site.jobs(book))
+    return _staging.stage(book, toy_site.jobs(book))
 
 
 def edit_run(book, rule, change):
@@ -143,7 +143,7 @@ def test_a_refusal_leaves_the_folder_as_it_was(book):
 
 
 def test_the_chapter_is_the_run_nearest_eight_or_the_baseline(book):
-    found = {page.document: page.job.model for page in staging.pages(toy_site.jobs(book))}
+    found = {page.document: page.job.model for page in _staging.pages(toy_site.jobs(book))}
     assert found["notebooks/private_training"] == "dp-eps-7"
     assert found["notebooks/extraction"] == "baseline"
     assert found["runs/private_training--dp-eps-0.5"] == "dp-eps-0.5"
@@ -188,7 +188,7 @@ def test_a_budget_that_left_the_profile_takes_its_pages_along(book):
     site = stage(book)
     assert (site / "runs" / "private_training--dp-eps-12.ipynb").is_file()
     fewer = [job for job in toy_site.jobs(book) if job.model != "dp-eps-12"]
-    staging.stage(book, fewer)
+    _staging.stage(book, fewer)
     assert not list(site.rglob("*dp-eps-12*"))
 
 
@@ -218,7 +218,7 @@ def test_the_run_card_shows_what_ran(book):
 
 
 def test_the_run_card_survives_values_that_would_break_a_table(book):
-    from bookmaker.site.run_card import run_card
+    from bookmaker.site._run_card import run_card
 
     run = {"notebook": "n", "model": None, "seconds": 1.0, "artifacts": {}, "parameters": {"a": "x|y`z"}}
     manifest = {"profile": "p", "total_seconds": 1.0, "versions": {}, "runs": {"n": run}}
@@ -240,7 +240,7 @@ def test_the_course_card_tells_what_each_chapter_teaches_and_takes(book):
 
 
 def test_a_chapter_that_opens_otherwise_is_named(book):
-    from bookmaker.site.course_card import course_card
+    from bookmaker.site._course_card import course_card
 
     bare = v4.new_notebook(cells=[v4.new_markdown_cell("# Bare")])
     with pytest.raises(DamagedArtifact, match="hipaa: its first cell lacks a label"):

@@ -3,7 +3,7 @@
 import pytest
 from nbformat import v4
 
-from bookmaker.site.variants import describe, variant
+from bookmaker.site._variants import describe, variant
 
 
 def made(*cells, model="dp-eps-0.5"):

@@ -9,7 +9,7 @@ import toy_chain
 import yaml
 
 from bookmaker.runner import chain, plan, profiles
-from bookmaker.sweep import gallery, grid, results
+from bookmaker.sweep import _gallery, _grid, _results
 from privhelpers.errors import InvalidParameter, MissingArtifact
 from privhelpers.figures.sweep import by_budget
 
@@ -23,20 +23,20 @@ def root(tmp_path):
 
 
 def test_cells_are_the_product_and_have_names_of_their_own():
-    found = grid.cells("toy", architectures=["tiny", "mini"], seeds=[0, 5])
+    found = _grid.cells("toy", architectures=["tiny", "mini"], seeds=[0, 5])
     assert [cell.profile for cell in found] == ["toy-tiny-s0", "toy-tiny-s5", "toy-mini-s0", "toy-mini-s5"]
 
 
 @pytest.mark.parametrize(("architectures", "seeds"), [([], [0]), (["tiny"], []), (["tiny"], [1, 1])])
 def test_an_axis_needs_different_values(architectures, seeds):
     with pytest.raises(InvalidParameter, match="all different"):
-        grid.cells("toy", architectures=architectures, seeds=seeds)
+        _grid.cells("toy", architectures=architectures, seeds=seeds)
 
 
 def test_a_cell_changes_three_values_and_keeps_the_rest(root):
     before = plan.jobs(root, "toy")
-    cells = grid.cells("toy", architectures=["mini"], seeds=[4])
-    (jobs,) = grid.write(root, cells, epsilons=[1, 8])
+    cells = _grid.cells("toy", architectures=["mini"], seeds=[4])
+    (jobs,) = _grid.write(root, cells, epsilons=[1, 8])
     assert profiles.derived("toy-mini-s4") == "runs/toy-mini-s4/profile.yml"
     found = {job.rule: job for job in jobs}
     assert {f"{chain.DPSGD}_dp-eps-1", f"{chain.DPSGD}_dp-eps-8"} <= set(found)
@@ -50,23 +50,23 @@ def test_a_cell_changes_three_values_and_keeps_the_rest(root):
 
 
 def test_a_bad_value_is_refused_before_anything_runs(root):
-    cells = grid.cells("toy", architectures=["mini"], seeds=[-1])
+    cells = _grid.cells("toy", architectures=["mini"], seeds=[-1])
     with pytest.raises(InvalidParameter, match=r"runs/toy-mini-s-1/profile\.yml.*seed = -1"):
-        grid.write(root, cells, epsilons=[1])
+        _grid.write(root, cells, epsilons=[1])
     with pytest.raises(MissingArtifact, match="nobody"):
-        grid.write(root, grid.cells("nobody", architectures=["a"], seeds=[0]), epsilons=[1])
+        _grid.write(root, _grid.cells("nobody", architectures=["a"], seeds=[0]), epsilons=[1])
 
 
 def test_targets_are_the_measuring_runs_of_every_model(root):
-    plans = grid.write(root, grid.cells("toy", architectures=["mini"], seeds=[0, 1]), epsilons=[8])
-    wanted = grid.targets(plans)
-    per_model = sum(step.per == "model" for step in chain.CHAIN if step.slug in grid.MEASURING)
+    plans = _grid.write(root, _grid.cells("toy", architectures=["mini"], seeds=[0, 1]), epsilons=[8])
+    wanted = _grid.targets(plans)
+    per_model = sum(step.per == "model" for step in chain.CHAIN if step.slug in _grid.MEASURING)
     assert len(wanted) == 2 * (4 * per_model + 1)
     assert not any(chain.STATISTICS in target or chain.REPORT in target for target in wanted)
 
 
 def test_two_cells_run_in_one_schedule(root):
-    plans = grid.write(root, grid.cells("toy", architectures=["mini"], seeds=[0, 1]), epsilons=[8])
+    plans = _grid.write(root, _grid.cells("toy", architectures=["mini"], seeds=[0, 1]), epsilons=[8])
     names = [jobs[0].profile for jobs in plans]
     wanted = [job.sentinel for jobs in plans for job in jobs if job.slug == chain.DPSGD]
     script = (
@@ -84,18 +84,18 @@ def test_two_cells_run_in_one_schedule(root):
 
 
 def test_the_table_keeps_its_types_on_disk(tmp_path):
-    row = dict.fromkeys(results.COLUMNS)
+    row = dict.fromkeys(_results.COLUMNS)
     row |= {"profile": "a", "architecture": "tiny", "seed": 1, "model": "public", "estimate": 0.5, "n": 3}
-    table = results.as_table([row])
-    results.write(table, tmp_path / "results.parquet")
+    table = _results.as_table([row])
+    _results.write(table, tmp_path / "results.parquet")
     back = pd.read_parquet(io.BytesIO((tmp_path / "results.parquet").read_bytes()))
-    assert list(back.columns) == list(results.COLUMNS)
+    assert list(back.columns) == list(_results.COLUMNS)
     assert back.dtypes.astype(str).to_dict() == table.dtypes.astype(str).to_dict()
     assert back["seed"][0] == 1 and pd.isna(back["epsilon"][0]) and pd.isna(back["distinct_n"][0])
 
 
 def measured(**changes):
-    row = dict.fromkeys(results.COLUMNS)
+    row = dict.fromkeys(_results.COLUMNS)
     row |= {"profile": "a-tiny-s0", "architecture": "tiny", "seed": 0, "model": "dp-eps-8", "epsilon": 7.9}
     row |= {"delta": 1e-5, "family": "membership", "measure": "AUC, loss", "arm": "member", "n": 40}
     row |= {"estimate": 0.53, "low": 0.5, "high": 0.56, "level": 0.95, "method": "bootstrap"}
@@ -103,7 +103,7 @@ def measured(**changes):
 
 
 def pages_of(*rows):
-    return dict(gallery.pages(results.as_table(rows), "demo"))
+    return dict(_gallery.pages(_results.as_table(rows), "demo"))
 
 
 def test_the_gallery_has_a_row_and_a_page_for_each_run():
@@ -137,9 +137,9 @@ def test_text_is_escaped():
 
 
 def test_pages_of_an_earlier_sweep_go(tmp_path):
-    table = results.as_table([measured()])
+    table = _results.as_table([measured()])
     (tmp_path / "old.html").write_text("old")
-    assert gallery.write(table, tmp_path, "demo") == tmp_path / "index.html"
+    assert _gallery.write(table, tmp_path, "demo") == tmp_path / "index.html"
     assert not (tmp_path / "old.html").exists() and (tmp_path / "compare.html").is_file()
 
 

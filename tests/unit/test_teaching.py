@@ -10,7 +10,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from bookmaker.runner import chain, notebooks
 from bookmaker.site import exercises
-from bookmaker.teaching import student
+from bookmaker.teaching import _student
 from privhelpers.errors import DamagedArtifact
 
 ROOT = Path(__file__).parents[2]
@@ -66,11 +66,11 @@ def text_of(notebook):
 
 
 def test_a_copy_has_the_exercise_and_not_its_solution():
-    made = student.student_copy(*chapter())
+    made = _student.student_copy(*chapter())
     text = text_of(made)
     assert "secret" not in text and "answer = 0.5" not in text and "{solution}" not in text
     assert "Throw 100 coins; see {glue:text}`unknown:.2f`." in text and "They are fair." in text
-    assert [cell.source for cell in notebooks.code_cells(made)][-1] == student.YOURS
+    assert [cell.source for cell in notebooks.code_cells(made)][-1] == _student.YOURS
     assert not any(cell.outputs for cell in notebooks.code_cells(made))
     nbformat.validate(made)
     assert len({cell["id"] for cell in made.cells}) == len(made.cells)
@@ -79,15 +79,15 @@ def test_a_copy_has_the_exercise_and_not_its_solution():
 def test_the_source_is_left_as_it_was():
     executed, source = chapter()
     before = nbformat.writes(source)
-    student.student_copy(executed, source)
+    _student.student_copy(executed, source)
     assert nbformat.writes(source) == before
 
 
 def test_expected_text_and_picture_stay():
     shown = new_output("execute_result", {"text/plain": "has ``` in it"}, execution_count=1)
     picture = new_output("display_data", {"image/png": "aGk=", "text/plain": "<Figure>"})
-    made = student.student_copy(*chapter(shown, picture))
-    cell = next(c for c in made.cells if c.source.startswith(student.EXPECTED))
+    made = _student.student_copy(*chapter(shown, picture))
+    cell = next(c for c in made.cells if c.source.startswith(_student.EXPECTED))
     assert "````text\nhas ``` in it\n````" in cell.source and "<Figure>" not in cell.source
     assert cell.attachments == {"expected-0.png": {"image/png": "aGk="}}
     nbformat.validate(made)
@@ -95,14 +95,14 @@ def test_expected_text_and_picture_stay():
 
 def test_numbers_are_written_out_in_the_shape_of_the_sentence():
     text = "{glue:text}`auc:.2f` of {glue:text}`name`, {glue:text}`other`"
-    assert student.with_numbers(text, {"auc": 0.966, "name": "all"}) == "0.97 of all, {glue:text}`other`"
+    assert _student.with_numbers(text, {"auc": 0.966, "name": "all"}) == "0.97 of all, {glue:text}`other`"
 
 
 def test_damaged_blocks_are_named():
     with pytest.raises(DamagedArtifact, match="does not end"):
-        exercises.blocks("````{exercise} A\n:label: ex-a\n```")
+        exercises._blocks("````{exercise} A\n:label: ex-a\n```")
     with pytest.raises(DamagedArtifact, match="has no label"):
-        exercises.blocks("```{exercise} A\n```")
+        exercises._blocks("```{exercise} A\n```")
     orphan = new_notebook(cells=[new_markdown_cell("```{solution} ex-none\n```")])
     with pytest.raises(DamagedArtifact, match="no exercise above"):
         exercises.exercises(orphan, "01_toy")

@@ -10,7 +10,7 @@ import yaml
 from nbformat.v4 import new_code_cell, new_notebook
 
 from bookmaker.runner import chain, notebooks
-from bookmaker.teaching import copies, launch
+from bookmaker.teaching import _copies, _launch
 from privhelpers.errors import DamagedArtifact, InvalidParameter
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +33,7 @@ def set_address(root, given):
 
 
 def test_every_chapter_has_a_copy_that_reads_the_small_profile(repository):
-    written = launch.write_copies(repository, repository / "copies")
+    written = _launch.write_copies(repository, repository / "copies")
     assert [path.stem for path in written] == list(chain.SLUGS)
     for path in written:
         copy = notebooks.read(path)
@@ -49,7 +49,7 @@ def test_every_chapter_has_a_copy_that_reads_the_small_profile(repository):
 def test_a_source_is_left_as_it_was():
     source = notebooks.read(chain.source(ROOT, "anonymization"))
     before = nbformat.writes(source)
-    launch.launch_copy(source, "anonymization", ADDRESS)
+    _launch.launch_copy(source, "anonymization", ADDRESS)
     assert nbformat.writes(source) == before
 
 
@@ -63,12 +63,12 @@ def test_an_address_that_is_missing_or_none_is_refused(tmp_path):
     ):
         set_address(tmp_path, given)
         with pytest.raises(InvalidParameter, match=message):
-            launch.repository(tmp_path)
+            _launch.repository(tmp_path)
 
 
 def test_a_notebook_without_a_profile_is_named():
     with pytest.raises(DamagedArtifact, match="toy"):
-        copies.read_profile(new_notebook(cells=[new_code_cell("x = 1")]), "smoke", "toy")
+        _copies.read_profile(new_notebook(cells=[new_code_cell("x = 1")]), "smoke", "toy")
 
 
 def test_only_what_is_missing_is_installed_and_never_the_kernel():
@@ -100,7 +100,7 @@ def test_the_first_cell_fetches_the_book_once_and_says_what_went_wrong(tmp_path)
     (tmp_path / "away").mkdir()
 
     def start(slug):
-        cell = launch.SETUP.format(address=str(book), slug=slug)
+        cell = _launch.SETUP.format(address=str(book), slug=slug)
         command = [sys.executable, "-c", cell]
         return subprocess.run(command, cwd=tmp_path / "away", capture_output=True, text=True, timeout=60)
 

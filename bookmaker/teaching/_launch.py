@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from bookmaker.runner import chain, notebooks
-from bookmaker.teaching import copies
+from bookmaker.teaching import _copies
 from privhelpers.artifacts import check_name
 from privhelpers.errors import InvalidParameter
 
@@ -67,7 +67,7 @@ def launch_copy(source: NotebookNode, slug: str, address: str) -> NotebookNode:
         address: of the repository.
     """
     copy = nbformat.from_dict(source)
-    copies.read_profile(copy, PROFILE, slug)
+    _copies.read_profile(copy, PROFILE, slug)
     ready = new_code_cell(SETUP.format(address=address, slug=slug), id="launch-ready")
     copy.cells[:0] = [new_markdown_cell(SAID, id="launch-said"), ready]
     return copy

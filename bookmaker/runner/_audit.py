@@ -12,7 +12,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bookmaker.runner.progress import say, terminal
+from bookmaker.runner._terminal import terminal
+from bookmaker.runner.progress import say
 from privhelpers.artifacts import NAME, check_name, to_json, write_atomic
 from privhelpers.errors import InvalidParameter, MissingArtifact, RunFailed
 

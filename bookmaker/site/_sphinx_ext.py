@@ -15,7 +15,7 @@ from myst_nb.ext.glue.utils import PendingGlueReference
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-from bookmaker.site.first_use import LinkFirstUse
+from bookmaker.site._first_use import LinkFirstUse
 
 MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions", "a11y", "ui/lazy.js", "sre")
 

@@ -16,8 +16,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from bookmaker.runner import chain, notebooks
 from bookmaker.runner.plan import Job
-from bookmaker.site import exercises, staging
-from bookmaker.teaching import copies
+from bookmaker.site import exercises, page_of, pages
+from bookmaker.teaching import _copies
 
 YOURS = "# Your code here"
 EXPECTED = "The solution of the book shows this:"
@@ -120,12 +120,12 @@ def write_copies(root: Path, plan: list[Job]) -> list[Path]:
     """
     folder = root / "runs" / plan[0].profile / "student" / "notebooks"
     written = []
-    for page in staging.pages(plan):
+    for page in pages(plan):
         if not page.is_chapter:
             continue
         chapter = chain.source(root, page.job.slug)
-        copy = student_copy(staging.page_of(root, page.job), notebooks.read(chapter))
-        copies.read_profile(copy, page.job.profile, page.job.slug)
+        copy = student_copy(page_of(root, page.job), notebooks.read(chapter))
+        _copies.read_profile(copy, page.job.profile, page.job.slug)
         path = folder / chapter.name
         notebooks.write(copy, path)
         written.append(path)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
-from bookmaker.site import checks, entrance
-from bookmaker.site.staging import pages, stage
+from bookmaker.site import _checks, _entrance
+from bookmaker.site._staging import pages, stage
 from privhelpers.artifacts import write_atomic
 from privhelpers.errors import RunFailed
 
@@ -140,9 +140,9 @@ def build(root: Path, plan: list[Job]) -> Path:
         write_atomic(mark, fingerprint.encode())
         _jupyter_book(root, site)
         html = site / "_build" / "html"
-        entrance.write(html, entrance.address(root))
+        _entrance.write(html, _entrance.address(root))
         _drop_unused_images(html)
-        if found := checks.findings(html, checks.machine_strings(root)):
+        if found := _checks.findings(html, _checks.machine_strings(root)):
             raise RunFailed(
                 _several("the built site is not fit to publish", found, f"{site.relative_to(root)}/_failed")
             )

@@ -7,7 +7,7 @@ from typing import Any
 from nbformat import NotebookNode
 
 from bookmaker.site import exercises
-from bookmaker.site.run_card import duration
+from bookmaker.site._run_card import duration
 from privhelpers.errors import DamagedArtifact
 
 INTRO = """(course-card)=

@@ -6,7 +6,7 @@ import pandas as pd
 
 from bookmaker.runner import notebooks
 from bookmaker.runner.plan import Job
-from bookmaker.site import exercises, staging
+from bookmaker.site import exercises, pages
 
 
 def _state(cells: list) -> str:
@@ -23,7 +23,7 @@ def report(root: Path, plan: list[Job]) -> pd.DataFrame:
         RunFailed: a run is missing, or a cell of it failed or never ran.
     """
     rows = []
-    for page in staging.pages(plan):
+    for page in pages(plan):
         if not page.is_chapter:
             continue
         executed = notebooks.read(root / page.job.notebook)

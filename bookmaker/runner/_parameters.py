@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, create_model
 
-from bookmaker.runner import grammar, notebooks
+from bookmaker.runner import _grammar, notebooks
 from bookmaker.runner.chain import slug_of
 from privhelpers.errors import InvalidParameter
 
@@ -62,7 +62,7 @@ def _encodable(text: str) -> str:
     return text
 
 
-def _annotation(type_name: str, limits: grammar.Limits) -> tuple[Any, str]:
+def _annotation(type_name: str, limits: _grammar.Limits) -> tuple[Any, str]:
     """Return the pydantic annotation of a type under its limits, and the same in words."""
     element = type_name.removeprefix("list[").removesuffix("]")
     field: dict[str, Any] = {"strict": True, **limits.bounds}
@@ -72,7 +72,7 @@ def _annotation(type_name: str, limits: grammar.Limits) -> tuple[Any, str]:
     if element == "str":
         single = Annotated[str, Field(strict=True), AfterValidator(_encodable)]
     if limits.choices:
-        single = Annotated[grammar.literal(limits.choices), Field()]
+        single = Annotated[_grammar.literal(limits.choices), Field()]
     one, many = WORDS[element]
     if type_name == element:
         return single, limits.text if limits.choices else f"{one} {limits.text}".strip()
@@ -99,7 +99,7 @@ def _parameter(node: ast.stmt, comments: dict[int, str], where: str) -> Paramete
         raise InvalidParameter(f"{where}.{name}: its line must end with a comment that says what it is")
     try:
         default = ast.literal_eval(node.value)
-        limits = grammar.read(comment, type_name)
+        limits = _grammar.read(comment, type_name)
     except ValueError as error:
         raise InvalidParameter(f"{where}.{name}: {error}") from error
     annotation, allowed = _annotation(type_name, limits)

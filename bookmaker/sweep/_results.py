@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from bookmaker.runner import plan, profiles
-from bookmaker.sweep.grid import Cell
+from bookmaker.sweep._grid import Cell
 from privhelpers.artifacts import Store, write_atomic
 from privhelpers.results import COLUMNS as MEASURED
 from privhelpers.results import ModelResults, Results, measurements

@@ -6,10 +6,12 @@ A refusal is one line on stderr and exit code 2; a run that failed is exit code 
 import argparse
 import os
 import sys
+import time
 from pathlib import Path
 
-from bookmaker.runner import audit, processes
+from bookmaker.runner import _audit, processes
 from bookmaker.runner import plan as planning
+from bookmaker.runner.progress import say
 from privhelpers.artifacts import repository_root
 from privhelpers.errors import PrivHelpersError, RunFailed
 
@@ -24,31 +26,38 @@ def _check(root: Path, options: argparse.Namespace) -> int:
 
 def _run(root: Path, options: argparse.Namespace) -> int:
     processes.die_with_parent(clean=True)
-    from bookmaker.runner import execute  # papermill takes a third of a second to load
+    from bookmaker.runner import _execute  # papermill takes a third of a second to load
 
-    job = planning.find(planning.jobs(root, options.profile), options.job)
-    execute.run(root, job, threads=options.threads)
+    job = planning.upto(planning.jobs(root, options.profile), options.job)[-1]  # after all that it needs
+    _execute.run(root, job, threads=options.threads)
     return 0
 
 
 def _collect(root: Path, options: argparse.Namespace) -> int:
-    from bookmaker.runner import manifest
+    from bookmaker.runner import _manifest
 
-    manifest.collect(root, planning.jobs(root, options.profile))
+    _manifest.collect(root, planning.jobs(root, options.profile))
     return 0
 
 
 def _book(root: Path, options: argparse.Namespace) -> int:
+    """Run what is out of date in a plan, then build the site."""
     processes.die_with_parent(clean=False)
+    clock = time.monotonic()
     plan = planning.jobs(root, options.profile)
     from bookmaker.runner import build
 
-    return build.book(root, plan, cores=options.cores, until=options.until, cluster=options.cluster)
+    targets = [job.sentinel for job in planning.upto(plan, options.until)] if options.until else []
+    code = build.chain(root, [plan], cores=options.cores, targets=targets, cluster=options.cluster)
+    if not code:
+        where = targets[-1] if targets else f"runs/{options.profile}/site/_build/html/index.html"
+        say(options.profile, f"complete in {time.monotonic() - clock:.0f} s: {where}")
+    return code
 
 
-def _audit(root: Path, options: argparse.Namespace) -> int:
+def _audit_yours(root: Path, options: argparse.Namespace) -> int:
     processes.die_with_parent(clean=True)
-    audit.run(root, options)
+    _audit.run(root, options)
     return 0
 
 
@@ -81,8 +90,8 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--cluster", help="where the runs go: a folder of cluster/; default: here")
             command.add_argument("--until", help="stop after this run: neither manifest nor site")
     command = commands.add_parser("audit", help="audit a model and records of your own")
-    command.set_defaults(action=_audit)
-    audit.add_options(command)
+    command.set_defaults(action=_audit_yours)
+    _audit.add_options(command)
     return parser
 
 
@@ -91,7 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         root = repository_root()
-        if options.action is not _audit:  # whose files are named from where the caller stands
+        if options.action is not _audit_yours:  # whose files are named from where the caller stands
             os.chdir(root)
         return options.action(root, options)
     except KeyboardInterrupt:

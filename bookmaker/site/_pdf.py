@@ -11,8 +11,8 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
-from bookmaker.site.build import COMPLETE
-from bookmaker.site.entrance import FIRST_PAGE, SUMMARY, TITLE
+from bookmaker.site._build import COMPLETE
+from bookmaker.site._entrance import FIRST_PAGE, SUMMARY, TITLE
 from privhelpers import __version__, browser
 from privhelpers.artifacts import write_atomic
 from privhelpers.errors import MissingArtifact, RunFailed

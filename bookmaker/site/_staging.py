@@ -18,11 +18,11 @@ from nbformat import NotebookNode
 
 from bookmaker.runner import chain, notebooks
 from bookmaker.runner.plan import Job
-from bookmaker.site.architecture import architecture
-from bookmaker.site.course_card import course_card
-from bookmaker.site.outputs import check_picture, clean_outputs
-from bookmaker.site.run_card import duration, run_card
-from bookmaker.site.variants import variant
+from bookmaker.site._architecture import architecture
+from bookmaker.site._course_card import course_card
+from bookmaker.site._outputs import check_picture, clean_outputs
+from bookmaker.site._run_card import duration, run_card
+from bookmaker.site._variants import variant
 from privhelpers.artifacts import parse_json, write_atomic
 from privhelpers.errors import DamagedArtifact, MissingArtifact, RunFailed
 

@@ -15,10 +15,11 @@ from typing import Any, TextIO
 import papermill
 from traitlets.config import Config
 
-from bookmaker.runner import notebooks, outcome, pictures, processes
+from bookmaker.runner import _outcome, _pictures, notebooks, processes
+from bookmaker.runner._terminal import Tee, terminal
 from bookmaker.runner.chain import source
 from bookmaker.runner.plan import Job
-from bookmaker.runner.progress import Tee, say, terminal
+from bookmaker.runner.progress import say
 from privhelpers.artifacts import Store, to_json, write_atomic
 from privhelpers.errors import PrivHelpersError, RunFailed
 
@@ -125,8 +126,8 @@ def _attempt(root: Path, job: Job, threads: int, store: Store) -> dict[str, Any]
             executed = notebooks.read(part)
             notebooks.check_complete(executed, job.title)
             notebooks.clean(executed, root)
-            pictures.lighten(executed)
-            run = outcome.describe(store, job, started, seconds)
+            _pictures.lighten(executed)
+            run = _outcome.describe(store, job, started, seconds)
             notebooks.write(executed, root / job.notebook)
         except BaseException as error:
             log.write(f"\n{type(error).__name__}: {ANSI.sub('', str(error))}\n")
