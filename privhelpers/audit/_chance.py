@@ -7,6 +7,7 @@ from scipy.stats import ks_2samp
 from privhelpers import rng, validate
 from privhelpers.audit._scores import check_scores
 from privhelpers.errors import InvalidParameter
+from privhelpers.mechanisms import participation_log_ratio
 
 
 def simulate_scores(
@@ -33,12 +34,10 @@ def simulate_scores(
     generator = rng.make(seed, "audit/simulation")
     included = generator.random(canaries) < 0.5
     scores = np.zeros(canaries)
-    absent = np.log1p(-sample_rate) if sample_rate < 1 else -np.inf
     for _ in range(steps):
         drawn = included & (generator.random(canaries) < sample_rate)
         seen = drawn + noise_multiplier * generator.standard_normal(canaries)
-        present = np.log(sample_rate) + (2 * seen - 1) / (2 * noise_multiplier**2)
-        scores += np.logaddexp(absent, present)  # against "excluded", whose density cancels
+        scores += participation_log_ratio(seen, noise_multiplier=noise_multiplier, sample_rate=sample_rate)
     return included, scores
 
 

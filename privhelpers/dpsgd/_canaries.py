@@ -22,6 +22,7 @@ from privhelpers import rng, validate
 from privhelpers.dpsgd._engine import GivenGradients
 from privhelpers.dpsgd._plan import PrivacyPlan
 from privhelpers.errors import InvalidParameter
+from privhelpers.mechanisms import participation_log_ratio
 
 _POSITION_TABLES = ("wpe.weight", "position_embeddings.weight")
 
@@ -121,13 +122,11 @@ class Planted:
         """Add what one step's noisy mean gradient says of each canary to its score."""
         spent, plan = self.plan.spent, self.plan
         seen = released[self.name][self.row, self.column].double().cpu().numpy()
-        seen *= (
-            plan.expected_batch_size / plan.max_grad_norm
-        )  # 1 where the canary entered, 0 where it did not
-        entered = (2 * seen - 1) / (2 * spent.noise_multiplier**2)  # log of the ratio of the two densities
-        q = spent.sample_rate
-        with np.errstate(divide="ignore"):
-            self.scores += np.logaddexp(np.log1p(-q), np.log(q) + entered)
+        # Noise around 1 where the canary entered, around 0 where it did not.
+        seen *= plan.expected_batch_size / plan.max_grad_norm
+        self.scores += participation_log_ratio(
+            seen, noise_multiplier=spent.noise_multiplier, sample_rate=spent.sample_rate
+        )
 
     def shown(self) -> CanaryScores:
         """Return coins and scores."""

@@ -36,14 +36,7 @@ class PrivacyPlan:
             BudgetExceeded: the planned steps would spend more than `target_epsilon`.
         """
         spent = self.spent
-        planned = accounting.epsilon(
-            noise_multiplier=spent.noise_multiplier,
-            sample_rate=spent.sample_rate,
-            steps=spent.steps,
-            delta=spent.delta,
-            accountant=spent.accountant,
-            sampler=spent.sampler,
-        )
+        planned = _epsilon_of(spent, spent.steps)
         if not planned <= self.target_epsilon:
             raise BudgetExceeded(
                 f"noise_multiplier = {spent.noise_multiplier:g}: {spent.steps} steps would spend epsilon "
@@ -145,20 +138,21 @@ def _spent(
     return PrivacySpent(epsilon=bound, **run, accountant=accountant, unit=unit)
 
 
+def _epsilon_of(spent: PrivacySpent, steps: int) -> float:
+    """Return what the first `steps` steps of a run spend, computed anew."""
+    return accounting.epsilon(
+        noise_multiplier=spent.noise_multiplier,
+        sample_rate=spent.sample_rate,
+        steps=steps,
+        delta=spent.delta,
+        accountant=spent.accountant,
+        sampler=spent.sampler,
+    )
+
+
 def epsilon_curve(plan: PrivacyPlan, points: int = 12) -> tuple[list[int], list[float]]:
     """Return (steps, epsilon spent by then) at up to `points` places of the run, the last included."""
     validate.positive_int(points=points)
     total = plan.spent.steps
     steps = sorted({max(1, round(total * i / points)) for i in range(1, points + 1)})
-    spent = [
-        accounting.epsilon(
-            noise_multiplier=plan.spent.noise_multiplier,
-            sample_rate=plan.spent.sample_rate,
-            steps=step,
-            delta=plan.spent.delta,
-            accountant=plan.spent.accountant,
-            sampler=plan.spent.sampler,
-        )
-        for step in steps
-    ]
-    return steps, spent
+    return steps, [_epsilon_of(plan.spent, step) for step in steps]

@@ -4,7 +4,7 @@ Every function takes its privacy parameters by name. The page of a mechanism has
 what several pages need, and the exact samplers for a release.
 """
 
-from privhelpers.mechanisms._adversary import posterior, posterior_range
+from privhelpers.mechanisms._adversary import participation_log_ratio, posterior, posterior_range
 from privhelpers.mechanisms._composition import (
     advanced_composition,
     basic_composition,
@@ -39,6 +39,7 @@ __all__ = [
     "largest_auc",
     "largest_tpr",
     "optimal_composition",
+    "participation_log_ratio",
     "posterior",
     "posterior_range",
     "smallest_fpr",

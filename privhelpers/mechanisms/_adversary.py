@@ -55,3 +55,23 @@ def posterior_range(*, prior: float, epsilon: float) -> tuple[float, float]:
     validate.non_negative(epsilon=epsilon)
     low, high = posterior(np.array([-epsilon, epsilon]), prior=prior)
     return float(low), float(high)
+
+
+def participation_log_ratio(
+    seen: ArrayLike, *, noise_multiplier: float, sample_rate: float
+) -> NDArray[np.float64]:
+    """Return how much likelier each output is if a unit takes part than if it does not, as a log, in nats.
+
+    Args:
+        seen: outputs of the Poisson-subsampled Gaussian mechanism along a direction of the unit alone, over
+            the clipping norm: noise around 1 if the unit entered the sample, around 0 otherwise.
+        noise_multiplier: noise standard deviation over the clipping norm, greater than 0.
+        sample_rate: probability that a unit that takes part enters the sample, in (0, 1].
+
+    >>> participation_log_ratio(0.5, noise_multiplier=1.0, sample_rate=0.3).round(12) + 0.0
+    np.float64(0.0)
+    """
+    # Of a unit that takes part: a mixture. The density without the unit cancels.
+    entered = np.log(sample_rate) + (2 * np.asarray(seen) - 1) / (2 * noise_multiplier**2)
+    stayed_out = np.log1p(-sample_rate) if sample_rate < 1 else -np.inf
+    return np.logaddexp(stayed_out, entered)
