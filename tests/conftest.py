@@ -92,6 +92,6 @@ def chromium():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=browser.arguments())
+        opened = playwright.chromium.launch(executable_path=path, args=browser._arguments())
         yield opened
         opened.close()

@@ -11,9 +11,11 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from bookmaker.runner._terminal import terminal
 from bookmaker.runner.progress import say
+from privhelpers import browser
 from privhelpers.artifacts import NAME, check_name, to_json, write_atomic
 from privhelpers.errors import InvalidParameter, MissingArtifact, RunFailed
 
@@ -124,6 +126,16 @@ def _check(options: argparse.Namespace) -> dict:
     }
 
 
+def _pdf(page: str) -> bytes:
+    """Return a page that needs nothing but itself as a PDF; Chromium may fetch nothing and run nothing."""
+
+    def fill(tab: Any) -> None:
+        tab.context.set_default_timeout(60_000)
+        tab.set_content(page, wait_until="load")
+
+    return browser.print_pdf(fill, "the report", offline=True, java_script_enabled=False)
+
+
 def run(root: Path, options: argparse.Namespace) -> Path:
     """Audit a model and return the folder of the reports.
 
@@ -139,14 +151,15 @@ def run(root: Path, options: argparse.Namespace) -> Path:
     from privhelpers import own_model
     from privhelpers.figures.own_model import audit_pictures
 
-    own_model.check_claim(given["epsilon"], given["delta"])
+    claim = {name: given[name] for name in ("epsilon", "delta", "seed")}
+    own_model.Settings(**claim)  # a claim that is none is refused before the long work
     if given["pdf"]:
-        own_model.require_chromium()
+        browser.require_chromium("makes the PDF", "or do without the PDF: PDF=no")
     files = own_model.read_files(options.records, options.holdout, options.canaries or None)
     say(
         "audit",
         f"{files.members.name}: {len(files.members.patients):,} patients; "
-        f"{files.others.name}: {len(files.others.patients):,}",
+        f"{files.heldout.name}: {len(files.heldout.patients):,}",
     )
     target = own_model.open_model(options.model)
     reference = own_model.open_model(options.reference) if options.reference else None
@@ -154,14 +167,14 @@ def run(root: Path, options: argparse.Namespace) -> Path:
     if target.parameters < SMALL:  # threads that wait for each other cost more than they save
         torch.set_num_threads(1)
     say("audit", f"{target.name}: {target.kind}, {target.parameters:,} weights")
-    claim = {name: given[name] for name in ("epsilon", "delta", "seed")}
-    found = own_model.examine(target, files, reference=reference, progress=terminal() is not None, **claim)
+    settings = own_model.Settings.for_model(target, **claim)
+    found = own_model.examine(target, files, settings, reference=reference, progress=terminal() is not None)
     facts = own_model.report_facts(found, hashes=hashes, made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
-    drawn = audit_pictures(found.attacks, own_model.primary(found), seed=found.seed)
-    page = own_model.report_page(facts, drawn, shown=found if given["show"] else None)
+    drawn = audit_pictures(found)
+    page = own_model.report_page(facts, drawn, written=found if given["show"] else None)
     made = {"report.html": page.encode(), "report.json": to_json(facts)}
     if given["pdf"]:
-        made["report.pdf"] = own_model.pdf(page, title=target.name)
+        made["report.pdf"] = _pdf(page)
     publish(place, made)
     say("audit", f"{found.verdict.outcome}: {found.verdict.reasons[0]}")
     shown = place.relative_to(root) if place.is_relative_to(root) else place

@@ -96,23 +96,17 @@ def render(html: Path, book: dict[str, Any]) -> bytes:
         RunFailed: a page asks for what the site does not have, a formula was not typeset, or Chromium
             made no PDF.
     """
-    from playwright.sync_api import Error, sync_playwright
-
     server = _Server(html)
-    path = browser.require_chromium("prints the book")
+
+    def fill(tab: Any) -> None:
+        tab.context.route("**/*", server.answer)
+        _assemble(tab, book, server)
+
     try:
-        with sync_playwright() as tools:
-            opened = tools.chromium.launch(executable_path=path, args=browser.arguments())
-            context = opened.new_context(viewport=PAPER)
-            context.route("**/*", server.answer)
-            tab = context.new_page()
-            _assemble(tab, book, server)
-            made = tab.pdf(prefer_css_page_size=True, print_background=True, tagged=True, outline=True)
-            opened.close()
-    except Error as error:
+        return browser.print_pdf(fill, "the book", viewport=PAPER)
+    except RunFailed:
         server.check()  # the likelier cause
-        raise RunFailed(f"Chromium did not print the book ({error.message.splitlines()[0]})") from error
-    return made
+        raise
 
 
 def write(root: Path, profile: str) -> Path:

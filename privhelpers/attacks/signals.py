@@ -20,7 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.models import score, score_tokens
+from privhelpers.models import TokenScores, score, score_tokens
 
 SHARE = 0.2  # of the tokens that Min-K% averages, the value of its authors
 
@@ -110,15 +110,30 @@ def measure(
         batch_size: texts of one batch.
     """
     found = score_tokens(model, tokenizer, texts, batch_size=batch_size)
+    lowered = [text.lower() for text in texts]
+    lower_loss = score(model, tokenizer, lowered, batch_size=batch_size).losses if lower else None
+    return from_tokens(found, texts, share=share, lower_loss=lower_loss)
+
+
+def from_tokens(
+    found: TokenScores, texts: Sequence[str], *, share: float = SHARE, lower_loss: np.ndarray | None = None
+) -> Signals:
+    """Return the signals of texts whose every token was scored.
+
+    Args:
+        found: of the texts.
+        texts: what was scored.
+        share: of Min-K% and Min-K%++, in (0, 1].
+        lower_loss: loss of each text in lower case, if it was asked for.
+    """
     rows = list(zip(found.log_p, found.mean, found.deviation, strict=True))
-    lowered = [text.lower() for text in texts] if lower else []
     return Signals(
         loss=found.losses,
         min_k=np.array([min_k(log_p, share=share) for log_p, _, _ in rows]),
         min_k_plus_plus=np.array([min_k(standardized(*row), share=share) for row in rows]),
         tokens=found.tokens,
         zlib_bytes=np.array([len(zlib.compress(text.encode())) for text in texts]),
-        lower_loss=score(model, tokenizer, lowered, batch_size=batch_size).losses if lower else None,
+        lower_loss=lower_loss,
         token_log_p=tuple(found.log_p),
     )
 

@@ -19,7 +19,6 @@ from privhelpers.figures.mechanics import (
     pull_of_one_record,
 )
 from privhelpers.figures.membership import trade_off
-from privhelpers.figures.own_model import attacks_and_controls, patient_scores
 from privhelpers.figures.records import condition_counts, note_lengths
 from privhelpers.figures.statistics import (
     leakage_bars,
@@ -33,7 +32,6 @@ __all__ = [
     "SHORT",
     "TALL",
     "WIDTH",
-    "attacks_and_controls",
     "auc_by_gap",
     "bands",
     "bars",
@@ -49,7 +47,6 @@ __all__ = [
     "loss_curves",
     "luck_by_model",
     "note_lengths",
-    "patient_scores",
     "perplexity_by_epsilon",
     "private_paths",
     "pull_of_one_record",

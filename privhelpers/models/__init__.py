@@ -25,7 +25,8 @@ from privhelpers.models.scoring import (
     row_losses,
     score,
     score_tokens,
-    vocabulary_moments,
+    token_answers,
+    token_scores,
 )
 from privhelpers.models.shelf import put, start, take
 
@@ -59,7 +60,8 @@ __all__ = [
     "start",
     "take",
     "to_batch",
+    "token_answers",
+    "token_scores",
     "train_tokenizer",
-    "vocabulary_moments",
     "with_mask",
 ]

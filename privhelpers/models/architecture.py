@@ -98,7 +98,8 @@ def _open_folder(
 
     Raises:
         MissingArtifact: the folder does not exist, or a file in it cannot be read.
-        UnsupportedModel: the folder has pickled weights or code, or is not a model of that kind.
+        UnsupportedModel: the folder has pickled weights or code, is not a model of that kind, or its weights
+            do not fill the model: transformers would fill the gaps by lot and say so in a warning.
     """
     folder, named = Path(source), str(source) in HUB_NAMES
     if not named:
@@ -110,16 +111,21 @@ def _open_folder(
         config = AutoConfig.from_pretrained(str(source), **safe)
         if dropout is not None:
             config.update({name: dropout for name in ("resid_pdrop", "embd_pdrop", "attn_pdrop")})
-        model = kind.from_pretrained(
-            str(source), config=config, use_safetensors=True, dtype=torch.float32, **safe
-        )
-        return model, AutoTokenizer.from_pretrained(str(source), **safe)
+        how = {"use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
+        model, loading = kind.from_pretrained(str(source), config=config, **how, **safe)
+        tokenizer = AutoTokenizer.from_pretrained(str(source), **safe)
     except OSError as error:
-        raise MissingArtifact(
-            f"model {folder.name!r}: cannot be read ({str(error).splitlines()[0]})"
-        ) from error
+        line = str(error).splitlines()[0].replace(str(folder), folder.name)
+        raise MissingArtifact(f"model {folder.name!r}: cannot be read ({line})") from error
     except ValueError as error:
         raise UnsupportedModel(f"model {folder.name!r}: {str(error).splitlines()[0]}") from error
+    for what in ("missing_keys", "mismatched_keys", "error_msgs", "conversion_errors"):
+        if loading.get(what):
+            raise UnsupportedModel(
+                f"model {folder.name!r}: its weights do not fill the model ({what.replace('_', ' ')}: "
+                f"{len(loading[what])}, such as {next(iter(loading[what]))}); save the whole model"
+            )
+    return model, tokenizer
 
 
 def load(

@@ -44,12 +44,14 @@ class TokenScores:
         log_p: natural log of the probability of each token, the end token included.
         mean: of the log-probability at that place over the vocabulary, weighted by the model itself.
         deviation: standard deviation of the same.
+        greedy: whether the token is the most probable one at its place.
         truncated: how many texts were cut to the model's length.
     """
 
     log_p: list[np.ndarray]
     mean: list[np.ndarray]
     deviation: list[np.ndarray]
+    greedy: list[np.ndarray]
     truncated: int
 
     @property
@@ -143,7 +145,7 @@ def score(
     return Scores(losses, np.array([len(row) - 1 for row in rows.ids]), rows.truncated)
 
 
-def vocabulary_moments(log_p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _vocabulary_moments(log_p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return mean and standard deviation of the log-probability of a token drawn from each distribution.
 
     Args:
@@ -159,6 +161,24 @@ def vocabulary_moments(log_p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]
     return mean, spread.sqrt()
 
 
+def token_answers(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Return what a model says of each target: the first four fields of `TokenScores`, along a new last axis.
+
+    Args:
+        logits: [..., vocabulary].
+        targets: ids, [...].
+    """
+    log_p = logits.float().log_softmax(-1)
+    own = log_p.gather(-1, targets[..., None])[..., 0]
+    return torch.stack([own, *_vocabulary_moments(log_p), (log_p.argmax(-1) == targets).float()], -1)
+
+
+def token_scores(answers: Sequence[np.ndarray], truncated: int) -> TokenScores:
+    """Return the answers about several texts, each of shape [tokens, 4], field by field."""
+    log_p, mean, deviation, greedy = ([text[:, field] for text in answers] for field in range(4))
+    return TokenScores(log_p, mean, deviation, [values > 0 for values in greedy], truncated)
+
+
 @torch.inference_mode()
 def score_tokens(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], *, batch_size: int = 32
@@ -171,9 +191,7 @@ def score_tokens(
     rows = _rows(model, tokenizer, texts)
     found: list[np.ndarray] = [np.empty(0)] * len(rows)
     for chosen, ids, _, logits in _passes(model, tokenizer, rows, batch_size):
-        log_p = logits[:, :-1].log_softmax(-1)
-        own = log_p.gather(-1, ids[:, 1:, None])[..., 0]
-        three = torch.stack([own, *vocabulary_moments(log_p)], 1).double().cpu().numpy()
-        for row, number in zip(three, chosen, strict=True):
-            found[number] = row[:, : len(rows.ids[number]) - 1]
-    return TokenScores(*(list(values) for values in zip(*found, strict=True)), rows.truncated)
+        answers = token_answers(logits[:, :-1], ids[:, 1:]).double().cpu().numpy()
+        for row, number in zip(answers, chosen, strict=True):
+            found[number] = row[: len(rows.ids[number]) - 1]
+    return token_scores(found, rows.truncated)

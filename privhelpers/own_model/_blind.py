@@ -8,7 +8,7 @@ Source: Das, Zhang and Tramer 2024.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import linalg, sparse
@@ -23,7 +23,7 @@ from privhelpers.stats import Interval
 
 PARTS = 5  # of the patients; each is judged by what was learned from the other four
 RIDGE = 1.0  # of the regression; a text's likeness to itself is 1
-_AT_ONCE = 500  # shuffles
+_CELLS = 16  # numbers a patient that one dealing takes in memory
 _LONGEST = 20_000  # characters of one patient that are looked at
 
 
@@ -35,11 +35,14 @@ class BlindBaseline:
         name: "words" or "shape".
         auc: of held-out judgements, patient by patient.
         p: chance of so much if the files do not differ.
+        parts: in which of five parts the lot put each patient, members first; a patient is judged by what
+            the other four teach.
     """
 
     name: str
     auc: Interval
     p: float
+    parts: np.ndarray = field(repr=False, compare=False)
 
 
 def _words(texts: Sequence[str]) -> sparse.csr_matrix:
@@ -77,55 +80,56 @@ def _smoother(kernel: np.ndarray, parts: np.ndarray) -> np.ndarray:
 
 
 def _areas(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return the area under the ROC curve of each column of scores for its own column of labels."""
-    count = labels.sum(0)
-    ranks = (labels * rankdata(scores, axis=0)).sum(0)
-    return (ranks - count * (count + 1) / 2) / (count * (len(labels) - count))
+    """Return the area under the ROC curve of each row of scores for its own row of labels."""
+    members = labels.sum(1)
+    ranks = (labels * rankdata(scores, axis=1)).sum(1)
+    return (ranks - members * (members + 1) / 2) / (members * (labels.shape[1] - members))
 
 
-def _tested(kernel: np.ndarray, member: np.ndarray, times: int, seed: int) -> tuple[np.ndarray, float]:
-    """Return each patient's judgement, and the p-value of a test that learns anew from every shuffle."""
-    generator = rng.make(seed, "checkup/blind")
-    matrix = _smoother(kernel, generator.permutation(len(member)) % PARTS)
-    own = matrix @ member.astype(float)
-    area, beaten, done = _areas(own[:, None], member[:, None])[0], 0, 0
-    while done < times:
-        size = min(times - done, _AT_ONCE)
-        dealt = generator.permuted(np.broadcast_to(member, (size, len(member))), axis=1).T
-        beaten += int((_areas(matrix @ dealt.astype(float), dealt) >= area - 1e-12).sum())
-        done += size
-    return own, (1 + beaten) / (1 + times)
+def text_kernels(people: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
+    """Return how alike the notes of every two patients are, shape [patients, patients], in two ways.
+
+    Args:
+        people: the texts of each patient.
+
+    Returns:
+        `words`: by shared words and short runs of letters; `shape`: by number, length and make-up alone.
+    """
+    words = _words(["\n".join(texts)[:_LONGEST] for texts in people])
+    shape = StandardScaler().fit_transform(np.array([_shape(texts) for texts in people]))
+    return {"words": (words @ words.T).toarray(), "shape": rbf_kernel(shape)}
 
 
 def blind_baselines(
     members: Sequence[Sequence[str]],
-    others: Sequence[Sequence[str]],
+    heldout: Sequence[Sequence[str]],
     *,
-    times: int = 999,
+    permutations: int = 999,
     draws: int = 500,
     seed: int = 0,
 ) -> list[BlindBaseline]:
     """Try to tell two groups of patients apart by what their notes say and by how they are shaped.
 
     Args:
-        members, others: the texts of each patient.
-        times: shuffles of the test.
+        members, heldout: the texts of each patient.
+        permutations: of the test, which learns anew from every dealing of the labels.
         draws: bootstrap draws of the intervals.
-        seed: of the parts, the shuffles and the draws.
+        seed: of the parts, the dealings and the draws.
 
     Source: Das, Zhang and Tramer 2024.
     """
-    member = np.repeat([True, False], [len(members), len(others)])
-    everybody = [*members, *others]
-    words = _words(["\n".join(texts)[:_LONGEST] for texts in everybody])
-    shape = StandardScaler().fit_transform(np.array([_shape(texts) for texts in everybody]))
-    kernels = {"words": (words @ words.T).toarray(), "shape": rbf_kernel(shape)}
-    found = []
-    for name, kernel in kernels.items():
-        scores, p = _tested(kernel, member, times, seed)
-        owners = np.arange(len(members)), np.arange(len(others))
-        area = stats.auc_interval(
-            scores[member], owners[0], scores[~member], owners[1], draws=draws, seed=seed
-        )
-        found.append(BlindBaseline(name, area, p))
-    return found
+    member = np.repeat([True, False], [len(members), len(heldout)])
+    units = np.arange(len(members)), np.arange(len(heldout))
+    parts = rng.make(seed, "checkup/blind").permutation(member.size) % PARTS
+    baselines = []
+    for name, kernel in text_kernels([*members, *heldout]).items():
+        learner = _smoother(kernel, parts)
+
+        def areas(labels: np.ndarray, learner: np.ndarray = learner) -> np.ndarray:
+            return _areas(labels.astype(float) @ learner.T, labels)[:, None]
+
+        p = stats.permutation_test(areas, member, draws=permutations, seed=seed, cells=_CELLS * member.size)
+        scores = learner @ member.astype(float)
+        area = stats.auc_interval(scores[member], units[0], scores[~member], units[1], draws=draws, seed=seed)
+        baselines.append(BlindBaseline(name, area, float(p[0]), parts))
+    return baselines

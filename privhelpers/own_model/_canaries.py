@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import binom, binomtest
+from scipy.stats import binom
 
-from privhelpers import stats, validate
+from privhelpers import stats
 from privhelpers.audit import (
     ADD_REMOVE,
     BINOMIAL,
@@ -23,12 +23,9 @@ from privhelpers.audit import (
     searched_guesses,
     swap_pairs,
 )
-from privhelpers.errors import BadRecords, InvalidParameter
-from privhelpers.own_model._chance import shuffled
-from privhelpers.own_model._records import Canary
+from privhelpers.own_model._files import Canary
+from privhelpers.own_model._settings import Settings
 from privhelpers.stats import Interval
-
-_UNFAIR = 1e-4  # a coin that gives so uneven a split is not believed
 
 
 @dataclass(frozen=True)
@@ -38,13 +35,13 @@ class Claim:
     Attributes:
         epsilon, delta: as claimed, for one record more or less.
         lower: what the canaries certify, at the same delta.
-        most: what so many canaries could have certified at most.
+        most_certifiable: what so many canaries could have certified at most.
     """
 
     epsilon: float
     delta: float
     lower: AuditResult
-    most: float
+    most_certifiable: float
 
     @property
     def refuted(self) -> bool:
@@ -57,89 +54,40 @@ class CanaryResult:
     """How well the inserted canaries are told from those that were kept out.
 
     Attributes:
-        inserted, kept: how many.
+        inserted, kept_out: how many.
         auc: of the score; the interval takes each canary as a unit of its own.
         p: chance of so much if the coin left no trace.
         claim: None if no epsilon was claimed.
     """
 
     inserted: int
-    kept: int
+    kept_out: int
     auc: Interval
     p: float
     claim: Claim | None
 
 
-def check_claim(epsilon: float | None, delta: float | None) -> None:
-    """Refuse half a claim, or one that no accountant makes.
-
-    Raises:
-        InvalidParameter: one of the two is missing, or out of its range.
-    """
-    if (epsilon is None) != (delta is None):
-        raise InvalidParameter("epsilon and delta: one means nothing without the other; give both or neither")
-    if epsilon is not None:
-        validate.positive(epsilon=epsilon)
-        validate.delta(delta)
-
-
-def check_coin(canaries: Sequence[Canary]) -> None:
-    """Refuse canaries that no fair coin can have dealt: every bound would be wrong.
-
-    Raises:
-        BadRecords: far too many, or too few, were inserted.
-    """
-    inserted = sum(canary.inserted for canary in canaries)
-    if binomtest(inserted, len(canaries)).pvalue < _UNFAIR:
-        raise BadRecords(
-            f"canaries: {inserted} inserted of {len(canaries)}; a fair coin must decide for each one, and no "
-            "fair coin gives that"
-        )
-
-
-def audit_canaries(
-    canaries: Sequence[Canary],
-    scores: np.ndarray,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    confidence: float = 0.99,
-    times: int = 9999,
-    draws: int = 500,
-    seed: int = 0,
-) -> CanaryResult:
+def audit_canaries(canaries: Sequence[Canary], scores: np.ndarray, settings: Settings) -> CanaryResult:
     """Tell inserted canaries from the others, and hold the result against a claimed epsilon.
 
     Args:
         canaries: with the outcome of each coin, fair and independent of the others; or one half of them was
             chosen by lot.
         scores: higher for those that look inserted, made without the coins.
-        epsilon, delta: the claim, in nats and for one record more or less; both or neither.
-        confidence: of the lower bound, in (0, 1).
-        times: shuffles of the test.
-        draws: bootstrap draws of the interval.
-        seed: of both.
+        settings: of the audit; the confidence of the lower bound is 1 - alpha.
 
     Source: Steinke, Nasr and Jagielski 2023.
     """
-    check_claim(epsilon, delta)
-    check_coin(canaries)
     coins = np.array([canary.inserted for canary in canaries])
     inside, outside = scores[coins], scores[~coins]
-    area = stats.auc_interval(
-        inside, np.arange(len(inside)), outside, np.arange(len(outside)), draws=draws, seed=seed
-    )
-    p = shuffled(scores[:, None], coins, times=times, seed=seed).ranking[0]
-    claim = None
-    if epsilon is not None:
-        lower, most = _certified(coins, scores, delta=delta, confidence=confidence, seed=seed)
-        claim = Claim(epsilon, delta, lower, most)
-    return CanaryResult(len(inside), len(outside), area, float(p), claim)
+    units = np.arange(len(inside)), np.arange(len(outside))
+    area = stats.auc_interval(inside, units[0], outside, units[1], draws=settings.draws, seed=settings.seed)
+    p, _ = stats.permutation_scores(scores[:, None], coins, draws=settings.permutations, seed=settings.seed)
+    claim = None if settings.epsilon is None else _claim(coins, scores, settings)
+    return CanaryResult(len(inside), len(outside), area, float(p[0]), claim)
 
 
-def _certified(
-    coins: np.ndarray, scores: np.ndarray, *, delta: float, confidence: float, seed: int
-) -> tuple[AuditResult, float]:
+def _claim(coins: np.ndarray, scores: np.ndarray, settings: Settings) -> Claim:
     """Return the lower bound on epsilon, and the largest that so many canaries could give.
 
     By the binomial bound, which holds for whatever mechanism made the claim. Exactly one half inserted may
@@ -149,15 +97,16 @@ def _certified(
     """
     half = 2 * int(coins.sum()) == coins.size
     chance = float(binom.pmf(coins.size // 2, coins.size, 0.5)) if coins.size % 2 == 0 else 0.0
-    how = {"delta": delta, "confidence": 1 - (1 - confidence) / (1 + chance)}
-    adjacency = ADD_REMOVE
+    bound = {"delta": settings.delta, "confidence": 1 - settings.alpha / (1 + chance), "method": BINOMIAL}
+    adjacency, by = ADD_REMOVE, BY_RANK
     if half:
-        pairs, coins = swap_pairs(coins, seed)
-        scores, adjacency = scores[pairs[:, 0]] - scores[pairs[:, 1]], REPLACEMENT
-    lower = audit_in_one_run(
-        coins, scores, method=BINOMIAL, adjacency=adjacency, by=BY_SIGN if half else BY_RANK, **how
+        pairs, coins = swap_pairs(coins, settings.seed)
+        scores, adjacency, by = scores[pairs[:, 0]] - scores[pairs[:, 1]], REPLACEMENT, BY_SIGN
+    lower = audit_in_one_run(coins, scores, adjacency=adjacency, by=by, **bound)
+    most = most_certifiable(canaries=len(coins), searched=len(searched_guesses(len(coins))), **bound)
+    return Claim(
+        settings.epsilon,
+        settings.delta,
+        replace(lower, confidence=1 - settings.alpha),
+        most / (2 if half else 1),
     )
-    most = most_certifiable(
-        canaries=len(coins), searched=len(searched_guesses(len(coins))), method=BINOMIAL, **how
-    )
-    return replace(lower, confidence=confidence), most / (2 if half else 1)

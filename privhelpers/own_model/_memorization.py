@@ -6,16 +6,19 @@ a phrase of the house, or a number that many could have, is returned for them as
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import fisher_exact
 from tqdm.auto import tqdm
 
 from privhelpers import stats
-from privhelpers.own_model._chance import exact_p
-from privhelpers.own_model._records import Note
-from privhelpers.own_model._target import Reading, Target
+from privhelpers.models import TokenScores
+from privhelpers.own_model._files import Note
+from privhelpers.own_model._sample import Sample
+from privhelpers.own_model._settings import Settings
+from privhelpers.own_model._target import Target
 from privhelpers.stats import Interval
 from privhelpers.text import found_in, normalize
 
@@ -26,39 +29,39 @@ _MAIL = re.compile(r"[\w.%+'-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
 
 
 @dataclass(frozen=True)
-class Count:
-    """Patients that something happened to, of those who could be asked about, and the same for held-out ones.
-
-    Attributes:
-        hits, patients: members.
-        other_hits, other_patients: held-out patients.
-        rate, other_rate: shares with exact intervals.
-        p: chance of so many members, or more, if being a member did not matter.
-    """
+class Share:
+    """How many of several patients, or notes, something happened to."""
 
     hits: int
-    patients: int
-    other_hits: int
-    other_patients: int
-    rate: Interval
-    other_rate: Interval
+    of: int
+
+    @property
+    def interval(self) -> Interval:
+        """The share with its exact interval."""
+        return stats.clopper_pearson(self.hits, self.of)
+
+
+@dataclass(frozen=True)
+class PatientShares:
+    """Patients that something happened to, of those who could be asked about.
+
+    Attributes:
+        members, heldout: of each group.
+        p: chance of so many members, or more, if being a member did not matter: Fisher's exact test.
+    """
+
+    members: Share
+    heldout: Share
     p: float
 
 
-def count(
-    hits: Iterable[str], other_hits: Iterable[str], patients: Iterable[str], other_patients: Iterable[str]
-) -> Count:
-    """Compare how many of two groups of patients something happened to."""
-    own, other, mine, theirs = (len(set(group)) for group in (hits, other_hits, patients, other_patients))
-    return Count(
-        own,
-        mine,
-        other,
-        theirs,
-        stats.clopper_pearson(own, mine),
-        stats.clopper_pearson(other, theirs),
-        exact_p(hits=own, other_hits=other, members=mine, others=theirs),
-    )
+def compare_patients(hits: Iterable[str], asked: Iterable[str], members: Collection[str]) -> PatientShares:
+    """Compare how many member and held-out patients something happened to."""
+    hits, asked, members = set(hits), set(asked), set(members)
+    inside = Share(len(hits & members), len(asked & members))
+    outside = Share(len(hits - members), len(asked - members))
+    table = [[share.hits, share.of - share.hits] for share in (inside, outside)]
+    return PatientShares(inside, outside, float(fisher_exact(table, "greater")[1]))
 
 
 @dataclass(frozen=True)
@@ -67,48 +70,43 @@ class Completions:
 
     Attributes:
         by_patient: patients with at least one such note.
-        notes, other_notes: such notes, of how many.
+        notes, heldout_notes: such notes.
         lines: where the members' such notes stand in their file.
-        short: notes that were too short to ask.
+        too_short: notes that were too short to ask.
     """
 
-    by_patient: Count
-    notes: tuple[int, int]
-    other_notes: tuple[int, int]
+    by_patient: PatientShares
+    notes: Share
+    heldout_notes: Share
     lines: tuple[int, ...]
-    short: int
+    too_short: int
 
 
-def completions(reading: Reading, notes: Sequence[Note], member: np.ndarray) -> Completions | None:
+def completions(scored: TokenScores, sample: Sample) -> Completions | None:
     """Say of which notes a causal model returns the second half, given the first.
 
     Greedy decoding returns a half exactly if each of its tokens is the most probable one after those before
     it, so the pass that scored the notes has the answer.
 
     Args:
-        reading: of the notes by a causal model.
-        notes: what was read.
-        member: whether each was trained on.
+        scored: the tokens of the notes by a causal model.
+        sample: the notes.
 
     Returns:
         The counts, or None if a group has no note of 20 tokens.
 
     Source: Carlini et al. 2023, definition 3.1.
     """
-    asked = reading.tokens >= SHORTEST
-    recalled = asked & np.array([bool(first[len(first) // 2 :].all()) for first in reading.first])
+    member, patients = sample.member, sample.patients
+    asked = scored.tokens >= SHORTEST
+    recalled = asked & np.array([bool(greedy[len(greedy) // 2 :].all()) for greedy in scored.greedy])
     if not (asked & member).any() or not (asked & ~member).any():
         return None
-    patients = np.array([note.patient for note in notes])
-
-    def share(group: np.ndarray) -> tuple[int, int]:
-        return int((recalled & group).sum()), int((asked & group).sum())
-
     return Completions(
-        count(*(patients[chosen & group] for chosen in (recalled, asked) for group in (member, ~member))),
-        share(member),
-        share(~member),
-        tuple(sorted(note.line for note, hit in zip(notes, recalled & member, strict=True) if hit)),
+        compare_patients(patients[recalled], patients[asked], patients[member]),
+        Share(int((recalled & member).sum()), int((asked & member).sum())),
+        Share(int((recalled & ~member).sum()), int((asked & ~member).sum())),
+        tuple(sorted(sample.notes[n].line for n in np.flatnonzero(recalled & member))),
         int((~asked).sum()),
     )
 
@@ -132,28 +130,15 @@ def openings(notes: Sequence[Note], *, most: int, words: int = 2) -> list[str]:
     return [opening for opening, _ in counts.most_common(most)]
 
 
-def write_texts(
-    target: Target, notes: Sequence[Note], *, texts: int, tokens: int, seed: int, bar: tqdm | None = None
-) -> list[str]:
-    """Let a causal model write after nothing and after each common opening; return what it wrote.
-
-    Args:
-        target: the model.
-        notes: held-out notes, which give the openings.
-        texts: how many to write altogether, about.
-        tokens: of each.
-        seed: of the draws.
-        bar: a progress bar, moved on by the number of texts done.
-    """
-    begin = openings(notes, most=11)
-    begin = [*([""] if target.start is not None else []), *begin]
-    written: list[str] = []
-    for opening in begin:
-        each = max(1, texts // len(begin))
-        written += target.write(opening, samples=each, tokens=tokens, seed=seed)
-        if bar is not None:
-            bar.update(each)
-    return written
+def write_texts(target: Target, sample: Sample, settings: Settings, *, progress: bool) -> list[str]:
+    """Let a causal model write after nothing and after each common opening; return what it wrote."""
+    begin = [""] if target.start is not None else []
+    begin += openings(sample.of(member=False), most=11)
+    texts: list[str] = []
+    for opening in tqdm(begin, desc="writing", unit="opening", disable=not progress):
+        each = max(1, settings.texts // len(begin))
+        texts += target.write(opening, samples=each, tokens=settings.tokens, seed=settings.seed)
+    return texts
 
 
 @dataclass(frozen=True)
@@ -163,16 +148,15 @@ class Disclosures:
     Attributes:
         by_patient: patients with a string of theirs in some text, of those who have one at all.
         texts, distinct: texts that were written, and different ones among them.
-        strings, other_strings: strings that were looked for.
-        shown: the strings that were found, and whether each is a member's.
+        strings: strings of members and of held-out patients that were looked for.
+        found: the members' strings that were found.
     """
 
-    by_patient: Count
+    by_patient: PatientShares
     texts: int
     distinct: int
-    strings: int
-    other_strings: int
-    shown: tuple[tuple[str, bool], ...]
+    strings: tuple[int, int]
+    found: tuple[str, ...]
 
 
 def naming_strings(notes: Sequence[Note]) -> dict[str, str]:
@@ -183,42 +167,34 @@ def naming_strings(notes: Sequence[Note]) -> dict[str, str]:
     """
     owners: dict[str, set[str]] = {}
     for note in notes:
-        found = [*note.identifiers, *_NUMBER.findall(note.text), *_MAIL.findall(note.text)]
-        for value in found:
+        for value in [*note.identifiers, *_NUMBER.findall(note.text), *_MAIL.findall(note.text)]:
             if len(clean := normalize(value)) >= 6:
                 owners.setdefault(clean, set()).add(note.patient)
     return {value: next(iter(people)) for value, people in owners.items() if len(people) == 1}
 
 
-def names_in(texts: Sequence[str], owners: Mapping[str, str]) -> dict[str, str]:
-    """Return the strings that stand in the texts, and whose they are."""
-    return {value: owners[value] for value in found_in(owners, "\0".join(texts))}
-
-
-def named(texts: Sequence[str], notes: Sequence[Note], member: np.ndarray) -> Disclosures | None:
+def disclosures(texts: Sequence[str], sample: Sample) -> Disclosures | None:
     """Look for strings of members, and of held-out patients, in what the model wrote.
 
     Args:
         texts: what it wrote.
-        notes: of both groups.
-        member: whether each was trained on.
+        sample: the notes of both groups.
 
     Returns:
         The counts, or None if a group has no such string.
 
     Source: Lukas et al. 2023, for extraction beside what is never seen.
     """
-    owners = naming_strings(notes)
-    inside = {note.patient for note, own in zip(notes, member, strict=True) if own}
-    groups = [{v: p for v, p in owners.items() if (p in inside) == side} for side in (True, False)]
-    if not all(groups):
+    owners = naming_strings(sample.notes)
+    members = {note.patient for note in sample.of(member=True)}
+    inside = sum(patient in members for patient in owners.values())
+    if inside in (0, len(owners)):
         return None
-    found = [names_in(texts, group) for group in groups]
-    shown = [(value, side) for side, part in zip((True, False), found, strict=True) for value in sorted(part)]
+    found = found_in(owners, "\0".join(texts))
     return Disclosures(
-        count(*(part.values() for part in (*found, *groups))),
+        compare_patients((owners[value] for value in found), owners.values(), members),
         len(texts),
         len(set(texts)),
-        *map(len, groups),
-        tuple(shown),
+        (inside, len(owners) - inside),
+        tuple(sorted(value for value in found if owners[value] in members)),
     )

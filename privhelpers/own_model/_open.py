@@ -1,18 +1,15 @@
 """The door for models that somebody brings: a local folder, safetensors only, no code, no network.
 
 A folder can hold more than weights. What could make a library run or fetch something is refused before any
-library looks at the folder, and a checkpoint whose weights do not fill the model is refused too: transformers
-would fill the gaps by lot and say so in a warning.
+library looks at the folder.
 """
 
 from pathlib import Path
 
 import torch
 from transformers import (
-    AutoConfig,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
-    AutoTokenizer,
     GenerationConfig,
     PretrainedConfig,
     PreTrainedModel,
@@ -27,7 +24,7 @@ from transformers.models.auto.modeling_auto import (
 from privhelpers import rng
 from privhelpers.artifacts import parse_json, sha256_of
 from privhelpers.errors import DamagedArtifact, MissingArtifact, UnsupportedModel
-from privhelpers.models.architecture import preferred_device, refuse_code
+from privhelpers.models.architecture import open_folder, preferred_device
 from privhelpers.own_model._target import CAUSAL, MASKED, Target
 
 MOST_TOKENS = 1024  # of a text that are read, where the model reads more: attention grows with the square
@@ -90,36 +87,21 @@ def _kind(folder: Path, config: dict) -> str:
 
 
 def _read(folder: Path, kind: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    safe = {"trust_remote_code": False, "local_files_only": True}
-    told = logging.get_verbosity()
-    logging.set_verbosity_error()  # its warnings are refusals below
+    """Return model and tokenizer, quietly, and any failure of a library below as a refusal."""
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()  # its warnings are refusals
     logging.disable_progress_bar()
     try:
-        config = AutoConfig.from_pretrained(str(folder), **safe)
-        model, loading = _CLASSES[kind].from_pretrained(
-            str(folder),
-            config=config,
-            use_safetensors=True,
-            dtype=torch.float32,
-            output_loading_info=True,
-            **safe,
-        )
-        tokenizer = AutoTokenizer.from_pretrained(str(folder), **safe)
-    except Exception as error:  # a stranger's folder can fail in any library below, with any error
-        line = (str(error).strip().splitlines() or [type(error).__name__])[0].replace(
-            str(folder), folder.name
-        )
-        raise UnsupportedModel(f"model {folder.name!r}: cannot be read ({line[:200]})") from error
+        return open_folder(folder, _CLASSES[kind])
+    except (MissingArtifact, UnsupportedModel):
+        raise
+    except Exception as error:  # a stranger's folder can fail with any error
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        line = line.replace(str(folder), folder.name)[:200]
+        raise UnsupportedModel(f"model {folder.name!r}: cannot be read ({line})") from error
     finally:
-        logging.set_verbosity(told)
+        logging.set_verbosity(verbosity)
         logging.enable_progress_bar()
-    for what in ("missing_keys", "mismatched_keys", "error_msgs", "conversion_errors"):
-        if loading.get(what):
-            raise UnsupportedModel(
-                f"model {folder.name!r}: its weights do not fill the model ({what.replace('_', ' ')}: "
-                f"{len(loading[what])}, such as {next(iter(loading[what]))}); save the whole model"
-            )
-    return model, tokenizer
 
 
 def _context(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> int:
@@ -140,7 +122,7 @@ def open_model(source: str | Path) -> Target:
         source: a folder with config.json, safetensors and a tokenizer; nothing is fetched or run.
 
     Raises:
-        MissingArtifact: there is no such folder.
+        MissingArtifact: there is no such folder, or a file of it cannot be read.
         UnsupportedModel: it has pickled weights, code, or keys that load some; weights that do not fill it; a
             tokenizer that does not fit; or it is neither a causal nor a masked language model.
     """
@@ -150,7 +132,6 @@ def open_model(source: str | Path) -> Target:
         if (folder / "adapter_config.json").is_file():
             hint = "; it holds an adapter: merge it into its base model and save that (merge_and_unload)"
         raise MissingArtifact(f"model {folder.name!r}: no folder with a config.json at that place{hint}")
-    refuse_code(folder)
     kind = _kind(folder, _refuse_loaders(folder))
     model, tokenizer = _read(folder, kind)
     width = model.get_output_embeddings().weight.shape[0]

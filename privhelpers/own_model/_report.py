@@ -16,12 +16,12 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 import privhelpers
-from privhelpers.attacks.scores import Measured
+from privhelpers.attacks.scores import as_plain
 from privhelpers.own_model import _wording
 from privhelpers.own_model._examine import Audit
-from privhelpers.own_model._membership import WORDS
-from privhelpers.own_model._memorization import Count
-from privhelpers.stats import Interval
+from privhelpers.own_model._membership import Attack
+from privhelpers.own_model._memorization import PatientShares
+from privhelpers.own_model._wording import WORDING
 from privhelpers.text import inert
 
 # The page in Jinja's language, and its style, whose hash the page's own policy names. Whatever is inserted is
@@ -32,100 +32,75 @@ _LONGEST = 400  # characters of one piece of text that is shown
 _SHOWN = 20  # strings, and texts, that are shown where somebody asks for them
 
 
-def visible(value: object) -> object:
+def _harmless(value: object) -> object:
     """Return text with control, zero-width and direction characters spelled out; anything else as it is."""
     if type(value) is not str:  # markup is a kind of string, and is ours
         return value
     return inert(value, keep="\n")
 
 
-def versions() -> dict[str, str]:
+def _versions() -> dict[str, str]:
     """Return the versions that decide the figures."""
-    found = {"python": platform.python_version(), "privhelpers": privhelpers.__version__}
-    return found | {name: metadata.version(name) for name in PACKAGES}
+    own = {"python": platform.python_version(), "privhelpers": privhelpers.__version__}
+    return own | {name: metadata.version(name) for name in PACKAGES}
 
 
-def _interval(interval: Interval) -> list[float]:
-    return [interval.estimate, interval.low, interval.high]
+def _shares(shares: PatientShares) -> dict:
+    sides = {"members": shares.members, "held_out": shares.heldout}
+    rates = {name: [one.hits, one.of, one.interval.low, one.interval.high] for name, one in sides.items()}
+    return {**rates, "p": shares.p}
 
 
-def _count(count: Count) -> dict:
-    return {
-        "members": [count.hits, count.patients, *_interval(count.rate)[1:]],
-        "held_out": [count.other_hits, count.other_patients, *_interval(count.other_rate)[1:]],
-        "p": count.p,
-    }
+def _attack(attack: Attack) -> dict:
+    null = {"untrained": attack.untrained, "untrained_p": attack.untrained_p}
+    return {**_fields(attack, "name", "words", "patient", "note", "p"), "controls": {**null, **attack.nulls}}
 
 
-def _measured(measured: Measured | None) -> dict | None:
-    return None if measured is None else measured.as_json()
+def _fields(source: object, *names: str) -> dict:
+    return {name: getattr(source, name) for name in names}
 
 
-def _attacks(found: Audit) -> list[dict]:
-    return [
-        {
-            "name": attack.name,
-            "words": WORDS[attack.name],
-            "patient": _measured(attack.patient),
-            "note": _measured(attack.note),
-            "p": list(attack.p),
-            "controls": {
-                "untrained": _measured(attack.controls.untrained),
-                "untrained_p": attack.controls.untrained_p and list(attack.controls.untrained_p),
-                "held_out": _interval(attack.controls.held_out),
-                "permuted": _interval(attack.controls.permuted),
-            },
-        }
-        for attack in found.attacks
-    ]
-
-
-def _memory(found: Audit) -> dict:
+def _memory(audit: Audit) -> dict:
     """Return what the model gave back, as counts."""
-    completed, named, planted = found.completed, found.named, found.planted
-    members, others = found.guessed
-    result: dict = {"guessed": {"members": _interval(members), "held_out": _interval(others)}}
-    result["completed"] = completed and {
-        "by_patient": _count(completed.by_patient),
-        "notes": list(completed.notes),
-        "held_out_notes": list(completed.other_notes),
-        "lines": list(completed.lines),
-        "too_short": completed.short,
-    }
-    result["named"] = named and {
-        "by_patient": _count(named.by_patient),
-        "texts": named.texts,
-        "distinct": named.distinct,
-        "strings": [named.strings, named.other_strings],
-    }
-    result["canaries"] = planted and {
-        "inserted": planted.inserted,
-        "kept_out": planted.kept,
-        "auc": _interval(planted.auc),
-        "p": planted.p,
-        "claim": planted.claim
+    completions, disclosures, canaries = audit.completions, audit.disclosures, audit.canaries
+    claim = canaries and canaries.claim
+    return {
+        "guessed": dict(zip(("members", "held_out"), audit.top1, strict=True)),
+        "completed": completions
         and {
-            "epsilon": planted.claim.epsilon,
-            "delta": planted.claim.delta,
-            "certified": planted.claim.lower.epsilon_lower,
-            "confidence": planted.claim.lower.confidence,
-            "most_certifiable": planted.claim.most,
-            "refuted": planted.claim.refuted,
-            "method": str(planted.claim.lower),
+            "by_patient": _shares(completions.by_patient),
+            "notes": [completions.notes.hits, completions.notes.of],
+            "held_out_notes": [completions.heldout_notes.hits, completions.heldout_notes.of],
+            **_fields(completions, "lines", "too_short"),
+        },
+        "named": disclosures
+        and {
+            "by_patient": _shares(disclosures.by_patient),
+            **_fields(disclosures, "texts", "distinct", "strings"),
+        },
+        "canaries": canaries
+        and {
+            **_fields(canaries, "inserted", "kept_out", "auc", "p"),
+            "claim": claim
+            and {
+                **_fields(claim, "epsilon", "delta", "most_certifiable", "refuted"),
+                "certified": claim.lower.epsilon_lower,
+                "confidence": claim.lower.confidence,
+                "method": str(claim.lower),
+            },
         },
     }
-    return result
 
 
-def _data(found: Audit) -> list[dict]:
+def _data(audit: Audit) -> list[dict]:
     rows = []
-    for side, file in ((True, found.files.members), (False, found.files.others)):
-        asked = [note for note, own in zip(found.asked.notes, found.asked.member, strict=True) if own == side]
+    for member, file in ((True, audit.files.members), (False, audit.files.heldout)):
+        asked = audit.sample.of(member=member)
         rows.append(
             {
                 "file": file.name,
                 "sha256": file.sha256,
-                "role": "trained on" if side else "held out",
+                "role": "trained on" if member else "held out",
                 "lines": file.lines,
                 "repeated_lines": file.repeated,
                 "patients": len(file.patients),
@@ -137,73 +112,69 @@ def _data(found: Audit) -> list[dict]:
     return rows
 
 
-def report_facts(found: Audit, *, hashes: Mapping[str, str] | None = None, made: str = "") -> dict:
+def report_facts(audit: Audit, *, hashes: Mapping[str, str] | None = None, made: str = "") -> dict:
     """Return every figure of an audit as plain values, without any text of a record.
 
     Args:
-        found: the audit.
+        audit: from `examine`.
         hashes: SHA-256 of the model's files, by name.
         made: when, in words.
     """
-    target, effort = found.target, found.effort
-    return {
+    target, verdict, canaries = audit.target, audit.verdict, audit.files.canaries
+    facts = {
         "model": {
-            "name": target.name,
-            "kind": target.kind,
+            **_fields(target, "name", "kind", "parameters", "context"),
             "type": target.model.config.model_type,
-            "parameters": target.parameters,
-            "context": target.context,
             "files": dict(hashes or {}),
-            "reference": found.reference and found.reference.name,
+            "reference": audit.reference and audit.reference.name,
         },
         "made": made,
-        "outcome": found.verdict.outcome,
-        "headline": _wording.HEADLINES[found.verdict.outcome],
-        "reasons": list(found.verdict.reasons),
-        "explanations": list(found.verdict.explanations),
-        "sensitivity": {**vars(found.sensitivity), "sentence": _wording.sensitivity_sentence(found)},
-        "key_figures": _wording.key_figures(found),
-        "tested": _wording.tested(found),
-        "not_tested": _wording.not_tested(found),
-        "next": list(_wording.NEXT[found.verdict.outcome]),
-        "tests": [vars(test) for test in found.verdict.tests],
-        "attacks": _attacks(found),
-        "blind": [{"name": b.name, "auc": _interval(b.auc), "p": b.p} for b in found.blind],
-        **_memory(found),
-        "data": _data(found),
-        "canary_file": found.files.canaries
-        and {"file": found.files.canaries.name, "sha256": found.files.canaries.sha256},
-        "left_out": found.asked.left_out,
-        "truncated": found.truncated,
-        "settings": {**vars(effort), "seed": found.seed, "alarm": found.alarm},
-        "versions": versions(),
+        "outcome": verdict.outcome,
+        "headline": WORDING["headlines"][verdict.outcome],
+        "next": WORDING["next"][verdict.outcome],
+        **_fields(verdict, "reasons", "explanations"),
+        "sensitivity": {**vars(audit.sensitivity), "sentence": _wording.sensitivity_sentence(audit)},
+        "key_figures": _wording.key_figures(audit),
+        "tested": _wording.tested(audit),
+        "not_tested": _wording.not_tested(audit),
+        "tests": [vars(test) for test in verdict.tests],
+        "attacks": [_attack(attack) for attack in audit.attacks],
+        "blind": [_fields(one, "name", "auc", "p") for one in audit.blind],
+        **_memory(audit),
+        "data": _data(audit),
+        "canary_file": canaries and {"file": canaries.name, "sha256": canaries.sha256},
+        "left_out": audit.sample.unreadable,
+        "truncated": audit.truncated,
+        "settings": {name: value for name, value in vars(audit.settings).items() if value is not None},
+        "versions": _versions(),
     }
+    return as_plain(facts)
 
 
 def _small(p: float) -> str:
     return f"{p:.2g}" if p >= 0.001 else f"{p:.1e}"
 
 
-def _shown(found: Audit) -> dict:
-    """Return the strings that were found, and the start of what the model wrote."""
-    strings = [] if found.named is None else [value for value, member in found.named.shown if member]
-    texts = [text[:_LONGEST] for text in dict.fromkeys(found.texts)]
+def _written(audit: Audit) -> dict:
+    """Return the members' strings that were found, and the start of what the model wrote."""
+    strings = () if audit.disclosures is None else audit.disclosures.found
+    texts = [text[:_LONGEST] for text in dict.fromkeys(audit.texts)]
     return {"strings": strings[:_SHOWN], "texts": texts[:_SHOWN]}
 
 
 def report_page(
-    report: Mapping, pictures: Mapping[str, bytes] | None = None, *, shown: Audit | None = None
+    facts: Mapping, pictures: Mapping[str, bytes] | None = None, *, written: Audit | None = None
 ) -> str:
     """Return the report as one page of HTML that loads and runs nothing.
 
     Args:
-        report: from `facts`.
+        facts: from `report_facts`.
         pictures: SVG by caption, in the order of the page.
-        shown: the audit, if text that the model wrote is to stand in the page; such a page is as
+        written: the audit, if text that the model wrote is to stand in the page; such a page is as
             confidential as the records.
     """
     environment = Environment(
-        autoescape=True, finalize=visible, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True, finalize=_harmless, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(rate=lambda value: f"{value:.3f}", small=_small)
     style = _STYLE.read_text(encoding="utf-8")
@@ -214,9 +185,9 @@ def report_page(
     }
     page = environment.from_string(_PAGE.read_text(encoding="utf-8"))
     return page.render(
-        r=report,
+        r=facts,
         pictures=drawn,
         style=Markup(style),
         style_hash=digest,
-        shown=shown and _shown(shown),
+        shown=written and _written(written),
     )

@@ -16,42 +16,13 @@ import torch
 from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from privhelpers import rng
+from privhelpers import models, rng
 from privhelpers.errors import UnsupportedModel
-from privhelpers.models import vocabulary_moments
 
 CAUSAL, MASKED = "causal", "masked"
 FOLDS = 7  # one token in seven is hidden at a time, close to the 15 % that masked models are trained with
 _ROWS = 32  # texts of one batch, where the vocabulary is small
 _CELLS = 2**25  # logits of one batch: each tensor of them takes 128 MB at most
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What a model says of each token of several texts; each list holds one array a text.
-
-    Attributes:
-        log_p: natural log of the probability of each token.
-        mean, deviation: of that over the vocabulary, weighted by the model itself.
-        first: whether the token is the most probable one at its place.
-        truncated: how many texts were longer than the model reads.
-    """
-
-    log_p: list[np.ndarray]
-    mean: list[np.ndarray]
-    deviation: list[np.ndarray]
-    first: list[np.ndarray]
-    truncated: int
-
-    @property
-    def tokens(self) -> np.ndarray:
-        """Number of tokens of each text that were asked for."""
-        return np.array([len(values) for values in self.log_p])
-
-    @property
-    def loss(self) -> np.ndarray:
-        """Mean loss of each text, nats per token."""
-        return np.array([-values.mean() for values in self.log_p])
 
 
 @dataclass(frozen=True)
@@ -85,10 +56,8 @@ class Target:
     def encode(self, texts: Sequence[str]) -> tuple[list[list[int]], list[list[int]], int]:
         """Return rows of ids, the places of each row that are asked for, and how many texts were cut."""
         if self.kind == MASKED:
-            found = self.tokenizer(
-                list(texts), return_special_tokens_mask=True, return_attention_mask=False, verbose=False
-            )
-            ids, special = found["input_ids"], found["special_tokens_mask"]
+            encoded = self.tokenizer(list(texts), return_special_tokens_mask=True, verbose=False)
+            ids, special = encoded["input_ids"], encoded["special_tokens_mask"]
             if not any(map(any, special)) and self.start is not None:  # a tokenizer without template
                 ids = [[self.start, *row, self.start] for row in ids]
                 special = [[1, *row, 1] for row in special]
@@ -106,69 +75,58 @@ class Target:
         return np.array([bool(places) for places in self.encode(texts)[1]])
 
     @torch.inference_mode()
-    def read(self, texts: Sequence[str], *, seed: int = 0, bar: tqdm | None = None) -> Reading:
+    def score(self, texts: Sequence[str], *, seed: int = 0, what: str | None = None) -> models.TokenScores:
         """Ask for every token of every text, in batches of similar length.
 
         Args:
             texts: each with a token to ask for.
             seed: of the groups in which a masked model's tokens are hidden, the same for every model.
-            bar: a progress bar, moved on by the number of texts done.
+            what: title of a progress bar; None shows none.
 
         Raises:
             UnsupportedModel: the model gives something that is not a number.
         """
-        rows, asked, cut = self.encode(texts)
-        out: list = [None] * len(rows)
+        rows, asked, truncated = self.encode(texts)
+        answers: list = [None] * len(rows)
         order = sorted(range(len(rows)), key=lambda n: len(rows[n]))
         width = self.model.get_output_embeddings().weight.shape[0]
         passes = FOLDS if self.kind == MASKED else 1
-        while order:
-            longest = len(rows[order[-1]])
-            size = max(1, min(_ROWS, _CELLS // (longest * width * passes)))
-            chosen, order = order[-size:], order[:-size]  # the longest first: memory fails at once or never
-            ask = self._ask_masked if self.kind == MASKED else self._ask_causal
-            for number, found in zip(chosen, ask(rows, asked, chosen, seed), strict=True):
-                out[number] = found
-            if bar is not None:
+        with tqdm(total=len(rows), desc=what, unit="note", disable=what is None) as bar:
+            while order:
+                size = max(1, min(_ROWS, _CELLS // (len(rows[order[-1]]) * width * passes)))
+                # The longest first: memory fails at once or never.
+                chosen, order = order[-size:], order[:-size]
+                batch = models.padded([(rows[n], rows[n]) for n in chosen], self.tokenizer.pad_token_id or 0)
+                ids, mask = (batch[name].to(self.model.device) for name in ("input_ids", "attention_mask"))
+                if self.kind == MASKED:
+                    found = self._fill_in(ids, mask, [asked[n] for n in chosen], seed)
+                else:  # padding on the right: no real token sees it
+                    found = _answers(self.model(input_ids=ids, use_cache=False).logits[:, :-1], ids[:, 1:])
+                for number, text in zip(chosen, found, strict=True):
+                    answers[number] = text[: len(asked[number])]
                 bar.update(len(chosen))
-        if not all(np.isfinite(found[0]).all() for found in out):
+        if not all(np.isfinite(text[:, 0]).all() for text in answers):
             raise UnsupportedModel(f"model {self.name!r}: gives probabilities that are not numbers")
-        columns = [[found[k] for found in out] for k in range(4)]
-        columns[3] = [first > 0 for first in columns[3]]
-        return Reading(*columns, cut)
+        return models.token_scores(answers, truncated)
 
-    def _batch(self, rows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return ids and attention mask, padded on the right."""
-        longest, padding = max(map(len, rows)), self.tokenizer.pad_token_id or 0
-        ids = torch.tensor([[*row, *[padding] * (longest - len(row))] for row in rows])
-        mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
-        return ids.to(self.model.device), mask.to(self.model.device)
-
-    def _ask_causal(self, rows: list, asked: list, chosen: list[int], seed: int) -> list[np.ndarray]:
-        ids, _ = self._batch([rows[n] for n in chosen])  # padding on the right: no real token sees it
-        four = _answers(self.model(input_ids=ids, use_cache=False).logits[:, :-1], ids[:, 1:])
-        return [four[:, k, : len(asked[n])] for k, n in enumerate(chosen)]
-
-    def _ask_masked(self, rows: list, asked: list, chosen: list[int], seed: int) -> list[np.ndarray]:
-        found = [np.empty((4, len(asked[n]))) for n in chosen]
+    def _fill_in(
+        self, ids: torch.Tensor, mask: torch.Tensor, asked: Sequence[Sequence[int]], seed: int
+    ) -> list[np.ndarray]:
+        """Return what a masked model says of the asked places of each row, one group of them at a time."""
+        found = [np.empty((len(places), 4)) for places in asked]
         # A text's groups depend on its length alone, so that two models, or two audits, hide the same tokens.
-        dealt = [rng.make(seed, f"checkup/masks/{len(asked[n])}").permutation(len(asked[n])) for n in chosen]
-        ids, mask = self._batch([rows[n] for n in chosen])
+        groups = [rng.make(seed, f"checkup/masks/{len(p)}").permutation(len(p)) % FOLDS for p in asked]
         for fold in range(FOLDS):
-            hidden = [np.flatnonzero(order % FOLDS == fold) for order in dealt]
-            row = torch.tensor([k for k, own in enumerate(hidden) for _ in own], device=ids.device)
-            place = [asked[n][i] for n, own in zip(chosen, hidden, strict=True) for i in own]
-            place = torch.tensor(place, device=ids.device)
-            if not len(row):
+            hidden = [(row, n) for row, group in enumerate(groups) for n in np.flatnonzero(group == fold)]
+            if not hidden:
                 continue
+            row = torch.tensor([row for row, _ in hidden], device=ids.device)
+            place = torch.tensor([asked[row][n] for row, n in hidden], device=ids.device)
             shown = ids.clone()
             shown[row, place] = self.tokenizer.mask_token_id
             logits = self.model(input_ids=shown, attention_mask=mask).logits[row, place]
-            four = np.split(
-                _answers(logits, ids[row, place]), np.cumsum([len(own) for own in hidden])[:-1], 1
-            )
-            for k, own in enumerate(hidden):
-                found[k][:, own] = four[k]
+            for (text, n), answer in zip(hidden, _answers(logits, ids[row, place]), strict=True):
+                found[text][n] = answer
         return found
 
     @torch.inference_mode()
@@ -204,8 +162,4 @@ class Target:
 
 
 def _answers(logits: torch.Tensor, targets: torch.Tensor) -> np.ndarray:
-    """Return log-probability, its mean and deviation over the vocabulary, and first place; four in front."""
-    log_p = logits.float().log_softmax(-1)
-    mean, spread = vocabulary_moments(log_p)
-    own = log_p.gather(-1, targets[..., None])[..., 0]
-    return torch.stack([own, mean, spread, (log_p.argmax(-1) == targets).float()]).double().cpu().numpy()
+    return models.token_answers(logits, targets).double().cpu().numpy()

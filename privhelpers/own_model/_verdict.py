@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from privhelpers.own_model._blind import BlindBaseline
 from privhelpers.own_model._canaries import CanaryResult
-from privhelpers.own_model._membership import WORDS, Attack, broken_controls
+from privhelpers.own_model._membership import Attack, broken_controls
 from privhelpers.own_model._memorization import Completions, Disclosures
 from privhelpers.stats import adjust
 
 FLAGGED, UNDECIDED, NOTHING_FOUND = "flagged", "undecided", "nothing found"
-RANKING, FEW = "all", "few"  # the two tests of an attack: all thresholds, and 1 % wrong accusations
+CANARIES = "canaries"
 
 
 @dataclass(frozen=True)
@@ -54,23 +54,23 @@ class Verdict:
     explanations: tuple[str, ...]
 
 
-def test_names(
+def p_values_by_test(
     attacks: Sequence[Attack],
-    completed: Completions | None,
-    named: Disclosures | None,
-    planted: CanaryResult | None,
+    completions: Completions | None,
+    disclosures: Disclosures | None,
+    canaries: CanaryResult | None,
 ) -> dict[str, float]:
     """Return the p-value of each test that these figures allow, by a plain name."""
     found: dict[str, float] = {}
     for attack in attacks:
         for which, p in zip(("over all patients", "the surest few"), attack.p, strict=True):
-            found[f"{WORDS[attack.name]}: {which}"] = p
-    if completed is not None:
-        found["second halves of notes, word for word"] = completed.by_patient.p
-    if named is not None:
-        found["numbers and addresses that name a patient"] = named.by_patient.p
-    if planted is not None:
-        found["canaries"] = planted.p
+            found[f"{attack.words}: {which}"] = p
+    if completions is not None:
+        found["second halves of notes, word for word"] = completions.by_patient.p
+    if disclosures is not None:
+        found["numbers and addresses that name a patient"] = disclosures.by_patient.p
+    if canaries is not None:
+        found[CANARIES] = canaries.p
     return found
 
 
@@ -79,7 +79,7 @@ def alternative_explanations(
     attacks: Sequence[Attack],
     reference_p: float | None,
     *,
-    alarm: float,
+    alpha: float,
 ) -> tuple[str, ...]:
     """Return in plain words what else than training could explain a difference between the two files.
 
@@ -90,24 +90,19 @@ def alternative_explanations(
         blind: the baselines that never saw the model.
         attacks: with their control on fresh weights.
         reference_p: of the loss attack on the reference model, if there is one.
-        alarm: error of each, in (0, 1).
+        alpha: error of each, in (0, 1).
     """
     kinds = {"words": "by the words of their notes", "shape": "by the number and length of their notes"}
     found = [
         f"A program that never sees the model tells the two files apart {kinds[one.name]} "
         f"(right in {100 * one.auc.estimate:.0f} of 100 pairs, where 50 is guessing)."
         for one in blind
-        if one.p <= alarm
+        if one.p <= alpha
     ]
-    fresh = {
-        f"{a.name}/{n}": p
-        for a in attacks
-        if a.controls.untrained_p
-        for n, p in enumerate(a.controls.untrained_p)
-    }
-    if fresh and min(adjust(fresh).values()) <= alarm:
+    fresh = {f"{a.name}/{n}": p for a in attacks for n, p in enumerate(a.untrained_p or ())}
+    if fresh and min(adjust(fresh).values()) <= alpha:
         found.append("The same attacks tell the two files apart on a model that was trained on nothing.")
-    if reference_p is not None and reference_p <= alarm:
+    if reference_p is not None and reference_p <= alpha:
         found.append(
             "The reference model, which is said to have seen neither file, tells them apart: they differ, or "
             "it saw one of them."
@@ -118,28 +113,28 @@ def alternative_explanations(
 def decide(
     p_values: Mapping[str, float],
     explanations: Sequence[str],
-    planted: CanaryResult | None = None,
+    canaries: CanaryResult | None = None,
     *,
-    alarm: float,
+    alpha: float,
 ) -> Verdict:
     """Conclude.
 
     Args:
-        p_values: of every test, by a plain name; "canaries" is the one that a coin dealt.
+        p_values: of every test, by a plain name; `CANARIES` is the one that a coin dealt.
         explanations: from `alternative_explanations`.
-        planted: the canaries, if there are any.
-        alarm: chance of flagging a model that learned nothing, over all tests together, in (0, 1).
+        canaries: the canaries, if there are any.
+        alpha: chance of flagging a model that learned nothing, over all tests together, in (0, 1).
 
     Source: Holm 1979.
     """
     adjusted = adjust(dict(p_values))
-    tests = tuple(Test(name, p, adjusted[name], name == "canaries") for name, p in p_values.items())
-    positive = [test for test in tests if test.adjusted <= alarm]
+    tests = tuple(Test(name, p, adjusted[name], name == CANARIES) for name, p in p_values.items())
+    positive = [test for test in tests if test.adjusted <= alpha]
     certain = [
         "The canaries that were trained on can be told from those that were not." for t in positive if t.coin
     ]
-    if planted is not None and planted.claim is not None and planted.claim.refuted:
-        claim = planted.claim
+    claim = canaries and canaries.claim
+    if claim and claim.refuted:
         certain.append(
             f"The claimed epsilon of {claim.epsilon:g} is refuted: the canaries certify at least "
             f"{claim.lower.epsilon_lower:.2f} (same delta, {100 * claim.lower.confidence:g} % confidence)."

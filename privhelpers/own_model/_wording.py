@@ -1,37 +1,14 @@
-"""The sentences of a report: every figure said once for somebody who reads no statistics.
+"""An audit in sentences for somebody who reads no statistics, each figure with interval and control."""
 
-Shares are given "of 100", with the interval in brackets and the control beside them. No sentence says that a
-model is safe, or that a law is met: an audit cannot know.
-"""
+from pathlib import Path
+
+import yaml
 
 from privhelpers.own_model._examine import Audit
 from privhelpers.own_model._target import CAUSAL
-from privhelpers.own_model._verdict import FLAGGED, NOTHING_FOUND, UNDECIDED
 from privhelpers.stats import Interval
 
-HEADLINES = {
-    FLAGGED: "Flagged: the model gives away something about the people it was trained on.",
-    NOTHING_FOUND: "Nothing found at this sensitivity. That is not proof that nothing leaks.",
-    UNDECIDED: "Undecided: these files cannot show what the model gives away.",
-}
-NEXT = {
-    FLAGGED: (
-        "Treat the model, and what it writes, like the records: give it only to people who may read them.",
-        "Have it trained anew with repeated notes removed and with differential privacy; audit the new model "
-        "with the same two files.",
-        "Show the details on the following pages to whoever trained it.",
-    ),
-    NOTHING_FOUND: (
-        "Do not call the model harmless: weaker leaks, and attackers who do more, are not excluded.",
-        "For a statement that holds against every attacker, train with differential privacy.",
-        "Audit again after any further training, and with more patients where a weaker leak would matter.",
-    ),
-    UNDECIDED: (
-        "Set held-out patients aside by lot, from the same source and time, before a model is trained.",
-        "If none were set aside, only a model that is trained anew can be judged in this way.",
-        "Until then, treat the model like the records it was trained on.",
-    ),
-}
+WORDING = yaml.safe_load(Path(__file__).with_name("wording.yml").read_text(encoding="utf-8"))
 
 
 def of_100(value: float) -> str:
@@ -43,112 +20,73 @@ def of_100(value: float) -> str:
     return f"{100 * value:.0f}" if value >= 0.095 or value == 0 else f"{100 * value:.1f}"
 
 
-def bracket(interval: Interval) -> str:
-    """Return the ends of an interval of a share, out of 100."""
-    return f"{of_100(interval.low)} to {of_100(interval.high)}"
+def _figure(name: str, share: Interval, against: Interval | None, control: str = "") -> dict:
+    """Return one of the three figures of page one; without a control to measure, guessing takes its place."""
+    figure = dict(WORDING["key_figures"][name])
+    shares = [
+        {"value": of_100(one.estimate), "interval": f"{of_100(one.low)} to {of_100(one.high)}"}
+        for one in filter(None, (share, against))
+    ]
+    if against is None:
+        shares.append({"value": figure["guessing"], "interval": ""})
+        control, figure["guessing"] = "by guessing", ""
+    return {**figure, **shares[0], "control": control or figure["control"], "control_figures": shares[1]}
 
 
-def _share(interval: Interval) -> dict[str, str]:
-    return {"value": of_100(interval.estimate), "interval": bracket(interval)}
-
-
-def primary(found: Audit) -> int:
-    """Return the place of the attack that page one shows, fixed before any result: the loss."""
-    return [attack.name for attack in found.attacks].index("loss")
-
-
-def _from_scores(found: Audit) -> list[dict]:
-    attack = found.attacks[primary(found)]
-    null = attack.controls.untrained
-    pairs = {
-        "question": "Can one tell who was in the training records?",
-        "sentence": "Of 100 pairs of one trained and one other patient, the model's own predictions of their "
-        "notes point to the trained one in",
-        **_share(attack.patient.auc),
-        "control": "on a model trained on nothing"
-        if null
-        else "one half of the held-out patients against the other",
-        "control_figures": _share(null.auc if null else attack.controls.held_out),
-        "guessing": "50",
-    }
-    few = {
-        "question": "Can a few be named with confidence?",
-        "sentence": "An accuser who is wrong about 1 in 100 other patients is right about this many of 100 "
-        "trained ones:",
-        **_share(attack.patient.tpr_at_1pct_fpr),
-        "control": "on a model trained on nothing" if null else "by guessing",
-        "control_figures": _share(null.tpr_at_1pct_fpr) if null else {"value": "1", "interval": ""},
-        "guessing": "1" if null else "",
-    }
-    return [pairs, few]
-
-
-def key_figures(found: Audit) -> list[dict]:
+def key_figures(audit: Audit) -> list[dict]:
     """Return the three figures of page one, each with its interval and its control."""
-    members, others = found.guessed
-    if found.completed is not None:
-        by = found.completed.by_patient
-        third = {
-            "question": "Does it repeat notes?",
-            "sentence": "Given the first half of a note, it writes the second half word for word, for this "
-            "many of 100 trained patients:",
-            **_share(by.rate),
-            "control": "of 100 held-out patients",
-            "control_figures": _share(by.other_rate),
-            "guessing": "",
-        }
-    else:
-        third = {
-            "question": "Does it know the wording of notes?",
-            "sentence": "Of 100 words of a trained patient's notes, the model guesses right at the first try",
-            **_share(members),
-            "control": "of 100 words of held-out patients",
-            "control_figures": _share(others),
-            "guessing": "",
-        }
-    return [*_from_scores(found), third]
+    loss = audit.attacks[0]
+    null, nothing = loss.untrained, "on a model trained on nothing"
+    halves = "one half of the held-out patients against the other"
+    figures = [
+        _figure("pairs", loss.patient.auc, loss.nulls["held_out"], halves)
+        if null is None
+        else _figure("pairs", loss.patient.auc, null.auc, nothing),
+        _figure("few", loss.patient.tpr_at_1pct_fpr, null and null.tpr_at_1pct_fpr, nothing),
+    ]
+    if audit.completions is None:
+        return [*figures, _figure("top1", *audit.top1)]
+    patients = audit.completions.by_patient
+    return [*figures, _figure("completions", patients.members.interval, patients.heldout.interval)]
 
 
-def tested(found: Audit) -> list[str]:
+def tested(audit: Audit) -> list[str]:
     """Return what was tried, one phrase each."""
-    asked = found.asked
+    sides = [audit.sample.of(member=side) for side in (True, False)]
+    patients = [len({note.patient for note in side}) for side in sides]
     done = [
-        f"{len(asked.of(True)):,} trained patients ({int(asked.member.sum()):,} notes) against "
-        f"{len(asked.of(False)):,} held-out patients ({int((~asked.member).sum()):,} notes)",
-        f"{len(found.attacks)} ways of guessing from the model's predictions who was trained on",
+        f"{patients[0]:,} trained patients ({len(sides[0]):,} notes) against "
+        f"{patients[1]:,} held-out patients ({len(sides[1]):,} notes)",
+        f"{len(audit.attacks)} ways of guessing from the model's predictions who was trained on",
     ]
-    if found.completed is not None:
+    if audit.completions is not None:
         done.append("completing notes word for word from their first halves")
-    if found.named is not None:
-        done.append(f"{found.named.texts:,} texts that the model wrote, searched for what names a patient")
-    if found.planted is not None:
-        done.append(f"{found.planted.inserted + found.planted.kept} canaries")
-    done.append("whether the two files differ without the model, which would explain any finding")
-    return done
+    if audit.disclosures is not None:
+        done.append(
+            f"{audit.disclosures.texts:,} texts that the model wrote, searched for what names a patient"
+        )
+    if audit.canaries is not None:
+        done.append(f"{audit.canaries.inserted + audit.canaries.kept_out} canaries")
+    return [*done, "whether the two files differ without the model, which would explain any finding"]
 
 
-def not_tested(found: Audit) -> list[str]:
+def not_tested(audit: Audit) -> list[str]:
     """Return what was left out, so that nobody takes it for done."""
-    left = [
-        "attackers who train comparison models on similar notes; they find more",
-        "attackers who saw the training itself, such as its gradients",
-        "what can be inferred about a patient, such as a diagnosis, without a note being copied",
-        "whether any law is met: no test of a model can say",
-    ]
-    if found.target.kind != CAUSAL:
-        left.insert(2, "texts written by the model: it fills gaps and writes none")
-    elif found.completed is None or found.named is None:
-        left.insert(2, "copies of notes, or strings that name a patient: the files hold too few")
-    if found.planted is None:
-        left.insert(2, "a claimed privacy budget (epsilon), which takes canaries")
+    left, not_applied = list(WORDING["not_tested"]), WORDING["not_applied"]
+    if audit.target.kind != CAUSAL:
+        left.insert(2, not_applied["texts"])
+    elif audit.completions is None or audit.disclosures is None:
+        left.insert(2, not_applied["copies"])
+    if audit.canaries is None:
+        left.insert(2, not_applied["canaries"])
     return left
 
 
-def sensitivity_sentence(found: Audit) -> str:
+def sensitivity_sentence(audit: Audit) -> str:
     """Return what would have been found, had it been there."""
-    weakest = found.sensitivity
+    weakest = audit.sensitivity
     return (
         f"With so many patients, an attack that is right in {of_100(weakest.auc)} of 100 pairs, or that "
-        f"names {of_100(weakest.few)} of 100 trained patients at 1 wrong accusation in 100, would have been "
+        f"names {of_100(weakest.tpr)} of 100 trained patients at 1 wrong accusation in 100, would have been "
         f"noticed with {of_100(weakest.power)} % probability; anything weaker may have been missed."
     )

@@ -28,9 +28,10 @@ from privhelpers.stats._membership import (
     roc_curve,
 )
 from privhelpers.stats._multiplicity import adjust
-from privhelpers.stats._permutation import permutation_auc
+from privhelpers.stats._permutation import permutation_auc, permutation_scores, permutation_test
 from privhelpers.stats._power import (
     detectable,
+    detectable_auc,
     detectable_rate,
 )
 from privhelpers.stats._proportions import (
@@ -65,6 +66,7 @@ __all__ = [
     "clustered_proportion",
     "design_effect",
     "detectable",
+    "detectable_auc",
     "detectable_rate",
     "effect_label",
     "intraclass_correlation",
@@ -73,6 +75,8 @@ __all__ = [
     "paired_auc_difference",
     "paired_difference",
     "permutation_auc",
+    "permutation_scores",
+    "permutation_test",
     "roc_curve",
     "tost",
     "tost_rates",

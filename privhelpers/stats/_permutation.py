@@ -1,17 +1,56 @@
-"""A permutation test that deals out whole patients: exact without a formula for the spread.
+"""Permutation tests that deal out whole patients: exact without a formula for the spread.
 
 If nothing leaks, "member" and "never trained on" are labels that might as well lie on other patients. So
 they are dealt anew, patient by patient with all notes, and the measured difference is held against those.
 """
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import rankdata
 
 from privhelpers import rng
 from privhelpers.stats import _checks, checks
 from privhelpers.stats.roc import PooledScores, areas
 
 BLOCK = 4_000_000  # cells held at once
+SLACK = 1e-12  # rounding must not make a dealing that repeats the real one look less extreme than it
+
+
+def permutation_test(
+    statistic: Callable[[np.ndarray], np.ndarray],
+    member: ArrayLike,
+    *,
+    draws: int = 1000,
+    seed: int = 0,
+    cells: int | None = None,
+) -> np.ndarray:
+    """Return the p-value of each statistic, from dealing membership to the patients anew.
+
+    Args:
+        statistic: takes labels of shape [dealings, patients] and returns [dealings, statistics], larger
+            where there is more evidence.
+        member: the real label of each patient.
+        draws: dealings, 1 or more; the least p-value is 1 / (draws + 1).
+        seed: of the dealings, 0 or more.
+        cells: numbers that one dealing takes in memory; by default one a patient.
+
+    Source: Phipson and Smyth, Stat. Appl. Genet. Mol. Biol. 9 (2010), for the 1 that is added.
+
+    >>> scores = np.arange(40.0)
+    >>> permutation_test(lambda labels: labels @ scores[:, None], scores >= 20, draws=99)
+    array([0.01])
+    """
+    draws, member = checks.count("draws", draws, low=1), np.asarray(member, dtype=bool)
+    generator, step = rng.make(seed, "stats.permutation"), max(1, BLOCK // (cells or member.size))
+    real, as_extreme = statistic(member[None])[0], 0
+    for start in range(0, draws, step):
+        size = min(step, draws - start)
+        dealt = generator.permuted(np.broadcast_to(member, (size, member.size)), axis=1)
+        as_extreme = as_extreme + (statistic(dealt) >= real - SLACK).sum(axis=0)
+    return (1 + as_extreme) / (1 + draws)
 
 
 def permutation_auc(
@@ -23,39 +62,61 @@ def permutation_auc(
     draws: int = 1000,
     seed: int = 0,
 ) -> float:
-    """Return the p-value of an area of one half, from dealing membership to whole patients anew.
+    """Return the two-sided p-value of an area of one half over notes, dealing whole patients anew.
 
     Args:
         member_scores, nonmember_scores: one score per note, higher = more member-like.
         member_patients, nonmember_patients: patient of each note; no patient is in both arms.
-        draws: dealings, 1 or more; the least p-value is 1 / (draws + 1).
-        seed: of the dealings, 0 or more.
+        draws, seed: as of `permutation_test`.
 
     Raises:
         InvalidParameter: lengths differ, a score is not finite, an arm has fewer than 2 patients, or a
             patient is in both arms.
-
-    Source: Phipson and Smyth, Stat. Appl. Genet. Mol. Biol. 9 (2010), for the 1 that is added.
     """
-    draws, pooled = checks.count("draws", draws, low=1), PooledScores(member_scores, nonmember_scores)
+    pooled = PooledScores(member_scores, nonmember_scores)
     codes_a, count_a = checks.cluster_codes("member_patients", member_patients, pooled.codes[0].size)
     codes_b, count_b = checks.cluster_codes("nonmember_patients", nonmember_patients, pooled.codes[1].size)
     _checks.no_common("member_patients", member_patients, "nonmember_patients", nonmember_patients)
     owners, groups = np.concatenate([codes_a, count_a + codes_b]), np.concatenate(pooled.codes)
-    generator, clusters = rng.make(seed, "stats.permutation"), count_a + count_b
-    dealt, step = [], max(1, BLOCK // owners.size)
-    for start in range(0, draws, step):
-        size = min(step, draws - start)
-        # Which patients each dealing makes members, then which notes.
-        order = generator.random((size, clusters)).argsort(axis=1)
-        labels = (order < count_a).astype(np.float64)[:, owners]
-        cells = (groups + pooled.groups * np.arange(size)[:, None]).ravel()
+
+    def distance(labels: np.ndarray) -> np.ndarray:
+        # From labels of patients to labels of notes, and from these to the weight of each group of ties.
+        sides = (labels[:, owners].astype(float), (~labels)[:, owners].astype(float))
+        places = (groups + pooled.groups * np.arange(len(labels))[:, None]).ravel()
         arms = (
-            np.bincount(cells, weights=side.ravel(), minlength=pooled.groups * size).reshape(size, -1)
-            for side in (labels, 1 - labels)
+            np.bincount(places, weights=side.ravel(), minlength=pooled.groups * len(labels)) for side in sides
         )
-        dealt.append(areas(*arms))
-    real, dealt = areas(*pooled.equal())[0], np.concatenate(dealt)
-    # Rounding must not make a dealing that repeats the real one look less extreme than it.
-    far = np.abs(dealt - 0.5) >= abs(real - 0.5) * (1 - 1e-12) - 1e-15
-    return float((1 + far.sum()) / (1 + dealt.size))
+        return np.abs(areas(*(arm.reshape(len(labels), -1) for arm in arms)) - 0.5)[:, None]
+
+    member = np.arange(count_a + count_b) < count_a
+    return float(permutation_test(distance, member, draws=draws, seed=seed, cells=owners.size)[0])
+
+
+def permutation_scores(
+    scores: ArrayLike, member: ArrayLike, *, fpr: float = 0.01, draws: int = 1000, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return two one-sided p-values of each attack: of its AUC, and of its hits at a low false-positive rate.
+
+    Args:
+        scores: one row a patient, one column an attack; higher is more member-like.
+        member: whether each patient is a member, shape [patients].
+        fpr: share of the non-members that the second test lets an attacker accuse, in (0, 1).
+        draws, seed: as of `permutation_test`; the seed also orders equal scores.
+    """
+    scores, member = np.asarray(scores, dtype=float), np.asarray(member, dtype=bool)
+    members, others = int(member.sum()), int((~member).sum())
+    allowed = math.floor(_checks.open_unit("fpr", fpr) * others)
+    lot = rng.make(seed, "stats.permutation/ties").permutation(member.size)
+    orders = [np.lexsort((lot, -column)) for column in scores.T]
+    ranks = rankdata(scores, axis=0) / (members * others)  # their sum grows as the AUC does
+
+    def hits(labels: np.ndarray) -> np.ndarray:
+        """Return how many members stand before the first non-member that is too many."""
+        wrong = np.cumsum(~labels, axis=1, dtype=np.int32) > allowed
+        return np.where(wrong[:, -1], wrong.argmax(axis=1), member.size) - min(allowed, others)
+
+    def both(labels: np.ndarray) -> np.ndarray:
+        return np.hstack([labels @ ranks, np.stack([hits(labels[:, order]) for order in orders], axis=1)])
+
+    p = permutation_test(both, member, draws=draws, seed=seed)
+    return p[: len(orders)], p[len(orders) :]

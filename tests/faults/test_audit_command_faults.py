@@ -140,7 +140,9 @@ def test_without_chromium_it_stops_before_the_work(call, monkeypatch, tmp_path):
 def test_a_good_audit_is_published_whole_beside_an_older_one(call, tmp_path, monkeypatch):
     monkeypatch.setattr(browser.shutil, "which", lambda name: None)
     monkeypatch.setattr(
-        own_model.Effort, "of", lambda target: own_model.Effort(texts=12, tokens=8, lower=False)
+        own_model.Settings,
+        "for_model",
+        lambda target, **claim: own_model.Settings(texts=12, tokens=8, lower_case=False, **claim),
     )
     (tmp_path / "audits" / "net").mkdir(parents=True)
     code, said = call(out="", pdf="no")

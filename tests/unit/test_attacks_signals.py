@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from privhelpers import models
 from privhelpers.attacks import signals
 from privhelpers.errors import InvalidParameter
+from privhelpers.models import scoring
 
 LOG_P = np.log([0.9, 0.5, 0.01, 0.2, 0.7, 0.05, 0.3, 0.8, 0.6, 0.001])
 TEXTS = ["The ward is quiet.", "BP 120/80, Asthma, Albuterol 20 mg. Back in two weeks.", "x"]
@@ -34,7 +35,7 @@ def test_loss_and_perplexity_vectors():
 def test_min_k_plus_plus_vectors():
     logits = torch.tensor([[2.0, 1, 0, -1], [0, 0, 0, 0.5], [3, 0, 0, 0]])
     log_p = logits.log_softmax(-1)
-    mean, deviation = models.vocabulary_moments(log_p[None])
+    mean, deviation = scoring._vocabulary_moments(log_p[None])
     own = log_p.gather(1, torch.tensor([[1], [3], [2]]))[:, 0]
     z = signals.standardized(own, mean[0], deviation[0])
     assert z == pytest.approx([-0.627399, 1.348923, -2.587504], abs=1e-5)
@@ -42,12 +43,12 @@ def test_min_k_plus_plus_vectors():
 
 def test_a_certain_distribution_has_no_spread():
     log_p = torch.tensor([[[0.0, -float("inf")]]]).log_softmax(-1)
-    mean, deviation = models.vocabulary_moments(log_p.clamp_min(-1e30))
+    mean, deviation = scoring._vocabulary_moments(log_p.clamp_min(-1e30))
     assert torch.isfinite(mean).all() and torch.isfinite(deviation).all()
     assert signals.standardized([0.0], mean[0], deviation[0]) == pytest.approx([0.0])
-    mean, deviation = models.vocabulary_moments(torch.tensor([0.0, -float("inf")]))
+    mean, deviation = scoring._vocabulary_moments(torch.tensor([0.0, -float("inf")]))
     assert (mean.item(), deviation.item()) == (0, 0)
-    assert torch.isnan(models.vocabulary_moments(torch.full((3,), float("nan")))[0]), "a broken model shows"
+    assert torch.isnan(scoring._vocabulary_moments(torch.full((3,), float("nan")))[0]), "a broken model shows"
 
 
 @given(st.lists(st.floats(-20, 0), min_size=1, max_size=40), st.floats(0.01, 1))

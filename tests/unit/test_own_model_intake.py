@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privhelpers.errors import BadRecords, PrivHelpersError
-from privhelpers.own_model import _records, read_files
+from privhelpers.own_model import _files, read_files
 
 
 def row(number: int, **more: object) -> bytes:
@@ -43,7 +43,7 @@ BAD = {
     "half character": (b'{"patient_id": "x", "text": "\\ud800"}\n', "surrogate"),
     "deep": (b"[" * 100_000 + b"\n", "nested too deep"),
     "huge number": (b'{"patient_id": "x", "text": "y", "n": ' + b"1" * 5000 + b"}\n", "broken"),
-    "long line": (b'{"patient_id": "x", "text": "' + b"y" * _records.LONGEST_LINE + b'"}\n', "longer than"),
+    "long line": (b'{"patient_id": "x", "text": "' + b"y" * _files.LONGEST_LINE + b'"}\n', "longer than"),
 }
 
 
@@ -54,7 +54,7 @@ def test_a_bad_line_is_refused_by_file_and_line(tmp_path, kind):
     if kind == "cut":
         path = written(path, [*GOOD[:30], line])
     with pytest.raises(BadRecords, match=r"^m\.jsonl, line 31\b") as refused:
-        _records.read_records(path)
+        _files.read_records(path)
     assert words in str(refused.value) and len(str(refused.value)) < 300
 
 
@@ -62,37 +62,37 @@ def test_bytes_that_are_no_utf8_are_refused_by_their_offset(tmp_path):
     offset = sum(map(len, GOOD[:30])) + 29
     path = written(tmp_path / "m.jsonl", [*GOOD[:30], b'{"patient_id": "x", "text": "\xff"}\n'])
     with pytest.raises(BadRecords, match=rf"^m\.jsonl, line 31: not UTF-8 \(byte {offset}\)"):
-        _records.read_records(path)
+        _files.read_records(path)
     assert path.read_bytes()[offset] == 0xFF
 
 
 @pytest.mark.parametrize("start", [b"\xef\xbb\xbf", "\ufeff".encode("utf-16-le")])
 def test_a_byte_order_mark_is_refused(tmp_path, start):
     with pytest.raises(BadRecords, match=r"^m\.jsonl, line 1: (starts with a byte order mark|.*\(byte 0\))"):
-        _records.read_records(written(tmp_path / "m.jsonl", [start, *GOOD]))
+        _files.read_records(written(tmp_path / "m.jsonl", [start, *GOOD]))
 
 
 def test_what_makes_a_record_the_same_one(tmp_path):
     path = tmp_path / "m.jsonl"
     with pytest.raises(BadRecords, match=r"line 61: the patient and text of line 4 again"):
-        _records.read_records(written(path, [*GOOD, GOOD[3]]))
+        _files.read_records(written(path, [*GOOD, GOOD[3]]))
     with_ids = [row(n, note_id=f"n{n}") for n in range(60)]
     with pytest.raises(BadRecords, match=r"line 61: the note_id of line 4 again"):
-        _records.read_records(written(path, [*with_ids, row(99, note_id="n3")]))
-    twice = _records.read_records(written(path, [*with_ids, row(3, note_id="n99")]))
+        _files.read_records(written(path, [*with_ids, row(99, note_id="n3")]))
+    twice = _files.read_records(written(path, [*with_ids, row(3, note_id="n99")]))
     assert (twice.lines, len(twice.notes), twice.repeated) == (61, 60, 1)
 
 
 @pytest.mark.parametrize("patients", [0, 1, 49])
 def test_too_few_patients_are_refused(tmp_path, patients):
     with pytest.raises(BadRecords, match=rf"^m\.jsonl: {patients} patients in .* at least 50"):
-        _records.read_records(written(tmp_path / "m.jsonl", GOOD[:patients]))
+        _files.read_records(written(tmp_path / "m.jsonl", GOOD[:patients]))
 
 
 def test_no_file_is_no_record(tmp_path):
     for path in (tmp_path / "none.jsonl", tmp_path):
         with pytest.raises(BadRecords, match="no such file"):
-            _records.read_records(path)
+            _files.read_records(path)
 
 
 def test_a_patient_or_text_in_both_files_is_refused_with_both_lines(tmp_path):
@@ -134,7 +134,7 @@ def test_canaries_that_prove_nothing_are_refused(tmp_path, lines, words):
 
 def test_other_fields_and_line_ends_do_not_matter(tmp_path):
     lines = [row(n, kind="report", spans=[{"a": 1}])[:-1] + b"\r\n" for n in range(60)]
-    found = _records.read_records(written(tmp_path / "m.jsonl", [*lines[:-1], lines[-1].rstrip()]))
+    found = _files.read_records(written(tmp_path / "m.jsonl", [*lines[:-1], lines[-1].rstrip()]))
     assert len(found.notes) == 60 and found.notes[7].line == 8 and not found.repeated
 
 
@@ -143,7 +143,7 @@ def test_other_fields_and_line_ends_do_not_matter(tmp_path):
 def test_no_bytes_break_the_door(tmp_path_factory, junk):
     path = written(tmp_path_factory.getbasetemp() / "junk.jsonl", [*GOOD[:2], junk])
     with pytest.raises(BadRecords):
-        _records.read_records(path)
+        _files.read_records(path)
 
 
 def test_a_refusal_quotes_no_record(tmp_path):
@@ -156,10 +156,10 @@ def test_a_refusal_quotes_no_record(tmp_path):
     ]
     for line in lines:
         with pytest.raises(PrivHelpersError) as refused:
-            _records.read_records(written(tmp_path / "m.jsonl", [line.encode()]))
+            _files.read_records(written(tmp_path / "m.jsonl", [line.encode()]))
         assert secret not in str(refused.value)
 
 
 def test_the_toys_of_the_other_tests_are_good(tmp_path):
     toy.write(tmp_path / "m.jsonl", toy.notes("m", 60, seed=1))
-    assert len(_records.read_records(tmp_path / "m.jsonl").patients) == 60
+    assert len(_files.read_records(tmp_path / "m.jsonl").patients) == 60

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import toy_audit as toy
 
+from bookmaker.runner import audit
 from privhelpers import browser as programs
 from privhelpers import own_model
 from privhelpers.artifacts import to_json
-from privhelpers.errors import MissingProgram
 from privhelpers.figures.own_model import audit_pictures
-from privhelpers.own_model import _canaries, _pdf, _report, _verdict, _wording
+from privhelpers.own_model import _report, _verdict, _wording
 
 SCRIPT = "<script>alert(1)</script>"
 BIDI = chr(0x202E) + chr(27) + "[31m"
@@ -33,21 +33,19 @@ def found(tmp_path_factory):
     )
     tok = toy.tokenizer([row["text"] for row in others])
     folder = toy.save(toy.causal(tok), tok, home / "net<img onerror=x>")
-    how = {"times": 499, "draws": 60, "progress": False, "epsilon": 4.0, "delta": 1e-5}
-    made = own_model.examine(
-        own_model.open_model(folder), files, effort=own_model.Effort(texts=12, tokens=8), **how
-    )
+    settings = own_model.Settings(texts=12, tokens=8, permutations=499, draws=60, epsilon=4.0, delta=1e-5)
+    made = own_model.examine(own_model.open_model(folder), files, settings, progress=False)
     made.texts[0] = SCRIPT + BIDI + "javascript:x"
     return made
 
 
 def drawn(found):
-    return audit_pictures(found.attacks, _wording.primary(found), draws=50)
+    return audit_pictures(found, draws=50)
 
 
 @pytest.fixture(scope="module")
 def page(found):
-    return own_model.report_page(own_model.report_facts(found, made="today"), drawn(found), shown=found)
+    return own_model.report_page(own_model.report_facts(found, made="today"), drawn(found), written=found)
 
 
 class Reader(html.parser.HTMLParser):
@@ -86,7 +84,7 @@ def test_nothing_that_a_stranger_wrote_becomes_markup(page, found):
 def test_a_page_holds_no_text_of_a_record_unless_asked(found):
     facts = own_model.report_facts(found)
     page = own_model.report_page(facts, drawn(found))
-    for note in (*found.files.members.notes[:20], *found.files.others.notes[:20]):
+    for note in (*found.files.members.notes[:20], *found.files.heldout.notes[:20]):
         number = re.search(r"SYN-(\d{8})", note.text)[1]
         assert number not in page and number not in to_json(facts).decode()
         assert note.text[:60] not in page
@@ -107,7 +105,10 @@ def test_the_figures_of_the_page_are_those_of_the_file(page, found):
 
 
 def test_no_sentence_promises_what_an_audit_cannot_know(page):
-    source = "".join(Path(path).read_text() for path in (_wording.__file__, _report._PAGE)).lower()
+    source = "".join(
+        Path(path).read_text()
+        for path in (_wording.__file__, _report._PAGE, _report._PAGE.with_name("wording.yml"))
+    ).lower()
     said = ("".join(read(page).text) + source).lower()
     for promise in ("compliant", "records protected", "elimination", "anonymous", "guaranteed"):
         assert not re.search(rf"\b{promise}\b", said), promise
@@ -123,15 +124,15 @@ def test_every_outcome_has_its_words(found, outcome):
     ) * 3
     other = replace(found, verdict=replace(found.verdict, outcome=outcome, reasons=reasons))
     text = "".join(read(own_model.report_page(own_model.report_facts(other))).text)
-    assert _wording.HEADLINES[outcome] in text and all(line in text for line in _wording.NEXT[outcome])
+    assert _wording.WORDING["headlines"][outcome] in text and all(
+        line in text for line in _wording.WORDING["next"][outcome]
+    )
 
 
 def test_shares_are_read_out_of_100():
     assert [_wording.of_100(x) for x in (0, 0.0004, 0.0123, 0.0949, 0.0951, 0.5, 1)] == [
         "0", "0.0", "1.2", "9.5", "10", "50", "100",
     ]  # fmt: skip
-    claim = _canaries.check_claim(None, None)
-    assert claim is None
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +140,9 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as tools:
-        opened = tools.chromium.launch(executable_path=_pdf.require_chromium(), args=["--no-sandbox"])
+        opened = tools.chromium.launch(
+            executable_path=programs.require_chromium("looks at the report"), args=["--no-sandbox"]
+        )
         yield opened
         opened.close()
 
@@ -176,14 +179,8 @@ def test_the_pdf_is_tagged_and_starts_with_the_summary(page):
     from threading import Thread
 
     made = []  # in a thread of its own: playwright allows one event loop a thread
-    worker = Thread(target=lambda: made.append(_pdf.pdf(page)))
+    worker = Thread(target=lambda: made.append(audit._pdf(page)))
     worker.start()
     worker.join()
     assert made and made[0].startswith(b"%PDF-") and b"/StructTreeRoot" in made[0]
     assert b"/JavaScript" not in made[0] and b"/Launch" not in made[0]
-
-
-def test_without_chromium_the_message_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr(programs.shutil, "which", lambda name: None)
-    with pytest.raises(MissingProgram, match=r"apt-get install chromium.*PDF=no"):
-        _pdf.require_chromium()

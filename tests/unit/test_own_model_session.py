@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,10 +21,10 @@ from transformers import (
 
 from privhelpers import own_model
 from privhelpers.errors import MissingArtifact, UnsupportedModel
-from privhelpers.own_model import _memorization, _records, _sample, _target, _verdict, _wording
+from privhelpers.own_model import _files, _memorization, _sample, _target, _verdict, _wording
+from privhelpers.text import found_in
 
-HOW = {"times": 1999, "draws": 60, "progress": False}
-LITTLE = own_model.Effort(texts=24, tokens=24)
+LITTLE = own_model.Settings(texts=24, tokens=24, permutations=1999, draws=60)
 
 
 @pytest.fixture(scope="module")
@@ -60,36 +61,36 @@ def fresh(home, tok):
 
 @pytest.fixture(scope="module")
 def flagged(remembers, files):
-    return own_model.examine(own_model.open_model(remembers), files, effort=LITTLE, **HOW)
+    return own_model.examine(own_model.open_model(remembers), files, LITTLE, progress=False)
 
 
 def test_a_model_that_remembers_is_flagged(flagged):
     assert flagged.verdict.outcome == _verdict.FLAGGED and not flagged.verdict.explanations
     loss = flagged.attacks[0]
     assert loss.name == "loss" and loss.patient.auc.low > 0.7
-    assert loss.controls.untrained.auc.low < 0.5 < loss.controls.untrained.auc.high
-    assert 0.5 in loss.controls.permuted and len(flagged.texts) <= LITTLE.texts
+    assert loss.untrained.auc.low < 0.5 < loss.untrained.auc.high
+    assert 0.5 in loss.nulls["permuted"] and len(flagged.texts) <= LITTLE.texts
     assert len(flagged.verdict.tests) == 2 * len(flagged.attacks) + 2
     assert all(test.p <= test.adjusted for test in flagged.verdict.tests)
 
 
 def test_a_model_that_never_trained_is_not(fresh, files):
-    found = own_model.examine(own_model.open_model(fresh), files, effort=LITTLE, **HOW)
+    found = own_model.examine(own_model.open_model(fresh), files, LITTLE, progress=False)
     assert found.verdict.outcome == _verdict.NOTHING_FOUND
-    assert "not proof" in _wording.HEADLINES[found.verdict.outcome]
+    assert "not proof" in _wording.WORDING["headlines"][found.verdict.outcome]
 
 
 def test_files_that_differ_by_themselves_decide_nothing(home, remembers, members, tok):
     shifted = toy.write(home / "s.jsonl", toy.notes("s", 60, seed=3, extra="night "))
     files = own_model.read_files(home / "m.jsonl", shifted)
-    effort = own_model.Effort(texts=4, tokens=8, lower=False, control=False)
-    found = own_model.examine(own_model.open_model(remembers), files, effort=effort, **HOW)
+    settings = replace(LITTLE, texts=4, tokens=8, lower_case=False, control=False)
+    found = own_model.examine(own_model.open_model(remembers), files, settings, progress=False)
     assert found.verdict.outcome == _verdict.UNDECIDED
     assert "never sees the model" in found.verdict.reasons[0]
 
 
 def test_the_same_seed_gives_the_same_report(flagged, remembers, files):
-    again = own_model.examine(own_model.open_model(remembers), files, effort=LITTLE, **HOW)
+    again = own_model.examine(own_model.open_model(remembers), files, LITTLE, progress=False)
     assert own_model.report_facts(again) == own_model.report_facts(flagged)
 
 
@@ -135,22 +136,22 @@ def test_another_architecture_with_its_own_tokenizer(home, files):
     folder = llama([row["text"] for row in toy.notes("x", 60, seed=9)], home / "llama")
     opened = own_model.open_model(folder)
     assert (opened.kind, opened.start, opened.context) == ("causal", opened.tokenizer.bos_token_id, 64)
-    found = own_model.examine(opened, files, effort=LITTLE, **HOW)
-    assert found.completed is not None and len(found.texts) >= 12
+    found = own_model.examine(opened, files, LITTLE, progress=False)
+    assert found.completions is not None and len(found.texts) >= 12
     assert found.verdict.outcome == _verdict.NOTHING_FOUND
 
 
-def test_a_vocabulary_made_of_the_records_gives_them_away_without_training(home, files, members):
+def test_a_vocabulary_made_of_the_files_gives_them_away_without_training(home, files, members):
     opened = own_model.open_model(llama([row["text"] for row in members], home / "told"))
-    found = own_model.examine(opened, files, effort=own_model.Effort(texts=24, control=False), **HOW)
-    assert found.verdict.outcome == _verdict.FLAGGED and found.named.by_patient.hits > 10
-    assert found.named.by_patient.other_hits == 0 and found.named.shown[0][1]
+    found = own_model.examine(opened, files, replace(LITTLE, texts=24, control=False), progress=False)
+    assert found.verdict.outcome == _verdict.FLAGGED and found.disclosures.by_patient.members.hits > 10
+    assert found.disclosures.by_patient.heldout.hits == 0 and found.disclosures.found
 
 
 def test_a_masked_model_is_asked_for_every_token_once(bert, files):
     opened = own_model.open_model(bert)
     texts = [note.text for note in files.members.notes[:5]]
-    read = opened.read(texts)
+    read = opened.score(texts)
     assert opened.kind == "masked"
     plain = [opened.tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
     assert read.tokens.tolist() == list(map(len, plain))
@@ -167,8 +168,10 @@ def test_a_masked_model_is_asked_for_every_token_once(bert, files):
 
 
 def test_a_masked_model_is_audited_without_writing(bert, files):
-    found = own_model.examine(own_model.open_model(bert), files, effort=own_model.Effort(lower=False), **HOW)
-    assert found.completed is None and found.named is None and not found.texts
+    found = own_model.examine(
+        own_model.open_model(bert), files, replace(LITTLE, lower_case=False), progress=False
+    )
+    assert found.completions is None and found.disclosures is None and not found.texts
     assert len(found.verdict.tests) == 2 * len(found.attacks) == 8
     assert own_model.report_facts(found)["key_figures"][2]["question"].startswith("Does it know the wording")
 
@@ -187,23 +190,23 @@ def test_a_masked_model_that_remembers_is_flagged(bert, home, files, members):
         optimizer.step()
         optimizer.zero_grad()
     folder = toy.save(net.eval(), tok, home / "bert-remembers")
-    effort = own_model.Effort(lower=False)
-    found = own_model.examine(own_model.open_model(folder), files, effort=effort, **HOW)
+    settings = replace(LITTLE, lower_case=False)
+    found = own_model.examine(own_model.open_model(folder), files, settings, progress=False)
     assert found.verdict.outcome == _verdict.FLAGGED and found.attacks[0].patient.auc.low > 0.6
 
 
 def test_a_causal_reading_is_the_models_own_loss(remembers):
     opened = own_model.open_model(remembers)
-    read = opened.read(["Seen today: ward seen mild pain.", "left"])
+    read = opened.score(["Seen today: ward seen mild pain.", "left"])
     ids = torch.tensor([[opened.start, *opened.tokenizer("left")["input_ids"]]])
     with torch.inference_mode():
         own = opened.model(input_ids=ids, labels=ids).loss.item()
-    assert read.loss[1] == pytest.approx(own, abs=1e-5) and read.tokens[1] == ids.shape[1] - 1
+    assert read.losses[1] == pytest.approx(own, abs=1e-5) and read.tokens[1] == ids.shape[1] - 1
 
 
 def test_what_is_recalled_is_what_greedy_decoding_writes(remembers, files, flagged):
-    opened, notes = own_model.open_model(remembers), flagged.asked.notes
-    read = opened.read(flagged.asked.texts)
+    opened, notes = own_model.open_model(remembers), flagged.sample.notes
+    read = opened.score(flagged.sample.texts)
     for number in (0, 1, len(notes) - 1):
         ids = opened.tokenizer(notes[number].text)["input_ids"]
         half = len(ids) // 2
@@ -214,20 +217,20 @@ def test_what_is_recalled_is_what_greedy_decoding_writes(remembers, files, flagg
                 attention_mask=torch.ones_like(start), eos_token_id=None,
             )  # fmt: skip
         said = drawn[0, 1 + half :].tolist() == ids[half:]
-        assert bool(read.first[number][half:].all()) == said
+        assert bool(read.greedy[number][half:].all()) == said
 
 
 def test_strings_that_name_somebody():
     notes = [
-        _records.Note(1, "a", "File SYN-12345678, call (212) 555-0142 or a.b@mail.example.org", ("Ann Lee",)),
-        _records.Note(2, "b", "File SYN-99345678 and 12/31/1999; BP 122/98, pulse 74"),
-        _records.Note(3, "c", "the same date 12/31/1999"),
+        _files.Note(1, "a", "File SYN-12345678, call (212) 555-0142 or a.b@mail.example.org", ("Ann Lee",)),
+        _files.Note(2, "b", "File SYN-99345678 and 12/31/1999; BP 122/98, pulse 74"),
+        _files.Note(3, "c", "the same date 12/31/1999"),
     ]
     owners = _memorization.naming_strings(notes)
     assert set(owners) == {"12345678", "212) 555-0142", "a.b@mail.example.org", "ann lee", "99345678"}
     texts = ["so 123456789 is longer, and ANN  Lee came", "9934567"]
-    assert _memorization.names_in(texts, owners) == {"ann lee": "a"}
-    assert _memorization.openings([*notes, _records.Note(4, "d", "the same again")], most=3) == ["the same"]
+    assert found_in(owners, "\0".join(texts)) == ["ann lee"]
+    assert _memorization.openings([*notes, _files.Note(4, "d", "the same again")], most=3) == ["the same"]
 
 
 def copy(source, folder, **config):
@@ -280,6 +283,6 @@ def test_folders_that_hold_no_whole_model_are_refused(fresh, bert, tmp_path):
 
 
 def test_large_files_are_drawn_by_lot(files):
-    chosen = _sample.drawn_notes(files.members, own_model.Effort(patients=20, notes=1), 0)
+    chosen = _sample._drawn_notes(files.members, own_model.Settings(patients=20, notes=1))
     assert len(chosen) == len({note.patient for note in chosen}) == 20
     assert chosen == sorted(chosen, key=lambda note: files.members.patients.index(note.patient))

@@ -1,0 +1,290 @@
+"""Records that somebody brings: read line by line, and refused with file and line where one is not right.
+
+A record is one JSON object a line with `patient_id` and `text`. With a `note_id`, that is what must be
+unique; without one, the same text of the same patient twice is the same record twice. A repeated text under
+another `note_id` is a note that the model saw more than once: it is counted, and scored once. Other fields
+are passed over, but for `identifiers`, a list of strings in the text that name the patient.
+
+No message quotes a record: it may be sent on by somebody who must not see what stands in it.
+"""
+
+import json
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, StrictBool, StrictStr, StringConstraints, ValidationError
+from scipy.stats import binomtest
+
+from privhelpers.artifacts import parse_json, sha256_of
+from privhelpers.errors import BadRecords, DamagedArtifact
+from privhelpers.text import normalize
+
+FEWEST_PATIENTS = 50  # in each file: with fewer, only the loudest leak could be told from chance
+FEWEST_CANARIES = 20
+LONGEST_LINE = 1_000_000  # bytes
+_UNFAIR = 1e-4  # a coin that gives so uneven a split is not believed
+_BOM = b"\xef\xbb\xbf"
+_Filled = Annotated[StrictStr, StringConstraints(pattern=r"\S")]
+_PROBLEMS = {
+    "missing": "is missing",
+    "string_type": "must be a string, in quotes",
+    "string_pattern_mismatch": "is empty",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list of strings",
+    "string_unicode": "holds half of a character (a lone surrogate); remove it",
+    "model_type": "must be an object with named fields, in braces",
+}
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+    patient_id: _Filled
+    text: _Filled
+    note_id: _Filled | None = None
+    identifiers: list[_Filled] = []
+
+
+class _CanaryRow(BaseModel):
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+    text: _Filled
+    inserted: StrictBool
+
+
+@dataclass(frozen=True)
+class Note:
+    """One record.
+
+    Attributes:
+        line: where it stands in its file, from 1.
+        patient: whose it is.
+        text: what it says.
+        identifiers: strings in it that name the patient, if the file says which.
+    """
+
+    line: int
+    patient: str
+    text: str
+    identifiers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RecordFile:
+    """The records of one file.
+
+    Attributes:
+        name: of the file, without its folder.
+        sha256: of its bytes.
+        lines: how many it has.
+        notes: its records, each text of a patient once.
+    """
+
+    name: str
+    sha256: str
+    lines: int
+    notes: tuple[Note, ...]
+
+    @property
+    def patients(self) -> list[str]:
+        """The patients, in the order of first appearance."""
+        return list(dict.fromkeys(note.patient for note in self.notes))
+
+    @property
+    def repeated(self) -> int:
+        """Lines that repeat a note of the same patient under another `note_id`."""
+        return self.lines - len(self.notes)
+
+
+@dataclass(frozen=True)
+class Canary:
+    """A text that was made for the audit; `inserted` says whether it was trained on."""
+
+    line: int
+    text: str
+    inserted: bool
+
+
+@dataclass(frozen=True)
+class CanaryFile:
+    """The canaries of one file; the attributes are those of `RecordFile`."""
+
+    name: str
+    sha256: str
+    canaries: tuple[Canary, ...]
+
+
+@dataclass(frozen=True)
+class Files:
+    """What was brought: members, held-out records and perhaps canaries, all checked."""
+
+    members: RecordFile
+    heldout: RecordFile
+    canaries: CanaryFile | None
+
+
+def _name(path: str | Path) -> str:
+    return ascii(Path(path).name)[1:-1]
+
+
+def _lines(path: Path) -> Iterator[tuple[str, int, str]]:
+    """Yield place, number and text of each line, never holding more than one line of bounded length.
+
+    Bytes that are not clean UTF-8 are refused by their offset.
+    """
+    offset, number = 0, 0
+    with open(path, "rb") as handle:
+        while raw := handle.readline(LONGEST_LINE + 1):
+            number += 1
+            where = f"{_name(path)}, line {number}"
+            if len(raw) > LONGEST_LINE:
+                raise BadRecords(f"{where}: longer than {LONGEST_LINE:,} bytes; split the record")
+            if number == 1 and raw.startswith(_BOM):
+                raise BadRecords(
+                    f"{where}: starts with a byte order mark (byte 0); save the file as UTF-8 without one"
+                )
+            if b"\0" in raw:
+                place = offset + raw.index(0)
+                raise BadRecords(f"{where}: holds a NUL (byte {place}); save the file as UTF-8")
+            try:
+                text = raw.decode("utf-8")
+            except UnicodeDecodeError as error:
+                place = offset + error.start
+                raise BadRecords(f"{where}: not UTF-8 (byte {place}); save the file as UTF-8") from error
+            yield where, number, text.rstrip("\r\n")
+            offset += len(raw)
+
+
+def _row(kind: type[BaseModel], line: str, where: str) -> BaseModel:
+    """Return one line as a checked row."""
+    if not line.strip():
+        raise BadRecords(f"{where}: is blank; each line must hold one record")
+    try:
+        row = kind.model_validate(parse_json(line, where))
+    except DamagedArtifact as error:
+        cause = error.__cause__
+        told = f"column {cause.colno}: {cause.msg}" if isinstance(cause, json.JSONDecodeError) else cause
+        told = "nested too deep" if isinstance(cause, RecursionError) else told
+        raise BadRecords(f"{where}: broken, not one JSON object a line ({told})") from None
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        field = ascii(".".join(map(str, first["loc"])) or "the line").strip("'")
+        problem = _PROBLEMS.get(first["type"], first["msg"].lower())
+        raise BadRecords(f"{where}: {field} {problem}") from None
+    for name, value in row.model_dump().items():
+        if "\0" in str(value if not isinstance(value, list) else "".join(value)):
+            raise BadRecords(f"{where}: {name} holds a NUL character; remove it")
+    return row
+
+
+def _rows(path: str | Path, kind: type[BaseModel]) -> Iterator[tuple[str, int, BaseModel]]:
+    if not Path(path).is_file():
+        raise BadRecords(f"{_name(path)}: no such file")
+    for where, number, line in _lines(Path(path)):
+        yield where, number, _row(kind, line, where)
+
+
+def read_records(path: str | Path) -> RecordFile:
+    """Read a file of records.
+
+    Args:
+        path: JSONL with `patient_id` and `text`, both strings, and perhaps `note_id` and `identifiers`.
+
+    Raises:
+        BadRecords: a line is broken, blank, too long, not UTF-8 or repeated, a field is missing, empty or of
+            the wrong type, or there are fewer than 50 patients. The message says which line.
+    """
+    line_of_id: dict[str, int] = {}
+    line_of_note: dict[tuple[str, str], int] = {}
+    notes, lines = [], 0
+    for where, number, row in _rows(path, _Row):
+        lines = number
+        key = (unicodedata.normalize("NFC", row.patient_id.strip()), row.text)
+        if row.note_id is not None and (earlier := line_of_id.setdefault(row.note_id, number)) != number:
+            raise BadRecords(f"{where}: the note_id of line {earlier} again; each record needs its own")
+        if (earlier := line_of_note.setdefault(key, number)) == number:
+            notes.append(Note(number, *key, tuple(row.identifiers)))
+        elif row.note_id is None:
+            raise BadRecords(
+                f"{where}: the patient and text of line {earlier} again; remove one of them, or give each "
+                "record a note_id if the model was trained on both"
+            )
+    file = RecordFile(_name(path), sha256_of(Path(path)), lines, tuple(notes))
+    if len(file.patients) < FEWEST_PATIENTS:
+        raise BadRecords(
+            f"{file.name}: {len(file.patients)} patients in {lines} lines; at least {FEWEST_PATIENTS} are "
+            "needed to tell a leak from chance"
+        )
+    return file
+
+
+def read_canaries(path: str | Path) -> CanaryFile:
+    """Read a file of canaries, JSONL with `text` and `inserted` (true or false).
+
+    Raises:
+        BadRecords: as for records; a text stands twice, fewer than 20 canaries, or a split between inserted
+            ones and others that no fair coin gives, which would make every bound wrong.
+    """
+    canaries, line_of_text = [], {}
+    for where, number, row in _rows(path, _CanaryRow):
+        if (earlier := line_of_text.setdefault(normalize(row.text), number)) != number:
+            raise BadRecords(f"{where}: the text of line {earlier} again")
+        canaries.append(Canary(number, row.text, row.inserted))
+    inserted = sum(canary.inserted for canary in canaries)
+    counts = f"{_name(path)}: {inserted} inserted of {len(canaries)} canaries"
+    if len(canaries) < FEWEST_CANARIES or inserted in (0, len(canaries)):
+        raise BadRecords(f"{counts}; needs {FEWEST_CANARIES} or more, some inserted and some kept out")
+    if binomtest(inserted, len(canaries)).pvalue < _UNFAIR:
+        raise BadRecords(f"{counts}; a fair coin must decide for each one, and no fair coin gives that")
+    return CanaryFile(_name(path), sha256_of(Path(path)), tuple(canaries))
+
+
+def _line_of_text(rows: Iterable[Note]) -> dict[str, int]:
+    """Return the first line of each text, whatever its case and white space."""
+    return {normalize(note.text): note.line for note in reversed(list(rows))}
+
+
+def _refuse_overlap(members: RecordFile, heldout: RecordFile) -> None:
+    """Refuse two files that share a patient or a text: a record cannot be trained on and held out."""
+    patients = {note.patient: note.line for note in reversed(members.notes)}
+    texts = _line_of_text(members.notes)
+    for note in heldout.notes:
+        lines = {"patient": patients.get(note.patient), "text": texts.get(normalize(note.text))}
+        for what, line in lines.items():
+            if line is not None:
+                raise BadRecords(
+                    f"{heldout.name}, line {note.line}: its {what} stands in {members.name}, line {line}; "
+                    f"a held-out {what} must be one that the model never saw"
+                )
+
+
+def _refuse_contradiction(canaries: CanaryFile, members: RecordFile, heldout: RecordFile) -> None:
+    """Refuse a canary that was kept out and stands among the members, or was inserted and is held out."""
+    for inserted, file in ((False, members), (True, heldout)):
+        lines = _line_of_text(file.notes)
+        for canary in canaries.canaries:
+            if canary.inserted == inserted and normalize(canary.text) in lines:
+                raise BadRecords(
+                    f"{canaries.name}, line {canary.line}: inserted is {str(inserted).lower()}, but the text "
+                    f"stands in {file.name}, line {lines[normalize(canary.text)]}"
+                )
+
+
+def read_files(records: str | Path, holdout: str | Path, canaries: str | Path | None = None) -> Files:
+    """Read the files of an audit and refuse what could not be believed.
+
+    Args:
+        records: JSONL of what the model was trained on.
+        holdout: JSONL of what it never saw, of other patients of the same kind.
+        canaries: JSONL of texts made for the audit, if there are any.
+
+    Raises:
+        BadRecords: naming file and line.
+    """
+    members, heldout = read_records(records), read_records(holdout)
+    _refuse_overlap(members, heldout)
+    made = None if canaries is None else read_canaries(canaries)
+    if made is not None:
+        _refuse_contradiction(made, members, heldout)
+    return Files(members, heldout, made)

@@ -1,0 +1,81 @@
+"""How an audit is run: how much is asked of the model, what is claimed, and how much chance is allowed."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from privhelpers import validate
+from privhelpers.errors import InvalidParameter
+from privhelpers.own_model._target import CAUSAL, Target
+
+_SMALL, _MIDDLE = 20_000_000, 250_000_000  # weights
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that decides an audit, apart from the model and the files.
+
+    Attributes:
+        patients: of each file that are asked about, at most; drawn by lot.
+        notes: of a patient, at most; drawn by lot.
+        texts: that a causal model writes.
+        tokens: of each.
+        lower_case: whether notes are read in lower case too.
+        control: whether a model with fresh weights is asked the same.
+        epsilon, delta: a claimed budget, for one record more or less; only canaries can refute it.
+        alpha: chance of flagging a model that learned nothing of its records, in (0, 0.5).
+        permutations: of each test; 1 / (permutations + 1) must lie well below alpha over the tests.
+        draws: bootstrap resamples of patients.
+        seed: of everything that is drawn.
+
+    Raises:
+        InvalidParameter: a value is out of its range, or one of epsilon and delta is missing.
+    """
+
+    patients: int = 2000
+    notes: int = 20
+    texts: int = 600
+    tokens: int = 64
+    lower_case: bool = True
+    control: bool = True
+    epsilon: float | None = None
+    delta: float | None = None
+    alpha: float = 0.01
+    permutations: int = 9999
+    draws: int = 500
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse settings with which no audit can be run."""
+        validate.positive_int(patients=self.patients, notes=self.notes, texts=self.texts, tokens=self.tokens)
+        validate.positive_int(permutations=self.permutations, draws=self.draws)
+        if not 0 < self.alpha < 0.5:
+            raise InvalidParameter(f"alpha = {self.alpha!r}: must be in (0, 0.5)")
+        if (self.epsilon is None) != (self.delta is None):
+            raise InvalidParameter(
+                "epsilon and delta: one means nothing without the other; give both or neither"
+            )
+        if self.epsilon is not None:
+            validate.positive(epsilon=self.epsilon)
+            validate.delta(self.delta)
+
+    @classmethod
+    def for_model(cls, target: Target, **changes: Any) -> "Settings":
+        """Return what can be asked of a model of this size in minutes on two cores.
+
+        Args:
+            target: the model.
+            changes: other fields, and those that shall differ.
+        """
+        causal = target.kind == CAUSAL
+        size: dict[str, Any] = {
+            "patients": 100,
+            "notes": 3,
+            "texts": 48,
+            "lower_case": False,
+            "control": False,
+        }
+        if target.parameters <= _SMALL:
+            size = {"patients": 2000 if causal else 500, "lower_case": causal}
+        elif target.parameters <= _MIDDLE:
+            size = {"patients": 250, "notes": 5, "texts": 120, "lower_case": False}
+        return cls(**size | changes)
