@@ -86,7 +86,7 @@ def refuse_code(folder: Path) -> None:
         raise UnsupportedModel(f"{folder.name}: comes with Python code, which is never run")
 
 
-def _open_folder(
+def open_folder(
     source: str | Path, kind: type, *, dropout: float | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Return model and tokenizer of a folder: safetensors only, no code of its own, nothing fetched.
@@ -141,7 +141,7 @@ def load(
         MissingArtifact: the folder does not exist, or a hub model is neither cached nor reachable.
         UnsupportedModel: the folder has pickled weights or code, or is not a causal language model.
     """
-    model, tokenizer = _open_folder(source, AutoModelForCausalLM, dropout=dropout)
+    model, tokenizer = open_folder(source, AutoModelForCausalLM, dropout=dropout)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     model.config.pad_token_id = None  # rows are padded on the right and padding has no label: no mask needed

@@ -16,16 +16,8 @@ from privhelpers.errors import ControlFailed
 from privhelpers.models import TokenScores
 from privhelpers.own_model._sample import Sample
 from privhelpers.own_model._settings import Settings
+from privhelpers.own_model._wording import WORDING
 from privhelpers.stats import Interval
-
-WORDS = {
-    "loss": "how well the model predicts a note (loss)",
-    "zlib": "the same, per byte of the compressed note (zlib ratio)",
-    "min_k": "how well it predicts a note's least likely words (Min-K%)",
-    "min_k_plus_plus": "the same, against what it expects there (Min-K%++)",
-    "lower_case": "how much worse it predicts the note in lower case",
-    "reference": "how much better it predicts a note than the reference model does",
-}
 
 
 @dataclass(frozen=True)
@@ -33,7 +25,7 @@ class Attack:
     """One attack on membership, and the same where it must fail.
 
     Attributes:
-        name: key of `WORDS`.
+        name: key of `attacks` in `wording.yml`.
         patient, note: what it achieves for patients, and for single notes.
         p: chance of so high an area, and of so many members above all but 1 % of the others.
         untrained, untrained_p: the same of patients on a model with fresh weights; None if it was not asked.
@@ -52,7 +44,7 @@ class Attack:
     @property
     def words(self) -> str:
         """What the attack looks at, in plain words."""
-        return WORDS[self.name]
+        return WORDING["attacks"][self.name]
 
 
 def membership_scores(

@@ -17,11 +17,12 @@ from markupsafe import Markup
 
 import privhelpers
 from privhelpers.attacks.scores import as_plain
-from privhelpers.own_model import _wording
 from privhelpers.own_model._examine import Audit
 from privhelpers.own_model._membership import Attack
 from privhelpers.own_model._memorization import PatientShares
-from privhelpers.own_model._wording import WORDING
+from privhelpers.own_model._target import CAUSAL
+from privhelpers.own_model._wording import WORDING, of_100
+from privhelpers.stats import Interval
 from privhelpers.text import inert
 
 # The page in Jinja's language, and its style, whose hash the page's own policy names. Whatever is inserted is
@@ -112,6 +113,64 @@ def _data(audit: Audit) -> list[dict]:
     return rows
 
 
+def _figure(name: str, share: Interval, against: Interval | None, control: str = "") -> dict:
+    """Return one of the three figures of page one; without a control to measure, guessing takes its place."""
+    figure = dict(WORDING["key_figures"][name])
+    shares = [
+        {"value": of_100(one.estimate), "interval": f"{of_100(one.low)} to {of_100(one.high)}"}
+        for one in filter(None, (share, against))
+    ]
+    if against is None:
+        shares.append({"value": figure["guessing"], "interval": ""})
+        control, figure["guessing"] = "by guessing", ""
+    return {**figure, **shares[0], "control": control or figure["control"], "control_figures": shares[1]}
+
+
+def _key_figures(audit: Audit) -> list[dict]:
+    """Return the three figures of page one, each with its interval and its control."""
+    loss = audit.attacks[0]
+    null, nothing = loss.untrained, "on a model trained on nothing"
+    halves = "one half of the held-out patients against the other"
+    figures = [
+        _figure("pairs", loss.patient.auc, loss.nulls["held_out"], halves)
+        if null is None
+        else _figure("pairs", loss.patient.auc, null.auc, nothing),
+        _figure("few", loss.patient.tpr_at_1pct_fpr, null and null.tpr_at_1pct_fpr, nothing),
+    ]
+    if audit.completions is None:
+        return [*figures, _figure("top1", *audit.top1)]
+    patients = audit.completions.by_patient
+    return [*figures, _figure("completions", patients.members.interval, patients.heldout.interval)]
+
+
+def _tested(audit: Audit) -> list[str]:
+    """Return what was tried, one phrase each."""
+    words, asked = WORDING["tested"], []
+    for member in (True, False):
+        notes = audit.sample.of(member=member)
+        asked += [len({note.patient for note in notes}), len(notes)]
+    done = [words["sample"].format(*asked), words["attacks"].format(len(audit.attacks))]
+    if audit.completions is not None:
+        done.append(words["completions"])
+    if audit.disclosures is not None:
+        done.append(words["disclosures"].format(audit.disclosures.texts))
+    if audit.canaries is not None:
+        done.append(words["canaries"].format(audit.canaries.inserted + audit.canaries.kept_out))
+    return [*done, words["blind"]]
+
+
+def _not_tested(audit: Audit) -> list[str]:
+    """Return what was left out, so that nobody takes it for done."""
+    left, not_applied = list(WORDING["not_tested"]), WORDING["not_applied"]
+    if audit.target.kind != CAUSAL:
+        left.insert(2, not_applied["texts"])
+    elif audit.completions is None or audit.disclosures is None:
+        left.insert(2, not_applied["copies"])
+    if audit.canaries is None:
+        left.insert(2, not_applied["canaries"])
+    return left
+
+
 def report_facts(audit: Audit, *, hashes: Mapping[str, str] | None = None, made: str = "") -> dict:
     """Return every figure of an audit as plain values, without any text of a record.
 
@@ -121,6 +180,7 @@ def report_facts(audit: Audit, *, hashes: Mapping[str, str] | None = None, made:
         made: when, in words.
     """
     target, verdict, canaries = audit.target, audit.verdict, audit.files.canaries
+    weakest = {name: of_100(value) for name, value in vars(audit.sensitivity).items()}
     facts = {
         "model": {
             **_fields(target, "name", "kind", "parameters", "context"),
@@ -133,10 +193,10 @@ def report_facts(audit: Audit, *, hashes: Mapping[str, str] | None = None, made:
         "headline": WORDING["headlines"][verdict.outcome],
         "next": WORDING["next"][verdict.outcome],
         **_fields(verdict, "reasons", "explanations"),
-        "sensitivity": {**vars(audit.sensitivity), "sentence": _wording.sensitivity_sentence(audit)},
-        "key_figures": _wording.key_figures(audit),
-        "tested": _wording.tested(audit),
-        "not_tested": _wording.not_tested(audit),
+        "sensitivity": {**vars(audit.sensitivity), "sentence": WORDING["sensitivity"].format(**weakest)},
+        "key_figures": _key_figures(audit),
+        "tested": _tested(audit),
+        "not_tested": _not_tested(audit),
         "tests": [vars(test) for test in verdict.tests],
         "attacks": [_attack(attack) for attack in audit.attacks],
         "blind": [_fields(one, "name", "auc", "p") for one in audit.blind],

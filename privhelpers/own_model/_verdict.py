@@ -14,10 +14,10 @@ from privhelpers.own_model._blind import BlindBaseline
 from privhelpers.own_model._canaries import CanaryResult
 from privhelpers.own_model._membership import Attack, broken_controls
 from privhelpers.own_model._memorization import Completions, Disclosures
+from privhelpers.own_model._wording import WORDING
 from privhelpers.stats import adjust
 
 FLAGGED, UNDECIDED, NOTHING_FOUND = "flagged", "undecided", "nothing found"
-CANARIES = "canaries"
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,18 @@ def p_values_by_test(
     canaries: CanaryResult | None,
 ) -> dict[str, float]:
     """Return the p-value of each test that these figures allow, by a plain name."""
-    found: dict[str, float] = {}
-    for attack in attacks:
-        for which, p in zip(("over all patients", "the surest few"), attack.p, strict=True):
-            found[f"{attack.words}: {which}"] = p
+    found = {
+        f"{attack.words}: {which}": p
+        for attack in attacks
+        for which, p in zip(WORDING["attack_tests"], attack.p, strict=True)
+    }
+    names = WORDING["tests"]
     if completions is not None:
-        found["second halves of notes, word for word"] = completions.by_patient.p
+        found[names["completions"]] = completions.by_patient.p
     if disclosures is not None:
-        found["numbers and addresses that name a patient"] = disclosures.by_patient.p
+        found[names["disclosures"]] = disclosures.by_patient.p
     if canaries is not None:
-        found[CANARIES] = canaries.p
+        found[names["canaries"]] = canaries.p
     return found
 
 
@@ -92,22 +94,14 @@ def alternative_explanations(
         reference_p: of the loss attack on the reference model, if there is one.
         alpha: error of each, in (0, 1).
     """
-    kinds = {"words": "by the words of their notes", "shape": "by the number and length of their notes"}
-    found = [
-        f"A program that never sees the model tells the two files apart {kinds[one.name]} "
-        f"(right in {100 * one.auc.estimate:.0f} of 100 pairs, where 50 is guessing)."
-        for one in blind
-        if one.p <= alpha
-    ]
+    words = WORDING["explanations"]
+    found = [words[one.name].format(100 * one.auc.estimate) for one in blind if one.p <= alpha]
     fresh = {f"{a.name}/{n}": p for a in attacks for n, p in enumerate(a.untrained_p or ())}
     if fresh and min(adjust(fresh).values()) <= alpha:
-        found.append("The same attacks tell the two files apart on a model that was trained on nothing.")
+        found.append(words["untrained"])
     if reference_p is not None and reference_p <= alpha:
-        found.append(
-            "The reference model, which is said to have seen neither file, tells them apart: they differ, or "
-            "it saw one of them."
-        )
-    return (*found, *(f"A control of the tools failed: {one}." for one in broken_controls(attacks)))
+        found.append(words["reference"])
+    return (*found, *(words["tools"].format(problem) for problem in broken_controls(attacks)))
 
 
 def decide(
@@ -120,33 +114,29 @@ def decide(
     """Conclude.
 
     Args:
-        p_values: of every test, by a plain name; `CANARIES` is the one that a coin dealt.
+        p_values: of every test, by a plain name; "canaries" is the one that a coin dealt.
         explanations: from `alternative_explanations`.
         canaries: the canaries, if there are any.
         alpha: chance of flagging a model that learned nothing, over all tests together, in (0, 1).
 
     Source: Holm 1979.
     """
-    adjusted = adjust(dict(p_values))
-    tests = tuple(Test(name, p, adjusted[name], name == CANARIES) for name, p in p_values.items())
-    positive = [test for test in tests if test.adjusted <= alpha]
-    certain = [
-        "The canaries that were trained on can be told from those that were not." for t in positive if t.coin
-    ]
+    words, adjusted, coin = WORDING["reasons"], adjust(dict(p_values)), WORDING["tests"]["canaries"]
+    tests = tuple(Test(name, p, adjusted[name], name == coin) for name, p in p_values.items())
+    beyond = [test for test in tests if test.adjusted <= alpha]
+    certain = [words["canaries"] for test in beyond if test.coin]
     claim = canaries and canaries.claim
     if claim and claim.refuted:
-        certain.append(
-            f"The claimed epsilon of {claim.epsilon:g} is refuted: the canaries certify at least "
-            f"{claim.lower.epsilon_lower:.2f} (same delta, {100 * claim.lower.confidence:g} % confidence)."
-        )
-    others = [test for test in positive if not test.coin]
-    clearest = min(others, key=lambda test: test.p).name if others else ""
-    beyond = (
-        f"{len(others)} of {len(tests)} tests tell trained from held-out patients beyond chance; the "
-        f"clearest is {clearest}."
-    )
+        bound = claim.lower
+        certain.append(words["claim"].format(claim.epsilon, bound.epsilon_lower, 100 * bound.confidence))
+    others = [test for test in beyond if not test.coin]
+    reasons = list(certain)
+    if others:
+        clearest = min(others, key=lambda test: test.p).name
+        reasons.append(words["beyond"].format(len(others), len(tests), clearest))
+    explanations = tuple(explanations)
     if certain or (others and not explanations):
-        return Verdict(FLAGGED, (*certain, *([beyond] if others else [])), tests, tuple(explanations))
+        return Verdict(FLAGGED, tuple(reasons), tests, explanations)
     if explanations:
-        return Verdict(UNDECIDED, tuple(explanations), tests, tuple(explanations))
-    return Verdict(NOTHING_FOUND, (f"None of {len(tests)} tests finds anything beyond chance.",), tests, ())
+        return Verdict(UNDECIDED, explanations, tests, explanations)
+    return Verdict(NOTHING_FOUND, (words["nothing"].format(len(tests)),), tests, ())

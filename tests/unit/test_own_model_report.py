@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import toy_audit as toy
 
-from bookmaker.runner import audit
+from bookmaker.runner import _audit
 from privhelpers import browser as programs
 from privhelpers import own_model
 from privhelpers.artifacts import to_json
@@ -130,7 +130,7 @@ def test_every_outcome_has_its_words(found, outcome):
 
 
 def test_shares_are_read_out_of_100():
-    assert [_wording.of_100(x) for x in (0, 0.0004, 0.0123, 0.0949, 0.0951, 0.5, 1)] == [
+    assert [_report.of_100(x) for x in (0, 0.0004, 0.0123, 0.0949, 0.0951, 0.5, 1)] == [
         "0", "0.0", "1.2", "9.5", "10", "50", "100",
     ]  # fmt: skip
 
@@ -179,7 +179,7 @@ def test_the_pdf_is_tagged_and_starts_with_the_summary(page):
     from threading import Thread
 
     made = []  # in a thread of its own: playwright allows one event loop a thread
-    worker = Thread(target=lambda: made.append(audit._pdf(page)))
+    worker = Thread(target=lambda: made.append(_audit._pdf(page)))
     worker.start()
     worker.join()
     assert made and made[0].startswith(b"%PDF-") and b"/StructTreeRoot" in made[0]
