@@ -3,7 +3,7 @@
 Every attack turns these signals into a score that is HIGHER for texts that look more like members. The
 published formulas differ in sign and in division from one program to the next; here one sign holds.
 
->>> float(round(-min_k(np.log([0.9, 0.01, 0.5, 0.2]), share=0.5), 4))
+>>> float(round(-_min_k(np.log([0.9, 0.01, 0.5, 0.2]), share=0.5), 4))
 3.1073
 
 Sources: Carlini et al. 2021, section 5.2, for perplexity, zlib and lower case; Shi et al. 2024 for Min-K%;
@@ -58,7 +58,7 @@ class Signals:
         return float(np.exp(np.average(self.loss, weights=self.tokens)))
 
 
-def min_k(values: ArrayLike, *, share: float = SHARE) -> float:
+def _min_k(values: ArrayLike, *, share: float = SHARE) -> float:
     """Return the mean of the lowest `share` of the values, at least one of them.
 
     Applied to log-probabilities it is Min-K%, applied to standardized ones Min-K%++. The authors' programs
@@ -78,7 +78,7 @@ def min_k(values: ArrayLike, *, share: float = SHARE) -> float:
     return float(np.partition(values, count - 1)[:count].mean())
 
 
-def standardized(log_p: ArrayLike, mean: ArrayLike, deviation: ArrayLike) -> np.ndarray:
+def _standardized(log_p: ArrayLike, mean: ArrayLike, deviation: ArrayLike) -> np.ndarray:
     """Return how many standard deviations each token's log-probability lies above what the model expects.
 
     Args:
@@ -129,8 +129,8 @@ def from_tokens(
     rows = list(zip(found.log_p, found.mean, found.deviation, strict=True))
     return Signals(
         loss=found.losses,
-        min_k=np.array([min_k(log_p, share=share) for log_p, _, _ in rows]),
-        min_k_plus_plus=np.array([min_k(standardized(*row), share=share) for row in rows]),
+        min_k=np.array([_min_k(log_p, share=share) for log_p, _, _ in rows]),
+        min_k_plus_plus=np.array([_min_k(_standardized(*row), share=share) for row in rows]),
         tokens=found.tokens,
         zlib_bytes=np.array([len(zlib.compress(text.encode())) for text in texts]),
         lower_loss=lower_loss,

@@ -76,7 +76,7 @@ def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Pat
     return sorted(p.name for p in folder.iterdir() if p.is_file() and not p.name.endswith(".sha256"))
 
 
-def refuse_code(folder: Path) -> None:
+def _refuse_code(folder: Path) -> None:
     """Refuse a folder whose weights or files could run code when read."""
     pickles = [p.name for p in folder.glob("*") if p.suffix in {".bin", ".pt", ".pth", ".ckpt", ".pkl"}]
     if not list(folder.glob("*.safetensors")):
@@ -105,7 +105,7 @@ def open_folder(
     if not named:
         if not (folder / "config.json").exists():
             raise MissingArtifact(f"model {folder.name!r}: no folder with a config.json at that place")
-        refuse_code(folder)
+        _refuse_code(folder)
     safe = {"trust_remote_code": False, "local_files_only": not named}
     try:
         config = AutoConfig.from_pretrained(str(source), **safe)

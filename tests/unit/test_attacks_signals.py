@@ -22,14 +22,14 @@ TEXTS = ["The ward is quiet.", "BP 120/80, Asthma, Albuterol 20 mg. Back in two 
 )
 def test_min_k_vectors(share, expected):
     """Published with the opposite sign: there small means member, here large does."""
-    assert -signals.min_k(LOG_P, share=share) == pytest.approx(expected, abs=1e-8)
+    assert -signals._min_k(LOG_P, share=share) == pytest.approx(expected, abs=1e-8)
 
 
 def test_loss_and_perplexity_vectors():
     loss = -LOG_P.mean()
     assert loss == pytest.approx(1.92112203, abs=1e-8)
     assert np.exp(loss) == pytest.approx(6.82861606, abs=1e-7)
-    assert -signals.min_k(LOG_P, share=1.0) == pytest.approx(loss)
+    assert -signals._min_k(LOG_P, share=1.0) == pytest.approx(loss)
 
 
 def test_min_k_plus_plus_vectors():
@@ -37,7 +37,7 @@ def test_min_k_plus_plus_vectors():
     log_p = logits.log_softmax(-1)
     mean, deviation = scoring._vocabulary_moments(log_p[None])
     own = log_p.gather(1, torch.tensor([[1], [3], [2]]))[:, 0]
-    z = signals.standardized(own, mean[0], deviation[0])
+    z = signals._standardized(own, mean[0], deviation[0])
     assert z == pytest.approx([-0.627399, 1.348923, -2.587504], abs=1e-5)
 
 
@@ -45,7 +45,7 @@ def test_a_certain_distribution_has_no_spread():
     log_p = torch.tensor([[[0.0, -float("inf")]]]).log_softmax(-1)
     mean, deviation = scoring._vocabulary_moments(log_p.clamp_min(-1e30))
     assert torch.isfinite(mean).all() and torch.isfinite(deviation).all()
-    assert signals.standardized([0.0], mean[0], deviation[0]) == pytest.approx([0.0])
+    assert signals._standardized([0.0], mean[0], deviation[0]) == pytest.approx([0.0])
     mean, deviation = scoring._vocabulary_moments(torch.tensor([0.0, -float("inf")]))
     assert (mean.item(), deviation.item()) == (0, 0)
     assert torch.isnan(scoring._vocabulary_moments(torch.full((3,), float("nan")))[0]), "a broken model shows"
@@ -53,13 +53,13 @@ def test_a_certain_distribution_has_no_spread():
 
 @given(st.lists(st.floats(-20, 0), min_size=1, max_size=40), st.floats(0.01, 1))
 def test_min_k_lies_between_the_least_value_and_the_mean(values, share):
-    assert min(values) - 1e-9 <= signals.min_k(values, share=share) <= np.mean(values) + 1e-9
+    assert min(values) - 1e-9 <= signals._min_k(values, share=share) <= np.mean(values) + 1e-9
 
 
 @pytest.mark.parametrize("bad", [0.0, 1.5, float("nan")])
 def test_shares_out_of_range_are_refused(bad):
     with pytest.raises(InvalidParameter, match="share"):
-        signals.min_k(LOG_P, share=bad)
+        signals._min_k(LOG_P, share=bad)
 
 
 @pytest.fixture(scope="module")
