@@ -8,7 +8,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from privhelpers import figures
+from privhelpers.figures import _style as style
 
 
 def hidden_ticks(figure: Figure) -> set[Text]:
@@ -27,8 +27,8 @@ def check(make: Callable[[], Figure], shows: str | None = None) -> None:
     before = dict(mpl.rcParams)
     figure = make()
     assert isinstance(figure, Figure) and dict(mpl.rcParams) == before
-    assert figure.get_figwidth() == figures.WIDTH
-    assert figure.get_figheight() in (figures.SHORT, figures.TALL)
+    assert figure.get_figwidth() == style.WIDTH
+    assert figure.get_figheight() in (style.SHORT, style.TALL)
     assert all(axes.get_xlabel() for axes in figure.axes) and figure.axes[0].get_ylabel()
     assert figure._repr_png_() == make()._repr_png_()
     check_text(figure)

@@ -13,8 +13,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from privhelpers import figures, stats
 from privhelpers.artifacts import check_name, write_atomic
-from privhelpers.figures import sweep as pictures
 
 TEMPLATES = Path(__file__).parent / "templates"
 RUN = ["profile", "architecture", "seed", "model", "epsilon"]
@@ -60,23 +60,41 @@ def _svg(figure: Figure) -> Markup:
     return Markup(text[text.index("<svg") :])
 
 
+def _over_seeds(values: pd.Series) -> tuple[float, float, float]:
+    """Return the mean over seeds with Student's 95 % interval; of one seed, its value alone."""
+    if len(values) == 1:
+        return (float(values.iloc[0]),) * 3
+    interval = stats.clustered_mean(values, range(len(values))).interval()
+    return interval.estimate, interval.low, interval.high
+
+
+def _comparison(runs: pd.DataFrame, arm: str, label: str) -> Figure:
+    """Draw the mean over seeds for every architecture and budget, beside its never-trained control."""
+    budgets = runs["model"].str.removeprefix("dp-eps-").astype(float)
+    cells = runs.assign(budget=budgets).groupby(["arm", "architecture", "budget"])["estimate"]
+    means = {key: _over_seeds(values) for key, values in cells}
+    rows = sorted({key[1:] for key in means if key[0] == arm})
+    series = {"trained on" if arm == "member" else "never trained on": arm}
+    if arm == "member" and all(("control", *row) in means for row in rows):
+        series["never trained on"] = "control"
+    return figures.forest(
+        [f"{architecture}, ε = {budget:g}" for architecture, budget in rows],
+        {
+            name: tuple(zip(*(means[side, *row] for row in rows), strict=True))
+            for name, side in series.items()
+        },
+        xlabel=label[0].lower() + label[1:],
+        controls=["never trained on"] if "never trained on" in series else (),
+    )
+
+
 def _comparisons(table: pd.DataFrame) -> Iterator[tuple[str, Markup]]:
-    """Yield a label and a picture for each measure; the mean of its never-trained control is a line."""
+    """Yield a label and a picture for each measure."""
     private = table[table["epsilon"].notna()]
     for measure, arm, label in COMPARED:
-        both = private[private["measure"] == measure]
-        own = both[both["arm"] == arm]
-        control = both[both["arm"] == "control"]["estimate"] if arm == "member" else []
-        if not own.empty:
-            budgets = own["model"].str.removeprefix("dp-eps-").astype(float)
-            figure = pictures.by_budget(
-                budgets,
-                own["estimate"],
-                own["architecture"].tolist(),
-                measure=label[0].lower() + label[1:],
-                control=float(control.mean()) if len(control) else None,
-            )
-            yield label, _svg(figure)
+        runs = private[private["measure"] == measure]
+        if (runs["arm"] == arm).any():
+            yield label, _svg(_comparison(runs, arm, label))
 
 
 def _shown(value: object, digits: int = 4) -> str:

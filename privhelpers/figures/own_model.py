@@ -6,7 +6,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from privhelpers.figures.charts import forest, roc, two_arms
+from privhelpers.figures._charts import forest, roc, two_arms
 from privhelpers.stats import roc_curve
 
 

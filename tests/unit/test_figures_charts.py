@@ -1,4 +1,4 @@
-"""The six charts: what stands in them, what they refuse, and that names of models cannot break them."""
+"""The charts: what stands in them, what they refuse, and that names of models cannot break them."""
 
 import functools
 

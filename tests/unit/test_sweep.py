@@ -11,7 +11,6 @@ import yaml
 from bookmaker.runner import chain, plan, profiles
 from bookmaker.sweep import _gallery, _grid, _results
 from privhelpers.errors import InvalidParameter, MissingArtifact
-from privhelpers.figures.sweep import by_budget
 
 
 @pytest.fixture
@@ -143,8 +142,16 @@ def test_pages_of_an_earlier_sweep_go(tmp_path):
     assert not (tmp_path / "old.html").exists() and (tmp_path / "compare.html").is_file()
 
 
-def test_the_picture_refuses_what_it_cannot_draw():
-    with pytest.raises(InvalidParameter, match="groups"):
-        by_budget([1.0, 8.0], [0.5, 0.6], ["tiny"], measure="auc")
-    with pytest.raises(InvalidParameter, match="log axis"):
-        by_budget([0.0], [0.5], ["tiny"], measure="auc")
+def test_the_picture_has_a_mean_over_seeds_beside_its_control():
+    rows = [
+        {"model": "dp-eps-8", "architecture": "tiny", "arm": arm, "estimate": base + seed / 10}
+        for arm, base in (("member", 0.6), ("control", 0.5))
+        for seed in (0, 1, 2)
+    ]
+    axes = _gallery._comparison(pd.DataFrame(rows), "member", "Area").axes[0]
+    points = [line.get_xdata() for line in axes.lines if line.get_marker() not in ("", "None", "|", None)]
+    assert sorted(x[0] for x in points) == pytest.approx([0.6, 0.7])
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["tiny, ε = 8"]
+    assert _gallery._over_seeds(pd.Series([0.5])) == (0.5, 0.5, 0.5)
+    low, high = 0.7 - 4.302653 * 0.1 / 3**0.5, 0.7 + 4.302653 * 0.1 / 3**0.5  # Student, 2 degrees
+    assert _gallery._over_seeds(pd.Series([0.6, 0.7, 0.8])) == pytest.approx((0.7, low, high), rel=1e-6)

@@ -1,4 +1,4 @@
-"""Six charts that draw most of the book: forest, bands, two arms, ROC, bars and heat.
+"""The charts that draw most of the book: forest, bands, two arms, ROC, bars, heat, and a trade-off.
 
     figures.forest(["loss", "LiRA"], {"note": (aucs, lows, highs)}, xlabel="area under the ROC curve")
     figures.bands(epsilons, {"baseline": rates}, xlabel="ε (nats)", ylabel="share recited")
@@ -8,7 +8,7 @@ A series or a row with the name of a model (`baseline`, `dp-eps-8`) gets that mo
 that it is shown as the last value of a cell, and takes `axes=` to draw into one that exists.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from privhelpers.errors import InvalidParameter
-from privhelpers.figures import style
+from privhelpers.figures import _style as style
 from privhelpers.stats import RocCurve, checks
 
 Series = ArrayLike | tuple[ArrayLike, ArrayLike, ArrayLike]
@@ -78,6 +78,12 @@ def _start(axes: Axes | None, height: float) -> tuple[Figure, Axes]:
     return figure, made
 
 
+def _mark(line: Callable[..., object], value: float | None, label: str) -> None:
+    """Draw a dotted line at a value with a meaning; without a value there is none."""
+    if value is not None:
+        line(value, label=label or None, color=style.CONTROL, linestyle=":", linewidth=1, zorder=1)
+
+
 def _finish(axes: Axes, figure: Figure, *, own: bool) -> Figure:
     """Put a legend above the plot if something in it has a name."""
     labels = axes.get_legend_handles_labels()[1]
@@ -130,9 +136,7 @@ def forest(
     figure, place = _start(axes, style.TALL if len(rows) * len(series) > 9 else style.SHORT)
     if band is not None:
         place.axvspan(*band, color=style.PUBLIC, alpha=0.35, zorder=0, label=band_label or None)
-    if reference is not None:
-        line = {"color": style.CONTROL, "linestyle": ":", "linewidth": 1, "zorder": 1}
-        place.axvline(reference, label=reference_label or None, **line)
+    _mark(place.axvline, reference, reference_label)
     row_colors = [look["color"] for look in style.model_looks(rows).values()]
     by_model = len(series) == 1 and all(map(_is_model, rows))  # then the row has the color, not the series
     for shift, (name, (values, ends)) in zip(_dodge(len(checked)), checked.items(), strict=True):
@@ -194,9 +198,7 @@ def bands(
     places = checks.vector("x", x)
     checked, looks = _checked(series, places.size), _looks(list(series), controls)
     figure, place = _start(axes, style.SHORT)
-    if reference is not None:
-        line = {"color": style.CONTROL, "linestyle": ":", "linewidth": 1, "zorder": 1}
-        place.axhline(reference, label=reference_label or None, **line)
+    _mark(place.axhline, reference, reference_label)
     for name, (values, ends) in checked.items():
         look = looks[name] if markers else looks[name] | {"marker": ""}
         if ends is not None:
@@ -205,6 +207,8 @@ def bands(
         hollow = {"mfc": "white"} if name in controls else {}
         place.plot(places, values, **look, **hollow)
     place.set(xlabel=xlabel, ylabel=ylabel)
+    if (places == np.round(places)).all():
+        place.xaxis.get_major_locator().set_params(integer=True)  # there is no epoch 2.5
     if log_x:
         place.set_xscale("log")
         style.log_axis(place.xaxis, style.nice_ticks(places) if places.size <= 12 else None)
@@ -337,14 +341,67 @@ def bars(
         if ends is not None:
             place.errorbar(values, heights, xerr=ends, fmt="none", ecolor=style.CONTROL, capsize=2)
         left = left + values if stacked else left
-    labels = [
-        style.model_looks([row])[row]["label"] if _is_model(row) else style.literal(row) for row in rows
-    ]
-    place.set_yticks(range(len(rows)), labels)
+    place.set_yticks(range(len(rows)), [_row_label(row) for row in rows])
     place.set(ylim=(len(rows) - 0.4, -0.6), xlabel=xlabel, ylabel=ylabel)
     if percent:
         style.percent_axis(place.xaxis)
     return _finish(place, figure, own=axes is None)
+
+
+@style.drawn
+def trade_off(
+    names: Sequence[str],
+    costs: Series,
+    gains: Series,
+    *,
+    xlabel: str,
+    ylabel: str,
+    hollow: Collection[str] = (),
+    reference: float | None = None,
+    control: tuple[float, float] | None = None,
+) -> Figure:
+    """Draw one point a model: what it costs across, on a logarithmic axis, and what an attack gains upward.
+
+    Args:
+        names: of the models or settings, all different.
+        costs: values greater than 0, or (values, lows, highs).
+        gains: of the attack, in the same way.
+        xlabel, ylabel: with units.
+        hollow: names that are drawn hollow, such as the private ones.
+        reference: gain of an attacker who guesses.
+        control: ends of the gain where nothing can leak, drawn as a hatched band.
+
+    Raises:
+        InvalidParameter: names repeat, lengths differ, an interval misses its estimate, or a cost is not
+            positive.
+    """
+    if len(set(names)) != len(names):
+        raise InvalidParameter(f"names = {list(names)!r}: must all be different")
+    checked = _checked({"costs": costs, "gains": gains}, len(names))
+    (across, across_ends), (upward, upward_ends) = checked.values()
+    if across.min() <= 0:
+        raise InvalidParameter("costs: must be greater than 0 (logarithmic axis)")
+    figure, place = _start(None, style.TALL)
+    if control is not None:
+        band = {"facecolor": "none", "edgecolor": style.PUBLIC, "hatch": "////", "linewidth": 0, "zorder": 0}
+        place.axhspan(*control, **band, label="never trained on (control)")
+    _mark(place.axhline, reference, "guessing")
+    for number, (name, look) in enumerate(style.model_looks(names).items()):
+        place.errorbar(
+            across[number],
+            upward[number],
+            None if upward_ends is None else upward_ends[:, [number]],
+            None if across_ends is None else across_ends[:, [number]],
+            fmt=look["marker"],
+            color=look["color"],
+            mfc="white" if name in hollow else None,
+            label=style.in_legend(look)["label"],
+            markersize=7,
+            capsize=3,
+        )
+    place.set(xscale="log", xlabel=xlabel, ylabel=ylabel)
+    style.log_axis(place.xaxis, style.nice_ticks(across))
+    return _finish(place, figure, own=True)
 
 
 @style.drawn

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from privhelpers.errors import InvalidParameter
-from privhelpers.figures import style
+from privhelpers.figures import _style as style
 from privhelpers.stats import Interval, checks
 
 _LOOKS = (

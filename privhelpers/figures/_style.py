@@ -31,9 +31,6 @@ WIDTH, SHORT, TALL = 6.5, 2.9, 4.3  # inches
 
 NON_PRIVATE, PUBLIC, DP, ATTACK = "#3a3a3a", "#b8b8b8", "#0072b2", "#e07b00"
 CONTROL = "#262626"  # always hollow, hatched or dashed: never told apart by color alone
-MECHANISM_COLORS = MappingProxyType(
-    {"non-private": NON_PRIVATE, "DP": DP, "attack": ATTACK, "public": PUBLIC}
-)
 _DP_SHADES = mpl.colors.LinearSegmentedColormap.from_list("dp", ["#8fc3e3", "#0072b2", "#06264f"])
 _DP_RANGE = (0.25, 16.0)  # epsilons at the ends of the shades
 _SHIELD = "\ufdd0"  # a code point that Unicode keeps free of meaning; `drawn` takes it off again
@@ -192,8 +189,3 @@ def legend_above(figure: Figure, axes: Axes, columns: int = 4) -> None:
     """Put the legend above the plot, where it covers no data."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=min(columns, len(labels)))
-
-
-def reference_line(axes: Axes, value: float, look: Mapping[str, str], style: str) -> None:
-    """Draw a labeled horizontal line."""
-    axes.axhline(value, color=look["color"], linestyle=style, label=in_legend(look)["label"], zorder=1)
