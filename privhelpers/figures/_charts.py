@@ -430,8 +430,11 @@ def heat(
     if not values.size or np.isinf(values).any():
         raise InvalidParameter("frame: give a table with finite or missing values")
     figure, place = _start(axes, min(style.TALL, 1.2 + 0.34 * len(frame)))
-    image = place.imshow(values, cmap="Blues", aspect="auto")
-    middle = (np.nanmin(values) + np.nanmax(values)) / 2
+    lowest, highest = np.nanmin(values), np.nanmax(values)
+    middle = (lowest + highest) / 2
+    # Of equal cells none is dark: the scale would else reach below them, to shares below zero.
+    ends = {"vmin": lowest, "vmax": highest if highest > lowest else lowest + 1}
+    image = place.imshow(values, cmap="Blues", aspect="auto", **ends)
     for (row, column), value in np.ndenumerate(values):
         if not np.isnan(value):
             color = "white" if value > middle else style.CONTROL

@@ -75,6 +75,11 @@ def test_a_chart_can_be_drawn_into_axes_that_exist():
     assert len(host.axes[0].lines) > before
 
 
+def test_a_table_of_zeros_has_no_scale_below_zero():
+    figure = figures.heat(pd.DataFrame([[0.0, 0.0]]), label="share")
+    assert figure.axes[0].images[0].get_clim() == (0, 1)
+
+
 def test_a_zero_is_drawn_as_a_point():
     figure = figures.bars(["a", "b"], {"x": [0.0, 0.5]}, xlabel="share")
     points = [line for line in figure.axes[0].lines if line.get_marker() not in ("", "None", None)]
