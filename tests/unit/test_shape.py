@@ -46,6 +46,31 @@ def test_a_name_is_used_where_another_room_or_a_chapter_names_it(tree):
     assert low.lines == 5 and high.lines == 5
 
 
+def test_a_module_for_its_room_alone_shows_only_what_the_room_exports(tree):
+    high = tree / "privhelpers" / "high"
+    (high / "_inner.py").write_text("def f():\n    pass\n\n\ndef g():\n    pass\n")
+    (high / "__main__.py").write_text("def main():\n    pass\n")
+    (high / "__init__.py").write_text("from privhelpers.high._inner import f\n")
+    (tree / "binder").mkdir()
+    (tree / "binder" / "start.py").write_text("from privhelpers import low\nlow.b()\n")
+    (tree / "Snakefile").write_text("from privhelpers.high import f\nf()\n\nrule all:\n    input: 1\n")
+    rooms = shape.rooms(tree)
+    assert set(rooms["privhelpers.high"].names) == {"d", "e", "f"}, "neither g nor a program's main"
+    assert rooms["privhelpers.high"].users["f"] == {"Snakefile"}
+    assert (
+        rooms["privhelpers.low"].users["b"] == {"binder/start.py"} and not rooms["privhelpers.low"].unused()
+    )
+
+
+def test_the_packages_stay_small_and_show_only_what_others_use():
+    rooms = shape.rooms(ROOT)
+    unused = {name: room.unused() for name, room in rooms.items() if room.unused()}
+    assert not unused, "give it an underscore, move it into a module _name.py, or delete it"
+    assert sum(len(room.names) for room in rooms.values()) <= 600
+    helpers = sum(room.lines for name, room in rooms.items() if name.startswith("privhelpers."))
+    assert helpers <= 12_000 and sum(room.lines for room in rooms.values()) <= 16_000
+
+
 def test_the_page_for_maintainers_names_every_chapter_room_and_public_helper():
     page, rooms = architecture(ROOT), shape.rooms(ROOT)
     missing = [slug for slug in chain.SLUGS if f"</notebooks/{slug}>" not in page]
