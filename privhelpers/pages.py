@@ -5,7 +5,12 @@
 A sentence then quotes {glue:text}`auc:.3f`. Pages of other chapters can quote it too.
 """
 
+import math
 import numbers
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
 
 from privhelpers.errors import InvalidParameter
 
@@ -41,3 +46,32 @@ def choose(condition: bool, effect: str, absence: str) -> str:
     if condition not in (True, False):
         raise InvalidParameter(f"condition = {condition!r}: must be true or false")
     return effect if condition else absence
+
+
+def _worded(value: object) -> str:
+    """Return a value as a table shows it: three digits of a fraction, every digit of a count."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_worded, value))
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if value is None or isinstance(value, str):
+        return value or "none"
+    if isinstance(value, numbers.Integral):
+        return f"{value:,}"
+    number = float(value)
+    if not math.isfinite(number):
+        return "unbounded" if math.isinf(number) else "undefined"
+    if number and abs(number) < 1e-3:
+        return f"{number:.1e}"
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
+
+
+def facts(values: Mapping[str, object]) -> pd.DataFrame:
+    """Return a few values as a table: what each is, in words, and the value.
+
+        facts({"notes in the pool": len(pool), "patients": len(patients)})
+
+    Args:
+        values: counts, fractions, texts, truth values, or short sequences of them, by their words.
+    """
+    return pd.DataFrame({"": [_worded(value) for value in values.values()]}, index=list(values))

@@ -32,9 +32,11 @@ CHAPTER_MODEL = {step.slug: "baseline" for step in chain.CHAIN if step.per == "m
 OURS = {"_build", "_failed", ".complete", ".fingerprint", "build.log"}  # in the folder, but not staged
 READING = re.compile(r"Reading \d+ minutes[^.]*")
 RUN_CARD, COURSE_CARD, ARCHITECTURE = "book/run_card", "book/course_card", "book/architecture"
+# Cells that a page folds, by their tag, and what stands on the fold.
 FOLDED = {
-    "code_prompt_show": "Show this run's parameters",
-    "code_prompt_hide": "Hide this run's parameters",
+    "parameters": "this run's parameters",
+    "injected-parameters": "this run's parameters",
+    "bookkeeping": "what the text quotes and keeps",
 }
 
 
@@ -85,16 +87,17 @@ def _record(root: Path, job: Job) -> dict[str, Any]:
     return parse_json((root / job.sentinel).read_text(encoding="utf-8"), job.sentinel)
 
 
-def _fold_parameters(page: NotebookNode) -> None:
-    """Show the values that ran, folded, in place of the defaults that they replaced."""
+def _fold(page: NotebookNode) -> None:
+    """Fold the bookkeeping, and the values that ran, which replace the defaults of the source."""
     injected = [cell for cell in page.cells if "injected-parameters" in notebooks.tags(cell)]
     if injected:
         page.cells = [cell for cell in page.cells if "parameters" not in notebooks.tags(cell)]
     for cell in page.cells:
         tags = notebooks.tags(cell)
-        if {"injected-parameters", "parameters"} & set(tags):
+        for tag in FOLDED.keys() & set(tags):
             cell.metadata["tags"] = [*tags, "hide-input"]
-            cell.metadata.setdefault("mystnb", {}).update(FOLDED)
+            prompts = {"code_prompt_show": f"Show {FOLDED[tag]}", "code_prompt_hide": f"Hide {FOLDED[tag]}"}
+            cell.metadata.setdefault("mystnb", {}).update(prompts)
 
 
 def _tell_minutes(page: NotebookNode, seconds: float) -> None:
@@ -120,7 +123,7 @@ def page_of(root: Path, job: Job) -> NotebookNode:
         where = f"{job.title}, code cell {number}"
         clean_outputs(cell, where)
         check_picture(cell, where)
-    _fold_parameters(page)
+    _fold(page)
     _tell_minutes(page, _record(root, job)["seconds"])
     page.nbformat_minor = max(page.nbformat_minor, 5)
     return page

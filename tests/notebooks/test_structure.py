@@ -85,8 +85,18 @@ def test_code_fits_the_width_of_a_page(notebook):
     assert not [line for c in code for line in c.source.splitlines() if len(line) > 76]
 
 
+def test_bookkeeping_is_folded(notebook):
+    """What a cell tells the prose is no algorithm: it lies in a cell that the site and JupyterLab fold."""
+    for cell in code_of(notebook):
+        tags = cell.metadata.get("tags", [])
+        assert ("bookkeeping" in tags) == bool(cell.metadata.get("jupyter", {}).get("source_hidden"))
+        if not {"bookkeeping", "solution"} & set(tags):
+            assert not re.search(r"\btell\(", cell.source), cell.source
+
+
 def test_code_is_led_in_by_prose(notebook):
-    kinds = "".join(c.cell_type[0] for c in notebook.cells)
+    shown = [c for c in notebook.cells if "bookkeeping" not in c.metadata.get("tags", [])]
+    kinds = "".join(c.cell_type[0] for c in shown)
     assert "cccc" not in kinds, "more than three code cells in a row"
     led = sum(kinds[i - 1] == "m" for i, kind in enumerate(kinds) if kind == "c")
     assert led >= 0.7 * kinds.count("c")

@@ -35,3 +35,27 @@ def test_the_wording_follows_the_run(condition):
     assert pages.choose(not condition, "more", "no more") == "no more"
     with pytest.raises(InvalidParameter, match="condition"):
         pages.choose(float("nan"), "more", "no more")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (1400, "1,400"),
+        (np.int64(7), "7"),
+        (0.123456, "0.123"),
+        (0.0, "0"),
+        (1234.5, "1,234"),
+        (np.float32(2.5e-5), "2.5e-05"),
+        (float("inf"), "unbounded"),
+        (float("nan"), "undefined"),
+        (np.True_, "yes"),
+        (False, "no"),
+        ("", "none"),
+        (None, "none"),
+        ((3, 0.25), "3, 0.25"),
+    ],
+)
+def test_a_table_of_facts_rounds_as_a_reader_would(value, shown):
+    table = pages.facts({"what it is": value})
+    assert table.index.tolist() == ["what it is"] and table.columns.tolist() == [""]
+    assert table.iloc[0, 0] == shown

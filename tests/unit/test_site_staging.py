@@ -85,6 +85,16 @@ def test_only_the_values_that_ran_are_shown_and_folded(book):
     assert shown.metadata["mystnb"]["code_prompt_show"] == "Show this run's parameters"
 
 
+def test_bookkeeping_is_folded(book):
+    source = toy_site.source("hipaa")
+    next(cell for cell in source.cells if cell.id == "text").metadata["tags"] = ["bookkeeping"]
+    toy_site.write_source(book, "hipaa", source)
+    stage(book)
+    kept = next(c for c in page(book, "notebooks/hipaa").cells if "bookkeeping" in notebooks.tags(c))
+    assert "hide-input" in notebooks.tags(kept)
+    assert kept.metadata["mystnb"]["code_prompt_show"] == "Show what the text quotes and keeps"
+
+
 def test_nothing_of_the_machine_and_no_progress_bar_is_staged(book):
     edit_run(book, "hipaa", lambda run: run.cells[4].outputs[0].update(text=f"in {book}/runs\n"))
     site = stage(book)
