@@ -1,12 +1,19 @@
-"""Jobs side by side on the machine's cores, in processes that end when their parent does."""
+"""Jobs side by side in processes that end when their parent does, and locks that end with their process."""
 
 import concurrent.futures
+import contextlib
+import fcntl
 import multiprocessing
 import os
+import stat
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 
 from privhelpers import validate
+from privhelpers.errors import InvalidParameter, PrivHelpersError
 
 
 def _end_with_parent() -> None:
@@ -56,3 +63,81 @@ def side_by_side(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def open_regular(path: Path, flags: int) -> int:
+    """Return a descriptor of a regular file: never through a link, and never waiting for a pipe.
+
+    Args:
+        path: of the file.
+        flags: as of `os.open`.
+
+    Raises:
+        InvalidParameter: the path is a folder, a device or a pipe.
+        OSError: the system refuses; ELOOP says that the path is a symbolic link.
+    """
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise InvalidParameter(f"{path.name}: is not a regular file")
+    return descriptor
+
+
+def is_at(path: Path, descriptor: int) -> bool:
+    """Tell whether the file at `path` is the one behind an open descriptor."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+class Lock:
+    """A lock file that one process at a time holds, until it calls `release`.
+
+    The system lets go of it when the process ends, however it ends, so that a file which a dead process
+    left is no obstacle.
+    """
+
+    def __init__(self, path: Path, what: str, *, busy: type[PrivHelpersError], wait: float = 0.0) -> None:
+        """Take the lock.
+
+        Args:
+            path: the lock file; its folder is made if needed, and releasing the lock removes the file.
+            what: what is locked, for the message.
+            busy: the error where another process holds it; the message says which and since when.
+            wait: seconds to wait for a holder that is about to end, 0 or more.
+
+        Raises:
+            OSError: the system refuses the file.
+        """
+        path.parent.mkdir(parents=True, exist_ok=True)
+        deadline = time.monotonic() + wait
+        while True:
+            descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                holder = os.pread(descriptor, 100, 0).decode(errors="replace").strip() or "another process"
+                os.close(descriptor)
+                if not isinstance(error, BlockingIOError):
+                    raise
+                if time.monotonic() >= deadline:
+                    message = f"{what} is in use by {holder}: wait until it ends, or stop it"
+                    raise busy(message) from None
+                time.sleep(0.2)
+                continue
+            if is_at(path, descriptor):
+                break
+            os.close(descriptor)  # its holder removed it after we had opened it: that one locks nothing
+        with contextlib.suppress(OSError):  # only the message to another process needs it
+            os.ftruncate(descriptor, 0)
+            now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
+            os.pwrite(descriptor, f"process {os.getpid()}, since {now}\n".encode(), 0)
+        self._path, self._descriptor = path, descriptor
+
+    def release(self) -> None:
+        """Remove the lock while we hold it, so that no copy of the descriptor in a forked child matters."""
+        if is_at(self._path, self._descriptor):
+            with contextlib.suppress(OSError):  # it is no obstacle
+                self._path.unlink()
+        os.close(self._descriptor)

@@ -12,7 +12,7 @@ from nbformat import v4
 from bookmaker.runner import chain
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("__init__.py", "errors.py", "validate.py", "rng.py", "artifacts.py")
+COPIED = ("__init__", "errors", "validate", "rng", "artifacts", "browser", "processes")
 WRITE = "from privhelpers import artifacts\nstore = artifacts.open_store(profile)\n"
 HEAD = 'profile: str = "toy"  # name of the profile\nseed: int = 0  # source of chance; in [0, 1000]\n'
 PER_MODEL = HEAD + 'model: str = "baseline"  # which model\n'
@@ -115,7 +115,7 @@ def build(root: Path) -> Path:
     """Make the toy repository at `root` and return it."""
     (root / "privhelpers").mkdir(parents=True)
     for name in COPIED:
-        origin, copy = ROOT / "privhelpers" / name, root / "privhelpers" / name
+        origin, copy = ROOT / "privhelpers" / f"{name}.py", root / "privhelpers" / f"{name}.py"
         shutil.copy2(origin, copy)
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "bookmaker" / "runner", root / "bookmaker" / "runner", ignore=ignored)

@@ -5,7 +5,6 @@ a signal when the parent dies, and a thread that polls the parent's id does the 
 """
 
 import ctypes
-import fcntl
 import os
 import signal
 import sys
@@ -13,10 +12,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 from bookmaker.runner._children import kill_children
+from privhelpers import processes as locks
 from privhelpers.errors import RunFailed
 
 POLL_SECONDS = 0.5
@@ -53,29 +52,18 @@ def die_with_parent(*, clean: bool) -> None:
 
 @contextmanager
 def exclusive(path: Path, what: str, *, wait: float = 0.0) -> Iterator[None]:
-    """Hold the lock file `path`, which the system releases when this process ends, however it ends.
+    """Hold the lock file `path`.
 
     Args:
-        path: the lock file, made if needed and never removed.
+        path: the lock file.
         what: what is locked, for the message.
         wait: seconds to wait for a holder that is about to end.
 
     Raises:
         RunFailed: another process holds it; the message says which and since when.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    deadline = time.monotonic() + wait
-    with open(path, "a+", encoding="utf-8") as handle:
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    holder = path.read_text(encoding="utf-8").strip() or "another process"
-                    raise RunFailed(f"{what} is in use by {holder}: wait until it ends, or stop it") from None
-                time.sleep(0.2)
-        handle.truncate(0)
-        handle.write(f"process {os.getpid()}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC\n")
-        handle.flush()
+    lock = locks.Lock(path, what, busy=RunFailed, wait=wait)
+    try:
         yield
+    finally:
+        lock.release()

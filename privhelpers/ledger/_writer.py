@@ -1,19 +1,15 @@
 """One process at a time adds to a ledger; any may read it.
 
-The lock is a file beside the ledger, held by `flock`: the system lets go of it when the process ends,
-however it ends, so that what a dead process left there is no obstacle. Closing the ledger removes it.
+The lock is a file beside the ledger; closing the ledger removes it.
 """
 
-import contextlib
 import errno
-import fcntl
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from privhelpers import artifacts, validate
+from privhelpers import artifacts, processes, validate
 from privhelpers.errors import (
     BudgetExceeded,
     InvalidParameter,
@@ -42,17 +38,8 @@ def _disk(name: str) -> Iterator[None]:
         raise LedgerUnavailable(f"{name}: {error.strerror or error}") from error
 
 
-def _opened(path: Path, flags: int) -> int:
-    """Return a descriptor of a regular file, never through a link; O_NONBLOCK: nor waiting for a pipe."""
-    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise InvalidParameter(f"{path.name}: is not a regular file")
-    return descriptor
-
-
 def _bytes(path: Path) -> bytes:
-    with open(_opened(path, os.O_RDONLY), "rb") as handle:
+    with open(processes.open_regular(path, os.O_RDONLY), "rb") as handle:
         return handle.read()
 
 
@@ -64,46 +51,6 @@ def _put(path: Path, data: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def _is_at(path: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(path.lstat(), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
-
-
-def _lock_of(path: Path) -> Path:
-    return path.with_name(path.name + ".lock")
-
-
-def _locked(path: Path) -> int:
-    """Return a descriptor that holds the lock of a ledger."""
-    while True:
-        descriptor = _opened(_lock_of(path), os.O_RDWR | os.O_CREAT)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = os.pread(descriptor, 100, 0).decode(errors="replace").strip() or "another process"
-            os.close(descriptor)
-            if not isinstance(error, BlockingIOError):
-                raise
-            raise LedgerInUse(f"{path.name} is in use by {holder}: wait until it ends, or stop it") from None
-        if _is_at(_lock_of(path), descriptor):
-            break
-        os.close(descriptor)  # its holder removed it after we had opened it: that one locks nothing
-    with contextlib.suppress(OSError):  # only the message to another process needs it
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
-    return descriptor
-
-
-def _unlock(path: Path, descriptor: int) -> None:
-    """Remove the lock while we hold it, so that no copy of the descriptor in a forked child matters."""
-    if _is_at(_lock_of(path), descriptor):
-        with contextlib.suppress(OSError):  # it is no obstacle
-            _lock_of(path).unlink()
-    os.close(descriptor)
 
 
 def _settled(path: Path, terms: Terms) -> tuple[int, Record]:
@@ -144,11 +91,10 @@ def open_ledger(path: Path | str, terms: Terms) -> "Ledger":
     terms.require_budget()
     path = Path(path)
     with _disk(path.name), ExitStack() as undo:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = _locked(path)
-        undo.callback(_unlock, path, lock)
+        lock = processes.Lock(path.with_name(path.name + ".lock"), path.name, busy=LedgerInUse)
+        undo.callback(lock.release)
         size, record = _settled(path, terms)
-        ledger = Ledger(path, record, size, _opened(path, os.O_WRONLY | os.O_APPEND), lock)
+        ledger = Ledger(path, record, size, processes.open_regular(path, os.O_WRONLY | os.O_APPEND), lock)
         undo.pop_all()
         return ledger
 
@@ -181,7 +127,7 @@ class Ledger:
         record: what it says so far; the other attributes are those of the record.
     """
 
-    def __init__(self, path: Path, record: Record, size: int, descriptor: int, lock: int) -> None:
+    def __init__(self, path: Path, record: Record, size: int, descriptor: int, lock: processes.Lock) -> None:
         """Take over the descriptors of a verified file of `size` bytes and of its lock."""
         self.record = record
         self._path, self._size = path, size
@@ -269,7 +215,8 @@ class Ledger:
 
     def _require_unchanged(self) -> None:
         """Refuse to go on if another hand touched the file: the lock only binds those that ask for it."""
-        if not _is_at(self._path, self._descriptor) or os.fstat(self._descriptor).st_size != self._size:
+        same = processes.is_at(self._path, self._descriptor)
+        if not same or os.fstat(self._descriptor).st_size != self._size:
             raise LedgerDamaged(f"{self._path.name}: was changed, replaced or removed while it was open")
 
     def close(self) -> None:
@@ -277,4 +224,4 @@ class Ledger:
         if self._open:
             self._open = self._writable = False
             os.close(self._descriptor)
-            _unlock(self._path, self._lock)
+            self._lock.release()

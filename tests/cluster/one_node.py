@@ -51,7 +51,7 @@ def wait_for(condition, seconds):
 
 def asked(*command):
     """Return what a Slurm program prints, nothing if it fails."""
-    return subprocess.run(command, capture_output=True, text=True, timeout=30).stdout
+    return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
 
 
 def free_ports(number):
@@ -105,4 +105,4 @@ def running(place):
             for daemon in reversed(daemons):
                 daemon.terminate()
             for daemon in daemons:
-                daemon.wait(timeout=20)
+                daemon.wait(timeout=120)

@@ -108,7 +108,7 @@ def test_a_kernel_has_nothing_of_the_user_s_settings(toy, tmp_path):
     )
     old = set_last_cell(toy, RECORDS, INSIDE.replace("EXPECTED", words.stdout.decode().strip()))
     command = toy_chain.command("run", "--profile", "toy", "--job", RECORDS, "--threads", "2")
-    done = subprocess.run(command, cwd=toy, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=toy, env=environment, capture_output=True, text=True, timeout=300)
     set_last_cell(toy, RECORDS, old)
     assert done.returncode == 0, done.stderr
     assert "a bar" in done.stderr, "PRIVHELPERS_PROGRESS shows what the notebook says"
@@ -272,7 +272,7 @@ def test_kill_9_of_make_leaves_no_process_and_the_next_build_goes_on(slow):
         f".PHONY: book\nbook:\n\t@exec {sys.executable} -m bookmaker.runner {until}\n"
     )
     make = launch(slow, "make", "book")
-    wait_for(lambda: pretraining_runs(slow), 60)
+    wait_for(lambda: pretraining_runs(slow), 300)
     children = below(make)
     assert len(children) >= 3, "launcher, run and kernel"
 
@@ -282,7 +282,7 @@ def test_kill_9_of_make_leaves_no_process_and_the_next_build_goes_on(slow):
 
     make.kill()
     make.communicate()
-    gone, alive = psutil.wait_procs(children, timeout=2)
+    gone, alive = psutil.wait_procs(children, timeout=30)
     assert alive == [] and len(gone) == len(children)
 
     assert not (slow / "runs/toy/artifacts" / PRETRAINING / "run.json").exists()
@@ -293,24 +293,24 @@ def test_kill_9_of_make_leaves_no_process_and_the_next_build_goes_on(slow):
 
 def test_a_run_killed_by_the_system_takes_its_kernel_along_and_fails(slow):
     build = launch(slow)
-    wait_for(lambda: pretraining_runs(slow), 60)
+    wait_for(lambda: pretraining_runs(slow), 300)
     children = below(build)
     (run,) = [p for p in children if "run" in p.cmdline() and "bookmaker.runner" in p.cmdline()]
     run.kill()
-    _, words = build.communicate(timeout=60)
+    _, words = build.communicate(timeout=300)
     assert build.returncode == 1 and "no site" in words
-    _, alive = psutil.wait_procs(children, timeout=3)
+    _, alive = psutil.wait_procs(children, timeout=30)
     assert alive == []
     assert not (slow / "runs/toy/artifacts" / PRETRAINING / "run.json").exists()
 
 
 def test_control_c_stops_everything(slow):
     build = launch(slow)
-    wait_for(lambda: pretraining_runs(slow), 60)
+    wait_for(lambda: pretraining_runs(slow), 300)
     children = below(build)
     os.killpg(build.pid, signal.SIGINT)
-    build.communicate(timeout=60)
+    build.communicate(timeout=300)
     assert build.returncode != 0
-    _, alive = psutil.wait_procs(children, timeout=3)
+    _, alive = psutil.wait_procs(children, timeout=30)
     assert alive == []
     assert not (slow / "runs/toy/artifacts" / PRETRAINING / "run.json").exists()

@@ -155,7 +155,7 @@ def test_a_bad_profile_is_refused_in_one_line(smoke_site, old, new, words):
 def teach(root, command):
     environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
     arguments = [sys.executable, "-m", "bookmaker.teaching", command, "--profile", "smoke"]
-    return subprocess.run(arguments, cwd=root, env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(arguments, cwd=root, env=environment, capture_output=True, text=True, timeout=300)
 
 
 def test_students_get_every_chapter_without_its_solutions(smoke_site):

@@ -95,7 +95,7 @@ def test_the_run_of_the_page_under_torchrun_gives_what_one_process_gives(tmp_pat
         env={**os.environ, "PYTHONPATH": found, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
 

@@ -535,7 +535,7 @@ def test_damage_of_any_shape_ends_in_a_typed_refusal(start, line):
 
 def test_a_second_writer_is_refused_at_once_and_told_who_writes(filled):
     with open_ledger(filled, TERMS) as ledger:
-        with pytest.raises(LedgerInUse, match=f"in use by process {os.getpid()}:"):
+        with pytest.raises(LedgerInUse, match=f"in use by process {os.getpid()}, since .*: wait"):
             open_ledger(filled, TERMS)
         assert read_ledger(filled).steps == 450, "a reader needs no lock"
         ledger.reserve(1)

@@ -39,7 +39,7 @@ def html(book, name):
 
 def call(book):
     command = [sys.executable, "-m", "bookmaker.site", "build", "--profile", "toy"]
-    return subprocess.run(command, cwd=book, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=book, capture_output=True, text=True, timeout=300)
 
 
 def edit_prose(book, slug, old, new):
