@@ -24,7 +24,7 @@ One chapter hands files to another, under `runs/<profile>/artifacts/<slug>/`.
 The table of who waits for whom is `bookmaker/runner/chain.py`.
 """
 ROOMS = "A room imports rooms of lower levels, never of higher ones; a test reads the imports.\n\n"
-MANY = 10  # more chapters than a table's cell should list
+MANY = 10  # chapters that a table's cell lists; more are counted
 
 
 def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -57,9 +57,8 @@ def _rooms(found: dict[str, shape.Room], slugs: list[str]) -> str:
             room = found[f"privhelpers.{name}"]
             used = set().union(*room.users.values()) if room.users else set()
             chapters = [slug for slug in slugs if slug in used]
-            rows.append(
-                (f"`{name}`", _plain(room.about), f"{room.lines:,}", _code(chapters) or "other rooms")
-            )
+            named = f"{len(chapters)} of {len(slugs)}" if len(chapters) > MANY else _code(chapters)
+            rows.append((f"`{name}`", _plain(room.about), f"{room.lines:,}", named or "other rooms"))
         if rows:
             header = ("room", "what it holds", "code lines", "chapters that use it")
             parts.append(f"### Level {level}\n\n{_table(header, rows)}")
