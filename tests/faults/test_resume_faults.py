@@ -21,7 +21,7 @@ torch.set_num_threads(1)
 from test_dpsgd_resume import PLAN
 from test_dpsgd_training import hospital, run, tiny_plan
 from privhelpers import dpsgd
-from privhelpers.dpsgd import checkpoint
+from privhelpers.dpsgd import _checkpoint as checkpoint
 from privhelpers.ledger import read_ledger
 
 folder, kills = Path(sys.argv[2]), int(sys.argv[3])
