@@ -11,6 +11,12 @@ from bookmaker.runner import _pictures
 from privhelpers import figures
 
 
+def curve():
+    return figures.bands(
+        [1, 2, 3], {"spent": [0.1, 0.2, 0.3]}, xlabel="step", ylabel="epsilon", reference=1.0
+    )
+
+
 def png(figure):
     place = io.BytesIO()
     figure.savefig(place, format="png", dpi=200)
@@ -23,7 +29,7 @@ def pixels(data):
 
 
 def test_a_figure_is_less_than_half_as_large_and_looks_the_same():
-    old = png(figures.epsilon_spent([1, 2, 3], [0.1, 0.2, 0.3], 1.0))
+    old = png(curve())
     new = _pictures.lighter(old)
     assert len(new) < 0.6 * len(old)
     apart = np.abs(pixels(new) - pixels(old))
@@ -33,7 +39,7 @@ def test_a_figure_is_less_than_half_as_large_and_looks_the_same():
 
 
 def test_the_same_picture_gives_the_same_bytes_and_is_done_once():
-    old = png(figures.epsilon_spent([1, 2, 3], [0.1, 0.2, 0.3], 1.0))
+    old = png(curve())
     new = _pictures.lighter(old)
     assert _pictures.lighter(old) == new and _pictures.lighter(new) == new
 
@@ -53,7 +59,7 @@ def test_transparent_places_become_white():
 
 
 def test_only_pictures_of_a_notebook_change():
-    old = png(figures.epsilon_spent([1, 2, 3], [0.1, 0.2, 0.3], 1.0))
+    old = png(curve())
     shown = {"image/png": base64.b64encode(old).decode(), "text/plain": "a figure"}
     cell = v4.new_code_cell("x", execution_count=1)
     cell.outputs = [
