@@ -95,7 +95,7 @@ def _fold(page: NotebookNode) -> None:
     for cell in page.cells:
         tags = notebooks.tags(cell)
         for tag in FOLDED.keys() & set(tags):
-            cell.metadata["tags"] = [*tags, "hide-input"]
+            cell.metadata["tags"] = list(dict.fromkeys([*tags, "hide-input"]))
             prompts = {"code_prompt_show": f"Show {FOLDED[tag]}", "code_prompt_hide": f"Hide {FOLDED[tag]}"}
             cell.metadata.setdefault("mystnb", {}).update(prompts)
 

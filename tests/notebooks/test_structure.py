@@ -90,6 +90,7 @@ def test_bookkeeping_is_folded(notebook):
     for cell in code_of(notebook):
         tags = cell.metadata.get("tags", [])
         assert ("bookkeeping" in tags) == bool(cell.metadata.get("jupyter", {}).get("source_hidden"))
+        assert "bookkeeping" not in tags or "hide-input" in tags
         if not {"bookkeeping", "solution"} & set(tags):
             assert not re.search(r"\btell\(", cell.source), cell.source
 
