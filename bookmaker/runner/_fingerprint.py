@@ -18,16 +18,6 @@ from privhelpers.errors import InvalidParameter
 PACKAGES = ("privhelpers", "bookmaker")
 
 
-def _files_of(root: Path, module: str) -> list[Path]:
-    """Return the files of `module` itself: each package's `__init__` on the way, then the module."""
-    parts, found = module.split("."), []
-    for depth in range(1, len(parts) + 1):
-        place = root.joinpath(*parts[:depth])
-        candidates = (place / "__init__.py", place.with_suffix(".py"))
-        found += [path for path in candidates if path.is_file()][:1]
-    return found
-
-
 @functools.cache
 def _imported(code: str, package: str) -> frozenset[str]:
     """Return the modules of our packages that `code` names; `package` resolves its relative imports."""
@@ -45,28 +35,6 @@ def _imported(code: str, package: str) -> frozenset[str]:
     return frozenset(name for name in names if name.split(".")[0] in PACKAGES)
 
 
-def _neighbours(root: Path, file: Path) -> set[Path]:
-    """Return the files that `file` of the package imports directly, and its package's data files."""
-    package = ".".join(file.relative_to(root).parent.parts)
-    modules = _imported(file.read_text(encoding="utf-8"), package) | {package}
-    found = {path for name in modules for path in _files_of(root, name)}
-    if file.name == "__init__.py":
-        found |= {p for p in file.parent.iterdir() if p.is_file() and p.suffix not in (".py", ".pyc")}
-    return found
-
-
-def _closure(root: Path, start: set[Path]) -> list[Path]:
-    """Return `start` and every file of the package that it leads to, sorted."""
-    seen: set[Path] = set()
-    queue = set(start)
-    while queue:
-        file = queue.pop()
-        seen.add(file)
-        if file.suffix == ".py":
-            queue |= _neighbours(root, file) - seen
-    return sorted(seen)
-
-
 def _named_by(cell: str) -> frozenset[str]:
     """Return the modules of our package that a cell imports."""
     try:
@@ -76,44 +44,80 @@ def _named_by(cell: str) -> frozenset[str]:
         return _imported("\n".join(lines), "")
 
 
-def code_of(notebook: Path) -> list[str]:
-    """Return the source of every code cell."""
-    return [cell.source for cell in notebooks.code_cells(notebooks.read(notebook))]
-
-
-def helpers_of(root: Path, notebook: Path) -> list[Path]:
-    """Return the files of the package that a notebook imports, directly or not."""
-    start: set[Path] = set()
-    for number, source in enumerate(code_of(notebook), 1):
-        try:
-            modules = _named_by(source)
-        except SyntaxError as error:
-            raise InvalidParameter(
-                f"notebooks/{notebook.name}, code cell {number}, line {error.lineno}: {error.msg}"
-            ) from error
-        start |= {path for name in modules for path in _files_of(root, name)}
-    return _closure(root, start)
-
-
 def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def _hashes(root: Path, files: list[Path]) -> list[tuple[str, str]]:
-    return [(file.relative_to(root).as_posix(), sha256_of(file)) for file in files]
+class Helpers:
+    """Which file of our packages leads to which others, each read once; for the length of one plan."""
 
+    def __init__(self, root: Path) -> None:
+        """Know nothing yet of the repository at `root`."""
+        self.root = root
+        self._files: dict[str, list[Path]] = {}
+        self._next: dict[Path, set[Path]] = {}
+        self._hashes: dict[Path, str] = {}
 
-def of_notebook(root: Path, notebook: Path) -> str:
-    """Return the fingerprint of a notebook of the book at `root`: its code and its helpers' bytes.
+    def _files_of(self, module: str) -> list[Path]:
+        """Return the files of `module` itself: each package's `__init__` on the way, then the module."""
+        if module not in self._files:
+            parts, files = module.split("."), []
+            for depth in range(1, len(parts) + 1):
+                place = self.root.joinpath(*parts[:depth])
+                candidates = (place / "__init__.py", place.with_suffix(".py"))
+                files += [path for path in candidates if path.is_file()][:1]
+            self._files[module] = files
+        return self._files[module]
 
-    Args:
-        root: the repository.
-        notebook: a source notebook.
+    def _neighbours(self, file: Path) -> set[Path]:
+        """Return the files that `file` of a package imports directly, and its package's data files."""
+        if file not in self._next:
+            package = ".".join(file.relative_to(self.root).parent.parts)
+            modules = _imported(file.read_text(encoding="utf-8"), package) | {package}
+            files = {path for name in modules for path in self._files_of(name)}
+            if file.name == "__init__.py":
+                beside = (path for path in file.parent.iterdir() if path.is_file())
+                files |= {path for path in beside if path.suffix not in (".py", ".pyc")}
+            self._next[file] = files
+        return self._next[file]
 
-    Raises:
-        InvalidParameter: a code cell is not Python.
-    """
-    return _digest([code_of(notebook), _hashes(root, helpers_of(root, notebook))])
+    def of(self, notebook: Path) -> list[Path]:
+        """Return the files of the packages that a notebook imports, directly or not, sorted.
+
+        Raises:
+            InvalidParameter: a code cell is not Python.
+        """
+        queue: set[Path] = set()
+        for number, source in enumerate(notebooks.code_of(notebook), 1):
+            try:
+                modules = _named_by(source)
+            except SyntaxError as error:
+                raise InvalidParameter(
+                    f"notebooks/{notebook.name}, code cell {number}, line {error.lineno}: {error.msg}"
+                ) from error
+            queue |= {path for name in modules for path in self._files_of(name)}
+        seen: set[Path] = set()
+        while queue:
+            file = queue.pop()
+            seen.add(file)
+            if file.suffix == ".py":
+                queue |= self._neighbours(file) - seen
+        return sorted(seen)
+
+    def hashes(self, files: list[Path]) -> list[tuple[str, str]]:
+        """Return the path below the repository and the SHA-256 of each file."""
+        for file in files:
+            if file not in self._hashes:
+                self._hashes[file] = sha256_of(file)
+        return [(file.relative_to(self.root).as_posix(), self._hashes[file]) for file in files]
+
+    def fingerprint(self, notebook: Path) -> str:
+        """Return the fingerprint of a source notebook: its code and its helpers' bytes.
+
+        Raises:
+            InvalidParameter: a code cell is not Python.
+        """
+        return _digest([notebooks.code_of(notebook), self.hashes(self.of(notebook))])
 
 
 def of_site(root: Path) -> str:
@@ -123,4 +127,5 @@ def of_site(root: Path) -> str:
         files += [path for path in (root / folder).glob(pattern) if path.is_file() and path.name[:1] != "."]
     # All helpers: a page of the site says which of them serves which chapter.
     sources = sorted(path for package in PACKAGES for path in (root / package).rglob("*.py"))
-    return _digest(_hashes(root, sorted(files)) + _hashes(root, sources))
+    helpers = Helpers(root)
+    return _digest(helpers.hashes(sorted(files)) + helpers.hashes(sources))

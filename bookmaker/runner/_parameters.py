@@ -11,6 +11,7 @@ excludes the end) or, for text, the choices (`one of pld, rdp`).
 
 import ast
 import difflib
+import functools
 import io
 import reprlib
 import tokenize
@@ -117,13 +118,19 @@ def declared(notebook: Path) -> dict[str, Parameter]:
             `name: type = default  # help; in [lo, hi]`.
     """
     slug = slug_of(notebook.name)
-    cells = [c for c in notebooks.code_cells(notebooks.read(notebook)) if "parameters" in notebooks.tags(c)]
+    cells = notebooks.code_of(notebook, "parameters")
     if len(cells) != 1:
         raise InvalidParameter(
             f"{slug}: {len(cells)} cells are tagged `parameters`; there must be exactly one"
         )
+    return _declared_in(cells[0], slug)
+
+
+@functools.cache
+def _declared_in(cell: str, slug: str) -> dict[str, Parameter]:
+    """Return the parameters of one cell; a plan asks for each notebook's six times."""
     try:
-        tree, comments = ast.parse(cells[0].source), _comments(cells[0].source)
+        tree, comments = ast.parse(cell), _comments(cell)
     except (SyntaxError, tokenize.TokenError) as error:
         raise InvalidParameter(f"{slug}, parameters cell: {error}") from error
     found = [_parameter(node, comments, slug) for node in tree.body]

@@ -1,5 +1,7 @@
 """Reading notebooks, and cleaning executed ones of everything that names this machine."""
 
+import copy
+import functools
 import re
 from pathlib import Path
 
@@ -14,15 +16,30 @@ KERNEL_FILE = re.compile(r"[^\s\"']*ipykernel_\d+/\d+\.py")
 OVERWRITTEN = re.compile(r"[^\n\r]*\r(?=[^\n\r])")  # states of a progress bar, each drawn over by the next
 
 
-def read(path: Path) -> NotebookNode:
-    """Return the notebook at `path`, refusing a file that is not one."""
+@functools.lru_cache(maxsize=64)
+def _parsed(content: bytes) -> NotebookNode:
+    notebook = nbformat.reads(content.decode("utf-8"), as_version=4)
+    nbformat.validate(notebook)
+    return notebook
+
+
+def _shared(path: Path) -> NotebookNode:
+    """Return the notebook at `path`, which nobody may change: a plan reads each one eight times."""
     try:
-        notebook = nbformat.read(path, as_version=4)
-        nbformat.validate(notebook)
+        return _parsed(path.read_bytes())
     except (ValueError, KeyError, AttributeError, TypeError, nbformat.ValidationError) as error:
         line = str(error).strip().splitlines() or [type(error).__name__]
         raise DamagedArtifact(f"{path.name}: not a notebook of format 4 ({line[0]})") from error
-    return notebook
+
+
+def read(path: Path) -> NotebookNode:
+    """Return the notebook at `path`, refusing a file that is not one."""
+    return copy.deepcopy(_shared(path))
+
+
+def code_of(path: Path, tag: str | None = None) -> list[str]:
+    """Return the source of every code cell of a notebook, or of those with a tag."""
+    return [cell.source for cell in code_cells(_shared(path)) if tag is None or tag in tags(cell)]
 
 
 def tags(cell: NotebookNode) -> list[str]:

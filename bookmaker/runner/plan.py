@@ -107,8 +107,9 @@ def jobs(root: Path, profile_name: str) -> list[Job]:
     """
     profile = profiles.load(root, profile_name)
     plan: list[Job] = []
+    helpers = _fingerprint.Helpers(root)
     for step in CHAIN:
-        code = _fingerprint.of_notebook(root, source(root, step.slug))
+        code = helpers.fingerprint(source(root, step.slug))
         for model, planned in _variants(step, profile):
             needs = _needs(step, model, plan)
             job = Job(

@@ -14,7 +14,8 @@ def root(tmp_path):
 
 
 def fingerprints(root):
-    return {p.stem: _fingerprint.of_notebook(root, p) for p in sorted((root / "notebooks").glob("*.ipynb"))}
+    helpers = _fingerprint.Helpers(root)
+    return {p.stem: helpers.fingerprint(p) for p in sorted((root / "notebooks").glob("*.ipynb"))}
 
 
 def changed(root, before):
@@ -89,16 +90,16 @@ def test_a_cell_with_magics_is_read_and_one_that_is_not_python_refused(root):
         lambda nb: nb.cells[2].update(source="%time x = 1\nfrom privhelpers import toy_late"),
     )
     path = root / "notebooks" / "hipaa.ipynb"
-    assert root / "privhelpers" / "toy_late.py" in _fingerprint.helpers_of(root, path)
+    assert root / "privhelpers" / "toy_late.py" in _fingerprint.Helpers(root).of(path)
     edit(
         root,
         "hipaa",
         lambda nb: nb.cells[2].update(source="x = (7\n  % 2)\nfrom privhelpers import stats"),
     )
-    _fingerprint.of_notebook(root, path)
+    _fingerprint.Helpers(root).fingerprint(path)
     edit(root, "hipaa", lambda nb: nb.cells[2].update(source="x = = 1"))
     with pytest.raises(InvalidParameter, match=r"notebooks/hipaa.ipynb, code cell 2, line 1"):
-        _fingerprint.of_notebook(root, path)
+        _fingerprint.Helpers(root).fingerprint(path)
 
 
 def test_the_site_depends_on_pages_prose_and_its_own_code(root):
