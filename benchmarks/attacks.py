@@ -24,7 +24,7 @@ from dpsgd_table import markdown, quartile, shown
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from bookmaker.runner._execute import KEEP_MEMORY, THREAD_VARIABLES
+from bookmaker.runner._environment import KEEP_MEMORY, THREAD_VARIABLES
 from privhelpers import models, records
 from privhelpers.attacks.extraction import PROMPTS
 

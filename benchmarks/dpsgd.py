@@ -32,7 +32,7 @@ from dpsgd_cells import Cell, Scene
 from dpsgd_table import Result
 from tqdm import tqdm
 
-from bookmaker.runner._execute import KEEP_MEMORY, THREAD_VARIABLES
+from bookmaker.runner._environment import KEEP_MEMORY, THREAD_VARIABLES
 
 CELLS = {
     "gpt2-b8-t64": Cell("GPT-2 tiny, B8 T64", "gpt2", 8, 64),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from bookmaker.runner._execute import KEEP_MEMORY, THREAD_VARIABLES
+from bookmaker.runner._environment import KEEP_MEMORY, THREAD_VARIABLES
 from privhelpers import models, records, rng, training
 from privhelpers.artifacts import Store
 from privhelpers.attacks import shadow

@@ -42,11 +42,11 @@ NOTEBOOKS: dict[str, tuple[str, list[str]]] = {
         ],
     ),
     "public_pretraining": (
-        HEAD + "steps: int = 0  # tenths of a second to wait; in [0, 600]\n",
+        HEAD + "steps: int = 0  # tenths of a second to wait, at most: until a file `go` is there; in [0, 600]\n",
         [
             WRITE
-            + "import sys, time\nfor step in range(steps):\n    time.sleep(0.1)\n"
-            + "    print(step, file=sys.stderr)",
+            + "import os, sys, time\nfor step in range(steps):\n    time.sleep(0.1)\n"
+            + "    print(step, file=sys.stderr)\n    if os.path.exists('go'):\n        break",
             'store.write_json("public_pretraining/m.json", {})',
         ],
     ),

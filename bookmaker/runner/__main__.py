@@ -1,7 +1,12 @@
-"""`python -m bookmaker.runner`: see `cli`."""
+"""`python -m bookmaker.runner`: see `_cli`."""
 
 import sys
 
-from bookmaker.runner._cli import main
+from bookmaker.runner import _warm
 
-sys.exit(main())
+code = _warm.run_elsewhere(sys.argv[1:]) if sys.argv[1:2] == ["run"] else None
+if code is None:
+    from bookmaker.runner import _cli
+
+    code = _cli.main()
+sys.exit(code)

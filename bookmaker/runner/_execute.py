@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -15,7 +14,8 @@ from typing import Any, TextIO
 import papermill
 from traitlets.config import Config
 
-from bookmaker.runner import _outcome, _pictures, notebooks, processes
+from bookmaker.runner import _kernel, _outcome, _pictures, notebooks, processes
+from bookmaker.runner._environment import environment
 from bookmaker.runner._terminal import Tee, terminal
 from bookmaker.runner.chain import source
 from bookmaker.runner.plan import Job
@@ -23,51 +23,8 @@ from bookmaker.runner.progress import say
 from privhelpers.artifacts import Store, to_json, write_atomic
 from privhelpers.errors import PrivHelpersError, RunFailed
 
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "RAYON_NUM_THREADS",
-)
-# Training frees and asks for the same large blocks at every step. By default glibc returns them to the
-# system each time, and faulting the pages in again costs more than some of the arithmetic.
-KEEP_MEMORY = {
-    "MALLOC_MMAP_THRESHOLD_": str(4 << 30),
-    "MALLOC_TRIM_THRESHOLD_": str(8 << 30),
-    "MALLOC_TOP_PAD_": str(256 << 20),
-}
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 SHOWN_LINES = 12
-
-
-def environment(root: Path, scratch: Path, threads: int) -> dict[str, str]:
-    """Return what a kernel's environment must say: threads, no network, nothing of this user's settings.
-
-    Args:
-        root: the repository; kernels find `privhelpers` there.
-        scratch: a folder that lives as long as the kernel.
-        threads: cores that the run may use.
-    """
-    return {
-        **dict.fromkeys(THREAD_VARIABLES, str(threads)),
-        # A thread that waits sleeps: on a busy machine spinning threads took four times the CPU seconds.
-        "OMP_WAIT_POLICY": "PASSIVE",
-        "TOKENIZERS_PARALLELISM": "true" if threads > 1 else "false",
-        **KEEP_MEMORY,
-        "HF_HUB_OFFLINE": "1",
-        "HF_HUB_DISABLE_PROGRESS_BARS": "1",  # a bar for every small model that is loaded says nothing
-        "TRANSFORMERS_OFFLINE": "1",
-        "PYTHONHASHSEED": "0",
-        "PYTHONPATH": str(root),
-        # Seconds between two states of a progress bar: each is kept in the log.
-        "TQDM_MININTERVAL": "0.5" if terminal() else "10",
-        # First on Jupyter's search path: a kernel called python3 in the user's home cannot win.
-        "JUPYTER_PATH": str(Path(sys.prefix, "share", "jupyter")),
-        "JUPYTER_RUNTIME_DIR": str(scratch),
-        "IPYTHONDIR": str(scratch / "ipython"),
-    }
 
 
 @contextmanager
@@ -111,6 +68,7 @@ def _papermill(root: Path, job: Job, part: Path, log: TextIO, threads: int) -> N
             autosave_cell_every=0,
             start_timeout=120,
             config=address,
+            **_kernel.manager(),
         )
 
 

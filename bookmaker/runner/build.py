@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bookmaker.runner import _cluster as clusters
+from bookmaker.runner import _warm, processes
 from bookmaker.runner import plan as planning
-from bookmaker.runner import processes
 from bookmaker.runner.plan import Job
 from bookmaker.runner.progress import say
 
@@ -113,12 +113,14 @@ def chain(
         where, watched = ["--cores", str(cores or CORES)], contextlib.nullcontext()
         if cluster:
             where, watched = clusters.options(root, cluster, names, cores), clusters.told(root, plans)
+        waiting = 0
         for name, plan in zip(names, plans, strict=True):
             stale = _drop_stale(root, plan)
+            waiting += sum(1 for job in stale if not targets or job.sentinel in targets)
             say(name, f"{len(plan)} runs, {len(plan) - len(stale)} up to date")
         if cluster:
             _forget(root, log, plans)
-        with watched:
+        with watched, _warm.server(root, 0 if cluster else waiting):
             code = _snakemake(log, names, targets, where)
         if code:
             _explain(root, plans, log)

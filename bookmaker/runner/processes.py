@@ -1,17 +1,18 @@
 """Nothing may outlive the command that started it, and two builds may not share a profile.
 
 A killed `make` cannot clean up after itself, so every process below it watches its parent: Linux sends
-a signal when the parent dies, and a thread that polls the parent's id does the same elsewhere.
+a signal when the parent dies, and elsewhere a thread that polls the parent's id does the same.
 """
 
 import ctypes
 import os
 import signal
+import socket
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bookmaker.runner._children import kill_children
@@ -47,7 +48,21 @@ def die_with_parent(*, clean: bool) -> None:
     if sys.platform == "linux":
         number = signal.SIGTERM if clean else signal.SIGKILL
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, int(number), 0, 0, 0)
-    threading.Thread(target=_watch, args=(parent,), daemon=True, name="parent-watch").start()
+        if os.getppid() != parent:  # it died before the line above
+            _end(number)
+    else:
+        threading.Thread(target=_watch, args=(parent,), daemon=True, name="parent-watch").start()
+
+
+def end_with(connection: socket.socket) -> None:
+    """End this process, and all below it, as soon as the other end of a connection is closed."""
+
+    def watch() -> None:
+        with suppress(OSError):
+            connection.recv(1)
+        _end(signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True, name="connection-watch").start()
 
 
 @contextmanager

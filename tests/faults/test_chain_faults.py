@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -245,11 +246,20 @@ def below(process):
     return psutil.Process(process.pid).children(recursive=True)
 
 
-@pytest.fixture
-def slow(tmp_path):
-    """Return a toy book whose second run takes three seconds."""
+def warmed(root):
+    """Let builds of few runs fork them from a server, as builds of many do."""
+    path = root / "bookmaker/runner/_warm.py"
+    path.write_text(re.sub(r"^WORTH_IT = \d+", "WORTH_IT = 1", path.read_text(), flags=re.MULTILINE))
+    return root
+
+
+@pytest.fixture(params=["by itself", "forked"])
+def slow(tmp_path, request):
+    """Return a toy book whose second run waits for a file `go`, started in each of the two ways."""
     root = toy_chain.build(tmp_path / "book")
-    (root / "params/toy.yml").write_text(f"{toy_chain.PROFILE}{PRETRAINING}:\n  steps: 30\n")
+    if request.param == "forked":
+        warmed(root)
+    (root / "params/toy.yml").write_text(f"{toy_chain.PROFILE}{PRETRAINING}:\n  steps: 600\n")
     return root
 
 
@@ -274,7 +284,7 @@ def test_kill_9_of_make_leaves_no_process_and_the_next_build_goes_on(slow):
     make = launch(slow, "make", "book")
     wait_for(lambda: pretraining_runs(slow), 300)
     children = below(make)
-    assert len(children) >= 3, "launcher, run and kernel"
+    assert len(children) >= 3, "launcher, run and kernel, or a server beside them"
 
     second = toy_chain.call(slow, "book", "--profile", "toy")
     assert second.returncode == 1 and started(second) == []
@@ -286,6 +296,7 @@ def test_kill_9_of_make_leaves_no_process_and_the_next_build_goes_on(slow):
     assert alive == [] and len(gone) == len(children)
 
     assert not (slow / "runs/toy/artifacts" / PRETRAINING / "run.json").exists()
+    (slow / "go").touch()
     done = toy_chain.call(slow, "book", "--profile", "toy", "--until", PRETRAINING)
     assert done.returncode == 0, done.stderr
     assert started(done) == [PRETRAINING]
@@ -302,6 +313,53 @@ def test_a_run_killed_by_the_system_takes_its_kernel_along_and_fails(slow):
     _, alive = psutil.wait_procs(children, timeout=30)
     assert alive == []
     assert not (slow / "runs/toy/artifacts" / PRETRAINING / "run.json").exists()
+
+
+WHO = """
+import json, os, psutil
+runner = psutil.Process(os.getppid())
+who = {"kernel": os.getpid(), "runner": runner.pid, "server": runner.ppid()}
+store.write_json(PLACE, {**who, "stained": hasattr(json, "stain") or "STAIN" in os.environ})
+json.stain = os.environ["STAIN"] = "1"
+"""
+
+
+@pytest.fixture(scope="module")
+def forked(tmp_path_factory):
+    """Return what two runs of one server say about themselves, and what the build printed."""
+    root = warmed(toy_chain.build(tmp_path_factory.mktemp("forked") / "book"))
+    for slug in (RECORDS, PRETRAINING):
+        old = set_last_cell(root, slug, "")
+        set_last_cell(root, slug, old + WHO.replace("PLACE", repr(f"{slug}/who.json")))
+    done = toy_chain.call(root, "book", "--profile", "toy", "--until", PRETRAINING)
+    assert done.returncode == 0, done.stderr
+    said = [root / "runs/toy/artifacts" / slug / "who.json" for slug in (RECORDS, PRETRAINING)]
+    return [json.loads(path.read_text()) for path in said], done
+
+
+def test_runs_of_one_server_share_nothing_but_the_server(forked):
+    (one, other), done = forked
+    assert one["server"] == other["server"]
+    assert len({one["kernel"], one["runner"], other["kernel"], other["runner"], one["server"]}) == 5
+    assert not one["stained"] and not other["stained"]
+    assert "existing" not in done.stdout + done.stderr, "kernels print nothing to the terminal"
+
+
+def test_a_killed_server_takes_its_runs_along_and_the_next_build_goes_on(tmp_path):
+    root = warmed(toy_chain.build(tmp_path / "book"))
+    (root / "params/toy.yml").write_text(f"{toy_chain.PROFILE}{PRETRAINING}:\n  steps: 600\n")
+    build = launch(root)
+    wait_for(lambda: pretraining_runs(root), 300)
+    children = below(build)
+    server = next(p for p in children if "bookmaker.runner._warm" in p.cmdline() and p.ppid() == build.pid)
+    server.kill()
+    _, words = build.communicate(timeout=300)
+    assert build.returncode == 1 and "no site" in words
+    _, alive = psutil.wait_procs(children, timeout=30)
+    assert alive == []
+    (root / "go").touch()
+    done = toy_chain.call(root, "book", "--profile", "toy", "--until", PRETRAINING)
+    assert done.returncode == 0 and started(done) == [PRETRAINING], done.stderr
 
 
 def test_control_c_stops_everything(slow):
