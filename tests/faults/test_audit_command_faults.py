@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -131,10 +130,10 @@ def test_an_old_report_is_kept(call, tmp_path):
 
 def test_without_chromium_it_stops_before_the_work(call, monkeypatch, tmp_path):
     monkeypatch.setattr(browser.shutil, "which", lambda name: None)
-    clock = time.monotonic()
+    monkeypatch.setattr(own_model, "read_files", lambda *_, **__: pytest.fail("the work began"))
     code, said = call()
     assert code == 2 and "apt-get install chromium" in said and "PDF=no" in said
-    assert time.monotonic() - clock < 2 and not (tmp_path / "out").exists()
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_good_audit_is_published_whole_beside_an_older_one(call, tmp_path, monkeypatch):

@@ -232,10 +232,9 @@ def test_a_second_writer_is_refused_and_a_dead_one_is_no_obstacle(path, tmp_path
     process.start()
     try:
         wait_until(ready.exists)
-        clock = time.monotonic()
         with pytest.raises(LedgerInUse, match=f"process {process.pid}, since .*: wait"):
             open_ledger(path, TERMS)
-        assert time.monotonic() - clock < 5
+        assert process.is_alive(), "refused at once, not after the other had ended"
         assert read_ledger(path).steps == 1
     finally:
         process.kill()
