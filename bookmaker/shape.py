@@ -20,8 +20,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import nbformat
-
+from bookmaker.runner import notebooks
 from bookmaker.runner.chain import slug_of
 from privhelpers.artifacts import repository_root
 
@@ -150,8 +149,7 @@ def _uses(tree: ast.AST) -> tuple[set[str], set[str]]:
 
 def chapter_code(path: Path) -> str:
     """Return the code of a notebook without IPython's magics."""
-    cells = nbformat.read(path, as_version=4).cells
-    lines = (line for cell in cells if cell.cell_type == "code" for line in cell.source.splitlines())
+    lines = (line for cell in notebooks.code_of(path) for line in cell.splitlines())
     return "\n".join(line for line in lines if not line.lstrip().startswith(("%", "!")))
 
 

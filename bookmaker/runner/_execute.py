@@ -14,7 +14,7 @@ from typing import Any, TextIO
 import papermill
 from traitlets.config import Config
 
-from bookmaker.runner import _kernel, _outcome, _pictures, notebooks, processes
+from bookmaker.runner import _children, _kernel, _outcome, _pictures, notebooks, processes
 from bookmaker.runner._environment import environment
 from bookmaker.runner._terminal import Tee, terminal
 from bookmaker.runner.chain import source
@@ -127,7 +127,7 @@ def run(root: Path, job: Job, *, threads: int) -> None:
             finished = _attempt(root, job, threads, store)
         except Exception as error:
             with suppress(Exception):
-                processes.kill_children()
+                _children.kill_children()
             say(job.profile, f"{job.title} FAILED after {time.monotonic() - clock:.0f} s (log: {job.log})")
             raise RunFailed("\n    ".join([f"{job.title} failed:", *_reason(error)])) from error
         write_atomic(root / job.sentinel, to_json(finished))

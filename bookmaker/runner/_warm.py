@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bookmaker.runner import processes
+from bookmaker.runner import _children, processes
 from bookmaker.runner._environment import environment
 
 INLINE = "module://matplotlib_inline.backend_inline"
@@ -169,7 +169,7 @@ def _main(number: int) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if (request := _kernel.fork(connection)) is not None:
         return _kernel.become(request)
-    processes.end_with(connection)
+    _children.end_with(connection)
     code = _cli.main(arguments)
     with suppress(OSError):
         connection.send(str(code).encode())

@@ -7,15 +7,14 @@ a signal when the parent dies, and elsewhere a thread that polls the parent's id
 import ctypes
 import os
 import signal
-import socket
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-from bookmaker.runner._children import kill_children
+from bookmaker.runner._children import end
 from privhelpers import processes as locks
 from privhelpers.errors import RunFailed
 
@@ -23,15 +22,10 @@ POLL_SECONDS = 0.5
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
-def _end(number: int, _frame: object = None) -> None:
-    kill_children()
-    os._exit(128 + number)
-
-
 def _watch(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(POLL_SECONDS)
-    _end(signal.SIGKILL)
+    end(signal.SIGKILL)
 
 
 def die_with_parent(*, clean: bool) -> None:
@@ -44,25 +38,14 @@ def die_with_parent(*, clean: bool) -> None:
     """
     parent = os.getppid()
     if clean:
-        signal.signal(signal.SIGTERM, _end)
+        signal.signal(signal.SIGTERM, end)
     if sys.platform == "linux":
         number = signal.SIGTERM if clean else signal.SIGKILL
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, int(number), 0, 0, 0)
         if os.getppid() != parent:  # it died before the line above
-            _end(number)
+            end(number)
     else:
         threading.Thread(target=_watch, args=(parent,), daemon=True, name="parent-watch").start()
-
-
-def end_with(connection: socket.socket) -> None:
-    """End this process, and all below it, as soon as the other end of a connection is closed."""
-
-    def watch() -> None:
-        with suppress(OSError):
-            connection.recv(1)
-        _end(signal.SIGTERM)
-
-    threading.Thread(target=watch, daemon=True, name="connection-watch").start()
 
 
 @contextmanager
