@@ -60,6 +60,7 @@ def _extraction():
         "attempts": len(TEXTS),
         "patients": PATIENTS,
         "distinct_generations": 7,
+        "asked": {"mrn member": [5, 20], "mrn control": [0, 18]},
         "matches": {rule: {"leaks": n, "patients": who} for rule, (n, who) in counts.items()},
     }
 

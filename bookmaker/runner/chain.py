@@ -74,7 +74,7 @@ CHAIN = (
     Step(WHITE_BOX, after=(RECORDS, PRETRAINING), priority=5),
     Step(BROKEN, after=(RECORDS, PRETRAINING, BASELINE), priority=5),
     Step(UTILITY, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=5),
-    Step(EXTRACTION, after=(RECORDS, PRETRAINING), per="model"),
+    Step(EXTRACTION, after=(RECORDS, PRETRAINING, BASELINE), per="model"),
     Step(MEMORIZATION, after=(RECORDS,), per="model"),
     Step(MEMBERSHIP, after=(RECORDS, SHADOWS), per="model"),
     Step(SIDE_BY_SIDE, after=(RECORDS, BASELINE, DPSGD, EXTRACTION, MEMORIZATION)),

@@ -48,6 +48,8 @@ def _content(found: ModelResults) -> dict:
     for rule in ("strict", "loose"):
         row[f"{rule}_leaks"] = extraction["matches"][rule]["leaks"]
         row[f"{rule}_leaks_control"] = extraction["matches"][f"{rule}_control"]["leaks"]
+    row["numbers_completed"], row["numbers_asked"] = extraction["asked"]["mrn member"]
+    row["numbers_completed_control"], row["numbers_asked_control"] = extraction["asked"]["mrn control"]
     row |= _interval("exposure_difference", memorization["exposure_difference"])
     suffix = memorization["suffix"]
     return row | {
@@ -85,14 +87,14 @@ def _bounds(upper: float | None, lower: float | None) -> str:
 
 def _line(row: pd.Series) -> dict[str, str]:
     canaries = f"{row['canaries_extracted']:.0f} ({row['control_canaries_extracted']:.0f})"
-    strict = f"{row['strict_leaks']:.0f} ({row['strict_leaks_control']:.0f})"
+    numbers = f"{row['numbers_completed']:.0f} ({row['numbers_completed_control']:.0f})"
     interval = f"[{row['mia_auc_low']:.3f}, {row['mia_auc_high']:.3f}]"
     return {
         "ε at most (at least)": _bounds(row["epsilon"], row["audit_epsilon_lower"]),
         "perplexity": f"{row['perplexity']:.2f}",
         "membership AUC [95 %]": f"{row['mia_auc']:.3f} {interval}",
         "canaries (control)": f"{canaries} of {row['canaries_planted']:.0f}",
-        "strict leaks (control)": f"{strict} of {row['attempts']:.0f}",
+        "record numbers by name (control)": f"{numbers} of {row['numbers_asked']:.0f}",
     }
 
 

@@ -105,7 +105,7 @@ def test_the_front_page_puts_both_bounds_side_by_side(tmp_path):
     table = pd.DataFrame.from_dict({n: results.summary_row(runs, n) for n in names}, orient="index")
     shown = results.headline(table)
     assert shown["ε at most (at least)"].tolist() == ["none", "7.99 (3.25)", "1.00 (not audited)"]
-    assert shown.loc["dp-eps-8", "strict leaks (control)"] == "3 (0) of 8"
+    assert shown.loc["dp-eps-8", "record numbers by name (control)"] == "5 (0) of 20"
 
 
 def test_a_summary_without_canaries_is_refused(tmp_path):
