@@ -16,12 +16,18 @@ A helper is what several chapters need, or what would only be in a reader's way.
 
 - `notebooks/NN_slug.ipynb` is the only source of a chapter.
   The number stands in the file's name and in `_toc.yml`; parameters, artifacts and addresses use the slug.
-- `privhelpers/` is what a notebook imports, and nothing else. A room is a topic.
+- `privhelpers/` is what a notebook imports, and nothing else.
+  Each module or folder in it is a room, and a room has one topic.
 - `bookmaker/` makes the book: it runs notebooks, builds the site, sweeps, and copies chapters for courses.
 - `params/` has a file for each profile; `runs/` is generated; `tests/` and `benchmarks/` are what they say.
 
 One chapter hands files to another, under `runs/<profile>/artifacts/<slug>/`.
-The table of who waits for whom is `bookmaker/runner/chain.py`.
+The table of which chapter waits for which is `bookmaker/runner/chain.py`.
+
+To find what a chapter uses, go to its row under "The chapters".
+To find who uses a helper, and where it stands, open its room under "Every public helper".
+The rooms of `bookmaker` come first there.
+A use is found by the helper's name, so a chapter may be listed that uses something else of that name.
 """
 ROOMS = "A room imports rooms of lower levels, never of higher ones; a test reads the imports.\n\n"
 MANY = 10  # chapters that a table's cell lists; more are counted
