@@ -290,7 +290,7 @@ def roc(curves: Mapping[str, RocCurve], *, axes: Axes | None = None) -> Figure:
         place.fill_between(curve.fpr, low, high, color=looks[name]["color"], alpha=0.16, linewidth=0)
         place.plot(curve.fpr, tpr, markevery=9, **looks[name])
     place.set(xscale="log", yscale="log", xlim=(floor, 1), ylim=(floor / 2, 1.05))
-    place.set(xlabel="false-positive rate (share of non-members)")
+    place.set(xlabel="false-positive rate (share of controls)")
     place.set(ylabel="true-positive rate (share of members)")
     style.log_axis(place.xaxis)
     style.log_axis(place.yaxis)
