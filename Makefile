@@ -70,10 +70,10 @@ $(STAMP): requirements.txt
 	pathlib.Path(sysconfig.get_path("purelib"), "privhelpers.pth").write_text("$(CURDIR)\n")'
 	@touch $@
 
-test: $(STAMP)  ## run every test
+test: $(STAMP)  ## run every test, JOBS= at a time
 	@command -v chromium >/dev/null || echo "make: the browser tests will fail, for Chromium was not found; \
 	on Debian: apt-get install chromium" >&2
-	@exec $(PYTHON) -m pytest
+	@exec $(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadgroup --no-loadscope-reorder
 
 bench: $(STAMP)  ## measure side by side: noise calibration, private steps and attacks against their peers
 	@$(PYTHON) benchmarks/calibration.py

@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +13,7 @@ import pytest
 from privhelpers import browser
 
 ROOT = Path(__file__).parents[1]
-UNIT = Path(__file__).with_name("unit")
-LIMIT_SECONDS = 900
+LIMIT_SECONDS = 3600
 # Toys gain nothing from a second thread, and two threads that wait for each other beside the smoke
 # profile take twice the time. Set before torch is imported; runs of the chain set their own number.
 os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
@@ -54,34 +52,29 @@ def copy_repository(place: Path) -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Look at the smoke profile last, and let it run beside the unit tests, which leave a core idle."""
-    items.sort(key=lambda item: "smoke_site" in getattr(item, "fixturenames", ()))
-    first = next((item for item in items if item.path.is_relative_to(UNIT)), None)
-    if first is not None and "smoke_site" in items[-1].fixturenames:
-        first.fixturenames.insert(0, "smoke_build")
+    """Share the tests among processes: a file stays whole, and what looks at the smoke profile goes first.
+
+    The process that waits for the smoke profile is idle while its runs work; the others need no more
+    cores than that.
+    """
+    items.sort(key=lambda item: "smoke_site" not in getattr(item, "fixturenames", ()))
+    for item in items:
+        smoke = "smoke_site" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group("smoke" if smoke else item.location[0]))
 
 
 @pytest.fixture(scope="session")
-def smoke_build(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path, subprocess.Popen]]:
-    """Start the smoke profile from nothing; yield where, what it prints, and the process."""
+def smoke_site(tmp_path_factory: pytest.TempPathFactory) -> SmokeSite:
+    """Run the smoke profile from nothing, once for all tests that look at what it leaves."""
     root = copy_repository(tmp_path_factory.mktemp("smoke") / "book")
     command = [sys.executable, "-m", "bookmaker.runner", "book", "--profile", "smoke", "--cores", "2"]
     environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
-    log = root.with_name("book.log")
-    with open(log, "w", encoding="utf-8") as words:
-        build = subprocess.Popen(command, cwd=root, env=environment, stdout=words, stderr=subprocess.STDOUT)
-        yield root, log, build
-        build.terminate()
-        build.wait()
-
-
-@pytest.fixture(scope="session")
-def smoke_site(smoke_build) -> SmokeSite:
-    """Wait for the smoke profile, run once for all tests that look at what it leaves."""
-    root, log, build = smoke_build
-    if code := build.wait(timeout=LIMIT_SECONDS):
-        said = log.read_text(encoding="utf-8")[-4000:]
-        pytest.fail(f"the smoke profile ended with exit code {code}:\n{said}")
+    done = subprocess.run(
+        command, cwd=root, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS
+    )
+    if done.returncode:
+        said = (done.stdout + done.stderr)[-4000:]
+        pytest.fail(f"the smoke profile ended with exit code {done.returncode}:\n{said}")
     return SmokeSite(root, root / "runs" / "smoke" / "site" / "_build" / "html")
 
 
