@@ -73,7 +73,7 @@ $(STAMP): requirements.txt
 test: $(STAMP)  ## run every test, JOBS= at a time
 	@command -v chromium >/dev/null || echo "make: the browser tests will fail, for Chromium was not found; \
 	on Debian: apt-get install chromium" >&2
-	@exec $(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadgroup --no-loadscope-reorder
+	@exec $(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 
 bench: $(STAMP)  ## measure side by side: noise calibration, private steps and attacks against their peers
 	@$(PYTHON) benchmarks/calibration.py

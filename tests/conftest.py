@@ -9,10 +9,12 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from privhelpers import browser
 
 ROOT = Path(__file__).parents[1]
+SMOKE_FILES = ("tests/book/test_browser.py", "tests/notebooks/test_chain.py")
 LIMIT_SECONDS = 3600
 # Toys gain nothing from a second thread, and two threads that wait for each other beside the smoke
 # profile take twice the time. Set before torch is imported; runs of the chain set their own number.
@@ -52,15 +54,23 @@ def copy_repository(place: Path) -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Share the tests among processes: a file stays whole, and what looks at the smoke profile goes first.
-
-    The process that waits for the smoke profile is idle while its runs work; the others need no more
-    cores than that.
-    """
-    items.sort(key=lambda item: "smoke_site" not in getattr(item, "fixturenames", ()))
+    """Begin with the tests of the smoke profile: their process is idle while its runs use both cores."""
     for item in items:
-        smoke = "smoke_site" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("smoke" if smoke else item.location[0]))
+        if "smoke_site" in getattr(item, "fixturenames", ()) and item.location[0] not in SMOKE_FILES:
+            raise pytest.UsageError(f"{item.location[0]} looks at the smoke profile: name it in SMOKE_FILES")
+    items.sort(key=lambda item: item.location[0] not in SMOKE_FILES)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileScheduling:
+    """Share the tests among processes by files, and give all files of the smoke profile to one."""
+
+    class Files(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return SMOKE_FILES[0] if file in SMOKE_FILES else file
+
+    return Files(config, log)
 
 
 @pytest.fixture(scope="session")
