@@ -18,6 +18,7 @@ import sys
 import tokenize
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from bookmaker.runner import notebooks
@@ -40,6 +41,9 @@ SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, toke
 SILENT |= {tokenize.ENCODING, tokenize.ENDMARKER}
 
 
+_parse = cache(ast.parse)  # a file that did not change is read once a process
+
+
 @dataclass
 class Room:
     """One room of a package.
@@ -49,7 +53,7 @@ class Room:
         lines: of code.
         names: public function or class -> where it is defined, `file:line`.
         says: public name -> the first line of its docstring.
-        users: public name -> chapters, programs and rooms that name it.
+        users: public name -> chapters, programs and rooms that take it.
         signatures: public name -> names that its signature or its fields mention.
     """
 
@@ -72,6 +76,7 @@ class Room:
         return sorted(set(self.names) - reached)
 
 
+@cache
 def _code_lines(source: str) -> int:
     """Return how many lines of a module hold code.
 
@@ -82,7 +87,7 @@ def _code_lines(source: str) -> int:
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in SILENT:
             lines |= set(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(_parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
             node, clean=False
         ):
@@ -130,21 +135,45 @@ def _face(node: ast.FunctionDef | ast.ClassDef) -> set[str]:
     return found
 
 
-def _uses(tree: ast.AST) -> tuple[set[str], set[str]]:
-    """Return the rooms that code imports and every name that it takes from somewhere."""
-    rooms, names = set(), set()
+def _module_of(room_or_deeper: str) -> str:
+    """Return the room of a module: `privhelpers.stats` for `privhelpers.stats.clustered`."""
+    return ".".join(room_or_deeper.split(".")[:2])
+
+
+def _chain(node: ast.AST) -> list[str]:
+    """Return the names of `a.b.c` from the left, or nothing where it does not begin with a plain name."""
+    if isinstance(node, ast.Name):
+        return [node.id]
+    left = _chain(node.value) if isinstance(node, ast.Attribute) else []
+    return [*left, node.attr] if left else []
+
+
+@cache
+def _uses(tree: ast.AST) -> frozenset[tuple[str, str]]:
+    """Return what code takes from the packages, as (room, name).
+
+    >>> sorted(_uses(ast.parse("from privhelpers import stats as s\\ns.bounds.lower(1).upper")))
+    [('privhelpers.stats', 'bounds'), ('privhelpers.stats', 'lower')]
+    """
+    uses: set[tuple[str, str]] = set()
+    modules: dict[str, str] = {}  # a name in this code -> the module of ours that it stands for
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PACKAGES:
-            parts = node.module.split(".")
-            names |= {alias.name for alias in node.names}
-            given = [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]
-            rooms |= {f"{parts[0]}.{room}" for room in given}
+            for alias in node.names:
+                modules[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                if "." in node.module:
+                    uses.add((_module_of(node.module), alias.name))
         elif isinstance(node, ast.Import):
-            split = [alias.name.split(".") for alias in node.names]
-            rooms |= {".".join(parts[:2]) for parts in split if parts[0] in PACKAGES}
-        elif isinstance(node, ast.Attribute):
-            names.add(node.attr)
-    return rooms, names
+            for alias in node.names:
+                if alias.name.split(".")[0] in PACKAGES:
+                    modules[alias.asname or alias.name.split(".")[0]] = (
+                        alias.name if alias.asname else alias.name.split(".")[0]
+                    )
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and (names := _chain(node)) and names[0] in modules:
+            full = [*modules[names[0]].split("."), *names[1:]]
+            uses |= {(_module_of(".".join(full)), name) for name in full[2:]}
+    return frozenset(uses)
 
 
 def chapter_code(path: Path) -> str:
@@ -179,7 +208,7 @@ def rooms(root: Path) -> dict[str, Room]:
     readers: list[tuple[str, ast.AST]] = []
     for path in sorted(path for package in PACKAGES for path in (root / package).rglob("*.py")):
         name, source = _room_of(path, root), path.read_text(encoding="utf-8")
-        tree, room = ast.parse(source), found[_room_of(path, root)]
+        tree, room = _parse(source), found[_room_of(path, root)]
         room.lines += _code_lines(source)
         if path.name == "__init__.py" or len(path.relative_to(root).parts) == 2:
             room.about = _first_line(tree)
@@ -193,12 +222,11 @@ def rooms(root: Path) -> dict[str, Room]:
                 room.signatures[node.name] = _face(node)
                 room.says[node.name] = _first_line(node)
     for path in sorted((root / "notebooks").glob("*.ipynb")):
-        readers.append((slug_of(path.name), ast.parse(chapter_code(path))))
-    readers += [(place, ast.parse(code)) for place, code in _programs(root).items()]
+        readers.append((slug_of(path.name), _parse(chapter_code(path))))
+    readers += [(place, _parse(code)) for place, code in _programs(root).items()]
     for reader, tree in readers:
-        imported, names = _uses(tree)
-        for room in imported & set(found) - {reader}:
-            for name in names & set(found[room].names):
+        for room, name in _uses(tree):
+            if room != reader and room in found and name in found[room].names:
                 found[room].users[name].add(reader)
     return dict(found)
 

@@ -15,7 +15,7 @@ import pandas as pd
 from privhelpers.errors import InvalidParameter
 
 
-def plain(name: str, value: object) -> int | float | str:
+def _plain(name: str, value: object) -> int | float | str:
     """Return a number as Python's own type: the page formats it, and numpy's repr is not a number.
 
     Raises:
@@ -35,7 +35,7 @@ def tell(**values: object) -> None:
     from myst_nb import glue  # of the book's tools; the rest of the package does without them
 
     for name, value in values.items():
-        glue(name, plain(name, value), display=False)
+        glue(name, _plain(name, value), display=False)
 
 
 def choose(condition: bool, effect: str, absence: str) -> str:

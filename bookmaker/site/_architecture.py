@@ -26,8 +26,6 @@ The table of which chapter waits for which is `bookmaker/runner/chain.py`.
 
 To find what a chapter uses, go to its row under "The chapters".
 To find who uses a helper, and where it stands, open its room under "Every public helper".
-The rooms of `bookmaker` come first there.
-A use is found by the helper's name, so a chapter may be listed that uses something else of that name.
 """
 ROOMS = "A room imports rooms of lower levels, never of higher ones; a test reads the imports.\n\n"
 MANY = 10  # chapters that a table's cell lists; more are counted
@@ -39,8 +37,14 @@ def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a docstring's line as text that a table cell can hold."""
-    return text.replace("|", "/").replace("``", "`").replace("<", "\\<")
+    """Return a docstring's line as text that a table cell can hold.
+
+    >>> print(_plain("``a < b`` where a < b | c"))
+    `a < b` where a \\< b / c
+    """
+    parts = text.replace("|", "/").replace("``", "`").split("`")  # every second one is code
+    parts[::2] = [part.replace("<", "\\<") for part in parts[::2]]
+    return "`".join(parts)
 
 
 def _code(names: list[str]) -> str:
@@ -51,8 +55,10 @@ def _pages(slugs: list[str]) -> str:
     return ", ".join(f"{{doc}}`{slug} </notebooks/{slug}>`" for slug in slugs)
 
 
-def _users(users: set[str]) -> str:
-    return _code(sorted(user.removeprefix("privhelpers.") for user in users)) or "its own room"
+def _users(users: set[str], slugs: list[str]) -> str:
+    """Return who uses a helper: chapters in the order of the book, then rooms, then programs."""
+    others = sorted(user.removeprefix("privhelpers.") for user in users - set(slugs))
+    return _code([slug for slug in slugs if slug in users] + others) or "its own room"
 
 
 def _rooms(found: dict[str, shape.Room], slugs: list[str]) -> str:
@@ -87,20 +93,22 @@ def _chapters(root: Path, found: dict[str, shape.Room], slugs: list[str]) -> str
     return _table(("chapter", "functions and classes written on its page", "helpers that it calls"), rows)
 
 
-def _helpers(found: dict[str, shape.Room]) -> str:
+def _helpers(found: dict[str, shape.Room], slugs: list[str]) -> str:
     parts = []
-    for name, room in found.items():
+    for name in sorted(found, key=lambda name: (shape.PACKAGES.index(name.split(".")[0]), name)):
+        room = found[name]
+        folder = f"{name.replace('.', '/')}/"
         rows = [
             (
                 f"`{helper}`",
-                f"`{place}`",
+                f"`{place.removeprefix(folder)}`",
                 _plain(room.says[helper]),
-                _code(sorted(room.users[helper])) or "its room",
+                _users(room.users[helper], slugs),
             )
             for helper, place in sorted(room.names.items())
         ]
         if rows:
-            table = _table(("name", "where", "what it does", "used by"), rows)
+            table = _table(("name", "file:line", "what it does", "used by"), rows)
             parts.append(f"````{{dropdown}} {name}: {len(rows)} public names\n{table}````\n")
     return "\n".join(parts)
 
@@ -119,6 +127,6 @@ def architecture(root: Path) -> str:
     sections = {
         "The rooms, from the ground up": ROOMS + _rooms(found, slugs),
         "The chapters": _chapters(root, found, slugs),
-        "Every public helper": _helpers(found),
+        "Every public helper": _helpers(found, slugs),
     }
     return INTRO + "".join(f"\n## {title}\n\n{text}" for title, text in sections.items())

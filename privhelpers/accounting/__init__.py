@@ -19,7 +19,6 @@ from privhelpers.accounting._bounds import (
     check_run,
     epsilon,
     pld_bracket,
-    rdp_epsilon,
 )
 from privhelpers.accounting._calibration import calibrate_noise_multiplier
 from privhelpers.accounting._participation import (
@@ -59,7 +58,6 @@ __all__ = [
     "printed_calibration",
     "printed_epsilon",
     "rdp",
-    "rdp_epsilon",
     "rdp_to_epsilon",
     "require_poisson",
 ]

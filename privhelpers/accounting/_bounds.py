@@ -93,22 +93,13 @@ def _bisected(run: pld.PrivacyLossDistribution, delta: float) -> float:
     return high
 
 
-def rdp_epsilon(*, noise_multiplier: float, sample_rate: float, steps: int, delta: float) -> float:
-    """Return the epsilon by Rényi accounting over `RDP_ORDERS` with the improved conversion.
-
-    Args:
-        noise_multiplier, sample_rate, steps, delta: as in `epsilon`.
-
-    Raises:
-        InvalidParameter: a value is out of its range.
-    """
-    check_run(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps, delta=delta)
+def _rdp_epsilon(*, noise_multiplier: float, sample_rate: float, steps: int, delta: float) -> float:
     curve = _renyi.rdp(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps)
     return _renyi.rdp_to_epsilon(orders=_renyi.RDP_ORDERS, rdp=curve, delta=delta).epsilon
 
 
 def _pld_epsilon(run: dict, interval: float | None) -> float:
-    by_rdp = rdp_epsilon(**run)
+    by_rdp = _rdp_epsilon(**run)
     if by_rdp > _BEYOND_GRIDS:  # no longer a guarantee of anything, and no grid can hold its exponentials
         return by_rdp
     if interval is None:
@@ -164,7 +155,7 @@ def epsilon(
     if interval is not None:
         validate.positive(interval=interval)
     if accountant == "rdp":
-        return rdp_epsilon(**run)
+        return _rdp_epsilon(**run)
     if accountant == "prv":
         return _peers.opacus_epsilon("prv", **run)
     return _pld_epsilon(run, interval)

@@ -3,9 +3,9 @@
 A canary is a fictitious patient whose secret was drawn uniformly from a declared space; as many others
 were drawn the same way and kept out. What the model says of the kept-out ones is what chance gives.
 
->>> exposure(rank=1, references=1023)
+>>> _exposure(rank=1, references=1023)
 10.0
->>> exposure(rank=1024, references=1023)
+>>> _exposure(rank=1024, references=1023)
 0.0
 """
 
@@ -48,7 +48,7 @@ class CanaryResult:
     log_probability: float
 
 
-def exposure(*, rank: float, references: int) -> float:
+def _exposure(*, rank: float, references: int) -> float:
     """Return the exposure in bits of a secret ranked among `references` other secrets of its space.
 
     By sampling, exposure is bounded by log2(references + 1); under the null the rank is uniform and the
@@ -154,7 +154,7 @@ def measure(
                 planted=canary["planted"],
                 copies=canary["copies"],
                 rank=rank,
-                exposure_bits=exposure(rank=rank, references=references),
+                exposure_bits=_exposure(rank=rank, references=references),
                 extracted=guess[: len(secret)] == secret,
                 log_probability=float(log_p[0]),
             )

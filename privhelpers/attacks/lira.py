@@ -24,7 +24,7 @@ _LEAST_SPREAD = 1e-30  # identical shadow values have a likelihood, not a divisi
 
 
 @dataclass(frozen=True)
-class Normals:
+class _Normals:
     """A normal distribution for each text.
 
     Attributes:
@@ -56,7 +56,7 @@ def logit_statistic(losses: ArrayLike) -> np.ndarray:
     return -losses - np.log(-np.expm1(-np.maximum(losses, 1e-12)))
 
 
-def fit(values: ArrayLike, present: ArrayLike, *, fixed_variance: bool) -> Normals:
+def _fit(values: ArrayLike, present: ArrayLike, *, fixed_variance: bool) -> _Normals:
     """Fit a normal distribution to the values of each text.
 
     Args:
@@ -81,9 +81,9 @@ def fit(values: ArrayLike, present: ArrayLike, *, fixed_variance: bool) -> Norma
     mean = np.where(known, mean, mean[known].mean())
     squares = np.where(present, (values - mean) ** 2, 0).sum(0)
     if fixed_variance:
-        return Normals(mean, np.full(len(mean), np.sqrt(squares.sum() / counts.sum())))
+        return _Normals(mean, np.full(len(mean), np.sqrt(squares.sum() / counts.sum())))
     deviation = np.sqrt(squares / np.maximum(counts, 1))
-    return Normals(mean, np.where(known, deviation, deviation[known].mean()))
+    return _Normals(mean, np.where(known, deviation, deviation[known].mean()))
 
 
 def online(target: ArrayLike, values: ArrayLike, inside: ArrayLike, *, fixed_variance: bool) -> np.ndarray:
@@ -98,8 +98,8 @@ def online(target: ArrayLike, values: ArrayLike, inside: ArrayLike, *, fixed_var
     Source: Carlini et al. 2022, algorithm 1.
     """
     inside, target = np.asarray(inside, dtype=bool), np.asarray(target, dtype=float)
-    member = fit(values, inside, fixed_variance=fixed_variance)
-    other = fit(values, ~inside, fixed_variance=fixed_variance)
+    member = _fit(values, inside, fixed_variance=fixed_variance)
+    other = _fit(values, ~inside, fixed_variance=fixed_variance)
     return member.log_density(target) - other.log_density(target)
 
 
@@ -115,7 +115,7 @@ def offline(target: ArrayLike, values: ArrayLike, inside: ArrayLike, *, fixed_va
 
     Source: Carlini et al. 2022, section V-B.
     """
-    other = fit(values, ~np.asarray(inside, dtype=bool), fixed_variance=fixed_variance)
+    other = _fit(values, ~np.asarray(inside, dtype=bool), fixed_variance=fixed_variance)
     return (np.asarray(target, dtype=float) - other.mean) / (other.deviation + _LEAST_SPREAD)
 
 

@@ -336,9 +336,9 @@ BAD = [
 @pytest.mark.parametrize("bad", BAD, ids=str)
 def test_refusals_name_the_value(bad):
     name = next(iter(bad))
-    for function in (accounting.epsilon, accounting.rdp_epsilon):
+    for accountant in ("pld", "rdp", "prv"):
         with pytest.raises(InvalidParameter, match=name):
-            function(**{**GOOD, **bad})
+            accounting.epsilon(**{**GOOD, **bad}, accountant=accountant)
     if name != "delta":
         with pytest.raises(InvalidParameter, match=name):
             accounting.rdp(**{k: v for k, v in {**GOOD, **bad}.items() if k != "delta"}, orders=[2])

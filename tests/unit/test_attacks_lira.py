@@ -43,7 +43,7 @@ def present(lists):
 )
 def test_density_inside_vectors(fixed, expected):
     """The published score is minus the log-density; a text without values gets the average of the others."""
-    normals = lira.fit(*present(INSIDE), fixed_variance=fixed)
+    normals = lira._fit(*present(INSIDE), fixed_variance=fixed)
     assert -normals.log_density(np.array(TARGET)) == pytest.approx(expected, abs=1e-8)
 
 
@@ -53,8 +53,8 @@ def test_values_that_mirror_each_other_decide_nothing(fixed):
     values, mask = np.where(mask, values, 0), mask
     both, inside = np.concatenate([values, -values]), np.concatenate([mask, np.zeros_like(mask)])
     # a place where nothing counts must count on neither side: split the sides by hand
-    member = lira.fit(values, mask, fixed_variance=fixed)
-    other = lira.fit(-values, mask, fixed_variance=fixed)
+    member = lira._fit(values, mask, fixed_variance=fixed)
+    other = lira._fit(-values, mask, fixed_variance=fixed)
     target = np.zeros(4)
     assert member.log_density(target) - other.log_density(target) == pytest.approx(0, abs=1e-12)
     full = [0, 1, 2]
@@ -128,4 +128,4 @@ def test_ratio_beats_the_value_itself_when_texts_differ_in_difficulty():
 )
 def test_refusals(values, mask, match):
     with pytest.raises(InvalidParameter, match=match):
-        lira.fit(values, mask, fixed_variance=True)
+        lira._fit(values, mask, fixed_variance=True)

@@ -11,7 +11,7 @@ from privhelpers.errors import InvalidParameter
     ("value", "kind"), [(np.float64(0.5), float), (np.int64(3), int), (np.float32(2), float), ("1,024", str)]
 )
 def test_numbers_lose_their_library(value, kind):
-    made = pages.plain("x", value)
+    made = pages._plain("x", value)
     assert type(made) is kind and made == value
     assert "np." not in repr(made)
 
