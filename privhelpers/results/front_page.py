@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from privhelpers import stats
 from privhelpers.errors import InvalidParameter
 from privhelpers.results.reading import ModelResults, Results
 
@@ -17,9 +18,9 @@ def _canaries(canaries: pd.DataFrame) -> dict:
     often = planted[planted["copies"] >= 4]
     return {
         "canaries_planted": len(planted),
-        "canaries_control": len(control),
+        "canaries_planted_control": len(control),
         "canaries_extracted": int(planted["extracted"].sum()),
-        "control_canaries_extracted": int(control["extracted"].sum()),
+        "canaries_extracted_control": int(control["extracted"].sum()),
         "canaries_4_copies_or_more": len(often),
         "canaries_4_copies_or_more_extracted": int(often["extracted"].sum()),
         "mean_exposure": float(planted["exposure_bits"].mean()),
@@ -85,16 +86,22 @@ def _bounds(upper: float | None, lower: float | None) -> str:
     return f"{upper:.2f} ({'not audited' if pd.isna(lower) else f'{lower:.2f}'})"
 
 
+def _beside_control(row: pd.Series, done: str, of: str) -> str:
+    """Return a count of members or planted secrets with its interval, and the control's in brackets."""
+    count, size = int(row[done]), int(row[of])
+    share = stats.clopper_pearson(count, size)
+    control = f"({row[f'{done}_control']:.0f} of {row[f'{of}_control']:.0f})"
+    return f"{count} of {size} [{100 * share.low:.0f}, {100 * share.high:.0f} %] {control}"
+
+
 def _line(row: pd.Series) -> dict[str, str]:
-    canaries = f"{row['canaries_extracted']:.0f} ({row['control_canaries_extracted']:.0f})"
-    numbers = f"{row['numbers_completed']:.0f} ({row['numbers_completed_control']:.0f})"
     interval = f"[{row['mia_auc_low']:.3f}, {row['mia_auc_high']:.3f}]"
     return {
         "ε at most (at least)": _bounds(row["epsilon"], row["audit_epsilon_lower"]),
         "perplexity": f"{row['perplexity']:.2f}",
         "membership AUC [95 %]": f"{row['mia_auc']:.3f} {interval}",
-        "canaries (control)": f"{canaries} of {row['canaries_planted']:.0f}",
-        "record numbers by name (control)": f"{numbers} of {row['numbers_asked']:.0f}",
+        "canaries [95 %] (control)": _beside_control(row, "canaries_extracted", "canaries_planted"),
+        "record numbers by name [95 %] (control)": _beside_control(row, "numbers_completed", "numbers_asked"),
     }
 
 

@@ -24,7 +24,7 @@ KEYS = {
     "tpr_at_1pct_fpr",
     "canaries_planted",
     "canaries_extracted",
-    "control_canaries_extracted",
+    "canaries_extracted_control",
     "mean_exposure",
     "mean_exposure_control",
     "attempts",
@@ -94,7 +94,7 @@ def test_budgets_are_kept(summary):
 def test_the_story_is_visible_even_at_this_size(summary):
     baseline, public = summary["baseline"], summary["public"]
     assert baseline["mia_auc_low"] > public["mia_auc_high"]
-    assert baseline["canaries_extracted"] > 0 == baseline["control_canaries_extracted"]
+    assert baseline["canaries_extracted"] > 0 == baseline["canaries_extracted_control"]
     assert baseline["mean_exposure"] > baseline["mean_exposure_control"] + 2
     assert public["canaries_extracted"] == 0
     assert summary["dp-eps-8"]["perplexity"] < summary["dp-eps-1"]["perplexity"] < public["perplexity"]

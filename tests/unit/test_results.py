@@ -87,7 +87,7 @@ def test_a_row_of_the_summary_has_the_bounds_from_both_sides(runs):
         0.8,
     )
     assert (row["best_attack_tpr_at_1pct_fpr"], row["patient_auc_low"]) == (0.05, 0.55)
-    assert (row["canaries_extracted"], row["control_canaries_extracted"]) == (1, 0)
+    assert (row["canaries_extracted"], row["canaries_extracted_control"]) == (1, 0)
     assert row["mean_exposure"] == pytest.approx(3.2)
     assert results.summary_row(runs, "baseline")["audit_epsilon_lower"] is None
     assert json.loads(json.dumps(row, allow_nan=False)) == row
@@ -105,7 +105,8 @@ def test_the_front_page_puts_both_bounds_side_by_side(tmp_path):
     table = pd.DataFrame.from_dict({n: results.summary_row(runs, n) for n in names}, orient="index")
     shown = results.headline(table)
     assert shown["ε at most (at least)"].tolist() == ["none", "7.99 (3.25)", "1.00 (not audited)"]
-    assert shown.loc["dp-eps-8", "record numbers by name (control)"] == "5 (0) of 20"
+    named = shown.loc["dp-eps-8", "record numbers by name [95 %] (control)"]
+    assert named == "5 of 20 [9, 49 %] (0 of 18)"
 
 
 def test_a_summary_without_canaries_is_refused(tmp_path):
