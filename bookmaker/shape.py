@@ -30,7 +30,7 @@ PACKAGES = ("privhelpers", "bookmaker")
 # only what `tests/unit/test_rooms.py` allows by name.
 LEVELS = (
     ("errors", "validate"),
-    ("rng", "artifacts", "pages", "browser", "processes", "text"),
+    ("rng", "artifacts", "parameters", "pages", "browser", "processes", "text"),
     ("anonymity", "mechanisms", "accounting", "stats"),
     ("records", "models"),
     ("training", "dpsgd", "ledger"),

@@ -7,6 +7,9 @@ of `sha256sum -c`) and checked on every read, because a flipped bit in a tensor 
     store = open_store("course")
     store.write_json("extraction/baseline/attack.json", {"attempts": 1400})
     store.read_json("extraction/baseline/attack.json")
+
+Only a run that `make` started changes a profile's artifacts. A chapter that somebody starts by hand, in
+Jupyter or with papermill, reads them and writes to a folder of its own.
 """
 
 import hashlib
@@ -15,12 +18,15 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact
 
+RUNNER = "PRIVAI_LEAK_RUNNER"  # set in the environment of every run that the runner starts
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 
 
@@ -34,9 +40,14 @@ def check_name(name: str) -> str:
 
 
 def repository_root(start: Path | None = None) -> Path:
-    """Return the folder that holds `_toc.yml`, looking upward from `start` (default: where we are)."""
+    """Return the copy of the book around `start` (default: where we are), or else the one of this package.
+
+    Raises:
+        MissingArtifact: neither lies in a copy of the book.
+    """
     here = (start or Path.cwd()).resolve()
-    for folder in (here, *here.parents):
+    package = Path(__file__).resolve().parents[1]
+    for folder in (here, *here.parents, package):
         if (folder / "_toc.yml").exists() and (folder / "privhelpers").is_dir():
             return folder
     raise MissingArtifact(f"{here.name}: not inside a copy of the book (no _toc.yml above it)")
@@ -90,17 +101,28 @@ def parse_json(text: str, where: str) -> object:
 
 @dataclass(frozen=True)
 class Store:
-    """The artifacts of one profile; names are relative, `slug/file` or `slug/run/file`."""
+    """The artifacts of one profile; names are relative, `slug/file` or `slug/run/file`.
+
+    Attributes:
+        root: folder of the profile's artifacts.
+        profile: its name.
+        by_hand: where a run that the runner did not start writes, and looks first when it reads; None for
+            a run that may change `root`.
+    """
 
     root: Path
     profile: str
+    by_hand: Path | None = None
 
     def path(self, name: str) -> Path:
-        """Return the place of `name`, refusing anything that would leave the store."""
+        """Return the place to write `name`, refusing anything that would leave the store."""
+        return self._inside(self.by_hand or self.root, name)
+
+    def _inside(self, root: Path, name: str) -> Path:
         for part in name.split("/"):
             check_name(part)
-        path = self.root / name
-        if not path.resolve().is_relative_to(self.root.resolve()):
+        path = root / name
+        if not path.resolve().is_relative_to(root.resolve()):
             raise InvalidParameter(f"{name}: leaves the artifact folder through a link")
         return path
 
@@ -112,6 +134,8 @@ class Store:
             DamagedArtifact: its bytes are not those that were written.
         """
         path = self.path(name)
+        if self.by_hand and not path.exists():
+            path = self._inside(self.root, name)
         seal = path.with_name(path.name + ".sha256")
         if not path.exists() or not seal.exists():
             command = "make book" if self.profile == "course" else f"make book PROFILE={self.profile}"
@@ -161,10 +185,10 @@ class Store:
         """Return the place of `name` beside the artifacts, refusing any link on the way to it."""
         for part in name.split("/"):
             check_name(part)
-        place = Path("unfinished", name)
-        if (self.root.parent / place).resolve() != self.root.parent.resolve() / place:
+        place, home = Path("unfinished", name), self.by_hand or self.root.parent
+        if (home / place).resolve() != home.resolve() / place:
             raise InvalidParameter(f"{place}: a link stands on the way to it; remove the link")
-        return self.root.parent / place
+        return home / place
 
     def unfinished(self, name: str) -> Path:
         """Return a folder, made if needed, in which a run that was killed finds its files again.
@@ -185,6 +209,23 @@ class Store:
             shutil.rmtree(path.replace(gone))
 
 
+@cache
+def _started() -> str:
+    """Return a name for this process, the same however often a notebook opens its store."""
+    return f"{time.strftime('%Y-%m-%d-%H%M%S')}-{os.getpid()}"
+
+
 def open_store(profile: str = "course") -> Store:
-    """Return the artifacts of `profile`, in `runs/<profile>/artifacts` of this copy of the book."""
-    return Store(repository_root() / "runs" / check_name(profile) / "artifacts", profile)
+    """Return the artifacts of `profile`, in `runs/<profile>/artifacts` of this copy of the book.
+
+    Started by hand, a chapter writes to a new folder in `runs/<profile>/by_hand`; it says so.
+    """
+    home = repository_root() / "runs" / check_name(profile)
+    if os.environ.get(RUNNER):
+        return Store(home / "artifacts", profile)
+    place = Path("by_hand", _started())
+    print(
+        f"This run was started by hand: what it writes goes to runs/{profile}/{place}.\n"
+        f"It reads the artifacts of profile {profile} and leaves them as they are."
+    )
+    return Store(home / "artifacts", profile, home / place)

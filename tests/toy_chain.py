@@ -118,7 +118,8 @@ def build(root: Path) -> Path:
         origin, copy = ROOT / "privhelpers" / f"{name}.py", root / "privhelpers" / f"{name}.py"
         shutil.copy2(origin, copy)
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "bookmaker" / "runner", root / "bookmaker" / "runner", ignore=ignored)
+    for folder in ("privhelpers/parameters", "bookmaker/runner"):
+        shutil.copytree(ROOT / folder, root / folder, ignore=ignored)
     shutil.copy2(ROOT / "bookmaker" / "__init__.py", root / "bookmaker")
     for name, text in HELPERS.items():
         (root / name).parent.mkdir(exist_ok=True)

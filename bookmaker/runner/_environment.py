@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from bookmaker.runner._terminal import terminal
+from privhelpers.artifacts import RUNNER
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -41,6 +42,7 @@ def environment(root: Path, scratch: Path, threads: int) -> dict[str, str]:
         "TRANSFORMERS_OFFLINE": "1",
         "PYTHONHASHSEED": "0",
         "PYTHONPATH": str(root),
+        RUNNER: "1",  # it may change the artifacts of its profile
         # Seconds between two states of a progress bar: each is kept in the log.
         "TQDM_MININTERVAL": "0.5" if terminal() else "10",
         # First on Jupyter's search path: a kernel called python3 in the user's home cannot win.

@@ -15,6 +15,7 @@ import yaml
 
 from bookmaker.runner import _parameters
 from bookmaker.runner.chain import DPSGD, EPSILON, PLANNED, SLUGS, model_name, source
+from privhelpers import parameters
 from privhelpers.artifacts import check_name
 from privhelpers.errors import InvalidParameter, MissingArtifact
 
@@ -85,9 +86,7 @@ def _read(path: Path, file: str) -> dict[str, dict[str, Any]]:
                 f"{file}, {section}: no such notebook; known: {', '.join((SHARED, *SLUGS))}"
             )
         if values is not None and not isinstance(values, dict):
-            raise InvalidParameter(
-                f"{file}, {section} = {_parameters.show(values)}: must map names to values"
-            )
+            raise InvalidParameter(f"{file}, {section} = {parameters.show(values)}: must map names to values")
         for name in values or {}:
             if name in PLANNED:
                 raise InvalidParameter(f"{file}, {section}.{name}: filled in by the chain, leave it out")
@@ -107,8 +106,8 @@ def _merge(root: Path, given: dict[str, dict[str, Any]], file: str) -> dict[str,
     everywhere = sorted({name for names in known.values() for name in names} - set(PLANNED))
     for name, value in shared.items():
         if name not in everywhere:
-            hint = _parameters.unknown_name(name, everywhere)
-            raise InvalidParameter(f"{file}, {SHARED}.{name} = {_parameters.show(value)}: {hint}")
+            hint = parameters.unknown_name(name, everywhere)
+            raise InvalidParameter(f"{file}, {SHARED}.{name} = {parameters.show(value)}: {hint}")
     return {
         slug: {n: v for n, v in shared.items() if n in known[slug]} | given.get(slug, {}) for slug in SLUGS
     }
@@ -130,7 +129,7 @@ def _epsilons(root: Path, overrides: dict[str, Any], file: str) -> tuple[float, 
     names = [check_name(model_name(budget)) for budget in checked]
     if doubled := next((n for n in names if names.count(n) > 1), None):
         raise InvalidParameter(
-            f"{file}, {DPSGD}.{EPSILON} = {_parameters.show(given)}: two runs would be called {doubled}"
+            f"{file}, {DPSGD}.{EPSILON} = {parameters.show(given)}: two runs would be called {doubled}"
         )
     return tuple(sorted(checked))
 

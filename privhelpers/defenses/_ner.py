@@ -117,10 +117,10 @@ def checked_folder(store: Store, name: str) -> Path:
         MissingArtifact: a file is not there; the message names the command that makes it.
         DamagedArtifact: a file changed, or one was added.
     """
+    folder = store.existing(f"{name}/{_LIST}").parent
     files = store.read_json(f"{name}/{_LIST}")["files"]
     for file in files:
         store.existing(f"{name}/{file}")
-    folder = store.path(name)
     there = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
     extra = there - {seal for file in (*files, _LIST) for seal in (file, f"{file}.sha256")}
     if extra:

@@ -59,7 +59,7 @@ def take(
         DamagedArtifact: a file changed since it was written.
     """
     place = home(name)
-    store.existing(f"{place}/config.json")
-    for seal in sorted(store.folder(place).glob("*.sha256")):
+    folder = store.existing(f"{place}/config.json").parent
+    for seal in sorted(folder.glob("*.sha256")):
         store.existing(f"{place}/{seal.name.removesuffix('.sha256')}")
-    return load(store.path(place), dropout=dropout)
+    return load(folder, dropout=dropout)

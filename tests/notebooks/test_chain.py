@@ -122,6 +122,22 @@ def test_nothing_generated_could_belong_to_a_person(runs):
             refuse_unsafe(line, f"{path.name}, line {number}")
 
 
+def test_a_chapter_run_by_hand_leaves_the_profile_as_it_is(smoke_site, runs, tmp_path):
+    before = {p: p.read_bytes() for p in (runs / "artifacts").rglob("*") if p.is_file()}
+    notebook, page = chain.source(smoke_site.root, "extraction"), tmp_path / "out.ipynb"
+    command = [sys.executable, "-m", "papermill", str(notebook), str(page), "-p", "profile", "smoke"]
+    environment = {**os.environ, "PYTHONPATH": str(smoke_site.root), "PYTHONDONTWRITEBYTECODE": "1"}
+    run = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "timeout": 900}
+    done = subprocess.run([*command, "-p", "seed", "1"], **run)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "started by hand" in page.read_text()
+    assert before == {p: p.read_bytes() for p in (runs / "artifacts").rglob("*") if p.is_file()}
+    (made,) = (runs / "by_hand").iterdir()
+    assert (made / "extraction" / "baseline" / "attack.json").exists()
+    done = subprocess.run([*command, "-p", "seeds", "1"], **run)
+    assert done.returncode and "did you mean seed" in done.stderr
+
+
 def test_a_second_run_has_nothing_to_do(smoke_site, runs):
     before = {p: p.stat().st_mtime_ns for p in runs.rglob("run.json")}
     done = make(smoke_site.root, "book", "--profile", "smoke", "--cores", "2")

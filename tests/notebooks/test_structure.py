@@ -209,3 +209,12 @@ def test_one_sentence_per_line(notebook):
             for line in cell.source.splitlines():
                 ends = re.findall(r"[a-z)`*]\. [A-Z]", line)
                 assert not ends or line.startswith((":", "-", "[")), line
+
+
+def test_a_chapter_checks_its_parameters_before_it_does_anything(notebook):
+    """Papermill and Jupyter start a chapter without asking the runner what it allows."""
+    code = code_of(notebook)
+    cells = [k for k, cell in enumerate(code) if "parameters" in cell.metadata.get("tags", [])]
+    statements = ast.parse(code[cells[0] + 1].source).body
+    first = next(node for node in statements if not isinstance(node, ast.Import | ast.ImportFrom))
+    assert ast.unparse(first) == "parameters.check()"

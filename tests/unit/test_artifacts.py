@@ -24,6 +24,34 @@ def test_what_was_written_is_read(store):
     assert store.read_jsonl("05_x/b.jsonl") == [{"a": 1}, {"a": 2}]
 
 
+def test_a_run_by_hand_reads_the_profile_and_writes_beside_it(store, tmp_path):
+    store.write_json("05_x/a.json", {"a": 1})
+    by_hand = artifacts.Store(store.root, "course", tmp_path / "by_hand" / "now")
+    assert by_hand.read_json("05_x/a.json") == {"a": 1}
+    by_hand.write_json("05_x/a.json", {"a": 2})
+    assert (by_hand.read_json("05_x/a.json"), store.read_json("05_x/a.json")) == ({"a": 2}, {"a": 1})
+    (by_hand.folder("05_x/m") / "w").write_text("w")
+    by_hand.seal("05_x/m/w")
+    assert by_hand.existing("05_x/m/w").is_relative_to(tmp_path / "by_hand")
+    assert by_hand.unfinished("05_x").is_relative_to(tmp_path / "by_hand")
+    assert sorted(p.name for p in store.root.rglob("*") if p.is_file()) == ["a.json", "a.json.sha256"]
+
+
+def test_only_the_runner_may_change_a_profile(monkeypatch, capsys):
+    monkeypatch.delenv(artifacts.RUNNER, raising=False)
+    by_hand = artifacts.open_store("smoke")
+    assert by_hand == artifacts.open_store("smoke") and by_hand.by_hand.parent.name == "by_hand"
+    assert "started by hand" in capsys.readouterr().out
+    monkeypatch.setenv(artifacts.RUNNER, "1")
+    assert artifacts.open_store("smoke") == artifacts.Store(by_hand.root, "smoke")
+    assert not capsys.readouterr().out
+
+
+def test_a_chapter_finds_its_book_from_any_folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert artifacts.repository_root() == Path(artifacts.__file__).parents[1]
+
+
 def test_one_flipped_bit_is_noticed(store):
     path = store.write_bytes("x.safetensors", bytes(1000))
     data = bytearray(path.read_bytes())

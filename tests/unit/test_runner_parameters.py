@@ -7,8 +7,9 @@ import toy_chain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookmaker.runner import _grammar, _parameters
+from bookmaker.runner import _parameters
 from privhelpers.errors import DamagedArtifact, InvalidParameter
+from privhelpers.parameters import Parameter, _cell, _grammar, checked
 
 CELL = """profile: str = "toy"  # name # with a hash
 seed: int = 0  # source of chance; in [0, 1000]
@@ -152,15 +153,15 @@ def test_range_brackets_mean_what_mathematics_means(low, width, opening, closing
     high = low + width
     comment = f"anything; in {opening}{low!r}, {high!r}{closing}"
     bounds = _grammar.read(comment, "float").bounds
-    known = {"x": _parameters.Parameter("x", "float", 0.0, comment, "", None)}
-    annotation, _ = _parameters._annotation("float", _grammar.Limits("", bounds))
-    known["x"] = _parameters.Parameter("x", "float", 0.0, comment, "", annotation)
+    known = {"x": Parameter("x", "float", 0.0, comment, "", None)}
+    annotation, _ = _cell._annotation("float", _grammar.Limits("", bounds))
+    known["x"] = Parameter("x", "float", 0.0, comment, "", annotation)
     for tried in (value, low, high):
         inside = (low < tried or (opening == "[" and tried == low)) and (
             tried < high or (closing == "]" and tried == high)
         )
         try:
-            accepted = _parameters.check("nb", known, {"x": tried}, "here") == {"x": tried}
+            accepted = checked(known, {"x": tried}, "here") == {"x": tried}
         except InvalidParameter:
             accepted = False
         assert accepted == inside
