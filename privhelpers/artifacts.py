@@ -140,7 +140,7 @@ class Store:
         if not path.exists() or not seal.exists():
             command = "make book" if self.profile == "course" else f"make book PROFILE={self.profile}"
             raise MissingArtifact(f"{name} of profile {self.profile!r} is missing: run `{command}` first")
-        if seal.read_text().split()[0] != sha256_of(path):
+        if seal.read_text().split()[:1] != [sha256_of(path)]:
             raise DamagedArtifact(f"{name}: its bytes changed after they were written; run `make book` again")
         return path
 

@@ -4,6 +4,7 @@ The pages of `book/`, the configuration and the table of contents are the real o
 """
 
 import base64
+import json
 import shutil
 import struct
 import zlib
@@ -14,7 +15,7 @@ from nbformat import v4
 
 from bookmaker.runner import _manifest, chain, plan
 from bookmaker.runner.plan import Job
-from privhelpers.artifacts import Store, to_json
+from privhelpers.artifacts import Store, sha256_of, to_json
 
 ROOT = Path(__file__).parents[1]
 HEAD = 'profile: str = "toy"  # profile of the run\n'
@@ -160,8 +161,18 @@ def write_run(root: Path, job: Job, run: nbformat.NotebookNode) -> None:
     versions = {"python": "3.11.0", "privhelpers": "0.1.0"}
     record = {"rule": job.rule, "notebook": job.slug, "model": job.model, "parameters": job.parameters}
     record |= {"seconds": 61.0, "versions": versions, "fingerprint": job.fingerprint, "artifacts": {}}
+    record |= {"page": sha256_of(root / job.notebook)}
     (root / job.sentinel).parent.mkdir(parents=True, exist_ok=True)
     (root / job.sentinel).write_bytes(to_json(record))
+
+
+def record_pages(root: Path) -> None:
+    """Let every sentinel record the executed notebook that lies there now, as if the run had written it."""
+    for job in jobs(root):
+        record = json.loads((root / job.sentinel).read_text(encoding="utf-8"))
+        record["page"] = sha256_of(root / job.notebook)
+        (root / job.sentinel).write_bytes(to_json(record))
+    _manifest.collect(root, jobs(root))
 
 
 def jobs(root: Path) -> list[Job]:

@@ -7,6 +7,7 @@ import argparse
 import os
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 from bookmaker.runner import _audit, processes
@@ -18,9 +19,16 @@ from privhelpers.errors import PrivHelpersError, RunFailed
 
 def _check(root: Path, options: argparse.Namespace) -> int:
     """Print the plan of a profile whose every value was checked."""
-    for job in planning.jobs(root, options.profile):
-        state = "up to date" if planning.is_current(root, job) else "to run"
-        print(f"{job.title:<45} {state:<11} after {', '.join(job.needs) or 'nothing'}")
+    plan = planning.jobs(root, options.profile)
+    slugs = {job.rule: job.slug for job in plan}
+    current = 0
+    for job in plan:
+        state = planning.state(root, job)
+        current += state == planning.CURRENT
+        runs = Counter(slugs[rule] for rule in job.needs)
+        after = [slug if count == 1 else f"{count} of {slug}" for slug, count in runs.items()]
+        print(f"{job.title:<45} {state:<11} after {', '.join(after) or 'nothing'}")
+    print(f"{len(plan)} runs, {current} up to date")
     return 0
 
 

@@ -20,7 +20,7 @@ from bookmaker.runner._terminal import Tee, terminal
 from bookmaker.runner.chain import source
 from bookmaker.runner.plan import Job
 from bookmaker.runner.progress import say
-from privhelpers.artifacts import Store, to_json, write_atomic
+from privhelpers.artifacts import Store, sha256_of, to_json, write_atomic
 from privhelpers.errors import PrivHelpersError, RunFailed
 
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -87,6 +87,7 @@ def _attempt(root: Path, job: Job, threads: int, store: Store) -> dict[str, Any]
             _pictures.lighten(executed)
             run = _outcome.describe(store, job, started, seconds)
             notebooks.write(executed, root / job.notebook)
+            run["page"] = sha256_of(root / job.notebook)
         except BaseException as error:
             log.write(f"\n{type(error).__name__}: {ANSI.sub('', str(error))}\n")
             if part.exists():

@@ -27,8 +27,11 @@ def _drop_stale(root: Path, plan: list[Job]) -> list[Job]:
     Snakemake keeps its own records in `.snakemake` and sees the same changes, but only for as long as
     that folder is there.
     """
-    stale = [job for job in plan if not planning.is_current(root, job)]
+    states = {job.rule: planning.state(root, job) for job in plan}
+    stale = [job for job in plan if states[job.rule] != planning.CURRENT]
     for job in stale:
+        if states[job.rule].endswith(planning.AFTERWARDS):
+            say(job.profile, f"{job.title}: {states[job.rule]}")
         (root / job.sentinel).unlink(missing_ok=True)
     return stale
 

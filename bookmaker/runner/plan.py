@@ -11,8 +11,11 @@ from typing import Any
 
 from bookmaker.runner import _fingerprint, profiles
 from bookmaker.runner.chain import CHAIN, DPSGD, EPSILON, MAKERS, Step, model_name, source
-from privhelpers.artifacts import parse_json
+from privhelpers.artifacts import parse_json, sha256_of
 from privhelpers.errors import DamagedArtifact, InvalidParameter
+
+CURRENT = "up to date"
+AFTERWARDS = "changed after the run"
 
 
 @dataclass(frozen=True)
@@ -150,16 +153,36 @@ def site_fingerprint(root: Path) -> str:
     return _fingerprint.of_site(root)
 
 
-def is_current(root: Path, job: Job) -> bool:
-    """Return whether the run completed with this code and these parameters, and its files are there."""
+def state(root: Path, job: Job) -> str:
+    """Return `CURRENT` where a run completed as planned and its files are as it left them, or what is not.
+
+    Every recorded hash is compared with the bytes on disk, the executed notebook's too.
+    """
     sentinel = root / job.sentinel
+    if not sentinel.is_file():
+        return "to run"
     try:
         done = parse_json(sentinel.read_text(encoding="utf-8"), job.sentinel)
-        same = done["fingerprint"] == job.fingerprint and done["parameters"] == _as_json(job.parameters)
-        files = [sentinel.parent / name for name in done["artifacts"]]
-    except (OSError, ValueError, KeyError, TypeError, DamagedArtifact):
-        return False
-    return same and all(file.is_file() for file in (root / job.notebook, *files))
+        code, parameters, page = done["fingerprint"], dict(done["parameters"]), done["page"]
+        files = {sentinel.parent / name: digest for name, digest in done["artifacts"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, DamagedArtifact):
+        return "to run: its run.json is damaged"
+    if code != job.fingerprint:
+        return "to run: its code changed"
+    wanted = _as_json(job.parameters)
+    if changed := sorted(n for n in wanted | parameters if wanted.get(n) != parameters.get(n)):
+        return f"to run: changed {', '.join(changed)}"
+    for file, digest in {root / job.notebook: page, **files}.items():
+        if not file.is_file():
+            return f"to run: {file.name} is gone"
+        if sha256_of(file) != digest:
+            return f"to run: {file.name} {AFTERWARDS}"
+    return CURRENT
+
+
+def is_current(root: Path, job: Job) -> bool:
+    """Return whether `state` finds nothing to say against a run."""
+    return state(root, job) == CURRENT
 
 
 def _as_json(value: dict[str, Any]) -> dict[str, Any]:

@@ -128,9 +128,7 @@ def build(root: Path, plan: list[Job]) -> Path:
     (site / COMPLETE).unlink(missing_ok=True)
     for job in plan:
         if (root / job.sentinel).is_file() and not planning.is_current(root, job):
-            raise RunFailed(
-                f"{job.title}: its code, parameters or files changed since it ran; run `make book`"
-            )
+            raise RunFailed(f"{job.title}: {planning.state(root, job)}; run `make book`")
     with _kept_out_of_sight(site):
         stage(root, plan)
         fingerprint = _fingerprint(root, site)

@@ -1,5 +1,6 @@
 """The chain as data: which runs there are and which wait for which."""
 
+import hashlib
 import json
 
 import pytest
@@ -101,17 +102,36 @@ def test_an_unknown_run_and_a_missing_notebook_are_refused(root, jobs):
         plan.jobs(root, "toy")
 
 
-@pytest.mark.parametrize("fault", ["fingerprint", "parameters", "artifact", "notebook", "half", "none"])
+STATES = {
+    "none": plan.CURRENT,
+    "fingerprint": "to run: its code changed",
+    "parameters": "to run: changed patients",
+    "half": "to run: its run.json is damaged",
+    "artifact gone": "to run: r.json is gone",
+    "notebook gone": "to run: synthetic_records.ipynb is gone",
+    "artifact": "to run: r.json changed after the run",
+    "notebook": "to run: synthetic_records.ipynb changed after the run",
+    "sentinel gone": "to run",
+}
+
+
+@pytest.mark.parametrize("fault", STATES)
 def test_a_run_is_current_only_with_this_code_these_parameters_and_its_files(root, jobs, fault):
     job = jobs["synthetic_records"]
-    done = {"fingerprint": job.fingerprint, "parameters": dict(job.parameters), "artifacts": {"r.json": "0"}}
+    artifact = job.sentinel.replace("run.json", "r.json")
+    digest = hashlib.sha256(b"as written").hexdigest()
+    done = {"fingerprint": job.fingerprint, "parameters": dict(job.parameters), "page": digest}
+    done["artifacts"] = {"r.json": digest}
     if fault == "fingerprint":
         done["fingerprint"] = "other"
     if fault == "parameters":
         done["parameters"]["patients"] = 5
-    files = [job.sentinel, job.notebook, job.sentinel.replace("run.json", "r.json")]
-    missing = {"artifact": files[2], "notebook": files[1]}.get(fault)
-    for file in (file for file in files if file != missing):
+    files = {"sentinel": job.sentinel, "artifact": artifact, "notebook": job.notebook}
+    for name, file in files.items():
+        text = json.dumps(done)[: 20 if fault == "half" else None] if name == "sentinel" else "as written"
         (root / file).parent.mkdir(parents=True, exist_ok=True)
-        (root / file).write_text(json.dumps(done)[: 20 if fault == "half" else None])
+        (root / file).write_text("as edited" if fault == name else text)
+    for name in (name for name in files if fault == f"{name} gone"):
+        (root / files[name]).unlink()
+    assert plan.state(root, job) == STATES[fault]
     assert plan.is_current(root, job) is (fault == "none")

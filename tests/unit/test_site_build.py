@@ -91,6 +91,7 @@ def test_a_changed_title_reaches_the_sidebar_of_other_pages(book):
 def test_a_changed_number_reaches_the_page_that_quotes_it(book):
     path = book / "runs/toy/notebooks/comparison.ipynb"
     path.write_text(path.read_text().replace("0.91", "0.83"))
+    toy_site.record_pages(book)
     rebuild(book)
     assert "0.83" in html(book, "book/intro") and "0.91" not in html(book, "book/intro")
 
@@ -102,6 +103,7 @@ def test_pages_and_pictures_of_the_past_are_removed(book):
     for slug in [path, *path.parent.rglob("*.ipynb")]:
         text = slug.read_text().replace(toy_site.png(), toy_site.png(50, 30))
         slug.write_text(text.replace(toy_site.png(60, 30), toy_site.png(70, 30)))
+    toy_site.record_pages(book)
     fewer = [job for job in toy_site.jobs(book) if job.model != "dp-eps-12"]
     build(book, fewer)
     # The home page's picture keeps its name, under whatever run.
@@ -155,6 +157,7 @@ def test_a_failed_run_takes_the_mark_away(book):
     run = nbformat.read(path, as_version=4)
     run.cells[4].outputs = [nbformat.v4.new_output("error", ename="ValueError", evalue="no", traceback=[])]
     nbformat.write(run, path)
+    toy_site.record_pages(book)
     done = call(book)
     assert done.returncode == 2
     assert done.stderr == "refused: hipaa: code cell 3 raised ValueError: no\n"
@@ -168,7 +171,15 @@ def test_a_run_of_other_parameters_is_refused(book):
     sentinel = book / "runs/toy/artifacts/hipaa/run.json"
     sentinel.write_text(sentinel.read_text().replace('"profile": "toy"', '"profile": "other"'))
     (book / "params" / "toy.yml").write_text(toy_site.PROFILE)
-    assert "hipaa: its code, parameters or files changed since it ran" in call(book).stderr
+    assert "hipaa: to run: changed profile; run `make book`" in call(book).stderr
+
+
+def test_a_page_that_somebody_edited_is_not_published(book):
+    path = book / "runs/toy/notebooks/comparison.ipynb"
+    path.write_text(path.read_text().replace("0.91", "0.83"))
+    done = call(book)
+    assert done.returncode == 2 and not (book / SITE / ".complete").exists()
+    assert "comparison: to run: comparison.ipynb changed after the run" in done.stderr
 
 
 def test_what_a_model_writes_arrives_as_text(book):
@@ -180,6 +191,7 @@ def test_what_a_model_writes_arrives_as_text(book):
         toy_site.show(text_plain=hostile),
     ]
     nbformat.write(run, path)
+    toy_site.record_pages(book)
     rebuild(book)
     text = html(book, "notebooks/extraction")
     assert text.count("alert") == 2 and "<script>alert" not in text and "<b onmouseover" not in text
