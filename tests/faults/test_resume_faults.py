@@ -24,6 +24,7 @@ from privhelpers import dpsgd
 from privhelpers.dpsgd import _checkpoint as checkpoint
 from privhelpers.ledger import read_ledger
 
+ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
 folder, kills = Path(sys.argv[2]), int(sys.argv[3])
 start, plan = hospital(), tiny_plan(**PLAN)
 chance = random.Random(0)
@@ -68,7 +69,11 @@ while len(trials) < kills or not (folder / "result").exists():
     pid = child(folder / "result")
     last = len(trials) >= kills
     if not last:
-        time.sleep(chance.uniform(0, 0.35 * length))
+        # After so many of its steps, and a part of the next: however fast the machine is at the moment.
+        steps = chance.randrange(5)
+        while len((folder / "finished").read_text()) < steps and not os.waitid(os.P_PID, pid, ENDED):
+            time.sleep(length / 1000)
+        time.sleep(chance.uniform(0, length / 12))
         os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     ledger = folder / "kept" / "ledger.jsonl"

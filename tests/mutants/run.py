@@ -29,6 +29,7 @@ import pytest  # noqa: E402
 import scipy.stats  # noqa: E402, F401
 import torch  # noqa: E402
 import transformers  # noqa: E402, F401
+import xdist.scheduler  # noqa: E402, F401
 from table import MUTANTS, Mutant  # noqa: E402
 from transformers import BertForMaskedLM, DistilBertForMaskedLM, GPT2LMHeadModel  # noqa: E402, F401
 
@@ -73,7 +74,9 @@ class Finder(importlib.abc.MetaPathFinder):
 def tests_of(mutant: Mutant) -> list[str]:
     """Return pytest's arguments for the tests that must notice."""
     suites = ACCOUNTING if ".accounting." in mutant.module else SUITES
-    return ["-x", "-q", "--no-header", "-p", "no:cacheprovider", *suites, "-k", mutant.tests]
+    # Plugins and doctests that these tests do not need took longer than most of them.
+    short = ["-o", "addopts=--strict-markers", "-p", "no:doctest", "-p", "no:cacheprovider"]
+    return ["-x", "-q", "--no-header", *short, *suites, "-k", mutant.tests]
 
 
 def try_out(mutant: Mutant) -> int:
@@ -92,6 +95,7 @@ def main(words: str = "", first: str = "0", step: str = "1") -> int:
     Prints one JSON line for each.
     """
     torch.set_num_threads(1)
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.chdir(ROOT)
     survived = 0
     for mutant in [m for m in MUTANTS if words in m.name][int(first) :: int(step)]:

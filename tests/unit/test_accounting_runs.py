@@ -64,7 +64,7 @@ def test_the_order_of_the_runs_does_not_matter(accountant):
     assert compose_runs(runs[::-1], delta=DELTA, accountant=accountant) == forward
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     st.lists(
         st.tuples(st.floats(0.7, 8.0), st.floats(0.005, 0.2), st.integers(20, 1500)), min_size=2, max_size=3

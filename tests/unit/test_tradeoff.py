@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
@@ -56,6 +56,7 @@ def test_laplace_has_the_closed_trade_off(epsilon, fpr):
     assert closed >= m.dp_tradeoff(fpr, epsilon=epsilon) - 1e-12
 
 
+@settings(max_examples=30)
 @given(st.floats(0.05, 4), st.floats(0.01, 0.99))
 def test_the_gaussian_curve_is_the_supremum_of_its_bounds(mu, fpr):
     epsilons = np.linspace(0, 12 * mu + 6, 4000)
