@@ -16,13 +16,16 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book serve pdf sweep student solutions launch check env test bench lint shape hooks lock clean help
+.PHONY: book lab serve pdf sweep student solutions launch check env test bench lint shape hooks lock clean help
 .DELETE_ON_ERROR:
 
 # Every long command replaces its shell (exec), so that killing make kills what it started.
 
 book: $(STAMP)  ## run what is out of date and build the site; CLUSTER=slurm: as jobs of Slurm
 	@exec $(PYTHON) -m bookmaker.runner book --profile $(PROFILE) $(WHERE)
+
+lab: $(STAMP)  ## open the chapters in JupyterLab, to change and run them (OPTIONS= are passed on)
+	@exec $(PYTHON) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks $(OPTIONS)
 
 serve: $(STAMP)  ## show the built site at http://localhost:8000 (PORT= for another)
 	@test -f runs/$(PROFILE)/site/_build/html/index.html || { echo "make: there is no site of profile $(PROFILE) yet; \

@@ -36,11 +36,7 @@ def parts(site: Path) -> list[dict[str, Any]]:
     toc = yaml.safe_load((site / "_toc.yml").read_text(encoding="utf-8"))
     found: list[dict[str, Any]] = [{"caption": "", "pages": [{"name": toc["root"], "level": 1}]}]
     for part in toc["parts"]:
-        pages = []
-        for chapter in part["chapters"]:
-            pages.append({"name": chapter["file"], "level": 1})
-            for below in chapter.get("sections", []):
-                pages.append({"name": below["file"].removesuffix(".ipynb"), "level": 2})
+        pages = [{"name": chapter["file"], "level": 1} for chapter in part["chapters"]]
         found.append({"caption": part["caption"], "pages": pages})
     return found
 

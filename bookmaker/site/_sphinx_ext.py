@@ -15,6 +15,7 @@ from myst_nb.ext.glue.utils import PendingGlueReference
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
+from bookmaker.site import _numbers
 from bookmaker.site._first_use import LinkFirstUse
 
 MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions", "a11y", "ui/lazy.js", "sre")
@@ -80,7 +81,7 @@ def _launch_chapters_only(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Drop the launch buttons of a further run: the repository holds its chapter, not the page."""
-    if page.startswith("runs/"):
+    if page.startswith(_numbers.RUNS):
         buttons = context.get("header_buttons", [])
         context["header_buttons"] = [one for one in buttons if one.get("label") != "launch-buttons"]
 
@@ -128,6 +129,7 @@ def _tidy_head(app: Sphinx, page: str, template: str, context: dict[str, Any], d
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     app.add_post_transform(LinkFirstUse)
+    _numbers.setup(app)
     app.connect("config-inited", _drop_thebe)
     app.connect("config-inited", _launch_if_public)
     app.connect("doctree-read", _note_quoted_runs)

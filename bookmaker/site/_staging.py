@@ -18,11 +18,12 @@ from nbformat import NotebookNode
 
 from bookmaker.runner import chain, notebooks
 from bookmaker.runner.plan import Job
+from bookmaker.site import _numbers, exercises
 from bookmaker.site._architecture import architecture
 from bookmaker.site._course_card import course_card
 from bookmaker.site._outputs import check_picture, clean_outputs
 from bookmaker.site._run_card import duration, run_card
-from bookmaker.site._variants import variant
+from bookmaker.site._variants import add_switch, variant
 from privhelpers.artifacts import parse_json, write_atomic
 from privhelpers.errors import DamagedArtifact, MissingArtifact, RunFailed
 
@@ -88,12 +89,17 @@ def _record(root: Path, job: Job) -> dict[str, Any]:
 
 
 def _fold(page: NotebookNode) -> None:
-    """Fold the bookkeeping, and the values that ran, which replace the defaults of the source."""
+    """Fold bookkeeping, solutions and the values that ran, which replace the defaults of the source."""
     injected = [cell for cell in page.cells if "injected-parameters" in notebooks.tags(cell)]
     if injected:
         page.cells = [cell for cell in page.cells if "parameters" not in notebooks.tags(cell)]
     for cell in page.cells:
         tags = notebooks.tags(cell)
+        if exercises.is_solution(cell):  # what it prints gives the answer away
+            cell.metadata["tags"] = [*(tag for tag in tags if tag != "hide-input"), "hide-cell"]
+            prompts = {"code_prompt_show": "Show the solution's code and result"}
+            prompts["code_prompt_hide"] = "Hide the solution's code and result"
+            cell.metadata.setdefault("mystnb", {}).update(prompts)
         for tag in FOLDED.keys() & set(tags):
             cell.metadata["tags"] = list(dict.fromkeys([*tags, "hide-input"]))
             prompts = {"code_prompt_show": f"Show {FOLDED[tag]}", "code_prompt_hide": f"Hide {FOLDED[tag]}"}
@@ -125,12 +131,14 @@ def page_of(root: Path, job: Job) -> NotebookNode:
         check_picture(cell, where)
     _fold(page)
     _tell_minutes(page, _record(root, job)["seconds"])
+    if number := re.match(r"\d+", chain.source(root, job.slug).name):
+        page.metadata[_numbers.CHAPTER] = int(number[0])
     page.nbformat_minor = max(page.nbformat_minor, 5)
     return page
 
 
 def contents(root: Path, plan: list[Job]) -> dict[str, Any]:
-    """Return the table of contents with every further run below its chapter.
+    """Return the table of contents, the chapters by their addresses.
 
     Raises:
         RunFailed: a notebook of the plan has no place in `_toc.yml`, or a page in `book/` has none.
@@ -140,20 +148,9 @@ def contents(root: Path, plan: list[Job]) -> dict[str, Any]:
         folder, _, name = entry["file"].rpartition("/")
         if folder == "notebooks":  # an address keeps its name when the chapter's number changes
             entry["file"] = f"notebooks/{chain.slug_of(name)}"
-    further: dict[str, list[dict[str, str]]] = {}
-    for page in pages(plan):
-        entries = further.setdefault(f"notebooks/{page.job.slug}", [])
-        if not page.is_chapter:
-            # With its ending: the name of a model may hold a dot, which reads as one otherwise.
-            entries.append({"file": f"{page.document}.ipynb"})
-    named = {toc["root"]}
-    for part in toc["parts"]:
-        for entry in part["chapters"]:
-            named.add(entry["file"])
-            if further.get(entry["file"]):
-                entry["sections"] = [*entry.get("sections", []), *further[entry["file"]]]
+    named = {toc["root"], *(entry["file"] for part in toc["parts"] for entry in part["chapters"])}
     written = {path.relative_to(root).with_suffix("").as_posix() for path in (root / "book").rglob("*.md")}
-    if forgotten := sorted((set(further) | written) - named):
+    if forgotten := sorted((written | {f"notebooks/{job.slug}" for job in plan}) - named):
         raise RunFailed(f"_toc.yml: has no place for {', '.join(forgotten)}")
     return toc
 
@@ -194,12 +191,18 @@ def _staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
         if path.is_file() and not path.name.startswith("."):
             files[path.relative_to(root).as_posix()] = path.read_bytes()
     chapters = {}
-    for page in pages(plan):
+    documents: dict[str, dict[str, str]] = {}  # of each chapter: model -> page, in the order of the plan
+    found = {page.job.rule: page for page in pages(plan)}
+    for job in plan:
+        documents.setdefault(job.slug, {})[str(job.model)] = found[job.rule].document
+    for page in found.values():
         notebook = page_of(root, page.job)
         if page.is_chapter:
             chapters[page.job.slug] = notebook
         else:
-            notebook = variant(notebook, model=str(page.job.model), chapter=f"notebooks/{page.job.slug}")
+            notebook = variant(notebook, model=str(page.job.model))
+        if len(documents[page.job.slug]) > 1:
+            add_switch(notebook, str(page.job.model), documents[page.job.slug])
         files[f"{page.document}.ipynb"] = (nbformat.writes(notebook, version=4) + "\n").encode()
     slug, name, place = HOME_PICTURE
     files[place] = _picture(chapters[slug], name)

@@ -82,22 +82,36 @@ def _without_empty_headings(cells: list[NotebookNode]) -> list[NotebookNode]:
     return kept
 
 
-def variant(page: NotebookNode, *, model: str, chapter: str) -> NotebookNode:
+def add_switch(page: NotebookNode, here: str, documents: dict[str, str]) -> None:
+    """Put links to the chapter's other runs below its title.
+
+    Args:
+        page: one run of the chapter; changed.
+        here: its model.
+        documents: model -> document name of its page, every run of the chapter.
+    """
+    links = [
+        f"**{describe(model)}**" if model == here else f"{{doc}}`{describe(model)} </{document}>`"
+        for model, document in documents.items()
+    ]
+    switch = f":::{{container}} models\nThis chapter on the model: {' '.join(links)}\n:::"
+    for cell in page.cells:
+        if cell.cell_type == "markdown":
+            cell.source, count = TITLE.subn(rf"\g<0>\n\n{switch}\n", cell.source, count=1)
+            if count:
+                return
+
+
+def variant(page: NotebookNode, *, model: str) -> NotebookNode:
     """Return a chapter's page, run on another model, so that both can stand in one book.
 
     Args:
         page: the page of that run, ready for staging; not changed.
         model: name of the model, as in `dp-eps-4`.
-        chapter: document name of the chapter's own page.
     """
     made = nbformat.from_dict(page)
     made.cells = _without_empty_headings(_without_exercises(made.cells))
     labels, suffix = _labels(made), f"--{model.replace('.', '-').replace('_', '-')}"
-    note = (
-        f":::{{note}}\nThis page is the chapter {{doc}}`/{chapter}` run on another model: "
-        f"**{describe(model)}**.\n"
-        "Its text is the same, its numbers and figures are its own; the exercises stand in the chapter.\n:::"
-    )
     titled = False
     for cell in made.cells:
         for part in cell.metadata.get("mystnb", {}).values():
@@ -107,7 +121,6 @@ def variant(page: NotebookNode, *, model: str, chapter: str) -> NotebookNode:
             continue
         cell.source = _rename(cell.source, labels, suffix)
         if not titled:
-            heading = rf"# \1 ({describe(model)})\n\n{note}\n"
-            cell.source, count = TITLE.subn(heading, cell.source, count=1)
+            cell.source, count = TITLE.subn(rf"# \1 ({describe(model)})", cell.source, count=1)
             titled = bool(count)
     return made

@@ -62,6 +62,25 @@ def test_every_page_is_built_and_the_mark_is_set(finished):
     assert "Toy private_training (ε = 12)" in html(finished, "runs/private_training--dp-eps-12")
 
 
+def test_a_chapter_has_the_number_of_its_file_and_counts_within_itself(finished):
+    text = html(finished, "notebooks/composition")
+    assert '<span class="section-number">3. </span>Toy composition' in text
+    assert '<span class="caption-number">Fig. 3.1 </span>' in text and ">(3.1)<" in text
+    assert not re.search(r'<h[2-6]><span class="section-number">', text)
+    assert "3. Toy composition" in re.sub("<[^>]+>", "", html(finished, "book/glossary")), "in the sidebar"
+    assert '<span class="caption-number">Fig. 1 </span>' in html(finished, "notebooks/hipaa")
+    assert '<span class="caption-number">Fig. 1 </span>' in html(finished, "runs/extraction--public")
+
+
+def test_a_further_run_is_neither_searched_nor_turned_to(finished):
+    index = (finished / SITE / "_build" / "html" / "searchindex.js").read_text()
+    assert "Toy extraction" in index and "Toy extraction (" not in index
+    for name in ("notebooks/extraction", "notebooks/memorization", "book/references"):
+        text = html(finished, name)
+        assert "prev-next-area" in text and not re.search(r'class="(?:left-prev|right-next)"[^>]*runs/', text)
+    assert 'class="left-prev"' not in html(finished, "runs/extraction--public")
+
+
 def test_no_page_mentions_thebe_or_has_a_script_twice(finished):
     text = html(finished, "notebooks/extraction")
     assert "thebe" not in text.lower()

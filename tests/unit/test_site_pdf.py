@@ -107,7 +107,7 @@ def test_bookmarks_nest_as_the_contents_do(reader):
     depth = {title: depth for depth, title, _ in reversed(marks)}  # of its first place
     assert depth["Foundations"] == depth["Attacks"] == depth["PrivAI-Leak"] == 0
     assert depth["Toy extraction"] == 1
-    assert depth["Toy extraction (ε = 12)"] == 2
+    assert not [title for title in titles if "ε = 12" in title], "a chapter stands once in print"
     assert titles.index("Attacks") == titles.index("Toy extraction") - 1
 
 

@@ -7,7 +7,6 @@ import re
 import nbformat
 import pytest
 import toy_site
-import yaml
 from nbformat import v4
 
 from bookmaker.runner import chain, notebooks
@@ -161,14 +160,15 @@ def test_the_chapter_is_the_run_nearest_eight_or_the_baseline(book):
     assert len(found) == len(toy_site.jobs(book))
 
 
-def test_further_runs_stand_below_their_chapter(book):
+def test_further_runs_stand_beside_their_chapter_and_not_in_the_contents(book):
     site = stage(book)
-    toc = yaml.safe_load((site / "_toc.yml").read_text())
-    chapters = {entry["file"]: entry for part in toc["parts"] for entry in part["chapters"]}
-    sections = [entry["file"] for entry in chapters["notebooks/private_training"]["sections"]]
-    assert sections == [f"runs/private_training--dp-eps-{e}.ipynb" for e in ("0.5", "12")]
-    assert all((site / name).is_file() for name in sections)
-    assert "sections" not in chapters["notebooks/comparison"]
+    further = [f"runs/private_training--dp-eps-{e}.ipynb" for e in ("0.5", "12")]
+    assert all((site / name).is_file() for name in further)
+    assert "runs/" not in (site / "_toc.yml").read_text()
+    chapter = (site / "notebooks/private_training.ipynb").read_text()
+    assert all(f"</{name.removesuffix('.ipynb')}>" in chapter for name in further)
+    assert "</notebooks/private_training>" in (site / further[0]).read_text()
+    assert "{container} models" not in (site / "notebooks/comparison.ipynb").read_text()
 
 
 def test_a_page_without_a_place_in_the_contents_is_refused(book):

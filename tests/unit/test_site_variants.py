@@ -3,11 +3,11 @@
 import pytest
 from nbformat import v4
 
-from bookmaker.site._variants import describe, variant
+from bookmaker.site._variants import add_switch, describe, variant
 
 
 def made(*cells, model="dp-eps-0.5"):
-    return variant(v4.new_notebook(cells=list(cells)), model=model, chapter="notebooks/extraction")
+    return variant(v4.new_notebook(cells=list(cells)), model=model)
 
 
 def md(text):
@@ -33,7 +33,15 @@ def test_titles_name_the_model(model, words):
     page = made(md("(nb)=\n# Extraction\n\nText.\n# Not a title"), model=model)
     assert f"# Extraction ({words})\n" in page.cells[0].source
     assert page.cells[0].source.count(f"({words})") == 1
-    assert "{doc}`/notebooks/extraction`" in page.cells[0].source
+
+
+def test_every_run_of_a_chapter_leads_to_the_others():
+    documents = {"public": "runs/x--public", "baseline": "notebooks/x", "dp-eps-4": "runs/x--dp-eps-4"}
+    page = v4.new_notebook(cells=[v4.new_code_cell("1"), md("(nb)=\n# X\n\nText."), md("# Not a title")])
+    add_switch(page, "baseline", documents)
+    assert page.cells[1].source.startswith("(nb)=\n# X\n\n:::{container} models\n")
+    links = "{doc}`public checkpoint </runs/x--public>` **baseline** {doc}`ε = 4 </runs/x--dp-eps-4>`"
+    assert links in page.cells[1].source and page.cells[2].source == "# Not a title"
 
 
 def test_every_label_and_every_reference_to_it_gets_a_name_of_its_own():
@@ -84,5 +92,5 @@ def test_a_heading_with_content_below_stays():
 
 def test_the_page_it_is_made_from_is_not_changed():
     notebook = v4.new_notebook(cells=[md("(a)=\n# X")])
-    variant(notebook, model="public", chapter="notebooks/extraction")
+    variant(notebook, model="public")
     assert notebook.cells[0].source == "(a)=\n# X"

@@ -1,0 +1,67 @@
+"""Numbers of the book: a chapter's stands in its file's name, and all else is counted within its page.
+
+Sphinx counts along the table of contents. That would give a chapter another number than its file has
+while a number is free, and none to the figures of a chapter's further runs, which are not in the contents.
+"""
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.environment.collectors.toctree import TocTreeCollector
+from sphinx_external_toc.collectors import TocTreeCollectorWithStyles
+
+CHAPTER = "chapter"  # in a page's metadata: its number
+RUNS = "runs/"  # where the further runs of chapters lie
+
+
+def _section_numbers(self: TocTreeCollector, env: BuildEnvironment) -> list[str]:
+    """Number the titles of the chapters and nothing below them; return the pages whose number changed."""
+    old, env.toc_secnumbers = env.toc_secnumbers, {}
+    for page, metadata in env.metadata.items():
+        if number := metadata.get(CHAPTER):
+            entries = list(env.tocs[page].findall(nodes.reference))
+            env.toc_secnumbers[page] = {entry["anchorname"]: () for entry in entries[1:]}
+            env.toc_secnumbers[page][""] = (int(number),)
+            entries[0]["secnumber"] = env.titles[page]["secnumber"] = [int(number)]
+    pages = old.keys() | env.toc_secnumbers.keys()
+    return [page for page in pages if old.get(page) != env.toc_secnumbers.get(page)]
+
+
+def _kind(env: BuildEnvironment, node: nodes.Element) -> str | None:
+    """Return what a node is counted as: a figure with a caption, a formula, a theorem, an exercise."""
+    for domain in env.domains.values():
+        kind = domain.get_enumerable_node_type(node)
+        if kind and (domain.name != "std" or domain.get_numfig_title(node)):
+            return kind
+    return None
+
+
+def _figure_numbers(self: TocTreeCollector, env: BuildEnvironment) -> list[str]:
+    """Count the figures, formulas and theorems of each page; return the pages where a number changed."""
+    old, env.toc_fignumbers = env.toc_fignumbers, {}
+    for page in env.found_docs:
+        chapter = env.toc_secnumbers.get(page, {}).get("", ())
+        kinds: dict[str, dict[str, tuple[int, ...]]] = {}
+        for node in env.get_doctree(page).findall(nodes.Element):
+            kind = _kind(env, node)
+            if kind and node["ids"]:
+                numbers = kinds.setdefault(kind, {})
+                numbers[node["ids"][0]] = (*chapter, len(numbers) + 1)
+        if kinds:
+            env.toc_fignumbers[page] = kinds
+    pages = old.keys() | env.toc_fignumbers.keys()
+    return [page for page in pages if old.get(page) != env.toc_fignumbers.get(page)]
+
+
+def _set_apart(app: Sphinx, doctree: nodes.document) -> None:
+    """Keep a further run of a chapter out of the contents, of previous and next, and of the search."""
+    if app.env.docname.startswith(RUNS):
+        app.env.metadata[app.env.docname].update(orphan=True, nosearch=True)
+
+
+def setup(app: Sphinx) -> None:
+    """Count in this way."""
+    # jupyter-book's own collector, which counts parts in styles of their own.
+    TocTreeCollectorWithStyles.assign_section_numbers = _section_numbers
+    TocTreeCollectorWithStyles.assign_figure_numbers = _figure_numbers
+    app.connect("doctree-read", _set_apart)
