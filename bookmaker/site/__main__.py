@@ -1,4 +1,6 @@
-"""`python -m bookmaker.site build|pdf --profile NAME`, or `compare OLD NEW` for two built sites.
+"""`python -m bookmaker.site build|pdf --profile NAME`, `compare OLD NEW`, `quoted ONE OTHER`.
+
+The last two say what differs: between two built sites, and in what the pages of two profiles quote.
 
 A refusal is one line on stderr and exit code 2.
 """
@@ -7,26 +9,26 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from bookmaker.runner import plan as planning
 from bookmaker.runner import processes
 from bookmaker.runner.progress import say
-from bookmaker.site import _pdf
+from bookmaker.site import _compare, _pdf, _quoted
 from bookmaker.site._build import build
-from bookmaker.site._compare import differences
 from privhelpers.artifacts import repository_root
 from privhelpers.errors import PrivHelpersError
 
 
-def _compare(old: Path, new: Path) -> int:
-    """Print the difference of two sites; return 1 if there is one, as `diff` does."""
+def _tell_differences(lines: Iterator[str]) -> int:
+    """Print what differs; return 1 if something does, as `diff` does."""
     try:
-        found = list(differences(old, new))
+        found = list(lines)
     except (PrivHelpersError, OSError) as error:
         print(f"refused: {error}", file=sys.stderr)
         return 2
-    print("\n".join(found) if found else "the sites read the same")
+    print("\n".join(found) if found else "the two read the same")
     return 1 if found else 0
 
 
@@ -51,9 +53,14 @@ def main(arguments: list[str] | None = None) -> int:
     command = commands.add_parser("compare", help="what a reader would see change from one site to another")
     command.add_argument("old", type=Path, help="folder of HTML")
     command.add_argument("new", type=Path, help="folder of HTML")
+    command = commands.add_parser("quoted", help="numbers and wordings that the runs of two profiles quote")
+    command.add_argument("one", help="a profile that ran")
+    command.add_argument("other", help="a profile that ran, such as the same with another seed")
     options = parser.parse_args(arguments)
     if options.command == "compare":
-        return _compare(options.old, options.new)
+        return _tell_differences(_compare.differences(options.old, options.new))
+    if options.command == "quoted":
+        return _tell_differences(_quoted.differences(repository_root(), options.one, options.other))
     processes.die_with_parent(clean=True)
     try:
         root = repository_root()

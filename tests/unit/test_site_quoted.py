@@ -1,0 +1,68 @@
+"""Two builds beside each other: which numbers and which wordings of their pages differ."""
+
+import nbformat
+import pytest
+from nbformat import v4
+
+from bookmaker.site import __main__ as command
+from bookmaker.site._quoted import differences, quoted
+from privhelpers.errors import MissingArtifact
+
+
+def page(**values):
+    """Return an executed notebook that keeps these values, as `pages.tell` does, and shows a table."""
+    prefix = "application/papermill.record/"
+    outputs = [
+        v4.new_output(
+            "display_data",
+            {f"{prefix}text/plain": repr(value)},
+            metadata={"scrapbook": {"mime_prefix": prefix, "name": name}},
+        )
+        for name, value in values.items()
+    ]
+    table = {f"{prefix}text/plain": "a 1", f"{prefix}text/html": "<table></table>"}
+    outputs.append(v4.new_output("display_data", table, metadata={"scrapbook": {"name": "table"}}))
+    return v4.new_notebook(cells=[v4.new_markdown_cell("# A"), v4.new_code_cell("tell()", outputs=outputs)])
+
+
+@pytest.fixture
+def root(tmp_path):
+    """Two profiles of two pages; one page is the same in both."""
+    reading = {"one": "members leak more", "other": "no difference shows"}
+    for profile, auc in (("one", 0.9), ("other", 0.5)):
+        folder = tmp_path / "runs" / profile / "notebooks"
+        (folder / "extraction").mkdir(parents=True)
+        nbformat.write(page(patients=3), folder / "records.ipynb")
+        made = page(auc=auc, reading=reading[profile], patients=3, bound=float("inf"))
+        nbformat.write(made, folder / "extraction" / "baseline.ipynb")
+    return tmp_path
+
+
+def test_numbers_and_wordings_are_read_and_tables_are_not():
+    made = page(auc=0.9, reading="it's more", bound=float("inf"))
+    assert quoted(made) == {"auc": 0.9, "reading": "it's more", "bound": "inf"}
+
+
+def test_what_differs_is_named_wordings_first(root):
+    assert list(differences(root, "one", "other")) == [
+        "~ extraction/baseline: 1 wordings and 1 numbers differ, of 4 quoted",
+        "    reading",
+        "      - members leak more",
+        "      + no difference shows",
+        "    auc: 0.9 -> 0.5",
+    ]
+    assert list(differences(root, "one", "one")) == []
+
+
+def test_a_page_that_one_build_lacks_and_a_profile_without_runs_are_named(root):
+    (root / "runs/other/notebooks/records.ipynb").unlink()
+    assert "~ records: only in one" in list(differences(root, "one", "other"))
+    with pytest.raises(MissingArtifact, match="make book PROFILE=third"):
+        list(differences(root, "one", "third"))
+
+
+def test_the_command_ends_as_diff_does(root, monkeypatch, capsys):
+    monkeypatch.setattr(command, "repository_root", lambda: root)
+    assert command.main(["quoted", "one", "one"]) == 0 and "read the same" in capsys.readouterr().out
+    assert command.main(["quoted", "one", "other"]) == 1 and "auc: 0.9 -> 0.5" in capsys.readouterr().out
+    assert command.main(["quoted", "one", "third"]) == 2 and "refused" in capsys.readouterr().err
