@@ -28,7 +28,7 @@ NO_PROSE = (
     addnodes.pending_xref,
     addnodes.toctree,
 )
-OUTPUTS = frozenset({"cell_input", "cell_output"})
+APART = frozenset({"cell_input", "cell_output", "models"})
 
 
 def pattern(terms: Iterable[str]) -> re.Pattern:
@@ -46,7 +46,7 @@ def pattern(terms: Iterable[str]) -> re.Pattern:
 
 def _is_prose(node: nodes.Node) -> bool:
     while (node := node.parent) is not None:
-        if isinstance(node, NO_PROSE) or OUTPUTS.intersection(getattr(node, "get", dict)("classes", ())):
+        if isinstance(node, NO_PROSE) or APART.intersection(getattr(node, "get", dict)("classes", ())):
             return False
     return True
 
