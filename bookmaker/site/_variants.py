@@ -6,6 +6,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from bookmaker.site import exercises
+from privhelpers.results import model_words
 
 LABELS = (
     re.compile(r"^\(([^()\s]+)\)=\s*$", re.MULTILINE),  # (label)= above a heading
@@ -14,16 +15,6 @@ LABELS = (
 )
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 HEADING = re.compile(r"^(#{2,6}) ")
-
-
-def describe(model: str) -> str:
-    """Return what a page's title calls a model.
-
-    >>> describe("dp-eps-0.5")
-    'ε = 0.5'
-    """
-    names = {"public": "public checkpoint", "baseline": "baseline", "best_nonprivate": "best non-private"}
-    return names.get(model, f"ε = {model.removeprefix('dp-eps-')}")
 
 
 def _labels(notebook: NotebookNode) -> set[str]:
@@ -91,7 +82,7 @@ def add_switch(page: NotebookNode, here: str, documents: dict[str, str]) -> None
         documents: model -> document name of its page, every run of the chapter.
     """
     links = [
-        f"**{describe(model)}**" if model == here else f"{{doc}}`{describe(model)} </{document}>`"
+        f"**{model_words(model)}**" if model == here else f"{{doc}}`{model_words(model)} </{document}>`"
         for model, document in documents.items()
     ]
     switch = f":::{{container}} models\nThis chapter on the model: {' '.join(links)}\n:::"
@@ -121,6 +112,6 @@ def variant(page: NotebookNode, *, model: str) -> NotebookNode:
             continue
         cell.source = _rename(cell.source, labels, suffix)
         if not titled:
-            cell.source, count = TITLE.subn(rf"# \1 ({describe(model)})", cell.source, count=1)
+            cell.source, count = TITLE.subn(rf"# \1 ({model_words(model)})", cell.source, count=1)
             titled = bool(count)
     return made

@@ -86,25 +86,53 @@ def _bounds(upper: float | None, lower: float | None) -> str:
     return f"{upper:.2f} ({'not audited' if pd.isna(lower) else f'{lower:.2f}'})"
 
 
-def _beside_control(row: pd.Series, done: str, of: str) -> str:
-    """Return a count of members or planted secrets with its interval, and the control's in brackets."""
-    count, size = int(row[done]), int(row[of])
-    share = stats.clopper_pearson(count, size)
-    control = f"({row[f'{done}_control']:.0f} of {row[f'{of}_control']:.0f})"
-    return f"{count} of {size} [{100 * share.low:.0f}, {100 * share.high:.0f} %] {control}"
+def model_words(model: str) -> str:
+    """Return what a page calls a model.
+
+    >>> model_words("dp-eps-0.5")
+    'ε = 0.5'
+    """
+    names = {"public": "public checkpoint", "baseline": "baseline", "best_nonprivate": "best non-private"}
+    return names.get(model, f"ε = {model.removeprefix('dp-eps-')}")
 
 
-def _line(row: pd.Series) -> dict[str, str]:
-    interval = f"[{row['mia_auc_low']:.3f}, {row['mia_auc_high']:.3f}]"
-    return {
-        "ε at most (at least)": _bounds(row["epsilon"], row["audit_epsilon_lower"]),
-        "perplexity": f"{row['perplexity']:.2f}",
-        "membership AUC [95 %]": f"{row['mia_auc']:.3f} {interval}",
-        "canaries [95 %] (control)": _beside_control(row, "canaries_extracted", "canaries_planted"),
-        "record numbers by name [95 %] (control)": _beside_control(row, "numbers_completed", "numbers_asked"),
-    }
+def _shares(table: pd.DataFrame, words: str, done: str, of: str) -> pd.Series:
+    """Return the share of members or planted secrets with its interval, and the control's in brackets.
+
+    Every model is asked the same, so the column's name says of how many.
+    """
+    asked = {arm: table[f"{of}{arm}"].unique().tolist() for arm in ("", "_control")}
+    if any(len(sizes) > 1 for sizes in asked.values()):
+        raise InvalidParameter(f"{of}: differs between models, {asked}; ask all of them alike")
+    (size,), (control_size,) = asked.values()
+    cells = []
+    for count, control in zip(table[done], table[f"{done}_control"], strict=True):
+        found = stats.clopper_pearson(int(count), int(size))
+        shares = (found.estimate, found.low, found.high, control / control_size)
+        cells.append("{:.0f} [{:.0f}, {:.0f}] ({:.0f})".format(*(100 * share for share in shares)))
+    name = f"{words}, % of {size:.0f} [95 %] (control, of {control_size:.0f})"
+    return pd.Series(cells, index=table.index, name=name)
 
 
 def headline(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of the front page: bounds on ε, utility, and leakage with its control in brackets."""
-    return pd.DataFrame({name: _line(row) for name, row in table.iterrows()}).T.rename_axis("model")
+    """Return the table of the front page: bounds on ε, utility, and leakage with its control in brackets.
+
+    Args:
+        table: a row of `summary_row` for each model, by its name.
+
+    Raises:
+        InvalidParameter: two models were not asked the same number of questions.
+    """
+    ends = zip(table["mia_auc"], table["mia_auc_low"], table["mia_auc_high"], strict=True)
+    bounds = zip(table["epsilon"], table["audit_epsilon_lower"], strict=True)
+    first = pd.DataFrame(
+        {
+            "ε at most (at least)": [_bounds(*pair) for pair in bounds],
+            "perplexity": [f"{value:.2f}" for value in table["perplexity"]],
+            "membership AUC [95 %]": [f"{auc:.3f} [{low:.3f}, {high:.3f}]" for auc, low, high in ends],
+        },
+        index=table.index,
+    )
+    canaries = _shares(table, "canaries", "canaries_extracted", "canaries_planted")
+    numbers = _shares(table, "record numbers by name", "numbers_completed", "numbers_asked")
+    return first.join([canaries, numbers]).rename(index=model_words).rename_axis(columns="model")

@@ -105,8 +105,12 @@ def test_the_front_page_puts_both_bounds_side_by_side(tmp_path):
     table = pd.DataFrame.from_dict({n: results.summary_row(runs, n) for n in names}, orient="index")
     shown = results.headline(table)
     assert shown["ε at most (at least)"].tolist() == ["none", "7.99 (3.25)", "1.00 (not audited)"]
-    named = shown.loc["dp-eps-8", "record numbers by name [95 %] (control)"]
-    assert named == "5 of 20 [9, 49 %] (0 of 18)"
+    assert shown.index.tolist() == ["baseline", "ε = 8", "ε = 1"]
+    named = "record numbers by name, % of 20 [95 %] (control, of 18)"
+    assert shown.loc["ε = 8", named] == "25 [9, 49] (0)"
+    table.loc["dp-eps-8", "numbers_asked_control"] = 17
+    with pytest.raises(InvalidParameter, match="numbers_asked: differs between models"):
+        results.headline(table)
 
 
 def test_a_summary_without_canaries_is_refused(tmp_path):
