@@ -69,7 +69,7 @@ class Helpers:
             self._files[module] = files
         return self._files[module]
 
-    def _neighbours(self, file: Path) -> set[Path]:
+    def _neighbors(self, file: Path) -> set[Path]:
         """Return the files that `file` of a package imports directly, and its package's data files."""
         if file not in self._next:
             package = ".".join(file.relative_to(self.root).parent.parts)
@@ -101,7 +101,7 @@ class Helpers:
             file = queue.pop()
             seen.add(file)
             if file.suffix == ".py":
-                queue |= self._neighbours(file) - seen
+                queue |= self._neighbors(file) - seen
         return sorted(seen)
 
     def hashes(self, files: list[Path]) -> list[tuple[str, str]]:

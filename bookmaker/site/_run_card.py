@@ -3,6 +3,7 @@
 from typing import Any
 
 from privhelpers.errors import DamagedArtifact
+from privhelpers.results import model_words
 
 NO_BREAK = "\u00a0"
 INTRO = """# Run card
@@ -34,7 +35,12 @@ def duration(seconds: float) -> str:
 
 def _runs(runs: dict[str, Any]) -> str:
     rows = [
-        (run["notebook"], run["model"] or "", duration(run["seconds"]), str(len(run["artifacts"])))
+        (
+            run["notebook"],
+            model_words(run["model"]) if run["model"] else "",
+            duration(run["seconds"]),
+            str(len(run["artifacts"])),
+        )
         for run in runs.values()
     ]
     return _table(("notebook", "model", "time", "files written"), rows)

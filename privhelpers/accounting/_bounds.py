@@ -1,6 +1,6 @@
 """The epsilon of a run, by one of three accountants; every one is an upper bound.
 
-One step is a Poisson-subsampled Gaussian mechanism, a run composes `steps` of them, and the neighbouring
+One step is a Poisson-subsampled Gaussian mechanism, a run composes `steps` of them, and the neighboring
 relation is add/remove of one privacy unit throughout.
 """
 

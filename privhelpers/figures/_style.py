@@ -1,6 +1,6 @@
 """One look for every figure: width, two heights, one color per mechanism, text that is never parsed.
 
-Non-private models are dark grey, the public checkpoint light grey, DP models blue (darker = larger
+Non-private models are dark gray, the public checkpoint light gray, DP models blue (darker = larger
 epsilon), attacks on members orange; controls are hollow, hatched or dashed. The colors differ in
 lightness as well as in hue, and every model has its own marker, so a black-and-white print still reads.
 """

@@ -44,7 +44,7 @@ def posterior_range(*, prior: float, epsilon: float) -> tuple[float, float]:
     """Return the lowest and the highest belief that an epsilon-DP answer can leave behind.
 
     Args:
-        prior: belief in one of two neighbouring data sets before the answer, in (0, 1).
+        prior: belief in one of two neighboring data sets before the answer, in (0, 1).
         epsilon: 0 or more.
 
     Raises:

@@ -1,6 +1,6 @@
 """What several releases spend together, and what one release means for several people.
 
-All four rules keep the neighbouring relation of the guarantees that go in.
+All four rules keep the neighboring relation of the guarantees that go in.
 
 >>> nine = {"epsilon": 2.0, "runs": 9, "delta_slack": 1e-5}
 >>> round(advanced_composition(**nine).epsilon, 2), round(optimal_composition(**nine).epsilon, 5)
@@ -107,9 +107,9 @@ def optimal_composition(*, epsilon: float, runs: int, delta_slack: float, delta:
     ways = gammaln(runs + 1) - gammaln(lies + 1) - gammaln(runs - lies + 1)
     total = runs * np.log1p(np.exp(-epsilon))  # logarithm of (1 + e^-epsilon)^runs
     mine = np.cumsum(np.exp(ways - lies * epsilon - total))
-    neighbours = np.logaddexp.accumulate(ways - (runs - lies) * epsilon - total)
+    neighbors = np.logaddexp.accumulate(ways - (runs - lies) * epsilon - total)
     asks = mine > delta_slack
-    needed = np.log(mine[asks] - delta_slack) - neighbours[asks]
+    needed = np.log(mine[asks] - delta_slack) - neighbors[asks]
     survives = runs * math.log1p(-delta) + math.log1p(-delta_slack)
     return Guarantee(max(0.0, float(needed.max(initial=0.0))), -math.expm1(survives))
 

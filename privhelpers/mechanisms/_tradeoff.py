@@ -69,8 +69,8 @@ def _log_gdp_delta(mu: float, epsilon: float) -> float:
     if epsilon == 0:
         return math.log(math.erf(mu / math.sqrt(8)))
     mine = float(log_ndtr(-epsilon / mu + mu / 2))
-    neighbours = epsilon + float(log_ndtr(-epsilon / mu - mu / 2))
-    return mine + math.log(-math.expm1(neighbours - mine)) if neighbours < mine else -math.inf
+    neighbors = epsilon + float(log_ndtr(-epsilon / mu - mu / 2))
+    return mine + math.log(-math.expm1(neighbors - mine)) if neighbors < mine else -math.inf
 
 
 def gdp_delta(*, mu: float, epsilon: float) -> float:

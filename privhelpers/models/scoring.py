@@ -92,10 +92,10 @@ class _TokenLosses(torch.autograd.Function):
 
 
 def row_losses(logits: torch.Tensor, labels: torch.Tensor, *, shift: bool = True) -> torch.Tensor:
-    """Return the mean loss of each row over its own labelled tokens, shape [rows], in nats per token.
+    """Return the mean loss of each row over its own labeled tokens, shape [rows], in nats per token.
 
     This is what the Hugging Face model returns as `.loss` for that row alone; the `.loss` of a batch
-    weighs rows by their length instead, which makes one row's gradient depend on its neighbours.
+    weighs rows by their length instead, which makes one row's gradient depend on its neighbors.
 
     Args:
         logits: [rows, length, vocabulary].

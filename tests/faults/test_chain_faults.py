@@ -144,7 +144,7 @@ def chain(tmp_path_factory):
     return root, failed, published, toy_chain.call(root, "book", "--profile", "toy")
 
 
-def test_a_failed_run_stops_the_site_but_not_its_neighbours(chain):
+def test_a_failed_run_stops_the_site_but_not_its_neighbors(chain):
     root, failed, published, _ = chain
     assert failed.returncode == 1 and published == []
     assert "RuntimeError: no convergence" in failed.stderr

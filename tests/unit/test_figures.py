@@ -65,7 +65,7 @@ def test_a_figure_shows_itself_without_pyplot_and_twice_alike():
 
 
 def lightness(color):
-    """CIE L*: how light a color looks on a grey printer, 0 to 100."""
+    """CIE L*: how light a color looks on a gray printer, 0 to 100."""
     rgb = np.array(mpl.colors.to_rgb(color))
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     return 116 * np.cbrt(linear @ [0.2126, 0.7152, 0.0722]) - 16

@@ -99,7 +99,7 @@ def test_a_value_that_is_not_allowed_is_refused_in_one_line(notebook, name, valu
     assert "\n" not in text and len(text) < 300
 
 
-def test_an_unknown_name_is_refused_with_its_neighbours(notebook):
+def test_an_unknown_name_is_refused_with_its_neighbors(notebook):
     with pytest.raises(InvalidParameter, match=r"toy\.sigmo = 3: .*did you mean sigma\? known: profile"):
         _parameters.resolve(notebook(), {"sigmo": 3})
 
