@@ -88,6 +88,23 @@ def smoke_site(tmp_path_factory: pytest.TempPathFactory) -> SmokeSite:
     return SmokeSite(root, root / "runs" / "smoke" / "site" / "_build" / "html")
 
 
+class Patient:
+    """A browser whose pages wait as long as a busy machine needs: no test fails by the clock."""
+
+    def __init__(self, opened) -> None:
+        self.opened = opened
+
+    def _waiting(self, made):
+        made.set_default_timeout(1000 * LIMIT_SECONDS)
+        return made
+
+    def new_page(self, **options):
+        return self._waiting(self.opened.new_page(**options))
+
+    def new_context(self, **options):
+        return self._waiting(self.opened.new_context(**options))
+
+
 @pytest.fixture(scope="module")
 def chromium():
     """Yield a headless Chromium; its absence is a failure, since an unseen site counts as broken."""
@@ -96,5 +113,5 @@ def chromium():
 
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=path, args=browser._arguments())
-        yield opened
+        yield Patient(opened)
         opened.close()

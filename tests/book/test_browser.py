@@ -146,7 +146,7 @@ def test_search_finds_exposure(chromium, site):
     page = chromium.new_page()
     page.goto(f"{site[1]}/search.html?q=exposure")
     results = page.locator("#search-results li a")
-    results.first.wait_for(timeout=120_000)
+    results.first.wait_for()
     targets = [link.get_attribute("href") or "" for link in results.all()]
     page.close()
     assert any("glossary" in target for target in targets), targets
