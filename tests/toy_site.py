@@ -22,7 +22,7 @@ HEAD = 'profile: str = "toy"  # profile of the run\n'
 PER_MODEL = HEAD + 'model: str = "baseline"  # which model\n'
 PARAMETERS = {step.slug: HEAD if step.per == "book" else PER_MODEL for step in chain.CHAIN}
 PARAMETERS[chain.DPSGD] += "target_epsilon: float = 8.0  # budget, nats; in (0, 1000]\n"
-NUMBERED = {"composition": "03_composition"}  # the others do without, as a chapter whose number is free
+NUMBERED = {"composition": "03"}  # the others do without, as a chapter whose number is free
 PROFILE = "private_training:\n  target_epsilon: [0.5, 7, 12]\n"
 OPENING = """({slug})=
 ({label})=
@@ -191,7 +191,7 @@ def build(root: Path) -> Path:
     (root / "params").mkdir()
     (root / "params" / "toy.yml").write_text(PROFILE)
     for slug in PARAMETERS:
-        write_source(root, NUMBERED.get(slug, slug), source(slug))
+        write_source(root, f"{NUMBERED.get(slug, '')}_{slug}".lstrip("_"), source(slug))
     for job in jobs(root):
         write_run(root, job, executed(source(job.slug), job))
     store = Store(root / "runs" / "toy" / "artifacts", "toy")

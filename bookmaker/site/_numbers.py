@@ -12,6 +12,7 @@ from sphinx_external_toc.collectors import TocTreeCollectorWithStyles
 
 CHAPTER = "chapter"  # in a page's metadata: its number
 RUNS = "runs/"  # where the further runs of chapters lie
+LISTS = ("book/run_card", "book/course_card", "book/architecture")  # they name everything, and explain none
 
 
 def _section_numbers(self: TocTreeCollector, env: BuildEnvironment) -> list[str]:
@@ -54,9 +55,12 @@ def _figure_numbers(self: TocTreeCollector, env: BuildEnvironment) -> list[str]:
 
 
 def _set_apart(app: Sphinx, doctree: nodes.document) -> None:
-    """Keep a further run of a chapter out of the contents, of previous and next, and of the search."""
+    """Keep further runs of chapters out of the contents and the search, and lists out of the search."""
+    metadata = app.env.metadata[app.env.docname]
     if app.env.docname.startswith(RUNS):
-        app.env.metadata[app.env.docname].update(orphan=True, nosearch=True)
+        metadata["orphan"] = True
+    if app.env.docname.startswith((RUNS, *LISTS)):
+        metadata["nosearch"] = True
 
 
 def setup(app: Sphinx) -> None:

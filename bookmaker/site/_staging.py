@@ -8,6 +8,7 @@ changed, and a file that no longer belongs there is removed.
 import base64
 import re
 import shutil
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,11 @@ def page_of(root: Path, job: Job) -> NotebookNode:
         check_picture(cell, where)
     _fold(page)
     _tell_minutes(page, _record(root, job)["seconds"])
+    # A reader types "Renyi"; the search knows the letters that a page shows and those among its keywords.
+    title = next((line for line in page.cells[0].source.splitlines() if line.startswith("# ")), "")
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
+    if plain != title:
+        page.metadata["myst"] = {"html_meta": {"keywords": plain.removeprefix("# ")}}
     if number := re.match(r"\d+", chain.source(root, job.slug).name):
         page.metadata[_numbers.CHAPTER] = int(number[0])
     page.nbformat_minor = max(page.nbformat_minor, 5)
