@@ -3,7 +3,7 @@
 from typing import Any
 
 from privhelpers.errors import DamagedArtifact
-from privhelpers.results import model_words
+from privhelpers.results import in_words
 
 NO_BREAK = "\u00a0"
 INTRO = """# Run card
@@ -37,7 +37,7 @@ def _runs(runs: dict[str, Any]) -> str:
     rows = [
         (
             run["notebook"],
-            model_words(run["model"]) if run["model"] else "",
+            in_words(run["model"]) if run["model"] else "",
             duration(run["seconds"]),
             str(len(run["artifacts"])),
         )

@@ -6,7 +6,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from bookmaker.site import exercises
-from privhelpers.results import model_words
+from privhelpers.results import in_words
 
 LABELS = (
     re.compile(r"^\(([^()\s]+)\)=\s*$", re.MULTILINE),  # (label)= above a heading
@@ -82,7 +82,7 @@ def add_switch(page: NotebookNode, here: str, documents: dict[str, str]) -> None
         documents: model -> document name of its page, every run of the chapter.
     """
     links = [
-        f"**{model_words(model)}**" if model == here else f"{{doc}}`{model_words(model)} </{document}>`"
+        f"**{in_words(model)}**" if model == here else f"{{doc}}`{in_words(model)} </{document}>`"
         for model, document in documents.items()
     ]
     switch = f":::{{container}} models\nThis chapter on the model: {' '.join(links)}\n:::"
@@ -112,6 +112,6 @@ def variant(page: NotebookNode, *, model: str) -> NotebookNode:
             continue
         cell.source = _rename(cell.source, labels, suffix)
         if not titled:
-            cell.source, count = TITLE.subn(rf"# \1 ({model_words(model)})", cell.source, count=1)
+            cell.source, count = TITLE.subn(rf"# \1 ({in_words(model)})", cell.source, count=1)
             titled = bool(count)
     return made

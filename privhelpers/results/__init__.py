@@ -6,9 +6,10 @@ runs.of("baseline").scores("loss")                 # one row a note: member, pat
 rows = [row for model in models for row in measurements(runs, model)]      # the tidy table
 """
 
-from privhelpers.results.front_page import broken_row, headline, model_words, summary_row
+from privhelpers.results.front_page import broken_row, headline, summary_row
 from privhelpers.results.reading import ModelResults, Results
 from privhelpers.results.tidy import ATTACKS, COLUMNS, attack_name, measurements
+from privhelpers.results.words import in_words
 
 __all__ = [
     "ATTACKS",
@@ -18,7 +19,7 @@ __all__ = [
     "attack_name",
     "broken_row",
     "headline",
+    "in_words",
     "measurements",
-    "model_words",
     "summary_row",
 ]

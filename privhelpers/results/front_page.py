@@ -5,6 +5,7 @@ import pandas as pd
 from privhelpers import stats
 from privhelpers.errors import InvalidParameter
 from privhelpers.results.reading import ModelResults, Results
+from privhelpers.results.words import in_words
 
 
 def _interval(name: str, values: list[float]) -> dict[str, float]:
@@ -86,16 +87,6 @@ def _bounds(upper: float | None, lower: float | None) -> str:
     return f"{upper:.2f} ({'not audited' if pd.isna(lower) else f'{lower:.2f}'})"
 
 
-def model_words(model: str) -> str:
-    """Return what a page calls a model.
-
-    >>> model_words("dp-eps-0.5")
-    'ε = 0.5'
-    """
-    names = {"public": "public checkpoint", "baseline": "baseline", "best_nonprivate": "best non-private"}
-    return names.get(model, f"ε = {model.removeprefix('dp-eps-')}")
-
-
 def _shares(table: pd.DataFrame, words: str, done: str, of: str) -> pd.Series:
     """Return the share of members or planted secrets with its interval, and the control's in brackets.
 
@@ -135,4 +126,4 @@ def headline(table: pd.DataFrame) -> pd.DataFrame:
     )
     canaries = _shares(table, "canaries", "canaries_extracted", "canaries_planted")
     numbers = _shares(table, "record numbers by name", "numbers_completed", "numbers_asked")
-    return first.join([canaries, numbers]).rename(index=model_words).rename_axis(columns="model")
+    return first.join([canaries, numbers]).rename(index=in_words).rename_axis(columns="model")

@@ -4,7 +4,7 @@ import pytest
 from nbformat import v4
 
 from bookmaker.site._variants import add_switch, variant
-from privhelpers.results import model_words
+from privhelpers.results import in_words
 
 
 def made(*cells, model="dp-eps-0.5"):
@@ -30,7 +30,7 @@ def text_of(notebook):
     ],
 )
 def test_titles_name_the_model(model, words):
-    assert model_words(model) == words
+    assert in_words(model) == words
     page = made(md("(nb)=\n# Extraction\n\nText.\n# Not a title"), model=model)
     assert f"# Extraction ({words})\n" in page.cells[0].source
     assert page.cells[0].source.count(f"({words})") == 1
