@@ -131,7 +131,7 @@ def test_formulas_are_typeset_where_they_stand(texts):
 def test_what_is_folded_on_the_screen_is_open_and_nothing_is_to_be_pressed(texts):
     text = "\n".join(texts)
     assert text.count("One and one make two.") == len(SLUGS)
-    assert "target_epsilon = 12.0" in text
+    assert "target_epsilon = 7.0" in text
     for button in ("Hide this run", "Hide code", "Read from the start", "Run it yourself"):
         assert button not in text, button
 
