@@ -85,7 +85,14 @@ class Audited:
 def _loaded(document: str) -> dict[str, Any]:
     if document not in DOCUMENTS:
         raise InvalidParameter(f"document = {document!r}: must be one of {', '.join(DOCUMENTS)}")
-    return yaml.safe_load(Path(__file__).with_name(f"{document}.yml").read_text(encoding="utf-8"))
+    loaded = _read(document)
+    # A long document names files of claims instead of listing them.
+    named = [[claim] if isinstance(claim, dict) else _read(claim) for claim in loaded["claims"]]
+    return loaded | {"claims": [claim for claims in named for claim in claims]}
+
+
+def _read(name: str) -> Any:
+    return yaml.safe_load(Path(__file__).with_name(f"{name}.yml").read_text(encoding="utf-8"))
 
 
 def printed(document: str) -> SimpleNamespace:

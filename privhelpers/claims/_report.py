@@ -1,6 +1,6 @@
 """Recomputations of the report's claims: each method computes from what is printed, or with a library.
 
-A method returns named values; which of them decides, and how, stands beside the claim in `report.yml`.
+A method returns named values; which of them decides, and how, stands beside the claim in its topic's file.
 """
 
 import math
