@@ -16,7 +16,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book lab serve pdf sweep student solutions launch check env test bench lint shape hooks lock clean help
+.PHONY: book lab serve pdf sweep student solutions launch check profile env test bench lint shape hooks lock clean help
 .DELETE_ON_ERROR:
 
 # Every long command replaces its shell (exec), so that killing make kills what it started.
@@ -58,6 +58,9 @@ audit: $(STAMP)  ## audit your own model: MODEL=folder RECORDS=members.jsonl HOL
 check: $(STAMP)  ## check every parameter of a profile and list its runs
 	@exec $(PYTHON) -m bookmaker.runner check --profile $(PROFILE)
 
+profile: $(STAMP)  ## where the time of a profile's last runs went, by chapter and by activity
+	@$(PYTHON) -m bookmaker.runner profile --profile $(PROFILE) $(if $(JOBS),--cores $(JOBS))
+
 env: $(STAMP)  ## make the environment in .venv, or bring it up to requirements.txt
 
 $(STAMP): requirements.txt
@@ -66,7 +69,7 @@ $(STAMP): requirements.txt
 	@test -x $(PYTHON) || $(PY) -m venv $(VENV)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and \
 	"make: the book needs Python 3.11, $(PY) is " + sys.version.split()[0] + "; remove $(VENV) and name another: PY=...")'
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	$(PYTHON) -m pip install --quiet --no-compile --disable-pip-version-check --requirement requirements.txt
 	@$(PYTHON) -m pip check --disable-pip-version-check
 	@# A notebook opened in this environment's Jupyter finds the helpers too.
 	@$(PYTHON) -c 'import pathlib, sysconfig; \

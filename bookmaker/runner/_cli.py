@@ -1,4 +1,4 @@
-"""`python -m bookmaker.runner check|run|collect|book --profile NAME`, and `audit --model FOLDER ...`.
+"""`python -m bookmaker.runner check|run|collect|book|profile --profile NAME`, and `audit --model FOLDER ...`.
 
 A refusal is one line on stderr and exit code 2; a run that failed is exit code 1.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bookmaker.runner import _audit, processes
 from bookmaker.runner import plan as planning
-from bookmaker.runner.progress import say
+from bookmaker.runner.progress import duration, say
 from privhelpers.artifacts import repository_root
 from privhelpers.errors import PrivHelpersError, RunFailed
 
@@ -59,8 +59,15 @@ def _book(root: Path, options: argparse.Namespace) -> int:
     code = build.chain(root, [plan], cores=options.cores, targets=targets, cluster=options.cluster)
     if not code:
         where = targets[-1] if targets else f"runs/{options.profile}/site/_build/html/index.html"
-        say(options.profile, f"complete in {time.monotonic() - clock:.0f} s: {where}")
+        say(options.profile, f"complete in {duration(time.monotonic() - clock)}: {where}")
     return code
+
+
+def _profile(root: Path, options: argparse.Namespace) -> int:
+    from bookmaker.runner import _profile as costs
+
+    costs.tell(root, options.profile, cores=options.cores, keep=options.expect)
+    return 0
 
 
 def _audit_yours(root: Path, options: argparse.Namespace) -> int:
@@ -84,10 +91,14 @@ def _parser() -> argparse.ArgumentParser:
         ("run", _run, "run one notebook (called by Snakemake)"),
         ("collect", _collect, "write manifest.json and summary.json (called by Snakemake)"),
         ("book", _book, "run what is out of date, then build the site"),
+        ("profile", _profile, "print what the runs of a profile cost"),
     ):
         command = commands.add_parser(name, help=text)
         command.set_defaults(action=action)
         command.add_argument("--profile", default="course", help="a file of params/ without its ending")
+        if name == "profile":
+            command.add_argument("--cores", type=_positive, default=2, help="that the build shared")
+            command.add_argument("--expect", action="store_true", help="keep the seconds as what to expect")
         if name == "run":
             command.add_argument("--job", required=True, help="name of the run, as `check` prints it")
             command.add_argument("--threads", type=_positive, default=1, help="cores that it may use")

@@ -40,6 +40,7 @@ def environment(root: Path, scratch: Path, threads: int) -> dict[str, str]:
         "HF_HUB_OFFLINE": "1",
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",  # a bar for every small model that is loaded says nothing
         "TRANSFORMERS_OFFLINE": "1",
+        "TRANSFORMERS_VERBOSITY": "error",  # no advice about settings that a chapter chose
         "PYTHONHASHSEED": "0",
         "PYTHONPATH": str(root),
         RUNNER: "1",  # it may change the artifacts of its profile

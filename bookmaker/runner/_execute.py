@@ -14,12 +14,12 @@ from typing import Any, TextIO
 import papermill
 from traitlets.config import Config
 
-from bookmaker.runner import _children, _kernel, _outcome, _pictures, notebooks, processes
+from bookmaker.runner import _activity, _children, _kernel, _outcome, _pictures, notebooks, processes
 from bookmaker.runner._environment import environment
 from bookmaker.runner._terminal import Tee, terminal
 from bookmaker.runner.chain import source
 from bookmaker.runner.plan import Job
-from bookmaker.runner.progress import say
+from bookmaker.runner.progress import duration, place, say
 from privhelpers.artifacts import Store, sha256_of, to_json, write_atomic
 from privhelpers.errors import PrivHelpersError, RunFailed
 
@@ -49,9 +49,12 @@ def _empty(root: Path, job: Job, store: Store) -> None:
     folder.mkdir(parents=True)
 
 
-def _papermill(root: Path, job: Job, part: Path, log: TextIO, threads: int) -> None:
-    """Execute the notebook into `part`."""
+def _papermill(root: Path, job: Job, part: Path, log: TextIO, threads: int) -> dict[str, Any]:
+    """Execute the notebook into `part`; return what it cost."""
+    clock = time.monotonic()
     with _prepared(root, threads) as scratch:
+        activities = scratch / "activity.json"
+        os.environ[_activity.FILE] = str(activities)
         # Sockets instead of TCP ports, which parallel kernels race for; the address must differ for each
         # kernel, because by default all kernels of one folder share the same socket files.
         address = Config({"KernelManager": {"transport": "ipc", "ip": str(scratch / "s")}})
@@ -68,24 +71,25 @@ def _papermill(root: Path, job: Job, part: Path, log: TextIO, threads: int) -> N
             autosave_cell_every=0,
             start_timeout=120,
             config=address,
+            extra_arguments=[f"--IPKernelApp.extra_extensions={_activity.__name__}"],
             **_kernel.manager(),
         )
+        return _outcome.cost(time.monotonic() - clock, activities)
 
 
 def _attempt(root: Path, job: Job, threads: int, store: Store) -> dict[str, Any]:
     """Run, verify and publish the executed notebook; return the content of run.json."""
     part = root / "runs" / job.profile / ".parts" / f"{job.rule}.ipynb"
     part.parent.mkdir(parents=True, exist_ok=True)
-    started, clock = datetime.now(UTC), time.monotonic()
+    started = datetime.now(UTC)
     with open(root / job.log, "w", encoding="utf-8", buffering=1) as log:
         try:
-            _papermill(root, job, part, log, threads)
-            seconds = time.monotonic() - clock
+            cost = _papermill(root, job, part, log, threads)
             executed = notebooks.read(part)
             notebooks.check_complete(executed, job.title)
             notebooks.clean(executed, root)
             _pictures.lighten(executed)
-            run = _outcome.describe(store, job, started, seconds)
+            run = _outcome.describe(store, job, started, cost)
             notebooks.write(executed, root / job.notebook)
             run["page"] = sha256_of(root / job.notebook)
         except BaseException as error:
@@ -129,7 +133,10 @@ def run(root: Path, job: Job, *, threads: int) -> None:
         except Exception as error:
             with suppress(Exception):
                 _children.kill_children()
-            say(job.profile, f"{job.title} FAILED after {time.monotonic() - clock:.0f} s (log: {job.log})")
+            passed = duration(time.monotonic() - clock)
+            say(job.profile, f"{job.title} FAILED after {passed} (log: {job.log})")
             raise RunFailed("\n    ".join([f"{job.title} failed:", *_reason(error)])) from error
         write_atomic(root / job.sentinel, to_json(finished))
-        say(job.profile, f"{job.title} done in {time.monotonic() - clock:.0f} s")
+        say(
+            job.profile, f"{job.title} done in {duration(time.monotonic() - clock)}{place(root, job.profile)}"
+        )

@@ -85,7 +85,11 @@ class _Provisioner(LocalProvisioner):
         assert process is not None
         request = {
             # It must end with this process; by itself it would ask the environment of the server.
-            "arguments": [*cmd[cmd.index("-f") :], f"--IPKernelApp.parent_handle={os.getpid()}"],
+            "arguments": [
+                *cmd[cmd.index("-f") :],
+                f"--IPKernelApp.parent_handle={os.getpid()}",
+                "--IPKernelApp.log_level=CRITICAL",  # what it says of its own end is no news for a reader
+            ],
             "env": kwargs["env"],
             "cwd": str(kwargs.get("cwd") or Path.cwd()),
         }

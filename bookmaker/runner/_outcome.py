@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import privhelpers
+from bookmaker.runner import _activity, processes
 from bookmaker.runner.plan import Job
 from privhelpers.artifacts import Store, sha256_of
 from privhelpers.errors import RunFailed
@@ -48,14 +49,24 @@ def hashes(folder: Path, name: str) -> dict[str, str]:
     return found
 
 
-def describe(store: Store, job: Job, started: datetime, seconds: float) -> dict[str, Any]:
+def cost(seconds: float, activities: Path) -> dict[str, Any]:
+    """Return what a run cost: wall and CPU seconds, memory, and what the time was spent on.
+
+    Args:
+        seconds: time in the notebook, kernel start included.
+        activities: what the kernel wrote about itself; see `_activity`.
+    """
+    return processes.used(seconds) | {"activities": _activity.read(activities, seconds)}
+
+
+def describe(store: Store, job: Job, started: datetime, cost: dict[str, Any]) -> dict[str, Any]:
     """Return the content of run.json for a run that completed.
 
     Args:
         store: the profile's artifacts.
         job: what ran.
         started: moment in UTC.
-        seconds: time in the notebook, kernel start included.
+        cost: of the run; see there.
     """
     return {
         "rule": job.rule,
@@ -63,7 +74,7 @@ def describe(store: Store, job: Job, started: datetime, seconds: float) -> dict[
         "model": job.model,
         "parameters": job.parameters,
         "started": started.isoformat(timespec="seconds"),
-        "seconds": round(seconds, 1),
+        **cost,
         "versions": versions(),
         "fingerprint": job.fingerprint,
         "artifacts": hashes(store.path(job.artifacts), job.artifacts),

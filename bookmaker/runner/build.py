@@ -8,7 +8,7 @@ from bookmaker.runner import _cluster as clusters
 from bookmaker.runner import _warm, processes
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
-from bookmaker.runner.progress import say
+from bookmaker.runner.progress import begin, say
 
 OPTIONS = (
     "--nolock",  # our own lock goes away with its holder, Snakemake's does not
@@ -116,14 +116,15 @@ def chain(
         where, watched = ["--cores", str(cores or CORES)], contextlib.nullcontext()
         if cluster:
             where, watched = clusters.options(root, cluster, names, cores), clusters.told(root, plans)
-        waiting = 0
+        waiting: list[Job] = []
         for name, plan in zip(names, plans, strict=True):
             stale = _drop_stale(root, plan)
-            waiting += sum(1 for job in stale if not targets or job.sentinel in targets)
+            waiting += [job for job in stale if not targets or job.sentinel in targets]
             say(name, f"{len(plan)} runs, {len(plan) - len(stale)} up to date")
+        begin(root, names, waiting, cores or CORES)
         if cluster:
             _forget(root, log, plans)
-        with watched, _warm.server(root, 0 if cluster else waiting):
+        with watched, _warm.server(root, 0 if cluster else len(waiting)):
             code = _snakemake(log, names, targets, where)
         if code:
             _explain(root, plans, log)

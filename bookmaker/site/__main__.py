@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bookmaker.runner import plan as planning
 from bookmaker.runner import processes
-from bookmaker.runner.progress import say
+from bookmaker.runner.progress import duration, say
 from bookmaker.site import _compare, _pdf, _quoted
 from bookmaker.site._build import build
 from privhelpers.artifacts import repository_root
@@ -36,8 +36,8 @@ def _print(root: Path, profile: str) -> None:
     """Print the book and say where it is."""
     clock = time.monotonic()
     place = _pdf.write(root, profile)
-    size, seconds = place.stat().st_size / 1e6, time.monotonic() - clock
-    say(profile, f"printed in {seconds:.0f} s: {place.relative_to(root)}, {size:.1f} MB")
+    size, passed = place.stat().st_size / 1e6, duration(time.monotonic() - clock)
+    say(profile, f"printed in {passed}: {place.relative_to(root)}, {size:.1f} MB")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -7,17 +7,20 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from importlib import metadata
 from pathlib import Path
 
 from bookmaker.runner import plan as planning
+from bookmaker.runner import processes
 from bookmaker.runner.plan import Job
 from bookmaker.site import _checks, _entrance
 from bookmaker.site._staging import pages, stage
-from privhelpers.artifacts import write_atomic
+from privhelpers.artifacts import to_json, write_atomic
 from privhelpers.errors import RunFailed
 
 COMPLETE = ".complete"
+COST = ".cost.json"
 FINGERPRINT = ".fingerprint"
 LOG = "build.log"
 OPTIONS = ("-W", "-n", "--keep-going", "-q")  # every warning is an error, and all of them are shown
@@ -124,6 +127,7 @@ def build(root: Path, plan: list[Job]) -> Path:
         PrivHelpersError: a run is missing, failed or out of date, a page does not build without warnings,
             or the built site breaks a rule of `checks`. Then there is neither a site nor `.complete`.
     """
+    clock = time.monotonic()
     site = root / "runs" / plan[0].profile / "site"
     (site / COMPLETE).unlink(missing_ok=True)
     for job in plan:
@@ -144,5 +148,6 @@ def build(root: Path, plan: list[Job]) -> Path:
             raise RunFailed(
                 _several("the built site is not fit to publish", found, f"{site.relative_to(root)}/_failed")
             )
+    write_atomic(site / COST, to_json(processes.used(time.monotonic() - clock)))
     write_atomic(site / COMPLETE, f"{len(pages(plan))} runs\n".encode())
     return html

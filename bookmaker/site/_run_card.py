@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from bookmaker.runner import progress
 from privhelpers.errors import DamagedArtifact
 from privhelpers.results import in_words
 
@@ -28,9 +29,7 @@ def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 def duration(seconds: float) -> str:
     """Return seconds as words that do not break over a line."""
-    minutes, rest = divmod(round(seconds), 60)
-    text = f"{minutes} min {rest:02d} s" if minutes else f"{seconds:.1f} s"
-    return text.replace(" ", NO_BREAK)
+    return progress.duration(seconds).replace(" ", NO_BREAK)
 
 
 def _runs(runs: dict[str, Any]) -> str:

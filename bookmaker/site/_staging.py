@@ -31,7 +31,14 @@ from privhelpers.errors import DamagedArtifact, MissingArtifact, RunFailed
 CHAPTER_EPSILON = 8.0
 HOME_PICTURE = (chain.STATISTICS, "fig-bars", "book/result.png")  # chapter, figure, place of the copy
 CHAPTER_MODEL = {step.slug: "baseline" for step in chain.CHAIN if step.per == "model"}
-OURS = {"_build", "_failed", ".complete", ".fingerprint", "build.log"}  # in the folder, but not staged
+OURS = {
+    "_build",
+    "_failed",
+    ".complete",
+    ".cost.json",
+    ".fingerprint",
+    "build.log",
+}  # in the folder, but not staged
 READING = re.compile(r"Reading \d+ minutes[^.]*")
 RUN_CARD, COURSE_CARD, ARCHITECTURE = "book/run_card", "book/course_card", "book/architecture"
 # Cells that a page folds, by their tag, and what stands on the fold.

@@ -21,7 +21,7 @@ ACCOUNTANTS = ("pld", "rdp", "prv")
 # The grid of the privacy loss: so many points up to epsilon and in the standard deviation of one step's
 # loss, unless one step's largest loss would then need more points than a laptop composes in a second.
 POINTS_TO_EPSILON, POINTS_IN_SPREAD, MOST_POINTS = 5000, 20, 200_000
-_TAIL = 10.0  # standard deviations of noise beyond which dp-accounting cuts
+TAIL = 10.0  # standard deviations of noise beyond which dp-accounting cuts
 
 
 def check_run(*, noise_multiplier: float, sample_rate: float, steps: int, delta: float) -> None:
@@ -47,7 +47,7 @@ def grid_for(*, epsilon: float, noise_multiplier: float, sample_rate: float) -> 
     """
     inverse = 1 / noise_multiplier
     spread = sample_rate * math.sqrt(math.expm1(min(inverse**2, 700.0)))
-    exponent = _TAIL * inverse + inverse**2 / 2
+    exponent = TAIL * inverse + inverse**2 / 2
     rest = math.log1p(-sample_rate) if sample_rate < 1 else -math.inf
     largest = float(np.logaddexp(rest, math.log(sample_rate) + exponent))
     finest = min(epsilon / POINTS_TO_EPSILON, spread / POINTS_IN_SPREAD) if epsilon else spread

@@ -15,13 +15,14 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.stats import binom
 
 from privhelpers import validate
-from privhelpers.accounting._bounds import check_run, epsilon, epsilon_of_losses, grid_for
+from privhelpers.accounting._bounds import TAIL, check_run, epsilon, epsilon_of_losses, grid_for
 from privhelpers.errors import InvalidParameter
 
 # How much one unit can move the sum, in clipping norms: taken out, or replaced by its opposite.
 _MOVES = {"zero-out": 1.0, "replacement": 2.0}
 
-_COARSER = 3  # grid of a mixture, which is slow to build, over that of one Gaussian: 0.1 % looser at most
+# The grid of a mixture is slow to build: it is this much coarser than that of one Gaussian, and ends here.
+_COARSER, _MOST_POINTS = 3, 10_000  # an epsilon is 0.2 % looser at most
 
 
 def epsilon_without_amplification(
@@ -75,7 +76,7 @@ def patient_epsilon(
     Args:
         noise_multiplier, sample_rate, steps, delta: as in `epsilon`; the rate is that of a note.
         notes_per_patient: most notes that one patient has, 1 or more; 1 gives `epsilon`.
-        interval: grid of the privacy loss in nats; left out, three times that of `grid_for`.
+        interval: grid of the privacy loss in nats; left out, three times that of `grid_for` or more.
 
     Raises:
         InvalidParameter: a value is out of its range.
@@ -86,11 +87,14 @@ def patient_epsilon(
     check_run(**run)
     validate.positive_int(notes_per_patient=notes_per_patient)
     if interval is None:
-        interval = _COARSER * grid_for(
+        tight = grid_for(
             epsilon=notes_per_patient * epsilon(**run),
             noise_multiplier=noise_multiplier,
             sample_rate=min(1.0, sample_rate * math.sqrt(notes_per_patient)),
         )
+        move = notes_per_patient / noise_multiplier
+        largest = move * (TAIL + move / 2)  # privacy loss of a step that draws every note
+        interval = max(_COARSER * tight, largest / _MOST_POINTS)
     drawn = np.arange(notes_per_patient + 1)
     chances = binom.pmf(drawn, notes_per_patient, sample_rate)
     losses = pld.from_mixture_gaussian_mechanism(

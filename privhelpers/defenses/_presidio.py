@@ -8,6 +8,7 @@ of the areas 000 and 666, because no authority assigns them: the only ones that 
 Source: Presidio 2.2 (analyzer and anonymizer).
 """
 
+import logging
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from privhelpers.defenses.patterns import find_identifiers
 
 # What the recognizer of the build calls the entities that Presidio knows; the rest is left to its patterns.
 SHIPPED_ENTITIES = {"name": "PERSON", "address": "LOCATION", "date": "DATE_TIME"}
+logging.getLogger("presidio-analyzer").setLevel(logging.ERROR)  # else a warning for each foreign recognizer
 NER_KINDS = ("name", "date", "mrn", "ssn", "phone", "email", "address")
 PATTERN_KINDS = ("ssn", "phone", "card", "ip", "mrn", "number", "date", "address", "age", "url", "email")
 

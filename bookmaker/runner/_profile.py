@@ -1,0 +1,121 @@
+"""`make profile`: where the time of a profile's last runs went, by chapter and by activity."""
+
+import os
+import platform
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from bookmaker.runner import plan as planning
+from bookmaker.runner import progress
+from bookmaker.runner._activity import ACTIVITIES
+from bookmaker.runner.plan import Job
+from privhelpers.artifacts import parse_json, write_atomic
+from privhelpers.errors import MissingArtifact
+
+SITE = "site"  # its row in the table
+HEAD = """# How long a run of each chapter takes, in seconds: the mean over its models. A profile that never
+# ran here is expected to take as long. Written by `python -m bookmaker.runner profile --expect`.
+"""
+
+
+def records(root: Path, plan: list[Job]) -> list[dict[str, Any]]:
+    """Return what each run of a plan recorded about itself.
+
+    Raises:
+        MissingArtifact: a run is not complete.
+    """
+    rows = []
+    for job in plan:
+        if not (root / job.sentinel).is_file():
+            raise MissingArtifact(
+                f"run {job.title} is not complete; run 'make book PROFILE={job.profile}' first"
+            )
+        run = parse_json((root / job.sentinel).read_text(encoding="utf-8"), job.sentinel)
+        rows.append(run | {"threads": job.threads})
+    return rows
+
+
+def idle_seconds(runs: list[dict[str, Any]], cores: int) -> float:
+    """Return for how long cores waited while at least one run was going on, in core seconds."""
+    changes = []
+    for run in runs:
+        start = datetime.fromisoformat(run["started"]).timestamp()
+        changes += [(start, run["threads"]), (start + run["seconds"], -run["threads"])]
+    idle, busy, before = 0.0, 0, 0.0
+    for moment, change in sorted(changes):
+        if busy:
+            idle += max(0, cores - busy) * (moment - before)
+        busy, before = busy + change, moment
+    return idle
+
+
+def _columns(cost: dict[str, Any]) -> dict[str, float]:
+    """Return what `processes.used` recorded, under the names of the table."""
+    return {
+        "wall s": cost["seconds"],
+        "CPU s": cost["cpu_seconds"],
+        "peak MiB": cost["peak_memory_mib"],
+    }
+
+
+def table(runs: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return a row for each chapter, the longest first: runs, seconds, memory, and seconds by activity."""
+    rows = []
+    for run in runs:
+        rows.append({"chapter": run["notebook"], "runs": 1} | _columns(run) | run["activities"])
+    frame = pd.DataFrame(rows).reindex(
+        columns=["chapter", "runs", "wall s", "CPU s", "peak MiB", *ACTIVITIES]
+    )
+    how = {name: "max" if name == "peak MiB" else "sum" for name in frame.columns[1:]}
+    return frame.fillna(0.0).groupby("chapter").agg(how).sort_values("wall s", ascending=False)
+
+
+def machine() -> str:
+    """Return processor and cores of this machine."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
+    name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+    return f"{name or platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+
+
+def expect(profile: str, runs: list[dict[str, Any]]) -> None:
+    """Keep the seconds of a profile's runs as what a build on another machine may expect."""
+    known = yaml.safe_load(progress.EXPECTED.read_text(encoding="utf-8"))
+    seconds = pd.DataFrame(runs).groupby("notebook")["seconds"].mean().round().astype(int)
+    known["machine"] = machine()
+    known["seconds"][profile] = {str(slug): int(value) for slug, value in seconds.items()}
+    text = HEAD + yaml.safe_dump(known, sort_keys=True)
+    write_atomic(progress.EXPECTED, text.encode())
+
+
+def tell(root: Path, profile: str, *, cores: int, keep: bool) -> None:
+    """Print what the runs of a profile cost.
+
+    Args:
+        root: the repository.
+        profile: whose runs are complete.
+        cores: that the build shared among them, for the idle seconds.
+        keep: write the seconds to `progress.EXPECTED`.
+
+    Raises:
+        MissingArtifact: a run is not complete.
+    """
+    runs = records(root, planning.jobs(root, profile))
+    frame = table(runs)
+    site = root / "runs" / profile / SITE / ".cost.json"
+    if site.is_file():
+        cost = _columns(parse_json(site.read_text(encoding="utf-8"), site.name))
+        frame.loc[SITE] = pd.Series(cost).reindex(frame.columns).fillna(0)
+    frame.loc["all"] = frame.sum()
+    frame.loc["all", "peak MiB"] = frame["peak MiB"].iloc[:-1].max()
+    with pd.option_context("display.width", 250, "display.max_columns", None, "display.max_rows", None):
+        print(frame.round().astype(int).replace(0, "").to_string())
+    print(
+        f"{len(runs)} runs; idle {idle_seconds(runs, cores):.0f} core seconds of {cores} cores; {machine()}"
+    )
+    if keep:
+        expect(profile, runs)
