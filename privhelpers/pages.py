@@ -62,8 +62,22 @@ def _worded(value: object) -> str:
     if not math.isfinite(number):
         return "unbounded" if math.isinf(number) else "undefined"
     if number and abs(number) < 1e-3:
-        return f"{number:.1e}"
+        return power_of_ten(number)
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
+
+
+def power_of_ten(number: float) -> str:
+    """Return a number as a page writes it where it is too small or too large for digits: `1.2·10⁻⁷`.
+
+        power_of_ten(1.2e-7)
+
+    Args:
+        number: finite.
+    """
+    digits, exponent = f"{number:.1e}".split("e")
+    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    digits = digits.removesuffix(".0")
+    return f"10{raised}" if digits == "1" else f"{digits}·10{raised}"
 
 
 def facts(values: Mapping[str, object]) -> pd.DataFrame:

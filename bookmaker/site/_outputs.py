@@ -10,6 +10,7 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
+from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
 from privhelpers.errors import RunFailed
@@ -125,6 +126,28 @@ def unsafe_html(html: str) -> str | None:
     return inspector.problem or unclosed
 
 
+def one_header(html: str) -> str:
+    """Return a table whose named index has its names in the row of the columns' names, above the index.
+
+    Pandas puts them into a row of their own, which is empty but for them. Other HTML is returned unchanged.
+    """
+    soup = BeautifulSoup(html, "html.parser")
+    changed = False
+    for head in soup.find_all("thead"):
+        rows = [row.find_all("th") for row in head.find_all("tr")]
+        if len(rows) != 2 or len(rows[0]) != len(rows[1]) or any(cell.get("colspan") for cell in rows[0]):
+            continue
+        named = [bool(cell.get_text(strip=True)) for cell in rows[1]]
+        names = named.index(False) if False in named else len(named)
+        if not names or any(named[names:]) or any(cell.get_text(strip=True) for cell in rows[0][:names]):
+            continue
+        for place, cell in zip(rows[0], rows[1][:names], strict=False):
+            place.replace_with(cell)
+        head.find_all("tr")[1].decompose()
+        changed = True
+    return str(soup) if changed else html
+
+
 def _clean_bundle(data: dict[str, Any], where: str) -> dict[str, Any]:
     """Return the representations of one output that pages may show."""
     clean: dict[str, Any] = {}
@@ -138,6 +161,8 @@ def _clean_bundle(data: dict[str, Any], where: str) -> dict[str, Any]:
             clean[mime] = inert(value, keep=_LINES)
             if plain == "text/html" and (problem := unsafe_html(clean[mime])):
                 raise RunFailed(f"{where}: HTML output with {problem}; show it as text or as a plain table")
+            if plain == "text/html":
+                clean[mime] = one_header(clean[mime])
         else:
             raise RunFailed(f"{where}: output of type {mime}; pages show text, plain tables and images")
     return clean

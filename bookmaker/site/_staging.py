@@ -39,6 +39,7 @@ OURS = {
     ".fingerprint",
     "build.log",
 }  # in the folder, but not staged
+PERCENT = re.compile(r"(?<=[\d`]) %(?!\w)")
 READING = re.compile(r"Reading \d+ minutes[^.]*")
 RUN_CARD, COURSE_CARD, ARCHITECTURE = "book/run_card", "book/course_card", "book/architecture"
 # Cells that a page folds, by their tag, and what stands on the fold.
@@ -114,6 +115,13 @@ def _fold(page: NotebookNode) -> None:
             cell.metadata.setdefault("mystnb", {}).update(prompts)
 
 
+def _keep_percents(page: NotebookNode) -> None:
+    """Keep a percent sign on the line of its number."""
+    for cell in page.cells:
+        if cell.cell_type == "markdown":
+            cell.source = PERCENT.sub("\u00a0%", cell.source)
+
+
 def _tell_minutes(page: NotebookNode, seconds: float) -> None:
     """Say beside the minutes of reading how long the run of this page took."""
     for cell in page.cells[:1]:
@@ -138,6 +146,7 @@ def page_of(root: Path, job: Job) -> NotebookNode:
         clean_outputs(cell, where)
         check_picture(cell, where)
     _fold(page)
+    _keep_percents(page)
     _tell_minutes(page, _record(root, job)["seconds"])
     # A reader types "Renyi"; the search knows the letters that a page shows and those among its keywords.
     title = next((line for line in page.cells[0].source.splitlines() if line.startswith("# ")), "")

@@ -203,5 +203,5 @@ def refuse_unsafe(text: str, where: str) -> None:
     if found:
         kind, value = found[0]
         raise UnsafeIdentifier(
-            f"{where}: the {kind} {value!r} could be real; use the safe ranges of the records room"
+            f"{where}: the {kind} {value!r} could be real; use those that `privhelpers.records` draws"
         )

@@ -1,9 +1,10 @@
 """Whatever a model writes, a page shows it as text."""
 
 import pytest
+from bs4 import BeautifulSoup
 from nbformat import v4
 
-from bookmaker.site._outputs import check_picture, clean_outputs, unsafe_html
+from bookmaker.site._outputs import check_picture, clean_outputs, one_header, unsafe_html
 from privhelpers.errors import RunFailed
 
 
@@ -59,6 +60,19 @@ def test_pandas_tables_and_their_styles_pass():
     deep = pd.concat({"k": pd.concat({"i": wide, "j": wide})})
     for html in (frame.to_html(), frame._repr_html_(), styled.to_html(), deep._repr_html_()):
         assert unsafe_html(html) is None, html
+
+
+def test_the_name_of_an_index_stands_in_the_row_of_the_columns():
+    import pandas as pd
+
+    index = pd.MultiIndex.from_tuples([("a", 1), ("b", 2)], names=["model", "seed"])
+    named = pd.DataFrame({"AUC": [0.5, 0.6], "n": [3, 4]}, index=index)
+    rows = BeautifulSoup(one_header(named._repr_html_()), "html.parser").select("thead > tr")
+    assert [[cell.text for cell in row.select("th")] for row in rows] == [["model", "seed", "AUC", "n"]]
+    titled = named.rename_axis(columns="measure")  # both rows say something
+    deep = pd.concat({"k": named}, axis=1)
+    for frame in (named.reset_index(), titled, deep, deep.reset_index()):
+        assert one_header(frame._repr_html_()) == frame._repr_html_()
 
 
 def test_a_styler_without_escaping_is_refused():

@@ -104,6 +104,15 @@ def test_nothing_of_the_machine_and_no_progress_bar_is_staged(book):
         assert str(toy_site.ROOT) not in text and str(book) not in text, path
 
 
+def test_a_percent_sign_stays_with_its_number():
+    page = v4.new_notebook(
+        cells=[v4.new_markdown_cell("5 % of {glue:text}`x` %, $5\\,\\%$, a %s"), v4.new_code_cell("5 % x")]
+    )
+    _staging._keep_percents(page)
+    shown = "5\u00a0% of {glue:text}`x`\u00a0%, $5\\,\\%$, a %s"
+    assert [cell.source for cell in page.cells] == [shown, "5 % x"]
+
+
 def fail_cell(run):
     run.cells[4].outputs = [v4.new_output("error", ename="ValueError", evalue="no", traceback=[])]
 
