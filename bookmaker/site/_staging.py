@@ -40,6 +40,8 @@ OURS = {
     "build.log",
 }  # in the folder, but not staged
 PERCENT = re.compile(r"(?<=[\d`]) %(?!\w)")
+INDEX = "book/index.yml"
+TITLE = re.compile(r"^# .*\n", re.MULTILINE)
 READING = re.compile(r"Reading \d+ minutes[^.]*")
 RUN_CARD, COURSE_CARD, ARCHITECTURE = "book/run_card", "book/course_card", "book/architecture"
 # Cells that a page folds, by their tag, and what stands on the fold.
@@ -120,6 +122,13 @@ def _keep_percents(page: NotebookNode) -> None:
     for cell in page.cells:
         if cell.cell_type == "markdown":
             cell.source = PERCENT.sub("\u00a0%", cell.source)
+
+
+def _add_index(page: NotebookNode, terms: list[str]) -> None:
+    """Let the search find a chapter by terms that are not in its title."""
+    entries = ", ".join(f"! {term}" for term in terms)
+    for cell in page.cells[: bool(terms)]:
+        cell.source = TITLE.sub(rf"\g<0>\n```{{index}} {entries}\n```\n", cell.source, 1)
 
 
 def _tell_minutes(page: NotebookNode, seconds: float) -> None:
@@ -215,11 +224,13 @@ def _staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
     chapters = {}
     documents: dict[str, dict[str, str]] = {}  # of each chapter: model -> page, in the order of the plan
     found = {page.job.rule: page for page in pages(plan)}
+    terms = yaml.safe_load(files.get(INDEX, b"{}"))
     for job in plan:
         documents.setdefault(job.slug, {})[str(job.model)] = found[job.rule].document
     for page in found.values():
         notebook = page_of(root, page.job)
         if page.is_chapter:
+            _add_index(notebook, terms.get(page.job.slug, []))
             chapters[page.job.slug] = notebook
         else:
             notebook = variant(notebook, model=str(page.job.model))

@@ -7,6 +7,7 @@ import re
 import nbformat
 import pytest
 import toy_site
+import yaml
 from nbformat import v4
 
 from bookmaker.runner import chain, notebooks
@@ -102,6 +103,19 @@ def test_nothing_of_the_machine_and_no_progress_bar_is_staged(book):
         assert "papermill" not in re.sub("application/papermill.record|papermill.record", "", text), path
         assert "stderr" not in text and "100%" not in text, path
         assert str(toy_site.ROOT) not in text and str(book) not in text, path
+
+
+def test_every_chapter_can_be_looked_up_by_more_than_its_title():
+    terms = yaml.safe_load((toy_site.ROOT / _staging.INDEX).read_text(encoding="utf-8"))
+    assert set(terms) == {step.slug for step in chain.CHAIN}
+    every = [term.lower() for entries in terms.values() for term in entries]
+    assert len(set(every)) == len(every) and not any(set(term) & set("!,;`") for term in every)
+    page = v4.new_notebook(
+        cells=[v4.new_markdown_cell("(label)=\n# Title\n\n# Not this"), v4.new_code_cell("")]
+    )
+    _staging._add_index(page, ["one", "two words"])
+    head = "(label)=\n# Title\n\n```{index} ! one, ! two words\n```\n"
+    assert page.cells[0].source == head + "\n# Not this"
 
 
 def test_a_percent_sign_stays_with_its_number():
