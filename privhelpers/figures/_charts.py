@@ -211,12 +211,10 @@ def bands(
         place.xaxis.get_major_locator().set_params(integer=True)  # there is no epoch 2.5
     if log_x:
         place.set_xscale("log")
-        style.log_axis(place.xaxis, style.nice_ticks(places) if places.size <= 12 else None)
+        style.log_axis(place.xaxis, style.apart(place, places) if places.size <= 12 else None)
     if log_y:
         place.set_yscale("log")
-        shown = np.concatenate([values for values, _ in checked.values()])
-        wide = shown.max() > 50 * shown.min()  # then a tick for each power of ten is enough
-        style.log_axis(place.yaxis, None if wide else style.nice_ticks(shown))
+        style.log_axis(place.yaxis)
     if percent:
         style.percent_axis(place.yaxis)
     return _finish(place, figure, own=axes is None)
@@ -400,7 +398,7 @@ def trade_off(
             capsize=3,
         )
     place.set(xscale="log", xlabel=xlabel, ylabel=ylabel)
-    style.log_axis(place.xaxis, style.nice_ticks(across))
+    style.log_axis(place.xaxis)
     return _finish(place, figure, own=True)
 
 

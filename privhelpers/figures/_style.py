@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
 
 from privhelpers.errors import InvalidParameter
@@ -165,19 +165,42 @@ def whiskers(values: np.ndarray, lows: np.ndarray, highs: np.ndarray) -> np.ndar
     return np.stack([values - lows, highs - values])
 
 
+def _plain(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:g}"
+
+
+class _RoundTicks(LogLocator):
+    """Powers of ten; where the view shows fewer than three, other round numbers between them too."""
+
+    def tick_values(self, vmin: float, vmax: float) -> np.ndarray:
+        low, high = sorted((vmin, vmax))
+        for between in ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5), range(1, 10)):
+            self.set_params(subs=between)
+            ticks = super().tick_values(vmin, vmax)
+            if ((low <= ticks) & (ticks <= high)).sum() >= 3:
+                return ticks
+        return MaxNLocator(4).tick_values(vmin, vmax)
+
+
 def log_axis(axis: Axis, ticks: ArrayLike | None = None) -> None:
     """Label a logarithmic axis in plain numbers; the default labels would need the math parser."""
-    plain = FuncFormatter(lambda value, _: f"{value:g}")
-    axis.set_major_locator(LogLocator() if ticks is None else FixedLocator(ticks))
+    axis.set_major_locator(_RoundTicks() if ticks is None else FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(plain)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
 
 
-def nice_ticks(values: Iterable[float]) -> list[float]:
-    """Return round numbers (1, 2, 3, 5 times a power of ten) around positive values, for `log_axis`."""
-    values = list(values)
-    steps = [base * 10.0**power for power in range(-3, 7) for base in (1, 2, 3, 5)]
-    return [step for step in steps if 0.6 * min(values) <= step <= 1.7 * max(values)]
+def apart(axes: Axes, places: ArrayLike) -> list[float]:
+    """Return those of the positive places whose labels have room below a logarithmic axis."""
+    places = np.unique(places)
+    width = axes.get_window_extent().width / axes.figure.dpi
+    inches = width * np.log(places / places[0]) / (math.log(places[-1] / places[0]) or 1)
+    shown, free = [], -math.inf
+    for place, inch in zip(places, inches, strict=True):
+        half = 0.04 + 0.035 * len(_plain(place))
+        if inch - half >= free:
+            shown.append(float(place))
+            free = inch + half
+    return shown
 
 
 def percent_axis(axis: Axis) -> None:

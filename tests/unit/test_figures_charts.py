@@ -75,6 +75,26 @@ def test_a_chart_can_be_drawn_into_axes_that_exist():
     assert len(host.axes[0].lines) > before
 
 
+def ticks(axis):
+    low, high = axis.get_view_interval()
+    return [float(f"{tick:.6g}") for tick in axis.get_majorticklocs() if low <= tick <= high]
+
+
+def test_a_logarithmic_axis_of_few_places_has_its_ticks_there():
+    doubling = figures.bands([1, 2, 4, 8], {"a": [1, 2, 3, 4]}, xlabel="x", ylabel="y", log_x=True)
+    assert ticks(doubling.axes[0].xaxis) == [1, 2, 4, 8]
+    close = [10, 10.5, 11, 1000]
+    thinned = figures.bands(close, {"a": [1, 2, 3, 4]}, xlabel="x", ylabel="y", log_x=True)
+    assert ticks(thinned.axes[0].xaxis) == [10, 1000]
+
+
+@pytest.mark.parametrize("low, high", [(5.1, 5.9), (11, 19), (2, 9), (11, 90), (0.02, 1.5), (1, 1e6)])
+def test_a_logarithmic_axis_always_has_three_ticks_or_more(low, high):
+    places = np.geomspace(low, high, 40)
+    figure = figures.bands(places, {"a": places}, xlabel="x", ylabel="y", log_x=True, log_y=True)
+    assert all(3 <= len(ticks(axis)) <= 9 for axis in (figure.axes[0].xaxis, figure.axes[0].yaxis))
+
+
 def test_a_table_of_zeros_has_no_scale_below_zero():
     figure = figures.heat(pd.DataFrame([[0.0, 0.0]]), label="share")
     assert figure.axes[0].images[0].get_clim() == (0, 1)
