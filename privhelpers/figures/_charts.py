@@ -88,7 +88,7 @@ def _finish(axes: Axes, figure: Figure, *, own: bool) -> Figure:
     """Put a legend above the plot if something in it has a name."""
     labels = axes.get_legend_handles_labels()[1]
     if labels and own:
-        style.legend_above(figure, axes, columns=3)
+        style.legend_above(figure, axes)
     elif labels:
         axes.legend()
     return figure

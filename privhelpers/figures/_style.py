@@ -16,6 +16,7 @@ from typing import ParamSpec
 import matplotlib as mpl
 import numpy as np
 import seaborn as sns
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
@@ -83,6 +84,12 @@ def use_style() -> None:
     mpl.rcParams.update(_RC)
 
 
+def _unshield(drawn_on: Artist) -> None:
+    for text in drawn_on.findobj(Text):
+        if text.get_text().startswith(_SHIELD):
+            text.set_text(text.get_text()[1:])
+
+
 def drawn(make: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
     """Draw a figure in the style of the book, whatever the caller's settings are."""
 
@@ -90,9 +97,7 @@ def drawn(make: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
     def styled(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Figure:
         with mpl.rc_context(_RC):
             figure = make(*args, **kwargs)
-            for text in figure.findobj(Text):
-                if text.get_text().startswith(_SHIELD):
-                    text.set_text(text.get_text()[1:])
+            _unshield(figure)
             # Ticks are made when first drawn: drawing here gives them this style and this parser setting.
             figure.draw_without_rendering()
             for text in figure.findobj(Text):
@@ -208,7 +213,13 @@ def percent_axis(axis: Axis) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.3g}"))
 
 
-def legend_above(figure: Figure, axes: Axes, columns: int = 4) -> None:
-    """Put the legend above the plot, where it covers no data."""
+def legend_above(figure: Figure, axes: Axes) -> None:
+    """Put the legend above the plot, where it covers no data: few rows that fit, all about as long."""
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=min(columns, len(labels)))
+    for rows in range(1, len(labels) + 1):
+        columns = math.ceil(len(labels) / rows)
+        legend = figure.legend(handles, labels, loc="outside upper center", ncols=columns)
+        _unshield(legend)
+        if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()

@@ -75,6 +75,18 @@ def test_a_chart_can_be_drawn_into_axes_that_exist():
     assert len(host.axes[0].lines) > before
 
 
+@pytest.mark.parametrize(
+    "count, length, columns",
+    [(4, 6, 4), (5, 6, 5), (4, 24, 2), (5, 16, 3), (7, 12, 4), (9, 12, 5), (3, 48, 1)],
+)
+def test_a_legend_has_balanced_rows_within_the_figure(count, length, columns):
+    names = [f"{place}".ljust(length, "x") for place in range(count)]
+    figure = figures.bands([1, 2], {name: [1, 2] for name in names}, xlabel="x", ylabel="y")
+    (legend,) = figure.legends
+    assert legend._ncols == columns
+    assert legend.get_window_extent().width <= figure.bbox.width
+
+
 def ticks(axis):
     low, high = axis.get_view_interval()
     return [float(f"{tick:.6g}") for tick in axis.get_majorticklocs() if low <= tick <= high]
