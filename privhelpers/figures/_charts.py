@@ -39,15 +39,16 @@ def _looks(names: Sequence[str], controls: Collection[str]) -> dict[str, dict]:
     """Return label, color, marker and line of each series: models their own, others oranges in steps."""
     if missing := set(controls) - set(names):
         raise InvalidParameter(f"controls: no series is called {', '.join(sorted(missing))}")
-    shades = iter(np.linspace(0.85, 0.5, max(2, len(names))))
+    models = style.model_looks(filter(_is_model, names))
+    others = [name for name in names if name not in models and name not in controls]
+    shades = dict(zip(others, np.linspace(0.85, 0.45, max(2, len(others))), strict=False))
     looks = {}
     for place, name in enumerate(names):
-        if _is_model(name):
-            look = dict(style.model_looks([name])[name])
-        elif name in controls:
-            look = {"label": style.literal(name), "color": _CONTROL_SHADE}
+        if name in models:
+            look = dict(models[name])
         else:
-            look = {"label": style.literal(name), "color": colormaps["YlOrBr"](next(shades))}
+            color = _CONTROL_SHADE if name in controls else colormaps["YlOrBr"](shades[name])
+            look = {"label": style.literal(name), "color": color}
         look.setdefault("marker", _MARKERS[place % len(_MARKERS)])
         look["linestyle"] = "--" if name in controls else _LINES[place % len(_LINES)]
         looks[name] = style.in_legend(look)

@@ -6,6 +6,7 @@ import figure_checks
 import matplotlib as mpl
 import numpy as np
 import pytest
+from figure_checks import lightness
 from matplotlib.text import Text
 
 from privhelpers import figures, stats
@@ -62,13 +63,6 @@ def test_a_figure_of_the_book(name):
 def test_a_figure_shows_itself_without_pyplot_and_twice_alike():
     one, two = (MAKERS["bands"]()._repr_png_() for _ in range(2))
     assert one[:8] == b"\x89PNG\r\n\x1a\n" and one == two
-
-
-def lightness(color):
-    """CIE L*: how light a color looks on a gray printer, 0 to 100."""
-    rgb = np.array(mpl.colors.to_rgb(color))
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    return 116 * np.cbrt(linear @ [0.2126, 0.7152, 0.0722]) - 16
 
 
 def test_mechanisms_differ_in_grey():

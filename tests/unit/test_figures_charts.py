@@ -5,9 +5,11 @@ import functools
 import numpy as np
 import pandas as pd
 import pytest
+from figure_checks import lightness
 
 from privhelpers import figures, stats
 from privhelpers.errors import InvalidParameter
+from privhelpers.figures import _charts as charts
 
 HOSTILE = r"_x $\frac{1}$ <b>&amp;"
 VALUES = np.array([0.9, 0.6, 0.0])
@@ -66,6 +68,14 @@ def test_a_control_is_hollow_and_only_a_series_can_be_one(name):
 def test_models_bring_their_own_look():
     figure = figures.forest(["baseline", "dp-eps-8"], {"area": [0.9, 0.5]}, xlabel="area")
     assert {"baseline, no DP", "DP, ε = 8"} <= set(words(figure))
+
+
+def test_series_differ_in_lightness_however_many_controls_and_models_stand_beside_them():
+    names = ["a", "baseline", "b", "public", "c", "dp-eps-1", "dp-eps-8", "x", "y"]
+    looks = charts._looks(names, controls=["x", "y"])
+    shades = [lightness(looks[name]["color"]) for name in "abc"]
+    assert min(np.diff(shades)) >= 15 and shades[-1] <= 80
+    assert looks["dp-eps-1"]["marker"] != looks["dp-eps-8"]["marker"]
 
 
 def test_a_chart_can_be_drawn_into_axes_that_exist():
