@@ -333,7 +333,9 @@ def bars(
     for shift, (name, (values, ends)) in zip(shifts, checked.items(), strict=True):
         look, heights = looks[name], np.arange(len(rows)) + shift
         hatch = {"facecolor": "none", "hatch": "////"} if name in controls else {"facecolor": look["color"]}
-        place.barh(heights, values, height, left, edgecolor=look["color"], label=look["label"], **hatch)
+        order = np.argsort(values == 0, kind="stable")  # the legend looks like the first bar
+        edges = {"edgecolor": look["color"], "linewidth": (values != 0)[order].astype(float)}
+        place.barh(heights[order], values[order], height, left[order], label=look["label"], **edges, **hatch)
         if not stacked and (values == 0).any():
             zeros = {"linestyle": "none", "marker": look["marker"], "clip_on": False, "zorder": 3}
             place.plot(values[values == 0], heights[values == 0], color=look["color"], mfc="white", **zeros)

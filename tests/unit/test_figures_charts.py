@@ -128,6 +128,14 @@ def test_a_zero_is_drawn_as_a_point():
     assert [list(line.get_xdata()) for line in points] == [[0.0]]
 
 
+@pytest.mark.parametrize("stacked", [False, True])
+def test_a_zero_has_no_bar_and_the_legend_keeps_its_edge(stacked):
+    parts = {"x": [0.0, 0.5], "y": [0.3, 0.2]}
+    figure = figures.bars(["a", "b"], parts, xlabel="share", stacked=stacked, controls=["x"])
+    assert all(bool(bar.get_linewidth()) == bool(bar.get_width()) for bar in figure.axes[0].patches)
+    assert all(box.get_linewidth() for box in figure.legends[0].get_patches())
+
+
 def test_stacked_bars_stand_behind_one_another():
     figure = figures.bars(["a"], {"x": [0.2], "y": [0.3]}, xlabel="share", stacked=True)
     assert sorted(round(patch.get_x(), 3) for patch in figure.axes[0].patches) == [0, 0.2]
