@@ -24,6 +24,7 @@ from privhelpers.stats import RocCurve, checks
 Series = ArrayLike | tuple[ArrayLike, ArrayLike, ArrayLike]
 _LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (5, 4)))
 _MARKERS = "osD^vPX*"
+_TALLEST = 6.8  # inches: a figure and its caption on one screen
 _CONTROL_SHADE = "#6d6d6d"
 
 
@@ -97,7 +98,12 @@ def _finish(axes: Axes, figure: Figure, *, own: bool) -> Figure:
 
 def _dodge(count: int) -> np.ndarray:
     """Return where each of several series stands around its place, so that none hides another."""
-    return (np.arange(count) - (count - 1) / 2) * (0.6 / max(count, 2))
+    return (np.arange(count) - (count - 1) / 2) * ((0.6 if count < 5 else 0.8) / max(count, 2))
+
+
+def _height(marks: int) -> float:
+    """Return the height of a forest: one of the two, or more where so many marks would touch, to a limit."""
+    return style.SHORT if marks <= 9 else min(max(style.TALL, 1 + 0.12 * marks), _TALLEST)
 
 
 @style.drawn
@@ -134,7 +140,7 @@ def forest(
         InvalidParameter: lengths differ, an interval misses its estimate, or a control has no series.
     """
     checked, looks = _checked(series, len(rows)), _looks(list(series), controls)
-    figure, place = _start(axes, style.TALL if len(rows) * len(series) > 9 else style.SHORT)
+    figure, place = _start(axes, _height(len(rows) * len(series)))
     if band is not None:
         place.axvspan(*band, color=style.PUBLIC, alpha=0.35, zorder=0, label=band_label or None)
     _mark(place.axvline, reference, reference_label)

@@ -10,6 +10,7 @@ from figure_checks import lightness
 from privhelpers import figures, stats
 from privhelpers.errors import InvalidParameter
 from privhelpers.figures import _charts as charts
+from privhelpers.figures import _style as style
 
 HOSTILE = r"_x $\frac{1}$ <b>&amp;"
 VALUES = np.array([0.9, 0.6, 0.0])
@@ -76,6 +77,20 @@ def test_series_differ_in_lightness_however_many_controls_and_models_stand_besid
     shades = [lightness(looks[name]["color"]) for name in "abc"]
     assert min(np.diff(shades)) >= 15 and shades[-1] <= 80
     assert looks["dp-eps-1"]["marker"] != looks["dp-eps-8"]["marker"]
+
+
+@pytest.mark.parametrize("models, height", [(1, style.SHORT), (3, style.TALL), (8, 6.76), (20, 6.8)])
+def test_a_forest_grows_with_its_marks_so_that_they_do_not_touch(models, height):
+    series = {f"dp-eps-{epsilon + 1}": np.full(6, 0.5) for epsilon in range(models)}
+    figure = figures.forest([str(row) for row in range(6)], series, xlabel="share")
+    assert figure.get_figheight() == height
+    if models == 8:
+        transform = figure.axes[0].transData.transform
+        heights = sorted(
+            transform((0.5, bar.lines[0].get_ydata()[0]))[1] for bar in figure.axes[0].containers
+        )
+        size = figure.axes[0].containers[0].lines[0].get_markersize() * figure.dpi / 72
+        assert min(np.diff(heights)) >= size
 
 
 def test_a_chart_can_be_drawn_into_axes_that_exist():
