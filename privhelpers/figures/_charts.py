@@ -447,8 +447,8 @@ def heat(
             color = "white" if value > middle else style.CONTROL
             place.text(column, row, f"{value:.{digits}f}", ha="center", va="center", color=color, fontsize=8)
     place.grid(False)
-    place.set_xticks(range(frame.shape[1]), [style.literal(name) for name in frame.columns])
-    place.set_yticks(range(frame.shape[0]), [style.literal(name) for name in frame.index])
+    place.set_xticks(range(frame.shape[1]), [_row_label(str(name)) for name in frame.columns])
+    place.set_yticks(range(frame.shape[0]), [_row_label(str(name)) for name in frame.index])
     place.set(xlabel=xlabel, ylabel=ylabel)
     figure.colorbar(image, ax=place, label=label)
     return figure

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.stats import checks
-from privhelpers.text import inert
+from privhelpers.text import in_words, inert
 
 WIDTH, SHORT, TALL = 6.5, 2.9, 4.3  # inches
 
@@ -38,9 +38,9 @@ _SHIELD = "\ufdd0"  # a code point that Unicode keeps free of meaning; `drawn` t
 _SPARE_MARKERS = "Dv<>PX*pdh"
 _KNOWN_MODELS = MappingProxyType(
     {
-        "public": ("public checkpoint", PUBLIC, "s"),
-        "baseline": ("baseline, no DP", NON_PRIVATE, "o"),
-        "best_nonprivate": ("best non-private", NON_PRIVATE, "^"),
+        "public": (PUBLIC, "s"),
+        "baseline": (NON_PRIVATE, "o"),
+        "best_nonprivate": (NON_PRIVATE, "^"),
     }
 )
 
@@ -138,9 +138,9 @@ def model_looks(models: Iterable[str]) -> dict[str, dict[str, str]]:
     for model in models:
         epsilon = epsilon_of(model)
         if model in _KNOWN_MODELS:
-            label, color, marker = _KNOWN_MODELS[model]
+            label, (color, marker) = in_words(model), _KNOWN_MODELS[model]
         else:
-            label = literal(model) if epsilon is None else f"DP, ε = {epsilon:g}"
+            label = literal(model) if epsilon is None else in_words(f"dp-eps-{epsilon:g}")
             color = NON_PRIVATE if epsilon is None else dp_color(epsilon)
             marker = _SPARE_MARKERS[spare % len(_SPARE_MARKERS)]
             spare += 1

@@ -80,7 +80,7 @@ def test_blue_darkens_with_epsilon():
 def test_models_differ_by_marker_where_colors_are_close():
     looks = style.model_looks(MODELS)
     assert len({look["marker"] for look in looks.values()}) == len(MODELS)
-    assert looks["dp-eps-8"]["label"] == "DP, ε = 8" and looks[HOSTILE]["label"] == HOSTILE
+    assert looks["dp-eps-8"]["label"] == "ε = 8" and looks[HOSTILE]["label"] == HOSTILE
     assert looks["dp-eps-8"]["color"] == style.dp_color(8)
 
 

@@ -11,6 +11,7 @@ from privhelpers import figures, stats
 from privhelpers.errors import InvalidParameter
 from privhelpers.figures import _charts as charts
 from privhelpers.figures import _style as style
+from privhelpers.text import in_words
 
 HOSTILE = r"_x $\frac{1}$ <b>&amp;"
 VALUES = np.array([0.9, 0.6, 0.0])
@@ -68,7 +69,7 @@ def test_a_control_is_hollow_and_only_a_series_can_be_one(name):
 
 def test_models_bring_their_own_look():
     figure = figures.forest(["baseline", "dp-eps-8"], {"area": [0.9, 0.5]}, xlabel="area")
-    assert {"baseline, no DP", "DP, ε = 8"} <= set(words(figure))
+    assert {"baseline", "ε = 8"} <= set(words(figure))
 
 
 def test_series_differ_in_lightness_however_many_controls_and_models_stand_beside_them():
@@ -91,6 +92,14 @@ def test_a_forest_grows_with_its_marks_so_that_they_do_not_touch(models, height)
         )
         size = figure.axes[0].containers[0].lines[0].get_markersize() * figure.dpi / 72
         assert min(np.diff(heights)) >= size
+
+
+def test_a_model_has_one_name_in_charts_and_tables():
+    models = ["public", "baseline", "best_nonprivate", "dp-eps-0.5"]
+    shares = pd.DataFrame(np.eye(4), index=models, columns=models)
+    heat, forest = figures.heat(shares, label="s"), figures.forest(models, {"a": [0.5] * 4}, xlabel="a")
+    for axis in (heat.axes[0].xaxis, heat.axes[0].yaxis, forest.axes[0].yaxis):
+        assert [label.get_text() for label in axis.get_ticklabels()] == list(map(in_words, models))
 
 
 def test_a_chart_can_be_drawn_into_axes_that_exist():
