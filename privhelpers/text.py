@@ -32,6 +32,8 @@ _WORDS = (
     (r"min_k_plus_plus", "Min-K%++"),
     (r"min_k", "Min-K%"),
     (r"lira", "LiRA"),
+    (r"(?<=line)_fixed", ", fixed variance"),
+    (r"(?<=line)_each", ", own variance"),
     (r"/sample$", ", by note"),
     (r"/patient$", ", by patient"),
     (r"_", " "),
@@ -136,8 +138,8 @@ def inert(text: str, *, keep: str = "", html: bool = False) -> str:
 def in_words(name: str) -> str:
     """Return the name of a model or an attack as tables and figures show it; other texts stay as they are.
 
-    >>> [in_words(name) for name in ("public", "dp-eps-0.5", "min_k_plus_plus", "lira_online/sample")]
-    ['public checkpoint', 'ε = 0.5', 'Min-K%++', 'LiRA online, by note']
+    >>> [in_words(name) for name in ("public", "dp-eps-0.5", "min_k_plus_plus", "lira_online_fixed/sample")]
+    ['public checkpoint', 'ε = 0.5', 'Min-K%++', 'LiRA online, fixed variance, by note']
     """
     for raw, word in _WORDS:
         name = re.sub(raw, word, name)
