@@ -218,7 +218,7 @@ def bands(
         place.xaxis.get_major_locator().set_params(integer=True)  # there is no epoch 2.5
     if log_x:
         place.set_xscale("log")
-        style.log_axis(place.xaxis, style.apart(place, places) if places.size <= 12 else None)
+        style.log_axis(place.xaxis, style.ticks_at(place, places))
     if log_y:
         place.set_yscale("log")
         style.log_axis(place.yaxis)

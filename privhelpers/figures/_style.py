@@ -194,9 +194,11 @@ def log_axis(axis: Axis, ticks: ArrayLike | None = None) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
 
 
-def apart(axes: Axes, places: ArrayLike) -> list[float]:
-    """Return those of the positive places whose labels have room below a logarithmic axis."""
+def ticks_at(axes: Axes, places: ArrayLike) -> list[float] | None:
+    """Return a few round places as ticks of a logarithmic axis, where their labels have room, or None."""
     places = np.unique(places)
+    if places.size > 12 or any(float(_plain(place)) != place for place in places):
+        return None
     width = axes.get_window_extent().width / axes.figure.dpi
     inches = width * np.log(places / places[0]) / (math.log(places[-1] / places[0]) or 1)
     shown, free = [], -math.inf

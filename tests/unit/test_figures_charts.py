@@ -132,6 +132,9 @@ def test_a_logarithmic_axis_of_few_places_has_its_ticks_there():
     close = [10, 10.5, 11, 1000]
     thinned = figures.bands(close, {"a": [1, 2, 3, 4]}, xlabel="x", ylabel="y", log_x=True)
     assert ticks(thinned.axes[0].xaxis) == [10, 1000]
+    odd = np.geomspace(0.6, 6, 9)  # labels of three digits would not say where the ticks stand
+    figure = figures.bands(odd, {"a": odd}, xlabel="x", ylabel="y", log_x=True)
+    assert ticks(figure.axes[0].xaxis) == [1, 2, 5]
 
 
 @pytest.mark.parametrize("low, high", [(5.1, 5.9), (11, 19), (2, 9), (11, 90), (0.02, 1.5), (1, 1e6)])
