@@ -1,7 +1,8 @@
-r"""Three rules about text that every chapter shares: one spelling, one match, one way to make it harmless.
+r"""Rules about text that every chapter shares: one spelling, one match, no harm, and one name.
 
 `normalize` gives two texts that read the same one spelling. `stands_in` is the one rule for "this value of a
 patient stands in this text". `inert` shows text from a model, a file or a user without letting it act.
+`in_words` says a model or an attack as a reader does: files and parameters have names of their own.
 
 >>> stands_in("Ann B. Hill", "seen: ANN  b. hill, 44")
 True
@@ -24,6 +25,19 @@ _PLAIN = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-") | {"’": "'"
 _CORE = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)  # from the first letter or digit to the last
 _SEPARATORS = r"[-./() ]{0,2}"
 _NUMBER = re.compile(rf"[0-9](?:{_SEPARATORS}[0-9]){{5,}}")
+_WORDS = (
+    (r"^public$", "public checkpoint"),
+    (r"best_nonprivate", "best non-private"),
+    (r"dp-eps-(?=\d)", "ε = "),
+    (r"min_k_plus_plus", "Min-K%++"),
+    (r"min_k", "Min-K%"),
+    (r"lira", "LiRA"),
+    (r"(?<=line)_fixed", ", fixed variance"),
+    (r"(?<=line)_each", ", own variance"),
+    (r"/sample$", ", by note"),
+    (r"/patient$", ", by patient"),
+    (r"_", " "),
+)
 _NO_WORD_BEFORE, _NO_WORD_AFTER = r"(?<![^\W_])", r"(?![^\W_])"
 
 
@@ -119,3 +133,14 @@ def inert(text: str, *, keep: str = "", html: bool = False) -> str:
         c if c in keep or c == " " or unicodedata.category(c)[0] not in "CZ" else ascii(c)[1:-1] for c in text
     )
     return markup.escape(shown) if html else shown
+
+
+def in_words(name: str) -> str:
+    """Return the name of a model or an attack as tables and figures show it; other texts stay as they are.
+
+    >>> [in_words(name) for name in ("public", "dp-eps-0.5", "min_k_plus_plus", "lira_online_fixed/sample")]
+    ['public checkpoint', 'ε = 0.5', 'Min-K%++', 'LiRA online, fixed variance, by note']
+    """
+    for raw, word in _WORDS:
+        name = re.sub(raw, word, name)
+    return name

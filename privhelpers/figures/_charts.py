@@ -24,6 +24,7 @@ from privhelpers.stats import RocCurve, checks
 Series = ArrayLike | tuple[ArrayLike, ArrayLike, ArrayLike]
 _LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (5, 4)))
 _MARKERS = "osD^vPX*"
+_TALLEST = 6.8  # inches: a figure and its caption on one screen
 _CONTROL_SHADE = "#6d6d6d"
 
 
@@ -39,15 +40,16 @@ def _looks(names: Sequence[str], controls: Collection[str]) -> dict[str, dict]:
     """Return label, color, marker and line of each series: models their own, others oranges in steps."""
     if missing := set(controls) - set(names):
         raise InvalidParameter(f"controls: no series is called {', '.join(sorted(missing))}")
-    shades = iter(np.linspace(0.85, 0.5, max(2, len(names))))
+    models = style.model_looks(filter(_is_model, names))
+    others = [name for name in names if name not in models and name not in controls]
+    shades = dict(zip(others, np.linspace(0.85, 0.45, max(2, len(others))), strict=False))
     looks = {}
     for place, name in enumerate(names):
-        if _is_model(name):
-            look = dict(style.model_looks([name])[name])
-        elif name in controls:
-            look = {"label": style.literal(name), "color": _CONTROL_SHADE}
+        if name in models:
+            look = dict(models[name])
         else:
-            look = {"label": style.literal(name), "color": colormaps["YlOrBr"](next(shades))}
+            color = _CONTROL_SHADE if name in controls else colormaps["YlOrBr"](shades[name])
+            look = {"label": style.literal(name), "color": color}
         look.setdefault("marker", _MARKERS[place % len(_MARKERS)])
         look["linestyle"] = "--" if name in controls else _LINES[place % len(_LINES)]
         looks[name] = style.in_legend(look)
@@ -88,7 +90,7 @@ def _finish(axes: Axes, figure: Figure, *, own: bool) -> Figure:
     """Put a legend above the plot if something in it has a name."""
     labels = axes.get_legend_handles_labels()[1]
     if labels and own:
-        style.legend_above(figure, axes, columns=3)
+        style.legend_above(figure, axes)
     elif labels:
         axes.legend()
     return figure
@@ -96,7 +98,12 @@ def _finish(axes: Axes, figure: Figure, *, own: bool) -> Figure:
 
 def _dodge(count: int) -> np.ndarray:
     """Return where each of several series stands around its place, so that none hides another."""
-    return (np.arange(count) - (count - 1) / 2) * (0.6 / max(count, 2))
+    return (np.arange(count) - (count - 1) / 2) * ((0.6 if count < 5 else 0.8) / max(count, 2))
+
+
+def _height(marks: int) -> float:
+    """Return the height of a forest: one of the two, or more where so many marks would touch, to a limit."""
+    return style.SHORT if marks <= 9 else min(max(style.TALL, 1 + 0.12 * marks), _TALLEST)
 
 
 @style.drawn
@@ -133,7 +140,7 @@ def forest(
         InvalidParameter: lengths differ, an interval misses its estimate, or a control has no series.
     """
     checked, looks = _checked(series, len(rows)), _looks(list(series), controls)
-    figure, place = _start(axes, style.TALL if len(rows) * len(series) > 9 else style.SHORT)
+    figure, place = _start(axes, _height(len(rows) * len(series)))
     if band is not None:
         place.axvspan(*band, color=style.PUBLIC, alpha=0.35, zorder=0, label=band_label or None)
     _mark(place.axvline, reference, reference_label)
@@ -211,12 +218,10 @@ def bands(
         place.xaxis.get_major_locator().set_params(integer=True)  # there is no epoch 2.5
     if log_x:
         place.set_xscale("log")
-        style.log_axis(place.xaxis, style.nice_ticks(places) if places.size <= 12 else None)
+        style.log_axis(place.xaxis, style.ticks_at(place, places))
     if log_y:
         place.set_yscale("log")
-        shown = np.concatenate([values for values, _ in checked.values()])
-        wide = shown.max() > 50 * shown.min()  # then a tick for each power of ten is enough
-        style.log_axis(place.yaxis, None if wide else style.nice_ticks(shown))
+        style.log_axis(place.yaxis)
     if percent:
         style.percent_axis(place.yaxis)
     return _finish(place, figure, own=axes is None)
@@ -334,7 +339,9 @@ def bars(
     for shift, (name, (values, ends)) in zip(shifts, checked.items(), strict=True):
         look, heights = looks[name], np.arange(len(rows)) + shift
         hatch = {"facecolor": "none", "hatch": "////"} if name in controls else {"facecolor": look["color"]}
-        place.barh(heights, values, height, left, edgecolor=look["color"], label=look["label"], **hatch)
+        order = np.argsort(values == 0, kind="stable")  # the legend looks like the first bar
+        edges = {"edgecolor": look["color"], "linewidth": (values != 0)[order].astype(float)}
+        place.barh(heights[order], values[order], height, left[order], label=look["label"], **edges, **hatch)
         if not stacked and (values == 0).any():
             zeros = {"linestyle": "none", "marker": look["marker"], "clip_on": False, "zorder": 3}
             place.plot(values[values == 0], heights[values == 0], color=look["color"], mfc="white", **zeros)
@@ -400,7 +407,7 @@ def trade_off(
             capsize=3,
         )
     place.set(xscale="log", xlabel=xlabel, ylabel=ylabel)
-    style.log_axis(place.xaxis, style.nice_ticks(across))
+    style.log_axis(place.xaxis)
     return _finish(place, figure, own=True)
 
 
@@ -440,8 +447,8 @@ def heat(
             color = "white" if value > middle else style.CONTROL
             place.text(column, row, f"{value:.{digits}f}", ha="center", va="center", color=color, fontsize=8)
     place.grid(False)
-    place.set_xticks(range(frame.shape[1]), [style.literal(name) for name in frame.columns])
-    place.set_yticks(range(frame.shape[0]), [style.literal(name) for name in frame.index])
+    place.set_xticks(range(frame.shape[1]), [_row_label(str(name)) for name in frame.columns])
+    place.set_yticks(range(frame.shape[0]), [_row_label(str(name)) for name in frame.index])
     place.set(xlabel=xlabel, ylabel=ylabel)
     figure.colorbar(image, ax=place, label=label)
     return figure

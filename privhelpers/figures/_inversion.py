@@ -99,5 +99,5 @@ def recovery(
         axes.text(place, 0.85, style.literal(name), rotation=90, ha="center", va="center", size=9, bbox=box)
     axes.set(ylim=(-0.02, 1.04), ylabel=f"{style.literal(what)} (%)")
     style.percent_axis(axes.yaxis)
-    style.legend_above(figure, axes, columns=3)
+    style.legend_above(figure, axes)
     return figure

@@ -16,16 +16,17 @@ from typing import ParamSpec
 import matplotlib as mpl
 import numpy as np
 import seaborn as sns
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.stats import checks
-from privhelpers.text import inert
+from privhelpers.text import in_words, inert
 
 WIDTH, SHORT, TALL = 6.5, 2.9, 4.3  # inches
 
@@ -37,9 +38,9 @@ _SHIELD = "\ufdd0"  # a code point that Unicode keeps free of meaning; `drawn` t
 _SPARE_MARKERS = "Dv<>PX*pdh"
 _KNOWN_MODELS = MappingProxyType(
     {
-        "public": ("public checkpoint", PUBLIC, "s"),
-        "baseline": ("baseline, no DP", NON_PRIVATE, "o"),
-        "best_nonprivate": ("best non-private", NON_PRIVATE, "^"),
+        "public": (PUBLIC, "s"),
+        "baseline": (NON_PRIVATE, "o"),
+        "best_nonprivate": (NON_PRIVATE, "^"),
     }
 )
 
@@ -83,6 +84,12 @@ def use_style() -> None:
     mpl.rcParams.update(_RC)
 
 
+def _unshield(drawn_on: Artist) -> None:
+    for text in drawn_on.findobj(Text):
+        if text.get_text().startswith(_SHIELD):
+            text.set_text(text.get_text()[1:])
+
+
 def drawn(make: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
     """Draw a figure in the style of the book, whatever the caller's settings are."""
 
@@ -90,9 +97,7 @@ def drawn(make: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
     def styled(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Figure:
         with mpl.rc_context(_RC):
             figure = make(*args, **kwargs)
-            for text in figure.findobj(Text):
-                if text.get_text().startswith(_SHIELD):
-                    text.set_text(text.get_text()[1:])
+            _unshield(figure)
             # Ticks are made when first drawn: drawing here gives them this style and this parser setting.
             figure.draw_without_rendering()
             for text in figure.findobj(Text):
@@ -133,9 +138,9 @@ def model_looks(models: Iterable[str]) -> dict[str, dict[str, str]]:
     for model in models:
         epsilon = epsilon_of(model)
         if model in _KNOWN_MODELS:
-            label, color, marker = _KNOWN_MODELS[model]
+            label, (color, marker) = in_words(model), _KNOWN_MODELS[model]
         else:
-            label = literal(model) if epsilon is None else f"DP, ε = {epsilon:g}"
+            label = literal(model) if epsilon is None else in_words(f"dp-eps-{epsilon:g}")
             color = NON_PRIVATE if epsilon is None else dp_color(epsilon)
             marker = _SPARE_MARKERS[spare % len(_SPARE_MARKERS)]
             spare += 1
@@ -165,19 +170,44 @@ def whiskers(values: np.ndarray, lows: np.ndarray, highs: np.ndarray) -> np.ndar
     return np.stack([values - lows, highs - values])
 
 
+def _plain(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:g}"
+
+
+class _RoundTicks(LogLocator):
+    """Powers of ten; where the view shows fewer than three, other round numbers between them too."""
+
+    def tick_values(self, vmin: float, vmax: float) -> np.ndarray:
+        low, high = sorted((vmin, vmax))
+        for between in ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5), range(1, 10)):
+            self.set_params(subs=between)
+            ticks = super().tick_values(vmin, vmax)
+            if ((low <= ticks) & (ticks <= high)).sum() >= 3:
+                return ticks
+        return MaxNLocator(4).tick_values(vmin, vmax)
+
+
 def log_axis(axis: Axis, ticks: ArrayLike | None = None) -> None:
     """Label a logarithmic axis in plain numbers; the default labels would need the math parser."""
-    plain = FuncFormatter(lambda value, _: f"{value:g}")
-    axis.set_major_locator(LogLocator() if ticks is None else FixedLocator(ticks))
+    axis.set_major_locator(_RoundTicks() if ticks is None else FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(plain)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
 
 
-def nice_ticks(values: Iterable[float]) -> list[float]:
-    """Return round numbers (1, 2, 3, 5 times a power of ten) around positive values, for `log_axis`."""
-    values = list(values)
-    steps = [base * 10.0**power for power in range(-3, 7) for base in (1, 2, 3, 5)]
-    return [step for step in steps if 0.6 * min(values) <= step <= 1.7 * max(values)]
+def ticks_at(axes: Axes, places: ArrayLike) -> list[float] | None:
+    """Return a few round places as ticks of a logarithmic axis, where their labels have room, or None."""
+    places = np.unique(places)
+    if places.size > 12 or any(float(_plain(place)) != place for place in places):
+        return None
+    width = axes.get_window_extent().width / axes.figure.dpi
+    inches = width * np.log(places / places[0]) / (math.log(places[-1] / places[0]) or 1)
+    shown, free = [], -math.inf
+    for place, inch in zip(places, inches, strict=True):
+        half = 0.04 + 0.035 * len(_plain(place))
+        if inch - half >= free:
+            shown.append(float(place))
+            free = inch + half
+    return shown
 
 
 def percent_axis(axis: Axis) -> None:
@@ -185,7 +215,13 @@ def percent_axis(axis: Axis) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.3g}"))
 
 
-def legend_above(figure: Figure, axes: Axes, columns: int = 4) -> None:
-    """Put the legend above the plot, where it covers no data."""
+def legend_above(figure: Figure, axes: Axes) -> None:
+    """Put the legend above the plot, where it covers no data: few rows that fit, all about as long."""
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=min(columns, len(labels)))
+    for rows in range(1, len(labels) + 1):
+        columns = math.ceil(len(labels) / rows)
+        legend = figure.legend(handles, labels, loc="outside upper center", ncols=columns)
+        _unshield(legend)
+        if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()

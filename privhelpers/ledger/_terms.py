@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from privhelpers import accounting, validate
@@ -140,10 +140,16 @@ class Terms:
         """Return one text for each value in which `other` differs from these, with both values."""
         sealed, asked = _flat(self.content()), _flat(other.content())
         return [
-            f"{name} was sealed as {sealed[name]!r} and is now {asked[name]!r}"
+            "{} was sealed as {} and is now {}".format(name, *_shown(sealed[name], asked[name]))
             for name in sealed
             if sealed[name] != asked[name]
         ]
+
+
+def _shown(*two: object) -> Iterable[str]:
+    """Return two values that differ as a message shows them: in six digits, or in all where six are equal."""
+    short = [float(f"{value:.6g}") if isinstance(value, float) else value for value in two]
+    return map(repr, two if short[0] == short[1] else short)
 
 
 def _flat(content: dict) -> dict[str, object]:

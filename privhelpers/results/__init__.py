@@ -9,7 +9,7 @@ rows = [row for model in models for row in measurements(runs, model)]      # the
 from privhelpers.results.front_page import broken_row, headline, summary_row
 from privhelpers.results.reading import ModelResults, Results
 from privhelpers.results.tidy import ATTACKS, COLUMNS, attack_name, measurements
-from privhelpers.results.words import in_words
+from privhelpers.text import in_words
 
 __all__ = [
     "ATTACKS",

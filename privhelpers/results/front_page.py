@@ -5,7 +5,7 @@ import pandas as pd
 from privhelpers import stats
 from privhelpers.errors import InvalidParameter
 from privhelpers.results.reading import ModelResults, Results
-from privhelpers.results.words import in_words
+from privhelpers.text import in_words
 
 
 def _interval(name: str, values: list[float]) -> dict[str, float]:

@@ -12,6 +12,7 @@ import numpy as np
 from privhelpers import stats
 from privhelpers.results.reading import ModelResults, Results
 from privhelpers.stats import Interval
+from privhelpers.text import in_words
 
 # Chosen before any score of a private model was seen, and saved note by note.
 ATTACKS = ("loss", "reference_public", "reference_auxiliary", "reference_shadows", "lira_offline_fixed")
@@ -23,7 +24,7 @@ COLUMNS = (
 
 def attack_name(attack: str) -> str:
     """Return how an attack on membership is called in the tables."""
-    return f"AUC, {attack.replace('_', ' ')}"
+    return f"AUC, {in_words(attack)}"
 
 
 def _row(family: str, measure: str, arm: str, interval: Interval, **units: object) -> dict:

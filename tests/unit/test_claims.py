@@ -332,6 +332,12 @@ def test_tables_hold_every_claim_once(rows):
         claims.claim_table(rows, "leakage", "weather")
 
 
+def test_powers_of_ten_are_written_out(found):
+    shown = [row.found for row in found.values()]
+    assert any("1.0·10⁹ at ε" in text for text in shown)
+    assert not any(re.search(r"\de[+-]\d", text) for text in shown)
+
+
 def test_a_table_of_sentences_is_plain_and_escaped():
     frame = pd.DataFrame({"a": ["<script>x</script>", "one" * 40]}, index=["<i>", "row"])
     shown = claims.TextTable(frame)._repr_html_()

@@ -6,6 +6,7 @@ import figure_checks
 import matplotlib as mpl
 import numpy as np
 import pytest
+from figure_checks import lightness
 from matplotlib.text import Text
 
 from privhelpers import figures, stats
@@ -64,13 +65,6 @@ def test_a_figure_shows_itself_without_pyplot_and_twice_alike():
     assert one[:8] == b"\x89PNG\r\n\x1a\n" and one == two
 
 
-def lightness(color):
-    """CIE L*: how light a color looks on a gray printer, 0 to 100."""
-    rgb = np.array(mpl.colors.to_rgb(color))
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    return 116 * np.cbrt(linear @ [0.2126, 0.7152, 0.0722]) - 16
-
-
 def test_mechanisms_differ_in_grey():
     values = sorted(lightness(color) for color in (style.NON_PRIVATE, style.DP, style.ATTACK, style.PUBLIC))
     assert min(np.diff(values)) >= 10
@@ -86,7 +80,7 @@ def test_blue_darkens_with_epsilon():
 def test_models_differ_by_marker_where_colors_are_close():
     looks = style.model_looks(MODELS)
     assert len({look["marker"] for look in looks.values()}) == len(MODELS)
-    assert looks["dp-eps-8"]["label"] == "DP, ε = 8" and looks[HOSTILE]["label"] == HOSTILE
+    assert looks["dp-eps-8"]["label"] == "ε = 8" and looks[HOSTILE]["label"] == HOSTILE
     assert looks["dp-eps-8"]["color"] == style.dp_color(8)
 
 

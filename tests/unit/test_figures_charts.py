@@ -5,9 +5,13 @@ import functools
 import numpy as np
 import pandas as pd
 import pytest
+from figure_checks import lightness
 
 from privhelpers import figures, stats
 from privhelpers.errors import InvalidParameter
+from privhelpers.figures import _charts as charts
+from privhelpers.figures import _style as style
+from privhelpers.text import in_words
 
 HOSTILE = r"_x $\frac{1}$ <b>&amp;"
 VALUES = np.array([0.9, 0.6, 0.0])
@@ -65,7 +69,37 @@ def test_a_control_is_hollow_and_only_a_series_can_be_one(name):
 
 def test_models_bring_their_own_look():
     figure = figures.forest(["baseline", "dp-eps-8"], {"area": [0.9, 0.5]}, xlabel="area")
-    assert {"baseline, no DP", "DP, ε = 8"} <= set(words(figure))
+    assert {"baseline", "ε = 8"} <= set(words(figure))
+
+
+def test_series_differ_in_lightness_however_many_controls_and_models_stand_beside_them():
+    names = ["a", "baseline", "b", "public", "c", "dp-eps-1", "dp-eps-8", "x", "y"]
+    looks = charts._looks(names, controls=["x", "y"])
+    shades = [lightness(looks[name]["color"]) for name in "abc"]
+    assert min(np.diff(shades)) >= 15 and shades[-1] <= 80
+    assert looks["dp-eps-1"]["marker"] != looks["dp-eps-8"]["marker"]
+
+
+@pytest.mark.parametrize("models, height", [(1, style.SHORT), (3, style.TALL), (8, 6.76), (20, 6.8)])
+def test_a_forest_grows_with_its_marks_so_that_they_do_not_touch(models, height):
+    series = {f"dp-eps-{epsilon + 1}": np.full(6, 0.5) for epsilon in range(models)}
+    figure = figures.forest([str(row) for row in range(6)], series, xlabel="share")
+    assert figure.get_figheight() == height
+    if models == 8:
+        transform = figure.axes[0].transData.transform
+        heights = sorted(
+            transform((0.5, bar.lines[0].get_ydata()[0]))[1] for bar in figure.axes[0].containers
+        )
+        size = figure.axes[0].containers[0].lines[0].get_markersize() * figure.dpi / 72
+        assert min(np.diff(heights)) >= size
+
+
+def test_a_model_has_one_name_in_charts_and_tables():
+    models = ["public", "baseline", "best_nonprivate", "dp-eps-0.5"]
+    shares = pd.DataFrame(np.eye(4), index=models, columns=models)
+    heat, forest = figures.heat(shares, label="s"), figures.forest(models, {"a": [0.5] * 4}, xlabel="a")
+    for axis in (heat.axes[0].xaxis, heat.axes[0].yaxis, forest.axes[0].yaxis):
+        assert [label.get_text() for label in axis.get_ticklabels()] == list(map(in_words, models))
 
 
 def test_a_chart_can_be_drawn_into_axes_that_exist():
@@ -73,6 +107,41 @@ def test_a_chart_can_be_drawn_into_axes_that_exist():
     before = len(host.axes[0].lines)
     assert figures.forest(["a"], {"x": [0.5]}, xlabel="x", axes=host.axes[0]) is host
     assert len(host.axes[0].lines) > before
+
+
+@pytest.mark.parametrize(
+    "count, length, columns",
+    [(4, 6, 4), (5, 6, 5), (4, 24, 2), (5, 16, 3), (7, 12, 4), (9, 12, 5), (3, 48, 1)],
+)
+def test_a_legend_has_balanced_rows_within_the_figure(count, length, columns):
+    names = [f"{place}".ljust(length, "x") for place in range(count)]
+    figure = figures.bands([1, 2], {name: [1, 2] for name in names}, xlabel="x", ylabel="y")
+    (legend,) = figure.legends
+    assert legend._ncols == columns
+    assert legend.get_window_extent().width <= figure.bbox.width
+
+
+def ticks(axis):
+    low, high = axis.get_view_interval()
+    return [float(f"{tick:.6g}") for tick in axis.get_majorticklocs() if low <= tick <= high]
+
+
+def test_a_logarithmic_axis_of_few_places_has_its_ticks_there():
+    doubling = figures.bands([1, 2, 4, 8], {"a": [1, 2, 3, 4]}, xlabel="x", ylabel="y", log_x=True)
+    assert ticks(doubling.axes[0].xaxis) == [1, 2, 4, 8]
+    close = [10, 10.5, 11, 1000]
+    thinned = figures.bands(close, {"a": [1, 2, 3, 4]}, xlabel="x", ylabel="y", log_x=True)
+    assert ticks(thinned.axes[0].xaxis) == [10, 1000]
+    odd = np.geomspace(0.6, 6, 9)  # labels of three digits would not say where the ticks stand
+    figure = figures.bands(odd, {"a": odd}, xlabel="x", ylabel="y", log_x=True)
+    assert ticks(figure.axes[0].xaxis) == [1, 2, 5]
+
+
+@pytest.mark.parametrize("low, high", [(5.1, 5.9), (11, 19), (2, 9), (11, 90), (0.02, 1.5), (1, 1e6)])
+def test_a_logarithmic_axis_always_has_three_ticks_or_more(low, high):
+    places = np.geomspace(low, high, 40)
+    figure = figures.bands(places, {"a": places}, xlabel="x", ylabel="y", log_x=True, log_y=True)
+    assert all(3 <= len(ticks(axis)) <= 9 for axis in (figure.axes[0].xaxis, figure.axes[0].yaxis))
 
 
 def test_a_table_of_zeros_has_no_scale_below_zero():
@@ -84,6 +153,14 @@ def test_a_zero_is_drawn_as_a_point():
     figure = figures.bars(["a", "b"], {"x": [0.0, 0.5]}, xlabel="share")
     points = [line for line in figure.axes[0].lines if line.get_marker() not in ("", "None", None)]
     assert [list(line.get_xdata()) for line in points] == [[0.0]]
+
+
+@pytest.mark.parametrize("stacked", [False, True])
+def test_a_zero_has_no_bar_and_the_legend_keeps_its_edge(stacked):
+    parts = {"x": [0.0, 0.5], "y": [0.3, 0.2]}
+    figure = figures.bars(["a", "b"], parts, xlabel="share", stacked=stacked, controls=["x"])
+    assert all(bool(bar.get_linewidth()) == bool(bar.get_width()) for bar in figure.axes[0].patches)
+    assert all(box.get_linewidth() for box in figure.legends[0].get_patches())
 
 
 def test_stacked_bars_stand_behind_one_another():

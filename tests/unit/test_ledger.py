@@ -223,6 +223,14 @@ def test_other_terms_are_refused_with_both_values(filled, name):
         assert ledger.steps == 450
 
 
+@pytest.mark.parametrize(
+    "asked, shown",
+    [(1.5731554867783162, "1.5 and is now 1.57316"), (1.5000000001, "1.5 and is now 1.5000000001")],
+)
+def test_a_refusal_shows_the_digits_in_which_two_values_differ(asked, shown):
+    assert TERMS.differences(changed(noise_multiplier=asked)) == [f"noise_multiplier was sealed as {shown}"]
+
+
 def test_every_value_that_can_vary_is_in_the_list_of_sealed_ones():
     assert {*SEALED, "fingerprint", "sampler", "adjacency"} == {f.name for f in dataclasses.fields(Terms)}
 

@@ -30,6 +30,11 @@ def test_one_row_a_model_measure_and_arm(table):
     assert ((table["low"] <= table["estimate"]) & (table["estimate"] <= table["high"])).all()
 
 
+def test_an_attack_is_named_in_words(table):
+    assert results.attack_name("lira_offline_fixed") == "AUC, LiRA offline, fixed variance"
+    assert not table["measure"].str.contains("_|lira").any()
+
+
 def test_rows_are_json_and_say_what_was_counted(runs):
     rows = results.measurements(runs, "baseline")
     assert json.loads(json.dumps(rows, allow_nan=False)) == rows
