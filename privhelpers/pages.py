@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from privhelpers.errors import InvalidParameter
+from privhelpers.text import with_powers
 
 
 def _plain(name: str, value: object) -> int | float | str:
@@ -74,10 +75,7 @@ def power_of_ten(number: float) -> str:
     Args:
         number: finite.
     """
-    digits, exponent = f"{number:.1e}".split("e")
-    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    digits = digits.removesuffix(".0")
-    return f"10{raised}" if digits == "1" else f"{digits}·10{raised}"
+    return with_powers(f"{number:.1e}").replace(".0·", "·").removeprefix("1·")
 
 
 def facts(values: Mapping[str, object]) -> pd.DataFrame:

@@ -21,6 +21,9 @@ from functools import lru_cache
 
 from privhelpers.errors import InvalidParameter
 
+_EXPONENT = re.compile(r"(?<=\d)e[+-]\d+")
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 _PLAIN = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-") | {"’": "'", "‘": "'"})
 _CORE = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)  # from the first letter or digit to the last
 _SEPARATORS = r"[-./() ]{0,2}"
@@ -133,6 +136,15 @@ def inert(text: str, *, keep: str = "", html: bool = False) -> str:
         c if c in keep or c == " " or unicodedata.category(c)[0] not in "CZ" else ascii(c)[1:-1] for c in text
     )
     return markup.escape(shown) if html else shown
+
+
+def with_powers(text: str) -> str:
+    """Return a text in which Python's exponents are powers of ten.
+
+    >>> with_powers("from 1.5e-07 to 2e+09")
+    'from 1.5·10⁻⁷ to 2·10⁹'
+    """
+    return _EXPONENT.sub(lambda found: f"·10{str(int(found[0][1:])).translate(_RAISED)}", text)
 
 
 def in_words(name: str) -> str:

@@ -14,12 +14,21 @@ from typing import Any, TextIO
 import papermill
 from traitlets.config import Config
 
-from bookmaker.runner import _activity, _children, _kernel, _outcome, _pictures, notebooks, processes
+from bookmaker.runner import (
+    _activity,
+    _children,
+    _kernel,
+    _outcome,
+    _pictures,
+    _remaining,
+    notebooks,
+    processes,
+)
 from bookmaker.runner._environment import environment
 from bookmaker.runner._terminal import Tee, terminal
 from bookmaker.runner.chain import source
 from bookmaker.runner.plan import Job
-from bookmaker.runner.progress import duration, place, say
+from bookmaker.runner.progress import duration, say
 from privhelpers.artifacts import Store, sha256_of, to_json, write_atomic
 from privhelpers.errors import PrivHelpersError, RunFailed
 
@@ -138,5 +147,6 @@ def run(root: Path, job: Job, *, threads: int) -> None:
             raise RunFailed("\n    ".join([f"{job.title} failed:", *_reason(error)])) from error
         write_atomic(root / job.sentinel, to_json(finished))
         say(
-            job.profile, f"{job.title} done in {duration(time.monotonic() - clock)}{place(root, job.profile)}"
+            job.profile,
+            f"{job.title} done in {duration(time.monotonic() - clock)}{_remaining.place(root, job.profile)}",
         )

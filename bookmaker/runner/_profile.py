@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 import yaml
 
+from bookmaker.runner import _remaining
 from bookmaker.runner import plan as planning
-from bookmaker.runner import progress
 from bookmaker.runner._activity import ACTIVITIES
 from bookmaker.runner.plan import Job
 from privhelpers.artifacts import parse_json, write_atomic
@@ -84,12 +84,12 @@ def machine() -> str:
 
 def expect(profile: str, runs: list[dict[str, Any]]) -> None:
     """Keep the seconds of a profile's runs as what a build on another machine may expect."""
-    known = yaml.safe_load(progress.EXPECTED.read_text(encoding="utf-8"))
+    known = yaml.safe_load(_remaining.EXPECTED.read_text(encoding="utf-8"))
     seconds = pd.DataFrame(runs).groupby("notebook")["seconds"].mean().round().astype(int)
     known["machine"] = machine()
     known["seconds"][profile] = {str(slug): int(value) for slug, value in seconds.items()}
     text = HEAD + yaml.safe_dump(known, sort_keys=True)
-    write_atomic(progress.EXPECTED, text.encode())
+    write_atomic(_remaining.EXPECTED, text.encode())
 
 
 def tell(root: Path, profile: str, *, cores: int, keep: bool) -> None:
@@ -99,7 +99,7 @@ def tell(root: Path, profile: str, *, cores: int, keep: bool) -> None:
         root: the repository.
         profile: whose runs are complete.
         cores: that the build shared among them, for the idle seconds.
-        keep: write the seconds to `progress.EXPECTED`.
+        keep: write the seconds to `_remaining.EXPECTED`.
 
     Raises:
         MissingArtifact: a run is not complete.

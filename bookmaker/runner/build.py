@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bookmaker.runner import _cluster as clusters
-from bookmaker.runner import _warm, processes
+from bookmaker.runner import _remaining, _warm, processes
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
-from bookmaker.runner.progress import begin, say
+from bookmaker.runner.progress import say
 
 OPTIONS = (
     "--nolock",  # our own lock goes away with its holder, Snakemake's does not
@@ -121,7 +121,7 @@ def chain(
             stale = _drop_stale(root, plan)
             waiting += [job for job in stale if not targets or job.sentinel in targets]
             say(name, f"{len(plan)} runs, {len(plan) - len(stale)} up to date")
-        begin(root, names, waiting, cores or CORES)
+        _remaining.begin(root, names, waiting, cores or CORES)
         if cluster:
             _forget(root, log, plans)
         with watched, _warm.server(root, 0 if cluster else len(waiting)):

@@ -22,7 +22,7 @@ from privhelpers.errors import InvalidParameter
 _MOVES = {"zero-out": 1.0, "replacement": 2.0}
 
 # The grid of a mixture is slow to build: it is this much coarser than that of one Gaussian, and ends here.
-_COARSER, _MOST_POINTS = 3, 10_000  # an epsilon is 0.2 % looser at most
+_COARSER, _MOST_POINTS = 3, 20_000  # an epsilon is 0.1 % looser at most
 
 
 def epsilon_without_amplification(
@@ -86,6 +86,8 @@ def patient_epsilon(
     run = {"noise_multiplier": noise_multiplier, "sample_rate": sample_rate, "steps": steps, "delta": delta}
     check_run(**run)
     validate.positive_int(notes_per_patient=notes_per_patient)
+    if notes_per_patient == 1 and interval is None:
+        return epsilon(**run)
     if interval is None:
         tight = grid_for(
             epsilon=notes_per_patient * epsilon(**run),

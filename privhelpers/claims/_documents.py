@@ -1,7 +1,6 @@
 """Claims read from their files, computed again, and judged by the rule that stands beside them."""
 
 import operator
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import yaml
 
 from privhelpers.claims import _others, _report
 from privhelpers.errors import InvalidParameter
+from privhelpers.text import with_powers
 
 HOLDS = "holds"
 VERDICTS = (HOLDS, "wrong number", "contradicts itself", "cannot follow", "not measurable")
@@ -29,8 +29,6 @@ DOCUMENTS = MappingProxyType(  # file of the claims -> class whose methods compu
         "clinical_paper": _others.ClinicalPaper,
     }
 )
-_POWER = re.compile(r"(\d)e([+-]\d+)")  # as Python writes it: 1.0e+09
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _COMMON = {"id", "topic", "where", "says", "published", "severity", "kind", "shown", "why"}
 _FIELDS = MappingProxyType(  # kind -> fields that a claim must have, fields that it may have
     {
@@ -124,10 +122,6 @@ def _check(claim: Mapping[str, Any]) -> None:
         raise InvalidParameter(f"{name}: {verdict}, but it has no severity")
 
 
-def _power(found: re.Match) -> str:
-    return f"{found[1]}·10{str(int(found[2])).translate(_RAISED)}"
-
-
 def _passes(value: Any, test: Mapping[str, Any], tables: SimpleNamespace) -> bool:
     """Say whether a computed value, or each of several, passes a test of the file."""
     (name, limit), *rest = test.items()
@@ -166,6 +160,6 @@ def audit(*documents: str) -> list[Audited]:
             else:
                 verdict = claim["verdict"]
             lists = {k: _Shown(v) if isinstance(v, list) else v for k, v in figures.items()}
-            found = _POWER.sub(_power, claim["shown"].format(**lists))
+            found = with_powers(claim["shown"].format(**lists))
             rows[claim["id"]] = Audited(claim, loaded["document"], figures, found, verdict)
     return list(rows.values())

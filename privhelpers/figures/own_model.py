@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from privhelpers.figures._charts import forest, roc, two_arms
 from privhelpers.stats import roc_curve
+from privhelpers.text import in_words
 
 
 def _svg(figure: Figure, name: str) -> bytes:
@@ -39,7 +40,7 @@ def audit_pictures(audit: Any, *, draws: int = 300) -> dict[str, bytes]:
     members, heldout = loss.patient.arms.member_scores, loss.patient.arms.control_scores
     pictures = {
         "Areas of every attack with 95 % intervals; hollow: the same where there is nothing to find.": forest(
-            [attack.name.replace("_plus", "+").replace("_", " ") for attack in attacks],
+            [in_words(attack.name) for attack in attacks],
             series,
             xlabel="area under the ROC curve, patients (dotted: 0.5, guessing)",
             reference=0.5,

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from bookmaker.runner import _activity, _profile, progress
+from bookmaker.runner import _activity, _profile, _remaining, progress
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,31 +71,31 @@ def finish(root, job):
 def test_a_line_says_how_far_a_build_is_and_how_long_it_may_take(tmp_path, monkeypatch):
     expected = tmp_path / "expected.yml"
     expected.write_text("machine: m\nseconds: {toy: {a: 40, b: 100, c: 20}}")
-    monkeypatch.setattr(progress, "EXPECTED", expected)
-    assert progress.place(tmp_path, "toy") == ""  # nobody builds
+    monkeypatch.setattr(_remaining, "EXPECTED", expected)
+    assert _remaining.place(tmp_path, "toy") == ""  # nobody builds
     clock = SimpleNamespace(time=lambda: clock.now, now=1000.0)
-    monkeypatch.setattr(progress, "time", clock)
+    monkeypatch.setattr(_remaining, "time", clock)
     jobs = [job("a"), job("b", threads=2), job("c")]
-    progress.begin(tmp_path, ["toy"], jobs, cores=2)
+    _remaining.begin(tmp_path, ["toy"], jobs, cores=2)
     clock.now += 5
     # Work of 40 + 200 + 20 core seconds on two cores.
-    assert progress.place(tmp_path, "toy") == " (0 of 3; 5.0 s so far, about 2 min 10 s left)"
+    assert _remaining.place(tmp_path, "toy") == " (0 of 3; 5.0 s so far, about 2 min 10 s left)"
     finish(tmp_path, jobs[1])
     clock.now = 1200.0  # what should take 100 seconds took 200
-    assert progress.place(tmp_path, "toy") == " (1 of 3; 3 min 20 s so far, about 1 min 20 s left)"
+    assert _remaining.place(tmp_path, "toy") == " (1 of 3; 3 min 20 s so far, about 1 min 20 s left)"
     finish(tmp_path, jobs[0])
     finish(tmp_path, jobs[2])
-    assert progress.place(tmp_path, "toy") == " (3 of 3; 3 min 20 s so far)"
+    assert _remaining.place(tmp_path, "toy") == " (3 of 3; 3 min 20 s so far)"
 
 
 def test_the_last_complete_build_is_believed_before_the_table(tmp_path):
     runs = {"runs": {"a": {"seconds": 7.0}}}
     (tmp_path / "runs/toy").mkdir(parents=True)
     (tmp_path / "runs/toy/manifest.json").write_text(json.dumps(runs))
-    assert progress._seconds(tmp_path, job("a")) == 7.0
-    assert progress._seconds(tmp_path, job("unknown")) is None
+    assert _remaining._seconds(tmp_path, job("a")) == 7.0
+    assert _remaining._seconds(tmp_path, job("unknown")) is None
     (tmp_path / "runs/toy/manifest.json").write_text("{broken")
-    assert progress._seconds(tmp_path, job("a")) is None
+    assert _remaining._seconds(tmp_path, job("a")) is None
 
 
 @pytest.mark.parametrize(
@@ -126,9 +126,9 @@ def test_the_table_adds_the_runs_of_a_chapter_and_keeps_the_largest_memory():
 
 
 def test_what_to_expect_is_kept_by_profile(tmp_path, monkeypatch):
-    monkeypatch.setattr(progress, "EXPECTED", tmp_path / "expected.yml")
-    progress.EXPECTED.write_text("machine: old\nseconds: {full: {a: 3}}")
+    monkeypatch.setattr(_remaining, "EXPECTED", tmp_path / "expected.yml")
+    _remaining.EXPECTED.write_text("machine: old\nseconds: {full: {a: 3}}")
     _profile.expect("toy", [run("a", 0, 10.0), run("a", 0, 31.0), run("b", 0, 4.4)])
-    known = yaml.safe_load(progress.EXPECTED.read_text())
+    known = yaml.safe_load(_remaining.EXPECTED.read_text())
     assert known["seconds"] == {"full": {"a": 3}, "toy": {"a": 20, "b": 4}}
     assert known["machine"] != "old"

@@ -1,0 +1,74 @@
+"""How far a build is, and how long the rest of it may take.
+
+The build notes in each profile's folder which runs it will make and what they took before; a run that ends,
+wherever it ran, counts what is there.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bookmaker.runner.plan import Job
+from bookmaker.runner.progress import duration
+from privhelpers.artifacts import parse_json, to_json, write_atomic
+from privhelpers.errors import PrivHelpersError
+
+EXPECTED = Path(__file__).with_name("expected.yml")  # seconds of each chapter's runs, on the machine it names
+NOTE = ".build.json"
+ENOUGH = 30.0  # seconds of finished runs from which this machine's speed is known
+
+
+def _seconds(root: Path, job: Job) -> float | None:
+    """Return what a run took when its profile was last complete, or what it is known to take, or None."""
+    with suppress(OSError, ValueError, KeyError, TypeError, PrivHelpersError):
+        manifest = root / "runs" / job.profile / "manifest.json"
+        return float(
+            parse_json(manifest.read_text(encoding="utf-8"), manifest.name)["runs"][job.rule]["seconds"]
+        )
+    known = yaml.safe_load(EXPECTED.read_text(encoding="utf-8"))["seconds"]
+    return known.get(job.profile, {}).get(job.slug)
+
+
+def begin(root: Path, names: Sequence[str], stale: Sequence[Job], cores: int) -> None:
+    """Note what a build is about to do, in the folder of each of its profiles.
+
+    Args:
+        root: the repository.
+        names: of its profiles.
+        stale: the runs that it will make.
+        cores: how many they share.
+    """
+    runs = [(job.sentinel, job.threads, _seconds(root, job)) for job in stale]
+    for name in names:
+        note = {"started": time.time(), "cores": cores, "runs": runs}
+        write_atomic(root / "runs" / name / NOTE, to_json(note))
+
+
+def _left(note: dict[str, Any], todo: list[Any], done: list[Any]) -> str:
+    """Return how long the rest may take, or "" where nobody knows."""
+    if not todo or any(seconds is None for *_, seconds in todo):
+        return ""
+    work = sum(threads * seconds for _, threads, seconds in todo) / note["cores"]
+    rest = max(work, max(seconds for *_, seconds in todo))
+    past = sum(threads * seconds for _, threads, seconds in done if seconds) / note["cores"]
+    speed = past / (time.time() - note["started"]) if past >= ENOUGH else 1.0
+    return f", about {duration(rest / speed)} left"
+
+
+def place(root: Path, profile: str) -> str:
+    """Return how far a build is, such as ` (12 of 56; 9 min 20 s so far, about 35 min left)`."""
+    try:
+        note = json.loads((root / "runs" / profile / NOTE).read_text(encoding="utf-8"))
+        runs = [(root / sentinel, threads, seconds) for sentinel, threads, seconds in note["runs"]]
+        todo = [run for run in runs if not run[0].exists()]
+        done = [run for run in runs if run[0].exists()]
+        passed = time.time() - note["started"]
+        counted = f"{len(done)} of {len(runs)}"
+        return f" ({counted}; {duration(passed)} so far{_left(note, todo, done)})"
+    except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError):
+        return ""  # a run that no build asked for
