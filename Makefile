@@ -76,7 +76,7 @@ $(STAMP): requirements.txt
 	pathlib.Path(sysconfig.get_path("purelib"), "privhelpers.pth").write_text("$(CURDIR)\n")'
 	@touch $@
 
-test: $(STAMP)  ## run every test, JOBS= at a time
+test: $(STAMP)  ## run every test, on JOBS= cores
 	@command -v chromium >/dev/null || echo "make: the browser tests will fail, for Chromium was not found; \
 	on Debian: apt-get install chromium" >&2
 	@# One more than there are cores: many tests wait for a browser, a scheduler or a process that they killed.

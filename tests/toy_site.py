@@ -161,6 +161,11 @@ def write_run(root: Path, job: Job, run: nbformat.NotebookNode) -> None:
     nbformat.write(run, root / job.notebook)
     versions = {"python": "3.11.0", "privhelpers": "0.1.0"}
     record = {"rule": job.rule, "notebook": job.slug, "model": job.model, "parameters": job.parameters}
+    record |= {
+        "cpu_seconds": 80.0,
+        "peak_memory_mib": 512,
+        "activities": {"start-up": 21.0, "training": 40.0},
+    }
     record |= {"seconds": 61.0, "versions": versions, "fingerprint": job.fingerprint, "artifacts": {}}
     record |= {"page": sha256_of(root / job.notebook)}
     (root / job.sentinel).parent.mkdir(parents=True, exist_ok=True)

@@ -32,17 +32,30 @@ def duration(seconds: float) -> str:
     return progress.duration(seconds).replace(" ", NO_BREAK)
 
 
+def _cost(run: dict[str, Any]) -> tuple[str, ...]:
+    """Return what a run took: time, processor time, memory, and what most of the time was spent on."""
+    cpu, memory, activities = (run.get(name) for name in ("cpu_seconds", "peak_memory_mib", "activities"))
+    longest = max(activities, key=activities.get) if activities else ""
+    return (
+        duration(run["seconds"]),
+        duration(cpu) if cpu else "",
+        f"{memory:,} MiB" if memory else "",
+        f"{longest}, {duration(activities[longest])}" if longest else "",
+    )
+
+
 def _runs(runs: dict[str, Any]) -> str:
     rows = [
         (
             run["notebook"],
             in_words(run["model"]) if run["model"] else "",
-            duration(run["seconds"]),
+            *_cost(run),
             str(len(run["artifacts"])),
         )
         for run in runs.values()
     ]
-    return _table(("notebook", "model", "time", "files written"), rows)
+    header = ("notebook", "model", "time", "processor time", "memory", "most of the time", "files written")
+    return _table(header, rows)
 
 
 def _parameters(runs: dict[str, Any]) -> str:
