@@ -8,6 +8,7 @@ from pathlib import Path
 
 import nbformat
 from nbformat import v4
+from patience import LIMIT_SECONDS
 
 from bookmaker.runner import chain
 
@@ -149,7 +150,12 @@ def command(*arguments: str) -> list[str]:
 def call(root: Path, *arguments: str) -> subprocess.CompletedProcess:
     """Run the runner in the toy repository to its end."""
     return subprocess.run(
-        command(*arguments), cwd=root, env=environment(root), capture_output=True, text=True, timeout=240
+        command(*arguments),
+        cwd=root,
+        env=environment(root),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
     )
 
 
@@ -161,5 +167,5 @@ def python(root: Path, script: str) -> subprocess.CompletedProcess:
         env=environment(root),
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=LIMIT_SECONDS,
     )

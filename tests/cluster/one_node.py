@@ -9,6 +9,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from patience import LIMIT_SECONDS
 
 NODE = "book1"
 PROGRAMS = ("sbatch", "srun", "slurmctld", "slurmd")
@@ -39,7 +40,7 @@ PartitionName=main Nodes=ALL Default=YES State=UP
 """
 
 
-def wait_for(condition, seconds):
+def wait_for(condition, seconds=LIMIT_SECONDS):
     """Return whether `condition` became true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -51,7 +52,7 @@ def wait_for(condition, seconds):
 
 def asked(*command):
     """Return what a Slurm program prints, nothing if it fails."""
-    return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS).stdout
 
 
 def free_ports(number):
@@ -95,14 +96,14 @@ def running(place):
         own = {"stdout": words, "stderr": words, "start_new_session": True}
         daemons = [subprocess.Popen(command, **own) for command in commands]
         try:
-            if not wait_for(lambda: asked("sinfo", "--noheader", "--format=%t").strip() == "idle", 20):
+            if not wait_for(lambda: asked("sinfo", "--noheader", "--format=%t").strip() == "idle", 120):
                 words.seek(0)
                 pytest.skip(f"Slurm does not start here: {words.read()[-600:]}")
             yield
             asked("scancel", "--me")
-            assert wait_for(lambda: not asked("squeue", "--noheader"), 30), "jobs stayed in the queue"
+            assert wait_for(lambda: not asked("squeue", "--noheader")), "jobs stayed in the queue"
         finally:
             for daemon in reversed(daemons):
                 daemon.terminate()
             for daemon in daemons:
-                daemon.wait(timeout=120)
+                daemon.wait(timeout=LIMIT_SECONDS)

@@ -85,11 +85,11 @@ def story(slurm, tmp_path_factory):
         toy_chain.command(*ON_SLURM), cwd=root, env=toy_chain.environment(root), stderr=subprocess.DEVNULL
     )
     log = root / "runs/toy/logs" / f"{PRETRAINING}.log"
-    assert wait_for(lambda: "job" in log.read_text() and "convergence" not in log.read_text(), 60)
+    assert wait_for(lambda: "job" in log.read_text() and "convergence" not in log.read_text())
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     early = toy_chain.call(root, *ON_SLURM)
-    assert wait_for(lambda: not asked("squeue", "--noheader"), 60), "the job of the killed build goes on"
+    assert wait_for(lambda: not asked("squeue", "--noheader")), "the job of the killed build goes on"
     return root, failed, early, toy_chain.call(root, *ON_SLURM), jobs()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import toy_audit as toy
+from patience import LIMIT_SECONDS
 
 from bookmaker.runner import _audit, _cli, processes
 from privhelpers import browser, own_model
@@ -184,7 +185,7 @@ def test_a_killed_audit_leaves_nothing(home, tmp_path):
         while " weights" not in process.stderr.readline():
             assert process.poll() is None
         process.send_signal(number)
-        assert process.wait(timeout=120) != 0
+        assert process.wait(timeout=LIMIT_SECONDS) != 0
         process.stderr.close()
     assert not list(tmp_path.iterdir())
 
@@ -200,8 +201,10 @@ def test_make_hands_over_what_it_is_given(tmp_path):
         f"MODEL={strange}",
         "RECORDS=x",
     ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_SECONDS)
     assert done.returncode == 2 and "missing: HOLDOUT=nonmembers.jsonl" in done.stderr
-    done = subprocess.run([*command, "HOLDOUT=y"], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [*command, "HOLDOUT=y"], cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_SECONDS
+    )
     assert done.returncode == 2 and f"MODEL={strange}: there is nothing" in done.stderr
     assert not (ROOT / "gone").exists()

@@ -12,6 +12,7 @@ import nbformat
 import psutil
 import pytest
 import toy_chain
+from patience import LIMIT_SECONDS
 
 from bookmaker.runner import plan
 
@@ -109,7 +110,9 @@ def test_a_kernel_has_nothing_of_the_user_s_settings(toy, tmp_path):
     )
     old = set_last_cell(toy, RECORDS, INSIDE.replace("EXPECTED", words.stdout.decode().strip()))
     command = toy_chain.command("run", "--profile", "toy", "--job", RECORDS, "--threads", "2")
-    done = subprocess.run(command, cwd=toy, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        command, cwd=toy, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS
+    )
     set_last_cell(toy, RECORDS, old)
     assert done.returncode == 0, done.stderr
     assert "a bar" in done.stderr, "PRIVHELPERS_PROGRESS shows what the notebook says"
@@ -231,8 +234,8 @@ def test_a_change_reruns_what_depends_on_it_and_nothing_else(chain, change, expe
     assert complete.stat().st_mtime_ns > site, "the site shows the change"
 
 
-def wait_for(condition, seconds):
-    deadline = time.monotonic() + seconds
+def wait_for(condition):
+    deadline = time.monotonic() + LIMIT_SECONDS
     while not condition():
         assert time.monotonic() < deadline, "waited too long"
         time.sleep(0.05)
@@ -283,7 +286,7 @@ def test_kill_9_of_make_leaves_no_process_and_the_next_build_goes_on(slow):
         f".PHONY: book\nbook:\n\t@exec {sys.executable} -m bookmaker.runner {until}\n"
     )
     make = launch(slow, "make", "book")
-    wait_for(lambda: pretraining_runs(slow), 300)
+    wait_for(lambda: pretraining_runs(slow))
     children = below(make)
     assert len(children) >= 3, "launcher, run and kernel, or a server beside them"
 
@@ -293,7 +296,7 @@ def test_kill_9_of_make_leaves_no_process_and_the_next_build_goes_on(slow):
 
     make.kill()
     make.communicate()
-    gone, alive = psutil.wait_procs(children, timeout=30)
+    gone, alive = psutil.wait_procs(children, timeout=LIMIT_SECONDS)
     assert alive == [] and len(gone) == len(children)
 
     assert not (slow / "runs/toy/artifacts" / PRETRAINING / "run.json").exists()
@@ -305,13 +308,13 @@ def test_kill_9_of_make_leaves_no_process_and_the_next_build_goes_on(slow):
 
 def test_a_run_killed_by_the_system_takes_its_kernel_along_and_fails(slow):
     build = launch(slow)
-    wait_for(lambda: pretraining_runs(slow), 300)
+    wait_for(lambda: pretraining_runs(slow))
     children = below(build)
     (run,) = [p for p in children if "run" in p.cmdline() and "bookmaker.runner" in p.cmdline()]
     run.kill()
-    _, words = build.communicate(timeout=300)
+    _, words = build.communicate(timeout=LIMIT_SECONDS)
     assert build.returncode == 1 and "no site" in words
-    _, alive = psutil.wait_procs(children, timeout=30)
+    _, alive = psutil.wait_procs(children, timeout=LIMIT_SECONDS)
     assert alive == []
     assert not (slow / "runs/toy/artifacts" / PRETRAINING / "run.json").exists()
 
@@ -350,13 +353,13 @@ def test_a_killed_server_takes_its_runs_along_and_the_next_build_goes_on(tmp_pat
     root = warmed(toy_chain.build(tmp_path / "book"))
     (root / "params/toy.yml").write_text(f"{toy_chain.PROFILE}{PRETRAINING}:\n  steps: 600\n")
     build = launch(root)
-    wait_for(lambda: pretraining_runs(root), 300)
+    wait_for(lambda: pretraining_runs(root))
     children = below(build)
     server = next(p for p in children if "bookmaker.runner._warm" in p.cmdline() and p.ppid() == build.pid)
     server.kill()
-    _, words = build.communicate(timeout=300)
+    _, words = build.communicate(timeout=LIMIT_SECONDS)
     assert build.returncode == 1 and "no site" in words
-    _, alive = psutil.wait_procs(children, timeout=30)
+    _, alive = psutil.wait_procs(children, timeout=LIMIT_SECONDS)
     assert alive == []
     (root / "go").touch()
     done = toy_chain.call(root, "book", "--profile", "toy", "--until", PRETRAINING)
@@ -365,11 +368,11 @@ def test_a_killed_server_takes_its_runs_along_and_the_next_build_goes_on(tmp_pat
 
 def test_control_c_stops_everything(slow):
     build = launch(slow)
-    wait_for(lambda: pretraining_runs(slow), 300)
+    wait_for(lambda: pretraining_runs(slow))
     children = below(build)
     os.killpg(build.pid, signal.SIGINT)
-    build.communicate(timeout=300)
+    build.communicate(timeout=LIMIT_SECONDS)
     assert build.returncode != 0
-    _, alive = psutil.wait_procs(children, timeout=30)
+    _, alive = psutil.wait_procs(children, timeout=LIMIT_SECONDS)
     assert alive == []
     assert not (slow / "runs/toy/artifacts" / PRETRAINING / "run.json").exists()

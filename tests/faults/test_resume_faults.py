@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from patience import LIMIT_SECONDS
+
 ROOT = Path(__file__).parents[2]
 KILLS = 12
 
@@ -94,7 +96,7 @@ def test_resume_after_sigkill_at_any_moment(tmp_path):
         capture_output=True,
         text=True,
         env=environment,
-        timeout=280,
+        timeout=LIMIT_SECONDS,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     report = json.loads(done.stdout.splitlines()[-1])

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from patience import LIMIT_SECONDS
 from table import MUTANTS
 
 HERE = Path(__file__).parent
@@ -29,7 +30,7 @@ def test_every_mutant_is_killed():
         )
         for part in range(SIDE_BY_SIDE)
     ]
-    outputs = [run.communicate(timeout=800) for run in runs]
+    outputs = [run.communicate(timeout=LIMIT_SECONDS) for run in runs]
     lines = [json.loads(line) for out, _ in outputs for line in out.splitlines()]
     assert [line for line in lines if not line["killed"]] == [], [error[-2000:] for _, error in outputs]
     assert {line["name"] for line in lines} == {mutant.name for mutant in MUTANTS}

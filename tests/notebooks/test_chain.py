@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import toy_chain
+from patience import LIMIT_SECONDS
 
 from bookmaker.runner import chain
 
@@ -53,7 +54,9 @@ def summary(runs):
 def make(root, *arguments):
     environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "bookmaker.runner", *arguments]
-    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=300)
+    return subprocess.run(
+        command, cwd=root, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS
+    )
 
 
 def test_summary_has_every_model_and_every_figure(summary):
@@ -171,7 +174,9 @@ def test_a_bad_profile_is_refused_in_one_line(smoke_site, old, new, words):
 def teach(root, command):
     environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
     arguments = [sys.executable, "-m", "bookmaker.teaching", command, "--profile", "smoke"]
-    return subprocess.run(arguments, cwd=root, env=environment, capture_output=True, text=True, timeout=300)
+    return subprocess.run(
+        arguments, cwd=root, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS
+    )
 
 
 def test_students_get_every_chapter_without_its_solutions(smoke_site):

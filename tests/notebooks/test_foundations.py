@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import LIMIT_SECONDS
 
 from bookmaker.runner import chain
 
@@ -53,5 +54,7 @@ def test_a_foundation_runs_without_torch(slug, tmp_path):
         "MPLCONFIGDIR": str(tmp_path),
     }
     command = [sys.executable, "-c", RUN, str(chain.source(ROOT, slug)), OTHER[slug]]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS
+    )
     assert done.returncode == 0, done.stderr[-3000:]

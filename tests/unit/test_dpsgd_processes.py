@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as processes
+from patience import LIMIT_SECONDS
 
 from privhelpers import dpsgd, models
 from privhelpers.dpsgd import processes as shared
@@ -95,7 +96,7 @@ def test_the_run_of_the_page_under_torchrun_gives_what_one_process_gives(tmp_pat
         env={**os.environ, "PYTHONPATH": found, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=LIMIT_SECONDS,
     )
     assert done.returncode == 0, done.stderr
 

@@ -8,6 +8,7 @@ import sys
 import nbformat
 import pytest
 import toy_site
+from patience import LIMIT_SECONDS
 
 from bookmaker.site._build import build, causes
 from privhelpers.errors import RunFailed
@@ -42,7 +43,7 @@ def html(book, name):
 
 def call(book):
     command = [sys.executable, "-m", "bookmaker.site", "build", "--profile", "toy"]
-    return subprocess.run(command, cwd=book, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=book, capture_output=True, text=True, timeout=LIMIT_SECONDS)
 
 
 def edit_prose(book, slug, old, new):

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import toy_site
+from patience import LIMIT_SECONDS
 from pypdf import PdfReader
 
 from bookmaker.runner.chain import SLUGS
@@ -37,7 +38,7 @@ def printed(tmp_path_factory):
     build(root, toy_site.jobs(root))
     before = files_of(root / SITE)
     call = [sys.executable, "-m", "bookmaker.site", "pdf", "--profile", "toy"]
-    done = subprocess.run(call, cwd=root, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(call, cwd=root, capture_output=True, text=True, timeout=LIMIT_SECONDS)
     assert done.returncode == 0, done.stderr
     assert re.search(r"printed in \d+ s: runs/toy/privai-leak\.pdf, [\d.]+ MB", done.stderr)
     return root, before

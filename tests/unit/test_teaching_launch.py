@@ -8,6 +8,7 @@ import nbformat
 import pytest
 import yaml
 from nbformat.v4 import new_code_cell, new_notebook
+from patience import LIMIT_SECONDS
 
 from bookmaker.runner import chain, notebooks
 from bookmaker.teaching import _copies, _launch
@@ -83,9 +84,11 @@ def test_only_what_is_missing_is_installed_and_never_the_kernel():
 
 def test_preparing_a_chapter_of_theory_runs_nothing_and_an_unknown_one_is_refused():
     command = [sys.executable, str(ROOT / "binder" / "prepare.py"), "--results"]
-    done = subprocess.run([*command, "renyi_accounting"], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [*command, "renyi_accounting"], capture_output=True, text=True, timeout=LIMIT_SECONDS
+    )
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    done = subprocess.run([*command, "nothing"], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([*command, "nothing"], capture_output=True, text=True, timeout=LIMIT_SECONDS)
     assert done.returncode == 1 and "no chapter" in done.stderr
 
 
@@ -102,7 +105,9 @@ def test_the_first_cell_fetches_the_book_once_and_says_what_went_wrong(tmp_path)
     def start(slug):
         cell = _launch.SETUP.format(address=str(book), slug=slug)
         command = [sys.executable, "-c", cell]
-        return subprocess.run(command, cwd=tmp_path / "away", capture_output=True, text=True, timeout=300)
+        return subprocess.run(
+            command, cwd=tmp_path / "away", capture_output=True, text=True, timeout=LIMIT_SECONDS
+        )
 
     for _ in range(2):
         done = start("good")
