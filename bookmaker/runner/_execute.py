@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import papermill
+from papermill.engines import NBClientEngine, NotebookExecutionManager, papermill_engines
 from traitlets.config import Config
 
 from bookmaker.runner import (
@@ -32,8 +33,39 @@ from bookmaker.runner.progress import duration, say
 from privhelpers.artifacts import Store, sha256_of, to_json, write_atomic
 from privhelpers.errors import PrivHelpersError, RunFailed
 
+ENGINE = "bookmaker"
+SAVED_EVERY = 10.0  # seconds
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 SHOWN_LINES = 12
+
+
+class _Engine(NBClientEngine):
+    """Papermill's own engine, but for how often the notebook is written: it was before and after every cell.
+
+    At the end, after an error or the kernel's death too, papermill writes it in any case.
+    """
+
+    @classmethod
+    def execute_managed_notebook(
+        cls, nb_man: NotebookExecutionManager, kernel_name: str, **kwargs: Any
+    ) -> None:
+        """Execute the notebook and save what is there now and then."""
+        save, last = nb_man.save, time.monotonic()
+
+        def save_seldom(**options: Any) -> None:
+            nonlocal last
+            if time.monotonic() - last >= SAVED_EVERY:
+                save(**options)
+                last = time.monotonic()
+
+        nb_man.save = save_seldom
+        try:
+            super().execute_managed_notebook(nb_man, kernel_name, **kwargs)
+        finally:
+            nb_man.save = save
+
+
+papermill_engines.register(ENGINE, _Engine)
 
 
 @contextmanager
@@ -71,6 +103,7 @@ def _papermill(root: Path, job: Job, part: Path, log: TextIO, threads: int) -> d
             str(source(root, job.slug)),
             str(part),
             parameters=job.parameters,
+            engine_name=ENGINE,
             kernel_name="python3",
             language="python",
             cwd=str(root),
