@@ -79,8 +79,7 @@ $(STAMP): requirements.txt
 test: $(STAMP)  ## run every test, on JOBS= cores
 	@command -v chromium >/dev/null || echo "make: the browser tests will fail, for Chromium was not found; \
 	on Debian: apt-get install chromium" >&2
-	@# One more than there are cores: many tests wait for a browser, a scheduler or a process that they killed.
-	@exec $(PYTHON) -m pytest --numprocesses $$(($(JOBS) + 1)) --dist loadfile --no-loadscope-reorder
+	@exec $(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 
 bench: $(STAMP)  ## measure side by side: noise calibration, private steps and attacks against their peers
 	@$(PYTHON) benchmarks/calibration.py
