@@ -23,35 +23,42 @@ NOTE = ".build.json"
 ENOUGH = 30.0  # seconds of finished runs from which this machine's speed is known
 
 
-def _seconds(root: Path, job: Job) -> float | None:
-    """Return what a run took when its profile was last complete, or what it is known to take, or None."""
-    with suppress(OSError, ValueError, KeyError, TypeError, PrivHelpersError):
-        manifest = root / "runs" / job.profile / "manifest.json"
-        return float(
-            parse_json(manifest.read_text(encoding="utf-8"), manifest.name)["runs"][job.rule]["seconds"]
-        )
-    known = yaml.safe_load(EXPECTED.read_text(encoding="utf-8"))["seconds"]
-    return known.get(job.profile, {}).get(job.slug)
+def _seconds(root: Path, profile: str) -> dict[str, float]:
+    """Return what a profile's chapters are known to take, and its runs took when it was last complete."""
+    known = yaml.safe_load(EXPECTED.read_text(encoding="utf-8"))["seconds"].get(profile, {})
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, PrivHelpersError):
+        manifest = root / "runs" / profile / "manifest.json"
+        past = parse_json(manifest.read_text(encoding="utf-8"), manifest.name)["runs"]
+        known |= {rule: float(run["seconds"]) for rule, run in past.items()}
+    return known
 
 
-def begin(root: Path, names: Sequence[str], stale: Sequence[Job], cores: int) -> None:
+def begin(root: Path, names: Sequence[str], stale: Sequence[Job], cores: int | None) -> None:
     """Note what a build is about to do, in the folder of each of its profiles.
 
     Args:
         root: the repository.
         names: of its profiles.
         stale: the runs that it will make.
-        cores: how many they share.
+        cores: how many they share; None where nobody knows, and then nor how long it will take.
     """
-    runs = [(job.sentinel, job.threads, _seconds(root, job)) for job in stale]
+    known = {name: _seconds(root, name) for name in names}
+    seconds = [known[job.profile].get(job.rule, known[job.profile].get(job.slug)) for job in stale]
+    runs = [(job.sentinel, job.threads, expected) for job, expected in zip(stale, seconds, strict=True)]
     for name in names:
         note = {"started": time.time(), "cores": cores, "runs": runs}
         write_atomic(root / "runs" / name / NOTE, to_json(note))
 
 
+def end(root: Path, names: Sequence[str]) -> None:
+    """Forget what `begin` noted: a run that somebody starts later belongs to no build."""
+    for name in names:
+        (root / "runs" / name / NOTE).unlink(missing_ok=True)
+
+
 def _left(note: dict[str, Any], todo: list[Any], done: list[Any]) -> str:
     """Return how long the rest may take, or "" where nobody knows."""
-    if not todo or any(seconds is None for *_, seconds in todo):
+    if not todo or not note["cores"] or any(seconds is None for *_, seconds in todo):
         return ""
     work = sum(threads * seconds for _, threads, seconds in todo) / note["cores"]
     rest = max(work, max(seconds for *_, seconds in todo))

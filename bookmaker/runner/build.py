@@ -121,11 +121,12 @@ def chain(
             stale = _drop_stale(root, plan)
             waiting += [job for job in stale if not targets or job.sentinel in targets]
             say(name, f"{len(plan)} runs, {len(plan) - len(stale)} up to date")
-        _remaining.begin(root, names, waiting, cores or CORES)
+        _remaining.begin(root, names, waiting, cores if cluster else cores or CORES)
         if cluster:
             _forget(root, log, plans)
         with watched, _warm.server(root, 0 if cluster else len(waiting)):
             code = _snakemake(log, names, targets, where)
+        _remaining.end(root, names)
         if code:
             _explain(root, plans, log)
     return code

@@ -86,16 +86,19 @@ def test_a_line_says_how_far_a_build_is_and_how_long_it_may_take(tmp_path, monke
     finish(tmp_path, jobs[0])
     finish(tmp_path, jobs[2])
     assert _remaining.place(tmp_path, "toy") == " (3 of 3; 3 min 20 s so far)"
+    _remaining.end(tmp_path, ["toy"])
+    assert _remaining.place(tmp_path, "toy") == ""
+    _remaining.begin(tmp_path, ["toy"], [job("d")], cores=None)  # a cluster: nobody knows how many at once
+    assert _remaining.place(tmp_path, "toy") == " (0 of 1; 0.0 s so far)"
 
 
 def test_the_last_complete_build_is_believed_before_the_table(tmp_path):
     runs = {"runs": {"a": {"seconds": 7.0}}}
     (tmp_path / "runs/toy").mkdir(parents=True)
     (tmp_path / "runs/toy/manifest.json").write_text(json.dumps(runs))
-    assert _remaining._seconds(tmp_path, job("a")) == 7.0
-    assert _remaining._seconds(tmp_path, job("unknown")) is None
+    assert _remaining._seconds(tmp_path, "toy") == {"a": 7.0}
     (tmp_path / "runs/toy/manifest.json").write_text("{broken")
-    assert _remaining._seconds(tmp_path, job("a")) is None
+    assert _remaining._seconds(tmp_path, "toy") == {}
 
 
 @pytest.mark.parametrize(
