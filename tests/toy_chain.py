@@ -43,7 +43,7 @@ NOTEBOOKS: dict[str, tuple[str, list[str]]] = {
         ],
     ),
     "public_pretraining": (
-        HEAD + "steps: int = 0  # tenths of a second, at most: until a file `go` is there; in [0, 600]\n",
+        HEAD + "steps: int = 0  # tenths of a second, at most: until a file `go` is there; in [0, 36000]\n",
         [
             WRITE
             + "import os, sys, time\nfor step in range(steps):\n    time.sleep(0.1)\n"

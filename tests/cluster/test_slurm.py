@@ -80,7 +80,7 @@ def story(slurm, tmp_path_factory):
     failed = toy_chain.call(root, *ON_SLURM)
 
     pretrain(root)
-    (root / "params/toy.yml").write_text(f"{toy_chain.PROFILE}{PRETRAINING}:\n  steps: 40\n")
+    (root / "params/toy.yml").write_text(f"{toy_chain.PROFILE}{PRETRAINING}:\n  steps: 36000\n")
     killed = subprocess.Popen(
         toy_chain.command(*ON_SLURM), cwd=root, env=toy_chain.environment(root), stderr=subprocess.DEVNULL
     )
@@ -88,7 +88,9 @@ def story(slurm, tmp_path_factory):
     assert wait_for(lambda: "job" in log.read_text() and "convergence" not in log.read_text())
     killed.send_signal(signal.SIGKILL)
     killed.wait()
+    # The job goes on until it is told to end, so that the early build meets it however slow either is.
     early = toy_chain.call(root, *ON_SLURM)
+    (root / "go").touch()
     assert wait_for(lambda: not asked("squeue", "--noheader")), "the job of the killed build goes on"
     return root, failed, early, toy_chain.call(root, *ON_SLURM), jobs()
 

@@ -263,7 +263,7 @@ def slow(tmp_path, request):
     root = toy_chain.build(tmp_path / "book")
     if request.param == "forked":
         warmed(root)
-    (root / "params/toy.yml").write_text(f"{toy_chain.PROFILE}{PRETRAINING}:\n  steps: 600\n")
+    (root / "params/toy.yml").write_text(f"{toy_chain.PROFILE}{PRETRAINING}:\n  steps: 36000\n")
     return root
 
 
@@ -351,7 +351,7 @@ def test_runs_of_one_server_share_nothing_but_the_server(forked):
 
 def test_a_killed_server_takes_its_runs_along_and_the_next_build_goes_on(tmp_path):
     root = warmed(toy_chain.build(tmp_path / "book"))
-    (root / "params/toy.yml").write_text(f"{toy_chain.PROFILE}{PRETRAINING}:\n  steps: 600\n")
+    (root / "params/toy.yml").write_text(f"{toy_chain.PROFILE}{PRETRAINING}:\n  steps: 36000\n")
     build = launch(root)
     wait_for(lambda: pretraining_runs(root))
     children = below(build)

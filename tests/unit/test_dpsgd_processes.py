@@ -89,7 +89,8 @@ def test_the_run_of_the_page_under_torchrun_gives_what_one_process_gives(tmp_pat
     assert "notes_by_patient =" in before and "model, tokenizer =" in before
     options = re.search(r"bin/torchrun (--standalone .*) my_run\.py$", page, re.MULTILINE)[1]
     (tmp_path / "my_run.py").write_text(SMALL + code)
-    found = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
+    here = Path(__file__).parent
+    found = os.pathsep.join(str(folder) for folder in (ROOT, here, here.parent))
     done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", *options.split(), "my_run.py"],
         cwd=tmp_path,
