@@ -16,6 +16,7 @@ HOMES = {
     "public": "public_pretraining/public",
     "baseline": "fine_tuning/baseline",
     "best_nonprivate": "fine_tuning/best_nonprivate",
+    "twin": "fine_tuning/twin",
 }
 
 
