@@ -118,7 +118,7 @@ def test_the_command_line_refuses_without_a_traceback(root):
     assert not (root / "runs" / "negative").exists()
 
 
-@pytest.mark.parametrize("name", ["smoke", "course", "full"])
+@pytest.mark.parametrize("name", ["smoke", "course", "study", "full"])
 def test_the_profiles_of_the_book_are_valid(name):
     found = profiles.load(toy_chain.ROOT, name)
     assert len(found.epsilons) >= 2 and 8 in found.epsilons
