@@ -4,6 +4,7 @@ MathJax comes from the wheel of sphinx-mathjax-offline. Loaded as an extension, 
 the pages need the 3 MB listed in `MATHJAX`.
 """
 
+import functools
 import importlib.util
 import re
 import shutil
@@ -12,6 +13,7 @@ from typing import Any
 
 from docutils import nodes
 from myst_nb.ext.glue.utils import PendingGlueReference
+from pybtex import plugin
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
@@ -126,8 +128,14 @@ def _tidy_head(app: Sphinx, page: str, template: str, context: dict[str, Any], d
     context["script_files"] = kept
 
 
+def _look_up_styles_once() -> None:
+    """Let pybtex remember its plugins: it reads the list of all installed packages for every citation."""
+    plugin._load_entry_point = functools.cache(plugin._load_entry_point)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
+    _look_up_styles_once()
     app.add_post_transform(LinkFirstUse)
     _numbers.setup(app)
     app.connect("config-inited", _drop_thebe)
