@@ -82,7 +82,7 @@ def tests_of(mutant: Mutant) -> list[str]:
     # doctests, words about a failure, and files that hold none of the tests (where all do, that shows).
     short = ["-o", "addopts=--strict-markers", "-p", "no:doctest", "-p", "no:cacheprovider"]
     short += ["--assert=plain", "--tb=no"]
-    return ["-x", "-q", "--no-header", *short, *named, "-k", mutant.tests]
+    return ["-x", "-q", "--no-header", *short, *(named or suites), "-k", mutant.tests]
 
 
 def try_out(mutant: Mutant) -> int:
