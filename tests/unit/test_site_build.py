@@ -101,6 +101,11 @@ def test_no_page_mentions_thebe_or_has_a_script_twice(finished):
     assert len(inline) == len(set(inline)) > 3
 
 
+def pictures(book):
+    """Return the names of the pictures of the site."""
+    return {path.name for path in (book / SITE / "_build" / "html" / "_images").iterdir()}
+
+
 def read_pages(book):
     """Return when Sphinx last read each page, by the page's name."""
     trees = book / SITE / "_build" / ".doctrees"
@@ -114,10 +119,11 @@ HOSTILE = "</pre><script>alert(1)</script> $x$ {ref}`a` \u202e\x1b[31m <b onmous
 def edited(finished, tmp_path_factory):
     """Build the book again after three edits; return pages, and when each was read before and after."""
     with put_back(finished, tmp_path_factory.mktemp("edited")) as book:
-        before = read_pages(book)
+        before, old = read_pages(book), pictures(book)
         edit_prose(book, "hipaa", "A sentence that can change:", "Another sentence:")
         quoted = book / "runs/toy/notebooks/comparison.ipynb"
-        quoted.write_text(quoted.read_text().replace("0.91", "0.83"))
+        text = quoted.read_text().replace("0.91", "0.83")
+        quoted.write_text(text.replace(toy_site.png(60, 30), toy_site.png(70, 30)))
         path = book / "runs/toy/notebooks/extraction/baseline.ipynb"
         run = nbformat.read(path, as_version=4)
         run.cells[4].outputs = [
@@ -128,11 +134,12 @@ def edited(finished, tmp_path_factory):
         toy_site.record_pages(book)
         rebuild(book)
         names = ("notebooks/hipaa", "notebooks/extraction", "book/intro")
-        return {name: html(book, name) for name in names}, before, read_pages(book)
+        pages = {name: html(book, name) for name in names}
+        return pages, before, read_pages(book), old, pictures(book)
 
 
 def test_a_changed_page_is_read_again_and_no_other_chapter(edited):
-    pages, before, after = edited
+    pages, before, after, *_ = edited
     again = {name for name in after if after[name] != before.get(name)}
     assert "Another sentence:" in pages["notebooks/hipaa"]
     changed = [f"notebooks/{slug}.doctree" for slug in ("comparison", "extraction", "hipaa")]
@@ -142,6 +149,11 @@ def test_a_changed_page_is_read_again_and_no_other_chapter(edited):
 def test_a_changed_number_reaches_the_page_that_quotes_it(edited):
     text = edited[0]["book/intro"]
     assert "0.83" in text and "0.91" not in text
+
+
+def test_a_picture_that_no_page_shows_any_more_is_removed(edited):
+    *_, old, new = edited
+    assert len(old - new) == len(new - old) == 1
 
 
 def test_what_a_model_writes_arrives_as_text(edited):
@@ -164,16 +176,15 @@ def renewed(finished, tmp_path_factory):
         text = config.read_text().replace('url: "" # such as https://', "url: https://")
         config.write_text(text.replace("  # jupyterhub_url", "  jupyterhub_url"))
         edit_prose(book, "hipaa", "# Toy hipaa", "# A new title")
-        images = book / SITE / "_build" / "html" / "_images"
-        old = {path.name for path in images.iterdir()}
+        old = pictures(book)
         for run in (book / "runs/toy/notebooks").rglob("*.ipynb"):
             text = run.read_text().replace(toy_site.png(), toy_site.png(50, 30))
             run.write_text(text.replace(toy_site.png(60, 30), toy_site.png(70, 30)))
         toy_site.record_pages(book)
         build(book, [job for job in toy_site.jobs(book) if job.model != "dp-eps-12"])
         names = ("book/glossary", "notebooks/private_training", "runs/private_training--dp-eps-0.5")
-        new, left = {path.name for path in images.iterdir()}, list((book / SITE).rglob("*dp-eps-12*"))
-        return {name: html(book, name) for name in names}, old, new, left
+        left = list((book / SITE).rglob("*dp-eps-12*"))
+        return {name: html(book, name) for name in names}, old, pictures(book), left
 
 
 def test_pages_and_pictures_of_the_past_are_removed(renewed):
