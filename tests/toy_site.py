@@ -4,6 +4,7 @@ The pages of `book/`, the configuration and the table of contents are the real o
 """
 
 import base64
+import functools
 import json
 import shutil
 import struct
@@ -90,6 +91,7 @@ def glued(name: str, **data: str) -> nbformat.NotebookNode:
     return output
 
 
+@functools.cache
 def label(slug: str) -> str:
     """Return the label of the real chapter, which pages of `book/` refer to."""
     opening = nbformat.read(chain.source(ROOT, slug), 4).cells[0].source

@@ -1,5 +1,7 @@
 """The parameters of a chapter, read from its file without running it, and what a profile sets them to."""
 
+import copy
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,18 @@ from bookmaker.runner import notebooks
 from bookmaker.runner.chain import slug_of
 from privhelpers.errors import InvalidParameter
 from privhelpers.parameters import Parameter, checked, declared_in
+
+# What was checked: one plan asks for the same values several times, and every run for the plan of its build.
+_seen: dict[bytes, dict[str, Any]] = {}
+
+
+def _checked(known: dict[str, Parameter], values: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return values as their declared types, as `checked` does."""
+    lines = [(parameter.name, parameter.type_name, parameter.help) for parameter in known.values()]
+    key = pickle.dumps((lines, values, where))
+    if key not in _seen:
+        _seen[key] = checked(known, values, where)
+    return copy.deepcopy(_seen[key])
 
 
 def declared(notebook: Path) -> dict[str, Parameter]:
@@ -41,5 +55,5 @@ def resolve(notebook: Path, overrides: dict[str, Any], *, where: str = "command 
     """
     known, slug = declared(notebook), slug_of(notebook.name)
     defaults = {name: parameter.default for name, parameter in known.items()}
-    values = checked(known, defaults, f"notebooks/{notebook.name}, {slug}")
-    return values | checked(known, overrides, f"{where}, {slug}")
+    values = _checked(known, defaults, f"notebooks/{notebook.name}, {slug}")
+    return values | _checked(known, overrides, f"{where}, {slug}")

@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -31,19 +31,26 @@ from bookmaker.runner import _children, processes
 from bookmaker.runner._environment import environment
 
 INLINE = "module://matplotlib_inline.backend_inline"
+# Matplotlib asks once, when it is loaded, where it shall draw: on the page. The debugger, which every kernel
+# loads, warns of something that matters to nobody here.
+LOADED = {"MPLBACKEND": INLINE, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 ADDRESS = "BOOKMAKER_WARM"  # environment variable: where the server of this build listens
 WORTH_IT = 4  # runs; the server's own imports cost as much as those of two
 # What a runner and a kernel import before the first cell, beside what the helpers name.
-JUPYTER = ("bookmaker.runner._execute", "bookmaker.runner._kernel", "ipykernel.kernelapp", "IPython")
+JUPYTER = (
+    *("bookmaker.runner._execute", "bookmaker.runner._kernel"),
+    *("ipykernel.kernelapp", "ipykernel.debugger", "IPython", "IPython.core.debugger"),
+)
 
 
 @contextmanager
-def server(root: Path, runs: int) -> Iterator[None]:
+def server(root: Path, runs: int, profiles: Sequence[str]) -> Iterator[None]:
     """Let the runs below this process fork from a server, if there are enough of them.
 
     Args:
         root: the repository.
         runs: how many runs the build will make.
+        profiles: whose runs they are.
     """
     if sys.platform != "linux" or runs < WORTH_IT:
         yield
@@ -54,12 +61,11 @@ def server(root: Path, runs: int) -> Iterator[None]:
             listener.bind(address)
             # Runs that come while the server still imports wait in this queue.
             listener.listen(128)
-            command = [sys.executable, "-m", "bookmaker.runner._warm", str(listener.fileno())]
+            command = [sys.executable, "-m", "bookmaker.runner._warm", str(listener.fileno()), *profiles]
             process = subprocess.Popen(
                 command,
                 cwd=root,
-                # Matplotlib asks once, when it is loaded, where it shall draw: on the page.
-                env={**os.environ, **environment(root, Path(folder), threads=1), "MPLBACKEND": INLINE},
+                env={**os.environ, **environment(root, Path(folder), threads=1), **LOADED},
                 pass_fds=[listener.fileno()],
                 stdin=subprocess.DEVNULL,
             )
@@ -114,10 +120,9 @@ def _imported_by_helpers(root: Path) -> list[tuple[str, tuple[str, ...]]]:
     ]
 
 
-def _load(root: Path) -> None:
+def _load(root: Path, profiles: Sequence[str]) -> None:
     """Import what runs will need; what fails here fails in the run that needs it, with its message."""
-    from bookmaker.runner._fingerprint import Helpers
-    from bookmaker.runner._parameters import declared
+    from bookmaker.runner import plan
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -126,12 +131,10 @@ def _load(root: Path) -> None:
                 loaded = importlib.import_module(module)
                 for name in names:  # some libraries load a part when it is asked for
                     getattr(loaded, name, None)
-    # Every run asks for its place in the plan: let it find the notebooks and helpers read.
-    helpers = Helpers(root)
-    for notebook in sorted((root / "notebooks").glob("*.ipynb")):
+    # Every run asks for its place in the plan: let it find notebooks and helpers read, and values checked.
+    for profile in profiles:
         with suppress(Exception):
-            declared(notebook)
-            helpers.fingerprint(notebook)
+            plan.jobs(root, profile)
 
 
 def _serve(listener: socket.socket) -> tuple[socket.socket, list[str]]:
@@ -155,12 +158,12 @@ def _serve(listener: socket.socket) -> tuple[socket.socket, list[str]]:
                 pass
 
 
-def _main(number: int) -> int:
+def _main(number: int, profiles: Sequence[str]) -> int:
     from bookmaker.runner import _cli, _kernel
 
     processes.die_with_parent(clean=False)
     root = Path.cwd()
-    _load(root)
+    _load(root, profiles)
     gc.collect()
     gc.freeze()  # what is here stays shared between all runs: no collection writes to it
     # Ctrl-C reaches every process of a terminal; the server ends with the build.
@@ -177,4 +180,4 @@ def _main(number: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(_main(int(sys.argv[1])))
+    sys.exit(_main(int(sys.argv[1]), sys.argv[2:]))

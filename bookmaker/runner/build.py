@@ -124,7 +124,7 @@ def chain(
         _remaining.begin(root, names, waiting, cores if cluster else cores or CORES)
         if cluster:
             _forget(root, log, plans)
-        with watched, _warm.server(root, 0 if cluster else len(waiting)):
+        with watched, _warm.server(root, 0 if cluster else len(waiting), names):
             code = _snakemake(log, names, targets, where)
         _remaining.end(root, names)
         if code:

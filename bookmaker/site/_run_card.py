@@ -4,7 +4,7 @@ from typing import Any
 
 from bookmaker.runner import progress
 from privhelpers.errors import DamagedArtifact
-from privhelpers.results import in_words
+from privhelpers.text import in_words
 
 NO_BREAK = "\u00a0"
 INTRO = """# Run card

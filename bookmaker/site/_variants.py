@@ -6,7 +6,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from bookmaker.site import exercises
-from privhelpers.results import in_words
+from privhelpers.text import in_words
 
 LABELS = (
     re.compile(r"^\(([^()\s]+)\)=\s*$", re.MULTILINE),  # (label)= above a heading

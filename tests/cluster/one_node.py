@@ -31,6 +31,8 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
 MpiDefault=none
+# Seconds until a job that ended is forgotten: the tests ask for all of them, on a slow machine too.
+MinJobAge=36000
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 # A node as big as the jobs need, whatever the machine has.

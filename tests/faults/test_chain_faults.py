@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -257,14 +258,21 @@ def warmed(root):
     return root
 
 
-@pytest.fixture(params=["by itself", "forked"])
-def slow(tmp_path, request):
-    """Return a toy book whose second run waits for a file `go`, started in each of the two ways."""
-    root = toy_chain.build(tmp_path / "book")
-    if request.param == "forked":
-        warmed(root)
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    """Return a toy book whose first run is complete and whose second waits for a file `go`."""
+    root = toy_chain.build(tmp_path_factory.mktemp("begun") / "book")
     (root / "params/toy.yml").write_text(f"{toy_chain.PROFILE}{PRETRAINING}:\n  steps: 36000\n")
+    done = toy_chain.call(root, "run", "--profile", "toy", "--job", RECORDS)
+    assert done.returncode == 0, done.stderr
     return root
+
+
+@pytest.fixture(params=["by itself", "forked"])
+def slow(begun, tmp_path, request):
+    """Return a copy of the book whose second run waits, which is started in each of the two ways."""
+    root = shutil.copytree(begun, tmp_path / "book")
+    return warmed(root) if request.param == "forked" else root
 
 
 def launch(root, *command):
@@ -349,9 +357,8 @@ def test_runs_of_one_server_share_nothing_but_the_server(forked):
     assert "existing" not in done.stdout + done.stderr, "kernels print nothing to the terminal"
 
 
-def test_a_killed_server_takes_its_runs_along_and_the_next_build_goes_on(tmp_path):
-    root = warmed(toy_chain.build(tmp_path / "book"))
-    (root / "params/toy.yml").write_text(f"{toy_chain.PROFILE}{PRETRAINING}:\n  steps: 36000\n")
+def test_a_killed_server_takes_its_runs_along_and_the_next_build_goes_on(begun, tmp_path):
+    root = warmed(shutil.copytree(begun, tmp_path / "book"))
     build = launch(root)
     wait_for(lambda: pretraining_runs(root))
     children = below(build)

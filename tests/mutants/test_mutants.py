@@ -18,19 +18,14 @@ def test_names_are_unique_and_there_are_enough():
 
 
 def test_every_mutant_is_killed():
-    command = [sys.executable, str(HERE / "run.py"), ""]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    runs = [
-        subprocess.Popen(
-            [*command, str(part), str(SIDE_BY_SIDE)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        for part in range(SIDE_BY_SIDE)
-    ]
-    outputs = [run.communicate(timeout=LIMIT_SECONDS) for run in runs]
-    lines = [json.loads(line) for out, _ in outputs for line in out.splitlines()]
-    assert [line for line in lines if not line["killed"]] == [], [error[-2000:] for _, error in outputs]
-    assert {line["name"] for line in lines} == {mutant.name for mutant in MUTANTS}
+    done = subprocess.run(
+        [sys.executable, str(HERE / "run.py"), "", str(SIDE_BY_SIDE)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        timeout=LIMIT_SECONDS,
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line for line in lines if not line["killed"]] == [], done.stderr[-2000:]
+    assert {line["name"] for line in lines} == {mutant.name for mutant in MUTANTS}, done.stderr[-2000:]
+    assert done.returncode == 0

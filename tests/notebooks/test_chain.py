@@ -127,16 +127,22 @@ def test_nothing_generated_could_belong_to_a_person(runs):
 
 def test_a_chapter_run_by_hand_leaves_the_profile_as_it_is(smoke_site, runs, tmp_path):
     before = {p: p.read_bytes() for p in (runs / "artifacts").rglob("*") if p.is_file()}
-    notebook, page = chain.source(smoke_site.root, "extraction"), tmp_path / "out.ipynb"
+    notebook, page = chain.source(smoke_site.root, "who_is_exposed"), tmp_path / "out.ipynb"
     command = [sys.executable, "-m", "papermill", str(notebook), str(page), "-p", "profile", "smoke"]
     environment = {**os.environ, "PYTHONPATH": str(smoke_site.root), "PYTHONDONTWRITEBYTECODE": "1"}
-    run = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "timeout": 900}
+    run = {
+        "cwd": tmp_path,
+        "env": environment,
+        "capture_output": True,
+        "text": True,
+        "timeout": LIMIT_SECONDS,
+    }
     done = subprocess.run([*command, "-p", "seed", "1"], **run)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "started by hand" in page.read_text()
     assert before == {p: p.read_bytes() for p in (runs / "artifacts").rglob("*") if p.is_file()}
     (made,) = (runs / "by_hand").iterdir()
-    assert (made / "extraction" / "baseline" / "attack.json").exists()
+    assert (made / "who_is_exposed" / "exposed.json").exists()
     done = subprocess.run([*command, "-p", "seeds", "1"], **run)
     assert done.returncode and "did you mean seed" in done.stderr
 

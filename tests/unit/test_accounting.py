@@ -122,10 +122,11 @@ def test_the_printed_accountant_and_its_search():
 def test_the_printed_accountant_under_claims_where_it_is_used():
     sigma = accounting.printed_calibration(target_epsilon=1.0, **REPORT)
     claimed = accounting.printed_epsilon(noise_multiplier=sigma, **REPORT)
-    low, high = accounting.pld_bracket(noise_multiplier=sigma, interval=4e-5, **REPORT)
+    low, high = accounting.pld_bracket(noise_multiplier=sigma, interval=1e-4, **REPORT)
+    spent = accounting.epsilon(noise_multiplier=sigma, **REPORT)
     assert claimed == pytest.approx(1.052, abs=1e-3)
-    assert low > 4.7 and high == pytest.approx(4.80, abs=0.08)
-    assert low < accounting.epsilon(noise_multiplier=sigma, **REPORT) < high
+    assert spent == pytest.approx(4.80, abs=5e-3)
+    assert 4.7 < low < spent < high < 4.9
 
 
 def test_the_published_pairs_lie_on_one_curve():
@@ -247,7 +248,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize(("accountant", "slack"), [("rdp", 1e-6), ("pld", 2e-3)])  # PLD: a grid for each run
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(**RUNS, factor=st.floats(1.05, 3))
 def test_epsilon_is_monotone_in_every_argument(
     accountant, slack, noise_multiplier, sample_rate, steps, delta, factor
@@ -276,10 +277,10 @@ def test_extreme_runs_give_numbers():
 
 
 def test_never_below_the_optimistic_bound_and_never_above_rdp():
-    """100 random runs: what dp-accounting says with every loss rounded down is a floor."""
+    """40 random runs: what dp-accounting says with every loss rounded down is a floor."""
     draw = rng.make(0, "tests/accounting")
     logging.getLogger("absl").setLevel(logging.ERROR)
-    for _ in range(100):
+    for _ in range(40):
         run = run_of(
             float(10 ** draw.uniform(-4, -0.05)),
             float(10 ** draw.uniform(-0.3, 1.3)),

@@ -1,5 +1,6 @@
 """The whole way from runs to a site, on toy notebooks and the book's own pages."""
 
+import contextlib
 import re
 import shutil
 import subprocess
@@ -24,13 +25,22 @@ def finished(tmp_path_factory):
     return root
 
 
+@contextlib.contextmanager
+def put_back(finished, place):
+    """Lend the built book and put it back: Sphinx would read every page of a copy, which lies elsewhere."""
+    kept = shutil.copytree(finished, place / "kept")
+    try:
+        yield finished
+    finally:
+        shutil.rmtree(finished)
+        shutil.copytree(kept, finished)
+
+
 @pytest.fixture
 def book(finished, tmp_path):
-    """Lend the built book and put it back: Sphinx would read every page of a copy, which lies elsewhere."""
-    kept = shutil.copytree(finished, tmp_path / "kept")
-    yield finished
-    shutil.rmtree(finished)
-    shutil.copytree(kept, finished)
+    """Lend the built book to one test."""
+    with put_back(finished, tmp_path) as lent:
+        yield lent
 
 
 def rebuild(book):
@@ -91,60 +101,108 @@ def test_no_page_mentions_thebe_or_has_a_script_twice(finished):
     assert len(inline) == len(set(inline)) > 3
 
 
+def pictures(book):
+    """Return the names of the pictures of the site."""
+    return {path.name for path in (book / SITE / "_build" / "html" / "_images").iterdir()}
+
+
 def read_pages(book):
     """Return when Sphinx last read each page, by the page's name."""
     trees = book / SITE / "_build" / ".doctrees"
     return {str(path.relative_to(trees)): path.stat().st_mtime_ns for path in trees.rglob("*.doctree")}
 
 
-def test_a_changed_sentence_reads_its_page_again_and_no_other_chapter(book):
-    before = read_pages(book)
-    edit_prose(book, "hipaa", "A sentence that can change:", "Another sentence:")
-    rebuild(book)
-    after = read_pages(book)
+HOSTILE = "</pre><script>alert(1)</script> $x$ {ref}`a` \u202e\x1b[31m <b onmouseover='x()'>"
+
+
+@pytest.fixture(scope="module")
+def edited(finished, tmp_path_factory):
+    """Build the book again after three edits; return pages, and when each was read before and after."""
+    with put_back(finished, tmp_path_factory.mktemp("edited")) as book:
+        before, old = read_pages(book), pictures(book)
+        edit_prose(book, "hipaa", "A sentence that can change:", "Another sentence:")
+        quoted = book / "runs/toy/notebooks/comparison.ipynb"
+        text = quoted.read_text().replace("0.91", "0.83")
+        quoted.write_text(text.replace(toy_site.png(60, 30), toy_site.png(70, 30)))
+        path = book / "runs/toy/notebooks/extraction/baseline.ipynb"
+        run = nbformat.read(path, as_version=4)
+        run.cells[4].outputs = [
+            nbformat.v4.new_output("stream", text=HOSTILE),
+            toy_site.show(text_plain=HOSTILE),
+        ]
+        nbformat.write(run, path)
+        toy_site.record_pages(book)
+        rebuild(book)
+        names = ("notebooks/hipaa", "notebooks/extraction", "book/intro")
+        pages = {name: html(book, name) for name in names}
+        return pages, before, read_pages(book), old, pictures(book)
+
+
+def test_a_changed_page_is_read_again_and_no_other_chapter(edited):
+    pages, before, after, *_ = edited
     again = {name for name in after if after[name] != before.get(name)}
-    assert "Another sentence:" in html(book, "notebooks/hipaa")
-    assert [name for name in again if name.startswith("notebooks")] == ["notebooks/hipaa.doctree"]
+    assert "Another sentence:" in pages["notebooks/hipaa"]
+    changed = [f"notebooks/{slug}.doctree" for slug in ("comparison", "extraction", "hipaa")]
+    assert sorted(name for name in again if name.startswith("notebooks")) == changed
 
 
-def test_a_changed_number_reaches_the_page_that_quotes_it(book):
-    path = book / "runs/toy/notebooks/comparison.ipynb"
-    path.write_text(path.read_text().replace("0.91", "0.83"))
-    toy_site.record_pages(book)
-    rebuild(book)
-    assert "0.83" in html(book, "book/intro") and "0.91" not in html(book, "book/intro")
+def test_a_changed_number_reaches_the_page_that_quotes_it(edited):
+    text = edited[0]["book/intro"]
+    assert "0.83" in text and "0.91" not in text
 
 
-def test_pages_and_pictures_of_the_past_are_removed(book):
-    images = book / SITE / "_build" / "html" / "_images"
-    old = {path.name for path in images.iterdir()}
-    path = book / "runs/toy/notebooks/hipaa.ipynb"
-    for slug in [path, *path.parent.rglob("*.ipynb")]:
-        text = slug.read_text().replace(toy_site.png(), toy_site.png(50, 30))
-        slug.write_text(text.replace(toy_site.png(60, 30), toy_site.png(70, 30)))
-    toy_site.record_pages(book)
-    fewer = [job for job in toy_site.jobs(book) if job.model != "dp-eps-12"]
-    build(book, fewer)
+def test_a_picture_that_no_page_shows_any_more_is_removed(edited):
+    *_, old, new = edited
+    assert len(old - new) == len(new - old) == 1
+
+
+def test_what_a_model_writes_arrives_as_text(edited):
+    text = edited[0]["notebooks/extraction"]
+    assert text.count("alert") == 2 and "<script>alert" not in text and "<b onmouseover" not in text
+    assert "\u202e" not in text and "\\u202e" in text
+    assert "mathjax_ignore" in re.search(r'<div class="cell_output[^"]*"', text)[0]
+
+
+@pytest.fixture(scope="module")
+def renewed(finished, tmp_path_factory):
+    """Build the book again with a new title, an address, other pictures and one model less.
+
+    Returns its pages, the names of its pictures before and after, and what is left of the model.
+    """
+    with put_back(finished, tmp_path_factory.mktemp("renewed")) as book:
+        page = html(book, "notebooks/private_training")
+        assert "mybinder" not in page and "colab" not in page
+        config = book / "_config.yml"
+        text = config.read_text().replace('url: "" # such as https://', "url: https://")
+        config.write_text(text.replace("  # jupyterhub_url", "  jupyterhub_url"))
+        edit_prose(book, "hipaa", "# Toy hipaa", "# A new title")
+        old = pictures(book)
+        for run in (book / "runs/toy/notebooks").rglob("*.ipynb"):
+            text = run.read_text().replace(toy_site.png(), toy_site.png(50, 30))
+            run.write_text(text.replace(toy_site.png(60, 30), toy_site.png(70, 30)))
+        toy_site.record_pages(book)
+        build(book, [job for job in toy_site.jobs(book) if job.model != "dp-eps-12"])
+        names = ("book/glossary", "notebooks/private_training", "runs/private_training--dp-eps-0.5")
+        left = list((book / SITE).rglob("*dp-eps-12*"))
+        return {name: html(book, name) for name in names}, old, pictures(book), left
+
+
+def test_pages_and_pictures_of_the_past_are_removed(renewed):
+    _, old, new, left = renewed
     # The home page's picture keeps its name, under whatever run.
-    assert old & {path.name for path in images.iterdir()} == {"result.png"}
-    assert not list((book / SITE).rglob("*dp-eps-12*"))
+    assert old & new == {"result.png"}
+    assert left == []
 
 
-def test_a_changed_title_and_a_new_address_of_the_book_reach_every_page(book):
-    page = "notebooks/private_training"
-    assert "mybinder" not in html(book, page) and "colab" not in html(book, page)
-    config = book / "_config.yml"
-    text = config.read_text().replace('url: "" # such as https://', "url: https://")
-    config.write_text(text.replace("  # jupyterhub_url", "  jupyterhub_url"))
-    edit_prose(book, "hipaa", "# Toy hipaa", "# A new title")
-    rebuild(book)
-    assert "A new title" in html(book, "book/glossary")
-    shown = html(book, page)
+def test_a_changed_title_and_a_new_address_of_the_book_reach_every_page(renewed):
+    pages, page = renewed[0], "notebooks/private_training"
+    assert "A new title" in pages["book/glossary"]
+    shown = pages[page]
     path = f"launch/{page}.ipynb"
     assert f"mybinder.org/v2/gh/example/privai-leak/launch?urlpath=lab/tree/{path}" in shown
     assert f"colab.research.google.com/github/example/privai-leak/blob/launch/{path}" in shown
     assert "hub.example.edu/hub/user-redirect/git-pull?repo=https" in shown and "branch=launch" in shown
-    further = html(book, "runs/private_training--dp-eps-12")
+    further = pages["runs/private_training--dp-eps-0.5"]
     assert "mybinder" not in further and "colab" not in further
 
 
@@ -201,23 +259,6 @@ def test_a_page_that_somebody_edited_is_not_published(book):
     done = call(book)
     assert done.returncode == 2 and not (book / SITE / ".complete").exists()
     assert "comparison: to run: comparison.ipynb changed after the run" in done.stderr
-
-
-def test_what_a_model_writes_arrives_as_text(book):
-    hostile = "</pre><script>alert(1)</script> $x$ {ref}`a` \u202e\x1b[31m <b onmouseover='x()'>"
-    path = book / "runs/toy/notebooks/extraction/baseline.ipynb"
-    run = nbformat.read(path, as_version=4)
-    run.cells[4].outputs = [
-        nbformat.v4.new_output("stream", text=hostile),
-        toy_site.show(text_plain=hostile),
-    ]
-    nbformat.write(run, path)
-    toy_site.record_pages(book)
-    rebuild(book)
-    text = html(book, "notebooks/extraction")
-    assert text.count("alert") == 2 and "<script>alert" not in text and "<b onmouseover" not in text
-    assert "\u202e" not in text and "\\u202e" in text
-    assert "mathjax_ignore" in re.search(r'<div class="cell_output[^"]*"', text)[0]
 
 
 def test_causes_are_short_and_without_this_machine(tmp_path):

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import shutil
 
 import nbformat
 import pytest
@@ -15,9 +16,14 @@ from bookmaker.site import _staging
 from privhelpers.errors import DamagedArtifact, MissingArtifact, PrivHelpersError, RunFailed
 
 
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory):
+    return toy_site.build(tmp_path_factory.mktemp("toy") / "book")
+
+
 @pytest.fixture
-def book(tmp_path):
-    return toy_site.build(tmp_path / "book")
+def book(untouched, tmp_path):
+    return shutil.copytree(untouched, tmp_path / "book")
 
 
 def job(book, rule):
