@@ -12,7 +12,6 @@ import pytest
 from patience import LIMIT_SECONDS
 from xdist.scheduler import LoadFileScheduling
 
-import bookmaker  # noqa: F401  (before nbformat, which it spares a load of three seconds)
 from privhelpers import browser
 
 ROOT = Path(__file__).parents[1]

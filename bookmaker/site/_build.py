@@ -74,9 +74,7 @@ def _jupyter_book(root: Path, site: Path) -> None:
     Raises:
         RunFailed: naming the page and the cause of each of the first warnings.
     """
-    # Our package comes first: it keeps nbformat from loading what takes seconds.
-    program = "import bookmaker; from jupyter_book.cli.main import main; main()"
-    command = [sys.executable, "-c", program, "build", str(site)]
+    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(site)]
     # Its Sphinx extension lies beside this file, which is not below `root` where a test made up the book.
     ours = str(Path(__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": ours, "NO_COLOR": "1", "PYTHONHASHSEED": "0"}
