@@ -247,7 +247,8 @@ class ClinicalPaper(_Document):
         # The batch size is not printed: a guess of 64 or 256.
         runs = [(batch / snippets, round(snippets / batch)) for batch in (64, 256)]
         pld = [true_epsilon(2.0, rate, steps, delta) for rate, steps in runs]
-        return {"floors": floors, "pld": pld, "distance": abs(floors[0] - self.printed.epsilons[2.0])}
+        own = {"pld": pld, "batch_64": pld[0], "batch_256": pld[1]}
+        return {"floors": floors, **own, "distance": abs(floors[0] - self.printed.epsilons[2.0])}
 
     def group_of_fifty(self) -> Figures:
         """Both parameters of a patient's guarantee."""

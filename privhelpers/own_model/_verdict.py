@@ -132,8 +132,11 @@ def decide(
     others = [test for test in beyond if not test.coin]
     reasons = list(certain)
     if others:
-        clearest = min(others, key=lambda test: test.p).name
-        reasons.append(words["beyond"].format(len(others), len(tests), clearest))
+        least = min(test.p for test in others)
+        first = [test.name for test in others if test.p == least]
+        clearest = words["clearest" if len(first) == 1 else "tied"].format(first[0])
+        of_files = sum(not test.coin for test in tests)
+        reasons.append(words["beyond"].format(len(others), of_files, clearest))
     explanations = tuple(explanations)
     if certain or (others and not explanations):
         return Verdict(FLAGGED, tuple(reasons), tests, explanations)

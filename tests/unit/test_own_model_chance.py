@@ -43,6 +43,16 @@ def test_three_verdicts_and_no_fourth():
     assert coin.outcome == _verdict.FLAGGED and "canaries" in coin.reasons[0]
 
 
+def test_the_canaries_are_not_counted_among_the_tests_of_the_files():
+    told = _verdict.decide({"loss": 0.0001, "zlib": 0.0002, "canaries": 0.0001}, (), alpha=0.01).reasons
+    assert len(told) == 2 and told[1].startswith("2 of 2 tests") and told[1].endswith("the clearest is loss.")
+
+
+def test_tests_that_tie_are_among_the_clearest():
+    told = _verdict.decide({"loss": 0.0001, "zlib": 0.0001, "min_k": 0.5}, (), alpha=0.01).reasons[0]
+    assert told.startswith("2 of 3 tests") and "among the clearest" in told and told.endswith("is loss.")
+
+
 def test_many_tests_are_paid_for():
     found = _verdict.decide({f"t{n}": 0.004 for n in range(10)}, (), alpha=0.01)
     assert found.outcome == _verdict.NOTHING_FOUND and found.tests[0].adjusted == pytest.approx(0.04)
