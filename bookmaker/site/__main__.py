@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bookmaker.runner import plan as planning
@@ -21,10 +21,10 @@ from privhelpers.artifacts import repository_root
 from privhelpers.errors import PrivHelpersError
 
 
-def _tell_differences(lines: Iterator[str]) -> int:
+def _tell_differences(compare: Callable[[], Iterator[str]]) -> int:
     """Print what differs; return 1 if something does, as `diff` does."""
     try:
-        found = list(lines)
+        found = list(compare())
     except (PrivHelpersError, OSError) as error:
         print(f"refused: {error}", file=sys.stderr)
         return 2
@@ -58,9 +58,9 @@ def main(arguments: list[str] | None = None) -> int:
     command.add_argument("other", help="a profile that ran, such as the same with another seed")
     options = parser.parse_args(arguments)
     if options.command == "compare":
-        return _tell_differences(_compare.differences(options.old, options.new))
+        return _tell_differences(lambda: _compare.differences(options.old, options.new))
     if options.command == "quoted":
-        return _tell_differences(_quoted.differences(repository_root(), options.one, options.other))
+        return _tell_differences(lambda: _quoted.differences(repository_root(), options.one, options.other))
     processes.die_with_parent(clean=True)
     try:
         root = repository_root()

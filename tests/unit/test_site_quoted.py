@@ -66,3 +66,9 @@ def test_the_command_ends_as_diff_does(root, monkeypatch, capsys):
     assert command.main(["quoted", "one", "one"]) == 0 and "read the same" in capsys.readouterr().out
     assert command.main(["quoted", "one", "other"]) == 1 and "auc: 0.9 -> 0.5" in capsys.readouterr().out
     assert command.main(["quoted", "one", "third"]) == 2 and "refused" in capsys.readouterr().err
+
+    def lost():
+        raise MissingArtifact("elsewhere: not inside a copy of the book")
+
+    monkeypatch.setattr(command, "repository_root", lost)
+    assert command.main(["quoted", "one", "other"]) == 2 and "not inside a copy" in capsys.readouterr().err
