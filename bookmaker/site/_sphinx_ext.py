@@ -28,7 +28,9 @@ SPOKEN = {
         '<summary aria-label="Pages below"><span class="toctree-toggle" aria-hidden="true">'
     ),
     "<th></th>": "<td></td>",
+    # As pandas writes it, and as it is once its two headers were made one.
     "<div>\n<style scoped>": '<div tabindex="0" role="group" aria-label="Table">\n<style scoped>',
+    '<div>\n<style scoped="">': '<div tabindex="0" role="group" aria-label="Table">\n<style scoped>',
     '<div role="list" class="citation-list">': '<div class="citation-list">',
     ' role="doc-biblioentry"': "",
 }

@@ -138,6 +138,12 @@ def test_no_page_has_a_serious_barrier(visits):
     assert {name: met.barriers for name, met in visits.items() if met.barriers} == {}
 
 
+def test_every_table_can_be_scrolled_by_keys(site):
+    pages = {path.name: path.read_text(encoding="utf-8") for path in site[0].rglob("*.html")}
+    assert sum(text.count('aria-label="Table"') for text in pages.values()) > 100
+    assert [name for name, text in pages.items() if "<div>\n<style scoped" in text] == []
+
+
 def test_no_page_is_heavy(visits):
     assert {name: met.weight for name, met in visits.items() if not 300 < met.weight < 1_500_000} == {}
 
