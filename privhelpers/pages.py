@@ -49,10 +49,17 @@ def choose(condition: bool, effect: str, absence: str) -> str:
     return effect if condition else absence
 
 
-def _worded(value: object) -> str:
-    """Return a value as a table shows it: three digits of a fraction, every digit of a count."""
+def worded(value: object) -> str:
+    """Return a value as a table shows it: three digits of a fraction, every digit of a count.
+
+        worded(0.12345)
+
+    Args:
+        value: a number, a word, a truth value, None, or a list of them; fractions below a thousandth are
+            written with a power of ten, infinity as "unbounded".
+    """
     if isinstance(value, list | tuple):
-        return ", ".join(map(_worded, value))
+        return ", ".join(map(worded, value))
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if value is None or isinstance(value, str):
@@ -86,4 +93,4 @@ def facts(values: Mapping[str, object]) -> pd.DataFrame:
     Args:
         values: counts, fractions, texts, truth values, or short sequences of them, by their words.
     """
-    return pd.DataFrame({"": [_worded(value) for value in values.values()]}, index=list(values))
+    return pd.DataFrame({"": [worded(value) for value in values.values()]}, index=list(values))
