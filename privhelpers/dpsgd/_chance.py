@@ -19,6 +19,12 @@ from privhelpers import rng
 from privhelpers.errors import DamagedArtifact
 
 _BLOCK = 1 << 18  # normals drawn at once: bounds the memory
+_NOISE, _DROPOUT = "noise/", "dropout/"  # before the name of a device: the state of its own stream
+
+
+def _gpus() -> range:
+    """Return the numbers of the GPUs; each has a global generator of its own."""
+    return range(torch.cuda.device_count())
 
 
 class Chance(ABC):
@@ -45,7 +51,7 @@ class Chance(ABC):
     @contextmanager
     def dropout(self) -> Iterator[None]:
         """Seed the library's global generator, which dropout reads, and put it back as it was afterwards."""
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=_gpus()):
             torch.manual_seed(self.dropout_seed())
             yield
 
@@ -70,12 +76,20 @@ class _Research(Chance):
         self.sampling = rng.torch_generator(seed, "dpsgd/sampling")
         self.choices = rng.make(seed, "dpsgd/notes")
         self.noise = rng.torch_generator(seed, "dpsgd/noise")
+        self.noise_on: dict[str, torch.Generator] = {}  # by device other than the processor
 
     def fill_with_noise(self, total: torch.Tensor, deviation: float) -> None:
         if total.device.type == "cpu":
             total.normal_(0.0, deviation, generator=self.noise)
-        else:  # the same noise on every device
-            total.copy_(torch.normal(0.0, deviation, total.shape, generator=self.noise))
+        else:  # where it is needed: from here, the noise of 124M weights takes longer than a step
+            total.normal_(0.0, deviation, generator=self._generator_on(str(total.device)))
+
+    def _generator_on(self, device: str) -> torch.Generator:
+        """Return the noise stream of a GPU; each has its own, so that no two add the same noise."""
+        if device not in self.noise_on:
+            seed = rng.derive(self.seed, f"dpsgd/noise/{device}")
+            self.noise_on[device] = torch.Generator(device).manual_seed(seed)
+        return self.noise_on[device]
 
     def dropout_seed(self) -> int:
         return rng.derive(self.seed, "dpsgd/dropout")
@@ -92,11 +106,27 @@ class _Research(Chance):
             "noise": self.noise.get_state(),
             "dropout": torch.get_rng_state(),
             "choices": torch.frombuffer(bytearray(packed), dtype=torch.uint8),
+            **{f"{_NOISE}{device}": stream.get_state() for device, stream in self.noise_on.items()},
+            **{f"{_DROPOUT}cuda:{gpu}": torch.cuda.get_rng_state(gpu) for gpu in _gpus()},
         }
 
     def restore(self, state: dict[str, torch.Tensor]) -> None:
-        if set(state) != {"sampling", "noise", "dropout", "choices"}:
+        elsewhere = {name for name in state if name.startswith((_NOISE, _DROPOUT))}
+        if set(state) - elsewhere != {"sampling", "noise", "dropout", "choices"}:
             raise DamagedArtifact("checkpoint: holds no state of the random streams")
+        here = {f"cuda:{gpu}" for gpu in _gpus()}
+        missing = sorted({name.partition("/")[2] for name in elsewhere} - here)
+        if missing:
+            raise DamagedArtifact(
+                f"checkpoint: holds random streams of {', '.join(missing)}, which this machine lacks; "
+                "continue on one that has it, or begin again"
+            )
+        for name in elsewhere:
+            kind, _, device = name.partition("/")
+            if f"{kind}/" == _NOISE:
+                self._generator_on(device).set_state(state[name])
+            else:
+                torch.cuda.set_rng_state(state[name], device)
         self.sampling.set_state(state["sampling"])
         self.noise.set_state(state["noise"])
         torch.set_rng_state(state["dropout"])

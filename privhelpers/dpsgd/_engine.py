@@ -114,7 +114,7 @@ class ClippedGradients:
         """
         given = isinstance(batch, GivenGradients)
         recorder = self._recall(batch) if given else self._listen(batch, unit)
-        with torch.no_grad():
+        with torch.no_grad(), self._in_full():
             norms = recorder.norms()
             bad = ~torch.isfinite(norms)
             factors = scale * self.factors(norms).masked_fill(bad, 0.0)
@@ -140,9 +140,13 @@ class ClippedGradients:
             By parameter name, float64, shape [units].
         """
         recorder = self._listen(batch, unit)
-        with torch.no_grad():
+        with torch.no_grad(), self._in_full():
             found = recorder.norms_by_parameter()
             return {name: recorder.units.by_name(norms) for name, norms in found.items()}
+
+    def _in_full(self) -> torch.autocast:
+        """Return a context without autocast: it may shorten the forward pass, never a norm or a sum."""
+        return torch.autocast(self.model.device.type, enabled=False)
 
     def _listen(self, batch: Batch, unit: torch.Tensor | None) -> Recorder:
         units = group_rows(unit, batch["labels"].shape[0])
@@ -155,7 +159,8 @@ class ClippedGradients:
             losses = losses_by_row(self.model, {k: units.arrange(v) for k, v in batch.items()})
             if unit is not None:
                 losses = losses / units.sizes().to(losses)  # the mean over a unit's rows
-            losses.sum().backward()
+            with self._in_full():
+                losses.sum().backward()
         return recorder
 
     def _recall(self, given: "GivenGradients") -> Recorder:

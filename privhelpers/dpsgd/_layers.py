@@ -40,8 +40,9 @@ class _Multiply(torch.autograd.Function):
         value, weight = ctx.saved_tensors
         module, recorder = ctx.module, ctx.recorder
         recorder.check(module, value.shape[0])
-        # Detached: what is kept must not keep the graph that holds the keeper.
-        read, back = _as_rows(value.detach()), _as_rows(gradient)
+        # Detached: what is kept must not keep the graph that holds the keeper. Under autocast the pass is in
+        # half the digits; norms and sums are not, or a norm would read low and let a unit through.
+        read, back = (_as_rows(side.to(weight.dtype)) for side in (value.detach(), gradient))
         transposed = isinstance(module, Conv1D)
         if module.weight.requires_grad:
             recorder.matrix(module.weight, *((read, back) if transposed else (back, read)))
@@ -49,7 +50,8 @@ class _Multiply(torch.autograd.Function):
             recorder.vector(module.bias, back)
         if not ctx.needs_input_grad[0]:
             return (None,) * 5
-        return functional.linear(gradient, weight if transposed else weight.t()), None, None, None, None
+        back_through = (weight if transposed else weight.t()).to(gradient.dtype)
+        return functional.linear(gradient, back_through).to(value.dtype), None, None, None, None
 
 
 class _LookUp(torch.autograd.Function):
@@ -79,9 +81,10 @@ class _Normalize(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, value, weight, bias, module, recorder):
+        ctx.module, ctx.recorder, ctx.dtype = module, recorder, value.dtype
+        value = value if weight is None else value.to(weight.dtype)  # as autocast does
         out, mean, scale = torch.native_layer_norm(value, module.normalized_shape, weight, bias, module.eps)
         ctx.save_for_backward(value, weight, bias, mean, scale)
-        ctx.module, ctx.recorder = module, recorder
         return out
 
     @staticmethod
@@ -89,7 +92,7 @@ class _Normalize(torch.autograd.Function):
         value, weight, bias, mean, scale = ctx.saved_tensors
         module, recorder = ctx.module, ctx.recorder
         recorder.check(module, value.shape[0])
-        gradient = gradient.contiguous()
+        gradient = gradient.contiguous().to(value.dtype)
         if weight is not None and weight.requires_grad:
             normalized = torch.addcmul(-mean * scale, value, scale).mul_(gradient)
             recorder.vector(module.weight, _as_rows(normalized))
@@ -100,7 +103,7 @@ class _Normalize(torch.autograd.Function):
         back = torch.ops.aten.native_layer_norm_backward(
             gradient, value, module.normalized_shape, mean, scale, weight, bias, [True, False, False]
         )
-        return back[0], None, None, None, None
+        return back[0].to(ctx.dtype), None, None, None, None
 
 
 FUNCTIONS = {nn.Linear: _Multiply, Conv1D: _Multiply, nn.Embedding: _LookUp, nn.LayerNorm: _Normalize}

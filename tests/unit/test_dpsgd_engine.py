@@ -67,6 +67,25 @@ def test_both_kinds_of_norm_are_taken_and_agree(family, tied, unit, monkeypatch)
         agree(model, batch, unit)
 
 
+@pytest.mark.parametrize(("family", "tied"), SHAPES)
+@pytest.mark.parametrize("memory", ["fast", "low"])
+def test_autocast_shortens_the_pass_and_never_a_norm_or_a_sum(family, tied, memory):
+    """A norm of bfloat16 products is off by up to a percent, and lets a unit above the bound by as much."""
+    model, batch = small(family, tied=tied, dtype=torch.float32), ragged(family)
+    _, exact = dpsgd.clipped_gradient_sum(model, batch, max_grad_norm=1e9)
+    bound = float(exact.median())
+    for row in range(7):
+        with torch.autocast("cpu", torch.bfloat16):
+            sums, norms = dpsgd.clipped_gradient_sum(
+                model, row_of(batch, row), max_grad_norm=bound, memory=memory
+            )
+        assert all(value.dtype == torch.float32 for value in sums.values())
+        length = sum(float(value.double().square().sum()) for value in sums.values()) ** 0.5
+        assert length == pytest.approx(min(bound, float(norms[0])), rel=1e-5)
+        assert float(norms[0]) == pytest.approx(float(exact[row]), rel=0.05)
+        assert float(norms[0]) != pytest.approx(float(exact[row]), rel=1e-7)  # the pass was shortened
+
+
 @pytest.mark.parametrize("family", ["gpt2-classifier", "bert-classifier", "distilbert-classifier"])
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 def test_classifiers(family, dtype):

@@ -13,7 +13,7 @@ from peft import LoraConfig, get_peft_model
 from privhelpers import dpsgd, models
 from privhelpers.dpsgd._batches import bounded, micro_batches
 from privhelpers.dpsgd._chance import secret_normals
-from privhelpers.errors import BudgetExceeded, InvalidParameter, TrainingFailed
+from privhelpers.errors import BudgetExceeded, DamagedArtifact, InvalidParameter, TrainingFailed
 
 
 def private(model, *, sigma=1.0, bound=1.0, expected=4.0, seed=0, optimizer=None, chance=None):
@@ -152,6 +152,14 @@ def test_secret_normals_are_standard_normals():
     assert values.shape == (200_000,) and values.dtype == np.float64
     assert stats.kstest(values, "norm").pvalue > 1e-4
     assert abs(np.corrcoef(values[:-1], values[1:])[0, 1]) < 0.02
+
+
+def test_streams_of_a_gpu_that_is_not_here_are_refused_by_its_name():
+    chance = dpsgd.research(4)
+    state = chance.state()
+    for stream in ("noise", "dropout"):
+        with pytest.raises(DamagedArtifact, match="cuda:7, which this machine lacks"):
+            chance.restore(state | {f"{stream}/cuda:7": state["noise"]})
 
 
 def test_research_streams_go_on_from_a_state():
