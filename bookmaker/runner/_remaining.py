@@ -33,8 +33,8 @@ def _seconds(root: Path, profile: str) -> dict[str, float]:
     return known
 
 
-def begin(root: Path, names: Sequence[str], stale: Sequence[Job], cores: int | None) -> None:
-    """Note what a build is about to do, in the folder of each of its profiles.
+def begin(root: Path, names: Sequence[str], stale: Sequence[Job], cores: int | None) -> float | None:
+    """Note what a build is about to do, in the folder of each of its profiles; return its expected seconds.
 
     Args:
         root: the repository.
@@ -48,6 +48,7 @@ def begin(root: Path, names: Sequence[str], stale: Sequence[Job], cores: int | N
     for name in names:
         note = {"started": time.time(), "cores": cores, "runs": runs}
         write_atomic(root / "runs" / name / NOTE, to_json(note))
+    return _rest(runs, cores)
 
 
 def end(root: Path, names: Sequence[str]) -> None:
@@ -56,12 +57,19 @@ def end(root: Path, names: Sequence[str]) -> None:
         (root / "runs" / name / NOTE).unlink(missing_ok=True)
 
 
+def _rest(runs: list[Any], cores: int | None) -> float | None:
+    """Return the seconds of these runs side by side at the speed of the last time, or None."""
+    if not runs or not cores or any(seconds is None for *_, seconds in runs):
+        return None
+    work = sum(threads * seconds for _, threads, seconds in runs) / cores
+    return max(work, max(seconds for *_, seconds in runs))
+
+
 def _left(note: dict[str, Any], todo: list[Any], done: list[Any]) -> str:
     """Return how long the rest may take, or "" where nobody knows."""
-    if not todo or not note["cores"] or any(seconds is None for *_, seconds in todo):
+    rest = _rest(todo, note["cores"])
+    if rest is None:
         return ""
-    work = sum(threads * seconds for _, threads, seconds in todo) / note["cores"]
-    rest = max(work, max(seconds for *_, seconds in todo))
     past = sum(threads * seconds for _, threads, seconds in done if seconds) / note["cores"]
     speed = past / (time.time() - note["started"]) if past >= ENOUGH else 1.0
     return f", about {duration(rest / speed)} left"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bookmaker.runner import _cluster as clusters
-from bookmaker.runner import _remaining, _warm, processes
+from bookmaker.runner import _first_chapters, _remaining, _warm, processes
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
 from bookmaker.runner.progress import say
@@ -121,10 +121,12 @@ def chain(
             stale = _drop_stale(root, plan)
             waiting += [job for job in stale if not targets or job.sentinel in targets]
             say(name, f"{len(plan)} runs, {len(plan) - len(stale)} up to date")
-        _remaining.begin(root, names, waiting, cores if cluster else cores or CORES)
+        seconds = _remaining.begin(root, names, waiting, cores if cluster else cores or CORES)
         if cluster:
             _forget(root, log, plans)
-        with watched, _warm.server(root, 0 if cluster else len(waiting), names):
+        alone = not targets and not cluster and len(plans) == 1
+        early = _first_chapters.shown(root, plans[0], seconds) if alone else contextlib.nullcontext()
+        with watched, _warm.server(root, 0 if cluster else len(waiting), names), early:
             code = _snakemake(log, names, targets, where)
         _remaining.end(root, names)
         if code:

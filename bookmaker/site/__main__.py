@@ -1,4 +1,4 @@
-"""`python -m bookmaker.site build|pdf --profile NAME`, `compare OLD NEW`, `quoted ONE OTHER`.
+"""`python -m bookmaker.site build|first|pdf --profile NAME`, `compare OLD NEW`, `quoted ONE OTHER`.
 
 The last two say what differs: between two built sites, and in what the pages of two profiles quote.
 
@@ -16,7 +16,7 @@ from bookmaker.runner import plan as planning
 from bookmaker.runner import processes
 from bookmaker.runner.progress import duration, say
 from bookmaker.site import _compare, _pdf, _quoted
-from bookmaker.site._build import build
+from bookmaker.site._build import build, build_first
 from privhelpers.artifacts import repository_root
 from privhelpers.errors import PrivHelpersError
 
@@ -46,6 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     for name, text in (
         ("build", "build runs/<profile>/site/_build/html"),
+        ("first", "the same of the chapters that are complete, while the other runs go on"),
         ("pdf", f"print that site to runs/<profile>/{_pdf.NAME}"),
     ):
         command = commands.add_parser(name, help=text)
@@ -70,6 +71,9 @@ def main(arguments: list[str] | None = None) -> int:
         with processes.exclusive(lock, f"the site of profile {options.profile}", wait=10):
             if options.command == "pdf":
                 _print(root, options.profile)
+            elif options.command == "first":
+                place = build_first(root, plan).relative_to(root)
+                say(options.profile, f"the first chapters can be read: {place}/index.html")
             else:
                 build(root, plan)
     except (PrivHelpersError, OSError) as error:

@@ -68,23 +68,25 @@ def _place(text: str) -> str:
     return text or "the site"
 
 
-def _jupyter_book(root: Path, site: Path) -> None:
+def _jupyter_book(root: Path, site: Path, *, strict: bool = True) -> None:
     """Run jupyter-book on the staged folder.
 
     Raises:
-        RunFailed: naming the page and the cause of each of the first warnings.
+        RunFailed: naming the page and the cause of each of the first warnings; where not `strict`, only if
+            there is no site.
     """
     command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(site)]
     # Its Sphinx extension lies beside this file, which is not below `root` where a test made up the book.
     ours = str(Path(__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": ours, "NO_COLOR": "1", "PYTHONHASHSEED": "0"}
+    options = OPTIONS if strict else [option for option in OPTIONS if option not in ("-W", "-n")]
     done = subprocess.run(
-        [*command, *OPTIONS], cwd=root, env=environment, capture_output=True, text=True, check=False
+        [*command, *options], cwd=root, env=environment, capture_output=True, text=True, check=False
     )
     log = done.stdout + done.stderr
     write_atomic(site / LOG, log.encode())
     found = causes(log, site)
-    if done.returncode or found:
+    if done.returncode or (found and strict):
         found = found or [ANSI.sub("", line) for line in log.splitlines() if line.strip()][-3:]
         raise RunFailed(_several("the site does not build", found, f"{site.relative_to(root)}/{LOG}"))
 
@@ -116,6 +118,24 @@ def _kept_out_of_sight(site: Path):
         if (site / "_build").exists():
             (site / "_build").replace(failed)
         raise
+
+
+def build_first(root: Path, plan: list[Job]) -> Path:
+    """Build a site of the chapters whose runs are complete, the others as outlines, and return its HTML.
+
+    There is no `.complete`, nobody checks it, and the next build makes every page anew: a page may refer to
+    what is not there yet.
+
+    Raises:
+        PrivHelpersError: a chapter that is here cannot be a page, or there is no site.
+    """
+    site = stage(root, plan, first=True)
+    for name in (COMPLETE, FINGERPRINT):
+        (site / name).unlink(missing_ok=True)
+    _jupyter_book(root, site, strict=False)
+    html = site / "_build" / "html"
+    _entrance.write(html, _entrance.address(root))
+    return html
 
 
 def build(root: Path, plan: list[Job]) -> Path:

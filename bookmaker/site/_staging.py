@@ -42,6 +42,12 @@ OURS = {
 PERCENT = re.compile(r"(?<=[\d`]) %(?!\w)")
 INDEX = "book/index.yml"
 TITLE = re.compile(r"^# .*\n", re.MULTILINE)
+HEADING = re.compile(r"^(\([\w-]+\)=\n)?(#+ .+)$", re.MULTILINE)  # with its label
+NOT_YET = """:::{admonition} Still to come
+:class: attention
+This copy of the book is being made.
+What is missing appears here when every run is complete: load the page again then.
+:::"""
 READING = re.compile(r"Reading \d+ minutes[^.]*")
 RUN_CARD, COURSE_CARD, ARCHITECTURE = "book/run_card", "book/course_card", "book/architecture"
 # Cells that a page folds, by their tag, and what stands on the fold.
@@ -137,6 +143,12 @@ def _tell_minutes(page: NotebookNode, seconds: float) -> None:
         cell.source = READING.sub(rf"\g<0>; the run of this page took {duration(seconds)}", cell.source, 1)
 
 
+def _number(page: NotebookNode, source: Path) -> None:
+    """Give a page the number of its chapter, which stands in the name of its source."""
+    if number := re.match(r"\d+", source.name):
+        page.metadata[_numbers.CHAPTER] = int(number[0])
+
+
 def page_of(root: Path, job: Job) -> NotebookNode:
     """Return one run as a page: today's words, that run's outputs, nothing of this machine.
 
@@ -162,8 +174,7 @@ def page_of(root: Path, job: Job) -> NotebookNode:
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
     if plain != title:
         page.metadata["myst"] = {"html_meta": {"keywords": plain.removeprefix("# ")}}
-    if number := re.match(r"\d+", chain.source(root, job.slug).name):
-        page.metadata[_numbers.CHAPTER] = int(number[0])
+    _number(page, chain.source(root, job.slug))
     page.nbformat_minor = max(page.nbformat_minor, 5)
     return page
 
@@ -184,6 +195,49 @@ def contents(root: Path, plan: list[Job]) -> dict[str, Any]:
     if forgotten := sorted((written | {f"notebooks/{job.slug}" for job in plan}) - named):
         raise RunFailed(f"_toc.yml: has no place for {', '.join(forgotten)}")
     return toc
+
+
+def _outline(root: Path, job: Job) -> NotebookNode:
+    """Return a chapter whose run is not complete: its title and headings, which other pages refer to."""
+    source = notebooks.read(chain.source(root, job.slug))
+    text = "\n\n".join(cell.source for cell in source.cells if cell.cell_type == "markdown")
+    headings = [f"{match[1] or ''}{match[2]}" for match in HEADING.finditer(text)]
+    page = nbformat.v4.new_notebook(metadata=source.metadata)
+    first, *others = headings
+    for number, lines in enumerate([f"{first}\n\n{NOT_YET}", *others]):
+        page.cells.append(nbformat.v4.new_markdown_cell(lines, id=f"outline-{number}"))
+    _number(page, chain.source(root, job.slug))
+    return page
+
+
+def _first_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
+    """Return the files of a site of the chapters whose runs are complete, the others as outlines.
+
+    A page made from all runs (the first one, the cards) says that it is still to come.
+
+    Args:
+        root: the repository.
+        plan: every run of one profile; the complete ones become pages.
+    """
+    files = {"_config.yml": (root / "_config.yml").read_bytes()}
+    toc = contents(root, plan)
+    files["_toc.yml"] = yaml.safe_dump(toc, allow_unicode=True, sort_keys=False).encode()
+    for path in sorted((root / "book").rglob("*")):
+        if path.is_file() and not path.name.startswith("."):
+            files[path.relative_to(root).as_posix()] = path.read_bytes()
+    here = []
+    for page in (page for page in pages(plan) if page.is_chapter):
+        ready = (root / page.job.sentinel).is_file()
+        notebook = page_of(root, page.job) if ready else _outline(root, page.job)
+        here += [page] if ready else []
+        files[f"{page.document}.ipynb"] = (nbformat.writes(notebook, version=4) + "\n").encode()
+    home = files[f"{toc['root']}.md"].decode().partition("```{figure}")[0]
+    ready = "\n".join(f"- {{doc}}`/{page.document}`" for page in here)
+    files[f"{toc['root']}.md"] = f"{home}{NOT_YET}\n\nThese chapters are here:\n\n{ready}\n".encode()
+    files[f"{ARCHITECTURE}.md"] = architecture(root).encode()
+    for card, title in ((RUN_CARD, "# Run card"), (COURSE_CARD, "(course-card)=\n# Course card")):
+        files[f"{card}.md"] = f"{title}\n\n{NOT_YET}\n".encode()
+    return files
 
 
 def _manifest(root: Path, plan: list[Job]) -> dict[str, Any]:
@@ -248,17 +302,18 @@ def _staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
     return files
 
 
-def stage(root: Path, plan: list[Job]) -> Path:
+def stage(root: Path, plan: list[Job], *, first: bool = False) -> Path:
     """Bring `runs/<profile>/site/` up to date and return it.
 
     Args:
         root: the repository.
         plan: every run of one profile, complete.
+        first: only what is complete already; the rest as outlines.
 
     Raises:
         PrivHelpersError: a run is missing, failed or of other code; the folder is left as it was.
     """
-    files = _staged_files(root, plan)
+    files = _first_files(root, plan) if first else _staged_files(root, plan)
     site = root / "runs" / plan[0].profile / "site"
     for name, data in files.items():
         path = site / name

@@ -11,7 +11,7 @@ import pytest
 import toy_site
 from patience import LIMIT_SECONDS
 
-from bookmaker.site._build import build, causes
+from bookmaker.site._build import build, build_first, causes
 from privhelpers.errors import RunFailed
 
 SITE = "runs/toy/site"
@@ -287,3 +287,33 @@ def test_an_old_address_leads_to_the_page_that_it_named(finished):
         path.name for path in (site / "notebooks").glob("[0-9]*.html") if "url=" not in path.read_text()
     ]
     assert not numbered, "no page's own address holds a number"
+
+
+def test_the_first_site_has_what_is_complete_and_outlines_of_the_rest(book):
+    jobs = {job.slug: job for job in toy_site.jobs(book)}
+    (book / jobs["auditing"].sentinel).unlink()
+    shutil.rmtree(book / SITE)
+    build_first(book, toy_site.jobs(book))
+    assert not (book / SITE / ".complete").exists()
+    ready, outline = html(book, "notebooks/anonymization"), html(book, "notebooks/auditing")
+    assert "Still to come" not in ready and "One and one make two" in ready
+    assert "Still to come" in outline and "One and one" not in outline and "Toy auditing" in outline
+    intro = html(book, "book/intro")
+    listed = intro.partition("These chapters are here")[2].partition("footer")[0]
+    assert "anonymization.html" in listed and "auditing.html" not in listed
+    assert "Still to come" in intro and "Still to come" in html(book, "book/course_card")
+
+
+def test_nothing_of_the_first_site_is_left_in_the_whole_one(book):
+    """A page that could not be linked at first would else keep the text that stood for the link."""
+    shutil.rmtree(book / SITE)
+    sentinel = book / {job.slug: job for job in toy_site.jobs(book)}["auditing"].sentinel
+    kept = sentinel.read_bytes()
+    sentinel.unlink()
+    build_first(book, toy_site.jobs(book))
+    sentinel.write_bytes(kept)
+    rebuild(book)
+    assert (book / SITE / ".complete").is_file()
+    assert not any(
+        "Still to come" in path.read_text() for path in (book / SITE / "_build/html").rglob("*.html")
+    )
