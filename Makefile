@@ -71,6 +71,7 @@ $(STAMP): requirements.txt
 	"make: the book needs Python 3.11, $(PY) is " + sys.version.split()[0] + "; remove $(VENV) and name another: PY=...")'
 	$(PYTHON) -m pip install --quiet --no-compile --disable-pip-version-check --requirement requirements.txt
 	@$(PYTHON) -m pip check --disable-pip-version-check
+	@$(PYTHON) -m bookmaker.precompile
 	@# A notebook opened in this environment's Jupyter finds the helpers too.
 	@$(PYTHON) -c 'import pathlib, sysconfig; \
 	pathlib.Path(sysconfig.get_path("purelib"), "privhelpers.pth").write_text("$(CURDIR)\n")'

@@ -120,7 +120,7 @@ def _imported_by_helpers(root: Path) -> list[tuple[str, tuple[str, ...]]]:
     ]
 
 
-def _load(root: Path, profiles: Sequence[str]) -> None:
+def load(root: Path, profiles: Sequence[str]) -> None:
     """Import what runs will need; what fails here fails in the run that needs it, with its message."""
     from bookmaker.runner import plan
 
@@ -163,7 +163,7 @@ def _main(number: int, profiles: Sequence[str]) -> int:
 
     processes.die_with_parent(clean=False)
     root = Path.cwd()
-    _load(root, profiles)
+    load(root, profiles)
     gc.collect()
     gc.freeze()  # what is here stays shared between all runs: no collection writes to it
     # Ctrl-C reaches every process of a terminal; the server ends with the build.

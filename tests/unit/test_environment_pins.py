@@ -4,10 +4,13 @@ import ast
 import re
 import tomllib
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import yaml
 from packaging.requirements import Requirement
+
+from bookmaker import precompile
 
 ROOT = Path(__file__).parents[2]
 
@@ -75,3 +78,10 @@ def test_the_lock_names_no_index_and_no_cuda_package():
     text = (ROOT / "requirements.txt").read_text()
     assert "://" not in text and "--" not in text
     assert not [name for name in locked() if name.startswith(("nvidia-", "triton", "cuda-"))]
+
+
+def test_the_environment_keeps_the_byte_code_of_what_every_process_imports():
+    assert {name for name in precompile.TOOLS if find_spec(name) is None} == set()
+    site = Path(yaml.__file__).parents[1]
+    for library in ("torch", "transformers", "pandas", "snakemake", "sphinx", "docutils"):
+        assert list((site / library / "__pycache__").glob("__init__.*.pyc")), library
