@@ -1,4 +1,4 @@
-"""`python -m bookmaker.precompile`, from `make env`: keep the byte code of what the programs of the book import.
+"""`python -m bookmaker.precompile`, a part of `make env`: keep the byte code of what our programs import.
 
 Packages are installed without byte code, for most of their modules are never imported. Python keeps that of
 a module when it first imports it, unless PYTHONDONTWRITEBYTECODE is set, as it is in many containers: then
