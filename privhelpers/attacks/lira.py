@@ -63,7 +63,8 @@ def _fit(values: ArrayLike, present: ArrayLike, *, fixed_variance: bool) -> _Nor
         values: statistic of each text under each shadow model, shape [models, texts].
         present: which of them count, same shape.
         fixed_variance: one variance for all texts, pooled around the mean of each; better below about 32
-            shadow models. A text without any value gets the average mean and deviation of the others.
+            shadow models. A text without any value gets the average mean of the others, and one with fewer
+            than two, which show no spread, the average deviation.
 
     Raises:
         InvalidParameter: shapes differ, or no value counts.
@@ -83,7 +84,9 @@ def _fit(values: ArrayLike, present: ArrayLike, *, fixed_variance: bool) -> _Nor
     if fixed_variance:
         return _Normals(mean, np.full(len(mean), np.sqrt(squares.sum() / counts.sum())))
     deviation = np.sqrt(squares / np.maximum(counts, 1))
-    return _Normals(mean, np.where(known, deviation, deviation[known].mean()))
+    spread = counts > 1
+    usual = deviation[spread].mean() if spread.any() else 0.0
+    return _Normals(mean, np.where(spread, deviation, usual))
 
 
 def online(target: ArrayLike, values: ArrayLike, inside: ArrayLike, *, fixed_variance: bool) -> np.ndarray:

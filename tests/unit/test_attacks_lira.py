@@ -47,6 +47,13 @@ def test_density_inside_vectors(fixed, expected):
     assert -normals.log_density(np.array(TARGET)) == pytest.approx(expected, abs=1e-8)
 
 
+def test_one_value_shows_no_spread():
+    """Its deviation is the usual one; with zero its score would be the largest of all, right or wrong."""
+    values, inside = table([[5.0], [5.0], [5.0]], [[0.0, 2.0], [0.0, 4.0], [1.0]])
+    scores = lira.offline([1.5, 3.0, 1.3], values, inside, fixed_variance=False)
+    assert scores == pytest.approx([0.5 / 1, 1 / 2, 0.3 / 1.5])
+
+
 @pytest.mark.parametrize("fixed", [False, True])
 def test_values_that_mirror_each_other_decide_nothing(fixed):
     values, mask = present(INSIDE)
