@@ -49,7 +49,7 @@ def test_density_inside_vectors(fixed, expected):
 
 def test_one_value_shows_no_spread():
     """Its deviation is the usual one; with zero its score would be the largest of all, right or wrong."""
-    values, inside = table([[5.0], [5.0], [5.0]], [[0.0, 2.0], [0.0, 4.0], [1.0]])
+    values, inside = table([[5.0], [5.0], [5.0, 5.0]], [[0.0, 2.0], [0.0, 4.0], [1.0]])
     scores = lira.offline([1.5, 3.0, 1.3], values, inside, fixed_variance=False)
     assert scores == pytest.approx([0.5 / 1, 1 / 2, 0.3 / 1.5])
 
