@@ -6,6 +6,7 @@ every process compiles torch, transformers and the rest anew, and a run starts i
 """
 
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -25,6 +26,7 @@ def main() -> int:
     sys.dont_write_bytecode = False
     from bookmaker.runner import _warm
 
+    os.environ.update(_warm.LOADED)
     _warm.load(Path.cwd(), [])
     for module in TOOLS:
         importlib.import_module(module)
