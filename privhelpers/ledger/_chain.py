@@ -98,8 +98,8 @@ class Record:
         """
         if not self.contains(head):
             raise ResumeRefused(
-                f"head {head!r}: is no line of the ledger of run {self.terms.run!r}, so that it was replaced "
-                "or lost its last lines; what was spent is not known from it"
+                f"head {head!r}: is no line of the ledger of run {self.terms.run!r}: the ledger was replaced "
+                "or lost its last lines, so it does not show what was spent"
             )
 
     def extended(self, *entries: Entry) -> "Record":
