@@ -187,7 +187,7 @@ def table(measured: Mapping[tuple[str, str], Measured]) -> pd.DataFrame:
         key: [*as_plain(one.auc), *as_plain(one.tpr_at_1pct_fpr), *as_plain(one.tpr_at_01pct_fpr)]
         for key, one in measured.items()
     }
-    names = ("AUC", "TPR at 1 % FPR", "TPR at 0.1 %")
+    names = ("AUC", "TPR at 1 % FPR", "TPR at 0.1 % FPR")
     columns = [f"{name}{end}" for name in names for end in ("", " low", " high")]
     index = pd.MultiIndex.from_tuples(rows, names=["attack", "level"])
     return pd.DataFrame(list(rows.values()), index=index, columns=columns)
