@@ -19,6 +19,7 @@ def test_the_list_is_the_eighteen_of_the_rule():
 
 def test_the_caveat_names_both_ways_and_promises_nothing():
     assert "Safe Harbor" in hipaa.CAVEAT and "Expert Determination" in hipaa.CAVEAT
+    assert "the holder have no actual knowledge" in hipaa.CAVEAT  # 45 CFR 164.514(b)(2)(ii)
     assert hipaa.CAVEAT.count(".") == 1 and "compliant" not in hipaa.CAVEAT.lower()
 
 
