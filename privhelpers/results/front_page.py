@@ -120,10 +120,10 @@ def headline(table: pd.DataFrame) -> pd.DataFrame:
         {
             "ε at most (at least)": [_bounds(*pair) for pair in bounds],
             "perplexity": [f"{value:.2f}" for value in table["perplexity"]],
-            "membership AUC [95 %]": [f"{auc:.3f} [{low:.3f}, {high:.3f}]" for auc, low, high in ends],
+            "membership AUC [95 %]": [f"{auc:.2f} [{low:.2f}, {high:.2f}]" for auc, low, high in ends],
         },
         index=table.index,
     )
     canaries = _shares(table, "canaries", "canaries_extracted", "canaries_planted")
-    numbers = _shares(table, "record numbers by name", "numbers_completed", "numbers_asked")
+    numbers = _shares(table, "numbers by name", "numbers_completed", "numbers_asked")
     return first.join([canaries, numbers]).rename(index=in_words).rename_axis(columns="model")
