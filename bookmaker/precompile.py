@@ -21,7 +21,7 @@ TOOLS = (
 )
 
 
-def main() -> int:
+def _main() -> int:
     """Import everything."""
     sys.dont_write_bytecode = False
     from bookmaker.runner import _warm
@@ -34,4 +34,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_main())

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from privhelpers.errors import InvalidParameter
-from privhelpers.text import with_powers
+from privhelpers.text import power_of_ten
 
 
 def _plain(name: str, value: object) -> int | float | str:
@@ -72,17 +72,6 @@ def worded(value: object) -> str:
     if number and abs(number) < 1e-3:
         return power_of_ten(number)
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
-
-
-def power_of_ten(number: float) -> str:
-    """Return a number as a page writes it where it is too small or too large for digits: `1.2·10⁻⁷`.
-
-        power_of_ten(1.2e-7)
-
-    Args:
-        number: finite.
-    """
-    return with_powers(f"{number:.1e}").replace(".0·", "·").removeprefix("1·")
 
 
 def facts(values: Mapping[str, object]) -> pd.DataFrame:

@@ -147,6 +147,18 @@ def with_powers(text: str) -> str:
     return _EXPONENT.sub(lambda found: f"·10{str(int(found[0][1:])).translate(_RAISED)}", text)
 
 
+def power_of_ten(number: float) -> str:
+    """Return a number as a page writes it where it is too small or too large for digits.
+
+    Args:
+        number: finite.
+
+    >>> power_of_ten(1.2e-7), power_of_ten(1e6)
+    ('1.2·10⁻⁷', '10⁶')
+    """
+    return with_powers(f"{number:.1e}").replace(".0·", "·").removeprefix("1·")
+
+
 def in_words(name: str) -> str:
     """Return the name of a model or an attack as tables and figures show it; other texts stay as they are.
 

@@ -350,6 +350,8 @@ def bars(
         left = left + values if stacked else left
     place.set_yticks(range(len(rows)), [_row_label(row) for row in rows])
     place.set(ylim=(len(rows) - 0.4, -0.6), xlabel=xlabel, ylabel=ylabel)
+    if all((values == np.round(values)).all() for values, _ in checked.values()):
+        place.xaxis.get_major_locator().set_params(integer=True)  # there is no claim 2.5
     if percent:
         style.percent_axis(place.xaxis)
     return _finish(place, figure, own=axes is None)

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from privhelpers.errors import InvalidParameter
 from privhelpers.figures import _style as style
 from privhelpers.stats import Interval, checks
-from privhelpers.text import with_powers
 
 _LOOKS = (
     (style.ATTACK, "o", "-"),
@@ -91,8 +90,6 @@ def recovery(
         axes.plot(x, top, color=style.DP, linewidth=2.2, label="ceiling by differential privacy")
         axes.set(xlim=(x.min(), x.max()))
         style.log_axis(axes.xaxis, 10.0 ** np.arange(np.round(np.log10(x.min())), np.log10(x.max()) + 0.01))
-        if x.min() < 1e-4:  # plain numbers stop there
-            axes.xaxis.set_major_formatter(lambda value, _: with_powers(f"{value:.0e}").removeprefix("1·"))
     spread = _ASIDE if ceiling is None else 1.0
     _lines(axes, lines, hollow=False, spread=spread)
     _lines(axes, dashes, hollow=True, spread=spread)

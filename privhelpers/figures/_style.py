@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.stats import checks
-from privhelpers.text import in_words, inert
+from privhelpers.text import in_words, inert, power_of_ten
 
 WIDTH, SHORT, TALL = 6.5, 2.9, 4.3  # inches
 
@@ -174,6 +174,12 @@ def _plain(value: float) -> str:
     return f"{value:.3g}" if value < 1000 else f"{value:g}"
 
 
+def _label(axis: Axis, value: float) -> str:
+    """Return the label of a logarithmic tick, a power of ten where the axis reaches too far to write out."""
+    low, high = sorted(axis.get_view_interval())
+    return _plain(value) if low >= 1e-4 and high < 1e6 else power_of_ten(value)
+
+
 class _RoundTicks(LogLocator):
     """Powers of ten; where the view shows fewer than three, other round numbers between them too."""
 
@@ -191,7 +197,7 @@ def log_axis(axis: Axis, ticks: ArrayLike | None = None) -> None:
     """Label a logarithmic axis in plain numbers; the default labels would need the math parser."""
     axis.set_major_locator(_RoundTicks() if ticks is None else FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _label(axis, value)))
 
 
 def ticks_at(axes: Axes, places: ArrayLike) -> list[float] | None:
