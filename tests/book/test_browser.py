@@ -16,6 +16,8 @@ FORMULAS = """() => [...document.querySelectorAll('.math')]
 PICTURES = """() => [...document.querySelectorAll('article img')]
     .filter(e => !(e.complete && e.naturalWidth > 0 && e.alt.trim())).map(e => e.src)"""
 STRAY = "() => [...document.querySelectorAll('.cell_output mjx-container')].length"
+WIDEST = """() => Math.max(0, ...[...document.querySelectorAll(':is(figure, .cell_output) img')]
+    .map(e => e.getBoundingClientRect().width))"""
 PHONE = {"width": 360, "height": 780}
 DESK = {"width": 1280, "height": 900}
 
@@ -33,6 +35,7 @@ class Visit:
     unseen: list[str] = field(default_factory=list)
     stray: int = 0
     phone_width: int = 0
+    widest_picture: float = 0.0  # on a phone
     weight: int = 0
     barriers: list[str] = field(default_factory=list)
 
@@ -74,6 +77,7 @@ def visit(page, url: str, address: str, *, axe: str) -> Visit:
     met.undrawn, met.unseen, met.stray = (page.evaluate(js) for js in (FORMULAS, PICTURES, STRAY))
     page.set_viewport_size(PHONE)
     met.phone_width = page.evaluate("() => document.documentElement.scrollWidth")
+    met.widest_picture = page.evaluate(WIDEST)
     page.set_viewport_size(DESK)
     if axe:
         page.evaluate(ONE_OF_EACH_COLOR)
@@ -182,6 +186,13 @@ def test_the_sliders_compute_what_the_accountant_computes(chromium, site):
 def test_pages_fit_a_phone(visits):
     widths = {name: met.phone_width for name, met in visits.items()}
     assert {name: width for name, width in widths.items() if width > PHONE["width"]} == {}
+
+
+def test_half_of_a_picture_is_seen_at_a_time_on_a_phone(visits):
+    """Its box scrolls; a picture at its natural width would show the names of its rows and nothing else."""
+    widths = {name: met.widest_picture for name, met in visits.items()}
+    assert max(widths.values()) > PHONE["width"], "its text would be too small to read"
+    assert {name: width for name, width in widths.items() if width > 2 * PHONE["width"]} == {}
 
 
 def test_the_way_in_leads_to_the_first_page(chromium, site):
