@@ -127,7 +127,16 @@ MUTANTS = [
         "elif False:",
         "unknown_modules",
     ),
-    Mutant("the graph kept alive", LAYERS, "_as_rows(value.detach())", "_as_rows(value)", "keeps_no_memory"),
+    Mutant(
+        "the graph kept alive", LAYERS, "(value.detach(), gradient)", "(value, gradient)", "keeps_no_memory"
+    ),
+    Mutant(
+        "norms and sums under autocast",
+        ENGINE,
+        "with torch.no_grad(), self._in_full():\n            norms",
+        "with torch.no_grad():\n            norms",
+        "autocast",
+    ),
     # Noise.
     Mutant(
         "noise missing",
