@@ -210,6 +210,17 @@ def _outline(root: Path, job: Job) -> NotebookNode:
     return page
 
 
+def _written(root: Path, toc: dict[str, Any]) -> dict[str, bytes]:
+    """Return the files that need no run: configuration, contents, the pages of `book/` and of the sources."""
+    files = {"_config.yml": (root / "_config.yml").read_bytes()}
+    files["_toc.yml"] = yaml.safe_dump(toc, allow_unicode=True, sort_keys=False).encode()
+    for path in sorted((root / "book").rglob("*")):
+        if path.is_file() and not path.name.startswith("."):
+            files[path.relative_to(root).as_posix()] = path.read_bytes()
+    files[f"{ARCHITECTURE}.md"] = architecture(root).encode()
+    return files
+
+
 def _first_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
     """Return the files of a site of the chapters whose runs are complete, the others as outlines.
 
@@ -219,12 +230,8 @@ def _first_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
         root: the repository.
         plan: every run of one profile; the complete ones become pages.
     """
-    files = {"_config.yml": (root / "_config.yml").read_bytes()}
     toc = contents(root, plan)
-    files["_toc.yml"] = yaml.safe_dump(toc, allow_unicode=True, sort_keys=False).encode()
-    for path in sorted((root / "book").rglob("*")):
-        if path.is_file() and not path.name.startswith("."):
-            files[path.relative_to(root).as_posix()] = path.read_bytes()
+    files = _written(root, toc)
     here = []
     for page in (page for page in pages(plan) if page.is_chapter):
         ready = (root / page.job.sentinel).is_file()
@@ -234,7 +241,6 @@ def _first_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
     home = files[f"{toc['root']}.md"].decode().partition("```{figure}")[0]
     ready = "\n".join(f"- {{doc}}`/{page.document}`" for page in here)
     files[f"{toc['root']}.md"] = f"{home}{NOT_YET}\n\nThese chapters are here:\n\n{ready}\n".encode()
-    files[f"{ARCHITECTURE}.md"] = architecture(root).encode()
     for card, title in ((RUN_CARD, "# Run card"), (COURSE_CARD, "(course-card)=\n# Course card")):
         files[f"{card}.md"] = f"{title}\n\n{NOT_YET}\n".encode()
     return files
@@ -269,12 +275,8 @@ def _picture(notebook: NotebookNode, name: str) -> bytes:
 
 def _staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
     """Return every file that the site is built from, by its name below `runs/<profile>/site/`."""
-    files = {"_config.yml": (root / "_config.yml").read_bytes()}
     toc = contents(root, plan)
-    files["_toc.yml"] = yaml.safe_dump(toc, allow_unicode=True, sort_keys=False).encode()
-    for path in sorted((root / "book").rglob("*")):
-        if path.is_file() and not path.name.startswith("."):
-            files[path.relative_to(root).as_posix()] = path.read_bytes()
+    files = _written(root, toc)
     chapters = {}
     documents: dict[str, dict[str, str]] = {}  # of each chapter: model -> page, in the order of the plan
     found = {page.job.rule: page for page in pages(plan)}
@@ -293,7 +295,6 @@ def _staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
         files[f"{page.document}.ipynb"] = (nbformat.writes(notebook, version=4) + "\n").encode()
     slug, name, place = HOME_PICTURE
     files[place] = _picture(chapters[slug], name)
-    files[f"{ARCHITECTURE}.md"] = architecture(root).encode()
     manifest = _manifest(root, plan)
     files[f"{RUN_CARD}.md"] = run_card(manifest).encode()
     order = [Path(entry["file"]).name for part in toc["parts"] for entry in part["chapters"]]

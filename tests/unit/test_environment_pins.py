@@ -84,4 +84,6 @@ def test_the_environment_keeps_the_byte_code_of_what_every_process_imports():
     assert {name for name in precompile.TOOLS if find_spec(name) is None} == set()
     site = Path(yaml.__file__).parents[1]
     for library in ("torch", "transformers", "pandas", "snakemake", "sphinx", "docutils"):
-        assert list((site / library / "__pycache__").glob("__init__.*.pyc")), library
+        assert list((site / library / "__pycache__").glob("__init__.*.pyc")), (
+            f"{library}: run python -m bookmaker.precompile"
+        )
