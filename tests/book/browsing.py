@@ -8,23 +8,62 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
 
-# Colored code is thousands of spans of a few kinds; one of each kind is left, the rest becomes plain text.
-ONE_OF_EACH_COLOR = """() => {
+# Formulas have a reader of their own (MathJax), and colored code is thousands of spans of a few kinds: one of
+# each kind is left, the rest becomes plain text.
+WITHOUT_REPEATS = """() => {
+    document.querySelectorAll('mjx-container').forEach(formula => formula.remove());
     const met = new Set();
     for (const span of document.querySelectorAll('.highlight pre span[class]:not(:has(*))')) {
         if (met.has(span.className)) span.replaceWith(span.textContent);
         met.add(span.className);
     }
 }"""
-# Formulas have a reader of their own (MathJax) and thousands of elements; the theme changes colors alone.
-BARRIERS = """theme => {
+STRUCTURE = {"rules": {"color-contrast": {"enabled": False}}}  # what axe-core shall look at: all but contrast
+CONTRAST = {"runOnly": ["color-contrast"]}
+# Whether a text can be told from what lies below it depends on its color, size and weight, and on every
+# background up to the page's, in each theme. Texts whose looks are all known, of this page or of earlier
+# ones, are taken out; returned are the looks that are known now. Contrast was most of a page's time.
+KEEP_NEW_LOOKS = """known => {
+    const met = new Set(known), page = document.documentElement;
+    const looks = theme => {
+        page.dataset.theme = page.dataset.mode = theme;
+        const grounds = new Map([[null, '']]);
+        const ground = element => {
+            if (!grounds.has(element)) {
+                const {backgroundColor, backgroundImage, opacity, filter} = getComputedStyle(element);
+                const clear = backgroundColor === 'rgba(0, 0, 0, 0)' && backgroundImage === 'none';
+                const own = clear && opacity === '1' && filter === 'none' ? ''
+                    : [backgroundColor, backgroundImage, opacity, filter].join(' ') + ' over ';
+                grounds.set(element, own + ground(element.parentElement));
+            }
+            return grounds.get(element);
+        };
+        return element => {
+            const {color, fontSize, fontWeight} = getComputedStyle(element);
+            return [theme, color, fontSize, fontWeight, 'on', ground(element)].join(' ');
+        };
+    };
+    const words = element => [...element.childNodes].filter(node => node.nodeType === Node.TEXT_NODE);
+    const texts = [...document.body.querySelectorAll('*')].filter(
+        element => element.checkVisibility() && words(element).some(node => node.data.trim()));
+    const inThemes = ['light', 'dark'].map(theme => texts.map(looks(theme)));
+    texts.forEach((element, i) => {
+        const here = inThemes.map(themed => themed[i]);
+        if (here.every(look => met.has(look))) words(element).forEach(node => node.remove());
+        here.forEach(look => met.add(look));
+    });
+    for (const element of document.querySelectorAll('article *, nav *')) {
+        const fields = 'input, select, :has(input, select)';
+        if (!element.textContent.trim() && !element.matches(fields)) element.remove();
+    }
+    return [...met];
+}"""
+BARRIERS = """([theme, options]) => {
     document.documentElement.dataset.theme = document.documentElement.dataset.mode = theme;
-    const rules = theme === 'light' ? {} : {runOnly: ['color-contrast']};
-    const how = {preload: false, resultTypes: ['violations'], ...rules};
-    return axe.run({exclude: ['mjx-container', 'svg']}, how)
-        .then(found => found.violations
-            .filter(one => ['serious', 'critical'].includes(one.impact))
-            .map(one => `${theme}: ${one.id}: ${one.nodes[0].html.slice(0, 120)}`));
+    return axe.run({exclude: ['svg']}, {preload: false, resultTypes: ['violations'], ...options})
+        .then(result => result.violations
+            .filter(rule => ['serious', 'critical'].includes(rule.impact))
+            .map(rule => `${theme}: ${rule.id}: ${rule.nodes[0].html.slice(0, 120)}`));
 }"""
 
 

@@ -1,12 +1,15 @@
 """The built site in a real browser: drawn whole, silent, and asking nobody else for anything."""
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from browsing import BARRIERS, ONE_OF_EACH_COLOR, axe_core, serving
+from browsing import BARRIERS, CONTRAST, KEEP_NEW_LOOKS, STRUCTURE, WITHOUT_REPEATS, axe_core, serving
 
+from bookmaker.runner import chain
 from privhelpers import accounting
 
 pytestmark = pytest.mark.browser
@@ -47,8 +50,19 @@ def site(smoke_site) -> Iterator[tuple[Path, str]]:
         yield smoke_site.html, address
 
 
-def visit(page, url: str, address: str, *, axe: str) -> Visit:
-    """Open one page, wait until it is drawn, and note what happened; `axe`, a script, looks for barriers."""
+def barriers(page, looks: set[str]) -> list[str]:
+    """Ask axe-core about an open page, in both themes; texts of the `looks` of earlier pages are left out."""
+    page.evaluate(WITHOUT_REPEATS)
+    page.evaluate(axe_core())
+    serious = page.evaluate(BARRIERS, ["light", STRUCTURE])
+    looks.update(page.evaluate(KEEP_NEW_LOOKS, sorted(looks)))
+    return serious + [
+        one for theme in ("light", "dark") for one in page.evaluate(BARRIERS, [theme, CONTRAST])
+    ]
+
+
+def visit(page, url: str, address: str) -> Visit:
+    """Open one page, wait until it is drawn, and note what happened."""
     met = Visit()
 
     def answered(answer) -> None:
@@ -79,10 +93,6 @@ def visit(page, url: str, address: str, *, axe: str) -> Visit:
     met.phone_width = page.evaluate("() => document.documentElement.scrollWidth")
     met.widest_picture = page.evaluate(WIDEST)
     page.set_viewport_size(DESK)
-    if axe:
-        page.evaluate(ONE_OF_EACH_COLOR)
-        page.evaluate(axe)
-        met.barriers = [barrier for theme in ("light", "dark") for barrier in page.evaluate(BARRIERS, theme)]
     for event, listener in listeners.items():
         page.remove_listener(event, listener)
     return met
@@ -100,13 +110,14 @@ def visits(chromium, site) -> dict[str, Visit]:
     context = chromium.new_context(viewport=DESK)
     page = context.new_page()
     context.new_cdp_session(page).send("Network.setCacheDisabled", {"cacheDisabled": True})  # full weights
-    visited = {}
+    visited, looks = {}, set()
     for path in sorted(html.rglob("*.html")):
         if "_static" not in path.parts and not leads_on(path):
             name = path.relative_to(html).as_posix()
+            visited[name] = visit(page, f"{address}/{name}", address)
             # A further run of a chapter has the chapter's elements, and so its barriers.
-            axe = "" if name.startswith("runs/") else axe_core()
-            visited[name] = visit(page, f"{address}/{name}", address, axe=axe)
+            if not name.startswith("runs/"):
+                visited[name].barriers = barriers(page, looks)
     context.close()
     return visited
 
@@ -142,6 +153,22 @@ def test_no_page_has_a_serious_barrier(visits):
     assert {name: met.barriers for name, met in visits.items() if met.barriers} == {}
 
 
+def test_a_text_that_cannot_be_read_is_met_once_and_in_either_theme(chromium):
+    style = "p {color: #111} [data-theme=dark] body {background: #111} [data-theme=dark] p {color: #eee}"
+    pale = "[data-theme=dark] p.pale {color: #333} .box {background: #222}"
+    body = "<p>plain<p class=pale>pale<p>again<div class=box><p>boxed</div><p class=pale>twice"
+    page = chromium.new_page()
+    page.set_content(f"<html lang=en><title>t</title><style>{style}{pale}</style><main>{body}</main></html>")
+    looks: set[str] = set()
+    met = barriers(page, looks)
+    assert page.locator("main").inner_text().split() == ["plain", "pale", "boxed"]
+    assert [line.split("<")[0] for line in met] == ["light: color-contrast: ", "dark: color-contrast: "]
+    assert ">boxed<" in met[0] and ">pale<" in met[1]
+    page.set_content(f"<html lang=en><title>t</title><style>{style}{pale}</style><main>{body}</main></html>")
+    assert barriers(page, looks) == []  # nothing new on a second page of the same looks
+    page.close()
+
+
 def test_every_table_can_be_scrolled_by_keys(site):
     pages = {path.name: path.read_text(encoding="utf-8") for path in site[0].rglob("*.html")}
     assert sum(text.count('aria-label="Table"') for text in pages.values()) > 100
@@ -152,14 +179,67 @@ def test_no_page_is_heavy(visits):
     assert {name: met.weight for name, met in visits.items() if not 300 < met.weight < 1_500_000} == {}
 
 
-def test_search_finds_the_chapter_on_exposure_first(chromium, site):
+FIRST = """query => {
+    history.replaceState(null, '', '?q=' + encodeURIComponent(query));  // where scorer.js reads it
+    return Search._performSearch(...Search._parseQuery(query)).map(result => result[0]).reverse();
+}"""
+# What a reader would type, and the chapter that answers.
+QUESTIONS = {
+    "what is differential privacy": "differential_privacy",
+    "randomized response": "differential_privacy",
+    "how to choose epsilon": "private_utility",
+    "composition theorem": "composition",
+    "Renyi accountant": "renyi_accounting",
+    "clip gradients per sample": "dpsgd_step",
+    "noise multiplier": "dpsgd_step",
+    "LoRA": "private_utility",
+    "private ledger resume": "ledger_and_resume",
+    "extract phone number": "extraction",
+    "canary exposure": "memorization",
+    "membership inference attack": "membership_inference",
+    "likelihood ratio attack": "shadow_models",
+    "gradient leakage": "gradient_inversion",
+    "Clopper-Pearson": "auditing",
+    "confidence interval bootstrap": "uncertainty",
+    "multiple testing Holm": "comparison",
+    "scrub names from notes": "scrubbing",
+    "unlearning patient": "unlearning",
+    "HIPAA safe harbor": "hipaa",
+    "audit my own model": "your_model",
+}
+
+
+@pytest.fixture(scope="module")
+def search(chromium, site) -> Callable[[str], list[str]]:
+    """Ask the site's own search, as its page does; the answer is the chapters and pages, best first."""
+    page = chromium.new_page()
+    page.goto(f"{site[1]}/search.html")
+    page.wait_for_function("() => Search.hasIndex()")
+    return lambda query: list(dict.fromkeys(page.evaluate(FIRST, query)))
+
+
+def test_search_finds_a_chapter_first_by_its_title(search, smoke_site):
+    titles = {}
+    for path in sorted((smoke_site.root / "notebooks").glob("*.ipynb")):
+        first = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
+        titles[chain.slug_of(path.stem)] = re.search("^# (.+)$", first, re.MULTILINE)[1]
+    assert len(titles) > 30
+    first = {slug: search(title)[:1] for slug, title in titles.items()}
+    assert {slug: pages for slug, pages in first.items() if pages != [f"notebooks/{slug}"]} == {}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_search_answers_a_question_among_the_first_three(search, question):
+    assert f"notebooks/{QUESTIONS[question]}" in search(question)[:3]
+
+
+def test_search_shows_what_it_found(chromium, site):
     page = chromium.new_page()
     page.goto(f"{site[1]}/search.html?q=exposure")
     results = page.locator("#search-results li a")
     results.first.wait_for()
-    targets = [link.get_attribute("href") or "" for link in results.all()]
+    assert "notebooks/memorization" in (results.first.get_attribute("href") or "")
     page.close()
-    assert "notebooks/memorization" in targets[0], targets
 
 
 RUNS = [(0.1, 1.0, 150, 1e-5), (0.01, 2.5, 50, 1e-5), (1.0, 5.0, 100, 1e-6), (0.01, 0.7, 120, 1e-5)]
