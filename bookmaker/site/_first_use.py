@@ -13,7 +13,7 @@ from sphinx.domains.std import StandardDomain
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 # Words that the book also uses in their everyday sense: these are linked by hand.
-EVERYDAY = frozenset({"leak", "neighboring", "power", "shard", "span"})
+EVERYDAY = frozenset({"calibration", "leak", "neighboring", "power", "shard", "span"})
 # Pages that define or list words, where every word would be a link to the place where one stands.
 LISTS = ("book/glossary", "book/notation", "book/references", "book/course_card", "book/run_card")
 NO_PROSE = (
@@ -84,8 +84,8 @@ class LinkFirstUse(SphinxPostTransform):
         """Change the page in place."""
         page = self.env.docname
         domain: StandardDomain = self.env.domains["std"]
-        found = {name.lower(): name for kind, name in domain.objects if kind == "term"}
-        names = {key: name for key, name in found.items() if key not in EVERYDAY}
+        terms = {name.lower(): name for kind, name in domain.objects if kind == "term"}
+        names = {key: name for key, name in terms.items() if key not in EVERYDAY}
         if page in LISTS or not names:
             return
         finder, seen = pattern(names.values()), set()
