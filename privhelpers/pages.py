@@ -54,6 +54,9 @@ def worded(value: object) -> str:
 
         worded(0.12345)
 
+    >>> worded([8.0, 7.996, 0.5, 0.4999, 123.4])
+    '8, 8.00, 0.5, 0.500, 123'
+
     Args:
         value: a number, a word, a truth value, None, or a list of them; fractions below a thousandth are
             written with a power of ten, infinity as "unbounded".
@@ -71,7 +74,11 @@ def worded(value: object) -> str:
         return "unbounded" if math.isinf(number) else "undefined"
     if number and abs(number) < 1e-3:
         return power_of_ten(number)
-    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
+    if abs(number) >= 1000:
+        return f"{number:,.0f}"
+    short = f"{number:.3g}"
+    # A rounded number keeps its last zeros: 7.996 is 8.00, and only 8 itself is 8.
+    return short if float(short) == number else f"{number:#.3g}".rstrip(".")
 
 
 def facts(values: Mapping[str, object]) -> pd.DataFrame:
