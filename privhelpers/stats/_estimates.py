@@ -100,13 +100,20 @@ def clustered_mean(values: ArrayLike, clusters: ArrayLike, *, weights: ArrayLike
 
 
 def clustered_difference(
-    values_a: ArrayLike, clusters_a: ArrayLike, values_b: ArrayLike, clusters_b: ArrayLike
+    values_a: ArrayLike,
+    clusters_a: ArrayLike,
+    values_b: ArrayLike,
+    clusters_b: ArrayLike,
+    *,
+    weights_a: ArrayLike | None = None,
+    weights_b: ArrayLike | None = None,
 ) -> Estimate:
     """Return mean(a) - mean(b) of two arms that share no cluster.
 
     Args:
         values_a, values_b: one number per observation of each arm.
         clusters_a, clusters_b: cluster of each observation; the arms are taken as independent.
+        weights_a, weights_b: positive weight of each observation, such as its tokens; None counts each as 1.
 
     Raises:
         InvalidParameter: lengths differ, a value is not finite, an arm has fewer than 2 clusters, or a
@@ -114,7 +121,8 @@ def clustered_difference(
 
     Source: as `clustered_mean`; degrees of freedom of Satterthwaite, Biometrics Bulletin 2 (1946).
     """
-    a, b = clustered_mean(values_a, clusters_a), clustered_mean(values_b, clusters_b)
+    a = clustered_mean(values_a, clusters_a, weights=weights_a)
+    b = clustered_mean(values_b, clusters_b, weights=weights_b)
     _checks.no_common("clusters_a", clusters_a, "clusters_b", clusters_b)
     variances = [a.standard_error**2, b.standard_error**2]
     degrees = _satterthwaite(variances, [a.clusters, b.clusters])
@@ -151,9 +159,12 @@ def _placements(member_scores: ArrayLike, nonmember_scores: ArrayLike) -> tuple[
 
 def _area(placements: tuple[np.ndarray, np.ndarray], patients: tuple[ArrayLike, ArrayLike]) -> Estimate:
     names, variances, counts = ("member_patients", "nonmember_patients"), [], []
-    for name, own, labels in zip(names, placements, patients, strict=True):
-        codes, count = checks.cluster_codes(name, labels, own.size)
-        variances.append(_variance_of_sum(_sums(own - own.mean(), codes, count)) / own.size**2)
+    for name, arm_placements, labels in zip(names, placements, patients, strict=True):
+        codes, count = checks.cluster_codes(name, labels, arm_placements.size)
+        variances.append(
+            _variance_of_sum(_sums(arm_placements - arm_placements.mean(), codes, count))
+            / arm_placements.size**2
+        )
         counts.append(count)
     degrees = _satterthwaite(variances, counts)
     return Estimate(float(placements[0].mean()), float(np.sqrt(sum(variances))), degrees, sum(counts))

@@ -48,9 +48,9 @@ def test_z_of_two_proportions_is_the_root_of_chi_squared():
 
 def test_alone_in_its_cluster_every_value_counts_as_in_a_t_test():
     a, b = groups(30, 0)[0], groups(20, 1, shift=0.7)[0]
-    one = stats.clustered_mean(a, np.arange(a.size))
+    estimate = stats.clustered_mean(a, np.arange(a.size))
     low, high = scipy_stats.t.interval(0.95, a.size - 1, a.mean(), a.std(ddof=1) / math.sqrt(a.size))
-    assert (one.interval().low, one.interval().high) == pytest.approx((low, high), rel=1e-12)
+    assert (estimate.interval().low, estimate.interval().high) == pytest.approx((low, high), rel=1e-12)
     labels = [f"a{k}" for k in range(a.size)], [f"b{k}" for k in range(b.size)]
     gap = stats.clustered_difference(a, labels[0], b, labels[1])
     welch = scipy_stats.ttest_ind(a, b, equal_var=False)
@@ -61,9 +61,9 @@ def test_alone_in_its_cluster_every_value_counts_as_in_a_t_test():
 def test_equal_clusters_give_the_t_test_of_their_means():
     values, owners = np.random.default_rng(2).normal(size=60), np.repeat(np.arange(12), 5)
     means = values.reshape(12, 5).mean(axis=1)
-    found = stats.clustered_mean(values, owners)
-    assert found.standard_error == pytest.approx(means.std(ddof=1) / math.sqrt(12), rel=1e-12)
-    assert found.p_value() == pytest.approx(scipy_stats.ttest_1samp(means, 0).pvalue, rel=1e-9)
+    estimate = stats.clustered_mean(values, owners)
+    assert estimate.standard_error == pytest.approx(means.std(ddof=1) / math.sqrt(12), rel=1e-12)
+    assert estimate.p_value() == pytest.approx(scipy_stats.ttest_1samp(means, 0).pvalue, rel=1e-9)
 
 
 def test_weights_count_as_repeats():
@@ -71,6 +71,11 @@ def test_weights_count_as_repeats():
     weights = np.random.default_rng(3).integers(1, 4, values.size)
     repeated = stats.clustered_mean(np.repeat(values, weights), np.repeat(owners, weights))
     assert stats.clustered_mean(values, owners, weights=weights) == repeated
+    others = [f"other {owner}" for owner in owners]
+    gap = stats.clustered_difference(values, owners, values + 1, others, weights_a=weights)
+    assert gap.value == pytest.approx(repeated.value - values.mean() - 1, rel=1e-12)
+    plain = stats.clustered_mean(values, owners)
+    assert gap.standard_error == pytest.approx(math.hypot(repeated.standard_error, plain.standard_error))
 
 
 def test_the_standard_error_agrees_with_the_clustered_bootstrap():
@@ -99,11 +104,11 @@ def test_nothing_varies():
 
 def test_the_clustered_area_is_delong_for_single_notes():
     a, b = groups(25, 6)[0], groups(35, 7, shift=-0.5)[0]
-    found = stats.clustered_auc(a, np.arange(a.size), b, np.arange(b.size))
+    area = stats.clustered_auc(a, np.arange(a.size), b, np.arange(b.size))
     wins = (a[:, None] > b).astype(float) + (a[:, None] == b) / 2
     spread = wins.mean(axis=1).var(ddof=1) / a.size + wins.mean(axis=0).var(ddof=1) / b.size
-    assert found.value == stats.auc(a, b) == pytest.approx(wins.mean(), rel=1e-12)
-    assert found.standard_error == pytest.approx(math.sqrt(spread), rel=1e-12)
+    assert area.value == stats.auc(a, b) == pytest.approx(wins.mean(), rel=1e-12)
+    assert area.standard_error == pytest.approx(math.sqrt(spread), rel=1e-12)
 
 
 def test_the_clustered_area_agrees_with_its_bootstrap():
@@ -114,8 +119,8 @@ def test_the_clustered_area_agrees_with_its_bootstrap():
 
 
 def test_ties_count_half_in_placements():
-    found = stats.clustered_auc([1, 1, 0], [0, 1, 2], [1, 0, 0], [0, 1, 2])
-    assert found.value == pytest.approx(stats.auc([1, 1, 0], [1, 0, 0]))
+    area = stats.clustered_auc([1, 1, 0], [0, 1, 2], [1, 0, 0], [0, 1, 2])
+    assert area.value == pytest.approx(stats.auc([1, 1, 0], [1, 0, 0]))
 
 
 def test_the_paired_difference_of_areas_is_zero_for_one_score_and_antisymmetric():
@@ -124,10 +129,12 @@ def test_the_paired_difference_of_areas_is_zero_for_one_score_and_antisymmetric(
     assert (same.value, same.standard_error) == (0, 0)
     rng = np.random.default_rng(12)
     worse = a + rng.normal(size=a.size), b + rng.normal(size=b.size)
-    one = stats.paired_auc_difference((a, worse[0]), (b, worse[1]), p, q)
-    back = stats.paired_auc_difference((worse[0], a), (worse[1], b), p, q)
-    assert one.value == pytest.approx(stats.auc(a, b) - stats.auc(*worse), abs=1e-12)
-    assert (one.value, one.standard_error) == pytest.approx((-back.value, back.standard_error), abs=1e-12)
+    difference = stats.paired_auc_difference((a, worse[0]), (b, worse[1]), p, q)
+    swapped = stats.paired_auc_difference((worse[0], a), (worse[1], b), p, q)
+    assert difference.value == pytest.approx(stats.auc(a, b) - stats.auc(*worse), abs=1e-12)
+    assert (difference.value, difference.standard_error) == pytest.approx(
+        (-swapped.value, swapped.standard_error), abs=1e-12
+    )
 
 
 # Clusters.
@@ -169,7 +176,7 @@ def test_a_real_area_is_found_in_blocks_of_any_size(monkeypatch):
 def test_holm_is_the_library_and_between_nothing_and_bonferroni(p_values):
     named = dict(enumerate(p_values))
     holm, bonferroni, none = (
-        list(stats.adjust(named, how).values()) for how in ("holm", "bonferroni", "none")
+        list(stats.adjust(named, method).values()) for method in ("holm", "bonferroni", "none")
     )
     assert none == p_values
     assert all(p <= h + 1e-15 and h <= b + 1e-15 for p, h, b in zip(none, holm, bonferroni, strict=True))
@@ -189,8 +196,10 @@ def test_holm_by_hand():
 def test_tost_is_the_library(margin):
     a, b = groups(30, 17)[0], groups(25, 18, shift=0.1)[0]
     labels = [f"a{k}" for k in range(a.size)], [f"b{k}" for k in range(b.size)]
-    found = stats.tost(stats.clustered_difference(a, labels[0], b, labels[1]), margin=margin)
-    assert found.p_value == pytest.approx(ttost_ind(a, b, -margin, margin, usevar="unequal")[0], rel=1e-9)
+    equivalence = stats.tost(stats.clustered_difference(a, labels[0], b, labels[1]), margin=margin)
+    assert equivalence.p_value == pytest.approx(
+        ttost_ind(a, b, -margin, margin, usevar="unequal")[0], rel=1e-9
+    )
     pair = np.random.default_rng(0).normal(size=(2, 20))
     paired = stats.tost(stats.paired_difference(*pair, np.arange(20)), margin=margin)
     assert paired.p_value == pytest.approx(ttost_paired(*pair, -margin, margin)[0], rel=1e-9)
@@ -198,10 +207,12 @@ def test_tost_is_the_library(margin):
 
 @given(st.floats(-0.2, 0.2), st.floats(0.001, 0.2), st.floats(0.01, 0.3), st.integers(3, 500))
 def test_equivalent_is_the_90_percent_interval_between_the_margins(value, error, margin, degrees):
-    found = stats.tost(stats.Estimate(0.5 + value, error, degrees, degrees + 1), margin=margin, null=0.5)
-    ends = min(margin - found.high, margin + found.low)
+    equivalence = stats.tost(
+        stats.Estimate(0.5 + value, error, degrees, degrees + 1), margin=margin, null=0.5
+    )
+    ends = min(margin - equivalence.high, margin + equivalence.low)
     if abs(ends) > 1e-9:
-        assert found.equivalent == (ends > 0)
+        assert equivalence.equivalent == (ends > 0)
 
 
 def test_the_four_verdicts():
@@ -215,19 +226,19 @@ def test_the_four_verdicts():
 @given(st.integers(1, 300), st.integers(1, 300), st.data(), st.floats(0.01, 0.5))
 def test_equivalence_of_rates_is_newcombes_interval(n_a, n_b, data, margin):
     a, b = data.draw(st.integers(0, n_a)), data.draw(st.integers(0, n_b))
-    found = stats.tost_rates(a, n_a, b, n_b, margin=margin)
-    assert found.low - 1e-9 <= found.difference <= found.high + 1e-9
-    ends = min(margin - found.high, margin + found.low)
+    equivalence = stats.tost_rates(a, n_a, b, n_b, margin=margin)
+    assert equivalence.low - 1e-9 <= equivalence.difference <= equivalence.high + 1e-9
+    ends = min(margin - equivalence.high, margin + equivalence.low)
     if abs(ends) > 1e-6:
-        assert found.equivalent == (ends > 0)
+        assert equivalence.equivalent == (ends > 0)
     swapped = stats.tost_rates(b, n_b, a, n_a, margin=margin)
-    assert swapped.p_value == pytest.approx(found.p_value, abs=1e-6)
+    assert swapped.p_value == pytest.approx(equivalence.p_value, abs=1e-6)
 
 
 def test_a_published_newcombe_interval():
     """56/70 against 48/80, 95 %: method 10 gives 0.0524 to 0.3339 (Newcombe 1998, table II, case a)."""
-    found = stats.tost_rates(56, 70, 48, 80, margin=0.5, alpha=0.025)
-    assert (found.low, found.high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
+    equivalence = stats.tost_rates(56, 70, 48, 80, margin=0.5, alpha=0.025)
+    assert (equivalence.low, equivalence.high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
 
 
 def test_no_leak_in_small_arms_is_not_equivalence():
@@ -246,8 +257,8 @@ def test_the_detectable_rate_is_found_with_its_power():
 
 
 def test_detectable_is_found_with_the_power_it_names():
-    found = stats.detectable(0.01, power=0.9)
-    assert norm.sf(norm.isf(0.025) - found / 0.01) == pytest.approx(0.9, abs=1e-6)
+    effect = stats.detectable(0.01, power=0.9)
+    assert norm.sf(norm.isf(0.025) - effect / 0.01) == pytest.approx(0.9, abs=1e-6)
 
 
 @pytest.mark.parametrize(
