@@ -1,7 +1,7 @@
 """Tables that hide people in groups: k, l and t of a table, which rows fit a person, a synthetic town.
 
-    k_anonymity(table, ["age", "zip_code"])                         # smallest class
-    candidates(table, {"age": 31, "zip_code": "13222"})             # rows that may be the person's
+    k_anonymity(table, ["age", "zip"])                         # smallest class
+    candidates(table, {"age": 31, "zip": "13222"})             # rows that may be the person's
 
 Values are compared without regard to case and white space everywhere in this room: "Viral infection" and
 "Viral  Infection" are one value. A spelling mistake is not diversity.

@@ -1,7 +1,7 @@
 """Which rows of a release may be a person's, and what several releases leave possible.
 
 >>> from privhelpers.anonymity import tables
->>> sorted(composition(tables.hospitals(), "condition", {"gender": "M", "age": 25, "zip_code": "30602"}))
+>>> sorted(composition(tables.hospitals(), "condition", {"gender": "M", "age": 25, "zip": "30602"}))
 ['Cancer']
 >>> _covers("130**", "13053"), _covers("40+", 38)
 (True, False)

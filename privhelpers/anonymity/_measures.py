@@ -1,7 +1,7 @@
 """k, l and t of a table, each for every equivalence class and for the table.
 
 >>> from privhelpers.anonymity import tables
->>> quasi = ["age", "gender", "zip_code", "nationality"]
+>>> quasi = ["age", "gender", "zip", "nationality"]
 >>> k_anonymity(tables.four_anonymous(), quasi), k_anonymity(tables.patients(), quasi)
 (4, 1)
 >>> distinct_l_diversity(tables.four_anonymous(), quasi, "condition")

@@ -76,21 +76,21 @@ def _frame(text: str, columns: list[str]) -> pd.DataFrame:
 
 def _hospital(classes: dict[tuple[str, str, str], str]) -> pd.DataFrame:
     rows = [(*quasi, value) for quasi, values in classes.items() for value in values.split(",")]
-    return pd.DataFrame(rows, columns=["gender", "age", "zip_code", "condition"])
+    return pd.DataFrame(rows, columns=["gender", "age", "zip", "condition"])
 
 
 def patients() -> pd.DataFrame:
-    """Return the twelve invented patients: name, age, gender, zip_code, nationality, condition.
+    """Return the twelve invented patients: name, age, gender, zip, nationality, condition.
 
     Source: after the inpatient table of Machanavajjhala et al. 2007, with invented names.
     """
-    columns = ["name", "age", "gender", "zip_code", "nationality", "condition"]
+    columns = ["name", "age", "gender", "zip", "nationality", "condition"]
     return _frame(_PATIENTS, columns).astype({"age": int})
 
 
 def four_anonymous() -> pd.DataFrame:
     """Return the 4-anonymous version of `patients` as printed, names removed, rows in the same order."""
-    return _frame(_FOUR_ANONYMOUS, ["age", "gender", "zip_code", "nationality", "condition"])
+    return _frame(_FOUR_ANONYMOUS, ["age", "gender", "zip", "nationality", "condition"])
 
 
 def three_diverse() -> pd.DataFrame:
@@ -98,7 +98,7 @@ def three_diverse() -> pd.DataFrame:
 
     Source: Li, Li and Venkatasubramanian 2007, for the form of the example.
     """
-    return _frame(_THREE_DIVERSE, ["zip_code", "age", "salary", "disease"]).astype({"salary": int})
+    return _frame(_THREE_DIVERSE, ["zip", "age", "salary", "disease"]).astype({"salary": int})
 
 
 def hospitals() -> tuple[pd.DataFrame, pd.DataFrame]:

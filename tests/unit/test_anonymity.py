@@ -14,10 +14,10 @@ from privhelpers import anonymity as an
 from privhelpers.anonymity import _attacks, _measures, tables
 from privhelpers.errors import InvalidParameter
 
-QUASI = ["age", "gender", "zip_code", "nationality"]
-VISIBLE = ["zip_code", "age"]
-SEEN = ["gender", "age", "zip_code"]
-BOB = {"gender": "M", "age": 25, "zip_code": "30602"}
+QUASI = ["age", "gender", "zip", "nationality"]
+VISIBLE = ["zip", "age"]
+SEEN = ["gender", "age", "zip"]
+BOB = {"gender": "M", "age": 25, "zip": "30602"}
 
 # The textbook tables.
 
@@ -109,8 +109,8 @@ def cheapest(first, second, cost):
     m = len(first)
     leave = np.kron(np.eye(m), np.ones(m))
     arrive = np.kron(np.ones(m), np.eye(m))
-    found = linprog(cost.ravel(), A_eq=np.vstack([leave, arrive]), b_eq=np.concatenate([first, second]))
-    return found.fun
+    solution = linprog(cost.ravel(), A_eq=np.vstack([leave, arrive]), b_eq=np.concatenate([first, second]))
+    return solution.fun
 
 
 @settings(max_examples=40)
@@ -178,12 +178,12 @@ def test_dropping_a_row_can_lower_k():
 
 
 def test_composition_needs_the_sex_and_both_hospitals():
-    one, two = tables.hospitals()
-    assert an.k_anonymity(one, SEEN) == 4 and an.k_anonymity(two, SEEN) == 6
-    assert an.composition([one], "condition", BOB) == {"Cancer", "Flu", "Viral infection"}
+    first, second = tables.hospitals()
+    assert an.k_anonymity(first, SEEN) == 4 and an.k_anonymity(second, SEEN) == 6
+    assert an.composition([first], "condition", BOB) == {"Cancer", "Flu", "Viral infection"}
     for size in range(4):
         for facts in itertools.combinations(BOB, size):
-            left = an.composition([one, two], "condition", {fact: BOB[fact] for fact in facts})
+            left = an.composition([first, second], "condition", {fact: BOB[fact] for fact in facts})
             assert (left == {"Cancer"}) == ("gender" in facts), facts
             assert len(left) == 1 or len(left) >= 3
 
@@ -205,8 +205,8 @@ def test_whoever_is_in_the_table_hides_among_k(table, data):
     coarse = table.assign(
         a=["0-1" if a <= 1 else "2-3" for a in table["a"]], b=["0-2" if b <= 2 else "3-3" for b in table["b"]]
     )
-    found = an.candidates(coarse, table.loc[row, ["a", "b"]].to_dict())
-    assert row in found.index and len(found) >= an.k_anonymity(coarse, ["a", "b"])
+    candidates = an.candidates(coarse, table.loc[row, ["a", "b"]].to_dict())
+    assert row in candidates.index and len(candidates) >= an.k_anonymity(coarse, ["a", "b"])
 
 
 # People.
@@ -214,9 +214,9 @@ def test_whoever_is_in_the_table_hides_among_k(table, data):
 
 def funnel(people, target, steps):
     """How many people are left after each known value of the target, all of them first."""
-    found, left = people[people["person_id"] == target].iloc[0], [len(people)]
+    person, left = people[people["person_id"] == target].iloc[0], [len(people)]
     for step in steps:
-        people = people[people[step] == found[step]]
+        people = people[people[step] == person[step]]
         left.append(len(people))
     return left
 
@@ -239,8 +239,8 @@ def test_the_smallest_register_still_tells_the_story():
 
 
 def test_a_town_repeats_with_its_seed_and_changes_with_another():
-    one, two, other = (an.town(inhabitants=99, listed=50, areas=2, seed=s) for s in (0, 0, 1))
-    assert one.equals(two) and not one.equals(other)
+    first, again, other = (an.town(inhabitants=99, listed=50, areas=2, seed=s) for s in (0, 0, 1))
+    assert first.equals(again) and not first.equals(other)
 
 
 # Refusals.
