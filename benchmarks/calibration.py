@@ -120,7 +120,7 @@ def methods() -> dict[str, Method]:
 
 def measure(rounds: int, slow_rounds: int) -> list[tuple[float, dict, str, float, float]]:
     """Return (target, run, method, median CPU seconds, noise multiplier); methods take turns."""
-    found: dict[tuple[int, str], list[tuple[float, float]]] = {}
+    measured: dict[tuple[int, str], list[tuple[float, float]]] = {}
     searches = methods()
     for search in searches.values():
         search(2.0, sample_rate=0.1, steps=10, delta=1e-5)  # imports and caches are not what is measured
@@ -134,10 +134,10 @@ def measure(rounds: int, slow_rounds: int) -> list[tuple[float, dict, str, float
                 start = time.process_time()
                 for _ in range(calls):
                     sigma = search(target, **run)
-                found.setdefault((place, name), []).append(((time.process_time() - start) / calls, sigma))
+                measured.setdefault((place, name), []).append(((time.process_time() - start) / calls, sigma))
     return [
         (*SETTINGS[place], name, statistics.median(t for t, _ in tries), tries[-1][1])
-        for (place, name), tries in found.items()
+        for (place, name), tries in measured.items()
     ]
 
 

@@ -119,7 +119,7 @@ def error_of(variant: variants.Step, expected: dict[str, torch.Tensor]) -> float
 
 def ready(scene: Scene, kinds: dict[str, type[variants.Step]], result: Result) -> dict[str, variants.Step]:
     """Take one step with every variant, check the private ones, and return those that may be timed."""
-    sums, found = {}, {}
+    sums, usable = {}, {}
     for name, kind in kinds.items():
         try:
             variant = kind(scene)
@@ -132,10 +132,10 @@ def ready(scene: Scene, kinds: dict[str, type[variants.Step]], result: Result) -
             else:
                 variant.step()
             variant.optimizer.zero_grad()
-            found[name] = variant
+            usable[name] = variant
         except Exception as error:  # a peer that does not work must not hide the others
             result.failures[name] = table.reason(error)
-    return found
+    return usable
 
 
 def time_cell(cell: Cell, kinds: dict[str, type[variants.Step]], rounds: int) -> Result:

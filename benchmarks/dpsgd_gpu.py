@@ -44,7 +44,7 @@ def tables(variants: dict[str, type[Step]]) -> list[str]:
                 gc.collect()  # hooks and models refer to each other
                 torch.cuda.empty_cache()
             rows.append([name, *cells])
-        head = [f"{what} B{size}" for size in ROWS for what in ("samples/s", "MB")]
+        head = [f"{unit} B{size}" for size in ROWS for unit in ("samples/s", "MB")]
         precision = "bf16 autocast" if bf16 else "float32"
         title = f"## {torch.cuda.get_device_name()}, GPT-2 124M, T{LENGTH}, {precision}"
         parts.append("\n".join([title, "", markdown(["variant", *head], rows), "", *notes]).rstrip())

@@ -98,7 +98,7 @@ class Loop(Step):
         """Take one step."""
         kept = [self.clipped(row) for row in range(self.rows)]
         for name, parameter in self.parameters.items():
-            parameter.grad = self.noisy_mean(torch.stack([own[name] for own in kept]).sum(0))
+            parameter.grad = self.noisy_mean(torch.stack([gradients[name] for gradients in kept]).sum(0))
         self.optimizer.step()
 
     def clipped(self, row: int) -> dict[str, torch.Tensor]:
@@ -107,13 +107,13 @@ class Loop(Step):
         with self.scene.precision():
             loss = self.model(**{name: value[row : row + 1] for name, value in self.batch.items()}).loss
         loss.backward()
-        own, square = {}, 0.0
+        gradients, square = {}, 0.0
         for name, parameter in self.parameters.items():
             square += parameter.grad.norm().item() ** 2
-            own[name] = parameter.grad.clone()
-        for gradient in own.values():
+            gradients[name] = parameter.grad.clone()
+        for gradient in gradients.values():
             gradient *= min(1.0, BOUND / (square**0.5 + 1e-10))
-        return own
+        return gradients
 
 
 class Vmap(Step):
@@ -135,8 +135,8 @@ class Vmap(Step):
 
     def loss(self, weights: dict[str, torch.Tensor], row: dict[str, torch.Tensor]) -> torch.Tensor:
         """Return the loss of one row as a function of the weights."""
-        one = {name: value[None] for name, value in row.items()}
-        return torch.func.functional_call(self.model, weights, (), one).loss
+        batch = {name: value[None] for name, value in row.items()}
+        return torch.func.functional_call(self.model, weights, (), batch).loss
 
 
 class _Silence:

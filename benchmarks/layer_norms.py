@@ -81,14 +81,14 @@ def _plain(model: PreTrainedModel, batch: dict[str, torch.Tensor], own_loss: boo
 
 
 def _check(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> None:
-    found = ClippedGradients(model, max_grad_norm=1.0).layer_norms(batch)
+    norms = ClippedGradients(model, max_grad_norm=1.0).layer_norms(batch)
     for row in range(2):
         model.zero_grad(set_to_none=True)
         model(**{name: value[row : row + 1] for name, value in batch.items()}).loss.backward()
         for name, parameter in model.named_parameters():
             expected = float(parameter.grad.double().norm())
-            if abs(float(found[name][row]) - expected) > TOLERANCE * expected + 1e-6:
-                raise ValueError(f"{name}, row {row}: {float(found[name][row])} is not {expected}")
+            if abs(float(norms[name][row]) - expected) > TOLERANCE * expected + 1e-6:
+                raise ValueError(f"{name}, row {row}: {float(norms[name][row])} is not {expected}")
     model.zero_grad(set_to_none=True)
 
 
@@ -121,11 +121,11 @@ def ratio(family: str = "gpt2", *, rows: int = 32, tokens: int = 64, rounds: int
             if number >= 2:  # the first turns warm the caches
                 seconds[name].append(time.process_time() - start)
         model.zero_grad(set_to_none=True)
-    found = {f"{name}_ms": 1e3 * float(np.percentile(values, 25)) for name, values in seconds.items()}
+    milliseconds = {f"{name}_ms": 1e3 * float(np.percentile(values, 25)) for name, values in seconds.items()}
     return {
-        **found,
-        "ratio": found["ours_ms"] / found["plain_ms"],
-        "ratio_same_loss": found["ours_ms"] / found["same_loss_ms"],
+        **milliseconds,
+        "ratio": milliseconds["ours_ms"] / milliseconds["plain_ms"],
+        "ratio_same_loss": milliseconds["ours_ms"] / milliseconds["same_loss_ms"],
     }
 
 
@@ -137,9 +137,9 @@ def main() -> None:
     print("| model | plain pass, ms | ours, ms | ours / plain | ours / plain with the book's loss |")
     print("|:--|--:|--:|--:|--:|")
     for family in MODELS:
-        found = ratio(family)
-        times = f"{found['plain_ms']:.1f} | {found['ours_ms']:.1f}"
-        print(f"| {family} | {times} | {found['ratio']:.2f} | {found['ratio_same_loss']:.2f} |")
+        timing = ratio(family)
+        times = f"{timing['plain_ms']:.1f} | {timing['ours_ms']:.1f}"
+        print(f"| {family} | {times} | {timing['ratio']:.2f} | {timing['ratio_same_loss']:.2f} |")
 
 
 if __name__ == "__main__":

@@ -63,10 +63,15 @@ def main() -> None:
         store = Store(Path(folder) / "artifacts", "bench")
         tasks = tasks_for(store, MODELS)
         notes = sum(len(task.texts) for task in tasks) // len(tasks)
-        two, one = seconds_for_all(store, tasks, 2), seconds_for_all(store, tasks[:2], 1)
+        two_cores, one_core = seconds_for_all(store, tasks, 2), seconds_for_all(store, tasks[:2], 1)
     print(f"# {MODELS} shadow models, {notes} notes and {SETTINGS.epochs} epochs each\n")
-    print(f"Two cores: {two:.0f} s of wall time (wanted: {LIMIT_SECONDS} s or less); one core: {one:.0f} s;")
-    print(f"side by side takes {two / one:.2f} of the time (one core: extrapolated from two models).")
+    print(
+        f"Two cores: {two_cores:.0f} s of wall time (wanted: {LIMIT_SECONDS} s or less); "
+        f"one core: {one_core:.0f} s;"
+    )
+    print(
+        f"side by side takes {two_cores / one_core:.2f} of the time (one core: extrapolated from two models)."
+    )
 
 
 if __name__ == "__main__":

@@ -37,12 +37,12 @@ def seconds(cores: int) -> tuple[float, int]:
 
 def main() -> None:
     """Measure and print."""
-    two, notebooks = seconds(2)
-    one, again = seconds(1)
+    together, notebooks = seconds(2)
+    in_turn, again = seconds(1)
     assert notebooks == again, "the two sweeps ran different notebooks"
     print(f"# A sweep of {len(EPSILONS) * len(SEEDS)} private runs, smoke profile, {notebooks} notebooks\n")
-    print(f"Two cores: {two:.0f} s of wall time; one run at a time: {one:.0f} s;")
-    print(f"side by side takes {two / one:.2f} of the time (wanted: {LIMIT} or less).")
+    print(f"Two cores: {together:.0f} s of wall time; one run at a time: {in_turn:.0f} s;")
+    print(f"side by side takes {together / in_turn:.2f} of the time (wanted: {LIMIT} or less).")
 
 
 if __name__ == "__main__":

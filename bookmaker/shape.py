@@ -126,13 +126,13 @@ def _face(node: ast.FunctionDef | ast.ClassDef) -> set[str]:
     """Return the names in a function's signature, or in the fields, bases and methods of a class."""
     if isinstance(node, ast.FunctionDef):
         return _mentions(node.args) | (_mentions(node.returns) if node.returns else set())
-    found = {name for base in node.bases for name in _mentions(base)}
+    names = {name for base in node.bases for name in _mentions(base)}
     for inner in node.body:
         if isinstance(inner, ast.AnnAssign):
-            found |= _mentions(inner.annotation)
+            names |= _mentions(inner.annotation)
         elif isinstance(inner, ast.FunctionDef) and not inner.name.startswith("_"):
-            found |= _face(inner)
-    return found
+            names |= _face(inner)
+    return names
 
 
 def _module_of(room_or_deeper: str) -> str:
@@ -189,13 +189,13 @@ def _page_code(path: Path) -> str:
 
 def _programs(root: Path) -> dict[str, str]:
     """Return the code outside of the packages and the chapters that calls them, by the place of its file."""
-    found = {f"book/{path.name}": _page_code(path) for path in sorted((root / "book").glob("*.md"))}
+    programs = {f"book/{path.name}": _page_code(path) for path in sorted((root / "book").glob("*.md"))}
     for path in sorted((root / "binder").glob("*.py")):
-        found[f"binder/{path.name}"] = path.read_text(encoding="utf-8")
+        programs[f"binder/{path.name}"] = path.read_text(encoding="utf-8")
     if (root / "Snakefile").is_file():  # Python up to its first rule
         code = (root / "Snakefile").read_text(encoding="utf-8")
-        found["Snakefile"] = re.split(r"^rule ", code, maxsplit=1, flags=re.M)[0]
-    return found
+        programs["Snakefile"] = re.split(r"^rule ", code, maxsplit=1, flags=re.M)[0]
+    return programs
 
 
 def rooms(root: Path) -> dict[str, Room]:
@@ -204,11 +204,11 @@ def rooms(root: Path) -> dict[str, Room]:
     Args:
         root: the repository.
     """
-    found: dict[str, Room] = defaultdict(Room)
+    all_rooms: dict[str, Room] = defaultdict(Room)
     readers: list[tuple[str, ast.AST]] = []
     for path in sorted(path for package in PACKAGES for path in (root / package).rglob("*.py")):
         name, source = _room_of(path, root), path.read_text(encoding="utf-8")
-        tree, room = _parse(source), found[_room_of(path, root)]
+        tree, room = _parse(source), all_rooms[_room_of(path, root)]
         room.lines += _code_lines(source)
         if path.name == "__init__.py" or len(path.relative_to(root).parts) == 2:
             room.about = _first_line(tree)
@@ -226,9 +226,9 @@ def rooms(root: Path) -> dict[str, Room]:
     readers += [(place, _parse(code)) for place, code in _programs(root).items()]
     for reader, tree in readers:
         for room, name in _uses(tree):
-            if room != reader and room in found and name in found[room].names:
-                found[room].users[name].add(reader)
-    return dict(found)
+            if room != reader and room in all_rooms and name in all_rooms[room].names:
+                all_rooms[room].users[name].add(reader)
+    return dict(all_rooms)
 
 
 def _main(arguments: list[str] | None = None) -> int:

@@ -20,13 +20,13 @@ def require_chromium(what_for: str, otherwise: str = "") -> str:
     Raises:
         MissingProgram: there is none; the message says how to get it.
     """
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
         rest = f"; {otherwise}" if otherwise else ""
         raise MissingProgram(
             f"no Chromium on this machine, which {what_for}: on Debian, apt-get install chromium{rest}"
         )
-    return found
+    return path
 
 
 def _arguments() -> list[str]:

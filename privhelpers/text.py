@@ -144,7 +144,7 @@ def with_powers(text: str) -> str:
     >>> with_powers("from 1.5e-07 to 2e+09")
     'from 1.5·10⁻⁷ to 2·10⁹'
     """
-    return _EXPONENT.sub(lambda found: f"·10{str(int(found[0][1:])).translate(_RAISED)}", text)
+    return _EXPONENT.sub(lambda match: f"·10{str(int(match[0][1:])).translate(_RAISED)}", text)
 
 
 def power_of_ten(number: float) -> str:

@@ -130,10 +130,10 @@ def slow_clipped_sum(model, batch, *, max_grad_norm, unit=None):
         model.zero_grad(set_to_none=True)
         rows = (unit == number).nonzero()[:, 0].tolist()
         torch.cat([losses_by_row(model, row_of(batch, row)) for row in rows]).mean().backward()
-        own = {n: p.grad for n, p in trained.items() if p.grad is not None}
-        norm = float(sum(g.double().square().sum() for g in own.values())) ** 0.5
+        gradients = {n: p.grad for n, p in trained.items() if p.grad is not None}
+        norm = float(sum(g.double().square().sum() for g in gradients.values())) ** 0.5
         norms.append(norm)
-        for name, gradient in own.items():
+        for name, gradient in gradients.items():
             sums[name] += gradient * min(1.0, max_grad_norm / norm)
     model.zero_grad(set_to_none=True)
     return sums, torch.tensor(norms, dtype=torch.float64)

@@ -37,11 +37,11 @@ def perplexity(held):
     return math.exp(np.average(list(held.values()), weights=tokens))
 
 
-def _membership(found):
+def _membership(losses_by_side):
     row = {"auc": [0.6, 0.5, 0.7], "tpr_at_1pct_fpr": [0.02, 0.01, 0.03]}
     return {
         **row,
-        "perplexity": perplexity(found["others"]),
+        "perplexity": perplexity(losses_by_side["others"]),
         "membership_advantage": 0.2,
         "null_auc": [0.51, 0.45, 0.56],
         "patient_auc": [0.65, 0.55, 0.75],
@@ -80,12 +80,12 @@ def _memorization():
 
 def write_model(store, model, shift=0.0, seed=0):
     """Write what the runs on one model leave; a shift lowers the losses of members."""
-    found = losses(shift, seed)
-    scores = {note: -loss for side in found.values() for note, loss in side.items()}
+    losses_by_side = losses(shift, seed)
+    scores = {note: -loss for side in losses_by_side.values() for note, loss in side.items()}
     home = f"membership_inference/{model}"
-    store.write_json(f"{home}/losses.json", found)
+    store.write_json(f"{home}/losses.json", losses_by_side)
     store.write_json(f"{home}/scores.json", {name: scores for name in ATTACKS[1:]})
-    store.write_json(f"{home}/attack.json", _membership(found))
+    store.write_json(f"{home}/attack.json", _membership(losses_by_side))
     hits = {"strict": [0], "strict_control": [], "loose": [0, 1, 2], "loose_control": [1]}
     store.write_json(f"extraction/{model}/hits.json", hits)
     texts = [{"prompt": f"p{k % 4}", "text": text} for k, text in enumerate(TEXTS)]

@@ -168,15 +168,15 @@ def run(root: Path, options: argparse.Namespace) -> Path:
         torch.set_num_threads(1)
     say("audit", f"{target.name}: {target.kind}, {target.parameters:,} weights")
     settings = own_model.Settings.for_model(target, **claim)
-    found = own_model.examine(target, files, settings, reference=reference, progress=terminal() is not None)
-    facts = own_model.report_facts(found, hashes=hashes, made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
-    drawn = audit_pictures(found)
-    page = own_model.report_page(facts, drawn, written=found if given["show"] else None)
+    audit = own_model.examine(target, files, settings, reference=reference, progress=terminal() is not None)
+    facts = own_model.report_facts(audit, hashes=hashes, made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
+    drawn = audit_pictures(audit)
+    page = own_model.report_page(facts, drawn, written=audit if given["show"] else None)
     made = {"report.html": page.encode(), "report.json": to_json(facts)}
     if given["pdf"]:
         made["report.pdf"] = _pdf(page)
     publish(place, made)
-    say("audit", f"{found.verdict.outcome}: {found.verdict.reasons[0]}")
+    say("audit", f"{audit.verdict.outcome}: {audit.verdict.reasons[0]}")
     shown = place.relative_to(root) if place.is_relative_to(root) else place
     say("audit", f"complete in {time.monotonic() - clock:.0f} s: {shown}/report.html")
     return place

@@ -43,10 +43,10 @@ def _executor(root: Path, name: str) -> str:
         raise InvalidParameter(f"cluster {name!r}: must be a folder of {FOLDER}/: {listed}")
     file = f"{FOLDER}/{name}/config.yaml"
     try:
-        found = yaml.safe_load((root / file).read_text(encoding="utf-8"))["executor"]
+        executor = yaml.safe_load((root / file).read_text(encoding="utf-8"))["executor"]
     except (yaml.YAMLError, KeyError, TypeError) as error:
         raise InvalidParameter(f"{file}: must be YAML with an executor, such as slurm: {error}") from error
-    return str(found)
+    return str(executor)
 
 
 def _check_tools(name: str, executor: str) -> None:
@@ -104,12 +104,12 @@ def options(root: Path, name: str, profiles: Sequence[str], jobs: int | None) ->
 
 def ended(log: Path) -> list[tuple[str, str]]:
     """Return profile and words for every run that Slurm ended or refused, read from Snakemake's log."""
-    found = []
+    runs = []
     for job in ENDED.finditer(log.read_text(encoding="utf-8")):
         number, status, refusal = job.group("number", "status", "refusal")
         words = f"ended by Slurm: {status} (job {number})" if number else f"refused by Slurm: {refusal}"
-        found.append((job["profile"], f"{job['run']} {words}"))
-    return found
+        runs.append((job["profile"], f"{job['run']} {words}"))
+    return runs
 
 
 def _stamp(path: Path) -> int:

@@ -18,13 +18,13 @@ SEAL = ".sha256"
 
 def versions() -> dict[str, str]:
     """Return the versions that decide the numbers; no package is imported for it."""
-    found = {"python": platform.python_version(), "privhelpers": privhelpers.__version__}
+    version_of = {"python": platform.python_version(), "privhelpers": privhelpers.__version__}
     for package in PACKAGES:
         try:
-            found[package] = metadata.version(package)
+            version_of[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+            version_of[package] = "not installed"
+    return version_of
 
 
 def hashes(folder: Path, name: str) -> dict[str, str]:
@@ -33,7 +33,7 @@ def hashes(folder: Path, name: str) -> dict[str, str]:
     Raises:
         RunFailed: a file has no recorded hash, or other bytes than those recorded, or is a link.
     """
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for file in sorted(folder.rglob("*")):
         relative = file.relative_to(folder).as_posix()
         if file.is_symlink():
@@ -43,10 +43,10 @@ def hashes(folder: Path, name: str) -> dict[str, str]:
         seal = file.with_name(file.name + SEAL)
         if not seal.is_file():
             raise RunFailed(f"{name}/{relative}: has no {SEAL} beside it; write it through artifacts.Store")
-        found[relative] = sha256_of(file)
-        if seal.read_text(encoding="utf-8").split()[:1] != [found[relative]]:
+        digests[relative] = sha256_of(file)
+        if seal.read_text(encoding="utf-8").split()[:1] != [digests[relative]]:
             raise RunFailed(f"{name}/{relative}: its bytes changed after they were written")
-    return found
+    return digests
 
 
 def cost(seconds: float, activities: Path) -> dict[str, Any]:

@@ -70,8 +70,8 @@ def table(runs: list[dict[str, Any]]) -> pd.DataFrame:
     frame = pd.DataFrame(rows).reindex(
         columns=["chapter", "runs", "wall s", "CPU s", "peak MiB", *ACTIVITIES]
     )
-    how = {name: "max" if name == "peak MiB" else "sum" for name in frame.columns[1:]}
-    return frame.fillna(0.0).groupby("chapter").agg(how).sort_values("wall s", ascending=False)
+    aggregation = {name: "max" if name == "peak MiB" else "sum" for name in frame.columns[1:]}
+    return frame.fillna(0.0).groupby("chapter").agg(aggregation).sort_values("wall s", ascending=False)
 
 
 def machine() -> str:

@@ -91,11 +91,11 @@ def _variants(step: Step, profile: profiles.Profile) -> list[tuple[str | None, d
 
 def _needs(step: Step, model: str | None, before: list[Job]) -> list[Job]:
     """Return the runs that a run waits for."""
-    found = [job for job in before if job.slug in step.after]
+    needed = [job for job in before if job.slug in step.after]
     if step.per == "model":
         maker = MAKERS.get(str(model), DPSGD)
-        found += [job for job in before if job.slug == maker and job.model in (None, model)]
-    return list({job.rule: job for job in found}.values())
+        needed += [job for job in before if job.slug == maker and job.model in (None, model)]
+    return list({job.rule: job for job in needed}.values())
 
 
 def jobs(root: Path, profile_name: str) -> list[Job]:

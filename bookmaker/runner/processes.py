@@ -55,12 +55,12 @@ def used(seconds: float) -> dict[str, float]:
     Args:
         seconds: wall time, which nobody here has measured.
     """
-    own, below = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    process, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return {
         "seconds": round(seconds, 1),
-        "cpu_seconds": round(sum(one.ru_utime + one.ru_stime for one in (own, below)), 1),
+        "cpu_seconds": round(sum(usage.ru_utime + usage.ru_stime for usage in (process, children)), 1),
         # Of the largest process; Linux counts in KiB. What it shares with others is in it.
-        "peak_memory_mib": round(max(own.ru_maxrss, below.ru_maxrss) / 1024),
+        "peak_memory_mib": round(max(process.ru_maxrss, children.ru_maxrss) / 1024),
     }
 
 

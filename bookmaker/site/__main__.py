@@ -24,12 +24,12 @@ from privhelpers.errors import PrivHelpersError
 def _tell_differences(compare: Callable[[], Iterator[str]]) -> int:
     """Print what differs; return 1 if something does, as `diff` does."""
     try:
-        found = list(compare())
+        lines = list(compare())
     except (PrivHelpersError, OSError) as error:
         print(f"refused: {error}", file=sys.stderr)
         return 2
-    print("\n".join(found) if found else "the two read the same")
-    return 1 if found else 0
+    print("\n".join(lines) if lines else "the two read the same")
+    return 1 if lines else 0
 
 
 def _print(root: Path, profile: str) -> None:

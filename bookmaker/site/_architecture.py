@@ -61,12 +61,12 @@ def _users(users: set[str], slugs: list[str]) -> str:
     return _code([slug for slug in slugs if slug in users] + others) or "its own room"
 
 
-def _rooms(found: dict[str, shape.Room], slugs: list[str]) -> str:
+def _rooms(all_rooms: dict[str, shape.Room], slugs: list[str]) -> str:
     parts = []
     for level, rooms in enumerate(shape.LEVELS):
         rows = []
-        for name in (room for room in rooms if f"privhelpers.{room}" in found):
-            room = found[f"privhelpers.{name}"]
+        for name in (room for room in rooms if f"privhelpers.{room}" in all_rooms):
+            room = all_rooms[f"privhelpers.{name}"]
             used = set().union(*room.users.values()) if room.users else set()
             chapters = [slug for slug in slugs if slug in used]
             named = f"{len(chapters)} of {len(slugs)}" if len(chapters) > MANY else _code(chapters)
@@ -77,26 +77,26 @@ def _rooms(found: dict[str, shape.Room], slugs: list[str]) -> str:
     return "\n".join(parts)
 
 
-def _chapters(root: Path, found: dict[str, shape.Room], slugs: list[str]) -> str:
+def _chapters(root: Path, all_rooms: dict[str, shape.Room], slugs: list[str]) -> str:
     rows = []
     for slug in slugs:
         tree = ast.parse(shape.chapter_code(chain.source(root, slug)))
-        own = [n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)]
+        defined = [n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)]
         called = [
             f"{name.removeprefix('privhelpers.')}.{helper}"
-            for name, room in found.items()
+            for name, room in all_rooms.items()
             for helper in room.names
             if slug in room.users[helper]
         ]
-        own = [name for name in dict.fromkeys(own) if not name.startswith("_")]
-        rows.append((_pages([slug]), _code(own) or "in plain cells", _code(sorted(called)) or "none"))
+        defined = [name for name in dict.fromkeys(defined) if not name.startswith("_")]
+        rows.append((_pages([slug]), _code(defined) or "in plain cells", _code(sorted(called)) or "none"))
     return _table(("chapter", "functions and classes written on its page", "helpers that it calls"), rows)
 
 
-def _helpers(found: dict[str, shape.Room], slugs: list[str]) -> str:
+def _helpers(all_rooms: dict[str, shape.Room], slugs: list[str]) -> str:
     parts = []
-    for name in sorted(found, key=lambda name: (shape.PACKAGES.index(name.split(".")[0]), name)):
-        room = found[name]
+    for name in sorted(all_rooms, key=lambda name: (shape.PACKAGES.index(name.split(".")[0]), name)):
+        room = all_rooms[name]
         folder = f"{name.replace('.', '/')}/"
         rows = [
             (
@@ -122,11 +122,11 @@ def architecture(root: Path) -> str:
     Raises:
         InvalidParameter, MissingArtifact: a chapter has no file, or two.
     """
-    found = shape.rooms(root)
+    all_rooms = shape.rooms(root)
     slugs = sorted(chain.SLUGS, key=lambda slug: chain.source(root, slug).name)
     sections = {
-        "The rooms, from the ground up": ROOMS + _rooms(found, slugs),
-        "The chapters": _chapters(root, found, slugs),
-        "Every public helper": _helpers(found, slugs),
+        "The rooms, from the ground up": ROOMS + _rooms(all_rooms, slugs),
+        "The chapters": _chapters(root, all_rooms, slugs),
+        "Every public helper": _helpers(all_rooms, slugs),
     }
     return INTRO + "".join(f"\n## {title}\n\n{text}" for title, text in sections.items())

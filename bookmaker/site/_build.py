@@ -48,16 +48,16 @@ def _titles(site: Path) -> str:
     for path in sorted(
         [*site.glob("book/*.md"), *site.glob("notebooks/*.ipynb"), *site.glob("runs/*.ipynb")]
     ):
-        found = re.search(r'^\s*"?# (.+)$', path.read_text(encoding="utf-8"), re.MULTILINE)
-        headings.append(f"{path.name}: {found[1] if found else ''}")
+        heading = re.search(r'^\s*"?# (.+)$', path.read_text(encoding="utf-8"), re.MULTILINE)
+        headings.append(f"{path.name}: {heading[1] if heading else ''}")
     return "\n".join(headings)
 
 
 def causes(log: str, site: Path) -> list[str]:
     """Return what went wrong in a log of Sphinx, `page:line: cause`, without the paths of this machine."""
     text = ANSI.sub("", log).replace(f"{site}/", "").replace(f"{site.parents[2]}/", "")
-    found = [match for line in text.splitlines() if (match := CAUSE.match(line.strip()))]
-    return list(dict.fromkeys(f"{_place(m['place'])}: {m['cause'].strip()}" for m in found))
+    matches = [match for line in text.splitlines() if (match := CAUSE.match(line.strip()))]
+    return list(dict.fromkeys(f"{_place(m['place'])}: {m['cause'].strip()}" for m in matches))
 
 
 def _place(text: str) -> str:
@@ -85,15 +85,15 @@ def _jupyter_book(root: Path, site: Path, *, strict: bool = True) -> None:
     )
     log = done.stdout + done.stderr
     write_atomic(site / LOG, log.encode())
-    found = causes(log, site)
-    if done.returncode or (found and strict):
-        found = found or [ANSI.sub("", line) for line in log.splitlines() if line.strip()][-3:]
-        raise RunFailed(_several("the site does not build", found, f"{site.relative_to(root)}/{LOG}"))
+    problems = causes(log, site)
+    if done.returncode or (problems and strict):
+        problems = problems or [ANSI.sub("", line) for line in log.splitlines() if line.strip()][-3:]
+        raise RunFailed(_several("the site does not build", problems, f"{site.relative_to(root)}/{LOG}"))
 
 
-def _several(what: str, found: list[str], where: str) -> str:
-    rest = f" (and {len(found) - SHOWN} more)" if len(found) > SHOWN else ""
-    return f"{what}: {'; '.join(found[:SHOWN])}{rest}; see {where}"
+def _several(failure: str, problems: list[str], where: str) -> str:
+    rest = f" (and {len(problems) - SHOWN} more)" if len(problems) > SHOWN else ""
+    return f"{failure}: {'; '.join(problems[:SHOWN])}{rest}; see {where}"
 
 
 def _drop_unused_images(html: Path) -> None:
@@ -166,9 +166,11 @@ def build(root: Path, plan: list[Job]) -> Path:
         html = site / "_build" / "html"
         _entrance.write(html, _entrance.address(root))
         _drop_unused_images(html)
-        if found := _checks.findings(html, _checks.machine_strings(root)):
+        if problems := _checks.findings(html, _checks.machine_strings(root)):
             raise RunFailed(
-                _several("the built site is not fit to publish", found, f"{site.relative_to(root)}/_failed")
+                _several(
+                    "the built site is not fit to publish", problems, f"{site.relative_to(root)}/_failed"
+                )
             )
     write_atomic(site / COST, to_json(processes.used(time.monotonic() - clock)))
     write_atomic(site / COMPLETE, f"{len(pages(plan))} runs\n".encode())

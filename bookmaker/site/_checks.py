@@ -188,20 +188,20 @@ def findings(html: Path, machine: list[re.Pattern[str]]) -> list[str]:
         return ["index.html: is missing"]
     texts = {path: path.read_text(encoding="utf-8") for path in sorted(html.rglob("*.html"))}
     pages = {path: _read_page(text) for path, text in texts.items() if "_static" not in path.parts}
-    found: list[str] = []
+    problems: list[str] = []
     for path, page in pages.items():
         name = path.relative_to(html).as_posix()
-        found += [f"{name}: {problem}" for problem in dict.fromkeys(page.problems)]
-        found += _load_problems(html, name, page.loads)
-        found += _link_problems(html, name, pages)
-        found += _text_problems(name, texts[path], machine)
+        problems += [f"{name}: {problem}" for problem in dict.fromkeys(page.problems)]
+        problems += _load_problems(html, name, page.loads)
+        problems += _link_problems(html, name, pages)
+        problems += _text_problems(name, texts[path], machine)
         if TRACEBACK in "".join(page.outputs):
-            found.append(f"{name}: an output shows a traceback")
+            problems.append(f"{name}: an output shows a traceback")
     for path in sorted(html.rglob("*.css")):
         name = path.relative_to(html).as_posix()
-        found += _load_problems(html, name, _css_urls(path.read_text(encoding="utf-8")))
+        problems += _load_problems(html, name, _css_urls(path.read_text(encoding="utf-8")))
     for path in [*html.glob("searchindex.js"), *html.glob("_sources/**/*")]:
         if path.is_file():
             name = path.relative_to(html).as_posix()
-            found += _text_problems(name, path.read_text(encoding="utf-8"), machine)
-    return found
+            problems += _text_problems(name, path.read_text(encoding="utf-8"), machine)
+    return problems

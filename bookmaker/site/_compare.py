@@ -73,10 +73,10 @@ def differences(old: Path, new: Path, *, context: int = 0) -> Iterator[str]:
         elif name not in before:
             yield f"+ {name}: new"
         else:
-            one, other = read(before[name]), read(after[name])
-            if one != other:
-                changed = sum(a != b for a, b in zip(one.pictures, other.pictures, strict=False))
-                changed += abs(len(one.pictures) - len(other.pictures))
-                yield f"~ {name}: {changed} of {len(other.pictures)} pictures differ"
-                lines = difflib.unified_diff(one.lines, other.lines, lineterm="", n=context)
+            old_page, new_page = read(before[name]), read(after[name])
+            if old_page != new_page:
+                changed = sum(a != b for a, b in zip(old_page.pictures, new_page.pictures, strict=False))
+                changed += abs(len(old_page.pictures) - len(new_page.pictures))
+                yield f"~ {name}: {changed} of {len(new_page.pictures)} pictures differ"
+                lines = difflib.unified_diff(old_page.lines, new_page.lines, lineterm="", n=context)
                 yield from (f"    {line}" for line in list(lines)[2:] if not line.startswith("@@"))

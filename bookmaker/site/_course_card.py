@@ -45,8 +45,8 @@ def _opening(slug: str, notebook: NotebookNode) -> dict[str, str]:
 
 
 def _exercises(slug: str, notebook: NotebookNode) -> str:
-    found = exercises.exercises(notebook, slug)
-    return "; ".join(f"{{ref}}`{one.label}`" for one in found)
+    chapter_exercises = exercises.exercises(notebook, slug)
+    return "; ".join(f"{{ref}}`{exercise.label}`" for exercise in chapter_exercises)
 
 
 def _runs(slug: str, runs: Iterable[dict[str, Any]]) -> str:

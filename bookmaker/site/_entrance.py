@@ -78,13 +78,13 @@ def _redirects(html: Path) -> dict[str, str]:
         html: the folder of the site; a page that it lacks has no old address either.
     """
     old_names = yaml.safe_load(OLD_ADDRESSES.read_text(encoding="utf-8"))
-    found = {}
+    redirects = {}
     for old, slug in old_names.items():
         pages = [html / "notebooks" / f"{slug}.html", *(html / "runs").glob(f"{slug}--*.html")]
         for page in (page for page in pages if page.is_file()):
             address = page.relative_to(html)
-            found[address.with_name(old + address.name.removeprefix(slug)).as_posix()] = address.name
-    return found
+            redirects[address.with_name(old + address.name.removeprefix(slug)).as_posix()] = address.name
+    return redirects
 
 
 def write(html: Path, base: str | None) -> None:

@@ -202,12 +202,12 @@ def check_picture(cell: NotebookNode, where: str) -> None:
     Raises:
         RunFailed: a reader, or one who cannot see, would miss the figure.
     """
-    said = cell.metadata.get("mystnb", {})
+    mystnb = cell.metadata.get("mystnb", {})
     shown = any(IMAGES & output.get("data", {}).keys() for output in cell.outputs)
-    if ("figure" in said or "image" in said) and not shown:
+    if ("figure" in mystnb or "image" in mystnb) and not shown:
         raise RunFailed(
             f"{where}: has a caption but shows no picture; a figure must be the last value of its cell, "
             "with no semicolon after it"
         )
-    if shown and not said.get("image", {}).get("alt", "").strip():
+    if shown and not mystnb.get("image", {}).get("alt", "").strip():
         raise RunFailed(f"{where}: shows a picture without a description (metadata mystnb.image.alt)")

@@ -34,11 +34,11 @@ def parts(site: Path) -> list[dict[str, Any]]:
         site: the folder `runs/<profile>/site`.
     """
     toc = yaml.safe_load((site / "_toc.yml").read_text(encoding="utf-8"))
-    found: list[dict[str, Any]] = [{"caption": "", "pages": [{"name": toc["root"], "level": 1}]}]
+    print_parts: list[dict[str, Any]] = [{"caption": "", "pages": [{"name": toc["root"], "level": 1}]}]
     for part in toc["parts"]:
         pages = [{"name": chapter["file"], "level": 1} for chapter in part["chapters"]]
-        found.append({"caption": part["caption"], "pages": pages})
-    return found
+        print_parts.append({"caption": part["caption"], "pages": pages})
+    return print_parts
 
 
 class _Server:

@@ -24,16 +24,16 @@ def quoted(notebook: NotebookNode) -> dict[str, int | float | str]:
     Args:
         notebook: executed.
     """
-    found: dict[str, int | float | str] = {}
+    values: dict[str, int | float | str] = {}
     for output in (output for cell in notebooks.code_cells(notebook) for output in cell.outputs):
         name = output.get("metadata", {}).get("scrapbook", {}).get("name")
         text = output.get("data", {}).get(f"{RECORD}text/plain")
         if name and text is not None and f"{RECORD}text/html" not in output["data"]:
             try:
-                found[name] = ast.literal_eval(text)
+                values[name] = ast.literal_eval(text)
             except (SyntaxError, ValueError):  # infinity and not-a-number print as names
-                found[name] = text
-    return found
+                values[name] = text
+    return values
 
 
 def _pages(root: Path, profile: str) -> dict[str, Path]:

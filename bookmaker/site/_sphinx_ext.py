@@ -44,10 +44,10 @@ HEAVY = re.compile(
 
 def _mathjax_source() -> Path:
     """Return the folder of MathJax 3 inside its wheel."""
-    found = importlib.util.find_spec("sphinx-mathjax-offline")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("sphinx-mathjax-offline")
+    if spec is None or spec.origin is None:
         raise ModuleNotFoundError("sphinx-mathjax-offline is not installed; run `make book`")
-    return Path(found.origin).parent / "static" / "mathjax"
+    return Path(spec.origin).parent / "static" / "mathjax"
 
 
 def _copy_mathjax(app: Sphinx, error: Exception | None) -> None:
@@ -87,7 +87,7 @@ def _launch_chapters_only(
     """Drop the launch buttons of a further run: the repository holds its chapter, not the page."""
     if page.startswith(_numbers.RUNS):
         buttons = context.get("header_buttons", [])
-        context["header_buttons"] = [one for one in buttons if one.get("label") != "launch-buttons"]
+        context["header_buttons"] = [button for button in buttons if button.get("label") != "launch-buttons"]
 
 
 def _lighten_and_name(app: Sphinx, error: Exception | None) -> None:

@@ -79,14 +79,16 @@ def _chapter_model(slug: str, jobs: list[Job]) -> str | None:
 
 def pages(plan: list[Job]) -> list[Page]:
     """Return the page of every run of a plan, a chapter's own page before its further runs."""
-    found = []
+    all_pages = []
     for slug in dict.fromkeys(job.slug for job in plan):
         jobs = [job for job in plan if job.slug == slug]
         chapter = _chapter_model(slug, jobs)
         for job in sorted(jobs, key=lambda job: job.model != chapter):
-            own = job.model in (None, chapter)
-            found.append(Page(job, f"notebooks/{slug}" if own else f"runs/{slug}--{job.model}", own))
-    return found
+            is_chapter = job.model in (None, chapter)
+            all_pages.append(
+                Page(job, f"notebooks/{slug}" if is_chapter else f"runs/{slug}--{job.model}", is_chapter)
+            )
+    return all_pages
 
 
 def _executed(root: Path, job: Job) -> NotebookNode:
@@ -232,14 +234,14 @@ def _first_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
     """
     toc = contents(root, plan)
     files = _written(root, toc)
-    here = []
+    complete = []
     for page in (page for page in pages(plan) if page.is_chapter):
         ready = (root / page.job.sentinel).is_file()
         notebook = page_of(root, page.job) if ready else _outline(root, page.job)
-        here += [page] if ready else []
+        complete += [page] if ready else []
         files[f"{page.document}.ipynb"] = (nbformat.writes(notebook, version=4) + "\n").encode()
     home = files[f"{toc['root']}.md"].decode().partition("```{figure}")[0]
-    ready = "\n".join(f"- {{doc}}`/{page.document}`" for page in here)
+    ready = "\n".join(f"- {{doc}}`/{page.document}`" for page in complete)
     files[f"{toc['root']}.md"] = f"{home}{NOT_YET}\n\nThese chapters are here:\n\n{ready}\n".encode()
     for card, title in ((RUN_CARD, "# Run card"), (COURSE_CARD, "(course-card)=\n# Course card")):
         files[f"{card}.md"] = f"{title}\n\n{NOT_YET}\n".encode()
@@ -279,11 +281,11 @@ def _staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
     files = _written(root, toc)
     chapters = {}
     documents: dict[str, dict[str, str]] = {}  # of each chapter: model -> page, in the order of the plan
-    found = {page.job.rule: page for page in pages(plan)}
+    page_by_rule = {page.job.rule: page for page in pages(plan)}
     terms = yaml.safe_load(files.get(INDEX, b"{}"))
     for job in plan:
-        documents.setdefault(job.slug, {})[str(job.model)] = found[job.rule].document
-    for page in found.values():
+        documents.setdefault(job.slug, {})[str(job.model)] = page_by_rule[job.rule].document
+    for page in page_by_rule.values():
         notebook = page_of(root, page.job)
         if page.is_chapter:
             _add_index(notebook, terms.get(page.job.slug, []))

@@ -19,7 +19,7 @@ HEADING = re.compile(r"^(#{2,6}) ")
 
 def _labels(notebook: NotebookNode) -> set[str]:
     """Return every label that the notebook defines."""
-    found = {
+    labels = {
         label
         for cell in notebook.cells
         if cell.cell_type == "markdown"
@@ -29,8 +29,8 @@ def _labels(notebook: NotebookNode) -> set[str]:
     for cell in notebook.cells:
         for part in ("figure", "image", "table"):
             name = cell.metadata.get("mystnb", {}).get(part, {}).get("name")
-            found |= {name} if name else set()
-    return found
+            labels |= {name} if name else set()
+    return labels
 
 
 def _rename(text: str, labels: set[str], suffix: str) -> str:

@@ -61,7 +61,7 @@ def _blocks(source: str) -> list[_Block]:
     Raises:
         DamagedArtifact: a directive does not end, or an exercise has no label.
     """
-    lines, found, at = source.splitlines(), [], 0
+    lines, blocks, at = source.splitlines(), [], 0
     while at < len(lines):
         if (opening := FENCE.match(lines[at])) is None:
             at += 1
@@ -73,9 +73,9 @@ def _blocks(source: str) -> list[_Block]:
         label = argument if kind == SOLUTION else "".join(LABEL.findall("\n".join(lines[at:end]))[:1])
         if not label:
             raise DamagedArtifact(f"the directive {lines[at]!r} has no label")
-        found.append(_Block(kind, label, "" if kind == SOLUTION else argument, (at, end + 1)))
+        blocks.append(_Block(kind, label, "" if kind == SOLUTION else argument, (at, end + 1)))
         at = end + 1
-    return found
+    return blocks
 
 
 def without(source: str, *kinds: str) -> str:

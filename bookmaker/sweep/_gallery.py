@@ -42,8 +42,10 @@ def _overview(table: pd.DataFrame) -> pd.DataFrame:
     keys = [name for name in RUN if name != "epsilon"]
     runs = table.groupby(keys, sort=False, as_index=False)["epsilon"].first()
     for column, measure, arm, _ in SHOWN:
-        own = table[(table["measure"] == measure) & (table["arm"] == arm)]
-        runs = runs.merge(own[[*keys, "estimate"]].rename(columns={"estimate": column}), "left", on=keys)
+        estimates = table[(table["measure"] == measure) & (table["arm"] == arm)]
+        runs = runs.merge(
+            estimates[[*keys, "estimate"]].rename(columns={"estimate": column}), "left", on=keys
+        )
     return runs
 
 
@@ -116,8 +118,8 @@ def pages(table: pd.DataFrame, name: str) -> Iterator[tuple[str, str]]:
     common = {"name": name, "shown_columns": SHOWN, "runs": runs.to_dict("records"), "page": _page_name}
     yield "index.html", engine.get_template("gallery.html").render(**common)
     yield "compare.html", engine.get_template("compare.html").render(figures=_comparisons(table), **common)
-    for (profile, model), own in table.groupby(["profile", "model"], sort=False):
-        rows = own.to_dict("records")
+    for (profile, model), measurements in table.groupby(["profile", "model"], sort=False):
+        rows = measurements.to_dict("records")
         text = engine.get_template("run.html").render(rows=rows, first=rows[0], **common)
         yield _page_name(profile, model), text
 

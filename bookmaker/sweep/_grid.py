@@ -41,10 +41,10 @@ class Cell:
 
 
 def _different(name: str, values: Iterable) -> list:
-    found = list(values)
-    if not found or len(set(found)) != len(found):
-        raise InvalidParameter(f"{name} = {found}: give one value or more, all different")
-    return found
+    listed = list(values)
+    if not listed or len(set(listed)) != len(listed):
+        raise InvalidParameter(f"{name} = {listed}: give one value or more, all different")
+    return listed
 
 
 def cells(base: str, *, architectures: Sequence[str], seeds: Sequence[int]) -> list[Cell]:

@@ -23,10 +23,10 @@ CELL = ("profile", "architecture", "seed", "model", "epsilon", "delta")
 COLUMNS = (*CELL, *(name for name in MEASURED if name != "model"))
 
 
-def _audit(own: ModelResults) -> Iterator[dict]:
+def _audit(model_results: ModelResults) -> Iterator[dict]:
     """Yield the certified lower bound of a private model as a row; it has no control and no interval."""
-    found = own.runs.audits[own.model]
-    if (lower := found["audit_epsilon_lower"]) is not None:
+    audit = model_results.runs.audits[model_results.model]
+    if (lower := audit["audit_epsilon_lower"]) is not None:
         bound = {
             "estimate": lower,
             "low": lower,
@@ -34,7 +34,7 @@ def _audit(own: ModelResults) -> Iterator[dict]:
             "level": 0.95,
             "method": "one-run audit, f-DP",
         }
-        size = found["canaries"]
+        size = audit["canaries"]
         units = {"unit": "canary", "n": size, "distinct_n": None, "cluster": "canary", "clusters": size}
         named = {"family": "audit", "measure": "epsilon, lower bound", "arm": "member"}
         yield named | bound | {"method": "one-run audit, f-DP"} | units
@@ -47,19 +47,19 @@ def rows(root: Path, cell: Cell) -> list[dict]:
         MissingArtifact: a run of the cell has not been made.
     """
     store = Store(root / "runs" / cell.profile / "artifacts", cell.profile)
-    runs, found = Results(store), []
+    runs, table_rows = Results(store), []
     known = {"profile": cell.profile, "architecture": cell.architecture, "seed": cell.seed}
     for model in plan.models(profiles.load(root, cell.profile)):
-        own = runs.of(model)
-        spent = own.spent or {"epsilon": None, "delta": None}
+        model_results = runs.of(model)
+        spent = model_results.spent or {"epsilon": None, "delta": None}
         cell_of = known | {"model": model, "epsilon": spent["epsilon"], "delta": spent["delta"]}
-        found += [row | cell_of for row in (*measurements(runs, model), *_audit(own))]
-    return found
+        table_rows += [row | cell_of for row in (*measurements(runs, model), *_audit(model_results))]
+    return table_rows
 
 
-def as_table(found: Iterable[dict]) -> pd.DataFrame:
+def as_table(table_rows: Iterable[dict]) -> pd.DataFrame:
     """Return rows as a table with the columns of `COLUMNS`, each of one type."""
-    table = pd.DataFrame(list(found), columns=list(COLUMNS))
+    table = pd.DataFrame(list(table_rows), columns=list(COLUMNS))
     whole = ("n", "distinct_n", "clusters", "seed")
     numbers = ("epsilon", "delta", "estimate", "low", "high", "level")
     return table.astype({**dict.fromkeys(whole, "Int64"), **dict.fromkeys(numbers, "float64")})

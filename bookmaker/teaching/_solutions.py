@@ -28,7 +28,7 @@ def report(root: Path, plan: list[Job]) -> pd.DataFrame:
             continue
         executed = notebooks.read(root / page.job.notebook)
         notebooks.check_complete(executed, page.job.title)
-        for one in exercises.exercises(executed, page.job.slug):
-            state = _state([executed.cells[number] for number in one.cells])
-            rows.append((one.chapter, one.label, one.title, state))
+        for exercise in exercises.exercises(executed, page.job.slug):
+            state = _state([executed.cells[number] for number in exercise.cells])
+            rows.append((exercise.chapter, exercise.label, exercise.title, state))
     return pd.DataFrame(rows, columns=["chapter", "exercise", "title", "solution"])

@@ -28,17 +28,17 @@ PICTURES = {"image/png": "png", "image/svg+xml": "svg"}
 
 def _quoted_numbers(executed: NotebookNode) -> dict[str, object]:
     """Return the values that a run keeps for its sentences, by name."""
-    found = {}
+    values = {}
     for cell in notebooks.code_cells(executed):
         for output in cell.outputs:
             name = output.get("metadata", {}).get("scrapbook", {}).get("name")
             text = output.get("data", {}).get(GLUED)
             if name and text is not None:
                 try:
-                    found[name] = ast.literal_eval(text)
+                    values[name] = ast.literal_eval(text)
                 except (SyntaxError, ValueError):
-                    found[name] = text
-    return found
+                    values[name] = text
+    return values
 
 
 def with_numbers(source: str, numbers: dict[str, object]) -> str:

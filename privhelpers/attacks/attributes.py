@@ -128,8 +128,8 @@ def ranks(table: np.ndarray, candidates: Sequence[str], truths: Sequence[Sequenc
         truths: the true values of each row, all of them candidates.
     """
     place = {name: number for number, name in enumerate(candidates)}
-    found = []
+    best_ranks = []
     for row, truth in zip(table, truths, strict=True):
         best = max(row[place[name]] for name in truth)
-        found.append(1 + int(np.sum(row > best)))
-    return np.array(found)
+        best_ranks.append(1 + int(np.sum(row > best)))
+    return np.array(best_ranks)

@@ -65,7 +65,7 @@ def check_nulls(
     Raises:
         ControlFailed: a control is further from one half than chance allows.
     """
-    found = nulls(arms, trained=trained, draws=draws, seed=seed)
-    for control, interval in found.items():
+    intervals = nulls(arms, trained=trained, draws=draws, seed=seed)
+    for control, interval in intervals.items():
         require_null(f"{name}, {control} control", interval)
-    return as_plain(found)
+    return as_plain(intervals)

@@ -130,11 +130,11 @@ def guess(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, halves: Ha
     lengths = [len(suffix) for suffix in halves.suffixes]
     room = model.config.max_position_embeddings - max(map(len, halves.prefixes))
     ids, log_p = greedy_guesses(model, tokenizer, halves.prefixes, tokens=min(max(lengths), room))
-    own = [row[:length] for row, length in zip(ids, lengths, strict=True)]
+    guesses = [row[:length] for row, length in zip(ids, lengths, strict=True)]
     end = end_id(tokenizer)
-    shown = [row[: row.index(end)] if end in row else row for row in own]
+    shown = [row[: row.index(end)] if end in row else row for row in guesses]
     return Guesses(
         texts=tokenizer.batch_decode(shown),
-        correct=np.array([a == b for a, b in zip(own, halves.suffixes, strict=True)]),
+        correct=np.array([a == b for a, b in zip(guesses, halves.suffixes, strict=True)]),
         confidence=np.array([np.mean(row[:length]) for row, length in zip(log_p, lengths, strict=True)]),
     )

@@ -23,9 +23,9 @@ Signals = Mapping[str, np.ndarray]
 
 def _features(signals: Signals, references: Mapping[str, ArrayLike]) -> np.ndarray:
     """Stack signals and losses against references, shape [..., texts, features]."""
-    own = [np.asarray(signals[name], dtype=float) for name in KEPT]
-    against = [np.asarray(losses, dtype=float) - own[0] for losses in references.values()]
-    return np.stack([*own, *against], axis=-1)
+    signal_values = [np.asarray(signals[name], dtype=float) for name in KEPT]
+    against = [np.asarray(losses, dtype=float) - signal_values[0] for losses in references.values()]
+    return np.stack([*signal_values, *against], axis=-1)
 
 
 def _classifier(features: np.ndarray, inside: np.ndarray) -> Pipeline:

@@ -50,10 +50,10 @@ def longest_runs(texts: Sequence[str], notes: Sequence[str]) -> Runs:
         asked = {run for row in asking.values() for run in _runs(row, length)}
         known = {n: row for n, row in known.items() if not asked.isdisjoint(_runs(row, length))}
         held = {run: n for n, row in known.items() for run in _runs(row, length)}
-        found = {t: [held[run] for run in _runs(row, length) if run in held] for t, row in asking.items()}
-        asking = {t: row for t, row in asking.items() if found[t]}
+        matches = {t: [held[run] for run in _runs(row, length) if run in held] for t, row in asking.items()}
+        asking = {t: row for t, row in asking.items() if matches[t]}
         words[list(asking)] = length
-        note[list(asking)] = [found[t][0] for t in asking]
+        note[list(asking)] = [matches[t][0] for t in asking]
         length += 1
     return Runs(words, note)
 

@@ -225,11 +225,11 @@ def choose(attacks: Mapping[str, Arms], *, draws: int = 1000, seed: int = 0, lev
         names = np.unique(np.concatenate([getattr(arms, side) for arms in attacks.values()]))
         halves += names[half_of_patients(names, seed)].tolist()
     first = {name: arms.only(halves) for name, arms in attacks.items()}
-    found = {name: stats.auc(arms.member_scores, arms.control_scores) for name, arms in first.items()}
-    winner = max(found, key=found.__getitem__)
+    areas = {name: stats.auc(arms.member_scores, arms.control_scores) for name, arms in first.items()}
+    winner = max(areas, key=areas.__getitem__)
     everyone = {*attacks[winner].member_patients, *attacks[winner].control_patients}
     rest = attacks[winner].only(everyone - set(halves))
-    return Choice(winner, found[winner], measure(rest, draws=draws, seed=seed, level=level))
+    return Choice(winner, areas[winner], measure(rest, draws=draws, seed=seed, level=level))
 
 
 def levels(scores: ArrayLike, notes: Sequence[dict], member: ArrayLike) -> dict[str, Arms]:

@@ -71,8 +71,8 @@ def _fingerprint(store: Store, task: Task, train: Callable) -> str:
 def _run(store: Store, task: Task, train: Callable) -> dict[str, list[float]]:
     model, tokenizer = models.take(store, START)
     train(model, tokenizer, list(task.texts), task.settings, seed=task.seed, progress=False)
-    found = signals.measure(model, tokenizer, task.candidates, lower=False)
-    return {name: getattr(found, name).round(6).tolist() for name in KEPT}
+    measured = signals.measure(model, tokenizer, task.candidates, lower=False)
+    return {name: getattr(measured, name).round(6).tolist() for name in KEPT}
 
 
 def _kept(path: Path) -> dict[str, np.ndarray] | None:

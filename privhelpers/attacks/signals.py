@@ -109,32 +109,32 @@ def measure(
         lower: whether to score the lower-cased texts too, which costs a second pass.
         batch_size: texts of one batch.
     """
-    found = score_tokens(model, tokenizer, texts, batch_size=batch_size)
+    scored = score_tokens(model, tokenizer, texts, batch_size=batch_size)
     lowered = [text.lower() for text in texts]
     lower_loss = score(model, tokenizer, lowered, batch_size=batch_size).losses if lower else None
-    return from_tokens(found, texts, share=share, lower_loss=lower_loss)
+    return from_tokens(scored, texts, share=share, lower_loss=lower_loss)
 
 
 def from_tokens(
-    found: TokenScores, texts: Sequence[str], *, share: float = SHARE, lower_loss: np.ndarray | None = None
+    scored: TokenScores, texts: Sequence[str], *, share: float = SHARE, lower_loss: np.ndarray | None = None
 ) -> Signals:
     """Return the signals of texts whose every token was scored.
 
     Args:
-        found: of the texts.
+        scored: the tokens of the texts by one model.
         texts: what was scored.
         share: of Min-K% and Min-K%++, in (0, 1].
         lower_loss: loss of each text in lower case, if it was asked for.
     """
-    rows = list(zip(found.log_p, found.mean, found.deviation, strict=True))
+    rows = list(zip(scored.log_p, scored.mean, scored.deviation, strict=True))
     return Signals(
-        loss=found.losses,
+        loss=scored.losses,
         min_k=np.array([_min_k(log_p, share=share) for log_p, _, _ in rows]),
         min_k_plus_plus=np.array([_min_k(_standardized(*row), share=share) for row in rows]),
-        tokens=found.tokens,
+        tokens=scored.tokens,
         zlib_bytes=np.array([len(zlib.compress(text.encode())) for text in texts]),
         lower_loss=lower_loss,
-        token_log_p=tuple(found.log_p),
+        token_log_p=tuple(scored.log_p),
     )
 
 
@@ -152,19 +152,19 @@ def scores(signals: Signals, references: Mapping[str, ArrayLike] | None = None) 
     Raises:
         InvalidParameter: a reference does not give one loss a text.
     """
-    found = {
+    attack_scores = {
         "loss": -signals.loss,
         "zlib": -signals.loss / signals.zlib_bytes,
         "min_k": signals.min_k,
         "min_k_plus_plus": signals.min_k_plus_plus,
     }
     if signals.lower_loss is not None:
-        found["lower_case"] = signals.lower_loss - signals.loss
+        attack_scores["lower_case"] = signals.lower_loss - signals.loss
     for name, losses in (references or {}).items():
         losses = np.asarray(losses, dtype=float)
         if losses.shape != signals.loss.shape:
             raise InvalidParameter(
                 f"references[{name!r}]: must give one loss to each of {len(signals.loss)} texts"
             )
-        found[f"reference_{name}"] = losses - signals.loss
-    return found
+        attack_scores[f"reference_{name}"] = losses - signals.loss
+    return attack_scores

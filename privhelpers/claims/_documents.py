@@ -160,6 +160,6 @@ def audit(*documents: str) -> list[Audited]:
             else:
                 verdict = claim["verdict"]
             lists = {k: _Shown(v) if isinstance(v, list) else v for k, v in figures.items()}
-            found = with_powers(claim["shown"].format(**lists))
-            rows[claim["id"]] = Audited(claim, loaded["document"], figures, found, verdict)
+            shown = with_powers(claim["shown"].format(**lists))
+            rows[claim["id"]] = Audited(claim, loaded["document"], figures, shown, verdict)
     return list(rows.values())

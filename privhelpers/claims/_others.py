@@ -186,8 +186,8 @@ class Textbook(_Document):
     def two_places(self) -> Figures:
         """Epsilon with and without the third change, Poisson sampling."""
         delta, epochs = self.printed.run["delta"], self.printed.epochs
-        how = {"noise_multiplier": 1.0, "participations": epochs, "delta": delta}
-        plain, sampled = accounting.epsilon_without_amplification(**how), self._epsilon(1.0)
+        run = {"noise_multiplier": 1.0, "participations": epochs, "delta": delta}
+        plain, sampled = accounting.epsilon_without_amplification(**run), self._epsilon(1.0)
         return {"plain": plain, "sampled": sampled, "ratio": plain / sampled}
 
     def audit_proves(self) -> Figures:
@@ -247,15 +247,15 @@ class ClinicalPaper(_Document):
         # The batch size is not printed: a guess of 64 or 256.
         runs = [(batch / snippets, round(snippets / batch)) for batch in (64, 256)]
         pld = [true_epsilon(2.0, rate, steps, delta) for rate, steps in runs]
-        own = {"pld": pld, "batch_64": pld[0], "batch_256": pld[1]}
-        return {"floors": floors, **own, "distance": abs(floors[0] - self.printed.epsilons[2.0])}
+        spent = {"pld": pld, "batch_64": pld[0], "batch_256": pld[1]}
+        return {"floors": floors, **spent, "distance": abs(floors[0] - self.printed.epsilons[2.0])}
 
     def group_of_fifty(self) -> Figures:
         """Both parameters of a patient's guarantee."""
-        epsilons, how = self.printed.epsilons, {"delta": self.printed.delta, "size": self.printed.group}
-        simple = mechanisms.group_privacy(epsilon=epsilons[2.0], **how)
-        tight = mechanisms.group_privacy(epsilon=epsilons[2.0], tight=True, **how)
-        other = mechanisms.group_privacy(epsilon=epsilons[1.0], **how)
+        epsilons, group = self.printed.epsilons, {"delta": self.printed.delta, "size": self.printed.group}
+        simple = mechanisms.group_privacy(epsilon=epsilons[2.0], **group)
+        tight = mechanisms.group_privacy(epsilon=epsilons[2.0], tight=True, **group)
+        other = mechanisms.group_privacy(epsilon=epsilons[1.0], **group)
         return {"epsilon": simple.epsilon, "delta": simple.delta, "tight": tight.delta, "other": other.delta}
 
     def always_lower(self) -> Figures:

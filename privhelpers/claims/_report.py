@@ -87,7 +87,7 @@ class Report:
     def diagnosis_hits(self) -> Figures:
         """Hits of random diagnoses; one that is part of another is hit by both."""
         lower = [condition.lower() for condition in self.printed.conditions]
-        chance = sum(own in said for said in lower for own in lower) / len(lower) ** 2
+        chance = sum(actual in guess for guess in lower for actual in lower) / len(lower) ** 2
         hits, n = self.printed.categories["baseline"]["diagnosis"], self.printed.attempts
         return {"chance": chance, "expected": n * chance, "p": binomtest(hits, n, chance).pvalue}
 
@@ -310,11 +310,11 @@ class Report:
 
     def epsilon_source(self) -> Figures:
         """What the printed accountant says, and the scale of the curve that each pair lies on."""
-        found = [accounting.printed_epsilon(noise_multiplier=s, **self.run) for s in self.sigmas]
+        epsilons = [accounting.printed_epsilon(noise_multiplier=s, **self.run) for s in self.sigmas]
         pairs = self.printed.pairs.items()
         fits = [brentq(lambda scale, s=s, e=e: self._curve(s, scale) - e, 1e-3, 1e3) for s, e in pairs]
-        own = self.run["steps"] * self.run["sample_rate"] ** 2 / 2
-        return {"printed": found, "fits": fits, "fit": float(np.mean(fits)), "own": own}
+        own_scale = self.run["steps"] * self.run["sample_rate"] ** 2 / 2
+        return {"printed": epsilons, "fits": fits, "fit": float(np.mean(fits)), "own": own_scale}
 
     def printed_accountant(self) -> Figures:
         """The exact divergence of a step over q^2 times the Gaussian's, and an epsilon that is too low."""
@@ -354,9 +354,9 @@ class Report:
         """The formula against the library, and the classic conversion against the best known."""
         sigma, orders = 3.0, np.array([2, 8])
         ours = accounting.rdp(noise_multiplier=sigma, sample_rate=1.0, steps=1, orders=orders.tolist())
-        how = {"orders": [8.0], "rdp": [ours[1]], "delta": self.printed.delta}
-        classic = accounting.rdp_to_epsilon(**how, conversion="classic").epsilon
-        better = accounting.rdp_to_epsilon(**how).epsilon
+        rdp_curve = {"orders": [8.0], "rdp": [ours[1]], "delta": self.printed.delta}
+        classic = accounting.rdp_to_epsilon(**rdp_curve, conversion="classic").epsilon
+        better = accounting.rdp_to_epsilon(**rdp_curve).epsilon
         gap = float(np.abs(ours - orders / (2 * sigma**2)).max())
         return {"gap": gap, "classic": classic, "better": better, "saved": classic - better}
 

@@ -148,11 +148,11 @@ class NerScrubber:
 
     def find_all(self, texts: Iterable[str]) -> list[list[Span]]:
         """Return the identifiers of each text, merged, in order."""
-        found = []
+        spans_by_text = []
         for doc in self.nlp.pipe(texts):
             spans = [Span(e.start_char, e.end_char, e.label_) for e in doc.ents]
-            found.append(merge([*spans, *(find_identifiers(doc.text) if self.patterns else ())]))
-        return found
+            spans_by_text.append(merge([*spans, *(find_identifiers(doc.text) if self.patterns else ())]))
+        return spans_by_text
 
     def scrub(self, text: str) -> Scrubbed:
         """Return the text with a typed placeholder for each identifier."""

@@ -103,11 +103,11 @@ class OutputFilter:
 
     def apply(self, text: str) -> Filtered:
         """Return the text without what is to be held back."""
-        found = replace(text, self.find(text))
+        scrubbed = replace(text, self.find(text))
         reasons = tuple(
             f"verbatim, {len(_EXACT.findall(text[s.start : s.end]))} words"
             if s.kind == "verbatim"
             else s.kind
-            for s in found.spans
+            for s in scrubbed.spans
         )
-        return Filtered(found.text, bool(found.spans), reasons)
+        return Filtered(scrubbed.text, bool(scrubbed.spans), reasons)

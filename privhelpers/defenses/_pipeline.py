@@ -164,8 +164,8 @@ class Pipeline:
         if not read:
             raise InvalidParameter("notes: there are none")
         texts = [note["text"] for note in read]
-        found = self.scrubber.find_all(texts) if self.scrubber else [[] for _ in texts]
-        clean = [replace(text, spans).text for text, spans in zip(texts, found, strict=True)]
+        spans_by_text = self.scrubber.find_all(texts) if self.scrubber else [[] for _ in texts]
+        clean = [replace(text, spans).text for text, spans in zip(texts, spans_by_text, strict=True)]
         kept = [{**note, "text": text} for note, text in zip(read, clean, strict=True)]
         groups: tuple[tuple[int, ...], ...] = ()
         if self.threshold is not None:
@@ -178,8 +178,8 @@ class Pipeline:
             notes_kept=len(kept),
             patients_read=len(set(owners)),
             patients_kept=len({note["patient_id"] for note in kept}),
-            identifiers=dict(sorted(Counter(span.kind for spans in found for span in spans).items())),
-            notes_touched=sum(map(bool, found)),
+            identifiers=dict(sorted(Counter(span.kind for spans in spans_by_text for span in spans).items())),
+            notes_touched=sum(map(bool, spans_by_text)),
             duplicates_removed=len(read) - len(kept),
             of_other_patients=sum(owners[g] != owners[group[0]] for group in groups for g in group[1:]),
             not_checked=self._not_checked(),
@@ -204,7 +204,7 @@ class Pipeline:
         from privhelpers import dpsgd, training
 
         if self.plan is None:
-            flat = [text for own in texts.values() for text in own]
+            flat = [text for patient_texts in texts.values() for text in patient_texts]
             training.train(model, tokenizer, flat, settings, seed=seed, progress=False)
             return None
         chance = dpsgd.research(seed)

@@ -102,7 +102,7 @@ class PresidioScrubber:
     def find_all(self, texts: Iterable[str]) -> list[list[Span]]:
         """Return the identifiers of each text, merged, in order."""
         results = (self._analyzer.analyze(text=text, language="en") for text in texts)
-        return [merge(Span(r.start, r.end, r.entity_type.lower()) for r in found) for found in results]
+        return [merge(Span(r.start, r.end, r.entity_type.lower()) for r in entities) for entities in results]
 
     def scrub(self, text: str) -> Scrubbed:
         """Return the text with a typed placeholder for each identifier."""

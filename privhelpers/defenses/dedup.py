@@ -118,20 +118,20 @@ def near_duplicates(
     sets = [shingles(text, shingle) for text in texts]
     index = MinHashLSH(num_perm=permutations, params=band_shape(threshold, permutations))
     distinct: dict[frozenset[str], list[int]] = {}
-    for place, found in enumerate(sets):
-        distinct.setdefault(found, []).append(place)
+    for place, shingle_set in enumerate(sets):
+        distinct.setdefault(shingle_set, []).append(place)
     sketches = MinHash.bulk(
-        [sorted(map(str.encode, found)) for found in distinct], num_perm=permutations, seed=seed
+        [sorted(map(str.encode, shingle_set)) for shingle_set in distinct], num_perm=permutations, seed=seed
     )
     pairs = []
     members = list(distinct.values())
-    for number, (found, sketch) in enumerate(zip(distinct, sketches, strict=True)):
-        own = members[number]
-        pairs += [Pair(a, b, 1.0) for i, a in enumerate(own) for b in own[i + 1 :]]
+    for number, (shingle_set, sketch) in enumerate(zip(distinct, sketches, strict=True)):
+        copies = members[number]
+        pairs += [Pair(a, b, 1.0) for i, a in enumerate(copies) for b in copies[i + 1 :]]
         for other in index.query(sketch):
-            similarity = jaccard(found, sets[members[other][0]])
+            similarity = jaccard(shingle_set, sets[members[other][0]])
             if similarity >= threshold:
-                pairs += [Pair(min(a, b), max(a, b), similarity) for a in own for b in members[other]]
+                pairs += [Pair(min(a, b), max(a, b), similarity) for a in copies for b in members[other]]
         index.insert(number, sketch, check_duplication=False)
     return sorted(pairs)
 
@@ -170,9 +170,9 @@ def deduplicate(
     for place, note in enumerate(notes):
         among.setdefault(within and note[within], []).append(place)
     earlier: dict[int, list[int]] = {}
-    how = {"threshold": threshold, "shingle": shingle, "permutations": permutations}
+    settings = {"threshold": threshold, "shingle": shingle, "permutations": permutations}
     for places in among.values():
-        for pair in near_duplicates([notes[place]["text"] for place in places], **how):
+        for pair in near_duplicates([notes[place]["text"] for place in places], **settings):
             earlier.setdefault(places[pair.second], []).append(places[pair.first])
     groups: dict[int, list[int]] = {}
     for place in range(len(notes)):

@@ -89,7 +89,7 @@ class _Cell:
     suite: Suite
     let_through: Filter
     known: str
-    how: dict = field(default_factory=dict)
+    resampling: dict = field(default_factory=dict)
 
     def _row(
         self, measure: str, estimate: Resampled, interval: Interval | None = None, arm: str = DIFFERENCE
@@ -104,7 +104,7 @@ class _Cell:
             Row(self.cell, measure, arm, rate, len(hits), distinct_n)
             for arm, rate, (hits, _) in zip((TRAINED, NEVER), rates, arms, strict=True)
         ]
-        estimate = resampled_difference(*arms[0], *arms[1], **self.how)
+        estimate = resampled_difference(*arms[0], *arms[1], **self.resampling)
         # Joining the intervals of the arms keeps the end open where nothing was hit.
         return [*rows, self._row(measure, estimate, stats.newcombe_difference(*rates))]
 
@@ -118,10 +118,10 @@ class _Cell:
         scrub, rows = self.cell.scrub, []
         theirs = membership_arms(stranger, self.public, self.suite, scrub=scrub) if stranger else {}
         for name, arms in membership_arms(self.outcome, self.public, self.suite, scrub=scrub).items():
-            ours = resampled_auc(*arms, **self.how)
+            ours = resampled_auc(*arms, **self.resampling)
             rows.append(self._row(f"membership, {name}", ours, arm=AGAINST))
             if name in theirs:
-                null = resampled_auc(*theirs[name], **self.how)
+                null = resampled_auc(*theirs[name], **self.resampling)
                 gap = Resampled(ours.estimate - null.estimate, ours.replicates - null.replicates, ours.n)
                 rows.append(self._row(f"above control, {name}", gap))
         return rows
@@ -140,7 +140,7 @@ class _Cell:
             out.append(float(result.extracted and secret in self.let_through(written)))
         gap = stats.mean_difference(bits[planted], bits[~planted])
         exposure = resampled_difference(
-            bits[planted], names[planted], bits[~planted], names[~planted], **self.how
+            bits[planted], names[planted], bits[~planted], names[~planted], **self.resampling
         )
         arms = [(np.array(out)[side], names[side]) for side in (planted, ~planted)]
         return [self._row("canary exposure", exposure, gap), *self._rates(IN_TEXT[0], arms)]
@@ -181,7 +181,9 @@ class _Cell:
         others, rows = ~self.suite.member, []
         for form in ("raw", "scrubbed"):
             losses, tokens = getattr(self.outcome, form), getattr(self.outcome, f"{form}_tokens")
-            mean = resampled_mean(losses[others], tokens[others], self.suite.patients[others], **self.how)
+            mean = resampled_mean(
+                losses[others], tokens[others], self.suite.patients[others], **self.resampling
+            )
             rows.append(self._row(f"loss, {form}", mean, arm=NEVER))
         return rows
 
@@ -220,15 +222,15 @@ def measure(
         draws: resamples of people, the same in every cell.
         seed: of the resampling.
     """
-    how, rows = {"draws": draws, "seed": seed}, []
+    resampling, rows = {"draws": draws, "seed": seed}, []
     output_filter = functools.cache(output_filter)  # the same notes pass it in eight cells
     for cell in cells():
         let_through = output_filter if cell.filter else str
-        one = _Cell(cell, outcomes[cell.training], public, suite, let_through, known, how)
-        rows += one.membership((strangers or {}).get(Layers(scrub=cell.scrub, dp=cell.dp)))
-        rows += one.all_but_membership()
+        cell_data = _Cell(cell, outcomes[cell.training], public, suite, let_through, known, resampling)
+        rows += cell_data.membership((strangers or {}).get(Layers(scrub=cell.scrub, dp=cell.dp)))
+        rows += cell_data.all_but_membership()
         if cell.filter:
-            rows += one.held_back()
+            rows += cell_data.held_back()
     return rows
 
 
@@ -239,7 +241,7 @@ def measure_public(
 
     Its rows carry the cell `none`; do not mix them with those of `measure`.
     """
-    one = _Cell(Layers(), public, public, suite, str, known, {"draws": draws, "seed": seed})
+    cell_data = _Cell(Layers(), public, public, suite, str, known, {"draws": draws, "seed": seed})
     # Against itself as the reference every score is zero.
-    membership = [row for row in one.membership() if row.measure.endswith("loss")]
-    return membership + one.all_but_membership()
+    membership = [row for row in cell_data.membership() if row.measure.endswith("loss")]
+    return membership + cell_data.all_but_membership()

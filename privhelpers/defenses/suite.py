@@ -131,9 +131,9 @@ def _attack(
     raw, raw_tokens = _losses(model, tokenizer, [note["text"] for note in suite.notes])
     clean, clean_tokens = _losses(model, tokenizer, list(suite.scrubbed))
     halves = memorization.halve(tokenizer, suite.notes, longest=model.config.max_position_embeddings)
-    how = {"seed": suite.seed, "progress": False}
+    options = {"seed": suite.seed, "progress": False}
     ranked = canaries.measure(
-        model, tokenizer, suite.canaries, digits=suite.digits, references=suite.references, **how
+        model, tokenizer, suite.canaries, digits=suite.digits, references=suite.references, **options
     )
     return Outcome(
         cell=trial.cell if trial.texts else None,
@@ -143,9 +143,9 @@ def _attack(
         scrubbed_tokens=clean_tokens,
         recalled=memorization.recall(model, halves, batch_size=64).recalled,
         canaries=tuple(ranked),
-        generations=tuple(extraction.attempt(model, tokenizer, per_prompt=suite.per_prompt, **how)),
+        generations=tuple(extraction.attempt(model, tokenizer, per_prompt=suite.per_prompt, **options)),
         first_guess=_first_guesses(model, tokenizer, suite),
-        texts=sum(len(own) for own in trial.texts.values()),
+        texts=sum(len(patient_texts) for patient_texts in trial.texts.values()),
         seconds=0.0,
         epsilon=None,
     )
@@ -176,5 +176,5 @@ def run_all(store: Store, trials: Sequence[Trial], suite: Suite, *, processes: i
         processes: 1 or more.
     """
     jobs = [(store, trial, suite) for trial in trials]
-    found = dict(side_by_side(_train_and_attack, jobs, processes=processes))
-    return [found[number] for number in range(len(jobs))]
+    outcomes = dict(side_by_side(_train_and_attack, jobs, processes=processes))
+    return [outcomes[number] for number in range(len(jobs))]

@@ -25,7 +25,7 @@ def encode_patients(
     """
     length = model.config.max_position_embeddings
     rows = [encode(tokenizer, notes, max_length=length).ids for notes in notes_by_patient]
-    if any(not own for own in rows):
+    if any(not patient_rows for patient_rows in rows):
         raise InvalidParameter("notes_by_patient: a patient without notes is no privacy unit; leave it out")
     return rows
 
@@ -54,8 +54,8 @@ def micro_batches(drawn: Sequence[Rows], max_rows: int, pad_id: int) -> Iterator
         while taken < len(waiting) and (rows == 0 or rows + len(waiting[taken]) <= max_rows):
             rows, taken = rows + len(waiting[taken]), taken + 1
         chosen, waiting = waiting[:taken], waiting[taken:]
-        unit = torch.tensor([u for u, own in enumerate(chosen) for _ in own])
-        yield _collated([row for own in chosen for row in own], pad_id), unit
+        unit = torch.tensor([u for u, patient_rows in enumerate(chosen) for _ in patient_rows])
+        yield _collated([row for patient_rows in chosen for row in patient_rows], pad_id), unit
 
 
 def tokens(row: Row) -> int:

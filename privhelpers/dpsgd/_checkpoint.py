@@ -101,11 +101,11 @@ def read(
             progress = Progress(**artifacts.parse_json(file.metadata()["progress"], path.name))
     except (SafetensorError, KeyError, TypeError) as error:
         raise DamagedArtifact(f"{path.name}: is not a checkpoint of a private run ({error})") from error
-    own = {f"model/{n}": p for n, p in model.named_parameters()}
-    own |= {f"buffer/{n}": b for n, b in model.named_buffers()}
-    if missing := sorted(set(own) - set(tensors)):
+    targets = {f"model/{n}": p for n, p in model.named_parameters()}
+    targets |= {f"buffer/{n}": b for n, b in model.named_buffers()}
+    if missing := sorted(set(targets) - set(tensors)):
         raise DamagedArtifact(f"{path.name}: lacks {missing[0]}")
-    for name, target in own.items():
+    for name, target in targets.items():
         _put(target, tensors[name], name)
     state: dict[int, dict[str, torch.Tensor]] = {}
     for name, value in tensors.items():

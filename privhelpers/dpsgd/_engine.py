@@ -141,8 +141,8 @@ class ClippedGradients:
         """
         recorder = self._listen(batch, unit)
         with torch.no_grad(), self._in_full():
-            found = recorder.norms_by_parameter()
-            return {name: recorder.units.by_name(norms) for name, norms in found.items()}
+            by_parameter = recorder.norms_by_parameter()
+            return {name: recorder.units.by_name(norms) for name, norms in by_parameter.items()}
 
     def _in_full(self) -> torch.autocast:
         """Return a context without autocast: it may shorten the forward pass, never a norm or a sum."""

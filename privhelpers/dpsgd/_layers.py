@@ -126,13 +126,13 @@ def owners(model: nn.Module) -> list[nn.Module]:
     Raises:
         UnsupportedModel: a module whose per-unit gradient is not known; it is named.
     """
-    found = []
+    modules = []
     for name, module in model.named_modules():
         _refuse_mixing(name, module)
         if not any(p.requires_grad for p in module.parameters(recurse=False)):
             continue
         if type(module) in FUNCTIONS:
-            found.append(module)
+            modules.append(module)
         # A container may list a parameter of a layer inside it once more, as BERT's head does with a bias, or
         # one that nothing uses: whether it is used is seen after the pass.
         elif not list(module.children()):
@@ -140,7 +140,7 @@ def owners(model: nn.Module) -> list[nn.Module]:
                 f"{name} ({type(module).__name__}): per-unit gradients are known for "
                 f"{', '.join(t.__name__ for t in FUNCTIONS)}; freeze its parameters or replace it"
             )
-    return found
+    return modules
 
 
 def slow_activations(model: nn.Module) -> list[nn.Module]:

@@ -131,7 +131,7 @@ def train(
     before = {name: p.detach().clone() for name, p in parameters.items()}
     planted = None
     if settings.canaries:
-        longest = max(len(row) for own in rows for row in own)
+        longest = max(len(row) for patient_rows in rows for row in patient_rows)
         planted = Planted(settings.canaries, model, longest, plan)
     adam = torch.optim.Adam(parameters.values(), lr=settings.learning_rate, betas=settings.betas)
     optimizer = settings.make_optimizer(
@@ -169,7 +169,10 @@ def train(
             # 2. Each unit was drawn independently; of a patient's notes take a few.
             patients = [bounded(rows[i], settings.notes_per_step, chance.choices) for i in drawn if i < units]
             if settings.objective:  # before micro-batches are made, so that their size changes no mask
-                patients = [[settings.objective(row, chance.choices) for row in own] for own in patients]
+                patients = [
+                    [settings.objective(row, chance.choices) for row in patient_rows]
+                    for patient_rows in patients
+                ]
             batches: list[Drawn] = list(micro_batches(patients, settings.max_rows, end_id(tokenizer)))
             if canaries := [i - units for i in drawn if i >= units]:
                 batches.append((planted.gradients_of(canaries), None))

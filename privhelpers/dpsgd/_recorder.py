@@ -163,7 +163,7 @@ class Recorder:
         if self.vectors:
             sums = torch.cat(list(self.vectors.values()), 1)
             parts = (factors @ (sums.masked_fill(bad[:, None], 0.0) if any_bad else sums)).split(
-                [own.shape[1] for own in self.vectors.values()]
+                [vector.shape[1] for vector in self.vectors.values()]
             )
             for identity, part in zip(self.vectors, parts, strict=True):
                 into[self.names[identity]].add_(part)

@@ -76,10 +76,12 @@ class SharedOptimizer(PrivateOptimizer):
                 gradient.zero_()
             else:
                 self.chance.fill_with_noise(gradient, deviation)
-        own = [self.engine.add(b, u, into=self.gradients, scale=scale).cpu() for b, u in batches[rank::world]]
+        local_norms = [
+            self.engine.add(b, u, into=self.gradients, scale=scale).cpu() for b, u in batches[rank::world]
+        ]
         for gradient in self.gradients.values():
             dist.all_reduce(gradient)
-        dealt = _gathered(own)
+        dealt = _gathered(local_norms)
         norms = [dealt[number % world][number // world] for number in range(len(batches))]
         return torch.cat([torch.empty(0, dtype=torch.float64), *norms])
 

@@ -86,10 +86,10 @@ def _mark(line: Callable[..., object], value: float | None, label: str) -> None:
         line(value, label=label or None, color=style.CONTROL, linestyle=":", linewidth=1, zorder=1)
 
 
-def _finish(axes: Axes, figure: Figure, *, own: bool) -> Figure:
+def _finish(axes: Axes, figure: Figure, *, standalone: bool) -> Figure:
     """Put a legend above the plot if something in it has a name."""
     labels = axes.get_legend_handles_labels()[1]
-    if labels and own:
+    if labels and standalone:
         style.legend_above(figure, axes)
     elif labels:
         axes.legend()
@@ -166,7 +166,7 @@ def forest(
         style.log_axis(place.xaxis)
     if percent:
         style.percent_axis(place.xaxis)
-    return _finish(place, figure, own=axes is None)
+    return _finish(place, figure, standalone=axes is None)
 
 
 @style.drawn
@@ -224,7 +224,7 @@ def bands(
         style.log_axis(place.yaxis)
     if percent:
         style.percent_axis(place.yaxis)
-    return _finish(place, figure, own=axes is None)
+    return _finish(place, figure, standalone=axes is None)
 
 
 @style.drawn
@@ -267,7 +267,7 @@ def two_arms(
         place.axvline(threshold, color=style.CONTROL, linestyle="--", label="threshold")
     place.set(xlabel=xlabel, ylabel="density")
     place.set_ylim(bottom=0)
-    return _finish(place, figure, own=axes is None)
+    return _finish(place, figure, standalone=axes is None)
 
 
 @style.drawn
@@ -299,7 +299,7 @@ def roc(curves: Mapping[str, RocCurve], *, axes: Axes | None = None) -> Figure:
     place.set(ylabel="true-positive rate (share of members)")
     style.log_axis(place.xaxis)
     style.log_axis(place.yaxis)
-    return _finish(place, figure, own=axes is None)
+    return _finish(place, figure, standalone=axes is None)
 
 
 @style.drawn
@@ -354,7 +354,7 @@ def bars(
         place.xaxis.get_major_locator().set_params(integer=True)  # there is no claim 2.5
     if percent:
         style.percent_axis(place.xaxis)
-    return _finish(place, figure, own=axes is None)
+    return _finish(place, figure, standalone=axes is None)
 
 
 @style.drawn
@@ -410,7 +410,7 @@ def trade_off(
         )
     place.set(xscale="log", xlabel=xlabel, ylabel=ylabel)
     style.log_axis(place.xaxis)
-    return _finish(place, figure, own=True)
+    return _finish(place, figure, standalone=True)
 
 
 @style.drawn

@@ -25,15 +25,15 @@ def _by_place(name: str, given: Rates) -> dict[str, tuple[np.ndarray, np.ndarray
     """Return places, rising, and (estimate, low, high) of each by name."""
     if not given or not all(given.values()):
         raise InvalidParameter(f"{name}: give one name or more, each with one interval or more")
-    found = {}
+    curves = {}
     for key, intervals in given.items():
         places = checks.vector(f"places of {style.literal(key)}", sorted(intervals))
         if places.min() <= 0:
             raise InvalidParameter(f"{name}: places must be greater than 0 (logarithmic axis)")
         ends = np.array([(i.estimate, i.low, i.high) for _, i in sorted(intervals.items())]).T
         style.whiskers(*ends)
-        found[key] = (places, ends)
-    return found
+        curves[key] = (places, ends)
+    return curves
 
 
 def _lines(

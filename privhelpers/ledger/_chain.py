@@ -98,7 +98,7 @@ class Record:
         """
         if not self.contains(head):
             raise ResumeRefused(
-                f"head {head!r}: is no line of the ledger of run {self.terms.run!r}: the ledger was replaced "
+                f"head {head!r} is no line of the ledger of run {self.terms.run!r}: the ledger was replaced "
                 "or lost its last lines, so it does not show what was spent"
             )
 

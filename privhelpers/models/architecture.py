@@ -80,8 +80,8 @@ def _refuse_code(folder: Path) -> None:
     """Refuse a folder whose weights or files could run code when read."""
     pickles = [p.name for p in folder.glob("*") if p.suffix in {".bin", ".pt", ".pth", ".ckpt", ".pkl"}]
     if not list(folder.glob("*.safetensors")):
-        found = f" (found {', '.join(pickles)}, which can run code when read)" if pickles else ""
-        raise UnsupportedModel(f"{folder.name}: holds no .safetensors weights{found}; convert it first")
+        warning = f" (found {', '.join(pickles)}, which can run code when read)" if pickles else ""
+        raise UnsupportedModel(f"{folder.name}: holds no .safetensors weights{warning}; convert it first")
     if list(folder.glob("*.py")):
         raise UnsupportedModel(f"{folder.name}: comes with Python code, which is never run")
 
@@ -111,19 +111,19 @@ def open_folder(
         config = AutoConfig.from_pretrained(str(source), **safe)
         if dropout is not None:
             config.update({name: dropout for name in ("resid_pdrop", "embd_pdrop", "attn_pdrop")})
-        how = {"use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
-        model, loading = kind.from_pretrained(str(source), config=config, **how, **safe)
+        loading_options = {"use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
+        model, loading = kind.from_pretrained(str(source), config=config, **loading_options, **safe)
         tokenizer = AutoTokenizer.from_pretrained(str(source), **safe)
     except OSError as error:
         line = str(error).splitlines()[0].replace(str(folder), folder.name)
         raise MissingArtifact(f"model {folder.name!r}: cannot be read ({line})") from error
     except ValueError as error:
         raise UnsupportedModel(f"model {folder.name!r}: {str(error).splitlines()[0]}") from error
-    for what in ("missing_keys", "mismatched_keys", "error_msgs", "conversion_errors"):
-        if loading.get(what):
+    for problem in ("missing_keys", "mismatched_keys", "error_msgs", "conversion_errors"):
+        if loading.get(problem):
             raise UnsupportedModel(
-                f"model {folder.name!r}: its weights do not fill the model ({what.replace('_', ' ')}: "
-                f"{len(loading[what])}, such as {next(iter(loading[what]))}); save the whole model"
+                f"model {folder.name!r}: its weights do not fill the model ({problem.replace('_', ' ')}: "
+                f"{len(loading[problem])}, such as {next(iter(loading[problem]))}); save the whole model"
             )
     return model, tokenizer
 

@@ -165,8 +165,8 @@ def losses_by_mask(
     for start in range(0, len(order), step):
         chosen = order[start : start + step]
         batch = padded([pair for i in chosen for pair in pairs[i]], end_id(tokenizer))
-        found = masked_losses(model, batch).double().cpu().numpy()
-        losses[chosen] = found.reshape(len(chosen), masks)
+        batch_losses = masked_losses(model, batch).double().cpu().numpy()
+        losses[chosen] = batch_losses.reshape(len(chosen), masks)
         hidden[chosen] = [int(np.sum(np.array(pairs[i][0][1]) != IGNORED)) for i in chosen]
     model.train(was_training)
     return losses, hidden

@@ -169,8 +169,8 @@ def token_answers(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         targets: ids, [...].
     """
     log_p = logits.float().log_softmax(-1)
-    own = log_p.gather(-1, targets[..., None])[..., 0]
-    return torch.stack([own, *_vocabulary_moments(log_p), (log_p.argmax(-1) == targets).float()], -1)
+    target_log_p = log_p.gather(-1, targets[..., None])[..., 0]
+    return torch.stack([target_log_p, *_vocabulary_moments(log_p), (log_p.argmax(-1) == targets).float()], -1)
 
 
 def token_scores(answers: Sequence[np.ndarray], truncated: int) -> TokenScores:
@@ -189,9 +189,9 @@ def score_tokens(
         InvalidParameter: a text is empty or there is none.
     """
     rows = _rows(model, tokenizer, texts)
-    found: list[np.ndarray] = [np.empty(0)] * len(rows)
+    answers_by_text: list[np.ndarray] = [np.empty(0)] * len(rows)
     for chosen, ids, _, logits in _passes(model, tokenizer, rows, batch_size):
         answers = token_answers(logits[:, :-1], ids[:, 1:]).double().cpu().numpy()
         for row, number in zip(answers, chosen, strict=True):
-            found[number] = row[: len(rows.ids[number]) - 1]
-    return token_scores(found, rows.truncated)
+            answers_by_text[number] = row[: len(rows.ids[number]) - 1]
+    return token_scores(answers_by_text, rows.truncated)

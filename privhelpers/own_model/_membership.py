@@ -68,8 +68,10 @@ def membership_scores(
     scores = signals.scores(signals.from_tokens(scored, texts, lower_loss=lower_loss))
     if reference is not None:
         size = np.array([len(text.encode()) for text in texts])
-        own, other = (one.losses * one.tokens / size for one in (scored, reference))
-        scores["reference"] = other - own
+        audited_loss, reference_loss = (
+            token_scores.losses * token_scores.tokens / size for token_scores in (scored, reference)
+        )
+        scores["reference"] = reference_loss - audited_loss
     # A score that is the same for all says nothing: an uncased tokenizer has no lower case to tell apart.
     return {name: values for name, values in scores.items() if np.ptp(values) > 1e-9}
 

@@ -190,11 +190,11 @@ def disclosures(texts: Sequence[str], sample: Sample) -> Disclosures | None:
     inside = sum(patient in members for patient in owners.values())
     if inside in (0, len(owners)):
         return None
-    found = found_in(owners, "\0".join(texts))
+    written = found_in(owners, "\0".join(texts))
     return Disclosures(
-        compare_patients((owners[value] for value in found), owners.values(), members),
+        compare_patients((owners[value] for value in written), owners.values(), members),
         len(texts),
         len(set(texts)),
         (inside, len(owners) - inside),
-        tuple(sorted(value for value in found if owners[value] in members)),
+        tuple(sorted(value for value in written if owners[value] in members)),
     )

@@ -42,8 +42,8 @@ def _harmless(value: object) -> object:
 
 def _versions() -> dict[str, str]:
     """Return the versions that decide the figures."""
-    own = {"python": platform.python_version(), "privhelpers": privhelpers.__version__}
-    return own | {name: metadata.version(name) for name in PACKAGES}
+    versions = {"python": platform.python_version(), "privhelpers": privhelpers.__version__}
+    return versions | {name: metadata.version(name) for name in PACKAGES}
 
 
 def _shares(shares: PatientShares) -> dict:

@@ -41,7 +41,7 @@ class Sample:
 
     def of(self, *, member: bool) -> list[Note]:
         """Return the notes of one side."""
-        return [note for note, own in zip(self.notes, self.member, strict=True) if own == member]
+        return [note for note, is_member in zip(self.notes, self.member, strict=True) if is_member == member]
 
     def texts_by_patient(self, *, member: bool) -> list[list[str]]:
         """Return the texts of each patient of one side."""

@@ -50,8 +50,8 @@ class Target:
     @property
     def start(self) -> int | None:
         """The token that a text starts with, if the tokenizer has one."""
-        own = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
-        return next((token for token in own if token is not None), None)
+        token_ids = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
+        return next((token for token in token_ids if token is not None), None)
 
     def encode(self, texts: Sequence[str]) -> tuple[list[list[int]], list[list[int]], int]:
         """Return rows of ids, the places of each row that are asked for, and how many texts were cut."""
@@ -99,10 +99,12 @@ class Target:
                 batch = models.padded([(rows[n], rows[n]) for n in chosen], self.tokenizer.pad_token_id or 0)
                 ids, mask = (batch[name].to(self.model.device) for name in ("input_ids", "attention_mask"))
                 if self.kind == MASKED:
-                    found = self._fill_in(ids, mask, [asked[n] for n in chosen], seed)
+                    batch_answers = self._fill_in(ids, mask, [asked[n] for n in chosen], seed)
                 else:  # padding on the right: no real token sees it
-                    found = _answers(self.model(input_ids=ids, use_cache=False).logits[:, :-1], ids[:, 1:])
-                for number, text in zip(chosen, found, strict=True):
+                    batch_answers = _answers(
+                        self.model(input_ids=ids, use_cache=False).logits[:, :-1], ids[:, 1:]
+                    )
+                for number, text in zip(chosen, batch_answers, strict=True):
                     answers[number] = text[: len(asked[number])]
                 bar.update(len(chosen))
         if not all(np.isfinite(text[:, 0]).all() for text in answers):
@@ -113,7 +115,7 @@ class Target:
         self, ids: torch.Tensor, mask: torch.Tensor, asked: Sequence[Sequence[int]], seed: int
     ) -> list[np.ndarray]:
         """Return what a masked model says of the asked places of each row, one group of them at a time."""
-        found = [np.empty((len(places), 4)) for places in asked]
+        answers = [np.empty((len(places), 4)) for places in asked]
         # A text's groups depend on its length alone, so that two models, or two audits, hide the same tokens.
         groups = [rng.make(seed, f"checkup/masks/{len(p)}").permutation(len(p)) % FOLDS for p in asked]
         for fold in range(FOLDS):
@@ -126,8 +128,8 @@ class Target:
             shown[row, place] = self.tokenizer.mask_token_id
             logits = self.model(input_ids=shown, attention_mask=mask).logits[row, place]
             for (text, n), answer in zip(hidden, _answers(logits, ids[row, place]), strict=True):
-                found[text][n] = answer
-        return found
+                answers[text][n] = answer
+        return answers
 
     @torch.inference_mode()
     def write(self, opening: str, *, samples: int, tokens: int, seed: int) -> list[str]:

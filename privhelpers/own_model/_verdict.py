@@ -61,19 +61,19 @@ def p_values_by_test(
     canaries: CanaryResult | None,
 ) -> dict[str, float]:
     """Return the p-value of each test that these figures allow, by a plain name."""
-    found = {
-        f"{attack.words}: {which}": p
+    p_values = {
+        f"{attack.words}: {test}": p
         for attack in attacks
-        for which, p in zip(WORDING["attack_tests"], attack.p, strict=True)
+        for test, p in zip(WORDING["attack_tests"], attack.p, strict=True)
     }
     names = WORDING["tests"]
     if completions is not None:
-        found[names["completions"]] = completions.by_patient.p
+        p_values[names["completions"]] = completions.by_patient.p
     if disclosures is not None:
-        found[names["disclosures"]] = disclosures.by_patient.p
+        p_values[names["disclosures"]] = disclosures.by_patient.p
     if canaries is not None:
-        found[names["canaries"]] = canaries.p
-    return found
+        p_values[names["canaries"]] = canaries.p
+    return p_values
 
 
 def alternative_explanations(
@@ -95,13 +95,15 @@ def alternative_explanations(
         alpha: error of each, in (0, 1).
     """
     words = WORDING["explanations"]
-    found = [words[one.name].format(100 * one.auc.estimate) for one in blind if one.p <= alpha]
+    explanations = [
+        words[baseline.name].format(100 * baseline.auc.estimate) for baseline in blind if baseline.p <= alpha
+    ]
     fresh = {f"{a.name}/{n}": p for a in attacks for n, p in enumerate(a.untrained_p or ())}
     if fresh and min(adjust(fresh).values()) <= alpha:
-        found.append(words["untrained"])
+        explanations.append(words["untrained"])
     if reference_p is not None and reference_p <= alpha:
-        found.append(words["reference"])
-    return (*found, *(words["tools"].format(problem) for problem in broken_controls(attacks)))
+        explanations.append(words["reference"])
+    return (*explanations, *(words["tools"].format(problem) for problem in broken_controls(attacks)))
 
 
 def decide(

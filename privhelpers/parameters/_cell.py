@@ -111,11 +111,11 @@ def declared_in(cell: str, where: str) -> dict[str, Parameter]:
         tree, comments = ast.parse(cell), _comments(cell)
     except (SyntaxError, tokenize.TokenError) as error:
         raise InvalidParameter(f"{where}, parameters cell: {error}") from error
-    found = [_parameter(node, comments, where) for node in tree.body]
-    names = [p.name for p in found]
+    parameters = [_parameter(node, comments, where) for node in tree.body]
+    names = [p.name for p in parameters]
     if doubled := next((n for n in names if names.count(n) > 1), None):
         raise InvalidParameter(f"{where}.{doubled}: declared twice")
-    return {p.name: p for p in found}
+    return {p.name: p for p in parameters}
 
 
 def unknown_name(name: object, known: list[str]) -> str:

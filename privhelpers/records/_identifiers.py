@@ -188,7 +188,7 @@ def refuse_unsafe(text: str, where: str) -> None:
 
     Source: SSA rules on unassigned numbers; NANP 555-01XX; RFC 2606; RFC 5737; CMS NPI check digit.
     """
-    found = [
+    unsafe = [
         *(
             ("social security number", m[0])
             for m in _SSN.finditer(text)
@@ -200,8 +200,8 @@ def refuse_unsafe(text: str, where: str) -> None:
         *(("provider number", m[0]) for m in _NPI.finditer(text) if _luhn("80840" + m[1])),
         *(("record number", m[1]) for m in _MRN.finditer(text) if not m[1].upper().startswith("SYN-")),
     ]
-    if found:
-        kind, value = found[0]
+    if unsafe:
+        kind, value = unsafe[0]
         raise UnsafeIdentifier(
             f"{where}: the {kind} {value!r} could be real; use those that `privhelpers.records` draws"
         )

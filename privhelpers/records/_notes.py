@@ -82,7 +82,7 @@ def report_note(visit: Visit, generator: random.Random) -> list[str | Field]:
 def narrative_note(visit: Visit, hospital: Hospital, generator: random.Random) -> list[str | Field]:
     """Return one of the hospital's own templates: no direct identifier, but local habits."""
     kinds = {"ward": "wards", "staff": "staff", "closer": "closers", "arrival": "arrivals"}
-    words = {kind: generator.choice(getattr(hospital, own)) for kind, own in kinds.items()}
+    words = {kind: generator.choice(getattr(hospital, attribute)) for kind, attribute in kinds.items()}
     words |= _clinical(visit, generator)
     words |= {"pulse": generator.randint(55, 110), "dose": generator.choice((5, 10, 20, 25, 40, 50, 100))}
     words["phrase"] = hospital.practice[visit.condition].protocol

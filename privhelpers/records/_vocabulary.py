@@ -72,7 +72,9 @@ def _practices(phrases: list[str], shift: int) -> dict[str, Practice]:
 
 
 def _hospital(name: str, shift: int, phrases: list[str], **words: list[str]) -> Hospital:
-    return Hospital(name, _practices(phrases, shift), **{kind: tuple(own) for kind, own in words.items()})
+    return Hospital(
+        name, _practices(phrases, shift), **{kind: tuple(entries) for kind, entries in words.items()}
+    )
 
 
 HOSPITALS = {name: _hospital(name, **habits) for name, habits in _CLINICAL["hospitals"].items()}

@@ -44,8 +44,8 @@ def _membership(attack: dict) -> dict:
     return row
 
 
-def _content(found: ModelResults) -> dict:
-    extraction, memorization = found.extraction, found.memorization
+def _content(model_results: ModelResults) -> dict:
+    extraction, memorization = model_results.extraction, model_results.memorization
     row = {key: extraction[key] for key in ("attempts", "distinct_generations")}
     for rule in ("strict", "loose"):
         row[f"{rule}_leaks"] = extraction["matches"][rule]["leaks"]
@@ -67,18 +67,20 @@ def summary_row(runs: Results, model: str) -> dict:
     Raises:
         MissingArtifact: a run on this model has not been made.
     """
-    found = runs.of(model)
-    spent = found.spent or {"epsilon": None, "delta": None}
+    model_results = runs.of(model)
+    spent = model_results.spent or {"epsilon": None, "delta": None}
     row = {"epsilon": spent["epsilon"], "delta": spent["delta"]}
-    row |= _membership(found.membership) | {"audit_epsilon_lower": found.audited_epsilon}
-    return row | _canaries(found.canaries) | _content(found)
+    row |= _membership(model_results.membership) | {"audit_epsilon_lower": model_results.audited_epsilon}
+    return row | _canaries(model_results.canaries) | _content(model_results)
 
 
 def broken_row(runs: Results, variant: str) -> dict:
     """Return claimed, true (None: unbounded) and audited epsilon of a broken variant, and its best attack."""
-    found = runs.broken[variant]
-    row = {key: found[key] for key in ("claimed_epsilon", "true_epsilon", "audit_epsilon_lower")}
-    return row | {"perplexity": found["perplexity"]} | _interval("best_attack_auc", found["best_attack_auc"])
+    figures = runs.broken[variant]
+    row = {key: figures[key] for key in ("claimed_epsilon", "true_epsilon", "audit_epsilon_lower")}
+    return (
+        row | {"perplexity": figures["perplexity"]} | _interval("best_attack_auc", figures["best_attack_auc"])
+    )
 
 
 def _bounds(upper: float | None, lower: float | None) -> str:
@@ -98,8 +100,8 @@ def _shares(table: pd.DataFrame, words: str, done: str, of: str) -> pd.Series:
     (size,), (control_size,) = asked.values()
     cells = []
     for count, control in zip(table[done], table[f"{done}_control"], strict=True):
-        found = stats.clopper_pearson(int(count), int(size))
-        shares = (found.estimate, found.low, found.high, control / control_size)
+        interval = stats.clopper_pearson(int(count), int(size))
+        shares = (interval.estimate, interval.low, interval.high, control / control_size)
         cells.append("{:.0f} [{:.0f}, {:.0f}] ({:.0f})".format(*(100 * share for share in shares)))
     name = f"{words}, % of {size:.0f} [95 %] (control, of {control_size:.0f})"
     return pd.Series(cells, index=table.index, name=name)

@@ -284,8 +284,8 @@ class ModelResults:
         frame = losses.to_frame().assign(
             patient=losses.index.map(self.runs.patient_of), tokens=losses.index.map(self.runs.tokens)
         )
-        found = math.exp(np.average(frame["loss"], weights=frame["tokens"]))
+        perplexity = math.exp(np.average(frame["loss"], weights=frame["tokens"]))
         known = self.membership["perplexity"]
-        if not math.isclose(found, known, rel_tol=1e-3):
-            raise DamagedArtifact(f"{self.model}: losses give a perplexity of {found:.4f}, not {known}")
+        if not math.isclose(perplexity, known, rel_tol=1e-3):
+            raise DamagedArtifact(f"{self.model}: losses give a perplexity of {perplexity:.4f}, not {known}")
         return frame

@@ -37,20 +37,20 @@ def _independent(unit: str, n: int) -> dict:
     return {"unit": unit, "n": int(n), "cluster": unit, "clusters": int(n)}
 
 
-def _utility(found: ModelResults) -> Iterator[dict]:
-    notes = found.held_out()
+def _utility(model_results: ModelResults) -> Iterator[dict]:
+    notes = model_results.held_out()
     log = stats.clustered_mean(notes["loss"], notes["patient"], weights=notes["tokens"]).interval()
     ends = (math.exp(value) for value in (log.estimate, log.low, log.high))
     units = {"unit": "note", "n": len(notes), "cluster": "patient", "clusters": notes["patient"].nunique()}
     yield _row("utility", "perplexity", "control", Interval(*ends, log.level, log.method), **units)
 
 
-def _membership(found: ModelResults) -> Iterator[dict]:
+def _membership(model_results: ModelResults) -> Iterator[dict]:
     for attack in ATTACKS:
-        notes = found.scores(attack)
+        notes = model_results.scores(attack)
         saved = {
-            "member": found.membership["attacks"][attack]["sample"]["auc"],
-            "control": found.membership["nulls"][f"{attack}/sample"]["held_out"],
+            "member": model_results.membership["attacks"][attack]["sample"]["auc"],
+            "control": model_results.membership["nulls"][f"{attack}/sample"]["held_out"],
         }
         # The control sets held-out patients against each other.
         for arm, counted in (("member", notes), ("control", notes[~notes["member"]])):
@@ -60,9 +60,13 @@ def _membership(found: ModelResults) -> Iterator[dict]:
             yield _row("membership", attack_name(attack), arm, interval, **units)
 
 
-def _extraction(found: ModelResults) -> Iterator[dict]:
-    texts = found.attempts()
-    units = {"unit": "generation", "n": len(texts), "distinct_n": found.extraction["distinct_generations"]}
+def _extraction(model_results: ModelResults) -> Iterator[dict]:
+    texts = model_results.attempts()
+    units = {
+        "unit": "generation",
+        "n": len(texts),
+        "distinct_n": model_results.extraction["distinct_generations"],
+    }
     units |= {"cluster": "prompt", "clusters": texts["prompt"].nunique()}
     # Without a hit the data do not tell how alike the texts of a prompt are; those of the loose rule do.
     borrowed = stats.design_effect(texts["loose"], texts["prompt"])
@@ -71,16 +75,16 @@ def _extraction(found: ModelResults) -> Iterator[dict]:
             effect = None if texts[column].any() else borrowed
             interval = stats.clustered_proportion(texts[column], texts["prompt"], effect=effect)
             yield _row("extraction", f"{rule} leaks", arm, interval, **units)
-    for measure, count in found.patients_found().iterrows():
+    for measure, count in model_results.patients_found().iterrows():
         for arm, side in (("member", ""), ("control", "control_")):
             hits, patients = count[f"{side}hits"], count[f"{side}patients"]
             interval = stats.clopper_pearson(int(hits), int(patients))
             yield _row("extraction", measure, arm, interval, **_independent("patient", patients))
 
 
-def _canaries(found: ModelResults) -> Iterator[dict]:
+def _canaries(model_results: ModelResults) -> Iterator[dict]:
     for arm, planted in (("member", True), ("control", False)):
-        canaries = found.canaries[found.canaries["planted"] == planted]
+        canaries = model_results.canaries[model_results.canaries["planted"] == planted]
         units = _independent("canary", len(canaries))
         mean = stats.clustered_mean(canaries["exposure_bits"], np.arange(len(canaries))).interval()
         yield _row("canaries", "exposure (bits)", arm, mean, **units)
@@ -94,6 +98,6 @@ def measurements(runs: Results, model: str) -> list[dict]:
     Raises:
         MissingArtifact: a run on this model has not been made.
     """
-    found = runs.of(model)
-    rows = (row for make in (_utility, _membership, _extraction, _canaries) for row in make(found))
+    model_results = runs.of(model)
+    rows = (row for make in (_utility, _membership, _extraction, _canaries) for row in make(model_results))
     return [{name: ({"model": model} | row)[name] for name in COLUMNS} for row in rows]

@@ -42,7 +42,7 @@ def cluster_codes(name: str, clusters: ArrayLike, length: int) -> tuple[np.ndarr
         raise InvalidParameter(f"{name}: a cluster is missing (not a finite number)")
     if labels.dtype.kind == "O" and any(label is None or label != label for label in labels):
         raise InvalidParameter(f"{name}: a cluster is missing (None or not a number)")
-    found, codes = np.unique(labels, return_inverse=True)
-    if found.size < 2:
-        raise InvalidParameter(f"{name}: needs 2 clusters or more to resample, found {found.size}")
-    return codes, int(found.size)
+    distinct, codes = np.unique(labels, return_inverse=True)
+    if distinct.size < 2:
+        raise InvalidParameter(f"{name}: needs 2 clusters or more to resample, found {distinct.size}")
+    return codes, int(distinct.size)

@@ -95,8 +95,8 @@ def running(place):
         for name, value in configure(place).items():
             environment.setenv(name, value)
         commands = (["slurmctld", "-D", "-i"], ["slurmd", "-D", "-N", NODE])
-        own = {"stdout": words, "stderr": words, "start_new_session": True}
-        daemons = [subprocess.Popen(command, **own) for command in commands]
+        options = {"stdout": words, "stderr": words, "start_new_session": True}
+        daemons = [subprocess.Popen(command, **options) for command in commands]
         try:
             if not wait_for(lambda: asked("sinfo", "--noheader", "--format=%t").strip() == "idle", 120):
                 words.seek(0)

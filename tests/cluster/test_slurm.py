@@ -58,12 +58,12 @@ def finished(root, slug):
 
 def jobs():
     """Return number, run and state of every job that Slurm remembers, in order."""
-    found = re.findall(
+    matches = re.findall(
         r"^JobId=(\d+).*? JobState=(\S+).*? Comment=rule_toy/(\S+)",
         asked("scontrol", "--oneliner", "show", "jobs"),
         re.MULTILINE,
     )
-    return [(int(number), run, state) for number, state, run in found]
+    return [(int(number), run, state) for number, state, run in matches]
 
 
 @pytest.fixture(scope="module")

@@ -74,17 +74,17 @@ def test_bad_records_are_refused_with_file_and_line(call, home, tmp_path, kind, 
     spoil, words = BAD[kind]
     path = tmp_path / "bad.jsonl"
     path.write_bytes(b"".join(spoil(lines_of(home, "m.jsonl" if option == "records" else "h.jsonl"))))
-    code, said = call(**{option: path})
-    assert code == 2 and said.startswith("refused: bad.jsonl") and words in said, said
-    assert len(said.splitlines()) == 1 and "Traceback" not in said
+    code, message = call(**{option: path})
+    assert code == 2 and message.startswith("refused: bad.jsonl") and words in message, message
+    assert len(message.splitlines()) == 1 and "Traceback" not in message
     assert not (tmp_path / "out").exists() and not (tmp_path / "audits").exists()
 
 
 def test_somebody_in_both_files_is_refused(call, home, tmp_path):
     other = tmp_path / "both.jsonl"
     other.write_bytes(b"".join([*lines_of(home, "h.jsonl"), lines_of(home, "m.jsonl")[6]]))
-    code, said = call(holdout=other)
-    assert code == 2 and "both.jsonl, line" in said and "stands in m.jsonl, line" in said
+    code, message = call(holdout=other)
+    assert code == 2 and "both.jsonl, line" in message and "stands in m.jsonl, line" in message
     assert call(holdout=home / "m.jsonl")[0] == 2
 
 
@@ -105,8 +105,8 @@ def test_somebody_in_both_files_is_refused(call, home, tmp_path):
     ],
 )
 def test_bad_options_are_refused_before_the_work(call, given, words):
-    code, said = call(**given)
-    assert code == 2 and said.startswith("refused: ") and words in said, said
+    code, message = call(**given)
+    assert code == 2 and message.startswith("refused: ") and words in message, message
 
 
 def test_a_folder_that_is_no_model_is_refused(call, tmp_path, home):
@@ -117,23 +117,23 @@ def test_a_folder_that_is_no_model_is_refused(call, tmp_path, home):
     (coded / "modeling.py").write_text("raise SystemExit('ran')")
     for folder, words in (("empty", "no folder with a config.json"), ("broken", "no clean JSON"),
                           ("coded", "Python code, which is never run")):  # fmt: skip
-        code, said = call(model=tmp_path / folder, pdf="no")
-        assert code == 2 and words in said and len(said.splitlines()) <= 2, said
+        code, message = call(model=tmp_path / folder, pdf="no")
+        assert code == 2 and words in message and len(message.splitlines()) <= 2, message
 
 
 def test_an_old_report_is_kept(call, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "report.html").write_text("old")
-    code, said = call()
-    assert code == 2 and "is there already" in said
+    code, message = call()
+    assert code == 2 and "is there already" in message
     assert (tmp_path / "out" / "report.html").read_text() == "old"
 
 
 def test_without_chromium_it_stops_before_the_work(call, monkeypatch, tmp_path):
     monkeypatch.setattr(browser.shutil, "which", lambda name: None)
     monkeypatch.setattr(own_model, "read_files", lambda *_, **__: pytest.fail("the work began"))
-    code, said = call()
-    assert code == 2 and "apt-get install chromium" in said and "PDF=no" in said
+    code, message = call()
+    assert code == 2 and "apt-get install chromium" in message and "PDF=no" in message
     assert not (tmp_path / "out").exists()
 
 
@@ -145,8 +145,8 @@ def test_a_good_audit_is_published_whole_beside_an_older_one(call, tmp_path, mon
         lambda target, **claim: own_model.Settings(texts=12, tokens=8, lower_case=False, **claim),
     )
     (tmp_path / "audits" / "net").mkdir(parents=True)
-    code, said = call(out="", pdf="no")
-    assert code == 0 and "complete in" in said, said
+    code, message = call(out="", pdf="no")
+    assert code == 0 and "complete in" in message, message
     made = tmp_path / "audits" / "net-2"
     assert sorted(p.name for p in made.iterdir()) == ["report.html", "report.json"]
     facts = json.loads((made / "report.json").read_text())

@@ -345,15 +345,15 @@ def forked(tmp_path_factory):
         set_last_cell(root, slug, old + WHO.replace("PLACE", repr(f"{slug}/who.json")))
     done = toy_chain.call(root, "book", "--profile", "toy", "--until", PRETRAINING)
     assert done.returncode == 0, done.stderr
-    said = [root / "runs/toy/artifacts" / slug / "who.json" for slug in (RECORDS, PRETRAINING)]
-    return [json.loads(path.read_text()) for path in said], done
+    paths = [root / "runs/toy/artifacts" / slug / "who.json" for slug in (RECORDS, PRETRAINING)]
+    return [json.loads(path.read_text()) for path in paths], done
 
 
 def test_runs_of_one_server_share_nothing_but_the_server(forked):
-    (one, other), done = forked
-    assert one["server"] == other["server"]
-    assert len({one["kernel"], one["runner"], other["kernel"], other["runner"], one["server"]}) == 5
-    assert not one["stained"] and not other["stained"]
+    (first, second), done = forked
+    assert first["server"] == second["server"]
+    assert len({first["kernel"], first["runner"], second["kernel"], second["runner"], first["server"]}) == 5
+    assert not first["stained"] and not second["stained"]
     assert "existing" not in done.stdout + done.stderr, "kernels print nothing to the terminal"
 
 

@@ -184,8 +184,8 @@ def test_a_last_line_cut_at_any_byte_is_counted_as_spent(path, reserves, torn):
             assert ledger.reserve(2).total_steps == before + counted + 2
         assert read_ledger(path).steps == before + counted + 2
         if 0 < cut < len(line) - 1:
-            said = json.loads(path.read_bytes().splitlines()[-2])
-            assert said["kind"] == "torn" and said["content"]["bytes"] == cut
+            torn_entry = json.loads(path.read_bytes().splitlines()[-2])
+            assert torn_entry["kind"] == "torn" and torn_entry["content"]["bytes"] == cut
             with open_ledger(path, TERMS) as ledger, pytest.raises(ResumeRefused):
                 ledger.require(record.head)
 

@@ -225,8 +225,8 @@ MUTANTS = [
     Mutant(
         "a patient cut in two",
         BATCHES,
-        "unit = torch.tensor([u for u, own in enumerate(chosen) for _ in own])",
-        "unit = torch.arange(sum(len(own) for own in chosen))",
+        "unit = torch.tensor([u for u, patient_rows in enumerate(chosen) for _ in patient_rows])",
+        "unit = torch.arange(sum(len(patient_rows) for patient_rows in chosen))",
         "whole_patients",
     ),
     Mutant(

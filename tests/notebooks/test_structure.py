@@ -164,8 +164,8 @@ def test_figures_have_caption_name_and_alt(notebook):
 
 def test_nothing_forbidden(notebook):
     for cell in code_of(notebook):
-        for pattern, what in FORBIDDEN.items():
-            assert not re.search(pattern, cell.source, flags=re.M), f"{what}: {cell.source}"
+        for pattern, fault in FORBIDDEN.items():
+            assert not re.search(pattern, cell.source, flags=re.M), f"{fault}: {cell.source}"
     prose = " ".join(c.source.lower() for c in notebook.cells if c.cell_type == "markdown")
     assert not [word for word in SELDOM_NEEDED if re.search(rf"\b{word}\b", prose)]
 

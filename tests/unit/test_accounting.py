@@ -113,9 +113,9 @@ def test_the_printed_accountant_and_its_search():
     ]
     assert spent == pytest.approx([0.183035, 0.183899, 0.206817, 0.264613, 0.560781, 1.134901], abs=2e-5)
     assert len(accounting.PRINTED_ORDERS) == 152 and sorted(accounting.PRINTED_ORDERS)[98] == 10.9
-    found = [accounting.printed_calibration(target_epsilon=t, **REPORT) for t in (0.5, 1.0, 5.0, 10.0)]
-    assert found == pytest.approx([1.1721, 0.5386, 0.1228, 0.1000], abs=5e-5)
-    kept = [accounting.clamped(s, target_epsilon=t) for s, t in zip(found, (0.5, 1, 5, 10), strict=True)]
+    sigmas = [accounting.printed_calibration(target_epsilon=t, **REPORT) for t in (0.5, 1.0, 5.0, 10.0)]
+    assert sigmas == pytest.approx([1.1721, 0.5386, 0.1228, 0.1000], abs=5e-5)
+    kept = [accounting.clamped(s, target_epsilon=t) for s, t in zip(sigmas, (0.5, 1, 5, 10), strict=True)]
     assert kept == pytest.approx([1.1721, 0.5386, 0.5, 0.5], abs=5e-5)
 
 
@@ -208,10 +208,10 @@ def test_calibrated_sigmas_of_the_reports_settings():
     rdp = {0.5: 1.3461, 1.0: 0.9824, 5.0: 0.5664, 8.0: 0.4933, 10.0: 0.4627}
     for accountant, expected in (("pld", pld), ("rdp", rdp)):
         for target, sigma in expected.items():
-            found = accounting.calibrate_noise_multiplier(
+            calibrated = accounting.calibrate_noise_multiplier(
                 target_epsilon=target, accountant=accountant, **REPORT
             )
-            assert found == pytest.approx(sigma, rel=1e-3)
+            assert calibrated == pytest.approx(sigma, rel=1e-3)
 
 
 @settings(max_examples=25, deadline=None)
@@ -222,10 +222,10 @@ def test_rdp_calibration_keeps_every_budget(target, q, steps, delta):
     run = {"sample_rate": q, "steps": steps, "delta": delta, "accountant": "rdp"}
     assume(1 - (1 - q) ** steps > 1.001 * delta)
     sigma = accounting.calibrate_noise_multiplier(target_epsilon=target, **run)
-    found = accounting.epsilon(noise_multiplier=sigma, **run)
+    spent = accounting.epsilon(noise_multiplier=sigma, **run)
     # Where q comes near delta, the bound jumps from 0 past the target: then no smaller sigma is safe.
-    assert found <= target
-    assert found >= 0.99 * target or accounting.epsilon(noise_multiplier=0.999 * sigma, **run) > target
+    assert spent <= target
+    assert spent >= 0.99 * target or accounting.epsilon(noise_multiplier=0.999 * sigma, **run) > target
 
 
 @pytest.mark.parametrize("accountant", ["rdp", "pld"])

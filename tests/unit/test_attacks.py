@@ -65,12 +65,12 @@ def test_profiles_hold_what_stands_in_the_notes():
     made = records.make_hospital_records(
         seed=0, patients=60, validation_patients=5, heldout_patients=5, canaries_per_level=1
     )
-    found = extraction.profiles(made.train)
+    people = extraction.profiles(made.train)
     ids = {n["patient_id"] for n in made.train if n["kind"] == "report"}
-    assert {p.patient_id for p in found} == ids
-    for one in found:
-        own = " ".join(n["text"] for n in made.train if n["patient_id"] == one.patient_id)
-        assert all(value in own for values in one.identifiers.values() for value in values)
+    assert {p.patient_id for p in people} == ids
+    for person in people:
+        text = " ".join(n["text"] for n in made.train if n["patient_id"] == person.patient_id)
+        assert all(value in text for values in person.identifiers.values() for value in values)
 
 
 @pytest.mark.parametrize(

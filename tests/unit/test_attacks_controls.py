@@ -27,21 +27,21 @@ def test_a_patient_lies_on_one_side_and_the_sides_are_equal():
 
 def test_held_out_halves_pass_on_many_seeds():
     scores, patients = scores_of(0)
-    found = [
+    intervals = [
         stats.auc_interval(*half_against_half(scores, patients, seed), draws=200, seed=seed)
         for seed in range(20)
     ]
-    for interval in found:
+    for interval in intervals:
         controls.require_null("halves", interval)
-    assert abs(np.mean([interval.estimate for interval in found]) - 0.5) < 0.03
+    assert abs(np.mean([interval.estimate for interval in intervals]) - 0.5) < 0.03
 
 
 def test_permuting_labels_hides_a_real_difference():
     scores, patients = scores_of(0, shift=2.0)
     others, other_patients = scores_of(1)
     arms = Arms(scores, patients, others, 1000 + other_patients)
-    found = controls.nulls(arms, trained=True, draws=200, seed=0)
-    controls.require_null("permuted", found["permuted"])
+    nulls = controls.nulls(arms, trained=True, draws=200, seed=0)
+    controls.require_null("permuted", nulls["permuted"])
     assert stats.auc(scores, others) > 0.8
 
 

@@ -87,10 +87,10 @@ def test_scaling_hides_nothing(net, candidates, rows, factor):
 
 def test_a_batch_below_the_width_is_read_and_one_above_is_not(net, candidates, rows):
     few = inversion.gradient_of(net, rows[:3])
-    found = inversion.check_batch(net, candidates, few, rows=3, end=END)
+    recovered = inversion.check_batch(net, candidates, few, rows=3, end=END)
     truths = rows[:3, 1:-1].tolist()
-    assert sorted(found.tolist()) == sorted(truths)
-    assert inversion.score_batches([truths], [found.tolist()]).all()
+    assert sorted(recovered.tolist()) == sorted(truths)
+    assert inversion.score_batches([truths], [recovered.tolist()]).all()
     many = inversion.gradient_of(net, rows)  # 73 inputs, 64 wide
     lost = inversion.check_batch(net, candidates, many, rows=6, end=END)
     assert lost.shape == (6, LENGTH)
@@ -138,14 +138,14 @@ def test_noise_costs_directions_and_then_all(net, rows):
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.lists(st.integers(0, 9), max_size=9))
 def test_hits_count_positions(truth, guess):
-    found = inversion.score([truth], [guess])[0]
-    assert found.tolist() == [i < len(guess) and truth[i] == guess[i] for i in range(len(truth))]
+    hits = inversion.score([truth], [guess])[0]
+    assert hits.tolist() == [i < len(guess) and truth[i] == guess[i] for i in range(len(truth))]
 
 
 def test_a_batch_is_paired_for_the_attacker():
     truths, guesses = [[1, 2, 3], [4, 5, 6]], [[4, 5, 9], [1, 9, 3]]
-    found = inversion.score_batches([truths], [guesses]).reshape(2, 3)
-    assert found.tolist() == [[True, False, True], [True, True, False]]
+    hits = inversion.score_batches([truths], [guesses]).reshape(2, 3)
+    assert hits.tolist() == [[True, False, True], [True, True, False]]
     assert not inversion.score_batches([truths], [guesses[:1]])[0, :3].any()  # one note is missed
 
 

@@ -22,41 +22,42 @@ def arms(shift=0.0, patients=150, notes=2, seed=0, letter=""):
 
 
 def test_one_bootstrap_gives_what_the_single_intervals_give():
-    one = arms(1.0)
-    found = scores.measure(one, draws=200, seed=3)
-    assert found.auc == stats.auc_interval(*one, draws=200, seed=3)
-    curve = stats.roc_curve(*one, fpr=[0.001, 0.01], draws=200, seed=3)
-    for place, rate in enumerate((found.tpr_at_01pct_fpr, found.tpr_at_1pct_fpr)):
+    both_arms = arms(1.0)
+    measured = scores.measure(both_arms, draws=200, seed=3)
+    assert measured.auc == stats.auc_interval(*both_arms, draws=200, seed=3)
+    curve = stats.roc_curve(*both_arms, fpr=[0.001, 0.01], draws=200, seed=3)
+    for place, rate in enumerate((measured.tpr_at_01pct_fpr, measured.tpr_at_1pct_fpr)):
         assert (rate.estimate, rate.low, rate.high) == (curve.tpr[place], curve.low[place], curve.high[place])
-    fpr, tpr, _ = roc_curve([1] * 300 + [0] * 300, [*one.member_scores, *one.control_scores])
-    assert found.advantage == pytest.approx((tpr - fpr).max(), abs=1e-12)
-    assert found.n == (300, 300)
-    assert found.as_json()["auc"] == [found.auc.estimate, found.auc.low, found.auc.high]
+    fpr, tpr, _ = roc_curve([1] * 300 + [0] * 300, [*both_arms.member_scores, *both_arms.control_scores])
+    assert measured.advantage == pytest.approx((tpr - fpr).max(), abs=1e-12)
+    assert measured.n == (300, 300)
+    assert measured.as_json()["auc"] == [measured.auc.estimate, measured.auc.low, measured.auc.high]
 
 
 def test_the_area_is_that_of_mann_whitney_not_of_the_hull():
-    one = Arms(np.array([0.0, 4, 6, 7]), np.arange(4), np.array([1.0, 2, 3, 5]), np.arange(4, 8))
-    assert scores.measure(one, draws=10).auc.estimate == 11 / 16  # the hull has 13/16
+    both_arms = Arms(np.array([0.0, 4, 6, 7]), np.arange(4), np.array([1.0, 2, 3, 5]), np.arange(4, 8))
+    assert scores.measure(both_arms, draws=10).auc.estimate == 11 / 16  # the hull has 13/16
 
 
 def test_a_patient_has_one_score_the_mean_of_its_notes():
-    one = Arms(np.array([1.0, 3.0, 9.0]), np.array(["a", "a", "b"]), np.array([0.0]), np.array(["c"]))
-    own = one.by_patient()
-    assert own.member_scores.tolist() == [2.0, 9.0] and own.member_patients.tolist() == ["a", "b"]
-    assert own.control_scores.tolist() == [0.0]
+    both_arms = Arms(np.array([1.0, 3.0, 9.0]), np.array(["a", "a", "b"]), np.array([0.0]), np.array(["c"]))
+    patients = both_arms.by_patient()
+    assert patients.member_scores.tolist() == [2.0, 9.0] and patients.member_patients.tolist() == ["a", "b"]
+    assert patients.control_scores.tolist() == [0.0]
 
 
 def test_averaging_the_notes_of_a_patient_helps_when_notes_err_apart():
-    one = arms(1.0, notes=6)
+    both_arms = arms(1.0, notes=6)
     assert (
-        scores.measure(one.by_patient(), draws=10).auc.estimate > scores.measure(one, draws=10).auc.estimate
+        scores.measure(both_arms.by_patient(), draws=10).auc.estimate
+        > scores.measure(both_arms, draws=10).auc.estimate
     )
 
 
 def test_split_and_only_keep_scores_with_their_patients():
-    one = scores.split([1, 2, 3, 4], ["a", "b", "c", "d"], [True, False, True, False])
-    assert one.member_patients.tolist() == ["a", "c"] and one.control_scores.tolist() == [2.0, 4.0]
-    few = one.only({"c", "d"})
+    split = scores.split([1, 2, 3, 4], ["a", "b", "c", "d"], [True, False, True, False])
+    assert split.member_patients.tolist() == ["a", "c"] and split.control_scores.tolist() == [2.0, 4.0]
+    few = split.only({"c", "d"})
     assert few.member_scores.tolist() == [3.0] and few.control_patients.tolist() == ["d"]
 
 
@@ -81,8 +82,8 @@ def test_the_choice_finds_a_strong_attack_and_both_halves_are_apart():
 
 
 def test_nulls_pass_on_noise_and_stop_a_target_that_was_not_trained():
-    found = controls.check_nulls("noise", arms(0.0), trained=False, draws=100)
-    assert set(found) == {"held_out", "permuted", "untrained"}
+    nulls = controls.check_nulls("noise", arms(0.0), trained=False, draws=100)
+    assert set(nulls) == {"held_out", "permuted", "untrained"}
     assert set(controls.check_nulls("real", arms(2.0), trained=True, draws=100)) == {"held_out", "permuted"}
     with pytest.raises(ControlFailed, match="loss, patient, untrained control"):
         controls.check_nulls("loss, patient", arms(2.0), trained=False, draws=100)
@@ -90,20 +91,23 @@ def test_nulls_pass_on_noise_and_stop_a_target_that_was_not_trained():
 
 def test_levels_average_admissions_and_patients():
     notes = [{"patient_id": p, "admission": a} for p, a in [("a", 0), ("a", 0), ("a", 1), ("b", 0)]]
-    found = scores.levels([1.0, 3.0, 8.0, 5.0], notes, [True, True, True, False])
-    assert found["sample"].member_scores.tolist() == [1.0, 3.0, 8.0]
-    assert found["admission"].member_scores.tolist() == [2.0, 8.0]
-    assert found["admission"].member_patients.tolist() == ["a", "a"]
-    assert found["patient"].member_scores.tolist() == [4.0]
-    assert found["patient"].control_scores.tolist() == [5.0]
+    levels = scores.levels([1.0, 3.0, 8.0, 5.0], notes, [True, True, True, False])
+    assert levels["sample"].member_scores.tolist() == [1.0, 3.0, 8.0]
+    assert levels["admission"].member_scores.tolist() == [2.0, 8.0]
+    assert levels["admission"].member_patients.tolist() == ["a", "a"]
+    assert levels["patient"].member_scores.tolist() == [4.0]
+    assert levels["patient"].control_scores.tolist() == [5.0]
 
 
 def test_the_leakage_at_a_threshold_is_the_difference_of_two_rates():
-    one = arms(1.0)
-    found = scores.leakage_at(one, 0.5, draws=200)
-    assert found.estimate == pytest.approx(
-        np.mean(one.member_scores >= 0.5) - np.mean(one.control_scores >= 0.5)
+    both_arms = arms(1.0)
+    leakage = scores.leakage_at(both_arms, 0.5, draws=200)
+    assert leakage.estimate == pytest.approx(
+        np.mean(both_arms.member_scores >= 0.5) - np.mean(both_arms.control_scores >= 0.5)
     )
-    assert found.low < found.estimate < found.high
-    own = Arms(*one, threshold=0.5)
-    assert scores.measure(own, draws=200).leakage == found and own.only({"p0001"}).threshold == 0.5
+    assert leakage.low < leakage.estimate < leakage.high
+    with_threshold = Arms(*both_arms, threshold=0.5)
+    assert (
+        scores.measure(with_threshold, draws=200).leakage == leakage
+        and with_threshold.only({"p0001"}).threshold == 0.5
+    )

@@ -36,8 +36,8 @@ def net(hospital):
 @pytest.fixture(scope="module")
 def halves(net, hospital):
     return {
-        part: memory.halve(net[1], [n for n in own if n["kind"] == "report"][:12], longest=128)
-        for part, own in (("train", hospital.train), ("heldout", hospital.heldout))
+        part: memory.halve(net[1], [n for n in notes if n["kind"] == "report"][:12], longest=128)
+        for part, notes in (("train", hospital.train), ("heldout", hospital.heldout))
     }
 
 
@@ -65,13 +65,13 @@ def benchmark(rows, errors):
 
 def test_halves_are_the_note(net, hospital, halves):
     _, tokenizer = net
-    own = {n["note_id"]: n["text"] for n in hospital.train}
+    text_of = {n["note_id"]: n["text"] for n in hospital.train}
     for prefix, suffix, note in zip(
         *(getattr(halves["train"], f) for f in ("prefixes", "suffixes", "note_ids")), strict=True
     ):
         assert prefix[0] == tokenizer.eos_token_id
         assert abs(len(prefix) - 1 - len(suffix)) <= 1
-        assert tokenizer.decode(prefix[1:] + suffix) == own[note]
+        assert tokenizer.decode(prefix[1:] + suffix) == text_of[note]
     with pytest.raises(InvalidParameter, match="nothing"):
         memory.halve(tokenizer, [], longest=128)
     note = {"text": "a b " * 400, "note_id": "x", "patient_id": "y"}
@@ -84,8 +84,8 @@ def test_one_pass_says_what_decoding_returns(net, halves):
         seen = memory.recall(net[0], part, SAMPLING, batch_size=5)
         guessed = memory.guess(*net, part)
         assert seen.recalled.tolist() == guessed.correct.tolist()
-        own = net[1].batch_decode(part.suffixes)
-        assert [a == b for a, b in zip(own, guessed.texts, strict=True)] == guessed.correct.tolist()
+        truths = net[1].batch_decode(part.suffixes)
+        assert [a == b for a, b in zip(truths, guessed.texts, strict=True)] == guessed.correct.tolist()
 
 
 def test_the_probability_of_a_half_is_that_of_its_draws(net, halves):
@@ -166,15 +166,15 @@ def test_questions_hold_the_name_or_the_note_up_to_the_diagnosis(hospital):
         assert question.patient_id == person.patient_id
         assert person.identifiers["name"][0] in question.by_name
         assert not any(c in question.by_name + question.in_context for c in person.conditions)
-        own = [n["text"] for n in hospital.train if n["patient_id"] == person.patient_id]
-        assert any(text.startswith(question.in_context + " ") for text in own)
+        texts = [n["text"] for n in hospital.train if n["patient_id"] == person.patient_id]
+        assert any(text.startswith(question.in_context + " ") for text in texts)
 
 
 def test_a_model_that_remembers_knows_diagnoses_in_context(net, hospital):
     conditions = sorted({n["condition"] for n in hospital.train + hospital.heldout})
     first = {}
-    for part, own in (("train", hospital.train), ("heldout", hospital.heldout)):
-        asked = attributes.questions(own, extraction.profiles(own))
+    for part, notes in (("train", hospital.train), ("heldout", hospital.heldout)):
+        asked = attributes.questions(notes, extraction.profiles(notes))
         table = attributes.candidate_table(*net, [q.in_context for q in asked], conditions)
         first[part] = np.mean(attributes.ranks(table, conditions, [q.conditions for q in asked]) == 1)
     assert first["train"] > 0.85 and first["heldout"] < first["train"] - 0.3

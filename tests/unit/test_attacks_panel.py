@@ -28,9 +28,9 @@ def areas_in_turn(bank, references):
     """Mean AUC of every attack, each model attacked with all others."""
     areas = {}
     for target in range(len(bank.inside)):
-        own = {name: values[target] for name, values in bank.signals.items()}
+        target_signals = {name: values[target] for name, values in bank.signals.items()}
         rest = bank.only(models=[m for m in range(len(bank.inside)) if m != target])
-        scores = {"loss": -own["loss"], **panel.shadow_scores(own, rest, references)}
+        scores = {"loss": -target_signals["loss"], **panel.shadow_scores(target_signals, rest, references)}
         for name, values in scores.items():
             area = stats.auc(values[bank.inside[target]], values[~bank.inside[target]])
             areas.setdefault(name, []).append(area)
@@ -89,9 +89,9 @@ def test_more_shadow_models_make_a_better_attack():
     bank, references = made(models=17, effect=0.15)
     areas = []
     for count in (2, 16):
-        found = [
+        runs = [
             areas_in_turn(bank.only(models=[(first + k) % 17 for k in range(count + 1)]), references)
             for first in range(0, 17, 6)
         ]
-        areas.append(np.mean([one["lira_offline_fixed"] for one in found]))
+        areas.append(np.mean([means["lira_offline_fixed"] for means in runs]))
     assert areas[0] < areas[1]

@@ -20,11 +20,11 @@ WORDS = st.lists(st.sampled_from("abcd"), max_size=8).map(" ".join)
 
 def slow_run(text, note):
     """Longest common run of words, by trying every pair of places."""
-    own, other, best = text.split(), note.split(), 0
-    for i in range(len(own)):
-        for j in range(len(other)):
+    text_words, note_words, best = text.split(), note.split(), 0
+    for i in range(len(text_words)):
+        for j in range(len(note_words)):
             length = 0
-            while own[i + length : i + length + 1] == other[j + length : j + length + 1] != []:
+            while text_words[i + length : i + length + 1] == note_words[j + length : j + length + 1] != []:
                 length += 1
             best = max(best, length)
     return best
@@ -33,16 +33,16 @@ def slow_run(text, note):
 @settings(max_examples=150, deadline=None)
 @given(texts=st.lists(WORDS, min_size=1, max_size=4), notes=st.lists(WORDS, max_size=4))
 def test_longest_runs_are_those_of_a_slow_search(texts, notes):
-    found = ranking.longest_runs(texts, notes)
-    for text, words, note in zip(texts, found.words, found.note, strict=True):
+    runs = ranking.longest_runs(texts, notes)
+    for text, words, note in zip(texts, runs.words, runs.note, strict=True):
         assert words == max((slow_run(text, other) for other in notes), default=0)
         assert (note == -1) == (words == 0)
         assert words == 0 or slow_run(text, notes[note]) == words
 
 
 def test_case_and_punctuation_do_not_break_a_run():
-    found = ranking.longest_runs(["(MRN: SYN-1), hypertension. Now"], ["mrn SYN-1 Hypertension, then"])
-    assert found.words.tolist() == [3]
+    runs = ranking.longest_runs(["(MRN: SYN-1), hypertension. Now"], ["mrn SYN-1 Hypertension, then"])
+    assert runs.words.tolist() == [3]
 
 
 def test_the_first_are_the_highest_and_ties_fall_by_lot():

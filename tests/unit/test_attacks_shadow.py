@@ -95,13 +95,13 @@ def test_names_must_differ(store):
 
 def test_the_fingerprint_covers_texts_seed_and_candidates(store):
     task = tasks(1)[0]
-    found = {
-        shadow._fingerprint(store, one, training.train)
-        for one in [
+    fingerprints = {
+        shadow._fingerprint(store, variant, training.train)
+        for variant in [
             task,
             Task("x", task.texts[1:], TEXTS, SETTINGS, 0),
             Task("x", task.texts, TEXTS, SETTINGS, 1),
             Task("x", task.texts, TEXTS[1:], SETTINGS, 0),
         ]
     }
-    assert len(found) == 4
+    assert len(fingerprints) == 4

@@ -36,8 +36,8 @@ def test_min_k_plus_plus_vectors():
     logits = torch.tensor([[2.0, 1, 0, -1], [0, 0, 0, 0.5], [3, 0, 0, 0]])
     log_p = logits.log_softmax(-1)
     mean, deviation = scoring._vocabulary_moments(log_p[None])
-    own = log_p.gather(1, torch.tensor([[1], [3], [2]]))[:, 0]
-    z = signals._standardized(own, mean[0], deviation[0])
+    token_log_p = log_p.gather(1, torch.tensor([[1], [3], [2]]))[:, 0]
+    z = signals._standardized(token_log_p, mean[0], deviation[0])
     assert z == pytest.approx([-0.627399, 1.348923, -2.587504], abs=1e-5)
 
 
@@ -86,38 +86,38 @@ def test_one_pass_gives_what_scoring_gives(net, measured):
 def test_batching_changes_nothing(net, measured):
     alone = [signals.measure(*net, [text], batch_size=1) for text in TEXTS]
     for name in ("loss", "min_k", "min_k_plus_plus"):
-        expected = [getattr(one, name)[0] for one in alone]
+        expected = [getattr(single, name)[0] for single in alone]
         assert getattr(measured, name) == pytest.approx(expected, abs=1e-5)
 
 
 def test_moments_are_those_of_the_predicted_distribution(net):
     model, tokenizer = net
     before = model.training
-    found = models.score_tokens(model, tokenizer, TEXTS)
+    token_scores = models.score_tokens(model, tokenizer, TEXTS)
     assert model.training is before
     rows = models.encode(tokenizer, TEXTS, max_length=128).ids
     with torch.inference_mode():
         log_p = model(input_ids=torch.tensor([rows[1]])).logits[0, :-1].log_softmax(-1).double()
     mean = (log_p.exp() * log_p).sum(-1)
     deviation = ((log_p.exp() * log_p**2).sum(-1) - mean**2).sqrt()
-    assert found.mean[1] == pytest.approx(mean.numpy(), abs=1e-4)
-    assert found.deviation[1] == pytest.approx(deviation.numpy(), abs=1e-3)
-    assert found.truncated == 0
+    assert token_scores.mean[1] == pytest.approx(mean.numpy(), abs=1e-4)
+    assert token_scores.deviation[1] == pytest.approx(deviation.numpy(), abs=1e-3)
+    assert token_scores.truncated == 0
 
 
 def test_scores_rise_with_membership(measured):
-    found = signals.scores(measured, {"other": measured.loss + 1})
-    assert found["loss"] == pytest.approx(-measured.loss)
+    scores = signals.scores(measured, {"other": measured.loss + 1})
+    assert scores["loss"] == pytest.approx(-measured.loss)
     size = [len(zlib.compress(text.encode())) for text in TEXTS]
-    assert found["zlib"] == pytest.approx(-measured.loss / size)
+    assert scores["zlib"] == pytest.approx(-measured.loss / size)
     # zlib bytes over log perplexity, as others print it, ranks the same
-    assert np.argsort(found["zlib"]).tolist() == np.argsort(size / measured.loss).tolist()
-    assert found["reference_other"] == pytest.approx(1)
-    assert found["lower_case"] == pytest.approx(measured.lower_loss - measured.loss)
+    assert np.argsort(scores["zlib"]).tolist() == np.argsort(size / measured.loss).tolist()
+    assert scores["reference_other"] == pytest.approx(1)
+    assert scores["lower_case"] == pytest.approx(measured.lower_loss - measured.loss)
     with pytest.raises(InvalidParameter, match=r"references\['short'\]"):
         signals.scores(measured, {"short": [1.0]})
 
 
 def test_without_a_second_pass_there_is_no_lower_case(net):
-    found = signals.measure(*net, TEXTS, lower=False)
-    assert found.lower_loss is None and "lower_case" not in signals.scores(found)
+    measured = signals.measure(*net, TEXTS, lower=False)
+    assert measured.lower_loss is None and "lower_case" not in signals.scores(measured)

@@ -14,9 +14,9 @@ from privhelpers.errors import InvalidParameter, UnsupportedModel
 from privhelpers.models.encoding import IGNORED, encode
 
 TEXTS = [
-    f"Patient {name} was seen on ward {number} for {what}."
+    f"Patient {name} was seen on ward {number} for {reason}."
     for number, name in enumerate(("Ada Ball", "Cy Dorn", "Eve Frey", "Gil Hahn", "Ida Joss"))
-    for what in ("chronic cough", "a short review of several unrelated findings")
+    for reason in ("chronic cough", "a short review of several unrelated findings")
 ]
 
 
@@ -73,8 +73,10 @@ def test_the_mean_is_the_formula_on_the_library_s_own_attention(nets, tokenizer)
         attention = model(row, output_attentions=True).attentions[1][0, 2]  # layer 1, head 2
     model.set_attn_implementation("sdpa")
     by_hand = np.mean([sum(a * math.log(a) for a in line.tolist() if a > 0) for line in attention])
-    found = white_box.attention_features(model, tokenizer, TEXTS[:1])
-    assert found.values[0, found.names.index("layer 1, head 2, mean")] == pytest.approx(by_hand, abs=1e-6)
+    features = white_box.attention_features(model, tokenizer, TEXTS[:1])
+    assert features.values[0, features.names.index("layer 1, head 2, mean")] == pytest.approx(
+        by_hand, abs=1e-6
+    )
 
 
 # Gradients ------------------------------------------------------------------------------------------------
@@ -82,15 +84,15 @@ def test_the_mean_is_the_formula_on_the_library_s_own_attention(nets, tokenizer)
 
 def slow_norms(model, batch):
     """One backward for every row."""
-    found = {name: [] for name, p in model.named_parameters() if p.requires_grad}
+    norms = {name: [] for name, p in model.named_parameters() if p.requires_grad}
     for row in range(len(batch["labels"])):
         model.zero_grad(set_to_none=True)
         losses_by_row(model, {k: v[row : row + 1] for k, v in batch.items()}).sum().backward()
         for name, parameter in model.named_parameters():
-            if name in found:
-                found[name].append(parameter.grad.norm() if parameter.grad is not None else torch.tensor(0.0))
+            if name in norms:
+                norms[name].append(parameter.grad.norm() if parameter.grad is not None else torch.tensor(0.0))
     model.zero_grad(set_to_none=True)
-    return {name: torch.stack(values) for name, values in found.items()}
+    return {name: torch.stack(values) for name, values in norms.items()}
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -69,8 +69,8 @@ def counts(canaries, guesses, correct):
 @pytest.mark.parametrize(("given_values", "expected"), P_VALUES)
 def test_published_p_values(given_values, expected):
     *numbers, epsilon, delta = given_values
-    found = audit.one_run_p_value(**counts(*numbers), epsilon=epsilon, delta=delta)
-    assert found == pytest.approx(expected, rel=1e-6)
+    p_value = audit.one_run_p_value(**counts(*numbers), epsilon=epsilon, delta=delta)
+    assert p_value == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(("given_values", "expected"), BINOMIAL)
@@ -107,17 +107,17 @@ def test_gaussian_scores_reproduce_the_published_table_and_stay_below_the_truth(
     assert truth == pytest.approx(case["truth"], abs=1e-6)
     for name, bound in (("one run", audit.one_run_epsilon_lower), ("f-DP", audit.fdp_epsilon_lower)):
         numbers, expected = case[name]
-        found = bound(**counts(20000, *numbers), **searched)
-        assert found == pytest.approx(expected, abs=2e-5) and found < truth
+        lower = bound(**counts(20000, *numbers), **searched)
+        assert lower == pytest.approx(expected, abs=2e-5) and lower < truth
 
 
 @given(st.integers(1, 60), st.integers(0, 60), st.floats(0, 4))
 @settings(max_examples=60, deadline=None)
 def test_without_delta_the_p_value_is_a_binomial_tail(guesses, correct, epsilon):
     correct = min(correct, guesses)
-    found = audit.one_run_p_value(**counts(100, guesses, correct), epsilon=epsilon, delta=0.0)
+    p_value = audit.one_run_p_value(**counts(100, guesses, correct), epsilon=epsilon, delta=0.0)
     expected = sum(binom.pmf(k, guesses, expit(epsilon)) for k in range(correct, guesses + 1))
-    assert found == pytest.approx(expected, abs=1e-9)
+    assert p_value == pytest.approx(expected, abs=1e-9)
 
 
 @given(st.integers(2, 80), st.integers(0, 80))

@@ -109,19 +109,26 @@ def test_only_the_clamp_claims_less():
 @pytest.mark.parametrize("name", LOUD)
 @pytest.mark.parametrize("method", [audit.BINOMIAL, audit.FDP])
 def test_loud_faults_are_refuted(shown, claim, name, method):
-    found = shown[name]
-    result = audit.audit_in_one_run(found.included, found.scores, delta=claim.spent.delta, method=method)
+    canaries = shown[name]
+    result = audit.audit_in_one_run(
+        canaries.included, canaries.scores, delta=claim.spent.delta, method=method
+    )
     assert result.epsilon_lower > claim.spent.epsilon
 
 
 def test_nothing_is_certified_of_the_honest_run_that_was_not_spent(shown, claim):
-    own = shown["honest"]
-    result = audit.audit_in_one_run(own.included, own.scores, delta=claim.spent.delta, confidence=0.9999)
+    canaries = shown["honest"]
+    result = audit.audit_in_one_run(
+        canaries.included, canaries.scores, delta=claim.spent.delta, confidence=0.9999
+    )
     audit.require_below(result, claim.spent.epsilon)
 
 
 def test_the_honest_run_fits_its_claim_and_the_loud_ones_do_not(shown, claim):
     mechanism = {**PLAN, "noise_multiplier": claim.spent.noise_multiplier, "seed": 0}
-    fits = {name: audit.claim_p_value(own.included, own.scores, **mechanism) for name, own in shown.items()}
+    fits = {
+        name: audit.claim_p_value(canaries.included, canaries.scores, **mechanism)
+        for name, canaries in shown.items()
+    }
     assert fits["honest"] > 1e-3
     assert all(fits[name] < 1e-6 for name in LOUD)

@@ -46,12 +46,12 @@ def test_every_bound_on_gaussian_scores_is_below_the_truth(shift):
 @pytest.mark.parametrize(("target", "least"), [(1.0, 0.2), (4.0, 0.35)])
 def test_the_f_dp_audit_reaches_a_good_part_of_the_accountants_bound(target, least):
     sigma = accounting.calibrate_noise_multiplier(target_epsilon=target, **RUN, delta=1e-5)
-    found = []
+    bounds = []
     for seed in range(6):
         coins, scores = audit.simulate_scores(canaries=2000, noise_multiplier=sigma, **RUN, seed=seed)
-        found.append(audit.audit_in_one_run(coins, scores, delta=1e-5).epsilon_lower)
-    assert max(found) <= target
-    assert np.mean(found) >= least * target
+        bounds.append(audit.audit_in_one_run(coins, scores, delta=1e-5).epsilon_lower)
+    assert max(bounds) <= target
+    assert np.mean(bounds) >= least * target
 
 
 def test_a_run_without_noise_is_found_out():
@@ -78,8 +78,8 @@ def test_guesses_by_rank_come_from_both_ends():
 
 def test_guesses_by_sign_start_with_the_surest():
     coins, scores = [1, 0, 1, 0], [0.1, -3.0, -2.0, 0.5]
-    found = [audit.count_correct(coins, scores, n, by=audit.BY_SIGN) for n in (1, 2, 3, 4)]
-    assert found == [(1, 1), (2, 1), (3, 1), (4, 2)]
+    counts = [audit.count_correct(coins, scores, n, by=audit.BY_SIGN) for n in (1, 2, 3, 4)]
+    assert counts == [(1, 1), (2, 1), (3, 1), (4, 2)]
 
 
 def test_searched_numbers_are_even_different_and_within_reach():
@@ -124,13 +124,15 @@ def test_given_the_pairs_every_assignment_is_equally_likely():
         for seed in range(300):
             pairs, first = audit.swap_pairs(planted, seed)
             names = tuple(sorted(tuple(sorted(pair)) for pair in pairs.tolist()))
-            inside = tuple(sorted(int(pair[0 if one else 1]) for pair, one in zip(pairs, first, strict=True)))
+            inside = tuple(
+                sorted(int(pair[0 if coin else 1]) for pair, coin in zip(pairs, first, strict=True))
+            )
             seen[names, inside] = seen.get((names, inside), 0) + 1
     by_names = {}
     for (names, inside), times in seen.items():
         by_names.setdefault(names, {})[inside] = times
-    assert len(by_names) == 3 and all(len(found) == 4 for found in by_names.values())
-    assert all(max(found.values()) < 1.35 * min(found.values()) for found in by_names.values())
+    assert len(by_names) == 3 and all(len(counts) == 4 for counts in by_names.values())
+    assert all(max(counts.values()) < 1.35 * min(counts.values()) for counts in by_names.values())
 
 
 def test_unequal_halves_cannot_be_swapped():
@@ -144,28 +146,28 @@ def test_a_swap_certifies_half():
     scores = np.where(coins, 1.0, -1.0) * (1 + np.arange(40))
     settings = {"delta": 1e-9, "by": audit.BY_SIGN}
     for method in (audit.BINOMIAL, audit.FDP):
-        one = audit.audit_in_one_run(coins, scores, method=method, **settings)
+        add_remove = audit.audit_in_one_run(coins, scores, method=method, **settings)
         swapped = audit.audit_in_one_run(
             coins, scores, method=method, adjacency=audit.REPLACEMENT, **settings
         )
-        assert 0 < swapped.epsilon_lower < 0.62 * one.epsilon_lower
+        assert 0 < swapped.epsilon_lower < 0.62 * add_remove.epsilon_lower
         assert swapped.adjacency == "add/remove"
 
 
 def test_more_canaries_certify_more_and_perfection_has_a_ceiling():
-    found = [audit.most_certifiable(canaries=m, delta=1e-5) for m in (100, 300, 1000, 3000)]
-    assert all(np.diff(found) > 0)
+    ceilings = [audit.most_certifiable(canaries=m, delta=1e-5) for m in (100, 300, 1000, 3000)]
+    assert all(np.diff(ceilings) > 0)
     coins = np.arange(1000) < 500
     perfect = audit.audit_in_one_run(coins, np.where(coins, 1.0, 0.0), delta=1e-5, method=audit.BINOMIAL)
-    assert perfect.epsilon_lower < found[2]
+    assert perfect.epsilon_lower < ceilings[2]
 
 
 def test_the_trial_reached_these_with_four_numbers_of_guesses():
     expected = {100: 2.45, 300: 3.5, 1000: 4.7, 3000: 5.6}  # at most 50 % of the canaries were guessed at
     for canaries, bound in expected.items():
         half = {"canaries": canaries, "guesses": canaries // 2, "correct": canaries // 2}
-        found = audit.one_run_epsilon_lower(**half, delta=1e-5, searched=4)
-        assert found == pytest.approx(bound, abs=0.15)
+        lower = audit.one_run_epsilon_lower(**half, delta=1e-5, searched=4)
+        assert lower == pytest.approx(bound, abs=0.15)
 
 
 @pytest.mark.parametrize(

@@ -53,11 +53,11 @@ def test_the_simulated_null_of_random_words():
 
 def test_sharing_random_texts_changes_little():
     """Words are drawn evenly and records are too: no text is a better guess than another."""
-    how = {"simulations": 800, "seed": 0}
-    one = claims.simulated_leaks(REPORT, NOBODY, WORDS, **how)
-    shared = claims.simulated_leaks(REPORT, NOBODY, WORDS, **how, shared_texts=True)
-    assert shared.mean() == pytest.approx(one.mean(), abs=3)
-    assert 0.85 < shared.std() / one.std() < 1.2
+    options = {"simulations": 800, "seed": 0}
+    separate = claims.simulated_leaks(REPORT, NOBODY, WORDS, **options)
+    shared = claims.simulated_leaks(REPORT, NOBODY, WORDS, **options, shared_texts=True)
+    assert shared.mean() == pytest.approx(separate.mean(), abs=3)
+    assert 0.85 < shared.std() / separate.std() < 1.2
 
 
 def test_prose_about_nobody_reaches_the_counts_of_the_private_models():
@@ -68,9 +68,9 @@ def test_prose_about_nobody_reaches_the_counts_of_the_private_models():
 
 
 def test_a_simulation_repeats_with_its_seed():
-    how = {"simulations": 20}
+    options = {"simulations": 20}
     first, again, other = (
-        claims.simulated_leaks(REPORT, NAMES, WORDS, seed=seed, **how).tolist() for seed in (3, 3, 4)
+        claims.simulated_leaks(REPORT, NAMES, WORDS, seed=seed, **options).tolist() for seed in (3, 3, 4)
     )
     assert first == again != other
 

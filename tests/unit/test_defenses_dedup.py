@@ -42,12 +42,12 @@ def brute(texts, threshold):
 @pytest.mark.parametrize("threshold", [0.5, 0.7, 0.8, 0.95, 1.0])
 def test_every_pair_above_the_threshold_is_found_and_no_other(threshold):
     texts = made_texts()
-    found = defenses.near_duplicates(texts, threshold=threshold)
+    pairs = defenses.near_duplicates(texts, threshold=threshold)
     truth = brute(texts, threshold)
-    assert {(p.first, p.second) for p in found} <= truth
+    assert {(p.first, p.second) for p in pairs} <= truth
     # A pair at the threshold is missed with probability 0.001 at most.
-    assert len(found) >= len(truth) - 1 and len(truth) > 5
-    assert found == sorted(found) and all(p.first < p.second for p in found)
+    assert len(pairs) >= len(truth) - 1 and len(truth) > 5
+    assert pairs == sorted(pairs) and all(p.first < p.second for p in pairs)
 
 
 @given(st.floats(0.3, 1.0))

@@ -28,7 +28,7 @@ def test_planted_identifiers_are_recalled_with_a_high_lower_bound(members):
     for identifier in ("mrn", "email", "phone", "ssn", "name", "dob", "address"):
         values = [v for person in members for v in person.identifiers.get(identifier, ())]
         planted = [Generation("", f"Seen at noon,\n {value.upper()}  and home.") for value in values]
-        found = strict_match(planted, members).by_identifier[identifier]
-        assert found == len(values) > 100, identifier
-        hits, total = hits + found, total + len(values)
+        matched = strict_match(planted, members).by_identifier[identifier]
+        assert matched == len(values) > 100, identifier
+        hits, total = hits + matched, total + len(values)
     assert stats.clopper_pearson(hits, total).low >= 0.995

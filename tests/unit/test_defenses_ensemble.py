@@ -36,33 +36,35 @@ def pair(public, trained):
 def test_an_ensemble_averages_log_probabilities_and_normalizes(pair, trained, public):
     ids = torch.tensor([[public[1].eos_token_id, 5, 9, 40]])
     with torch.no_grad():
-        own = [one(input_ids=ids).logits.log_softmax(-1) for one in (trained, public[0])]
+        log_p = [net(input_ids=ids).logits.log_softmax(-1) for net in (trained, public[0])]
         joined = pair(input_ids=ids).logits
-    mean = (own[0] + own[1]) / 2
+    mean = (log_p[0] + log_p[1]) / 2
     assert torch.allclose(joined, mean - mean.logsumexp(-1, keepdim=True), atol=1e-5)
     assert torch.allclose(joined.exp().sum(-1), torch.ones(1, 4), atol=1e-5)
 
 
 def test_an_ensemble_of_one_is_that_model_to_every_attack(trained, public):
-    one = Ensemble([trained]).eval()
+    ensemble = Ensemble([trained]).eval()
     tokenizer = public[1]
-    a, b = (models.score(net, tokenizer, TEXTS).losses for net in (one, trained))
+    a, b = (models.score(net, tokenizer, TEXTS).losses for net in (ensemble, trained))
     assert np.allclose(a, b, atol=1e-5)
     rows = [
         {"canary_id": "c1", "prefix": "Seen in room", "secret": "1234567", "planted": True, "copies": 1},
         {"canary_id": "c2", "prefix": "Room", "secret": "7654321", "planted": False, "copies": 0},
     ]
-    found = [
+    results = [
         canaries.measure(net, tokenizer, rows, digits=7, references=31, seed=0, progress=False)
-        for net in (one, trained)
+        for net in (ensemble, trained)
     ]
-    assert [r.rank for r in found[0]] == [r.rank for r in found[1]]
-    texts = [models.generate(net, tokenizer, "Seen", samples=6, seed=0) for net in (one, trained)]
+    assert [r.rank for r in results[0]] == [r.rank for r in results[1]]
+    texts = [models.generate(net, tokenizer, "Seen", samples=6, seed=0) for net in (ensemble, trained)]
     assert texts[0] == texts[1]
     halves = memorization.halve(
         tokenizer, [{"text": t, "note_id": t, "patient_id": t} for t in TEXTS[:6]], longest=128
     )
-    assert (memorization.recall(one, halves).recalled == memorization.recall(trained, halves).recalled).all()
+    assert (
+        memorization.recall(ensemble, halves).recalled == memorization.recall(trained, halves).recalled
+    ).all()
 
 
 def test_an_ensemble_of_two_generates_with_its_caches(pair, public):

@@ -27,17 +27,17 @@ def test_there_are_sixteen_cells_and_eight_trainings():
 def test_an_area_is_that_of_stats_and_its_replicates_are_shared():
     members, others = GENERATOR.normal(0.5, 1, 40), GENERATOR.normal(0, 1, 40)
     patients = np.repeat(np.arange(20), 2)
-    found = _resampling.resampled_auc(members, patients, others, patients, draws=100, seed=3)
+    area = _resampling.resampled_auc(members, patients, others, patients, draws=100, seed=3)
     same = stats.auc_interval(members, patients, others, patients, draws=100, seed=3)
-    assert (found.estimate, found.interval().low, found.interval().high) == (
+    assert (area.estimate, area.interval().low, area.interval().high) == (
         same.estimate,
         same.low,
         same.high,
     )
-    assert found.n == 80
+    assert area.n == 80
     # shifting both arms changes no replicate: the same people were drawn
     shifted = _resampling.resampled_auc(members + 1, patients, others + 1, patients, draws=100, seed=3)
-    assert (shifted.replicates == found.replicates).all()
+    assert (shifted.replicates == area.replicates).all()
 
 
 def test_a_difference_resamples_clusters():
@@ -52,9 +52,9 @@ def test_a_difference_resamples_clusters():
 
 def test_a_weighted_mean_is_the_log_of_a_perplexity():
     values, weights = [1.0, 2.0, 4.0], [10, 20, 10]
-    found = _resampling.resampled_mean(values, weights, ["a", "b", "c"], draws=100)
-    assert found.estimate == pytest.approx((10 + 40 + 40) / 40)
-    assert found.replicates.min() >= 1 and found.replicates.max() <= 4
+    mean = _resampling.resampled_mean(values, weights, ["a", "b", "c"], draws=100)
+    assert mean.estimate == pytest.approx((10 + 40 + 40) / 40)
+    assert mean.replicates.min() >= 1 and mean.replicates.max() <= 4
 
 
 def rates(hits, trials, control_hits, control_trials):
@@ -122,32 +122,32 @@ def material(hospital):
 
 def trial(hospital, cell):
     threshold = 0.8 if cell.dedup else None
-    own = Pipeline(threshold=threshold, within_patients=True).prepare(hospital.train).by_patient()
+    texts = Pipeline(threshold=threshold, within_patients=True).prepare(hospital.train).by_patient()
     if not cell.dp:
         plain = training.Settings(epochs=1, learning_rate=1e-3, batch_size=16)
-        return suite.Trial(cell, own, None, plain, 0)
+        return suite.Trial(cell, texts, None, plain, 0)
     budget = {"target_epsilon": 8.0, "target_delta": 1e-3, "sample_rate": 0.5, "max_grad_norm": 0.5}
-    plan = dpsgd.plan_privacy(**budget, steps=2, units=len(own))
-    return suite.Trial(cell, own, plan, dpsgd.Settings(learning_rate=1e-3), 0)
+    plan = dpsgd.plan_privacy(**budget, steps=2, units=len(texts))
+    return suite.Trial(cell, texts, plan, dpsgd.Settings(learning_rate=1e-3), 0)
 
 
 @pytest.mark.parametrize("cell", [Layers(), Layers(dedup=True, dp=True)])
 def test_a_cell_is_trained_and_attacked(store, hospital, material, cell):
-    (found,) = suite.run_all(store, [trial(hospital, cell)], material[0])
-    assert found.cell == cell and found.raw.shape == found.recalled.shape == material[0].member.shape
-    assert np.isfinite(found.raw).all() and np.isfinite(found.scrubbed).all()
-    assert len(found.canaries) == 10 and len(found.generations) == 14
-    assert (found.epsilon is None) == (not cell.dp) and (found.epsilon or 0) <= 8
-    assert [guesses.size for guesses in found.first_guess] == [len(p) for p in material[0].people]
-    assert found.seconds > 0 and found.texts == sum(map(len, trial(hospital, cell).texts.values()))
+    (outcome,) = suite.run_all(store, [trial(hospital, cell)], material[0])
+    assert outcome.cell == cell and outcome.raw.shape == outcome.recalled.shape == material[0].member.shape
+    assert np.isfinite(outcome.raw).all() and np.isfinite(outcome.scrubbed).all()
+    assert len(outcome.canaries) == 10 and len(outcome.generations) == 14
+    assert (outcome.epsilon is None) == (not cell.dp) and (outcome.epsilon or 0) <= 8
+    assert [guesses.size for guesses in outcome.first_guess] == [len(p) for p in material[0].people]
+    assert outcome.seconds > 0 and outcome.texts == sum(map(len, trial(hospital, cell).texts.values()))
 
 
 def test_a_trial_without_texts_is_the_public_checkpoint(store, hospital, material):
     empty = suite.Trial(Layers(), {}, None, None, 0)
-    (found,) = suite.run_all(store, [empty], material[0])
+    (outcome,) = suite.run_all(store, [empty], material[0])
     public, tokenizer = models.take(store, "public")
     losses = models.score(public, tokenizer, [n["text"] for n in material[0].notes]).losses
-    assert found.cell is None and np.allclose(found.raw, losses, atol=1e-5)
+    assert outcome.cell is None and np.allclose(outcome.raw, losses, atol=1e-5)
 
 
 # What is read off the outcomes.
@@ -157,15 +157,15 @@ def test_a_trial_without_texts_is_the_public_checkpoint(store, hospital, materia
 def read_all(store, hospital, material):
     """One outcome serves all eight trainings: what is tested is how it is read."""
     (public,) = suite.run_all(store, [suite.Trial(Layers(), {}, None, None, 0)], material[0])
-    known = [replace(one, extracted=one.planted) for one in public.canaries]
+    known = [replace(canary, extracted=canary.planted) for canary in public.canaries]
     trained = replace(
         public, canaries=tuple(known), recalled=material[0].member.copy(), raw=public.raw - material[0].member
     )
     outcomes = {cell: replace(trained, cell=cell) for cell in factorial.trainings()}
     strangers = {Layers(): public, Layers(dp=True): public}
-    how = {"known": "", "draws": 50}
-    rows = measures.measure(outcomes, public, material[0], lambda text: "", strangers=strangers, **how)
-    return rows, measures.measure_public(public, material[0], **how)
+    options = {"known": "", "draws": 50}
+    rows = measures.measure(outcomes, public, material[0], lambda text: "", strangers=strangers, **options)
+    return rows, measures.measure_public(public, material[0], **options)
 
 
 def at(rows, measure, cell=None):

@@ -75,8 +75,8 @@ def test_comparing_as_written_misses_capitals_and_digit_words():
     assert plain.apply(NOTE).blocked
     assert bare("(212) 555-0123") in bare(plain.apply(NOTE.upper()).text)
     spelled = in_words(NOTE)
-    said = [fold(one.apply(spelled).text, spelled=True).text for one in (plain, full)]
-    assert bare("(212) 555-0123") in bare(said[0]) and bare("(212) 555-0123") not in bare(said[1])
+    texts = [fold(output_filter.apply(spelled).text, spelled=True).text for output_filter in (plain, full)]
+    assert bare("(212) 555-0123") in bare(texts[0]) and bare("(212) 555-0123") not in bare(texts[1])
 
 
 @given(st.text(max_size=60))

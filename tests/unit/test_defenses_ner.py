@@ -140,11 +140,11 @@ def test_a_changed_missing_or_added_file_is_refused(store, recognizer, tmp_path)
         defenses.load_ner(copy, FOLDER)
 
 
-def taken_out(notes, found, identifiers):
+def taken_out(notes, all_spans, identifiers):
     """Return the share of places that lie in a found span, and how many there are."""
     whole = [
         any(s.start <= place["start"] and place["end"] <= s.end for s in spans)
-        for note, spans in zip(notes, found, strict=True)
+        for note, spans in zip(notes, all_spans, strict=True)
         for place in note["spans"]
         if place["identifier"] in identifiers
     ]
@@ -166,10 +166,10 @@ def test_the_recognizer_finds_names_in_notes_of_another_hospital(store):
     names, _ = taken_out(notes, alone, {"name"})
     assert names > 0.5  # far from zero, where patterns stay
     both = defenses.NerScrubber(store.path(FOLDER), patterns=True)
-    found = both.find_all(texts)
-    assert taken_out(notes, found, {"name"})[0] >= names
-    assert taken_out(notes, found, {"ssn", "phone", "email", "mrn"})[0] == 1
-    for note, spans in zip(notes, found, strict=True):
+    all_spans = both.find_all(texts)
+    assert taken_out(notes, all_spans, {"name"})[0] >= names
+    assert taken_out(notes, all_spans, {"ssn", "phone", "email", "mrn"})[0] == 1
+    for note, spans in zip(notes, all_spans, strict=True):
         done = both.scrub(note["text"])
         assert list(done.spans) == spans
         break
@@ -194,17 +194,17 @@ def test_presidio_as_shipped_misses_the_only_numbers_that_a_book_may_print(store
     kinds = {text[s.start : s.end]: s.kind for s in shipped.find_all([text])[0]}
     assert kinds.get("j.doe@mail.example.org") == "email_address"
     assert not any(kind == "us_ssn" for kind in kinds.values())
-    own = defenses.PresidioScrubber(defenses.checked_folder(store, FOLDER))
-    assert [s.kind for s in own.find_all([text])[0]].count("ssn") == 2
+    configured = defenses.PresidioScrubber(defenses.checked_folder(store, FOLDER))
+    assert [s.kind for s in configured.find_all([text])[0]].count("ssn") == 2
 
 
 def test_presidio_finds_what_patterns_and_recognizer_find(store):
     folder = defenses.checked_folder(store, FOLDER)
-    own, both = defenses.PresidioScrubber(folder), defenses.NerScrubber(folder, patterns=True)
+    presidio, both = defenses.PresidioScrubber(folder), defenses.NerScrubber(folder, patterns=True)
     texts = [TEXT, "Call (212) 555-0123 on March 4, 1961.", "nothing here"]
     cover = [
         [{i for s in spans for i in range(s.start, s.end)} for spans in scrubber.find_all(texts)]
-        for scrubber in (own, both)
+        for scrubber in (presidio, both)
     ]
     assert cover[0] == cover[1]
 
@@ -222,6 +222,6 @@ def test_the_room_opens_without_the_heavy_libraries():
 
 
 def test_spans_of_the_recognizer_are_typed(store):
-    found = defenses.NerScrubber(store.path(FOLDER)).find_all([TEXT])[0]
-    assert all(isinstance(span, Span) for span in found)
-    assert {span.kind for span in found} <= {"name", "date", "mrn", "ssn", "phone", "email", "address"}
+    spans = defenses.NerScrubber(store.path(FOLDER)).find_all([TEXT])[0]
+    assert all(isinstance(span, Span) for span in spans)
+    assert {span.kind for span in spans} <= {"name", "date", "mrn", "ssn", "phone", "email", "address"}

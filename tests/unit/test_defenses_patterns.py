@@ -177,9 +177,9 @@ def test_planted_strict_identifiers_are_found_with_a_lower_bound():
         hospital="auxiliary",
     )
     notes = [note for note in records.train if note["kind"] == "report"]
-    found = defenses.PatternScrubber().find_all(note["text"] for note in notes)
+    all_spans = defenses.PatternScrubber().find_all(note["text"] for note in notes)
     hits = {identifier: [0, 0] for identifier in (*STRICT, "name")}
-    for note, spans in zip(notes, found, strict=True):
+    for note, spans in zip(notes, all_spans, strict=True):
         for place in note["spans"]:
             if place["identifier"] in hits:
                 whole = any(s.start <= place["start"] and place["end"] <= s.end for s in spans)

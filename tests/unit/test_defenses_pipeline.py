@@ -72,10 +72,10 @@ def test_copies_across_patients_and_a_plan_per_patient_exclude_each_other():
 
 def test_the_filter_is_a_layer_too():
     notes = [{"patient_id": "p", "text": "kept there at night with a slip"}]
-    said = "and kept there at night with a slip"
-    assert defenses.Pipeline().guard(notes)(said) == said
-    assert defenses.Pipeline(ngram=4).guard(notes)(said) == "and [VERBATIM]"
-    assert defenses.Pipeline(ngram=4).guard(notes, [notes[0]["text"]])(said) == said
+    generated = "and kept there at night with a slip"
+    assert defenses.Pipeline().guard(notes)(generated) == generated
+    assert defenses.Pipeline(ngram=4).guard(notes)(generated) == "and [VERBATIM]"
+    assert defenses.Pipeline(ngram=4).guard(notes, [notes[0]["text"]])(generated) == generated
 
 
 GOOD = {"patient_id": "p1", "text": "seen"}

@@ -102,9 +102,9 @@ def test_canaries_that_stayed_out_show_noise_and_the_others_the_mechanism(start)
     plan = tiny_plan(sample_rate=1.0, steps=1, target_epsilon=8.0)
     canaries = dpsgd.GradientCanaries(count=4000, seed=1)
     _, log = trained(start, plan=plan, canaries=canaries)
-    sigma, found = plan.spent.noise_multiplier, log.canaries
-    seen = found.scores * sigma**2 + 0.5  # invert the likelihood ratio of one Gaussian
-    out, into = seen[~found.included], seen[found.included]
+    sigma, logged = plan.spent.noise_multiplier, log.canaries
+    seen = logged.scores * sigma**2 + 0.5  # invert the likelihood ratio of one Gaussian
+    out, into = seen[~logged.included], seen[logged.included]
     assert abs(out.mean()) < 4 * sigma / np.sqrt(len(out)) and abs(into.mean() - 1) < 0.1 * sigma
     assert out.std() == pytest.approx(sigma, rel=0.08)
     share = np.mean(out > sigma * norm.isf(0.05))
@@ -159,16 +159,16 @@ def test_a_run_without_canaries_has_none(start):
 def test_layer_norms_equal_one_backward_pass_for_each_row(family, tied, memory):
     model, batch = small(family, tied=tied), ragged(family)
     engine = dpsgd.ClippedGradients(model, max_grad_norm=1.0, memory=memory)
-    found = engine.layer_norms(batch)
+    norms = engine.layer_norms(batch)
     for row in range(len(batch["labels"])):
         model.zero_grad()
         losses_by_row(model, {name: value[row : row + 1] for name, value in batch.items()}).sum().backward()
         for name, parameter in model.named_parameters():
             if parameter.grad is not None:
                 expected = float(parameter.grad.norm())
-                assert float(found[name][row]) == pytest.approx(expected, rel=1e-9, abs=1e-12), name
+                assert float(norms[name][row]) == pytest.approx(expected, rel=1e-9, abs=1e-12), name
     model.zero_grad()
     sums = {name: torch.zeros_like(p) for name, p in engine.parameters.items()}
     whole = engine.add(batch, into=sums)
-    together = torch.stack([value.square() for value in found.values()]).sum(0).sqrt()
+    together = torch.stack([value.square() for value in norms.values()]).sum(0).sqrt()
     torch.testing.assert_close(together, whole, rtol=1e-12, atol=0)

@@ -40,9 +40,9 @@ def agree(model, batch, unit=None, memory="fast"):
     _, plain = slow_clipped_sum(model, batch, max_grad_norm=1e9, unit=unit)
     bound = float(plain.median()) * 1.0001
     expected, norms = slow_clipped_sum(model, batch, max_grad_norm=bound, unit=unit)
-    sums, found = dpsgd.clipped_gradient_sum(model, batch, max_grad_norm=bound, unit=unit, memory=memory)
+    sums, fast_norms = dpsgd.clipped_gradient_sum(model, batch, max_grad_norm=bound, unit=unit, memory=memory)
     of_norms, of_sums = TOLERANCE[next(model.parameters()).dtype]
-    torch.testing.assert_close(found, norms, rtol=of_norms, atol=0)
+    torch.testing.assert_close(fast_norms, norms, rtol=of_norms, atol=0)
     assert distance(sums, expected) < of_sums
     assert (norms < bound).any() and (norms > bound).any()
 
@@ -124,9 +124,9 @@ def test_one_row_does_not_change_what_another_gives():
     model, batch = small(), ragged(rows=3)
     other = copy.deepcopy(batch)
     other["labels"][2, 4:] = -100  # the last row now has fewer targets
-    one, two = (dpsgd.clipped_gradient_sum(model, b, max_grad_norm=1e9)[1] for b in (batch, other))
-    assert one[:2].tolist() == pytest.approx(two[:2].tolist(), rel=1e-12)
-    assert one[2] != two[2]
+    norms, other_norms = (dpsgd.clipped_gradient_sum(model, b, max_grad_norm=1e9)[1] for b in (batch, other))
+    assert norms[:2].tolist() == pytest.approx(other_norms[:2].tolist(), rel=1e-12)
+    assert norms[2] != other_norms[2]
 
     def pull(b):  # of the first row on the word embedding through the batch's loss
         model.zero_grad()
@@ -373,14 +373,14 @@ def test_the_published_norms_of_a_tiny_gpt2(tied, expected):
 @pytest.mark.parametrize(("dtype", "close"), [(torch.float64, 1e-12), (torch.float32, 2e-6)])
 def test_the_activation_of_gpt2_is_the_same_function_in_one_kernel(dtype, close):
     model = small(dtype=dtype)
-    found = slow_activations(model)
-    assert len(found) == 2 and not slow_activations(small("bert"))
+    activations = slow_activations(model)
+    assert len(activations) == 2 and not slow_activations(small("bert"))
     value = torch.linspace(-8, 8, 1001, dtype=dtype, requires_grad=True)
-    (slope,) = torch.autograd.grad(found[0](value).sum(), value)
-    before, usual = found[0](value).detach(), found[0].forward
-    with listening(found, recorder=None):
-        assert found[0].forward != usual
-        torch.testing.assert_close(found[0](value).detach(), before, rtol=0, atol=close)
-        (again,) = torch.autograd.grad(found[0](value).sum(), value)
+    (slope,) = torch.autograd.grad(activations[0](value).sum(), value)
+    before, usual = activations[0](value).detach(), activations[0].forward
+    with listening(activations, recorder=None):
+        assert activations[0].forward != usual
+        torch.testing.assert_close(activations[0](value).detach(), before, rtol=0, atol=close)
+        (again,) = torch.autograd.grad(activations[0](value).sum(), value)
         torch.testing.assert_close(again, slope, rtol=0, atol=close)
-    assert found[0].forward == usual
+    assert activations[0].forward == usual

@@ -16,7 +16,9 @@ from privhelpers.errors import InvalidParameter, ResumeRefused
 @pytest.fixture(scope="module")
 def start():
     texts = [[f"note {i} of ward {i % 3}"] * (1 + i % 3) for i in range(40)]
-    tokenizer = models.with_mask(models.train_tokenizer([t for own in texts for t in own], vocab_size=300))
+    tokenizer = models.with_mask(
+        models.train_tokenizer([t for notes in texts for t in notes], vocab_size=300)
+    )
     torch.manual_seed(0)
     config = BertConfig(
         vocab_size=len(tokenizer),

@@ -22,7 +22,7 @@ NOTES = [[f"Patient {n} was seen on ward {n % 3}. BP 1{n % 10}0/80."] * (1 + n %
 
 def ready(notes=NOTES):
     """Return what a run starts from."""
-    tokenizer = models.train_tokenizer([text for own in notes for text in own], vocab_size=300)
+    tokenizer = models.train_tokenizer([text for texts in notes for text in texts], vocab_size=300)
     plan = dpsgd.plan_with_noise(
         noise_multiplier=1.0,
         target_delta=1e-3,
@@ -62,17 +62,17 @@ def disagree(rank):
         run(shared.SharedOptimizer, lambda _: dpsgd.research(rank))
     release = shared.agreed(dpsgd.release())
     drawn = [torch.rand(3, generator=release.sampling).tolist(), release.choices.random(3).tolist()]
-    assert len({repr(own) for own in shared._gathered(drawn)}) == 1
+    assert len({repr(draws) for draws in shared._gathered(drawn)}) == 1
 
 
 def test_two_processes_give_what_one_gives_and_stop_when_they_disagree(tmp_path):
     processes.spawn(work, (tmp_path,), nprocs=2)
-    one, other = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in (0, 1))
+    first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in (0, 1))
     alone, log = run(dpsgd.PrivateOptimizer)
-    assert one["epsilon"] == other["epsilon"] == log.spent.epsilon
+    assert first["epsilon"] == second["epsilon"] == log.spent.epsilon
     for name, weight in alone.items():
-        assert torch.equal(one["weights"][name], other["weights"][name]), name
-        torch.testing.assert_close(one["weights"][name], weight, rtol=1e-4, atol=1e-5)
+        assert torch.equal(first["weights"][name], second["weights"][name]), name
+        torch.testing.assert_close(first["weights"][name], weight, rtol=1e-4, atol=1e-5)
 
 
 # In place of the page's own model, which a build must have made: one that is there in a moment.
@@ -90,11 +90,11 @@ def test_the_run_of_the_page_under_torchrun_gives_what_one_process_gives(tmp_pat
     options = re.search(r"bin/torchrun (--standalone .*) my_run\.py$", page, re.MULTILINE)[1]
     (tmp_path / "my_run.py").write_text(SMALL + code)
     here = Path(__file__).parent
-    found = os.pathsep.join(str(folder) for folder in (ROOT, here, here.parent))
+    python_path = os.pathsep.join(str(folder) for folder in (ROOT, here, here.parent))
     done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", *options.split(), "my_run.py"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": found, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PYTHONPATH": python_path, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         timeout=LIMIT_SECONDS,

@@ -77,10 +77,10 @@ def test_every_parameter_gets_its_own_noise_the_tied_matrix_once():
 
 def test_noise_is_drawn_once_a_step_whatever_the_micro_batches():
     model, batch = small(), ragged()
-    one, two = private(model), private(model)
-    one.noisy_mean([(batch, None)])
-    two.noisy_mean([({n: v[cut] for n, v in batch.items()}, None) for cut in (slice(0, 3), slice(3, 7))])
-    assert distance(two.gradients, one.gradients) < 1e-12
+    whole, split = private(model), private(model)
+    whole.noisy_mean([(batch, None)])
+    split.noisy_mean([({n: v[cut] for n, v in batch.items()}, None) for cut in (slice(0, 3), slice(3, 7))])
+    assert distance(split.gradients, whole.gradients) < 1e-12
 
 
 def test_one_unit_moves_the_sum_by_no_more_than_the_bound():
@@ -130,19 +130,19 @@ def test_a_known_seed_takes_the_noise_off_again():
     secret.noisy_mean([(batch, None)])
     known.noisy_mean([])
     clean, _ = dpsgd.clipped_gradient_sum(model, batch, max_grad_norm=1.0)
-    found = {n: 4.0 * (secret.gradients[n] - known.gradients[n]) for n in clean}
-    assert distance(found, clean) < 1e-9
+    recovered = {n: 4.0 * (secret.gradients[n] - known.gradients[n]) for n in clean}
+    assert distance(recovered, clean) < 1e-9
 
 
 def test_release_mode_repeats_nothing_and_keeps_nothing():
-    one, two = dpsgd.release(), dpsgd.release()
+    first, second = dpsgd.release(), dpsgd.release()
     a, b = torch.empty(1000), torch.empty(1000)
-    one.fill_with_noise(a, 1.0)
-    two.fill_with_noise(b, 1.0)
+    first.fill_with_noise(a, 1.0)
+    second.fill_with_noise(b, 1.0)
     assert not torch.equal(a, b) and abs(float(torch.corrcoef(torch.stack([a, b]))[0, 1])) < 0.2
-    assert one.state() == {} and one.public() == {"mode": "release"}
-    assert one.dropout_seed() != one.dropout_seed()
-    assert not torch.equal(one.sampling.get_state(), two.sampling.get_state())
+    assert first.state() == {} and first.public() == {"mode": "release"}
+    assert first.dropout_seed() != first.dropout_seed()
+    assert not torch.equal(first.sampling.get_state(), second.sampling.get_state())
 
 
 def test_secret_normals_are_standard_normals():
@@ -209,7 +209,7 @@ def test_contributions_are_bounded_and_chosen_anew():
 
 def hospital(patients=40):
     texts = [[f"note {i} of ward {i % 3}"] * (1 + i % 3) for i in range(patients)]
-    tokenizer = models.train_tokenizer([t for own in texts for t in own], vocab_size=300)
+    tokenizer = models.train_tokenizer([t for notes in texts for t in notes], vocab_size=300)
     model = models.build("tiny-gpt2", tokenizer, seed=0)
     return texts, tokenizer, model
 

@@ -20,13 +20,13 @@ def canonical(name):
 
 
 def pins(lines):
-    found = {}
+    versions = {}
     for line in lines:
         requirement = Requirement(line)
         (specifier,) = requirement.specifier
         assert specifier.operator == "==", f"{line}: pin it"
-        found[canonical(requirement.name)] = specifier.version
-    return found
+        versions[canonical(requirement.name)] = specifier.version
+    return versions
 
 
 def locked():

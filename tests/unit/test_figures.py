@@ -61,8 +61,8 @@ def test_a_figure_of_the_book(name):
 
 
 def test_a_figure_shows_itself_without_pyplot_and_twice_alike():
-    one, two = (MAKERS["bands"]()._repr_png_() for _ in range(2))
-    assert one[:8] == b"\x89PNG\r\n\x1a\n" and one == two
+    first, again = (MAKERS["bands"]()._repr_png_() for _ in range(2))
+    assert first[:8] == b"\x89PNG\r\n\x1a\n" and first == again
 
 
 def test_mechanisms_differ_in_grey():

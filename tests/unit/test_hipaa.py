@@ -24,8 +24,8 @@ def test_the_caveat_names_both_ways_and_promises_nothing():
 
 
 def schedule_of(year):
-    (found,) = [one for one in hipaa.SCHEDULES if one.year == year]
-    return found
+    (schedule,) = [schedule for schedule in hipaa.SCHEDULES if schedule.year == year]
+    return schedule
 
 
 def test_every_letter_is_the_regulations():

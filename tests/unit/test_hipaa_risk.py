@@ -51,8 +51,8 @@ def test_a_figure_needs_an_interval_and_a_control():
 
 
 def test_a_declaration_needs_a_person_a_date_and_a_known_answer():
-    one = hipaa.declare("access", "partners", **SAYS)
-    assert one.on == datetime.date(2024, 1, 1) and one.source == ""
+    declaration = hipaa.declare("access", "partners", **SAYS)
+    assert declaration.on == datetime.date(2024, 1, 1) and declaration.source == ""
     for broken in (
         {"subject": "weather", "answer": "fine"},
         {"subject": "access", "answer": "nobody ever"},
@@ -96,20 +96,24 @@ def test_a_wider_answer_never_makes_a_reading_milder_and_silence_is_the_widest()
         before = order.index(hipaa.combine("m", FOUND[evidence], declared(**answers)).category)
         for subject, options in _risk.ANSWERS.items():
             for wider in options[options.index(answers[subject]) :]:
-                said = declared(**(answers | {subject: wider}))
-                after = order.index(hipaa.combine("m", FOUND[evidence], said).category)
+                declarations = declared(**(answers | {subject: wider}))
+                after = order.index(hipaa.combine("m", FOUND[evidence], declarations).category)
                 assert after >= before, (evidence, answers, subject, wider)
             silent = {key: value for key, value in answers.items() if key != subject}
             last = answers | {subject: options[-1]}
-            readings = [hipaa.combine("m", FOUND[evidence], declared(**said)) for said in (silent, last)]
+            readings = [
+                hipaa.combine("m", FOUND[evidence], declared(**changed)) for changed in (silent, last)
+            ]
             assert readings[0].category == readings[1].category
 
 
 def test_a_worse_finding_never_makes_a_reading_milder():
     order = hipaa.CATEGORIES
     for answers in everything():
-        said = declared(**answers)
-        places = [order.index(hipaa.combine("m", found, said).category) for found in FOUND.values()]
+        declarations = declared(**answers)
+        places = [
+            order.index(hipaa.combine("m", findings, declarations).category) for findings in FOUND.values()
+        ]
         assert places == sorted(places)
 
 
@@ -125,7 +129,7 @@ def test_a_tolerated_budget_excuses_no_finding():
 
 @pytest.mark.parametrize("missing", _risk.KINDS)
 def test_what_nobody_measured_comes_first_unless_something_was_found(missing):
-    rest = [one for one in QUIET if one.kind != missing]
+    rest = [finding for finding in QUIET if finding.kind != missing]
     reading = hipaa.combine("m", rest, declared(access="named staff", budget="tolerated"))
     assert reading.category == hipaa.FIRST and f"nobody measured {missing}" in reading.reasons[1]
     loud = hipaa.combine("m", [measured()], [])
@@ -150,9 +154,9 @@ def test_a_risk_is_not_one_number():
         float,
         int,
         round,
-        lambda one: one.score,
-        lambda one: one + one,
-        lambda one: one * 0.5,
+        lambda risk: risk.score,
+        lambda risk: risk + risk,
+        lambda risk: risk * 0.5,
         sorted,
     ):
         with pytest.raises(TypeError):
@@ -166,7 +170,7 @@ def test_a_reading_becomes_json_with_every_source():
     reading = hipaa.combine("m", QUIET, declared(access="partners"))
     stored = json.loads(json.dumps(reading.as_json()))
     assert stored["declared"][0]["on"] == "2024-01-01"
-    assert [one["source"] for one in stored["measured"]] == [SOURCE] * 2
+    assert [entry["source"] for entry in stored["measured"]] == [SOURCE] * 2
 
 
 def test_measurements_as_a_table_name_the_control():

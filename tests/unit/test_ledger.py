@@ -569,10 +569,10 @@ def test_a_closed_ledger_leaves_one_file(filled):
 def test_a_lock_that_its_holder_removes_meanwhile_locks_nothing(filled, monkeypatch):
     holder, real, opened = open_ledger(filled, TERMS), fcntl.flock, []
 
-    def slow(descriptor, how):
+    def slow(descriptor, operation):
         holder.close()  # between our opening the lock and our taking it
         opened.append(descriptor)
-        real(descriptor, how)
+        real(descriptor, operation)
 
     monkeypatch.setattr(fcntl, "flock", slow)
     with open_ledger(filled, TERMS) as ledger:

@@ -164,8 +164,8 @@ def test_nine_runs_of_epsilon_2():
 
 @given(st.floats(0.001, 3), st.integers(1, 200), st.floats(1e-9, 0.1), st.floats(0, 1e-4))
 def test_optimal_composition_is_never_beaten(epsilon, runs, slack, delta):
-    one = {"epsilon": epsilon, "runs": runs, "delta_slack": slack, "delta": delta}
-    best, advanced = m.optimal_composition(**one), m.advanced_composition(**one)
+    arguments = {"epsilon": epsilon, "runs": runs, "delta_slack": slack, "delta": delta}
+    best, advanced = m.optimal_composition(**arguments), m.advanced_composition(**arguments)
     basic = m.basic_composition(epsilons=[epsilon] * runs, deltas=[delta] * runs)
     assert best.epsilon <= min(advanced.epsilon, basic.epsilon) * (1 + 1e-9)
     assert best.delta <= advanced.delta * (1 + 1e-9)
@@ -174,10 +174,10 @@ def test_optimal_composition_is_never_beaten(epsilon, runs, slack, delta):
 @pytest.mark.parametrize(("epsilon", "delta", "runs"), [(0.1, 0.0, 50), (0.5, 1e-6, 20), (1.0, 0.0, 1)])
 def test_optimal_composition_is_the_privacy_loss_distribution(epsilon, delta, runs):
     answer = m.optimal_composition(epsilon=epsilon, delta=delta, runs=runs, delta_slack=1e-5)
-    one = pld.privacy_loss_distribution.from_privacy_parameters(
+    single = pld.privacy_loss_distribution.from_privacy_parameters(
         pld.common.DifferentialPrivacyParameters(epsilon, delta), value_discretization_interval=1e-3
     )
-    composed = one.self_compose(runs).get_delta_for_epsilon(answer.epsilon)
+    composed = single.self_compose(runs).get_delta_for_epsilon(answer.epsilon)
     assert composed == pytest.approx(answer.delta, rel=1e-4)
 
 
@@ -197,8 +197,8 @@ def test_group_privacy_carries_delta():
     assert m.group_privacy(epsilon=1, size=3) == Guarantee(3, 0)
     assert m.group_privacy(epsilon=0, delta=1e-3, size=3, tight=True).delta == pytest.approx(3e-3)
     assert m.group_privacy(epsilon=900, delta=1e-3, size=3).delta == math.inf
-    one = m.group_privacy(epsilon=2, delta=1e-3, size=1)
-    assert (one.epsilon, one.delta) == (2, 1e-3)
+    single = m.group_privacy(epsilon=2, delta=1e-3, size=1)
+    assert (single.epsilon, single.delta) == (2, 1e-3)
 
 
 # Tests: what a guarantee allows.

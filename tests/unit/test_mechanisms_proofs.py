@@ -124,15 +124,15 @@ def test_optimal_composition_is_the_delta_of_repeated_randomized_response(epsilo
 @given(st.lists(pure_pairs(), min_size=2, max_size=3), st.floats(0, 3))
 def test_no_composition_of_pure_pairs_beats_randomized_response(pairs, total):
     p, q = np.ones(1), np.ones(1)
-    for one, other, _ in pairs:
-        p, q = np.outer(p, one).ravel(), np.outer(q, other).ravel()
+    for left, right, _ in pairs:
+        p, q = np.outer(p, left).ravel(), np.outer(q, right).ravel()
     worst = randomized_response_pair(max(epsilon for *_, epsilon in pairs), len(pairs))
     assert needed_delta(p, q, total) <= needed_delta(*worst, total) + 1e-12
 
 
 @given(pure_pairs(), pure_pairs(), st.floats(0, 1), st.floats(0, 1))
-def test_basic_composition_with_deltas(first, second, one, other):
-    epsilons = [one * first[2], other * second[2]]
+def test_basic_composition_with_deltas(first, second, share, other_share):
+    epsilons = [share * first[2], other_share * second[2]]
     deltas = [
         max(needed_delta(p, q, e), needed_delta(q, p, e))
         for (p, q, _), e in zip((first, second), epsilons, strict=True)
@@ -159,15 +159,15 @@ def test_a_square_root_without_its_conditions_promises_nothing():
 
 @given(st.floats(0.01, 1), st.integers(1, 5), st.floats(0, 2))
 def test_group_privacy_holds_for_the_gaussian(mu, size, epsilon):
-    one = m.gdp_delta(mu=mu, epsilon=epsilon)
-    group = m.group_privacy(epsilon=epsilon, size=size, delta=min(one, 0.999), tight=True)
+    delta = m.gdp_delta(mu=mu, epsilon=epsilon)
+    group = m.group_privacy(epsilon=epsilon, size=size, delta=min(delta, 0.999), tight=True)
     assert m.gdp_delta(mu=size * mu, epsilon=size * epsilon) <= group.delta * (1 + 1e-9) + 1e-15
 
 
 @given(st.floats(0.05, 2), EPSILONS)
 def test_replacement_costs_twice_the_epsilon(mu, epsilon):
-    one = m.gdp_delta(mu=mu, epsilon=epsilon)
-    assert m.gdp_delta(mu=2 * mu, epsilon=2 * epsilon) <= (1 + math.exp(epsilon)) * one * (1 + 1e-9) + 1e-15
+    delta = m.gdp_delta(mu=mu, epsilon=epsilon)
+    assert m.gdp_delta(mu=2 * mu, epsilon=2 * epsilon) <= (1 + math.exp(epsilon)) * delta * (1 + 1e-9) + 1e-15
 
 
 @given(pure_pairs(), st.integers(0, 2**32 - 1), st.floats(0, 1))

@@ -128,11 +128,11 @@ def foreign_folder(folder, tokenizer):
 
 def test_a_local_hugging_face_folder_is_a_model_like_any_other(tmp_path, tokenizer):
     folder = foreign_folder(tmp_path / "theirs", tokenizer)
-    model, own = models.start(str(folder), TEXTS, vocab_size=999, seed=0)
-    assert model.config.n_embd == 24 and len(own) == len(tokenizer)
-    scores = models.score(model, own, [*TEXTS, "word " * 200])
+    model, loaded_tokenizer = models.start(str(folder), TEXTS, vocab_size=999, seed=0)
+    assert model.config.n_embd == 24 and len(loaded_tokenizer) == len(tokenizer)
+    scores = models.score(model, loaded_tokenizer, [*TEXTS, "word " * 200])
     assert np.isfinite(scores.losses).all() and scores.truncated == 1
-    assert models.generate(model, own, "Patient", samples=2, seed=0)
+    assert models.generate(model, loaded_tokenizer, "Patient", samples=2, seed=0)
 
 
 def test_pickles_code_and_missing_folders_are_refused(tmp_path, tokenizer):

@@ -55,18 +55,18 @@ def ours(logits, sampling):
 def test_probabilities_are_those_of_the_library(seed, temperature, top_k, top_p, spread):
     logits = spread * torch.randn(7, 300, generator=torch.Generator().manual_seed(seed))
     sampling = models.Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
-    expected, got = of_the_library(logits, sampling), ours(logits, sampling)
+    expected, actual = of_the_library(logits, sampling), ours(logits, sampling)
     # The same tokens, but for one whose cumulative probability is top_p up to rounding.
-    assert ((expected > 0) != (got > 0)).sum() <= (top_p < 1)
-    if ((expected > 0) == (got > 0)).all():
-        torch.testing.assert_close(got, expected, rtol=2e-6, atol=1e-9)
+    assert ((expected > 0) != (actual > 0)).sum() <= (top_p < 1)
+    if ((expected > 0) == (actual > 0)).all():
+        torch.testing.assert_close(actual, expected, rtol=2e-6, atol=1e-9)
 
 
 def test_report_settings_keep_exactly_the_tokens_of_the_library():
     logits = 4 * torch.randn(2000, 1536, generator=torch.Generator().manual_seed(0))
-    expected, got = of_the_library(logits, models.Sampling()), ours(logits, models.Sampling())
-    assert torch.equal(expected > 0, got > 0)
-    torch.testing.assert_close(got, expected, rtol=2e-6, atol=0)
+    expected, actual = of_the_library(logits, models.Sampling()), ours(logits, models.Sampling())
+    assert torch.equal(expected > 0, actual > 0)
+    torch.testing.assert_close(actual, expected, rtol=2e-6, atol=0)
 
 
 def test_log_probabilities_of_draws_are_those_of_the_kept_tokens():
@@ -110,8 +110,8 @@ def test_two_steps_of_generation_follow_the_model(net):
     sampling = models.Sampling(top_k=8, top_p=1.0, max_length=len(start) + 3)
     drawn = []
 
-    def keep(logits, uniforms, how, draw=_generation._draw):
-        drawn.append(draw(logits, uniforms, how))
+    def keep(logits, uniforms, options, draw=_generation._draw):
+        drawn.append(draw(logits, uniforms, options))
         return drawn[-1]
 
     with pytest.MonkeyPatch.context() as patch:

@@ -20,10 +20,10 @@ def people(count: int, seed: int, extra: tuple[str, ...] = ()) -> list[list[str]
 
 def test_baselines_see_files_that_differ_and_only_those():
     same = blind_baselines(people(150, 1), people(150, 2), permutations=499, draws=50)
-    assert all(one.p > 0.01 for one in same)
+    assert all(baseline.p > 0.01 for baseline in same)
     words, _ = blind_baselines(people(150, 1), people(150, 2, ("yew",)), permutations=499, draws=50)
     assert words.name == "words" and words.p <= 0.01 and words.auc.estimate > 0.6
-    longer = [[" ".join([*text.split(), *text.split()[:3]]) for text in one] for one in people(150, 2)]
+    longer = [[" ".join([*text.split(), *text.split()[:3]]) for text in texts] for texts in people(150, 2)]
     assert blind_baselines(people(150, 1), longer, permutations=499, draws=50)[1].p <= 0.01
 
 
@@ -54,15 +54,15 @@ def test_tests_that_tie_are_among_the_clearest():
 
 
 def test_many_tests_are_paid_for():
-    found = _verdict.decide({f"t{n}": 0.004 for n in range(10)}, (), alpha=0.01)
-    assert found.outcome == _verdict.NOTHING_FOUND and found.tests[0].adjusted == pytest.approx(0.04)
+    verdict = _verdict.decide({f"t{n}": 0.004 for n in range(10)}, (), alpha=0.01)
+    assert verdict.outcome == _verdict.NOTHING_FOUND and verdict.tests[0].adjusted == pytest.approx(0.04)
 
 
 def test_what_explains_a_difference():
     explain = _verdict.alternative_explanations
     assert explain([BlindBaseline("words", half(), 0.2, np.arange(5))], [], None, alpha=0.01) == ()
-    found = explain([BlindBaseline("shape", half(0.56), 0.004, np.arange(5))], [], 0.001, alpha=0.01)
-    assert len(found) == 2 and "56 of 100" in found[0] and "reference" in found[1]
+    explanations = explain([BlindBaseline("shape", half(0.56), 0.004, np.arange(5))], [], 0.001, alpha=0.01)
+    assert len(explanations) == 2 and "56 of 100" in explanations[0] and "reference" in explanations[1]
 
 
 def rows(count: int, seed: int) -> tuple[list[Canary], np.ndarray]:

@@ -98,12 +98,12 @@ def test_no_file_is_no_record(tmp_path):
 def test_a_patient_or_text_in_both_files_is_refused_with_both_lines(tmp_path):
     members = written(tmp_path / "m.jsonl", GOOD)
     others = [row(n) for n in range(100, 160)]
-    for bad, what in (
+    for bad, field in (
         (row(5, text="another"), "patient"),
         (row(200, text="NOTE  5"), "text"),
     ):
         holdout = written(tmp_path / "h.jsonl", [*others[:9], bad, *others[9:]])
-        with pytest.raises(BadRecords, match=rf"^h\.jsonl, line 10: its {what} stands in m\.jsonl, line 6"):
+        with pytest.raises(BadRecords, match=rf"^h\.jsonl, line 10: its {field} stands in m\.jsonl, line 6"):
             read_files(members, holdout)
     assert read_files(members, written(tmp_path / "h.jsonl", others)).canaries is None
 
@@ -134,8 +134,8 @@ def test_canaries_that_prove_nothing_are_refused(tmp_path, lines, words):
 
 def test_other_fields_and_line_ends_do_not_matter(tmp_path):
     lines = [row(n, kind="report", spans=[{"a": 1}])[:-1] + b"\r\n" for n in range(60)]
-    found = _files.read_records(written(tmp_path / "m.jsonl", [*lines[:-1], lines[-1].rstrip()]))
-    assert len(found.notes) == 60 and found.notes[7].line == 8 and not found.repeated
+    records = _files.read_records(written(tmp_path / "m.jsonl", [*lines[:-1], lines[-1].rstrip()]))
+    assert len(records.notes) == 60 and records.notes[7].line == 8 and not records.repeated
 
 
 @settings(max_examples=300, deadline=None)

@@ -22,7 +22,7 @@ WIDTH = 180 * 96 / 25.4
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def audit(tmp_path_factory):
     home = tmp_path_factory.mktemp("report")
     members, others = (toy.notes(letter, 60, seed=n, extra=SCRIPT + " ") for n, letter in enumerate("mh"))
     canaries = [{"text": f"canary {n} {SCRIPT}", "inserted": n % 2 == 0} for n in range(40)]
@@ -39,13 +39,13 @@ def found(tmp_path_factory):
     return made
 
 
-def drawn(found):
-    return audit_pictures(found, draws=50)
+def drawn(audit):
+    return audit_pictures(audit, draws=50)
 
 
 @pytest.fixture(scope="module")
-def page(found):
-    return own_model.report_page(own_model.report_facts(found, made="today"), drawn(found), written=found)
+def page(audit):
+    return own_model.report_page(own_model.report_facts(audit, made="today"), drawn(audit), written=audit)
 
 
 class Reader(html.parser.HTMLParser):
@@ -67,7 +67,7 @@ def read(page):
     return reader
 
 
-def test_nothing_that_a_stranger_wrote_becomes_markup(page, found):
+def test_nothing_that_a_stranger_wrote_becomes_markup(page, audit):
     reader = read(page)
     text = "".join(reader.text)
     assert "script" not in reader.tags and not any(name.startswith("on") for _, name, _ in reader.attributes)
@@ -81,17 +81,17 @@ def test_nothing_that_a_stranger_wrote_becomes_markup(page, found):
     assert "default-src 'none'" in policy and "script" not in policy and "unsafe" not in policy
 
 
-def test_a_page_holds_no_text_of_a_record_unless_asked(found):
-    facts = own_model.report_facts(found)
-    page = own_model.report_page(facts, drawn(found))
-    for note in (*found.files.members.notes[:20], *found.files.heldout.notes[:20]):
+def test_a_page_holds_no_text_of_a_record_unless_asked(audit):
+    facts = own_model.report_facts(audit)
+    page = own_model.report_page(facts, drawn(audit))
+    for note in (*audit.files.members.notes[:20], *audit.files.heldout.notes[:20]):
         number = re.search(r"SYN-(\d{8})", note.text)[1]
         assert number not in page and number not in to_json(facts).decode()
         assert note.text[:60] not in page
 
 
-def test_the_figures_of_the_page_are_those_of_the_file(page, found):
-    facts = json.loads(to_json(own_model.report_facts(found)))
+def test_the_figures_of_the_page_are_those_of_the_file(page, audit):
+    facts = json.loads(to_json(own_model.report_facts(audit)))
     text = " ".join("".join(read(page).text).split())
     for attack in facts["attacks"]:
         assert all(f"{value:.3f}" in text for value in attack["patient"]["auc"])
@@ -109,20 +109,20 @@ def test_no_sentence_promises_what_an_audit_cannot_know(page):
         Path(path).read_text()
         for path in (_wording.__file__, _report._PAGE, _report._PAGE.with_name("wording.yml"))
     ).lower()
-    said = ("".join(read(page).text) + source).lower()
+    sentences = ("".join(read(page).text) + source).lower()
     for promise in ("compliant", "records protected", "elimination", "anonymous", "guaranteed"):
-        assert not re.search(rf"\b{promise}\b", said), promise
+        assert not re.search(rf"\b{promise}\b", sentences), promise
     assert not re.search(r"\bis (safe|private|secure)\b", "".join(read(page).text).lower())
 
 
 @pytest.mark.parametrize("outcome", [_verdict.FLAGGED, _verdict.NOTHING_FOUND, _verdict.UNDECIDED])
-def test_every_outcome_has_its_words(found, outcome):
+def test_every_outcome_has_its_words(audit, outcome):
     from dataclasses import replace
 
     reasons = (
         "A long reason that goes on for a while, as the longest one does, and then some more of it.",
     ) * 3
-    other = replace(found, verdict=replace(found.verdict, outcome=outcome, reasons=reasons))
+    other = replace(audit, verdict=replace(audit.verdict, outcome=outcome, reasons=reasons))
     text = "".join(read(own_model.report_page(own_model.report_facts(other))).text)
     assert _wording.WORDING["headlines"][outcome] in text and all(
         line in text for line in _wording.WORDING["next"][outcome]
@@ -148,19 +148,19 @@ def browser():
 
 
 @pytest.mark.browser
-def test_the_summary_is_one_sheet_and_the_page_asks_nobody(browser, page, found):
+def test_the_summary_is_one_sheet_and_the_page_asks_nobody(browser, page, audit):
     from dataclasses import replace
 
     longest = (
         "A program that never sees the model tells the two files apart by the number and length of notes."
     )
-    judged = replace(found.verdict, outcome=_verdict.UNDECIDED, reasons=(longest,) * 4)
+    judged = replace(audit.verdict, outcome=_verdict.UNDECIDED, reasons=(longest,) * 4)
     crowded = own_model.report_page(
-        own_model.report_facts(replace(found, verdict=judged), made="2026-01-01 00:00 UTC")
+        own_model.report_facts(replace(audit, verdict=judged), made="2026-01-01 00:00 UTC")
     )
     tab = browser.new_page(viewport={"width": round(WIDTH), "height": 1100})
-    said, asked = [], []
-    tab.on("console", lambda message: said.append(message.text))
+    messages, asked = [], []
+    tab.on("console", lambda message: messages.append(message.text))
     tab.on("request", lambda request: asked.append(request.url))
     tab.emulate_media(media="print")
     for shown in (page, crowded):
@@ -168,7 +168,7 @@ def test_the_summary_is_one_sheet_and_the_page_asks_nobody(browser, page, found)
         box = tab.locator(".summary").bounding_box()
         assert box["height"] <= HEIGHT, box
         assert box["width"] <= WIDTH + 1
-    assert not said and not [url for url in asked if not url.startswith("data:")]
+    assert not messages and not [url for url in asked if not url.startswith("data:")]
     styled = tab.evaluate("getComputedStyle(document.querySelector('.verdict')).borderLeftWidth")
     assert styled == "12px"
     tab.close()

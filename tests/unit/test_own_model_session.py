@@ -75,18 +75,18 @@ def test_a_model_that_remembers_is_flagged(flagged):
 
 
 def test_a_model_that_never_trained_is_not(fresh, files):
-    found = own_model.examine(own_model.open_model(fresh), files, LITTLE, progress=False)
-    assert found.verdict.outcome == _verdict.NOTHING_FOUND
-    assert "not proof" in _wording.WORDING["headlines"][found.verdict.outcome]
+    audit = own_model.examine(own_model.open_model(fresh), files, LITTLE, progress=False)
+    assert audit.verdict.outcome == _verdict.NOTHING_FOUND
+    assert "not proof" in _wording.WORDING["headlines"][audit.verdict.outcome]
 
 
 def test_files_that_differ_by_themselves_decide_nothing(home, remembers, members, tok):
     shifted = toy.write(home / "s.jsonl", toy.notes("s", 60, seed=3, extra="night "))
     files = own_model.read_files(home / "m.jsonl", shifted)
     settings = replace(LITTLE, texts=4, tokens=8, lower_case=False, control=False)
-    found = own_model.examine(own_model.open_model(remembers), files, settings, progress=False)
-    assert found.verdict.outcome == _verdict.UNDECIDED
-    assert "never sees the model" in found.verdict.reasons[0]
+    audit = own_model.examine(own_model.open_model(remembers), files, settings, progress=False)
+    assert audit.verdict.outcome == _verdict.UNDECIDED
+    assert "never sees the model" in audit.verdict.reasons[0]
 
 
 def test_the_same_seed_gives_the_same_report(flagged, remembers, files):
@@ -136,16 +136,16 @@ def test_another_architecture_with_its_own_tokenizer(home, files):
     folder = llama([row["text"] for row in toy.notes("x", 60, seed=9)], home / "llama")
     opened = own_model.open_model(folder)
     assert (opened.kind, opened.start, opened.context) == ("causal", opened.tokenizer.bos_token_id, 64)
-    found = own_model.examine(opened, files, LITTLE, progress=False)
-    assert found.completions is not None and len(found.texts) >= 12
-    assert found.verdict.outcome == _verdict.NOTHING_FOUND
+    audit = own_model.examine(opened, files, LITTLE, progress=False)
+    assert audit.completions is not None and len(audit.texts) >= 12
+    assert audit.verdict.outcome == _verdict.NOTHING_FOUND
 
 
 def test_a_vocabulary_made_of_the_files_gives_them_away_without_training(home, files, members):
     opened = own_model.open_model(llama([row["text"] for row in members], home / "told"))
-    found = own_model.examine(opened, files, replace(LITTLE, texts=24, control=False), progress=False)
-    assert found.verdict.outcome == _verdict.FLAGGED and found.disclosures.by_patient.members.hits > 10
-    assert found.disclosures.by_patient.heldout.hits == 0 and found.disclosures.found
+    audit = own_model.examine(opened, files, replace(LITTLE, texts=24, control=False), progress=False)
+    assert audit.verdict.outcome == _verdict.FLAGGED and audit.disclosures.by_patient.members.hits > 10
+    assert audit.disclosures.by_patient.heldout.hits == 0 and audit.disclosures.found
 
 
 def test_a_masked_model_is_asked_for_every_token_once(bert, files):
@@ -163,17 +163,17 @@ def test_a_masked_model_is_asked_for_every_token_once(bert, files):
     shown[hidden + 1] = opened.tokenizer.mask_token_id
     with torch.inference_mode():
         log_p = opened.model(input_ids=shown[None]).logits[0].log_softmax(-1)
-    own = [log_p[place + 1, ids[place + 1]].item() for place in hidden]
-    assert read.log_p[0][hidden] == pytest.approx(own, abs=1e-5)
+    by_hand = [log_p[place + 1, ids[place + 1]].item() for place in hidden]
+    assert read.log_p[0][hidden] == pytest.approx(by_hand, abs=1e-5)
 
 
 def test_a_masked_model_is_audited_without_writing(bert, files):
-    found = own_model.examine(
+    audit = own_model.examine(
         own_model.open_model(bert), files, replace(LITTLE, lower_case=False), progress=False
     )
-    assert found.completions is None and found.disclosures is None and not found.texts
-    assert len(found.verdict.tests) == 2 * len(found.attacks) == 8
-    assert own_model.report_facts(found)["key_figures"][2]["question"].startswith("Does it know the wording")
+    assert audit.completions is None and audit.disclosures is None and not audit.texts
+    assert len(audit.verdict.tests) == 2 * len(audit.attacks) == 8
+    assert own_model.report_facts(audit)["key_figures"][2]["question"].startswith("Does it know the wording")
 
 
 def test_a_masked_model_that_remembers_is_flagged(bert, home, files, members):
@@ -191,8 +191,8 @@ def test_a_masked_model_that_remembers_is_flagged(bert, home, files, members):
         optimizer.zero_grad()
     folder = toy.save(net.eval(), tok, home / "bert-remembers")
     settings = replace(LITTLE, lower_case=False)
-    found = own_model.examine(own_model.open_model(folder), files, settings, progress=False)
-    assert found.verdict.outcome == _verdict.FLAGGED and found.attacks[0].patient.auc.low > 0.6
+    audit = own_model.examine(own_model.open_model(folder), files, settings, progress=False)
+    assert audit.verdict.outcome == _verdict.FLAGGED and audit.attacks[0].patient.auc.low > 0.6
 
 
 def test_a_causal_reading_is_the_models_own_loss(remembers):
@@ -200,8 +200,8 @@ def test_a_causal_reading_is_the_models_own_loss(remembers):
     read = opened.score(["Seen today: ward seen mild pain.", "left"])
     ids = torch.tensor([[opened.start, *opened.tokenizer("left")["input_ids"]]])
     with torch.inference_mode():
-        own = opened.model(input_ids=ids, labels=ids).loss.item()
-    assert read.losses[1] == pytest.approx(own, abs=1e-5) and read.tokens[1] == ids.shape[1] - 1
+        loss = opened.model(input_ids=ids, labels=ids).loss.item()
+    assert read.losses[1] == pytest.approx(loss, abs=1e-5) and read.tokens[1] == ids.shape[1] - 1
 
 
 def test_what_is_recalled_is_what_greedy_decoding_writes(remembers, files, flagged):
@@ -216,8 +216,8 @@ def test_what_is_recalled_is_what_greedy_decoding_writes(remembers, files, flagg
                 start, do_sample=False, max_new_tokens=len(ids) - half, pad_token_id=0,
                 attention_mask=torch.ones_like(start), eos_token_id=None,
             )  # fmt: skip
-        said = drawn[0, 1 + half :].tolist() == ids[half:]
-        assert bool(read.greedy[number][half:].all()) == said
+        recalled = drawn[0, 1 + half :].tolist() == ids[half:]
+        assert bool(read.greedy[number][half:].all()) == recalled
 
 
 def test_strings_that_name_somebody():

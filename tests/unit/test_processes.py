@@ -23,8 +23,8 @@ def threads_and_square(number):
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_every_job_runs_once_on_one_thread(processes):
-    found = dict(side_by_side(threads_and_square, [(n,) for n in range(4)], processes=processes))
-    assert found == {n: (1, n**2) for n in range(4)}
+    results = dict(side_by_side(threads_and_square, [(n,) for n in range(4)], processes=processes))
+    assert results == {n: (1, n**2) for n in range(4)}
 
 
 def test_no_job_and_no_process():

@@ -59,8 +59,8 @@ def test_private_names_and_public_text_are_disjoint():
         seed=0, patients=1000, validation_patients=100, heldout_patients=1000, canaries_per_level=8
     )
     public = make_public_corpus(seed=0, documents=3000, excluded_names=records.names)
-    found = {name for text in public for name in NAME.findall(text)}
-    assert len(found) > 500 and not found & records.names
+    names = {name for text in public for name in NAME.findall(text)}
+    assert len(names) > 500 and not names & records.names
 
 
 @pytest.mark.parametrize("hospital", HOSPITALS)

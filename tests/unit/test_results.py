@@ -26,7 +26,7 @@ def test_one_row_a_model_measure_and_arm(table):
     assert list(table.columns) == list(results.COLUMNS)
     assert table.groupby("model").size().tolist() == [25, 25]
     arms = table[table["family"] != "utility"].groupby(["model", "measure"])["arm"].agg(list)
-    assert all(sorted(own) == ["control", "member"] for own in arms)
+    assert all(sorted(names) == ["control", "member"] for names in arms)
     assert ((table["low"] <= table["estimate"]) & (table["estimate"] <= table["high"])).all()
 
 

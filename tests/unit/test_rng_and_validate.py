@@ -20,8 +20,8 @@ def test_the_three_kinds_of_generator_repeat():
     import torch
 
     assert rng.plain(1, "x").random() == rng.plain(1, "x").random()
-    one, two = (torch.rand(3, generator=rng.torch_generator(1, "x")) for _ in range(2))
-    assert torch.equal(one, two)
+    first, again = (torch.rand(3, generator=rng.torch_generator(1, "x")) for _ in range(2))
+    assert torch.equal(first, again)
 
 
 def test_global_generators_are_left_alone():

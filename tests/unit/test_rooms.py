@@ -31,15 +31,15 @@ def room_of(path: Path) -> str:
 
 
 def imported_rooms(tree: ast.AST) -> set[str]:
-    found = set()
+    rooms = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "privhelpers":
             parts = node.module.split(".")
-            found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+            rooms |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
         elif isinstance(node, ast.Import):
             names = [alias.name.split(".") for alias in node.names]
-            found |= {parts[1] for parts in names if parts[0] == "privhelpers" and len(parts) > 1}
-    return found - {"__version__"}
+            rooms |= {parts[1] for parts in names if parts[0] == "privhelpers" and len(parts) > 1}
+    return rooms - {"__version__"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))

@@ -68,9 +68,9 @@ def test_the_plugin_is_the_pinned_one():
 def test_only_jobs_of_these_profiles_and_this_folder_are_in_the_way(tmp_path, slurm):
     others = [f"1|{tmp_path}|rule_toy-2/05", "2|/elsewhere|rule_toy/05", f"3|{tmp_path}|(null)"]
     slurm("\n".join(others))
-    found = _cluster.options(tmp_path, "slurm", ["toy", "other"], 7)
-    assert found[:4] == ["--workflow-profile", str(tmp_path / "cluster/slurm"), "--jobs", "7"]
-    assert "/" not in found[found.index("--jobname") + 1].format(jobid=1), "Snakemake makes a file of it"
+    options = _cluster.options(tmp_path, "slurm", ["toy", "other"], 7)
+    assert options[:4] == ["--workflow-profile", str(tmp_path / "cluster/slurm"), "--jobs", "7"]
+    assert "/" not in options[options.index("--jobname") + 1].format(jobid=1), "Snakemake makes a file of it"
     assert "--jobs" not in _cluster.options(tmp_path, "slurm", ["toy"], None)
     slurm("\n".join([*others, f"4|{tmp_path}|rule_toy/05", f"5|{tmp_path}|rule_other/05"]))
     with pytest.raises(RunFailed, match=r"still has 2 jobs .* of toy, other: .* scancel 4 5"):
@@ -98,10 +98,12 @@ def test_snakemake_understands_the_file_and_every_line_in_it_that_waits(tmp_path
     waiting = r"^( *)# (?=slurm_\w+: |gpu: |set-resources:|  )"
     assert len(re.findall(waiting, text, re.MULTILINE)) == 7
     write(tmp_path, "slurm", re.sub(waiting, r"\1", text, flags=re.MULTILINE))
-    _, found = parse_args(["--workflow-profile", str(tmp_path / "cluster/slurm")])
-    assert found.executor == "slurm" and found.slurm_status_command == "squeue"
-    assert {"mem_mb", "runtime", "slurm_partition", "slurm_account", "gpu"} <= set(found.default_resources)
-    (rule,) = found.set_resources
+    _, arguments = parse_args(["--workflow-profile", str(tmp_path / "cluster/slurm")])
+    assert arguments.executor == "slurm" and arguments.slurm_status_command == "squeue"
+    assert {"mem_mb", "runtime", "slurm_partition", "slurm_account", "gpu"} <= set(
+        arguments.default_resources
+    )
+    (rule,) = arguments.set_resources
     profile, run = rule.split("/")
     assert run in [job.rule for job in plan.jobs(ROOT, profile)]
 

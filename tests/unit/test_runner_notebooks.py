@@ -88,8 +88,8 @@ def test_artifacts_are_hashed_and_must_carry_their_bytes(tmp_path):
     store = Store(tmp_path, "toy")
     store.write_json("05_toy/a.json", {"x": 1})
     store.write_json("05_toy/deeper/b.json", {"x": 2})
-    found = _outcome.hashes(tmp_path / "05_toy", "05_toy")
-    assert set(found) == {"a.json", "deeper/b.json"} and all(len(h) == 64 for h in found.values())
+    digests = _outcome.hashes(tmp_path / "05_toy", "05_toy")
+    assert set(digests) == {"a.json", "deeper/b.json"} and all(len(h) == 64 for h in digests.values())
     (tmp_path / "05_toy" / "a.json").write_text("{}")
     with pytest.raises(RunFailed, match=r"05_toy/a\.json: its bytes changed"):
         _outcome.hashes(tmp_path / "05_toy", "05_toy")
@@ -108,8 +108,8 @@ def test_a_file_written_past_the_store_is_refused(tmp_path, fault, complaint):
 
 
 def test_versions_name_what_decides_the_numbers():
-    found = _outcome.versions()
-    assert set(found) == {
+    versions = _outcome.versions()
+    assert set(versions) == {
         "python",
         "privhelpers",
         "torch",
@@ -118,7 +118,7 @@ def test_versions_name_what_decides_the_numbers():
         "dp-accounting",
         "numpy",
     }
-    assert "not installed" not in found.values()
+    assert "not installed" not in versions.values()
 
 
 def test_a_manifest_of_runs_under_several_versions_says_so():

@@ -37,20 +37,20 @@ def notebook(tmp_path):
 
 
 def test_declared_names_types_defaults_and_help(notebook):
-    found = _parameters.declared(notebook())
-    assert list(found) == ["profile", "seed", "sigma", "mark", "delta", "sizes", "rates", "names", "copy"]
-    assert found["mark"].default == "a#b" and found["mark"].allowed == "one of a#b, c"
-    assert found["rates"].type_name == "list[float]" and found["rates"].default == [0.5, 1]
-    assert found["sigma"].allowed == "a number in (0, 1e3)"
-    assert found["profile"].help == "name # with a hash"
+    declared = _parameters.declared(notebook())
+    assert list(declared) == ["profile", "seed", "sigma", "mark", "delta", "sizes", "rates", "names", "copy"]
+    assert declared["mark"].default == "a#b" and declared["mark"].allowed == "one of a#b, c"
+    assert declared["rates"].type_name == "list[float]" and declared["rates"].default == [0.5, 1]
+    assert declared["sigma"].allowed == "a number in (0, 1e3)"
+    assert declared["profile"].help == "name # with a hash"
 
 
 def test_resolve_returns_every_parameter_in_its_type(notebook):
-    got = _parameters.resolve(notebook(), {"sigma": 3, "rates": [1], "copy": True, "mark": "c"})
-    assert got["sigma"] == 3.0 and isinstance(got["sigma"], float)
-    assert got["rates"] == [1.0] and isinstance(got["rates"][0], float)
-    assert got == {
-        **got,
+    values = _parameters.resolve(notebook(), {"sigma": 3, "rates": [1], "copy": True, "mark": "c"})
+    assert values["sigma"] == 3.0 and isinstance(values["sigma"], float)
+    assert values["rates"] == [1.0] and isinstance(values["rates"][0], float)
+    assert values == {
+        **values,
         "seed": 0,
         "delta": 1e-5,
         "sizes": [1, 2],

@@ -85,8 +85,8 @@ def test_paths(jobs):
 
 
 def test_the_runs_up_to_one(jobs):
-    found = [job.rule for job in plan.upto(list(jobs.values()), "extraction_baseline")]
-    assert found == [
+    rules = [job.rule for job in plan.upto(list(jobs.values()), "extraction_baseline")]
+    assert rules == [
         "synthetic_records",
         "public_pretraining",
         "fine_tuning",

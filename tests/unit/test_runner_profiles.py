@@ -120,5 +120,5 @@ def test_the_command_line_refuses_without_a_traceback(root):
 
 @pytest.mark.parametrize("name", ["smoke", "course", "study", "full"])
 def test_the_profiles_of_the_book_are_valid(name):
-    found = profiles.load(toy_chain.ROOT, name)
-    assert len(found.epsilons) >= 2 and 8 in found.epsilons
+    profile = profiles.load(toy_chain.ROOT, name)
+    assert len(profile.epsilons) >= 2 and 8 in profile.epsilons

@@ -71,9 +71,9 @@ def test_a_sound_site_has_no_findings(site):
     ],
 )
 def test_each_fault_is_found(site, extra, problem):
-    found = findings(site(extra))
-    assert len(found) == 1, found
-    assert found[0].startswith("index.html: ") and problem in found[0]
+    problems = findings(site(extra))
+    assert len(problems) == 1, problems
+    assert problems[0].startswith("index.html: ") and problem in problems[0]
 
 
 def test_style_sheets_are_read_too(site):
@@ -131,14 +131,14 @@ def test_the_way_in_and_the_way_back_are_there(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("line", "address"),
     [("", None), ("  baseurl: https://example.org/a\n", "https://example.org/a/")],
 )
-def test_the_address_stands_in_one_place(tmp_path, line, found):
+def test_the_address_stands_in_one_place(tmp_path, line, address):
     from bookmaker.site import _entrance
 
     (tmp_path / "_config.yml").write_text(f"title: x\nhtml:\n  favicon: a\n{line}")
-    assert _entrance.address(tmp_path) == found
+    assert _entrance.address(tmp_path) == address
 
 
 def test_an_address_that_is_none_is_refused(tmp_path):

@@ -38,8 +38,8 @@ def test_a_changed_word_is_shown_with_its_line(tmp_path, capsys):
 
 def test_a_changed_picture_and_pages_that_come_and_go_are_named(tmp_path):
     old = site(tmp_path / "a", extra=["gone.html"])
-    found = list(differences(old, site(tmp_path / "b", picture=b"y", extra=["new.html"])))
-    assert found == ["~ a.html: 1 of 1 pictures differ", "- gone.html: gone", "+ new.html: new"]
+    lines = list(differences(old, site(tmp_path / "b", picture=b"y", extra=["new.html"])))
+    assert lines == ["~ a.html: 1 of 1 pictures differ", "- gone.html: gone", "+ new.html: new"]
 
 
 def test_a_folder_without_a_site_is_refused(tmp_path, capsys):

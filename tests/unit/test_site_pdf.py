@@ -69,13 +69,13 @@ def edit(html, old, new, name=CHAPTER):
 
 def bookmarks(reader, entries=None, depth=0):
     """Return every bookmark: depth, title, index of its page."""
-    found = []
+    marks = []
     for entry in reader.outline if entries is None else entries:
         if isinstance(entry, list):
-            found += bookmarks(reader, entry, depth + 1)
+            marks += bookmarks(reader, entry, depth + 1)
         else:
-            found.append((depth, entry.title, reader.get_destination_page_number(entry)))
-    return found
+            marks.append((depth, entry.title, reader.get_destination_page_number(entry)))
+    return marks
 
 
 def heading(root, name):
@@ -95,10 +95,10 @@ def test_every_page_of_the_book_begins_a_page_in_the_order_of_the_contents(print
     marks = bookmarks(reader)
     places = []
     for title in titles:
-        own = [place for _, marked, place in marks if plain(marked) == plain(title)]
-        assert own, f"no bookmark {title}"
-        assert plain(title) in plain(texts[own[0]])[:120]
-        places.append(own[0])
+        matches = [place for _, marked, place in marks if plain(marked) == plain(title)]
+        assert matches, f"no bookmark {title}"
+        assert plain(title) in plain(texts[matches[0]])[:120]
+        places.append(matches[0])
     assert places == sorted(places) and len(set(places)) == len(places)
 
 
@@ -226,8 +226,8 @@ def test_a_refusal_keeps_the_older_pdf(printed, monkeypatch, capsys):
     monkeypatch.setattr(command.processes, "die_with_parent", lambda clean: None)
     monkeypatch.setattr(browser.shutil, "which", lambda name: None)
     assert command.main(["pdf", "--profile", "toy"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("refused: no Chromium") and "apt-get install chromium" in said
+    message = capsys.readouterr().err
+    assert message.startswith("refused: no Chromium") and "apt-get install chromium" in message
     assert place.read_bytes() == older
     with pytest.raises(MissingProgram, match="prints the book"):
         _pdf.render(place.parent, {})

@@ -181,12 +181,12 @@ def test_a_refusal_leaves_the_folder_as_it_was(book):
 
 
 def test_the_chapter_is_the_run_nearest_eight_or_the_baseline(book):
-    found = {page.document: page.job.model for page in _staging.pages(toy_site.jobs(book))}
-    assert found["notebooks/private_training"] == "dp-eps-7"
-    assert found["notebooks/extraction"] == "baseline"
-    assert found["runs/private_training--dp-eps-0.5"] == "dp-eps-0.5"
-    assert found["notebooks/comparison"] is None
-    assert len(found) == len(toy_site.jobs(book))
+    model_of = {page.document: page.job.model for page in _staging.pages(toy_site.jobs(book))}
+    assert model_of["notebooks/private_training"] == "dp-eps-7"
+    assert model_of["notebooks/extraction"] == "baseline"
+    assert model_of["runs/private_training--dp-eps-0.5"] == "dp-eps-0.5"
+    assert model_of["notebooks/comparison"] is None
+    assert len(model_of) == len(toy_site.jobs(book))
 
 
 def test_further_runs_stand_beside_their_chapter_and_not_in_the_contents(book):

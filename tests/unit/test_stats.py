@@ -360,8 +360,10 @@ def test_mean_difference_is_welch():
     st.lists(st.floats(-50, 50), min_size=2, max_size=20),
 )
 def test_mean_difference_changes_sign_when_the_arms_swap(a, b):
-    one, other = stats.mean_difference(a, b), stats.mean_difference(b, a)
-    assert (one.low, one.high) == pytest.approx((-other.high, -other.low), rel=1e-6, abs=1e-9)
+    difference, swapped = stats.mean_difference(a, b), stats.mean_difference(b, a)
+    assert (difference.low, difference.high) == pytest.approx(
+        (-swapped.high, -swapped.low), rel=1e-6, abs=1e-9
+    )
 
 
 def test_the_room_loads_no_torch():

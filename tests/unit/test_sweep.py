@@ -22,8 +22,8 @@ def root(tmp_path):
 
 
 def test_cells_are_the_product_and_have_names_of_their_own():
-    found = _grid.cells("toy", architectures=["tiny", "mini"], seeds=[0, 5])
-    assert [cell.profile for cell in found] == ["toy-tiny-s0", "toy-tiny-s5", "toy-mini-s0", "toy-mini-s5"]
+    cells = _grid.cells("toy", architectures=["tiny", "mini"], seeds=[0, 5])
+    assert [cell.profile for cell in cells] == ["toy-tiny-s0", "toy-tiny-s5", "toy-mini-s0", "toy-mini-s5"]
 
 
 @pytest.mark.parametrize(("architectures", "seeds"), [([], [0]), (["tiny"], []), (["tiny"], [1, 1])])
@@ -37,14 +37,14 @@ def test_a_cell_changes_three_values_and_keeps_the_rest(root):
     cells = _grid.cells("toy", architectures=["mini"], seeds=[4])
     (jobs,) = _grid.write(root, cells, epsilons=[1, 8])
     assert profiles.derived("toy-mini-s4") == "runs/toy-mini-s4/profile.yml"
-    found = {job.rule: job for job in jobs}
-    assert {f"{chain.DPSGD}_dp-eps-1", f"{chain.DPSGD}_dp-eps-8"} <= set(found)
-    assert found[chain.PRETRAINING].parameters == {
+    by_rule = {job.rule: job for job in jobs}
+    assert {f"{chain.DPSGD}_dp-eps-1", f"{chain.DPSGD}_dp-eps-8"} <= set(by_rule)
+    assert by_rule[chain.PRETRAINING].parameters == {
         "profile": "toy-mini-s4",
         "seed": 4,
         "architecture": "mini",
     }
-    assert found[chain.RECORDS].parameters["patients"] == 4
+    assert by_rule[chain.RECORDS].parameters["patients"] == 4
     assert plan.jobs(root, "toy") == before
 
 
@@ -109,19 +109,19 @@ def test_the_gallery_has_a_row_and_a_page_for_each_run():
     cells = [
         measured(seed=s, profile=f"a-tiny-s{s}", arm=arm) for s in (0, 1) for arm in ("member", "control")
     ]
-    found = pages_of(*cells, measured(model="public", epsilon=None, delta=None))
-    assert set(found) == {
+    pages = pages_of(*cells, measured(model="public", epsilon=None, delta=None))
+    assert set(pages) == {
         "index.html",
         "compare.html",
         "a-tiny-s0--dp-eps-8.html",
         "a-tiny-s1--dp-eps-8.html",
         "a-tiny-s0--public.html",
     }
-    assert found["index.html"].count("<tr data-architecture") == 3
-    assert "0.530" in found["index.html"] and ">nan<" not in found["index.html"]
-    assert "No formal guarantee." in found["a-tiny-s0--public.html"]
-    assert "ε = 7.900 at δ = 1e-05" in found["a-tiny-s1--dp-eps-8.html"]
-    assert found["compare.html"].count("<svg") == 1
+    assert pages["index.html"].count("<tr data-architecture") == 3
+    assert "0.530" in pages["index.html"] and ">nan<" not in pages["index.html"]
+    assert "No formal guarantee." in pages["a-tiny-s0--public.html"]
+    assert "ε = 7.900 at δ = 1e-05" in pages["a-tiny-s1--dp-eps-8.html"]
+    assert pages["compare.html"].count("<svg") == 1
 
 
 def test_no_page_asks_anybody_else():

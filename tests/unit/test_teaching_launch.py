@@ -38,12 +38,12 @@ def test_every_chapter_has_a_copy_that_reads_the_small_profile(repository):
     assert [path.stem for path in written] == list(chain.SLUGS)
     for path in written:
         copy = notebooks.read(path)
-        said, ready = copy.cells[:2]
-        assert "smallest profile" in said.source and ready.cell_type == "code"
+        notice, ready = copy.cells[:2]
+        assert "smallest profile" in notice.source and ready.cell_type == "code"
         assert ADDRESS + "'" in ready.source and repr(path.stem) in ready.source
         compile(ready.source, path.name, "exec")
-        own = next(c for c in copy.cells if "parameters" in notebooks.tags(c))
-        assert 'profile: str = "smoke"' in own.source
+        parameters = next(c for c in copy.cells if "parameters" in notebooks.tags(c))
+        assert 'profile: str = "smoke"' in parameters.source
         assert len({cell["id"] for cell in copy.cells}) == len(copy.cells)
 
 

@@ -14,7 +14,7 @@ from privhelpers.text import found_in, inert, normalize, places, stands_in
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("text", "other"),
     [
         ("Ann  B.\nHill ", "ann b. hill"),
         ("ＡＮＮ", "ann"),
@@ -25,8 +25,8 @@ from privhelpers.text import found_in, inert, normalize, places, stands_in
         ("a\u00a0b", "a b"),
     ],
 )
-def test_what_reads_the_same_has_one_spelling(one, other):
-    assert normalize(one) == normalize(other)
+def test_what_reads_the_same_has_one_spelling(text, other):
+    assert normalize(text) == normalize(other)
 
 
 @given(st.text(max_size=40))

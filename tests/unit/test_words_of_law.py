@@ -42,7 +42,7 @@ def words_of(path: Path) -> str:
 
 
 def found_in(text: str) -> list[str]:
-    return [what for what, form in FORBIDDEN.items() if re.search(form, text)]
+    return [name for name, form in FORBIDDEN.items() if re.search(form, text)]
 
 
 def test_there_is_something_to_read():
