@@ -40,7 +40,7 @@ def printed(tmp_path_factory):
     call = [sys.executable, "-m", "bookmaker.site", "pdf", "--profile", "toy"]
     done = subprocess.run(call, cwd=root, capture_output=True, text=True, timeout=LIMIT_SECONDS)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"printed in \d+ s: runs/toy/privai-leak\.pdf, [\d.]+ MB", done.stderr)
+    assert re.search(r"printed in [\d.]+ s: runs/toy/privai-leak\.pdf, [\d.]+ MB", done.stderr)
     return root, before
 
 
