@@ -80,7 +80,8 @@ $(STAMP): requirements.txt
 test: $(STAMP)  ## run every test, on JOBS= cores
 	@command -v chromium >/dev/null || echo "make: the browser tests will fail, for Chromium was not found; \
 	on Debian: apt-get install chromium" >&2
-	@exec $(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
+	@# One process more than cores: some wait for the smoke profile, a schedule or a kill.
+	@exec $(PYTHON) -m pytest --numprocesses $$(($(or $(JOBS),2) + 1)) --dist loadfile --no-loadscope-reorder
 
 bench: $(STAMP)  ## measure side by side: noise calibration, private steps and attacks against their peers
 	@$(PYTHON) benchmarks/calibration.py
