@@ -38,7 +38,7 @@ const explore = (() => {
 })();
 
 (() => {
-  const SPACE = { left: 48, right: 410, top: 12, bottom: 258 };
+  const SPACE = { left: 64, right: 392, top: 12, bottom: 258 };
   const shown = (value) => (value >= 100 || value < 0.001 ? value.toExponential(1) : Number(value.toPrecision(3)));
 
   const element = (parent, name, attributes, text) => {
@@ -59,8 +59,8 @@ const explore = (() => {
       element(svg, "line", { x1: SPACE.left, x2: SPACE.right, y1: place, y2: place, class: "grid" });
       element(svg, "text", { x: SPACE.left - 6, y: place + 4, "text-anchor": "end" }, value);
     }
-    element(svg, "text", { x: 229, y: 292, "text-anchor": "middle" }, labels[0]);
-    element(svg, "text", { x: 12, y: 135, "text-anchor": "middle", transform: "rotate(-90 12 135)" }, labels[1]);
+    element(svg, "text", { x: 228, y: 292, "text-anchor": "middle" }, labels[0]);
+    element(svg, "text", { x: 14, y: 135, "text-anchor": "middle", transform: "rotate(-90 14 135)" }, labels[1]);
   };
 
   const path = (points) => points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
