@@ -118,6 +118,8 @@ def visits(chromium, site) -> dict[str, Visit]:
             # A further run of a chapter has the chapter's elements, and so its barriers.
             if not name.startswith("runs/"):
                 visited[name].barriers = barriers(page, looks)
+                # It took elements out: what the page's own scripts say of that must not reach the next visit.
+                page.goto("about:blank")
     context.close()
     return visited
 
