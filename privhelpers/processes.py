@@ -23,15 +23,22 @@ def _end_with_parent() -> None:
         threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
 
 
-def _on_one_thread(function: Callable, job: tuple) -> object:
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch compute on one thread meanwhile: several may add in another order, and round otherwise."""
     import torch  # late, so that reading this module stays cheap
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return function(*job)
+        yield
     finally:
         torch.set_num_threads(threads)
+
+
+def _on_one_thread(function: Callable, job: tuple) -> object:
+    with one_thread():
+        return function(*job)
 
 
 def side_by_side(

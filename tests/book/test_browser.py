@@ -158,12 +158,13 @@ def test_no_page_has_a_serious_barrier(visits):
 def test_a_text_that_cannot_be_read_is_met_once_and_in_either_theme(chromium):
     style = "p {color: #111} [data-theme=dark] body {background: #111} [data-theme=dark] p {color: #eee}"
     pale = "[data-theme=dark] p.pale {color: #333} .box {background: #222}"
-    body = "<p>plain<p class=pale>pale<p>again<div class=box><p>boxed</div><p class=pale>twice"
+    body = "<p>plain<p class=pale>x<p class=pale>pale<p>again<div class=box><p>boxed</div><p class=pale>twice"
     page = chromium.new_page()
     page.set_content(f"<html lang=en><title>t</title><style>{style}{pale}</style><main>{body}</main></html>")
     looks: set[str] = set()
     met = barriers(page, looks)
-    assert page.locator("main").inner_text().split() == ["plain", "pale", "boxed"]
+    # axe-core judges no text of one letter, so that one keeps its look open for the next.
+    assert page.locator("main").inner_text().split() == ["plain", "x", "pale", "boxed"]
     assert [line.split("<")[0] for line in met] == ["light: color-contrast: ", "dark: color-contrast: "]
     assert ">boxed<" in met[0] and ">pale<" in met[1]
     page.set_content(f"<html lang=en><title>t</title><style>{style}{pale}</style><main>{body}</main></html>")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from privhelpers.errors import InvalidParameter
-from privhelpers.processes import side_by_side
+from privhelpers.processes import one_thread, side_by_side
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,6 +25,20 @@ def threads_and_square(number):
 def test_every_job_runs_once_on_one_thread(processes):
     results = dict(side_by_side(threads_and_square, [(n,) for n in range(4)], processes=processes))
     assert results == {n: (1, n**2) for n in range(4)}
+
+
+def test_one_thread_is_given_back_after_an_error():
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with pytest.raises(KeyError), one_thread():
+            assert torch.get_num_threads() == 1
+            raise KeyError
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_no_job_and_no_process():
