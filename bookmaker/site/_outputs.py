@@ -10,7 +10,7 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 from nbformat import NotebookNode
 
 from privhelpers.errors import RunFailed
@@ -75,6 +75,7 @@ ATTRIBUTES = {
     "title",
     "type",
 }
+SIGNS = "+-−±<>≤≥≈."  # a number may begin with them
 CSS_LOADS = re.compile(r"url\s*\(|@import|expression\s*\(|javascript:|</", re.IGNORECASE)
 SVG_ACTIVE = re.compile(r"<script|\son\w+\s*=|javascript:|<foreignObject", re.IGNORECASE)
 
@@ -148,6 +149,30 @@ def one_header(html: str) -> str:
     return str(soup) if changed else html
 
 
+def words_on_the_left(html: str) -> str:
+    """Return tables whose columns of words, with their headers, have the class `words`: pandas marks none.
+
+    A column holds words if none of its cells begins with a digit or a sign and one begins with a letter.
+    """
+    soup = BeautifulSoup(html, "html.parser")
+    for table in soup.find_all("table"):
+        head, body = (
+            [row.find_all(["th", "td"]) for row in table.select(f"{part} tr")] for part in ("thead", "tbody")
+        )
+        width = max(map(len, body), default=0)
+        columns: list[list[Tag]] = [[] for _ in range(width)]
+        for row in body:  # rows that share a name of the index have its cell in the first of them only
+            for place, cell in enumerate(row, width - len(row)):
+                columns[place].append(cell)
+        headers = head[0] if len(head) == 1 and len(head[0]) == width else [None] * width
+        for header, column in zip(headers, columns, strict=True):
+            starts = [cell.get_text(strip=True)[:1] for cell in column]
+            if any(map(str.isalpha, starts)) and not any(c.isdigit() or c in SIGNS for c in starts if c):
+                for cell in filter(None, [header, *column]):
+                    cell["class"] = [*cell.get("class", []), "words"]
+    return str(soup) if soup.select_one(".words") else html
+
+
 def _clean_bundle(data: dict[str, Any], where: str) -> dict[str, Any]:
     """Return the representations of one output that pages may show."""
     clean: dict[str, Any] = {}
@@ -162,7 +187,7 @@ def _clean_bundle(data: dict[str, Any], where: str) -> dict[str, Any]:
             if plain == "text/html" and (problem := unsafe_html(clean[mime])):
                 raise RunFailed(f"{where}: HTML output with {problem}; show it as text or as a plain table")
             if plain == "text/html":
-                clean[mime] = one_header(clean[mime])
+                clean[mime] = words_on_the_left(one_header(clean[mime]))
         else:
             raise RunFailed(f"{where}: output of type {mime}; pages show text, plain tables and images")
     return clean

@@ -4,7 +4,7 @@ import pytest
 from bs4 import BeautifulSoup
 from nbformat import v4
 
-from bookmaker.site._outputs import check_picture, clean_outputs, one_header, unsafe_html
+from bookmaker.site._outputs import check_picture, clean_outputs, one_header, unsafe_html, words_on_the_left
 from privhelpers.errors import RunFailed
 
 
@@ -73,6 +73,27 @@ def test_the_name_of_an_index_stands_in_the_row_of_the_columns():
     deep = pd.concat({"k": named}, axis=1)
     for frame in (named.reset_index(), titled, deep, deep.reset_index()):
         assert one_header(frame._repr_html_()) == frame._repr_html_()
+
+
+def test_columns_of_words_start_on_the_left_and_numbers_do_not():
+    import pandas as pd
+
+    columns = {
+        "answer": ["yes", "“no”", ""],
+        "share": ["0.5 (0.4 to 0.6)", "no bound", "−1"],
+        "level": ["3 of 4", "dp", "—"],
+        "drug": ["aspirin", "—", "zinc"],
+    }
+    frame = pd.DataFrame(
+        columns, index=pd.MultiIndex.from_product([["model"], [1, 2, 3]], names=["who", "n"])
+    )
+    table = BeautifulSoup(words_on_the_left(one_header(frame._repr_html_())), "html.parser")
+    assert [cell.text for cell in table.select("thead .words")] == ["who", "answer", "drug"]
+    assert [cell.text for cell in table.select("tbody .words")] == [
+        *("model", "yes", "aspirin", "“no”", "—", "", "zinc")
+    ]
+    numbers = frame[["share"]].reset_index(drop=True)
+    assert words_on_the_left(numbers._repr_html_()) == numbers._repr_html_()
 
 
 def test_a_styler_without_escaping_is_refused():
