@@ -62,14 +62,14 @@ class Audited:
         claim: its entry in the file.
         document: which document says it, in words.
         figures: values behind the verdict, by name; empty for most readings.
-        found: the values, or what was read, as text for a table.
+        evidence: the values, or what was read, as text for a table.
         verdict: one of `VERDICTS`.
     """
 
     claim: Mapping[str, Any]
     document: str
     figures: Mapping[str, Any]
-    found: str
+    evidence: str
     verdict: str
 
     @property

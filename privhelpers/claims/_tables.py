@@ -41,7 +41,7 @@ def tidy(rows: Sequence[Audited]) -> pd.DataFrame:
         row.id: {
             "document": row.document,
             **{name: row.claim[name] for name in ("topic", "where", "kind", "says", "published")},
-            "found": row.found,
+            "evidence": row.evidence,
             "verdict": row.verdict,
             "severity": row.severity,
             "why": row.claim["why"],
@@ -71,7 +71,7 @@ def claim_table(rows: Sequence[Audited], *topics: str) -> TextTable:
     table = {
         "claim [section]": frame["says"] + " [" + frame["where"] + "]",
         "printed": frame["published"],
-        "recomputed, or read": frame["kind"] + ": " + frame["found"],
+        "recomputed, or read": frame["kind"] + ": " + frame["evidence"],
         "verdict, and why it matters": frame["verdict"] + weight + ". " + frame["why"],
     }
     return TextTable(pd.DataFrame(table), index=False)
@@ -88,7 +88,7 @@ def verdict_counts(rows: Sequence[Audited]) -> pd.DataFrame:
 
 def as_json(rows: Sequence[Audited]) -> list[dict[str, object]]:
     """Return what other programs may read of each claim."""
-    keys = {"says": "claim", "found": "recomputed"}
+    keys = {"says": "claim", "evidence": "recomputed"}
     records = tidy(rows).drop(columns=["where", "why"]).rename(columns=keys).to_dict(orient="index")
     numbers = {
         row.id: {name: float(value) for name, value in row.figures.items() if isinstance(value, Real)}

@@ -149,14 +149,14 @@ class Disclosures:
         by_patient: patients with a string of theirs in some text, of those who have one at all.
         texts, distinct: texts that were written, and different ones among them.
         strings: strings of members and of held-out patients that were looked for.
-        found: the members' strings that were found.
+        disclosed: the members' strings that were written.
     """
 
     by_patient: PatientShares
     texts: int
     distinct: int
     strings: tuple[int, int]
-    found: tuple[str, ...]
+    disclosed: tuple[str, ...]
 
 
 def naming_strings(notes: Sequence[Note]) -> dict[str, str]:

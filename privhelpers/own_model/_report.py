@@ -217,7 +217,7 @@ def _small(p: float) -> str:
 
 def _written(audit: Audit) -> dict:
     """Return the members' strings that were found, and the start of what the model wrote."""
-    strings = () if audit.disclosures is None else audit.disclosures.found
+    strings = () if audit.disclosures is None else audit.disclosures.disclosed
     texts = [text[:_LONGEST] for text in dict.fromkeys(audit.texts)]
     return {"strings": strings[:_SHOWN], "texts": texts[:_SHOWN]}
 

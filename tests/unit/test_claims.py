@@ -108,7 +108,7 @@ def test_effect_size(audited):
     assert figures(audited, "effect-size", "angles")[0] == pytest.approx(0.870819, abs=1e-6)
     values = figures(audited, "effect-size", "h", "h_counts")
     assert values == pytest.approx([0.750747, 0.764118], abs=1e-6)
-    assert audited["effect-label"].found == "medium" and audited["effect-label"].verdict == CONTRADICTS
+    assert audited["effect-label"].evidence == "medium" and audited["effect-label"].verdict == CONTRADICTS
 
 
 def test_intervals(audited):
@@ -235,7 +235,7 @@ def test_every_claim_is_complete(every):
     assert len(every) == 120
     for row in every:
         texts = [row.claim[name] for name in ("where", "says", "published", "why")]
-        for text in (*texts, row.found):
+        for text in (*texts, row.evidence):
             assert text.strip() and len(text) <= 175, (row.id, text)
         assert row.claim["says"].endswith(".") and row.claim["why"].endswith("."), row.id
         assert (row.severity == "") == (row.verdict == HOLDS)
@@ -337,7 +337,7 @@ def test_tables_hold_every_claim_once(rows):
 
 
 def test_powers_of_ten_are_written_out(audited):
-    shown = [row.found for row in audited.values()]
+    shown = [row.evidence for row in audited.values()]
     assert any("1.0·10⁹ at ε" in text for text in shown)
     assert not any(re.search(r"\de[+-]\d", text) for text in shown)
 

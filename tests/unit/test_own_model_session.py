@@ -145,7 +145,7 @@ def test_a_vocabulary_made_of_the_files_gives_them_away_without_training(home, f
     opened = own_model.open_model(llama([row["text"] for row in members], home / "told"))
     audit = own_model.examine(opened, files, replace(LITTLE, texts=24, control=False), progress=False)
     assert audit.verdict.outcome == _verdict.FLAGGED and audit.disclosures.by_patient.members.hits > 10
-    assert audit.disclosures.by_patient.heldout.hits == 0 and audit.disclosures.found
+    assert audit.disclosures.by_patient.heldout.hits == 0 and audit.disclosures.disclosed
 
 
 def test_a_masked_model_is_asked_for_every_token_once(bert, files):
