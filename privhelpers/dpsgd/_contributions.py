@@ -90,6 +90,10 @@ class LookedUp:
         flat = gradient.reshape(-1, gradient.shape[-1])
         self.gradient = flat.new_zeros(len(keys), flat.shape[1]).index_add_(0, place.reshape(-1), flat)
 
+    def joined(self, index: torch.Tensor, gradient: torch.Tensor) -> "LookedUp":
+        """Return this with a second lookup in the same table, as an encoder and a decoder share one."""
+        return LookedUp(torch.cat([self.index, index], 1), torch.cat([self.full, gradient], 1), self.units)
+
     def squared_norms(self) -> torch.Tensor:
         """Return shape [units]."""
         squares = self.gradient.new_zeros(self.units.count)

@@ -20,13 +20,15 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from privhelpers import validate
-from privhelpers.dpsgd._layers import listening, owners, slow_activations
+from privhelpers.dpsgd._layers import by_structure, listening, owners, slow_activations
 from privhelpers.dpsgd._losses import losses_by_row
 from privhelpers.dpsgd._recorder import MEMORY, Recorder, Workspace
 from privhelpers.dpsgd._units import group_rows
 from privhelpers.errors import InvalidParameter, UnsupportedModel
 
 Batch = Mapping[str, torch.Tensor]
+# Of the largest norm of a row, by the digits of the pass: more is another gradient.
+_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3}
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,8 @@ class ClippedGradients:
 
     Args:
         model: a Hugging Face model (causal, masked or sequence classification), or one with LoRA adapters;
-            its trainable parameters lie in Linear, Conv1D, Embedding and LayerNorm modules.
+            its trainable parameters lie in Linear, Conv1D, Embedding and LayerNorm modules, in subclasses
+            of these, or in normalizations of a class of their own, such as RMSNorm.
         max_grad_norm: clipping bound C of one unit's gradient, Euclidean norm, greater than 0.
         memory: "fast", or "low" for little more memory than an ordinary pass.
 
@@ -90,7 +93,9 @@ class ClippedGradients:
         self.names = {id(p): name for name, p in self.parameters.items()}
         held = Counter(id(p) for m in self.modules for p in m.parameters(recurse=False) if p.requires_grad)
         self.shared = {identity for identity, times in held.items() if times > 1}
-        self.workspace = Workspace()
+        if model.config.is_encoder_decoder:  # both halves may look up in one table
+            self.shared |= {id(m.weight) for m in self.modules if isinstance(m, nn.Embedding)}
+        self.workspace, self.folding, self._proven = Workspace(), set(), False
 
     def add(
         self,
@@ -149,8 +154,10 @@ class ClippedGradients:
         return torch.autocast(self.model.device.type, enabled=False)
 
     def _listen(self, batch: Batch, unit: torch.Tensor | None) -> Recorder:
+        if not self._proven:
+            self._prove(batch)
         units = group_rows(unit, batch["labels"].shape[0])
-        recorder = Recorder(units, self.workspace, self.names, self.shared, self.memory)
+        recorder = Recorder(units, self.workspace, self.names, self.shared, self.memory, self.folding)
         with (
             listening([*self.modules, *self.activations], recorder),
             _empty_gradients(self.parameters),
@@ -162,6 +169,60 @@ class ClippedGradients:
             with self._in_full():
                 losses.sum().backward()
         return recorder
+
+    def _prove(self, batch: Batch) -> None:
+        """Refuse a model whose layers do not keep rows apart, or whose norms are not those of autograd.
+
+        What a layer's first dimension is cannot be told from one pass: it can be the length, and equal the
+        number of rows by chance. So the first row is read twice and three times over. Then, where a layer is
+        known by its structure alone, the first rows have their gradients taken one by one.
+        """
+        training = self.model.training
+        self.model.eval()  # the same numbers every time: no dropout
+        try:
+            trials = []
+            for rows in (2, 3):
+                same = {k: v[:1].expand(rows, *v.shape[1:]).contiguous() for k, v in batch.items()}
+                trial = Recorder(group_rows(None, rows), self.workspace, self.names, folding=None)
+                with torch.no_grad(), listening(self.modules, trial):
+                    losses_by_row(self.model, same)
+                trials.append(trial.folds)
+            for module in self.modules:
+                times = {folds.get(id(module), 1) for folds in trials}
+                if len(times) > 1:
+                    raise UnsupportedModel(f"{type(module).__name__}: does not keep the rows apart")
+                if times != {1}:
+                    self.folding.add(id(module))
+            self._proven = True
+            if self.folding or any(map(by_structure, self.modules)):
+                self._compare({k: v[:2] for k, v in batch.items()})
+        except BaseException:
+            self._proven = False
+            raise
+        finally:
+            self.model.train(training)
+
+    def _compare(self, batch: Batch) -> None:
+        """Refuse the model if the norms of a few rows, by parameter, are not those of one backward a row."""
+        ours = self.layer_norms(batch)
+        rows = batch["labels"].shape[0]
+        some = {n: p for n, p in self.parameters.items() if n in ours}
+        digits = {p.dtype for p in self.model.parameters()}
+        if torch.is_autocast_enabled(self.model.device.type):
+            digits.add(torch.bfloat16)
+        tolerance = max(_TOLERANCE.get(dtype, 0.05) for dtype in digits)
+        for row in range(rows):
+            with torch.enable_grad():
+                loss = losses_by_row(self.model, {k: v[row : row + 1] for k, v in batch.items()}).sum()
+                theirs = torch.autograd.grad(loss, list(some.values()), allow_unused=True)
+            norms = [0.0 if g is None else float(g.double().norm()) for g in theirs]
+            allowed = max(norms) * tolerance
+            for name, norm in zip(some, norms, strict=True):
+                if abs(float(ours[name][row]) - norm) > allowed:
+                    raise UnsupportedModel(
+                        f"{name}: its gradient's norm for one row is {norm:.6g} by autograd, and "
+                        f"{float(ours[name][row]):.6g} from what the layer read; freeze it"
+                    )
 
     def _recall(self, given: "GivenGradients") -> Recorder:
         units = group_rows(None, given.row.shape[0])

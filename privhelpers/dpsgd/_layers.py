@@ -6,12 +6,14 @@ gradient of the whole batch is formed, and autograd leaves every `.grad` empty: 
 afterwards was used by something that is not listed here, and the pass is refused.
 """
 
+import functools
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 from transformers.activations import NewGELUActivation
 from transformers.pytorch_utils import Conv1D
 
@@ -19,21 +21,24 @@ from privhelpers.dpsgd._recorder import Recorder
 from privhelpers.errors import UnsupportedModel
 
 
-def _as_rows(value: torch.Tensor) -> torch.Tensor:
-    """Return shape [rows, length, width]."""
-    if value.dim() == 3:
-        return value
-    return value.unsqueeze(1) if value.dim() == 2 else value.reshape(value.shape[0], -1, value.shape[-1])
+def _as_rows(value: torch.Tensor, rows: int) -> torch.Tensor:
+    """Return shape [rows, length, width], of whatever stands between the first dimension and the last."""
+    return value if value.dim() == 3 and value.shape[0] == rows else value.reshape(rows, -1, value.shape[-1])
 
 
 class _Multiply(torch.autograd.Function):
-    """Linear and Conv1D; the second keeps its weight transposed."""
+    """Linear and Conv1D, which keeps its weight transposed; of all tokens in one row: a caller folds them.
+
+    What autograd calls a view of a custom function must not be changed in place, and some models do.
+    """
 
     @staticmethod
     def forward(ctx, value, weight, bias, module, recorder):
+        recorder.met(module, value.shape[0])
         ctx.save_for_backward(value, weight)
         ctx.module, ctx.recorder = module, recorder
-        return functional.linear(value, weight.t() if isinstance(module, Conv1D) else weight, bias)
+        flat = value.reshape(-1, value.shape[-1])
+        return functional.linear(flat, weight.t() if isinstance(module, Conv1D) else weight, bias)
 
     @staticmethod
     def backward(ctx, gradient):
@@ -42,7 +47,8 @@ class _Multiply(torch.autograd.Function):
         recorder.check(module, value.shape[0])
         # Detached: what is kept must not keep the graph that holds the keeper. Under autocast the pass is in
         # half the digits; norms and sums are not, or a norm would read low and let a unit through.
-        read, back = (_as_rows(side.to(weight.dtype)) for side in (value.detach(), gradient))
+        rows = recorder.units.rows
+        read, back = (_as_rows(side.to(weight.dtype), rows) for side in (value.detach(), gradient))
         transposed = isinstance(module, Conv1D)
         if module.weight.requires_grad:
             recorder.matrix(module.weight, *((read, back) if transposed else (back, read)))
@@ -51,7 +57,8 @@ class _Multiply(torch.autograd.Function):
         if not ctx.needs_input_grad[0]:
             return (None,) * 5
         back_through = (weight if transposed else weight.t()).to(gradient.dtype)
-        return functional.linear(gradient, back_through).to(value.dtype), None, None, None, None
+        onward = functional.linear(gradient, back_through).view(value.shape)
+        return onward.to(value.dtype), None, None, None, None
 
 
 class _LookUp(torch.autograd.Function):
@@ -60,6 +67,8 @@ class _LookUp(torch.autograd.Function):
     @staticmethod
     def forward(ctx, index, weight, module, recorder):
         rows = recorder.units.rows
+        if index.shape[0] != 1:
+            recorder.met(module, index.shape[0], folded=False)
         ctx.index = index.expand(rows, *index.shape[1:]) if index.shape[0] == 1 else index
         ctx.module, ctx.recorder = module, recorder
         value = functional.embedding(index, weight)
@@ -68,8 +77,9 @@ class _LookUp(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient):
         index, module = ctx.index, ctx.module
-        ctx.recorder.check(module, index.shape[0])
-        index, gradient = index.reshape(index.shape[0], -1), _as_rows(gradient)
+        ctx.recorder.check(module, index.shape[0], again=True)
+        index = index.reshape(index.shape[0], -1)
+        gradient = _as_rows(gradient, index.shape[0])
         if module.padding_idx is not None:  # autograd gives that row no gradient
             gradient = gradient.masked_fill((index == module.padding_idx).unsqueeze(-1), 0.0)
         ctx.recorder.lookup(module.weight, index, gradient)
@@ -81,6 +91,7 @@ class _Normalize(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, value, weight, bias, module, recorder):
+        recorder.met(module, value.shape[0])
         ctx.module, ctx.recorder, ctx.dtype = module, recorder, value.dtype
         value = value if weight is None else value.to(weight.dtype)  # as autocast does
         out, mean, scale = torch.native_layer_norm(value, module.normalized_shape, weight, bias, module.eps)
@@ -95,9 +106,9 @@ class _Normalize(torch.autograd.Function):
         gradient = gradient.contiguous().to(value.dtype)
         if weight is not None and weight.requires_grad:
             normalized = torch.addcmul(-mean * scale, value, scale).mul_(gradient)
-            recorder.vector(module.weight, _as_rows(normalized))
+            recorder.vector(module.weight, _as_rows(normalized, recorder.units.rows))
         if bias is not None and bias.requires_grad:
-            recorder.vector(module.bias, _as_rows(gradient))
+            recorder.vector(module.bias, _as_rows(gradient, recorder.units.rows))
         if not ctx.needs_input_grad[0]:
             return (None,) * 5
         back = torch.ops.aten.native_layer_norm_backward(
@@ -106,7 +117,80 @@ class _Normalize(torch.autograd.Function):
         return back[0].to(ctx.dtype), None, None, None, None
 
 
+class _Copy(torch.autograd.Function):
+    """A parameter as one copy for each row: a view, so that the layer computes what it always does.
+
+    Autograd then has the gradient of each copy, which is what the row has: whatever the layer does with its
+    weight, as long as it does it row by row.
+    """
+
+    @staticmethod
+    def forward(ctx, parameter, module, recorder, dimensions):
+        ctx.parameter, ctx.module, ctx.recorder = parameter, module, recorder
+        between = [1] * max(0, dimensions - 1 - parameter.dim())
+        return parameter.detach().expand(recorder.units.rows, *between, *parameter.shape)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        ctx.recorder.met(ctx.module, gradient.shape[0], folded=False)
+        flat = gradient.reshape(gradient.shape[0], 1, -1)
+        ctx.recorder.vector(ctx.parameter, flat.to(ctx.parameter.dtype))
+        return (None,) * 4
+
+
+class _ScaledAfterwards(TorchFunctionMode):
+    """Lets the library's normalizations, which want one weight for all rows, take one for each."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function in (functional.layer_norm, functional.rms_norm):
+            return self._normalized(function, *args, **(kwargs or {}))
+        return function(*args, **(kwargs or {}))
+
+    def _normalized(self, function, value, shape, weight=None, bias=None, *others, **options):
+        inner = (None, None) if function is functional.layer_norm else (None,)
+        value = function(value, shape, *inner, *others, **options)
+        value = value if weight is None else value * weight
+        return value if bias is None else value + bias
+
+
 FUNCTIONS = {nn.Linear: _Multiply, Conv1D: _Multiply, nn.Embedding: _LookUp, nn.LayerNorm: _Normalize}
+
+
+class _HeardEmbedding(nn.Embedding):
+    """What a subclass of Embedding reaches by `super().forward` while a pass is listened to."""
+
+    def forward(self, index: torch.Tensor) -> torch.Tensor:
+        return _LookUp.apply(index, self.weight, self, self.__dict__["_recorder"])
+
+
+@functools.cache
+def _heard(kind: type) -> type:
+    """Return a subclass in whose line of ancestors our lookup stands right before that of Embedding."""
+    return type(kind.__name__, (kind, _HeardEmbedding), {})
+
+
+def _scales_or_shifts(module: nn.Module) -> bool:
+    """Return whether a layer of a class of its own may be a normalization: no part of it is a matrix."""
+    small = all(
+        p.dim() == 1 or (p.dim() == 2 and "norm" in type(module).__name__.lower()) for p in _own(module)
+    )
+    return not list(module.children()) and small
+
+
+def _own(module: nn.Module) -> list[nn.Parameter]:
+    return [p for p in module.parameters(recurse=False) if p.requires_grad]
+
+
+def _has_bias_of_distance(module: nn.Module) -> bool:
+    """Return whether an attention adds a learned bias by distance, as T5's: the same for all rows."""
+    return hasattr(module, "compute_bias") and isinstance(
+        getattr(module, "relative_attention_bias", None), nn.Embedding
+    )
+
+
+def by_structure(module: nn.Module) -> bool:
+    """Return whether a module is known by what it is made of, and not by its class."""
+    return type(module) not in FUNCTIONS
 
 
 def _refuse_mixing(name: str, module: nn.Module) -> None:
@@ -126,19 +210,24 @@ def owners(model: nn.Module) -> list[nn.Module]:
     Raises:
         UnsupportedModel: a module whose per-unit gradient is not known; it is named.
     """
-    modules = []
+    modules, inside = [], set()
     for name, module in model.named_modules():
         _refuse_mixing(name, module)
-        if not any(p.requires_grad for p in module.parameters(recurse=False)):
+        if _has_bias_of_distance(module) and _own(module.relative_attention_bias):
+            modules.append(module)
+            inside.add(module.relative_attention_bias)
+        if not _own(module) or module in inside:
             continue
-        if type(module) in FUNCTIONS:
+        known = type(module) in FUNCTIONS or isinstance(module, (nn.Embedding, nn.Linear))
+        if known or _scales_or_shifts(module):
             modules.append(module)
         # A container may list a parameter of a layer inside it once more, as BERT's head does with a bias, or
         # one that nothing uses: whether it is used is seen after the pass.
         elif not list(module.children()):
             raise UnsupportedModel(
                 f"{name} ({type(module).__name__}): per-unit gradients are known for "
-                f"{', '.join(t.__name__ for t in FUNCTIONS)}; freeze its parameters or replace it"
+                f"{', '.join(t.__name__ for t in FUNCTIONS)}, and normalizations; freeze its parameters or "
+                "replace it"
             )
     return modules
 
@@ -148,25 +237,84 @@ def slow_activations(model: nn.Module) -> list[nn.Module]:
     return [module for module in model.modules() if type(module) is NewGELUActivation]
 
 
+def _on_copies(module: nn.Module, recorder: Recorder, forward):
+    """Return a forward that computes with a copy of each of the module's own parameters for each row."""
+
+    def on_copies(*args, **kwargs):
+        recorder.met(module, args[0].shape[0], folded=False)
+        before = dict(module._parameters)
+        for name, parameter in before.items():
+            if parameter is not None and parameter.requires_grad:
+                module._parameters[name] = _Copy.apply(parameter, module, recorder, args[0].dim())
+        try:
+            with _ScaledAfterwards():
+                return forward(*args, **kwargs)
+        finally:
+            module._parameters.update(before)
+
+    return on_copies
+
+
+def _bias_on_copies(module: nn.Module, recorder: Recorder, compute_bias):
+    """Return T5's `compute_bias` with a table of its own for each row, so that no row shares it."""
+    table = module.relative_attention_bias
+
+    def on_copies(*args, **kwargs):
+        weight = table._parameters["weight"]
+        copies = _Copy.apply(weight, table, recorder, 3)
+        try:
+            biases = []
+            for copy in copies:
+                table._parameters["weight"] = copy
+                biases.append(compute_bias(*args, **kwargs))
+            return torch.cat(biases)
+        finally:
+            table._parameters["weight"] = weight
+
+    return on_copies
+
+
 def _listening(module: nn.Module, recorder: Recorder):
     if type(module) is NewGELUActivation:
         return lambda value: functional.gelu(value, approximate="tanh")
-    function = FUNCTIONS[type(module)]
+    function = FUNCTIONS.get(type(module), _Multiply if isinstance(module, nn.Linear) else None)
+    if function is None:
+        return _on_copies(module, recorder, module.forward)
     if function is _LookUp:
         return lambda index: function.apply(index, module.weight, module, recorder)
+    if function is _Multiply:
+        return lambda value: function.apply(value, module.weight, module.bias, module, recorder).view(
+            *value.shape[:-1], -1
+        )
     return lambda value: function.apply(value, module.weight, module.bias, module, recorder)
 
 
 @contextmanager
 def listening(modules: list[nn.Module], recorder: Recorder) -> Iterator[None]:
     """Swap the forward of every module for the length of one pass."""
-    before = [module.__dict__.get("forward") for module in modules]
-    for module in modules:
-        module.forward = _listening(module, recorder)
+    with ExitStack() as swapped:
+        for module in modules:
+            if _has_bias_of_distance(module):
+                swapped.enter_context(
+                    _swapped(module, "compute_bias", _bias_on_copies(module, recorder, module.compute_bias))
+                )
+            elif isinstance(module, nn.Embedding) and by_structure(module):
+                swapped.callback(setattr, module, "__class__", type(module))
+                swapped.callback(module.__dict__.pop, "_recorder")
+                module.__dict__["_recorder"], module.__class__ = recorder, _heard(type(module))
+            else:
+                swapped.enter_context(_swapped(module, "forward", _listening(module, recorder)))
+        yield
+
+
+@contextmanager
+def _swapped(module: nn.Module, name: str, function) -> Iterator[None]:
+    """Give a module another method for a while."""
+    before = module.__dict__.get(name)
+    setattr(module, name, function)
     try:
         yield
     finally:
-        for module, forward in zip(modules, before, strict=True):
-            del module.forward
-            if forward is not None:
-                module.forward = forward
+        delattr(module, name)
+        if before is not None:
+            setattr(module, name, before)

@@ -14,7 +14,8 @@ def losses_by_row(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> tor
     """Return the loss of every row, shape [rows], in nats (per target token for a language model).
 
     Args:
-        model: causal, masked, or a sequence classifier of one label; with or without LoRA adapters.
+        model: causal, masked, encoder-decoder, or a sequence classifier of one label; with or without LoRA
+            adapters. An encoder-decoder reads `input_ids` and predicts `labels`.
         batch: what the model is called with, and `labels`: shape [rows, length] with -100 where nothing is
             predicted, or [rows] for a classifier.
 
@@ -27,6 +28,9 @@ def losses_by_row(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> tor
     kind = getattr(model, "loss_type", None) or "ForCausalLM"  # what the library falls back to
     labels = batch["labels"].to(model.device)
     inputs = {name: value.to(model.device) for name, value in batch.items() if name != "labels"}
+    if getattr(model.config, "is_encoder_decoder", False) and labels.dim() == 2:
+        inputs.setdefault("decoder_input_ids", model.prepare_decoder_input_ids_from_labels(labels))
+        return row_losses(model(**inputs).logits, labels, shift=False)
     if kind in LANGUAGE:
         return row_losses(model(**inputs).logits, labels, shift=LANGUAGE[kind])
     if kind == "ForSequenceClassification" and labels.dim() == 1 and not labels.is_floating_point():

@@ -56,6 +56,8 @@ class Recorder:
         names: of the trainable parameters, by identity.
         shared: identities of the parameters that more than one layer owns.
         memory: "fast" chooses by `prefers_ghost`, "low" never materialises where a ghost norm exists.
+        folding: identities of the layers that read the tokens of all rows in one dimension; None for a
+            trial, which writes into `folds` how many times the rows each layer's first dimension is.
     """
 
     def __init__(
@@ -65,9 +67,11 @@ class Recorder:
         names: dict[int, str],
         shared: set[int] = frozenset(),
         memory: str = "fast",
+        folding: set[int] | None = frozenset(),
     ) -> None:
         """Start with nothing found."""
         self.units, self.workspace, self.names, self.shared = units, workspace, names, shared
+        self.folding, self.folds = folding or set(), {} if folding is None else None
         self.memory, self.bytes = memory, 0
         self.length = max(each for _, each in units.runs)
         self.seen: set[int] = set()
@@ -75,12 +79,36 @@ class Recorder:
         self.vectors: dict[int, torch.Tensor] = {}  # small and many: taken together at the end
         self.squares: dict[int, torch.Tensor] = {}
 
-    def check(self, module: nn.Module, rows: int) -> None:
-        """Refuse what would make a norm wrong: a mixed first dimension, or a second use in one pass."""
-        kind = type(module).__name__
-        if rows != self.units.rows:
-            raise UnsupportedModel(f"{kind}: its first dimension is {rows}, not the {self.units.rows} rows")
+    def met(self, module: nn.Module, first: int, *, folded: bool = True) -> None:
+        """Refuse a layer that does not read row by row.
+
+        Args:
+            module: what runs.
+            first: its first dimension: the rows, or all their tokens where it was seen to fold them.
+            folded: whether it may.
+        """
+        rows = self.units.rows
+        whole = folded and first % rows == 0
+        if whole and self.folds is not None:  # a trial: what it does is written down
+            self.folds.setdefault(id(module), first // rows)
+        elif first != rows and not (whole and id(module) in self.folding):
+            raise UnsupportedModel(
+                f"{type(module).__name__}: its first dimension is {first}, not the {rows} rows"
+            )
+
+    def check(self, module: nn.Module, rows: int, *, again: bool = False) -> None:
+        """Refuse what would make a norm wrong: a mixed first dimension, or a second use in one pass.
+
+        Args:
+            module: whose gradient came back.
+            rows: its first dimension.
+            again: whether a second use is added to the first, where the parameter is shared.
+        """
+        self.met(module, rows)
+        if again and id(module.weight) in self.shared:
+            return
         if id(module) in self.seen:
+            kind = type(module).__name__
             raise UnsupportedModel(
                 f"{kind}: ran twice in one pass, so its gradient has cross terms of both runs"
             )
@@ -123,10 +151,12 @@ class Recorder:
             table.index_add_(0, place, gradient.reshape(-1, parameter.shape[1]))
         elif isinstance(known, Product):
             self._keep(parameter, Tied(known, LookedUp(index, gradient, self.units)))
-        elif known is None:
-            self._keep(parameter, LookedUp(index, gradient, self.units))
+        elif isinstance(known, Tied):
+            self._keep(parameter, Tied(known.head, known.read.joined(index, gradient)))
+        elif isinstance(known, LookedUp):
+            self._keep(parameter, known.joined(index, gradient))
         else:
-            self._refuse_sharing(parameter)
+            self._keep(parameter, LookedUp(index, gradient, self.units))
 
     def norms(self) -> torch.Tensor:
         """Return the norm of each unit's whole gradient, float64, shape [units]; once, after the pass."""
@@ -166,7 +196,8 @@ class Recorder:
                 [vector.shape[1] for vector in self.vectors.values()]
             )
             for identity, part in zip(self.vectors, parts, strict=True):
-                into[self.names[identity]].add_(part)
+                total = into[self.names[identity]]
+                total.add_(part.view_as(total))
 
     def _takes_ghost(self, parameter: torch.Tensor, left: torch.Tensor) -> bool:
         if self.memory == "low" or prefers_ghost(self.length * left.shape[1], *parameter.shape):

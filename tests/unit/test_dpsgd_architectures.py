@@ -1,0 +1,139 @@
+"""Architectures that people fine-tune: the clipped sum equals one backward a unit, or a refusal by name."""
+
+import copy
+
+import pytest
+import torch
+from architectures import EXACT, REFUSED, batch_for, build
+from dpsgd_models import distance, slow_clipped_sum
+from peft import LoraConfig, get_peft_model
+from torch import nn
+
+from privhelpers import dpsgd
+from privhelpers.errors import UnsupportedModel
+
+UNITS = torch.tensor([0, 1, 1, 2, 3, 0])
+NEW = ["Llama", "Qwen 3", "Gemma 3", "Phi 3", "OPT", "T5"]  # one of each new kind of layer
+
+
+def agree(model, batch, unit=None, *, close=1e-12, memory="fast"):
+    """Compare with one backward a unit, at a bound that clips about half of the units."""
+    _, norms = slow_clipped_sum(model, batch, max_grad_norm=1e9, unit=unit)
+    bound = 1.0001 * float(norms.median())
+    expected, norms = slow_clipped_sum(model, batch, max_grad_norm=bound, unit=unit)
+    sums, fast = dpsgd.clipped_gradient_sum(model, batch, max_grad_norm=bound, unit=unit, memory=memory)
+    torch.testing.assert_close(fast, norms, rtol=close, atol=0)
+    assert distance(sums, expected) < close
+    assert (norms < bound).any() and (norms > bound).any()
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_architectures_are_exact(name):
+    model = build(*EXACT[name])
+    agree(model, batch_for(model), UNITS)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_architectures_are_exact_where_there_are_as_many_rows_as_tokens(name):
+    """What a layer reads may have the length as its first dimension, and pass for one row a unit."""
+    model = build(*EXACT[name])
+    agree(model, batch_for(model, rows=12, length=12))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("rows", [6, 12])
+def test_architectures_that_are_not_known_are_refused_by_name(name, rows):
+    kind, options, why = REFUSED[name]
+    model = build(kind, options, torch.float32)
+    with pytest.raises(UnsupportedModel, match=why):
+        dpsgd.clipped_gradient_sum(model, batch_for(model, rows=rows, length=12), max_grad_norm=1.0)
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_architectures_in_low_memory(name):
+    model = build(*EXACT[name])
+    agree(model, batch_for(model), UNITS, memory="low")
+
+
+@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_architectures_whose_activations_are_computed_again(name, reentrant):
+    model = build(*EXACT[name])
+    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": reentrant})
+    agree(model, batch_for(model), UNITS)
+
+
+def with_adapters(model, dtype):
+    """Return the model with adapters of `dtype` on all its projections, B not zero."""
+    options = LoraConfig(r=4, lora_alpha=8, target_modules="all-linear", lora_dropout=0.0)
+    model = get_peft_model(model, options)
+    for name, parameter in model.named_parameters():
+        if "lora_" in name:
+            parameter.data = parameter.data.to(dtype)
+            if "lora_B" in name:
+                parameter.data.normal_(0.0, 0.3)
+    return model
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_architectures_with_adapters(name):
+    model = with_adapters(build(*EXACT[name]), torch.float64)
+    agree(model, batch_for(model), UNITS)
+
+
+@pytest.mark.parametrize("name", ["Llama", "Qwen 3", "Gemma 3"])
+def test_adapters_on_a_base_in_half_the_digits(name):
+    """The pass rounds to three digits, each row a little differently; what is released keeps the bound."""
+    model = with_adapters(build(*EXACT[name], torch.bfloat16), torch.float32)
+    batch = batch_for(model)
+    agree(model, batch, UNITS, close=2e-2)
+    for row in range(6):
+        one = {key: value[row : row + 1] for key, value in batch.items()}
+        sums, norms = dpsgd.clipped_gradient_sum(model, one, max_grad_norm=1e-3)
+        assert all(value.dtype == torch.float32 for value in sums.values())
+        length = sum(float(value.double().square().sum()) for value in sums.values()) ** 0.5
+        assert float(norms[0]) > 1e-3 and length == pytest.approx(1e-3, rel=1e-5)
+
+
+def test_the_model_is_left_as_it_was():
+    for name in NEW:
+        model = build(*EXACT[name])
+        before = [(type(m), dict(m.__dict__).keys(), id(m.forward.__func__)) for m in model.modules()]
+        weights = copy.deepcopy(model.state_dict())
+        dpsgd.clipped_gradient_sum(model, batch_for(model), max_grad_norm=1.0)
+        after = [(type(m), dict(m.__dict__).keys(), id(m.forward.__func__)) for m in model.modules()]
+        assert after == before and model.training
+        assert all(torch.equal(weights[key], value) for key, value in model.state_dict().items())
+
+
+class Centered(nn.Module):
+    """Looks like a normalization, and subtracts the mean of all rows."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, value):
+        return self.weight * (value - value.mean(0, keepdim=True))
+
+
+class Clamped(nn.Module):
+    """Looks like a normalization, and gives autograd no gradient of a part of its weight."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, value):
+        weight = self.weight
+        if weight.dim() == 1:  # a copy for each row has more dimensions
+            weight = torch.cat([weight[: len(weight) // 2].detach(), weight[len(weight) // 2 :]])
+        return weight * value
+
+
+@pytest.mark.parametrize("layer", [Centered, Clamped])
+def test_a_layer_that_only_looks_like_a_normalization_is_found_out(layer):
+    model = build(*EXACT["Llama"])
+    model.model.norm = layer(16).double()
+    with pytest.raises(UnsupportedModel, match=r"by autograd|norm"):
+        dpsgd.clipped_gradient_sum(model, batch_for(model), max_grad_norm=1.0)
