@@ -5,7 +5,14 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
-from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+)
 
 VOCABULARY, LARGE_VOCABULARY = 3000, 50257
 TINY_GPT2 = {"vocab_size": VOCABULARY, "n_positions": 128, "n_embd": 128, "n_layer": 4, "n_head": 4}
@@ -17,6 +24,17 @@ TINY_BERT = {
     "num_attention_heads": 4,
     "intermediate_size": 512,
 }
+# The shape of SmolLM2-135M.
+LLAMA = {
+    "vocab_size": 49152,
+    "max_position_embeddings": 128,
+    "hidden_size": 576,
+    "num_hidden_layers": 30,
+    "num_attention_heads": 9,
+    "num_key_value_heads": 3,
+    "intermediate_size": 1536,
+}
+ADAPTED = {"gpt2": ["c_attn", "c_proj", "c_fc"], "llama": "all-linear"}
 
 
 @dataclass(frozen=True)
@@ -24,16 +42,16 @@ class Cell:
     """A model and a batch."""
 
     name: str
-    kind: str  # gpt2 or bert
+    kind: str  # gpt2, bert or llama
     rows: int
     length: int
-    large: bool = False  # 124 million parameters, else 1.2
+    large: bool = False  # 124 or 135 million parameters, else 1.2
     lora: bool = False
 
     def model(self, tied: bool) -> nn.Module:
         """Return the model, always with the same weights."""
         torch.manual_seed(0)
-        model = self._gpt2(tied) if self.kind == "gpt2" else self._bert(tied)
+        model = {"gpt2": self._gpt2, "bert": self._bert, "llama": self._llama}[self.kind](tied)
         if self.kind == "bert":
             # A second name for decoder.bias: Opacus hands its parent to functorch, which then fails.
             del model.cls.predictions.bias
@@ -43,7 +61,8 @@ class Cell:
         """Return ids and labels; positions and types are given for each row, for Opacus needs them so."""
         generator = torch.Generator().manual_seed(1)
         shape = (self.rows, self.length)
-        ids = torch.randint(LARGE_VOCABULARY if self.large else VOCABULARY, shape, generator=generator)
+        large = LLAMA["vocab_size"] if self.kind == "llama" else LARGE_VOCABULARY
+        ids = torch.randint(large if self.large else VOCABULARY, shape, generator=generator)
         positions = torch.arange(self.length).repeat(self.rows, 1)
         batch = {"input_ids": ids, "labels": ids.clone(), "position_ids": positions}
         if self.kind == "bert":
@@ -61,12 +80,14 @@ class Cell:
         none = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0)
         return BertForMaskedLM(BertConfig(tie_word_embeddings=tied, **none, **TINY_BERT))
 
-    @staticmethod
-    def _adapted(model: nn.Module) -> nn.Module:
+    def _llama(self, tied: bool) -> nn.Module:
+        return LlamaForCausalLM(LlamaConfig(tie_word_embeddings=tied, **LLAMA))
+
+    def _adapted(self, model: nn.Module) -> nn.Module:
         from peft import LoraConfig, get_peft_model
 
         # Random adapters: the usual zeros would leave half of their gradients zero.
-        where = {"target_modules": ["c_attn", "c_proj", "c_fc"], "fan_in_fan_out": True}
+        where = {"target_modules": ADAPTED[self.kind], "fan_in_fan_out": self.kind == "gpt2"}
         return get_peft_model(model, LoraConfig(r=8, lora_dropout=0.0, init_lora_weights=False, **where))
 
 

@@ -51,7 +51,7 @@ class Step:
         inputs = {name: value for name, value in self.batch.items() if name != "labels"}
         with self.scene.precision():
             logits, labels = self.model(**inputs).logits.float(), self.batch["labels"]
-        if self.scene.cell.kind == "gpt2":
+        if self.scene.cell.kind != "bert":
             logits, labels = logits[:, :-1], labels[:, 1:]
         each = functional.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
         return each.sum(1) / (labels != -100).sum(1)
