@@ -16,7 +16,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book lab serve pdf sweep student solutions launch check profile env test bench lint shape hooks lock clean help
+.PHONY: book lab serve pdf sweep student solutions launch check profile reference env test bench lint shape hooks lock clean help
 .DELETE_ON_ERROR:
 
 # Every long command replaces its shell (exec), so that killing make kills what it started.
@@ -60,6 +60,9 @@ check: $(STAMP)  ## check every parameter of a profile and list its runs
 
 profile: $(STAMP)  ## where the time of a profile's last runs went, by chapter and by activity
 	@$(PYTHON) -m bookmaker.runner profile --profile $(PROFILE) $(if $(JOBS),--cores $(JOBS))
+
+reference: $(STAMP)  ## keep the results of a profile's complete run with the book, in reference/<profile>
+	@exec $(PYTHON) -m bookmaker.runner reference --profile $(PROFILE)
 
 env: $(STAMP)  ## make the environment in .venv, or bring it up to requirements.txt
 

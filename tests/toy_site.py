@@ -169,6 +169,7 @@ def write_run(root: Path, job: Job, run: nbformat.NotebookNode) -> None:
         "activities": {"start-up": 21.0, "training": 40.0},
     }
     record |= {"seconds": 61.0, "versions": versions, "fingerprint": job.fingerprint, "artifacts": {}}
+    record |= {"started": "2026-01-01T00:00:00+00:00"}
     record |= {"page": sha256_of(root / job.notebook)}
     (root / job.sentinel).parent.mkdir(parents=True, exist_ok=True)
     (root / job.sentinel).write_bytes(to_json(record))

@@ -1,4 +1,4 @@
-"""`python -m bookmaker.runner check|run|collect|book|profile --profile NAME`, and `audit --model FOLDER ...`.
+"""`python -m bookmaker.runner check|run|collect|book|profile|reference --profile X`, `audit --model Y`.
 
 A refusal is one line on stderr and exit code 2; a run that failed is exit code 1.
 """
@@ -70,6 +70,13 @@ def _profile(root: Path, options: argparse.Namespace) -> int:
     return 0
 
 
+def _reference(root: Path, options: argparse.Namespace) -> int:
+    from bookmaker.runner import _reference
+
+    _reference.keep(root, options.profile)
+    return 0
+
+
 def _audit_yours(root: Path, options: argparse.Namespace) -> int:
     processes.die_with_parent(clean=True)
     _audit.run(root, options)
@@ -92,6 +99,7 @@ def _parser() -> argparse.ArgumentParser:
         ("collect", _collect, "write manifest.json and summary.json (called by Snakemake)"),
         ("book", _book, "run what is out of date, then build the site"),
         ("profile", _profile, "print what the runs of a profile cost"),
+        ("reference", _reference, "keep the results of a profile's complete run in reference/"),
     ):
         command = commands.add_parser(name, help=text)
         command.set_defaults(action=action)

@@ -16,6 +16,7 @@ from privhelpers.artifacts import sha256_of
 from privhelpers.errors import InvalidParameter
 
 PACKAGES = ("privhelpers", "bookmaker")
+KEPT_RESULTS = ("privhelpers/results/reference.py", "reference")  # who reads them, and where they lie
 
 
 @functools.cache
@@ -70,7 +71,7 @@ class Helpers:
         return self._files[module]
 
     def _neighbors(self, file: Path) -> set[Path]:
-        """Return the files that `file` of a package imports directly, and its package's data files."""
+        """Return the files that `file` of a package imports directly, and the data that belong to it."""
         if file not in self._next:
             package = ".".join(file.relative_to(self.root).parent.parts)
             modules = _imported(file.read_text(encoding="utf-8"), package) | {package}
@@ -78,6 +79,9 @@ class Helpers:
             if file.name == "__init__.py":
                 beside = (path for path in file.parent.iterdir() if path.is_file())
                 files |= {path for path in beside if path.suffix not in (".py", ".pyc")}
+            reader, kept = KEPT_RESULTS
+            if file == self.root / reader:
+                files |= {path for path in (self.root / kept).rglob("*") if path.is_file()}
             self._next[file] = files
         return self._next[file]
 

@@ -1,0 +1,74 @@
+"""Keep the results of a profile's complete run with the book, in `reference/<profile>`."""
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from bookmaker.runner import plan as planning
+from bookmaker.runner._profile import machine
+from bookmaker.runner.progress import say
+from privhelpers.artifacts import Store, parse_json, sha256_of, to_json
+from privhelpers.errors import RunFailed
+from privhelpers.results.reference import ABOUT, FOLDER, KEPT, NOTES
+
+
+def _commit(root: Path) -> str:
+    """Return the commit of a copy of the book, marked where files differ from it; empty without git."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    try:
+        return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def keep(root: Path, profile: str) -> Path:
+    """Copy what `reference` keeps of a profile's runs, with how they were made; return the folder.
+
+    Args:
+        root: a copy of the book, with the runs.
+        profile: whose runs are all complete and as they were made.
+
+    Raises:
+        RunFailed: a run is missing or out of date, or its files changed afterwards.
+    """
+    plan = planning.jobs(root, profile)
+    states = {job.title: planning.state(root, job) for job in plan}
+    if late := {title: state for title, state in states.items() if state != planning.CURRENT}:
+        title, state = next(iter(late.items()))
+        raise RunFailed(
+            f"{len(late)} of {len(plan)} runs of profile {profile} cannot be kept, {title} among them "
+            f"({state}): `make book PROFILE={profile}` makes what is missing"
+        )
+    runs = Store(root / "runs" / profile / "artifacts", profile)
+    manifest = parse_json((root / "runs" / profile / "manifest.json").read_text("utf-8"), "manifest.json")
+    done = manifest["runs"].values()
+    about = {
+        "command": f"make book PROFILE={profile}",
+        "commit": _commit(root),
+        "date": max(run["started"] for run in done)[:10],
+        "machine": machine(),
+        "cpu_seconds": round(sum(run["cpu_seconds"] for run in done), 1),
+        "runs": len(plan),
+        "versions": manifest["versions"],
+        "parameters": manifest["parameters"],
+        # A later run can tell whether it reads the same notes.
+        "notes_sha256": sha256_of(runs.existing(NOTES)),
+    }
+    files = {name: runs.existing(name).read_bytes() for name in KEPT}
+    files[f"about/{ABOUT}"] = to_json(about)
+    # Beside the old folder first: whatever fails, that one stays.
+    folder = root / FOLDER / profile
+    folder.parent.mkdir(exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".part-"))
+    try:
+        for name, data in files.items():
+            Store(fresh, profile).write_bytes(name, data)
+        fresh.chmod(0o755)
+        shutil.rmtree(folder, ignore_errors=True)
+        fresh.replace(folder)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    say(profile, f"kept {len(KEPT)} files of {len(plan)} runs in {FOLDER}/{profile}")
+    return folder

@@ -1,0 +1,94 @@
+"""Kept results: of a complete run alone, read back as they were; who reads them reruns when they change."""
+
+import shutil
+
+import pytest
+import toy_chain
+import toy_site
+
+from bookmaker.runner import _fingerprint, _reference
+from privhelpers.artifacts import Store
+from privhelpers.errors import DamagedArtifact, MissingArtifact, RunFailed
+from privhelpers.results.reference import KEPT, NOTES, open_reference
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    root = toy_site.build(tmp_path_factory.mktemp("reference") / "book")
+    store = Store(root / "runs" / "toy" / "artifacts", "toy")
+    for name in (*KEPT, NOTES):
+        write = store.write_jsonl if name.endswith("l") else store.write_json
+        write(name, [{"model": name}] if name.endswith("l") else {"models": {"baseline": {"epsilon": None}}})
+    return root
+
+
+@pytest.fixture
+def root(finished, tmp_path):
+    return shutil.copytree(finished, tmp_path / "book")
+
+
+def test_what_was_kept_is_read_back(root):
+    folder = _reference.keep(root, "toy")
+    assert folder == root / "reference" / "toy"
+    longer = open_reference("toy", root)
+    assert longer.measurements["model"].tolist() == ["comparison/measurements.jsonl"]
+    assert longer.tests["model"].tolist() == ["comparison/tests.jsonl"]
+    assert longer.results.comparison == {"baseline": {"epsilon": None}}
+    assert longer.about["command"] == "make book PROFILE=toy" and longer.about["cpu_seconds"] > 0
+    runs = Store(root / "runs" / "toy" / "artifacts", "toy")
+    assert longer.read_the_notes_of(runs)
+    runs.write_jsonl(NOTES, [{"text": "of other patients"}])
+    assert not longer.read_the_notes_of(runs)
+    _reference.keep(root, "toy")  # once more, in place of the first
+    assert open_reference("toy", root).read_the_notes_of(runs)
+
+
+def test_a_run_that_is_not_current_is_not_kept_and_what_was_kept_stays(root):
+    before = (_reference.keep(root, "toy") / "about" / "about.json").read_bytes()
+    job = toy_site.jobs(root)[-1]
+    (root / job.sentinel).unlink()
+    with pytest.raises(RunFailed, match=r"1 of .* runs .*cannot be kept.*to run.*make book PROFILE=toy"):
+        _reference.keep(root, "toy")
+    assert (root / "reference" / "toy" / "about" / "about.json").read_bytes() == before
+
+
+def test_a_missing_artifact_leaves_what_was_kept(root):
+    _reference.keep(root, "toy")
+    (root / "runs" / "toy" / "artifacts" / KEPT[-1]).unlink()
+    with pytest.raises(MissingArtifact, match=KEPT[-1]):
+        _reference.keep(root, "toy")
+    assert open_reference("toy", root).tests["model"].tolist() == ["comparison/tests.jsonl"]
+
+
+def test_nothing_kept_and_a_changed_file_are_refused(root):
+    with pytest.raises(MissingArtifact, match="reference/toy: nothing is kept; `make reference PROFILE=toy`"):
+        open_reference("toy", root)
+    folder = _reference.keep(root, "toy")
+    file = folder / "comparison" / "tests.jsonl"
+    file.write_bytes(file.read_bytes().replace(b"tests", b"texts"))
+    with pytest.raises(DamagedArtifact, match=r"comparison/tests\.jsonl"):
+        open_reference("toy", root).tests  # noqa: B018
+
+
+def test_a_chapter_that_reads_kept_results_runs_again_when_they_change(tmp_path):
+    root = toy_chain.build(tmp_path / "book")
+    reader = root / _fingerprint.KEPT_RESULTS[0]
+    reader.parent.mkdir(parents=True, exist_ok=True)
+    (reader.parent / "__init__.py").touch()
+    reader.write_text('"""Toy."""\n')
+    kept = Store(root / "reference" / "study", "study")
+    kept.write_json("about/about.json", {"seconds": 1})
+    code = ["from privhelpers.results.reference import open_reference"]
+    toy_chain.write_notebook(root / "notebooks" / "reader.ipynb", 'profile: str = "toy"  # of the run', code)
+    toy_chain.write_notebook(root / "notebooks" / "other.ipynb", 'profile: str = "toy"  # of the run', ["1"])
+
+    def fingerprints():
+        helpers = _fingerprint.Helpers(root)
+        return {
+            name: helpers.fingerprint(root / "notebooks" / f"{name}.ipynb") for name in ("reader", "other")
+        }
+
+    before = fingerprints()
+    kept.write_json("about/about.json", {"seconds": 2})
+    after = fingerprints()
+    assert after["reader"] != before["reader"] and after["other"] == before["other"]
