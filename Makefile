@@ -50,9 +50,9 @@ launch: $(STAMP)  ## copies of the chapters that make themselves ready in the cl
 	@exec $(PYTHON) -m bookmaker.teaching launch
 
 # What is given here reaches the recipe through the environment, whatever characters it holds.
-audit: $(STAMP)  ## audit your own model: MODEL=folder RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [CANARIES=...] [EPSILON= DELTA=] [OUT=...]
+audit: $(STAMP)  ## audit your own model: MODEL=folder RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [CANARIES=...] [BASE=...] [EPSILON= DELTA=] [OUT=...]
 	@exec $(PYTHON) -m bookmaker.runner audit --model="$$MODEL" --records="$$RECORDS" --holdout="$$HOLDOUT" \
-	  --canaries="$$CANARIES" --reference="$$REFERENCE" --epsilon="$$EPSILON" --delta="$$DELTA" \
+	  --canaries="$$CANARIES" --base="$$BASE" --reference="$$REFERENCE" --epsilon="$$EPSILON" --delta="$$DELTA" \
 	  --out="$$OUT" --pdf="$$PDF" --show="$$SHOW" --seed="$$SEED"
 
 check: $(STAMP)  ## check every parameter of a profile and list its runs

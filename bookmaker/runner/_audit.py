@@ -33,6 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         ("records", "JSONL of what it was trained on: patient_id, text"),
         ("holdout", "JSONL of what it never saw, of other patients"),
         ("canaries", "JSONL of texts made for the audit: text, inserted"),
+        ("base", "where MODEL holds a LoRA adapter alone: the folder of the model that it was trained on"),
         ("reference", "a model folder that saw neither file, such as the one trained further"),
         ("epsilon", "claimed budget, in nats, for one record more or less; needs canaries to be tested"),
         ("delta", "of the claim"),
@@ -113,7 +114,7 @@ def _check(options: argparse.Namespace) -> dict:
     missing = [text for name, text in NEEDED.items() if not getattr(options, name)]
     if missing:
         raise InvalidParameter(f"missing: {', '.join(missing)}; for example: {EXAMPLE}")
-    for name in (*NEEDED, "canaries", "reference"):
+    for name in (*NEEDED, "canaries", "base", "reference"):
         given = getattr(options, name)
         if given and not Path(given).exists():
             raise MissingArtifact(f"{name.upper()}={given}: there is nothing at that place")
@@ -161,9 +162,11 @@ def run(root: Path, options: argparse.Namespace) -> Path:
         f"{files.members.name}: {len(files.members.patients):,} patients; "
         f"{files.heldout.name}: {len(files.heldout.patients):,}",
     )
-    target = own_model.open_model(options.model)
+    target = own_model.open_model(options.model, base=options.base or None)
     reference = own_model.open_model(options.reference) if options.reference else None
     hashes = own_model.file_hashes(options.model)
+    if options.base:
+        hashes |= {f"base: {name}": digest for name, digest in own_model.file_hashes(options.base).items()}
     if target.parameters < SMALL:  # threads that wait for each other cost more than they save
         torch.set_num_threads(1)
     say("audit", f"{target.name}: {target.kind}, {target.parameters:,} weights")

@@ -76,8 +76,12 @@ def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Pat
     return sorted(p.name for p in folder.iterdir() if p.is_file() and not p.name.endswith(".sha256"))
 
 
-def _refuse_code(folder: Path) -> None:
-    """Refuse a folder whose weights or files could run code when read."""
+def refuse_code(folder: Path) -> None:
+    """Refuse a folder whose weights or files could run code when read.
+
+    Raises:
+        UnsupportedModel: it has no safetensors, or comes with Python code.
+    """
     pickles = [p.name for p in folder.glob("*") if p.suffix in {".bin", ".pt", ".pth", ".ckpt", ".pkl"}]
     if not list(folder.glob("*.safetensors")):
         warning = f" (found {', '.join(pickles)}, which can run code when read)" if pickles else ""
@@ -105,7 +109,7 @@ def open_folder(
     if not named:
         if not (folder / "config.json").exists():
             raise MissingArtifact(f"model {folder.name!r}: no folder with a config.json at that place")
-        _refuse_code(folder)
+        refuse_code(folder)
     safe = {"trust_remote_code": False, "local_files_only": not named}
     try:
         config = AutoConfig.from_pretrained(str(source), **safe)

@@ -4,9 +4,12 @@ A folder can hold more than weights. What could make a library run or fetch some
 library looks at the folder.
 """
 
+import warnings
 from pathlib import Path
 
 import torch
+from peft import LoraConfig, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
+from safetensors.torch import load_file
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
@@ -24,7 +27,7 @@ from transformers.models.auto.modeling_auto import (
 from privhelpers import rng
 from privhelpers.artifacts import parse_json, sha256_of
 from privhelpers.errors import DamagedArtifact, MissingArtifact, UnsupportedModel
-from privhelpers.models.architecture import open_folder, preferred_device
+from privhelpers.models.architecture import open_folder, preferred_device, refuse_code
 from privhelpers.own_model._target import CAUSAL, MASKED, Target
 
 MOST_TOKENS = 1024  # of a text that are read, where the model reads more: attention grows with the square
@@ -33,6 +36,32 @@ _JSON_FILES = ("config.json", "tokenizer_config.json", "generation_config.json")
 # but for those that transformers itself writes.
 _LOADERS = {"auto_map", "custom_pipelines", "custom_generate", "trust_remote_code", "quantization_config"}
 _OWN_PRIVATE = {"_name_or_path", "_commit_hash", "_num_labels", "_from_model_config"}
+ADAPTER = "adapter_config.json"
+_LORA = {
+    *(
+        "r",
+        "lora_alpha",
+        "target_modules",
+        "exclude_modules",
+        "fan_in_fan_out",
+        "bias",
+        "use_rslora",
+        "use_dora",
+    ),
+    *(
+        "rank_pattern",
+        "alpha_pattern",
+        "modules_to_save",
+        "layers_to_transform",
+        "layers_pattern",
+        "lora_bias",
+    ),
+}
+# What changes no weight, or says how training began.
+_LORA_NOTES = {
+    *("auto_mapping", "base_model_name_or_path", "revision", "peft_type", "peft_version", "task_type"),
+    *("inference_mode", "init_lora_weights", "lora_dropout", "megatron_core"),
+}
 _CLASSES = {CAUSAL: AutoModelForCausalLM, MASKED: AutoModelForMaskedLM}
 
 
@@ -43,10 +72,10 @@ def _keys(value: object) -> set[str]:
     return set().union(*map(_keys, value)) if isinstance(value, list) else set()
 
 
-def _refuse_loaders(folder: Path) -> dict:
-    """Return the configuration after every JSON file of the folder was checked for what could load code."""
+def _refuse_loaders(folder: Path, wanted: str = "config.json") -> dict:
+    """Return a configuration after every JSON file of the folder was checked for what could load code."""
     checked = {}
-    for name in _JSON_FILES:
+    for name in (*_JSON_FILES, ADAPTER):
         path = folder / name
         if not path.is_file():
             continue
@@ -61,15 +90,16 @@ def _refuse_loaders(folder: Path) -> dict:
                 f"model {folder.name!r}: {name} has {bad[0]!r}, which may load code or libraries; if the "
                 "model works without it, remove it"
             )
-    config = checked["config.json"]
-    if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
-        raise UnsupportedModel(f"model {folder.name!r}: config.json names no model_type")
-    return config
+    if not isinstance(checked[wanted], dict):
+        raise UnsupportedModel(f"model {folder.name!r}: {wanted} holds no configuration")
+    return checked[wanted]
 
 
 def _kind(folder: Path, config: dict) -> str:
     """Return whether the folder holds a causal or a masked language model."""
-    model_type, classes = config["model_type"], config.get("architectures") or []
+    model_type, classes = config.get("model_type"), config.get("architectures") or []
+    if not isinstance(model_type, str):
+        raise UnsupportedModel(f"model {folder.name!r}: config.json names no model_type")
     known = {
         CAUSAL: MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(model_type),
         MASKED: MODEL_FOR_MASKED_LM_MAPPING_NAMES.get(model_type),
@@ -115,25 +145,82 @@ def _context(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> in
     return min(fits) - offset
 
 
-def open_model(source: str | Path) -> Target:
+def _lora_config(folder: Path) -> LoraConfig:
+    """Return the configuration of an adapter, of the keys that we know: others can name libraries to load."""
+    given = _refuse_loaders(folder, ADAPTER)
+    if given.get("peft_type") != "LORA":
+        raise UnsupportedModel(f"adapter {folder.name!r}: is {given.get('peft_type')!r}; only LORA is known")
+    options = {key: value for key, value in given.items() if key in _LORA}
+    usual = LoraConfig().to_dict()
+    for key in sorted(given.keys() - _LORA - _LORA_NOTES):
+        if given[key] not in (None, False, {}, [], usual.get(key)):
+            raise UnsupportedModel(
+                f"adapter {folder.name!r}: {ADAPTER} sets {key!r}, which is not known here"
+            )
+    return LoraConfig(**options)
+
+
+def _with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
+    """Return the model with the LoRA adapter of a folder added to its weights."""
+    config = _lora_config(folder)
+    refuse_code(folder)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a library that it will change one day
+            adapted = get_peft_model(model, config)
+        weights = load_file(folder / "adapter_model.safetensors")
+        missing = get_peft_model_state_dict(adapted).keys() ^ weights.keys()
+        set_peft_model_state_dict(adapted, weights)
+    except Exception as error:  # as with a model: a stranger's folder can fail with any error
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        line = line.replace(str(folder), folder.name)[:200]
+        raise UnsupportedModel(f"adapter {folder.name!r}: does not fit its base model ({line})") from error
+    if missing:
+        raise UnsupportedModel(
+            f"adapter {folder.name!r}: does not fit its base model ({len(missing)} weights, such as "
+            f"{min(missing)})"
+        )
+    return adapted.merge_and_unload()
+
+
+def _whole(folder: Path, base: str | Path | None) -> Path:
+    """Return the folder of a whole model: `folder`, or the base of the adapter that it holds."""
+    if (folder / "config.json").is_file():
+        if base is not None:
+            raise UnsupportedModel(f"model {folder.name!r}: is whole, so it has no base; leave out BASE=")
+        return folder
+    if not (folder / ADAPTER).is_file():
+        raise MissingArtifact(f"model {folder.name!r}: no folder with a config.json at that place")
+    if base is None:
+        raise MissingArtifact(
+            f"model {folder.name!r}: holds an adapter alone; name the folder of the model that it was "
+            "trained on as well: BASE=folder"
+        )
+    if not (Path(base) / "config.json").is_file():
+        raise MissingArtifact(f"base {Path(base).name!r}: no folder with a config.json at that place")
+    return Path(base)
+
+
+def open_model(source: str | Path, *, base: str | Path | None = None) -> Target:
     """Return the model of a local Hugging Face folder, ready to be asked.
 
     Args:
-        source: a folder with config.json, safetensors and a tokenizer; nothing is fetched or run.
+        source: a folder with config.json, safetensors and a tokenizer, or one with a LoRA adapter
+            (adapter_config.json, adapter_model.safetensors); nothing is fetched or run.
+        base: the folder of the model that the adapter was trained on; its tokenizer is used.
 
     Raises:
-        MissingArtifact: there is no such folder, or a file of it cannot be read.
+        MissingArtifact: there is no such folder, a file of it cannot be read, or an adapter has no base.
         UnsupportedModel: it has pickled weights, code, or keys that load some; weights that do not fill it; a
-            tokenizer that does not fit; or it is neither a causal nor a masked language model.
+            tokenizer that does not fit; it is neither a causal nor a masked language model; or an adapter is
+            not of its base.
     """
     folder = Path(source)
-    if not (folder / "config.json").is_file():
-        hint = ""
-        if (folder / "adapter_config.json").is_file():
-            hint = "; it holds an adapter: merge it into its base model and save that (merge_and_unload)"
-        raise MissingArtifact(f"model {folder.name!r}: no folder with a config.json at that place{hint}")
-    kind = _kind(folder, _refuse_loaders(folder))
-    model, tokenizer = _read(folder, kind)
+    whole = _whole(folder, base)
+    kind = _kind(whole, _refuse_loaders(whole))
+    model, tokenizer = _read(whole, kind)
+    if whole != folder:
+        model = _with_adapter(model, folder)
     width = model.get_output_embeddings().weight.shape[0]
     if len(tokenizer) > width:
         raise UnsupportedModel(

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 import torch
 import toy_audit as toy
+from peft import LoraConfig, get_peft_model
 from tokenizers import Tokenizer, pre_tokenizers, processors, trainers
 from tokenizers import models as token_models
 from transformers import (
     BertConfig,
     BertForMaskedLM,
     BertModel,
+    GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
@@ -277,9 +279,83 @@ def test_folders_that_hold_no_whole_model_are_refused(fresh, bert, tmp_path):
         own_model.open_model(cut)
     (tmp_path / "adapter").mkdir()
     (tmp_path / "adapter" / "adapter_config.json").write_text("{}")
-    for folder, words in (("none", "no folder"), ("adapter", "merge_and_unload")):
+    for folder, words in (("none", "no folder"), ("adapter", "BASE=folder")):
         with pytest.raises(MissingArtifact, match=words):
             own_model.open_model(tmp_path / folder)
+
+
+def change(folder, **config):
+    file = folder / "adapter_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | config))
+
+
+@pytest.fixture(scope="module")
+def adapter(fresh, tmp_path_factory):
+    """A folder with nothing but an adapter on the projections of `fresh`, and the merged model's loss."""
+    folder = tmp_path_factory.mktemp("adapter") / "lora"
+    base = GPT2LMHeadModel.from_pretrained(fresh)
+    options = LoraConfig(r=2, target_modules=["c_attn", "c_fc"], fan_in_fan_out=True)
+    adapted = get_peft_model(base, options)
+    with torch.no_grad():
+        for name, parameter in adapted.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_(0.0, 0.5)
+    adapted.save_pretrained(folder)
+    ids = torch.arange(3, 30)[None]
+    return folder, adapted.eval()(input_ids=ids, labels=ids).loss.item(), ids
+
+
+def test_an_adapter_is_added_to_its_base(adapter, fresh):
+    folder, loss, ids = adapter
+    target = own_model.open_model(folder, base=fresh)
+    assert target.name == "lora" and not any("lora" in name for name, _ in target.model.named_parameters())
+    assert target.model(input_ids=ids, labels=ids).loss.item() == pytest.approx(loss, rel=1e-5)
+    alone = own_model.open_model(fresh)
+    assert abs(alone.model(input_ids=ids, labels=ids).loss.item() - loss) > 1e-3
+
+
+def test_an_adapter_without_its_base_or_with_another_is_refused(adapter, fresh, bert, tmp_path):
+    folder, *_ = adapter
+    with pytest.raises(MissingArtifact, match="BASE=folder"):
+        own_model.open_model(folder)
+    with pytest.raises(MissingArtifact, match="base 'none'"):
+        own_model.open_model(folder, base=tmp_path / "none")
+    with pytest.raises(UnsupportedModel, match="has no base"):
+        own_model.open_model(fresh, base=fresh)
+    with pytest.raises(UnsupportedModel, match="does not fit its base"):
+        own_model.open_model(folder, base=bert)
+    fewer = shutil.copytree(folder, tmp_path / "fewer")
+    change(fewer, target_modules=["c_attn"])
+    with pytest.raises(UnsupportedModel, match="does not fit its base"):
+        own_model.open_model(fewer, base=fresh)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"peft_type": "IA3"}, "only LORA"),
+        ({"megatron_config": {}, "megatron_core": "os"}, None),
+        ({"megatron_config": {"x": 1}, "megatron_core": "os"}, "megatron_config"),
+        ({"auto_map": {"a": "b"}}, "may load code"),
+        ({"eva_config": {"rho": 2}}, "eva_config"),
+        ({"somebody": 7}, "somebody"),
+    ],
+)
+def test_an_adapter_that_names_more_than_weights_is_refused(adapter, fresh, tmp_path, config, words):
+    folder = shutil.copytree(adapter[0], tmp_path / "named")
+    change(folder, **config)
+    if words is None:
+        own_model.open_model(folder, base=fresh)
+        return
+    with pytest.raises(UnsupportedModel, match=words):
+        own_model.open_model(folder, base=fresh)
+
+
+def test_a_pickled_adapter_is_refused(adapter, fresh, tmp_path):
+    folder = shutil.copytree(adapter[0], tmp_path / "pickled")
+    (folder / "adapter_model.safetensors").rename(folder / "adapter_model.bin")
+    with pytest.raises(UnsupportedModel, match="safetensors"):
+        own_model.open_model(folder, base=fresh)
 
 
 def test_large_files_are_drawn_by_lot(files):
