@@ -142,15 +142,21 @@ class _ScaledAfterwards(TorchFunctionMode):
     """Lets the library's normalizations, which want one weight for all rows, take one for each."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        if function in (functional.layer_norm, functional.rms_norm):
-            return self._normalized(function, *args, **(kwargs or {}))
-        return function(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        if function is functional.layer_norm:
+            return self._layer_norm(*args, **kwargs)
+        return (
+            self._rms_norm(*args, **kwargs) if function is functional.rms_norm else function(*args, **kwargs)
+        )
 
-    def _normalized(self, function, value, shape, weight=None, bias=None, *others, **options):
-        inner = (None, None) if function is functional.layer_norm else (None,)
-        value = function(value, shape, *inner, *others, **options)
+    def _layer_norm(self, value, shape, weight=None, bias=None, eps=1e-5):
+        value = functional.layer_norm(value, shape, eps=eps)
         value = value if weight is None else value * weight
         return value if bias is None else value + bias
+
+    def _rms_norm(self, value, shape, weight=None, eps=None):
+        value = functional.rms_norm(value, shape, eps=eps)
+        return value if weight is None else value * weight
 
 
 FUNCTIONS = {nn.Linear: _Multiply, Conv1D: _Multiply, nn.Embedding: _LookUp, nn.LayerNorm: _Normalize}
@@ -241,11 +247,12 @@ def _on_copies(module: nn.Module, recorder: Recorder, forward):
     """Return a forward that computes with a copy of each of the module's own parameters for each row."""
 
     def on_copies(*args, **kwargs):
-        recorder.met(module, args[0].shape[0], folded=False)
+        value = args[0] if args else next(iter(kwargs.values()))
+        recorder.met(module, value.shape[0], folded=False)
         before = dict(module._parameters)
         for name, parameter in before.items():
             if parameter is not None and parameter.requires_grad:
-                module._parameters[name] = _Copy.apply(parameter, module, recorder, args[0].dim())
+                module._parameters[name] = _Copy.apply(parameter, module, recorder, value.dim())
         try:
             with _ScaledAfterwards():
                 return forward(*args, **kwargs)

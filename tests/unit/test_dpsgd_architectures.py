@@ -131,6 +131,15 @@ class Clamped(nn.Module):
         return weight * value
 
 
+def test_the_normalization_of_torch_is_exact():
+    """Its kernel takes one weight for all rows, and its fourth argument is no shift."""
+    model = build(*EXACT["Llama"])
+    model.model.norm = nn.RMSNorm(16, eps=0.1).double()
+    with torch.no_grad():
+        model.model.norm.weight.normal_(1.0, 0.3)
+    agree(model, batch_for(model), UNITS)
+
+
 @pytest.mark.parametrize("layer", [Centered, Clamped])
 def test_a_layer_that_only_looks_like_a_normalization_is_found_out(layer):
     model = build(*EXACT["Llama"])
