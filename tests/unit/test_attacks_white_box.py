@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from privhelpers import models, rng, training
 from privhelpers.attacks import white_box
@@ -29,10 +30,15 @@ def tokenizer():
 def nets(tokenizer):
     names = ("micro-bert", "micro-distilbert", "micro-distilbert-half")
     masked = {name: models.build_masked(name, tokenizer, seed=0) for name in names}
-    return {"micro-gpt2": models.build("micro-gpt2", tokenizer, seed=0), **masked}
+    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
+    sizes |= {"max_position_embeddings": 128}
+    grouped = {"num_attention_heads": 4, "num_key_value_heads": 2}  # two heads share each key
+    torch.manual_seed(0)
+    llama = LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), **sizes, **grouped)).eval()
+    return {"micro-gpt2": models.build("micro-gpt2", tokenizer, seed=0), "llama": llama, **masked}
 
 
-ALL = ("micro-gpt2", "micro-bert", "micro-distilbert")
+ALL = ("micro-gpt2", "micro-bert", "micro-distilbert", "llama")
 
 
 # Attention ------------------------------------------------------------------------------------------------
