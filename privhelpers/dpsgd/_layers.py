@@ -281,6 +281,26 @@ def _bias_on_copies(module: nn.Module, recorder: Recorder, compute_bias):
     return on_copies
 
 
+def _checked(module: nn.Module, recorder: Recorder, forward):
+    """Return the forward of a subclass of Linear that refuses, in a trial, to be more than a Linear."""
+
+    def checked(*args, **kwargs):
+        given = forward(*args, **kwargs)
+        recorder.met(module, args[0].shape[0] if args else 0)
+        if len(args) != 1 or kwargs or not isinstance(given, torch.Tensor):
+            same = False
+        else:
+            expected = functional.linear(args[0], module.weight, module.bias)
+            same = given.shape == expected.shape and torch.allclose(given, expected, rtol=1e-3, atol=1e-5)
+        if not same:
+            raise UnsupportedModel(
+                f"{type(module).__name__}: is a Linear that does something else; freeze it"
+            )
+        return given
+
+    return checked
+
+
 def _listening(module: nn.Module, recorder: Recorder):
     if type(module) is NewGELUActivation:
         return lambda value: functional.gelu(value, approximate="tanh")
@@ -290,6 +310,8 @@ def _listening(module: nn.Module, recorder: Recorder):
     if function is _LookUp:
         return lambda index: function.apply(index, module.weight, module, recorder)
     if function is _Multiply:
+        if by_structure(module) and recorder.folds is not None:
+            return _checked(module, recorder, module.forward)
         return lambda value: function.apply(value, module.weight, module.bias, module, recorder).view(
             *value.shape[:-1], -1
         )

@@ -29,7 +29,14 @@ def losses_by_row(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> tor
     labels = batch["labels"].to(model.device)
     inputs = {name: value.to(model.device) for name, value in batch.items() if name != "labels"}
     if getattr(model.config, "is_encoder_decoder", False) and labels.dim() == 2:
-        inputs.setdefault("decoder_input_ids", model.prepare_decoder_input_ids_from_labels(labels))
+        if "decoder_input_ids" not in inputs:
+            shift = getattr(model, "prepare_decoder_input_ids_from_labels", None)
+            if shift is None:
+                raise UnsupportedModel(
+                    f"{type(model).__name__}: does not say what its decoder reads; put decoder_input_ids "
+                    "into the batch"
+                )
+            inputs["decoder_input_ids"] = shift(labels)
         return row_losses(model(**inputs).logits, labels, shift=False)
     if kind in LANGUAGE:
         return row_losses(model(**inputs).logits, labels, shift=LANGUAGE[kind])

@@ -95,6 +95,17 @@ def test_adapters_on_a_base_in_half_the_digits(name):
         assert float(norms[0]) > 1e-3 and length == pytest.approx(1e-3, rel=1e-5)
 
 
+def test_an_encoder_decoder_that_does_not_say_what_its_decoder_reads():
+    kind, options = "M2M100ForConditionalGeneration", EXACT["BART"][1]
+    never = {f"{half}_layerdrop": 0.0 for half in ("encoder", "decoder")} | {"attention_dropout": 0.0}
+    model = build(kind, options | never)
+    batch = batch_for(model)
+    with pytest.raises(UnsupportedModel, match="decoder_input_ids"):
+        dpsgd.clipped_gradient_sum(model, batch, max_grad_norm=1.0)
+    first = torch.full((6, 1), 2)
+    agree(model, batch | {"decoder_input_ids": torch.cat([first, batch["labels"][:, :-1].clamp_min(0)], 1)})
+
+
 def test_the_model_is_left_as_it_was():
     for name in NEW:
         model = build(*EXACT[name])
