@@ -75,7 +75,11 @@ ATTRIBUTES = {
     "title",
     "type",
 }
-SIGNS = "+-−±<>≤≥≈."  # a number may begin with them
+# Digits with signs, powers, brackets and the few words between numbers: "0.5 (0.4 to 0.6)", "3 of 4".
+NUMBER = re.compile(
+    r"(?:[\s\d.,:;+\-−–±<>≤≥≈%()\[\]/·×⁰¹²³⁴⁵⁶⁷⁸⁹⁻]|\b(?:to|of|e|inf|s)\b|(?<=\d)e(?=[-+]?\d))+"
+)
+MISSING = {"none", "no", "undefined", "unknown", "no bound", "nothing varied"}  # of a number
 CSS_LOADS = re.compile(r"url\s*\(|@import|expression\s*\(|javascript:|</", re.IGNORECASE)
 SVG_ACTIVE = re.compile(r"<script|\son\w+\s*=|javascript:|<foreignObject", re.IGNORECASE)
 
@@ -149,10 +153,16 @@ def one_header(html: str) -> str:
     return str(soup) if changed else html
 
 
+def _is_number(text: str) -> bool:
+    """Return whether a cell reads as a number, with its unit, interval or count, or as a range of them."""
+    return bool(NUMBER.fullmatch(text))
+
+
 def words_on_the_left(html: str) -> str:
     """Return tables whose columns of words, with their headers, have the class `words`: pandas marks none.
 
-    A column holds words if none of its cells begins with a digit or a sign and one begins with a letter.
+    A column holds words if more of its cells are words than numbers; what stands for a missing number, such
+    as "none", is neither.
     """
     soup = BeautifulSoup(html, "html.parser")
     for table in soup.find_all("table"):
@@ -166,8 +176,10 @@ def words_on_the_left(html: str) -> str:
                 columns[place].append(cell)
         headers = head[0] if len(head) == 1 and len(head[0]) == width else [None] * width
         for header, column in zip(headers, columns, strict=True):
-            starts = [cell.get_text(strip=True)[:1] for cell in column]
-            if any(map(str.isalpha, starts)) and not any(c.isdigit() or c in SIGNS for c in starts if c):
+            texts = [cell.get_text(" ", strip=True) for cell in column]
+            texts = [text for text in texts if any(map(str.isalnum, text)) and text not in MISSING]
+            numbers = sum(map(_is_number, texts))
+            if numbers < len(texts) - numbers:
                 for cell in filter(None, [header, *column]):
                     cell["class"] = [*cell.get("class", []), "words"]
     return str(soup) if soup.select_one(".words") else html

@@ -75,25 +75,37 @@ def test_the_name_of_an_index_stands_in_the_row_of_the_columns():
         assert one_header(frame._repr_html_()) == frame._repr_html_()
 
 
-def test_columns_of_words_start_on_the_left_and_numbers_do_not():
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (["yes", "“well”", ""], True),
+        (["0.5 (0.4 to 0.6)", "no bound", "−1"], False),
+        (["3 of 4", "0.96 [0.96, 0.97]", "1·10⁻²⁰"], False),
+        (["none", "none", "2.5 %"], False),
+        (["below 0.001", "0.012", "0.5"], False),
+        (["4-anonymous", "noisy", "30-39"], True),
+        (["0db87fd8", "11aa22bb"], True),
+        (["1e-05", "inf", "12 s"], False),
+        (["aspirin", "—", "zinc"], True),
+        (["Ana Example", "ana@example.org", "1234567"], True),
+    ],
+)
+def test_columns_of_words_start_on_the_left_and_numbers_do_not(cells, words):
     import pandas as pd
 
-    columns = {
-        "answer": ["yes", "“no”", ""],
-        "share": ["0.5 (0.4 to 0.6)", "no bound", "−1"],
-        "level": ["3 of 4", "dp", "—"],
-        "drug": ["aspirin", "—", "zinc"],
-    }
-    frame = pd.DataFrame(
-        columns, index=pd.MultiIndex.from_product([["model"], [1, 2, 3]], names=["who", "n"])
-    )
+    frame = pd.DataFrame({"column": cells}, index=pd.RangeIndex(len(cells), name="n"))
     table = BeautifulSoup(words_on_the_left(one_header(frame._repr_html_())), "html.parser")
-    assert [cell.text for cell in table.select("thead .words")] == ["who", "answer", "drug"]
-    assert [cell.text for cell in table.select("tbody .words")] == [
-        *("model", "yes", "aspirin", "“no”", "—", "", "zinc")
-    ]
-    numbers = frame[["share"]].reset_index(drop=True)
-    assert words_on_the_left(numbers._repr_html_()) == numbers._repr_html_()
+    assert [cell.text for cell in table.select(".words")] == (["column", *cells] if words else [])
+
+
+def test_rows_that_share_a_name_keep_their_columns():
+    import pandas as pd
+
+    index = pd.MultiIndex.from_product([["model"], [1, 2]], names=["who", "n"])
+    frame = pd.DataFrame({"drug": ["aspirin", "zinc"], "share": [0.5, 0.25]}, index=index)
+    table = BeautifulSoup(words_on_the_left(one_header(frame._repr_html_())), "html.parser")
+    assert [cell.text for cell in table.select("thead .words")] == ["who", "drug"]
+    assert [cell.text for cell in table.select("tbody .words")] == ["model", "aspirin", "zinc"]
 
 
 def test_a_styler_without_escaping_is_refused():
