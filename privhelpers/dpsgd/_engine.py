@@ -10,6 +10,7 @@ Source: Goodfellow 2015 (per-example norms from activations and output gradients
 "Differentially Private Optimization on Large Model at Small Cost", section 3 (book-keeping).
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -193,18 +194,21 @@ class ClippedGradients:
                     raise UnsupportedModel(f"{type(module).__name__}: does not keep the rows apart")
                 if times != {1}:
                     self.folding.add(id(module))
-            self._proven = True
+            self._proven = True  # for the pass that is compared
             if self.folding or any(map(by_structure, self.modules)):
-                self._compare({k: v[:2] for k, v in batch.items()})
+                self._proven = self._compare({k: v[:2] for k, v in batch.items()})
         except BaseException:
             self._proven = False
             raise
         finally:
             self.model.train(training)
 
-    def _compare(self, batch: Batch) -> None:
-        """Refuse the model if the norms of a few rows, by parameter, are not those of one backward a row."""
-        ours = self.layer_norms(batch)
+    def _compare(self, batch: Batch) -> bool:
+        """Refuse the model if the norms of a few rows, by parameter, are not those of one backward a row.
+
+        Return whether there was a row to compare: one whose gradient is finite.
+        """
+        compared, ours = False, self.layer_norms(batch)
         rows = batch["labels"].shape[0]
         some = {n: p for n, p in self.parameters.items() if n in ours}
         digits = {p.dtype for p in self.model.parameters()}
@@ -216,13 +220,16 @@ class ClippedGradients:
                 loss = losses_by_row(self.model, {k: v[row : row + 1] for k, v in batch.items()}).sum()
                 theirs = torch.autograd.grad(loss, list(some.values()), allow_unused=True)
             norms = [0.0 if g is None else float(g.double().norm()) for g in theirs]
-            allowed = max(norms) * tolerance
+            if not all(map(math.isfinite, norms)):
+                continue
+            compared, allowed = True, max(norms) * tolerance
             for name, norm in zip(some, norms, strict=True):
-                if abs(float(ours[name][row]) - norm) > allowed:
+                if not abs(float(ours[name][row]) - norm) <= allowed:
                     raise UnsupportedModel(
                         f"{name}: its gradient's norm for one row is {norm:.6g} by autograd, and "
                         f"{float(ours[name][row]):.6g} from what the layer read; freeze it"
                     )
+        return compared
 
     def _recall(self, given: "GivenGradients") -> Recorder:
         units = group_rows(None, given.row.shape[0])

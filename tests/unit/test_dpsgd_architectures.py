@@ -151,6 +151,20 @@ def test_the_normalization_of_torch_is_exact():
     agree(model, batch_for(model), UNITS)
 
 
+def test_rows_that_are_not_finite_prove_nothing():
+    """A comparison with NaN is never too far: the layers stay to be proven by the next rows."""
+    model = build(*EXACT["Llama"])
+    model.model.norm = Clamped(16).double()
+    engine = dpsgd.ClippedGradients(model, max_grad_norm=1.0)
+    into = {name: torch.zeros_like(parameter) for name, parameter in engine.parameters.items()}
+    batch = batch_for(model)
+    weight, model.lm_head.weight.data = model.lm_head.weight.data, model.lm_head.weight.data * float("nan")
+    engine.add(batch, into=into)
+    model.lm_head.weight.data = weight
+    with pytest.raises(UnsupportedModel, match="by autograd"):
+        engine.add(batch, into=into)
+
+
 @pytest.mark.parametrize("layer", [Centered, Clamped])
 def test_a_layer_that_only_looks_like_a_normalization_is_found_out(layer):
     model = build(*EXACT["Llama"])
