@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
+from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
@@ -37,18 +37,18 @@ def _row_label(row: str) -> str:
 
 
 def _looks(names: Sequence[str], controls: Collection[str]) -> dict[str, dict]:
-    """Return label, color, marker and line of each series: models their own, others oranges in steps."""
+    """Return label, color, marker and line of each series: models their own, others from plum to amber."""
     if missing := set(controls) - set(names):
         raise InvalidParameter(f"controls: no series is called {', '.join(sorted(missing))}")
     models = style.model_looks(filter(_is_model, names))
     others = [name for name in names if name not in models and name not in controls]
-    shades = dict(zip(others, np.linspace(0.85, 0.45, max(2, len(others))), strict=False))
+    colors = dict(zip(others, style.series_colors(len(others)), strict=True))
     looks = {}
     for place, name in enumerate(names):
         if name in models:
             look = dict(models[name])
         else:
-            color = _CONTROL_SHADE if name in controls else colormaps["YlOrBr"](shades[name])
+            color = _CONTROL_SHADE if name in controls else colors[name]
             look = {"label": style.literal(name), "color": color}
         look.setdefault("marker", _MARKERS[place % len(_MARKERS)])
         look["linestyle"] = "--" if name in controls else _LINES[place % len(_LINES)]
@@ -346,7 +346,10 @@ def bars(
             zeros = {"linestyle": "none", "marker": look["marker"], "clip_on": False, "zorder": 3}
             place.plot(values[values == 0], heights[values == 0], color=look["color"], mfc="white", **zeros)
         if ends is not None:
-            place.errorbar(values, heights, xerr=ends, fmt="none", ecolor=style.CONTROL, capsize=2)
+            # A seam around each interval: in the dark it would vanish before its bar.
+            seam = [patheffects.withStroke(linewidth=3.2, foreground="white")]
+            interval = {"fmt": "none", "ecolor": style.CONTROL, "capsize": 2, "path_effects": seam}
+            place.errorbar(values, heights, xerr=ends, **interval)
         left = left + values if stacked else left
     place.set_yticks(range(len(rows)), [_row_label(row) for row in rows])
     place.set(ylim=(len(rows) - 0.4, -0.6), xlabel=xlabel, ylabel=ylabel)
@@ -405,8 +408,9 @@ def trade_off(
             color=look["color"],
             mfc="white" if name in hollow else None,
             label=style.in_legend(look)["label"],
-            markersize=7,
-            capsize=3,
+            markersize=8,
+            elinewidth=1,
+            capsize=2,
         )
     place.set(xscale="log", xlabel=xlabel, ylabel=ylabel)
     style.log_axis(place.xaxis)

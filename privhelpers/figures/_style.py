@@ -1,8 +1,9 @@
 """One look for every figure: width, two heights, one color per mechanism, text that is never parsed.
 
 Non-private models are dark gray, the public checkpoint light gray, DP models blue (darker = larger
-epsilon), attacks on members orange; controls are hollow, hatched or dashed. The colors differ in
-lightness as well as in hue, and every model has its own marker, so a black-and-white print still reads.
+epsilon), attacks on members orange, several series plum to amber; controls are hollow, hatched or dashed.
+The colors differ in lightness as well as in hue, and every model has its own marker, so a black-and-white
+print still reads.
 """
 
 import functools
@@ -30,9 +31,13 @@ from privhelpers.text import in_words, inert, power_of_ten
 
 WIDTH, SHORT, TALL = 6.5, 2.9, 4.3  # inches
 
-NON_PRIVATE, PUBLIC, DP, ATTACK = "#3a3a3a", "#b8b8b8", "#0072b2", "#e07b00"
+NON_PRIVATE, PUBLIC, DP, ATTACK = "#3a3a3a", "#b2b2b2", "#0072b2", "#e07b00"
 CONTROL = "#262626"  # always hollow, hatched or dashed: never told apart by color alone
-_DP_SHADES = mpl.colors.LinearSegmentedColormap.from_list("dp", ["#8fc3e3", "#0072b2", "#06264f"])
+_DP_SHADES = mpl.colors.LinearSegmentedColormap.from_list("dp", ["#8fc3e3", "#0072b2", "#0a3566"])
+# Plum, crimson, orange, amber: lightness and hue change together, so that neighbors differ in print too.
+_SERIES_SHADES = mpl.colors.LinearSegmentedColormap.from_list(
+    "series", ["#4c1d4f", "#a3264f", ATTACK, "#f0b840"]
+)
 _DP_RANGE = (0.25, 16.0)  # epsilons at the ends of the shades
 _SHIELD = "\ufdd0"  # a code point that Unicode keeps free of meaning; `drawn` takes it off again
 _SPARE_MARKERS = "Dv<>PX*pdh"
@@ -130,6 +135,13 @@ def dp_color(epsilon: float) -> str:
     low, high = (math.log(bound) for bound in _DP_RANGE)
     place = (math.log(min(max(epsilon, _DP_RANGE[0]), _DP_RANGE[1])) - low) / (high - low)
     return mpl.colors.to_hex(_DP_SHADES(place))
+
+
+def series_colors(count: int) -> list[str]:
+    """Return the colors of so many series that are no models, dark to light; one alone is orange."""
+    if count < 2:
+        return [ATTACK] * count
+    return [mpl.colors.to_hex(_SERIES_SHADES(place)) for place in np.linspace(0, 1, count)]
 
 
 def model_looks(models: Iterable[str]) -> dict[str, dict[str, str]]:
