@@ -90,7 +90,7 @@ def _bounds(upper: float | None, lower: float | None) -> str:
 
 
 def _shares(table: pd.DataFrame, words: str, done: str, of: str) -> pd.Series:
-    """Return the share of members or planted secrets with its interval, and the control's in brackets.
+    """Return the share of members or planted secrets (%) with its interval, and the control's in brackets.
 
     Every model is asked the same, so the column's name says of how many.
     """
@@ -103,12 +103,14 @@ def _shares(table: pd.DataFrame, words: str, done: str, of: str) -> pd.Series:
         interval = stats.clopper_pearson(int(count), int(size))
         shares = (interval.estimate, interval.low, interval.high, control / control_size)
         cells.append("{:.0f} [{:.0f}, {:.0f}] ({:.0f})".format(*(100 * share for share in shares)))
-    name = f"{words}, % of {size:.0f} [95 %] (control, of {control_size:.0f})"
+    name = f"{words}, of {size:.0f} (of {control_size:.0f})"
     return pd.Series(cells, index=table.index, name=name)
 
 
 def headline(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table of the front page: bounds on ε, utility, and leakage with its control in brackets.
+
+    Leakage is in percent; intervals, in square brackets, hold at 95 %.
 
     Args:
         table: a row of `summary_row` for each model, by its name.
@@ -122,7 +124,7 @@ def headline(table: pd.DataFrame) -> pd.DataFrame:
         {
             "ε at most (at least)": [_bounds(*pair) for pair in bounds],
             "perplexity": [f"{value:.2f}" for value in table["perplexity"]],
-            "membership AUC [95 %]": [f"{auc:.2f} [{low:.2f}, {high:.2f}]" for auc, low, high in ends],
+            "membership AUC": [f"{auc:.2f} [{low:.2f}, {high:.2f}]" for auc, low, high in ends],
         },
         index=table.index,
     )
