@@ -19,6 +19,7 @@ from sphinx.config import Config
 
 from bookmaker.site import _numbers
 from bookmaker.site._first_use import LinkFirstUse
+from bookmaker.site._spaces import HoldTogether
 
 MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions", "a11y", "ui/lazy.js", "sre")
 
@@ -139,6 +140,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     _look_up_styles_once()
     app.add_post_transform(LinkFirstUse)
+    app.add_post_transform(HoldTogether)
     _numbers.setup(app)
     app.connect("config-inited", _drop_thebe)
     app.connect("config-inited", _launch_if_public)
