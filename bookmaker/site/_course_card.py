@@ -53,7 +53,7 @@ def _runs(slug: str, runs: Iterable[dict[str, Any]]) -> str:
     """Return the seconds of a chapter's runs as words."""
     seconds = [run["seconds"] for run in runs if run["notebook"] == slug]
     mean = duration(sum(seconds) / len(seconds))
-    return mean if len(seconds) == 1 else f"{len(seconds)} runs of {mean}"
+    return mean if len(seconds) == 1 else f"{len(seconds)} runs of {mean} on average"
 
 
 def course_card(chapters: dict[str, NotebookNode], manifest: dict[str, Any]) -> str:
