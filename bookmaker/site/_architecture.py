@@ -82,14 +82,13 @@ def _chapters(root: Path, all_rooms: dict[str, shape.Room], slugs: list[str]) ->
     for slug in slugs:
         tree = ast.parse(shape.chapter_code(chain.source(root, slug)))
         defined = [n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)]
-        called = [
-            f"{name.removeprefix('privhelpers.')}.{helper}"
-            for name, room in all_rooms.items()
-            for helper in room.names
-            if slug in room.users[helper]
-        ]
+        called = {
+            name.removeprefix("privhelpers."): sorted(h for h in room.names if slug in room.users[h])
+            for name, room in sorted(all_rooms.items())
+        }
+        by_room = "; ".join(f"{name}: {_code(helpers)}" for name, helpers in called.items() if helpers)
         defined = [name for name in dict.fromkeys(defined) if not name.startswith("_")]
-        rows.append((_pages([slug]), _code(defined) or "in plain cells", _code(sorted(called)) or "none"))
+        rows.append((_pages([slug]), _code(defined) or "in plain cells", by_room or "none"))
     return _table(("chapter", "functions and classes written on its page", "helpers that it calls"), rows)
 
 

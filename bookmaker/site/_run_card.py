@@ -16,9 +16,11 @@ Another profile, another seed or another version of a package gives other number
 
 
 def _cell(value: Any) -> str:
-    """Return a value as inline code that a Markdown table can hold."""
+    """Return a value as inline code that a Markdown table can hold; a list as its values."""
+    if isinstance(value, list):
+        return ", ".join(map(_cell, value)) or "none"
     shown = f"{value:g}" if isinstance(value, float) else str(value)
-    return f"`{shown.replace('|', '/').replace('`', chr(39)) or ' '}`"
+    return f"`{shown.replace('|', '/').replace('`', chr(39))}`" if shown.strip() else "none"
 
 
 def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

@@ -12,7 +12,7 @@ step), `_plan`, `_canaries` (units of an audit), `_checkpoint`, `_resume` and `_
 """
 
 from privhelpers.dpsgd._batches import micro_batches
-from privhelpers.dpsgd._canaries import CanaryScores, GradientCanaries, add_spare_rows, free_coordinates
+from privhelpers.dpsgd._canaries import CanaryScores, GradientCanaries, free_coordinates
 from privhelpers.dpsgd._chance import Chance, release, research
 from privhelpers.dpsgd._engine import Batch, ClippedGradients, GivenGradients, clipped_gradient_sum
 from privhelpers.dpsgd._log import DPTrainingLog
@@ -33,7 +33,6 @@ __all__ = [
     "PrivacyPlan",
     "PrivateOptimizer",
     "Settings",
-    "add_spare_rows",
     "clipped_gradient_sum",
     "epsilon_curve",
     "free_coordinates",

@@ -25,7 +25,6 @@ from privhelpers.errors import InvalidParameter
 from privhelpers.mechanisms import participation_log_ratio
 
 _POSITION_TABLES = ("wpe.weight", "position_embeddings.weight")
-_SPARE = "spare_rows"
 
 
 @dataclass(frozen=True)
@@ -63,41 +62,17 @@ class CanaryScores:
     scores: np.ndarray
 
 
-def add_spare_rows(model: nn.Module, rows: int, width: int = 64) -> None:
-    """Give a model without a trained table of positions rows that an audit's canaries can own.
-
-    Nothing reads them, so no note has a gradient there; a private step clips and adds noise to them as to
-    every other weight. `del model.spare_rows` takes them away before the model is saved.
-
-    Args:
-        rows: 1 or more.
-        width: coordinates of a row, 1 or more.
-    """
-    validate.positive_int(rows=rows, width=width)
-    like = next(p for p in model.parameters() if p.requires_grad)
-    table = nn.Embedding(rows, width, device=like.device, dtype=like.dtype)
-    nn.init.zeros_(table.weight)
-    model.add_module(_SPARE, table)
-
-
 def free_coordinates(model: nn.Module, longest: int) -> tuple[str, int, int]:
-    """Return where notes of up to `longest` tokens leave room: (table, first free row, coordinates).
-
-    The table is the one of positions, or the spare rows of a model that has none.
+    """Return where notes of up to `longest` tokens leave room: (position table, first free row, coordinates).
 
     Raises:
-        InvalidParameter: the model has neither, or they are not trained.
+        InvalidParameter: the model has no trained table of positions.
     """
-    trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    for name, table in trained.items():
-        if name.endswith(_POSITION_TABLES):
-            return name, longest, max(0, table.shape[0] - longest) * table.shape[1]
-    for name, table in trained.items():
-        if name == f"{_SPARE}.weight":
-            return name, 0, table.numel()
-    raise InvalidParameter(
-        "canaries: the model has no trained position embedding to put them in; `add_spare_rows` makes room"
-    )
+    tables = {n: p for n, p in model.named_parameters() if p.requires_grad and n.endswith(_POSITION_TABLES)}
+    if not tables:
+        raise InvalidParameter("canaries: the model has no trained position embedding to put them in")
+    name, table = next(iter(tables.items()))
+    return name, longest, max(0, table.shape[0] - longest) * table.shape[1]
 
 
 class Planted:
@@ -118,8 +93,8 @@ class Planted:
         self.name, first, free = free_coordinates(model, longest)
         if canaries.count > free:
             raise InvalidParameter(
-                f"canaries: count = {canaries.count}, but {self.name} has {free} coordinates that no note of "
-                f"{longest} tokens touches; ask for at most so many"
+                f"canaries: count = {canaries.count}, but positions beyond the longest note ({longest} "
+                f"tokens) have {free} coordinates; ask for at most so many"
             )
         table = dict(model.named_parameters())[self.name]
         place = torch.arange(canaries.count)

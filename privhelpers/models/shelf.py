@@ -5,7 +5,6 @@ model, tokenizer = take(store, "dp-eps-8")
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -60,12 +59,8 @@ def take(
         MissingArtifact: the chapter that trains it has not run; the message says what to run.
         DamagedArtifact: a file changed since it was written.
     """
-    return load(sealed(store, home(name)), dropout=dropout)
-
-
-def sealed(store: Store, place: str) -> Path:
-    """Return the folder of a model, after checking every file in it against its hash."""
+    place = home(name)
     folder = store.existing(f"{place}/config.json").parent
     for seal in sorted(folder.glob("*.sha256")):
         store.existing(f"{place}/{seal.name.removesuffix('.sha256')}")
-    return folder
+    return load(folder, dropout=dropout)

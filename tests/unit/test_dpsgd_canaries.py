@@ -14,8 +14,6 @@ from privhelpers import dpsgd, models
 from privhelpers.dpsgd._canaries import Planted
 from privhelpers.dpsgd._losses import losses_by_row
 from privhelpers.errors import InvalidParameter, ResumeRefused
-from privhelpers.models.adapters import with_adapters
-from privhelpers.models.pretrained import toy_llama
 
 CANARIES = dpsgd.GradientCanaries(count=200, seed=0)
 
@@ -70,29 +68,6 @@ def test_each_canary_owns_a_coordinate_beyond_the_longest_note(start, planted):
 def test_a_model_without_positions_is_refused():
     with pytest.raises(InvalidParameter, match="position embedding"):
         dpsgd.free_coordinates(torch.nn.Linear(2, 2), 1)
-
-
-def test_spare_rows_make_room_in_a_model_without_positions():
-    tokenizer = hospital()[1]
-    model = toy_llama(tokenizer, seed=0)
-    with pytest.raises(InvalidParameter, match="add_spare_rows"):
-        dpsgd.free_coordinates(model, 20)
-    dpsgd.add_spare_rows(model, rows=4, width=50)
-    assert dpsgd.free_coordinates(model, 20) == ("spare_rows.weight", 0, 200)
-    with pytest.raises(InvalidParameter, match=r"spare_rows\.weight has 200 coordinates"):
-        Planted(dpsgd.GradientCanaries(count=201, seed=0), model, 20, tiny_plan())
-
-
-def test_adapters_of_a_llama_are_trained_and_audited_with_spare_rows():
-    """The rows move by noise alone but for the canaries, and the log shows what an audit needs."""
-    texts, tokenizer, _ = hospital()
-    model = with_adapters(toy_llama(tokenizer, seed=0), rank=2, targets=["q_proj", "v_proj"], seed=0)
-    dpsgd.add_spare_rows(model, rows=4, width=50)
-    plan = tiny_plan(sample_rate=1.0, steps=1, target_epsilon=8.0)
-    log = run(model, tokenizer, texts, plan, canaries=CANARIES)
-    shown = log.canaries
-    assert shown.scores[shown.included].mean() > shown.scores[~shown.included].mean() + 0.5
-    assert model.spare_rows.weight.abs().min() > 0
 
 
 @pytest.mark.parametrize("wrong", [{"count": 0}, {"count": 5, "raw_norm": 0.0}])
