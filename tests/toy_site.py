@@ -62,7 +62,13 @@ Add two numbers.
 One and one make two.
 ```"""
 TABLE = "<table border='1' class='dataframe'><tr><th>model</th></tr><tr><td>baseline $x$</td></tr></table>"
-HEADLINES = {"baseline_auc": 0.91, "dp8_auc": 0.51, "baseline_canaries": 9, "planted_canaries": 11}
+HEADLINES = {
+    "baseline_auc": 0.91,
+    "dp8_auc": 0.51,
+    "dp8_epsilon": 7.99,
+    "baseline_canaries": 9,
+    "planted_canaries": 11,
+}
 
 
 def png(width: int = 40, height: int = 20) -> str:
