@@ -86,10 +86,12 @@ def _chapters(root: Path, all_rooms: dict[str, shape.Room], slugs: list[str]) ->
             name.removeprefix("privhelpers."): sorted(h for h in room.names if slug in room.users[h])
             for name, room in sorted(all_rooms.items())
         }
-        by_room = "; ".join(f"{name}: {_code(helpers)}" for name, helpers in called.items() if helpers)
+        by_room = "; ".join(f"**{name}** {_code(helpers)}" for name, helpers in called.items() if helpers)
         defined = [name for name in dict.fromkeys(defined) if not name.startswith("_")]
-        rows.append((_pages([slug]), _code(defined) or "in plain cells", by_room or "none"))
-    return _table(("chapter", "functions and classes written on its page", "helpers that it calls"), rows)
+        rows.append(
+            (_pages([slug]), f"{_code(defined) or 'plain cells'}. It calls {by_room or 'no helper'}.")
+        )
+    return _table(("chapter", "what is written on its page, and the helpers that it calls, by room"), rows)
 
 
 def _helpers(all_rooms: dict[str, shape.Room], slugs: list[str]) -> str:

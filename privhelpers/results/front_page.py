@@ -103,7 +103,7 @@ def _shares(table: pd.DataFrame, words: str, done: str, of: str) -> pd.Series:
         interval = stats.clopper_pearson(int(count), int(size))
         shares = (interval.estimate, interval.low, interval.high, control / control_size)
         cells.append("{:.0f} [{:.0f}, {:.0f}] ({:.0f})".format(*(100 * share for share in shares)))
-    name = f"{words}, of {size:.0f} (of {control_size:.0f})"
+    name = f"{words}, % of {size:.0f} (of {control_size:.0f})"
     return pd.Series(cells, index=table.index, name=name)
 
 

@@ -111,7 +111,7 @@ def test_the_front_page_puts_both_bounds_side_by_side(tmp_path):
     shown = results.headline(table)
     assert shown["ε at most (at least)"].tolist() == ["none", "7.99 (3.25)", "1.00 (not audited)"]
     assert shown.index.tolist() == ["baseline", "ε = 8", "ε = 1"]
-    named = "numbers by name, of 20 (of 18)"
+    named = "numbers by name, % of 20 (of 18)"
     assert shown.loc["ε = 8", named] == "25 [9, 49] (0)"
     table.loc["dp-eps-8", "numbers_asked_control"] = 17
     with pytest.raises(InvalidParameter, match="numbers_asked: differs between models"):
