@@ -37,13 +37,13 @@ def _convert(packages: Path, store: Store) -> None:
 
     Raises:
         MissingArtifact: the package's file is missing.
-        DamagedArtifact: it is another file than the one that the book was measured with.
+        DamagedArtifact: it is another file than the pinned one.
     """
     packed = packages / FILE
     if not packed.is_file():
         raise MissingArtifact(f"{FILE} is missing: `make pretrained` fetches it")
     if sha256_of(packed) != FILE_SHA256:
-        raise DamagedArtifact(f"{FILE}: its bytes are not those that the book was measured with")
+        raise DamagedArtifact(f"{FILE}: its bytes are not those of the pinned package")
     where = {"gguf_file": packed.name, "local_files_only": True, "trust_remote_code": False}
     loaded = AutoModelForCausalLM.from_pretrained(packed.parent, dtype=torch.float32, **where)
     tokenizer = AutoTokenizer.from_pretrained(packed.parent, **where)
