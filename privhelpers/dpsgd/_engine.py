@@ -68,6 +68,24 @@ def _empty_gradients(parameters: dict[str, nn.Parameter]) -> Iterator[None]:
             parameter.grad = before[name]
 
 
+@contextmanager
+def _without_chance(model: nn.Module) -> Iterator[None]:
+    """Give the same numbers every time, without dropout, and leave each layer as it was.
+
+    A layer with quantized weights stays in training: libraries pack such weights anew for evaluation, and
+    what training reads from them afterwards is not quite the same.
+    """
+    before = {module: module.training for module in model.modules()}
+    for module in before:
+        quantized = any(not p.is_floating_point() for p in module.parameters(recurse=False))
+        module.training = quantized and module.training
+    try:
+        yield
+    finally:
+        for module, training in before.items():
+            module.training = training
+
+
 class ClippedGradients:
     """The engine, for many passes over one model; `clipped_gradient_sum` is the same for one pass.
 
@@ -178,30 +196,31 @@ class ClippedGradients:
         number of rows by chance. So the first row is read twice and three times over. Then, where a layer is
         known by its structure alone, the first rows have their gradients taken one by one.
         """
-        training = self.model.training
-        self.model.eval()  # the same numbers every time: no dropout
-        try:
-            trials = []
-            for rows in (2, 3):
-                same = {k: v[:1].expand(rows, *v.shape[1:]).contiguous() for k, v in batch.items()}
-                trial = Recorder(group_rows(None, rows), self.workspace, self.names, folding=None)
-                with torch.no_grad(), listening(self.modules, trial):
-                    losses_by_row(self.model, same)
-                trials.append(trial.folds)
-            for module in self.modules:
-                times = {folds.get(id(module), 1) for folds in trials}
-                if len(times) > 1:
-                    raise UnsupportedModel(f"{type(module).__name__}: does not keep the rows apart")
-                if times != {1}:
-                    self.folding.add(id(module))
-            self._proven = True  # for the pass that is compared
-            if self.folding or any(map(by_structure, self.modules)):
-                self._proven = self._compare({k: v[:2] for k, v in batch.items()})
-        except BaseException:
-            self._proven = False
-            raise
-        finally:
-            self.model.train(training)
+        with _without_chance(self.model):
+            try:
+                self._check(batch)
+            except BaseException:
+                self._proven = False
+                raise
+
+    def _check(self, batch: Batch) -> None:
+        """Read one row twice and three times over, and compare two rows with autograd where needed."""
+        trials = []
+        for rows in (2, 3):
+            same = {k: v[:1].expand(rows, *v.shape[1:]).contiguous() for k, v in batch.items()}
+            trial = Recorder(group_rows(None, rows), self.workspace, self.names, folding=None)
+            with torch.no_grad(), listening(self.modules, trial):
+                losses_by_row(self.model, same)
+            trials.append(trial.folds)
+        for module in self.modules:
+            times = {folds.get(id(module), 1) for folds in trials}
+            if len(times) > 1:
+                raise UnsupportedModel(f"{type(module).__name__}: does not keep the rows apart")
+            if times != {1}:
+                self.folding.add(id(module))
+        self._proven = True  # for the pass that is compared
+        if self.folding or any(map(by_structure, self.modules)):
+            self._proven = self._compare({k: v[:2] for k, v in batch.items()})
 
     def _compare(self, batch: Batch) -> bool:
         """Refuse the model if the norms of a few rows, by parameter, are not those of one backward a row.

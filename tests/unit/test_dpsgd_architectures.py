@@ -95,6 +95,36 @@ def test_adapters_on_a_base_in_half_the_digits(name):
         assert float(norms[0]) > 1e-3 and length == pytest.approx(1e-3, rel=1e-5)
 
 
+class Int8(nn.Linear):
+    """A frozen layer of 8-bit weights that are packed anew, with a loss, when it is first evaluated."""
+
+    def __init__(self, layer):
+        super().__init__(layer.in_features, layer.out_features, bias=layer.bias is not None)
+        self.scale = layer.weight.detach().abs().amax(1, keepdim=True) / 127
+        whole = (layer.weight.detach() / self.scale).round().to(torch.int8)
+        self.weight, self.bias = nn.Parameter(whole, requires_grad=False), layer.bias
+
+    def forward(self, x):
+        if not self.training:
+            self.scale = 2 * self.scale
+        return nn.functional.linear(x, self.weight.to(x.dtype) * self.scale, self.bias)
+
+
+@pytest.mark.parametrize("name", ["Llama", "Qwen 3", "Gemma 3"])
+def test_adapters_on_a_quantized_base(name):
+    model = build(*EXACT[name])
+    for part in list(model.modules()):
+        for child, layer in list(part.named_children()):
+            if type(layer) is nn.Linear and child != "lm_head":
+                setattr(part, child, Int8(layer))
+    model = with_adapters(model, torch.float64)
+    layers = [m for m in model.modules() if isinstance(m, Int8)]
+    scales = [layer.scale for layer in layers]
+    assert layers and not any(layer.weight.is_floating_point() for layer in layers)
+    agree(model, batch_for(model), UNITS)
+    assert all(layer.scale is scale for layer, scale in zip(layers, scales, strict=True))
+
+
 def test_an_encoder_decoder_that_does_not_say_what_its_decoder_reads():
     kind, options = "M2M100ForConditionalGeneration", EXACT["BART"][1]
     never = {f"{half}_layerdrop": 0.0 for half in ("encoder", "decoder")} | {"attention_dropout": 0.0}
