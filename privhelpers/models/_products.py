@@ -104,3 +104,11 @@ def use_onednn() -> bool:
             for name, kernel in _KERNELS.items():
                 _library.impl(name, kernel, "CPU", allow_override=True)
     return _library is not None
+
+
+def use_torch() -> None:
+    """Give all products back to PyTorch."""
+    global _library
+    if _library is not None:
+        _library._destroy()
+    _library = None

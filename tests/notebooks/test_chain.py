@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import toy_chain
+import yaml
 from patience import LIMIT_SECONDS
 
 from bookmaker.runner import chain
@@ -141,10 +142,42 @@ def test_a_chapter_run_by_hand_leaves_the_profile_as_it_is(smoke_site, runs, tmp
     assert done.returncode == 0, done.stderr[-3000:]
     assert "started by hand" in page.read_text()
     assert before == {p: p.read_bytes() for p in (runs / "artifacts").rglob("*") if p.is_file()}
-    (made,) = (runs / "by_hand").iterdir()
-    assert (made / "who_is_exposed" / "exposed.json").exists()
+    (made,) = (runs / "by_hand").glob("*/who_is_exposed")
+    assert (made / "exposed.json").exists()
     done = subprocess.run([*command, "-p", "seeds", "1"], **run)
     assert done.returncode and "did you mean seed" in done.stderr
+
+
+def test_full_starts_from_a_cached_model_of_the_hub(smoke_site, tmp_path):
+    """The settings of `full`, on a CPU, where a toy stands in the cache as GPT-2."""
+    from privhelpers import models
+
+    texts = [f"Ward {number} opens at {number % 24} o'clock." for number in range(300)]
+    toy, tokenizer = models.start("micro-gpt2", texts, vocab_size=300, seed=0)
+    cached, commit = tmp_path / "hub" / "models--gpt2", 40 * "0"
+    (cached / "refs").mkdir(parents=True)
+    (cached / "refs" / "main").write_text(commit)
+    models.save(toy, tokenizer, cached / "snapshots" / commit)
+    profile = yaml.safe_load((smoke_site.root / "params" / "full.yml").read_text())["public_pretraining"]
+    assert profile["architecture"] == "gpt2"
+    settings = tmp_path / "settings.yml"
+    settings.write_text(yaml.safe_dump(profile | {"profile": "smoke"}))
+    notebook, page = chain.source(smoke_site.root, "public_pretraining"), tmp_path / "out.ipynb"
+    done = subprocess.run(
+        [sys.executable, "-m", "papermill", str(notebook), str(page), "-f", str(settings)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(smoke_site.root), "HF_HUB_CACHE": str(tmp_path / "hub")}
+        | {"HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    homes = (smoke_site.root / "runs" / "smoke" / "by_hand").glob("*/public_pretraining/public")
+    (trained,) = [models.load(home)[0] for home in homes]
+    before, after = toy.get_input_embeddings().weight, trained.get_input_embeddings().weight
+    assert after.shape == before.shape and not after.equal(before)
+    assert (after - before).abs().mean() < 0.1 * before.abs().mean(), "went on from the cached weights"
 
 
 def test_a_second_run_has_nothing_to_do(smoke_site, runs):
