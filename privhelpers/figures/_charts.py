@@ -37,7 +37,7 @@ def _row_label(row: str) -> str:
 
 
 def _looks(names: Sequence[str], controls: Collection[str]) -> dict[str, dict]:
-    """Return label, color, marker and line of each series: models their own, others from plum to amber."""
+    """Return label, color, marker and line of each series: models their own, others from indigo to amber."""
     if missing := set(controls) - set(names):
         raise InvalidParameter(f"controls: no series is called {', '.join(sorted(missing))}")
     models = style.model_looks(filter(_is_model, names))
@@ -46,7 +46,7 @@ def _looks(names: Sequence[str], controls: Collection[str]) -> dict[str, dict]:
     looks = {}
     for place, name in enumerate(names):
         if name in models:
-            look = dict(models[name])
+            look = dict(models[name]) | ({"color": _CONTROL_SHADE} if name in controls else {})
         else:
             color = _CONTROL_SHADE if name in controls else colors[name]
             look = {"label": style.literal(name), "color": color}

@@ -1,7 +1,8 @@
 """One look for every figure: width, two heights, one color per mechanism, text that is never parsed.
 
-Non-private models are dark gray, the public checkpoint light gray, DP models blue (darker = larger
-epsilon), attacks on members orange, several series plum to amber; controls are hollow, hatched or dashed.
+The baseline is dark gray, the best non-private model gray, the public checkpoint light gray, DP models blue
+(darker = larger epsilon), attacks on members orange, several series indigo to amber; controls are hollow,
+hatched or dashed. A dark page turns light and dark around and keeps the hues (`book.css`).
 The colors differ in lightness as well as in hue, and every model has its own marker, so a black-and-white
 print still reads.
 """
@@ -32,11 +33,13 @@ from privhelpers.text import in_words, inert, power_of_ten
 WIDTH, SHORT, TALL = 6.5, 2.9, 4.3  # inches
 
 NON_PRIVATE, PUBLIC, DP, ATTACK = "#3a3a3a", "#b2b2b2", "#0072b2", "#e07b00"
+_BEST_NON_PRIVATE = "#777777"
 CONTROL = "#262626"  # always hollow, hatched or dashed: never told apart by color alone
 _DP_SHADES = mpl.colors.LinearSegmentedColormap.from_list("dp", ["#8fc3e3", "#0072b2", "#0a3566"])
-# Plum, crimson, orange, amber: lightness and hue change together, so that neighbors differ in print too.
+# Indigo, magenta, orange, amber: lightness and hue change together, so that neighbors differ in print, and
+# where a dark page turns them around.
 _SERIES_SHADES = mpl.colors.LinearSegmentedColormap.from_list(
-    "series", ["#4c1d4f", "#a3264f", ATTACK, "#f0b840"]
+    "series", ["#4b3fa7", "#b8327a", "#e0690f", "#efb73e"]
 )
 _DP_RANGE = (0.25, 16.0)  # epsilons at the ends of the shades
 _SHIELD = "\ufdd0"  # a code point that Unicode keeps free of meaning; `drawn` takes it off again
@@ -45,7 +48,7 @@ _KNOWN_MODELS = MappingProxyType(
     {
         "public": (PUBLIC, "s"),
         "baseline": (NON_PRIVATE, "o"),
-        "best_nonprivate": (NON_PRIVATE, "^"),
+        "best_nonprivate": (_BEST_NON_PRIVATE, "^"),
     }
 )
 

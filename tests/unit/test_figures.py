@@ -1,5 +1,6 @@
 import functools
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import figure_checks
@@ -15,6 +16,7 @@ from privhelpers.figures import _style as style
 
 # Unbalanced TeX: the math parser would raise on it, HTML would vanish, a leading _ would leave the legend.
 HOSTILE = r"_x $\frac{1}$ <b>&amp;"
+BOOK_CSS = Path(__file__).parents[2] / "book" / "_static" / "book.css"
 MODELS = ["public", "baseline", "best_nonprivate", "dp-eps-0.5", "dp-eps-1", "dp-eps-8", "dp-eps-10", HOSTILE]
 
 
@@ -69,6 +71,25 @@ def test_mechanisms_differ_in_grey():
     values = sorted(lightness(color) for color in (style.NON_PRIVATE, style.DP, style.ATTACK, style.PUBLIC))
     assert min(np.diff(values)) >= 10
     assert values[-1] <= 80  # still visible on white
+
+
+def on_a_dark_page(color):
+    """What `book.css` makes of a color: turned over, hues kept, brighter."""
+    rule = re.search(r"invert\(1\) hue-rotate\(180deg\) brightness\(([0-9.]+)\)", BOOK_CSS.read_text())
+    weights = np.array([0.213, 0.715, 0.072])  # of the filter's own luminance
+    turned = 1 - np.array(mpl.colors.to_rgb(color))
+    return np.clip(np.clip(2 * weights @ turned - turned, 0, 1) * float(rule[1]), 0, 1)
+
+
+def test_series_and_models_differ_on_a_dark_page():
+    for colors in (
+        *(style.series_colors(count) for count in (2, 3, 4)),
+        [look["color"] for look in style.model_looks(["public", "best_nonprivate", "baseline"]).values()],
+    ):
+        light, dark = ([mpl.colors.to_rgb(c) for c in colors], [on_a_dark_page(c) for c in colors])
+        for seen in (light, dark):
+            assert min(np.linalg.norm(np.subtract(a, b)) for a, b in pairwise(seen)) > 0.2, colors
+        assert min(map(max, dark)) > 0.35, "seen on black"
 
 
 def test_blue_darkens_with_epsilon():
