@@ -98,12 +98,11 @@ test: $(STAMP)  ## run every test, on JOBS= cores
 	@# One process more than cores: some wait for the smoke profile, a schedule or a kill.
 	@exec $(PYTHON) -m pytest --numprocesses $$(($(or $(JOBS),2) + 1)) --dist loadfile --no-loadscope-reorder
 
-bench: $(STAMP)  ## measure side by side: noise calibration, private steps, attacks and products against their peers
+bench: $(STAMP)  ## measure side by side: noise calibration, private steps and attacks against their peers
 	@$(PYTHON) benchmarks/calibration.py
 	@$(PYTHON) benchmarks/dpsgd.py
 	@$(PYTHON) benchmarks/attacks.py
 	@$(PYTHON) benchmarks/layer_norms.py
-	@$(PYTHON) benchmarks/products.py
 	@exec $(PYTHON) benchmarks/shadows.py
 
 lint: $(STAMP)  ## check style, format and that notebooks carry no outputs

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import rng, validate
 from privhelpers.errors import InvalidParameter, TrainingFailed
-from privhelpers.models.encoding import encode, end_id, length_multiple, to_batch
+from privhelpers.models.encoding import encode, end_id, to_batch
 from privhelpers.models.masking import Masking, masked_losses, padded, score_masked
 from privhelpers.models.scoring import row_losses, score
 
@@ -187,13 +187,12 @@ class _Objective:
 
     def __init__(self, model: PreTrainedModel, pad_id: int, masking: Masking | None, masks) -> None:
         self.model, self.pad_id, self.masking, self.masks = model, pad_id, masking, masks
-        self.multiple = length_multiple(model)
 
     def __call__(self, rows: list[list[int]]) -> torch.Tensor:
         if self.masking:
             hidden = [self.masking(row, self.masks) for row in rows]
-            return masked_losses(self.model, padded(hidden, self.pad_id, multiple=self.multiple))
-        ids, labels = to_batch(rows, self.pad_id, multiple=self.multiple)
+            return masked_losses(self.model, padded(hidden, self.pad_id))
+        ids, labels = to_batch(rows, self.pad_id)
         logits = self.model(input_ids=ids.to(self.model.device)).logits
         return row_losses(logits, labels.to(self.model.device))
 

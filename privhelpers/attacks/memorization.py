@@ -13,7 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.models import Sampling, draw_probabilities, greedy_guesses, to_batch
-from privhelpers.models.encoding import end_id, length_multiple
+from privhelpers.models.encoding import end_id
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def recall(
     order = sorted(range(len(rows)), key=lambda n: len(rows[n]))
     for first in range(0, len(rows), batch_size):
         chosen = order[first : first + batch_size]
-        ids, _ = to_batch([rows[n] for n in chosen], rows[0][0], multiple=length_multiple(model))
+        ids, _ = to_batch([rows[n] for n in chosen], rows[0][0])
         logits = model(input_ids=ids.to(model.device)).logits
         spans = [slice(len(halves.prefixes[n]) - 1, len(rows[n]) - 1) for n in chosen]
         asked = torch.cat([logits[place, span] for place, span in enumerate(spans)])

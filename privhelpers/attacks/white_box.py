@@ -23,7 +23,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from privhelpers import rng, validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.models import Masking, Scores, encode, padded, score, score_masked
-from privhelpers.models.encoding import length_multiple
 
 Batch = dict[str, torch.Tensor]
 SUMMARIES = ("mean", "median", "5 %", "95 %")  # over a text's tokens
@@ -98,10 +97,9 @@ def batches(
     else:
         pairs = [(i, (row, row)) for i, row in enumerate(rows)]
     pairs.sort(key=lambda pair: len(pair[1][0]))
-    multiple = length_multiple(model)
     for start in range(0, len(pairs), batch_size):
         chosen = pairs[start : start + batch_size]
-        batch = padded([pair for _, pair in chosen], tokenizer.eos_token_id, multiple=multiple)
+        batch = padded([pair for _, pair in chosen], tokenizer.eos_token_id)
         yield np.array([i for i, _ in chosen]), {k: v.to(model.device) for k, v in batch.items()}
 
 

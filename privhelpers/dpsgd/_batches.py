@@ -8,7 +8,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers.dpsgd._engine import Batch
 from privhelpers.errors import InvalidParameter
-from privhelpers.models.encoding import MULTIPLE, encode, to_batch
+from privhelpers.models.encoding import encode, to_batch
 from privhelpers.models.masking import Pair, padded
 
 Row = list[int] | Pair  # the ids of a note; or what a masked model reads of it, and what it is asked
@@ -37,16 +37,13 @@ def bounded(rows: Rows, limit: int, generator: np.random.Generator) -> Rows:
     return [rows[i] for i in generator.choice(len(rows), limit, replace=False)]
 
 
-def micro_batches(
-    drawn: Sequence[Rows], max_rows: int, pad_id: int, *, multiple: int = MULTIPLE
-) -> Iterator[tuple[Batch, torch.Tensor]]:
+def micro_batches(drawn: Sequence[Rows], max_rows: int, pad_id: int) -> Iterator[tuple[Batch, torch.Tensor]]:
     """Yield batches of whole patients, similar lengths together so that little padding is computed.
 
     Args:
         drawn: the rows of each patient of one Poisson draw; empty for an empty draw.
         max_rows: rows of a micro-batch, unless one patient alone has more.
         pad_id: token that fills short rows; it has no label.
-        multiple: lengths are rounded up to a multiple of this many tokens.
 
     Yields:
         (batch, unit of each row).
@@ -58,7 +55,7 @@ def micro_batches(
             rows, taken = rows + len(waiting[taken]), taken + 1
         chosen, waiting = waiting[:taken], waiting[taken:]
         unit = torch.tensor([u for u, patient_rows in enumerate(chosen) for _ in patient_rows])
-        yield _collated([row for patient_rows in chosen for row in patient_rows], pad_id, multiple), unit
+        yield _collated([row for patient_rows in chosen for row in patient_rows], pad_id), unit
 
 
 def tokens(row: Row) -> int:
@@ -66,8 +63,8 @@ def tokens(row: Row) -> int:
     return len(row[0]) if isinstance(row, tuple) else len(row)
 
 
-def _collated(rows: Rows, pad_id: int, multiple: int) -> Batch:
+def _collated(rows: Rows, pad_id: int) -> Batch:
     if isinstance(rows[0], tuple):
-        return padded(rows, pad_id, multiple=multiple)
-    ids, labels = to_batch(rows, pad_id, multiple=multiple)
+        return padded(rows, pad_id)
+    ids, labels = to_batch(rows, pad_id)
     return {"input_ids": ids, "labels": labels}

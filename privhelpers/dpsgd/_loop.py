@@ -24,7 +24,7 @@ from privhelpers.dpsgd._optimizer import Drawn, PrivateOptimizer
 from privhelpers.dpsgd._plan import PrivacyPlan
 from privhelpers.dpsgd._resume import Keep, KeptRun, fingerprint, terms_of
 from privhelpers.errors import InvalidParameter, TrainingFailed
-from privhelpers.models.encoding import end_id, length_multiple
+from privhelpers.models.encoding import end_id
 from privhelpers.models.masking import Pair
 
 Objective = Callable[[list[int], np.random.Generator], Pair]
@@ -162,7 +162,6 @@ def train(
             steps=spent.steps - start,
         )
         bar = tqdm(draws, total=spent.steps, initial=start, desc="DP-SGD", unit="step", disable=not progress)
-        multiple = length_multiple(model)
         for step, drawn in enumerate(bar, start):
             # 1. Count the step as spent, on the disk, before it is taken.
             if kept:
@@ -174,9 +173,7 @@ def train(
                     [settings.objective(row, chance.choices) for row in patient_rows]
                     for patient_rows in patients
                 ]
-            batches: list[Drawn] = list(
-                micro_batches(patients, settings.max_rows, end_id(tokenizer), multiple=multiple)
-            )
+            batches: list[Drawn] = list(micro_batches(patients, settings.max_rows, end_id(tokenizer)))
             if canaries := [i - units for i in drawn if i >= units]:
                 batches.append((planted.gradients_of(canaries), None))
             # 3. Clip each unit's gradient, sum, add noise, divide by the expected batch size, step.

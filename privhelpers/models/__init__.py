@@ -6,7 +6,6 @@ scores = score(model, tokenizer, texts)          # one entry a text, padding exc
 texts = generate(model, tokenizer, "Patient name:", samples=100, seed=0)
 """
 
-from privhelpers.models import _products
 from privhelpers.models._generation import (
     Sampling,
     draw_probabilities,
@@ -30,8 +29,6 @@ from privhelpers.models.scoring import (
     token_scores,
 )
 from privhelpers.models.shelf import put, start, take
-
-_products.use_onednn()  # before the first product
 
 __all__ = [
     "ARCHITECTURES",

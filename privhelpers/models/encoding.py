@@ -10,14 +10,13 @@ from dataclasses import dataclass
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 
 END = "<|endoftext|>"
 IGNORED = -100  # the label that cross entropy leaves out
-MULTIPLE = 8  # tokens; lengths of batches are rounded up to it
 
 
 @dataclass(frozen=True)
@@ -96,28 +95,14 @@ def encode(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], *, max_leng
     return Rows([row[:max_length] for row in rows], sum(len(row) > max_length for row in rows))
 
 
-def length_multiple(model: PreTrainedModel) -> int:
-    """Return what the length of a batch is rounded up to: `MULTIPLE`, or 1 where positions end in between."""
-    positions = getattr(model.config, "max_position_embeddings", None) or MULTIPLE
-    return 1 if positions % MULTIPLE else MULTIPLE
-
-
-def to_batch(
-    rows: Sequence[Sequence[int]], pad_id: int, *, multiple: int = MULTIPLE
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return ids and labels of shape [rows, length], padded on the right; padding has no label.
+def to_batch(rows: Sequence[Sequence[int]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return ids and labels of shape [rows, longest], padded on the right; padding has no label.
 
     With padding on the right a causal model needs no attention mask: no real token sees a padded one.
-
-    Args:
-        rows: token ids of each row.
-        pad_id: token that fills short rows.
-        multiple: the length is that of the longest row, rounded up to a multiple of this: products of
-            matrices like few sizes, and round ones. 1: not rounded.
     """
-    length = -(-max(map(len, rows)) // multiple) * multiple
-    ids = torch.full((len(rows), length), pad_id, dtype=torch.long)
-    labels = torch.full((len(rows), length), IGNORED, dtype=torch.long)
+    longest = max(len(row) for row in rows)
+    ids = torch.full((len(rows), longest), pad_id, dtype=torch.long)
+    labels = torch.full((len(rows), longest), IGNORED, dtype=torch.long)
     for number, row in enumerate(rows):
         values = torch.tensor(row, dtype=torch.long)
         ids[number, : len(row)] = values

@@ -20,7 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import rng, validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.models.encoding import IGNORED, MULTIPLE, encode, end_id, length_multiple
+from privhelpers.models.encoding import IGNORED, encode, end_id
 from privhelpers.models.scoring import Scores, row_losses
 
 Row = Sequence[int]
@@ -85,13 +85,12 @@ class Masking:
         return ids, labels
 
 
-def padded(pairs: Sequence[Pair], pad_id: int, *, multiple: int = MULTIPLE) -> dict[str, torch.Tensor]:
-    """Return `input_ids`, `labels` and `attention_mask` of shape [rows, length], padded on the right.
+def padded(pairs: Sequence[Pair], pad_id: int) -> dict[str, torch.Tensor]:
+    """Return `input_ids`, `labels` and `attention_mask` of shape [rows, longest], padded on the right.
 
-    A model that reads in both directions would see the padding without an attention mask. The length is
-    that of the longest row, rounded up to a multiple of `multiple`.
+    A model that reads in both directions would see the padding without an attention mask.
     """
-    longest = -(-max(len(ids) for ids, _ in pairs) // multiple) * multiple
+    longest = max(len(ids) for ids, _ in pairs)
 
     def filled(values: Sequence[Sequence[int]], filler: int) -> torch.Tensor:
         return torch.tensor([[*row, *[filler] * (longest - len(row))] for row in values], dtype=torch.long)
@@ -155,7 +154,7 @@ def losses_by_mask(
     validate.positive_int(masks=masks, batch_size=batch_size)
     if not texts:
         raise InvalidParameter("texts: there is nothing to score")
-    masking, was_training, multiple = Masking.of(tokenizer), model.training, length_multiple(model)
+    masking, was_training = Masking.of(tokenizer), model.training
     model.eval()
     rows = encode(tokenizer, texts, max_length=model.config.max_position_embeddings).ids
     generator = rng.make(seed, "attack masks")
@@ -165,7 +164,7 @@ def losses_by_mask(
     step = max(1, batch_size // masks)
     for start in range(0, len(order), step):
         chosen = order[start : start + step]
-        batch = padded([pair for i in chosen for pair in pairs[i]], end_id(tokenizer), multiple=multiple)
+        batch = padded([pair for i in chosen for pair in pairs[i]], end_id(tokenizer))
         batch_losses = masked_losses(model, batch).double().cpu().numpy()
         losses[chosen] = batch_losses.reshape(len(chosen), masks)
         hidden[chosen] = [int(np.sum(np.array(pairs[i][0][1]) != IGNORED)) for i in chosen]

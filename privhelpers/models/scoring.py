@@ -13,7 +13,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers.errors import InvalidParameter
-from privhelpers.models.encoding import IGNORED, Rows, encode, end_id, length_multiple, to_batch
+from privhelpers.models.encoding import IGNORED, Rows, encode, end_id, to_batch
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,10 @@ def _passes(
     """Yield places, ids, labels and logits of batches of similar length, the model in evaluation mode."""
     was_training = model.training
     model.eval()
-    order, multiple = sorted(range(len(rows.ids)), key=lambda i: len(rows.ids[i])), length_multiple(model)
+    order = sorted(range(len(rows.ids)), key=lambda i: len(rows.ids[i]))
     for start in range(0, len(order), batch_size):
         chosen = order[start : start + batch_size]
-        ids, labels = to_batch([rows.ids[i] for i in chosen], end_id(tokenizer), multiple=multiple)
+        ids, labels = to_batch([rows.ids[i] for i in chosen], end_id(tokenizer))
         ids, labels = ids.to(model.device), labels.to(model.device)
         yield chosen, ids, labels, model(input_ids=ids).logits
     model.train(was_training)

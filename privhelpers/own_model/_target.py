@@ -18,7 +18,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import models, rng
 from privhelpers.errors import UnsupportedModel
-from privhelpers.models.encoding import length_multiple
 
 CAUSAL, MASKED = "causal", "masked"
 FOLDS = 7  # one token in seven is hidden at a time, close to the 15 % that masked models are trained with
@@ -92,14 +91,12 @@ class Target:
         order = sorted(range(len(rows)), key=lambda n: len(rows[n]))
         width = self.model.get_output_embeddings().weight.shape[0]
         passes = FOLDS if self.kind == MASKED else 1
-        multiple = length_multiple(self.model)
         with tqdm(total=len(rows), desc=what, unit="note", disable=what is None) as bar:
             while order:
                 size = max(1, min(_ROWS, _CELLS // (len(rows[order[-1]]) * width * passes)))
                 # The longest first: memory fails at once or never.
                 chosen, order = order[-size:], order[:-size]
-                pairs = [(rows[n], rows[n]) for n in chosen]
-                batch = models.padded(pairs, self.tokenizer.pad_token_id or 0, multiple=multiple)
+                batch = models.padded([(rows[n], rows[n]) for n in chosen], self.tokenizer.pad_token_id or 0)
                 ids, mask = (batch[name].to(self.model.device) for name in ("input_ids", "attention_mask"))
                 if self.kind == MASKED:
                     batch_answers = self._fill_in(ids, mask, [asked[n] for n in chosen], seed)

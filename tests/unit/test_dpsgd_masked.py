@@ -66,7 +66,7 @@ def test_an_interrupted_run_draws_the_same_masks(start, tmp_path):
 
 def test_batches_of_pairs_hide_padding_and_ask_only_what_is_hidden():
     pairs = [([1, 2, 3], [-100, 2, -100]), ([4, 5], [4, -100])]
-    ((batch, unit),) = micro_batches([pairs], max_rows=8, pad_id=0, multiple=1)
+    ((batch, unit),) = micro_batches([pairs], max_rows=8, pad_id=0)
     assert batch["input_ids"].tolist() == [[1, 2, 3], [4, 5, 0]]
     assert batch["labels"].tolist() == [[-100, 2, -100], [4, -100, -100]]
     assert batch["attention_mask"].tolist() == [[1, 1, 1], [1, 1, 0]]

@@ -9,7 +9,6 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from privhelpers import artifacts, models
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact, UnsupportedModel
-from privhelpers.models import encoding
 
 TEXTS = [f"Patient {i}: pressure 1{i % 10}0/80, note {'long ' * (i % 7)}end." for i in range(60)]
 
@@ -160,25 +159,3 @@ def test_a_hub_model_without_a_network_is_a_clear_refusal(monkeypatch):
         assert "distilgpt2" in str(error)
     else:  # on a machine that has it cached the same call must give the model
         assert models.count_parameters(model) == 81_912_576 and len(tokenizer) == 50_257
-
-
-def test_lengths_are_rounded_up_and_the_padding_changes_nothing(tokenizer):
-    model = models.build("micro-gpt2", tokenizer, seed=0).double()
-    rows = [[5, 6, 7, 8, 9, 10, 11, 12, 13], [5, 6, 7]]
-    ids, labels = models.to_batch(rows, 0)
-    short_ids, short_labels = models.to_batch(rows, 0, multiple=1)
-    assert ids.shape == (2, 16) and short_ids.shape == (2, 9)
-    assert (labels != -100).sum() == 12
-    losses, short = (
-        models.row_losses(model(i).logits, t) for i, t in ((ids, labels), (short_ids, short_labels))
-    )
-    torch.testing.assert_close(losses, short)
-
-
-def test_lengths_are_not_rounded_up_where_the_positions_end_in_between(tokenizer):
-    config = GPT2Config(vocab_size=len(tokenizer), n_positions=21, n_embd=8, n_layer=1, n_head=1)
-    model = GPT2LMHeadModel(config)
-    assert encoding.length_multiple(model) == 1
-    assert encoding.length_multiple(models.build("micro-gpt2", tokenizer, seed=0)) == 8
-    long = "Blood pressure 120 over 80, pulse 70, oxygen 98, and no complaint."
-    assert models.score(model, tokenizer, [long, "Short."]).truncated == 1
