@@ -148,12 +148,11 @@ def test_a_chapter_run_by_hand_leaves_the_profile_as_it_is(smoke_site, runs, tmp
     assert done.returncode and "did you mean seed" in done.stderr
 
 
-def test_full_starts_from_a_cached_model_of_the_hub(smoke_site, tmp_path):
+def test_full_starts_from_a_cached_model_of_the_hub(smoke_site, runs, tmp_path):
     """The settings of `full`, on a CPU, where a toy stands in the cache as GPT-2."""
     from privhelpers import models
 
-    texts = [f"Ward {number} opens at {number % 24} o'clock." for number in range(300)]
-    toy, tokenizer = models.start("micro-gpt2", texts, vocab_size=300, seed=0)
+    toy, tokenizer = models.load(runs / "artifacts" / "public_pretraining" / "public")
     cached, commit = tmp_path / "hub" / "models--gpt2", 40 * "0"
     (cached / "refs").mkdir(parents=True)
     (cached / "refs" / "main").write_text(commit)
@@ -174,7 +173,7 @@ def test_full_starts_from_a_cached_model_of_the_hub(smoke_site, tmp_path):
         timeout=LIMIT_SECONDS,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    homes = (smoke_site.root / "runs" / "smoke" / "by_hand").glob("*/public_pretraining/public")
+    homes = (runs / "by_hand").glob("*/public_pretraining/public")
     (trained,) = [models.load(home)[0] for home in homes]
     before, after = toy.get_input_embeddings().weight, trained.get_input_embeddings().weight
     assert after.shape == before.shape and not after.equal(before)
