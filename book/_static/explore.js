@@ -39,7 +39,12 @@ const explore = (() => {
 
 (() => {
   const SPACE = { left: 64, right: 392, top: 12, bottom: 258 };
-  const shown = (value) => (value >= 100 || value < 0.001 ? value.toExponential(1) : Number(value.toPrecision(3)));
+  const raised = (power) => [...String(power)].map((sign) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)]).join("");
+  const shown = (value) => {
+    if (value < 1000 && value >= 0.001) return String(Number(value.toPrecision(3)));
+    const [digits, power] = value.toExponential(1).split("e").map(Number);
+    return digits === 1 ? `10${raised(power)}` : `${digits} × 10${raised(power)}`;
+  };
 
   const element = (parent, name, attributes, text) => {
     const made = document.createElementNS(parent.namespaceURI, name);
@@ -112,14 +117,16 @@ const explore = (() => {
     const powers = [...Array(101).keys()].map((i) => 10 ** (i / 20));
     const spent = powers.map((power) => explore.toEpsilon(rdp, power, delta));
     const [low, high] = [-2, 3];
-    const height = (epsilon) => upward((Math.min(high, Math.max(low, Math.log10(epsilon))) - low) / (high - low));
+    const height = (epsilon) => upward((Math.log10(epsilon) - low) / (high - low));
+    const inside = (epsilon) => epsilon >= 10 ** low && epsilon <= 10 ** high;
     const svg = box.querySelector("svg");
     axes(svg, [0, 1, 2, 3, 4, 5].map((p) => [(10 ** p).toLocaleString("en"), across(p / 5)]),
       [-2, -1, 0, 1, 2, 3].map((p) => [10 ** p, height(10 ** p)]), ["steps", "ε (nats)"]);
-    element(svg, "path", { d: path(powers.map((power, i) => [across(Math.log10(power) / 5), height(spent[i])])), class: "curve" });
+    const drawn = powers.map((power, i) => [across(Math.log10(power) / 5), height(spent[i])]).filter((_, i) => inside(spent[i]));
+    element(svg, "path", { d: path(drawn), class: "curve" });
     const own = explore.toEpsilon(rdp, steps, delta);
-    element(svg, "circle", { cx: across(Math.log10(steps) / 5), cy: height(own), r: 5, class: "point" });
+    if (inside(own)) element(svg, "circle", { cx: across(Math.log10(steps) / 5), cy: height(own), r: 5, class: "point" });
     box.querySelector(".says").textContent =
-      `After ${steps} steps: ε = ${shown(own)} at δ = ${shown(delta)} (one patient added or removed, Poisson sampling, Rényi accountant).`;
+      `After ${steps} steps: ε = ${shown(own)}${inside(own) ? "" : ", outside the picture,"} at δ = ${shown(delta)} (one patient added or removed, Poisson sampling, Rényi accountant).`;
   });
 })();

@@ -14,8 +14,16 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 # Words that the book also uses in their everyday sense: these are linked by hand.
 EVERYDAY = frozenset({"calibration", "leak", "neighboring", "power", "shard", "span"})
-# Pages that define or list words, where every word would be a link to the place where one stands.
-LISTS = ("book/glossary", "book/notation", "book/references", "book/course_card", "book/run_card")
+# Pages that define or list words, where every word would be a link to the place where one stands,
+# and the page on rooms, whose names are words of the glossary too.
+LISTS = (
+    "book/glossary",
+    "book/notation",
+    "book/references",
+    "book/course_card",
+    "book/run_card",
+    "book/architecture",
+)
 NO_PROSE = (
     nodes.FixedTextElement,
     nodes.Titular,

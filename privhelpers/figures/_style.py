@@ -21,6 +21,7 @@ import seaborn as sns
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
@@ -239,6 +240,8 @@ def percent_axis(axis: Axis) -> None:
 def legend_above(figure: Figure, axes: Axes) -> None:
     """Put the legend above the plot, where it covers no data: few rows that fit, all about as long."""
     handles, labels = axes.get_legend_handles_labels()
+    # A mark is told by its shape, which an interval drawn through it would hide.
+    handles = [handle[0] if isinstance(handle, ErrorbarContainer) else handle for handle in handles]
     for rows in range(1, len(labels) + 1):
         columns = math.ceil(len(labels) / rows)
         legend = figure.legend(handles, labels, loc="outside upper center", ncols=columns)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace
 
 from bookmaker.site import _first_use
 
@@ -61,9 +62,10 @@ def site(tmp_path_factory):
     (source / "book" / "glossary.md").write_text(GLOSSARY)
     (source / "page.md").write_text(PAGE.replace("(glossary)", "(book/glossary)"))
     out = source / "out"
-    Sphinx(
-        source, source, out, out / "trees", "html", status=None, freshenv=True, warningiserror=True
-    ).build()
+    with docutils_namespace():
+        Sphinx(
+            source, source, out, out / "trees", "html", status=None, freshenv=True, warningiserror=True
+        ).build()
     return out
 
 
