@@ -5,13 +5,13 @@ PROFILE ?= course
 # Cores of this machine, or jobs at once on a cluster, where the cluster's own file has the default.
 JOBS    ?= $(if $(CLUSTER),,2)
 PORT    ?= 8000
-WHERE    = $(if $(JOBS),--cores $(JOBS)) $(if $(CLUSTER),--cluster $(CLUSTER))
+WHERE    = $(if $(JOBS),--cores $(JOBS)) $(if $(CLUSTER),--cluster $(CLUSTER)) --limit="$$LIMIT"
 BIN     := $(VENV)/bin
 PYTHON  := $(BIN)/python
 STAMP   := $(VENV)/.stamp
 
 # Nothing of another Python installation may leak in, and `-m bookmaker...` must find this copy.
-unexport PYTHONHOME PYTHONSTARTUP
+unexport PYTHONHOME PYTHONSTARTUP PYTHONOPTIMIZE
 export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
@@ -22,10 +22,12 @@ export PYTHONNOUSERSITE := 1
 # A model that somebody else pretrained; no other command needs it.
 PRETRAINED := pretrained/smollm2-135m-instruct/origin.json
 
-# Every long command replaces its shell (exec), so that killing make kills what it started.
+# Every long command replaces its shell (exec) and knows make's number, so that killing make kills what it
+# started, however early.
+START = BOOKMAKER_PARENT=$(shell echo $$PPID) exec $(PYTHON)
 
-book: $(STAMP)  ## run what is out of date and build the site; CLUSTER=slurm: as jobs of Slurm
-	@exec $(PYTHON) -m bookmaker.runner book --profile $(PROFILE) $(WHERE)
+book: $(STAMP)  ## run what is out of date and build the site; CLUSTER=slurm: as jobs of Slurm; LIMIT=hours of a cell
+	@$(START) -m bookmaker.runner book --profile $(PROFILE) $(WHERE)
 
 lab: $(STAMP)  ## open the chapters in JupyterLab, to change and run them (OPTIONS= are passed on)
 	@exec $(PYTHON) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks $(OPTIONS)
@@ -36,11 +38,11 @@ serve: $(STAMP)  ## show the built site at http://localhost:8000 (PORT= for anot
 	@exec $(PYTHON) -m http.server $(PORT) --bind 127.0.0.1 --directory runs/$(PROFILE)/site/_build/html
 
 pdf: book  ## the whole book as one file: runs/<profile>/privai-leak.pdf (needs Chromium)
-	@exec $(PYTHON) -m bookmaker.site pdf --profile $(PROFILE)
+	@$(START) -m bookmaker.site pdf --profile $(PROFILE)
 
 sweep: $(STAMP)  ## many runs, one table: EPSILONS="1 8" SEEDS="0 1" [ARCHS="tiny-gpt2 mini-gpt2"]
 	@test -n "$(EPSILONS)" || { echo 'make: name the budgets: make sweep EPSILONS="1 8" SEEDS="0 1"' >&2; exit 2; }
-	@exec $(PYTHON) -m bookmaker.sweep --profile $(PROFILE) $(WHERE) --epsilons $(EPSILONS) \
+	@$(START) -m bookmaker.sweep --profile $(PROFILE) $(WHERE) --epsilons $(EPSILONS) \
 	  $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ARCHS),--architectures $(ARCHS))
 
 student: book  ## copies of the chapters without solutions, in runs/<profile>/student/notebooks
@@ -54,7 +56,7 @@ launch: $(STAMP)  ## copies of the chapters that make themselves ready in the cl
 
 # What is given here reaches the recipe through the environment, whatever characters it holds.
 audit: $(STAMP)  ## audit your own model: MODEL=folder RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [CANARIES=...] [BASE=...] [EPSILON= DELTA=] [OUT=...]
-	@exec $(PYTHON) -m bookmaker.runner audit --model="$$MODEL" --records="$$RECORDS" --holdout="$$HOLDOUT" \
+	@$(START) -m bookmaker.runner audit --model="$$MODEL" --records="$$RECORDS" --holdout="$$HOLDOUT" \
 	  --canaries="$$CANARIES" --base="$$BASE" --reference="$$REFERENCE" --epsilon="$$EPSILON" --delta="$$DELTA" \
 	  --out="$$OUT" --pdf="$$PDF" --show="$$SHOW" --seed="$$SEED"
 

@@ -219,7 +219,15 @@ def open_store(profile: str = "course") -> Store:
     """Return the artifacts of `profile`, in `runs/<profile>/artifacts` of this copy of the book.
 
     Started by hand, a chapter writes to a new folder in `runs/<profile>/by_hand`; it says so.
+
+    Raises:
+        InvalidParameter: this Python leaves out assertions, so that a claim which fails would be written.
     """
+    if not __debug__:
+        raise InvalidParameter(
+            "PYTHONOPTIMIZE, or python -O: leaves out the assertions that a chapter's claims rest on; "
+            "start the kernel again without it"
+        )
     home = repository_root() / "runs" / check_name(profile)
     if os.environ.get(RUNNER):
         return Store(home / "artifacts", profile)

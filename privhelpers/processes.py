@@ -1,8 +1,9 @@
 """Jobs side by side in processes that end when their parent does, and locks that end with their process."""
 
-import concurrent.futures
+import concurrent.futures.process
 import contextlib
 import fcntl
+import itertools
 import multiprocessing
 import os
 import stat
@@ -13,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from privhelpers import validate
-from privhelpers.errors import InvalidParameter, PrivHelpersError
+from privhelpers.errors import InvalidParameter, PrivHelpersError, RunFailed
 
 
 def _end_with_parent() -> None:
@@ -42,7 +43,7 @@ def _on_one_thread(function: Callable, job: tuple) -> object:
 
 
 def side_by_side(
-    function: Callable, jobs: Sequence[tuple], *, processes: int = 1
+    function: Callable, jobs: Sequence[tuple], *, processes: int = 1, names: Sequence[str] = ()
 ) -> Iterator[tuple[int, object]]:
     """Call `function(*job)` for every job and yield its number and its result as soon as it is done.
 
@@ -52,6 +53,10 @@ def side_by_side(
         function: of a module, not of a notebook: other processes import it by its name.
         jobs: arguments of the calls.
         processes: jobs at the same time, 1 or more; 1 stays in this process, in the order of `jobs`.
+        names: of the jobs, for the message about one that was lost; by default their numbers.
+
+    Raises:
+        RunFailed: a process ended without a result; the message says what it may have been at.
     """
     validate.positive_int(processes=processes)
     if min(processes, len(jobs)) <= 1:
@@ -62,11 +67,27 @@ def side_by_side(
     pool = concurrent.futures.ProcessPoolExecutor(
         min(processes, len(jobs)), context, initializer=_end_with_parent
     )
+    waiting = iter(enumerate(jobs))
+    running: dict[concurrent.futures.Future, int] = {}
     with pool:
-        numbers = {pool.submit(_on_one_thread, function, job): number for number, job in enumerate(jobs)}
         try:
-            for done in concurrent.futures.as_completed(numbers):
-                yield numbers[done], done.result()
+            while True:
+                # As many jobs as processes, so that those under way are known.
+                for number, job in itertools.islice(waiting, processes - len(running)):
+                    running[pool.submit(_on_one_thread, function, job)] = number
+                if not running:
+                    return
+                done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+                for future in sorted(done, key=lambda one: one.exception() is not None):
+                    result = future.result()
+                    yield running.pop(future), result
+        except concurrent.futures.process.BrokenProcessPool:
+            lost = [names[n] if names else f"job {n + 1} of {len(jobs)}" for n in sorted(running.values())]
+            raise RunFailed(
+                f"a process ended before its result ({' or '.join(lost) or 'between two jobs'}), most likely "
+                "because memory ran out: free some, or compute on fewer processes, and run it again; "
+                "what is complete and kept is not repeated"
+            ) from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

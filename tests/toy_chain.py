@@ -149,22 +149,22 @@ def command(*arguments: str) -> list[str]:
 
 def call(root: Path, *arguments: str) -> subprocess.CompletedProcess:
     """Run the runner in the toy repository to its end."""
-    return subprocess.run(
-        command(*arguments),
-        cwd=root,
-        env=environment(root),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-    )
+    return finish(root, command(*arguments))
 
 
 def python(root: Path, script: str) -> subprocess.CompletedProcess:
     """Run a script in the toy repository to its end."""
+    return finish(root, [sys.executable, "-c", script])
+
+
+def finish(
+    root: Path, line: list[str], variables: dict[str, str] | None = None
+) -> subprocess.CompletedProcess:
+    """Run a command line in the toy repository to its end, with more environment variables."""
     return subprocess.run(
-        [sys.executable, "-c", script],
+        line,
         cwd=root,
-        env=environment(root),
+        env=environment(root) | (variables or {}),
         capture_output=True,
         text=True,
         timeout=LIMIT_SECONDS,

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from bookmaker.runner import _audit, processes
+from bookmaker.runner import _audit, _limits, processes
 from bookmaker.runner import plan as planning
 from bookmaker.runner.progress import duration, say
 from privhelpers.artifacts import repository_root
@@ -36,6 +36,7 @@ def _run(root: Path, options: argparse.Namespace) -> int:
     processes.die_with_parent(clean=True)
     from bookmaker.runner import _execute  # papermill takes a third of a second to load
 
+    _limits.hand_down(options.limit)
     job = planning.upto(planning.jobs(root, options.profile), options.job)[-1]  # after all that it needs
     _execute.run(root, job, threads=options.threads)
     return 0
@@ -56,10 +57,11 @@ def _book(root: Path, options: argparse.Namespace) -> int:
     from bookmaker.runner import build
 
     targets = [job.sentinel for job in planning.upto(plan, options.until)] if options.until else []
-    code = build.chain(root, [plan], cores=options.cores, targets=targets, cluster=options.cluster)
+    where = {"cores": options.cores, "cluster": options.cluster, "limit": options.limit}
+    code = build.chain(root, [plan], targets=targets, **where)
     if not code:
-        where = targets[-1] if targets else f"runs/{options.profile}/site/_build/html/index.html"
-        say(options.profile, f"complete in {duration(time.monotonic() - clock)}: {where}")
+        place = targets[-1] if targets else f"runs/{options.profile}/site/_build/html/index.html"
+        say(options.profile, f"complete in {duration(time.monotonic() - clock)}: {place}")
     return code
 
 
@@ -110,6 +112,8 @@ def _parser() -> argparse.ArgumentParser:
         if name == "run":
             command.add_argument("--job", required=True, help="name of the run, as `check` prints it")
             command.add_argument("--threads", type=_positive, default=1, help="cores that it may use")
+        if name in ("run", "book"):
+            command.add_argument("--limit", default="", help="hours that a cell may take")
         if name == "book":
             command.add_argument(
                 "--cores", type=_positive, help="of the whole build; on a cluster, jobs at once"

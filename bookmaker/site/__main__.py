@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
         os.chdir(root)
         plan = planning.jobs(root, options.profile)
         lock = root / "runs" / plan[0].profile / ".locks" / "site"
-        with processes.exclusive(lock, f"the site of profile {options.profile}", wait=10):
+        with processes.exclusive(lock, f"the site of profile {options.profile}", wait=60):
             if options.command == "pdf":
                 _print(root, options.profile)
             elif options.command == "first":

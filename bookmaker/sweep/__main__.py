@@ -22,6 +22,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--architectures", nargs="+", default=[], help="default: that of the profile")
     parser.add_argument("--cores", type=int, help="of the whole sweep, 1 or more; on a cluster, jobs at once")
     parser.add_argument("--cluster", help="where the runs go: a folder of cluster/; default: here")
+    parser.add_argument("--limit", default="", help="hours that a cell of a chapter may take")
     parser.add_argument("--name", help="of the folder under runs/sweeps/; default: the profile")
     return parser
 
@@ -41,9 +42,8 @@ def main(arguments: list[str] | None = None) -> int:
         cells = _grid.cells(options.profile, architectures=architectures, seeds=options.seeds)
         plans = _grid.write(root, cells, epsilons=options.epsilons)
         cores = options.cores and max(1, options.cores)
-        if code := build.chain(
-            root, plans, cores=cores, targets=_grid.targets(plans), cluster=options.cluster
-        ):
+        where = {"cores": cores, "cluster": options.cluster, "limit": options.limit}
+        if code := build.chain(root, plans, targets=_grid.targets(plans), **where):
             return code
         from bookmaker.sweep import _gallery, _results
 

@@ -117,6 +117,7 @@ def train_all(
 
     Raises:
         InvalidParameter: names repeat, or processes is out of range.
+        RunFailed: a process ended before its result; the models that are done are kept.
     """
     if len({task.name for task in tasks}) != len(tasks):
         raise InvalidParameter("tasks: names must differ")
@@ -128,7 +129,8 @@ def train_all(
     done = len(tasks) - len(missing)
     with tqdm(total=len(tasks), initial=done, desc="models", unit="model", disable=not progress) as bar:
         jobs = [(store, task, train) for task in missing.values()]
-        for number, result in side_by_side(_run, jobs, processes=processes):
+        names = [task.name for task in missing.values()]
+        for number, result in side_by_side(_run, jobs, processes=processes, names=names):
             _store_result(list(missing)[number], jobs[number][1], result)
             bar.update()
     return [_kept(path) for path in paths]

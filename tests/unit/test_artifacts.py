@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -175,3 +177,12 @@ def test_no_link_is_followed_to_an_unfinished_run(store, method, link):
     with pytest.raises(InvalidParameter, match="link"):
         getattr(store, method)("08_x/dp-eps-8")
     assert (target / "model.safetensors").read_bytes() == b"x"
+
+
+def test_a_chapter_whose_claims_are_not_checked_writes_nothing():
+    code = "from privhelpers import artifacts; artifacts.open_store('smoke')"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([sys.executable, "-O", "-c", code], env=environment, capture_output=True, text=True)
+    assert (
+        done.returncode == 1 and "InvalidParameter: PYTHONOPTIMIZE, or python -O: leaves out" in done.stderr
+    )

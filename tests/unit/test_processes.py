@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from privhelpers.errors import InvalidParameter
+from privhelpers.errors import InvalidParameter, RunFailed
 from privhelpers.processes import one_thread, side_by_side
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +51,24 @@ def test_no_job_and_no_process():
 def test_an_error_of_a_job_is_raised(processes):
     with pytest.raises(TypeError):
         list(side_by_side(threads_and_square, [("a",), ("b",)], processes=processes))
+
+
+def answer_or_die(folder, number):
+    """Return the number; the second job is killed, as by the system, once the first result was received."""
+    while number == 1:
+        if (Path(folder) / "received").exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.01)
+    return number
+
+
+def test_a_lost_process_is_named_and_what_was_done_before_is_not_lost(tmp_path):
+    jobs, names, received = [(str(tmp_path), n) for n in range(2)], ["north", "south"], []
+    with pytest.raises(RunFailed, match=r"before its result \(south\), .* memory .* run it again"):
+        for number, _ in side_by_side(answer_or_die, jobs, processes=2, names=names):
+            received.append(number)
+            (tmp_path / "received").touch()
+    assert received == [0]
 
 
 def running(pid):

@@ -1,0 +1,70 @@
+"""Temporary folders that nobody has to clean up after a kill.
+
+Whoever makes one locks it for as long as it lives. A folder that nobody locks is of a process that was
+killed, and the next one that looks removes it.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from privhelpers.processes import is_at
+
+PREFIX = "book-"  # short: the path of a socket below it may have 100 characters
+_made: list[Path] = []  # by this process, the outermost first
+
+
+def sweep(place: Path) -> None:
+    """Remove the folders in `place` that killed processes of this user left."""
+    for folder in place.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):  # gone, in use, a link, or of another user
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(descriptor).st_uid == os.geteuid() and is_at(folder, descriptor):
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(descriptor)
+
+
+def leave() -> None:
+    """Remove what this process made, and what killed ones left beside it; for a process that ends at once."""
+    for folder in reversed(_made):
+        shutil.rmtree(folder, ignore_errors=True)
+    for place in {folder.parent for folder in _made}:
+        # The folder of a run lies in that of its build, which may be dead as well.
+        sweep(place.parent if place.name.startswith(PREFIX) else place)
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """Yield a new folder, meanwhile the temporary one of this process and of those that it starts."""
+    place, before = Path(tempfile.gettempdir()), os.environ.get("TMPDIR")
+    sweep(place)
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+        try:
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue  # another process swept it away before it was locked
+        with contextlib.suppress(OSError):  # a file system without locks: nobody can sweep there
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if is_at(folder, descriptor):
+            break
+        os.close(descriptor)
+    _made.append(folder)
+    tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
+    try:
+        yield folder
+    finally:
+        tempfile.tempdir = str(place)
+        os.environ.pop("TMPDIR", None)
+        if before is not None:
+            os.environ["TMPDIR"] = before
+        _made.remove(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(descriptor)
