@@ -21,7 +21,8 @@ from bookmaker.runner.progress import duration
 from privhelpers.errors import InvalidParameter, RunFailed
 
 HOURS = "BOOKMAKER_LIMIT"  # environment variable: hours of a cell; else from what the run took before
-LEAST = 3600.0  # seconds of a cell, however short the run was
+LEAST = 4 * 3600.0  # seconds of a cell, however short the run was: somebody may have asked for more since
+UNKNOWN = 24 * 3600.0  # seconds of a cell, where nobody knows what the run takes
 TIMES = 20  # a cell may take as many times what the whole run is expected to take
 CELLS = 3  # a run may take as long as so many cells at their limit
 MOST = 30 * 24.0  # hours
@@ -54,9 +55,10 @@ def hand_down(text: str) -> None:
 def of(root: Path, job: Job) -> dict[str, float]:
     """Return the seconds that a cell and the whole run may take."""
     known = _remaining.expected(root, job.profile)
-    expected = known.get(job.rule, known.get(job.slug, 0.0))
-    given = hours(os.environ.get(HOURS, ""))
-    cell = given * 3600 if given else min(max(LEAST, TIMES * expected), MOST * 3600)
+    expected = known.get(job.rule, known.get(job.slug))
+    cell = UNKNOWN if expected is None else min(max(LEAST, TIMES * expected), MOST * 3600)
+    if given := hours(os.environ.get(HOURS, "")):
+        cell = given * 3600
     return {"cell": cell, "run": CELLS * cell}
 
 

@@ -126,7 +126,7 @@ def chain(
         cores: cores of the whole schedule, 1 or more; on a cluster, jobs at once.
         targets: files wanted; none: everything, the sites of all plans included.
         cluster: a folder of `cluster/` that says where the runs go; None: this machine.
-        limit: hours that a cell may take; "": twenty times what its run took before, and one at least.
+        limit: hours that a cell may take; "": twenty times what its run took before, and four at least.
 
     Raises:
         PrivHelpersError: the limit is none, another build of one of the profiles is going on, or the

@@ -32,8 +32,8 @@ def test_a_limit_that_is_none_is_refused(text):
 def test_a_limit_comes_from_what_was_asked_or_from_the_last_time(monkeypatch, tmp_path):
     monkeypatch.setattr(_remaining, "expected", lambda *_: {"a": 1000.0, "b": 3.0, "d": float("nan")})
     limits = {rule: _limits.of(tmp_path, job(rule)) for rule in "abcd"}
-    hour = {"cell": 3600, "run": 10800}
-    assert limits == {"a": {"cell": 20_000, "run": 60_000}, "b": hour, "c": hour, "d": hour}
+    least, unknown = {"cell": 14_400, "run": 43_200}, {"cell": 86_400, "run": 259_200}
+    assert limits == {"a": {"cell": 20_000, "run": 60_000}, "b": least, "c": unknown, "d": least}
     monkeypatch.setenv(_limits.HOURS, "")  # so that it is put back
     _limits.hand_down("0.5")
     _limits.hand_down("")
