@@ -16,7 +16,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book pretrained lab serve pdf sweep student solutions launch check profile reference env test bench lint shape hooks lock clean help
+.PHONY: book pretrained lab serve pdf sweep student solutions launch check verify profile reference env test bench lint shape hooks lock clean help
 .DELETE_ON_ERROR:
 
 # A model that somebody else pretrained; no other command needs it.
@@ -71,6 +71,9 @@ $(PRETRAINED): requirements-pretrained.txt | $(STAMP)
 
 check: $(STAMP)  ## check every parameter of a profile and list its runs
 	@exec $(PYTHON) -m bookmaker.runner check --profile $(PROFILE)
+
+verify: $(STAMP)  ## say whether a profile's runs, manifest, site and PDF are as they were made
+	@exec $(PYTHON) -m bookmaker.runner verify --profile $(PROFILE)
 
 profile: $(STAMP)  ## where the time of a profile's last runs went, by chapter and by activity
 	@$(PYTHON) -m bookmaker.runner profile --profile $(PROFILE) $(if $(JOBS),--cores $(JOBS))

@@ -94,10 +94,11 @@ HELPERS = {
     "bookmaker/site/__main__.py": '''"""Toy."""
 import sys
 from pathlib import Path
+from bookmaker.runner.published import seal_site
 page = Path("runs", sys.argv[3], "site", "_build", "html", "index.html")
 page.parent.mkdir(parents=True, exist_ok=True)
 page.write_text("toy")
-page.parents[2].joinpath(".complete").write_text("toy")
+seal_site(page.parents[2])
 ''',
 }
 PROFILE = "shared:\n  seed: 3\nprivate_training:\n  target_epsilon: [8]\n"

@@ -1,6 +1,6 @@
-"""`python -m bookmaker.runner check|run|collect|book|profile|reference --profile X`, `audit --model Y`.
+"""`python -m bookmaker.runner check|verify|run|book|... --profile X`, `audit --model Y`.
 
-A refusal is one line on stderr and exit code 2; a run that failed is exit code 1.
+A refusal is one line on stderr and exit code 2; a run that failed, and what does not verify, is exit code 1.
 """
 
 import argparse
@@ -10,11 +10,11 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from bookmaker.runner import _audit, _limits, processes
+from bookmaker.runner import _audit, _limits, _verify, processes
 from bookmaker.runner import plan as planning
 from bookmaker.runner.progress import duration, say
 from privhelpers.artifacts import repository_root
-from privhelpers.errors import PrivHelpersError, RunFailed
+from privhelpers.errors import DamagedArtifact, PrivHelpersError, RunFailed
 
 
 def _check(root: Path, options: argparse.Namespace) -> int:
@@ -29,7 +29,13 @@ def _check(root: Path, options: argparse.Namespace) -> int:
         after = [slug if count == 1 else f"{count} of {slug}" for slug, count in runs.items()]
         print(f"{job.title:<45} {state:<11} after {', '.join(after) or 'nothing'}")
     print(f"{len(plan)} runs, {current} up to date")
+    for wrong in _verify.of_all_runs(root, plan).values():
+        print(wrong)
     return 0
+
+
+def _verify_all(root: Path, options: argparse.Namespace) -> int:
+    return 0 if _verify.verify(root, planning.jobs(root, options.profile)) else 1
 
 
 def _run(root: Path, options: argparse.Namespace) -> int:
@@ -37,7 +43,10 @@ def _run(root: Path, options: argparse.Namespace) -> int:
     from bookmaker.runner import _execute  # papermill takes a third of a second to load
 
     _limits.hand_down(options.limit)
-    job = planning.upto(planning.jobs(root, options.profile), options.job)[-1]  # after all that it needs
+    *before, job = planning.upto(planning.jobs(root, options.profile), options.job)
+    for needed in (one for one in before if one.rule in job.needs and (root / one.sentinel).is_file()):
+        if wrong := planning.damage(root, needed):
+            raise DamagedArtifact(f"{job.title} reads {needed.title}: {wrong}; `make book` makes it again")
     _execute.run(root, job, threads=options.threads)
     return 0
 
@@ -97,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     for name, action, text in (
         ("check", _check, "check every parameter of a profile and print its runs"),
+        ("verify", _verify_all, "say whether runs, manifest, site and PDF are as they were made"),
         ("run", _run, "run one notebook (called by Snakemake)"),
         ("collect", _collect, "write manifest.json and summary.json (called by Snakemake)"),
         ("book", _book, "run what is out of date, then build the site"),

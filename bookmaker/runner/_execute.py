@@ -26,12 +26,13 @@ from bookmaker.runner import (
     notebooks,
     processes,
 )
+from bookmaker.runner._complete import check_complete
 from bookmaker.runner._environment import environment
 from bookmaker.runner._terminal import Tee, terminal
 from bookmaker.runner.chain import source
 from bookmaker.runner.plan import Job
 from bookmaker.runner.progress import duration, say
-from privhelpers.artifacts import Store, sha256_of, to_json, write_atomic
+from privhelpers.artifacts import Store, sha256_of, to_json, write_sealed
 from privhelpers.errors import PrivHelpersError, RunFailed
 
 ENGINE = "bookmaker"
@@ -154,7 +155,7 @@ def _attempt(root: Path, job: Job, threads: int, store: Store, limits: dict[str,
             with _limits.watched(job.title, **limits) as watch:
                 cost = _papermill(root, job, part, log, threads, watch)
                 executed = notebooks.read(part)
-                notebooks.check_complete(executed, job.title)
+                check_complete(executed, job.title)
                 notebooks.clean(executed, root)
                 _pictures.lighten(executed)
                 run = _outcome.describe(store, job, started, cost)
@@ -206,7 +207,7 @@ def run(root: Path, job: Job, *, threads: int) -> None:
             passed = duration(time.monotonic() - clock)
             say(job.profile, f"{job.title} FAILED after {passed} (log: {job.log})")
             raise RunFailed("\n    ".join([f"{job.title} failed:", *_reason(error)])) from error
-        write_atomic(root / job.sentinel, to_json(finished))
+        write_sealed(root / job.sentinel, to_json(finished))
         say(
             job.profile,
             f"{job.title} done in {duration(time.monotonic() - clock)}{_remaining.place(root, job.profile)}",

@@ -7,6 +7,10 @@ from pathlib import Path
 
 from bookmaker.runner import _children, _first_chapters, _limits, _remaining, _scratch, _warm, processes
 from bookmaker.runner import _cluster as clusters
+<<<<<<< HEAD
+=======
+from bookmaker.runner import _first_chapters, _remaining, _verify, _warm, processes
+>>>>>>> 365c4e41af0abf5ede480ade148fb5a94c814a2a
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
 from bookmaker.runner.progress import say
@@ -23,16 +27,16 @@ CORES = 2  # of a build that says nothing else
 
 
 def _drop_stale(root: Path, plan: list[Job]) -> list[Job]:
-    """Remove the sentinel of every run whose code, parameters or files are not those on record.
+    """Remove what is damaged and the sentinel of every run whose code or parameters are not those on record.
 
-    Snakemake keeps its own records in `.snakemake` and sees the same changes, but only for as long as
-    that folder is there.
+    Snakemake keeps its own records in `.snakemake` and sees code and parameters change too, but only for as
+    long as that folder is there.
     """
-    states = {job.rule: planning.state(root, job) for job in plan}
-    stale = [job for job in plan if states[job.rule] != planning.CURRENT]
+    for mark, wrong in _verify.damages(root, plan).items():
+        say(plan[0].profile, f"{wrong}: to be made again")
+        mark.unlink(missing_ok=True)
+    stale = [job for job in plan if not planning.is_current(root, job)]
     for job in stale:
-        if states[job.rule].endswith(planning.AFTERWARDS):
-            say(job.profile, f"{job.title}: {states[job.rule]}")
         (root / job.sentinel).unlink(missing_ok=True)
     return stale
 

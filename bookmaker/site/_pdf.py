@@ -11,13 +11,12 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
-from bookmaker.site._build import COMPLETE
+from bookmaker.runner import published
 from bookmaker.site._entrance import FIRST_PAGE, SUMMARY, TITLE
 from privhelpers import __version__, browser
-from privhelpers.artifacts import write_atomic
-from privhelpers.errors import MissingArtifact, RunFailed
+from privhelpers.artifacts import write_sealed
+from privhelpers.errors import DamagedArtifact, MissingArtifact, RunFailed
 
-NAME = "privai-leak.pdf"
 ADDRESS = "http://book.invalid/"  # no server can have this name (RFC 2606)
 STYLE = "_static/print.css"
 SCRIPT = Path(__file__).with_name("print.js")
@@ -114,16 +113,18 @@ def write(root: Path, profile: str) -> Path:
 
     Raises:
         MissingArtifact: there is no such site, or its last build failed.
+        DamagedArtifact: a file of the site changed after it was built.
         MissingProgram: there is no Chromium.
         RunFailed: the book was not printed; an older PDF stays as it is.
     """
     site = root / "runs" / profile / "site"
-    if not (site / COMPLETE).is_file():
-        raise MissingArtifact(
-            f"there is no finished site of profile {profile}; run `make book PROFILE={profile}`"
-        )
+    cure = f"run `make book PROFILE={profile}`"
+    if not (site / published.COMPLETE).is_file():
+        raise MissingArtifact(f"there is no finished site of profile {profile}; {cure}")
+    if wrong := published.site_damage(site):
+        raise DamagedArtifact(f"the site of profile {profile}: {wrong}; {cure}")
     front = [TITLE, SUMMARY, f"Version {__version__}, made from the runs of profile {profile}"]
     made = render(site / "_build" / "html", {"parts": parts(site), "title": TITLE, "front": front})
-    place = root / "runs" / profile / NAME
-    write_atomic(place, made)
+    place = root / "runs" / profile / published.PDF
+    write_sealed(place, made)
     return place

@@ -8,10 +8,10 @@ import os
 import sys
 import time
 
-from bookmaker.runner import build, processes
+from bookmaker.runner import build, plan, processes
 from bookmaker.runner.progress import say
 from privhelpers.artifacts import check_name, repository_root
-from privhelpers.errors import PrivHelpersError
+from privhelpers.errors import DamagedArtifact, PrivHelpersError
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -45,6 +45,9 @@ def main(arguments: list[str] | None = None) -> int:
         where = {"cores": cores, "cluster": options.cluster, "limit": options.limit}
         if code := build.chain(root, plans, targets=_grid.targets(plans), **where):
             return code
+        for job in (job for jobs in plans for job in jobs if (root / job.sentinel).is_file()):
+            if wrong := plan.damage(root, job):
+                raise DamagedArtifact(f"{job.profile}, {job.title}: {wrong}; start the sweep again")
         from bookmaker.sweep import _gallery, _results
 
         table, folder = _results.collect(root, cells), root / "runs" / "sweeps" / name

@@ -221,6 +221,15 @@ def test_a_flipped_bit_in_the_checkpoint_is_refused(start, tmp_path):
         attempt(start, tmp_path)
 
 
+@pytest.mark.parametrize("spoiled", [b"", b"\xff\xfe"])
+def test_a_checkpoint_with_a_spoiled_seal_is_refused(start, tmp_path, spoiled):
+    adam = torch.optim.Adam(start[2].parameters())
+    _checkpoint.write(tmp_path, _checkpoint.Progress(3), start[2], adam, {})
+    next(tmp_path.glob("*.sha256")).write_bytes(spoiled)
+    with pytest.raises(DamagedArtifact, match="the run cannot go on from it"):
+        _checkpoint.newest(tmp_path)
+
+
 def test_an_unsealed_checkpoint_is_not_used(start, whole, tmp_path):
     """A kill between the file and its seal: the older one is still there."""
     with pytest.raises(Stop):

@@ -12,6 +12,7 @@ import toy_site
 from patience import LIMIT_SECONDS
 
 from bookmaker.site._build import build, build_first, causes
+from privhelpers.artifacts import write_sealed
 from privhelpers.errors import RunFailed
 
 SITE = "runs/toy/site"
@@ -65,7 +66,7 @@ def edit_prose(book, slug, old, new):
 
 
 def test_every_page_is_built_and_the_mark_is_set(finished):
-    assert (finished / SITE / ".complete").read_text().startswith(f"{len(toy_site.jobs(finished))} runs")
+    assert (finished / SITE / ".complete").read_text().endswith("  .sealed\n")
     intro = html(finished, "book/intro")
     assert (
         "recites 9 of the 11 secrets" in re.sub("<[^>]+>", "", intro) and "0.91" in intro and "0.51" in intro
@@ -131,7 +132,7 @@ def edited(finished, tmp_path_factory):
             toy_site.show(text_plain=HOSTILE),
         ]
         nbformat.write(run, path)
-        toy_site.record_pages(book)
+        toy_site.record_files(book)
         rebuild(book)
         names = ("notebooks/hipaa", "notebooks/extraction", "book/intro")
         pages = {name: html(book, name) for name in names}
@@ -180,7 +181,7 @@ def renewed(finished, tmp_path_factory):
         for run in (book / "runs/toy/notebooks").rglob("*.ipynb"):
             text = run.read_text().replace(toy_site.png(), toy_site.png(50, 30))
             run.write_text(text.replace(toy_site.png(60, 30), toy_site.png(70, 30)))
-        toy_site.record_pages(book)
+        toy_site.record_files(book)
         build(book, [job for job in toy_site.jobs(book) if job.model != "dp-eps-12"])
         names = ("book/glossary", "notebooks/private_training", "runs/private_training--dp-eps-0.5")
         left = list((book / SITE).rglob("*dp-eps-12*"))
@@ -236,7 +237,7 @@ def test_a_failed_run_takes_the_mark_away(book):
     run = nbformat.read(path, as_version=4)
     run.cells[4].outputs = [nbformat.v4.new_output("error", ename="ValueError", evalue="no", traceback=[])]
     nbformat.write(run, path)
-    toy_site.record_pages(book)
+    toy_site.record_files(book)
     done = call(book)
     assert done.returncode == 2
     assert done.stderr == "refused: hipaa: code cell 3 raised ValueError: no\n"
@@ -248,7 +249,8 @@ def test_a_run_of_other_parameters_is_refused(book):
     done = call(book)
     assert done.returncode == 2 and "dp-eps-6" in done.stderr
     sentinel = book / "runs/toy/artifacts/hipaa/run.json"
-    sentinel.write_text(sentinel.read_text().replace('"profile": "toy"', '"profile": "other"'))
+    text = sentinel.read_text().replace('"profile": "toy"', '"profile": "other"')
+    write_sealed(sentinel, text.encode())
     (book / "params" / "toy.yml").write_text(toy_site.PROFILE)
     assert "hipaa: to run: changed profile; run `make book`" in call(book).stderr
 
@@ -258,7 +260,7 @@ def test_a_page_that_somebody_edited_is_not_published(book):
     path.write_text(path.read_text().replace("0.91", "0.83"))
     done = call(book)
     assert done.returncode == 2 and not (book / SITE / ".complete").exists()
-    assert "comparison: to run: comparison.ipynb changed after the run" in done.stderr
+    assert "comparison: damaged: runs/toy/notebooks/comparison.ipynb changed after the run" in done.stderr
 
 
 def test_causes_are_short_and_without_this_machine(tmp_path):

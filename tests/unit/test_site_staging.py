@@ -11,8 +11,9 @@ import toy_site
 import yaml
 from nbformat import v4
 
-from bookmaker.runner import chain, notebooks
+from bookmaker.runner import _manifest, chain, notebooks, published
 from bookmaker.site import _staging
+from privhelpers.artifacts import write_sealed
 from privhelpers.errors import DamagedArtifact, MissingArtifact, PrivHelpersError, RunFailed
 
 
@@ -43,6 +44,7 @@ def edit_run(book, rule, change):
     run = nbformat.read(path, as_version=4)
     change(run)
     nbformat.write(run, path)
+    toy_site.record_files(book)
 
 
 def snapshot(folder):
@@ -153,7 +155,7 @@ def test_a_failed_or_unfinished_run_is_refused(book, change, words):
 
 def test_a_run_without_its_sentinel_is_refused(book):
     (book / job(book, "fine_tuning").sentinel).unlink()
-    with pytest.raises(RunFailed, match=r"fine_tuning: its run is not complete .*run\.json"):
+    with pytest.raises(MissingArtifact, match=r"fine_tuning: its run is not complete .*run\.json"):
         stage(book)
 
 
@@ -227,23 +229,49 @@ def test_a_budget_that_left_the_profile_takes_its_pages_along(book):
     site = stage(book)
     assert (site / "runs" / "private_training--dp-eps-12.ipynb").is_file()
     fewer = [job for job in toy_site.jobs(book) if job.model != "dp-eps-12"]
+    _manifest.collect(book, fewer)
     _staging.stage(book, fewer)
     assert not list(site.rglob("*dp-eps-12*"))
 
 
-def test_a_manifest_of_other_runs_is_refused(book):
-    path = book / "runs" / "toy" / "manifest.json"
-    manifest = json.loads(path.read_text())
-    manifest["runs"]["hipaa"]["seconds"] = 1.5
-    path.write_text(json.dumps(manifest))
-    with pytest.raises(RunFailed, match=r"manifest\.json: is not about the present run of hipaa"):
+@pytest.mark.parametrize(
+    "path, value",
+    [(("versions", "torch"), "9.9"), (("total_seconds",), "fast"), (("runs", "hipaa", "seconds"), 1.5)],
+)
+def test_a_manifest_that_is_not_what_the_runs_say_is_refused(book, path, value):
+    file = book / "runs" / "toy" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    *parents, last = path
+    place = manifest
+    for name in parents:
+        place = place[name]
+    place[last] = value
+    file.write_text(json.dumps(manifest))
+    with pytest.raises(DamagedArtifact, match=r"manifest\.json: its bytes changed"):
         stage(book)
-    path.write_text("[]")
-    with pytest.raises(DamagedArtifact):
-        stage(book)
-    path.unlink()
-    with pytest.raises(MissingArtifact):
-        stage(book)
+    write_sealed(file, json.dumps(manifest).encode())  # whoever edits the file can edit its seal
+    with pytest.raises(DamagedArtifact, match=r"manifest\.json: is not about the present runs"):
+        published.manifest(book, toy_site.jobs(book))
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "summary.json"])
+def test_a_manifest_or_summary_that_cannot_be_read_is_refused(book, name):
+    file = book / "runs" / "toy" / name
+    for spoiled in (b"", b"[]", b"\xff"):
+        file.write_bytes(spoiled)
+        with pytest.raises(DamagedArtifact, match=name):
+            published.manifest(book, toy_site.jobs(book))
+    (book / "runs" / "toy" / "manifest.json").unlink()
+    with pytest.raises(MissingArtifact, match="manifest"):
+        published.manifest(book, toy_site.jobs(book))
+
+
+def test_a_page_that_changed_after_its_run_is_refused(book):
+    """Beside every other check: the first chapters are shown while the build goes on."""
+    path = book / job(book, "composition").notebook
+    path.write_text(path.read_text().replace("5.2 bits", "0.2 bits"))
+    with pytest.raises(DamagedArtifact, match=r"composition: .*composition\.ipynb changed after the run"):
+        _staging.stage(book, toy_site.jobs(book), first=True)
 
 
 def test_the_run_card_shows_what_ran(book):
