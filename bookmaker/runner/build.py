@@ -5,12 +5,17 @@ import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bookmaker.runner import _children, _first_chapters, _limits, _remaining, _scratch, _warm, processes
+from bookmaker.runner import (
+    _children,
+    _first_chapters,
+    _limits,
+    _remaining,
+    _scratch,
+    _verify,
+    _warm,
+    processes,
+)
 from bookmaker.runner import _cluster as clusters
-<<<<<<< HEAD
-=======
-from bookmaker.runner import _first_chapters, _remaining, _verify, _warm, processes
->>>>>>> 365c4e41af0abf5ede480ade148fb5a94c814a2a
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
 from bookmaker.runner.progress import say
@@ -35,7 +40,7 @@ def _drop_stale(root: Path, plan: list[Job]) -> list[Job]:
     for mark, wrong in _verify.damages(root, plan).items():
         say(plan[0].profile, f"{wrong}: to be made again")
         mark.unlink(missing_ok=True)
-    stale = [job for job in plan if not planning.is_current(root, job)]
+    stale = [job for job in plan if planning.outdated(root, job)]  # each file was read once, above
     for job in stale:
         (root / job.sentinel).unlink(missing_ok=True)
     return stale

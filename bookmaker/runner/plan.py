@@ -229,22 +229,31 @@ def executed(root: Path, job: Job) -> NotebookNode:
     return notebook
 
 
-def state(root: Path, job: Job) -> str:
-    """Return `CURRENT` where a run completed as planned and its files are as it left them, or what is not.
+def outdated(root: Path, job: Job) -> str:
+    """Return why a run must be made, where it is not complete or was made from something else, or "".
 
-    Every recorded hash is compared with the bytes on disk, the executed notebook's too.
+    Raises:
+        DamagedArtifact: its record is not as the run wrote it.
     """
     if not (root / job.sentinel).is_file():
         return "to run"
-    if found := damage(root, job):
-        return f"damaged: {found}"
     done = record(root, job)
     if done["fingerprint"] != job.fingerprint:
         return "to run: its code changed"
     wanted, parameters = _as_json(job.parameters), done["parameters"]
     if changed := sorted(n for n in wanted | parameters if wanted.get(n) != parameters.get(n)):
         return f"to run: changed {', '.join(changed)}"
-    return CURRENT
+    return ""
+
+
+def state(root: Path, job: Job) -> str:
+    """Return `CURRENT` where a run completed as planned and its files are as it left them, or what is not.
+
+    Every recorded hash is compared with the bytes on disk, the executed notebook's too.
+    """
+    if (root / job.sentinel).is_file() and (found := damage(root, job)):
+        return f"damaged: {found}"
+    return outdated(root, job) or CURRENT
 
 
 def is_current(root: Path, job: Job) -> bool:
