@@ -11,6 +11,7 @@ import pytest
 import toy_site
 from patience import LIMIT_SECONDS
 
+from bookmaker.runner import _manifest
 from bookmaker.site._build import build, build_first, causes
 from privhelpers.artifacts import write_sealed
 from privhelpers.errors import RunFailed
@@ -182,7 +183,9 @@ def renewed(finished, tmp_path_factory):
             text = run.read_text().replace(toy_site.png(), toy_site.png(50, 30))
             run.write_text(text.replace(toy_site.png(60, 30), toy_site.png(70, 30)))
         toy_site.record_files(book)
-        build(book, [job for job in toy_site.jobs(book) if job.model != "dp-eps-12"])
+        fewer = [job for job in toy_site.jobs(book) if job.model != "dp-eps-12"]
+        _manifest.collect(book, fewer)
+        build(book, fewer)
         names = ("book/glossary", "notebooks/private_training", "runs/private_training--dp-eps-0.5")
         left = list((book / SITE).rglob("*dp-eps-12*"))
         return {name: html(book, name) for name in names}, old, pictures(book), left
