@@ -258,27 +258,8 @@ def test_the_run_card_shows_what_ran(book):
     assert text.index("public_pretraining") < text.index("fine_tuning")
 
 
-CARD_TAGS = set(
-    [
-        "main",
-        "section",
-        "h1",
-        "h2",
-        "h3",
-        "p",
-        "strong",
-        "table",
-        "colgroup",
-        "col",
-        "thead",
-        "tbody",
-        "tr",
-        "th",
-        "td",
-        "code",
-        "span",
-    ]
-)
+CARD_TAGS = {"main", "section", "h1", "h2", "h3", "p", "strong", "code", "span", "table", "colgroup", "col"}
+CARD_TAGS |= {"thead", "tbody", "tr", "th", "td"}
 HOSTILE = [
     "clinic\n\n<script>alert(99)</script><svg onload=alert(98)></svg>\n\n",
     "<img src=x onerror=alert(1)>",
