@@ -2,8 +2,8 @@
 
 A language model's text can hold anything: a script, an escape sequence, a character that turns the line
 around. Text is shown with such characters spelled out, HTML is let through only where it is a plain
-table, colored and aligned at most, and every richer form is refused rather than repaired, because a page that had to be repaired is
-a cell that should print with `text/plain` in the first place.
+table, colored and aligned at most. Every richer form is refused rather than repaired, because a page that
+had to be repaired is a cell that should print with `text/plain` in the first place.
 """
 
 import re

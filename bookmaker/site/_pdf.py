@@ -51,6 +51,9 @@ class _Server:
     def answer(self, route: Any) -> None:
         """Send a file of the site; stop every other request."""
         url = route.request.url
+        if url == ADDRESS + SCRIPT.name:  # under an address of its own: no policy lets it into a page
+            route.fulfill(body=SCRIPT.read_bytes(), content_type="text/javascript")
+            return
         path = (self.html / unquote(urlsplit(url).path).lstrip("/")).resolve()
         if url.startswith(ADDRESS) and path.is_relative_to(self.html) and path.is_file():
             kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
@@ -73,7 +76,7 @@ def _assemble(tab: Any, book: dict[str, Any], server: _Server) -> None:
     tab.evaluate("() => window.MathJax?.startup?.promise")
     server.check()
     tab.add_style_tag(url=f"/{STYLE}")
-    tab.add_script_tag(path=SCRIPT)
+    tab.add_script_tag(url=f"/{SCRIPT.name}")
     tab.evaluate("book => assemble(book)", book)
     server.check()
     if unset := tab.evaluate(UNSET):

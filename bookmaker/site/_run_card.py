@@ -7,7 +7,7 @@ from bookmaker.runner import progress
 from privhelpers.errors import DamagedArtifact
 from privhelpers.text import in_words, inert
 
-MEANT = re.compile(r"[^\w .,:=%+-]|(?<![^\W_])_|_(?![^\W_])")  # an underscore within a word is one
+MEANT = re.compile(r"[^\w .,:=%+-]|(?<![^\W_])_|_(?![^\W_])")  # not the _ in a word
 NO_BREAK = "\u00a0"
 INTRO = """# Run card
 

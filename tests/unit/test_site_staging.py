@@ -282,7 +282,6 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE)
 def test_the_run_card_shows_any_text_and_nothing_of_it_acts(text):
     from docutils.core import publish_string
-    from myst_parser.docutils_ import Parser
 
     from bookmaker.site._run_card import run_card
     from privhelpers.text import inert
@@ -292,7 +291,9 @@ def test_the_run_card_shows_any_text_and_nothing_of_it_acts(text):
     manifest = {"profile": text, "total_seconds": 1.0, "versions": {text: text}}
     card = run_card(manifest | {"runs": {"n": run, "m": run | {"parameters": {text: [text, "z"]}}}})
     settings = yaml.safe_load((toy_site.ROOT / "_config.yml").read_text())["parse"]
-    page = publish_string(card, parser=Parser(), writer_name="html5", settings_overrides=settings)
+    page = publish_string(
+        card, parser_name="myst_parser.docutils_", writer_name="html5", settings_overrides=settings
+    )
     body = BeautifulSoup(page, "html.parser").find("main")
     assert {tag.name for tag in body.find_all(True)} <= CARD_TAGS
     assert not body.select("[href], [onload], [onerror], [src], .math, .system-message, .xref")
