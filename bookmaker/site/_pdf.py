@@ -21,6 +21,9 @@ ADDRESS = "http://book.invalid/"  # no server can have this name (RFC 2606)
 STYLE = "_static/print.css"
 SCRIPT = Path(__file__).with_name("print.js")
 PAPER = {"width": 642, "height": 960}  # what A4 leaves inside the margins of STYLE, in CSS pixels
+# What a page asks for against its own policy never gets to the server.
+NOTE_BLOCKED = """window.blocked = [];
+document.addEventListener('securitypolicyviolation', (event) => window.blocked.push(event.blockedURI));"""
 UNSET = """() => [...document.querySelectorAll('.math')]
     .filter(one => !one.querySelector('mjx-container') || one.querySelector('mjx-merror'))
     .map(one => `${one.closest('article').id}: ${one.textContent.slice(0, 60)}`)"""
@@ -50,6 +53,9 @@ class _Server:
     def answer(self, route: Any) -> None:
         """Send a file of the site; stop every other request."""
         url = route.request.url
+        if url == ADDRESS + SCRIPT.name:  # under an address of its own: no policy lets it into a page
+            route.fulfill(body=SCRIPT.read_bytes(), content_type="text/javascript")
+            return
         path = (self.html / unquote(urlsplit(url).path).lstrip("/")).resolve()
         if url.startswith(ADDRESS) and path.is_relative_to(self.html) and path.is_file():
             kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
@@ -58,8 +64,9 @@ class _Server:
         self.refused.append(url.removeprefix(ADDRESS))
         route.abort()
 
-    def check(self) -> None:
-        """Raise RunFailed if anything was asked for that is no file of the site."""
+    def check(self, tab: Any = None) -> None:
+        """Raise RunFailed if anything was asked for that is no file of the site, or blocked in the tab."""
+        self.refused += tab.evaluate("() => window.blocked") if tab else []
         if self.refused:
             asked = ", ".join(dict.fromkeys(self.refused[:3]))
             raise RunFailed(f"the book asks for {asked}, which is no file of its site; run `make book`")
@@ -68,13 +75,14 @@ class _Server:
 def _assemble(tab: Any, book: dict[str, Any], server: _Server) -> None:
     """Make one page of all pages in the tab, ready to be printed."""
     tab.emulate_media(media="print", color_scheme="light")
+    tab.add_init_script(NOTE_BLOCKED)
     tab.goto(ADDRESS + FIRST_PAGE, wait_until="load")
     tab.evaluate("() => window.MathJax?.startup?.promise")
-    server.check()
+    server.check(tab)
     tab.add_style_tag(url=f"/{STYLE}")
-    tab.add_script_tag(path=SCRIPT)
+    tab.add_script_tag(url=f"/{SCRIPT.name}")
     tab.evaluate("book => assemble(book)", book)
-    server.check()
+    server.check(tab)
     if unset := tab.evaluate(UNSET):
         raise RunFailed(f"formulas that were not typeset: {len(unset)}, the first in {unset[0]}")
 

@@ -12,11 +12,23 @@ import toy_site
 from patience import LIMIT_SECONDS
 
 from bookmaker.runner import _manifest
+from bookmaker.site import _pdf
 from bookmaker.site._build import build, build_first, causes
 from privhelpers.artifacts import write_sealed
 from privhelpers.errors import RunFailed
 
 SITE = "runs/toy/site"
+INJECT = """() => {
+    window.refused = 0;
+    document.addEventListener('securitypolicyviolation', () => { window.refused += 1; });
+    const script = document.createElement('script');
+    script.textContent = 'window.acted = 1';
+    const more = document.createElement('div');
+    more.innerHTML = '<button onclick="acted = 2">x</button><a href="javascript:acted = 3">x</a>';
+    document.body.append(script, more);
+    more.querySelector('button').click();
+    more.querySelector('a').click();
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +84,7 @@ def test_every_page_is_built_and_the_mark_is_set(finished):
     assert (
         "recites 9 of the 11 secrets" in re.sub("<[^>]+>", "", intro) and "0.91" in intro and "0.51" in intro
     )
-    assert "class='dataframe'" in intro
+    assert 'class="dataframe"' in intro
     assert (finished / SITE / "_build" / "html" / "_static" / "mathjax" / "tex-chtml.js").is_file()
     assert "Toy private_training (ε = 12)" in html(finished, "runs/private_training--dp-eps-12")
 
@@ -101,6 +113,52 @@ def test_no_page_mentions_thebe_or_has_a_script_twice(finished):
     assert "thebe" not in text.lower()
     inline = re.findall(r"<script>(.+?)</script>", text, re.DOTALL)
     assert len(inline) == len(set(inline)) > 3
+
+
+@pytest.mark.browser
+def test_everything_works_under_the_policy_and_nothing_breaks_it(finished, chromium):
+    folder = finished / SITE / "_build" / "html"
+    for path in folder.rglob("*.html"):
+        if "_static" not in path.parts:
+            assert not re.search(r"<[^>]*\son\w+=", path.read_text()), path
+    said = []
+    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    page.on("console", lambda one: said.append(one.text) if one.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    server = _pdf._Server(folder)
+    page.route("**/*", server.answer)
+    page.goto(f"{_pdf.ADDRESS}index.html")
+    page.wait_for_url("**/book/intro.html")
+    page.goto(f"{_pdf.ADDRESS}notebooks/hipaa.html")
+    page.evaluate("() => MathJax.startup.promise.then(() => true)")
+    assert page.locator("article mjx-container").count() == page.locator(".math").count() > 1
+    refused = page.evaluate("() => MathJax.tex2chtml('\\\\href{javascript:x()}{y}').outerHTML")
+    assert "<a " not in refused and "href=" not in refused
+    before = page.evaluate("() => document.documentElement.dataset.mode")
+    page.locator(".theme-switch-button").first.click()
+    assert page.evaluate("() => document.documentElement.dataset.mode") != before
+    page.evaluate("() => { window.print = window.toggleFullScreen = () => { window.pressed = true; } }")
+    for button in (".btn-fullscreen-button", ".btn-download-pdf-button"):
+        page.evaluate("() => { window.pressed = false; }")
+        page.locator(button).first.dispatch_event("click")
+        assert page.evaluate("() => window.pressed"), button
+    solution = page.locator(".solution.dropdown").first
+    assert not solution.locator("p").last.is_visible()
+    solution.locator("button").click()
+    assert solution.locator("p").last.is_visible()
+    folded = page.locator("details.hide").first
+    folded.locator("summary").first.click()
+    assert folded.evaluate("one => one.open")
+    page.goto(f"{_pdf.ADDRESS}search.html?q=hipaa")
+    page.locator("#search-results li a").first.wait_for()
+    page.goto(f"{_pdf.ADDRESS}book/explore.html")
+    assert page.locator("#explore-roc svg path").count() == 3
+    assert said == []
+    page.evaluate(INJECT)  # whatever gets into a page later on does not run
+    page.wait_for_function("() => window.refused >= 3")
+    assert page.evaluate("() => window.acted") is None
+    server.check()
+    page.close()
 
 
 def pictures(book):
