@@ -49,7 +49,10 @@ _LOADERS = {
         "fusion_config",
     ),
 }
-_OWN_PRIVATE = {"_name_or_path", "_commit_hash", "_num_labels", "_from_model_config"}
+_OWN_PRIVATE = {
+    *("_name_or_path", "_commit_hash", "_num_labels", "_from_model_config"),
+    *("_model_name_or_path", "_attn_implementation_autoset"),  # of older versions, and read by none
+}
 _ADAPTER_WEIGHTS = "adapter_model.safetensors"
 _LORA = {
     *(

@@ -262,3 +262,8 @@ def test_a_reader_says_what_the_tokenizer_of_the_folder_says(good, tok):
         plain["input_ids"], skip_special_tokens=True
     )
     assert (reader.bos_token_id, reader.pad_token_id) == (tok.bos_token_id, tok.pad_token_id)
+
+
+def test_notes_that_older_libraries_left_in_a_configuration_are_no_reason(brought):
+    change(brought, "config.json", _model_name_or_path="somewhere", _attn_implementation_autoset=True)
+    assert own_model.open_model(brought).kind == "causal"
