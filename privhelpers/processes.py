@@ -4,17 +4,28 @@ import concurrent.futures.process
 import contextlib
 import fcntl
 import itertools
+import math
 import multiprocessing
+import multiprocessing.connection
+import multiprocessing.forkserver
 import os
+import resource
+import signal
 import stat
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
+
 from privhelpers import validate
-from privhelpers.errors import InvalidParameter, PrivHelpersError, RunFailed
+from privhelpers.errors import ConfinedFailed, InvalidParameter, PrivHelpersError, RunFailed
+
+_SERVED = multiprocessing.get_context("forkserver")
+_PATIENCE = 600  # seconds for a call that uses no time, as one that waits for a device does
 
 
 def _end_with_parent() -> None:
@@ -91,6 +102,129 @@ def side_by_side(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _serve(connection: multiprocessing.connection.Connection, memory: int) -> None:
+    """Answer the calls of a `Confined`, within its bounds, until its connection is closed."""
+    _end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, and this process ends with it
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in (1, 2):  # what a library says when it panics is no message of ours
+        os.dup2(nowhere, standard)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = psutil.Process().memory_info().vms + memory
+    resource.setrlimit(resource.RLIMIT_AS, (wanted if most < 0 else min(wanted, most), most))
+    confined: object = None
+    while True:
+        try:
+            method, arguments, seconds = connection.recv()
+        except EOFError:
+            return
+        _, most = resource.getrlimit(resource.RLIMIT_CPU)
+        limit = math.ceil(time.process_time() + seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (limit if most < 0 else min(limit, most), most))
+        try:
+            answer: object = None
+            if confined is None:
+                confined = method(*arguments)
+            else:
+                answer = getattr(confined, method)(*arguments)
+            connection.send((None, answer))
+        except PrivHelpersError as error:
+            connection.send((type(error), str(error)))
+        except BaseException as error:  # a panic of Rust is no `Exception`
+            line = (str(error).strip().splitlines() or [""])[0]
+            connection.send((ConfinedFailed, f"{type(error).__name__}: {line[:200]}"))
+
+
+def _kill(process: multiprocessing.Process, connection: multiprocessing.connection.Connection) -> None:
+    connection.close()
+    process.kill()
+    process.join()
+
+
+def prepare(module: str) -> None:
+    """Start the server of confined processes, which imports a module meanwhile; later calls do nothing.
+
+    It imports and computes nothing else: unlike a process at work, it can be forked safely.
+    """
+    _SERVED.set_forkserver_preload([module])
+    multiprocessing.forkserver.ensure_running()
+
+
+class Confined:
+    """An object that strangers gave, in a process of its own, with bounds on memory and processor time.
+
+    A panic, an abort, a hang or a flood there ends that process alone and is an error here. The bound of time
+    counts the processor's seconds, so that a busy machine refuses nothing.
+    """
+
+    def __init__(self, make: Callable, *arguments: object, memory: int, seconds: float) -> None:
+        """Call `make(*arguments)` in a new process and keep what it returns there.
+
+        Args:
+            make: a class or function of a module; its module is imported once for all such processes.
+            arguments: what `pickle` takes.
+            memory: bytes of addresses that the process may take beyond what it starts with.
+            seconds: processor time for `make`.
+
+        Raises:
+            ConfinedFailed: it ended, broke a bound, or raised an error that is none of ours.
+        """
+        prepare(make.__module__)
+        self._connection, other = _SERVED.Pipe()
+        self._process = _SERVED.Process(target=_serve, args=(other, memory), daemon=True)
+        self._process.start()
+        other.close()
+        self._end = weakref.finalize(self, _kill, self._process, self._connection)
+        self._ask(make, arguments, seconds)
+
+    def ask(self, method: str, *arguments: object, seconds: float) -> object:
+        """Return what a method of the object returns.
+
+        Args:
+            method: its name.
+            arguments: what `pickle` takes.
+            seconds: processor time for the call.
+
+        Raises:
+            ConfinedFailed: as above; after it, every further call fails.
+        """
+        return self._ask(method, arguments, seconds)
+
+    def _ask(self, method: object, arguments: tuple, seconds: float) -> object:
+        if not self._end.alive:
+            raise ConfinedFailed("it was ended by an earlier failure")
+        try:
+            self._connection.send((method, arguments, seconds))
+            if not self._connection.poll(
+                _PATIENCE + 20 * seconds
+            ):  # it waits for something, and uses no time
+                raise EOFError
+            error, answer = self._connection.recv()
+        except (EOFError, OSError):
+            self._process.join(timeout=1)
+            code = self._process.exitcode
+            self._end()
+            raise ConfinedFailed(_reason(code, seconds)) from None
+        except BaseException:  # Ctrl-C: an answer to this call would be taken for the next one's
+            self._end()
+            raise
+        if error is not None:
+            self._end()
+            raise error(answer)
+        return answer
+
+
+def _reason(code: int | None, seconds: float) -> str:
+    """Return in words how a confined process ended."""
+    if code is None:
+        return f"it did not answer within {_PATIENCE + 20 * seconds:.0f} seconds"
+    if code == -signal.SIGXCPU:
+        return f"it took more than {seconds:.0f} seconds of processor time"
+    how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    return f"it ended with {how}, as libraries do that get no more memory"
 
 
 def open_regular(path: Path, flags: int) -> int:

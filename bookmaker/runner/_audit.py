@@ -15,7 +15,7 @@ from typing import Any
 
 from bookmaker.runner._terminal import terminal
 from bookmaker.runner.progress import say
-from privhelpers import browser
+from privhelpers import browser, processes
 from privhelpers.artifacts import NAME, check_name, to_json, write_atomic
 from privhelpers.errors import InvalidParameter, MissingArtifact, RunFailed
 
@@ -147,6 +147,7 @@ def run(root: Path, options: argparse.Namespace) -> Path:
     given = _check(options)
     place = _place(root, options.out, Path(options.model))
     os.environ.update({"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"})
+    processes.prepare("privhelpers.own_model")  # beside the imports here
     import torch
 
     from privhelpers import own_model
@@ -164,15 +165,12 @@ def run(root: Path, options: argparse.Namespace) -> Path:
     )
     target = own_model.open_model(options.model, base=options.base or None)
     reference = own_model.open_model(options.reference) if options.reference else None
-    hashes = own_model.file_hashes(options.model)
-    if options.base:
-        hashes |= {f"base: {name}": digest for name, digest in own_model.file_hashes(options.base).items()}
     if target.parameters < SMALL:  # threads that wait for each other cost more than they save
         torch.set_num_threads(1)
     say("audit", f"{target.name}: {target.kind}, {target.parameters:,} weights")
     settings = own_model.Settings.for_model(target, **claim)
     audit = own_model.examine(target, files, settings, reference=reference, progress=terminal() is not None)
-    facts = own_model.report_facts(audit, hashes=hashes, made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
+    facts = own_model.report_facts(audit, made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
     drawn = audit_pictures(audit)
     page = own_model.report_page(facts, drawn, written=audit if given["show"] else None)
     made = {"report.html": page.encode(), "report.json": to_json(facts)}

@@ -171,12 +171,11 @@ def _not_tested(audit: Audit) -> list[str]:
     return left
 
 
-def report_facts(audit: Audit, *, hashes: Mapping[str, str] | None = None, made: str = "") -> dict:
+def report_facts(audit: Audit, *, made: str = "") -> dict:
     """Return every figure of an audit as plain values, without any text of a record.
 
     Args:
         audit: from `examine`.
-        hashes: SHA-256 of the model's files, by name.
         made: when, in words.
     """
     target, verdict, canaries = audit.target, audit.verdict, audit.files.canaries
@@ -185,7 +184,7 @@ def report_facts(audit: Audit, *, hashes: Mapping[str, str] | None = None, made:
         "model": {
             **_fields(target, "name", "kind", "parameters", "context"),
             "type": target.model.config.model_type,
-            "files": dict(hashes or {}),
+            "files": dict(target.files),
             "reference": audit.reference and audit.reference.name,
         },
         "made": made,

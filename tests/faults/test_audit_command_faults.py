@@ -121,6 +121,17 @@ def test_a_folder_that_is_no_model_is_refused(call, tmp_path, home):
         assert code == 2 and words in message and len(message.splitlines()) <= 2, message
 
 
+def test_a_folder_that_would_be_audited_in_part_leaves_no_report(call, tmp_path, home):
+    hollow = shutil.copytree(home / "net", tmp_path / "hollow")
+    config = json.loads((hollow / "config.json").read_text())
+    (hollow / "config.json").write_text(json.dumps(config | {"n_layer": 0}))
+    code, message = call(model=hollow, pdf="no")
+    assert code == 2 and message.splitlines()[-1].startswith(
+        "refused: model 'hollow': the model does not use"
+    )
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_old_report_is_kept(call, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "report.html").write_text("old")

@@ -12,6 +12,7 @@ from peft import LoraConfig, get_peft_model
 from tokenizers import Tokenizer, pre_tokenizers, processors, trainers
 from tokenizers import models as token_models
 from transformers import (
+    AutoTokenizer,
     BertConfig,
     BertForMaskedLM,
     BertModel,
@@ -180,7 +181,7 @@ def test_a_masked_model_is_audited_without_writing(bert, files):
 
 def test_a_masked_model_that_remembers_is_flagged(bert, home, files, members):
     opened = own_model.open_model(bert)
-    net, tok = opened.model.train(), opened.tokenizer
+    net, tok = opened.model.train(), AutoTokenizer.from_pretrained(bert)
     batch = tok([row["text"] for row in members], padding=True, return_tensors="pt")
     ids, read = batch["input_ids"], batch["attention_mask"]
     optimizer = torch.optim.AdamW(net.parameters(), lr=8e-3)
