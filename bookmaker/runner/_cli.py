@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bookmaker.runner import _audit, _limits, _verify, processes
 from bookmaker.runner import plan as planning
+from bookmaker.runner.options import count
 from bookmaker.runner.progress import duration, say
 from privhelpers.artifacts import repository_root
 from privhelpers.errors import DamagedArtifact, PrivHelpersError, RunFailed
@@ -76,8 +77,9 @@ def _book(root: Path, options: argparse.Namespace) -> int:
 
 def _profile(root: Path, options: argparse.Namespace) -> int:
     from bookmaker.runner import _profile as costs
+    from bookmaker.runner import build
 
-    costs.tell(root, options.profile, cores=options.cores, keep=options.expect)
+    costs.tell(root, options.profile, cores=options.cores or build.CORES, keep=options.expect)
     return 0
 
 
@@ -92,13 +94,6 @@ def _audit_yours(root: Path, options: argparse.Namespace) -> int:
     processes.die_with_parent(clean=True)
     _audit.run(root, options)
     return 0
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return value
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -117,17 +112,15 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(action=action)
         command.add_argument("--profile", default="course", help="a file of params/ without its ending")
         if name == "profile":
-            command.add_argument("--cores", type=_positive, default=2, help="that the build shared")
+            command.add_argument("--cores", type=count, help="that the build shared")
             command.add_argument("--expect", action="store_true", help="keep the seconds as what to expect")
         if name == "run":
             command.add_argument("--job", required=True, help="name of the run, as `check` prints it")
-            command.add_argument("--threads", type=_positive, default=1, help="cores that it may use")
+            command.add_argument("--threads", type=count, default=1, help="cores that it may use")
         if name in ("run", "book"):
             command.add_argument("--limit", default="", help="hours that a cell may take")
         if name == "book":
-            command.add_argument(
-                "--cores", type=_positive, help="of the whole build; on a cluster, jobs at once"
-            )
+            command.add_argument("--cores", type=count, help="of the whole build; on a cluster, jobs at once")
             command.add_argument("--cluster", help="where the runs go: a folder of cluster/; default: here")
             command.add_argument("--until", help="stop after this run: neither manifest nor site")
     command = commands.add_parser("audit", help="audit a model and records of your own")

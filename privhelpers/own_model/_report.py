@@ -104,6 +104,7 @@ def _data(audit: Audit) -> list[dict]:
                 "role": "trained on" if member else "held out",
                 "lines": file.lines,
                 "repeated_lines": file.repeated,
+                "shared_notes": file.shared,
                 "patients": len(file.patients),
                 "patients_asked": len({note.patient for note in asked}),
                 "notes_asked": len(asked),
