@@ -17,11 +17,11 @@ with open({log!r}, "a") as out:
     out.write(json.dumps(sys.argv[1:]) + "\\n")
 """
 HANDED_OVER = {  # what recipes pass on, besides their own words
-    "book": ("PROFILE", "JOBS", "CLUSTER"),
+    "book": ("PROFILE", "JOBS", "CLUSTER", "LIMIT"),
     "lab": (),
     "serve": (),
     "pdf": ("PROFILE",),
-    "sweep": ("PROFILE", "JOBS", "CLUSTER", "EPSILONS", "SEEDS", "ARCHS"),
+    "sweep": ("PROFILE", "JOBS", "CLUSTER", "LIMIT", "EPSILONS", "SEEDS", "ARCHS"),
     "student": ("PROFILE",),
     "solutions": ("PROFILE",),
     "launch": (),
@@ -30,6 +30,7 @@ HANDED_OVER = {  # what recipes pass on, besides their own words
         *("OUT", "PDF", "SHOW", "SEED"),
     ),
     "check": ("PROFILE",),
+    "verify": ("PROFILE",),
     "profile": ("PROFILE", "JOBS"),
     "reference": ("PROFILE",),
     "test": (),
@@ -83,7 +84,19 @@ def test_nothing_that_is_given_is_run(made, tmp_path, target, by_environment):
 
 def test_every_variable_of_the_makefile_is_given_as_text():
     text = (ROOT / "Makefile").read_text()
-    ours = {"PY", "VENV", "BIN", "PYTHON", "STAMP", "PRETRAINED", "GIVEN", "CURDIR", "MAKEFILE_LIST", "name"}
+    ours = {
+        "PY",
+        "VENV",
+        "BIN",
+        "PYTHON",
+        "START",
+        "STAMP",
+        "PRETRAINED",
+        "GIVEN",
+        "CURDIR",
+        "MAKEFILE_LIST",
+        "name",
+    }
     assert set(re.findall(r"\$\((\w+)\)", text)) <= ours
     handed = {name for names in HANDED_OVER.values() for name in names}
     assert handed | {"OPTIONS", "PORT"} == set(variables())
