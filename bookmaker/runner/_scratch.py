@@ -15,6 +15,7 @@ from pathlib import Path
 from privhelpers.processes import is_at
 
 PREFIX = "book-"  # short: the path of a socket below it may have 100 characters
+GONE = "-gone"  # added to the name of one that is being removed
 _made: list[Path] = []  # by this process, the outermost first
 
 
@@ -34,7 +35,9 @@ def sweep(place: Path) -> None:
 def leave() -> None:
     """Remove what this process made, and what killed ones left beside it; for a process that ends at once."""
     for folder in reversed(_made):
-        shutil.rmtree(folder, ignore_errors=True)
+        # Other threads go on until the end; under the old name they find no place for anything more.
+        with contextlib.suppress(OSError):
+            shutil.rmtree(folder.rename(f"{folder}{GONE}"), ignore_errors=True)
     for place in {folder.parent for folder in _made}:
         # The folder of a run lies in that of its build, which may be dead as well.
         sweep(place.parent if place.name.startswith(PREFIX) else place)

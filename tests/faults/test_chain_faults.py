@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import nbformat
@@ -280,10 +281,11 @@ def test_a_change_reruns_what_depends_on_it_and_nothing_else(chain, change, expe
     assert complete.stat().st_mtime_ns > site, "the site shows the change"
 
 
-def wait_for(condition):
+def wait_for(condition, process=None):
     deadline = time.monotonic() + LIMIT_SECONDS
     while not condition():
         assert time.monotonic() < deadline, "waited too long"
+        assert process is None or process.poll() is None, process.communicate()
         time.sleep(0.05)
 
 
@@ -317,7 +319,9 @@ def begun(tmp_path_factory):
 def slow(begun, tmp_path, request):
     """Return a copy of the book whose second run waits, which is started in each of the two ways."""
     root = shutil.copytree(begun, tmp_path / "book")
-    return warmed(root) if request.param == "forked" else root
+    with tempfile.TemporaryDirectory() as short:  # the path of a socket below it has room for 100 characters
+        (root / "tmp").symlink_to(short)
+        yield warmed(root) if request.param == "forked" else root
 
 
 def launch(root, *command, interrupt=signal.SIG_DFL):
@@ -325,7 +329,7 @@ def launch(root, *command, interrupt=signal.SIG_DFL):
     return subprocess.Popen(
         command or toy_chain.command("book", "--profile", "toy", "--until", PRETRAINING),
         cwd=root,
-        env={**toy_chain.environment(root), "TMPDIR": str(root / "tmp")},
+        env={**toy_chain.environment(root), "TMPDIR": os.path.realpath(root / "tmp")},
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -346,7 +350,7 @@ def test_kill_9_of_make_leaves_no_process_and_the_next_build_goes_on(slow):
         f".PHONY: book\nbook:\n\t@$(START) -m bookmaker.runner {until}\n"
     )
     make = launch(slow, "make", "book")
-    wait_for(lambda: pretraining_runs(slow))
+    wait_for(lambda: pretraining_runs(slow), make)
     children = below(make)
     assert len(children) >= 3, "launcher, run and kernel, or a server beside them"
     for child in children:
@@ -375,7 +379,7 @@ def test_kill_9_of_make_leaves_no_process_and_the_next_build_goes_on(slow):
 
 def test_a_run_killed_by_the_system_takes_its_kernel_along_and_fails(slow):
     build = launch(slow)
-    wait_for(lambda: pretraining_runs(slow))
+    wait_for(lambda: pretraining_runs(slow), build)
     children = below(build)
     (run,) = [p for p in children if "run" in p.cmdline() and "bookmaker.runner" in p.cmdline()]
     run.kill()
@@ -439,7 +443,7 @@ def test_a_killed_server_takes_its_runs_along_and_the_next_build_goes_on(begun, 
 )
 def test_a_signal_ends_a_build_and_everything_below_it(slow, number, kill):
     build = launch(slow)
-    wait_for(lambda: pretraining_runs(slow))
+    wait_for(lambda: pretraining_runs(slow), build)
     children = below(build)
     kill(build.pid, number)
     build.communicate(timeout=LIMIT_SECONDS)
@@ -451,7 +455,7 @@ def test_a_signal_ends_a_build_and_everything_below_it(slow, number, kill):
 
 def test_a_build_in_the_background_goes_on_after_control_c(slow):
     build = launch(slow, interrupt=signal.SIG_IGN)
-    wait_for(lambda: pretraining_runs(slow))
+    wait_for(lambda: pretraining_runs(slow), build)
     os.killpg(build.pid, signal.SIGINT)
     (slow / "go").touch()
     _, words = build.communicate(timeout=LIMIT_SECONDS)
@@ -461,7 +465,7 @@ def test_a_build_in_the_background_goes_on_after_control_c(slow):
 
 def test_folders_of_a_build_whose_every_process_was_killed_are_removed_by_the_next(slow):
     build = launch(slow)
-    wait_for(lambda: pretraining_runs(slow))
+    wait_for(lambda: pretraining_runs(slow), build)
     for process in [psutil.Process(build.pid), *below(build)]:
         process.suspend()  # so that none can clean up
     assert left(slow) != []
