@@ -13,6 +13,7 @@ import psutil
 from bookmaker.runner import _scratch
 
 _ending, _ends = threading.RLock(), False
+parent: int | None = None  # of this process, where it must not outlive it
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
 
@@ -49,7 +50,7 @@ def end(number: int, _frame: object = None) -> None:
             return
         _ends = True
         kill_children()
-        _scratch.leave()
+        _scratch.leave(orphaned=parent not in (None, os.getppid()))
         os._exit(128 + number)
 
 

@@ -9,12 +9,14 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from privhelpers.processes import is_at
 
 PREFIX = "book-"  # short: the path of a socket below it may have 100 characters
+PATIENCE = 60.0  # seconds, for a killed process to end; it takes milliseconds
 GONE = "-gone"  # added to the name of one that is being removed
 _made: list[Path] = []  # by this process, the outermost first
 
@@ -32,15 +34,24 @@ def sweep(place: Path) -> None:
                 os.close(descriptor)
 
 
-def leave() -> None:
-    """Remove what this process made, and what killed ones left beside it; for a process that ends at once."""
+def leave(*, orphaned: bool = False) -> None:
+    """Remove what this process made, and what killed ones left beside it; for a process that ends at once.
+
+    Args:
+        orphaned: its parent was killed, and may hold its own folder for as long as its last thread takes to end.
+    """
     for folder in reversed(_made):
         # Other threads go on until the end; under the old name they find no place for anything more.
         with contextlib.suppress(OSError):
             shutil.rmtree(folder.rename(f"{folder}{GONE}"), ignore_errors=True)
+    deadline = time.monotonic() + PATIENCE
     for place in {folder.parent for folder in _made}:
         # The folder of a run lies in that of its build, which may be dead as well.
-        sweep(place.parent if place.name.startswith(PREFIX) else place)
+        of_a_build = place.name.startswith(PREFIX)
+        sweep(place.parent if of_a_build else place)
+        while orphaned and of_a_build and place.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+            sweep(place.parent)
 
 
 @contextlib.contextmanager

@@ -47,7 +47,7 @@ def die_with_parent(*, clean: bool) -> None:
             (for a process whose children, as kernels do, live in a session of their own); otherwise
             SIGKILL, and the children's own watch ends them.
     """
-    parent = _parent(os.getpid())
+    parent = _children.parent = _parent(os.getpid())
     os.environ[PARENT] = str(os.getpid())
     signal.signal(signal.SIGTERM, end)
     if sys.platform == "linux":
