@@ -50,7 +50,7 @@ def end(number: int, _frame: object = None) -> None:
             return
         _ends = True
         kill_children()
-        _scratch.leave(orphaned=parent not in (None, os.getppid()))
+        _scratch.leave(parent)
         os._exit(128 + number)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from privhelpers.processes import is_at
 
 PREFIX = "book-"  # short: the path of a socket below it may have 100 characters
-PATIENCE = 60.0  # seconds, for a killed process to end; it takes milliseconds
+ALIVE, ENDING = 2.0, 60.0  # seconds to wait for a parent's folder, if the parent seems to live and if not
 GONE = "-gone"  # added to the name of one that is being removed
 _made: list[Path] = []  # by this process, the outermost first
 
@@ -34,22 +34,24 @@ def sweep(place: Path) -> None:
                 os.close(descriptor)
 
 
-def leave(*, orphaned: bool = False) -> None:
+def leave(parent: int | None = None) -> None:
     """Remove what this process made, and what killed ones left beside it; for a process that ends at once.
 
     Args:
-        orphaned: its parent was killed, and may hold its own folder for as long as its last thread takes to end.
+        parent: the process that started this one, where its end is a reason for this one's. Its folder goes
+            too: it holds it until its last thread has ended, which may be after this process was told.
     """
     for folder in reversed(_made):
         # Other threads go on until the end; under the old name they find no place for anything more.
         with contextlib.suppress(OSError):
             shutil.rmtree(folder.rename(f"{folder}{GONE}"), ignore_errors=True)
-    deadline = time.monotonic() + PATIENCE
+    began = time.monotonic()
     for place in {folder.parent for folder in _made}:
-        # The folder of a run lies in that of its build, which may be dead as well.
-        of_a_build = place.name.startswith(PREFIX)
+        of_a_build = place.name.startswith(PREFIX)  # the folder of a run lies in that of its build
         sweep(place.parent if of_a_build else place)
-        while orphaned and of_a_build and place.exists() and time.monotonic() < deadline:
+        while of_a_build and parent and place.exists():
+            if time.monotonic() - began > (ALIVE if os.getppid() == parent else ENDING):
+                break
             time.sleep(0.02)
             sweep(place.parent)
 

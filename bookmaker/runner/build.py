@@ -40,7 +40,7 @@ def _drop_stale(root: Path, plan: list[Job]) -> list[Job]:
     for mark, wrong in _verify.damages(root, plan).items():
         say(plan[0].profile, f"{wrong}: to be made again")
         mark.unlink(missing_ok=True)
-    stale = [job for job in plan if planning.outdated(root, job)]  # each file was read once, above
+    stale = [job for job in plan if planning.state(root, job, hashed=True) != planning.CURRENT]
     for job in stale:
         (root / job.sentinel).unlink(missing_ok=True)
     return stale

@@ -229,7 +229,7 @@ def executed(root: Path, job: Job) -> NotebookNode:
     return notebook
 
 
-def outdated(root: Path, job: Job) -> str:
+def _outdated(root: Path, job: Job) -> str:
     """Return why a run must be made, where it is not complete or was made from something else, or "".
 
     Raises:
@@ -246,14 +246,17 @@ def outdated(root: Path, job: Job) -> str:
     return ""
 
 
-def state(root: Path, job: Job) -> str:
+def state(root: Path, job: Job, *, hashed: bool = False) -> str:
     """Return `CURRENT` where a run completed as planned and its files are as it left them, or what is not.
 
-    Every recorded hash is compared with the bytes on disk, the executed notebook's too.
+    Args:
+        root: the repository.
+        job: the run.
+        hashed: `damage` was just asked; otherwise every recorded hash is compared with the bytes on disk.
     """
-    if (root / job.sentinel).is_file() and (found := damage(root, job)):
+    if not hashed and (root / job.sentinel).is_file() and (found := damage(root, job)):
         return f"damaged: {found}"
-    return outdated(root, job) or CURRENT
+    return _outdated(root, job) or CURRENT
 
 
 def is_current(root: Path, job: Job) -> bool:

@@ -422,10 +422,10 @@ def test_runs_of_one_server_share_nothing_but_the_server(forked):
     assert "existing" not in done.stdout + done.stderr, "kernels print nothing to the terminal"
 
 
-def test_a_killed_server_takes_its_runs_along_and_the_next_build_goes_on(begun, tmp_path):
-    root = warmed(shutil.copytree(begun, tmp_path / "book"))
-    build = launch(root)
-    wait_for(lambda: pretraining_runs(root))
+@pytest.mark.parametrize("slow", ["forked"], indirect=True)
+def test_a_killed_server_takes_its_runs_along_and_the_next_build_goes_on(slow):
+    build, root = launch(slow), slow
+    wait_for(lambda: pretraining_runs(root), build)
     children = below(build)
     server = next(p for p in children if "bookmaker.runner._warm" in p.cmdline() and p.ppid() == build.pid)
     server.kill()
@@ -506,6 +506,6 @@ def test_make_hands_down_its_number_and_no_wish_to_leave_out_assertions(tmp_path
     python.chmod(0o755)
     for target in (["book"], ["sweep", "EPSILONS=1"], ["audit"]):
         command = ["make", "-o", ".venv/.stamp", *target, f"PYTHON={python}"]
-        done = toy_chain.finish(toy_chain.ROOT, command, {"PYTHONOPTIMIZE": "1"})
+        done = toy_chain.finish(toy_chain.ROOT, command, {"PYTHONOPTIMIZE": "1", "MAKELEVEL": "0"})
         handed, parent, optimize = done.stdout.split()
         assert handed == parent and optimize == "unset", done
