@@ -104,8 +104,12 @@ def side_by_side(
             raise
 
 
-def _serve(connection: multiprocessing.connection.Connection, memory: int) -> None:
-    """Answer the calls of a `Confined`, within its bounds, until its connection is closed."""
+def _serve(connection: multiprocessing.connection.Connection, make: Callable, memory: int) -> None:
+    """Answer the calls of a `Confined`, within its bounds, until its connection is closed.
+
+    `make` comes as an argument, so that its module is imported before the bounds hold: the server imports
+    that of the first `Confined` alone.
+    """
     _end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, and this process ends with it
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -127,7 +131,7 @@ def _serve(connection: multiprocessing.connection.Connection, memory: int) -> No
         try:
             answer: object = None
             if confined is None:
-                confined = method(*arguments)
+                confined = make(*arguments)
             else:
                 answer = getattr(confined, method)(*arguments)
             connection.send((None, answer))
@@ -174,11 +178,11 @@ class Confined:
         """
         prepare(make.__module__)
         self._connection, other = _SERVED.Pipe()
-        self._process = _SERVED.Process(target=_serve, args=(other, memory), daemon=True)
+        self._process = _SERVED.Process(target=_serve, args=(other, make, memory), daemon=True)
         self._process.start()
         other.close()
         self._end = weakref.finalize(self, _kill, self._process, self._connection)
-        self._ask(make, arguments, seconds)
+        self._ask(None, arguments, seconds)
 
     def ask(self, method: str, *arguments: object, seconds: float) -> object:
         """Return what a method of the object returns.
@@ -193,7 +197,7 @@ class Confined:
         """
         return self._ask(method, arguments, seconds)
 
-    def _ask(self, method: object, arguments: tuple, seconds: float) -> object:
+    def _ask(self, method: str | None, arguments: tuple, seconds: float) -> object:
         if not self._end.alive:
             raise ConfinedFailed("it was ended by an earlier failure")
         try:
