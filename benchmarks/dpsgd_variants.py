@@ -142,9 +142,13 @@ class Vmap(Step):
 class _Silence:
     """Noise that is zero, to see the clipped sum."""
 
-    def fill_with_noise(self, total: torch.Tensor, deviation: float) -> None:
-        """Fill `total` with zeros."""
-        total.zero_()
+    def before_sum(self, totals: dict[str, torch.Tensor], deviation: float) -> None:
+        """Fill the totals with zeros."""
+        for total in totals.values():
+            total.zero_()
+
+    def after_sum(self, totals: dict[str, torch.Tensor], deviation: float, sensitivity: float) -> None:
+        """Add nothing."""
 
 
 class Ours(Step):

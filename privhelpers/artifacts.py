@@ -28,6 +28,7 @@ from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifac
 
 RUNNER = "PRIVAI_LEAK_RUNNER"  # set in the environment of every run that the runner starts
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
+SEAL = ".sha256"
 
 
 def check_name(name: str) -> str:
@@ -75,6 +76,41 @@ def write_atomic(path: Path, data: bytes) -> None:
         raise
 
 
+def seal_of(path: Path) -> Path:
+    """Return the file beside `path` that holds its hash."""
+    return path.with_name(path.name + SEAL)
+
+
+def _write_seal(path: Path, digest: str) -> None:
+    write_atomic(seal_of(path), f"{digest}  {path.name}\n".encode())
+
+
+def write_sealed(path: Path, data: bytes) -> None:
+    """Write a file and its hash; the hash first, so that whoever finds the file finds both."""
+    _write_seal(path, hashlib.sha256(data).hexdigest())
+    write_atomic(path, data)
+
+
+def check_seal(path: Path, name: str) -> str:
+    """Return the SHA-256 of a file, which is the one in its seal.
+
+    Args:
+        path: the file.
+        name: what a message calls it.
+
+    Raises:
+        DamagedArtifact: the file has other bytes, or no seal that can be read.
+    """
+    try:
+        sealed = seal_of(path).read_bytes().split()[:1]
+    except OSError as error:
+        raise DamagedArtifact(f"{name}: has no {SEAL} beside it") from error
+    digest = sha256_of(path)
+    if sealed != [digest.encode()]:
+        raise DamagedArtifact(f"{name}: its bytes changed after they were written")
+    return digest
+
+
 def to_json(value: object) -> bytes:
     """Return `value` as UTF-8 JSON with sorted keys; NaN and infinity are refused (they are not JSON)."""
     return (json.dumps(value, allow_nan=False, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
@@ -91,9 +127,18 @@ def _refuse_constant(text: str) -> None:
     raise ValueError(f"{text} is not JSON")
 
 
-def parse_json(text: str, where: str) -> object:
-    """Return parsed JSON; duplicate keys, NaN and bad syntax are refused, naming `where`."""
+def parse_json(text: str | bytes, where: str) -> object:
+    """Return parsed JSON; duplicate keys, NaN, bad syntax and bytes that are not UTF-8 are refused.
+
+    Args:
+        text: one JSON value.
+        where: it stands, for the message.
+
+    Raises:
+        DamagedArtifact: see above.
+    """
     try:
+        text = text if isinstance(text, str) else text.decode("utf-8")
         return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise DamagedArtifact(f"{where}: {error}") from error
@@ -108,11 +153,13 @@ class Store:
         profile: its name.
         by_hand: where a run that the runner did not start writes, and looks first when it reads; None for
             a run that may change `root`.
+        made_by: the command that makes the files.
     """
 
     root: Path
     profile: str
     by_hand: Path | None = None
+    made_by: str = "make book"
 
     def path(self, name: str) -> Path:
         """Return the place to write `name`, refusing anything that would leave the store."""
@@ -136,26 +183,25 @@ class Store:
         path = self.path(name)
         if self.by_hand and not path.exists():
             path = self._inside(self.root, name)
-        seal = path.with_name(path.name + ".sha256")
-        if not path.exists() or not seal.exists():
-            command = "make book" if self.profile == "course" else f"make book PROFILE={self.profile}"
+        command = self.made_by if self.profile == "course" else f"{self.made_by} PROFILE={self.profile}"
+        if not path.exists() or not seal_of(path).exists():
             raise MissingArtifact(f"{name} of profile {self.profile!r} is missing: run `{command}` first")
-        if seal.read_text().split()[:1] != [sha256_of(path)]:
-            raise DamagedArtifact(f"{name}: its bytes changed after they were written; run `make book` again")
+        try:
+            check_seal(path, name)
+        except DamagedArtifact as error:
+            raise DamagedArtifact(f"{error}; `{command}` makes it again") from error
         return path
 
     def write_bytes(self, name: str, data: bytes) -> Path:
         """Write a file and its hash."""
         path = self.path(name)
-        write_atomic(path, data)
-        self.seal(name)
+        write_sealed(path, data)
         return path
 
     def seal(self, name: str) -> None:
         """Record the hash of a file that a library wrote itself (safetensors, a tokenizer)."""
         path = self.path(name)
-        line = f"{sha256_of(path)}  {path.name}\n"
-        write_atomic(path.with_name(path.name + ".sha256"), line.encode())
+        _write_seal(path, sha256_of(path))
 
     def write_json(self, name: str, value: object) -> None:
         """Write one JSON value."""
@@ -163,7 +209,7 @@ class Store:
 
     def read_json(self, name: str) -> dict:
         """Read one JSON value."""
-        return parse_json(self.existing(name).read_text(encoding="utf-8"), name)
+        return parse_json(self.existing(name).read_bytes(), name)
 
     def write_jsonl(self, name: str, rows: Iterable[dict]) -> None:
         """Write one JSON object a line."""
@@ -172,8 +218,9 @@ class Store:
 
     def read_jsonl(self, name: str) -> list[dict]:
         """Read one JSON object a line, refusing a broken line by its number."""
-        text = self.existing(name).read_text(encoding="utf-8")
-        return [parse_json(line, f"{name}, line {n}") for n, line in enumerate(text.splitlines(), 1)]
+        # Only this byte ends a line of JSON; within a text, Python knows seven more ends.
+        lines = self.existing(name).read_bytes().removesuffix(b"\n").split(b"\n")
+        return [parse_json(line, f"{name}, line {n}") for n, line in enumerate(lines, 1) if lines != [b""]]
 
     def folder(self, name: str) -> Path:
         """Return a folder of the store, made if needed, for libraries that write several files."""
@@ -219,7 +266,15 @@ def open_store(profile: str = "course") -> Store:
     """Return the artifacts of `profile`, in `runs/<profile>/artifacts` of this copy of the book.
 
     Started by hand, a chapter writes to a new folder in `runs/<profile>/by_hand`; it says so.
+
+    Raises:
+        InvalidParameter: this Python leaves out assertions, so that a claim which fails would be written.
     """
+    if not __debug__:
+        raise InvalidParameter(
+            "PYTHONOPTIMIZE, or python -O: leaves out the assertions that a chapter's claims rest on; "
+            "start the kernel again without it"
+        )
     home = repository_root() / "runs" / check_name(profile)
     if os.environ.get(RUNNER):
         return Store(home / "artifacts", profile)

@@ -60,6 +60,10 @@ class LedgerUnavailable(PrivHelpersError, OSError):
     """The system refuses to read or write a ledger."""
 
 
+class ConfinedFailed(PrivHelpersError):
+    """A process that was confined broke its bounds, or ended; the message says which."""
+
+
 class ControlFailed(PrivHelpersError):
     """An attack found something where there is nothing to find, so that its other figures mean nothing."""
 

@@ -1,19 +1,31 @@
 """Jobs side by side in processes that end when their parent does, and locks that end with their process."""
 
-import concurrent.futures
+import concurrent.futures.process
 import contextlib
 import fcntl
+import itertools
+import math
 import multiprocessing
+import multiprocessing.connection
+import multiprocessing.forkserver
 import os
+import resource
+import signal
 import stat
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
+
 from privhelpers import validate
-from privhelpers.errors import InvalidParameter, PrivHelpersError
+from privhelpers.errors import ConfinedFailed, InvalidParameter, PrivHelpersError, RunFailed
+
+_SERVED = multiprocessing.get_context("forkserver")
+_PATIENCE = 600  # seconds for a call that uses no time, as one that waits for a device does
 
 
 def _end_with_parent() -> None:
@@ -42,7 +54,7 @@ def _on_one_thread(function: Callable, job: tuple) -> object:
 
 
 def side_by_side(
-    function: Callable, jobs: Sequence[tuple], *, processes: int = 1
+    function: Callable, jobs: Sequence[tuple], *, processes: int = 1, names: Sequence[str] = ()
 ) -> Iterator[tuple[int, object]]:
     """Call `function(*job)` for every job and yield its number and its result as soon as it is done.
 
@@ -52,6 +64,10 @@ def side_by_side(
         function: of a module, not of a notebook: other processes import it by its name.
         jobs: arguments of the calls.
         processes: jobs at the same time, 1 or more; 1 stays in this process, in the order of `jobs`.
+        names: of the jobs, for the message about one that was lost; by default their numbers.
+
+    Raises:
+        RunFailed: a process ended without a result; the message says what it may have been at.
     """
     validate.positive_int(processes=processes)
     if min(processes, len(jobs)) <= 1:
@@ -62,14 +78,157 @@ def side_by_side(
     pool = concurrent.futures.ProcessPoolExecutor(
         min(processes, len(jobs)), context, initializer=_end_with_parent
     )
+    waiting = iter(enumerate(jobs))
+    running: dict[concurrent.futures.Future, int] = {}
     with pool:
-        numbers = {pool.submit(_on_one_thread, function, job): number for number, job in enumerate(jobs)}
         try:
-            for done in concurrent.futures.as_completed(numbers):
-                yield numbers[done], done.result()
+            while True:
+                # As many jobs as processes, so that those under way are known.
+                for number, job in itertools.islice(waiting, processes - len(running)):
+                    running[pool.submit(_on_one_thread, function, job)] = number
+                if not running:
+                    return
+                done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+                for future in sorted(done, key=lambda one: one.exception() is not None):
+                    result = future.result()
+                    yield running.pop(future), result
+        except concurrent.futures.process.BrokenProcessPool:
+            lost = [names[n] if names else f"job {n + 1} of {len(jobs)}" for n in sorted(running.values())]
+            raise RunFailed(
+                f"a process ended before its result ({' or '.join(lost) or 'between two jobs'}), most likely "
+                "because memory ran out: free some, or compute on fewer processes, and run it again; "
+                "what is complete and kept is not repeated"
+            ) from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _serve(connection: multiprocessing.connection.Connection, make: Callable, memory: int) -> None:
+    """Answer the calls of a `Confined`, within its bounds, until its connection is closed.
+
+    `make` comes as an argument, so that its module is imported before the bounds hold: the server imports
+    that of the first `Confined` alone.
+    """
+    _end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, and this process ends with it
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in (1, 2):  # what a library says when it panics is no message of ours
+        os.dup2(nowhere, standard)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = psutil.Process().memory_info().vms + memory
+    resource.setrlimit(resource.RLIMIT_AS, (wanted if most < 0 else min(wanted, most), most))
+    confined: object = None
+    while True:
+        try:
+            method, arguments, seconds = connection.recv()
+        except EOFError:
+            return
+        _, most = resource.getrlimit(resource.RLIMIT_CPU)
+        limit = math.ceil(time.process_time() + seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (limit if most < 0 else min(limit, most), most))
+        try:
+            answer: object = None
+            if confined is None:
+                confined = make(*arguments)
+            else:
+                answer = getattr(confined, method)(*arguments)
+            connection.send((None, answer))
+        except PrivHelpersError as error:
+            connection.send((type(error), str(error)))
+        except BaseException as error:  # a panic of Rust is no `Exception`
+            line = (str(error).strip().splitlines() or [""])[0]
+            connection.send((ConfinedFailed, f"{type(error).__name__}: {line[:200]}"))
+
+
+def _kill(process: multiprocessing.Process, connection: multiprocessing.connection.Connection) -> None:
+    connection.close()
+    process.kill()
+    process.join()
+
+
+def prepare(module: str) -> None:
+    """Start the server of confined processes, which imports a module meanwhile; later calls do nothing.
+
+    It imports and computes nothing else: unlike a process at work, it can be forked safely.
+    """
+    _SERVED.set_forkserver_preload([module])
+    multiprocessing.forkserver.ensure_running()
+
+
+class Confined:
+    """An object that strangers gave, in a process of its own, with bounds on memory and processor time.
+
+    A panic, an abort, a hang or a flood there ends that process alone and is an error here. The bound of time
+    counts the processor's seconds, so that a busy machine refuses nothing.
+    """
+
+    def __init__(self, make: Callable, *arguments: object, memory: int, seconds: float) -> None:
+        """Call `make(*arguments)` in a new process and keep what it returns there.
+
+        Args:
+            make: a class or function of a module; its module is imported once for all such processes.
+            arguments: what `pickle` takes.
+            memory: bytes of addresses that the process may take beyond what it starts with.
+            seconds: processor time for `make`.
+
+        Raises:
+            ConfinedFailed: it ended, broke a bound, or raised an error that is none of ours.
+        """
+        prepare(make.__module__)
+        self._connection, other = _SERVED.Pipe()
+        self._process = _SERVED.Process(target=_serve, args=(other, make, memory), daemon=True)
+        self._process.start()
+        other.close()
+        self._end = weakref.finalize(self, _kill, self._process, self._connection)
+        self._ask(None, arguments, seconds)
+
+    def ask(self, method: str, *arguments: object, seconds: float) -> object:
+        """Return what a method of the object returns.
+
+        Args:
+            method: its name.
+            arguments: what `pickle` takes.
+            seconds: processor time for the call.
+
+        Raises:
+            ConfinedFailed: as above; after it, every further call fails.
+        """
+        return self._ask(method, arguments, seconds)
+
+    def _ask(self, method: str | None, arguments: tuple, seconds: float) -> object:
+        if not self._end.alive:
+            raise ConfinedFailed("it was ended by an earlier failure")
+        try:
+            self._connection.send((method, arguments, seconds))
+            if not self._connection.poll(
+                _PATIENCE + 20 * seconds
+            ):  # it waits for something, and uses no time
+                raise EOFError
+            error, answer = self._connection.recv()
+        except (EOFError, OSError):
+            self._process.join(timeout=1)
+            code = self._process.exitcode
+            self._end()
+            raise ConfinedFailed(_reason(code, seconds)) from None
+        except BaseException:  # Ctrl-C: an answer to this call would be taken for the next one's
+            self._end()
+            raise
+        if error is not None:
+            self._end()
+            raise error(answer)
+        return answer
+
+
+def _reason(code: int | None, seconds: float) -> str:
+    """Return in words how a confined process ended."""
+    if code is None:
+        return f"it did not answer within {_PATIENCE + 20 * seconds:.0f} seconds"
+    if code == -signal.SIGXCPU:
+        return f"it took more than {seconds:.0f} seconds of processor time"
+    how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    return f"it ended with {how}, as libraries do that get no more memory"
 
 
 def open_regular(path: Path, flags: int) -> int:

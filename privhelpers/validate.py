@@ -13,7 +13,11 @@ from privhelpers.errors import InvalidParameter
 
 
 def _number(name: str, value: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    try:
+        finite = not isinstance(value, bool) and isinstance(value, (int, float)) and math.isfinite(value)
+    except OverflowError:  # a whole number; it may even be too long to print
+        raise InvalidParameter(f"{name}: is too large for a float64") from None
+    if not finite:
         raise InvalidParameter(f"{name} = {value!r}: must be a finite number")
 
 

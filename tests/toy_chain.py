@@ -13,7 +13,7 @@ from patience import LIMIT_SECONDS
 from bookmaker.runner import chain
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("__init__", "errors", "validate", "rng", "artifacts", "browser", "processes")
+COPIED = ("__init__", "errors", "validate", "rng", "artifacts", "browser", "processes", "text")
 WRITE = "from privhelpers import artifacts\nstore = artifacts.open_store(profile)\n"
 HEAD = 'profile: str = "toy"  # name of the profile\nseed: int = 0  # source of chance; in [0, 1000]\n'
 PER_MODEL = HEAD + 'model: str = "baseline"  # which model\n'
@@ -94,10 +94,11 @@ HELPERS = {
     "bookmaker/site/__main__.py": '''"""Toy."""
 import sys
 from pathlib import Path
+from bookmaker.runner.published import seal_site
 page = Path("runs", sys.argv[3], "site", "_build", "html", "index.html")
 page.parent.mkdir(parents=True, exist_ok=True)
 page.write_text("toy")
-page.parents[2].joinpath(".complete").write_text("toy")
+seal_site(page.parents[2])
 ''',
 }
 PROFILE = "shared:\n  seed: 3\nprivate_training:\n  target_epsilon: [8]\n"
@@ -149,22 +150,22 @@ def command(*arguments: str) -> list[str]:
 
 def call(root: Path, *arguments: str) -> subprocess.CompletedProcess:
     """Run the runner in the toy repository to its end."""
-    return subprocess.run(
-        command(*arguments),
-        cwd=root,
-        env=environment(root),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-    )
+    return finish(root, command(*arguments))
 
 
 def python(root: Path, script: str) -> subprocess.CompletedProcess:
     """Run a script in the toy repository to its end."""
+    return finish(root, [sys.executable, "-c", script])
+
+
+def finish(
+    root: Path, line: list[str], variables: dict[str, str] | None = None
+) -> subprocess.CompletedProcess:
+    """Run a command line in the toy repository to its end, with more environment variables."""
     return subprocess.run(
-        [sys.executable, "-c", script],
+        line,
         cwd=root,
-        env=environment(root),
+        env=environment(root) | (variables or {}),
         capture_output=True,
         text=True,
         timeout=LIMIT_SECONDS,

@@ -14,9 +14,9 @@ from pathlib import Path
 import nbformat
 from nbformat import v4
 
-from bookmaker.runner import _manifest, chain, plan
+from bookmaker.runner import _manifest, _seals, chain, plan
 from bookmaker.runner.plan import Job
-from privhelpers.artifacts import Store, sha256_of, to_json
+from privhelpers.artifacts import Store, seal_of, sha256_of, to_json
 
 ROOT = Path(__file__).parents[1]
 HEAD = 'profile: str = "toy"  # profile of the run\n'
@@ -174,19 +174,26 @@ def write_run(root: Path, job: Job, run: nbformat.NotebookNode) -> None:
         "peak_memory_mib": 512,
         "activities": {"start-up": 21.0, "training": 40.0},
     }
-    record |= {"seconds": 61.0, "versions": versions, "fingerprint": job.fingerprint, "artifacts": {}}
+    record |= {"seconds": 61.0, "versions": versions, "fingerprint": job.fingerprint}
     record |= {"started": "2026-01-01T00:00:00+00:00"}
-    record |= {"page": sha256_of(root / job.notebook)}
     (root / job.sentinel).parent.mkdir(parents=True, exist_ok=True)
-    (root / job.sentinel).write_bytes(to_json(record))
+    keep_record(root, job, record)
 
 
-def record_pages(root: Path) -> None:
-    """Let every sentinel record the executed notebook that lies there now, as if the run had written it."""
+def keep_record(root: Path, job: Job, record: dict) -> None:
+    """Write the record of a run, with the hashes of the files that lie there now."""
+    files = {"page": sha256_of(root / job.notebook)}
+    files["artifacts"] = _seals.hashes((root / job.sentinel).parent)
+    path = root / job.sentinel
+    path.write_bytes(to_json(record | files))
+    # Not by `artifacts.seal`, which waits for the disk: a busy one takes a second, and there are many runs.
+    seal_of(path).write_text(f"{sha256_of(path)}  {path.name}\n")
+
+
+def record_files(root: Path) -> None:
+    """Let every sentinel record the files that lie there now, as if the run had written them."""
     for job in jobs(root):
-        record = json.loads((root / job.sentinel).read_text(encoding="utf-8"))
-        record["page"] = sha256_of(root / job.notebook)
-        (root / job.sentinel).write_bytes(to_json(record))
+        keep_record(root, job, json.loads((root / job.sentinel).read_text(encoding="utf-8")))
     _manifest.collect(root, jobs(root))
 
 
@@ -206,9 +213,9 @@ def build(root: Path) -> Path:
     (root / "params" / "toy.yml").write_text(PROFILE)
     for slug in PARAMETERS:
         write_source(root, f"{NUMBERED.get(slug, '')}_{slug}".lstrip("_"), source(slug))
-    for job in jobs(root):
-        write_run(root, job, executed(source(job.slug), job))
     store = Store(root / "runs" / "toy" / "artifacts", "toy")
     store.write_json("comparison/summary.json", {"models": {}})
+    for job in jobs(root):
+        write_run(root, job, executed(source(job.slug), job))
     _manifest.collect(root, jobs(root))
     return root

@@ -4,24 +4,28 @@ Everything is held in memory until it is complete: a command that is killed, or 
 """
 
 import argparse
+import contextlib
+import errno
+import fcntl
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from bookmaker.runner._terminal import terminal
 from bookmaker.runner.progress import say
-from privhelpers import browser
+from privhelpers import browser, processes
 from privhelpers.artifacts import NAME, check_name, to_json, write_atomic
 from privhelpers.errors import InvalidParameter, MissingArtifact, RunFailed
 
 HOME = Path("runs", "audits")
 NEEDED = {"model": "MODEL=folder", "records": "RECORDS=members.jsonl", "holdout": "HOLDOUT=nonmembers.jsonl"}
 EXAMPLE = "make audit MODEL=my-model RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl"
+PART = ".part-audit-"  # folders that are being written
 SMALL = 5_000_000  # weights
 YES, NO = ("yes", "1", "true"), ("no", "0", "false")
 
@@ -62,51 +66,94 @@ def _flag(name: str, text: str, default: bool) -> bool:
     return text.casefold() in YES
 
 
-def _place(root: Path, out: str, model: Path) -> Path:
-    """Return the folder for the reports, which does not exist yet.
+def _places(root: Path, out: str, model: Path) -> list[Path]:
+    """Return the folders that the reports may become, in the order of preference; none exists yet.
 
     Raises:
-        InvalidParameter: it does, and was asked for by name.
+        InvalidParameter: the one that was asked for by name does, or can be none.
     """
     if out:
         place = Path(out)
-        if place.exists() or place.is_symlink():
+        if not out.isprintable():
+            raise InvalidParameter(f"OUT={out!r}: holds a character that no name should; name another folder")
+        try:
+            place.lstat()
+            taken = True
+        except FileNotFoundError:
+            taken = False
+        except OSError as error:
+            raise InvalidParameter(
+                f"OUT={out}: cannot be made ({error.strerror}); name another folder"
+            ) from None
+        above = next(folder for folder in place.absolute().parents if folder.exists())
+        if taken:
             raise InvalidParameter(
                 f"OUT={out}: is there already; name a new folder, an old report is kept as it is"
             )
-        return place
+        if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+            raise InvalidParameter(f"OUT={out}: its folder cannot be written to; name another folder")
+        return [place]
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "_.-") else "-" for c in model.resolve().name)
     stem = plain.lower().strip("-._")[:50]
     stem = check_name(stem) if NAME.fullmatch(stem) else "model"
-    names = (stem if number == 1 else f"{stem}-{number}" for number in range(1, 10_000))
-    return next(place for name in names if not (place := root / HOME / name).exists())
+    names = [stem, *(f"{stem}-{number}" for number in range(2, 10_000))]
+    return [place for name in names if not os.path.lexists(place := root / HOME / name)]
 
 
-def publish(place: Path, files: dict[str, bytes]) -> None:
-    """Put a folder of files in its place in one step.
+def _held(folder: Path) -> int | None:
+    """Return a descriptor that holds a folder for this process, or None where another one holds it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _clear(home: Path) -> None:
+    """Remove what commands that were killed while writing left; the system let go of their folders."""
+    for left in home.glob(f"{PART}*"):
+        with contextlib.suppress(OSError):  # another command is faster
+            if (descriptor := _held(left)) is not None:
+                shutil.rmtree(left, ignore_errors=True)
+                os.close(descriptor)
+
+
+def publish(places: Sequence[Path], files: dict[str, bytes]) -> Path:
+    """Put a folder of files in the first free one of some places, in one step; return that place.
 
     Args:
-        place: the folder, which must not exist.
+        places: folders of one parent, in the order of preference. One that holds files by now is left alone.
         files: contents by name.
 
     Raises:
-        RunFailed: it exists by now.
+        RunFailed: none is free, or there is no room.
     """
-    place.parent.mkdir(parents=True, exist_ok=True)
-    for left in place.parent.glob(f".part-{place.name}-*"):  # of a command that was killed while writing
-        shutil.rmtree(left, ignore_errors=True)
-    part = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".part-{place.name}-"))
+    home = places[0].parent
+    home.mkdir(parents=True, exist_ok=True)
+    _clear(home)
+    part = Path(tempfile.mkdtemp(dir=home, prefix=PART))
+    descriptor = _held(part)
     try:
         for name, data in files.items():
             write_atomic(part / name, data)
         part.chmod(0o755)
-        part.rename(place)  # onto a folder that holds files it fails: nothing is overwritten
+        for place in places:
+            try:
+                return part.rename(place)  # onto a folder that holds files it fails: nothing is overwritten
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                    raise
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
     except OSError as error:
         raise RunFailed(
-            f"{place}: could not be written ({error.strerror}); is there room, or is it taken?"
+            f"{places[0]}: could not be written ({error.strerror}); is there room, or is it taken?"
         ) from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def _check(options: argparse.Namespace) -> dict:
@@ -145,8 +192,9 @@ def run(root: Path, options: argparse.Namespace) -> Path:
     """
     clock = time.monotonic()
     given = _check(options)
-    place = _place(root, options.out, Path(options.model))
+    places = _places(root, options.out, Path(options.model))
     os.environ.update({"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"})
+    processes.prepare("privhelpers.own_model")  # beside the imports here
     import torch
 
     from privhelpers import own_model
@@ -164,21 +212,18 @@ def run(root: Path, options: argparse.Namespace) -> Path:
     )
     target = own_model.open_model(options.model, base=options.base or None)
     reference = own_model.open_model(options.reference) if options.reference else None
-    hashes = own_model.file_hashes(options.model)
-    if options.base:
-        hashes |= {f"base: {name}": digest for name, digest in own_model.file_hashes(options.base).items()}
     if target.parameters < SMALL:  # threads that wait for each other cost more than they save
         torch.set_num_threads(1)
     say("audit", f"{target.name}: {target.kind}, {target.parameters:,} weights")
     settings = own_model.Settings.for_model(target, **claim)
     audit = own_model.examine(target, files, settings, reference=reference, progress=terminal() is not None)
-    facts = own_model.report_facts(audit, hashes=hashes, made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
+    facts = own_model.report_facts(audit, made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
     drawn = audit_pictures(audit)
     page = own_model.report_page(facts, drawn, written=audit if given["show"] else None)
     made = {"report.html": page.encode(), "report.json": to_json(facts)}
     if given["pdf"]:
         made["report.pdf"] = _pdf(page)
-    publish(place, made)
+    place = publish(places, made)
     say("audit", f"{audit.verdict.outcome}: {audit.verdict.reasons[0]}")
     shown = place.relative_to(root) if place.is_relative_to(root) else place
     say("audit", f"complete in {time.monotonic() - clock:.0f} s: {shown}/report.html")

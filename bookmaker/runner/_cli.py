@@ -1,6 +1,6 @@
-"""`python -m bookmaker.runner check|run|collect|book|profile|reference --profile X`, `audit --model Y`.
+"""`python -m bookmaker.runner check|verify|run|book|... --profile X`, `audit --model Y`.
 
-A refusal is one line on stderr and exit code 2; a run that failed is exit code 1.
+A refusal is one line on stderr and exit code 2; a run that failed, and what does not verify, is exit code 1.
 """
 
 import argparse
@@ -10,11 +10,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from bookmaker.runner import _audit, processes
+from bookmaker.runner import _audit, _limits, _verify, processes
 from bookmaker.runner import plan as planning
+from bookmaker.runner.options import count
 from bookmaker.runner.progress import duration, say
 from privhelpers.artifacts import repository_root
-from privhelpers.errors import PrivHelpersError, RunFailed
+from privhelpers.errors import DamagedArtifact, PrivHelpersError, RunFailed
 
 
 def _check(root: Path, options: argparse.Namespace) -> int:
@@ -29,14 +30,24 @@ def _check(root: Path, options: argparse.Namespace) -> int:
         after = [slug if count == 1 else f"{count} of {slug}" for slug, count in runs.items()]
         print(f"{job.title:<45} {state:<11} after {', '.join(after) or 'nothing'}")
     print(f"{len(plan)} runs, {current} up to date")
+    for wrong in _verify.of_all_runs(root, plan).values():
+        print(wrong)
     return 0
+
+
+def _verify_all(root: Path, options: argparse.Namespace) -> int:
+    return 0 if _verify.verify(root, planning.jobs(root, options.profile)) else 1
 
 
 def _run(root: Path, options: argparse.Namespace) -> int:
     processes.die_with_parent(clean=True)
     from bookmaker.runner import _execute  # papermill takes a third of a second to load
 
-    job = planning.upto(planning.jobs(root, options.profile), options.job)[-1]  # after all that it needs
+    _limits.hand_down(options.limit)
+    *before, job = planning.upto(planning.jobs(root, options.profile), options.job)
+    for needed in (one for one in before if one.rule in job.needs and (root / one.sentinel).is_file()):
+        if wrong := planning.damage(root, needed):
+            raise DamagedArtifact(f"{job.title} reads {needed.title}: {wrong}; `make book` makes it again")
     _execute.run(root, job, threads=options.threads)
     return 0
 
@@ -56,17 +67,19 @@ def _book(root: Path, options: argparse.Namespace) -> int:
     from bookmaker.runner import build
 
     targets = [job.sentinel for job in planning.upto(plan, options.until)] if options.until else []
-    code = build.chain(root, [plan], cores=options.cores, targets=targets, cluster=options.cluster)
+    where = {"cores": options.cores, "cluster": options.cluster, "limit": options.limit}
+    code = build.chain(root, [plan], targets=targets, **where)
     if not code:
-        where = targets[-1] if targets else f"runs/{options.profile}/site/_build/html/index.html"
-        say(options.profile, f"complete in {duration(time.monotonic() - clock)}: {where}")
+        place = targets[-1] if targets else f"runs/{options.profile}/site/_build/html/index.html"
+        say(options.profile, f"complete in {duration(time.monotonic() - clock)}: {place}")
     return code
 
 
 def _profile(root: Path, options: argparse.Namespace) -> int:
     from bookmaker.runner import _profile as costs
+    from bookmaker.runner import build
 
-    costs.tell(root, options.profile, cores=options.cores, keep=options.expect)
+    costs.tell(root, options.profile, cores=options.cores or build.CORES, keep=options.expect)
     return 0
 
 
@@ -83,18 +96,12 @@ def _audit_yours(root: Path, options: argparse.Namespace) -> int:
     return 0
 
 
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return value
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bookmaker.runner", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, action, text in (
         ("check", _check, "check every parameter of a profile and print its runs"),
+        ("verify", _verify_all, "say whether runs, manifest, site and PDF are as they were made"),
         ("run", _run, "run one notebook (called by Snakemake)"),
         ("collect", _collect, "write manifest.json and summary.json (called by Snakemake)"),
         ("book", _book, "run what is out of date, then build the site"),
@@ -105,15 +112,15 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(action=action)
         command.add_argument("--profile", default="course", help="a file of params/ without its ending")
         if name == "profile":
-            command.add_argument("--cores", type=_positive, default=2, help="that the build shared")
+            command.add_argument("--cores", type=count, help="that the build shared")
             command.add_argument("--expect", action="store_true", help="keep the seconds as what to expect")
         if name == "run":
             command.add_argument("--job", required=True, help="name of the run, as `check` prints it")
-            command.add_argument("--threads", type=_positive, default=1, help="cores that it may use")
+            command.add_argument("--threads", type=count, default=1, help="cores that it may use")
+        if name in ("run", "book"):
+            command.add_argument("--limit", default="", help="hours that a cell may take")
         if name == "book":
-            command.add_argument(
-                "--cores", type=_positive, help="of the whole build; on a cluster, jobs at once"
-            )
+            command.add_argument("--cores", type=count, help="of the whole build; on a cluster, jobs at once")
             command.add_argument("--cluster", help="where the runs go: a folder of cluster/; default: here")
             command.add_argument("--until", help="stop after this run: neither manifest nor site")
     command = commands.add_parser("audit", help="audit a model and records of your own")

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from bookmaker.runner._terminal import terminal
+from bookmaker.runner.processes import PARENT
 from privhelpers.artifacts import RUNNER
 
 THREAD_VARIABLES = (
@@ -42,6 +43,8 @@ def environment(root: Path, scratch: Path, threads: int) -> dict[str, str]:
         "TRANSFORMERS_OFFLINE": "1",
         "TRANSFORMERS_VERBOSITY": "error",  # no advice about settings that a chapter chose
         "PYTHONHASHSEED": "0",
+        "PYTHONOPTIMIZE": "",  # it would leave out the assertions, which hold up what a chapter claims
+        PARENT: "",  # what a cell starts is no part of a build
         "PYTHONPATH": str(root),
         RUNNER: "1",  # it may change the artifacts of its profile
         # Seconds between two states of a progress bar: each is kept in the log.

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,38 +18,52 @@ from bookmaker.runner import (
     _activity,
     _children,
     _kernel,
+    _limits,
     _outcome,
     _pictures,
     _remaining,
+    _scratch,
     notebooks,
     processes,
 )
+from bookmaker.runner._complete import check_complete
 from bookmaker.runner._environment import environment
 from bookmaker.runner._terminal import Tee, terminal
 from bookmaker.runner.chain import source
 from bookmaker.runner.plan import Job
 from bookmaker.runner.progress import duration, say
-from privhelpers.artifacts import Store, sha256_of, to_json, write_atomic
+from privhelpers.artifacts import Store, sha256_of, to_json, write_sealed
 from privhelpers.errors import PrivHelpersError, RunFailed
 
 ENGINE = "bookmaker"
 SAVED_EVERY = 10.0  # seconds
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 SHOWN_LINES = 12
+SHOWN_CHARACTERS = 60
+
+
+def _name(cells: list[Any], index: int) -> str:
+    """Return how a reader finds a cell: by its number in the chapter, and its first line."""
+    code = [c for c in cells[: index + 1] if c.cell_type == "code"]
+    injected = sum("injected-parameters" in c.metadata.get("tags", []) for c in code)
+    first = next((line for line in cells[index].source.splitlines() if line.strip()), "")
+    return f"code cell {len(code) - injected} ({first.strip()[:SHOWN_CHARACTERS]!r})"
 
 
 class _Engine(NBClientEngine):
-    """Papermill's own engine, but for how often the notebook is written: it was before and after every cell.
+    """Papermill's own engine, which tells a watch what cell is running, and seldom writes the notebook.
 
-    At the end, after an error or the kernel's death too, papermill writes it in any case.
+    It wrote it before and after every cell; at the end, after an error or the kernel's death too, papermill
+    does so in any case.
     """
 
     @classmethod
     def execute_managed_notebook(
-        cls, nb_man: NotebookExecutionManager, kernel_name: str, **kwargs: Any
+        cls, nb_man: NotebookExecutionManager, kernel_name: str, *, watch: _limits.Watch, **kwargs: Any
     ) -> None:
         """Execute the notebook and save what is there now and then."""
         save, last = nb_man.save, time.monotonic()
+        begin, done = nb_man.cell_start, nb_man.cell_complete
 
         def save_seldom(**options: Any) -> None:
             nonlocal last
@@ -58,7 +71,16 @@ class _Engine(NBClientEngine):
                 save(**options)
                 last = time.monotonic()
 
-        nb_man.save = save_seldom
+        def begin_watched(cell: Any, index: int, **options: Any) -> None:
+            if cell.cell_type == "code":
+                watch.begin(_name(nb_man.nb.cells, index))
+            begin(cell, index, **options)
+
+        def done_watched(cell: Any, **options: Any) -> None:
+            watch.done()
+            done(cell, **options)
+
+        nb_man.save, nb_man.cell_start, nb_man.cell_complete = save_seldom, begin_watched, done_watched
         try:
             super().execute_managed_notebook(nb_man, kernel_name, **kwargs)
         finally:
@@ -71,11 +93,11 @@ papermill_engines.register(ENGINE, _Engine)
 @contextmanager
 def _prepared(root: Path, threads: int) -> Iterator[Path]:
     """Set the environment that kernels inherit and yield a scratch folder."""
-    with tempfile.TemporaryDirectory(prefix="nb", ignore_cleanup_errors=True) as folder:
-        os.environ.update(environment(root, Path(folder), threads))
+    with _scratch.scratch() as folder:
+        os.environ.update(environment(root, folder, threads))
         for name in ("MPLBACKEND", "PYTHONSTARTUP"):  # the kernel draws inline; no user's startup file
             os.environ.pop(name, None)
-        yield Path(folder)
+        yield folder
 
 
 def _empty(root: Path, job: Job, store: Store) -> None:
@@ -90,8 +112,10 @@ def _empty(root: Path, job: Job, store: Store) -> None:
     folder.mkdir(parents=True)
 
 
-def _papermill(root: Path, job: Job, part: Path, log: TextIO, threads: int) -> dict[str, Any]:
-    """Execute the notebook into `part`; return what it cost."""
+def _papermill(
+    root: Path, job: Job, part: Path, log: TextIO, threads: int, watch: _limits.Watch
+) -> dict[str, Any]:
+    """Execute the notebook into `part`; return what it cost. No process that a cell started is left."""
     clock = time.monotonic()
     with _prepared(root, threads) as scratch:
         activities = scratch / "activity.json"
@@ -114,26 +138,29 @@ def _papermill(root: Path, job: Job, part: Path, log: TextIO, threads: int) -> d
             start_timeout=120,
             config=address,
             extra_arguments=[f"--IPKernelApp.extra_extensions={_activity.__name__}"],
+            watch=watch,
             **_kernel.manager(),
         )
+        _children.kill_children()
         return _outcome.cost(time.monotonic() - clock, activities)
 
 
-def _attempt(root: Path, job: Job, threads: int, store: Store) -> dict[str, Any]:
+def _attempt(root: Path, job: Job, threads: int, store: Store, limits: dict[str, float]) -> dict[str, Any]:
     """Run, verify and publish the executed notebook; return the content of run.json."""
     part = root / "runs" / job.profile / ".parts" / f"{job.rule}.ipynb"
     part.parent.mkdir(parents=True, exist_ok=True)
     started = datetime.now(UTC)
     with open(root / job.log, "w", encoding="utf-8", buffering=1) as log:
         try:
-            cost = _papermill(root, job, part, log, threads)
-            executed = notebooks.read(part)
-            notebooks.check_complete(executed, job.title)
-            notebooks.clean(executed, root)
-            _pictures.lighten(executed)
-            run = _outcome.describe(store, job, started, cost)
-            notebooks.write(executed, root / job.notebook)
-            run["page"] = sha256_of(root / job.notebook)
+            with _limits.watched(job.title, **limits) as watch:
+                cost = _papermill(root, job, part, log, threads, watch)
+                executed = notebooks.read(part)
+                check_complete(executed, job.title)
+                notebooks.clean(executed, root)
+                _pictures.lighten(executed)
+                run = _outcome.describe(store, job, started, cost)
+                notebooks.write(executed, root / job.notebook)
+                run["page"] = sha256_of(root / job.notebook)
         except BaseException as error:
             log.write(f"\n{type(error).__name__}: {ANSI.sub('', str(error))}\n")
             if part.exists():
@@ -160,25 +187,27 @@ def run(root: Path, job: Job, *, threads: int) -> None:
         threads: cores that the kernel may use, 1 or more.
 
     Raises:
-        RunFailed: the notebook failed, ended early, or wrote a file without its hash.
+        RunFailed: the notebook failed, ended early, reached a limit, or wrote a file without its hash.
     """
+    limits = _limits.of(root, job)
+    _children.adopt()
     store = Store(root / "runs" / job.profile / "artifacts", job.profile)
     lock = root / "runs" / job.profile / ".locks" / job.rule
     (root / job.log).parent.mkdir(parents=True, exist_ok=True)
-    # A run whose build was killed a moment ago may still be ending: wait for it.
-    with processes.exclusive(lock, f"run {job.title}", wait=10):
+    # A run whose build was killed a moment ago may still be ending: wait for it, on a busy machine too.
+    with processes.exclusive(lock, f"run {job.title}", wait=60):
         _empty(root, job, store)
         say(job.profile, f"{job.title} started")
         clock = time.monotonic()
         try:
-            finished = _attempt(root, job, threads, store)
+            finished = _attempt(root, job, threads, store, limits)
         except Exception as error:
             with suppress(Exception):
                 _children.kill_children()
             passed = duration(time.monotonic() - clock)
             say(job.profile, f"{job.title} FAILED after {passed} (log: {job.log})")
             raise RunFailed("\n    ".join([f"{job.title} failed:", *_reason(error)])) from error
-        write_atomic(root / job.sentinel, to_json(finished))
+        write_sealed(root / job.sentinel, to_json(finished))
         say(
             job.profile,
             f"{job.title} done in {duration(time.monotonic() - clock)}{_remaining.place(root, job.profile)}",

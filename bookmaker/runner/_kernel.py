@@ -6,6 +6,7 @@ of the one notebook that its parent executes (see `_warm`).
 
 import json
 import os
+import signal
 import socket
 import sys
 import uuid
@@ -15,6 +16,8 @@ from typing import Any
 import psutil
 from jupyter_client import AsyncKernelManager
 from jupyter_client.provisioning import LocalProvisioner
+
+from bookmaker.runner import _children
 
 _waiting: "_Process | None" = None  # the process that this one forked
 
@@ -46,6 +49,7 @@ def fork(connection: socket.socket) -> dict[str, Any] | None:
         None in this process; in the forked one, what the kernel is to be, once that is known.
     """
     global _waiting
+    runner = os.getpid()
     ours, theirs = socket.socketpair()
     if pid := os.fork():
         theirs.close()
@@ -53,6 +57,10 @@ def fork(connection: socket.socket) -> dict[str, Any] | None:
         return None
     ours.close()
     connection.close()
+    # By itself it asks every second; and while it becomes a kernel, nobody asks.
+    _children.prctl(_children.PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != runner:
+        os._exit(0)
     os.setsid()  # an interrupt of the terminal is for the runner, which tells its kernel what to do
     with theirs, theirs.makefile() as lines:
         text = lines.read()

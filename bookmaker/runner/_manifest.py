@@ -3,11 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+from bookmaker.runner import plan as planning
 from bookmaker.runner import profiles
 from bookmaker.runner.chain import STATISTICS
 from bookmaker.runner.plan import Job
-from privhelpers.artifacts import Store, parse_json, to_json, write_atomic
-from privhelpers.errors import MissingArtifact
+from privhelpers.artifacts import Store, check_seal, to_json, write_sealed
+from privhelpers.errors import DamagedArtifact, PrivHelpersError
+
+FILES = MANIFEST, SUMMARY = "manifest.json", "summary.json"
 
 
 def _versions(runs: list[dict[str, Any]]) -> dict[str, str]:
@@ -16,25 +19,15 @@ def _versions(runs: list[dict[str, Any]]) -> dict[str, str]:
     return {n: ", ".join(sorted({run["versions"][n] for run in runs if n in run["versions"]})) for n in names}
 
 
-def collect(root: Path, plan: list[Job]) -> Path:
-    """Write `runs/<profile>/manifest.json` and `summary.json` from the completed runs of a plan.
-
-    Args:
-        root: the repository.
-        plan: every run of one profile.
+def contents(root: Path, plan: list[Job]) -> dict[str, bytes]:
+    """Return what the manifest and the summary of a plan must say, by the name of the file.
 
     Raises:
         MissingArtifact: a run is not complete, or the statistics chapter wrote no summary.
-        DamagedArtifact: the summary does not carry the bytes that were written.
+        DamagedArtifact: a record or the summary does not carry the bytes that were written.
     """
-    runs = []
-    for job in plan:
-        if not (root / job.sentinel).is_file():
-            raise MissingArtifact(f"run {job.title} is not complete: {job.sentinel} is missing")
-        runs.append(parse_json((root / job.sentinel).read_text(encoding="utf-8"), job.sentinel))
+    runs = [planning.record(root, job) for job in plan]
     name = plan[0].profile
-    folder = root / "runs" / name
-    summary = Store(folder / "artifacts", name).existing(f"{STATISTICS}/summary.json")
     manifest = {
         "profile": name,
         "parameters": profiles.load(root, name).given,
@@ -42,6 +35,42 @@ def collect(root: Path, plan: list[Job]) -> Path:
         "versions": _versions(runs),
         "runs": {run["rule"]: run for run in runs},
     }
-    write_atomic(folder / "summary.json", summary.read_bytes())
-    write_atomic(folder / "manifest.json", to_json(manifest))
-    return folder / "manifest.json"
+    store = Store(root / "runs" / name / "artifacts", name)
+    summary = store.existing(f"{STATISTICS}/{SUMMARY}").read_bytes()
+    return {MANIFEST: to_json(manifest), SUMMARY: summary}
+
+
+def collect(root: Path, plan: list[Job]) -> None:
+    """Write `runs/<profile>/manifest.json` and `summary.json` from the completed runs of a plan.
+
+    Args:
+        root: the repository.
+        plan: every run of one profile.
+
+    Raises:
+        PrivHelpersError: see `contents`.
+    """
+    for name, data in contents(root, plan).items():
+        write_sealed(root / "runs" / plan[0].profile / name, data)
+
+
+def damage(root: Path, plan: list[Job]) -> dict[str, str]:
+    """Return which of manifest and summary are there and not what the runs say, with what is wrong.
+
+    Where a run is missing or damaged, each is only compared with its seal.
+    """
+    folder, found = root / "runs" / plan[0].profile, {}
+    try:
+        wanted = contents(root, plan)
+    except PrivHelpersError:
+        wanted = {}
+    for name in FILES:
+        path = folder / name
+        if path.is_file():
+            try:
+                check_seal(path, name)
+                if wanted and path.read_bytes() != wanted[name]:
+                    found[name] = f"{name}: is not about the present runs"
+            except DamagedArtifact as error:
+                found[name] = str(error)
+    return found

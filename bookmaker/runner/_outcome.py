@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import privhelpers
-from bookmaker.runner import _activity, processes
+from bookmaker.runner import _activity, _seals, processes
 from bookmaker.runner.plan import Job
-from privhelpers.artifacts import Store, sha256_of
-from privhelpers.errors import RunFailed
+from privhelpers.artifacts import Store
 
 PACKAGES = ("torch", "transformers", "opacus", "dp-accounting", "numpy")
-SEAL = ".sha256"
 
 
 def versions() -> dict[str, str]:
@@ -25,28 +23,6 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             version_of[package] = "not installed"
     return version_of
-
-
-def hashes(folder: Path, name: str) -> dict[str, str]:
-    """Return the SHA-256 of every artifact below `folder`, by relative name.
-
-    Raises:
-        RunFailed: a file has no recorded hash, or other bytes than those recorded, or is a link.
-    """
-    digests: dict[str, str] = {}
-    for file in sorted(folder.rglob("*")):
-        relative = file.relative_to(folder).as_posix()
-        if file.is_symlink():
-            raise RunFailed(f"{name}/{relative}: is a link; artifacts are plain files")
-        if file.is_dir() or (file.suffix == SEAL and file.with_suffix("").exists()):
-            continue
-        seal = file.with_name(file.name + SEAL)
-        if not seal.is_file():
-            raise RunFailed(f"{name}/{relative}: has no {SEAL} beside it; write it through artifacts.Store")
-        digests[relative] = sha256_of(file)
-        if seal.read_text(encoding="utf-8").split()[:1] != [digests[relative]]:
-            raise RunFailed(f"{name}/{relative}: its bytes changed after they were written")
-    return digests
 
 
 def cost(seconds: float, activities: Path) -> dict[str, Any]:
@@ -77,5 +53,5 @@ def describe(store: Store, job: Job, started: datetime, cost: dict[str, Any]) ->
         **cost,
         "versions": versions(),
         "fingerprint": job.fingerprint,
-        "artifacts": hashes(store.path(job.artifacts), job.artifacts),
+        "artifacts": _seals.hashes(store.path(job.artifacts)),
     }

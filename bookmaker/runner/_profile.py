@@ -14,7 +14,6 @@ from bookmaker.runner import plan as planning
 from bookmaker.runner._activity import ACTIVITIES
 from bookmaker.runner.plan import Job
 from privhelpers.artifacts import parse_json, write_atomic
-from privhelpers.errors import MissingArtifact
 
 SITE = "site"  # its row in the table
 HEAD = """# How long a run of each chapter takes, in seconds: the mean over its models. A profile that never
@@ -27,15 +26,11 @@ def records(root: Path, plan: list[Job]) -> list[dict[str, Any]]:
 
     Raises:
         MissingArtifact: a run is not complete.
+        DamagedArtifact: its record is not as the run wrote it.
     """
     rows = []
     for job in plan:
-        if not (root / job.sentinel).is_file():
-            raise MissingArtifact(
-                f"run {job.title} is not complete; run 'make book PROFILE={job.profile}' first"
-            )
-        run = parse_json((root / job.sentinel).read_text(encoding="utf-8"), job.sentinel)
-        rows.append(run | {"threads": job.threads})
+        rows.append(planning.record(root, job) | {"threads": job.threads})
     return rows
 
 
@@ -108,7 +103,7 @@ def tell(root: Path, profile: str, *, cores: int, keep: bool) -> None:
     frame = table(runs)
     site = root / "runs" / profile / SITE / ".cost.json"
     if site.is_file():
-        cost = _columns(parse_json(site.read_text(encoding="utf-8"), site.name))
+        cost = _columns(parse_json(site.read_bytes(), site.name))
         frame.loc[SITE] = pd.Series(cost).reindex(frame.columns).fillna(0)
     frame.loc["all"] = frame.sum()
     frame.loc["all", "peak MiB"] = frame["peak MiB"].iloc[:-1].max()

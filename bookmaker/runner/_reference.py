@@ -6,9 +6,10 @@ import tempfile
 from pathlib import Path
 
 from bookmaker.runner import plan as planning
+from bookmaker.runner import published
 from bookmaker.runner._profile import machine
 from bookmaker.runner.progress import say
-from privhelpers.artifacts import Store, parse_json, sha256_of, to_json
+from privhelpers.artifacts import Store, sha256_of, to_json
 from privhelpers.errors import RunFailed
 from privhelpers.results.reference import ABOUT, FOLDER, KEPT, NOTES
 
@@ -41,7 +42,7 @@ def keep(root: Path, profile: str) -> Path:
             f"({state}): `make book PROFILE={profile}` makes what is missing"
         )
     runs = Store(root / "runs" / profile / "artifacts", profile)
-    manifest = parse_json((root / "runs" / profile / "manifest.json").read_text("utf-8"), "manifest.json")
+    manifest = published.manifest(root, plan)
     done = manifest["runs"].values()
     about = {
         "command": f"make book PROFILE={profile}",

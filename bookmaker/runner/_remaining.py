@@ -23,7 +23,7 @@ NOTE = ".build.json"
 ENOUGH = 30.0  # seconds of finished runs from which this machine's speed is known
 
 
-def _seconds(root: Path, profile: str) -> dict[str, float]:
+def expected(root: Path, profile: str) -> dict[str, float]:
     """Return what a profile's chapters are known to take, and its runs took when it was last complete."""
     known = yaml.safe_load(EXPECTED.read_text(encoding="utf-8"))["seconds"].get(profile, {})
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, PrivHelpersError):
@@ -42,7 +42,7 @@ def begin(root: Path, names: Sequence[str], stale: Sequence[Job], cores: int | N
         stale: the runs that it will make.
         cores: how many they share; None where nobody knows, and then nor how long it will take.
     """
-    known = {name: _seconds(root, name) for name in names}
+    known = {name: expected(root, name) for name in names}
     seconds = [known[job.profile].get(job.rule, known[job.profile].get(job.slug)) for job in stale]
     runs = [(job.sentinel, job.threads, expected) for job, expected in zip(stale, seconds, strict=True)]
     for name in names:

@@ -35,6 +35,7 @@ INLINE = "module://matplotlib_inline.backend_inline"
 # loads, warns of something that matters to nobody here.
 LOADED = {"MPLBACKEND": INLINE, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 ADDRESS = "BOOKMAKER_WARM"  # environment variable: where the server of this build listens
+LONGEST = 107  # bytes of a socket's path; where temporary files lie deeper, each run starts by itself
 WORTH_IT = 4  # runs; the server's own imports cost as much as those of two
 # What a runner and a kernel import before the first cell, beside what the helpers name.
 JUPYTER = (
@@ -57,6 +58,9 @@ def server(root: Path, runs: int, profiles: Sequence[str]) -> Iterator[None]:
         return
     with tempfile.TemporaryDirectory(prefix="warm", ignore_cleanup_errors=True) as folder:
         address = str(Path(folder, "s"))
+        if len(os.fsencode(address)) > LONGEST:
+            yield
+            return
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(address)
             # Runs that come while the server still imports wait in this queue.
@@ -65,7 +69,12 @@ def server(root: Path, runs: int, profiles: Sequence[str]) -> Iterator[None]:
             process = subprocess.Popen(
                 command,
                 cwd=root,
-                env={**os.environ, **environment(root, Path(folder), threads=1), **LOADED},
+                env={
+                    **os.environ,
+                    **environment(root, Path(folder), threads=1),
+                    **LOADED,
+                    processes.PARENT: str(os.getpid()),
+                },
                 pass_fds=[listener.fileno()],
                 stdin=subprocess.DEVNULL,
             )
@@ -87,12 +96,12 @@ def run_elsewhere(arguments: list[str]) -> int | None:
     address = os.environ.get(ADDRESS)
     if not address:
         return None
-    processes.die_with_parent(clean=False)
     with socket.socket(socket.AF_UNIX) as connection:
         try:
             connection.connect(address)
         except OSError:  # the server could not start, or was killed: this run starts by itself
             return None
+        processes.die_with_parent(clean=False)
         try:
             socket.send_fds(connection, [json.dumps(arguments).encode()], [0, 1, 2])
             answer = connection.recv(16)
@@ -167,9 +176,10 @@ def _main(number: int, profiles: Sequence[str]) -> int:
     gc.collect()
     gc.freeze()  # what is here stays shared between all runs: no collection writes to it
     # Ctrl-C reaches every process of a terminal; the server ends with the build.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection, arguments = _serve(socket.socket(fileno=number))
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # of the server
     if (request := _kernel.fork(connection)) is not None:
         return _kernel.become(request)
     _children.end_with(connection)

@@ -1,11 +1,21 @@
 """The whole chain under Snakemake, quiet but for one line per run."""
 
 import contextlib
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from bookmaker.runner import (
+    _children,
+    _first_chapters,
+    _limits,
+    _remaining,
+    _scratch,
+    _verify,
+    _warm,
+    processes,
+)
 from bookmaker.runner import _cluster as clusters
-from bookmaker.runner import _first_chapters, _remaining, _warm, processes
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
 from bookmaker.runner.progress import say
@@ -22,18 +32,38 @@ CORES = 2  # of a build that says nothing else
 
 
 def _drop_stale(root: Path, plan: list[Job]) -> list[Job]:
-    """Remove the sentinel of every run whose code, parameters or files are not those on record.
+    """Remove what is damaged and the sentinel of every run whose code or parameters are not those on record.
 
-    Snakemake keeps its own records in `.snakemake` and sees the same changes, but only for as long as
-    that folder is there.
+    Snakemake keeps its own records in `.snakemake` and sees code and parameters change too, but only for as
+    long as that folder is there.
     """
-    states = {job.rule: planning.state(root, job) for job in plan}
-    stale = [job for job in plan if states[job.rule] != planning.CURRENT]
+    for mark, wrong in _verify.damages(root, plan).items():
+        say(plan[0].profile, f"{wrong}: to be made again")
+        mark.unlink(missing_ok=True)
+    stale = [job for job in plan if planning.state(root, job, hashed=True) != planning.CURRENT]
     for job in stale:
-        if states[job.rule].endswith(planning.AFTERWARDS):
-            say(job.profile, f"{job.title}: {states[job.rule]}")
         (root / job.sentinel).unlink(missing_ok=True)
     return stale
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM, and Ctrl-C where it is not ignored, end a build at once with all that it started.
+
+    Snakemake by itself would wait, for hours, until the runs that are going on have ended.
+    """
+    from snakemake.scheduling.job_scheduler import JobScheduler
+
+    JobScheduler.exit_gracefully = staticmethod(_children.end)  # its handler of SIGTERM
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    for number, handler in before.items():
+        if handler != signal.SIG_IGN:
+            signal.signal(number, _children.end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _snakemake(log: Path, profiles: Sequence[str], targets: Sequence[str], where: list[str]) -> int:
@@ -95,6 +125,7 @@ def chain(
     cores: int | None = None,
     targets: Sequence[str] = (),
     cluster: str | None = None,
+    limit: str = "",
 ) -> int:
     """Run what is out of date in one schedule over several plans, and return the exit code.
 
@@ -104,16 +135,24 @@ def chain(
         cores: cores of the whole schedule, 1 or more; on a cluster, jobs at once.
         targets: files wanted; none: everything, the sites of all plans included.
         cluster: a folder of `cluster/` that says where the runs go; None: this machine.
+        limit: hours that a cell may take; "": twenty times what its run took before, and four at least.
 
     Raises:
-        PrivHelpersError: another build of one of the profiles is going on, or the cluster cannot be used.
+        PrivHelpersError: the limit is none, another build of one of the profiles is going on, or the
+            cluster cannot be used.
     """
+    _limits.hand_down(limit)
     names = [plan[0].profile for plan in plans]
     log = root / "runs" / names[0] / "logs" / "snakemake.log"
+    _children.adopt()
     with contextlib.ExitStack() as locks:
+        locks.callback(_children.kill_children)  # such as what the cell of a killed run left behind
+        locks.enter_context(_ended_by_signals())
         for name in names:
             locks.enter_context(processes.exclusive(root / "runs" / name / ".lock", f"profile {name}"))
         where, watched = ["--cores", str(cores or CORES)], contextlib.nullcontext()
+        # The nodes of a cluster have temporary folders of their own.
+        locks.enter_context(contextlib.nullcontext() if cluster else _scratch.scratch())
         if cluster:
             where, watched = clusters.options(root, cluster, names, cores), clusters.told(root, plans)
         waiting: list[Job] = []

@@ -6,16 +6,22 @@ for job in jobs(root, "course"):
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bookmaker.runner import _fingerprint, profiles
+from nbformat import NotebookNode
+
+from bookmaker.runner import _fingerprint, _seals, notebooks, profiles
+from bookmaker.runner._complete import check_complete
 from bookmaker.runner.chain import CHAIN, DPSGD, EPSILON, MAKERS, Step, model_name, source
-from privhelpers.artifacts import parse_json, sha256_of
-from privhelpers.errors import DamagedArtifact, InvalidParameter
+from privhelpers.artifacts import check_seal, parse_json, sha256_of
+from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact
+from privhelpers.validate import non_negative
 
 CURRENT = "up to date"
-AFTERWARDS = "changed after the run"
+MAPPINGS = ("parameters", "activities", "versions", "artifacts")  # of a run's record
+TEXTS = ("fingerprint", "page")
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ class Job:
     @property
     def sentinel(self) -> str:
         """The file that exists when the run is complete."""
-        return f"runs/{self.profile}/artifacts/{self.artifacts}/run.json"
+        return f"runs/{self.profile}/artifacts/{self.artifacts}/{_seals.RECORD}"
 
     @property
     def notebook(self) -> str:
@@ -153,31 +159,104 @@ def site_fingerprint(root: Path) -> str:
     return _fingerprint.of_site(root)
 
 
-def state(root: Path, job: Job) -> str:
-    """Return `CURRENT` where a run completed as planned and its files are as it left them, or what is not.
+def _check(done: Any, job: Job) -> None:
+    """Raise unless a record is that of `job`, and each of its values of the type that a page shows."""
+    if [done[key] for key in ("rule", "notebook", "model")] != [job.rule, job.slug, job.model]:
+        raise ValueError(f"it is of another run, {done['rule']!r}")
+    if wrong := [name for name in MAPPINGS if not isinstance(done[name], dict)]:
+        raise TypeError(f"{wrong[0]} must be a table")
+    texts = {name: done[name] for name in TEXTS} | done["versions"] | done["artifacts"]
+    if wrong := [name for name, value in texts.items() if not isinstance(value, str)]:
+        raise TypeError(f"{wrong[0]} must be text")
+    datetime.fromisoformat(done["started"])
+    numbers = {name: done[name] for name in ("seconds", "cpu_seconds", "peak_memory_mib")}
+    non_negative(**numbers, **done["activities"])
 
-    Every recorded hash is compared with the bytes on disk, the executed notebook's too.
+
+def record(root: Path, job: Job) -> dict[str, Any]:
+    """Return what a complete run recorded about itself: when, how long, with what, and the hash of each file.
+
+    Raises:
+        MissingArtifact: the run is not complete.
+        DamagedArtifact: its record is not as the run wrote it.
     """
-    sentinel = root / job.sentinel
-    if not sentinel.is_file():
-        return "to run"
+    path = root / job.sentinel
+    if not path.is_file():
+        raise MissingArtifact(
+            f"{job.title}: its run is not complete ({job.sentinel} is missing); {_cure(job)}"
+        )
+    check_seal(path, job.sentinel)
+    done = parse_json(path.read_bytes(), job.sentinel)
     try:
-        done = parse_json(sentinel.read_text(encoding="utf-8"), job.sentinel)
-        code, parameters, page = done["fingerprint"], dict(done["parameters"]), done["page"]
-        files = {sentinel.parent / name: digest for name, digest in done["artifacts"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, DamagedArtifact):
-        return "to run: its run.json is damaged"
-    if code != job.fingerprint:
+        _check(done, job)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DamagedArtifact(f"{job.sentinel}: not the record of a run ({error!r})") from error
+    return done
+
+
+def _cure(job: Job) -> str:
+    return f"run `make book PROFILE={job.profile}`"
+
+
+def damage(root: Path, job: Job) -> str:
+    """Return what is not as a complete run left it, its page and its record among that, or ""."""
+    try:
+        done = record(root, job)
+        present = _seals.hashes((root / job.sentinel).parent)
+    except DamagedArtifact as error:
+        return str(error)
+    page = root / job.notebook
+    present |= {job.notebook: sha256_of(page)} if page.is_file() else {}
+    found = _seals.difference(done["artifacts"] | {job.notebook: done["page"]}, present)
+    return found and f"{found} after the run"
+
+
+def executed(root: Path, job: Job) -> NotebookNode:
+    """Return the notebook of a complete run, as the run left it.
+
+    Raises:
+        MissingArtifact: the run is not complete, or its notebook is gone.
+        DamagedArtifact: the notebook or the run's record changed afterwards.
+        RunFailed: a cell failed or never ran.
+    """
+    done, path = record(root, job), root / job.notebook
+    if not path.is_file():
+        raise MissingArtifact(f"{job.title}: {job.notebook} is missing; {_cure(job)}")
+    if sha256_of(path) != done["page"]:
+        raise DamagedArtifact(f"{job.title}: {job.notebook} changed after the run; {_cure(job)}")
+    notebook = notebooks.read(path)
+    check_complete(notebook, job.title)
+    return notebook
+
+
+def _outdated(root: Path, job: Job) -> str:
+    """Return why a run must be made, where it is not complete or was made from something else, or "".
+
+    Raises:
+        DamagedArtifact: its record is not as the run wrote it.
+    """
+    if not (root / job.sentinel).is_file():
+        return "to run"
+    done = record(root, job)
+    if done["fingerprint"] != job.fingerprint:
         return "to run: its code changed"
-    wanted = _as_json(job.parameters)
+    wanted, parameters = _as_json(job.parameters), done["parameters"]
     if changed := sorted(n for n in wanted | parameters if wanted.get(n) != parameters.get(n)):
         return f"to run: changed {', '.join(changed)}"
-    for file, digest in {root / job.notebook: page, **files}.items():
-        if not file.is_file():
-            return f"to run: {file.name} is gone"
-        if sha256_of(file) != digest:
-            return f"to run: {file.name} {AFTERWARDS}"
-    return CURRENT
+    return ""
+
+
+def state(root: Path, job: Job, *, hashed: bool = False) -> str:
+    """Return `CURRENT` where a run completed as planned and its files are as it left them, or what is not.
+
+    Args:
+        root: the repository.
+        job: the run.
+        hashed: `damage` was just asked; otherwise every recorded hash is compared with the bytes on disk.
+    """
+    if not hashed and (root / job.sentinel).is_file() and (found := damage(root, job)):
+        return f"damaged: {found}"
+    return _outdated(root, job) or CURRENT
 
 
 def is_current(root: Path, job: Job) -> bool:

@@ -4,7 +4,7 @@ A killed `make` cannot clean up after itself, so every process below it watches 
 a signal when the parent dies, and elsewhere a thread that polls the parent's id does the same.
 """
 
-import ctypes
+import functools
 import os
 import resource
 import signal
@@ -15,12 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bookmaker.runner import _children
 from bookmaker.runner._children import end
 from privhelpers import processes as locks
 from privhelpers.errors import RunFailed
 
 POLL_SECONDS = 0.5
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
+PARENT = "BOOKMAKER_PARENT"  # environment variable: the process that started this one
 
 
 def _watch(parent: int) -> None:
@@ -29,20 +30,29 @@ def _watch(parent: int) -> None:
     end(signal.SIGKILL)
 
 
+@functools.cache
+def _parent(_pid: int) -> int:
+    """Return who started this process, as that one says; by itself, it may have been given to another."""
+    return int(os.environ.get(PARENT) or os.getppid())
+
+
 def die_with_parent(*, clean: bool) -> None:
-    """End this process, and all below it, as soon as its parent is gone.
+    """End this process, and all below it, as soon as its parent is gone; a SIGTERM ends them as well.
+
+    A parent that was killed while this process was starting is not its parent any more. That is why it hands
+    down its number in the environment, as this process does to those that it starts itself.
 
     Args:
         clean: on Linux, let a dying parent send SIGTERM, which is handled by killing the children first
             (for a process whose children, as kernels do, live in a session of their own); otherwise
             SIGKILL, and the children's own watch ends them.
     """
-    parent = os.getppid()
-    if clean:
-        signal.signal(signal.SIGTERM, end)
+    parent = _children.parent = _parent(os.getpid())
+    os.environ[PARENT] = str(os.getpid())
+    signal.signal(signal.SIGTERM, end)
     if sys.platform == "linux":
         number = signal.SIGTERM if clean else signal.SIGKILL
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+        _children.prctl(_children.PR_SET_PDEATHSIG, number)
         if os.getppid() != parent:  # it died before the line above
             end(number)
     else:

@@ -9,7 +9,7 @@ private_training:            # one chapter, by its slug
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, NoReturn
 
 import yaml
 
@@ -20,27 +20,55 @@ from privhelpers.artifacts import check_name
 from privhelpers.errors import InvalidParameter, MissingArtifact
 
 SHARED = "shared"
+MOST_BYTES = 10_000  # of a file: five times our longest
+DEEPEST = 10
+MOST_BUDGETS = 50  # a plan has some nine runs for each
+_WORD = re.compile(r"\w{1,63}", re.ASCII)
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML with 1e-3 read as a number, as everyone expects, and with doubled keys refused."""
+    """YAML in which nothing is read as something else than it looks like.
+
+    Numbers are decimal: 017 and 1:30, which YAML 1.1 reads as 15 and 90, are text, and so are yes and dates.
+    Tags, doubled keys and keys that are no words are refused.
+    """
+
+    yaml_implicit_resolvers: ClassVar = {}
+
+    def fetch_tag(self) -> None:
+        self._refuse("a tag, such as !!float, is not read; write the value as it is")
+
+    def fetch_flow_collection_start(self, token: type) -> None:
+        if self.flow_level == DEEPEST:
+            self._refuse(f"more than {DEEPEST} brackets inside each other")
+        super().fetch_flow_collection_start(token)
+
+    def _refuse(self, problem: str) -> NoReturn:
+        raise yaml.scanner.ScannerError(None, None, problem, self.get_mark())
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         seen: set[str] = set()
         for key, _ in node.value:
-            name = str(key.value)
-            if name in seen:
-                line = key.start_mark.line + 1
+            name, problem = str(key.value), ""
+            if not _WORD.fullmatch(name):
+                problem = f"{parameters.show(name)}: a name is a word of letters, digits and _"
+            elif name in seen:
+                problem = f"{name} is given twice"
+            if problem:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"line {line}: {key.value} is given twice"
+                    None, None, f"line {key.start_mark.line + 1}: {problem}"
                 )
             seen.add(name)
         return super().construct_mapping(node, deep)
 
 
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
-)
+for _kind, _look in {
+    "null": r"~|null|Null|NULL|",
+    "bool": r"true|True|TRUE|false|False|FALSE",
+    "int": r"[-+]?(0|[1-9][0-9]*(_[0-9]+)*)",
+    "float": r"[-+]?(([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+|\.inf)|\.nan",
+}.items():
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", re.compile(rf"^(?:{_look})\Z"), None)
 
 
 @dataclass(frozen=True)
@@ -72,9 +100,15 @@ class Profile:
 def _read(path: Path, file: str) -> dict[str, dict[str, Any]]:
     """Return the mapping of mappings in a profile file."""
     try:
-        given = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # a SafeLoader
+        with open(path, "rb") as handle:
+            content = handle.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise InvalidParameter(f"{file}: longer than {MOST_BYTES:,} bytes; a profile is a few lines")
+        given = yaml.load(content.decode("utf-8"), Loader=_Loader)  # a SafeLoader
     except yaml.YAMLError as error:
         raise InvalidParameter(f"{file}: {_one_line(error)}") from error
+    except InvalidParameter:
+        raise
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
         raise InvalidParameter(f"{file}: not a profile in UTF-8 YAML ({_one_line(error)})") from error
     given = {} if given is None else given
@@ -123,6 +157,10 @@ def _epsilons(root: Path, overrides: dict[str, Any], file: str) -> tuple[float, 
     budgets = given if isinstance(given, list) else [given]
     if not budgets:
         raise InvalidParameter(f"{file}, {DPSGD}.{EPSILON} = []: give at least one budget")
+    if len(budgets) > MOST_BUDGETS:
+        raise InvalidParameter(
+            f"{file}, {DPSGD}.{EPSILON}: {len(budgets)} budgets; give {MOST_BUDGETS} at most"
+        )
     checked = [
         _parameters.resolve(notebook, rest | {EPSILON: budget}, where=file)[EPSILON] for budget in budgets
     ]

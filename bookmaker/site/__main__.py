@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bookmaker.runner import plan as planning
-from bookmaker.runner import processes
+from bookmaker.runner import processes, published
 from bookmaker.runner.progress import duration, say
 from bookmaker.site import _compare, _pdf, _quoted
 from bookmaker.site._build import build, build_first
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name, text in (
         ("build", "build runs/<profile>/site/_build/html"),
         ("first", "the same of the chapters that are complete, while the other runs go on"),
-        ("pdf", f"print that site to runs/<profile>/{_pdf.NAME}"),
+        ("pdf", f"print that site to runs/<profile>/{published.PDF}"),
     ):
         command = commands.add_parser(name, help=text)
         command.add_argument("--profile", default="course", help="a file of params/ without its ending")
@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
         os.chdir(root)
         plan = planning.jobs(root, options.profile)
         lock = root / "runs" / plan[0].profile / ".locks" / "site"
-        with processes.exclusive(lock, f"the site of profile {options.profile}", wait=10):
+        with processes.exclusive(lock, f"the site of profile {options.profile}", wait=60):
             if options.command == "pdf":
                 _print(root, options.profile)
             elif options.command == "first":

@@ -12,14 +12,13 @@ from importlib import metadata
 from pathlib import Path
 
 from bookmaker.runner import plan as planning
-from bookmaker.runner import processes
+from bookmaker.runner import processes, published
 from bookmaker.runner.plan import Job
-from bookmaker.site import _checks, _entrance
-from bookmaker.site._staging import pages, stage
+from bookmaker.site import _checks, _entrance, _policy
+from bookmaker.site._staging import stage
 from privhelpers.artifacts import to_json, write_atomic
 from privhelpers.errors import RunFailed
 
-COMPLETE = ".complete"
 COST = ".cost.json"
 FINGERPRINT = ".fingerprint"
 LOG = "build.log"
@@ -130,11 +129,12 @@ def build_first(root: Path, plan: list[Job]) -> Path:
         PrivHelpersError: a chapter that is here cannot be a page, or there is no site.
     """
     site = stage(root, plan, first=True)
-    for name in (COMPLETE, FINGERPRINT):
+    for name in (published.COMPLETE, published.SEALED):
         (site / name).unlink(missing_ok=True)
     _jupyter_book(root, site, strict=False)
     html = site / "_build" / "html"
     _entrance.write(html, _entrance.address(root))
+    _policy.protect(html)
     return html
 
 
@@ -151,20 +151,23 @@ def build(root: Path, plan: list[Job]) -> Path:
     """
     clock = time.monotonic()
     site = root / "runs" / plan[0].profile / "site"
-    (site / COMPLETE).unlink(missing_ok=True)
+    (site / published.COMPLETE).unlink(missing_ok=True)
     for job in plan:
         if (root / job.sentinel).is_file() and not planning.is_current(root, job):
             raise RunFailed(f"{job.title}: {planning.state(root, job)}; run `make book`")
     with _kept_out_of_sight(site):
+        as_built = not published.site_difference(site)
         stage(root, plan)
-        fingerprint = _fingerprint(root, site)
+        fingerprint = _fingerprint(root, site).encode()
         mark = site / FINGERPRINT
-        if not mark.is_file() or mark.read_text(encoding="utf-8") != fingerprint:
+        # Sphinx writes only the pages that changed at their source: a page that somebody edited would stay.
+        if not (as_built and mark.is_file() and mark.read_bytes() == fingerprint):
             shutil.rmtree(site / "_build", ignore_errors=True)
-        write_atomic(mark, fingerprint.encode())
+        write_atomic(mark, fingerprint)
         _jupyter_book(root, site)
         html = site / "_build" / "html"
         _entrance.write(html, _entrance.address(root))
+        _policy.protect(html)
         _drop_unused_images(html)
         if problems := _checks.findings(html, _checks.machine_strings(root)):
             raise RunFailed(
@@ -173,5 +176,5 @@ def build(root: Path, plan: list[Job]) -> Path:
                 )
             )
     write_atomic(site / COST, to_json(processes.used(time.monotonic() - clock)))
-    write_atomic(site / COMPLETE, f"{len(pages(plan))} runs\n".encode())
+    published.seal_site(site)
     return html

@@ -1,4 +1,4 @@
-"""What a built site must not do: load from elsewhere, lead nowhere, hide a picture, betray its machine.
+"""What a built site must not do: run or load what is not its own, lead nowhere, betray its machine.
 
 Reads the HTML that a browser gets, after every tool has had its say.
 """
@@ -13,12 +13,14 @@ from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
+from bookmaker.site import _policy
+
 VOID = set(
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"]
 )
 LOADING_RELS = {"stylesheet", "preload", "modulepreload", "prefetch", "icon", "manifest", "preconnect"}
 LOADS = {
-    "script": ("src",),
+    "script": ("src", "href", "xlink:href"),
     "img": ("src", "srcset"),
     "source": ("src", "srcset"),
     "iframe": ("src",),
@@ -27,9 +29,17 @@ LOADS = {
     "audio": ("src",),
     "object": ("data",),
 }
-ACTIVE = {"script", "iframe", "object", "embed", "form", "link", "meta", "base"}
+# What acts wherever it stands, and what a page has in its head, or from the theme, and nowhere else.
+ACTIVE = {"iframe", "frame", "frameset", "object", "embed", "applet", "portal", "base"}
+ACTIVE |= {"animate", "animatemotion", "animatetransform", "set", "foreignobject"}  # of SVG
+HEAD_ONLY = {"link", "meta"}
+OUTSIDE_ARTICLES = {"form"}
+ACTING = {"srcdoc", "formaction", "ping"}  # attributes, besides on...
 CSS_URL = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
 SCRIPT_URL = re.compile(r"['\"`](https?:)?//[a-z0-9-]+\.[^'\"`\s]+", re.IGNORECASE)
+ADDRESSES = {"action", "background", "data", "href", "poster", "src", "xlink:href"}
+SCRIPT_ADDRESS = re.compile(r"(?:javascript|vbscript|data:text)", re.IGNORECASE)
+OWN_SCRIPT = re.compile(r"(?:\.\./)*(?:_static/(?!.*\.\.)|searchindex\.js)")
 TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -66,8 +76,7 @@ class _Reader(HTMLParser):
         self._collect(tag, values)
         if tag == "img" and article:
             self._picture(values)
-        if output and (tag in ACTIVE or any(name.startswith("on") for name in values)):
-            self.page.problems.append(f"an output holds an active <{tag}>")
+        self._active(tag, values, article, output)
         if tag not in VOID:
             classes = values.get("class", "").split()
             article = article or tag == "article"
@@ -102,12 +111,38 @@ class _Reader(HTMLParser):
         if "style" in values:
             self.page.loads += _css_urls(values["style"])
 
+    def _active(self, tag: str, values: dict[str, str], article: bool, output: bool) -> None:
+        """Note what acts and is neither the theme's nor the book's own script."""
+        acts = (
+            tag in ACTIVE
+            or (tag in HEAD_ONLY and any(name == "body" for name, *_ in self.stack))
+            or (tag in OUTSIDE_ARTICLES and article)
+            or (tag == "script" and output)
+        )
+        if acts:
+            self.page.problems.append(f"{'an output' if output else 'it'} holds an active <{tag}>")
+        for name, value in values.items():
+            if name.startswith("on") or name in ACTING:
+                self.page.problems.append(f"a <{tag}> acts by its attribute {name}")
+            elif name in ADDRESSES and (tag, name) != ("a", "href") and _is_script(value):
+                self.page.problems.append(f"a <{tag}> has a script for its {name}")
+        source = values.get("src", "") if tag == "script" else ""
+        if source and not _is_external(source) and not OWN_SCRIPT.match(source):
+            self.page.problems.append(f"the script {source} is none of the book's")
+        if tag == "a" and values.get("target") and "noopener" not in values.get("rel", "").split():
+            self.page.problems.append(f"the link {values.get('href', '')} opens a tab that it could change")
+
     def _picture(self, values: dict[str, str]) -> None:
         alt, source = values.get("alt", "").strip(), unquote(values.get("src", ""))
         name = PurePosixPath(source).name
         # A generated file name is what Sphinx writes where the author wrote nothing.
         if not alt or (name and alt.endswith((name, PurePosixPath(name).stem))):
             self.page.problems.append(f"the picture {name or '(inline)'} has no alternative text")
+
+
+def _is_script(url: str) -> bool:
+    """Return whether an address runs, as a browser reads it: without white space and control characters."""
+    return bool(SCRIPT_ADDRESS.match(re.sub(r"[\x00-\x20]", "", url)))
 
 
 def _css_urls(text: str) -> list[str]:
@@ -188,10 +223,13 @@ def findings(html: Path, machine: list[re.Pattern[str]]) -> list[str]:
         return ["index.html: is missing"]
     texts = {path: path.read_text(encoding="utf-8") for path in sorted(html.rglob("*.html"))}
     pages = {path: _read_page(text) for path, text in texts.items() if "_static" not in path.parts}
+    uncovered = _policy.problems(html)
     problems: list[str] = []
     for path, page in pages.items():
         name = path.relative_to(html).as_posix()
-        problems += [f"{name}: {problem}" for problem in dict.fromkeys(page.problems)]
+        problems += [
+            f"{name}: {problem}" for problem in dict.fromkeys(page.problems + uncovered.get(path, []))
+        ]
         problems += _load_problems(html, name, page.loads)
         problems += _link_problems(html, name, pages)
         problems += _text_problems(name, texts[path], machine)

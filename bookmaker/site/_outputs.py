@@ -2,14 +2,16 @@
 
 A language model's text can hold anything: a script, an escape sequence, a character that turns the line
 around. Text is shown with such characters spelled out, HTML is let through only where it is a plain
-table, and every richer form is refused rather than repaired, because a page that had to be repaired is
-a cell that should print with `text/plain` in the first place.
+table, colored and aligned at most. Every richer form is refused rather than repaired, because a page that
+had to be repaired is a cell that should print with `text/plain` in the first place.
 """
 
 import re
+from html import escape
 from html.parser import HTMLParser
 from typing import Any
 
+import tinycss2
 from bs4 import BeautifulSoup, Tag
 from nbformat import NotebookNode
 
@@ -17,118 +19,185 @@ from privhelpers.errors import RunFailed
 from privhelpers.text import inert
 
 GLUED = "application/papermill.record/"
-IMAGES = {"image/png", "image/jpeg", "image/svg+xml"}
-TEXTS = {"text/plain", "text/html"}
+IMAGES = {"image/png", "image/jpeg"}  # an SVG is a document, which runs scripts where it is opened alone
 _LINES = "\n\t\r"  # what lays out text in lines and columns stays
-TAGS = set(
-    [
-        "table",
-        "caption",
-        "colgroup",
-        "col",
-        "thead",
-        "tbody",
-        "tfoot",
-        "tr",
-        "th",
-        "td",
-        "div",
-        "p",
-        "pre",
-        "span",
-        "style",
-        "b",
-        "i",
-        "em",
-        "strong",
-        "code",
-        "mark",
-        "sub",
-        "sup",
-        "br",
-        "hr",
-        "ul",
-        "ol",
-        "li",
-        "dl",
-        "dt",
-        "dd",
-        "small",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-    ]
+_LISTS = """
+table caption colgroup col thead tbody tfoot tr th td div p pre span style b i em strong code mark sub sup
+br hr ul ol li dl dt dd small h2 h3 h4 h5
+"""
+TAGS = frozenset(_LISTS.split())
+VOID = {"br", "col", "hr"}
+# What pandas writes, and the classes that keep MathJax out. No class or id of the page itself may be taken.
+CLASS = re.compile(
+    r"dataframe|table|claims|words|tex2jax_ignore|mathjax_ignore|data|blank|index_name"
+    r"|(?:col|row)_(?:heading|trim)|(?:level|row|col)\d+"
 )
 ATTRIBUTES = {
-    "class",
-    "id",
-    "style",
-    "border",
-    "colspan",
-    "rowspan",
-    "scope",
-    "align",
-    "scoped",
-    "valign",
-    "halign",
-    "title",
-    "type",
+    "id": r"T_[\w-]+",
+    "border": r"\d",
+    "colspan": r"\d{1,3}",
+    "rowspan": r"\d{1,5}",
+    "scope": r"(?:row|col)(?:group)?",
+    "scoped": "",
+    "type": "text/css",
+    "align": "left|right|center",
+    "halign": "left|right|center",
+    "valign": "top|middle|bottom",
 }
+ALIGNMENT = {"text-align", "vertical-align"}
+# Nothing that takes an element out of its place, covers another one, or loads.
+PROPERTIES = ALIGNMENT | {
+    "background",
+    "background-color",
+    "border",
+    "border-bottom",
+    "border-left",
+    "border-right",
+    "border-top",
+    "color",
+    "font-style",
+    "font-weight",
+    "height",
+    "overflow-wrap",
+    "padding",
+    "text-decoration",
+    "white-space",
+    "width",
+}
+CSS_VALUES = {"dimension", "hash", "ident", "number", "percentage", "whitespace"}
+CSS_FUNCTIONS = {"hsl", "hsla", "linear-gradient", "rgb", "rgba"}
+SELECTOR = re.compile(r"\s*(#T_|\.dataframe\b)[\w\s.:>#-]*")
 # Digits with signs, powers, brackets and the few words between numbers: "0.5 (0.4 to 0.6)", "3 of 4".
 NUMBER = re.compile(
     r"(?:[\s\d.,:;+\-−–±<>≤≥≈%()\[\]/·×⁰¹²³⁴⁵⁶⁷⁸⁹⁻]|\b(?:to|of|e|inf|s)\b|(?<=\d)e(?=[-+]?\d))+"
 )
 MISSING = {"none", "no", "undefined", "unknown", "no bound", "nothing varied"}  # of a number
-CSS_LOADS = re.compile(r"url\s*\(|@import|expression\s*\(|javascript:|</", re.IGNORECASE)
-SVG_ACTIVE = re.compile(r"<script|\son\w+\s*=|javascript:|<foreignObject", re.IGNORECASE)
 
 
-class _Inspector(HTMLParser):
-    """Finds the first thing in a piece of HTML that a table does not need.
+def _plain_value(tokens: list[Any]) -> bool:
+    """Return whether a CSS value is made of words, numbers, colors and gradients."""
+    return all(
+        token.type in CSS_VALUES
+        or (token.type == "literal" and token.value in ",/")
+        or (token.type == "function" and token.lower_name in CSS_FUNCTIONS and _plain_value(token.arguments))
+        for token in tokens
+    )
 
-    Reads the tokens as they are written. `checks` reads a finished page, where elements lie in each other;
-    a parser that builds a tree would serve it, but repairs what must be refused here: tags left open,
-    comments, declarations.
+
+def _plain_declarations(parsed: list[Any], properties: set[str]) -> bool:
+    return all(
+        one.type == "declaration" and one.lower_name in properties and _plain_value(one.value)
+        for one in parsed
+    )
+
+
+def _plain_style(css: str) -> bool:
+    """Return whether an attribute `style` only colors and aligns its element."""
+    parsed = tinycss2.parse_blocks_contents(css, skip_comments=True, skip_whitespace=True)
+    return "\\" not in css and _plain_declarations(parsed, PROPERTIES)
+
+
+def _plain_sheet(css: str) -> bool:
+    """Return whether a style sheet only colors and aligns the table that it came with.
+
+    Its rules are for the id of a Styler; those for every table of pandas, which the page shares, align.
+    """
+    for rule in tinycss2.parse_stylesheet(css, skip_comments=True, skip_whitespace=True):
+        if rule.type != "qualified-rule":
+            return False
+        selectors = list(map(SELECTOR.fullmatch, tinycss2.serialize(rule.prelude).split(",")))
+        if not all(selectors):
+            return False
+        everywhere = any(selector[1] == ".dataframe" for selector in selectors)
+        parsed = tinycss2.parse_blocks_contents(rule.content, skip_comments=True, skip_whitespace=True)
+        if not _plain_declarations(parsed, ALIGNMENT if everywhere else PROPERTIES):
+            return False
+    return "\\" not in css and "<" not in css
+
+
+class _Copy(HTMLParser):
+    """Reads HTML as it is written, and writes anew what a table needs; notes the first thing beyond that.
+
+    What was looked at is thus what a browser gets, however the two would have read the original. `checks`
+    reads a finished page, where elements lie in each other; a parser that builds a tree would serve it, but
+    repairs what must be refused here: tags left open, comments, declarations.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.problem: str | None = None
-        self.in_style = False
+        self.written: list[str] = []
+        self.open: list[str] = []
+        self.sheet = ""
+
+    def _refuse(self, what: str) -> None:
+        self.problem = self.problem or what
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.in_style = tag == "style"
         if tag not in TAGS:
-            self.problem = self.problem or f"the tag <{tag}>"
+            self._refuse(f"the tag <{tag}>")
         for name, value in attrs:
-            if name not in ATTRIBUTES or (name == "style" and CSS_LOADS.search(value or "")):
-                self.problem = self.problem or f"the attribute {name} of <{tag}>"
+            if not self._allowed(name, value or ""):
+                self._refuse(f"the attribute {name} of <{tag}>")
+        values = (name if value is None else f'{name}="{escape(value)}"' for name, value in attrs)
+        self.written.append(f"<{' '.join([tag, *values])}>")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def _allowed(self, name: str, value: str) -> bool:
+        if name == "style":
+            return _plain_style(value)
+        if name == "class":
+            return all(map(CLASS.fullmatch, value.split()))
+        return name in ATTRIBUTES and bool(re.fullmatch(ATTRIBUTES[name], value))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        self.in_style = False
+        if not self.open or self.open.pop() != tag:
+            self._refuse(f"a </{tag}> that closes nothing")
+        if tag == "style":
+            if not _plain_sheet(self.sheet):
+                self._refuse("a style that does more than color and align its table")
+            self.written.append(self.sheet)
+            self.sheet = ""
+        self.written.append(f"</{tag}>")
 
     def handle_data(self, data: str) -> None:
-        if self.in_style and CSS_LOADS.search(data):
-            self.problem = self.problem or "a style that loads something"
+        if self.open[-1:] == ["style"]:
+            self.sheet += data
+        else:  # character references were resolved: what they stand for is spelled out too
+            text = escape(inert(data, keep=f"{_LINES}\u00a0"), quote=False)
+            self.written.append(text.replace("\u00a0", "&nbsp;"))
 
     def handle_comment(self, data: str) -> None:
-        self.problem = self.problem or "a comment"
+        self._refuse("a comment")
 
     def handle_decl(self, decl: str) -> None:
-        self.problem = self.problem or "a declaration"
+        self._refuse("a declaration")
 
     handle_pi = unknown_decl = handle_decl
 
 
-def unsafe_html(html: str) -> str | None:
-    """Return what in `html` goes beyond a plain table, or None."""
-    inspector = _Inspector()
-    inspector.feed(html)
+def plain_table(html: str) -> str:
+    """Return HTML that is a plain table, or as plain as one, written anew.
+
+    Raises:
+        ValueError: what in it goes beyond that.
+    """
+    copy = _Copy()
+    copy.feed(html)
     # A tag without its end: the parser waits for more, a browser goes on into the page that follows.
-    unclosed = "an unclosed tag" if "<" in inspector.rawdata else None
-    inspector.close()
-    return inspector.problem or unclosed
+    unfinished = "<" in copy.rawdata
+    copy.close()
+    if unfinished or copy.open:
+        copy._refuse("an unclosed tag")
+    if copy.problem:
+        raise ValueError(copy.problem)
+    return "".join(copy.written)
 
 
 def one_header(html: str) -> str:
@@ -191,17 +260,20 @@ def _clean_bundle(data: dict[str, Any], where: str) -> dict[str, Any]:
     for mime, value in data.items():
         plain = mime.removeprefix(GLUED)
         if plain in IMAGES:
-            if plain == "image/svg+xml" and SVG_ACTIVE.search(value):
-                raise RunFailed(f"{where}: an SVG image holds a script")
             clean[mime] = value
-        elif plain in TEXTS:
+        elif plain == "text/plain":
             clean[mime] = inert(value, keep=_LINES)
-            if plain == "text/html" and (problem := unsafe_html(clean[mime])):
-                raise RunFailed(f"{where}: HTML output with {problem}; show it as text or as a plain table")
-            if plain == "text/html":
-                clean[mime] = words_on_the_left(one_header(clean[mime]))
+        elif plain == "text/html":
+            try:
+                clean[mime] = words_on_the_left(one_header(plain_table(value)))
+            except ValueError as error:
+                raise RunFailed(
+                    f"{where}: HTML output with {error}; show it as text or as a plain table"
+                ) from error
         else:
-            raise RunFailed(f"{where}: output of type {mime}; pages show text, plain tables and images")
+            raise RunFailed(
+                f"{where}: output of type {mime}; pages show text, plain tables, and PNG and JPEG pictures"
+            )
     return clean
 
 

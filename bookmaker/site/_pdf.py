@@ -11,17 +11,19 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
-from bookmaker.site._build import COMPLETE
+from bookmaker.runner import published
 from bookmaker.site._entrance import FIRST_PAGE, SUMMARY, TITLE
 from privhelpers import __version__, browser
-from privhelpers.artifacts import write_atomic
-from privhelpers.errors import MissingArtifact, RunFailed
+from privhelpers.artifacts import write_sealed
+from privhelpers.errors import DamagedArtifact, MissingArtifact, RunFailed
 
-NAME = "privai-leak.pdf"
 ADDRESS = "http://book.invalid/"  # no server can have this name (RFC 2606)
 STYLE = "_static/print.css"
 SCRIPT = Path(__file__).with_name("print.js")
 PAPER = {"width": 642, "height": 960}  # what A4 leaves inside the margins of STYLE, in CSS pixels
+# What a page asks for against its own policy never gets to the server.
+NOTE_BLOCKED = """window.blocked = [];
+document.addEventListener('securitypolicyviolation', (event) => window.blocked.push(event.blockedURI));"""
 UNSET = """() => [...document.querySelectorAll('.math')]
     .filter(one => !one.querySelector('mjx-container') || one.querySelector('mjx-merror'))
     .map(one => `${one.closest('article').id}: ${one.textContent.slice(0, 60)}`)"""
@@ -51,6 +53,9 @@ class _Server:
     def answer(self, route: Any) -> None:
         """Send a file of the site; stop every other request."""
         url = route.request.url
+        if url == ADDRESS + SCRIPT.name:  # under an address of its own: no policy lets it into a page
+            route.fulfill(body=SCRIPT.read_bytes(), content_type="text/javascript")
+            return
         path = (self.html / unquote(urlsplit(url).path).lstrip("/")).resolve()
         if url.startswith(ADDRESS) and path.is_relative_to(self.html) and path.is_file():
             kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
@@ -59,8 +64,9 @@ class _Server:
         self.refused.append(url.removeprefix(ADDRESS))
         route.abort()
 
-    def check(self) -> None:
-        """Raise RunFailed if anything was asked for that is no file of the site."""
+    def check(self, tab: Any = None) -> None:
+        """Raise RunFailed if anything was asked for that is no file of the site, or blocked in the tab."""
+        self.refused += tab.evaluate("() => window.blocked") if tab else []
         if self.refused:
             asked = ", ".join(dict.fromkeys(self.refused[:3]))
             raise RunFailed(f"the book asks for {asked}, which is no file of its site; run `make book`")
@@ -69,13 +75,14 @@ class _Server:
 def _assemble(tab: Any, book: dict[str, Any], server: _Server) -> None:
     """Make one page of all pages in the tab, ready to be printed."""
     tab.emulate_media(media="print", color_scheme="light")
+    tab.add_init_script(NOTE_BLOCKED)
     tab.goto(ADDRESS + FIRST_PAGE, wait_until="load")
     tab.evaluate("() => window.MathJax?.startup?.promise")
-    server.check()
+    server.check(tab)
     tab.add_style_tag(url=f"/{STYLE}")
-    tab.add_script_tag(path=SCRIPT)
+    tab.add_script_tag(url=f"/{SCRIPT.name}")
     tab.evaluate("book => assemble(book)", book)
-    server.check()
+    server.check(tab)
     if unset := tab.evaluate(UNSET):
         raise RunFailed(f"formulas that were not typeset: {len(unset)}, the first in {unset[0]}")
 
@@ -114,16 +121,18 @@ def write(root: Path, profile: str) -> Path:
 
     Raises:
         MissingArtifact: there is no such site, or its last build failed.
+        DamagedArtifact: a file of the site changed after it was built.
         MissingProgram: there is no Chromium.
         RunFailed: the book was not printed; an older PDF stays as it is.
     """
     site = root / "runs" / profile / "site"
-    if not (site / COMPLETE).is_file():
-        raise MissingArtifact(
-            f"there is no finished site of profile {profile}; run `make book PROFILE={profile}`"
-        )
+    cure = f"run `make book PROFILE={profile}`"
+    if not (site / published.COMPLETE).is_file():
+        raise MissingArtifact(f"there is no finished site of profile {profile}; {cure}")
+    if wrong := published.site_damage(site):
+        raise DamagedArtifact(f"the site of profile {profile}: {wrong}; {cure}")
     front = [TITLE, SUMMARY, f"Version {__version__}, made from the runs of profile {profile}"]
     made = render(site / "_build" / "html", {"parts": parts(site), "title": TITLE, "front": front})
-    place = root / "runs" / profile / NAME
-    write_atomic(place, made)
+    place = root / "runs" / profile / published.PDF
+    write_sealed(place, made)
     return place

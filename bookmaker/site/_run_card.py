@@ -1,11 +1,13 @@
 """The page that says what made this copy of the book: parameters, versions and seconds of every run."""
 
+import re
 from typing import Any
 
 from bookmaker.runner import progress
 from privhelpers.errors import DamagedArtifact
-from privhelpers.text import in_words
+from privhelpers.text import in_words, inert
 
+MEANT = re.compile(r"[^\w .,:=%+-]|(?<![^\W_])_|_(?![^\W_])")  # not the _ in a word
 NO_BREAK = "\u00a0"
 INTRO = """# Run card
 
@@ -15,12 +17,26 @@ Another profile, another seed or another version of a package gives other number
 """
 
 
-def _cell(value: Any) -> str:
-    """Return a value as inline code that a Markdown table can hold; a list as its values."""
+def _code(text: str) -> str:
+    """Return text as inline code for a cell of a Markdown table: as it is, whatever it holds."""
+    shown = inert(text).replace("|", "\\|")  # a table's one escape, inside of code too
+    if not shown.strip():
+        return "none"
+    fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
+    room = " " if shown[0] in " `" or shown[-1] in " `" else ""
+    return f"{fence}{room}{shown}{room}{fence}"
+
+
+def _words(text: str) -> str:
+    """Return text as words in Markdown: each sign that could mean something there by its number."""
+    return MEANT.sub(lambda sign: f"&#{ord(sign[0])};", inert(text))
+
+
+def _value(value: Any) -> str:
+    """Return a value as inline code; a list as its values."""
     if isinstance(value, list):
-        return ", ".join(map(_cell, value)) or "none"
-    shown = f"{value:g}" if isinstance(value, float) else str(value)
-    return f"`{shown.replace('|', '/').replace('`', chr(39))}`" if shown.strip() else "none"
+        return ", ".join(map(_value, value)) or "none"
+    return _code(f"{value:g}" if isinstance(value, float) else str(value))
 
 
 def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -42,15 +58,15 @@ def _cost(run: dict[str, Any]) -> tuple[str, ...]:
         duration(run["seconds"]),
         duration(cpu) if cpu else "",
         f"{memory:,} MiB" if memory else "",
-        f"{longest}, {duration(activities[longest])}" if longest else "",
+        f"{_words(longest)}, {duration(activities[longest])}" if longest else "",
     )
 
 
 def _runs(runs: dict[str, Any]) -> str:
     rows = [
         (
-            run["notebook"],
-            in_words(run["model"]) if run["model"] else "",
+            _words(run["notebook"]),
+            _words(in_words(run["model"])) if run["model"] else "",
             *_cost(run),
             str(len(run["artifacts"])),
         )
@@ -69,9 +85,9 @@ def _parameters(runs: dict[str, Any]) -> str:
     for notebook, given in by_notebook.items():
         rows = []
         for name in given[0]:
-            values = list(dict.fromkeys(_cell(parameters[name]) for parameters in given))
-            rows.append((f"`{name}`", ", ".join(values)))
-        parts.append(f"### {notebook}\n\n{_table(('parameter', 'value'), rows)}")
+            values = list(dict.fromkeys(_value(parameters[name]) for parameters in given))
+            rows.append((_code(name), ", ".join(values)))
+        parts.append(f"### {_words(notebook)}\n\n{_table(('parameter', 'value'), rows)}")
     return "\n".join(parts)
 
 
@@ -83,9 +99,9 @@ def run_card(manifest: dict[str, Any]) -> str:
     """
     try:
         runs = manifest["runs"]
-        versions = [(name, _cell(version)) for name, version in manifest["versions"].items()]
+        versions = [(_words(name), _value(version)) for name, version in manifest["versions"].items()]
         summary = (
-            f"Profile **{manifest['profile']}**: {len(runs)} runs, "
+            f"Profile **{_words(manifest['profile'])}**: {len(runs)} runs, "
             f"{duration(manifest['total_seconds'])} of computing; independent runs went side by side.\n"
         )
         sections = {

@@ -23,7 +23,8 @@ from bookmaker.site._spaces import HoldTogether
 
 MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions", "a11y", "ui/lazy.js", "sre")
 
-# What the theme and pandas write, and what a screen reader can use; a wide table is scrolled by keys.
+# What the theme and pandas write, and what a screen reader can use; a wide table is scrolled by keys. What
+# the theme's buttons do is in `book/_static/buttons.js`.
 SPOKEN = {
     '<summary><span class="toctree-toggle" role="presentation">': (
         '<summary aria-label="Pages below"><span class="toctree-toggle" aria-hidden="true">'
@@ -34,7 +35,10 @@ SPOKEN = {
     '<div>\n<style scoped="">': '<div tabindex="0" role="group" aria-label="Table">\n<style scoped>',
     '<div role="list" class="citation-list">': '<div class="citation-list">',
     ' role="doc-biblioentry"': "",
+    ' onclick="toggleFullScreen()"': "",
+    ' onclick="window.print()"': "",
 }
+NEW_TAB = re.compile(r'\starget="_blank"(?![^>]*\srel=)')
 # The icons' style sheet is enough: the script is 1.5 MB and draws them once more, and a font is fetched early
 # that no page shows.
 HEAVY = re.compile(
@@ -97,7 +101,7 @@ def _lighten_and_name(app: Sphinx, error: Exception | None) -> None:
         return
     for page in Path(app.outdir).rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        named = HEAVY.sub("", text)
+        named = NEW_TAB.sub(r'\g<0> rel="noopener"', HEAVY.sub("", text))
         for old, new in SPOKEN.items():
             named = named.replace(old, new)
         if named != text:

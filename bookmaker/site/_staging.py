@@ -17,7 +17,8 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 
-from bookmaker.runner import chain, notebooks
+from bookmaker.runner import chain, notebooks, published
+from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
 from bookmaker.site import _numbers, exercises
 from bookmaker.site._architecture import architecture
@@ -25,8 +26,8 @@ from bookmaker.site._course_card import course_card
 from bookmaker.site._outputs import check_picture, clean_outputs
 from bookmaker.site._run_card import duration, run_card
 from bookmaker.site._variants import add_switch, variant
-from privhelpers.artifacts import parse_json, write_atomic
-from privhelpers.errors import DamagedArtifact, MissingArtifact, RunFailed
+from privhelpers.artifacts import write_atomic
+from privhelpers.errors import RunFailed
 
 CHAPTER_EPSILON = 8.0
 HOME_PICTURE = (chain.STATISTICS, "fig-bars", "book/result.png")  # chapter, figure, place of the copy
@@ -34,7 +35,8 @@ CHAPTER_MODEL = {step.slug: "baseline" for step in chain.CHAIN if step.per == "m
 OURS = {
     "_build",
     "_failed",
-    ".complete",
+    published.COMPLETE,
+    published.SEALED,
     ".cost.json",
     ".fingerprint",
     "build.log",
@@ -91,22 +93,6 @@ def pages(plan: list[Job]) -> list[Page]:
     return all_pages
 
 
-def _executed(root: Path, job: Job) -> NotebookNode:
-    """Return the notebook of a run that completed."""
-    if not (root / job.sentinel).is_file():
-        raise RunFailed(f"{job.title}: its run is not complete ({job.sentinel} is missing); run `make book`")
-    if not (root / job.notebook).is_file():
-        raise MissingArtifact(f"{job.title}: {job.notebook} is missing; run `make book`")
-    executed = notebooks.read(root / job.notebook)
-    notebooks.check_complete(executed, job.title)
-    return executed
-
-
-def _record(root: Path, job: Job) -> dict[str, Any]:
-    """Return what a complete run says about itself."""
-    return parse_json((root / job.sentinel).read_text(encoding="utf-8"), job.sentinel)
-
-
 def _fold(page: NotebookNode) -> None:
     """Fold bookkeeping, solutions and the values that ran, which replace the defaults of the source."""
     injected = [cell for cell in page.cells if "injected-parameters" in notebooks.tags(cell)]
@@ -155,10 +141,11 @@ def page_of(root: Path, job: Job) -> NotebookNode:
     """Return one run as a page: today's words, that run's outputs, nothing of this machine.
 
     Raises:
-        RunFailed: the run is not complete, its code is not today's, or an output is not fit for a page.
+        RunFailed: the run failed, its code is not today's, or an output is not fit for a page.
         MissingArtifact: the notebook, or its run, is not there.
+        DamagedArtifact: the notebook is not as its run left it.
     """
-    executed = _executed(root, job)
+    executed = planning.executed(root, job)
     try:
         page = notebooks.refresh_prose(executed, notebooks.read(chain.source(root, job.slug)))
     except RunFailed as error:
@@ -170,7 +157,7 @@ def page_of(root: Path, job: Job) -> NotebookNode:
         check_picture(cell, where)
     _fold(page)
     _keep_percents(page)
-    _tell_minutes(page, _record(root, job)["seconds"])
+    _tell_minutes(page, planning.record(root, job)["seconds"])
     # A reader types "Renyi"; the search knows the letters that a page shows and those among its keywords.
     title = next((line for line in page.cells[0].source.splitlines() if line.startswith("# ")), "")
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
@@ -248,23 +235,6 @@ def _first_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
     return files
 
 
-def _manifest(root: Path, plan: list[Job]) -> dict[str, Any]:
-    """Return the manifest of the runs on disk, in the order of the plan."""
-    path = root / "runs" / plan[0].profile / "manifest.json"
-    if not path.is_file():
-        raise MissingArtifact(f"{path.relative_to(root)} is missing; run `make book`")
-    manifest = parse_json(path.read_text(encoding="utf-8"), path.name)
-    recorded = manifest.get("runs") if isinstance(manifest, dict) else None
-    if not isinstance(recorded, dict):
-        raise DamagedArtifact(f"{path.name}: lists no runs; run `make book` again")
-    for job in plan:
-        if recorded.get(job.rule) != _record(root, job):
-            raise RunFailed(
-                f"{path.name}: is not about the present run of {job.title}; run `make book` again"
-            )
-    return manifest | {"runs": {job.rule: recorded[job.rule] for job in plan}}
-
-
 def _picture(notebook: NotebookNode, name: str) -> bytes:
     """Return the picture of the figure `name`, which Sphinx cannot show on another page than its own."""
     for cell in notebooks.code_cells(notebook):
@@ -297,7 +267,7 @@ def _staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
         files[f"{page.document}.ipynb"] = (nbformat.writes(notebook, version=4) + "\n").encode()
     slug, name, place = HOME_PICTURE
     files[place] = _picture(chapters[slug], name)
-    manifest = _manifest(root, plan)
+    manifest = published.manifest(root, plan)
     files[f"{RUN_CARD}.md"] = run_card(manifest).encode()
     order = [Path(entry["file"]).name for part in toc["parts"] for entry in part["chapters"]]
     in_order = {slug: chapters[slug] for slug in order if slug in chapters}

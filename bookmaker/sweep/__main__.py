@@ -8,20 +8,24 @@ import os
 import sys
 import time
 
-from bookmaker.runner import build, processes
+from bookmaker.runner import build, plan, processes
+from bookmaker.runner.options import Words, count
 from bookmaker.runner.progress import say
 from privhelpers.artifacts import check_name, repository_root
-from privhelpers.errors import PrivHelpersError
+from privhelpers.errors import DamagedArtifact, InvalidParameter, PrivHelpersError
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bookmaker.sweep", description=__doc__)
     parser.add_argument("--profile", default="course", help="a file of params/ without its ending")
-    parser.add_argument("--epsilons", type=float, nargs="+", required=True, help="budgets, in nats")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="each repeats the whole experiment")
-    parser.add_argument("--architectures", nargs="+", default=[], help="default: that of the profile")
-    parser.add_argument("--cores", type=int, help="of the whole sweep, 1 or more; on a cluster, jobs at once")
+    parser.add_argument("--epsilons", action=Words, kind=float, default=[], help="budgets, in nats")
+    parser.add_argument(
+        "--seeds", action=Words, kind=int, default=[0], help="each repeats the whole experiment"
+    )
+    parser.add_argument("--architectures", action=Words, default=[], help="default: that of the profile")
+    parser.add_argument("--cores", type=count, help="of the whole sweep; on a cluster, jobs at once")
     parser.add_argument("--cluster", help="where the runs go: a folder of cluster/; default: here")
+    parser.add_argument("--limit", default="", help="hours that a cell of a chapter may take")
     parser.add_argument("--name", help="of the folder under runs/sweeps/; default: the profile")
     return parser
 
@@ -36,15 +40,18 @@ def main(arguments: list[str] | None = None) -> int:
         os.chdir(root)
         from bookmaker.sweep import _grid
 
+        if not options.epsilons:
+            raise InvalidParameter('name the budgets: make sweep EPSILONS="1 8" SEEDS="0 1"')
         name = check_name(options.name or options.profile)
         architectures = options.architectures or [_grid.architecture(root, options.profile)]
         cells = _grid.cells(options.profile, architectures=architectures, seeds=options.seeds)
         plans = _grid.write(root, cells, epsilons=options.epsilons)
-        cores = options.cores and max(1, options.cores)
-        if code := build.chain(
-            root, plans, cores=cores, targets=_grid.targets(plans), cluster=options.cluster
-        ):
+        where = {"cores": options.cores, "cluster": options.cluster, "limit": options.limit}
+        if code := build.chain(root, plans, targets=_grid.targets(plans), **where):
             return code
+        for job in (job for jobs in plans for job in jobs if (root / job.sentinel).is_file()):
+            if wrong := plan.damage(root, job):
+                raise DamagedArtifact(f"{job.profile}, {job.title}: {wrong}; start the sweep again")
         from bookmaker.sweep import _gallery, _results
 
         table, folder = _results.collect(root, cells), root / "runs" / "sweeps" / name

@@ -15,7 +15,7 @@ import pandas as pd
 
 from bookmaker.runner import plan, profiles
 from bookmaker.sweep._grid import Cell
-from privhelpers.artifacts import Store, write_atomic
+from privhelpers.artifacts import Store, write_sealed
 from privhelpers.results import COLUMNS as MEASURED
 from privhelpers.results import ModelResults, Results, measurements
 
@@ -75,5 +75,5 @@ def collect(root: Path, grid: Sequence[Cell]) -> pd.DataFrame:
 
 
 def write(table: pd.DataFrame, path: Path) -> None:
-    """Write the table so that a crash leaves the old file or the new one."""
-    write_atomic(path, table.to_parquet(index=False))
+    """Write the table, and its hash beside it."""
+    write_sealed(path, table.to_parquet(index=False))

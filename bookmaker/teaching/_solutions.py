@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bookmaker.runner import notebooks
+from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
 from bookmaker.site import exercises, pages
 
@@ -20,14 +20,13 @@ def report(root: Path, plan: list[Job]) -> pd.DataFrame:
     """Return one row an exercise: chapter, label, title, and what became of its solution.
 
     Raises:
-        RunFailed: a run is missing, or a cell of it failed or never ran.
+        PrivHelpersError: a run is missing or damaged, or a cell of it failed or never ran.
     """
     rows = []
     for page in pages(plan):
         if not page.is_chapter:
             continue
-        executed = notebooks.read(root / page.job.notebook)
-        notebooks.check_complete(executed, page.job.title)
+        executed = planning.executed(root, page.job)
         for exercise in exercises.exercises(executed, page.job.slug):
             state = _state([executed.cells[number] for number in exercise.cells])
             rows.append((exercise.chapter, exercise.label, exercise.title, state))

@@ -35,7 +35,7 @@ from privhelpers.accounting._printed import (
 )
 from privhelpers.accounting._renyi import RDP_ORDERS, rdp, rdp_to_epsilon
 from privhelpers.accounting._runs import compose_runs
-from privhelpers.accounting._spent import POISSON, SAMPLERS, PrivacySpent, require_poisson
+from privhelpers.accounting._spent import POISSON, SAMPLERS, Claimed, PrivacySpent, require_poisson
 
 __all__ = [
     "ACCOUNTANTS",
@@ -43,6 +43,7 @@ __all__ = [
     "PRINTED_ORDERS",
     "RDP_ORDERS",
     "SAMPLERS",
+    "Claimed",
     "PrivacySpent",
     "calibrate_noise_multiplier",
     "check_accountant",

@@ -14,6 +14,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 
 from privhelpers import validate
 from privhelpers.accounting import _peers, _renyi
+from privhelpers.accounting._renyi import check_noise
 from privhelpers.accounting._spent import POISSON, require_poisson
 from privhelpers.errors import InvalidParameter
 
@@ -26,7 +27,7 @@ TAIL = 10.0  # standard deviations of noise beyond which dp-accounting cuts
 
 def check_run(*, noise_multiplier: float, sample_rate: float, steps: int, delta: float) -> None:
     """Refuse what is no run of DP-SGD, by the name of the value that is wrong."""
-    validate.positive(noise_multiplier=noise_multiplier)
+    check_noise(noise_multiplier)
     validate.probability(sample_rate=sample_rate)
     validate.positive_int(steps=steps)
     validate.delta(delta)
@@ -100,18 +101,25 @@ def _rdp_epsilon(*, noise_multiplier: float, sample_rate: float, steps: int, del
 
 def _pld_epsilon(run: dict, interval: float | None) -> float:
     by_rdp = _rdp_epsilon(**run)
-    if by_rdp > _BEYOND_GRIDS:  # no longer a guarantee of anything, and no grid can hold its exponentials
+    # No longer a guarantee of anything, and no grid can hold its exponentials; or nothing is left to tighten.
+    if by_rdp > _BEYOND_GRIDS or by_rdp == 0:
         return by_rdp
     if interval is None:
         interval = grid_for(
             epsilon=by_rdp, noise_multiplier=run["noise_multiplier"], sample_rate=run["sample_rate"]
         )
-    losses = pld.from_gaussian_mechanism(
-        run["noise_multiplier"],
-        sampling_prob=run["sample_rate"],
-        value_discretization_interval=interval,
-        use_connect_dots=True,
-    )
+    try:
+        losses = pld.from_gaussian_mechanism(
+            run["noise_multiplier"],
+            sampling_prob=run["sample_rate"],
+            value_discretization_interval=interval,
+            use_connect_dots=True,
+        )
+    except (
+        ValueError,
+        TypeError,
+    ):  # losses so small that a float64 does not tell them, or their places, apart
+        return by_rdp
     # Both are upper bounds: where a loss is too large for its grid, RDP is the smaller one.
     return min(by_rdp, epsilon_of_losses(losses, steps=run["steps"], delta=run["delta"]))
 

@@ -19,6 +19,7 @@ from scipy.special import gammaln, gammasgn, log_ndtr
 _FIRST_TERMS, _MOST_TERMS = 32, 2048  # of the series of a fractional order
 _NEGLIGIBLE = 1e-8  # a term over the moment: what the series may stay above the truth
 _ROUNDING = 1e-15  # of a logarithm that is nearly zero; added, to stay above
+_NEARLY_WHOLE = 1e-12  # relative: so near a whole order the series' own gamma functions have poles
 
 
 def _log_binomial(order: NDArray, k: NDArray) -> tuple[NDArray, NDArray]:
@@ -111,7 +112,9 @@ class SampledGaussianMoments:
 
     def __init__(self, orders: Sequence[float], *, sample_rate: float) -> None:
         """Compute what does not depend on the noise."""
-        self.orders, self.sample_rate = np.asarray(orders, dtype=float), sample_rate
+        given, self.sample_rate = np.asarray(orders, dtype=float), sample_rate
+        nearest = np.maximum(np.round(given), 2.0)
+        self.orders = np.where(np.abs(given - nearest) <= _NEARLY_WHOLE * nearest, nearest, given)
         self.whole = self.orders == np.floor(self.orders)
         if sample_rate < 1:
             self.parts = [

@@ -16,6 +16,7 @@ from scipy.stats import binom
 
 from privhelpers import validate
 from privhelpers.accounting._bounds import TAIL, check_run, epsilon, epsilon_of_losses, grid_for
+from privhelpers.accounting._renyi import check_noise
 from privhelpers.errors import InvalidParameter
 
 # How much one unit can move the sum, in clipping norms: taken out, or replaced by its opposite.
@@ -50,7 +51,7 @@ def epsilon_without_amplification(
 
     Source: Balle and Wang 2018, theorem 8; Dong, Roth and Su 2022, corollary 3.3 (composition).
     """
-    validate.positive(noise_multiplier=noise_multiplier)
+    check_noise(noise_multiplier)
     validate.positive_int(participations=participations, notes_per_patient=notes_per_patient)
     validate.delta(delta)
     if adjacency not in _MOVES:

@@ -15,6 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
+from privhelpers.errors import InvalidParameter
+
+MOST_POINTS = 4_000_000  # composed in seconds
 _PACKAGES = ("opacus", "opacus.accountants")
 
 
@@ -50,7 +53,24 @@ def _without_torch() -> Iterator[None]:
 def _accountant(name: str) -> type:
     with _without_torch():
         module = importlib.import_module(f"opacus.accountants.{name}")
-        return getattr(module, f"{name.upper()}Accountant")
+        accountant = getattr(module, f"{name.upper()}Accountant")
+    return _bounded(accountant) if name == "prv" else accountant
+
+
+def _bounded(accountant: type) -> type:
+    """Return the PRV accountant with a limit on its grid, which grows with steps and losses."""
+
+    class Bounded(accountant):
+        def _get_domain(self, **asked: object) -> object:
+            domain = super()._get_domain(**asked)
+            if domain.size > MOST_POINTS:
+                raise InvalidParameter(
+                    f"accountant = 'prv': this run needs a grid of {domain.size:.2g} points, at most "
+                    f"{MOST_POINTS:,} are composed; use pld"
+                )
+            return domain
+
+    return Bounded
 
 
 def opacus_epsilon(
@@ -64,10 +84,20 @@ def opacus_epsilon(
         name: "rdp" or "prv".
         noise_multiplier, sample_rate, steps, delta: checked by the caller, as in `accounting.epsilon`.
 
+    Raises:
+        InvalidParameter: the accountant cannot count this run in float64, or in seconds.
+
     Source: Opacus (Yousefpour et al. 2021); Gopi, Lee and Wutschitz 2021 (PRV).
     """
     accountant = _accountant(name)()
     accountant.history = [(noise_multiplier, sample_rate, steps)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return float(accountant.get_epsilon(delta))
+        try:
+            return float(accountant.get_epsilon(delta))
+        except (ValueError, ArithmeticError, RuntimeError) as error:
+            if isinstance(error, InvalidParameter):
+                raise
+            raise InvalidParameter(
+                f"accountant = {name!r}: cannot count this run ({error}); use pld"
+            ) from error

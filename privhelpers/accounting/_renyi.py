@@ -22,6 +22,7 @@ from privhelpers.errors import InvalidParameter
 RDP_ORDERS = tuple(
     [1 + x / 20 for x in range(1, 200)] + [float(x) for x in range(11, 64)] + [2.0**k for k in range(6, 14)]
 )
+LARGEST_NOISE = 1e100
 CONVERSIONS = ("improved", "classic")
 _SMALLEST_ORDER = 1.01  # the conversion divides by order - 1 and is of no use closer to 1
 
@@ -37,6 +38,15 @@ class RenyiBound:
 
     epsilon: float
     order: float
+
+
+def check_noise(noise_multiplier: float) -> None:
+    """Refuse a noise multiplier that is no positive number, or whose square a float64 cannot hold."""
+    validate.positive(noise_multiplier=noise_multiplier)
+    if not 1 / LARGEST_NOISE <= noise_multiplier <= LARGEST_NOISE:
+        raise InvalidParameter(
+            f"noise_multiplier = {noise_multiplier!r}: must be in [{1 / LARGEST_NOISE:g}, {LARGEST_NOISE:g}]"
+        )
 
 
 def check_orders(orders: Sequence[float]) -> NDArray[np.float64]:
@@ -69,7 +79,7 @@ def rdp(
     Source: Mironov 2017, proposition 7 (Gaussian) and proposition 1 (composition); Mironov, Talwar and
     Zhang 2019, section 3.3 (sampled Gaussian).
     """
-    validate.positive(noise_multiplier=noise_multiplier)
+    check_noise(noise_multiplier)
     validate.probability(sample_rate=sample_rate)
     validate.positive_int(steps=steps)
     alpha = check_orders(orders)

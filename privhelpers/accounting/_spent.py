@@ -41,6 +41,25 @@ class PrivacySpent:
         )
 
 
+@dataclass(frozen=True)
+class Claimed:
+    """A budget that a run claims and nobody counted: a part of it stood in for one that the proof is about.
+
+    It is no `PrivacySpent` and has no epsilon of its own, so it cannot be reported or composed as one.
+
+    Attributes:
+        claim: what would have been spent with the parts that are counted.
+        parts: what stood in, in words, one or more.
+    """
+
+    claim: PrivacySpent
+    parts: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return that nothing was counted, why, and the claim."""
+        return f"not counted ({'; '.join(self.parts)}); claimed: {self.claim}"
+
+
 def require_poisson(sampler: str, *, accountant: str) -> None:
     """Refuse to account amplification by Poisson sampling for batches that were drawn in another way.
 

@@ -75,18 +75,22 @@ def _run(store: Store, task: Task, train: Callable) -> dict[str, list[float]]:
     return {name: getattr(measured, name).round(6).tolist() for name in KEPT}
 
 
-def _kept(path: Path) -> dict[str, np.ndarray] | None:
+def _kept(path: Path, task: Task) -> dict[str, np.ndarray] | None:
+    """Return a result as it was written, or None: where it is missing or damaged, its model trains again."""
     try:
-        rows = artifacts.parse_json(path.read_text(encoding="utf-8"), path.name)
-        return {name: np.array(rows[name]) for name in KEPT}
-    except (FileNotFoundError, DamagedArtifact, KeyError, TypeError, UnicodeDecodeError):
+        artifacts.check_seal(path, path.name)
+        rows = artifacts.parse_json(path.read_bytes(), path.name)
+        result = {name: np.array(rows[name], dtype=float) for name in KEPT}
+    except (OSError, DamagedArtifact, KeyError, TypeError, ValueError):
         return None
+    whole = all(values.shape == (len(task.candidates),) for values in result.values())
+    return result if whole else None
 
 
 def _store_result(path: Path, task: Task, result: Mapping[str, list[float]]) -> None:
-    for old in path.parent.glob(f"{task.name}-*.json"):
+    for old in path.parent.glob(f"{task.name}-*.json*"):
         old.unlink()
-    artifacts.write_atomic(path, artifacts.to_json(dict(result)))
+    artifacts.write_sealed(path, artifacts.to_json(dict(result)))
 
 
 def train_all(
@@ -117,6 +121,7 @@ def train_all(
 
     Raises:
         InvalidParameter: names repeat, or processes is out of range.
+        RunFailed: a process ended before its result; the models that are done are kept.
     """
     if len({task.name for task in tasks}) != len(tasks):
         raise InvalidParameter("tasks: names must differ")
@@ -124,11 +129,13 @@ def train_all(
     paths = [
         home / f"{artifacts.check_name(t.name)}-{_fingerprint(store, t, train)[:20]}.json" for t in tasks
     ]
-    missing = {path: task for path, task in zip(paths, tasks, strict=True) if _kept(path) is None}
+    planned = list(zip(paths, tasks, strict=True))
+    missing = {path: task for path, task in planned if _kept(path, task) is None}
     done = len(tasks) - len(missing)
     with tqdm(total=len(tasks), initial=done, desc="models", unit="model", disable=not progress) as bar:
         jobs = [(store, task, train) for task in missing.values()]
-        for number, result in side_by_side(_run, jobs, processes=processes):
+        names = [task.name for task in missing.values()]
+        for number, result in side_by_side(_run, jobs, processes=processes, names=names):
             _store_result(list(missing)[number], jobs[number][1], result)
             bar.update()
-    return [_kept(path) for path in paths]
+    return [_kept(path, task) for path, task in planned]

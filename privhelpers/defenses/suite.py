@@ -176,5 +176,6 @@ def run_all(store: Store, trials: Sequence[Trial], suite: Suite, *, processes: i
         processes: 1 or more.
     """
     jobs = [(store, trial, suite) for trial in trials]
-    outcomes = dict(side_by_side(_train_and_attack, jobs, processes=processes))
+    names = [f"trial {number + 1} of {len(jobs)}: {trial.cell.name}" for number, trial in enumerate(trials)]
+    outcomes = dict(side_by_side(_train_and_attack, jobs, processes=processes, names=names))
     return [outcomes[number] for number in range(len(jobs))]

@@ -21,12 +21,21 @@ def encode_patients(
     """Return the token ids of every note of every patient.
 
     Raises:
-        InvalidParameter: a patient has no notes.
+        InvalidParameter: a patient has no notes, or what is there is no sequence of texts.
     """
-    length = model.config.max_position_embeddings
-    rows = [encode(tokenizer, notes, max_length=length).ids for notes in notes_by_patient]
-    if any(not patient_rows for patient_rows in rows):
-        raise InvalidParameter("notes_by_patient: a patient without notes is no privacy unit; leave it out")
+    length, rows = model.config.max_position_embeddings, []
+    for number, notes in enumerate(notes_by_patient):
+        name = f"notes_by_patient[{number}]"
+        if isinstance(notes, str) or not all(isinstance(note, str) for note in notes):
+            raise InvalidParameter(
+                f"{name}: must be a list of texts, one a note; put a single note into a list"
+            )
+        if not notes:
+            raise InvalidParameter(f"{name}: a patient without notes is no privacy unit; leave it out")
+        try:
+            rows.append(encode(tokenizer, notes, max_length=length).ids)
+        except InvalidParameter as error:
+            raise InvalidParameter(f"{name}, {error}") from error
     return rows
 
 

@@ -9,7 +9,7 @@ import math
 import os
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
@@ -19,6 +19,8 @@ from privhelpers import rng
 from privhelpers.errors import DamagedArtifact
 
 _BLOCK = 1 << 18  # normals drawn at once: bounds the memory
+_FINE = 30  # a step of the grid of a release is the deviation of its noise over 2^30 to 2^31
+_MOST_STEPS = 2.0**52  # float64 adds whole numbers of this size exactly
 _NOISE, _DROPOUT = "noise/", "dropout/"  # before the name of a device: the state of its own stream
 
 
@@ -43,6 +45,21 @@ class Chance(ABC):
     @abstractmethod
     def fill_with_noise(self, total: torch.Tensor, deviation: float) -> None:
         """Fill `total` with independent normals of this standard deviation."""
+
+    def before_sum(self, totals: Mapping[str, torch.Tensor], deviation: float) -> None:
+        """Fill the totals with what the clipped gradients are added to: the noise, which saves one pass."""
+        for total in totals.values():
+            self.fill_with_noise(total, deviation)
+
+    def after_sum(self, totals: Mapping[str, torch.Tensor], deviation: float, sensitivity: float) -> None:
+        """Finish the totals, once the clipped gradients are in them.
+
+        Args:
+            totals: by name of the parameter.
+            deviation: of the noise on every coordinate.
+            sensitivity: Euclidean length by which one unit moves all totals together, greater than 0.
+        """
+        return None
 
     @abstractmethod
     def dropout_seed(self) -> int:
@@ -157,6 +174,26 @@ def secret_normals(count: int) -> np.ndarray:
     return normals.reshape(4, count).sum(0) / 2
 
 
+def grid_step(deviation: float) -> float:
+    """Return the width of a release's grid: a power of two that follows from the public deviation alone."""
+    return 2.0 ** max(-1022, math.frexp(deviation)[1] - 1 - _FINE)
+
+
+def _add_on_grid(total: torch.Tensor, deviation: float, step: float) -> None:
+    """Round `total` to whole steps and add a whole number of steps of noise to each value.
+
+    The last rounding, to the digits of `total`, is of a sum that is already private.
+
+    Source: Mironov 2012, "On Significance of the Least Significant Bits for Differential Privacy".
+    """
+    flat = total.view(-1)
+    for start in range(0, flat.numel(), _BLOCK):
+        part = flat[start : start + _BLOCK]
+        noise = torch.from_numpy(secret_normals(part.numel())).mul_(deviation / step).round_()
+        whole = (part.double() / step).round_().clamp_(-_MOST_STEPS, _MOST_STEPS)
+        part.copy_(whole.add_(noise.to(part.device)).mul_(step))
+
+
 class _Release(Chance):
     mode = "release"
 
@@ -165,10 +202,24 @@ class _Release(Chance):
         self.choices = np.random.default_rng(secrets.randbits(128))
 
     def fill_with_noise(self, total: torch.Tensor, deviation: float) -> None:
-        flat = total.view(-1)
-        for start in range(0, flat.numel(), _BLOCK):
-            part = flat[start : start + _BLOCK]
-            part.copy_(torch.from_numpy(deviation * secret_normals(part.numel())))
+        _add_on_grid(total.zero_(), deviation, grid_step(deviation))
+
+    def before_sum(self, totals: Mapping[str, torch.Tensor], deviation: float) -> None:
+        for total in totals.values():
+            total.zero_()
+
+    def after_sum(self, totals: Mapping[str, torch.Tensor], deviation: float, sensitivity: float) -> None:
+        """Round the sum to whole steps of a fixed grid and add whole steps of noise to them.
+
+        Whole numbers are added exactly, so what can come out is the same with and without any unit. Rounding
+        moves two sums apart by at most a step in each coordinate; the noise is wider by as much.
+        """
+        if deviation == 0:  # a variant under study without noise
+            return
+        step = grid_step(deviation)
+        apart = step * math.sqrt(sum(total.numel() for total in totals.values()))
+        for total in totals.values():
+            _add_on_grid(total, deviation * (1 + apart / sensitivity), step)
 
     def dropout_seed(self) -> int:
         return secrets.randbits(63)
@@ -179,6 +230,11 @@ class _Release(Chance):
     def restore(self, state: dict[str, torch.Tensor]) -> None:
         if state:
             raise DamagedArtifact("checkpoint: holds random streams, which a release never writes")
+
+
+def is_ours(chance: Chance) -> bool:
+    """Return whether all chance is drawn by this module: what another class adds as noise, nobody counted."""
+    return type(chance) in (_Research, _Release) and not any(hasattr(Chance, name) for name in vars(chance))
 
 
 def research(seed: int) -> Chance:

@@ -52,15 +52,10 @@ def write(
     words = {"step": progress.step, "head": progress.head, "counts": progress.counts}
     data = save(_flat(model, optimizer, streams), metadata={"progress": json.dumps(words)})
     path = folder / _NAME.format(progress.step)
-    artifacts.write_atomic(path, data)
-    artifacts.write_atomic(_seal(path), f"{artifacts.sha256_of(path)}  {path.name}\n".encode())
+    artifacts.write_sealed(path, data)
     for old in folder.glob("step-*.safetensors*"):
-        if old not in (path, _seal(path)):
+        if old not in (path, artifacts.seal_of(path)):
             old.unlink()
-
-
-def _seal(path: Path) -> Path:
-    return path.with_name(path.name + ".sha256")
 
 
 def newest(folder: Path) -> Path | None:
@@ -69,14 +64,14 @@ def newest(folder: Path) -> Path | None:
     Raises:
         DamagedArtifact: its bytes are not those that were written.
     """
-    sealed = [p for p in sorted(folder.glob("step-*.safetensors")) if _seal(p).exists()]
+    sealed = [p for p in sorted(folder.glob("step-*.safetensors")) if artifacts.seal_of(p).exists()]
     if not sealed:
         return None
     path = sealed[-1]
-    if _seal(path).read_text().split()[0] != artifacts.sha256_of(path):
-        raise DamagedArtifact(
-            f"{path.name}: its bytes changed after they were written; the run cannot go on from it"
-        )
+    try:
+        artifacts.check_seal(path, path.name)
+    except DamagedArtifact as error:
+        raise DamagedArtifact(f"{error}; the run cannot go on from it") from error
     return path
 
 

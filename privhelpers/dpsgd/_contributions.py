@@ -10,9 +10,21 @@ Models Can Be Strong Differentially Private Learners", section 4 (ghost norm); B
 "Differentially Private Optimization on Large Model at Small Cost", section 3 (both in one pass).
 """
 
+from collections.abc import Callable
+
 import torch
 
 from privhelpers.dpsgd._units import Units
+
+_LOST = 2.0**-12  # a squared norm below this part of what its terms could reach has lost too many digits
+
+
+def in_full(dtype: torch.dtype) -> torch.dtype:
+    """Return the type of norms and sums for weights of a type: never less than float32.
+
+    In three digits, a gradient that was clipped to the bound is up to 0.4 % longer than it.
+    """
+    return torch.promote_types(dtype, torch.float32)
 
 
 def row_squares(value: torch.Tensor) -> torch.Tensor:
@@ -23,6 +35,58 @@ def row_squares(value: torch.Tensor) -> torch.Tensor:
     """
     squares = torch.linalg.vector_norm(value, dim=-1).square_()
     return squares.reshape(value.shape[0], -1).sum(1)
+
+
+def _overlaps(left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return squared norms of left^T right, by the ghost norm, and what the norms could reach, [units] each.
+
+    Args:
+        left, right: [units, tokens, width].
+    """
+    overlap, other = torch.bmm(left, left.transpose(1, 2)), torch.bmm(right, right.transpose(1, 2))
+    squared_lengths = overlap.diagonal(dim1=1, dim2=2) * other.diagonal(dim1=1, dim2=2)
+    return overlap.mul_(other).sum((1, 2)), squared_lengths.sqrt().sum(1)
+
+
+def _cross(
+    scored: torch.Tensor, inputs: torch.Tensor, read: torch.Tensor, index: torch.Tensor
+) -> torch.Tensor:
+    """Return the inner product of the two gradients of a tied matrix, [units]; index is [units, read, 1]."""
+    picked = index.transpose(1, 2).expand(-1, scored.shape[1], -1)  # [units, scored, read]
+    overlap = torch.bmm(inputs, read.transpose(1, 2))
+    return overlap.mul_(scored.gather(2, picked)).sum((1, 2))
+
+
+def _tied_squares(
+    scored: torch.Tensor, inputs: torch.Tensor, read: torch.Tensor, index: torch.Tensor
+) -> torch.Tensor:
+    """Return the squared norms of the gradient of a tied matrix in float64, [units]."""
+    scored, inputs, read = scored.double(), inputs.double(), read.double()
+    same = index == index.transpose(1, 2)
+    of_read = torch.bmm(read, read.transpose(1, 2)).mul_(same).sum((1, 2))
+    return _overlaps(scored, inputs)[0] + of_read + 2 * _cross(scored, inputs, read, index)
+
+
+def _found(
+    squares: torch.Tensor, reach: torch.Tensor, exact: Callable[[torch.Tensor], torch.Tensor]
+) -> torch.Tensor:
+    """Return squared norms, computed in float64 where they were lost to cancellation.
+
+    Terms that cancel leave their rounding behind, in the norm and in what is released: a norm that read low
+    would let a unit through above the bound. So the rounding of the sum is added to such a norm.
+
+    Args:
+        squares: shape [units].
+        reach: the norms if nothing canceled, shape [units].
+        exact: returns the squared norms, in float64, of the units that a mask of shape [units] marks.
+    """
+    lost = squares < _LOST * reach.square()
+    if bool(lost.any()):
+        rounding = 2 * torch.finfo(squares.dtype).eps * reach[lost].double()
+        squares = squares.masked_scatter(
+            lost, (exact(lost).clamp_min(0.0).sqrt() + rounding).square().to(squares)
+        )
+    return squares
 
 
 class Materialised:
@@ -54,11 +118,15 @@ class Product:
 
     def squared_norms(self) -> torch.Tensor:
         """Return shape [units], by the ghost norm."""
-        squares = self.left.new_empty(self.units.count)
+        squares, self.reach = self.left.new_empty(2, self.units.count)
         pairs = zip(self.units.blocks(self.left), self.units.blocks(self.right), strict=True)
         for (place, left), (_, right) in pairs:
-            overlap = torch.bmm(left, left.transpose(1, 2))
-            squares[place] = overlap.mul_(torch.bmm(right, right.transpose(1, 2))).sum((1, 2))
+            value, self.reach[place] = _overlaps(left, right)
+            squares[place] = _found(
+                value,
+                self.reach[place],
+                lambda lost, a=left, b=right: _overlaps(a[lost].double(), b[lost].double())[0],
+            )
         return squares
 
     def drop(self, bad: torch.Tensor, units: Units) -> None:
@@ -121,14 +189,17 @@ class Tied:
 
     def squared_norms(self) -> torch.Tensor:
         """Return shape [units]."""
-        units, cross = self.head.units, self.head.left.new_empty(self.head.units.count)
+        units, squares = self.head.units, self.head.squared_norms() + self.read.squared_norms()
         places = [units.blocks(v) for v in (self.head.left, self.head.right, self.read.full)]
         ids = units.blocks(self.read.index[..., None])
         for (place, scored), (_, inputs), (_, read), (_, index) in zip(*places, ids, strict=True):
-            picked = index.transpose(1, 2).expand(-1, scored.shape[1], -1)  # [units, scored, read]
-            overlap = torch.bmm(inputs, read.transpose(1, 2))
-            cross[place] = overlap.mul_(scored.gather(2, picked)).sum((1, 2))
-        return self.head.squared_norms() + self.read.squared_norms() + 2 * cross
+            sides = (scored, inputs, read, index)
+            squares[place] = _found(
+                squares[place] + 2 * _cross(*sides),
+                self.head.reach[place] + torch.linalg.vector_norm(read, dim=-1).sum(1),
+                lambda lost, sides=sides: _tied_squares(*(side[lost] for side in sides)),
+            )
+        return squares
 
     def drop(self, bad: torch.Tensor, units: Units) -> None:
         """Put zeros in the place of the units that `bad` marks, shape [units]."""

@@ -18,14 +18,18 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedModel
 
 from privhelpers import validate
-from privhelpers.dpsgd._layers import by_structure, listening, owners, slow_activations
+from privhelpers.dpsgd._contributions import in_full
+from privhelpers.dpsgd._layers import listening, owners, slow_activations
 from privhelpers.dpsgd._losses import losses_by_row
 from privhelpers.dpsgd._recorder import MEMORY, Recorder, Workspace
 from privhelpers.dpsgd._units import group_rows
 from privhelpers.errors import InvalidParameter, UnsupportedModel
+from privhelpers.models.encoding import IGNORED
 
 Batch = Mapping[str, torch.Tensor]
 # Of the largest norm of a row, by the digits of the pass: more is another gradient.
@@ -50,40 +54,121 @@ class GivenGradients:
     gradient: torch.Tensor
 
 
+def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
+    """Return the parameters that are trained, by name.
+
+    Raises:
+        UnsupportedModel: there is none.
+    """
+    parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    if not parameters:
+        raise UnsupportedModel(
+            f"{type(model).__name__}: all its weights are frozen, so there is nothing to train; "
+            "set requires_grad on some"
+        )
+    return parameters
+
+
 @contextmanager
-def _empty_gradients(parameters: dict[str, nn.Parameter]) -> Iterator[None]:
-    """Put every `.grad` aside, and refuse the pass if autograd fills one: then a use was not heard."""
+def _gradients_aside(parameters: dict[str, nn.Parameter]) -> Iterator[None]:
+    """Put every `.grad` aside for a while."""
     before = {name: p.grad for name, p in parameters.items()}
     for parameter in parameters.values():
         parameter.grad = None
     try:
         yield
-        filled = [name for name, p in parameters.items() if p.grad is not None]
-        if filled:
-            raise UnsupportedModel(
-                f"{filled[0]}: is used outside of the layers whose per-unit gradients are known; freeze it"
-            )
     finally:
         for name, parameter in parameters.items():
             parameter.grad = before[name]
 
 
 @contextmanager
-def _without_chance(model: nn.Module) -> Iterator[None]:
-    """Give the same numbers every time, without dropout, and leave each layer as it was.
+def _all_heard(model: nn.Module, parameters: dict[str, nn.Parameter]) -> Iterator[None]:
+    """Refuse a pass in which autograd fills a `.grad`, as a use was not heard, or a buffer is written."""
+    tables = [module._buffers for module in model.modules()]
 
-    A layer with quantized weights stays in training: libraries pack such weights anew for evaluation, and
-    what training reads from them afterwards is not quite the same.
-    """
-    before = {module: module.training for module in model.modules()}
-    for module in before:
-        quantized = any(not p.is_floating_point() for p in module.parameters(recurse=False))
-        module.training = quantized and module.training
-    try:
+    def buffers() -> list[tuple[torch.Tensor, int]]:
+        return [(b, b._version) for table in tables for b in table.values() if b is not None]
+
+    before = buffers()
+    with _gradients_aside(parameters):
         yield
-    finally:
-        for module, training in before.items():
-            module.training = training
+        filled = [name for name, p in parameters.items() if p.grad is not None]
+        if filled:
+            raise UnsupportedModel(
+                f"{filled[0]}: is used outside of the layers whose per-unit gradients are known; freeze it"
+            )
+    after = buffers()
+    pairs = zip(before, after, strict=False)
+    if len(before) != len(after) or any(a is not b or i != j for (a, i), (b, j) in pairs):
+        raise UnsupportedModel(_written(model, before))
+
+
+def _written(model: nn.Module, before: list[tuple[torch.Tensor, int]]) -> str:
+    known = {(id(buffer), version) for buffer, version in before}
+    names = [name for name, b in model.named_buffers() if (id(b), b._version) not in known]
+    return (
+        f"{names[0] if names else type(model).__name__}: a buffer is written while the model reads, and what "
+        "it keeps of the rows is neither clipped nor covered by noise; compute it before training"
+    )
+
+
+_DROPOUTS = (
+    functional.dropout,
+    functional.dropout1d,
+    functional.dropout2d,
+    functional.dropout3d,
+    functional.alpha_dropout,
+    functional.feature_alpha_dropout,
+    torch.dropout,
+)
+
+
+class _WithoutDropout(TorchFunctionMode):
+    """Lets every value through, so that a model in training gives the same numbers every time."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if function in _DROPOUTS:
+            return args[0] if args else kwargs["input"]
+        if function is functional.scaled_dot_product_attention:
+            names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+            args, kwargs = (), dict(zip(names, args, strict=False)) | kwargs | {"dropout_p": 0.0}
+        return function(*args, **kwargs)
+
+
+@contextmanager
+def _repeatable(model: PreTrainedModel) -> Iterator[None]:
+    """Run the model as it is, in training or not, without dropout, and leave the random streams as they were.
+
+    Layers stay in training: some mix rows there alone, and libraries pack quantized weights anew for
+    evaluation.
+    """
+    devices = [model.device] if model.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices), _WithoutDropout():
+        yield
+
+
+def _length(batch: Batch) -> int:
+    """Return the tokens of a row."""
+    return next((value.shape[1] for value in batch.values() if value.dim() > 1), 0)
+
+
+def _made_of(batch: Batch, rows: int, length: int) -> dict[str, torch.Tensor]:
+    """Return `rows` different rows of `length` tokens: those of a batch, again and again, turned.
+
+    They begin at a token that is asked for. Masks stay in their places, so that they keep their form.
+    """
+    labels, made = batch["labels"], {name: [] for name in batch}
+    for row in range(rows):
+        number, again = row % len(labels), row // len(labels)
+        begin = int((labels[number] != IGNORED).to(torch.uint8).argmax()) if labels.dim() > 1 else 0
+        for name, value in batch.items():
+            one = value[number : number + 1]
+            if value.dim() > 1:
+                one = (one if "mask" in name else one.roll(again - begin, 1))[:, :length]
+            made[name].append(one)
+    return {name: torch.cat(values) for name, values in made.items()}
 
 
 class ClippedGradients:
@@ -107,14 +192,19 @@ class ClippedGradients:
         if memory not in MEMORY:
             raise InvalidParameter(f"memory = {memory!r}: must be one of {', '.join(MEMORY)}")
         self.model, self.max_grad_norm, self.memory = model, max_grad_norm, memory
-        self.parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        self.parameters = trainable(model)
         self.modules, self.activations = owners(model), slow_activations(model)
         self.names = {id(p): name for name, p in self.parameters.items()}
         held = Counter(id(p) for m in self.modules for p in m.parameters(recurse=False) if p.requires_grad)
         self.shared = {identity for identity, times in held.items() if times > 1}
         if model.config.is_encoder_decoder:  # both halves may look up in one table
             self.shared |= {id(m.weight) for m in self.modules if isinstance(m, nn.Embedding)}
-        self.workspace, self.folding, self._proven = Workspace(), set(), False
+        self.workspace, self.folding = Workspace(), set()
+        self._proven: bool | None = None  # in training, or not: a layer may do something else there
+
+    def room(self) -> dict[str, torch.Tensor]:
+        """Return zeros for a clipped sum, by name of the parameter, in float32 or more."""
+        return {n: torch.zeros_like(p, dtype=in_full(p.dtype)) for n, p in self.parameters.items()}
 
     def add(
         self,
@@ -130,7 +220,7 @@ class ClippedGradients:
             batch: what the model is called with, and `labels`; every tensor has the rows first. Or
                 gradients that are given, of units that have no text.
             unit: the unit of each row, numbered from 0 without gaps, shape [rows]; None: a row is a unit.
-            into: a tensor for every trainable parameter, by name, contiguous.
+            into: what is added to, as `room()` gives it.
             scale: a public factor, such as one over the expected batch size.
 
         Returns:
@@ -173,13 +263,13 @@ class ClippedGradients:
         return torch.autocast(self.model.device.type, enabled=False)
 
     def _listen(self, batch: Batch, unit: torch.Tensor | None) -> Recorder:
-        if not self._proven:
+        if self._proven is not self.model.training:
             self._prove(batch)
         units = group_rows(unit, batch["labels"].shape[0])
         recorder = Recorder(units, self.workspace, self.names, self.shared, self.memory, self.folding)
         with (
             listening([*self.modules, *self.activations], recorder),
-            _empty_gradients(self.parameters),
+            _all_heard(self.model, self.parameters),
             torch.enable_grad(),
         ):
             losses = losses_by_row(self.model, {k: units.arrange(v) for k, v in batch.items()})
@@ -190,21 +280,24 @@ class ClippedGradients:
         return recorder
 
     def _prove(self, batch: Batch) -> None:
-        """Refuse a model whose layers do not keep rows apart, or whose norms are not those of autograd.
+        """Refuse a model that does not keep rows apart, or whose norms are not those of autograd.
 
         What a layer's first dimension is cannot be told from one pass: it can be the length, and equal the
-        number of rows by chance. So the first row is read twice and three times over. Then, where a layer is
-        known by its structure alone, the first rows have their gradients taken one by one.
+        number of rows by chance. So the first row is read twice and three times over. Then a row in a batch
+        must give what it gives alone, with as many rows as tokens and with another number.
         """
-        with _without_chance(self.model):
-            try:
-                self._check(batch)
-            except BaseException:
-                self._proven = False
-                raise
+        try:
+            with _repeatable(self.model):
+                self._check_folding(batch)
+                self._proven = self.model.training  # for the passes that are compared
+                if not all([self._compare(trial) for trial in self._trials(batch)]):
+                    self._proven = None
+        except BaseException:
+            self._proven = None
+            raise
 
-    def _check(self, batch: Batch) -> None:
-        """Read one row twice and three times over, and compare two rows with autograd where needed."""
+    def _check_folding(self, batch: Batch) -> None:
+        """Read one row twice and three times over, and note the layers that read all tokens in one row."""
         trials = []
         for rows in (2, 3):
             same = {k: v[:1].expand(rows, *v.shape[1:]).contiguous() for k, v in batch.items()}
@@ -218,42 +311,51 @@ class ClippedGradients:
                 raise UnsupportedModel(f"{type(module).__name__}: does not keep the rows apart")
             if times != {1}:
                 self.folding.add(id(module))
-        self._proven = True  # for the pass that is compared
-        if self.folding or any(map(by_structure, self.modules)):
-            self._proven = self._compare({k: v[:2] for k, v in batch.items()})
+
+    def _trials(self, batch: Batch) -> Iterator[Batch]:
+        """Yield batches with another number of rows than tokens, and with as many."""
+        rows, length = len(batch["labels"]), _length(batch)
+        if 1 < rows != length:
+            yield batch
+        else:
+            yield _made_of(batch, 2 if length == 3 else 3, length)
+        if length > 1 and all(value.dim() < 3 for value in batch.values()):
+            yield _made_of(batch, min(length, 4), min(length, 4))
 
     def _compare(self, batch: Batch) -> bool:
-        """Refuse the model if the norms of a few rows, by parameter, are not those of one backward a row.
+        """Refuse the model if the norms of two rows, by parameter, are not those of one backward a row.
 
         Return whether there was a row to compare: one whose gradient is finite.
         """
         compared, ours = False, self.layer_norms(batch)
-        rows = batch["labels"].shape[0]
         some = {n: p for n, p in self.parameters.items() if n in ours}
         digits = {p.dtype for p in self.model.parameters()}
         if torch.is_autocast_enabled(self.model.device.type):
             digits.add(torch.bfloat16)
         tolerance = max(_TOLERANCE.get(dtype, 0.05) for dtype in digits)
-        for row in range(rows):
-            with torch.enable_grad():
-                loss = losses_by_row(self.model, {k: v[row : row + 1] for k, v in batch.items()}).sum()
-                theirs = torch.autograd.grad(loss, list(some.values()), allow_unused=True)
-            norms = [0.0 if g is None else float(g.double().norm()) for g in theirs]
-            if not all(map(math.isfinite, norms)):
+        for row in {0, len(batch["labels"]) - 1}:
+            with torch.enable_grad(), _gradients_aside(self.parameters):
+                losses_by_row(self.model, {k: v[row : row + 1] for k, v in batch.items()}).sum().backward()
+                theirs = {
+                    n: 0.0 if p.grad is None else float(p.grad.double().norm()) for n, p in some.items()
+                }
+            if not all(map(math.isfinite, theirs.values())):
                 continue
-            compared, allowed = True, max(norms) * tolerance
-            for name, norm in zip(some, norms, strict=True):
+            compared, allowed = True, max(theirs.values(), default=0.0) * tolerance
+            for name, norm in theirs.items():
                 if not abs(float(ours[name][row]) - norm) <= allowed:
                     raise UnsupportedModel(
-                        f"{name}: its gradient's norm for one row is {norm:.6g} by autograd, and "
-                        f"{float(ours[name][row]):.6g} from what the layer read; freeze it"
+                        f"{name}: its gradient's norm for one row is {norm:.6g} by autograd for that row "
+                        f"alone, and {float(ours[name][row]):.6g} in a batch; a layer mixes rows, or does "
+                        "more with its weight than is known: replace or freeze it"
                     )
         return compared
 
     def _recall(self, given: "GivenGradients") -> Recorder:
         units = group_rows(None, given.row.shape[0])
         recorder = Recorder(units, self.workspace, self.names)
-        recorder.lookup(self.parameters[given.parameter], given.row[:, None], given.gradient[:, None, :])
+        gradient = given.gradient.to(in_full(given.gradient.dtype))
+        recorder.lookup(self.parameters[given.parameter], given.row[:, None], gradient[:, None, :])
         return recorder
 
 
@@ -288,5 +390,5 @@ def clipped_gradient_sum(
     Source: Abadi et al. 2016, algorithm 1 (without its noise).
     """
     engine = ClippedGradients(model, max_grad_norm=max_grad_norm, memory=memory)
-    sums = {name: torch.zeros_like(p) for name, p in engine.parameters.items()}
+    sums = engine.room()
     return sums, engine.add(batch, unit, into=sums)

@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from transformers.activations import NewGELUActivation
 from transformers.pytorch_utils import Conv1D
 
+from privhelpers.dpsgd._contributions import in_full
 from privhelpers.dpsgd._recorder import Recorder
 from privhelpers.errors import UnsupportedModel
 
@@ -48,7 +49,7 @@ class _Multiply(torch.autograd.Function):
         # Detached: what is kept must not keep the graph that holds the keeper. Under autocast the pass is in
         # half the digits; norms and sums are not, or a norm would read low and let a unit through.
         rows = recorder.units.rows
-        read, back = (_as_rows(side.to(weight.dtype), rows) for side in (value.detach(), gradient))
+        read, back = (_as_rows(side.to(in_full(weight.dtype)), rows) for side in (value.detach(), gradient))
         transposed = isinstance(module, Conv1D)
         if module.weight.requires_grad:
             recorder.matrix(module.weight, *((read, back) if transposed else (back, read)))
@@ -82,7 +83,7 @@ class _LookUp(torch.autograd.Function):
         gradient = _as_rows(gradient, index.shape[0])
         if module.padding_idx is not None:  # autograd gives that row no gradient
             gradient = gradient.masked_fill((index == module.padding_idx).unsqueeze(-1), 0.0)
-        ctx.recorder.lookup(module.weight, index, gradient)
+        ctx.recorder.lookup(module.weight, index, gradient.to(in_full(gradient.dtype)))
         return (None,) * 4
 
 
@@ -103,12 +104,13 @@ class _Normalize(torch.autograd.Function):
         value, weight, bias, mean, scale = ctx.saved_tensors
         module, recorder = ctx.module, ctx.recorder
         recorder.check(module, value.shape[0])
-        gradient = gradient.contiguous().to(value.dtype)
+        gradient, full = gradient.contiguous().to(value.dtype), in_full(value.dtype)
         if weight is not None and weight.requires_grad:
-            normalized = torch.addcmul(-mean * scale, value, scale).mul_(gradient)
+            wide = scale.to(full)
+            normalized = torch.addcmul(-mean.to(full) * wide, value.to(full), wide).mul_(gradient)
             recorder.vector(module.weight, _as_rows(normalized, recorder.units.rows))
         if bias is not None and bias.requires_grad:
-            recorder.vector(module.bias, _as_rows(gradient, recorder.units.rows))
+            recorder.vector(module.bias, _as_rows(gradient.to(full), recorder.units.rows))
         if not ctx.needs_input_grad[0]:
             return (None,) * 5
         back = torch.ops.aten.native_layer_norm_backward(
@@ -134,7 +136,7 @@ class _Copy(torch.autograd.Function):
     def backward(ctx, gradient):
         ctx.recorder.met(ctx.module, gradient.shape[0], folded=False)
         flat = gradient.reshape(gradient.shape[0], 1, -1)
-        ctx.recorder.vector(ctx.parameter, flat.to(ctx.parameter.dtype))
+        ctx.recorder.vector(ctx.parameter, flat.to(in_full(ctx.parameter.dtype)))
         return (None,) * 4
 
 

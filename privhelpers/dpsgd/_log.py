@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from privhelpers.accounting import PrivacySpent
+from privhelpers.accounting import Claimed, PrivacySpent
 from privhelpers.dpsgd._canaries import CanaryScores
 
 
@@ -14,9 +14,11 @@ class DPTrainingLog:
     """What a private run did. Norms and batch sizes are not private outputs: publish none for real data.
 
     Attributes:
-        spent: the budget by the accountant of the plan.
+        spent: the budget by the accountant of the plan; or, if a part under study stood in for one that is
+            counted, the claim alone.
         mode: "research": the seed of the noise is known, so the guarantee is void; or "release".
-        rdp_epsilon: the same run by Opacus' RDP accountant, stepped beside the training (a looser bound).
+        rdp_epsilon: the same run by Opacus' RDP accountant, stepped beside the training (a looser bound);
+            None if nothing was counted.
         batch_sizes: units in each step, shape [steps].
         median_norms: median gradient norm before clipping in each step (NaN for an empty one), shape [steps].
         clipped_share: share of drawn units whose gradient was clipped.
@@ -27,9 +29,9 @@ class DPTrainingLog:
         canaries: what the run showed of an audit's canaries, if it carried any.
     """
 
-    spent: PrivacySpent
+    spent: PrivacySpent | Claimed
     mode: str
-    rdp_epsilon: float
+    rdp_epsilon: float | None
     batch_sizes: np.ndarray
     median_norms: np.ndarray
     clipped_share: float

@@ -7,6 +7,7 @@ An empty draw is a step like any other: noise alone.
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from types import NoneType
 
 import numpy as np
 import torch
@@ -16,17 +17,21 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import validate
+from privhelpers.accounting import Claimed
 from privhelpers.dpsgd._batches import bounded, encode_patients, micro_batches
 from privhelpers.dpsgd._canaries import GradientCanaries, Planted
-from privhelpers.dpsgd._chance import Chance
+from privhelpers.dpsgd._chance import Chance, is_ours
+from privhelpers.dpsgd._engine import trainable
 from privhelpers.dpsgd._log import DPTrainingLog, Tally
 from privhelpers.dpsgd._optimizer import Drawn, PrivateOptimizer
 from privhelpers.dpsgd._plan import PrivacyPlan
 from privhelpers.dpsgd._resume import Keep, KeptRun, fingerprint, terms_of
+from privhelpers.dpsgd.processes import SharedOptimizer
 from privhelpers.errors import InvalidParameter, TrainingFailed
 from privhelpers.models.encoding import end_id
-from privhelpers.models.masking import Pair
+from privhelpers.models.masking import Masking, Pair
 
+_COUNTED = (PrivateOptimizer, SharedOptimizer)
 Objective = Callable[[list[int], np.random.Generator], Pair]
 
 
@@ -56,7 +61,10 @@ class Settings:
         canaries: units without a text, for an audit; `canaries` of the log has what the run showed of them.
         make_optimizer: `PrivateOptimizer`, or a variant of it under study.
         make_draws: `poisson_draws`, or a variant under study: called with the generator of the sampling,
-            units, sample_rate and steps. Only the first is what the accountant counts.
+            units, sample_rate and steps.
+
+    A run with an optimizer, draws or an objective that are not this package's own has no `PrivacySpent` in
+    its log, but what it `Claimed`.
 
     Raises:
         InvalidParameter: a value is out of its range.
@@ -83,11 +91,15 @@ class Settings:
         """Return the learning rate of step 0, 1, ... of `steps`: linear warm-up, then decay to zero."""
         return self.learning_rate * min((step + 1) / self.warm_up_steps, (steps - step) / steps)
 
+    def parts(self) -> tuple[object, ...]:
+        """Return what may be code of another's: the source of each belongs to a run's fingerprint."""
+        return self.make_optimizer, self.make_draws, type(self.objective)
+
     def public(self) -> dict[str, object]:
         """Return what a fingerprint may hold, as plain values."""
         named = {name: getattr(self, name).__qualname__ for name in ("make_optimizer", "make_draws")}
-        canaries = asdict(self.canaries) if self.canaries else None
-        return {**vars(self), **named, "canaries": canaries, "objective": repr(self.objective)}
+        named |= {"objective": repr(self.objective)}
+        return {**vars(self), **named, "canaries": asdict(self.canaries) if self.canaries else None}
 
 
 def train(
@@ -115,19 +127,20 @@ def train(
         progress: show a progress bar.
 
     Raises:
-        InvalidParameter: the plan is for another number of patients.
+        InvalidParameter: the plan is for another number of patients, or a patient has no list of notes.
+        UnsupportedModel: all weights are frozen, or a part of the model has no known per-unit gradient.
         BudgetExceeded: the plan does not fit its budget; nothing was read or trained.
         ResumeRefused: the folder of `keep` belongs to a run with other data, parameters or code.
         TrainingFailed: weights became non-finite, or never moved.
 
     Source: Abadi et al. 2016, algorithm 1, with patients as examples.
     """
-    plan.require_budget()  # before a note is read
+    spent = plan.require_budget()  # before a note is read
     if plan.units != len(notes_by_patient):
         raise InvalidParameter(f"plan: is for {plan.units} patients, got {len(notes_by_patient)}")
     rows = encode_patients(model, tokenizer, notes_by_patient)
-    spent, units = plan.spent, plan.units
-    parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    units, parameters = plan.units, trainable(model)
+    not_counted = _not_counted(plan, settings, chance)
     before = {name: p.detach().clone() for name, p in parameters.items()}
     planted = None
     if settings.canaries:
@@ -146,7 +159,8 @@ def train(
     optimizer.attach_step_hook(accountant.get_optimizer_hook_fn(spent.sample_rate))
     kept = None
     if keep:
-        marks = fingerprint(model, rows, settings.public() | chance.public())
+        given = settings.public() | chance.public() | {"not_counted": not_counted}
+        marks = fingerprint(model, rows, given, settings.parts())
         kept = KeptRun(keep, terms_of(plan, chance.mode, marks, keep.run), model, adam, chance)
     model.train()
     with chance.dropout(), kept or nullcontext():
@@ -190,13 +204,27 @@ def train(
     _check_finite(parameters)
     model.eval()
     return DPTrainingLog(
-        spent=spent,
+        spent=Claimed(spent, tuple(not_counted)) if not_counted else spent,
         mode=chance.mode,
-        rdp_epsilon=accountant.get_epsilon(spent.delta),
+        rdp_epsilon=None if not_counted else accountant.get_epsilon(spent.delta),
         weight_change=_distance(before, parameters),
         canaries=planted.shown() if planted else None,
         **tally.summary(),
     )
+
+
+def _not_counted(plan: PrivacyPlan, settings: Settings, chance: Chance) -> list[str]:
+    """Return the parts that stand in for those that the accountant's proof is about, in words."""
+    ours = {
+        "plan": (type(plan), type(plan) is PrivacyPlan),
+        "make_optimizer": (settings.make_optimizer, settings.make_optimizer in _COUNTED),
+        "make_draws": (settings.make_draws, settings.make_draws is poisson_draws),
+        "objective": (type(settings.objective), type(settings.objective) in (Masking, NoneType)),
+        "chance": (type(chance), is_ours(chance)),
+    }
+    return [
+        f"{name}: {getattr(part, '__name__', part)}" for name, (part, counted) in ours.items() if not counted
+    ]
 
 
 def _check_finite(parameters: dict[str, torch.nn.Parameter]) -> None:

@@ -56,7 +56,7 @@ class PrivateOptimizer:
         self.optimizer, self.chance = optimizer, chance
         self._sealed = (noise_multiplier, max_grad_norm, expected_batch_size)
         self.parameters = self.engine.parameters
-        self.gradients = {name: torch.empty_like(p) for name, p in self.parameters.items()}
+        self.gradients = self.engine.room()
         self._hooks: list[Callable[[PrivateOptimizer], None]] = []
 
     def make_engine(self, model: PreTrainedModel, *, max_grad_norm: float, memory: str) -> ClippedGradients:
@@ -98,17 +98,16 @@ class PrivateOptimizer:
             Norms before clipping, shape [units of the draw]; not a private output.
         """
         scale, deviation = 1 / self.expected_batch_size, self.noise_deviation()
-        for gradient in self.gradients.values():
-            # The noise first and the sum onto it: one pass over the memory less.
-            self.chance.fill_with_noise(gradient, deviation)
+        self.chance.before_sum(self.gradients, deviation)
         norms = [self.engine.add(batch, unit, into=self.gradients, scale=scale).cpu() for batch, unit in draw]
+        self.chance.after_sum(self.gradients, deviation, scale * self.max_grad_norm)
         return torch.cat([torch.empty(0, dtype=torch.float64), *norms])
 
     def step(self, draw: Iterable[Drawn]) -> torch.Tensor:
         """Take one step with a whole Poisson draw, an empty one included; return the norms."""
         norms = self.noisy_mean(draw)
         for name, parameter in self.parameters.items():
-            parameter.grad = self.gradients[name]
+            parameter.grad = self.gradients[name].to(parameter.dtype)
         self.optimizer.step()
         for parameter in self.parameters.values():
             parameter.grad = None

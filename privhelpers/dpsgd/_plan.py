@@ -6,7 +6,7 @@
 (True, 100.0)
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from privhelpers import accounting, validate
 from privhelpers.accounting import PrivacySpent
@@ -29,13 +29,19 @@ class PrivacyPlan:
     units: int
     spent: PrivacySpent
 
-    def require_budget(self) -> None:
-        """Refuse a plan whose noise does not keep its budget; the epsilon is computed anew.
+    def require_budget(self) -> PrivacySpent:
+        """Return what the plan spends, its epsilon computed anew, or refuse it.
 
         Raises:
             BudgetExceeded: the planned steps would spend more than `target_epsilon`.
+            InvalidParameter: a value was changed to one that no plan has.
         """
         spent = self.spent
+        _check(spent.delta, self.max_grad_norm, self.units, spent.unit)
+        if spent.adjacency != PrivacySpent.adjacency:
+            raise InvalidParameter(
+                f"adjacency = {spent.adjacency!r}: the accountants count {PrivacySpent.adjacency}"
+            )
         planned = _epsilon_of(spent, spent.steps)
         if not planned <= self.target_epsilon:
             raise BudgetExceeded(
@@ -43,6 +49,7 @@ class PrivacyPlan:
                 f"{planned:.6g}, more than target_epsilon = {self.target_epsilon:g}; a calibrated noise "
                 "multiplier must not be lowered"
             )
+        return replace(spent, epsilon=planned)
 
     @property
     def expected_batch_size(self) -> float:

@@ -7,7 +7,8 @@ with the step after them.
 
 import hashlib
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +25,9 @@ from privhelpers.errors import InvalidParameter, ResumeRefused
 from privhelpers.ledger import Ledger, Terms, open_ledger
 
 LEDGER = "ledger.jsonl"
+PACKAGE = Path(__file__).parents[1]
+# Whose code a private step runs, besides the modules that belong to no room.
+ROOMS = ("accounting", "dpsgd", "ledger", "mechanisms", "models")
 ON_CHANGE = ("refuse", "restart")
 
 
@@ -39,10 +43,27 @@ def _weights(model: torch.nn.Module) -> str:
     return digest.hexdigest()
 
 
-def fingerprint(model: torch.nn.Module, rows: list[Rows], parameters: Mapping[str, object]) -> dict[str, str]:
-    """Return what a run depends on, as SHA-256 of its data, its parameters (with first weights), its code."""
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    code = [[path.name, artifacts.sha256_of(path)] for path in sources]
+def _code(model: torch.nn.Module, parts: Iterable[object]) -> list[list[str]]:
+    """Return name and SHA-256 of every file that the gradient passes through, as far as it lies in a file."""
+    ours = [*PACKAGE.glob("*.py"), *(path for room in ROOMS for path in (PACKAGE / room).rglob("*.py"))]
+    files = {str(path.relative_to(PACKAGE)): path for path in ours}
+    for name in {part.__module__ for part in (*map(type, model.modules()), *parts)}:
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if file and Path(file).is_file():  # a notebook has none
+            files[name] = Path(file)
+    return [[name, artifacts.sha256_of(path)] for name, path in sorted(files.items())]
+
+
+def fingerprint(
+    model: torch.nn.Module, rows: list[Rows], parameters: Mapping[str, object], parts: Iterable[object] = ()
+) -> dict[str, str]:
+    """Return what a run depends on, as SHA-256 of its data, its parameters (with first weights), its code.
+
+    Args:
+        model, rows, parameters: of the run.
+        parts: classes and functions that the caller brought.
+    """
+    code = _code(model, parts)
     return {
         "data": _digest(rows),
         "parameters": _digest([dict(parameters), _weights(model)]),

@@ -7,9 +7,9 @@
     dpsgd.train(..., settings, chance=processes.agreed(chance))
 
 All processes draw the same patients from the same stream. Each clips and sums the gradients of its share,
-process 0 adds the noise, and the sum of all shares is what a single process would have: the noise is there
-once, so nothing about the accounting changes. That is why the mean of noisy gradients of independent
-workers is not used here: it has another noise, and needs another accountant.
+process 0 adds the noise, and all get the sum that a single process would have: the noise is there once, so
+nothing about the accounting changes. That is why the mean of noisy gradients of independent workers is not
+used here: it has another noise, and needs another accountant.
 """
 
 import secrets
@@ -71,16 +71,20 @@ class SharedOptimizer(PrivateOptimizer):
                 "and continue a run from checkpoints of the same step"
             )
         scale, deviation = 1 / self.expected_batch_size, self.noise_deviation()
-        for gradient in self.gradients.values():
-            if rank:
+        if rank == 0:
+            self.chance.before_sum(self.gradients, deviation)
+        else:
+            for gradient in self.gradients.values():
                 gradient.zero_()
-            else:
-                self.chance.fill_with_noise(gradient, deviation)
         local_norms = [
             self.engine.add(b, u, into=self.gradients, scale=scale).cpu() for b, u in batches[rank::world]
         ]
         for gradient in self.gradients.values():
-            dist.all_reduce(gradient)
+            dist.reduce(gradient, 0)
+        if rank == 0:
+            self.chance.after_sum(self.gradients, deviation, scale * self.max_grad_norm)
+        for gradient in self.gradients.values():
+            dist.broadcast(gradient, 0)
         dealt = _gathered(local_norms)
         norms = [dealt[number % world][number // world] for number in range(len(batches))]
         return torch.cat([torch.empty(0, dtype=torch.float64), *norms])

@@ -4,7 +4,11 @@ A ledger is a file of JSON lines. The first seals the terms of the run; every la
 on the device before `reserve` returns, so that a kill at any moment leaves a ledger that counts at least the
 steps that were taken. Each line carries the hash of the line before it: an edited, moved, doubled or missing
 line is refused. Lines cut off at the end are not visible in the chain; a checkpoint that keeps `head` shows
-them, through `require`.
+them, through `require`; a line that is newer than every checkpoint can be dropped unseen.
+
+A ledger counts for one folder, from its first step on. Whoever continues a copy of the folder, or puts an
+older state of ledger and checkpoint back, has a second run under the same budget, and no program on one
+machine can tell: the epsilon holds for those who keep one copy.
 
 The noise is fixed before the first step and the plan must fit the budget, so composition of a fixed number
 of steps is all that is needed. A run that stops early because of what its model showed spent the epsilon of

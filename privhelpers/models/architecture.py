@@ -3,6 +3,8 @@
 Weights are read from safetensors only and no code that comes with a model is ever run.
 """
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -17,11 +19,20 @@ from transformers import (
 )
 
 from privhelpers import rng
-from privhelpers.errors import MissingArtifact, UnsupportedModel
+from privhelpers.errors import MissingArtifact, PrivHelpersError, UnsupportedModel
+from privhelpers.models._folder import check_folder
 from privhelpers.models._shapes import ARCHITECTURES
 from privhelpers.models.encoding import end_id
 
 HUB_NAMES = ("gpt2", "distilgpt2")
+_GAPS = "its weights do not fill the model"
+_LOADING = {
+    "missing_keys": _GAPS,
+    "mismatched_keys": _GAPS,
+    "error_msgs": _GAPS,
+    "conversion_errors": _GAPS,
+    "unexpected_keys": "the model does not use all of its weights",
+}
 
 
 def preferred_device() -> torch.device:
@@ -76,60 +87,71 @@ def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Pat
     return sorted(p.name for p in folder.iterdir() if p.is_file() and not p.name.endswith(".sha256"))
 
 
-def refuse_code(folder: Path) -> None:
-    """Refuse a folder whose weights or files could run code when read.
+@contextlib.contextmanager
+def _typed(source: str | Path, what: str) -> Iterator[None]:
+    """Make a refusal of any failure below: a folder can fail with any, and a panic is no `Exception`."""
+    name = Path(source).name
+    try:
+        yield
+    except (PrivHelpersError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        said = f"{type(error).__name__}: {' '.join(str(error).split())}".replace(str(source), name)[:300]
+        message = f"model {name!r}: {what} cannot be read ({said})"
+        if isinstance(error, OSError):
+            raise MissingArtifact(message) from error
+        raise UnsupportedModel(f"{message}; restore {what} as the trained model was saved") from error
 
-    Raises:
-        UnsupportedModel: it has no safetensors, or comes with Python code.
-    """
-    pickles = [p.name for p in folder.glob("*") if p.suffix in {".bin", ".pt", ".pth", ".ckpt", ".pkl"}]
-    if not list(folder.glob("*.safetensors")):
-        warning = f" (found {', '.join(pickles)}, which can run code when read)" if pickles else ""
-        raise UnsupportedModel(f"{folder.name}: holds no .safetensors weights{warning}; convert it first")
-    if list(folder.glob("*.py")):
-        raise UnsupportedModel(f"{folder.name}: comes with Python code, which is never run")
 
+def read_model(source: str | Path, kind: type, *, dropout: float | None = None) -> PreTrainedModel:
+    """Return the model of a folder: safetensors only, no code of its own, nothing fetched.
 
-def open_folder(
-    source: str | Path, kind: type, *, dropout: float | None = None
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return model and tokenizer of a folder: safetensors only, no code of its own, nothing fetched.
+    Every tensor of the folder is in the model and every weight of the model is from the folder. Left out of
+    this are constants that older versions saved, such as masks, which the model's class names itself.
 
     Args:
-        source: a folder with config.json, safetensors and a tokenizer, or a name of `HUB_NAMES`.
+        source: a folder with config.json and safetensors, or a name of `HUB_NAMES`.
         kind: the Hugging Face class that reads such a model, such as `AutoModelForMaskedLM`.
         dropout: replaces the configured dropout of a GPT-2 when given, in [0, 1).
 
     Raises:
         MissingArtifact: the folder does not exist, or a file in it cannot be read.
         UnsupportedModel: the folder has pickled weights or code, is not a model of that kind, or its weights
-            do not fill the model: transformers would fill the gaps by lot and say so in a warning.
+            and the model differ: transformers would fill gaps by lot, leave out what is over, and warn.
     """
     folder, named = Path(source), str(source) in HUB_NAMES
     if not named:
-        if not (folder / "config.json").exists():
-            raise MissingArtifact(f"model {folder.name!r}: no folder with a config.json at that place")
-        refuse_code(folder)
-    safe = {"trust_remote_code": False, "local_files_only": not named}
-    try:
+        check_folder(folder)
+    with _typed(source, "config.json with the weights"):
+        safe = {"trust_remote_code": False, "local_files_only": not named}
         config = AutoConfig.from_pretrained(str(source), **safe)
         if dropout is not None:
             config.update({name: dropout for name in ("resid_pdrop", "embd_pdrop", "attn_pdrop")})
         loading_options = {"use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
+        loading_options["ignore_mismatched_sizes"] = True  # then they have names, and are refused below
         model, loading = kind.from_pretrained(str(source), config=config, **loading_options, **safe)
-        tokenizer = AutoTokenizer.from_pretrained(str(source), **safe)
-    except OSError as error:
-        line = str(error).splitlines()[0].replace(str(folder), folder.name)
-        raise MissingArtifact(f"model {folder.name!r}: cannot be read ({line})") from error
-    except ValueError as error:
-        raise UnsupportedModel(f"model {folder.name!r}: {str(error).splitlines()[0]}") from error
-    for problem in ("missing_keys", "mismatched_keys", "error_msgs", "conversion_errors"):
+    for problem, words in _LOADING.items():
         if loading.get(problem):
+            names = sorted(map(str, loading[problem]))
             raise UnsupportedModel(
-                f"model {folder.name!r}: its weights do not fill the model ({problem.replace('_', ' ')}: "
-                f"{len(loading[problem])}, such as {next(iter(loading[problem]))}); save the whole model"
+                f"model {folder.name!r}: {words} ({problem.replace('_', ' ')}: {len(names)}, such as "
+                f"{', '.join(names[:3])[:300]}); save the whole model, with the config.json that it was "
+                "trained with"
             )
-    return model, tokenizer
+    return model
+
+
+def read_tokenizer(source: str | Path) -> PreTrainedTokenizerBase:
+    """Return the tokenizer of a folder or of a name of `HUB_NAMES`: no code of its own.
+
+    Raises:
+        MissingArtifact: there is none, or a file of it cannot be read.
+        UnsupportedModel: it is none that transformers knows.
+    """
+    with _typed(source, "the tokenizer"):
+        return AutoTokenizer.from_pretrained(
+            str(source), trust_remote_code=False, local_files_only=str(source) not in HUB_NAMES
+        )
 
 
 def load(
@@ -145,7 +167,8 @@ def load(
         MissingArtifact: the folder does not exist, or a hub model is neither cached nor reachable.
         UnsupportedModel: the folder has pickled weights or code, or is not a causal language model.
     """
-    model, tokenizer = open_folder(source, AutoModelForCausalLM, dropout=dropout)
+    model = read_model(source, AutoModelForCausalLM, dropout=dropout)
+    tokenizer = read_tokenizer(source)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     model.config.pad_token_id = None  # rows are padded on the right and padding has no label: no mask needed

@@ -80,13 +80,21 @@ def encode(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], *, max_leng
     """Return one row of ids a text, cut at `max_length` tokens (end tokens included).
 
     Raises:
-        InvalidParameter: a text is empty, or max_length leaves no room for a token between the ends.
+        InvalidParameter: a text is empty or no Unicode text, or max_length leaves no room for a token between
+            the ends.
     """
     if max_length < 3:
         raise InvalidParameter(f"max_length = {max_length}: must be 3 or more")
     for number, text in enumerate(texts):
         if not text:
             raise InvalidParameter(f"text {number}: is empty, so it has no loss; leave it out")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidParameter(
+                f"text {number}: character {error.start} is half of a surrogate pair, and no character; "
+                "read the text again from its source"
+            ) from None
     if not texts:
         return Rows([], 0)
     end = end_id(tokenizer)

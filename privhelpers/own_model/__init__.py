@@ -9,7 +9,7 @@ page = report_page(report_facts(audit))                       # one page for an 
 from privhelpers.own_model._blind import BlindBaseline, blind_baselines, text_kernels
 from privhelpers.own_model._examine import Audit, examine
 from privhelpers.own_model._files import Files, read_files
-from privhelpers.own_model._open import file_hashes, open_model, untrained
+from privhelpers.own_model._open import open_model, untrained
 from privhelpers.own_model._report import report_facts, report_page
 from privhelpers.own_model._sample import Sample, draw_sample
 from privhelpers.own_model._settings import Settings
@@ -25,7 +25,6 @@ __all__ = [
     "blind_baselines",
     "draw_sample",
     "examine",
-    "file_hashes",
     "open_model",
     "read_files",
     "report_facts",

@@ -5,11 +5,15 @@ unique; without one, the same text of the same patient twice is the same record 
 another `note_id` is a note that the model saw more than once: it is counted, and scored once. Other fields
 are passed over, but for `identifiers`, a list of strings in the text that name the patient.
 
+Ids that read the same, whatever their case, width, white space and characters without a shape, are one
+patient. The same text under two ids may be one person or a phrase that fits many: it stays with two patients,
+and the report counts it.
+
 No message quotes a record: it may be sent on by somebody who must not see what stands in it.
 """
 
 import json
-import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,7 +63,7 @@ class Note:
 
     Attributes:
         line: where it stands in its file, from 1.
-        patient: whose it is.
+        patient: whose it is, in the one spelling of `text.normalize`.
         text: what it says.
         identifiers: strings in it that name the patient, if the file says which.
     """
@@ -95,6 +99,12 @@ class RecordFile:
     def repeated(self) -> int:
         """Lines that repeat a note of the same patient under another `note_id`."""
         return self.lines - len(self.notes)
+
+    @property
+    def shared(self) -> int:
+        """Notes whose text stands under another patient too: perhaps one person under two ids."""
+        owners = Counter(text for _, text in {(note.patient, normalize(note.text)) for note in self.notes})
+        return sum(count for count in owners.values() if count > 1)
 
 
 @dataclass(frozen=True)
@@ -200,7 +210,9 @@ def read_records(path: str | Path) -> RecordFile:
     notes, lines = [], 0
     for where, number, row in _rows(path, _Row):
         lines = number
-        key = (unicodedata.normalize("NFC", row.patient_id.strip()), row.text)
+        key = (normalize(row.patient_id), row.text)
+        if not key[0]:
+            raise BadRecords(f"{where}: patient_id is empty")
         if row.note_id is not None and (earlier := line_of_id.setdefault(row.note_id, number)) != number:
             raise BadRecords(f"{where}: the note_id of line {earlier} again; each record needs its own")
         if (earlier := line_of_note.setdefault(key, number)) == number:

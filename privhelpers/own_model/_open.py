@@ -1,12 +1,16 @@
 """The door for models that somebody brings: a local folder, safetensors only, no code, no network.
 
 A folder can hold more than weights. What could make a library run or fetch something is refused before any
-library looks at the folder.
+library looks at the folder, and the first library that does so runs in a process of its own. What an audit
+says is of the files whose hashes it prints: every tensor in them is used, and nothing beside them.
 """
 
+import contextlib
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import torch
 from peft import LoraConfig, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
 from safetensors.torch import load_file
@@ -16,7 +20,6 @@ from transformers import (
     GenerationConfig,
     PretrainedConfig,
     PreTrainedModel,
-    PreTrainedTokenizerBase,
     logging,
 )
 from transformers.models.auto.modeling_auto import (
@@ -25,18 +28,32 @@ from transformers.models.auto.modeling_auto import (
 )
 
 from privhelpers import rng
-from privhelpers.artifacts import parse_json, sha256_of
-from privhelpers.errors import DamagedArtifact, MissingArtifact, UnsupportedModel
-from privhelpers.models.architecture import open_folder, preferred_device, refuse_code
+from privhelpers.artifacts import sha256_of
+from privhelpers.errors import MissingArtifact, UnsupportedModel
+from privhelpers.models._folder import ADAPTER, CONFIG, read_files, read_json, refuse_code
+from privhelpers.models.architecture import preferred_device, read_model
+from privhelpers.own_model._reader import Reader
 from privhelpers.own_model._target import CAUSAL, MASKED, Target
 
 MOST_TOKENS = 1024  # of a text that are read, where the model reads more: attention grows with the square
 _JSON_FILES = ("config.json", "tokenizer_config.json", "generation_config.json")
 # Keys that name code, a kernel or a library to load. Private keys are none of a published configuration's,
 # but for those that transformers itself writes.
-_LOADERS = {"auto_map", "custom_pipelines", "custom_generate", "trust_remote_code", "quantization_config"}
-_OWN_PRIVATE = {"_name_or_path", "_commit_hash", "_num_labels", "_from_model_config"}
-ADAPTER = "adapter_config.json"
+_LOADERS = {
+    *("auto_map", "custom_pipelines", "custom_generate", "trust_remote_code", "quantization_config"),
+    *(
+        "transformers_weights",
+        "attn_implementation",
+        "experts_implementation",
+        "kernel_config",
+        "fusion_config",
+    ),
+}
+_OWN_PRIVATE = {
+    *("_name_or_path", "_commit_hash", "_num_labels", "_from_model_config"),
+    *("_model_name_or_path", "_attn_implementation_autoset"),  # of older versions, and read by none
+}
+_ADAPTER_WEIGHTS = "adapter_model.safetensors"
 _LORA = {
     *(
         "r",
@@ -72,27 +89,18 @@ def _keys(value: object) -> set[str]:
     return set().union(*map(_keys, value)) if isinstance(value, list) else set()
 
 
-def _refuse_loaders(folder: Path, wanted: str = "config.json") -> dict:
-    """Return a configuration after every JSON file of the folder was checked for what could load code."""
-    checked = {}
+def _refuse_loaders(folder: Path) -> None:
+    """Refuse a folder whose JSON files have keys that could load code."""
     for name in (*_JSON_FILES, ADAPTER):
-        path = folder / name
-        if not path.is_file():
+        if not (folder / name).is_file():
             continue
-        try:
-            checked[name] = parse_json(path.read_text(encoding="utf-8"), f"{folder.name}/{name}")
-        except (DamagedArtifact, UnicodeDecodeError) as error:
-            raise UnsupportedModel(f"model {folder.name!r}: {name} is no clean JSON ({error})") from None
-        keys = _keys(checked[name])
+        keys = _keys(read_json(folder, name))
         private = {key for key in keys if key.startswith("_")} - _OWN_PRIVATE
-        if bad := sorted(keys & _LOADERS | (private if name == "config.json" else set())):
+        if bad := sorted(keys & _LOADERS | (private if name == CONFIG else set())):
             raise UnsupportedModel(
                 f"model {folder.name!r}: {name} has {bad[0]!r}, which may load code or libraries; if the "
                 "model works without it, remove it"
             )
-    if not isinstance(checked[wanted], dict):
-        raise UnsupportedModel(f"model {folder.name!r}: {wanted} holds no configuration")
-    return checked[wanted]
 
 
 def _kind(folder: Path, config: dict) -> str:
@@ -100,6 +108,16 @@ def _kind(folder: Path, config: dict) -> str:
     model_type, classes = config.get("model_type"), config.get("architectures") or []
     if not isinstance(model_type, str):
         raise UnsupportedModel(f"model {folder.name!r}: config.json names no model_type")
+    if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
+        raise UnsupportedModel(
+            f"model {folder.name!r}: config.json says architectures = {str(classes)[:100]}; it must be a "
+            'list of names, such as ["GPT2LMHeadModel"]'
+        )
+    if config.get("is_encoder_decoder"):
+        raise UnsupportedModel(
+            f"model {folder.name!r}: config.json says is_encoder_decoder; causal and masked models are "
+            "none, and others cannot be audited"
+        )
     known = {
         CAUSAL: MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(model_type),
         MASKED: MODEL_FOR_MASKED_LM_MAPPING_NAMES.get(model_type),
@@ -110,31 +128,26 @@ def _kind(folder: Path, config: dict) -> str:
         named = possible
     if len(named) != 1:
         raise UnsupportedModel(
-            f"model {folder.name!r}: {', '.join(map(str, classes)) or 'no class'} of type {model_type!r} is "
-            "neither a causal nor a masked language model that transformers knows; save it with its head"
+            f"model {folder.name!r}: {', '.join(classes)[:200] or 'no class'} of type {model_type[:100]!r} "
+            "is neither a causal nor a masked language model that transformers knows; save it with its head"
         )
     return named[0]
 
 
-def _read(folder: Path, kind: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return model and tokenizer, quietly, and any failure of a library below as a refusal."""
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Let transformers say nothing: its warnings are refusals here."""
     verbosity = logging.get_verbosity()
-    logging.set_verbosity_error()  # its warnings are refusals
+    logging.set_verbosity(logging.CRITICAL)
     logging.disable_progress_bar()
     try:
-        return open_folder(folder, _CLASSES[kind])
-    except (MissingArtifact, UnsupportedModel):
-        raise
-    except Exception as error:  # a stranger's folder can fail with any error
-        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        line = line.replace(str(folder), folder.name)[:200]
-        raise UnsupportedModel(f"model {folder.name!r}: cannot be read ({line})") from error
+        yield
     finally:
         logging.set_verbosity(verbosity)
         logging.enable_progress_bar()
 
 
-def _context(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> int:
+def _context(config: PretrainedConfig, tokenizer: Reader) -> int:
     """Return how many tokens a text may have: what the model and its tokenizer say, 1024 at most."""
     names = ("max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len")
     said = [getattr(config, name, None) for name in names]
@@ -147,7 +160,7 @@ def _context(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> in
 
 def _lora_config(folder: Path) -> LoraConfig:
     """Return the configuration of an adapter, of the keys that we know: others can name libraries to load."""
-    given = _refuse_loaders(folder, ADAPTER)
+    given = read_json(folder, ADAPTER)
     if given.get("peft_type") != "LORA":
         raise UnsupportedModel(f"adapter {folder.name!r}: is {given.get('peft_type')!r}; only LORA is known")
     options = {key: value for key, value in given.items() if key in _LORA}
@@ -162,16 +175,18 @@ def _lora_config(folder: Path) -> LoraConfig:
 
 def _with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     """Return the model with the LoRA adapter of a folder added to its weights."""
-    config = _lora_config(folder)
     refuse_code(folder)
+    if over := sorted(path.name for path in folder.glob("*.safetensors") if path.name != _ADAPTER_WEIGHTS):
+        raise UnsupportedModel(f"adapter {folder.name!r}: {over[0]} is no part of an adapter; move it away")
+    config = _lora_config(folder)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a library that it will change one day
             adapted = get_peft_model(model, config)
-        weights = load_file(folder / "adapter_model.safetensors")
+        weights = load_file(folder / _ADAPTER_WEIGHTS)
         missing = get_peft_model_state_dict(adapted).keys() ^ weights.keys()
         set_peft_model_state_dict(adapted, weights)
-    except Exception as error:  # as with a model: a stranger's folder can fail with any error
+    except Exception as error:  # a stranger's folder can fail with any error
         line = (str(error).strip().splitlines() or [type(error).__name__])[0]
         line = line.replace(str(folder), folder.name)[:200]
         raise UnsupportedModel(f"adapter {folder.name!r}: does not fit its base model ({line})") from error
@@ -183,22 +198,52 @@ def _with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     return adapted.merge_and_unload()
 
 
-def _whole(folder: Path, base: str | Path | None) -> Path:
-    """Return the folder of a whole model: `folder`, or the base of the adapter that it holds."""
-    if (folder / "config.json").is_file():
+def _model(folder: Path, base: Path | None) -> tuple[str, PreTrainedModel]:
+    """Return kind and model of a folder, or of an adapter's folder and its base."""
+    whole = folder if base is None else base
+    for place in {folder, whole}:
+        _refuse_loaders(place)
+    kind = _kind(whole, read_json(whole, CONFIG))
+    with _quiet():
+        model = read_model(whole, _CLASSES[kind])
+        if base is not None:
+            model = _with_adapter(model, folder)
+    if not all(torch.isfinite(p).all() for p in model.parameters()):
+        raise UnsupportedModel(f"model {folder.name!r}: some of its weights are not finite numbers")
+    model.generation_config = GenerationConfig()  # what the folder says of sampling is not asked
+    return kind, model.eval()
+
+
+def _base(folder: Path, base: str | Path | None) -> Path | None:
+    """Return the base of the adapter that `folder` holds, or None where it holds a whole model."""
+    if (folder / CONFIG).exists():
         if base is not None:
             raise UnsupportedModel(f"model {folder.name!r}: is whole, so it has no base; leave out BASE=")
-        return folder
-    if not (folder / ADAPTER).is_file():
+        return None
+    if not (folder / ADAPTER).exists():
         raise MissingArtifact(f"model {folder.name!r}: no folder with a config.json at that place")
     if base is None:
         raise MissingArtifact(
             f"model {folder.name!r}: holds an adapter alone; name the folder of the model that it was "
             "trained on as well: BASE=folder"
         )
-    if not (Path(base) / "config.json").is_file():
+    if not (Path(base) / CONFIG).exists():
         raise MissingArtifact(f"base {Path(base).name!r}: no folder with a config.json at that place")
     return Path(base)
+
+
+def _bytes(folder: Path, base: Path | None, *, weights: bool) -> int:
+    """Return the bytes of the files that are weights, or of those that are none."""
+    files = [*read_files(folder), *([] if base is None else read_files(base))]
+    return sum(path.stat().st_size for path in files if (path.suffix == ".safetensors") == weights)
+
+
+def _hashes(folder: Path, base: Path | None) -> dict[str, str]:
+    """Return the SHA-256 of every file that may be opened, by name, those of a base marked so."""
+    hashes = {ascii(path.name)[1:-1]: sha256_of(path) for path in read_files(folder)}
+    if base is None:
+        return hashes
+    return hashes | {f"base: {name}": digest for name, digest in _hashes(base, None).items()}
 
 
 def open_model(source: str | Path, *, base: str | Path | None = None) -> Target:
@@ -211,31 +256,31 @@ def open_model(source: str | Path, *, base: str | Path | None = None) -> Target:
 
     Raises:
         MissingArtifact: there is no such folder, a file of it cannot be read, or an adapter has no base.
-        UnsupportedModel: it has pickled weights, code, or keys that load some; weights that do not fill it; a
-            tokenizer that does not fit; it is neither a causal nor a masked language model; or an adapter is
-            not of its base.
+        UnsupportedModel: it has pickled weights, code, or keys that load some; weights that do not fill it,
+            or that it leaves out; an adapter that nobody named; a tokenizer that does not fit; it is neither
+            a causal nor a masked language model; an adapter is not of its base; or opening it took too much
+            time or memory in a process of its own, where this is done first.
     """
     folder = Path(source)
-    whole = _whole(folder, base)
-    kind = _kind(whole, _refuse_loaders(whole))
-    model, tokenizer = _read(whole, kind)
-    if whole != folder:
-        model = _with_adapter(model, folder)
-    width = model.get_output_embeddings().weight.shape[0]
-    if len(tokenizer) > width:
+    under = _base(folder, base)
+    weights, other = (_bytes(folder, under, weights=kind) for kind in (True, False))
+    if weights > (free := psutil.virtual_memory().available):
         raise UnsupportedModel(
-            f"model {folder.name!r}: its tokenizer has {len(tokenizer)} tokens and the model {width}; they "
-            "do not belong together"
+            f"model {folder.name!r}: its weights have {weights:,} bytes, and {free:,} bytes of memory are "
+            "free; open it on a larger machine"
         )
+    files = _hashes(folder, under)
+    tokenizer = Reader(_model, folder, under, weights=weights, other=other)
+    kind, model = _model(folder, under)
     if kind == MASKED and tokenizer.mask_token_id is None:
         raise UnsupportedModel(f"model {folder.name!r}: a masked model, but its tokenizer has no mask token")
-    if not all(torch.isfinite(p).all() for p in model.parameters()):
-        raise UnsupportedModel(f"model {folder.name!r}: some of its weights are not finite numbers")
-    model.generation_config = GenerationConfig()  # what the folder says of sampling is not asked
+    if _hashes(folder, under) != files:
+        raise UnsupportedModel(
+            f"model {folder.name!r}: its files changed while they were opened; copy it first"
+        )
     name = ascii(folder.resolve().name)[1:-1]
-    return Target(
-        name, kind, model.eval().to(preferred_device()), tokenizer, _context(model.config, tokenizer)
-    )
+    context = _context(model.config, tokenizer)
+    return Target(name, kind, model.to(preferred_device()), tokenizer, context, files)
 
 
 def untrained(target: Target, *, seed: int) -> Target:
@@ -252,11 +297,4 @@ def untrained(target: Target, *, seed: int) -> Target:
         model = _CLASSES[target.kind].from_config(target.model.config)
     model = model.float().eval().to(target.model.device)
     model.generation_config = GenerationConfig()
-    return Target("untrained", target.kind, model, target.tokenizer, target.context)
-
-
-def file_hashes(source: str | Path) -> dict[str, str]:
-    """Return the SHA-256 of every file of a model's folder that an audit reads, by name."""
-    kept = (".safetensors", ".json", ".txt", ".model")
-    files = sorted(p for p in Path(source).iterdir() if p.is_file() and p.suffix in kept)
-    return {ascii(path.name)[1:-1]: sha256_of(path) for path in files}
+    return Target("untrained", target.kind, model, target.tokenizer, target.context, {})

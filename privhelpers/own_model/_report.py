@@ -104,6 +104,7 @@ def _data(audit: Audit) -> list[dict]:
                 "role": "trained on" if member else "held out",
                 "lines": file.lines,
                 "repeated_lines": file.repeated,
+                "shared_notes": file.shared,
                 "patients": len(file.patients),
                 "patients_asked": len({note.patient for note in asked}),
                 "notes_asked": len(asked),
@@ -171,12 +172,11 @@ def _not_tested(audit: Audit) -> list[str]:
     return left
 
 
-def report_facts(audit: Audit, *, hashes: Mapping[str, str] | None = None, made: str = "") -> dict:
+def report_facts(audit: Audit, *, made: str = "") -> dict:
     """Return every figure of an audit as plain values, without any text of a record.
 
     Args:
         audit: from `examine`.
-        hashes: SHA-256 of the model's files, by name.
         made: when, in words.
     """
     target, verdict, canaries = audit.target, audit.verdict, audit.files.canaries
@@ -185,7 +185,7 @@ def report_facts(audit: Audit, *, hashes: Mapping[str, str] | None = None, made:
         "model": {
             **_fields(target, "name", "kind", "parameters", "context"),
             "type": target.model.config.model_type,
-            "files": dict(hashes or {}),
+            "files": dict(target.files),
             "reference": audit.reference and audit.reference.name,
         },
         "made": made,

@@ -8,16 +8,17 @@ serve both.
 Sources: Salazar et al. 2020, section 2.2, for scores of single tokens under a masked model.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from tqdm.auto import tqdm
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel
 
 from privhelpers import models, rng
 from privhelpers.errors import UnsupportedModel
+from privhelpers.own_model._reader import Reader
 
 CAUSAL, MASKED = "causal", "masked"
 FOLDS = 7  # one token in seven is hidden at a time, close to the 15 % that masked models are trained with
@@ -32,15 +33,18 @@ class Target:
     Attributes:
         name: of its folder.
         kind: "causal" or "masked".
-        model, tokenizer: as transformers loads them.
+        model: as transformers loads it.
+        tokenizer: called as one of transformers is.
         context: tokens that are read of a text.
+        files: SHA-256 of the files that it was opened from, by name.
     """
 
     name: str
     kind: str
     model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerBase
+    tokenizer: Reader
     context: int
+    files: Mapping[str, str]
 
     @property
     def parameters(self) -> int:
@@ -56,14 +60,14 @@ class Target:
     def encode(self, texts: Sequence[str]) -> tuple[list[list[int]], list[list[int]], int]:
         """Return rows of ids, the places of each row that are asked for, and how many texts were cut."""
         if self.kind == MASKED:
-            encoded = self.tokenizer(list(texts), return_special_tokens_mask=True, verbose=False)
+            encoded = self.tokenizer(texts)
             ids, special = encoded["input_ids"], encoded["special_tokens_mask"]
             if not any(map(any, special)) and self.start is not None:  # a tokenizer without template
                 ids = [[self.start, *row, self.start] for row in ids]
                 special = [[1, *row, 1] for row in special]
             asked = [[n for n, flag in enumerate(row) if not flag] for row in special]
         else:
-            plain = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
+            plain = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
             ids = [row if self.start is None else [self.start, *row] for row in plain]
             asked = [list(range(1, len(row))) for row in ids]
         cut = sum(len(row) > self.context for row in ids)
@@ -160,7 +164,7 @@ class Target:
                 eos_token_id=end,
                 pad_token_id=padding,
             )
-        return self.tokenizer.batch_decode(drawn[:, len(ids) :], skip_special_tokens=True)
+        return self.tokenizer.batch_decode(drawn[:, len(ids) :].tolist())
 
 
 def _answers(logits: torch.Tensor, targets: torch.Tensor) -> np.ndarray:

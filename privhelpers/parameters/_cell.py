@@ -13,11 +13,13 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError, create_
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.parameters import _grammar
+from privhelpers.text import inert
 
+_SHOWN = "on one line, every character of it visible"
 WORDS = {
     "int": ("a whole number", "whole numbers"),
     "float": ("a number", "numbers"),
-    "str": ("text", "texts"),
+    "str": (f"text {_SHOWN}", f"texts, each {_SHOWN}"),
     "bool": ("true or false", "true or false"),
 }
 TYPES = (*WORDS, "list[float]", "list[int]", "list[str]")
@@ -47,8 +49,11 @@ class Parameter:
     annotation: Any
 
 
-def _encodable(text: str) -> str:
-    text.encode("utf-8")  # half a surrogate pair is text to Python, and to no file
+def _visible(text: str) -> str:
+    """Refuse what a page or a file would take for something else than a character that a reader sees."""
+    for place, character in enumerate(text, 1):
+        if (shown := inert(character)) != character:
+            raise ValueError(f"character {place} is {shown}")
     return text
 
 
@@ -60,7 +65,7 @@ def _annotation(type_name: str, limits: _grammar.Limits) -> tuple[Any, str]:
         field["allow_inf_nan"] = False
     single = Annotated[PYTHON[element], Field(**field)]
     if element == "str":
-        single = Annotated[str, Field(strict=True), AfterValidator(_encodable)]
+        single = Annotated[str, Field(strict=True), AfterValidator(_visible)]
     if limits.choices:
         single = Annotated[_grammar.literal(limits.choices), Field()]
     one, many = WORDS[element]
@@ -147,10 +152,11 @@ def checked(known: dict[str, Parameter], values: dict[str, Any], where: str) -> 
     try:
         checked = model.model_validate({f"p_{name}": value for name, value in values.items()})
     except ValidationError as error:
-        path = error.errors(include_url=False)[0]["loc"]
-        name = str(path[0]).removeprefix("p_")
+        first = error.errors(include_url=False)[0]
+        name = str(first["loc"][0]).removeprefix("p_")
+        why = f"; {first['ctx']['error']}" if first["type"] == "value_error" else ""
         raise InvalidParameter(
-            f"{where}.{name} = {show(values[name])}: must be {known[name].allowed}"
+            f"{where}.{name} = {show(values[name])}: must be {known[name].allowed}{why}"
         ) from error
     return {name.removeprefix("p_"): value for name, value in checked.model_dump().items()}
 

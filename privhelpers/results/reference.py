@@ -80,4 +80,4 @@ def open_reference(profile: str, root: Path | None = None) -> Reference:
         raise MissingArtifact(
             f"{FOLDER}/{profile}: nothing is kept; `make reference PROFILE={profile}` keeps a complete run"
         )
-    return Reference(Store(folder, profile))
+    return Reference(Store(folder, profile, made_by="make reference"))

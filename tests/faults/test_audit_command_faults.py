@@ -121,6 +121,17 @@ def test_a_folder_that_is_no_model_is_refused(call, tmp_path, home):
         assert code == 2 and words in message and len(message.splitlines()) <= 2, message
 
 
+def test_a_folder_that_would_be_audited_in_part_leaves_no_report(call, tmp_path, home):
+    hollow = shutil.copytree(home / "net", tmp_path / "hollow")
+    config = json.loads((hollow / "config.json").read_text())
+    (hollow / "config.json").write_text(json.dumps(config | {"n_layer": 0}))
+    code, message = call(model=hollow, pdf="no")
+    assert code == 2 and message.splitlines()[-1].startswith(
+        "refused: model 'hollow': the model does not use"
+    )
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_old_report_is_kept(call, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "report.html").write_text("old")
@@ -155,21 +166,50 @@ def test_a_good_audit_is_published_whole_beside_an_older_one(call, tmp_path, mon
 
 
 def test_publishing_is_all_or_nothing(tmp_path, monkeypatch):
-    left = tmp_path / "home" / ".part-new-abc"
+    home = tmp_path / "home"
+    left = home / f"{_audit.PART}abc"
     left.mkdir(parents=True)
-    _audit.publish(tmp_path / "home" / "new", {"a": b"1", "b": b"2"})
-    assert not left.exists() and (tmp_path / "home" / "new" / "b").read_bytes() == b"2"
+    _audit.publish([home / "new"], {"a": b"1", "b": b"2"})
+    assert not left.exists() and (home / "new" / "b").read_bytes() == b"2"
     with pytest.raises(_audit.RunFailed):
-        _audit.publish(tmp_path / "home" / "new", {"a": b"3"})
-    assert (tmp_path / "home" / "new" / "a").read_bytes() == b"1"
+        _audit.publish([home / "new"], {"a": b"3"})
+    assert (home / "new" / "a").read_bytes() == b"1"
 
     def full(path, data):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(_audit, "write_atomic", full)
     with pytest.raises(_audit.RunFailed, match="No space left"):
-        _audit.publish(tmp_path / "home" / "other", {"a": b"3"})
-    assert [p.name for p in (tmp_path / "home").iterdir()] == ["new"]
+        _audit.publish([home / "other"], {"a": b"3"})
+    assert [p.name for p in home.iterdir()] == ["new"]
+
+
+def test_audits_side_by_side_lose_no_report(tmp_path, monkeypatch):
+    """All chose the same free names when they began, and one ends while another one is writing."""
+    places = [tmp_path / "net", tmp_path / "net-2", tmp_path / "net-3"]
+    write = _audit.write_atomic
+
+    def slowly(path, data):
+        monkeypatch.setattr(_audit, "write_atomic", write)
+        assert _audit.publish(places, {"a": b"second"}) == places[0]
+        write(path, data)
+
+    monkeypatch.setattr(_audit, "write_atomic", slowly)
+    assert _audit.publish(places, {"a": b"first"}) == places[1]
+    (tmp_path / "net-3").write_text("a file")
+    with pytest.raises(_audit.RunFailed, match="File exists"):
+        _audit.publish(places, {"a": b"third"})
+    assert [(place / "a").read_bytes() for place in places[:2]] == [b"second", b"first"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["net", "net-2", "net-3"]
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\nb", "a\x1b[31m", "x" * 300, "taken/under", "link"])
+def test_a_place_that_cannot_be_is_refused_before_the_work(call, monkeypatch, tmp_path, name):
+    monkeypatch.setattr(own_model, "read_files", lambda *_, **__: pytest.fail("the work began"))
+    (tmp_path / "taken").write_text("")
+    (tmp_path / "link").symlink_to("nowhere")
+    code, message = call(out=tmp_path / name, pdf="no")
+    assert code == 2 and message.startswith("refused: OUT=") and len(message.splitlines()) == 1
 
 
 def start(home, out):

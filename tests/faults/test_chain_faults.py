@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import nbformat
@@ -15,7 +16,7 @@ import pytest
 import toy_chain
 from patience import LIMIT_SECONDS
 
-from bookmaker.runner import plan
+from bookmaker.runner import plan, processes
 
 RUNS = toy_chain.runs(epsilons=1)
 RECORDS, PRETRAINING, HIPAA = "synthetic_records", "public_pretraining", "hipaa"
@@ -34,6 +35,11 @@ def started(done):
         for line in done.stderr.splitlines()
         if line.endswith(" started")
     ]
+
+
+def named(marker):
+    """Return the processes that have a word in their command line."""
+    return [p for p in psutil.process_iter(["cmdline"]) if marker in (p.info["cmdline"] or [])]
 
 
 def set_last_cell(root, slug, code):
@@ -118,6 +124,46 @@ def test_a_kernel_has_nothing_of_the_user_s_settings(toy, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "a bar" in done.stderr, "PRIVHELPERS_PROGRESS shows what the notebook says"
     assert "a bar" in (toy / "runs/toy/logs" / f"{RECORDS}.log").read_text()
+
+
+@pytest.mark.parametrize("how", ["-O", "PYTHONOPTIMIZE"])
+def test_a_claim_that_fails_is_not_published_where_assertions_are_left_out(toy, how):
+    old = set_last_cell(toy, RECORDS, "assert 1 + 1 == 3")
+    python, *rest = toy_chain.command("run", "--profile", "toy", "--job", RECORDS)
+    command = [python, *(["-O"] if how == "-O" else []), *rest]
+    optimized = {} if how == "-O" else {how: "1"}
+    done = toy_chain.finish(toy, command, optimized)
+    set_last_cell(toy, RECORDS, old)
+    assert done.returncode == 1 and "AssertionError" in done.stderr, done.stderr
+
+
+def test_a_cell_that_hangs_is_ended_at_its_limit_with_all_that_it_started(toy):
+    marker = f"sleep.{os.getpid()}"  # in the command line of what the cell starts
+    code = (
+        "import subprocess, sys\nwait = [sys.executable, '-c', 'input()', MARKER]\n"
+        "subprocess.Popen(wait, stdin=subprocess.PIPE, start_new_session=True)\n"
+        "while True:\n    pass"
+    )
+    old = set_last_cell(toy, RECORDS, code.replace("MARKER", repr(marker)))
+    done = toy_chain.call(toy, "run", "--profile", "toy", "--job", RECORDS, "--limit", "0.002")
+    set_last_cell(toy, RECORDS, old)
+    assert done.returncode == 1, done.stderr
+    limit = rf"{RECORDS}: code cell \d+ \('.+'\) ran for 7.2 s, the limit of a cell"
+    assert re.search(limit, done.stderr), done.stderr
+    assert named(marker) == []
+
+
+def test_what_a_cell_leaves_running_ends_with_the_run(toy):
+    marker = f"left.{os.getpid()}"
+    code = (
+        "import subprocess, sys\nwait = [sys.executable, '-c', 'import time; time.sleep(3600)', MARKER]\n"
+        "subprocess.Popen(wait, start_new_session=True)"
+    )
+    old = set_last_cell(toy, RECORDS, code.replace("MARKER", repr(marker)))
+    done = toy_chain.call(toy, "run", "--profile", "toy", "--job", RECORDS)
+    set_last_cell(toy, RECORDS, old)
+    assert done.returncode == 0, done.stderr
+    assert named(marker) == []
 
 
 def test_an_artifact_folder_that_is_a_link_is_refused(toy, tmp_path):
@@ -235,10 +281,11 @@ def test_a_change_reruns_what_depends_on_it_and_nothing_else(chain, change, expe
     assert complete.stat().st_mtime_ns > site, "the site shows the change"
 
 
-def wait_for(condition):
+def wait_for(condition, process=None):
     deadline = time.monotonic() + LIMIT_SECONDS
     while not condition():
         assert time.monotonic() < deadline, "waited too long"
+        assert process is None or process.poll() is None, process.communicate()
         time.sleep(0.05)
 
 
@@ -272,31 +319,46 @@ def begun(tmp_path_factory):
 def slow(begun, tmp_path, request):
     """Return a copy of the book whose second run waits, which is started in each of the two ways."""
     root = shutil.copytree(begun, tmp_path / "book")
-    return warmed(root) if request.param == "forked" else root
+    with tempfile.TemporaryDirectory() as short:  # the path of a socket below it has room for 100 characters
+        (root / "tmp").symlink_to(short)
+        yield warmed(root) if request.param == "forked" else root
 
 
-def launch(root, *command):
+def launch(root, *command, interrupt=signal.SIG_DFL):
+    (root / "tmp").mkdir(exist_ok=True)
     return subprocess.Popen(
         command or toy_chain.command("book", "--profile", "toy", "--until", PRETRAINING),
         cwd=root,
-        env=toy_chain.environment(root),
+        env={**toy_chain.environment(root), "TMPDIR": os.path.realpath(root / "tmp")},
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
         # Tests started in the background of a shell inherit an ignored Control-C.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, interrupt),
     )
+
+
+def left(root):
+    """Return what is in the temporary directory of a build that `launch` started."""
+    return [str(path.relative_to(root)) for path in (root / "tmp").rglob("*")]
 
 
 def test_kill_9_of_make_leaves_no_process_and_the_next_build_goes_on(slow):
     until = f"book --profile toy --until {PRETRAINING}"
     (slow / "Makefile").write_text(
-        f".PHONY: book\nbook:\n\t@exec {sys.executable} -m bookmaker.runner {until}\n"
+        f"START = {processes.PARENT}=$(shell echo $$PPID) exec {sys.executable}\n"
+        f".PHONY: book\nbook:\n\t@$(START) -m bookmaker.runner {until}\n"
     )
     make = launch(slow, "make", "book")
-    wait_for(lambda: pretraining_runs(slow))
+    wait_for(lambda: pretraining_runs(slow), make)
     children = below(make)
     assert len(children) >= 3, "launcher, run and kernel, or a server beside them"
+    for child in children:
+        if any(word.startswith("bookmaker.") for word in child.cmdline()) and child.ppid() in (
+            make.pid,
+            children[0].pid,
+        ):
+            assert child.environ()[processes.PARENT] == str(child.ppid()), child.cmdline()
 
     second = toy_chain.call(slow, "book", "--profile", "toy")
     assert second.returncode == 1 and started(second) == []
@@ -306,6 +368,7 @@ def test_kill_9_of_make_leaves_no_process_and_the_next_build_goes_on(slow):
     make.communicate()
     gone, alive = psutil.wait_procs(children, timeout=LIMIT_SECONDS)
     assert alive == [] and len(gone) == len(children)
+    assert left(slow) == []
 
     assert not (slow / "runs/toy/artifacts" / PRETRAINING / "run.json").exists()
     (slow / "go").touch()
@@ -316,7 +379,7 @@ def test_kill_9_of_make_leaves_no_process_and_the_next_build_goes_on(slow):
 
 def test_a_run_killed_by_the_system_takes_its_kernel_along_and_fails(slow):
     build = launch(slow)
-    wait_for(lambda: pretraining_runs(slow))
+    wait_for(lambda: pretraining_runs(slow), build)
     children = below(build)
     (run,) = [p for p in children if "run" in p.cmdline() and "bookmaker.runner" in p.cmdline()]
     run.kill()
@@ -330,7 +393,7 @@ def test_a_run_killed_by_the_system_takes_its_kernel_along_and_fails(slow):
 WHO = """
 import json, os, psutil
 runner = psutil.Process(os.getppid())
-who = {"kernel": os.getpid(), "runner": runner.pid, "server": runner.ppid()}
+who = {"kernel": os.getpid(), "runner": runner.pid, "server": runner.ppid(), "asserts": __debug__}
 store.write_json(PLACE, {**who, "stained": hasattr(json, "stain") or "STAIN" in os.environ})
 json.stain = os.environ["STAIN"] = "1"
 """
@@ -343,7 +406,8 @@ def forked(tmp_path_factory):
     for slug in (RECORDS, PRETRAINING):
         old = set_last_cell(root, slug, "")
         set_last_cell(root, slug, old + WHO.replace("PLACE", repr(f"{slug}/who.json")))
-    done = toy_chain.call(root, "book", "--profile", "toy", "--until", PRETRAINING)
+    command = toy_chain.command("book", "--profile", "toy", "--until", PRETRAINING)
+    done = toy_chain.finish(root, command, {"PYTHONOPTIMIZE": "1"})
     assert done.returncode == 0, done.stderr
     paths = [root / "runs/toy/artifacts" / slug / "who.json" for slug in (RECORDS, PRETRAINING)]
     return [json.loads(path.read_text()) for path in paths], done
@@ -354,13 +418,14 @@ def test_runs_of_one_server_share_nothing_but_the_server(forked):
     assert first["server"] == second["server"]
     assert len({first["kernel"], first["runner"], second["kernel"], second["runner"], first["server"]}) == 5
     assert not first["stained"] and not second["stained"]
+    assert first["asserts"] and second["asserts"], "nor the wish to leave out assertions"
     assert "existing" not in done.stdout + done.stderr, "kernels print nothing to the terminal"
 
 
-def test_a_killed_server_takes_its_runs_along_and_the_next_build_goes_on(begun, tmp_path):
-    root = warmed(shutil.copytree(begun, tmp_path / "book"))
-    build = launch(root)
-    wait_for(lambda: pretraining_runs(root))
+@pytest.mark.parametrize("slow", ["forked"], indirect=True)
+def test_a_killed_server_takes_its_runs_along_and_the_next_build_goes_on(slow):
+    build, root = launch(slow), slow
+    wait_for(lambda: pretraining_runs(root), build)
     children = below(build)
     server = next(p for p in children if "bookmaker.runner._warm" in p.cmdline() and p.ppid() == build.pid)
     server.kill()
@@ -373,13 +438,74 @@ def test_a_killed_server_takes_its_runs_along_and_the_next_build_goes_on(begun, 
     assert done.returncode == 0 and started(done) == [PRETRAINING], done.stderr
 
 
-def test_control_c_stops_everything(slow):
+@pytest.mark.parametrize(
+    "number, kill", [(signal.SIGINT, os.killpg), (signal.SIGINT, os.kill), (signal.SIGTERM, os.kill)]
+)
+def test_a_signal_ends_a_build_and_everything_below_it(slow, number, kill):
     build = launch(slow)
-    wait_for(lambda: pretraining_runs(slow))
+    wait_for(lambda: pretraining_runs(slow), build)
     children = below(build)
-    os.killpg(build.pid, signal.SIGINT)
+    kill(build.pid, number)
     build.communicate(timeout=LIMIT_SECONDS)
-    assert build.returncode != 0
+    assert build.returncode == 128 + number
     _, alive = psutil.wait_procs(children, timeout=LIMIT_SECONDS)
-    assert alive == []
+    assert alive == [] and left(slow) == []
     assert not (slow / "runs/toy/artifacts" / PRETRAINING / "run.json").exists()
+
+
+def test_a_build_in_the_background_goes_on_after_control_c(slow):
+    build = launch(slow, interrupt=signal.SIG_IGN)
+    wait_for(lambda: pretraining_runs(slow), build)
+    os.killpg(build.pid, signal.SIGINT)
+    (slow / "go").touch()
+    _, words = build.communicate(timeout=LIMIT_SECONDS)
+    assert build.returncode == 0, words
+    assert left(slow) == []
+
+
+def test_folders_of_a_build_whose_every_process_was_killed_are_removed_by_the_next(slow):
+    build = launch(slow)
+    wait_for(lambda: pretraining_runs(slow), build)
+    for process in [psutil.Process(build.pid), *below(build)]:
+        process.suspend()  # so that none can clean up
+    assert left(slow) != []
+    everyone = [psutil.Process(build.pid), *below(build)]
+    for process in everyone:
+        process.kill()
+    build.communicate(timeout=LIMIT_SECONDS)
+    psutil.wait_procs(everyone, timeout=LIMIT_SECONDS)
+    (slow / "go").touch()
+    again = launch(slow)
+    _, words = again.communicate(timeout=LIMIT_SECONDS)
+    assert again.returncode == 0, words
+    assert left(slow) == []
+
+
+@pytest.mark.parametrize(
+    "module, arguments, number",
+    [
+        ("bookmaker.runner", ["book", "--profile", "none"], signal.SIGKILL),
+        ("bookmaker.runner", ["run", "--profile", "none", "--job", RECORDS], signal.SIGTERM),
+        ("bookmaker.runner", ["audit"], signal.SIGTERM),
+        ("bookmaker.runner._warm", ["0"], signal.SIGKILL),
+        ("bookmaker.sweep", ["--profile", "none", "--epsilons", "1"], signal.SIGKILL),
+        ("bookmaker.site", ["build", "--profile", "none"], signal.SIGTERM),
+    ],
+)
+def test_a_process_whose_parent_died_while_it_started_ends(module, arguments, number):
+    with subprocess.Popen(["true"]) as parent:  # killed, let us say, a moment before its child looks for it
+        parent.wait()
+    command = [sys.executable, "-m", module, *arguments]
+    done = toy_chain.finish(toy_chain.ROOT, command, {processes.PARENT: str(parent.pid)})
+    assert (done.returncode, done.stderr) == (128 + number, "")
+
+
+def test_make_hands_down_its_number_and_no_wish_to_leave_out_assertions(tmp_path):
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho "$BOOKMAKER_PARENT $PPID ${PYTHONOPTIMIZE-unset}"\n')
+    python.chmod(0o755)
+    for target in (["book"], ["sweep", "EPSILONS=1"], ["audit"]):
+        command = ["make", "-o", ".venv/.stamp", *target, f"PYTHON={python}"]
+        done = toy_chain.finish(toy_chain.ROOT, command, {"PYTHONOPTIMIZE": "1", "MAKELEVEL": "0"})
+        handed, parent, optimize = done.stdout.split()
+        assert handed == parent and optimize == "unset", done

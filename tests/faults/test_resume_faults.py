@@ -11,9 +11,10 @@ from patience import LIMIT_SECONDS
 ROOT = Path(__file__).parents[2]
 KILLS = 12
 
-# Imports once, then forks: each child trains until it is killed, the last one to the end.
+# Imports once, then forks: each child trains until it kills itself before a line of ours that chance chose,
+# the last one to the end. Lines are counted, not seconds: the moments are the same on any machine.
 SCRIPT = '''
-import copy, json, os, random, signal, sys, time
+import copy, json, os, random, signal, sys
 from pathlib import Path
 
 sys.path[:0] = [sys.argv[1] + "/tests", sys.argv[1] + "/tests/unit"]
@@ -26,7 +27,7 @@ from privhelpers import dpsgd
 from privhelpers.dpsgd import _checkpoint as checkpoint
 from privhelpers.ledger import read_ledger
 
-ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
+OURS = tuple(f"{sys.argv[1]}/privhelpers/{name}" for name in ("dpsgd/", "ledger/", "artifacts.py"))
 folder, kills = Path(sys.argv[2]), int(sys.argv[3])
 start, plan = hospital(), tiny_plan(**PLAN)
 chance = random.Random(0)
@@ -37,6 +38,7 @@ class Counting(dpsgd.PrivateOptimizer):
 
     def step(self, draw):
         norms = super().step(draw)
+        lines.begun = lines.begun or lines.count
         with open(folder / "finished", "a") as file:
             file.write("x")
         return norms
@@ -52,32 +54,49 @@ def train(keep, optimizer):
     return torch.cat([p.detach().reshape(-1) for p in model.parameters()])
 
 
-def child(result):
+class Lines:
+    """Counts the lines of ours that begin, and kills this process before the last one."""
+
+    def __init__(self, last=None):
+        self.count, self.last, self.begun = 0, last, 0  # begun: lines until the first step was taken
+        sys.settrace(self.enter)
+
+    def enter(self, frame, event, _):
+        return self.line if frame.f_code.co_filename.startswith(OURS) else None
+
+    def line(self, frame, event, _):
+        self.count += event == "line"
+        if self.count == self.last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.line
+
+
+def child(result, last):
     if pid := os.fork():
         return pid
+    Lines(last)
     weights = train(folder / "kept", Counting)
     result.write_bytes(weights.numpy().tobytes())
     os._exit(0)
 
 
-clock = time.monotonic()
-whole = train(folder / "whole", dpsgd.PrivateOptimizer).numpy().tobytes()
-length = time.monotonic() - clock
-trials, most = [], 0
+def moment():
+    """Return a line before the end of the first step, or, twice as often, of the next third of the run."""
+    if chance.random() < 1 / 3:
+        return chance.randrange(lines.begun)
+    return lines.begun + chance.randrange((lines.count - lines.begun) // 3)
+
+
+lines = Lines()
+whole = train(folder / "whole", Counting).numpy().tobytes()
+sys.settrace(None)
+trials = []
 while len(trials) < kills or not (folder / "result").exists():
     (folder / "finished").write_text("")
     saved = checkpoint.newest(folder / "kept")
     begun = int(saved.stem.removeprefix("step-")) if saved else 0
-    pid = child(folder / "result")
     last = len(trials) >= kills
-    if not last:
-        # After so many of its steps, and a part of the next: however fast the machine is at the moment.
-        steps = chance.randrange(5)
-        while len((folder / "finished").read_text()) < steps and not os.waitid(os.P_PID, pid, ENDED):
-            time.sleep(length / 1000)
-        time.sleep(chance.uniform(0, length / 12))
-        os.kill(pid, signal.SIGKILL)
-    _, status = os.waitpid(pid, 0)
+    _, status = os.waitpid(child(folder / "result", None if last else moment()), 0)
     ledger = folder / "kept" / "ledger.jsonl"
     spent = read_ledger(ledger).steps if ledger.exists() else 0
     done = begun + len((folder / "finished").read_text())

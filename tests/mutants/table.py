@@ -59,8 +59,8 @@ MUTANTS = [
         "pass",
         EQUAL,
     ),
-    Mutant("cross term of the tied matrix dropped", PARTS, " + 2 * cross", "", EQUAL),
-    Mutant("cross term counted once", PARTS, " + 2 * cross", " + cross", EQUAL),
+    Mutant("cross term of the tied matrix dropped", PARTS, " + 2 * _cross(*sides)", "", EQUAL),
+    Mutant("cross term counted once", PARTS, " + 2 * _cross(*sides)", " + _cross(*sides)", EQUAL),
     Mutant(
         "the reading end of the tied matrix left out",
         PARTS,
@@ -79,7 +79,7 @@ MUTANTS = [
     Mutant(
         "a scale without its normalization",
         LAYERS,
-        "torch.addcmul(-mean * scale, value, scale).mul_(gradient)",
+        "torch.addcmul(-mean.to(full) * wide, value.to(full), wide).mul_(gradient)",
         "value * gradient",
         EQUAL,
     ),
@@ -141,8 +141,8 @@ MUTANTS = [
     Mutant(
         "noise missing",
         OPTIMIZER,
-        "self.chance.fill_with_noise(gradient, deviation)",
-        "gradient.zero_()",
+        "self.chance.before_sum(self.gradients, deviation)",
+        "[g.zero_() for g in self.gradients.values()]",
         "standard_deviation",
     ),
     Mutant(
@@ -194,6 +194,49 @@ MUTANTS = [
         "        draw, deviation = list(draw), self.noise_deviation()\n"
         "        scale = 1 / max(1, sum(len(b['labels']) for b, _ in draw))\n",
         "over_the_expected_size",
+    ),
+    Mutant(
+        "release noise in floating point",
+        CHANCE,
+        ".mul_(deviation / step).round_()",
+        ".mul_(deviation / step)",
+        "impossible or on_the_grid",
+    ),
+    Mutant(
+        "rows that mix not looked for",
+        ENGINE,
+        "            self._prove(batch)\n",
+        "            self._proven = self.model.training\n",
+        "mixes_rows",
+    ),
+    Mutant(
+        "buffers written unseen",
+        ENGINE,
+        "any(a is not b or i != j for (a, i), (b, j) in pairs)",
+        "False",
+        "buffer",
+    ),
+    Mutant(
+        "sums in three digits",
+        PARTS,
+        "return torch.promote_types(dtype, torch.float32)",
+        "return dtype",
+        "three_digits",
+    ),
+    Mutant("norms lost to cancellation", PARTS, "_LOST = 2.0**-12", "_LOST = 0.0", "cancel"),
+    Mutant(
+        "a part under study counted",
+        LOOP,
+        "spent=Claimed(spent, tuple(not_counted)) if not_counted else spent,",
+        "spent=spent,",
+        "under_study",
+    ),
+    Mutant(
+        "the epsilon of the plan carried",
+        PLAN,
+        "return replace(spent, epsilon=planned)",
+        "return spent",
+        "not_what_the_plan_says",
     ),
     Mutant("secret noise of the wrong width", CHANCE, ".sum(0) / 2", ".sum(0)", "standard_normals"),
     # Sampling and counting.
@@ -339,8 +382,8 @@ MUTANTS = [
     Mutant(
         "a damaged checkpoint accepted",
         CHECKPOINT,
-        "if _seal(path).read_text().split()[0] != artifacts.sha256_of(path):",
-        "if False:",
+        "artifacts.check_seal(path, path.name)",
+        "pass",
         "flipped_bit",
     ),
     Mutant(

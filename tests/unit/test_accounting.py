@@ -368,6 +368,29 @@ def test_impossible_targets_are_refused(target):
         accounting.calibrate_noise_multiplier(target_epsilon=target, sample_rate=0.1, steps=10, delta=1e-5)
 
 
+@pytest.mark.parametrize("accountant", ["pld", "rdp", "prv"])
+@pytest.mark.parametrize("sigma", [5e-324, 1e-101, 1e101, 1e300, 1.7e308])
+def test_noise_whose_square_is_no_float64_is_refused(accountant, sigma):
+    with pytest.raises(InvalidParameter, match=r"noise_multiplier = .*: must be in \[1e-100, 1e\+100\]"):
+        accounting.epsilon(**run_of(0.01, sigma, 100, 1e-5), accountant=accountant)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [(0.01, 1.0, 10**6, 1e-5), (1.0, 0.05, 1000, 1e-5), (0.5, 1e-100, 10, 1e-5), (0.01, 1.0, 10, 1e-300)],
+    ids=str,
+)
+def test_a_run_that_prv_cannot_compose_is_refused_at_once(run):
+    with pytest.raises(InvalidParameter, match=r"accountant = 'prv': .*use pld"):
+        accounting.epsilon(**run_of(*run), accountant="prv")
+
+
+@pytest.mark.parametrize(("q", "sigma"), [(1e-300, 1.0), (1e-200, 1.0), (1e-300, 0.001), (0.01, 1e100)])
+def test_runs_at_the_ends_of_float64_have_an_epsilon(q, sigma):
+    run = run_of(q, sigma, 1000, 1e-300)
+    assert 0 <= accounting.epsilon(**run) <= accounting.epsilon(**run, accountant="rdp") < math.inf
+
+
 def test_other_refusals():
     with pytest.raises(InvalidParameter, match="accountant = 'gdp'"):
         accounting.epsilon(**GOOD, accountant="gdp")

@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -96,6 +98,49 @@ def test_a_broken_line_is_named(store):
         store.read_jsonl("b.jsonl")
 
 
+# Every end of a line that `str.splitlines` knows.
+ENDS = "\n\r\x0b\x0c\x1c\x1d\x1e\u0085\u2028\u2029"
+
+
+def test_lines_hold_any_character(store):
+    rows = [{"text": f"a{end}b"} for end in ENDS] + [{"text": ENDS}]
+    store.write_jsonl("b.jsonl", rows)
+    assert store.read_jsonl("b.jsonl") == rows
+    store.write_jsonl("none.jsonl", [])
+    assert store.read_jsonl("none.jsonl") == []
+
+
+@pytest.mark.parametrize("spoiled", [b"", b"\n", b"\xff\xfe\x00", b"a" * 64])
+def test_a_spoiled_seal_is_damage(store, spoiled):
+    path = store.write_bytes("a.json", b"{}")
+    artifacts.seal_of(path).write_bytes(spoiled)
+    with pytest.raises(DamagedArtifact, match=r"a\.json: .*; `make book` makes it again"):
+        store.existing("a.json")
+
+
+@pytest.mark.parametrize("read", ["read_json", "read_jsonl"])
+def test_bytes_that_are_no_text_are_damage(store, read):
+    store.write_bytes("a.json", b'{"a": "\xff"}')
+    with pytest.raises(DamagedArtifact, match=r"a\.json"):
+        getattr(store, read)("a.json")
+
+
+def test_a_kill_between_seal_and_file_never_leaves_a_file_without_its_seal(store, monkeypatch):
+    whole = artifacts.write_atomic
+
+    def killed_before_the_file(path: Path, data: bytes) -> None:
+        if path.suffix != artifacts.SEAL:
+            raise KeyboardInterrupt
+        whole(path, data)
+
+    monkeypatch.setattr(artifacts, "write_atomic", killed_before_the_file)
+    with pytest.raises(KeyboardInterrupt):
+        store.write_json("a.json", {})
+    assert [path.name for path in store.root.iterdir()] == ["a.json.sha256"]
+    with pytest.raises(MissingArtifact):
+        store.read_json("a.json")
+
+
 def test_values_that_are_not_json_are_never_written(store):
     with pytest.raises(ValueError):
         store.write_json("nan.json", {"a": float("nan")})
@@ -175,3 +220,12 @@ def test_no_link_is_followed_to_an_unfinished_run(store, method, link):
     with pytest.raises(InvalidParameter, match="link"):
         getattr(store, method)("08_x/dp-eps-8")
     assert (target / "model.safetensors").read_bytes() == b"x"
+
+
+def test_a_chapter_whose_claims_are_not_checked_writes_nothing():
+    code = "from privhelpers import artifacts; artifacts.open_store('smoke')"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([sys.executable, "-O", "-c", code], env=environment, capture_output=True, text=True)
+    assert (
+        done.returncode == 1 and "InvalidParameter: PYTHONOPTIMIZE, or python -O: leaves out" in done.stderr
+    )

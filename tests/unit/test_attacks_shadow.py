@@ -2,7 +2,7 @@
 
 import pytest
 
-from privhelpers import models, training
+from privhelpers import artifacts, models, training
 from privhelpers.artifacts import Store
 from privhelpers.attacks import shadow
 from privhelpers.attacks.shadow import Task
@@ -71,13 +71,27 @@ def test_another_setting_is_another_model_and_the_old_file_goes(store, counted, 
     assert set(home.glob("shadow-1-*.json"))
 
 
-@pytest.mark.parametrize("damage", ["", "{", '{"loss": 3}', "[]"])
-def test_a_damaged_file_is_trained_again(store, counted, damage):
+SHORT = artifacts.to_json({name: [0.5] for name in shadow.KEPT}).decode()
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("damage", ["", "{", '{"loss": 3}', "[]", SHORT])
+def test_a_damaged_file_is_trained_again(store, counted, damage, sealed):
     expected = run(store, counted, tasks(1))
-    next(store.unfinished("10a_test").glob("shadow-0-*.json")).write_text(damage)
+    file = next(store.unfinished("10a_test").glob("shadow-0-*.json"))
+    (artifacts.write_sealed if sealed else artifacts.write_atomic)(file, damage.encode())
     del counted.calls[:]
     assert (run(store, counted, tasks(1))[0]["loss"] == expected[0]["loss"]).all()
     assert len(counted.calls) == 1
+
+
+def test_one_changed_digit_is_noticed(store, counted):
+    expected = run(store, counted, tasks(1))
+    file = next(store.unfinished("10a_test").glob("shadow-0-*.json"))
+    values = artifacts.parse_json(file.read_bytes(), file.name)
+    values["loss"][0] += 0.001
+    file.write_bytes(artifacts.to_json(values))
+    assert (run(store, counted, tasks(1))[0]["loss"] == expected[0]["loss"]).all()
 
 
 def test_what_is_done_stays_when_a_later_model_fails(store, counted):

@@ -137,8 +137,8 @@ def test_an_interrupted_run_keeps_the_scores(start, tmp_path):
     settings = {"plan": plan, "canaries": CANARIES, "seed": 5}
     model, whole = trained(start, **settings)
     kept = {"keep": tmp_path, "checkpoint_every": 5}
-    with pytest.raises(Stop):
-        trained(start, **settings, **kept, make_optimizer=stopping_before(7))
+    with pytest.raises(Stop), stopping_before(7):
+        trained(start, **settings, **kept)
     again, log = trained(start, **settings, **kept)
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
     assert np.array_equal(log.canaries.scores, whole.canaries.scores)

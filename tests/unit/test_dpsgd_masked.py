@@ -55,8 +55,8 @@ def test_a_masked_model_trains_and_the_rows_of_a_micro_batch_change_nothing(star
 def test_an_interrupted_run_draws_the_same_masks(start, tmp_path):
     whole, _ = trained(start, seed=5)
     kept = {"seed": 5, "keep": tmp_path, "checkpoint_every": 2}
-    with pytest.raises(Stop):
-        trained(start, **kept, make_optimizer=stopping_before(3))
+    with pytest.raises(Stop), stopping_before(3):
+        trained(start, **kept)
     again, _ = trained(start, **kept)
     assert same(whole, again)
     other = models.Masking.of(start[1], share=0.4)

@@ -1,14 +1,19 @@
 """Ledger and checkpoints of a run: what goes on after an interruption, and what is refused."""
 
+import ast
 import copy
 import json
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from unittest import mock
 
 import pytest
 import torch
 from test_dpsgd_training import hospital, run, tiny_plan
 
-from privhelpers import dpsgd
-from privhelpers.dpsgd import _checkpoint
+from privhelpers import artifacts, dpsgd
+from privhelpers.dpsgd import _checkpoint, _resume
 from privhelpers.errors import DamagedArtifact, InvalidParameter, LedgerInUse, ResumeRefused
 from privhelpers.ledger import open_ledger, read_ledger
 
@@ -20,19 +25,16 @@ class Stop(Exception):
 
 
 def stopping_before(step):
-    """Return an optimizer whose run stops before this step (from 0), with the name of the usual one."""
+    """Return a context in which the usual optimizer stops before this step (from 0)."""
+    taken, usual = [], dpsgd.PrivateOptimizer.step
 
-    class Stopping(dpsgd.PrivateOptimizer):
-        taken = 0
+    def stopping(self, draw):
+        if len(taken) == step:
+            raise Stop
+        taken.append(step)
+        return usual(self, draw)
 
-        def step(self, draw):
-            if Stopping.taken == step:
-                raise Stop
-            Stopping.taken += 1
-            return super().step(draw)
-
-    Stopping.__qualname__ = dpsgd.PrivateOptimizer.__qualname__
-    return Stopping
+    return mock.patch.object(dpsgd.PrivateOptimizer, "step", stopping)
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +53,9 @@ def whole(start):
 def attempt(start, folder, *, stop=None, plan=None, model=None, **settings):
     texts, tokenizer, fresh = start
     model = model or copy.deepcopy(fresh)
-    extra = {} if stop is None else {"make_optimizer": stopping_before(stop)}
-    settings = {"seed": 5, "keep": folder, "checkpoint_every": 5, **extra, **settings}
-    log = run(model, tokenizer, texts, plan or tiny_plan(**PLAN), **settings)
+    settings = {"seed": 5, "keep": folder, "checkpoint_every": 5, **settings}
+    with nullcontext() if stop is None else stopping_before(stop):
+        log = run(model, tokenizer, texts, plan or tiny_plan(**PLAN), **settings)
     return model, log
 
 
@@ -173,6 +175,69 @@ def test_a_run_with_other_terms_is_refused(start, tmp_path, change):
     assert (tmp_path / "ledger.jsonl").read_bytes() == before
 
 
+def test_a_part_under_study_cannot_be_taken_for_the_usual_one_by_its_name(start, tmp_path):
+    class Noiseless(dpsgd.PrivateOptimizer):
+        def noise_deviation(self):
+            return 0.0
+
+    Noiseless.__qualname__ = Noiseless.__name__ = dpsgd.PrivateOptimizer.__qualname__
+    Noiseless.__module__ = dpsgd.PrivateOptimizer.__module__
+    with pytest.raises(Stop):
+        attempt(start, tmp_path, stop=7, make_optimizer=Noiseless)
+    with pytest.raises(ResumeRefused, match=r"fingerprint.parameters"):
+        attempt(start, tmp_path)
+
+
+@pytest.mark.parametrize("file", ["models/scoring.py", "models/masking.py", "rng.py", "dpsgd/_engine.py"])
+def test_other_code_that_the_gradient_passes_through_is_refused(start, tmp_path, monkeypatch, file):
+    with pytest.raises(Stop):
+        attempt(start, tmp_path, stop=2)
+    usual = artifacts.sha256_of
+
+    def edited(path):
+        return "0" * 64 if Path(path) == _resume.PACKAGE / file else usual(path)
+
+    monkeypatch.setattr(artifacts, "sha256_of", edited)
+    with pytest.raises(ResumeRefused, match=r"fingerprint.code"):
+        attempt(start, tmp_path)
+
+
+def test_the_fingerprint_covers_every_module_that_training_imports():
+    """Followed from the import lines, so that a module in a new room is not forgotten."""
+    found, waiting = set(), sorted((_resume.PACKAGE / "dpsgd").glob("*.py"))
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found.add(path)
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = []
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("privhelpers"):
+                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            for name in names:
+                place = _resume.PACKAGE.parent.joinpath(*name.split("."))
+                files = (place.with_suffix(".py"), place / "__init__.py")
+                waiting += [file for file in files if file.is_file()]
+    covered = {name for name, _ in _resume._code(torch.nn.Linear(1, 1), ())}
+    assert {str(path.relative_to(_resume.PACKAGE)) for path in found} <= covered
+    assert len(found) > 30
+
+
+def test_the_code_of_a_model_and_of_a_part_of_ones_own_is_covered(tmp_path, monkeypatch):
+    path = tmp_path / "my_layers.py"
+    path.write_text("import torch\n\n\nclass Mine(torch.nn.Linear):\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_layers", raising=False)
+    import my_layers
+
+    marks = []
+    for words in ("", "\n# another line\n"):
+        path.write_text(path.read_text() + words)
+        marks.append(_resume.fingerprint(torch.nn.Linear(1, 1), [], {}, [my_layers.Mine])["code"])
+        marks.append(_resume.fingerprint(my_layers.Mine(1, 1), [], {})["code"])
+    assert len(set(marks)) == 4
+
+
 def test_other_first_weights_are_refused(start, tmp_path):
     with pytest.raises(Stop):
         attempt(start, tmp_path, stop=7)
@@ -219,6 +284,15 @@ def test_a_flipped_bit_in_the_checkpoint_is_refused(start, tmp_path):
     file.write_bytes(bytes(data))
     with pytest.raises(DamagedArtifact, match="bytes changed"):
         attempt(start, tmp_path)
+
+
+@pytest.mark.parametrize("spoiled", [b"", b"\xff\xfe"])
+def test_a_checkpoint_with_a_spoiled_seal_is_refused(start, tmp_path, spoiled):
+    adam = torch.optim.Adam(start[2].parameters())
+    _checkpoint.write(tmp_path, _checkpoint.Progress(3), start[2], adam, {})
+    next(tmp_path.glob("*.sha256")).write_bytes(spoiled)
+    with pytest.raises(DamagedArtifact, match="the run cannot go on from it"):
+        _checkpoint.newest(tmp_path)
 
 
 def test_an_unsealed_checkpoint_is_not_used(start, whole, tmp_path):

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,9 +12,18 @@ from opacus.accountants import RDPAccountant
 from peft import LoraConfig, get_peft_model
 
 from privhelpers import dpsgd, models
+from privhelpers.accounting import Claimed, PrivacySpent
+from privhelpers.audit import broken
 from privhelpers.dpsgd._batches import bounded, micro_batches
-from privhelpers.dpsgd._chance import secret_normals
-from privhelpers.errors import BudgetExceeded, DamagedArtifact, InvalidParameter, TrainingFailed
+from privhelpers.dpsgd._chance import _Release, grid_step, secret_normals
+from privhelpers.errors import (
+    BudgetExceeded,
+    DamagedArtifact,
+    InvalidParameter,
+    PrivHelpersError,
+    TrainingFailed,
+    UnsupportedModel,
+)
 
 
 def private(model, *, sigma=1.0, bound=1.0, expected=4.0, seed=0, optimizer=None, chance=None):
@@ -145,6 +155,45 @@ def test_release_mode_repeats_nothing_and_keeps_nothing():
     assert not torch.equal(first.sampling.get_state(), second.sampling.get_state())
 
 
+@pytest.mark.parametrize("ratio", [0.73, 0.073, 0.0073, 0.0007])
+def test_a_release_shows_nothing_that_is_impossible_without_a_unit(ratio):
+    """Noise that is rounded before it meets the sum leaves values that only one of two sums can reach."""
+    deviation, chance = 0.37, dpsgd.release()
+    for value in (0.0, ratio * deviation):
+        total = {"a": torch.full((40_000,), value)}
+        chance.before_sum(total, deviation)
+        total["a"] += value
+        chance.after_sum(total, deviation, sensitivity=1.0)
+        steps = total["a"].double() / grid_step(deviation)
+        assert torch.equal(steps, steps.round())
+        # The two sums are whole steps themselves, so both reach every whole number of steps alike.
+        assert float(total["a"].mean()) == pytest.approx(value, abs=5 * deviation / 200)
+        assert float(total["a"].std()) == pytest.approx(deviation, rel=0.03)
+
+
+def test_a_release_rounds_and_widens_by_what_rounding_can_add():
+    """Two sums a step apart at most in each coordinate: with 10^12 coordinates that would be seen."""
+    chance, deviation, noise = dpsgd.release(), 1.0, np.zeros(0)
+    step, widths = grid_step(deviation), []
+    assert 2.0**-31 < step / deviation <= 2.0**-30
+    with mock.patch("privhelpers.dpsgd._chance.secret_normals", lambda count: noise[:count] + 1.0):
+        noise = np.zeros(100)
+        for sensitivity in (1.0, 1e-6):
+            total = {"a": torch.zeros(100, dtype=torch.float64)}
+            chance.after_sum(total, deviation, sensitivity)
+            widths.append(float(total["a"][0]))
+    assert widths == pytest.approx([1 + 10 * step, 1 + 10 * step / 1e-6], abs=step)
+
+
+def test_a_release_of_a_step_lies_on_the_grid():
+    model = small(dtype=torch.float32)
+    optimizer = private(model, sigma=0.5, bound=0.1, expected=3.0, chance=dpsgd.release())
+    optimizer.noisy_mean([(ragged(), None)])
+    step = grid_step(optimizer.noise_deviation())
+    values = torch.cat([g.reshape(-1) for g in optimizer.gradients.values()]).double() / step
+    assert torch.equal(values, values.round())
+
+
 def test_secret_normals_are_standard_normals():
     from scipy import stats
 
@@ -250,15 +299,17 @@ def test_an_empty_draw_is_a_step_of_noise():
     plan = tiny_plan(sample_rate=0.01, steps=12)
     seen = []
 
-    class Watched(dpsgd.PrivateOptimizer):
-        def step(self, draw):
-            before = self.parameters["transformer.wte.weight"].detach().clone()
-            norms = super().step(draw)
-            moved = float((self.parameters["transformer.wte.weight"] - before).norm())
-            seen.append((len(norms), moved))
-            return norms
+    step = dpsgd.PrivateOptimizer.step
 
-    log = run(model, tokenizer, texts, plan, make_optimizer=Watched)
+    def watched(self, draw):
+        before = self.parameters["transformer.wte.weight"].detach().clone()
+        norms = step(self, draw)
+        moved = float((self.parameters["transformer.wte.weight"] - before).norm())
+        seen.append((len(norms), moved))
+        return norms
+
+    with mock.patch.object(dpsgd.PrivateOptimizer, "step", watched):
+        log = run(model, tokenizer, texts, plan)
     assert log.empty_steps > 0 and len(log.batch_sizes) == len(seen) == 12
     assert log.empty_steps == int((log.batch_sizes == 0).sum())
     assert all(moved > 0 for _, moved in seen)
@@ -343,6 +394,79 @@ def test_a_lowered_noise_multiplier_is_refused_before_a_note_is_read():
         run(small(), None, Unread(), dataclasses.replace(plan, spent=clamped))
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"adjacency": "replace one"}, "adjacency"),
+        ({"delta": 0.5}, "target_delta"),
+        ({"noise_multiplier": 0.01}, "must not be lowered"),
+        ({"steps": 600}, "must not be lowered"),
+        ({"sampler": "all units"}, "Poisson"),
+    ],
+)
+def test_a_changed_plan_is_refused(change, words):
+    texts, tokenizer, model = hospital()
+    plan = tiny_plan(accountant="rdp")
+    changed = dataclasses.replace(plan, spent=dataclasses.replace(plan.spent, **change))
+    with pytest.raises(PrivHelpersError, match=words):
+        run(model, tokenizer, texts, changed)
+
+
+def test_the_log_states_what_was_spent_and_not_what_the_plan_says():
+    texts, tokenizer, model = hospital()
+    plan = tiny_plan(accountant="rdp")
+    carried = dataclasses.replace(plan.spent, epsilon=0.001)
+    log = run(model, tokenizer, texts, dataclasses.replace(plan, spent=carried))
+    assert log.spent == plan.spent and log.spent.epsilon > 1
+    less = dataclasses.replace(plan.spent, noise_multiplier=0.3)
+    log = run(model, tokenizer, texts, dataclasses.replace(plan, spent=less, target_epsilon=1e12))
+    assert log.spent.epsilon > 20
+
+
+class Silent(_Release):
+    """A release whose noise is zero."""
+
+    def after_sum(self, totals, deviation, sensitivity):
+        return None
+
+
+def without_noise():
+    chance = dpsgd.release()
+    chance.after_sum = lambda *_: None
+    return chance
+
+
+def everybody(generator, *, units, sample_rate, steps):
+    return [list(range(units))] * steps
+
+
+def fewer(*given, **named):
+    return dpsgd.PrivateOptimizer(*given, **named | {"noise_multiplier": 1e-3})
+
+
+STUDIED = {
+    "draws": ({"make_draws": everybody}, "make_draws: everybody"),
+    "shuffled": ({"make_draws": broken.shuffled_draws}, "make_draws: shuffled_draws"),
+    "optimizer": ({"make_optimizer": broken.NoiseOff}, "make_optimizer: NoiseOff"),
+    "settings of the optimizer": ({"make_optimizer": fewer}, "make_optimizer: fewer"),
+    "objective": ({"objective": lambda row, generator: (row, row)}, "objective: function"),
+    "chance": ({"chance": Silent()}, "chance: Silent"),
+    "one method of chance": ({"chance": without_noise()}, "chance: _Release"),
+}
+
+
+@pytest.mark.parametrize("part", STUDIED)
+def test_a_part_under_study_makes_the_budget_a_claim(part):
+    texts, tokenizer, model = hospital()
+    settings, words = STUDIED[part]
+    plan = tiny_plan(accountant="rdp", steps=2)
+    log = run(model, tokenizer, texts, plan, **settings)
+    assert isinstance(log.spent, Claimed) and not isinstance(log.spent, PrivacySpent)
+    assert not hasattr(log.spent, "epsilon") and log.rdp_epsilon is None
+    assert log.spent.claim == plan.spent and log.spent.parts == (words,)
+    assert str(log.spent).startswith(f"not counted ({words}); claimed: ε = ")
+
+
 def test_epsilon_grows_and_is_concave():
     steps, spent = dpsgd.epsilon_curve(tiny_plan(steps=60), points=6)
     assert steps == [10, 20, 30, 40, 50, 60]
@@ -358,6 +482,16 @@ def test_refusals():
         tiny_plan(target_delta=1 / 40)
     with pytest.raises(InvalidParameter, match="without notes"):
         run(model, tokenizer, [[], *texts[1:]], tiny_plan())
+    with pytest.raises(InvalidParameter, match=r"notes_by_patient\[1\]: must be a list of texts"):
+        run(model, tokenizer, [texts[0], "one note", *texts[2:]], tiny_plan())
+    with pytest.raises(InvalidParameter, match=r"notes_by_patient\[1\]: must be a list of texts"):
+        run(model, tokenizer, [texts[0], [b"bytes"], *texts[2:]], tiny_plan())
+    with pytest.raises(InvalidParameter, match=r"\[0\], text 1: character 2 is half of a surrogate"):
+        run(model, tokenizer, [["a", "ab\ud800"], *texts[1:]], tiny_plan())
+    with pytest.raises(InvalidParameter, match="max_grad_norm: is too large"):
+        tiny_plan(max_grad_norm=10**5000)
+    with pytest.raises(UnsupportedModel, match="all its weights are frozen"):
+        run(copy.deepcopy(model).requires_grad_(False), tokenizer, texts, tiny_plan())
     with pytest.raises(InvalidParameter, match="every"):
         dpsgd.Keep("somewhere", every=0)
     with pytest.raises(TrainingFailed, match="finite"):

@@ -83,6 +83,31 @@ def test_what_makes_a_record_the_same_one(tmp_path):
     assert (twice.lines, len(twice.notes), twice.repeated) == (61, 60, 1)
 
 
+@pytest.mark.parametrize(
+    "spelled", ["P3", "\uff503", " p3\u00a0", "p\u200b3", "p3\u00ad", "\u202ep3", "P\uff13"], ids=ascii
+)
+def test_ids_that_read_the_same_are_one_patient(tmp_path, spelled):
+    path = written(tmp_path / "m.jsonl", [*GOOD, row(99, patient_id=spelled)])
+    assert len(_files.read_records(path).patients) == 60
+    with pytest.raises(BadRecords, match=r"line 61: the patient and text of line 4 again"):
+        _files.read_records(written(path, [*GOOD, row(3, patient_id=spelled)]))
+    holdout = written(tmp_path / "h.jsonl", [*(row(n) for n in range(100, 160)), row(99, patient_id=spelled)])
+    with pytest.raises(BadRecords, match=r"^h\.jsonl, line 61: its patient stands in m\.jsonl, line 4"):
+        read_files(written(path, GOOD), holdout)
+
+
+@pytest.mark.parametrize("spelled", ["\u200b", "\u00ad\u200d", "\ufeff"], ids=ascii)
+def test_an_id_without_a_shape_is_none(tmp_path, spelled):
+    with pytest.raises(BadRecords, match=r"line 61: patient_id is empty"):
+        _files.read_records(written(tmp_path / "m.jsonl", [*GOOD, row(99, patient_id=spelled)]))
+
+
+def test_a_text_under_two_ids_is_counted(tmp_path):
+    records = _files.read_records(written(tmp_path / "m.jsonl", [*GOOD, row(99, text="Note  3")]))
+    assert (len(records.patients), records.shared, records.repeated) == (61, 2, 0)
+    assert _files.read_records(written(tmp_path / "m.jsonl", GOOD)).shared == 0
+
+
 @pytest.mark.parametrize("patients", [0, 1, 49])
 def test_too_few_patients_are_refused(tmp_path, patients):
     with pytest.raises(BadRecords, match=rf"^m\.jsonl: {patients} patients in .* at least 50"):

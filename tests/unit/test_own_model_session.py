@@ -12,6 +12,7 @@ from peft import LoraConfig, get_peft_model
 from tokenizers import Tokenizer, pre_tokenizers, processors, trainers
 from tokenizers import models as token_models
 from transformers import (
+    AutoTokenizer,
     BertConfig,
     BertForMaskedLM,
     BertModel,
@@ -180,7 +181,7 @@ def test_a_masked_model_is_audited_without_writing(bert, files):
 
 def test_a_masked_model_that_remembers_is_flagged(bert, home, files, members):
     opened = own_model.open_model(bert)
-    net, tok = opened.model.train(), opened.tokenizer
+    net, tok = opened.model.train(), AutoTokenizer.from_pretrained(bert)
     batch = tok([row["text"] for row in members], padding=True, return_tensors="pt")
     ids, read = batch["input_ids"], batch["attention_mask"]
     optimizer = torch.optim.AdamW(net.parameters(), lr=8e-3)
@@ -296,10 +297,11 @@ def adapter(fresh, tmp_path_factory):
     base = GPT2LMHeadModel.from_pretrained(fresh)
     options = LoraConfig(r=2, target_modules=["c_attn", "c_fc"], fan_in_fan_out=True)
     adapted = get_peft_model(base, options)
+    chance = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for name, parameter in adapted.named_parameters():
-            if "lora_B" in name:
-                parameter.normal_(0.0, 0.5)
+            if "lora_" in name:
+                parameter.normal_(0.0, 0.5, generator=chance)
     adapted.save_pretrained(folder)
     ids = torch.arange(3, 30)[None]
     return folder, adapted.eval()(input_ids=ids, labels=ids).loss.item(), ids

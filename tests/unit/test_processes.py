@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from privhelpers.errors import InvalidParameter
-from privhelpers.processes import one_thread, side_by_side
+from privhelpers.errors import ConfinedFailed, InvalidParameter, RunFailed, UnsupportedModel
+from privhelpers.processes import Confined, one_thread, side_by_side
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,6 +53,24 @@ def test_an_error_of_a_job_is_raised(processes):
         list(side_by_side(threads_and_square, [("a",), ("b",)], processes=processes))
 
 
+def answer_or_die(folder, number):
+    """Return the number; the second job is killed, as by the system, once the first result was received."""
+    while number == 1:
+        if (Path(folder) / "received").exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.01)
+    return number
+
+
+def test_a_lost_process_is_named_and_what_was_done_before_is_not_lost(tmp_path):
+    jobs, names, received = [(str(tmp_path), n) for n in range(2)], ["north", "south"], []
+    with pytest.raises(RunFailed, match=r"before its result \(south\), .* memory .* run it again"):
+        for number, _ in side_by_side(answer_or_die, jobs, processes=2, names=names):
+            received.append(number)
+            (tmp_path / "received").touch()
+    assert received == [0]
+
+
 def running(pid):
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -92,3 +110,65 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
         assert not any(running(pid) for pid in pids)
     finally:
         parent.kill()
+
+
+class Stranger:
+    """What tests confine: it misbehaves on demand."""
+
+    def __init__(self, pid=None):
+        if pid:
+            Path(pid).write_text(str(os.getpid()))
+
+    def hold(self, size):
+        return len(bytearray(size))
+
+    def turn(self):
+        while True:
+            pass
+
+    def end(self, number):
+        os.kill(os.getpid(), number)
+
+    def refuse(self, error):
+        raise error
+
+
+@pytest.fixture
+def stranger():
+    return Confined(Stranger, memory=2**28, seconds=5)
+
+
+def test_a_confined_object_answers(stranger):
+    assert [stranger.ask("hold", size, seconds=5) for size in (1, 2**20)] == [1, 2**20]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (("hold", 2**29), "MemoryError"),
+        (("turn",), "more than 1 seconds of processor time"),
+        (("end", signal.SIGABRT), "SIGABRT"),
+        (("refuse", ValueError("no\nmore")), "ValueError: no"),
+        (("refuse", KeyboardInterrupt()), "KeyboardInterrupt"),
+        (("refuse", SystemExit(3)), "SystemExit: 3"),
+    ],
+)
+def test_what_breaks_a_bound_or_ends_is_an_error_here(stranger, call, words):
+    with pytest.raises(ConfinedFailed, match=words):
+        stranger.ask(*call, seconds=1)
+    with pytest.raises(ConfinedFailed, match="earlier failure"):
+        stranger.ask("hold", 1, seconds=1)
+
+
+def test_a_confined_refusal_keeps_its_type(stranger):
+    with pytest.raises(UnsupportedModel, match="not so"):
+        stranger.ask("refuse", UnsupportedModel("not so"), seconds=5)
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads /proc")
+def test_a_confined_process_ends_with_its_owner(tmp_path):
+    owned = Confined(Stranger, str(tmp_path / "pid"), memory=2**28, seconds=5)
+    pid = (tmp_path / "pid").read_text()
+    assert running(pid)
+    del owned
+    assert not running(pid)

@@ -16,6 +16,7 @@ LEVEL = {room: level for level, rooms in enumerate(shape.LEVELS) for room in roo
 WITHIN = {
     ("validate", "errors"),
     ("pages", "text"),
+    ("parameters", "text"),
     ("dpsgd", "ledger"),
     ("defenses", "attacks"),
     ("hipaa", "attacks"),

@@ -96,9 +96,9 @@ def test_the_last_complete_build_is_believed_before_the_table(tmp_path):
     runs = {"runs": {"a": {"seconds": 7.0}}}
     (tmp_path / "runs/toy").mkdir(parents=True)
     (tmp_path / "runs/toy/manifest.json").write_text(json.dumps(runs))
-    assert _remaining._seconds(tmp_path, "toy") == {"a": 7.0}
+    assert _remaining.expected(tmp_path, "toy") == {"a": 7.0}
     (tmp_path / "runs/toy/manifest.json").write_text("{broken")
-    assert _remaining._seconds(tmp_path, "toy") == {}
+    assert _remaining.expected(tmp_path, "toy") == {}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 import pytest
 from nbformat import v4
 
-from bookmaker.runner import _manifest, _outcome, notebooks
+from bookmaker.runner import _manifest, _outcome, _seals, notebooks
+from bookmaker.runner._complete import check_complete
 from privhelpers.artifacts import Store
 from privhelpers.errors import DamagedArtifact, RunFailed
 
@@ -22,14 +23,14 @@ def executed():
 
 def test_every_cell_must_have_run_without_an_error():
     notebook = executed()
-    notebooks.check_complete(notebook, "toy")
+    check_complete(notebook, "toy")
     notebook.cells[3].execution_count = None
     with pytest.raises(RunFailed, match=r"toy: code cell 3 never ran"):
-        notebooks.check_complete(notebook, "toy")
+        check_complete(notebook, "toy")
     notebook.cells[3].execution_count = 3
     notebook.cells[3].outputs = [v4.new_output("error", ename="ValueError", evalue="no", traceback=[])]
     with pytest.raises(RunFailed, match=r"code cell 3 raised ValueError: no"):
-        notebooks.check_complete(notebook, "toy")
+        check_complete(notebook, "toy")
 
 
 def test_paths_and_times_are_left_out(tmp_path):
@@ -88,11 +89,11 @@ def test_artifacts_are_hashed_and_must_carry_their_bytes(tmp_path):
     store = Store(tmp_path, "toy")
     store.write_json("05_toy/a.json", {"x": 1})
     store.write_json("05_toy/deeper/b.json", {"x": 2})
-    digests = _outcome.hashes(tmp_path / "05_toy", "05_toy")
+    digests = _seals.hashes(tmp_path / "05_toy")
     assert set(digests) == {"a.json", "deeper/b.json"} and all(len(h) == 64 for h in digests.values())
     (tmp_path / "05_toy" / "a.json").write_text("{}")
-    with pytest.raises(RunFailed, match=r"05_toy/a\.json: its bytes changed"):
-        _outcome.hashes(tmp_path / "05_toy", "05_toy")
+    with pytest.raises(DamagedArtifact, match=r"a\.json: its bytes changed"):
+        _seals.hashes(tmp_path / "05_toy")
 
 
 @pytest.mark.parametrize("fault, complaint", [("plain", "has no .sha256"), ("link", "is a link")])
@@ -103,8 +104,8 @@ def test_a_file_written_past_the_store_is_refused(tmp_path, fault, complaint):
         (tmp_path / "a" / "x.csv").write_text("x")
     else:
         (tmp_path / "a" / "x.csv").symlink_to(tmp_path / "outside")
-    with pytest.raises(RunFailed, match=complaint):
-        _outcome.hashes(tmp_path / "a", "a")
+    with pytest.raises(DamagedArtifact, match=complaint):
+        _seals.hashes(tmp_path / "a")
 
 
 def test_versions_name_what_decides_the_numbers():

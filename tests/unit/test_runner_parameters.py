@@ -60,6 +60,8 @@ def test_resolve_returns_every_parameter_in_its_type(notebook):
     }
 
 
+TEXT = "text on one line, every character of it visible"
+TEXTS = "a list of texts, each on one line, every character of it visible"
 REFUSED = [
     ("seed", True, "a whole number in [0, 1000]"),
     ("seed", 1.0, "a whole number in [0, 1000]"),
@@ -76,15 +78,29 @@ REFUSED = [
     ("sigma", 1000.0, "a number in (0, 1e3)"),
     ("mark", "d", "one of a#b, c"),
     ("mark", 1, "one of a#b, c"),
-    ("profile", 1, "text"),
-    ("profile", "\ud800", "text"),
+    ("profile", 1, TEXT),
+    ("profile", None, TEXT),
+    ("profile", "\ud800", f"{TEXT}; character 1 is \\ud800"),
+    ("profile", "clinic\n\n<script>1</script>", f"{TEXT}; character 7 is \\n"),
+    ("profile", "clinic\r", f"{TEXT}; character 7 is \\r"),
+    ("profile", "clinic\x1b[2J", f"{TEXT}; character 7 is \\x1b"),
+    ("profile", "clinic\x00", f"{TEXT}; character 7 is \\x00"),
+    ("profile", "clinic\x85", f"{TEXT}; character 7 is \\x85"),
+    ("profile", "clinic\u2028x", f"{TEXT}; character 7 is \\u2028"),
+    ("profile", "clinic\u202ex", f"{TEXT}; character 7 is \\u202e"),
+    ("profile", "clinic\u2066x", f"{TEXT}; character 7 is \\u2066"),
+    ("profile", "cli\u200bnic", f"{TEXT}; character 4 is \\u200b"),
+    ("profile", "\ufeffclinic", f"{TEXT}; character 1 is \\ufeff"),
+    ("profile", "clinic\U000e0041", f"{TEXT}; character 7 is \\U000e0041"),
+    ("profile", "x" * 10_000 + "\n", f"{TEXT}; character 10001 is \\n"),
     ("sizes", [1, True], "a list of whole numbers, each in [1, 64]"),
     ("sizes", [1, 65], "a list of whole numbers, each in [1, 64]"),
     ("sizes", 1, "a list of whole numbers, each in [1, 64]"),
     ("sizes", (1, 2), "a list of whole numbers, each in [1, 64]"),
     ("rates", [math.nan], "a list of numbers, each in (0, 1]"),
-    ("names", ["a", 1], "a list of texts"),
-    ("names", "abc", "a list of texts"),
+    ("names", ["a", 1], TEXTS),
+    ("names", "abc", TEXTS),
+    ("names", ["a", "b\nc"], f"{TEXTS}; character 2 is \\n"),
     ("copy", 1, "true or false"),
     ("copy", "false", "true or false"),
 ]
@@ -97,6 +113,11 @@ def test_a_value_that_is_not_allowed_is_refused_in_one_line(notebook, name, valu
     text = str(refusal.value)
     assert text.startswith(f"params/mine.yml, toy.{name} = ") and text.endswith(f": must be {allowed}")
     assert "\n" not in text and len(text) < 300
+
+
+@pytest.mark.parametrize("text", ["", "Ana-María Ñúñez & Söhne <p@q.example>", "日本語 ε ≤ 8", "`a` | $b$"])
+def test_any_visible_text_is_allowed(notebook, text):
+    assert _parameters.resolve(notebook(), {"profile": text})["profile"] == text
 
 
 def test_an_unknown_name_is_refused_with_its_neighbors(notebook):

@@ -1,13 +1,14 @@
 """The chain as data: which runs there are and which wait for which."""
 
-import hashlib
 import json
+from pathlib import Path
 
 import pytest
 import toy_chain
 
-from bookmaker.runner import plan
-from privhelpers.errors import InvalidParameter, MissingArtifact
+from bookmaker.runner import _seals, plan
+from privhelpers.artifacts import Store, sha256_of, to_json, write_sealed
+from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact
 
 
 @pytest.fixture
@@ -102,36 +103,109 @@ def test_an_unknown_run_and_a_missing_notebook_are_refused(root, jobs):
         plan.jobs(root, "toy")
 
 
+def spoil(done, **values):
+    return {**done, **values}
+
+
+RECORD = "runs/toy/artifacts/synthetic_records/run.json"
 STATES = {
-    "none": plan.CURRENT,
-    "fingerprint": "to run: its code changed",
-    "parameters": "to run: changed patients",
-    "half": "to run: its run.json is damaged",
-    "artifact gone": "to run: r.json is gone",
-    "notebook gone": "to run: synthetic_records.ipynb is gone",
-    "artifact": "to run: r.json changed after the run",
-    "notebook": "to run: synthetic_records.ipynb changed after the run",
-    "sentinel gone": "to run",
+    "nothing": (None, plan.CURRENT),
+    "code": (lambda d: spoil(d, fingerprint="other"), "to run: its code changed"),
+    "parameters": (
+        lambda d: spoil(d, parameters=d["parameters"] | {"patients": 5}),
+        "to run: changed patients",
+    ),
+    # What follows carries a seal that fits.
+    "seconds as text": (lambda d: spoil(d, seconds="fast"), f"damaged: {RECORD}: not the record of a run"),
+    "seconds below zero": (lambda d: spoil(d, seconds=-1), f"damaged: {RECORD}: not the record of a run"),
+    "a version as a list": (
+        lambda d: spoil(d, versions={"python": [3]}),
+        f"damaged: {RECORD}: not the record of a run",
+    ),
+    "a start that is no time": (
+        lambda d: spoil(d, started="yesterday"),
+        f"damaged: {RECORD}: not the record of a run",
+    ),
+    "of another run": (lambda d: spoil(d, rule="hipaa"), f"damaged: {RECORD}: not the record of a run"),
+    "no table": (lambda d: [d], f"damaged: {RECORD}: not the record of a run"),
+    "no hashes": (lambda d: spoil(d, artifacts={}), "damaged: r.json was added after the run"),
 }
 
 
-@pytest.mark.parametrize("fault", STATES)
-def test_a_run_is_current_only_with_this_code_these_parameters_and_its_files(root, jobs, fault):
+@pytest.fixture
+def done(root, jobs):
+    """Return a run that is complete and what it recorded."""
     job = jobs["synthetic_records"]
-    artifact = job.sentinel.replace("run.json", "r.json")
-    digest = hashlib.sha256(b"as written").hexdigest()
-    done = {"fingerprint": job.fingerprint, "parameters": dict(job.parameters), "page": digest}
-    done["artifacts"] = {"r.json": digest}
-    if fault == "fingerprint":
-        done["fingerprint"] = "other"
-    if fault == "parameters":
-        done["parameters"]["patients"] = 5
-    files = {"sentinel": job.sentinel, "artifact": artifact, "notebook": job.notebook}
-    for name, file in files.items():
-        text = json.dumps(done)[: 20 if fault == "half" else None] if name == "sentinel" else "as written"
-        (root / file).parent.mkdir(parents=True, exist_ok=True)
-        (root / file).write_text("as edited" if fault == name else text)
-    for name in (name for name in files if fault == f"{name} gone"):
-        (root / files[name]).unlink()
-    assert plan.state(root, job) == STATES[fault]
-    assert plan.is_current(root, job) is (fault == "none")
+    Store(root / "runs/toy/artifacts", "toy").write_json("synthetic_records/r.json", {"n": 4})
+    (root / job.notebook).parent.mkdir(parents=True)
+    (root / job.notebook).write_text("as executed")
+    files = {"page": sha256_of(root / job.notebook), "artifacts": _seals.hashes(root / "runs/toy/artifacts")}
+    files["artifacts"] = {"r.json": files["artifacts"]["synthetic_records/r.json"]}
+    cost = {"seconds": 1.5, "cpu_seconds": 1.0, "peak_memory_mib": 300, "activities": {"rest": 1.5}}
+    made = {"started": "2026-01-01T00:00:00+00:00", "versions": {"python": "3.11"}}
+    named = {"rule": job.rule, "notebook": job.slug, "model": None, "fingerprint": job.fingerprint}
+    record = named | made | cost | files | {"parameters": job.parameters}
+    write_sealed(root / job.sentinel, to_json(record))
+    return job, record
+
+
+@pytest.mark.parametrize("fault", STATES)
+def test_a_run_is_current_only_with_this_code_these_parameters_and_a_record(root, done, fault):
+    job, record = done
+    change, expected = STATES[fault]
+    if change:
+        write_sealed(root / job.sentinel, json.dumps(change(record)).encode())
+    assert plan.state(root, job).startswith(expected)
+    assert plan.is_current(root, job) is (fault == "nothing")
+
+
+PAGE, HOME = "runs/toy/notebooks/synthetic_records.ipynb", "runs/toy/artifacts/synthetic_records/"
+
+
+@pytest.mark.parametrize("spoiled", [None, b"", b"as edited", b"\xff\xfe", b"[" * 100_000])
+@pytest.mark.parametrize(
+    "file, named",
+    [
+        (PAGE, PAGE),
+        (f"{HOME}r.json", "r.json"),
+        (f"{HOME}r.json.sha256", "r.json"),
+        (f"{HOME}run.json", RECORD),
+        (f"{HOME}run.json.sha256", RECORD),
+    ],
+)
+def test_whatever_is_damaged_is_named_and_runs_again(root, done, file, named, spoiled):
+    job, _ = done
+    if spoiled is None:
+        (root / file).unlink()
+    else:
+        (root / file).write_bytes(spoiled)
+    lost = spoiled is None and file == job.sentinel
+    state = plan.state(root, job)
+    assert state == "to run" if lost else state.startswith(f"damaged: {named}")
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_file_that_the_run_did_not_write_is_damage_but_one_of_the_system_is_not(root, done, sealed):
+    job, _ = done
+    (root / HOME / ".DS_Store").write_bytes(b"x")
+    assert plan.is_current(root, job)
+    (write_sealed if sealed else Path.write_bytes)(root / HOME / "adapter_config.json", b"{}")
+    assert plan.state(root, job).startswith("damaged: adapter_config.json")
+
+
+def test_a_file_edited_together_with_its_seal_is_damage(root, done):
+    job, _ = done
+    write_sealed(root / HOME / "r.json", b"{}")
+    assert plan.state(root, job) == "damaged: r.json changed after the run"
+
+
+def test_an_executed_notebook_is_read_only_as_its_run_left_it(root, done):
+    job, _ = done
+    with pytest.raises(DamagedArtifact, match="not a notebook"):
+        plan.executed(root, job)  # the right bytes, though they are none
+    (root / job.notebook).write_text("as edited")
+    with pytest.raises(DamagedArtifact, match="changed after the run; run `make book PROFILE=toy`"):
+        plan.executed(root, job)
+    (root / job.notebook).unlink()
+    with pytest.raises(MissingArtifact, match="is missing"):
+        plan.executed(root, job)

@@ -2,9 +2,11 @@
 
 import pytest
 import toy_chain
+import yaml
 
-from bookmaker.runner import profiles
+from bookmaker.runner import _parameters, chain, profiles
 from privhelpers.errors import InvalidParameter, MissingArtifact
+from privhelpers.records._identifiers import MOST_PEOPLE
 
 DP = "private_training"
 
@@ -47,6 +49,37 @@ def test_budgets(load, text, epsilons):
     assert load(text).epsilons == epsilons
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0", 0), ("7", 7), ("+7", 7), ("1_000", 1000), ("1e3", 1000.0), ("-.5", -0.5), ("6.e-3", 0.006)]
+    + [("TRUE", True), ("false", False), ("~", None), ("", None), (".inf", float("inf"))]
+    + [
+        (text, text)
+        for text in ("017", "0o17", "0b1", "1:30", "1_", "_1", "off", "2024-01-01", "1e", "=", ".")
+    ],
+)
+def test_a_value_is_what_it_looks_like(text, value):
+    read = yaml.load(f"a: {text}", Loader=profiles._Loader)["a"]
+    assert read == value and type(read) is type(value)
+
+
+def test_fifty_budgets_are_a_profile(load):
+    assert len(load(f"{DP}: {{target_epsilon: {list(range(1, 51))}}}").epsilons) == 50
+
+
+@pytest.mark.parametrize(
+    ("slug", "names", "others"),
+    [
+        ("synthetic_records", ("patients", "validation_patients", "heldout_patients"), 0),
+        ("shadow_models", ("auxiliary_patients",), 2),
+    ],
+)
+def test_no_profile_asks_for_more_patients_than_have_impossible_numbers(slug, names, others):
+    declared = _parameters.declared(chain.source(toy_chain.ROOT, slug))
+    highest = sum(int(declared[name].help.split()[-1].rstrip("]")) for name in names)
+    assert highest + others <= MOST_PEOPLE
+
+
 def test_a_copied_profile_is_a_profile(root):
     (root / "params" / "copy.yml").write_text((root / "params" / "toy.yml").read_text())
     assert profiles.load(root, "copy").epsilons == profiles.load(root, "toy").epsilons
@@ -80,7 +113,24 @@ REFUSED = [
     ("1: {seed: 1}", "1: no such notebook"),
     ("? [a]\n: 1", "mine.yml: "),
     ("shared: {seed: 1", "mine.yml: line"),
-    ("shared: {seed: !!python/object/apply:os.getcwd []}", "could not determine a constructor"),
+    ("shared: {seed: !!python/object/apply:os.getcwd []}", "line 1: a tag, such as !!float, is not read"),
+    ("shared: {seed: !!bool maybe}", "line 1: a tag"),
+    ("shared: {seed: !!timestamp x}", "line 1: a tag"),
+    ("shared:\n  seed: !!int 017", "line 2: a tag"),
+    ("shared: {seed: ! 1}", "line 1: a tag"),
+    ("shared: {seed: 017}", "seed = '017': must be a whole number"),
+    ("shared: {seed: 1:30}", "seed = '1:30': must be a whole number"),
+    ("shared: {seed: 0x1F}", "seed = '0x1F': must be a whole number"),
+    ("shared: {seed: 2024-13-45}", "seed = '2024-13-45': must be a whole number"),
+    (f"{DP}: {{target_epsilon: 1:30.5}}", "target_epsilon = '1:30.5': must be a number"),
+    (f"{DP}: {{private: yes}}", "private = 'yes': must be true or false"),
+    ("shared: {<<: {seed: 1}}", "line 1: '<<': a name is a word"),
+    ('"hipaa\\n\\e[31m": {limit: 0.5}', r"line 1: 'hipaa\\n\\x1b\[31m': a name is a word"),
+    ("shared: {seed: &a [*a]}", "seed = .*: must be a whole number"),
+    (f"{DP}: {{target_epsilon: {list(range(1, 52))}}}", "51 budgets; give 50 at most"),
+    ("#" * 10_001, "longer than 10,000 bytes"),
+    ("[" * 11, "line 1: more than 10 brackets inside each other"),
+    ("- " * 4000, "mine.yml: "),
     ("shared: {seed: " + "1" * 5000 + "}", "mine.yml: "),
     ("[" * 5000, "mine.yml: "),
     (b"shared: {seed: \xff}", "UTF-8"),

@@ -11,10 +11,24 @@ import pytest
 import toy_site
 from patience import LIMIT_SECONDS
 
+from bookmaker.runner import _manifest
+from bookmaker.site import _pdf
 from bookmaker.site._build import build, build_first, causes
+from privhelpers.artifacts import write_sealed
 from privhelpers.errors import RunFailed
 
 SITE = "runs/toy/site"
+INJECT = """() => {
+    window.refused = 0;
+    document.addEventListener('securitypolicyviolation', () => { window.refused += 1; });
+    const script = document.createElement('script');
+    script.textContent = 'window.acted = 1';
+    const more = document.createElement('div');
+    more.innerHTML = '<button onclick="acted = 2">x</button><a href="javascript:acted = 3">x</a>';
+    document.body.append(script, more);
+    more.querySelector('button').click();
+    more.querySelector('a').click();
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -65,12 +79,12 @@ def edit_prose(book, slug, old, new):
 
 
 def test_every_page_is_built_and_the_mark_is_set(finished):
-    assert (finished / SITE / ".complete").read_text().startswith(f"{len(toy_site.jobs(finished))} runs")
+    assert (finished / SITE / ".complete").read_text().endswith("  .sealed\n")
     intro = html(finished, "book/intro")
     assert (
         "recites 9 of the 11 secrets" in re.sub("<[^>]+>", "", intro) and "0.91" in intro and "0.51" in intro
     )
-    assert "class='dataframe'" in intro
+    assert 'class="dataframe"' in intro
     assert (finished / SITE / "_build" / "html" / "_static" / "mathjax" / "tex-chtml.js").is_file()
     assert "Toy private_training (ε = 12)" in html(finished, "runs/private_training--dp-eps-12")
 
@@ -99,6 +113,52 @@ def test_no_page_mentions_thebe_or_has_a_script_twice(finished):
     assert "thebe" not in text.lower()
     inline = re.findall(r"<script>(.+?)</script>", text, re.DOTALL)
     assert len(inline) == len(set(inline)) > 3
+
+
+@pytest.mark.browser
+def test_everything_works_under_the_policy_and_nothing_breaks_it(finished, chromium):
+    folder = finished / SITE / "_build" / "html"
+    for path in folder.rglob("*.html"):
+        if "_static" not in path.parts:
+            assert not re.search(r"<[^>]*\son\w+=", path.read_text()), path
+    said = []
+    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    page.on("console", lambda one: said.append(one.text) if one.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    server = _pdf._Server(folder)
+    page.route("**/*", server.answer)
+    page.goto(f"{_pdf.ADDRESS}index.html")
+    page.wait_for_url("**/book/intro.html")
+    page.goto(f"{_pdf.ADDRESS}notebooks/hipaa.html")
+    page.evaluate("() => MathJax.startup.promise.then(() => true)")
+    assert page.locator("article mjx-container").count() == page.locator(".math").count() > 1
+    refused = page.evaluate("() => MathJax.tex2chtml('\\\\href{javascript:x()}{y}').outerHTML")
+    assert "<a " not in refused and "href=" not in refused
+    before = page.evaluate("() => document.documentElement.dataset.mode")
+    page.locator(".theme-switch-button").first.click()
+    assert page.evaluate("() => document.documentElement.dataset.mode") != before
+    page.evaluate("() => { window.print = window.toggleFullScreen = () => { window.pressed = true; } }")
+    for button in (".btn-fullscreen-button", ".btn-download-pdf-button"):
+        page.evaluate("() => { window.pressed = false; }")
+        page.locator(button).first.dispatch_event("click")
+        assert page.evaluate("() => window.pressed"), button
+    solution = page.locator(".solution.dropdown").first
+    assert not solution.locator("p").last.is_visible()
+    solution.locator("button").click()
+    assert solution.locator("p").last.is_visible()
+    folded = page.locator("details.hide").first
+    folded.locator("summary").first.click()
+    assert folded.evaluate("one => one.open")
+    page.goto(f"{_pdf.ADDRESS}search.html?q=hipaa")
+    page.locator("#search-results li a").first.wait_for()
+    page.goto(f"{_pdf.ADDRESS}book/explore.html")
+    assert page.locator("#explore-roc svg path").count() == 3
+    assert said == []
+    page.evaluate(INJECT)  # whatever gets into a page later on does not run
+    page.wait_for_function("() => window.refused >= 3")
+    assert page.evaluate("() => window.acted") is None
+    server.check()
+    page.close()
 
 
 def pictures(book):
@@ -131,7 +191,7 @@ def edited(finished, tmp_path_factory):
             toy_site.show(text_plain=HOSTILE),
         ]
         nbformat.write(run, path)
-        toy_site.record_pages(book)
+        toy_site.record_files(book)
         rebuild(book)
         names = ("notebooks/hipaa", "notebooks/extraction", "book/intro")
         pages = {name: html(book, name) for name in names}
@@ -180,8 +240,10 @@ def renewed(finished, tmp_path_factory):
         for run in (book / "runs/toy/notebooks").rglob("*.ipynb"):
             text = run.read_text().replace(toy_site.png(), toy_site.png(50, 30))
             run.write_text(text.replace(toy_site.png(60, 30), toy_site.png(70, 30)))
-        toy_site.record_pages(book)
-        build(book, [job for job in toy_site.jobs(book) if job.model != "dp-eps-12"])
+        toy_site.record_files(book)
+        fewer = [job for job in toy_site.jobs(book) if job.model != "dp-eps-12"]
+        _manifest.collect(book, fewer)
+        build(book, fewer)
         names = ("book/glossary", "notebooks/private_training", "runs/private_training--dp-eps-0.5")
         left = list((book / SITE).rglob("*dp-eps-12*"))
         return {name: html(book, name) for name in names}, old, pictures(book), left
@@ -236,7 +298,7 @@ def test_a_failed_run_takes_the_mark_away(book):
     run = nbformat.read(path, as_version=4)
     run.cells[4].outputs = [nbformat.v4.new_output("error", ename="ValueError", evalue="no", traceback=[])]
     nbformat.write(run, path)
-    toy_site.record_pages(book)
+    toy_site.record_files(book)
     done = call(book)
     assert done.returncode == 2
     assert done.stderr == "refused: hipaa: code cell 3 raised ValueError: no\n"
@@ -248,7 +310,8 @@ def test_a_run_of_other_parameters_is_refused(book):
     done = call(book)
     assert done.returncode == 2 and "dp-eps-6" in done.stderr
     sentinel = book / "runs/toy/artifacts/hipaa/run.json"
-    sentinel.write_text(sentinel.read_text().replace('"profile": "toy"', '"profile": "other"'))
+    text = sentinel.read_text().replace('"profile": "toy"', '"profile": "other"')
+    write_sealed(sentinel, text.encode())
     (book / "params" / "toy.yml").write_text(toy_site.PROFILE)
     assert "hipaa: to run: changed profile; run `make book`" in call(book).stderr
 
@@ -258,7 +321,7 @@ def test_a_page_that_somebody_edited_is_not_published(book):
     path.write_text(path.read_text().replace("0.91", "0.83"))
     done = call(book)
     assert done.returncode == 2 and not (book / SITE / ".complete").exists()
-    assert "comparison: to run: comparison.ipynb changed after the run" in done.stderr
+    assert "comparison: damaged: runs/toy/notebooks/comparison.ipynb changed after the run" in done.stderr
 
 
 def test_causes_are_short_and_without_this_machine(tmp_path):

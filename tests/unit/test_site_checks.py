@@ -1,15 +1,19 @@
 """A finished site that loads from elsewhere, leads nowhere or tells on its machine is not published."""
 
+import base64
+import hashlib
+import re
+
 import pytest
 
-from bookmaker.site import _checks
+from bookmaker.site import _checks, _policy
 
 PAGE = """<!doctype html><html><head><link rel="stylesheet" href="_static/book.css?v=1">
 <link rel="canonical" href="https://elsewhere.example/"><script src="_static/a.js"></script></head>
 <body><nav><img src="_static/logo.png"></nav><article id="top"><a href="#top">up</a>
-<a href="other.html#there">on</a> <a href="https://elsewhere.example">out</a>
+<a href="other.html#there">on</a> <a href="https://elsewhere.example" rel="noopener" target="_blank">out</a>
 <img src="_static/logo.png" alt="A padlock.">{}</article></body></html>"""
-OTHER = '<html><body><article><h1 id="there">Other</h1></article></body></html>'
+OTHER = '<html><head></head><body><article><h1 id="there">Other</h1></article></body></html>'
 
 
 @pytest.fixture
@@ -22,6 +26,7 @@ def site(tmp_path):
 
     def write(extra=""):
         (tmp_path / "index.html").write_text(PAGE.format(extra))
+        _policy.protect(tmp_path)
         return tmp_path
 
     return write
@@ -61,10 +66,27 @@ def test_a_sound_site_has_no_findings(site):
         ('<img src="_static/logo.png" alt=" ">', "no alternative text"),
         ('<img src="_static/logo.png" alt="../_static/logo.png">', "no alternative text"),
         (
-            '<div class="cell_output"><pre>x</pre><script>1</script></div>',
+            '<div class="cell_output"><script src="_static/a.js"></script></div>',
             "an output holds an active <script>",
         ),
-        ('<div class="cell_output"><p onclick="x()">x</p></div>', "an output holds an active <p>"),
+        ("<script>alert(99)</script>", "holds a script that the theme did not write: alert(99)"),
+        ("<SCRIPT type='module'>x</SCRIPT >", "holds a script that the theme did not write: x"),
+        ("<script>DOCUMENTATION_OPTIONS.pagename = 'a';x()</script>", "the theme did not write"),
+        ('<script>window.MathJax = {"a": x()}</script>', "the theme did not write"),
+        ("<svg onload=alert(98)></svg>", "a <svg> acts by its attribute onload"),
+        ('<p onclick="x()">x</p>', "a <p> acts by its attribute onclick"),
+        ('</article><p OnClick="x()">x</p>', "a <p> acts by its attribute onclick"),
+        ('<script src="_images/../_static/a.js"></script>', "the script _images/../_static/a.js is none"),
+        ('<script src="_static/../other.html"></script>', "the script _static/../other.html is none"),
+        ('<embed src="other.html">', "it holds an active <embed>"),
+        ("<form></form>", "it holds an active <form>"),
+        ('<button formaction="other.html">x</button>', "acts by its attribute formaction"),
+        ('<meta http-equiv="refresh" content="0; url=other.html">', "it holds an active <meta>"),
+        ('<base href="other.html">', "it holds an active <base>"),
+        ("<svg><set></set></svg>", "it holds an active <set>"),
+        ('<svg><a xlink:href="java&#9;script:x()">x</a></svg>', "a <a> has a script for its xlink:href"),
+        ('<object data="data:text/html,x"></object>', "it holds an active <object>"),
+        ('<a href="other.html" target="_blank">x</a>', "the link other.html opens a tab"),
         ('<div class="cell_output"><pre>Traceback (most <b>recent</b> call last)</pre></div>', "a traceback"),
         ("<p>/srv/clone/runs/x.json</p>", "names this machine (/srv/clone)"),
         ("<p>/home/somebody/x</p>", "names this machine (/home/somebody/)"),
@@ -72,8 +94,37 @@ def test_a_sound_site_has_no_findings(site):
 )
 def test_each_fault_is_found(site, extra, problem):
     problems = findings(site(extra))
-    assert len(problems) == 1, problems
-    assert problems[0].startswith("index.html: ") and problem in problems[0]
+    assert all(one.startswith("index.html: ") for one in problems)
+    assert any(problem in one for one in problems), problems
+
+
+def test_a_page_without_its_policy_is_found(site):
+    folder = site()
+    page = folder / "index.html"
+    text = page.read_text()
+    for weaker in (
+        text.replace(_policy.NAME, "x"),
+        text.replace("object-src 'none'", "object-src *"),
+        text.replace("script-src ", "script-src 'unsafe-inline' "),
+        text.replace("<head>", "<head><script src='_static/a.js'></script>"),
+    ):
+        assert weaker != text
+        page.write_text(weaker)
+        (problem,) = findings(folder)
+        assert problem == "index.html: has no Content-Security-Policy before its first script"
+
+
+def test_a_policy_names_known_scripts_alone_and_is_written_once(site):
+    known, settings = "let themed = 1;", 'window.MathJax = {"tex": {}}'
+    folder = site(f"<script>{known}</script><script>{settings}</script><script>alert(1)</script>")
+    (folder / "search.html").write_text(f"<html><head></head><body><script>{known}</script></body></html>")
+    _policy.protect(folder)
+    text = (folder / "index.html").read_text()
+    digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in (known, settings)]
+    assert re.findall("'sha256-(.+?)'", text) == digests
+    assert text.count(_policy.NAME) == 1 and "script-src 'self' file: 'sha256-" in text
+    (problem,) = findings(folder)
+    assert problem == "index.html: holds a script that the theme did not write: alert(1)"
 
 
 def test_style_sheets_are_read_too(site):

@@ -9,10 +9,12 @@ import nbformat
 import pytest
 import toy_site
 import yaml
+from bs4 import BeautifulSoup
 from nbformat import v4
 
-from bookmaker.runner import chain, notebooks
+from bookmaker.runner import _manifest, chain, notebooks, published
 from bookmaker.site import _staging
+from privhelpers.artifacts import write_sealed
 from privhelpers.errors import DamagedArtifact, MissingArtifact, PrivHelpersError, RunFailed
 
 
@@ -43,6 +45,7 @@ def edit_run(book, rule, change):
     run = nbformat.read(path, as_version=4)
     change(run)
     nbformat.write(run, path)
+    toy_site.record_files(book)
 
 
 def snapshot(folder):
@@ -153,7 +156,7 @@ def test_a_failed_or_unfinished_run_is_refused(book, change, words):
 
 def test_a_run_without_its_sentinel_is_refused(book):
     (book / job(book, "fine_tuning").sentinel).unlink()
-    with pytest.raises(RunFailed, match=r"fine_tuning: its run is not complete .*run\.json"):
+    with pytest.raises(MissingArtifact, match=r"fine_tuning: its run is not complete .*run\.json"):
         stage(book)
 
 
@@ -227,23 +230,49 @@ def test_a_budget_that_left_the_profile_takes_its_pages_along(book):
     site = stage(book)
     assert (site / "runs" / "private_training--dp-eps-12.ipynb").is_file()
     fewer = [job for job in toy_site.jobs(book) if job.model != "dp-eps-12"]
+    _manifest.collect(book, fewer)
     _staging.stage(book, fewer)
     assert not list(site.rglob("*dp-eps-12*"))
 
 
-def test_a_manifest_of_other_runs_is_refused(book):
-    path = book / "runs" / "toy" / "manifest.json"
-    manifest = json.loads(path.read_text())
-    manifest["runs"]["hipaa"]["seconds"] = 1.5
-    path.write_text(json.dumps(manifest))
-    with pytest.raises(RunFailed, match=r"manifest\.json: is not about the present run of hipaa"):
+@pytest.mark.parametrize(
+    "path, value",
+    [(("versions", "torch"), "9.9"), (("total_seconds",), "fast"), (("runs", "hipaa", "seconds"), 1.5)],
+)
+def test_a_manifest_that_is_not_what_the_runs_say_is_refused(book, path, value):
+    file = book / "runs" / "toy" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    *parents, last = path
+    place = manifest
+    for name in parents:
+        place = place[name]
+    place[last] = value
+    file.write_text(json.dumps(manifest))
+    with pytest.raises(DamagedArtifact, match=r"manifest\.json: its bytes changed"):
         stage(book)
-    path.write_text("[]")
-    with pytest.raises(DamagedArtifact):
-        stage(book)
-    path.unlink()
-    with pytest.raises(MissingArtifact):
-        stage(book)
+    write_sealed(file, json.dumps(manifest).encode())  # whoever edits the file can edit its seal
+    with pytest.raises(DamagedArtifact, match=r"manifest\.json: is not about the present runs"):
+        published.manifest(book, toy_site.jobs(book))
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "summary.json"])
+def test_a_manifest_or_summary_that_cannot_be_read_is_refused(book, name):
+    file = book / "runs" / "toy" / name
+    for spoiled in (b"", b"[]", b"\xff"):
+        file.write_bytes(spoiled)
+        with pytest.raises(DamagedArtifact, match=name):
+            published.manifest(book, toy_site.jobs(book))
+    (book / "runs" / "toy" / "manifest.json").unlink()
+    with pytest.raises(MissingArtifact, match="manifest"):
+        published.manifest(book, toy_site.jobs(book))
+
+
+def test_a_page_that_changed_after_its_run_is_refused(book):
+    """Beside every other check: the first chapters are shown while the build goes on."""
+    path = book / job(book, "composition").notebook
+    path.write_text(path.read_text().replace("5.2 bits", "0.2 bits"))
+    with pytest.raises(DamagedArtifact, match=r"composition: .*composition\.ipynb changed after the run"):
+        _staging.stage(book, toy_site.jobs(book), first=True)
 
 
 def test_the_run_card_shows_what_ran(book):
@@ -257,15 +286,59 @@ def test_the_run_card_shows_what_ran(book):
     assert text.index("public_pretraining") < text.index("fine_tuning")
 
 
-def test_the_run_card_survives_values_that_would_break_a_table(book):
+CARD_TAGS = {"main", "section", "h1", "h2", "h3", "p", "strong", "code", "span", "table", "colgroup", "col"}
+CARD_TAGS |= {"thead", "tbody", "tr", "th", "td"}
+HOSTILE = [
+    "clinic\n\n<script>alert(99)</script><svg onload=alert(98)></svg>\n\n",
+    "<img src=x onerror=alert(1)>",
+    "`<script>alert(1)</script>`",
+    "``{ref}`x` ``",
+    "{ref}`nb-renyi`",
+    "{raw:html}`<b>`",
+    "$\\href{javascript:alert(1)}{x}$ $$y$$",
+    "[x](javascript:alert(1)) ![x](//elsewhere.example/x.png)",
+    "<https://elsewhere.example> https://elsewhere.example",
+    "x | y \\| z \\\\| |",
+    "a\\",
+    "`",
+    " ` ",
+    "{{ title }} &lt;b&gt; &#60;b&#62; *a* __b__ ~c~ :d: # e",
+    "\u202eabc\u200b\x1b[2J\x00",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_the_run_card_shows_any_text_and_nothing_of_it_acts(text):
+    from docutils.core import publish_string
+
+    from bookmaker.site._run_card import run_card
+    from privhelpers.text import inert
+
+    run = {"notebook": text, "model": text, "seconds": 1.0, "artifacts": {}, "parameters": {text: text}}
+    run |= {"activities": {text: 2.0}}
+    manifest = {"profile": text, "total_seconds": 1.0, "versions": {text: text}}
+    card = run_card(manifest | {"runs": {"n": run, "m": run | {"parameters": {text: [text, "z"]}}}})
+    settings = yaml.safe_load((toy_site.ROOT / "_config.yml").read_text())["parse"]
+    page = publish_string(
+        card, parser_name="myst_parser.docutils_", writer_name="html5", settings_overrides=settings
+    )
+    body = BeautifulSoup(page, "html.parser").find("main")
+    assert {tag.name for tag in body.find_all(True)} <= CARD_TAGS
+    assert not body.select("[href], [onload], [onerror], [src], .math, .system-message, .xref")
+    rows = [[cell.get_text() for cell in row.select("td")] for row in body.select("tbody tr")]
+    runs, versions, values = rows[:2], rows[2], rows[3]
+    shown = inert(text)
+    assert [row[0].strip() for row in runs] == [shown.strip()] * 2 and len(runs[0]) == 7
+    assert versions[0].strip() == shown.strip() and versions[1] == shown
+    assert values == [shown, f"{shown}, {shown}, z"]
+    assert body.find("h3").get_text().strip() == shown.strip()
+
+
+def test_the_run_card_says_what_the_manifest_lacks():
     from bookmaker.site._run_card import run_card
 
-    run = {"notebook": "n", "model": None, "seconds": 1.0, "artifacts": {}, "parameters": {"a": "x|y`z"}}
-    manifest = {"profile": "p", "total_seconds": 1.0, "versions": {}, "runs": {"n": run}}
-    assert "| `a` | `x/y'z` |" in run_card(manifest)
-    del manifest["versions"]
     with pytest.raises(DamagedArtifact, match="versions"):
-        run_card(manifest)
+        run_card({"profile": "p", "total_seconds": 1.0, "runs": {}})
 
 
 def test_the_course_card_tells_what_each_chapter_teaches_and_takes(book):

@@ -1,0 +1,53 @@
+"""Which files there are, with their hashes, and what differs from those on record."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from privhelpers.artifacts import SEAL, check_seal
+from privhelpers.errors import DamagedArtifact
+
+RECORD = "run.json"  # of a run, among its artifacts
+
+
+def files_below(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield every file below `folder` with its name there, sorted; hidden files are the system's, not ours.
+
+    Raises:
+        DamagedArtifact: one of them is a link.
+    """
+    for file in sorted(folder.rglob("*")):
+        name = file.relative_to(folder)
+        if any(part.startswith(".") for part in name.parts):
+            continue
+        if file.is_symlink():
+            raise DamagedArtifact(f"{name.as_posix()}: is a link; a result is a plain file")
+        if not file.is_dir():
+            yield name.as_posix(), file
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of every artifact of the run in `folder`, by relative name.
+
+    Raises:
+        DamagedArtifact: a file has no seal, or other bytes than its seal says, or is a link.
+    """
+    digests = {}
+    for name, file in files_below(folder):
+        if file.suffix == SEAL:
+            if not file.with_suffix("").exists():
+                raise DamagedArtifact(f"{name.removesuffix(SEAL)} is gone, and its seal is there")
+        elif name != RECORD:
+            digests[name] = check_seal(file, name)
+    return digests
+
+
+def difference(recorded: dict[str, str], present: dict[str, str]) -> str:
+    """Return the first file whose hash differs between the two, with what became of it, or ""."""
+    for name in sorted(recorded.keys() | present.keys()):
+        if name not in present:
+            return f"{name} is gone"
+        if name not in recorded:
+            return f"{name} was added"
+        if present[name] != recorded[name]:
+            return f"{name} changed"
+    return ""

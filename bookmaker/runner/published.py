@@ -1,0 +1,77 @@
+"""What is made from all runs of a profile, its manifest and its site, read only if it is as it was made.
+
+A run seals its record, `run.json`, which holds the hash of each of its files. The manifest follows from the
+records, so it is compared with them. The site has a list of hashes, and `.complete` is the seal of that list:
+in `runs/<profile>/site`, `sha256sum -c .complete .sealed` says the same as `make verify`.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from bookmaker.runner import _manifest, _seals
+from bookmaker.runner.plan import Job
+from privhelpers.artifacts import parse_json, sha256_of, write_atomic
+from privhelpers.errors import DamagedArtifact, MissingArtifact
+
+PDF = "privai-leak.pdf"
+COMPLETE, SEALED = ".complete", ".sealed"
+BESIDE = ("_failed", "build.log")  # in the folder of the site, but no part of it; hidden files are not either
+DOCTREES = "_build/.doctrees"  # what Sphinx makes the next site from, where a page did not change
+
+
+def manifest(root: Path, plan: list[Job]) -> dict[str, Any]:
+    """Return the manifest of a profile, which is that of the runs on disk, in the order of the plan.
+
+    Raises:
+        MissingArtifact: it was not written yet, or a run is not complete.
+        DamagedArtifact: it, the summary, or the record of a run is not as it was written.
+    """
+    profile = plan[0].profile
+    path = root / "runs" / profile / _manifest.MANIFEST
+    if not path.is_file():
+        raise MissingArtifact(f"{path.relative_to(root)} is missing; run `make book PROFILE={profile}`")
+    if found := _manifest.damage(root, plan):
+        raise DamagedArtifact(f"{'; '.join(found.values())}; `make book PROFILE={profile}` writes it again")
+    written = parse_json(_manifest.contents(root, plan)[_manifest.MANIFEST], path.name)
+    return written | {"runs": {job.rule: written["runs"][job.rule] for job in plan}}
+
+
+def _files(site: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file that a site consists of or is made from, by its name below `site`."""
+    files = dict(_seals.files_below(site))
+    files |= {f"{DOCTREES}/{name}": path for name, path in _seals.files_below(site / DOCTREES)}
+    return {name: sha256_of(path) for name, path in files.items() if name.split("/")[0] not in BESIDE}
+
+
+def seal_site(site: Path) -> None:
+    """Write down the hash of every file of a site, then the mark that it is complete.
+
+    Args:
+        site: the folder `runs/<profile>/site`.
+    """
+    lines = "".join(f"{digest}  {name}\n" for name, digest in _files(site).items())
+    write_atomic(site / SEALED, lines.encode())
+    write_atomic(site / COMPLETE, f"{sha256_of(site / SEALED)}  {SEALED}\n".encode())
+
+
+def site_difference(site: Path) -> str:
+    """Return the first file of a site that is not as it was when the site was sealed, or ""."""
+    try:
+        lines = (site / SEALED).read_bytes().decode("utf-8", "replace").split("\n")
+        found = _seals.difference({line[66:]: line[:64] for line in lines if line}, _files(site))
+    except FileNotFoundError:
+        return f"{SEALED} is gone"
+    except DamagedArtifact as error:
+        return str(error)
+    return found and f"{found} after the site was built"
+
+
+def site_damage(site: Path) -> str:
+    """Return what is wrong with a site that has the mark of a complete one, or ""."""
+    try:
+        mark = (site / COMPLETE).read_bytes().split()[:1]
+        if mark != [sha256_of(site / SEALED).encode()]:
+            return f"{SEALED} changed after the site was built"
+    except FileNotFoundError as error:
+        return f"{Path(error.filename).name} is gone"
+    return site_difference(site)

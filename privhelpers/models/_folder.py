@@ -1,0 +1,184 @@
+"""What may stand in the folder of a model, looked at before a library builds anything of it.
+
+The weights are `model.safetensors`, or the files of `model.safetensors.index.json`: plain names in the
+folder, and every safetensors file of the folder is one of them. No size that `config.json` names is larger
+than the tensors of these files allow.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from safetensors import safe_open
+
+from privhelpers.artifacts import parse_json
+from privhelpers.errors import DamagedArtifact, MissingArtifact, UnsupportedModel
+
+CONFIG, ADAPTER = "config.json", "adapter_config.json"
+WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+_READ = {".json", ".txt", ".model", ".jinja", ".tiktoken", ".codes", ".safetensors"}
+_LARGEST = 200_000_000  # bytes of a file that is no weights; the largest tokenizers take 40 MB
+_PICKLES = {".bin", ".pt", ".pth", ".ckpt", ".pkl"}
+_LAYERS = re.compile(r"(^|_)layers?$")
+_SIZES = re.compile(
+    r"(^|_)(size|dim|dims|embd|inner|width|labels|heads?|experts|groups|channels|rank|kernel)$"
+)
+_POSITIONS = re.compile(r"(^|_)(positions|position_embeddings|ctx|seq_len|seq_length)$")
+_FARTHEST = 2**24  # positions: more than any published model reads
+
+
+def read_files(folder: Path) -> list[Path]:
+    """Return the files of a folder that libraries may read, by name.
+
+    Raises:
+        UnsupportedModel: one is no regular file, or too large.
+    """
+    files = sorted(path for path in folder.iterdir() if path.suffix in _READ)
+    for path in files:
+        if not path.is_file():
+            raise UnsupportedModel(
+                f"{folder.name}: {path.name} is no regular file; put the file itself there"
+            )
+        if path.suffix != ".safetensors" and path.stat().st_size > _LARGEST:
+            raise UnsupportedModel(
+                f"{folder.name}: {path.name} has {path.stat().st_size:,} bytes; {_LARGEST:,} at most are read"
+            )
+    return files
+
+
+def read_json(folder: Path, name: str) -> dict:
+    """Return an object of a folder's JSON file.
+
+    Raises:
+        UnsupportedModel: it is no clean JSON, or no object.
+    """
+    try:
+        read = parse_json((folder / name).read_text(encoding="utf-8"), f"{folder.name}/{name}")
+    except (DamagedArtifact, UnicodeDecodeError) as error:
+        raise UnsupportedModel(f"model {folder.name!r}: {name} is no clean JSON ({error})") from None
+    if not isinstance(read, dict):
+        raise UnsupportedModel(f"model {folder.name!r}: {name} holds no object, in braces")
+    return read
+
+
+def refuse_code(folder: Path) -> None:
+    """Refuse a folder whose weights or files could run code when read.
+
+    Raises:
+        UnsupportedModel: it has no safetensors, or comes with Python code.
+    """
+    pickles = [p.name for p in folder.glob("*") if p.suffix in _PICKLES]
+    if not list(folder.glob("*.safetensors")):
+        warning = f" (found {', '.join(pickles)}, which can run code when read)" if pickles else ""
+        raise UnsupportedModel(f"{folder.name}: holds no .safetensors weights{warning}; convert it first")
+    if list(folder.glob("*.py")):
+        raise UnsupportedModel(f"{folder.name}: comes with Python code, which is never run")
+
+
+def _indexed(folder: Path) -> dict[str, set[str]]:
+    """Return file -> names of tensors, as the index says, or the one file with any names."""
+    if not (folder / INDEX).is_file():
+        return {WHOLE: set()}
+    named = read_json(folder, INDEX).get("weight_map")
+    if not isinstance(named, dict) or not named:
+        raise UnsupportedModel(f"model {folder.name!r}: {INDEX} has no weight_map")
+    files: dict[str, set[str]] = {}
+    for tensor, file in named.items():
+        if not isinstance(file, str) or Path(file).name != file or not file.endswith(".safetensors"):
+            raise UnsupportedModel(
+                f"model {folder.name!r}: {INDEX} names {str(file)[:100]!r}; it may name .safetensors files "
+                "of its own folder alone"
+            )
+        files.setdefault(file, set()).add(tensor)
+    return files
+
+
+def tensors(folder: Path) -> dict[str, list[int]]:
+    """Return the shape of each tensor of a folder's weights, from the headers alone.
+
+    Raises:
+        UnsupportedModel: a file is no safetensors, is over, is missing, or is not as the index says.
+    """
+    indexed = _indexed(folder)
+    found = {path.name for path in folder.glob("*.safetensors")}
+    if found != set(indexed):
+        over, gone = sorted(found - set(indexed)), sorted(set(indexed) - found)
+        what = f"{over[0]} is no part of the model; move it away" if over else f"{gone[0]} is missing"
+        raise UnsupportedModel(f"model {folder.name!r}: weights are {_listed(indexed)}, and {what}")
+    shapes: dict[str, list[int]] = {}
+    for file, names in indexed.items():
+        try:
+            with safe_open(folder / file, "pt") as opened:
+                own = {name: opened.get_slice(name).get_shape() for name in opened.keys()}  # noqa: SIM118
+        except Exception as error:  # of its own kind, and not derived from another
+            raise UnsupportedModel(
+                f"model {folder.name!r}: {file} cannot be read as safetensors ({str(error)[:200]}); copy it "
+                "again"
+            ) from error
+        if differ := sorted(own.keys() ^ names if names else own.keys() & shapes.keys()):
+            raise UnsupportedModel(
+                f"model {folder.name!r}: {file} and {INDEX} differ in {_listed(differ)}; save the model again"
+            )
+        shapes |= own
+    return shapes
+
+
+def _listed(names: object) -> str:
+    """Return up to three names, in words.
+
+    >>> _listed("dacb")
+    'a, b, c and 1 more'
+    """
+    names = sorted(map(str, names))
+    return ", ".join(names[:3])[:300] + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+
+
+def _numbers(value: object, key: str = "") -> Iterator[tuple[str, int]]:
+    """Yield key and value of every whole number of nested JSON; those of a list have its key."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _numbers(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _numbers(inner, key)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield key, value
+
+
+def _refuse_sizes(folder: Path, config: dict, shapes: dict[str, list[int]]) -> None:
+    """Refuse a size that the tensors cannot have: a library would build it before it compares."""
+    values = sum(map(math.prod, shapes.values()))
+    for key, number in _numbers(config):
+        if _LAYERS.search(key):
+            most, because = len(shapes), f"its weights are {len(shapes):,} tensors"
+        elif _SIZES.search(key):
+            most, because = values, f"its weights are {values:,} numbers"
+        elif _POSITIONS.search(key):
+            most, because = _FARTHEST, "no model reads so far"
+        else:
+            continue
+        if not 0 <= number <= most:
+            raise UnsupportedModel(
+                f"model {folder.name!r}: config.json says {key} = {str(number)[:30]}, and {because}, so that "
+                f"0 to {most:,} are possible; restore the config.json that the weights were saved with"
+            )
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that is not one whole model, or that a library could not read safely.
+
+    Raises:
+        MissingArtifact: there is no such folder.
+        UnsupportedModel: naming what is wrong with which file.
+    """
+    if not (folder / CONFIG).exists():
+        raise MissingArtifact(f"model {folder.name!r}: no folder with a config.json at that place")
+    read_files(folder)
+    refuse_code(folder)
+    if (folder / ADAPTER).exists():
+        raise UnsupportedModel(
+            f"model {folder.name!r}: {ADAPTER} lies beside a whole model, and nobody named it; move the "
+            "adapter to a folder of its own"
+        )
+    _refuse_sizes(folder, read_json(folder, CONFIG), tensors(folder))

@@ -1,0 +1,145 @@
+"""A stranger's folder, opened first in a process of its own, which stays and reads texts with its tokenizer.
+
+A tokenizer is a program: rules rewrite a text, patterns cut it. Rules can make a text grow without end and
+patterns can search for ever, when the folder is opened or at the first text that fits them. So none of it
+ever runs in the process of the audit, which hands over texts and gets numbers back.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from privhelpers.errors import ConfinedFailed, UnsupportedModel
+from privhelpers.models.architecture import read_tokenizer
+from privhelpers.processes import Confined, one_thread
+
+_SPARE = 2**31  # bytes of addresses beside the weights
+_START, _READ = 5.0, 5.0  # seconds of processor time for the least folder and for the least text
+_GROWTH = 32  # tokens of one character: bytes of UTF-8 are four, the longest rewriting of Unicode is eighteen
+_SPECIAL = ("bos", "eos", "pad", "mask")
+
+
+class _Opened:
+    """What the confined process holds: a tokenizer, after a model was opened with it."""
+
+    def __init__(self, open_whole: Callable, folder: Path, base: Path | None) -> None:
+        os.environ["RAYON_NUM_THREADS"] = "4"  # each thread of the tokenizer takes addresses
+        with one_thread():
+            _, model = open_whole(folder, base)
+        self.width = model.get_output_embeddings().weight.shape[0]
+        self.tokenizer = read_tokenizer(folder if base is None else base)
+        tokens = self.tokenizer.get_vocab()
+        highest = max(tokens.values(), default=0)
+        if max(len(self.tokenizer), highest + 1) > self.width:
+            raise UnsupportedModel(
+                f"model {folder.name!r}: its tokenizer has {len(self.tokenizer)} tokens, the highest of them "
+                f"{highest}, and the model {self.width}; they do not belong together"
+            )
+        self.name = folder.name
+
+    def facts(self) -> dict[str, int | None]:
+        """Return the numbers that a reader shows."""
+        numbers = {f"{name}_token_id": getattr(self.tokenizer, f"{name}_token_id") for name in _SPECIAL}
+        longest = self.tokenizer.model_max_length
+        longest = int(longest) if isinstance(longest, int | float) and longest < 2**31 else 2**31
+        return numbers | {"size": len(self.tokenizer), "model_max_length": longest}
+
+    def encode(self, texts: list[str], special: bool) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return ids and marks of special tokens, for each text."""
+        read = self.tokenizer(
+            texts, add_special_tokens=special, return_special_tokens_mask=True, verbose=False
+        )
+        rows = [
+            (np.array(ids, dtype=np.int64), np.array(marks, dtype=bool))
+            for ids, marks in zip(read["input_ids"], read["special_tokens_mask"], strict=True)
+        ]
+        for text, (ids, _) in zip(texts, rows, strict=True):
+            if len(ids) > _GROWTH * (len(text) + 4):
+                raise UnsupportedModel(
+                    f"model {self.name!r}: its tokenizer makes {len(ids):,} tokens of {len(text):,} "
+                    "characters; restore the tokenizer.json that the model was trained with"
+                )
+            if ids.size and not 0 <= ids.min() <= ids.max() < self.width:
+                raise UnsupportedModel(
+                    f"model {self.name!r}: its tokenizer gives token {ids.max()}, and the model has "
+                    f"{self.width}; they do not belong together"
+                )
+        return rows
+
+    def decode(self, rows: list[list[int]]) -> list[str]:
+        """Return the text of each row, special tokens left out."""
+        texts = self.tokenizer.batch_decode(rows, skip_special_tokens=True)
+        most = 1000 * (
+            max(map(len, rows), default=0) + 1
+        )  # characters; the longest tokens have a few hundred
+        if any(len(text) > most for text in texts):
+            raise UnsupportedModel(
+                f"model {self.name!r}: its tokenizer writes {max(map(len, texts)):,} characters for "
+                f"{max(map(len, rows))} tokens; restore the tokenizer.json that the model was trained with"
+            )
+        return texts
+
+
+class Reader:
+    """The tokenizer of a folder: called as one of transformers is, and answered from a confined process."""
+
+    def __init__(
+        self, open_whole: Callable, folder: Path, base: Path | None, *, weights: int, other: int
+    ) -> None:
+        """Open model and tokenizer in a confined process.
+
+        Args:
+            open_whole: returns kind and model of a folder and its base.
+            folder, base: what to open; the tokenizer is that of the base, if there is one.
+            weights, other: bytes of the safetensors files, and of the others.
+
+        Raises:
+            PrivHelpersError: what opening them refuses.
+            UnsupportedModel: it took too much time or memory, or ended the process.
+        """
+        self._name = folder.name
+        # Weights of 16 bits double, and are held twice while they are converted.
+        memory, seconds = _SPARE + 6 * weights + 20 * other, _START + weights / 2e7 + other / 1e5
+        try:
+            self._confined = Confined(_Opened, open_whole, folder, base, memory=memory, seconds=seconds)
+        except ConfinedFailed as error:
+            raise self._refusal("opening the folder", error) from None
+        facts = self._ask("facts", seconds=_READ)
+        self._size, self.model_max_length = facts.pop("size"), facts.pop("model_max_length")
+        self.bos_token_id, self.eos_token_id, self.pad_token_id, self.mask_token_id = facts.values()
+
+    def _refusal(self, what: str, error: ConfinedFailed) -> UnsupportedModel:
+        return UnsupportedModel(
+            f"model {self._name!r}: {what} failed in a process of its own ({error}); restore config.json and "
+            "tokenizer files as they were saved with the weights"
+        )
+
+    def _ask(self, method: str, *arguments: object, seconds: float) -> object:
+        try:
+            return self._confined.ask(method, *arguments, seconds=seconds)
+        except ConfinedFailed as error:
+            raise self._refusal("its tokenizer", error) from None
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __call__(self, texts: str | Sequence[str], *, add_special_tokens: bool = True) -> dict[str, list]:
+        """Return `input_ids` and `special_tokens_mask`, a list of each for each text, or of one text alone.
+
+        Raises:
+            UnsupportedModel: it took too much time or memory, or gives tokens that the model does not have.
+        """
+        many = [texts] if isinstance(texts, str) else list(texts)
+        seconds = _READ + sum(map(len, many)) / 2e4
+        rows = self._ask("encode", many, add_special_tokens, seconds=seconds)
+        ids, marks = ([row[part].tolist() for row in rows] for part in (0, 1))
+        if isinstance(texts, str):
+            ids, marks = ids[0], marks[0]
+        return {"input_ids": ids, "special_tokens_mask": marks}
+
+    def batch_decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """Return the text of each row of tokens, special tokens left out."""
+        plain = [[int(token) for token in row] for row in rows]
+        return self._ask("decode", plain, seconds=_READ + sum(map(len, plain)) / 2e4)

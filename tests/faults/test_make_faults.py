@@ -1,0 +1,113 @@
+"""What stands in a variable of `make` is text: neither make nor the shell runs a part of it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from patience import LIMIT_SECONDS
+
+ROOT = Path(__file__).parents[2]
+STUB = """#!{python}
+import json, sys
+with open({log!r}, "a") as out:
+    out.write(json.dumps(sys.argv[1:]) + "\\n")
+"""
+HANDED_OVER = {  # what recipes pass on, besides their own words
+    "book": ("PROFILE", "JOBS", "CLUSTER", "LIMIT"),
+    "lab": (),
+    "serve": (),
+    "pdf": ("PROFILE",),
+    "sweep": ("PROFILE", "JOBS", "CLUSTER", "LIMIT", "EPSILONS", "SEEDS", "ARCHS"),
+    "student": ("PROFILE",),
+    "solutions": ("PROFILE",),
+    "launch": (),
+    "audit": (
+        *("MODEL", "RECORDS", "HOLDOUT", "CANARIES", "BASE", "REFERENCE", "EPSILON", "DELTA"),
+        *("OUT", "PDF", "SHOW", "SEED"),
+    ),
+    "check": ("PROFILE",),
+    "verify": ("PROFILE",),
+    "profile": ("PROFILE", "JOBS"),
+    "reference": ("PROFILE",),
+    "test": (),
+    "bench": (),
+    "shape": ("ROOM",),
+}
+
+
+def variables():
+    given = re.search(r"^GIVEN :=((?:.*\\\n)*.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
+    return given.replace("\\", "").split()
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Return a function that calls make with a Python that only writes down its arguments."""
+    stub, log = tmp_path / "python", tmp_path / "log"
+    stub.write_text(STUB.format(python=sys.executable, log=str(log)))
+    stub.chmod(0o755)
+
+    def call(target, given, by_environment=False):
+        log.write_text("")
+        command = ["make", "-s", "-o", ".venv/.stamp", target, f"PYTHON={stub}"]
+        if not by_environment:
+            command += [f"{name}={value}" for name, value in given.items()]
+        environment = {**os.environ, **given} if by_environment else None
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS
+        )
+        return done, [json.loads(line) for line in log.read_text().splitlines()]
+
+    return call
+
+
+@pytest.mark.parametrize("by_environment", [False, True])
+@pytest.mark.parametrize("target", HANDED_OVER)
+def test_nothing_that_is_given_is_run(made, tmp_path, target, by_environment):
+    gone = f"touch {tmp_path}/gone"
+    value = (
+        f"$(shell {gone}1) $({gone}2) `{gone}3` ; {gone}4 ; '; {gone}5;' \"; {gone}6\" $${{X}} # | & > y\nz"
+    )
+    done, calls = made(target, dict.fromkeys(variables(), value), by_environment)
+    assert not list(tmp_path.glob("gone*"))
+    if target in ("serve", "test"):  # refused before anything starts
+        assert done.returncode != 0 and done.stderr and not calls
+        return
+    assert done.returncode == 0 and calls, done.stderr
+    words = [word.partition("=")[2] if word.startswith("--") else word for word in calls[-1]]
+    assert words.count(value) == len(HANDED_OVER[target]), calls
+
+
+def test_every_variable_of_the_makefile_is_given_as_text():
+    text = (ROOT / "Makefile").read_text()
+    ours = {
+        "PY",
+        "VENV",
+        "BIN",
+        "PYTHON",
+        "START",
+        "STAMP",
+        "PRETRAINED",
+        "GIVEN",
+        "CURDIR",
+        "MAKEFILE_LIST",
+        "name",
+    }
+    assert set(re.findall(r"\$\((\w+)\)", text)) <= ours
+    handed = {name for names in HANDED_OVER.values() for name in names}
+    assert handed | {"OPTIONS", "PORT"} == set(variables())
+
+
+def test_the_usual_values_reach_the_programs(made):
+    _, (sweep,) = made("sweep", {"EPSILONS": "1 8", "SEEDS": "0 1", "JOBS": "3"})
+    assert {"--epsilons=1 8", "--seeds=0 1", "--architectures=", "--cores=3", "--profile=course"} <= set(
+        sweep
+    )
+    assert "4" in made("test", {"JOBS": "3"})[1][0] and "3" in made("test", {})[1][0]
+    assert made("lab", {"OPTIONS": "--no-browser --port=9999 *"})[1][0][-3:] == [
+        *("--no-browser", "--port=9999", "*")
+    ]

@@ -1,0 +1,269 @@
+"""Folders that somebody brings: a model that uses every tensor, or a refusal that says which file and why."""
+
+import json
+import os
+import shutil
+
+import pytest
+import toy_audit as toy
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
+
+from privhelpers import models, own_model
+from privhelpers.artifacts import sha256_of
+from privhelpers.errors import UnsupportedModel
+from privhelpers.own_model import _reader
+
+TEXT = "Seen today: ward seen mild pain left right knee. File SYN-12345678."
+INDEX = "model.safetensors.index.json"
+
+
+@pytest.fixture(scope="module")
+def tok():
+    return toy.tokenizer([row["text"] for row in toy.notes("x", 60, seed=9)])
+
+
+@pytest.fixture(scope="module")
+def good(tok, tmp_path_factory):
+    return toy.save(toy.causal(tok), tok, tmp_path_factory.mktemp("folders") / "good")
+
+
+@pytest.fixture
+def brought(good, tmp_path):
+    return shutil.copytree(good, tmp_path / "brought")
+
+
+def change(folder, name, **values):
+    read = json.loads((folder / name).read_text())
+    (folder / name).write_text(json.dumps(read | values))
+
+
+def sharded(folder, **names):
+    """Write the weights as two files with an index, which says of some tensors what `names` says."""
+    tensors = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    files = {name: f"part-{number % 2}.safetensors" for number, name in enumerate(sorted(tensors))}
+    for file in set(files.values()):
+        save_file(
+            {name: tensors[name] for name in tensors if files[name] == file}, folder / file, {"format": "pt"}
+        )
+    (folder / INDEX).write_text(json.dumps({"metadata": {}, "weight_map": files | names}))
+    return sorted(tensors)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"n_layer": 0}, r"does not use all of its weights .*transformer\.h\.0\."),
+        ({"n_layer": -1}, r"n_layer = -1, .*16 tensors.*restore the config\.json"),
+        ({"n_layer": 10**9}, r"n_layer = 1000000000, .*16 tensors"),
+        ({"n_layer": 1.5}, "n_layer"),
+        ({"n_head": 0}, "ZeroDivisionError"),
+        ({"n_head": "two"}, "n_head.*two"),
+        ({"vocab_size": 10**9}, "vocab_size = 1000000000"),
+        ({"n_positions": 10**12}, "n_positions = 1000000000000"),
+        ({"n_embd": 50}, r"do not fill the model \(mismatched keys.*transformer\.h\.0"),
+        ({"num_labels": 10**9}, "num_labels = 1000000000"),
+        ({"activation_function": "nobody"}, "nobody"),
+        ({"architectures": 5}, "architectures = 5; it must be a list"),
+        ({"architectures": [5]}, r"architectures = \[5\]; it must be a list"),
+        ({"is_encoder_decoder": True}, "is_encoder_decoder"),
+        ({"model_type": ["gpt2"]}, "names no model_type"),
+        ({"transformers_weights": "../x.safetensors"}, "transformers_weights"),
+        ({"attn_implementation": "someone/kernel"}, "may load code"),
+    ],
+)  # fmt: skip
+def test_a_configuration_that_is_not_of_its_weights_is_refused(brought, values, words):
+    change(brought, "config.json", **values)
+    with pytest.raises(UnsupportedModel, match=words) as refused:
+        own_model.open_model(brought)
+    assert "'brought'" in str(refused.value) and len(str(refused.value)) < 600
+
+
+def test_the_books_own_loader_refuses_unused_weights_too(brought):
+    change(brought, "config.json", n_layer=0)
+    with pytest.raises(UnsupportedModel, match="does not use all"):
+        models.load(brought)
+
+
+def test_a_head_of_its_own_is_used_whatever_the_configuration_ties(tok, tmp_path):
+    config = LlamaConfig(
+        vocab_size=len(tok), hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
+        max_position_embeddings=64,
+    )  # fmt: skip
+    folder = toy.save(LlamaForCausalLM(config), tok, tmp_path / "tied")
+    losses = own_model.open_model(folder).score([TEXT]).losses
+    change(folder, "config.json", tie_word_embeddings=True)
+    assert own_model.open_model(folder).score([TEXT]).losses == pytest.approx(losses)
+
+
+@pytest.mark.parametrize("place", ["../x.safetensors", "/tmp/x.safetensors", "sub/x.safetensors", "x.bin", 5])
+def test_an_index_names_files_of_its_folder_alone(brought, place):
+    (brought / "sub").mkdir()
+    for outside in (brought.parent, brought / "sub"):
+        shutil.copy(brought / "model.safetensors", outside / "x.safetensors")
+    sharded(brought, **{"transformer.wte.weight": place})
+    with pytest.raises(UnsupportedModel, match=r"index\.json names .*its own folder alone"):
+        own_model.open_model(brought)
+
+
+def test_shards_are_opened_whole_or_not_at_all(brought, good, tmp_path):
+    first, *_ = sharded(brought)
+    opened, alone = own_model.open_model(brought), own_model.open_model(good)
+    assert opened.score([TEXT]).losses == pytest.approx(alone.score([TEXT]).losses)
+    assert opened.files["part-1.safetensors"] == sha256_of(brought / "part-1.safetensors")
+    other = shutil.copytree(brought, tmp_path / "other")
+    sharded_names = json.loads((other / INDEX).read_text())["weight_map"]
+    (other / INDEX).write_text(json.dumps({"weight_map": sharded_names | {first: "part-1.safetensors"}}))
+    with pytest.raises(
+        UnsupportedModel, match=r"part-.\.safetensors and model\.safetensors\.index\.json differ"
+    ):
+        own_model.open_model(other)
+    (other / "part-1.safetensors").unlink()
+    with pytest.raises(UnsupportedModel, match=r"part-1\.safetensors is missing"):
+        own_model.open_model(other)
+    shutil.copy(good / "model.safetensors", brought)
+    with pytest.raises(UnsupportedModel, match=r"model\.safetensors is no part of the model"):
+        own_model.open_model(brought)
+
+
+def test_weights_beside_the_model_are_refused(brought):
+    shutil.copy(brought / "model.safetensors", brought / "better.safetensors")
+    with pytest.raises(UnsupportedModel, match=r"better\.safetensors is no part of the model"):
+        own_model.open_model(brought)
+
+
+def test_an_adapter_that_nobody_named_is_refused(brought):
+    (brought / "adapter_config.json").write_text('{"peft_type": "LORA"}')
+    with pytest.raises(UnsupportedModel, match=r"adapter_config\.json lies beside a whole model"):
+        own_model.open_model(brought)
+    with pytest.raises(UnsupportedModel, match=r"adapter_config\.json lies beside a whole model"):
+        models.load(brought)
+
+
+def test_the_hashes_are_of_the_files_that_were_opened(brought, monkeypatch):
+    files = own_model.open_model(brought).files
+    assert files == {name: sha256_of(brought / name) for name in files}
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= set(files)
+    read = AutoModelForCausalLM.from_pretrained
+
+    def swapped(*given, **options):
+        change(brought, "generation_config.json", max_length=7)
+        return read(*given, **options)
+
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", swapped)
+    with pytest.raises(UnsupportedModel, match="changed while they were opened"):
+        own_model.open_model(brought)
+
+
+def fifo(folder, name):
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+
+
+def sparse(folder, name, size):
+    with open(folder / name, "wb") as out:
+        out.truncate(size)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda at: fifo(at, "config.json"), "config.json is no regular file"),
+        (lambda at: fifo(at, "tokenizer.json"), "tokenizer.json is no regular file"),
+        (lambda at: fifo(at, "chat_template.jinja"), "chat_template.jinja is no regular file"),
+        (lambda at: fifo(at, "more.safetensors"), "more.safetensors is no regular file"),
+        (lambda at: (at / "vocab.txt").symlink_to("/dev/zero"), "vocab.txt is no regular file"),
+        (lambda at: sparse(at, "model.safetensors", 10**13), "of memory are free"),
+        (lambda at: sparse(at, "tokenizer.json", 10**10), "tokenizer.json has 10,000,000,000 bytes"),
+        (lambda at: (at / "model.safetensors").write_bytes((10**8).to_bytes(8, "little")), "as safetensors"),
+        (lambda at: (at / "config.json").write_text("[" * 100_000), "config.json is no clean JSON"),
+        (lambda at: (at / "config.json").write_text("[]"), "config.json holds no object"),
+        (lambda at: (at / "tokenizer.json").unlink(), "the tokenizer cannot be read"),
+        (lambda at: (at / "tokenizer.json").write_text("[]"), "the tokenizer cannot be read"),
+        (lambda at: change(at, "tokenizer_config.json", tokenizer_class=5), "the tokenizer cannot be read"),
+    ],
+)
+def test_files_that_are_not_what_they_are_called_are_refused(brought, spoil, words):
+    spoil(brought)
+    with pytest.raises(UnsupportedModel, match=words):
+        own_model.open_model(brought)
+
+
+def replace(pattern, content):
+    return {"type": "Replace", "pattern": pattern, "content": content}
+
+
+GROWTH = {"type": "Sequence", "normalizers": [replace({"String": "e"}, "e" * 100)] * 6}
+# Each run of 24 is under the limit that makes the library of patterns panic: it only takes very long.
+SLOW = replace({"Regex": "(e|ee|eee)+(?<=Z)"}, "b")
+PANIC = replace({"Regex": r"(e+)+(\w+\s*)+$%"}, "b")
+
+
+@pytest.fixture
+def little(monkeypatch):
+    """Bounds that are reached soon."""
+    monkeypatch.setattr(_reader, "_SPARE", 2**29)
+    monkeypatch.setattr(_reader, "_READ", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "words"),
+    [
+        (GROWTH, TEXT, "SIGABRT"),
+        (replace({"String": "e"}, "e" * 5000), TEXT, "makes .* tokens of 67 characters"),
+        (PANIC, f"{TEXT} {'e' * 40}", "PanicException"),
+        (SLOW, f"{'e' * 24} " * 300, "seconds of processor time"),
+    ],
+)
+def test_a_tokenizer_that_explodes_ends_in_a_refusal(brought, little, rule, text, words):
+    change(brought, "tokenizer.json", normalizer=rule)
+    opened = own_model.open_model(brought)
+    with pytest.raises(UnsupportedModel, match=rf"'brought': its tokenizer .*{words}.*restore"):
+        opened.score([text])
+
+
+def test_a_decoder_that_explodes_ends_in_a_refusal(brought, little):
+    rule = {"type": "Sequence", "decoders": [replace({"Regex": "."}, "e"), *GROWTH["normalizers"]]}
+    change(brought, "tokenizer.json", decoder=rule)
+    opened = own_model.open_model(brought)
+    with pytest.raises(UnsupportedModel, match=r"'brought': its tokenizer .*restore"):
+        opened.write("Seen", samples=2, tokens=8, seed=0)
+
+
+def test_tokens_that_the_model_does_not_have_are_refused(brought, tmp_path):
+    read = json.loads((brought / "tokenizer.json").read_text())
+    read["model"]["vocab"]["a"] = 999_999
+    (brought / "tokenizer.json").write_text(json.dumps(read))
+    with pytest.raises(UnsupportedModel, match="the highest of them 999999, and the model"):
+        own_model.open_model(brought)
+
+
+def test_a_template_with_a_token_of_no_vocabulary_is_refused(brought):
+    template = {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "X", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [],
+        "special_tokens": {"X": {"id": "X", "ids": [10**8], "tokens": ["X"]}},
+    }
+    change(brought, "tokenizer.json", post_processor=template)
+    opened = own_model.open_model(brought)
+    opened.score([TEXT])  # a causal model is asked without its template
+    with pytest.raises(UnsupportedModel, match="gives token 100000000"):
+        opened.tokenizer(TEXT)
+
+
+def test_a_reader_says_what_the_tokenizer_of_the_folder_says(good, tok):
+    reader, texts = own_model.open_model(good).tokenizer, [TEXT, "", "naïve  \u4e2d"]
+    plain = tok(texts, return_special_tokens_mask=True)
+    assert reader(texts) == {name: plain[name] for name in ("input_ids", "special_tokens_mask")}
+    assert reader(TEXT)["input_ids"] == plain["input_ids"][0] and len(reader) == len(tok)
+    assert reader.batch_decode(plain["input_ids"]) == tok.batch_decode(
+        plain["input_ids"], skip_special_tokens=True
+    )
+    assert (reader.bos_token_id, reader.pad_token_id) == (tok.bos_token_id, tok.pad_token_id)
+
+
+def test_notes_that_older_libraries_left_in_a_configuration_are_no_reason(brought):
+    change(brought, "config.json", _model_name_or_path="somewhere", _attn_implementation_autoset=True)
+    assert own_model.open_model(brought).kind == "causal"

@@ -1,0 +1,156 @@
+"""Everything that is published is sealed: what differs is named, refused and made again."""
+
+import shutil
+
+import pytest
+import toy_site
+
+from bookmaker.runner import _cli, _verify, build, plan, published
+from bookmaker.site import _pdf
+from privhelpers import artifacts
+from privhelpers.errors import DamagedArtifact
+
+RUNS, HIPAA = "runs/toy", "runs/toy/artifacts/hipaa"
+SITE, INDEX = "runs/toy/site", "runs/toy/site/_build/html/index.html"
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory):
+    """A toy book with a site of two files and a PDF of a few bytes; nothing here looks into them."""
+    root = toy_site.build(tmp_path_factory.mktemp("toy") / "book")
+    artifacts.write_atomic(root / INDEX, b"<p>ours</p>")
+    artifacts.write_atomic(root / SITE / published.DOCTREES / "index.doctree", b"ours")
+    artifacts.write_atomic(root / SITE / "build.log", b"not part of it")
+    published.seal_site(root / SITE)
+    artifacts.write_sealed(root / RUNS / published.PDF, b"%PDF")
+    return root
+
+
+@pytest.fixture(scope="module")
+def jobs(untouched):
+    return toy_site.jobs(untouched)
+
+
+@pytest.fixture
+def book(untouched, tmp_path):
+    return shutil.copytree(untouched, tmp_path / "book")
+
+
+def flip(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def remove(path):
+    path.unlink()
+
+
+def forge(path):
+    """Change a file and its seal together."""
+    artifacts.write_sealed(path, path.read_bytes().replace(b"61.0", b"16.0") + b" ")
+
+
+def test_what_is_as_it_was_made_holds(book, jobs, capsys):
+    (book / SITE / "build.log").write_text("another")
+    (book / SITE / "_build" / "html" / ".DS_Store").write_text("of the system")
+    assert _verify.verify(book, jobs) and not _verify.damages(book, jobs)
+    line = capsys.readouterr().out
+    assert line.count("\n") == 1 and f"{len(jobs)} runs, manifest.json, summary.json, site, privai" in line
+    (book / RUNS / published.PDF).unlink()
+    assert _verify.verify(book, jobs), "nobody has to print"
+
+
+# What is done to which file; how the line names it; the file whose absence makes a build repair it.
+FAULTS = [
+    (flip, "runs/toy/notebooks/hipaa.ipynb", "hipaa: runs/toy/notebooks/hipaa.ipynb changed", HIPAA),
+    (flip, "runs/toy/artifacts/hipaa/run.json", "hipaa: runs/toy/artifacts/hipaa/run.json: its", HIPAA),
+    (empty, "runs/toy/artifacts/hipaa/run.json.sha256", "hipaa: runs/toy/artifacts/hipaa/run.json", HIPAA),
+    (flip, "runs/toy/artifacts/comparison/summary.json", "comparison: summary.json: its bytes", None),
+    (forge, "runs/toy/artifacts/comparison/summary.json", "comparison: summary.json changed", None),
+    (empty, "runs/toy/artifacts/comparison/summary.json.sha256", "comparison: summary.json: its", None),
+    (forge, "runs/toy/artifacts/hipaa/run.json", "manifest.json: is not about the present runs", RUNS),
+    (flip, "runs/toy/manifest.json", "manifest.json: its bytes changed", RUNS),
+    (forge, "runs/toy/manifest.json", "manifest.json: is not about the present runs", RUNS),
+    (remove, "runs/toy/manifest.json.sha256", "manifest.json: has no .sha256 beside it", RUNS),
+    (forge, "runs/toy/summary.json", "summary.json: is not about the present runs", RUNS),
+    (flip, INDEX, "the site: _build/html/index.html changed after the site was built", SITE),
+    (remove, INDEX, "the site: _build/html/index.html is gone after the site was built", SITE),
+    (flip, f"{SITE}/{published.DOCTREES}/index.doctree", f"the site: {published.DOCTREES}/index", SITE),
+    (flip, f"{SITE}/.sealed", "the site: .sealed changed", SITE),
+    (remove, f"{SITE}/.sealed", "the site: .sealed is gone", SITE),
+    (empty, f"{SITE}/.complete", "the site: .sealed changed", SITE),
+]
+MARK = {
+    HIPAA: f"{HIPAA}/run.json",
+    RUNS: "runs/toy/manifest.json",
+    SITE: f"{SITE}/.complete",
+    None: "runs/toy/artifacts/comparison/run.json",
+}
+
+
+@pytest.mark.parametrize("fault, file, words, made_again", FAULTS)
+def test_a_difference_is_named_and_its_mark_is_taken_away(book, jobs, capsys, fault, file, words, made_again):
+    fault(book / file)
+    assert not _verify.verify(book, jobs)
+    line = capsys.readouterr().out
+    assert words in line and line.count("\n") == 1 and "make book PROFILE=toy" in line
+    build._drop_stale(book, jobs)
+    mark = "runs/toy/summary.json" if words.startswith("summary") else MARK[made_again]
+    assert not (book / mark).exists()
+    assert f"[toy] {words}" in capsys.readouterr().err
+    assert not _verify.damages(book, jobs), "what is left holds, so the next build has no dead end"
+
+
+def test_a_page_that_was_added_to_the_site_is_named(book, jobs, capsys):
+    artifacts.write_sealed(book / SITE / "_build/html/more.html", b"x")
+    assert not _verify.verify(book, jobs)
+    assert "_build/html/more.html was added after the site was built" in capsys.readouterr().out
+
+
+def test_what_is_missing_does_not_hold(book, jobs, capsys):
+    for name in ("hipaa/run.json", "comparison/run.json"):
+        (book / RUNS / "artifacts" / name).unlink()
+    (book / SITE / ".complete").unlink()
+    assert not _verify.verify(book, jobs)
+    line = capsys.readouterr().out
+    assert "2 runs are missing, comparison among them" in line and "site/.complete is missing" in line
+
+
+def test_the_pdf_is_sealed_and_a_build_does_not_take_it_away(book, jobs, capsys):
+    flip(book / RUNS / published.PDF)
+    assert not _verify.verify(book, jobs)
+    assert "privai-leak.pdf: its bytes changed" in capsys.readouterr().out
+    build._drop_stale(book, jobs)
+    assert (book / RUNS / published.PDF).exists()
+
+
+def test_no_pdf_is_printed_from_a_site_that_changed(book):
+    flip(book / INDEX)
+    with pytest.raises(DamagedArtifact, match=r"index\.html changed .*run `make book PROFILE=toy`"):
+        _pdf.write(book, "toy")
+
+
+def test_the_command_says_it_by_its_exit_code(book, jobs, monkeypatch, capsys):
+    monkeypatch.chdir(book)
+    assert _cli.main(["verify", "--profile", "toy"]) == 0
+    flip(book / INDEX)
+    assert _cli.main(["verify", "--profile", "toy"]) == 1
+    assert _cli.main(["check", "--profile", "toy"]) == 0
+    assert "the site: _build/html/index.html changed" in capsys.readouterr().out
+
+
+def test_a_run_reads_nothing_that_is_damaged(book, jobs, monkeypatch, capsys):
+    """A bit may flip, and a run may be started alone, after the build compared everything."""
+    monkeypatch.chdir(book)
+    needed = next(job for job in jobs if job.rule == "comparison")
+    flip(book / needed.notebook)
+    before = {job.rule: plan.state(book, job) for job in jobs}
+    monkeypatch.setattr("bookmaker.runner._cli.processes.die_with_parent", lambda clean: None)
+    assert _cli.main(["run", "--profile", "toy", "--job", "hipaa"]) == 2
+    assert "hipaa reads comparison: runs/toy/notebooks/comparison.ipynb changed" in capsys.readouterr().err
+    assert {job.rule: plan.state(book, job) for job in jobs} == before
