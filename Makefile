@@ -86,13 +86,22 @@ reference: $(STAMP)  ## keep the results of a profile's complete run with the bo
 
 env: $(STAMP)  ## make the environment in .venv, or bring it up to requirements.txt
 
-$(STAMP): requirements.txt
+# Only files whose hashes the lock knows are installed. torch comes first: which of its builds an index offers, with
+# CUDA or without, is decided before its hash is looked at. In the end a build with CUDA gets the libraries that it
+# names, at the versions that it names; every other one names none.
+PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
+$(STAMP): requirements.txt requirements.lock requirements-torch.lock
 	@command -v $(PY) >/dev/null || test -x $(PYTHON) || { echo "make: $(PY) was not found; \
 	install Python 3.11 (with its venv module), or name it: make env PY=/path/to/python3.11" >&2; exit 1; }
 	@test -x $(PYTHON) || $(PY) -m venv $(VENV)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and \
 	"make: the book needs Python 3.11, this one is " + sys.version.split()[0] + "; remove it and name another: PY=...")'
-	$(PYTHON) -m pip install --quiet --no-compile --disable-pip-version-check --requirement requirements.txt
+	@rm -rf build/torch
+	$(PIP) download --no-deps --dest build/torch $$(grep '^torch==' requirements.txt)
+	$(PIP) install --no-compile --no-deps --require-hashes --no-index --find-links build/torch -r requirements-torch.lock
+	@rm -rf build/torch
+	$(PIP) install --no-compile --no-deps --require-hashes -r requirements.lock
+	@$(PIP) install --no-compile -r requirements.txt
 	@$(PYTHON) -m pip check --disable-pip-version-check
 	@$(PYTHON) -m bookmaker.precompile
 	@# A notebook opened in this environment's Jupyter finds the helpers too.
@@ -125,16 +134,25 @@ shape: $(STAMP)  ## code lines and public names of each room, and who uses what 
 hooks:  ## check style before every commit (git's core.hooksPath)
 	git config core.hooksPath .githooks
 
-# torch keeps its CUDA packages out of the lock: pip finds those of the machine, if any.
-lock:  ## renew requirements.txt from pyproject.toml (needs uv)
+# torch keeps its CUDA packages out of the lock. Its build for processors alone (2.13.0+cpu, Linux on x86-64) comes
+# from PyTorch's own index, so that its hash stands here.
+TORCH_CPU := 6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
+lock:  ## renew requirements.txt from pyproject.toml, and requirements.lock with the hash of every file (needs uv)
 	@command -v uv >/dev/null || { echo "make: 'make lock' needs uv (pip install uv)" >&2; exit 1; }
 	mkdir -p build
 	uv pip compile --quiet --python-version 3.11 --extra dev pyproject.toml --no-annotate --no-header \
-	  --no-emit-package torch --no-emit-package setuptools --output-file build/lock.txt
-	{ echo "# The lock: every package at one version, made by 'make lock' from pyproject.toml."; \
+	  --no-emit-package torch --output-file build/lock.txt
+	{ echo "# Every package at one version, made by 'make lock' from pyproject.toml."; \
 	  { grep -vE '^(nvidia-|triton|cuda-|#)' build/lock.txt; grep -o 'torch==[0-9.]*' pyproject.toml; } | LC_ALL=C sort; \
 	} > build/requirements.txt
-	mv build/requirements.txt requirements.txt
+	uv pip compile --quiet --python-version 3.11 --no-deps --generate-hashes build/requirements.txt --no-annotate \
+	  --no-header --output-file build/hashes.txt
+	{ echo "# The hash of every file that may be installed for requirements.txt but torch, made by 'make lock'."; \
+	  awk '/^[^ ]/ { torch = /^torch==/ } !torch' build/hashes.txt; } > build/requirements.lock
+	{ echo "# The hash of every build of torch that may be installed, made by 'make lock'."; \
+	  awk '/^[^ ]/ { torch = /^torch==/ } torch' build/hashes.txt | \
+	  sed 's/^torch==.*/&\n    --hash=sha256:$(TORCH_CPU) \\/'; } > build/requirements-torch.lock
+	mv build/requirements.txt build/requirements.lock build/requirements-torch.lock .
 
 clean:  ## remove every run, site and cache; the environment stays
 	rm -rf runs build _build .snakemake .ruff_cache

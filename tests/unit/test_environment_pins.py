@@ -1,4 +1,4 @@
-"""One set of pins: pyproject.toml, requirements.txt, environment.yml and what is installed agree."""
+"""One set of pins: pyproject.toml, requirements, lock, environment.yml and what is installed agree."""
 
 import ast
 import re
@@ -64,6 +64,42 @@ def test_every_direct_import_is_a_direct_pin():
 def test_what_is_installed_is_what_is_locked():
     installed = {name: metadata.version(name).split("+")[0] for name in locked()}  # torch: 2.13.0+cpu
     assert installed == locked()
+
+
+def test_the_lock_has_the_hash_of_every_file_of_every_pin():
+    text = "".join((ROOT / name).read_text() for name in ("requirements.lock", "requirements-torch.lock"))
+    entries = [line for line in text.replace("\\\n", "").splitlines() if not line.startswith("#")]
+    hashes = {entry.split(" ")[0]: re.findall(r"--hash=sha256:([0-9a-f]{64})", entry) for entry in entries}
+    assert pins(hashes) == locked() and all(hashes.values())
+    assert "://" not in text and "--index" not in text
+    # Wheels of several systems, where a package has compiled parts; of torch also the build for processors.
+    assert all(
+        len(hashes[name]) > 8 for name in hashes if name.split("==")[0] in ("numpy", "torch", "pyarrow")
+    )
+    make = (ROOT / "Makefile").read_text()
+    (for_processors,) = re.findall(r"^TORCH_CPU := ([0-9a-f]{64})$", make, re.MULTILINE)
+    assert any(for_processors in hashes[name] for name in hashes if name.startswith("torch=="))
+    for lock in ("--find-links build/torch -r requirements-torch.lock", "-r requirements.lock"):
+        assert re.search(rf"--no-deps --require-hashes .*{lock}$", make, re.MULTILINE), lock
+
+
+def test_what_builds_on_a_server_is_named_by_commit_and_may_write_where_it_must():
+    """A tag can be moved to other code; a commit cannot."""
+    writing = []
+    for path in sorted((ROOT / ".github" / "workflows").glob("*.yml")):
+        flow = yaml.safe_load(path.read_text())
+        assert flow["permissions"] == {"contents": "read"}, path.name
+        for name, job in flow["jobs"].items():
+            if "write" in job.get("permissions", {}).values():
+                writing.append(name)
+            for step in job.get("steps", []):
+                used = step.get("uses", "")
+                assert not used or re.search(r"@[0-9a-f]{40}$", used), (
+                    f"{path.name}: pin {used} by its commit"
+                )
+                if used.startswith("actions/checkout@"):
+                    assert step["with"]["persist-credentials"] == (name == "launch")
+    assert writing == ["book", "launch"]
 
 
 def test_conda_installs_the_same_lock_on_the_same_python():
