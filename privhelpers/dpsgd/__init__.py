@@ -12,7 +12,13 @@ step), `_plan`, `_canaries` (units of an audit), `_checkpoint`, `_resume` and `_
 """
 
 from privhelpers.dpsgd._batches import micro_batches
-from privhelpers.dpsgd._canaries import CanaryScores, GradientCanaries, free_coordinates
+from privhelpers.dpsgd._canaries import (
+    CanaryScores,
+    GradientCanaries,
+    drop_spare_rows,
+    free_coordinates,
+    make_room,
+)
 from privhelpers.dpsgd._chance import Chance, release, research
 from privhelpers.dpsgd._engine import Batch, ClippedGradients, GivenGradients, clipped_gradient_sum
 from privhelpers.dpsgd._log import DPTrainingLog
@@ -34,8 +40,10 @@ __all__ = [
     "PrivateOptimizer",
     "Settings",
     "clipped_gradient_sum",
+    "drop_spare_rows",
     "epsilon_curve",
     "free_coordinates",
+    "make_room",
     "micro_batches",
     "plan_privacy",
     "plan_with_noise",

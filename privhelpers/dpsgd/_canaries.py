@@ -25,6 +25,7 @@ from privhelpers.errors import InvalidParameter
 from privhelpers.mechanisms import participation_log_ratio
 
 _POSITION_TABLES = ("wpe.weight", "position_embeddings.weight")
+_SPARE, _WIDTH = "spare_rows", 64
 
 
 @dataclass(frozen=True)
@@ -62,17 +63,53 @@ class CanaryScores:
     scores: np.ndarray
 
 
+def drop_spare_rows(model: nn.Module) -> None:
+    """Take away what `make_room` gave, if it did: the model is as it came, with its training."""
+    if hasattr(model, _SPARE):
+        delattr(model, _SPARE)
+
+
+def make_room(model: nn.Module, longest: int, wanted: int) -> int:
+    """Return how many coordinates no note of up to `longest` tokens touches.
+
+    A model without a trained table of positions gets spare rows first, with room for `wanted` canaries.
+    Nothing reads them, so no note has a gradient there; a private step clips and adds noise to them as to
+    every other weight. `drop_spare_rows` takes them away before the model is saved.
+
+    Args:
+        model: whose trained weights carry the canaries; without positions, it gets `spare_rows`.
+        longest: tokens of the longest note, 1 or more.
+        wanted: canaries, 1 or more.
+    """
+    validate.positive_int(longest=longest, wanted=wanted)
+    trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    if not any(name.endswith(_POSITION_TABLES) for name, _ in trained):
+        like = trained[0][1]
+        rows = nn.Embedding(-(-wanted // _WIDTH), _WIDTH, device=like.device, dtype=like.dtype)
+        nn.init.zeros_(rows.weight)
+        drop_spare_rows(model)
+        model.add_module(_SPARE, rows)
+    return free_coordinates(model, longest)[2]
+
+
 def free_coordinates(model: nn.Module, longest: int) -> tuple[str, int, int]:
-    """Return where notes of up to `longest` tokens leave room: (position table, first free row, coordinates).
+    """Return where notes of up to `longest` tokens leave room: (table, first free row, coordinates).
+
+    The table is the one of positions, or the spare rows of a model that has none.
 
     Raises:
-        InvalidParameter: the model has no trained table of positions.
+        InvalidParameter: the model has neither, or they are not trained.
     """
-    tables = {n: p for n, p in model.named_parameters() if p.requires_grad and n.endswith(_POSITION_TABLES)}
-    if not tables:
-        raise InvalidParameter("canaries: the model has no trained position embedding to put them in")
-    name, table = next(iter(tables.items()))
-    return name, longest, max(0, table.shape[0] - longest) * table.shape[1]
+    trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    for name, table in trained.items():
+        if name.endswith(_POSITION_TABLES):
+            return name, longest, max(0, table.shape[0] - longest) * table.shape[1]
+    for name, table in trained.items():
+        if name == f"{_SPARE}.weight":
+            return name, 0, table.numel()
+    raise InvalidParameter(
+        "canaries: the model has no trained position embedding to put them in; `make_room` adds rows for them"
+    )
 
 
 class Planted:
@@ -93,8 +130,8 @@ class Planted:
         self.name, first, free = free_coordinates(model, longest)
         if canaries.count > free:
             raise InvalidParameter(
-                f"canaries: count = {canaries.count}, but positions beyond the longest note ({longest} "
-                f"tokens) have {free} coordinates; ask for at most so many"
+                f"canaries: count = {canaries.count}, but {self.name} has {free} coordinates that no note of "
+                f"{longest} tokens touches; ask for at most so many"
             )
         table = dict(model.named_parameters())[self.name]
         place = torch.arange(canaries.count)

@@ -1,10 +1,11 @@
-"""Models by name: three small GPT-2 architectures, `gpt2`, `distilgpt2`, or a local Hugging Face folder.
+"""Models by name: small GPT-2s and Llamas, `gpt2`, `distilgpt2`, or a local Hugging Face folder.
 
 Weights are read from safetensors only and no code that comes with a model is ever run.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -14,6 +15,8 @@ from transformers import (
     AutoTokenizer,
     GPT2Config,
     GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -21,7 +24,7 @@ from transformers import (
 from privhelpers import rng
 from privhelpers.errors import MissingArtifact, PrivHelpersError, UnsupportedModel
 from privhelpers.models._folder import check_folder
-from privhelpers.models._shapes import ARCHITECTURES
+from privhelpers.models._shapes import ARCHITECTURES, Shape
 from privhelpers.models.encoding import end_id
 
 HUB_NAMES = ("gpt2", "distilgpt2")
@@ -43,13 +46,13 @@ def preferred_device() -> torch.device:
 def build(
     architecture: str, tokenizer: PreTrainedTokenizerBase, *, seed: int, dropout: float = 0.0
 ) -> PreTrainedModel:
-    """Return a small GPT-2 with fresh weights; its input and output embeddings are tied.
+    """Return a small GPT-2 or Llama with fresh weights; its input and output embeddings are tied.
 
     Args:
         architecture: a key of `ARCHITECTURES`.
         tokenizer: gives the vocabulary size and the end token.
         seed: of the initial weights.
-        dropout: probability in [0, 1) for embeddings, attention and residuals.
+        dropout: probability in [0, 1) for embeddings, attention and residuals; a Llama has it in attention.
 
     Raises:
         UnsupportedModel: the name is not known.
@@ -57,22 +60,29 @@ def build(
     shape = ARCHITECTURES.get(architecture)
     if shape is None:
         raise UnsupportedModel(f"architecture {architecture!r}: known are {', '.join(ARCHITECTURES)}")
-    config = GPT2Config(
-        vocab_size=len(tokenizer),
-        n_positions=shape.positions,
-        n_embd=shape.width,
-        n_layer=shape.layers,
-        n_head=shape.heads,
-        activation_function="gelu_pytorch_tanh",  # the same function as GPT-2's own, in one kernel
-        resid_pdrop=dropout,
-        embd_pdrop=dropout,
-        attn_pdrop=dropout,
-        bos_token_id=end_id(tokenizer),
-        eos_token_id=end_id(tokenizer),
-    )
+    ends = {"bos_token_id": end_id(tokenizer), "eos_token_id": end_id(tokenizer)}
+    make, config = _llama(shape, dropout) if shape.key_value_heads else _gpt2(shape, dropout)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(rng.derive(seed, "initial weights"))
-        return GPT2LMHeadModel(config).to(preferred_device())
+        return make(config(vocab_size=len(tokenizer), **ends)).to(preferred_device())
+
+
+def _gpt2(shape: Shape, dropout: float) -> tuple[type, Callable[..., GPT2Config]]:
+    sizes = {"n_positions": shape.positions, "n_embd": shape.width}
+    sizes |= {"n_layer": shape.layers, "n_head": shape.heads}
+    dropouts = {"resid_pdrop": dropout, "embd_pdrop": dropout, "attn_pdrop": dropout}
+    # The same function as GPT-2's own, in one kernel.
+    return GPT2LMHeadModel, partial(GPT2Config, activation_function="gelu_pytorch_tanh", **sizes, **dropouts)
+
+
+def _llama(shape: Shape, dropout: float) -> tuple[type, Callable[..., LlamaConfig]]:
+    sizes = {"max_position_embeddings": shape.positions, "hidden_size": shape.width}
+    sizes |= {"num_hidden_layers": shape.layers, "num_attention_heads": shape.heads}
+    # A gated layer has three matrices where GPT-2's has two: two thirds of its width make as many weights.
+    sizes |= {"num_key_value_heads": shape.key_value_heads, "intermediate_size": 8 * shape.width // 3}
+    return LlamaForCausalLM, partial(
+        LlamaConfig, tie_word_embeddings=True, attention_dropout=dropout, **sizes
+    )
 
 
 def count_parameters(model: torch.nn.Module) -> int:

@@ -14,6 +14,7 @@ from privhelpers import dpsgd, models
 from privhelpers.dpsgd._canaries import Planted
 from privhelpers.dpsgd._losses import losses_by_row
 from privhelpers.errors import InvalidParameter, ResumeRefused
+from privhelpers.models.adapters import with_adapters
 
 CANARIES = dpsgd.GradientCanaries(count=200, seed=0)
 
@@ -68,6 +69,34 @@ def test_each_canary_owns_a_coordinate_beyond_the_longest_note(start, planted):
 def test_a_model_without_positions_is_refused():
     with pytest.raises(InvalidParameter, match="position embedding"):
         dpsgd.free_coordinates(torch.nn.Linear(2, 2), 1)
+
+
+def test_spare_rows_make_room_in_a_model_without_positions():
+    tokenizer = hospital()[1]
+    model = models.build("micro-llama", tokenizer, seed=0)
+    with pytest.raises(InvalidParameter, match="make_room"):
+        dpsgd.free_coordinates(model, 20)
+    assert dpsgd.make_room(model, 20, wanted=200) == 256  # in whole rows of 64
+    assert dpsgd.make_room(model, 20, wanted=200) == 256  # asked twice, given once
+    assert dpsgd.free_coordinates(model, 20) == ("spare_rows.weight", 0, 256)
+    with pytest.raises(InvalidParameter, match=r"spare_rows\.weight has 256 coordinates"):
+        Planted(dpsgd.GradientCanaries(count=257, seed=0), model, 20, tiny_plan())
+
+
+def test_adapters_of_a_llama_are_trained_and_audited_with_spare_rows():
+    """The rows move by noise alone but for the canaries, and the log shows what an audit needs."""
+    texts, tokenizer, _ = hospital()
+    model = with_adapters(
+        models.build("micro-llama", tokenizer, seed=0), rank=2, targets=["q_proj", "v_proj"], seed=0
+    )
+    dpsgd.make_room(model, 20, wanted=200)
+    plan = tiny_plan(sample_rate=1.0, steps=1, target_epsilon=8.0)
+    log = run(model, tokenizer, texts, plan, canaries=CANARIES)
+    shown = log.canaries
+    assert shown.scores[shown.included].mean() > shown.scores[~shown.included].mean() + 0.5
+    assert model.spare_rows.weight.abs().min() > 0
+    dpsgd.drop_spare_rows(model)
+    assert not any("spare" in name for name in model.state_dict())
 
 
 @pytest.mark.parametrize("wrong", [{"count": 0}, {"count": 5, "raw_norm": 0.0}])

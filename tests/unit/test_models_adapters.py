@@ -1,0 +1,29 @@
+"""Adapters start from the seed and change nothing yet."""
+
+import pytest
+import torch
+from test_dpsgd_training import hospital
+
+from privhelpers import models
+from privhelpers.errors import InvalidParameter
+from privhelpers.models.adapters import with_adapters
+
+
+def test_adapters_start_from_the_seed_and_change_nothing_yet():
+    tokenizer = hospital()[1]
+    ids = torch.tensor([[1, 2, 3, 4]])
+    plain = models.build("micro-llama", tokenizer, seed=0)
+    before = plain(ids).logits
+    nets = [
+        with_adapters(models.build("micro-llama", tokenizer, seed=0), rank=2, targets=["q_proj"], seed=seed)
+        for seed in (0, 0, 1)
+    ]
+    down = [{n: p for n, p in net.named_parameters() if "lora_A" in n} for net in nets]
+    assert all(torch.equal(down[0][name], down[1][name]) for name in down[0])
+    assert not any(torch.equal(down[0][name], down[2][name]) for name in down[0])
+    for net in nets:
+        torch.testing.assert_close(net(ids).logits, before)
+    trained = [name for name, p in nets[0].named_parameters() if p.requires_grad]
+    assert len(trained) == 4 and all("lora" in name for name in trained)
+    with pytest.raises(InvalidParameter, match="no layer has such a name"):
+        with_adapters(plain, rank=2, targets=["c_attn"], seed=0)
