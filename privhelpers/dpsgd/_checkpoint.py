@@ -55,7 +55,8 @@ def write(
     artifacts.write_sealed(path, data)
     for old in folder.glob("step-*.safetensors*"):
         if old not in (path, artifacts.seal_of(path)):
-            old.unlink()
+            with artifacts.writing(old):
+                old.unlink()
 
 
 def newest(folder: Path) -> Path | None:
