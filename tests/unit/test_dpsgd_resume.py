@@ -12,6 +12,7 @@ from unittest import mock
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from test_dpsgd_training import hospital, run, tiny_plan
 
 from privhelpers import artifacts, dpsgd
@@ -330,6 +331,18 @@ def test_a_checkpoint_of_another_model_is_refused(start, tmp_path):
         _checkpoint.read(path, model, adam)
     with pytest.raises(DamagedArtifact, match="bytes changed"):
         _checkpoint.newest(tmp_path)
+
+
+@pytest.mark.parametrize("number", ["x", "", "-1", "99"])
+def test_a_checkpoint_whose_optimizer_is_of_other_weights_is_refused(tmp_path, number):
+    model = torch.nn.Linear(2, 1)
+    adam = torch.optim.Adam(model.parameters())
+    _checkpoint.write(tmp_path, _checkpoint.Progress(3), model, adam, {})
+    path = _checkpoint.newest(tmp_path)
+    tensors = load_file(path) | {f"optimizer/{number}/step": torch.ones(1)}
+    save_file(tensors, path, {"progress": "{}"})
+    with pytest.raises(DamagedArtifact, match=f"optimizer/{number}/step is of no weight"):
+        _checkpoint.read(path, model, adam)
 
 
 def test_an_old_checkpoint_that_cannot_be_removed_is_refused_by_name(start, tmp_path, monkeypatch):
