@@ -19,12 +19,13 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact
+from privhelpers.errors import ArtifactUnavailable, DamagedArtifact, InvalidParameter, MissingArtifact
 
 RUNNER = "PRIVAI_LEAK_RUNNER"  # set in the environment of every run that the runner starts
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
@@ -60,20 +61,39 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def write_atomic(path: Path, data: bytes) -> None:
-    """Put `data` at `path` so that a reader, or a crash, sees the old bytes or the new ones."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".part-")
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what the system refuses meanwhile into an error of ours; the message names the file alone.
+
+    Raises:
+        ArtifactUnavailable: the disk is full, fails or may not be written to.
+    """
     try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        yield
+    except OSError as error:
+        raise ArtifactUnavailable(error.errno, f"{path.name}: {error.strerror or error}") from error
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Put `data` at `path` so that a reader, or a crash, sees the old bytes or the new ones.
+
+    Raises:
+        ArtifactUnavailable: the system refuses to; the old bytes are there.
+    """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".part-")
+        try:
+            with os.fdopen(handle, "wb") as out:
+                out.write(data)
+                out.flush()
+                os.fsync(out.fileno())
+            Path(temporary).chmod(0o644)
+            Path(temporary).replace(path)
+        except BaseException:
+            with suppress(OSError):  # a second error would hide the first
+                Path(temporary).unlink(missing_ok=True)
+            raise
 
 
 def seal_of(path: Path) -> Path:

@@ -20,6 +20,10 @@ class DamagedArtifact(PrivHelpersError):
     """A file does not carry the bytes that were written."""
 
 
+class ArtifactUnavailable(PrivHelpersError, OSError):
+    """The system refuses to write a file, as where the disk is full; the old file is as it was."""
+
+
 class UnsafeIdentifier(PrivHelpersError):
     """A synthetic identifier could belong to a person."""
 

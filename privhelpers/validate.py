@@ -42,6 +42,7 @@ def positive_int(**values: int) -> None:
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InvalidParameter(f"{name} = {value!r}: must be a whole number of 1 or more")
+        _number(name, value)
 
 
 def probability(**values: float) -> None:

@@ -131,29 +131,35 @@ def publish(places: Sequence[Path], files: dict[str, bytes]) -> Path:
         RunFailed: none is free, or there is no room.
     """
     home = places[0].parent
-    home.mkdir(parents=True, exist_ok=True)
-    _clear(home)
-    part = Path(tempfile.mkdtemp(dir=home, prefix=PART))
-    descriptor = _held(part)
     try:
-        for name, data in files.items():
-            write_atomic(part / name, data)
-        part.chmod(0o755)
-        for place in places:
-            try:
-                return part.rename(place)  # onto a folder that holds files it fails: nothing is overwritten
-            except OSError as error:
-                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-                    raise
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        home.mkdir(parents=True, exist_ok=True)
+        _clear(home)
+        part = Path(tempfile.mkdtemp(dir=home, prefix=PART))
+        descriptor = _held(part)
+        try:
+            return _moved(part, places, files)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+            if descriptor is not None:
+                os.close(descriptor)
     except OSError as error:
         raise RunFailed(
             f"{places[0]}: could not be written ({error.strerror}); is there room, or is it taken?"
         ) from None
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-        if descriptor is not None:
-            os.close(descriptor)
+
+
+def _moved(part: Path, places: Sequence[Path], files: dict[str, bytes]) -> Path:
+    """Write files to a folder, move it to the first place that is free, and return that place."""
+    for name, data in files.items():
+        write_atomic(part / name, data)
+    part.chmod(0o755)
+    for place in places:
+        try:
+            return part.rename(place)  # onto a folder that holds files it fails: nothing is overwritten
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
 
 
 def _check(options: argparse.Namespace) -> dict:

@@ -67,7 +67,8 @@ def _descend(excess: Excess, sigma: float, over: float, gap: float) -> tuple[flo
 def _guess(target: float, q: float, steps: int, delta: float) -> float:
     """Return a noise multiplier a little above the answer, from the leading term of the divergence."""
     root = math.sqrt(math.log(1 / delta) + target) - math.sqrt(math.log(1 / delta))
-    return 1.15 / math.sqrt(math.log1p(2 * root**2 / (steps * q**2)))
+    leading = math.log1p(2 * root**2 / (steps * q**2))
+    return 1.15 / math.sqrt(leading) if leading else _LARGEST
 
 
 def _by_rdp(target: float, *, gap: float, sample_rate: float, steps: int, delta: float) -> float:

@@ -49,9 +49,18 @@ def check_noise(noise_multiplier: float) -> None:
         )
 
 
+def _numbers(values: Sequence[float]) -> NDArray[np.float64]:
+    """Return numbers as an array; an empty one for texts, truths and rows of several lengths."""
+    try:
+        given = np.asarray(values)
+    except ValueError:
+        return np.zeros(0)
+    return given.astype(float) if given.dtype.kind in "iuf" else np.zeros(0)
+
+
 def check_orders(orders: Sequence[float]) -> NDArray[np.float64]:
     """Return the orders as an array, or refuse what is not a row of finite numbers above 1."""
-    array = np.asarray(orders, dtype=float) if np.size(orders) else np.zeros(0)
+    array = _numbers(orders)
     if array.ndim != 1 or not array.size or not np.all(np.isfinite(array) & (array > 1)):
         raise InvalidParameter(f"orders = {orders!r}: must be at least one finite number above 1")
     return array
@@ -131,7 +140,7 @@ def rdp_to_epsilon(
     proposition 12 (improved).
     """
     validate.delta(delta)
-    alpha, spent = check_orders(orders), np.asarray(rdp, dtype=float)
+    alpha, spent = check_orders(orders), _numbers(rdp)
     if spent.shape != alpha.shape or not np.all(spent >= 0):
         raise InvalidParameter(f"rdp: must be {alpha.size} numbers of 0 or more, one for each order")
     if conversion not in CONVERSIONS:

@@ -20,6 +20,8 @@ Steps = dict[tuple[float, float], int]  # (noise multiplier, sample rate) -> ste
 
 def _check(runs: Sequence[PrivacySpent], accountant: str) -> None:
     for i, run in enumerate(runs):
+        if not isinstance(run, PrivacySpent):
+            raise InvalidParameter(f"runs[{i}] is a {type(run).__name__}: must be a PrivacySpent")
         check_run(
             noise_multiplier=run.noise_multiplier,
             sample_rate=run.sample_rate,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privhelpers import rng
+from privhelpers import rng, validate
 from privhelpers.audit._one_run import fdp_epsilon_lower, fdp_mu_lower, one_run_epsilon_lower
 from privhelpers.audit._result import ADD_REMOVE, REPLACEMENT, AuditResult, check_adjacency
 from privhelpers.errors import InvalidParameter
@@ -31,7 +31,10 @@ def check_scores(included: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.boo
     Raises:
         InvalidParameter: lengths differ, there is no canary, a coin is neither 0 nor 1, a score is NaN.
     """
-    coins, values = np.asarray(included), np.asarray(scores, dtype=float)
+    try:
+        coins, values = np.asarray(included), np.asarray(scores, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameter(f"included, scores: must be rows of numbers ({error})") from None
     if coins.ndim != 1 or coins.shape != values.shape or coins.size == 0:
         raise InvalidParameter(
             f"included, scores: shapes {coins.shape}, {values.shape}; need one of each a canary"
@@ -114,6 +117,7 @@ def audit_in_one_run(
     coins, values = check_scores(included, scores)
     _check_method(method)
     check_adjacency(adjacency)
+    validate.delta(delta)  # a bound of 0 is found without it
     numbers = searched_guesses(coins.size, shares)
     if not numbers:
         raise InvalidParameter("included: one canary alone cannot be ranked")

@@ -26,7 +26,8 @@ def encode_patients(
     length, rows = model.config.max_position_embeddings, []
     for number, notes in enumerate(notes_by_patient):
         name = f"notes_by_patient[{number}]"
-        if isinstance(notes, str) or not all(isinstance(note, str) for note in notes):
+        listed = isinstance(notes, Sequence) and not isinstance(notes, str)
+        if not listed or not all(isinstance(note, str) for note in notes):
             raise InvalidParameter(
                 f"{name}: must be a list of texts, one a note; put a single note into a list"
             )

@@ -55,7 +55,8 @@ def write(
     artifacts.write_sealed(path, data)
     for old in folder.glob("step-*.safetensors*"):
         if old not in (path, artifacts.seal_of(path)):
-            old.unlink()
+            with artifacts.writing(old):
+                old.unlink()
 
 
 def newest(folder: Path) -> Path | None:
@@ -100,14 +101,18 @@ def read(
     targets |= {f"buffer/{n}": b for n, b in model.named_buffers()}
     if missing := sorted(set(targets) - set(tensors)):
         raise DamagedArtifact(f"{path.name}: lacks {missing[0]}")
-    for name, target in targets.items():
-        _put(target, tensors[name], name)
+    groups = optimizer.state_dict()["param_groups"]
+    numbers = {str(number): number for group in groups for number in group["params"]}
     state: dict[int, dict[str, torch.Tensor]] = {}
     for name, value in tensors.items():
         kind, _, rest = name.partition("/")
         if kind == "optimizer":
             number, _, part = rest.partition("/")
-            state.setdefault(int(number), {})[part] = value
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+            if number not in numbers:
+                raise DamagedArtifact(f"{path.name}: {name} is of no weight of this model")
+            state.setdefault(numbers[number], {})[part] = value
+    for name, target in targets.items():
+        _put(target, tensors[name], name)
+    optimizer.load_state_dict({"state": state, "param_groups": groups})
     chance = {n.partition("/")[2]: v for n, v in tensors.items() if n.startswith("chance/")}
     return progress, chance

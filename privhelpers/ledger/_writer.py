@@ -11,6 +11,7 @@ from pathlib import Path
 
 from privhelpers import artifacts, processes, validate
 from privhelpers.errors import (
+    ArtifactUnavailable,
     BudgetExceeded,
     InvalidParameter,
     LedgerDamaged,
@@ -30,6 +31,8 @@ def _disk(name: str) -> Iterator[None]:
     """Turn what the system refuses into an error of ours; the message names the file, not its folder."""
     try:
         yield
+    except ArtifactUnavailable as error:
+        raise LedgerUnavailable(error.strerror) from error
     except PrivHelpersError:
         raise
     except OSError as error:

@@ -94,8 +94,8 @@ def _indexed(folder: Path) -> dict[str, set[str]]:
     return files
 
 
-def tensors(folder: Path) -> dict[str, list[int]]:
-    """Return the shape of each tensor of a folder's weights, from the headers alone.
+def tensors(folder: Path) -> dict[str, tuple[str, list[int]]]:
+    """Return type and shape of each tensor of a folder's weights, from the headers alone.
 
     Raises:
         UnsupportedModel: a file is no safetensors, is over, is missing, or is not as the index says.
@@ -106,22 +106,23 @@ def tensors(folder: Path) -> dict[str, list[int]]:
         over, gone = sorted(found - set(indexed)), sorted(set(indexed) - found)
         what = f"{over[0]} is no part of the model; move it away" if over else f"{gone[0]} is missing"
         raise UnsupportedModel(f"model {folder.name!r}: weights are {_listed(indexed)}, and {what}")
-    shapes: dict[str, list[int]] = {}
+    headers: dict[str, tuple[str, list[int]]] = {}
     for file, names in indexed.items():
         try:
             with safe_open(folder / file, "pt") as opened:
-                own = {name: opened.get_slice(name).get_shape() for name in opened.keys()}  # noqa: SIM118
+                parts = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118
+                own = {name: (part.get_dtype(), part.get_shape()) for name, part in parts.items()}
         except Exception as error:  # of its own kind, and not derived from another
             raise UnsupportedModel(
                 f"model {folder.name!r}: {file} cannot be read as safetensors ({str(error)[:200]}); copy it "
                 "again"
             ) from error
-        if differ := sorted(own.keys() ^ names if names else own.keys() & shapes.keys()):
+        if differ := sorted(own.keys() ^ names if names else own.keys() & headers.keys()):
             raise UnsupportedModel(
                 f"model {folder.name!r}: {file} and {INDEX} differ in {_listed(differ)}; save the model again"
             )
-        shapes |= own
-    return shapes
+        headers |= own
+    return headers
 
 
 def _listed(names: object) -> str:
@@ -165,8 +166,11 @@ def _refuse_sizes(folder: Path, config: dict, shapes: dict[str, list[int]]) -> N
             )
 
 
-def check_folder(folder: Path) -> None:
+def check_folder(folder: Path) -> set[str]:
     """Refuse a folder that is not one whole model, or that a library could not read safely.
+
+    Returns:
+        the names of the tensors that hold whole numbers or truths, as some constants do and no weight does.
 
     Raises:
         MissingArtifact: there is no such folder.
@@ -181,4 +185,6 @@ def check_folder(folder: Path) -> None:
             f"model {folder.name!r}: {ADAPTER} lies beside a whole model, and nobody named it; move the "
             "adapter to a folder of its own"
         )
-    _refuse_sizes(folder, read_json(folder, CONFIG), tensors(folder))
+    headers = tensors(folder)
+    _refuse_sizes(folder, read_json(folder, CONFIG), {name: shape for name, (_, shape) in headers.items()})
+    return {name for name, (kind, _) in headers.items() if not kind.startswith(("F", "BF"))}

@@ -127,11 +127,11 @@ def read_model(source: str | Path, kind: type, *, dropout: float | None = None) 
     Raises:
         MissingArtifact: the folder does not exist, or a file in it cannot be read.
         UnsupportedModel: the folder has pickled weights or code, is not a model of that kind, or its weights
-            and the model differ: transformers would fill gaps by lot, leave out what is over, and warn.
+            and the model differ: transformers would fill gaps by lot, leave out what is over, and warn. Or a
+            weight is of whole numbers, which transformers would take for what was trained.
     """
     folder, named = Path(source), str(source) in HUB_NAMES
-    if not named:
-        check_folder(folder)
+    whole_numbers = set() if named else check_folder(folder)
     with _typed(source, "config.json with the weights"):
         safe = {"trust_remote_code": False, "local_files_only": not named}
         config = AutoConfig.from_pretrained(str(source), **safe)
@@ -147,6 +147,12 @@ def read_model(source: str | Path, kind: type, *, dropout: float | None = None) 
                 f"model {folder.name!r}: {words} ({problem.replace('_', ' ')}: {len(names)}, such as "
                 f"{', '.join(names[:3])[:300]}); save the whole model, with the config.json that it was "
                 "trained with"
+            )
+    weights = [name for name, _ in model.named_parameters()] if whole_numbers else []
+    for name in sorted(whole_numbers):  # a base model's file leaves out the first words of a name
+        if any(f".{weight}".endswith(f".{name}") or f".{name}".endswith(f".{weight}") for weight in weights):
+            raise UnsupportedModel(
+                f"model {folder.name!r}: {name} holds whole numbers, and it is a weight; save the model again"
             )
     return model
 

@@ -207,6 +207,7 @@ def read_records(path: str | Path) -> RecordFile:
     """
     line_of_id: dict[str, int] = {}
     line_of_note: dict[tuple[str, str], int] = {}
+    unnamed: set[tuple[str, str]] = set()
     notes, lines = [], 0
     for where, number, row in _rows(path, _Row):
         lines = number
@@ -217,11 +218,13 @@ def read_records(path: str | Path) -> RecordFile:
             raise BadRecords(f"{where}: the note_id of line {earlier} again; each record needs its own")
         if (earlier := line_of_note.setdefault(key, number)) == number:
             notes.append(Note(number, *key, tuple(row.identifiers)))
-        elif row.note_id is None:
+        elif row.note_id is None or key in unnamed:
             raise BadRecords(
                 f"{where}: the patient and text of line {earlier} again; remove one of them, or give each "
                 "record a note_id if the model was trained on both"
             )
+        if row.note_id is None:
+            unnamed.add(key)
     file = RecordFile(_name(path), sha256_of(Path(path)), lines, tuple(notes))
     if len(file.patients) < FEWEST_PATIENTS:
         raise BadRecords(

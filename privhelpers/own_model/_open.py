@@ -184,6 +184,8 @@ def _with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
             warnings.simplefilter("ignore")  # of a library that it will change one day
             adapted = get_peft_model(model, config)
         weights = load_file(folder / _ADAPTER_WEIGHTS)
+        if whole := sorted(name for name, weight in weights.items() if not weight.is_floating_point()):
+            raise ValueError(f"{whole[0]} holds whole numbers")
         missing = get_peft_model_state_dict(adapted).keys() ^ weights.keys()
         set_peft_model_state_dict(adapted, weights)
     except Exception as error:  # a stranger's folder can fail with any error

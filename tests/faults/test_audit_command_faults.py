@@ -184,6 +184,12 @@ def test_publishing_is_all_or_nothing(tmp_path, monkeypatch):
     assert [p.name for p in home.iterdir()] == ["new"]
 
 
+def test_a_place_for_reports_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "home").write_text("a file")
+    with pytest.raises(_audit.RunFailed, match="new: could not be written"):
+        _audit.publish([tmp_path / "home" / "new"], {"a": b"1"})
+
+
 def test_audits_side_by_side_lose_no_report(tmp_path, monkeypatch):
     """All chose the same free names when they began, and one ends while another one is writing."""
     places = [tmp_path / "net", tmp_path / "net-2", tmp_path / "net-3"]

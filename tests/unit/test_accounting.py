@@ -203,6 +203,14 @@ def test_calibration_never_overshoots_and_is_tight(target, q, steps, accountant)
     assert less > target, "a smaller noise multiplier would do"
 
 
+@pytest.mark.parametrize("target", [1e-13, 1e-300, 5e-324])
+def test_a_budget_that_no_noise_reaches_is_refused(target):
+    with pytest.raises(InvalidParameter, match="no noise multiplier"):
+        accounting.calibrate_noise_multiplier(
+            target_epsilon=target, sample_rate=0.1, steps=100, delta=1e-5, accountant="rdp"
+        )
+
+
 def test_calibrated_sigmas_of_the_reports_settings():
     pld = {0.5: 1.0889, 1.0: 0.8172, 5.0: 0.5325, 8.0: 0.4672, 10.0: 0.4391}
     rdp = {0.5: 1.3461, 1.0: 0.9824, 5.0: 0.5664, 8.0: 0.4933, 10.0: 0.4627}

@@ -134,7 +134,9 @@ def test_the_conversion_is_a_bound_for_the_gaussian(sigma, delta):
     assert exact <= bound.epsilon * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("orders", [[], [1.0], [0.5], [math.inf], [math.nan], [[2.0]]])
+@pytest.mark.parametrize(
+    "orders", [[], [1.0], [0.5], [math.inf], [math.nan], [[2.0]], [[2], [2, 3]], ["2"], "2", None]
+)
 def test_impossible_orders_are_refused(orders):
     with pytest.raises(InvalidParameter, match="orders"):
         accounting.rdp(noise_multiplier=1.0, sample_rate=0.1, steps=1, orders=orders)
@@ -145,6 +147,8 @@ def test_conversion_refusals():
         accounting.rdp_to_epsilon(orders=[2.0], rdp=[1.0, 2.0], delta=1e-5)
     with pytest.raises(InvalidParameter, match="rdp"):
         accounting.rdp_to_epsilon(orders=[2.0], rdp=[math.nan], delta=1e-5)
+    with pytest.raises(InvalidParameter, match="rdp"):
+        accounting.rdp_to_epsilon(orders=[2.0, 3.0], rdp=["1", 2.0], delta=1e-5)
     with pytest.raises(InvalidParameter, match="conversion"):
         accounting.rdp_to_epsilon(orders=[2.0], rdp=[1.0], delta=1e-5, conversion="best")
 

@@ -9,7 +9,7 @@ from dp_accounting.pld import pld_privacy_accountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privhelpers.accounting import PrivacySpent, compose_runs, epsilon
+from privhelpers.accounting import Claimed, PrivacySpent, compose_runs, epsilon
 from privhelpers.errors import InvalidParameter, SamplerMismatch
 
 DELTA = 1e-5
@@ -102,6 +102,12 @@ def test_runs_whose_losses_do_not_add_up_are_refused(changes, error, words):
     run = spent(1.5, 0.04, 10)
     with pytest.raises(error, match=words):
         compose_runs([run, dataclasses.replace(run, **changes)], delta=DELTA)
+
+
+@pytest.mark.parametrize("run", [Claimed(spent(1.5, 0.04, 10), ("draws: mine",)), None, 2.0])
+def test_what_nobody_counted_is_not_composed(run):
+    with pytest.raises(InvalidParameter, match=rf"runs\[1\] is a {type(run).__name__}: .*PrivacySpent"):
+        compose_runs([spent(1.5, 0.04, 10), run], delta=DELTA)
 
 
 @pytest.mark.parametrize(

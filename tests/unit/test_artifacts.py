@@ -1,5 +1,6 @@
 """Files that survive crashes, damage and bad names."""
 
+import errno
 import multiprocessing
 import os
 import signal
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from privhelpers import artifacts
-from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact
+from privhelpers.errors import ArtifactUnavailable, DamagedArtifact, InvalidParameter, MissingArtifact
 
 
 @pytest.fixture
@@ -139,6 +140,22 @@ def test_a_kill_between_seal_and_file_never_leaves_a_file_without_its_seal(store
     assert [path.name for path in store.root.iterdir()] == ["a.json.sha256"]
     with pytest.raises(MissingArtifact):
         store.read_json("a.json")
+
+
+@pytest.mark.parametrize("call", ["open", "fsync", "chmod", "replace"])
+def test_a_full_disk_is_refused_by_name_and_the_old_bytes_stay(store, monkeypatch, call):
+    path = store.write_bytes("slug/a.bin", b"old")
+    files = sorted(path.parent.iterdir())
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched, pytest.raises(ArtifactUnavailable) as refusal:
+        patched.setattr(os, call, full)
+        artifacts.write_atomic(path, b"new")
+    assert refusal.value.errno == errno.ENOSPC and "a.bin: No space left" in str(refusal.value)
+    assert str(path.parent) not in str(refusal.value)
+    assert path.read_bytes() == b"old" and sorted(path.parent.iterdir()) == files
 
 
 def test_values_that_are_not_json_are_never_written(store):

@@ -176,6 +176,8 @@ def test_the_trial_reached_these_with_four_numbers_of_guesses():
         lambda: audit.audit_in_one_run([1, 0], [1.0], delta=1e-5),
         lambda: audit.audit_in_one_run([], [], delta=1e-5),
         lambda: audit.audit_in_one_run([1], [1.0], delta=1e-5),
+        lambda: audit.audit_in_one_run([1, 0], ["high", "low"], delta=1e-5),
+        lambda: audit.audit_in_one_run([[1], [1, 0]], [1.0, 0.0], delta=1e-5),
         lambda: audit.audit_in_one_run([1, 2], [1.0, 0.0], delta=1e-5),
         lambda: audit.audit_in_one_run([1, 0], [1.0, 0.0], delta=1e-5, method="best"),
         lambda: audit.audit_in_one_run([1, 0], [1.0, 0.0], delta=1e-5, adjacency="bounded"),
@@ -189,6 +191,12 @@ def test_the_trial_reached_these_with_four_numbers_of_guesses():
 def test_bad_input_is_refused_with_a_typed_error(call):
     with pytest.raises(InvalidParameter):
         call()
+
+
+@pytest.mark.parametrize("delta", [float("nan"), -1.0, 0.0, 1.0, True, "x"])
+def test_a_bound_of_nothing_needs_a_delta_too(delta):
+    with pytest.raises(InvalidParameter, match="delta"):
+        audit.audit_in_one_run([True, False] * 20, list(range(40)), delta=delta)
 
 
 def test_the_published_example_of_scores():

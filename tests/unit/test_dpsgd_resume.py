@@ -2,7 +2,9 @@
 
 import ast
 import copy
+import errno
 import json
+import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,11 +12,18 @@ from unittest import mock
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from test_dpsgd_training import hospital, run, tiny_plan
 
 from privhelpers import artifacts, dpsgd
 from privhelpers.dpsgd import _checkpoint, _resume
-from privhelpers.errors import DamagedArtifact, InvalidParameter, LedgerInUse, ResumeRefused
+from privhelpers.errors import (
+    ArtifactUnavailable,
+    DamagedArtifact,
+    InvalidParameter,
+    LedgerInUse,
+    ResumeRefused,
+)
 from privhelpers.ledger import open_ledger, read_ledger
 
 PLAN = {"steps": 12, "accountant": "rdp"}
@@ -322,6 +331,31 @@ def test_a_checkpoint_of_another_model_is_refused(start, tmp_path):
         _checkpoint.read(path, model, adam)
     with pytest.raises(DamagedArtifact, match="bytes changed"):
         _checkpoint.newest(tmp_path)
+
+
+@pytest.mark.parametrize("number", ["x", "", "-1", "99"])
+def test_a_checkpoint_whose_optimizer_is_of_other_weights_is_refused(tmp_path, number):
+    model = torch.nn.Linear(2, 1)
+    adam = torch.optim.Adam(model.parameters())
+    _checkpoint.write(tmp_path, _checkpoint.Progress(3), model, adam, {})
+    path = _checkpoint.newest(tmp_path)
+    tensors = load_file(path) | {f"optimizer/{number}/step": torch.ones(1)}
+    save_file(tensors, path, {"progress": "{}"})
+    with pytest.raises(DamagedArtifact, match=f"optimizer/{number}/step is of no weight"):
+        _checkpoint.read(path, model, adam)
+
+
+def test_an_old_checkpoint_that_cannot_be_removed_is_refused_by_name(start, tmp_path, monkeypatch):
+    adam = torch.optim.Adam(start[2].parameters())
+    _checkpoint.write(tmp_path, _checkpoint.Progress(3), start[2], adam, {})
+
+    def read_only(path, **_):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "unlink", read_only)
+    with pytest.raises(ArtifactUnavailable, match=r"step-0000003\.safetensors.*: Read-only file system"):
+        _checkpoint.write(tmp_path, _checkpoint.Progress(4), start[2], adam, {})
+    assert _checkpoint.newest(tmp_path).name == "step-0000004.safetensors"
 
 
 def test_a_checkpoint_never_holds_weights_that_are_not_finite(start, tmp_path):

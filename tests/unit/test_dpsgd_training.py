@@ -482,10 +482,9 @@ def test_refusals():
         tiny_plan(target_delta=1 / 40)
     with pytest.raises(InvalidParameter, match="without notes"):
         run(model, tokenizer, [[], *texts[1:]], tiny_plan())
-    with pytest.raises(InvalidParameter, match=r"notes_by_patient\[1\]: must be a list of texts"):
-        run(model, tokenizer, [texts[0], "one note", *texts[2:]], tiny_plan())
-    with pytest.raises(InvalidParameter, match=r"notes_by_patient\[1\]: must be a list of texts"):
-        run(model, tokenizer, [texts[0], [b"bytes"], *texts[2:]], tiny_plan())
+    for notes in ("one note", [b"bytes"], None, 1, {"of no order"}):
+        with pytest.raises(InvalidParameter, match=r"notes_by_patient\[1\]: must be a list of texts"):
+            run(model, tokenizer, [texts[0], notes, *texts[2:]], tiny_plan())
     with pytest.raises(InvalidParameter, match=r"\[0\], text 1: character 2 is half of a surrogate"):
         run(model, tokenizer, [["a", "ab\ud800"], *texts[1:]], tiny_plan())
     with pytest.raises(InvalidParameter, match="max_grad_norm: is too large"):

@@ -1,6 +1,7 @@
 """The ledger of a private run: what it seals, what it counts, what it refuses."""
 
 import dataclasses
+import errno
 import fcntl
 import hashlib
 import json
@@ -640,6 +641,16 @@ def test_what_is_no_file_is_refused(filled, kind, tmp_path):
 def test_a_missing_ledger_is_not_read(tmp_path):
     with pytest.raises(MissingArtifact, match=r"none\.jsonl"):
         read_ledger(tmp_path / "none.jsonl")
+
+
+def test_a_full_disk_is_refused_by_name(path, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(LedgerUnavailable, match=r"^ledger\.jsonl: No space left"):
+        open_ledger(path, TERMS)
+    assert not path.exists()
 
 
 def test_no_message_tells_where_the_files_lie(filled, tmp_path):

@@ -5,6 +5,7 @@ import os
 import shutil
 
 import pytest
+import torch
 import toy_audit as toy
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
@@ -95,6 +96,22 @@ def test_a_head_of_its_own_is_used_whatever_the_configuration_ties(tok, tmp_path
     losses = own_model.open_model(folder).score([TEXT]).losses
     change(folder, "config.json", tie_word_embeddings=True)
     assert own_model.open_model(folder).score([TEXT]).losses == pytest.approx(losses)
+
+
+@pytest.mark.parametrize("kind", [torch.int64, torch.uint8, torch.bool])
+def test_a_weight_of_whole_numbers_is_refused(brought, kind):
+    tensors = load_file(brought / "model.safetensors")
+    name = "transformer.wpe.weight"
+    save_file(tensors | {name: tensors[name].to(kind)}, brought / "model.safetensors", {"format": "pt"})
+    with pytest.raises(UnsupportedModel, match=r"transformer\.wpe\.weight holds whole numbers"):
+        own_model.open_model(brought)
+
+
+def test_a_constant_of_whole_numbers_that_older_versions_saved_is_no_reason(brought):
+    tensors = load_file(brought / "model.safetensors")
+    mask = {"transformer.h.0.attn.bias": torch.ones(1, 1, 96, 96, dtype=torch.uint8)}
+    save_file(tensors | mask, brought / "model.safetensors", {"format": "pt"})
+    assert own_model.open_model(brought).score([TEXT]).losses
 
 
 @pytest.mark.parametrize("place", ["../x.safetensors", "/tmp/x.safetensors", "sub/x.safetensors", "x.bin", 5])

@@ -76,6 +76,9 @@ def test_what_makes_a_record_the_same_one(tmp_path):
     path = tmp_path / "m.jsonl"
     with pytest.raises(BadRecords, match=r"line 61: the patient and text of line 4 again"):
         _files.read_records(written(path, [*GOOD, GOOD[3]]))
+    for lines in ([row(3, note_id="n3"), *GOOD], [*GOOD, row(3, note_id="n3")]):
+        with pytest.raises(BadRecords, match=r"the patient and text of line \d again"):
+            _files.read_records(written(path, lines))
     with_ids = [row(n, note_id=f"n{n}") for n in range(60)]
     with pytest.raises(BadRecords, match=r"line 61: the note_id of line 4 again"):
         _files.read_records(written(path, [*with_ids, row(99, note_id="n3")]))

@@ -9,6 +9,7 @@ import pytest
 import torch
 import toy_audit as toy
 from peft import LoraConfig, get_peft_model
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, pre_tokenizers, processors, trainers
 from tokenizers import models as token_models
 from transformers import (
@@ -350,6 +351,14 @@ def test_an_adapter_that_names_more_than_weights_is_refused(adapter, fresh, tmp_
         own_model.open_model(folder, base=fresh)
         return
     with pytest.raises(UnsupportedModel, match=words):
+        own_model.open_model(folder, base=fresh)
+
+
+def test_an_adapter_of_whole_numbers_is_refused(adapter, fresh, tmp_path):
+    folder = shutil.copytree(adapter[0], tmp_path / "whole")
+    weights = {name: weight.int() for name, weight in load_file(folder / "adapter_model.safetensors").items()}
+    save_file(weights, folder / "adapter_model.safetensors")
+    with pytest.raises(UnsupportedModel, match="whole numbers"):
         own_model.open_model(folder, base=fresh)
 
 

@@ -43,7 +43,7 @@ def test_seeds_are_whole_numbers(seed):
     [
         (validate.positive, [0, -1, math.nan, math.inf, True, "1", None]),
         (validate.non_negative, [-0.1, math.nan, math.inf, True]),
-        (validate.positive_int, [0, 1.0, True, -3]),
+        (validate.positive_int, [0, 1.0, True, -3, 10**400]),
         (validate.probability, [0, 1.0001, math.nan]),
     ],
 )
