@@ -26,6 +26,7 @@ from functools import cache
 from pathlib import Path
 
 from privhelpers.errors import ArtifactUnavailable, DamagedArtifact, InvalidParameter, MissingArtifact
+from privhelpers.validate import shown
 
 RUNNER = "PRIVAI_LEAK_RUNNER"  # set in the environment of every run that the runner starts
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
@@ -36,9 +37,14 @@ def check_name(name: str) -> str:
     """Return `name` if it is safe as a file, run or profile name, and refuse it otherwise."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise InvalidParameter(
-            f"name {name!r}: use 1 to 63 of a-z, 0-9, '-', '_' and '.', starting with a letter or digit"
+            f"name {shown(name)}: use 1 to 63 of a-z, 0-9, '-', '_' and '.', starting with a letter or digit"
         )
     return name
+
+
+def _check_parts(name: str) -> None:
+    for part in name.split("/") if isinstance(name, str) else [name]:
+        check_name(part)
 
 
 def repository_root(start: Path | None = None) -> Path:
@@ -125,15 +131,33 @@ def check_seal(path: Path, name: str) -> str:
         sealed = seal_of(path).read_bytes().split()[:1]
     except OSError as error:
         raise DamagedArtifact(f"{name}: has no {SEAL} beside it") from error
-    digest = sha256_of(path)
+    try:
+        digest = sha256_of(path)
+    except OSError as error:
+        raise DamagedArtifact(f"{name}: cannot be read ({error.strerror})") from error
     if sealed != [digest.encode()]:
         raise DamagedArtifact(f"{name}: its bytes changed after they were written")
     return digest
 
 
+def _line_of(value: object, indent: int | None = None) -> bytes:
+    try:
+        text = json.dumps(value, allow_nan=False, indent=indent, sort_keys=True, ensure_ascii=False)
+        return f"{text}\n".encode()
+    except (TypeError, ValueError, RecursionError) as error:  # UnicodeEncodeError is a ValueError
+        why = " ".join(str(error).split())[:200]
+        raise InvalidParameter(
+            f"a value cannot be written as JSON ({why}); store plain, finite values"
+        ) from None
+
+
 def to_json(value: object) -> bytes:
-    """Return `value` as UTF-8 JSON with sorted keys; NaN and infinity are refused (they are not JSON)."""
-    return (json.dumps(value, allow_nan=False, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+    """Return `value` as UTF-8 JSON with sorted keys.
+
+    Raises:
+        InvalidParameter: JSON cannot hold it; NaN and infinity, a lone surrogate and a cycle are among that.
+    """
+    return _line_of(value, indent=1)
 
 
 def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -186,10 +210,13 @@ class Store:
         return self._inside(self.by_hand or self.root, name)
 
     def _inside(self, root: Path, name: str) -> Path:
-        for part in name.split("/"):
-            check_name(part)
+        _check_parts(name)
         path = root / name
-        if not path.resolve().is_relative_to(root.resolve()):
+        try:
+            inside = path.resolve().is_relative_to(root.resolve())
+        except RuntimeError:  # links that lead to each other
+            inside = False
+        if not inside:
             raise InvalidParameter(f"{name}: leaves the artifact folder through a link")
         return path
 
@@ -233,8 +260,7 @@ class Store:
 
     def write_jsonl(self, name: str, rows: Iterable[dict]) -> None:
         """Write one JSON object a line."""
-        lines = (json.dumps(row, allow_nan=False, sort_keys=True, ensure_ascii=False) for row in rows)
-        self.write_bytes(name, "".join(f"{line}\n" for line in lines).encode())
+        self.write_bytes(name, b"".join(_line_of(row) for row in rows))
 
     def read_jsonl(self, name: str) -> list[dict]:
         """Read one JSON object a line, refusing a broken line by its number."""
@@ -250,8 +276,7 @@ class Store:
 
     def _unfinished(self, name: str) -> Path:
         """Return the place of `name` beside the artifacts, refusing any link on the way to it."""
-        for part in name.split("/"):
-            check_name(part)
+        _check_parts(name)
         place, home = Path("unfinished", name), self.by_hand or self.root.parent
         if (home / place).resolve() != home.resolve() / place:
             raise InvalidParameter(f"{place}: a link stands on the way to it; remove the link")

@@ -15,12 +15,13 @@ import random
 import numpy as np
 
 from privhelpers.errors import InvalidParameter
+from privhelpers.validate import shown
 
 
 def derive(seed: int, name: str) -> int:
     """Return a 63-bit seed for the stream `name` under the run's `seed` (0 or more)."""
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InvalidParameter(f"seed = {seed!r}: must be a whole number of 0 or more")
+        raise InvalidParameter(f"seed = {shown(seed)}: must be a whole number of 0 or more")
     digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 

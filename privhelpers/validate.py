@@ -12,13 +12,23 @@ import math
 from privhelpers.errors import InvalidParameter
 
 
+def shown(value: object) -> str:
+    """Return a value as one short line, for the message of a refusal."""
+    try:
+        text = ascii(value)
+    except ValueError:  # a whole number too long to print
+        return f"a {type(value).__name__} of very many digits"
+    text = " ".join(text.split())
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
 def _number(name: str, value: float) -> None:
     try:
         finite = not isinstance(value, bool) and isinstance(value, (int, float)) and math.isfinite(value)
     except OverflowError:  # a whole number; it may even be too long to print
         raise InvalidParameter(f"{name}: is too large for a float64") from None
     if not finite:
-        raise InvalidParameter(f"{name} = {value!r}: must be a finite number")
+        raise InvalidParameter(f"{name} = {shown(value)}: must be a finite number")
 
 
 def positive(**values: float) -> None:
@@ -26,7 +36,7 @@ def positive(**values: float) -> None:
     for name, value in values.items():
         _number(name, value)
         if value <= 0:
-            raise InvalidParameter(f"{name} = {value!r}: must be greater than 0")
+            raise InvalidParameter(f"{name} = {shown(value)}: must be greater than 0")
 
 
 def non_negative(**values: float) -> None:
@@ -34,14 +44,14 @@ def non_negative(**values: float) -> None:
     for name, value in values.items():
         _number(name, value)
         if value < 0:
-            raise InvalidParameter(f"{name} = {value!r}: must be 0 or more")
+            raise InvalidParameter(f"{name} = {shown(value)}: must be 0 or more")
 
 
 def positive_int(**values: int) -> None:
     """Refuse a value that is not a whole number above zero."""
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InvalidParameter(f"{name} = {value!r}: must be a whole number of 1 or more")
+            raise InvalidParameter(f"{name} = {shown(value)}: must be a whole number of 1 or more")
         _number(name, value)
 
 
@@ -50,11 +60,11 @@ def probability(**values: float) -> None:
     for name, value in values.items():
         _number(name, value)
         if not 0 < value <= 1:
-            raise InvalidParameter(f"{name} = {value!r}: must be in (0, 1]")
+            raise InvalidParameter(f"{name} = {shown(value)}: must be in (0, 1]")
 
 
 def delta(value: float) -> None:
     """Refuse a failure probability outside (0, 1)."""
     _number("delta", value)
     if not 0 < value < 1:
-        raise InvalidParameter(f"delta = {value!r}: must be in (0, 1)")
+        raise InvalidParameter(f"delta = {shown(value)}: must be in (0, 1)")

@@ -171,10 +171,13 @@ def _check(options: argparse.Namespace) -> dict:
         given = getattr(options, name)
         if given and not Path(given).exists():
             raise MissingArtifact(f"{name.upper()}={given}: there is nothing at that place")
+    seed = int(_number("seed", options.seed, int) or 0)
+    if seed < 0:
+        raise InvalidParameter(f"SEED={options.seed}: must be a whole number of 0 or more")
     return {
         "epsilon": _number("epsilon", options.epsilon),
         "delta": _number("delta", options.delta),
-        "seed": int(_number("seed", options.seed, int) or 0),
+        "seed": seed,
         "pdf": _flag("pdf", options.pdf, True),
         "show": _flag("show", options.show, False),
     }

@@ -35,8 +35,10 @@ def check_run(*, noise_multiplier: float, sample_rate: float, steps: int, delta:
 
 def check_accountant(accountant: str) -> None:
     """Refuse an accountant without a name of ours."""
-    if accountant not in ACCOUNTANTS:
-        raise InvalidParameter(f"accountant = {accountant!r}: must be one of {', '.join(ACCOUNTANTS)}")
+    if not isinstance(accountant, str) or accountant not in ACCOUNTANTS:
+        raise InvalidParameter(
+            f"accountant = {validate.shown(accountant)}: must be one of {', '.join(ACCOUNTANTS)}"
+        )
 
 
 def grid_for(*, epsilon: float, noise_multiplier: float, sample_rate: float) -> float:

@@ -23,6 +23,7 @@ RDP_ORDERS = tuple(
     [1 + x / 20 for x in range(1, 200)] + [float(x) for x in range(11, 64)] + [2.0**k for k in range(6, 14)]
 )
 LARGEST_NOISE = 1e100
+LARGEST_ORDER = 1_000_000  # of a sampled Gaussian
 CONVERSIONS = ("improved", "classic")
 _SMALLEST_ORDER = 1.01  # the conversion divides by order - 1 and is of no use closer to 1
 
@@ -53,7 +54,9 @@ def _numbers(values: Sequence[float]) -> NDArray[np.float64]:
     """Return numbers as an array; an empty one for texts, truths and rows of several lengths."""
     try:
         given = np.asarray(values)
-    except ValueError:
+        if given.dtype.kind == "O" and all(type(value) in (int, float) for value in given.flat):
+            given = given.astype(float)  # numpy holds whole numbers of more than 64 bits as objects
+    except (ValueError, OverflowError):
         return np.zeros(0)
     return given.astype(float) if given.dtype.kind in "iuf" else np.zeros(0)
 
@@ -62,7 +65,9 @@ def check_orders(orders: Sequence[float]) -> NDArray[np.float64]:
     """Return the orders as an array, or refuse what is not a row of finite numbers above 1."""
     array = _numbers(orders)
     if array.ndim != 1 or not array.size or not np.all(np.isfinite(array) & (array > 1)):
-        raise InvalidParameter(f"orders = {orders!r}: must be at least one finite number above 1")
+        raise InvalidParameter(
+            f"orders = {validate.shown(orders)}: must be at least one number above 1 that a float64 can hold"
+        )
     return array
 
 
@@ -92,6 +97,11 @@ def rdp(
     validate.probability(sample_rate=sample_rate)
     validate.positive_int(steps=steps)
     alpha = check_orders(orders)
+    if sample_rate < 1 and alpha.max() > LARGEST_ORDER:
+        raise InvalidParameter(
+            f"orders: {alpha.max():g} is above {LARGEST_ORDER:,}, and a sampled Gaussian has a term for each "
+            "whole number up to its order; leave it out"
+        )
     return steps * SampledGaussianMoments(alpha, sample_rate=sample_rate)(noise_multiplier) / (alpha - 1)
 
 
@@ -143,8 +153,10 @@ def rdp_to_epsilon(
     alpha, spent = check_orders(orders), _numbers(rdp)
     if spent.shape != alpha.shape or not np.all(spent >= 0):
         raise InvalidParameter(f"rdp: must be {alpha.size} numbers of 0 or more, one for each order")
-    if conversion not in CONVERSIONS:
-        raise InvalidParameter(f"conversion = {conversion!r}: must be one of {', '.join(CONVERSIONS)}")
+    if not isinstance(conversion, str) or conversion not in CONVERSIONS:
+        raise InvalidParameter(
+            f"conversion = {validate.shown(conversion)}: must be one of {', '.join(CONVERSIONS)}"
+        )
     costs = conversion_costs(alpha, delta=delta, conversion=conversion)
     bounds = with_costs(spent, costs, delta=delta) if conversion == "improved" else spent + costs
     best = int(np.argmin(bounds))

@@ -95,8 +95,10 @@ def compose_runs(runs: Sequence[PrivacySpent], *, delta: float, accountant: str 
     (6.77, 10.19)
     """
     validate.delta(delta)
-    if accountant not in ACCOUNTANTS:
-        raise InvalidParameter(f"accountant = {accountant!r}: must be one of {', '.join(ACCOUNTANTS)}")
+    if not isinstance(accountant, str) or accountant not in ACCOUNTANTS:
+        raise InvalidParameter(
+            f"accountant = {validate.shown(accountant)}: must be one of {', '.join(ACCOUNTANTS)}"
+        )
     runs = list(runs)
     if not runs:
         raise InvalidParameter("runs: must be at least one")

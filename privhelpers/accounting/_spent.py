@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from privhelpers.errors import InvalidParameter, SamplerMismatch
+from privhelpers.validate import shown
 
 POISSON = "Poisson"
 # What a training loop may do in place of Poisson sampling; no accountant of this room amplifies for it.
@@ -73,8 +74,8 @@ def require_poisson(sampler: str, *, accountant: str) -> None:
 
     Source: Chua et al. 2024 for what shuffling can cost.
     """
-    if sampler not in SAMPLERS:
-        raise InvalidParameter(f"sampler = {sampler!r}: must be one of {', '.join(SAMPLERS)}")
+    if not isinstance(sampler, str) or sampler not in SAMPLERS:
+        raise InvalidParameter(f"sampler = {shown(sampler)}: must be one of {', '.join(SAMPLERS)}")
     if sampler != POISSON:
         raise SamplerMismatch(
             f"sampler = {sampler!r}: the {accountant} accountant assumes Poisson sampling, and its epsilon "

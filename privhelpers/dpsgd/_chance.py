@@ -144,11 +144,19 @@ class _Research(Chance):
                 self._generator_on(device).set_state(state[name])
             else:
                 torch.cuda.set_rng_state(state[name], device)
-        self.sampling.set_state(state["sampling"])
-        self.noise.set_state(state["noise"])
-        torch.set_rng_state(state["dropout"])
         packed = bytes(state["choices"].numpy())
         value, step, has, half = (int.from_bytes(packed[i : i + 16], "little") for i in range(0, 64, 16))
+        whole = (
+            len(packed) == 64 and state["choices"].shape == (64,) and step % 2 and has <= 1 and half < 2**32
+        )
+        try:
+            self.sampling.set_state(state["sampling"])
+            self.noise.set_state(state["noise"])
+            torch.set_rng_state(state["dropout"])
+        except (RuntimeError, TypeError):
+            whole = False
+        if not whole:
+            raise DamagedArtifact("checkpoint: a state of the random streams is none; begin again")
         self.choices.bit_generator.state = {
             "bit_generator": "PCG64",
             "state": {"state": value, "inc": step},

@@ -13,6 +13,7 @@ from safetensors.torch import save
 
 from privhelpers import artifacts
 from privhelpers.errors import DamagedArtifact
+from privhelpers.validate import shown
 
 _NAME = "step-{:07d}.safetensors"
 
@@ -83,6 +84,36 @@ def _put(target: torch.Tensor, value: torch.Tensor, name: str) -> None:
         target.copy_(value)
 
 
+def _check_progress(progress: Progress, path: Path) -> None:
+    """Refuse a number of steps that is none, or not that of the file's name, and words of other types."""
+    step = progress.step
+    if type(step) is not int or not 0 <= step < 10**7 or path.name != _NAME.format(step):
+        raise DamagedArtifact(f"{path.name}: step = {shown(step)} is not the number of steps in its name")
+    if type(progress.head) is not str or type(progress.counts) is not dict:
+        raise DamagedArtifact(f"{path.name}: head must be text, and counts a table")
+
+
+def _check_state(state: dict, optimizer: torch.optim.Optimizer, path: Path) -> None:
+    """Refuse a state that this optimizer cannot have: parts, shapes, types or numbers."""
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    parts = {frozenset(values) for values in state.values()}
+    if len(parts) > 1 or (state and len(state) != len(parameters)):
+        raise DamagedArtifact(f"{path.name}: the optimizer's state is not whole")
+    if isinstance(optimizer, torch.optim.Adam) and parts - {frozenset({"step", "exp_avg", "exp_avg_sq"})}:
+        raise DamagedArtifact(f"{path.name}: the optimizer's state is not that of Adam")
+    for number, values in state.items():
+        for part, value in values.items():
+            one = part == "step"
+            shape, kind = ((), torch.float32) if one else (parameters[number].shape, parameters[number].dtype)
+            if value.shape != shape or value.dtype != kind or not bool(torch.isfinite(value).all()):
+                raise DamagedArtifact(
+                    f"{path.name}: optimizer/{number}/{part} has another shape or type than in this run, or "
+                    "is not finite"
+                )
+            if one and not 0 <= float(value) < 10**7:
+                raise DamagedArtifact(f"{path.name}: optimizer/{number}/step is no number of steps")
+
+
 def read(
     path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer
 ) -> tuple[Progress, dict[str, torch.Tensor]]:
@@ -111,6 +142,8 @@ def read(
             if number not in numbers:
                 raise DamagedArtifact(f"{path.name}: {name} is of no weight of this model")
             state.setdefault(numbers[number], {})[part] = value
+    _check_progress(progress, path)
+    _check_state(state, optimizer, path)
     for name, target in targets.items():
         _put(target, tensors[name], name)
     optimizer.load_state_dict({"state": state, "param_groups": groups})

@@ -1,12 +1,15 @@
 """What a private run did, counted as it runs and carried over a kill."""
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 import torch
 
 from privhelpers.accounting import Claimed, PrivacySpent
 from privhelpers.dpsgd._canaries import CanaryScores
+from privhelpers.errors import DamagedArtifact
+from privhelpers.validate import shown
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,14 @@ class DPTrainingLog:
     canaries: CanaryScores | None = None
 
 
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < 2**53
+
+
+def _is_number(value: object) -> bool:
+    return type(value) is float and math.isfinite(value)
+
+
 @dataclass
 class Tally:
     """Counts what the steps did; plain values, so that a checkpoint can keep them."""
@@ -52,6 +63,34 @@ class Tally:
     refused: int = 0
     lost: int = 0
     canary_scores: list[float] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, counts: dict, *, steps: int, canaries: int) -> "Tally":
+        """Return the counts that a checkpoint keeps.
+
+        Args:
+            counts: what `asdict` gave.
+            steps: that were done.
+            canaries: that the run carries.
+
+        Raises:
+            DamagedArtifact: they are not the counts of so many steps.
+        """
+        lists = {"sizes": steps, "medians": steps, "canary_scores": canaries if steps else 0}
+        known = {name.name for name in fields(cls)}
+        if set(counts) != known:
+            wrong = sorted(map(str, known ^ set(counts)))
+            raise DamagedArtifact(f"checkpoint: counts are not those of a run: {wrong[0][:100]}")
+        for name, value in counts.items():
+            if name in lists:
+                kind = _is_count if name == "sizes" else _is_number
+                right = type(value) is list and len(value) == lists[name]
+                right = right and all((v is None and name == "medians") or kind(v) for v in value)
+            else:
+                right = _is_count(value)
+            if not right:
+                raise DamagedArtifact(f"checkpoint: {name} = {shown(value)} are not counts of {steps} steps")
+        return cls(**counts)
 
     def add(self, norms: torch.Tensor, max_grad_norm: float) -> None:
         """Count one step by its norms before clipping."""

@@ -21,7 +21,7 @@ from privhelpers.dpsgd._batches import Rows
 from privhelpers.dpsgd._chance import Chance
 from privhelpers.dpsgd._log import Tally
 from privhelpers.dpsgd._plan import PrivacyPlan
-from privhelpers.errors import InvalidParameter, ResumeRefused
+from privhelpers.errors import DamagedArtifact, InvalidParameter, ResumeRefused
 from privhelpers.ledger import Ledger, Terms, open_ledger
 
 LEDGER = "ledger.jsonl"
@@ -156,8 +156,11 @@ class KeptRun:
         for old in self.folder.glob("step-*.safetensors*"):
             old.unlink()
 
-    def restore(self) -> tuple[int, Tally]:
+    def restore(self, canaries: int = 0) -> tuple[int, Tally]:
         """Put everything back as the last checkpoint saw it; return the next step and the counts so far.
+
+        Args:
+            canaries: that the run carries.
 
         Raises:
             ResumeRefused: steps are spent, and no checkpoint holds what they gave; or the ledger is not the
@@ -175,7 +178,11 @@ class KeptRun:
             return 0, Tally()
         progress, streams = _checkpoint.read(path, self.model, self.optimizer)
         self.ledger.require(progress.head)
-        tally = Tally(**progress.counts)
+        if progress.step > self.ledger.steps:
+            raise DamagedArtifact(
+                f"{path.name}: says {progress.step} steps, and the ledger counts {self.ledger.steps}"
+            )
+        tally = Tally.of(progress.counts, steps=progress.step, canaries=canaries)
         if self.chance.mode == "research":  # repeat the lost steps to the bit
             self.chance.restore(streams)
             return progress.step, tally

@@ -29,12 +29,12 @@ def _positive(name: str, value: float) -> float:
 
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise InvalidParameter(f"{name} = {value!r}: must be one of {', '.join(known)}")
+        raise InvalidParameter(f"{name} = {validate.shown(value)}: must be one of {', '.join(known)}")
 
 
 def _word(name: str, value: str) -> None:
     if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise InvalidParameter(f"{name} = {value!r}: use 1 to 63 of a-z, 0-9, '-', '_' and '.'")
+        raise InvalidParameter(f"{name} = {validate.shown(value)}: use 1 to 63 of a-z, 0-9, '-', '_' and '.'")
 
 
 def _hashes(fingerprint: Mapping[str, str]) -> dict[str, str]:
@@ -42,7 +42,9 @@ def _hashes(fingerprint: Mapping[str, str]) -> dict[str, str]:
         raise InvalidParameter(f"fingerprint: must have exactly the keys {', '.join(FINGERPRINTS)}")
     for key, value in fingerprint.items():
         if not isinstance(value, str) or not _SHA256.fullmatch(value):
-            raise InvalidParameter(f"fingerprint.{key} = {value!r}: must be 64 hexadecimal digits")
+            raise InvalidParameter(
+                f"fingerprint.{key} = {validate.shown(value)}: must be 64 hexadecimal digits"
+            )
     return dict(fingerprint)
 
 

@@ -48,6 +48,8 @@ class Settings:
         """Refuse settings with which no audit can be run."""
         validate.positive_int(patients=self.patients, notes=self.notes, texts=self.texts, tokens=self.tokens)
         validate.positive_int(permutations=self.permutations, draws=self.draws)
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            raise InvalidParameter(f"seed = {validate.shown(self.seed)}: must be a whole number of 0 or more")
         if not 0 < self.alpha < 0.5:
             raise InvalidParameter(f"alpha = {self.alpha!r}: must be in (0, 0.5)")
         if (self.epsilon is None) != (self.delta is None):

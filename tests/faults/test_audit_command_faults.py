@@ -102,6 +102,7 @@ def test_somebody_in_both_files_is_refused(call, home, tmp_path):
         ({"epsilon": "1", "delta": "2"}, "delta = 2.0"),
         ({"pdf": "perhaps"}, "PDF=perhaps: must be yes or no"),
         ({"seed": "1.5"}, "SEED=1.5: must be a number"),
+        ({"seed": "-2"}, "SEED=-2: must be a whole number of 0 or more"),
     ],
 )
 def test_bad_options_are_refused_before_the_work(call, given, words):

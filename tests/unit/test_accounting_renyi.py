@@ -165,3 +165,17 @@ def test_opacus_is_asked_without_torch():
     assert done.returncode == 0, done.stderr
     prv, rdp = map(float, done.stdout.split())
     assert prv == pytest.approx(6.777395712150674, rel=1e-6) and rdp == pytest.approx(7.32911117143, rel=1e-9)
+
+
+@pytest.mark.parametrize("orders", [[2, 10**400], [2, True, 10**30], [10**5000]])
+def test_orders_that_no_float_holds_are_refused_in_a_short_line(orders):
+    with pytest.raises(InvalidParameter, match="must be at least one number above 1") as refusal:
+        accounting.rdp_to_epsilon(orders=orders, rdp=[1.0] * len(orders), delta=1e-5)
+    assert len(str(refusal.value)) < 250
+
+
+def test_orders_of_more_than_64_bits_are_numbers():
+    bound = accounting.rdp_to_epsilon(orders=[2, 2**70], rdp=[1.0, 0.5], delta=1e-5)
+    assert bound.order == 2.0**70 and bound.epsilon == pytest.approx(0.5)
+    with pytest.raises(InvalidParameter, match="above 1,000,000"):
+        accounting.rdp(noise_multiplier=1.0, sample_rate=0.5, steps=1, orders=[2, 2**70])

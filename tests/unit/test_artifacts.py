@@ -246,3 +246,37 @@ def test_a_chapter_whose_claims_are_not_checked_writes_nothing():
     assert (
         done.returncode == 1 and "InvalidParameter: PYTHONOPTIMIZE, or python -O: leaves out" in done.stderr
     )
+
+
+@pytest.mark.parametrize("name", [None, 1.5, [], b"a", object])
+def test_a_name_that_is_no_text_is_refused(tmp_path, name):
+    held = artifacts.Store(tmp_path, "toy")
+    for call in (held.read_json, held.folder, held.unfinished, lambda n: held.write_json(n, {})):
+        with pytest.raises(InvalidParameter, match="use 1 to 63"):
+            call(name)
+
+
+@pytest.mark.parametrize("value", [float("nan"), {(1, 2): 3}, object(), "\ud800", {1, 2}])
+def test_a_value_that_json_cannot_hold_is_refused_and_the_old_one_stays(tmp_path, value):
+    held = artifacts.Store(tmp_path, "toy")
+    held.write_json("a.json", 1)
+    held.write_jsonl("a.jsonl", [{"a": 1}])
+    for call in (
+        lambda: held.write_json("a.json", value),
+        lambda: held.write_jsonl("a.jsonl", [{"a": value}]),
+    ):
+        with pytest.raises(InvalidParameter, match="cannot be written as JSON"):
+            call()
+    assert held.read_json("a.json") == 1 and held.read_jsonl("a.jsonl") == [{"a": 1}]
+
+
+def test_a_folder_or_a_circle_of_links_in_the_place_of_a_file_is_refused(tmp_path):
+    held = artifacts.Store(tmp_path, "toy")
+    held.write_json("a.json", 1)
+    held.path("a.json").unlink()
+    held.path("a.json").mkdir()
+    with pytest.raises(DamagedArtifact, match="cannot be read"):
+        held.read_json("a.json")
+    (tmp_path / "b.json").symlink_to(tmp_path / "b.json")
+    with pytest.raises(InvalidParameter, match="through a link"):
+        held.read_json("b.json")

@@ -12,6 +12,7 @@ from unittest import mock
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from test_dpsgd_training import hospital, run, tiny_plan
 
@@ -390,3 +391,60 @@ def test_the_counts_of_a_checkpoint_are_json(start, tmp_path):
     with safe_open(next(tmp_path.glob("step-*.safetensors")), framework="pt") as file:
         words = json.loads(file.metadata()["progress"])
     assert words["step"] == 12 and len(words["counts"]["sizes"]) == 12
+
+
+def rewritten(folder, change, words):
+    """Change the newest checkpoint and seal it, as whoever wrote it would have."""
+    path = _checkpoint.newest(folder)
+    with safe_open(path, "pt") as file:
+        progress = json.loads(file.metadata()["progress"])
+    tensors = load_file(path)
+    change(tensors)
+    words(progress)
+    save_file(tensors, path, {"progress": json.dumps(progress)})
+    artifacts.write_sealed(path, path.read_bytes())
+
+
+def flat(name):
+    return lambda tensors: tensors.update({name: torch.stack([tensors[name], tensors[name]])})
+
+
+def number(name, value):
+    return lambda tensors: tensors[name].reshape(-1)[:1].fill_(value)
+
+
+def nothing(_):
+    return None
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "said"),
+    [
+        (nothing, lambda p: p.update(step=None), "step = None is not the number of steps in its name"),
+        (nothing, lambda p: p.update(step=True), "step = True is not"),
+        (nothing, lambda p: p.update(step=3), "step = 3 is not"),
+        (nothing, lambda p: p.update(head=3), "head must be text"),
+        (nothing, lambda p: p.update(counts=3), "counts a table"),
+        (nothing, lambda p: p["counts"].pop("sizes"), "counts are not those of a run: sizes"),
+        (nothing, lambda p: p["counts"].update(more=1), "counts are not those of a run: more"),
+        (nothing, lambda p: p["counts"].update(sizes=[1]), "sizes = .* are not counts of 5 steps"),
+        (nothing, lambda p: p["counts"].update(sizes=["a"] * 5), "sizes = "),
+        (nothing, lambda p: p["counts"].update(medians={}), "medians = "),
+        (nothing, lambda p: p["counts"].update(clipped="x"), "clipped = 'x'"),
+        (nothing, lambda p: p["counts"].update(canary_scores=[1.0]), "canary_scores = "),
+        (flat("optimizer/0/exp_avg"), nothing, "optimizer/0/exp_avg has another shape"),
+        (lambda tensors: tensors.pop("optimizer/0/exp_avg"), nothing, "optimizer's state is not"),
+        (lambda t: [t.pop(n) for n in list(t) if n.endswith("exp_avg")], nothing, "not that of Adam"),
+        (number("optimizer/0/exp_avg_sq", float("inf")), nothing, "is not finite"),
+        (number("optimizer/0/step", -1.0), nothing, "no number of steps"),
+        (flat("chance/noise"), nothing, "random streams"),
+        (lambda t: t.update({"chance/noise": t["chance/noise"] * 0 + 7}), nothing, "random streams"),
+        (lambda t: t.update({"chance/choices": t["chance/choices"][:-1].clone()}), nothing, "random"),
+    ],
+)  # fmt: skip
+def test_what_stands_in_a_checkpoint_is_of_its_type_and_shape(start, tmp_path, change, words, said):
+    with pytest.raises(Stop):
+        attempt(start, tmp_path, stop=7)
+    rewritten(tmp_path, change, words)
+    with pytest.raises(DamagedArtifact, match=said):
+        attempt(start, tmp_path)
