@@ -11,7 +11,7 @@ STAMP   := $(VENV)/.stamp
 # the environment ("$$PROFILE"), so that neither make nor the shell runs a part of it. PY, VENV and PYTHON name
 # what is to be run.
 GIVEN := PROFILE JOBS CLUSTER LIMIT PORT EPSILONS SEEDS ARCHS ROOM MODEL RECORDS HOLDOUT CANARIES BASE REFERENCE \
-  EPSILON DELTA OUT PDF SHOW SEED OPTIONS
+  EPSILON DELTA OUT PDF SHOW SEED OPTIONS N
 $(foreach name,$(GIVEN),$(if $(filter undefined,$(origin $(name))),,$(eval override $(name) := $$(value $(name)))))
 export $(GIVEN)
 
@@ -21,7 +21,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book pretrained lab serve pdf sweep student solutions launch check verify profile reference env test bench lint shape hooks lock clean help
+.PHONY: book pretrained lab serve pdf sweep student solutions launch check verify profile reference env test faults bench lint shape hooks lock clean help
 .DELETE_ON_ERROR:
 
 # A model that somebody else pretrained; no other command needs it.
@@ -115,6 +115,9 @@ test: $(STAMP)  ## run every test, on JOBS= cores
 	@# One process more than cores: some wait for the smoke profile, a schedule or a kill.
 	@workers=$$(expr "$${JOBS:-2}" + 1) || { echo "make: JOBS must be a whole number above 0" >&2; exit 2; }; \
 	exec $(PYTHON) -m pytest --numprocesses "$$workers" --dist loadfile --no-loadscope-reorder
+
+faults: $(STAMP)  ## disturb runs, files and arguments on purpose, N= trials of SEED=: build/faults/<SEED>.md counts the outcomes
+	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.harness --trials="$$N" --seed="$$SEED"
 
 bench: $(STAMP)  ## measure side by side: noise calibration, private steps and attacks against their peers
 	@$(PYTHON) benchmarks/calibration.py

@@ -34,6 +34,7 @@ HANDED_OVER = {  # what recipes pass on, besides their own words
     "profile": ("PROFILE", "JOBS"),
     "reference": ("PROFILE",),
     "test": (),
+    "faults": ("N", "SEED"),
     "bench": (),
     "shape": ("ROOM",),
 }

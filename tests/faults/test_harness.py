@@ -1,0 +1,163 @@
+"""A sample of the faults of `make faults`, and a judge that can say that something is wrong."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+from faults.harness import __main__ as program
+from faults.harness import base, judge, registry, report
+from faults.harness.registry import REFUSED, Case, Fault
+
+from privhelpers.errors import InvalidParameter
+
+SEED, TRIALS = 2026, 300
+SLOW = ("training", "folders", "makefile")  # their trials take more than milliseconds
+
+
+@pytest.fixture(scope="module")
+def ready():
+    with base.made() as home:
+        yield home
+
+
+def test_a_sample_of_every_class_has_no_third_outcome(ready):
+    classes = registry.load()
+    assert len(classes) >= 59 and len({(one.door, one.name) for one in classes}) == len(classes)
+    quick = [one for one in classes if one.door not in SLOW]
+    results = [judge.run(quick[index % len(quick)], SEED, index) for index in range(TRIALS)]
+    third = [result for result in results if result.outcome == judge.THIRD]
+    assert not third, third
+    assert {result.outcome for result in results} == {judge.RIGHT, judge.REFUSAL}
+
+
+@pytest.mark.parametrize("door", SLOW)
+def test_a_trial_of_every_slow_door_has_no_third_outcome(ready, door):
+    for index, one in enumerate(one for one in registry.load() if one.door == door):
+        result = judge.run(one, SEED, index)
+        assert result.outcome != judge.THIRD, result
+
+
+def test_a_trial_draws_the_same_from_the_same_seed(ready):
+    one = next(one for one in registry.load() if one.name == "bytes changed at random, read")
+    first, second, other = (judge.run(one, seed, 7) for seed in (1, 1, 2))
+    assert first.drawn == second.drawn != other.drawn
+    assert (first.outcome, first.said) == (second.outcome, second.said)
+
+
+def refuse(message="x = 1: must be 2"):
+    raise InvalidParameter(message)
+
+
+def spoil_and_refuse(path):
+    path.write_text("spoiled")
+    refuse()
+
+
+def watched(t):
+    (path := t.place / "old").write_text("old")
+    return Case(lambda: spoil_and_refuse(path), watch=(path,))
+
+
+def leaving(t):
+    return Case(lambda: (t.place / ".part-x").touch() or 1, right=1)
+
+
+def orphan(t):
+    def call():
+        if not os.fork():
+            time.sleep(60)
+            os._exit(0)
+        return 1
+
+    return Case(call, right=1)
+
+
+def spin():
+    end = time.process_time() + 2
+    while time.process_time() < end:
+        pass
+    return 1
+
+
+PLANTED = {
+    "traceback": (lambda t: Case(lambda: 1 / 0), "ZeroDivisionError"),
+    "accepted": (lambda t: Case(lambda: 1), "accepted: 1"),
+    "another result": (lambda t: Case(lambda: 2, right=1), "another result: 2"),
+    "another type": (lambda t: Case(lambda: True, right=1), "another result: True"),
+    "refused what is right": (lambda t: Case(refuse, right=1, refusal=False), "refused what is right"),
+    "no sentence": (lambda t: Case(lambda: refuse(" ")), "a refusal of 1 characters"),
+    "several lines": (lambda t: Case(lambda: refuse("a\nb")), "several lines"),
+    "long": (lambda t: Case(lambda: refuse("a" * 10_000)), "a refusal of 10000 characters"),
+    "a path": (lambda t: Case(lambda: refuse(f"{t.place}/x: no")), "names a folder of this machine"),
+    "old result spoiled": (watched, "what was there is changed"),
+    "left behind": (leaving, ".part-x is left behind"),
+    "a last look": (lambda t: Case(lambda: 1, right=1, after=lambda: "lost"), "lost"),
+    "killed": (lambda t: Case(lambda: os.kill(os.getpid(), signal.SIGKILL)), "signal 9"),
+    "exit": (lambda t: Case(lambda: os._exit(3)), "the process ended with status"),
+    "sys.exit": (lambda t: Case(lambda: exit(0), right=1), "SystemExit"),
+    "slow": (lambda t: Case(spin, right=1), "of processor time"),
+    "memory": (lambda t: Case(lambda: len(bytes(2**33)), right=1), "MemoryError"),
+    "a child left": (orphan, "outlived its trial"),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_the_judge_reports_a_planted_third_outcome(ready, name):
+    make, words = PLANTED[name]
+    result = judge.run(Fault(name, "planted", make, seconds=1.0), 0, 0)
+    assert result.outcome == judge.THIRD and words in result.said, result
+    assert judge.run(Fault(name, "planted", lambda t: Case(refuse)), 0, 0).outcome == judge.REFUSAL
+    assert judge.run(Fault(name, "planted", lambda t: Case(lambda: 1, right=1)), 0, 0).outcome == judge.RIGHT
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path, ready):
+    """A program with two classes, one of which can be spoiled, in a folder of its own."""
+    made = []
+
+    def make(value):
+        def case(t):
+            made.append(1)
+            return Case(lambda: value, right=1)
+
+        return case
+
+    classes = [Fault("good", "a", make(1), forked=False), Fault("other", "b", make(1), forked=False)]
+    monkeypatch.setattr(program, "PLACE", tmp_path)
+    monkeypatch.setattr(program, "code", lambda: "same")
+    monkeypatch.setattr(registry, "load", lambda: classes)
+    return classes, made, make, tmp_path
+
+
+def test_the_program_counts_goes_on_and_fails_by_a_third_outcome(small, monkeypatch, capsys):
+    classes, made, make, place = small
+    run = program._run
+    assert run(classes, 10, 3) == 0 and len(made) == 10
+    with open(place / "3.jsonl", "a") as record:
+        record.write('{"index": 10, "cut')
+    assert run(classes, 16, 3) == 0 and len(made) == 16, "what was done is not done again"
+    assert "| **all** | 16 | 16 | 0 | 0 |" in (place / "3.md").read_text()
+    monkeypatch.setattr(program, "code", lambda: "other")
+    classes[1] = Fault("other", "b", make(2), forked=False)
+    assert run(classes, 10, 3) == 1 and len(made) == 26, "other code begins anew"
+    text = (place / "3.md").read_text()
+    assert "| **all** | 10 | 5 | 0 | 5 |" in text and "another result: 2" in text
+    assert "| b: other | 5 |" in text
+    assert json.loads((place / "3.jsonl").read_text().splitlines()[-1])["outcome"] == judge.THIRD
+    assert text.splitlines()[2].startswith("Seed 3, 2 classes, commit ")
+
+
+@pytest.mark.parametrize(
+    "given", [("0", "1"), ("-1", "1"), ("x", "1"), ("1", "-2"), ("1", "1.5"), ("9" * 20, "1")]
+)
+def test_numbers_that_are_none_are_refused(given, capsys):
+    assert program.main([f"--trials={given[0]}", f"--seed={given[1]}"]) == 2
+    assert capsys.readouterr().err.startswith("refused: ")
+
+
+def test_the_upper_bound_is_that_of_clopper_and_pearson():
+    assert report.upper_bound(0, 10_000) == pytest.approx(1 - 0.05 ** (1 / 10_000), rel=1e-9)  # rule of three
+    assert report.upper_bound(10, 10) == 1.0 and report.upper_bound(1, 100) == pytest.approx(0.0466, abs=1e-4)
+    assert REFUSED is not None
