@@ -21,6 +21,7 @@ from bookmaker.runner.progress import say
 from privhelpers import browser, processes
 from privhelpers.artifacts import NAME, check_name, to_json, write_atomic
 from privhelpers.errors import InvalidParameter, MissingArtifact, RunFailed
+from privhelpers.text import inert
 
 HOME = Path("runs", "audits")
 NEEDED = {"model": "MODEL=folder", "records": "RECORDS=members.jsonl", "holdout": "HOLDOUT=nonmembers.jsonl"}
@@ -49,20 +50,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", default="", help=text)
 
 
+def _told(text: str) -> str:
+    """Return what was given as a message shows it: short, and every character visible."""
+    return inert(text if len(text) <= 100 else f"{text[:97]}...")
+
+
 def _number(name: str, text: str, kind: Callable[[str], float] = float) -> float | None:
     if not text:
         return None
     try:
         return kind(text)
     except ValueError:
-        raise InvalidParameter(f"{name.upper()}={text}: must be a number") from None
+        raise InvalidParameter(f"{name.upper()}={_told(text)}: must be a number") from None
 
 
 def _flag(name: str, text: str, default: bool) -> bool:
     if not text:
         return default
     if text.casefold() not in (*YES, *NO):
-        raise InvalidParameter(f"{name.upper()}={text}: must be yes or no")
+        raise InvalidParameter(f"{name.upper()}={_told(text)}: must be yes or no")
     return text.casefold() in YES
 
 
@@ -170,10 +176,10 @@ def _check(options: argparse.Namespace) -> dict:
     for name in (*NEEDED, "canaries", "base", "reference"):
         given = getattr(options, name)
         if given and not Path(given).exists():
-            raise MissingArtifact(f"{name.upper()}={given}: there is nothing at that place")
+            raise MissingArtifact(f"{name.upper()}={_told(given)}: there is nothing at that place")
     seed = int(_number("seed", options.seed, int) or 0)
     if seed < 0:
-        raise InvalidParameter(f"SEED={options.seed}: must be a whole number of 0 or more")
+        raise InvalidParameter(f"SEED={_told(options.seed)}: must be a whole number of 0 or more")
     return {
         "epsilon": _number("epsilon", options.epsilon),
         "delta": _number("delta", options.delta),

@@ -19,6 +19,7 @@ from bookmaker.runner import _children, _remaining
 from bookmaker.runner.plan import Job
 from bookmaker.runner.progress import duration
 from privhelpers.errors import InvalidParameter, RunFailed
+from privhelpers.text import inert
 
 HOURS = "BOOKMAKER_LIMIT"  # environment variable: hours of a cell; else from what the run took before
 LEAST = 4 * 3600.0  # seconds of a cell, however short the run was: somebody may have asked for more since
@@ -42,7 +43,7 @@ def hours(text: str) -> float | None:
     except ValueError:
         value = float("nan")
     if not 0 < value <= MOST:
-        raise InvalidParameter(f"LIMIT={text}: must be hours of a cell, in (0, {MOST:g}]")
+        raise InvalidParameter(f"LIMIT={inert(text[:100])}: must be hours of a cell, in (0, {MOST:g}]")
     return value
 
 

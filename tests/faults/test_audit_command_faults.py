@@ -102,6 +102,9 @@ def test_somebody_in_both_files_is_refused(call, home, tmp_path):
         ({"epsilon": "1", "delta": "2"}, "delta = 2.0"),
         ({"pdf": "perhaps"}, "PDF=perhaps: must be yes or no"),
         ({"seed": "1.5"}, "SEED=1.5: must be a number"),
+        ({"pdf": "\0"}, r"PDF=\x00: must be yes or no"),
+        ({"base": "\0"}, r"BASE=\x00: there is nothing"),
+        ({"delta": "1x" * 5000}, "1x1...: must be a number"),
         ({"seed": "-2"}, "SEED=-2: must be a whole number of 0 or more"),
     ],
 )

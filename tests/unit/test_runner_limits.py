@@ -82,3 +82,9 @@ def test_a_run_that_does_not_end_without_its_kernel_is_ended_itself(killed, monk
         watch.begin("cell 3")
         ended.wait()
     assert "failed: toy: cell 3 ran" in capsys.readouterr().err
+
+
+def test_a_limit_that_is_no_number_is_refused_in_a_short_line():
+    with pytest.raises(InvalidParameter, match=r"LIMIT=\\x00111") as refusal:
+        _limits.hours("\0" + "1" * 5000 + "x")
+    assert len(str(refusal.value)) < 200

@@ -11,7 +11,10 @@ import numpy as np
 
 from privhelpers import rng
 
-DOORS = ("checkpoints", "ledgers", "stored", "training")
+DOORS = (
+    *("accounts", "arguments", "checkpoints", "folders", "identity", "ledgers", "makefile", "options"),
+    *("profile", "records", "stored", "training"),
+)
 REFUSED = object()  # in the place of a right result: only a refusal is right
 
 

@@ -1,0 +1,157 @@
+"""The door of commands: options that are none, each refused with exit code 2 before the work begins."""
+
+import contextlib
+import io
+import os
+
+from faults.harness import base
+from faults.harness.registry import Case, Trial, fault
+from faults.harness.report import ROOT
+
+from bookmaker.runner import _audit, _cli, _limits, processes
+from privhelpers import own_model
+from privhelpers.errors import InvalidParameter
+
+BAD_NUMBERS = ("x", "1e", "0x1", "--1", "1,5", "1 2", "\0", "é", "$(id)", "None", "1" * 5000 + "x")
+
+
+class _Began(Exception):
+    """The long work began."""
+
+
+def _began(*_: object, **__: object) -> None:
+    raise _Began
+
+
+def _command(place, arguments: list[str], work: object = _began) -> bool:
+    """Run a command in this child; return whether the work began, and raise the refusal it printed."""
+    processes.die_with_parent = lambda **_: None
+    own_model.read_files = work
+    _audit.processes.prepare = lambda *_: None  # its server is a child of another process
+    _audit.HOME = place / "audits"
+    os.chdir(ROOT)
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+            code = _cli.main(arguments)
+    except _Began:
+        return True
+    except SystemExit as left:  # argparse: its usage, then one sentence
+        code = left.code
+    line = said.getvalue().strip().splitlines()
+    if code != 2 or not line or "Traceback" in said.getvalue():
+        raise RuntimeError(f"exit code {code}: {said.getvalue()[-300:]}")
+    if line[0].startswith("refused: ") and len(line) > 1:
+        raise InvalidParameter("\n".join(line))
+    raise InvalidParameter(line[-1])
+
+
+def _audited(t: Trial, **given: object) -> Case:
+    members, others, _ = base.notes()
+    usual = {
+        "model": base.folder(),
+        "records": members,
+        "holdout": others,
+        "out": t.place / "out",
+        "pdf": "no",
+    }
+    words = [f"--{name}={value}" for name, value in (usual | given).items()]
+    return Case(lambda: _command(t.place, ["audit", *words]), watch=(t.place,), given=True)
+
+
+@fault("audit: a number that is none")
+def _(t: Trial) -> Case:
+    name = t.choose(("epsilon", "delta", "seed"))
+    given = {"epsilon": "1", "delta": "1e-5"} if name != "seed" else {}
+    return _audited(t, **{**given, name: t.choose(BAD_NUMBERS)})
+
+
+@fault("audit: a number out of its range")
+def _(t: Trial) -> Case:
+    pools = {
+        "seed": ("-1", "-2", "1.5", "nan", "inf", "-0.5", "1e3"),
+        "epsilon": ("-1", "0", "nan", "inf", "-inf", "1e999"),
+        "delta": ("0", "1", "2", "-1e-5", "nan", "inf"),
+    }
+    name = t.choose(pools)
+    given = {"epsilon": "1", "delta": "1e-5"} if name != "seed" else {}
+    return _audited(t, **{**given, name: t.choose(pools[name])})
+
+
+@fault("audit: half of a claim")
+def _(t: Trial) -> Case:
+    name = t.choose(("epsilon", "delta"))
+    return _audited(t, **{name: "0.5"})
+
+
+@fault("audit: a word that is neither yes nor no")
+def _(t: Trial) -> Case:
+    name = t.choose(("pdf", "show"))
+    return _audited(t, **{name: t.choose(("perhaps", "2", "y", "-", "\0", "ye s", "TRUEE", "é"))})
+
+
+@fault("audit: a file or folder that is not there")
+def _(t: Trial) -> Case:
+    name = t.choose(("model", "records", "holdout", "canaries", "base", "reference"))
+    value = t.choose(("no/such", "\0", "x" * 300, "/dev/null/x", "a\nb", "~", "$HOME/x", "x/" * 2500))
+    return _audited(t, **{name: value})
+
+
+@fault("audit: something needed is left out")
+def _(t: Trial) -> Case:
+    return _audited(t, **{t.choose(("model", "records", "holdout")): ""})
+
+
+@fault("audit: a place for reports that cannot be")
+def _(t: Trial) -> Case:
+    (t.place / "file").touch()
+    (t.place / "loop").symlink_to("loop")
+    (t.place / "there").mkdir()
+    out = t.choose(("a\0b", "a\nb", "\x1b[31m", "x" * 300, "file/under", "loop", "there", "file", "a\u202eb"))
+    return _audited(t, out=t.place / out)
+
+
+@fault("audit: the usual options begin the work")
+def _(t: Trial) -> Case:
+    case = _audited(
+        t, seed=t.below(10**6), show=t.choose(("", "yes", "no", "NO", "1")), pdf=t.choose(("no", "0"))
+    )
+    return Case(case.call, right=True, refusal=False)
+
+
+@fault("a command with a profile that is none")
+def _(t: Trial) -> Case:
+    command = t.choose(("check", "verify", "collect", "profile", "reference"))
+    name = t.choose(("../x", "", "nobody", "a/b", "x" * 300, "a\0b", "a\nb", "CON:", "é", "-x", "$(id)"))
+    return Case(lambda: _command(t.place, [command, f"--profile={name}"]), given=True)
+
+
+@fault("a command or option that is not there")
+def _(t: Trial) -> Case:
+    words = t.choose(
+        (
+            ["chek"],
+            [],
+            ["check", "--profil3=x"],
+            ["book", "--cores=x"],
+            ["book", "--cores=0"],
+            ["book", "--cores=-3"],
+            ["run"],
+            ["check", "extra"],
+            ["run", "--job=x", "--threads=0"],
+            ["book", "--cores=1e3"],
+        )
+    )
+    return Case(lambda: _command(t.place, words), given=True)
+
+
+@fault("a limit of hours that is none")
+def _(t: Trial) -> Case:
+    value = t.choose((*BAD_NUMBERS, "0", "-1", "nan", "inf", "721", "1e9", "-inf"))
+    return Case(lambda: _limits.hours(value))
+
+
+@fault("a run that is not in the plan")
+def _(t: Trial) -> Case:
+    job = t.choose(("nobody", "", "../x", "hipaa_x", "HIPAA", "a\nb", "private_training"))
+    return Case(lambda: _command(t.place, ["run", "--profile=smoke", f"--job={job}"]), given=True)
