@@ -168,6 +168,13 @@ def _moved(part: Path, places: Sequence[Path], files: dict[str, bytes]) -> Path:
     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
 
 
+def _is_there(place: str) -> bool:
+    try:
+        return Path(place).exists()
+    except OSError:  # no file can have such a name
+        return False
+
+
 def _check(options: argparse.Namespace) -> dict:
     """Return the options as values, refusing what is missing or of no kind."""
     missing = [text for name, text in NEEDED.items() if not getattr(options, name)]
@@ -175,7 +182,7 @@ def _check(options: argparse.Namespace) -> dict:
         raise InvalidParameter(f"missing: {', '.join(missing)}; for example: {EXAMPLE}")
     for name in (*NEEDED, "canaries", "base", "reference"):
         given = getattr(options, name)
-        if given and not Path(given).exists():
+        if given and not _is_there(given):
             raise MissingArtifact(f"{name.upper()}={_told(given)}: there is nothing at that place")
     seed = int(_number("seed", options.seed, int) or 0)
     if seed < 0:

@@ -54,8 +54,8 @@ def epsilon_without_amplification(
     check_noise(noise_multiplier)
     validate.positive_int(participations=participations, notes_per_patient=notes_per_patient)
     validate.delta(delta)
-    if adjacency not in _MOVES:
-        raise InvalidParameter(f"adjacency = {adjacency!r}: must be one of {', '.join(_MOVES)}")
+    if not isinstance(adjacency, str) or adjacency not in _MOVES:
+        raise InvalidParameter(f"adjacency = {validate.shown(adjacency)}: must be one of {', '.join(_MOVES)}")
     move = _MOVES[adjacency] * notes_per_patient * math.sqrt(participations)
     return float(get_epsilon_gaussian(noise_multiplier / move, delta))
 

@@ -104,6 +104,7 @@ def test_somebody_in_both_files_is_refused(call, home, tmp_path):
         ({"seed": "1.5"}, "SEED=1.5: must be a number"),
         ({"pdf": "\0"}, r"PDF=\x00: must be yes or no"),
         ({"base": "\0"}, r"BASE=\x00: there is nothing"),
+        ({"base": "x/" * 2500}, "...: there is nothing at that place"),
         ({"delta": "1x" * 5000}, "1x1...: must be a number"),
         ({"seed": "-2"}, "SEED=-2: must be a whole number of 0 or more"),
     ],

@@ -179,3 +179,11 @@ def test_orders_of_more_than_64_bits_are_numbers():
     assert bound.order == 2.0**70 and bound.epsilon == pytest.approx(0.5)
     with pytest.raises(InvalidParameter, match="above 1,000,000"):
         accounting.rdp(noise_multiplier=1.0, sample_rate=0.5, steps=1, orders=[2, 2**70])
+
+
+@pytest.mark.parametrize("adjacency", [[], {}, None, "replace"])
+def test_an_adjacency_that_is_none_is_refused(adjacency):
+    with pytest.raises(InvalidParameter, match="adjacency = "):
+        accounting.epsilon_without_amplification(
+            noise_multiplier=1.0, participations=2, delta=1e-5, adjacency=adjacency
+        )
