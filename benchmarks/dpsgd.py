@@ -225,7 +225,9 @@ def options() -> argparse.Namespace:
     """Return what the caller asks for."""
     kind = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=kind)
-    parser.add_argument("--rows", nargs="+", choices=[*CELLS, "memory"], help="only these rows of the table")
+    parser.add_argument(
+        "--rows", nargs="+", choices=[*CELLS, "memory", "gpu"], help="only these rows of the table"
+    )
     parser.add_argument("--quick", action="store_true", help="few rounds, nothing of 124M")
     parser.add_argument("--rounds", type=int, help="rounds of every row; default: by its size")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown")
@@ -254,13 +256,13 @@ def rounds_of(cell: Cell, asked: argparse.Namespace) -> int:
 
 def measure(asked: argparse.Namespace) -> list[str]:
     """Return the parts of the report, one after the other."""
-    kinds, keys = chosen(asked), asked.rows or [*CELLS, "memory"]
-    keys = [key for key in keys if key == "memory" or not (asked.quick and CELLS[key].large)]
+    kinds, keys = chosen(asked), asked.rows or [*CELLS, "memory", "gpu"]
+    keys = [key for key in keys if key not in CELLS or not (asked.quick and CELLS[key].large)]
     places = [key for key in MEMORY if "memory" in keys and not (asked.quick and CELLS[key].large)]
     memory = [peaks(key, kinds) for key in places]
     results = [time_cell(CELLS[key], kinds, rounds_of(CELLS[key], asked)) for key in keys if key in CELLS]
     ratios = [table.price_of_the_loop(results), "## Ratios of this run", table.ratio_table(results)]
-    gpu = dpsgd_gpu.tables(kinds) if torch.cuda.is_available() else ["No GPU was there."]
+    gpu = dpsgd_gpu.report(kinds) if "gpu" in keys else []
     return [*(ratios if results else []), *map(table.cell_table, results), *memory, *gpu]
 
 
