@@ -165,7 +165,7 @@ def train(
     model.train()
     with chance.dropout(), kept or nullcontext():
         # 0. Go on from the last checkpoint; the canaries' numbers follow on those of the patients.
-        start, tally = kept.restore(planted.units if planted else 0) if kept else (0, Tally())
+        start, tally = kept.restore(len(planted.scores) if planted else 0) if kept else (0, Tally())
         accountant.history = [(spent.noise_multiplier, spent.sample_rate, start)] if start else []
         if planted and start:
             planted.scores[:] = tally.canary_scores
