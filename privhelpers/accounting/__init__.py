@@ -17,6 +17,7 @@ from privhelpers.accounting._bounds import (
     ACCOUNTANTS,
     check_accountant,
     check_run,
+    delta_at,
     epsilon,
     pld_bracket,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "clamped",
     "compose_runs",
     "curve_epsilon",
+    "delta_at",
     "epsilon",
     "epsilon_without_amplification",
     "opacus_epsilon",

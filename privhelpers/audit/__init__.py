@@ -15,6 +15,7 @@ from privhelpers.audit._one_run import (
     one_run_epsilon_lower,
     one_run_p_value,
 )
+from privhelpers.audit._own_curve import OWN_CURVE, own_curve_audit, own_curve_epsilon_lower
 from privhelpers.audit._result import ADD_REMOVE, REPLACEMENT, AuditResult, require_below
 from privhelpers.audit._scores import (
     BINOMIAL,
@@ -35,6 +36,7 @@ __all__ = [
     "BY_RANK",
     "BY_SIGN",
     "FDP",
+    "OWN_CURVE",
     "REPLACEMENT",
     "SHARES",
     "AuditResult",
@@ -47,6 +49,8 @@ __all__ = [
     "most_certifiable",
     "one_run_epsilon_lower",
     "one_run_p_value",
+    "own_curve_audit",
+    "own_curve_epsilon_lower",
     "require_below",
     "searched_guesses",
     "simulate_scores",

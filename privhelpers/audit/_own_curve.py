@@ -1,0 +1,120 @@
+"""A lower bound from DP-SGD's own trade-off curve: how much noise can the run have had at most?
+
+The family is Poisson-sampled DP-SGD with the sample rate and the steps of the run and any noise. Every canary
+gets one guess, by a threshold fixed before the run: in where the score, a log-likelihood ratio under the
+claimed noise, is above 0. On a trade-off curve f the errors add up to at least min over a of a + f(a), which
+is 1 minus the total variation distance: delta at epsilon 0. So with fair coins a guess is right with
+probability (1 + delta(0)) / 2 at most, and right guesses at independent scores are a binomial count: the
+Clopper-Pearson limit on the errors refutes every noise multiplier whose curve demands more of them.
+
+The curve is that of a mixture (the canary takes part with the sample rate, in each step) against noise alone,
+which is what a removal compares. Read backward it is that of an addition, with the same total variation
+distance, so one limit serves both; the epsilon reported covers both, as the accountant's does.
+
+>>> wide = own_curve_epsilon_lower(canaries=12000, correct=8200, sample_rate=0.1, steps=150, delta=1e-5)
+>>> few = own_curve_epsilon_lower(canaries=12000, correct=6300, sample_rate=0.1, steps=150, delta=1e-5)
+>>> round(wide, 1), round(few, 2)
+(4.6, 0.3)
+"""
+
+import math
+
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.special import ndtri
+from scipy.stats import beta
+
+from privhelpers import accounting
+from privhelpers.audit._result import AuditResult, check_guesses, significance_of
+from privhelpers.audit._scores import BY_SIGN, check_scores, count_correct
+
+OWN_CURVE = "DP-SGD's own curve"
+_LEAST_NOISE = 0.1  # noise multiplier at which the search ends: what it spends is no guarantee any more
+_FINE = 1e-6  # of log sigma
+
+
+def own_curve_epsilon_lower(
+    *,
+    canaries: int,
+    correct: int,
+    sample_rate: float,
+    steps: int,
+    delta: float,
+    confidence: float = 0.95,
+) -> float:
+    """Return the epsilon of the least noise that so many right guesses refute; 0 if they refute none.
+
+    A bound within the family: it holds for a run of Poisson-sampled DP-SGD with this rate and these steps,
+    whatever its noise. A bound above the claim of a run refutes the claim itself, which is in the family.
+
+    Args:
+        canaries: each included by an independent fair coin and guessed at once, 1 or more.
+        correct: right guesses, by a rule that was fixed before the scores were seen, 0 to `canaries`.
+        sample_rate: probability that an included canary enters a step, in (0, 1].
+        steps: of the run, 1 or more.
+        delta: of the guarantee that is audited, in (0, 1).
+        confidence: of the bound, in (0, 1).
+
+    Returns:
+        Nats, by the PLD accountant, add/remove; at most what a noise multiplier of 0.1 spends.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+
+    Source: Clopper and Pearson 1934; Kairouz, Oh and Viswanath 2015 (the errors that a curve demands);
+    Nasr et al. 2023, section 4 (a trade-off curve instead of epsilon and delta).
+    """
+    check_guesses(canaries=canaries, guesses=canaries, correct=correct)
+    run = {"sample_rate": sample_rate, "steps": steps}
+    accounting.check_run(noise_multiplier=1.0, **run, delta=delta)
+    error = significance_of(confidence)
+    wrong = float(beta.isf(error, canaries - correct + 1, correct)) if correct else 1.0
+    advantage = 1 - 2 * wrong
+    if advantage <= 0:
+        return 0.0
+
+    def excess(log_sigma: float) -> float:
+        """Below 0 where the noise is refuted; nearly linear in its logarithm."""
+        reached = accounting.delta_at(epsilon=0.0, noise_multiplier=math.exp(log_sigma), **run)
+        return math.log(ndtri((1 + min(reached, 1 - 1e-15)) / 2) / ndtri((1 + advantage) / 2))
+
+    # Distances add up over steps: delta(0) <= q T (2 Phi(1 / (2 sigma)) - 1) < q T / (sigma sqrt(2 pi)).
+    low, high = math.log(_LEAST_NOISE), math.log(sample_rate * steps / advantage)
+    if high <= low or excess(low) <= 0:
+        refuted = _LEAST_NOISE
+    else:
+        refuted = math.exp(brentq(excess, low, high, xtol=_FINE) + _FINE)
+    return accounting.epsilon(noise_multiplier=refuted, **run, delta=delta)
+
+
+def own_curve_audit(
+    included: ArrayLike,
+    scores: ArrayLike,
+    *,
+    sample_rate: float,
+    steps: int,
+    delta: float,
+    confidence: float = 0.95,
+) -> AuditResult:
+    """Return the bound from scores that are independent of each other, as those of gradient canaries are.
+
+    Args:
+        included: the coin of each canary, fair and independent of the others, shape [canaries].
+        scores: log-likelihood ratios under the claimed noise, in nats, made without the coins; above 0 a
+            canary is called included, which errs least often if the claim is true, shape [canaries].
+        sample_rate, steps, delta, confidence: as in `own_curve_epsilon_lower`.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+    """
+    coins, values = check_scores(included, scores)
+    guesses, correct = count_correct(coins, values, coins.size, by=BY_SIGN)
+    bound = own_curve_epsilon_lower(
+        canaries=guesses,
+        correct=correct,
+        sample_rate=sample_rate,
+        steps=steps,
+        delta=delta,
+        confidence=confidence,
+    )
+    return AuditResult(bound, delta, confidence, OWN_CURVE, guesses, guesses, correct)

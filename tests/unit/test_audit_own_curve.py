@@ -1,0 +1,212 @@
+"""The bound from DP-SGD's own trade-off curve: closed forms, monotony, coverage, refusals."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import ndtr, ndtri
+
+from privhelpers import accounting, audit, mechanisms, stats
+from privhelpers.errors import InvalidParameter
+
+SHORT = {"sample_rate": 0.3, "steps": 10}
+BOOK = {"sample_rate": 0.1, "steps": 150}
+DELTA = 1e-5
+
+
+def advantage_limit(canaries, correct, confidence=0.95):
+    """The exact lower limit of TPR - FPR, from another function than the bound's."""
+    wrong = stats.clopper_pearson(canaries - correct, canaries, level=2 * confidence - 1)
+    return 1 - 2 * wrong.high
+
+
+@pytest.mark.parametrize("correct", [5300, 7000, 9900])
+@pytest.mark.parametrize("confidence", [0.95, 0.9999])
+def test_one_full_step_is_a_gaussian_and_has_a_closed_form(correct, confidence):
+    bound = audit.own_curve_epsilon_lower(
+        canaries=10_000, correct=correct, sample_rate=1.0, steps=1, delta=DELTA, confidence=confidence
+    )
+    mu = 2 * ndtri((1 + advantage_limit(10_000, correct, confidence)) / 2)  # 2 Phi(mu / 2) - 1
+    assert bound == pytest.approx(mechanisms.gdp_epsilon(mu=mu, delta=DELTA), rel=1e-3)
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.6])
+def test_one_sampled_step_has_one_too(rate):
+    bound = audit.own_curve_epsilon_lower(
+        canaries=10_000, correct=5400, sample_rate=rate, steps=1, delta=DELTA
+    )
+    mu = 2 * ndtri((1 + advantage_limit(10_000, 5400) / rate) / 2)  # q (2 Phi(mu / 2) - 1)
+    expected = accounting.epsilon(noise_multiplier=1 / mu, sample_rate=rate, steps=1, delta=DELTA)
+    assert bound == pytest.approx(expected, rel=2e-3)
+
+
+def test_the_delta_of_full_steps_is_that_of_a_gaussian():
+    for steps, sigma, epsilon in ((1, 1.0, 0.0), (16, 8.0, 0.0), (16, 2.0, 3.0), (1, 0.5, 2.0)):
+        run = {"noise_multiplier": sigma, "sample_rate": 1.0, "steps": steps}
+        expected = mechanisms.gdp_delta(mu=math.sqrt(steps) / sigma, epsilon=epsilon)
+        reached = accounting.delta_at(epsilon=epsilon, **run)
+        assert expected * (1 - 1e-9) <= reached <= expected * (1 + 2e-3)
+
+
+def test_the_distance_is_what_the_best_test_of_scores_reaches():
+    """Simulated scores at a threshold of 0 know nothing of the accountant."""
+    for sigma in (1.0, 4.0):
+        coins, scores = audit.simulate_scores(canaries=200_000, noise_multiplier=sigma, **BOOK, seed=1)
+        reached = (scores[coins] > 0).mean() - (scores[~coins] > 0).mean()
+        distance = accounting.delta_at(epsilon=0.0, noise_multiplier=sigma, **BOOK)
+        assert reached == pytest.approx(distance, abs=0.008)
+
+
+@pytest.mark.parametrize("sigma", [1e-3, 0.05, 1e9])
+def test_a_distance_exists_for_any_noise(sigma):
+    distance = accounting.delta_at(epsilon=0.0, noise_multiplier=sigma, **SHORT)
+    most = SHORT["sample_rate"] * SHORT["steps"] * (2 * ndtr(1 / (2 * sigma)) - 1)
+    assert 0 <= distance <= min(1.0, most * 1.01 + 1e-9)
+    if sigma < 0.1:  # whoever took part once is seen
+        assert distance == pytest.approx(1 - (1 - SHORT["sample_rate"]) ** SHORT["steps"], rel=1e-3)
+
+
+@given(st.integers(50, 399), st.sampled_from([0.9, 0.95, 0.999]))
+@settings(max_examples=6, deadline=None)
+def test_the_bound_grows_with_right_guesses_and_shrinks_with_care(correct, confidence):
+    def bound(right, level):
+        return audit.own_curve_epsilon_lower(
+            canaries=400, correct=right, **SHORT, delta=DELTA, confidence=level
+        )
+
+    here = bound(correct, confidence)
+    assert bound(correct + 1, confidence) >= here >= bound(correct, 0.9999) >= 0
+
+
+def test_chance_certifies_exactly_nothing():
+    for correct in (0, 400, 500, 525):
+        numbers = {"canaries": 1000, "correct": correct}
+        assert audit.own_curve_epsilon_lower(**numbers, **BOOK, delta=DELTA) == 0.0
+
+
+def test_no_noise_at_all_is_certified_to_exceed_any_promise():
+    coins = np.arange(12_000) < 6000
+    result = audit.own_curve_audit(coins, np.where(coins, 1.0, -1.0), **BOOK, delta=DELTA)
+    assert math.isfinite(result.epsilon_lower) and result.epsilon_lower > 50
+    # More right guesses than any noise explains: a canary that never took part cannot be seen.
+    rare = audit.own_curve_audit(coins, np.where(coins, 1.0, -1.0), sample_rate=0.01, steps=2, delta=DELTA)
+    assert math.isfinite(rare.epsilon_lower) and rare.epsilon_lower > 50
+
+
+def wrong_calls(coins, scores):
+    return int(((scores > 0) != coins).sum())
+
+
+def test_the_audit_counts_the_calls_at_zero_and_says_what_it_did():
+    coins, scores = audit.simulate_scores(canaries=3000, noise_multiplier=2.0, **SHORT, seed=3)
+    result = audit.own_curve_audit(coins, scores, **SHORT, delta=DELTA)
+    assert result.correct == 3000 - wrong_calls(coins, scores) and result.guesses == result.canaries == 3000
+    expected = audit.own_curve_epsilon_lower(canaries=3000, correct=result.correct, **SHORT, delta=DELTA)
+    assert result.epsilon_lower == expected > 0
+    for part in ("own curve", "1e-05", "95 %", "add/remove"):
+        assert part in str(result)
+
+
+def too_many(truth, canaries):
+    """The fewest right guesses that certify more than the truth."""
+    low, high = canaries // 2, canaries
+    while low < high:
+        middle = (low + high) // 2
+        bound = audit.own_curve_epsilon_lower(canaries=canaries, correct=middle, **SHORT, delta=DELTA)
+        low, high = (low, middle) if bound > truth else (middle + 1, high)
+    return low
+
+
+@pytest.mark.parametrize("target", [0.5, 4.0])
+def test_the_bound_is_above_the_truth_as_rarely_as_it_says_and_not_by_being_empty(target):
+    canaries, audits = 1000, 400
+    sigma = accounting.calibrate_noise_multiplier(target_epsilon=target, **SHORT, delta=DELTA)
+    truth = accounting.epsilon(noise_multiplier=sigma, **SHORT, delta=DELTA)
+    limit = too_many(truth, canaries)
+    coins, scores = audit.simulate_scores(canaries=canaries * audits, noise_multiplier=sigma, **SHORT, seed=5)
+    right = ((scores > 0) == coins).reshape(audits, canaries).sum(axis=1)
+    above = stats.clopper_pearson(int((right >= limit).sum()), audits)
+    assert above.low <= 0.05, "more than one bound in twenty is above the truth"
+    assert above.high >= 0.01, "far fewer are above than may be: the bound gives something away"
+
+    def best_of_many(part):
+        own, values = coins[part], scores[part]
+        return max(((values > t) == own).sum() for t in np.quantile(values, np.linspace(0.02, 0.98, 97)))
+
+    chosen = [best_of_many(slice(i, i + canaries)) for i in range(0, canaries * audits, canaries)]
+    peeked = stats.clopper_pearson(int((np.array(chosen) >= limit).sum()), audits)
+    assert peeked.low > above.estimate, "a threshold chosen on the same scores must be seen to cheat"
+
+
+@pytest.mark.parametrize(("target", "least"), [(1.0, 0.7), (8.0, 0.88)])
+def test_the_bound_reaches_most_of_the_truth_with_many_canaries(target, least):
+    sigma = accounting.calibrate_noise_multiplier(target_epsilon=target, **BOOK, delta=DELTA)
+    bounds = []
+    for seed in range(5):
+        seen = audit.simulate_scores(canaries=12_000, noise_multiplier=sigma, **BOOK, seed=seed)
+        bounds.append(audit.own_curve_audit(*seen, **BOOK, delta=DELTA).epsilon_lower)
+    assert np.median(bounds) >= least * target
+
+
+def test_new_coins_certify_nothing():
+    toss = np.random.default_rng(0)
+    _, scores = audit.simulate_scores(canaries=1000, noise_multiplier=1.0, **BOOK, seed=0)
+    found = [
+        audit.own_curve_audit(toss.random(1000) < 0.5, scores, **BOOK, delta=DELTA).epsilon_lower > 0
+        for _ in range(100)
+    ]
+    assert stats.clopper_pearson(sum(found), 100).low <= 0.05
+
+
+GOOD = {"canaries": 100, "correct": 80, **BOOK, "delta": DELTA, "confidence": 0.95}
+BAD = [
+    ("canaries", 0),
+    ("correct", -1),
+    ("correct", 101),
+    ("correct", 2.5),
+    ("sample_rate", 0.0),
+    ("sample_rate", 1.1),
+    ("sample_rate", math.nan),
+    ("steps", 0),
+    ("steps", 1.5),
+    ("delta", 0.0),
+    ("delta", 1.0),
+    ("delta", math.nan),
+    ("confidence", 0.0),
+    ("confidence", 1.0),
+    ("confidence", math.nan),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), BAD)
+def test_values_out_of_range_are_refused_by_name(name, value):
+    for correct in (80, 0):  # whatever the counts certify
+        with pytest.raises(InvalidParameter, match=name):
+            audit.own_curve_epsilon_lower(**{**GOOD, "correct": correct, name: value})
+
+
+@pytest.mark.parametrize(
+    ("coins", "scores"),
+    [
+        ([], []),
+        ([1, 0], [1.0, math.nan]),
+        ([1, 0], [1.0]),
+        ([[1, 0]], [[1.0, 0.0]]),
+        ([1, 2], [1.0, 0.0]),
+        ([1, 0], ["high", "low"]),
+    ],
+)
+def test_what_is_no_row_of_scores_is_refused(coins, scores):
+    with pytest.raises(InvalidParameter, match=r"included|scores"):
+        audit.own_curve_audit(coins, scores, **BOOK, delta=DELTA)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("epsilon", -0.1), ("epsilon", math.nan), ("noise_multiplier", 0.0), ("steps", 0)]
+)
+def test_a_delta_of_no_run_is_refused(name, value):
+    given_values = {"epsilon": 1.0, "noise_multiplier": 1.0, **BOOK, name: value}
+    with pytest.raises(InvalidParameter, match=name):
+        accounting.delta_at(**given_values)
