@@ -44,6 +44,10 @@ class SamplerMismatch(PrivHelpersError, ValueError):
     """The sampler that ran is not the one that the accountant counts for."""
 
 
+class SearchNotRandom(PrivHelpersError, ValueError):
+    """A search made a fixed number of runs, and an accountant counts for one whose number was drawn."""
+
+
 class BudgetExceeded(PrivHelpersError):
     """A run would spend more than the budget that it was sealed with."""
 

@@ -36,6 +36,12 @@ from privhelpers.accounting._printed import (
 )
 from privhelpers.accounting._renyi import RDP_ORDERS, rdp, rdp_to_epsilon
 from privhelpers.accounting._runs import compose_runs
+from privhelpers.accounting._search import (
+    SearchSpent,
+    search_epsilon,
+    search_rdp,
+    stop_probability,
+)
 from privhelpers.accounting._spent import POISSON, SAMPLERS, Claimed, PrivacySpent, require_poisson
 
 __all__ = [
@@ -46,6 +52,7 @@ __all__ = [
     "SAMPLERS",
     "Claimed",
     "PrivacySpent",
+    "SearchSpent",
     "calibrate_noise_multiplier",
     "check_accountant",
     "check_run",
@@ -63,4 +70,7 @@ __all__ = [
     "rdp",
     "rdp_to_epsilon",
     "require_poisson",
+    "search_epsilon",
+    "search_rdp",
+    "stop_probability",
 ]

@@ -71,6 +71,14 @@ def check_orders(orders: Sequence[float]) -> NDArray[np.float64]:
     return array
 
 
+def check_divergences(rdp: Sequence[float], orders: Sequence[float]) -> NDArray[np.float64]:
+    """Return a divergence for each order as an array, or refuse what is no such row."""
+    spent, size = _numbers(rdp), len(orders)
+    if spent.shape != (size,) or not np.all(spent >= 0):
+        raise InvalidParameter(f"rdp: must be {size} numbers of 0 or more, one for each order")
+    return spent
+
+
 def rdp(
     *, noise_multiplier: float, sample_rate: float, steps: int, orders: Sequence[float] = RDP_ORDERS
 ) -> NDArray[np.float64]:
@@ -150,9 +158,7 @@ def rdp_to_epsilon(
     proposition 12 (improved).
     """
     validate.delta(delta)
-    alpha, spent = check_orders(orders), _numbers(rdp)
-    if spent.shape != alpha.shape or not np.all(spent >= 0):
-        raise InvalidParameter(f"rdp: must be {alpha.size} numbers of 0 or more, one for each order")
+    alpha, spent = check_orders(orders), check_divergences(rdp, orders)
     if not isinstance(conversion, str) or conversion not in CONVERSIONS:
         raise InvalidParameter(
             f"conversion = {validate.shown(conversion)}: must be one of {', '.join(CONVERSIONS)}"

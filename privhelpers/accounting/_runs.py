@@ -18,7 +18,8 @@ ADJACENCY = "add/remove"
 Steps = dict[tuple[float, float], int]  # (noise multiplier, sample rate) -> steps
 
 
-def _check(runs: Sequence[PrivacySpent], accountant: str) -> None:
+def check_runs(runs: Sequence[PrivacySpent], accountant: str) -> None:
+    """Refuse runs that are none, or whose losses do not add up."""
     for i, run in enumerate(runs):
         if not isinstance(run, PrivacySpent):
             raise InvalidParameter(f"runs[{i}] is a {type(run).__name__}: must be a PrivacySpent")
@@ -102,7 +103,7 @@ def compose_runs(runs: Sequence[PrivacySpent], *, delta: float, accountant: str 
     runs = list(runs)
     if not runs:
         raise InvalidParameter("runs: must be at least one")
-    _check(runs, accountant)
+    check_runs(runs, accountant)
     steps: Steps = Counter()
     # Sorted, so that the order of the runs does not show in the last digit.
     for run in sorted(runs, key=lambda run: (run.noise_multiplier, run.sample_rate)):
