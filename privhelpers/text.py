@@ -35,9 +35,12 @@ _WORDS = (
     (r"min_k_plus_plus", "Min-K%++"),
     (r"min_k", "Min-K%"),
     (r"lira", "LiRA"),
+    (r"ez_mia", "EZ-MIA"),
+    (r"wbc", "WBC"),
     (r"(?<=line)_fixed", ", fixed variance"),
     (r"(?<=line)_each", ", own variance"),
     (r"/sample$", ", by note"),
+    (r"/admission$", ", by admission"),
     (r"/patient$", ", by patient"),
     (r"_", " "),
 )

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from privhelpers import rng, stats
+from privhelpers import rng, stats, validate
 from privhelpers.attacks import groups
 from privhelpers.errors import InvalidParameter
 from privhelpers.stats import Interval, roc
@@ -199,7 +199,7 @@ class Choice:
 
     Attributes:
         name: of the winner.
-        flattered: its AUC on the half that it was chosen on, too high on average.
+        flattered: its AUC, or its true-positive rate, on the half that it was chosen on; too high on average.
         measured: what it achieves on patients who had no part in the choice.
     """
 
@@ -208,28 +208,40 @@ class Choice:
     measured: Measured
 
 
-def choose(attacks: Mapping[str, Arms], *, draws: int = 1000, seed: int = 0, level: float = 0.95) -> Choice:
+def choose(
+    attacks: Mapping[str, Arms],
+    *,
+    fpr: float | None = None,
+    draws: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Choice:
     """Choose the attack with the highest AUC on half of the patients and measure it on the other half.
 
     The best of many is chosen partly for its luck: measured where it was chosen, it looks better than it
     is, and on a model that leaks nothing the winner still seems to find something.
 
     Args:
-        attacks: arms by name, one or more.
+        attacks: arms by name, one or more; of two that tie, the first wins.
+        fpr: false-positive rate, in (0, 1], at which to compare true-positive rates; None compares AUCs.
         draws, seed, level: as of `measure`; the seed also splits the patients.
     """
     if not attacks:
         raise InvalidParameter("attacks: there is nothing to choose from")
+    if fpr is not None:
+        validate.probability(fpr=fpr)
     halves: list[str] = []
     for side in ("member_patients", "control_patients"):
         names = np.unique(np.concatenate([getattr(arms, side) for arms in attacks.values()]))
         halves += names[half_of_patients(names, seed)].tolist()
-    first = {name: arms.only(halves) for name, arms in attacks.items()}
-    areas = {name: stats.auc(arms.member_scores, arms.control_scores) for name, arms in first.items()}
-    winner = max(areas, key=areas.__getitem__)
+    figures = {}
+    for name, arms in attacks.items():
+        pooled = roc.PooledScores(*list(arms.only(halves))[::2]).equal()
+        figures[name] = roc.areas(*pooled) if fpr is None else roc.curve_heights(*pooled, np.array([fpr]))
+    winner = max(figures, key=lambda name: figures[name].item())
     everyone = {*attacks[winner].member_patients, *attacks[winner].control_patients}
     rest = attacks[winner].only(everyone - set(halves))
-    return Choice(winner, areas[winner], measure(rest, draws=draws, seed=seed, level=level))
+    return Choice(winner, figures[winner].item(), measure(rest, draws=draws, seed=seed, level=level))
 
 
 def levels(scores: ArrayLike, notes: Sequence[dict], member: ArrayLike) -> dict[str, Arms]:

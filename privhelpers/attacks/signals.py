@@ -7,7 +7,8 @@ published formulas differ in sign and in division from one program to the next; 
 3.1073
 
 Sources: Carlini et al. 2021, section 5.2, for perplexity, zlib and lower case; Shi et al. 2024 for Min-K%;
-Zhang et al. 2025 for Min-K%++; Watson et al. 2022 for the difference to a reference model.
+Zhang et al. 2025 for Min-K%++; Watson et al. 2022 for the difference to a reference model; Ilić et al. 2026,
+sections 3.3 and 3.4, for EZ-MIA; Chen et al. 2026, section 4.1, for the window-based comparison (WBC).
 """
 
 import zlib
@@ -23,6 +24,8 @@ from privhelpers.errors import InvalidParameter
 from privhelpers.models import TokenScores, score, score_tokens
 
 SHARE = 0.2  # of the tokens that Min-K% averages, the value of its authors
+# Tokens of a window: the list in the authors' configuration (github.com/Stry233/WBC).
+WINDOWS = (2, 3, 4, 6, 9, 13, 18, 25, 32, 40)
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Signals:
         zlib_bytes: length of the compressed text, which no model enters.
         lower_loss: loss of the text in lower case; None if it was not asked for.
         token_log_p: log-probability of every token, one array a text.
+        token_greedy: whether each token is the model's first guess at its place, one array a text.
     """
 
     loss: np.ndarray
@@ -46,6 +50,7 @@ class Signals:
     zlib_bytes: np.ndarray
     lower_loss: np.ndarray | None
     token_log_p: tuple[np.ndarray, ...]
+    token_greedy: tuple[np.ndarray, ...]
 
     @property
     def text_perplexity(self) -> np.ndarray:
@@ -92,6 +97,47 @@ def _standardized(log_p: ArrayLike, mean: ArrayLike, deviation: ArrayLike) -> np
     return (np.asarray(log_p, dtype=float) - np.asarray(mean, dtype=float)) / spread
 
 
+def _error_zone(gain: np.ndarray, greedy: np.ndarray) -> float:
+    """Return EZ-MIA's score: of all movement where the model's first guess is wrong, the share upward.
+
+    The authors divide the upward movement P by the downward movement N; P / (P + N) ranks texts as P / N does
+    and stays finite. A text without an error has the highest score, 1, and one that did not move has 1/2.
+    Every scored token counts; the authors' program leaves out the first, and texts with a single error.
+
+    Args:
+        gain: log-probability of each token minus that under the reference, shape [tokens].
+        greedy: whether each token is the model's first guess.
+
+    Source: Ilić et al. 2026, sections 3.3 and 3.4; its appendices E.5 and E.6, known here at second hand, for
+    texts without an error and without downward movement.
+
+    >>> _error_zone(np.array([3.0, -1.0, 5.0]), np.array([False, False, True]))
+    0.75
+    """
+    moved = gain[~greedy]
+    if not moved.size:
+        return 1.0
+    both = np.abs(moved).sum()
+    return float(moved[moved > 0].sum() / both) if both else 0.5
+
+
+def _window_votes(gain: np.ndarray) -> float:
+    """Return WBC's score: the share of windows in which the model beats the reference, averaged over sizes.
+
+    Args:
+        gain: as of `_error_zone`; a window that is longer than the text is the text.
+
+    Source: Chen et al. 2026, section 4.1, sign aggregation; sizes as in the authors' configuration, which the
+    paper's formula for them does not give.
+
+    >>> _window_votes(np.array([1.0, -3.0, 1.0]))  # of two windows of 2 none, of one of 3 none
+    0.0
+    """
+    sums = np.concatenate([[0.0], np.cumsum(gain)])
+    sizes = np.minimum(WINDOWS, gain.size)
+    return float(np.mean([np.mean(sums[size:] > sums[:-size]) for size in sizes]))
+
+
 def measure(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
@@ -135,22 +181,31 @@ def from_tokens(
         zlib_bytes=np.array([len(zlib.compress(text.encode())) for text in texts]),
         lower_loss=lower_loss,
         token_log_p=tuple(scored.log_p),
+        token_greedy=tuple(scored.greedy),
     )
 
 
-def scores(signals: Signals, references: Mapping[str, ArrayLike] | None = None) -> dict[str, np.ndarray]:
+def scores(
+    signals: Signals,
+    references: Mapping[str, ArrayLike] | None = None,
+    *,
+    reference_log_p: Sequence[ArrayLike] | None = None,
+) -> dict[str, np.ndarray]:
     """Return the score of each text under each attack that needs one model and its references.
 
     Args:
         signals: of the texts under the attacked model.
         references: losses of the same texts under models that were not trained on them, by name.
+        reference_log_p: log-probability of every token of the texts under one such model, one array a text;
+            its tokens must be those of the attacked model.
 
     Returns:
-        Scores by attack: `loss`, `zlib`, `min_k`, `min_k_plus_plus`, `lower_case` if it was measured, and
-        `reference_<name>` for each reference. Dividing by the zlib length or dividing it ranks the same.
+        Scores by attack: `loss`, `zlib`, `min_k`, `min_k_plus_plus`, `lower_case` if it was measured,
+        `reference_<name>` for each reference, and with `reference_log_p` also `ez_mia` and `wbc`. Dividing by
+        the zlib length or dividing it ranks the same.
 
     Raises:
-        InvalidParameter: a reference does not give one loss a text.
+        InvalidParameter: a reference does not give one loss a text, or one number a token.
     """
     attack_scores = {
         "loss": -signals.loss,
@@ -167,4 +222,17 @@ def scores(signals: Signals, references: Mapping[str, ArrayLike] | None = None) 
                 f"references[{name!r}]: must give one loss to each of {len(signals.loss)} texts"
             )
         attack_scores[f"reference_{name}"] = losses - signals.loss
+    if reference_log_p is not None:
+        sizes = [np.shape(row) for row in reference_log_p]
+        if sizes != [(count,) for count in signals.tokens]:
+            raise InvalidParameter(
+                f"reference_log_p: must give one number to each token of {len(signals.loss)} texts, by the "
+                "tokenizer of the attacked model"
+            )
+        gains = [
+            row - np.asarray(other) for row, other in zip(signals.token_log_p, reference_log_p, strict=True)
+        ]
+        pairs = zip(gains, signals.token_greedy, strict=True)
+        attack_scores["ez_mia"] = np.array([_error_zone(*pair) for pair in pairs])
+        attack_scores["wbc"] = np.array([_window_votes(gain) for gain in gains])
     return attack_scores

@@ -157,12 +157,17 @@ def examine(
 
     # Who was in the records: the same scores of the model, and of its architecture with fresh weights.
     other = ask(reference) if reference else None
+    same = reference is not None and target.reads_as(reference, sample.texts)
     scored, scores = None, []
     for model in (target, *([untrained(target, seed=seed)] if settings.control else [])):
         tokens = ask(model)
         scored = scored or tokens
         lower = _lower_case(model, sample, settings, progress)
-        scores.append(_membership.membership_scores(tokens, sample.texts, lower=lower, reference=other))
+        scores.append(
+            _membership.membership_scores(
+                tokens, sample.texts, lower=lower, reference=other, same_tokens=same
+            )
+        )
     attacks = _membership.measure_attacks(
         scores[0], sample, settings, untrained=scores[1] if settings.control else None
     )

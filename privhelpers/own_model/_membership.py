@@ -53,6 +53,7 @@ def membership_scores(
     *,
     lower: TokenScores | None = None,
     reference: TokenScores | None = None,
+    same_tokens: bool = False,
 ) -> dict[str, np.ndarray]:
     """Return the score of each text under each attack that one model allows.
 
@@ -61,11 +62,15 @@ def membership_scores(
         texts: what was scored.
         lower: of the texts in lower case, by the same model.
         reference: of the texts by another model, whose tokens may be others: both are counted per byte.
+        same_tokens: whether the tokens of the reference are the same, as EZ-MIA and WBC ask.
 
     Source: see `attacks.signals`.
     """
     lower_loss = None if lower is None else lower.losses
-    scores = signals.scores(signals.from_tokens(scored, texts, lower_loss=lower_loss))
+    scores = signals.scores(
+        signals.from_tokens(scored, texts, lower_loss=lower_loss),
+        reference_log_p=reference.log_p if reference and same_tokens else None,
+    )
     if reference is not None:
         size = np.array([len(text.encode()) for text in texts])
         audited_loss, reference_loss = (

@@ -78,6 +78,10 @@ class Target:
         """Return which texts have a token to ask for, shape [texts]."""
         return np.array([bool(places) for places in self.encode(texts)[1]])
 
+    def reads_as(self, other: "Target", texts: Sequence[str]) -> bool:
+        """Return whether another model is asked for the same tokens of these texts, in the same way."""
+        return self.kind == other.kind and self.encode(texts)[:2] == other.encode(texts)[:2]
+
     @torch.inference_mode()
     def score(self, texts: Sequence[str], *, seed: int = 0, what: str | None = None) -> models.TokenScores:
         """Ask for every token of every text, in batches of similar length.

@@ -1,0 +1,235 @@
+"""EZ-MIA and WBC: by hand, against their definitions, where nothing was learned, and what is refused."""
+
+import itertools
+
+import numpy as np
+import pytest
+import toy_audit as toy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privhelpers import models, own_model, stats
+from privhelpers.artifacts import Store
+from privhelpers.attacks import controls, scores, signals
+from privhelpers.errors import InvalidParameter
+from privhelpers.own_model import _membership
+from privhelpers.results import Results
+from privhelpers.text import in_words
+
+GAINS = st.lists(st.floats(-5, 5).filter(lambda x: x == 0 or abs(x) > 1e-3), min_size=1, max_size=60)
+
+
+def zone(gain, greedy):
+    return signals._error_zone(np.array(gain, dtype=float), np.array(greedy, dtype=bool))
+
+
+def votes(gain):
+    return signals._window_votes(np.array(gain, dtype=float))
+
+
+@pytest.mark.parametrize(
+    ("gain", "greedy", "expected"),
+    [
+        ([2, -1, 9, 1], [0, 0, 1, 0], 3 / 4),  # up 3, down 1; the token that was guessed does not count
+        ([2, -1, -9, 1], [0, 0, 1, 0], 3 / 4),
+        ([-2, -1], [0, 0], 0),
+        ([2, 1], [0, 0], 1),  # nothing went down
+        ([-2, -1], [1, 1], 1),  # no error: the highest score
+        ([0, 0], [0, 0], 1 / 2),  # errors, and no movement
+    ],
+)
+def test_ezmia_by_hand(gain, greedy, expected):
+    assert zone(gain, greedy) == expected
+
+
+@given(GAINS, GAINS)
+def test_ezmia_ranks_texts_as_the_authors_ratio_does(first, second):
+    ratios, ours = [], []
+    for gain in (np.array(first), np.array(second)):
+        up, down = gain[gain > 0].sum(), -gain[gain < 0].sum()
+        if down == 0:
+            return
+        ratios.append(up / down)
+        ours.append(zone(gain, np.zeros(gain.size)))
+    if abs(ratios[0] - ratios[1]) > 1e-9:
+        assert (ratios[0] < ratios[1]) == (ours[0] < ours[1])
+
+
+@given(GAINS, st.integers(0, 2**32 - 1))
+def test_ezmia_does_not_see_the_order_of_tokens_and_wbc_does_not_see_their_scale(gain, seed):
+    generator = np.random.default_rng(seed)
+    order = generator.permutation(len(gain))
+    greedy = generator.random(len(gain)) < 0.4
+    gain = np.round(gain, 2)  # so that sums are told from 0
+    assert zone(gain[order], greedy[order]) == pytest.approx(zone(gain, greedy))
+    assert votes(4 * gain) == votes(gain)
+
+
+def test_wbc_by_hand():
+    """Seven tokens, so that six of the ten sizes are cut to the whole text."""
+    gain = [1, -2, 0, 2, 1, -2, 3]
+    sums = {size: [sum(gain[i : i + size]) for i in range(8 - size)] for size in (2, 3, 4, 6, 7)}
+    assert sums == {2: [-1, -2, 2, 3, -1, 1], 3: [-1, 0, 3, 1, 2], 4: [1, 1, 1, 4], 6: [0, 2], 7: [3]}
+    expected = (3 / 6 + 3 / 5 + 4 / 4 + 1 / 2 + 6 * 1) / 10
+    assert votes(gain) == pytest.approx(expected)
+
+
+@given(GAINS)
+def test_wbc_is_the_share_of_windows_averaged_over_sizes(gain):
+    gain = np.round(np.array(gain) * 64) / 64  # exact in any order of addition
+    shares = []
+    for size in signals.WINDOWS:
+        size = min(size, gain.size)
+        windows = np.lib.stride_tricks.sliding_window_view(gain, size)
+        shares.append(np.mean(windows.sum(axis=1) > 0))
+    assert votes(gain) == pytest.approx(np.mean(shares))
+
+
+def test_wbc_counts_a_vote_once_however_large_the_gain_is():
+    quiet = np.tile([0.1, -0.3], 30)
+    loud = quiet.copy()
+    loud[30] = 1000.0
+    assert quiet.mean() < 0 < loud.mean() and votes(quiet) == 0
+    touched = np.mean([min(size, 60 - size + 1) / (60 - size + 1) for size in signals.WINDOWS])
+    assert votes(loud) == pytest.approx(touched), "only the windows that hold the token"
+
+
+def test_wbc_of_texts_that_all_gained_or_all_lost():
+    for length in (1, 2, 39, 40, 41):
+        assert (votes(np.ones(length)), votes(-np.ones(length)), votes(np.zeros(length))) == (1, 0, 0)
+
+
+# From a scored text to the two scores.
+
+
+@pytest.fixture(scope="module")
+def net():
+    texts = ["The ward is quiet.", "BP 120/80, Asthma, Albuterol 20 mg. Back in two weeks.", "x"]
+    tokenizer = models.train_tokenizer(texts * 5, vocab_size=300)
+    return models.build("micro-gpt2", tokenizer, seed=0), tokenizer, texts
+
+
+def test_ezmia_and_wbc_come_from_the_same_pass_as_the_loss(net):
+    measured = signals.measure(*net, lower=False)
+    scored = models.score_tokens(*net)
+    other = [row - 1.0 for row in scored.log_p]
+    found = signals.scores(measured, reference_log_p=other)
+    assert found["wbc"].tolist() == [1, 1, 1]
+    errors = [not greedy.all() for greedy in scored.greedy]
+    assert any(errors) and found["ez_mia"].tolist() == [1, 1, 1]
+    worse = signals.scores(measured, reference_log_p=[row + 1.0 for row in scored.log_p])
+    assert worse["ez_mia"].tolist() == [0.0 if any_error else 1.0 for any_error in errors]
+    assert not {"ez_mia", "wbc"} & set(signals.scores(measured))
+
+
+def test_a_target_that_is_its_own_reference_says_nothing(net):
+    measured = signals.measure(*net, lower=False)
+    found = signals.scores(measured, reference_log_p=measured.token_log_p)
+    assert set(found["wbc"]) == {0} and set(found["ez_mia"]) <= {0.5, 1.0}
+
+
+def test_references_of_other_tokens_are_refused(net):
+    measured = signals.measure(*net, lower=False)
+    rows = list(measured.token_log_p)
+    for bad in (rows[:2], [rows[0], rows[1][:-1], rows[2]], [rows[0], rows[1], 0.0], []):
+        with pytest.raises(InvalidParameter, match="reference_log_p: must give one number to each token"):
+            signals.scores(measured, reference_log_p=bad)
+
+
+# Where there is nothing to find, and where there is.
+
+PATIENTS, NOTES, TOKENS = 150, 2, 60
+
+
+def hospital(learned, *, seed=0):
+    """Scores of notes with heavy-tailed gains; at wrong guesses, those of members are up by `learned`."""
+    generator = np.random.default_rng(seed)
+    count = 2 * PATIENTS * NOTES
+    owners = np.repeat([f"p{n:03d}" for n in range(2 * PATIENTS)], NOTES)
+    member = np.arange(count) < count // 2
+    greedy = generator.random((count, TOKENS)) < 0.5
+    gain = generator.standard_t(1.5, size=greedy.shape) + learned * member[:, None] * ~greedy
+    found = {
+        "mean": gain.mean(axis=1),
+        "ez_mia": np.array([signals._error_zone(*pair) for pair in zip(gain, greedy, strict=True)]),
+        "wbc": np.array([signals._window_votes(row) for row in gain]),
+    }
+    return {name: scores.split(values, owners, member) for name, values in found.items()}
+
+
+def test_ezmia_and_wbc_find_nothing_where_nothing_was_learned():
+    p_values = []
+    for seed in range(8):
+        for name, arms in hospital(0.0, seed=seed).items():
+            nulls = controls.check_nulls(name, arms, trained=False, draws=100)
+            assert set(nulls) == {"held_out", "permuted", "untrained"}
+            patients = arms.by_patient()
+            values = np.concatenate([patients.member_scores, patients.control_scores])
+            member = np.arange(values.size) < PATIENTS
+            both = stats.permutation_scores(values[:, None], member, draws=199, seed=seed)
+            p_values.append([p.item() for p in both])
+    assert np.mean(np.array(p_values) <= 0.05) < 0.15 and np.mean(p_values) > 0.35
+
+
+def test_ezmia_and_wbc_see_what_the_mean_of_heavy_tails_hides():
+    arms = hospital(0.6)
+    areas = {name: stats.auc_interval(*both, draws=100) for name, both in arms.items()}
+    for name in ("ez_mia", "wbc"):
+        assert areas[name].low > areas["mean"].high, name
+        dealt = controls.check_nulls(name, arms[name], trained=True, draws=100)["permuted"]
+        assert dealt[1] < 0.5 < dealt[2] or abs(dealt[0] - 0.5) < 0.06
+
+
+def test_a_choice_at_a_rate_of_false_alarms_takes_the_few_that_are_sure():
+    """ "broad" ranks best on average; "sure" knows one member in five and nothing of the others."""
+    generator = np.random.default_rng(3)
+    owners = np.array([f"p{n:04d}" for n in range(800)])
+    member = np.arange(800) < 400
+    broad = generator.normal(size=800) + 0.8 * member
+    sure = generator.normal(size=800) + 20 * (member & (np.arange(800) % 5 == 0))
+    attacks = {name: scores.split(v, owners, member) for name, v in {"broad": broad, "sure": sure}.items()}
+    assert scores.choose(attacks, draws=50).name == "broad"
+    won = scores.choose(attacks, fpr=0.01, draws=50)
+    assert won.name == "sure" and won.flattered == pytest.approx(0.2, abs=0.07)
+    assert won.measured.tpr_at_1pct_fpr.low > 0.1
+    for bad in (0, 2, "low"):
+        with pytest.raises(InvalidParameter, match="fpr"):
+            scores.choose(attacks, fpr=bad)
+
+
+# In other places.
+
+
+def test_the_tokens_of_the_public_checkpoint_come_back_by_note(tmp_path):
+    rows = {"t1": [-0.5, -1.25], "t2": [-3.0], "t3": [-0.125, -0.25, -4.0]}
+    store, values = Store(tmp_path, "test"), list(rows.values())
+    place = store.path("shadow_models/public_log_p.npz")
+    place.parent.mkdir(parents=True)
+    flat = np.array(list(itertools.chain(*values)), dtype=np.float32)
+    np.savez(place, notes=list(rows), tokens=[len(row) for row in values], log_p=flat)
+    store.seal("shadow_models/public_log_p.npz")
+    assert {name: row.tolist() for name, row in Results(store).public_log_p.items()} == rows
+
+
+def test_an_audit_with_a_reference_of_the_same_tokens_has_ezmia_and_wbc(tmp_path):
+    notes = [row["text"] for row in toy.notes("x", 30, seed=9)]
+    tok, other_tok = toy.tokenizer(notes), toy.tokenizer(notes[:2])
+    folders = {
+        "target": toy.save(toy.causal(tok), tok, tmp_path / "target"),
+        "same": toy.save(toy.causal(tok, seed=5), tok, tmp_path / "same"),
+        "other": toy.save(toy.causal(other_tok, seed=5), other_tok, tmp_path / "other"),
+    }
+    target, same, other = (own_model.open_model(folder) for folder in folders.values())
+    assert target.reads_as(same, notes) and not target.reads_as(other, notes)
+    found = _membership.membership_scores(
+        target.score(notes), notes, reference=same.score(notes), same_tokens=True
+    )
+    assert {"reference", "ez_mia", "wbc"} <= set(found)
+    found = _membership.membership_scores(target.score(notes), notes, reference=other.score(notes))
+    assert "reference" in found and not {"ez_mia", "wbc"} & set(found)
+
+
+def test_ezmia_and_wbc_have_words_for_a_reader():
+    words = own_model._wording.WORDING["attacks"]
+    assert "EZ-MIA" in words["ez_mia"] and "WBC" in words["wbc"]
+    assert (in_words("ez_mia/admission"), in_words("wbc/sample")) == ("EZ-MIA, by admission", "WBC, by note")
