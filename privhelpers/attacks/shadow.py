@@ -12,7 +12,7 @@ Sources: Shokri et al. 2017, section V; Carlini et al. 2022, section IV.
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,7 @@ from privhelpers.errors import DamagedArtifact, InvalidParameter
 from privhelpers.processes import side_by_side
 
 KEPT = ("loss", "min_k", "min_k_plus_plus")  # signals of every candidate under every model
+AGAINST_START = ("ez_mia", "wbc")  # scores that compare its tokens with those of the model at the start
 START = "public"  # every shadow model starts from the public checkpoint, as the target did
 
 
@@ -39,6 +40,8 @@ class Task:
         candidates: texts to score when it is trained, one or more.
         settings: of `privhelpers.training`.
         seed: of shuffling.
+        start_log_p: log-probability of each token of each candidate under the public checkpoint; with it, the
+            scores of `AGAINST_START` are kept too.
     """
 
     name: str
@@ -46,6 +49,12 @@ class Task:
     candidates: tuple[str, ...]
     settings: object
     seed: int
+    start_log_p: Sequence[np.ndarray] = field(default=(), repr=False, compare=False)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Names of what is kept."""
+        return KEPT + AGAINST_START if self.start_log_p else KEPT
 
 
 def _code(train: Callable) -> str:
@@ -61,6 +70,7 @@ def _fingerprint(store: Store, task: Task, train: Callable) -> str:
         "seed": task.seed,
         "texts": list(task.texts),
         "candidates": list(task.candidates),
+        "kept": task.kept,
         "start": start,
         "code": _code(train),
         "torch": torch.__version__,
@@ -72,7 +82,11 @@ def _run(store: Store, task: Task, train: Callable) -> dict[str, list[float]]:
     model, tokenizer = models.take(store, START)
     train(model, tokenizer, list(task.texts), task.settings, seed=task.seed, progress=False)
     measured = signals.measure(model, tokenizer, task.candidates, lower=False)
-    return {name: getattr(measured, name).round(6).tolist() for name in KEPT}
+    values = {name: getattr(measured, name) for name in KEPT}
+    if task.start_log_p:
+        found = signals.scores(measured, reference_log_p=task.start_log_p)
+        values |= {name: found[name] for name in AGAINST_START}
+    return {name: values[name].round(6).tolist() for name in task.kept}
 
 
 def _kept(path: Path, task: Task) -> dict[str, np.ndarray] | None:
@@ -80,7 +94,7 @@ def _kept(path: Path, task: Task) -> dict[str, np.ndarray] | None:
     try:
         artifacts.check_seal(path, path.name)
         rows = artifacts.parse_json(path.read_bytes(), path.name)
-        result = {name: np.array(rows[name], dtype=float) for name in KEPT}
+        result = {name: np.array(rows[name], dtype=float) for name in task.kept}
     except (OSError, DamagedArtifact, KeyError, TypeError, ValueError):
         return None
     whole = all(values.shape == (len(task.candidates),) for values in result.values())
@@ -117,7 +131,7 @@ def train_all(
         progress: whether to show a bar.
 
     Returns:
-        The signals of `KEPT` for each task in turn, each of shape [candidates].
+        What each task in turn keeps, by name, each of shape [candidates].
 
     Raises:
         InvalidParameter: names repeat, or processes is out of range.

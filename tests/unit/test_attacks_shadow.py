@@ -1,10 +1,12 @@
 """Shadow models: independent halves, results that survive a kill, and the classifier."""
 
+import dataclasses
+
 import pytest
 
 from privhelpers import artifacts, models, training
 from privhelpers.artifacts import Store
-from privhelpers.attacks import shadow
+from privhelpers.attacks import shadow, signals
 from privhelpers.attacks.shadow import Task
 from privhelpers.errors import InvalidParameter
 
@@ -50,6 +52,19 @@ def test_a_second_run_trains_nothing_and_returns_the_same(store, counted):
     assert len(counted.calls) == 2
     for a, b in zip(first, again, strict=True):
         assert all((a[name] == b[name]).all() for name in shadow.KEPT)
+
+
+def test_ezmia_and_wbc_are_kept_where_the_start_has_scored_the_tokens(store):
+    model, tokenizer = models.take(store, shadow.START)
+    log_p = models.score_tokens(model, tokenizer, TEXTS).log_p
+    task = dataclasses.replace(tasks(1)[0], start_log_p=log_p)
+    (plain,), (kept,) = (run(store, training.train, [one]) for one in (tasks(1)[0], task))
+    assert tuple(kept) == shadow.KEPT + shadow.AGAINST_START and tuple(plain) == shadow.KEPT
+    assert all((kept[name] == plain[name]).all() for name in shadow.KEPT)
+    training.train(model, tokenizer, list(task.texts), SETTINGS, seed=0, progress=False)
+    found = signals.scores(signals.measure(model, tokenizer, TEXTS), reference_log_p=log_p)
+    for name in shadow.AGAINST_START:
+        assert kept[name] == pytest.approx(found[name], abs=1e-2), name
 
 
 def test_only_what_is_missing_is_trained(store, counted):
