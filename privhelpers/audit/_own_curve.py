@@ -1,11 +1,13 @@
 """A lower bound from DP-SGD's own trade-off curve: how much noise can the run have had at most?
 
 The family is Poisson-sampled DP-SGD with the sample rate and the steps of the run and any noise. Every canary
-gets one guess, by a threshold fixed before the run: in where the score, a log-likelihood ratio under the
-claimed noise, is above 0. On a trade-off curve f the errors add up to at least min over a of a + f(a), which
-is 1 minus the total variation distance: delta at epsilon 0. So with fair coins a guess is right with
-probability (1 + delta(0)) / 2 at most, and right guesses at independent scores are a binomial count: the
-Clopper-Pearson limit on the errors refutes every noise multiplier whose curve demands more of them.
+gets one call, in or out, by a rule that sees all scores and no coin. On a trade-off curve f two error rates
+add up to at least min over a of a + f(a), which is 1 minus the total variation distance: 1 - delta(0).
+
+Given the scores, if they are independent, the coins are still independent, so whatever the rule is, each call
+is wrong with at least the smaller of two posteriors, which has mean (1 - delta(0)) / 2. So the errors are at
+least a binomial count, and its Clopper-Pearson limit refutes every noise whose curve demands more of them.
+A rule that chose its threshold by the coins would break this: it would count its own luck.
 
 The curve is that of a mixture (the canary takes part with the sample rate, in each step) against noise alone,
 which is what a removal compares. Read backward it is that of an addition, with the same total variation
@@ -19,6 +21,7 @@ distance, so one limit serves both; the epsilon reported covers both, as the acc
 
 import math
 
+import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import ndtri
@@ -26,7 +29,7 @@ from scipy.stats import beta
 
 from privhelpers import accounting
 from privhelpers.audit._result import AuditResult, check_guesses, significance_of
-from privhelpers.audit._scores import BY_SIGN, check_scores, count_correct
+from privhelpers.audit._scores import check_scores
 
 OWN_CURVE = "DP-SGD's own curve"
 _LEAST_NOISE = 0.1  # noise multiplier at which the search ends: what it spends is no guarantee any more
@@ -49,7 +52,7 @@ def own_curve_epsilon_lower(
 
     Args:
         canaries: each included by an independent fair coin and guessed at once, 1 or more.
-        correct: right guesses, by a rule that was fixed before the scores were seen, 0 to `canaries`.
+        correct: right guesses, by a rule that saw no coin, 0 to `canaries`.
         sample_rate: probability that an included canary enters a step, in (0, 1].
         steps: of the run, 1 or more.
         delta: of the guarantee that is audited, in (0, 1).
@@ -100,21 +103,22 @@ def own_curve_audit(
 
     Args:
         included: the coin of each canary, fair and independent of the others, shape [canaries].
-        scores: log-likelihood ratios under the claimed noise, in nats, made without the coins; above 0 a
-            canary is called included, which errs least often if the claim is true, shape [canaries].
+        scores: higher for canaries that look included, made without the coins and independent of each other;
+            those above the median are called included, shape [canaries].
         sample_rate, steps, delta, confidence: as in `own_curve_epsilon_lower`.
 
     Raises:
         InvalidParameter: a value is out of its range.
     """
     coins, values = check_scores(included, scores)
-    guesses, correct = count_correct(coins, values, coins.size, by=BY_SIGN)
+    median = np.sort(values)[(values.size - 1) // 2]  # the lower one: no mean of infinities
+    canaries, correct = int(coins.size), int(((values > median) == coins).sum())
     bound = own_curve_epsilon_lower(
-        canaries=guesses,
+        canaries=canaries,
         correct=correct,
         sample_rate=sample_rate,
         steps=steps,
         delta=delta,
         confidence=confidence,
     )
-    return AuditResult(bound, delta, confidence, OWN_CURVE, guesses, guesses, correct)
+    return AuditResult(bound, delta, confidence, OWN_CURVE, canaries, canaries, correct)

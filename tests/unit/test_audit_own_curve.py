@@ -95,18 +95,37 @@ def test_no_noise_at_all_is_certified_to_exceed_any_promise():
     assert math.isfinite(rare.epsilon_lower) and rare.epsilon_lower > 50
 
 
-def wrong_calls(coins, scores):
-    return int(((scores > 0) != coins).sum())
+def right_calls(coins, scores):
+    return int(((scores > np.median(scores)) == coins).sum())
 
 
-def test_the_audit_counts_the_calls_at_zero_and_says_what_it_did():
+def test_the_audit_calls_the_upper_half_in_and_says_what_it_did():
     coins, scores = audit.simulate_scores(canaries=3000, noise_multiplier=2.0, **SHORT, seed=3)
     result = audit.own_curve_audit(coins, scores, **SHORT, delta=DELTA)
-    assert result.correct == 3000 - wrong_calls(coins, scores) and result.guesses == result.canaries == 3000
+    assert result.correct == right_calls(coins, scores) and result.guesses == result.canaries == 3000
     expected = audit.own_curve_epsilon_lower(canaries=3000, correct=result.correct, **SHORT, delta=DELTA)
     assert result.epsilon_lower == expected > 0
     for part in ("own curve", "1e-05", "95 %", "add/remove"):
         assert part in str(result)
+    moved = audit.own_curve_audit(coins, 3 * scores - 7, **SHORT, delta=DELTA)
+    assert moved == result, "only the order of the scores counts"
+
+
+def test_ties_and_infinite_scores_are_called_without_a_look_at_the_coins():
+    coins = np.arange(1000) < 500  # in an order that a call by place would profit from
+    assert audit.own_curve_audit(coins, np.zeros(1000), **BOOK, delta=DELTA).correct == 500
+    endless = np.where(coins, np.inf, -np.inf)
+    assert audit.own_curve_audit(coins, endless, **BOOK, delta=DELTA).correct == 1000
+
+
+@pytest.mark.parametrize(
+    "fault", [audit.Fault(noise=0.0), audit.Fault(noise=0.5), audit.Fault(rate=2.0)], ids=["no", "half", "q"]
+)
+def test_a_claim_that_is_false_is_refuted(fault):
+    """Scores that believe the claim lie all below 0 without noise: a threshold of 0 would see nothing."""
+    sigma = accounting.calibrate_noise_multiplier(target_epsilon=1.0, **BOOK, delta=DELTA)
+    seen = audit.simulate_scores(canaries=3000, noise_multiplier=sigma, **BOOK, seed=0, fault=fault)
+    assert audit.own_curve_audit(*seen, **BOOK, delta=DELTA).epsilon_lower > 1.0
 
 
 def too_many(truth, canaries):
@@ -126,7 +145,8 @@ def test_the_bound_is_above_the_truth_as_rarely_as_it_says_and_not_by_being_empt
     truth = accounting.epsilon(noise_multiplier=sigma, **SHORT, delta=DELTA)
     limit = too_many(truth, canaries)
     coins, scores = audit.simulate_scores(canaries=canaries * audits, noise_multiplier=sigma, **SHORT, seed=5)
-    right = ((scores > 0) == coins).reshape(audits, canaries).sum(axis=1)
+    parts = [slice(i, i + canaries) for i in range(0, canaries * audits, canaries)]
+    right = np.array([right_calls(coins[part], scores[part]) for part in parts])
     above = stats.clopper_pearson(int((right >= limit).sum()), audits)
     assert above.low <= 0.05, "more than one bound in twenty is above the truth"
     assert above.high >= 0.01, "far fewer are above than may be: the bound gives something away"
@@ -135,9 +155,9 @@ def test_the_bound_is_above_the_truth_as_rarely_as_it_says_and_not_by_being_empt
         own, values = coins[part], scores[part]
         return max(((values > t) == own).sum() for t in np.quantile(values, np.linspace(0.02, 0.98, 97)))
 
-    chosen = [best_of_many(slice(i, i + canaries)) for i in range(0, canaries * audits, canaries)]
+    chosen = [best_of_many(part) for part in parts]
     peeked = stats.clopper_pearson(int((np.array(chosen) >= limit).sum()), audits)
-    assert peeked.low > above.estimate, "a threshold chosen on the same scores must be seen to cheat"
+    assert peeked.low > above.estimate, "a threshold chosen by the same coins must be seen to cheat"
 
 
 @pytest.mark.parametrize(("target", "least"), [(1.0, 0.7), (8.0, 0.88)])
