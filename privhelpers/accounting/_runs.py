@@ -75,7 +75,7 @@ def compose_runs(runs: Sequence[PrivacySpent], *, delta: float, accountant: str 
     """Return the epsilon of releasing the models of all these runs, trained on the same units.
 
     A sweep that publishes every model spends this, and not the largest epsilon in its table. One that only
-    publishes the best spends up to this too, unless the choice was itself private.
+    publishes the best spends up to this too, unless the choice was itself private (`search_epsilon`).
 
     Args:
         runs: at least one, all with the same unit, add/remove adjacency and Poisson sampling; the epsilon,

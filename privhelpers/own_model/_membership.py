@@ -28,7 +28,8 @@ class Attack:
         name: key of `attacks` in `wording.yml`.
         patient, note: what it achieves for patients, and for single notes.
         p: chance of so high an area, and of so many members above all but 1 % of the others.
-        untrained, untrained_p: the same of patients on a model with fresh weights; None if it was not asked.
+        untrained, untrained_p: the same of patients on a model with fresh weights; None if it was not asked,
+            and no p-values where it gives all the same score.
         nulls: area of one half of the held-out patients against the other (`held_out`), and after the labels
             were dealt anew (`permuted`).
     """
@@ -108,7 +109,7 @@ def measure_attacks(
         scores: of each note, by attack.
         sample: the notes.
         settings: of the audit.
-        untrained: scores of the same notes under fresh weights; attacks that it lacks have no such control.
+        untrained: scores of the same notes under fresh weights; an attack that it lacks gives all the same.
     """
     patients, member = sample.patients, sample.member
     draws, seed = settings.draws, settings.seed
@@ -118,8 +119,10 @@ def measure_attacks(
     for name, values in scores.items():
         notes = split(values, patients, member)
         null = None
-        if name in fresh:
-            null = measure(split(fresh[name], patients, member).by_patient(), draws=draws, seed=seed)
+        if untrained is not None:
+            same = np.zeros(len(values))
+            arms = split(fresh.get(name, same), patients, member).by_patient()
+            null = measure(arms, draws=draws, seed=seed)
         attacks.append(
             Attack(
                 name=name,

@@ -41,7 +41,11 @@ SUITES = (
     "tests/unit/test_dpsgd_resume.py",
     "tests/unit/test_dpsgd_canaries.py",
 )
-ACCOUNTING = ("tests/unit/test_accounting.py", "tests/unit/test_accounting_renyi.py")
+ACCOUNTING = (
+    "tests/unit/test_accounting.py",
+    "tests/unit/test_accounting_renyi.py",
+    "tests/unit/test_accounting_search.py",
+)
 
 
 class Changed(importlib.machinery.SourceFileLoader):

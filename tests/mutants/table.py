@@ -25,6 +25,7 @@ PLAN, BATCHES = "privhelpers.dpsgd._plan", "privhelpers.dpsgd._batches"
 LOSSES, CHECKPOINT = "privhelpers.dpsgd._losses", "privhelpers.dpsgd._checkpoint"
 TERMS, CALIBRATION = "privhelpers.ledger._terms", "privhelpers.accounting._calibration"
 MOMENTS, BOUNDS = "privhelpers.accounting._moments", "privhelpers.accounting._bounds"
+SEARCH = "privhelpers.accounting._search"
 
 EQUAL = "clipped_sum_equals and float64 and fast"
 FACTORS = "return (self.max_grad_norm / norms.clamp_min(1e-12)).clamp_max(1.0)"
@@ -392,5 +393,20 @@ MUTANTS = [
         "return self.ledger.steps, tally",
         "return progress.step, tally",
         "release_mode_loses",
+    ),
+    # The choice among runs.
+    Mutant(
+        "the best of many at one run's price",
+        SEARCH,
+        "return once + (1 + shape) * min(second, log_inverse)",
+        "return spent",
+        "theorem_2",
+    ),
+    Mutant(
+        "a search counted once too few",
+        SEARCH,
+        "return once + (1 + shape) * min(second, log_inverse)",
+        "return once + shape * min(second, log_inverse)",
+        "pure_privacy_costs",
     ),
 ]

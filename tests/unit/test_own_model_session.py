@@ -84,6 +84,23 @@ def test_a_model_that_never_trained_is_not(fresh, files):
     assert "not proof" in _wording.WORDING["headlines"][audit.verdict.outcome]
 
 
+def test_a_reference_of_the_same_tokens_brings_ezmia_and_wbc(home, tok, remembers, files):
+    settings = replace(LITTLE, texts=4, tokens=8, lower_case=False)
+    elsewhere = [row["text"] for row in toy.notes("x", 60, seed=9)]
+    public = toy.memorize(toy.causal(tok, seed=5), tok, elsewhere, epochs=12)
+    folder = toy.save(public, tok, home / "public")
+    opened, reference = own_model.open_model(remembers), own_model.open_model(folder)
+    audit = own_model.examine(opened, files, settings, reference=reference, progress=False)
+    by_name = {attack.name: attack for attack in audit.attacks}
+    assert {"reference", "ez_mia", "wbc"} <= set(by_name)
+    for name in ("ez_mia", "wbc"):
+        area = by_name[name].untrained.auc
+        assert by_name[name].patient.auc.low > 0.6 and area.low <= 0.5 <= area.high, name
+        assert by_name[name].words in str(own_model.report_facts(audit))
+    # Fresh weights beat the reference nowhere, so WBC tells no note from another.
+    assert by_name["wbc"].untrained.auc.estimate == 0.5 and by_name["wbc"].untrained_p is None
+
+
 def test_files_that_differ_by_themselves_decide_nothing(home, remembers, members, tok):
     shifted = toy.write(home / "s.jsonl", toy.notes("s", 60, seed=3, extra="night "))
     files = own_model.read_files(home / "m.jsonl", shifted)
