@@ -17,7 +17,7 @@ from privhelpers.accounting._spent import PrivacySpent
 from privhelpers.errors import InvalidParameter, SearchNotRandom
 
 _LAWS = {0.0: "logarithmic", 1.0: "geometric", math.inf: "Poisson"}
-_MOST = 1e9  # expected runs
+_MOST = 1e9  # expected runs, and finite shape
 
 
 @dataclass(frozen=True)
@@ -51,18 +51,17 @@ class SearchSpent:
 
 def _check_law(expected_runs: float, shape: float) -> None:
     validate.positive(expected_runs=expected_runs)
-    if not 1 <= expected_runs <= _MOST:
-        raise InvalidParameter(f"expected_runs = {expected_runs!r}: must be in [1, {_MOST:g}]")
-    if isinstance(shape, bool) or not isinstance(shape, (int, float)) or not shape > -1:
-        raise InvalidParameter(
-            f"shape = {validate.shown(shape)}: must be above -1; 0 is logarithmic, 1 geometric, inf Poisson"
-        )
+    if shape != math.inf:
+        validate.non_negative(shape=shape)
+    if not 1 <= expected_runs <= _MOST or _MOST < shape < math.inf:
+        raise InvalidParameter(f"expected_runs = {expected_runs!r}, shape = {shape!r}: beyond 1 or {_MOST:g}")
 
 
 def _mean(log_gamma: float, shape: float) -> float:
     """Return the expected value of the truncated negative binomial law, γ given by its logarithm."""
     odds = math.expm1(-log_gamma)  # 1 / γ - 1
-    return odds / -log_gamma if shape == 0 else shape * odds / -math.expm1(shape * log_gamma)
+    # So near to logarithmic that a float64 does not tell.
+    return odds / -log_gamma if shape < 1e-100 else shape * odds / -math.expm1(shape * log_gamma)
 
 
 def stop_probability(*, expected_runs: float, shape: float) -> float:
@@ -72,7 +71,7 @@ def stop_probability(*, expected_runs: float, shape: float) -> float:
 
     Args:
         expected_runs: 1 or more.
-        shape: η above -1 and finite: 0 is the logarithmic law, 1 the geometric one.
+        shape: η, finite and 0 or more: 0 is the logarithmic law, 1 the geometric one.
 
     Returns:
         γ in (0, 1]; at 1 there is always one run.
@@ -90,12 +89,7 @@ def stop_probability(*, expected_runs: float, shape: float) -> float:
         raise InvalidParameter("shape = inf: a Poisson number of runs has no probability to stop")
     if expected_runs == 1 or shape == 1:
         return 1 / expected_runs
-    low = -1.0
-    while _mean(low, shape) < expected_runs:
-        low *= 2
-        if low < -600:
-            raise InvalidParameter(f"shape = {shape!r}: no such law has a mean of {expected_runs:g}")
-    return math.exp(brentq(lambda x: _mean(x, shape) - expected_runs, low, -1e-12, xtol=1e-14))
+    return math.exp(brentq(lambda x: _mean(x, shape) - expected_runs, -50.0, -1e-200, xtol=1e-14))
 
 
 def _deltas(alpha: NDArray, spent: NDArray, epsilons: NDArray) -> NDArray[np.float64]:
@@ -114,7 +108,7 @@ def search_rdp(
         rdp: divergence of one run at each order, 0 or more and possibly infinite, in nats; it must hold for
             every setting that the search can draw.
         expected_runs: expected value of the number of runs, 1 or more.
-        shape: of its law, above -1: 0 logarithmic, 1 geometric, math.inf Poisson, else truncated negative
+        shape: of its law, 0 or more: 0 logarithmic, 1 geometric, math.inf Poisson, else truncated negative
             binomial. Under the Poisson law there may be no run, and then what is released must not depend
             on the data.
 

@@ -53,11 +53,6 @@ class Signals:
     token_greedy: tuple[np.ndarray, ...]
 
     @property
-    def text_perplexity(self) -> np.ndarray:
-        """Perplexity of each text."""
-        return np.exp(self.loss)
-
-    @property
     def perplexity(self) -> float:
         """Perplexity over all tokens of the set."""
         return float(np.exp(np.average(self.loss, weights=self.tokens)))
