@@ -1,10 +1,10 @@
 """Canaries of an audit: units of a private run that have no text, along coordinates that no note touches.
 
-Positions beyond the longest note have rows in the position table whose gradient is zero for every patient.
-Each canary owns one coordinate of these rows. Fair coins decide which canaries take part; those that do are
-drawn by the sampler of the patients, clipped by the code of the patients, and covered by the same noise. What
-the released gradients show at a canary's coordinate, taken part or not, is what an audit bounds epsilon with;
-the model's use of text stays as it was.
+Positions beyond the longest note have rows in the position table whose gradient is zero for every patient;
+where there are too few, the model gets spare rows. Each canary owns one coordinate of these rows. Fair coins
+decide which canaries take part; those that do are drawn by the sampler of the patients, clipped by the code
+of the patients, and covered by the same noise. What the released gradients show at a canary's coordinate,
+taken part or not, is what an audit bounds epsilon with; the model's use of text stays as it was.
 
 Source: Nasr et al. 2023, "Tight Auditing of Differentially Private Machine Learning", section 4.2
 (gradients along one coordinate); Steinke, Nasr and Jagielski 2023, "Privacy Auditing with One (1) Training
@@ -72,22 +72,23 @@ def drop_spare_rows(model: nn.Module) -> None:
 def make_room(model: nn.Module, longest: int, wanted: int) -> int:
     """Return how many coordinates no note of up to `longest` tokens touches.
 
-    A model without a trained table of positions gets spare rows first, with room for `wanted` canaries.
+    A model whose trained table of positions has fewer than `wanted`, or that has none, gets spare rows first.
     Nothing reads them, so no note has a gradient there; a private step clips and adds noise to them as to
     every other weight. `drop_spare_rows` takes them away before the model is saved.
 
     Args:
-        model: whose trained weights carry the canaries; without positions, it gets `spare_rows`.
+        model: whose trained weights carry the canaries; where they have no room, it gets `spare_rows`.
         longest: tokens of the longest note, 1 or more.
         wanted: canaries, 1 or more.
     """
     validate.positive_int(longest=longest, wanted=wanted)
+    drop_spare_rows(model)
     trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
-    if not any(name.endswith(_POSITION_TABLES) for name, _ in trained):
+    positions = any(name.endswith(_POSITION_TABLES) for name, _ in trained)
+    if not positions or free_coordinates(model, longest)[2] < wanted:
         like = trained[0][1]
         rows = nn.Embedding(-(-wanted // _WIDTH), _WIDTH, device=like.device, dtype=like.dtype)
         nn.init.zeros_(rows.weight)
-        drop_spare_rows(model)
         model.add_module(_SPARE, rows)
     return free_coordinates(model, longest)[2]
 
@@ -95,18 +96,17 @@ def make_room(model: nn.Module, longest: int, wanted: int) -> int:
 def free_coordinates(model: nn.Module, longest: int) -> tuple[str, int, int]:
     """Return where notes of up to `longest` tokens leave room: (table, first free row, coordinates).
 
-    The table is the one of positions, or the spare rows of a model that has none.
+    The table is that of the spare rows, if the model has them, or else the one of positions.
 
     Raises:
         InvalidParameter: the model has neither, or they are not trained.
     """
     trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    if (table := trained.get(f"{_SPARE}.weight")) is not None:
+        return f"{_SPARE}.weight", 0, table.numel()
     for name, table in trained.items():
         if name.endswith(_POSITION_TABLES):
             return name, longest, max(0, table.shape[0] - longest) * table.shape[1]
-    for name, table in trained.items():
-        if name == f"{_SPARE}.weight":
-            return name, 0, table.numel()
     raise InvalidParameter(
         "canaries: the model has no trained position embedding to put them in; `make_room` adds rows for them"
     )

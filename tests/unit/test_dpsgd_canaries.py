@@ -83,6 +83,24 @@ def test_spare_rows_make_room_in_a_model_without_positions():
         Planted(dpsgd.GradientCanaries(count=257, seed=0), model, 20, tiny_plan())
 
 
+def test_a_table_of_positions_is_used_as_far_as_it_goes(start):
+    """More canaries than it has room for get rows of their own, all of them, and go with them."""
+    texts, tokenizer, model = start
+    model = copy.deepcopy(model)
+    name, row, room = dpsgd.free_coordinates(model, 20)
+    assert dpsgd.make_room(model, 20, wanted=room) == room
+    assert dpsgd.free_coordinates(model, 20) == (name, row, room)
+    assert dpsgd.make_room(model, 20, wanted=room + 1) > room
+    assert dpsgd.free_coordinates(model, 20)[:2] == ("spare_rows.weight", 0)
+    many = dpsgd.GradientCanaries(count=room + 1, seed=0)
+    plan = tiny_plan(sample_rate=1.0, steps=1, target_epsilon=8.0)
+    shown = run(model, tokenizer, texts, plan, canaries=many).canaries
+    assert shown.scores.shape == (room + 1,)
+    assert shown.scores[shown.included].mean() > shown.scores[~shown.included].mean() + 0.5
+    assert dpsgd.make_room(model, 20, wanted=5) == room  # once there is room enough
+    assert not any("spare" in name for name in model.state_dict())
+
+
 def test_adapters_of_a_llama_are_trained_and_audited_with_spare_rows():
     """The rows move by noise alone but for the canaries, and the log shows what an audit needs."""
     texts, tokenizer, _ = hospital()
