@@ -1,0 +1,308 @@
+"""Which audit sees which fault of DP-SGD after how many canaries, and which other check sees it at once.
+
+Canaries of seven faulty runs and of an honest one are simulated; every audit is asked whether it refutes the
+claim. The other checks look at a small model and no canary: they measure the noise of an empty step in every
+tensor, the reach of one unit in a step without noise, and the sizes of drawn batches.
+
+`python benchmarks/audit_power.py` prints the table; results are kept line by line in `build/`.
+"""
+
+import argparse
+import bisect
+import functools
+import math
+import platform
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from audit_coverage import RUN, in_full, markdown
+from audit_kept import Key, go_on
+from scipy.stats import chi2, norm
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from privhelpers import accounting, audit, dpsgd
+from privhelpers.audit import broken
+from privhelpers.dpsgd import PrivateOptimizer
+
+DELTA = 1e-5
+CLAIMS = (1.0, 4.0, 8.0)
+COUNTS = (100, 300, 1000, 3000, 12_000)
+SEEDS = 20
+GATE, USUAL, MISFIT = 0.9999, 0.95, 1e-6
+SMALL = 1e-10  # a claim of noise is one at every delta; at a small one, many canaries cost the bound little
+UNITS = 1000
+BATCH = RUN["sample_rate"] * UNITS
+SIGNIFICANCE = 1e-6  # of every check that is a test
+
+
+class NoiseHalved(PrivateOptimizer):
+    """Half of the calibrated noise."""
+
+    def noise_deviation(self) -> float:
+        """Return sigma C / (2 B)."""
+        return super().noise_deviation() / 2
+
+
+class OneTensorSilent(PrivateOptimizer):
+    """One tensor is released without noise."""
+
+    def noisy_mean(self, draw: Iterable) -> torch.Tensor:
+        """Fill the gradients; of the last tensor, the sum alone."""
+        norms = super().noisy_mean([])
+        noise = self.gradients[SILENT].clone()
+        norms = super().noisy_mean(draw)
+        # On an empty draw, the only one asked of this variant, the sum is zero.
+        self.gradients[SILENT] = torch.zeros_like(noise)
+        return norms
+
+
+class BatchClipped(dpsgd.ClippedGradients):
+    """The mean of a batch is clipped to C, and not each unit."""
+
+    def factors(self, norms: torch.Tensor) -> torch.Tensor:
+        """Return one factor for all units, whose gradients are orthogonal here."""
+        mean = float(norms.square().sum().sqrt()) / BATCH
+        return torch.full_like(norms, min(1.0, self.max_grad_norm / mean))
+
+
+class ClippedAsOne(PrivateOptimizer):
+    """Uses an engine that clips batches."""
+
+    def make_engine(self, model, *, max_grad_norm: float, memory: str) -> dpsgd.ClippedGradients:
+        """Return the engine."""
+        return BatchClipped(model, max_grad_norm=max_grad_norm, memory=memory)
+
+
+SILENT = "transformer.ln_f.bias"
+
+
+def doubled_draws(generator: torch.Generator, *, units: int, sample_rate: float, steps: int):
+    """Draw with twice the rate that is stated."""
+    return dpsgd.poisson_draws(generator, units=units, sample_rate=2 * sample_rate, steps=steps)
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A fault: what the canaries show of it, and the parts that have it."""
+
+    canaries: audit.Fault = field(default_factory=audit.Fault)
+    make_optimizer: type[PrivateOptimizer] = PrivateOptimizer
+    make_draws: Callable[..., Iterable[Sequence[int]]] = dpsgd.poisson_draws
+
+
+HONEST = "none (honest)"
+BUGS = {
+    HONEST: Bug(),
+    "noise halved": Bug(audit.Fault(noise=0.5), NoiseHalved),
+    "no noise": Bug(audit.Fault(noise=0.0), broken.NoiseOff),
+    "clipping per batch": Bug(audit.Fault(clipped_mean_of=BATCH), ClippedAsOne),
+    "noise over B twice": Bug(audit.Fault(noise=1 / BATCH), broken.NoiseDividedTwice),
+    "one layer without noise, that of the canaries": Bug(audit.Fault(noise=0.0), OneTensorSilent),
+    "one layer without noise, another": Bug(audit.Fault(), OneTensorSilent),
+    "sampler shuffled": Bug(audit.Fault(shuffled=True), make_draws=broken.shuffled_draws),
+    "q understated by half": Bug(audit.Fault(rate=2.0), make_draws=doubled_draws),
+}
+GATES = {
+    f"binomial, {100 * GATE:g} %": (audit.BINOMIAL, GATE, DELTA),
+    f"binomial, {100 * GATE:g} %, δ = {SMALL:g}": (audit.BINOMIAL, GATE, SMALL),
+    f"f-DP, {100 * GATE:g} %": (audit.FDP, GATE, DELTA),
+    f"own curve, {100 * GATE:g} %": (audit.OWN_CURVE, GATE, DELTA),
+    f"binomial, {100 * USUAL:g} %": (audit.BINOMIAL, USUAL, DELTA),
+    f"f-DP, {100 * USUAL:g} %": (audit.FDP, USUAL, DELTA),
+    f"own curve, {100 * USUAL:g} %": (audit.OWN_CURVE, USUAL, DELTA),
+}
+FIT = "scores fit the claim"
+
+
+@functools.cache
+def claim_of(target: float, delta: float = DELTA) -> tuple[float, float]:
+    """Return the noise multiplier of a claim, and the epsilon that it claims at a delta."""
+    sigma = accounting.calibrate_noise_multiplier(target_epsilon=target, **RUN, delta=DELTA)
+    return sigma, accounting.epsilon(noise_multiplier=sigma, **RUN, delta=delta)
+
+
+@functools.cache
+def enough(title: str, target: float, canaries: int, guesses: int, searched: int) -> int:
+    """Return how many right guesses refute a claim, by bisection: a bound grows with them."""
+    method, confidence, delta = GATES[title]
+    settings = {"canaries": canaries, "delta": delta, "confidence": confidence}
+
+    def refutes(correct: int) -> bool:
+        if method == audit.OWN_CURVE:
+            bound = audit.own_curve_epsilon_lower(correct=correct, **RUN, **settings)
+        else:
+            of = audit.fdp_epsilon_lower if method == audit.FDP else audit.one_run_epsilon_lower
+            bound = of(guesses=guesses, correct=correct, searched=searched, **settings)
+        return bound > claim_of(target, delta)[1]
+
+    return bisect.bisect_left(range(guesses + 1), True, key=refutes)
+
+
+def refuted(title: str, target: float, coins: np.ndarray, scores: np.ndarray) -> bool:
+    """Return whether a bound on these scores exceeds the claim, without computing the bound."""
+    if GATES[title][0] == audit.OWN_CURVE:
+        called_in = scores > np.sort(scores)[(scores.size - 1) // 2]
+        return int((called_in == coins).sum()) >= enough(title, target, coins.size, coins.size, 1)
+    numbers = audit.searched_guesses(coins.size)
+    looks = [audit.count_correct(coins, scores, number) for number in numbers]
+    return any(right >= enough(title, target, coins.size, guesses, len(numbers)) for guesses, right in looks)
+
+
+def refuted_in_full(title: str, target: float, coins: np.ndarray, scores: np.ndarray) -> bool:
+    """Return the same by the helpers that chapters call."""
+    method, confidence, delta = GATES[title]
+    return in_full(method, coins, scores, delta, confidence) > claim_of(target, delta)[1]
+
+
+def one_run(key: Key) -> dict[str, bool]:
+    """Return which audits refute the claim of the run (claim, fault, canaries, seed)."""
+    target, name, count, seed = key
+    sigma, _ = claim_of(target)
+    seen = audit.simulate_scores(
+        canaries=count, noise_multiplier=sigma, **RUN, seed=seed, fault=BUGS[name].canaries
+    )
+    found = {title: refuted(title, target, *seen) for title in GATES}
+    if seed == 0 and found != {title: refuted_in_full(title, target, *seen) for title in GATES}:
+        raise AssertionError(f"{key}: the shortcut is not what the helpers return")
+    p_value = audit.claim_p_value(*seen, noise_multiplier=sigma, **RUN, seed=SEEDS + seed, times=3)
+    return found | {FIT: p_value < MISFIT}
+
+
+def _optimizer(bug: Bug, sigma: float) -> PrivateOptimizer:
+    torch.manual_seed(0)
+    config = GPT2Config(
+        vocab_size=61, n_positions=32, n_embd=32, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=0
+    )
+    model = GPT2LMHeadModel(config)
+    return bug.make_optimizer(
+        torch.optim.SGD(model.parameters(), lr=1.0),
+        model,
+        noise_multiplier=sigma,
+        max_grad_norm=0.5,
+        expected_batch_size=BATCH,
+        chance=dpsgd.research(0),
+    )
+
+
+def wrong_noise(bug: Bug) -> bool:
+    """Return whether an empty step has other noise than sigma C / B in some tensor, by its variance."""
+    sigma = claim_of(CLAIMS[0])[0]
+    private = _optimizer(bug, sigma)
+    private.noisy_mean([])
+    expected = sigma * private.max_grad_norm / BATCH
+    tails = []
+    for part in private.gradients.values():
+        ratio, n = float((part.double() / expected).square().sum()), part.numel()
+        tails.append(2 * min(chi2.cdf(ratio, n), chi2.sf(ratio, n)))
+    return min(tails) * len(tails) < SIGNIFICANCE
+
+
+def long_reach(bug: Bug) -> bool:
+    """Return whether one unit with a long gradient moves the noiseless sum by more than C."""
+    quiet = type("Quiet", (bug.make_optimizer,), {"noise_deviation": lambda self: 0.0})
+    private = _optimizer(Bug(make_optimizer=quiet), 1.0)
+    name, width = "transformer.wpe.weight", 32
+    gradient = torch.zeros(1, width)
+    gradient[0, 0] = 100 * private.max_grad_norm
+    unit = dpsgd.GivenGradients(name, torch.tensor([31]), gradient)
+    private.noisy_mean([(unit, None)])
+    moved = math.sqrt(sum(float(part.double().square().sum()) for part in private.gradients.values()))
+    return moved * BATCH > 1.001 * private.max_grad_norm
+
+
+def wrong_batches(bug: Bug) -> bool:
+    """Return whether the sizes of drawn batches have another mean or variance than Poisson samples."""
+    generator = dpsgd.research(0).sampling
+    draws = bug.make_draws(generator, units=UNITS, **RUN)
+    sizes = np.array([len(draw) for draw in draws], dtype=float)
+    variance = BATCH * (1 - RUN["sample_rate"])
+    off = 2 * norm.sf(abs(sizes.mean() - BATCH) / math.sqrt(variance / len(sizes)))
+    ratio = float(((sizes - BATCH) ** 2).sum() / variance)
+    spread = 2 * min(chi2.cdf(ratio, len(sizes)), chi2.sf(ratio, len(sizes)))
+    return min(off, spread) * 2 < SIGNIFICANCE
+
+
+CHECKS = {"noise of an empty step": wrong_noise, "reach of a unit": long_reach, "batch sizes": wrong_batches}
+
+
+def fewest(flags: dict[int, list[bool]]) -> str:
+    """Return from how many canaries on every run is flagged, or how many are with the most canaries."""
+    enough = None
+    for count in sorted(flags, reverse=True):
+        if not all(flags[count]):
+            break
+        enough = count
+    most = flags[max(flags)]
+    return f"{enough:,}" if enough else f"- ({sum(most)} of {len(most)})"
+
+
+def table_of(target: float, results: dict[Key, dict[str, bool]]) -> list[dict[str, str]]:
+    """Return the lines of one claim: a fault, and what each audit needs."""
+    rows = []
+    for name in BUGS:
+        row = {"fault": name}
+        for title in (*GATES, FIT):
+            flags = {c: [results[target, name, c, s][title] for s in range(SEEDS)] for c in COUNTS}
+            row[title] = fewest(flags)
+        rows.append(row)
+    return rows
+
+
+def report(results: dict[Key, dict[str, bool]]) -> str:
+    """Return the page."""
+    honest = [
+        f"{title}: {sum(flags)} of {len(flags)} honest runs"
+        for title in (*GATES, FIT)
+        for flags in [[results[t, HONEST, c, s][title] for t in CLAIMS for c in COUNTS for s in range(SEEDS)]]
+    ]
+    checks = [
+        {"fault": name} | {title: "sees it" if check(bug) else "-" for title, check in CHECKS.items()}
+        for name, bug in BUGS.items()
+    ]
+    parts = [
+        "# Which check sees which fault",
+        f"{SEEDS} simulated runs of a fault and number of canaries, by `benchmarks/audit_power.py`: Poisson "
+        f"sampling claimed, q = {RUN['sample_rate']}, {RUN['steps']} steps, add/remove of one unit, δ = "
+        f"{DELTA:g}, PLD accountant. A cell is the fewest canaries, of {', '.join(map(str, COUNTS))}, from "
+        "which on all runs are flagged; a dash: the most canaries do not suffice; then, the runs that they "
+        f"flag. The claim is refuted where a bound exceeds it; scores do not fit where p < {MISFIT:g}.",
+        f"Python {platform.python_version()}, numpy {np.__version__}, {platform.machine()}.",
+    ]
+    for target in CLAIMS:
+        parts += [f"## A claim of ε = {target:g}", markdown(table_of(target, results))]
+    parts += [
+        "## Honest runs that are flagged",
+        "All claims and numbers of canaries together:",
+        "\n".join(f"- {line}" for line in honest),
+        "## Without canaries",
+        f"Each is a test at {SIGNIFICANCE:g}, or an exact limit, on a small model or a list of draws: the "
+        "noise of one empty step, tensor by tensor; how far one unit a hundred times longer than C moves the "
+        "sum of a step without noise; mean and variance of the batches drawn.",
+        markdown(checks),
+        "With clipping per batch the scores are those of canaries alone in the batch, which share C: the "
+        "fewer are drawn, the longer each is.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def main() -> None:
+    """Measure, and print the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kept", type=Path, default=Path("build/audit_power.jsonl"))
+    parser.add_argument("--out", type=Path, help="file of the page; default: print it")
+    options = parser.parse_args()
+    keys = [(t, name, c, s) for t in CLAIMS for name in BUGS for c in COUNTS for s in range(SEEDS)]
+    page = report(go_on(options.kept, keys, one_run, "runs"))
+    if options.out:
+        options.out.write_text(page, encoding="utf-8")
+    else:
+        print(page, end="")
+
+
+if __name__ == "__main__":
+    main()

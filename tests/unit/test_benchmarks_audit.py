@@ -1,0 +1,109 @@
+"""The arithmetic of the tables about audits, and that a measurement which was cut off goes on."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+def load(name):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(FOLDER))
+        spec = importlib.util.spec_from_file_location(f"benchmarked_{name}", FOLDER / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        patch.setitem(importlib.sys.modules, spec.name, module)  # dataclasses look it up
+        spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def coverage():
+    return load("audit_coverage")
+
+
+@pytest.fixture(scope="module")
+def power():
+    return load("audit_power")
+
+
+def test_what_was_measured_is_not_measured_again(tmp_path):
+    kept, asked = load("audit_kept"), []
+
+    def measure(key):
+        asked.append(key)
+        return {"value": key[1]}
+
+    path = tmp_path / "build" / "rows.jsonl"
+    first = kept.go_on(path, [(1.0, 0), (1.0, 1)], measure, "rows")
+    with path.open("a") as file:
+        file.write('[[1.0, 2], {"val')  # the process was killed here
+    again = kept.go_on(path, [(1.0, number) for number in range(4)], measure, "rows")
+    assert asked == [(1.0, 0), (1.0, 1), (1.0, 2), (1.0, 3)]
+    assert again == {**first, (1.0, 2): {"value": 2}, (1.0, 3): {"value": 3}}
+    assert kept.rows_of(path) == again
+
+
+@pytest.mark.parametrize(("above", "verdict"), [(0, "yes"), (50, "yes"), (62, "yes"), (70, "NO")])
+def test_coverage_is_judged_by_its_interval(coverage, above, verdict):
+    truth = coverage.truth_of(1.0)
+    bounds = np.where(np.arange(1000) < above, 1.1, 0.8) * truth
+    row = coverage.row_of(1.0, "own", bounds)
+    assert row["above the truth"] == f"{above} of 1000" and row["at most 5 %"] == verdict
+    assert row["median share of ε"] == "0.800"
+
+
+def test_what_is_remembered_is_what_the_helpers_return(coverage):
+    run = {"noise_multiplier": coverage.sigma_of(4.0), **coverage.RUN}
+    coins, scores = coverage.audit.simulate_scores(canaries=500, **run, seed=0)
+    for method in coverage.METHODS:
+        once = coverage.remembered(method, coins, scores)
+        assert once == coverage.remembered(method, coins, scores) == coverage.in_full(method, coins, scores)
+
+
+def test_the_fewest_canaries_are_those_from_which_on_all_runs_are_flagged(power):
+    def flags(*shares):
+        return {
+            count: [True] * share + [False] * (2 - share)
+            for count, share in zip((100, 1000), shares, strict=True)
+        }
+
+    assert power.fewest(flags(2, 2)) == "100"
+    assert power.fewest(flags(0, 2)) == "1,000"
+    assert power.fewest(flags(2, 1)) == "- (1 of 2)"
+
+
+def test_every_bug_but_none_is_seen_by_a_check_without_canaries(power):
+    seen = {
+        name: [title for title, check in power.CHECKS.items() if check(bug)]
+        for name, bug in power.BUGS.items()
+    }
+    assert seen.pop(power.HONEST) == []
+    assert all(len(titles) == 1 for titles in seen.values()), seen
+
+
+def test_a_rate_above_what_may_be_is_measured_again(coverage, monkeypatch):
+    monkeypatch.setattr(coverage, "EPSILONS", (1.0,))
+    monkeypatch.setattr(coverage, "COUNTS", (200, 300))
+    monkeypatch.setattr(coverage, "FRESH", 400)
+    truth = coverage.truth_of(1.0)
+    results = {
+        (1.0, seed): {coverage.audit.OWN_CURVE: [(1.1 if seed < 80 else 0.9) * truth, 0.0]}
+        for seed in range(1000)
+    }
+    (row,) = coverage.second_look(results, 1000)
+    assert (row["canaries"], row["first"], row["at most 5 %"]) == ("200", "80 of 1000", "yes")
+    again = int(row["new seeds"].split()[0])
+    assert 4 <= again <= 38, "near 5 % of 400"
+
+
+def test_the_committed_pages_have_every_row_and_no_refuted_coverage(coverage, power):
+    page = (FOLDER / "audit_coverage.md").read_text(encoding="utf-8")
+    table = page.partition("## A second look")[0]
+    assert table.count("of 1000 |") == len(coverage.EPSILONS) * len(coverage.METHODS) * len(coverage.COUNTS)
+    wanted, second = page[: page.index("## 3,000")], page.partition("## A second look")[2]
+    assert "| NO |" not in wanted and "| NO |" not in second
+    page = (FOLDER / "audit_power.md").read_text(encoding="utf-8")
+    assert all(page.count(f"\n| {bug} |") == len(power.CLAIMS) + 1 for bug in power.BUGS)
