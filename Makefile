@@ -116,8 +116,8 @@ test: $(STAMP)  ## run every test, on JOBS= cores
 	@workers=$$(expr "$${JOBS:-2}" + 1) || { echo "make: JOBS must be a whole number above 0" >&2; exit 2; }; \
 	exec $(PYTHON) -m pytest --numprocesses "$$workers" --dist loadfile --no-loadscope-reorder
 
-faults: $(STAMP)  ## disturb runs, files and arguments on purpose, N= trials of SEED=: build/faults/<SEED>.md counts the outcomes
-	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.harness --trials="$$N" --seed="$$SEED"
+faults: $(STAMP)  ## disturb runs, files and arguments on purpose, N= trials of SEED=, JOBS= at once: build/faults/<SEED>.md counts the outcomes
+	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.harness --trials="$$N" --seed="$$SEED" --jobs="$$JOBS"
 
 bench: $(STAMP)  ## measure side by side: noise calibration, private steps and attacks against their peers
 	@$(PYTHON) benchmarks/calibration.py

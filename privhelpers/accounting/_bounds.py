@@ -6,6 +6,7 @@ relation is add/remove of one privacy unit throughout.
 
 import logging
 import math
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,7 +23,9 @@ ACCOUNTANTS = ("pld", "rdp", "prv")
 # The grid of the privacy loss: so many points up to epsilon and in the standard deviation of one step's
 # loss, unless one step's largest loss would then need more points than a laptop composes in a second.
 POINTS_TO_EPSILON, POINTS_IN_SPREAD, MOST_POINTS = 5000, 20, 200_000
+MOST_COMPOSED, MOST_STEPS = 1_000_000, 2_000_000  # points and steps of the whole run: seconds
 TAIL = 10.0  # standard deviations of noise beyond which dp-accounting cuts
+_MOST_LOOPED = 10_000  # steps of which each is composed by itself, where all losses fall on one point
 
 
 def check_run(*, noise_multiplier: float, sample_rate: float, steps: int, delta: float) -> None:
@@ -41,23 +44,79 @@ def check_accountant(accountant: str) -> None:
         )
 
 
-def grid_for(*, epsilon: float, noise_multiplier: float, sample_rate: float) -> float:
+def loss_sizes(noise_multiplier: float, sample_rate: float) -> tuple[float, float]:
+    """Return standard deviation and largest value, in nats, of the privacy loss of one step."""
+    inverse = 1 / noise_multiplier
+    rest = math.log1p(-sample_rate) if sample_rate < 1 else -math.inf
+    largest = float(np.logaddexp(rest, math.log(sample_rate) + TAIL * inverse + inverse**2 / 2))
+    of_ratio = sample_rate * math.sqrt(math.expm1(min(inverse**2, 700.0)))  # which is no smaller
+    return min(of_ratio, max(math.sqrt(sample_rate) * largest, sys.float_info.min)), largest
+
+
+def _composed_points(interval: float, *, spread: float, largest: float, steps: int) -> float:
+    """Return about how many points of a grid dp-accounting keeps for a whole run.
+
+    Its tail bound stops at moments of the order of 1 over the length of one step's list, so that the points
+    of very many steps grow with their number and not with its root.
+    """
+    length, deviation = 2 + max(largest, 0.0) / interval, min(spread / interval, 1e30)
+    variance = min(steps, 1e30) * (deviation**2 + deviation)  # a coarse grid adds to that of the losses
+    return variance / length + 4 * length + 17 * math.sqrt(variance)
+
+
+def grid_for(*, epsilon: float, noise_multiplier: float, sample_rate: float, steps: int) -> float:
     """Return the grid of the privacy loss, in nats, on which an epsilon near this one is tight.
 
     Args:
         epsilon: a rough value of the epsilon to come, 0 or more.
-        noise_multiplier, sample_rate: of one step, as in `epsilon`.
+        noise_multiplier, sample_rate, steps: as in `epsilon`.
     """
-    inverse = 1 / noise_multiplier
-    spread = sample_rate * math.sqrt(math.expm1(min(inverse**2, 700.0)))
-    exponent = TAIL * inverse + inverse**2 / 2
-    rest = math.log1p(-sample_rate) if sample_rate < 1 else -math.inf
-    largest = float(np.logaddexp(rest, math.log(sample_rate) + exponent))
+    spread, largest = loss_sizes(noise_multiplier, sample_rate)
     finest = min(epsilon / POINTS_TO_EPSILON, spread / POINTS_IN_SPREAD) if epsilon else spread
-    return max(finest, largest / MOST_POINTS)
+    finest = max(finest, largest / MOST_POINTS)
+    points = _composed_points(finest, spread=spread, largest=largest, steps=steps)
+    return finest * max(1.0, points / MOST_COMPOSED)
 
 
-_BEYOND_GRIDS = 1e6  # nats
+def rounding(steps: int) -> float:
+    """Return the probability that a composition in float64 may lose: its transforms are raised to a power.
+
+    Measured against the Gaussian's exact delta, it loses about a fifth of that.
+    """
+    return (steps + 100) * sys.float_info.epsilon if steps < sys.maxsize else 1.0
+
+
+def composable(interval: float, *, spread: float, largest: float, steps: int, delta: float) -> bool:
+    """Return whether losses on a grid can be composed in seconds, and their tail told from what is rounded.
+
+    Args:
+        interval: of the grid, in nats.
+        spread, largest: standard deviation and largest value of the loss of one step, in nats.
+        steps, delta: as in `epsilon`.
+    """
+    points = _composed_points(interval, spread=spread, largest=largest, steps=steps)
+    few = steps <= MOST_STEPS and points <= 2 * MOST_COMPOSED  # the points are an estimate
+    return few and rounding(steps) <= delta / 2
+
+
+@contextmanager
+def in_float64(**values: float) -> Iterator[None]:
+    """Turn what dp-accounting raises of losses that it cannot hold into a refusal."""
+    try:
+        yield
+    except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
+        raise _beyond(**values) from error
+
+
+def _beyond(**values: float) -> InvalidParameter:
+    given = ", ".join(f"{name} = {validate.shown(value)}" for name, value in values.items())
+    return InvalidParameter(
+        f"{given}: no privacy loss distribution in float64, on this grid and in seconds, holds such a run; "
+        "use epsilon with accountant='rdp'"
+    )
+
+
+BEYOND_GRIDS = 1e6  # nats
 _COARSEST = 0.02  # nats: grid of the privacy loss where its spread would do with less
 
 
@@ -74,13 +133,16 @@ def _quiet() -> Iterator[None]:
 
 
 def epsilon_of_losses(losses: pld.PrivacyLossDistribution, *, steps: int, delta: float) -> float:
-    """Return the epsilon of `steps` adaptive releases of one privacy loss distribution each."""
+    """Return the epsilon of `steps` adaptive releases of one privacy loss distribution each.
+
+    What rounding may lose counts against delta; see `composable`.
+    """
     with _quiet():
         run = losses.self_compose(steps)
         try:
-            return float(run.get_epsilon_for_delta(delta))
+            return float(run.get_epsilon_for_delta(delta - rounding(steps)))
         except OverflowError:  # its search passed losses whose exponential is no float64; bisect instead
-            return _bisected(run, delta)
+            return _bisected(run, delta - rounding(steps))
 
 
 def _bisected(run: pld.PrivacyLossDistribution, delta: float) -> float:
@@ -105,23 +167,22 @@ def _rdp_epsilon(*, noise_multiplier: float, sample_rate: float, steps: int, del
 def _pld_epsilon(run: dict, interval: float | None) -> float:
     by_rdp = _rdp_epsilon(**run)
     # No longer a guarantee of anything, and no grid can hold its exponentials; or nothing is left to tighten.
-    if by_rdp > _BEYOND_GRIDS or by_rdp == 0:
+    if by_rdp > BEYOND_GRIDS or by_rdp == 0:
         return by_rdp
-    if interval is None:
-        interval = grid_for(
-            epsilon=by_rdp, noise_multiplier=run["noise_multiplier"], sample_rate=run["sample_rate"]
-        )
+    step = {name: run[name] for name in ("noise_multiplier", "sample_rate", "steps")}
+    grid = interval or grid_for(epsilon=by_rdp, **step)
+    spread, largest = loss_sizes(run["noise_multiplier"], run["sample_rate"])
+    if not composable(grid, spread=spread, largest=largest, steps=run["steps"], delta=run["delta"]):
+        return by_rdp
     try:
-        losses = pld.from_gaussian_mechanism(
-            run["noise_multiplier"],
-            sampling_prob=run["sample_rate"],
-            value_discretization_interval=interval,
-            use_connect_dots=True,
-        )
-    except (
-        ValueError,
-        TypeError,
-    ):  # losses so small that a float64 does not tell them, or their places, apart
+        with in_float64(**run):
+            losses = pld.from_gaussian_mechanism(
+                run["noise_multiplier"],
+                sampling_prob=run["sample_rate"],
+                value_discretization_interval=grid,
+                use_connect_dots=True,
+            )
+    except InvalidParameter:  # a float64 does not tell the losses, or their places, apart
         return by_rdp
     # Both are upper bounds: where a loss is too large for its grid, RDP is the smaller one.
     return min(by_rdp, epsilon_of_losses(losses, steps=run["steps"], delta=run["delta"]))
@@ -148,6 +209,9 @@ def epsilon(
         sampler: how the batches were drawn; anything but "Poisson" is refused.
         interval: grid of the privacy loss in nats, PLD only; finer is tighter and slower. Left out,
             `grid_for` chooses it.
+
+    Where no grid of ours holds the run (a delta near what float64 rounds, millions of steps, losses beyond
+    float64), PLD gives way to RDP, which bounds it too.
 
     Raises:
         InvalidParameter: a value is out of its range.
@@ -194,19 +258,25 @@ def delta_at(*, epsilon: float, noise_multiplier: float, sample_rate: float, ste
     0.3829
     """
     validate.non_negative(epsilon=epsilon)
-    run = {"noise_multiplier": noise_multiplier, "sample_rate": sample_rate}
-    check_run(**run, steps=steps, delta=0.5)
+    run = {"noise_multiplier": noise_multiplier, "sample_rate": sample_rate, "steps": steps}
+    check_run(**run, delta=0.5)
+    spread, largest = loss_sizes(noise_multiplier, sample_rate)
+    grid = grid_for(epsilon=_COARSEST * POINTS_TO_EPSILON, **run)
+    added_up = min(1.0, steps * sample_rate * math.erf(1 / (math.sqrt(8) * noise_multiplier)))
+    if not composable(grid, spread=spread, largest=largest, steps=steps, delta=1.0):
+        return added_up
     try:
-        losses = pld.from_gaussian_mechanism(
-            noise_multiplier,
-            sampling_prob=sample_rate,
-            value_discretization_interval=grid_for(epsilon=_COARSEST * POINTS_TO_EPSILON, **run),
-            use_connect_dots=True,
-        )
-    except (ValueError, TypeError):  # losses too small for a float64: the steps' distances, added up
-        return min(1.0, steps * sample_rate * math.erf(1 / (math.sqrt(8) * noise_multiplier)))
-    with _quiet():
-        return min(1.0, float(losses.self_compose(steps).get_delta_for_epsilon(epsilon)))
+        with in_float64(**run), _quiet():
+            losses = pld.from_gaussian_mechanism(
+                noise_multiplier,
+                sampling_prob=sample_rate,
+                value_discretization_interval=grid,
+                use_connect_dots=True,
+            )
+            delta = float(losses.self_compose(steps).get_delta_for_epsilon(epsilon))
+    except InvalidParameter:  # losses too small for a float64: the steps' distances, added up
+        return added_up
+    return min(added_up, delta + rounding(steps))
 
 
 def pld_bracket(
@@ -222,24 +292,30 @@ def pld_bracket(
         interval: grid in nats, greater than 0.
 
     Raises:
-        InvalidParameter: a value is out of its range.
+        InvalidParameter: a value is out of its range, or too extreme for a grid.
 
     Source: Koskela, Jalko and Honkela 2020.
     """
-    check_run(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps, delta=delta)
+    run = {"noise_multiplier": noise_multiplier, "sample_rate": sample_rate, "steps": steps, "delta": delta}
+    check_run(**run)
     validate.positive(interval=interval)
-    low, high = (
-        epsilon_of_losses(
-            pld.from_gaussian_mechanism(
-                noise_multiplier,
-                pessimistic_estimate=pessimistic,
-                sampling_prob=sample_rate,
-                value_discretization_interval=interval,
-                use_connect_dots=False,
-            ),
-            steps=steps,
-            delta=delta,
+    spread, largest = loss_sizes(noise_multiplier, sample_rate)
+    looped = interval > largest and steps > _MOST_LOOPED
+    if looped or not composable(interval, spread=spread, largest=largest, steps=steps, delta=delta):
+        raise _beyond(interval=interval, **run)
+    with in_float64(**run):
+        low, high = (
+            epsilon_of_losses(
+                pld.from_gaussian_mechanism(
+                    noise_multiplier,
+                    pessimistic_estimate=pessimistic,
+                    sampling_prob=sample_rate,
+                    value_discretization_interval=interval,
+                    use_connect_dots=False,
+                ),
+                steps=steps,
+                delta=delta,
+            )
+            for pessimistic in (False, True)
         )
-        for pessimistic in (False, True)
-    )
     return low, high if math.isfinite(high) else math.inf

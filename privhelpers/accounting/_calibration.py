@@ -2,6 +2,7 @@
 
 import functools
 import math
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -67,7 +68,7 @@ def _descend(excess: Excess, sigma: float, over: float, gap: float) -> tuple[flo
 def _guess(target: float, q: float, steps: int, delta: float) -> float:
     """Return a noise multiplier a little above the answer, from the leading term of the divergence."""
     root = math.sqrt(math.log(1 / delta) + target) - math.sqrt(math.log(1 / delta))
-    leading = math.log1p(2 * root**2 / (steps * q**2))
+    leading = math.log1p(2 * root**2 / max(steps * q**2, sys.float_info.min))
     return 1.15 / math.sqrt(leading) if leading else _LARGEST
 
 
@@ -132,7 +133,7 @@ def calibrate_noise_multiplier(
     if accountant == "rdp":
         return sigma
     if accountant == "pld":
-        grid = grid_for(epsilon=target_epsilon, noise_multiplier=sigma, sample_rate=sample_rate)
+        grid = grid_for(epsilon=target_epsilon, noise_multiplier=sigma, sample_rate=sample_rate, steps=steps)
         coarse = excess_of(functools.partial(epsilon, interval=_COARSER * grid))
         sigma, _ = _descend(coarse, *_enough(coarse, sigma), gap=max(tolerance, _COARSE_GAP))
     # An accountant with its own error term may sit above the cheaper one: a little more noise, then down.

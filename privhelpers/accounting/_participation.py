@@ -15,7 +15,16 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.stats import binom
 
 from privhelpers import validate
-from privhelpers.accounting._bounds import TAIL, check_run, epsilon, epsilon_of_losses, grid_for
+from privhelpers.accounting._bounds import (
+    TAIL,
+    check_run,
+    composable,
+    epsilon,
+    epsilon_of_losses,
+    grid_for,
+    in_float64,
+    loss_sizes,
+)
 from privhelpers.accounting._renyi import check_noise
 from privhelpers.errors import InvalidParameter
 
@@ -23,6 +32,7 @@ from privhelpers.errors import InvalidParameter
 _MOVES = {"zero-out": 1.0, "replacement": 2.0}
 
 # The grid of a mixture is slow to build: it is this much coarser than that of one Gaussian, and ends here.
+_LEAST_LOSS = 1e-7  # dp-accounting's search for a mixture's ends is not for smaller ones
 _COARSER, _MOST_POINTS = 3, 20_000  # an epsilon is 0.1 % looser at most
 
 
@@ -80,7 +90,7 @@ def patient_epsilon(
         interval: grid of the privacy loss in nats; left out, three times that of `grid_for` or more.
 
     Raises:
-        InvalidParameter: a value is out of its range.
+        InvalidParameter: a value is out of its range, or no grid holds the run.
 
     Source: Choquette-Choo, Ganesh, Steinke and Thakurta 2024 (mixture of Gaussians).
     """
@@ -89,21 +99,28 @@ def patient_epsilon(
     validate.positive_int(notes_per_patient=notes_per_patient)
     if notes_per_patient == 1 and interval is None:
         return epsilon(**run)
+    rate = min(1.0, sample_rate * math.sqrt(notes_per_patient))
+    move = notes_per_patient / noise_multiplier
+    largest = move * (TAIL + move / 2)  # privacy loss of a step that draws every note
     if interval is None:
         tight = grid_for(
             epsilon=notes_per_patient * epsilon(**run),
             noise_multiplier=noise_multiplier,
-            sample_rate=min(1.0, sample_rate * math.sqrt(notes_per_patient)),
+            sample_rate=rate,
+            steps=steps,
         )
-        move = notes_per_patient / noise_multiplier
-        largest = move * (TAIL + move / 2)  # privacy loss of a step that draws every note
         interval = max(_COARSER * tight, largest / _MOST_POINTS)
-    drawn = np.arange(notes_per_patient + 1)
-    chances = binom.pmf(drawn, notes_per_patient, sample_rate)
-    losses = pld.from_mixture_gaussian_mechanism(
-        noise_multiplier,
-        drawn[chances > 0].tolist(),
-        chances[chances > 0].tolist(),
-        value_discretization_interval=interval,
-    )
-    return epsilon_of_losses(losses, steps=steps, delta=delta)
+    with in_float64(**run, notes_per_patient=notes_per_patient):
+        spread, _ = loss_sizes(noise_multiplier, rate)
+        held = composable(interval, spread=spread, largest=largest, steps=steps, delta=delta)
+        if not held or largest < _LEAST_LOSS:
+            raise ArithmeticError("a grid that is too long")
+        drawn = np.arange(notes_per_patient + 1)
+        chances = binom.pmf(drawn, notes_per_patient, sample_rate)
+        losses = pld.from_mixture_gaussian_mechanism(
+            noise_multiplier,
+            drawn[chances > 0].tolist(),
+            chances[chances > 0].tolist(),
+            value_discretization_interval=interval,
+        )
+        return epsilon_of_losses(losses, steps=steps, delta=delta)

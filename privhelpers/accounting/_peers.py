@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
+from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 
-MOST_POINTS = 4_000_000  # composed in seconds
+MOST_POINTS = 2_000_000  # composed in seconds
 _PACKAGES = ("opacus", "opacus.accountants")
 
 
@@ -89,12 +90,18 @@ def opacus_epsilon(
 
     Source: Opacus (Yousefpour et al. 2021); Gopi, Lee and Wutschitz 2021 (PRV).
     """
+    lost = (steps + 100) * sys.float_info.epsilon if name == "prv" and steps < sys.maxsize else 0.0
+    if lost > delta / 2:
+        raise InvalidParameter(
+            f"accountant = 'prv': {validate.shown(steps)} steps in float64 may lose {lost:.2g} of "
+            f"probability, too much for a delta of {delta:g}; use pld"
+        )
     accountant = _accountant(name)()
     accountant.history = [(noise_multiplier, sample_rate, steps)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         try:
-            return float(accountant.get_epsilon(delta))
+            return max(0.0, float(accountant.get_epsilon(delta - lost)))
         except (ValueError, ArithmeticError, RuntimeError) as error:
             if isinstance(error, InvalidParameter):
                 raise

@@ -9,7 +9,17 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 
 from privhelpers import validate
 from privhelpers.accounting import _renyi
-from privhelpers.accounting._bounds import check_run, epsilon, epsilon_of_losses, grid_for
+from privhelpers.accounting._bounds import (
+    BEYOND_GRIDS,
+    check_run,
+    composable,
+    epsilon,
+    epsilon_of_losses,
+    grid_for,
+    in_float64,
+    loss_sizes,
+    rounding,
+)
 from privhelpers.accounting._spent import PrivacySpent, require_poisson
 from privhelpers.errors import InvalidParameter
 
@@ -51,7 +61,10 @@ def _common_grid(steps: Steps, near: float) -> float:
     """Return one grid for all: as fine as the quietest run wants, as coarse as the largest loss needs."""
 
     def grids(epsilon: float) -> list[float]:
-        return [grid_for(epsilon=epsilon, noise_multiplier=sigma, sample_rate=rate) for sigma, rate in steps]
+        return [
+            grid_for(epsilon=epsilon, noise_multiplier=sigma, sample_rate=rate, steps=count)
+            for (sigma, rate), count in steps.items()
+        ]
 
     # Near an epsilon of nothing, only the limit on the number of points holds `grid_for` back.
     return max(min(grids(near)), *grids(sys.float_info.min))
@@ -59,16 +72,27 @@ def _common_grid(steps: Steps, near: float) -> float:
 
 def _pld_epsilon(steps: Steps, delta: float) -> float:
     by_rdp = _rdp_epsilon(steps, delta)
+    if by_rdp > BEYOND_GRIDS or by_rdp == 0:
+        return by_rdp
     interval = _common_grid(steps, by_rdp)
-    losses = [
-        pld.from_gaussian_mechanism(
-            sigma, sampling_prob=rate, value_discretization_interval=interval, use_connect_dots=True
-        ).self_compose(count)
-        for (sigma, rate), count in steps.items()
-    ]
-    together = functools.reduce(lambda one, other: one.compose(other), losses)
-    # Both are upper bounds: where a loss is too large for the grid, RDP is the smaller one.
-    return min(by_rdp, epsilon_of_losses(together, steps=1, delta=delta))
+    for (sigma, rate), count in steps.items():
+        spread, largest = loss_sizes(sigma, rate)
+        if not composable(interval, spread=spread, largest=largest, steps=count, delta=delta):
+            return by_rdp
+    try:
+        with in_float64(delta=delta):
+            losses = [
+                pld.from_gaussian_mechanism(
+                    sigma, sampling_prob=rate, value_discretization_interval=interval, use_connect_dots=True
+                ).self_compose(count)
+                for (sigma, rate), count in steps.items()
+            ]
+            together = functools.reduce(lambda one, other: one.compose(other), losses)
+            # Both are upper bounds: where a loss is too large for the grid, RDP is the smaller one.
+            left = delta - rounding(sum(steps.values()))
+            return min(by_rdp, epsilon_of_losses(together, steps=1, delta=left))
+    except InvalidParameter:
+        return by_rdp
 
 
 def compose_runs(runs: Sequence[PrivacySpent], *, delta: float, accountant: str = "pld") -> float:

@@ -5,7 +5,7 @@ that do not depend on each other, and releases the best by a score that is compu
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -158,7 +158,8 @@ def search_epsilon(
     validate.delta(delta)
     if shape is None:
         validate.positive_int(expected_runs=expected_runs)
-        together = _runs.compose_runs([run] * expected_runs, delta=delta)
+        _runs.check_runs([run], "pld")
+        together = _runs.compose_runs([replace(run, steps=run.steps * expected_runs)], delta=delta)
         raise SearchNotRandom(
             f"shape = None: the best of {expected_runs} fixed runs is not covered by the epsilon of one; it "
             f"spends what all of them together spend, ε = {together:.4g} at δ = {delta:g} "

@@ -115,11 +115,13 @@ def test_the_judge_reports_a_planted_third_outcome(ready, name):
 @pytest.fixture
 def small(monkeypatch, tmp_path, ready):
     """A program with two classes, one of which can be spoiled, in a folder of its own."""
-    made = []
+    runs = tmp_path / "runs"
+    runs.touch()
 
     def make(value):
         def case(t):
-            made.append(1)
+            with open(runs, "a") as kept:
+                kept.write("x")
             return Case(lambda: value, right=1)
 
         return case
@@ -128,20 +130,20 @@ def small(monkeypatch, tmp_path, ready):
     monkeypatch.setattr(program, "PLACE", tmp_path)
     monkeypatch.setattr(program, "code", lambda: "same")
     monkeypatch.setattr(registry, "load", lambda: classes)
-    return classes, made, make, tmp_path
+    return classes, lambda: len(runs.read_text()), make, tmp_path
 
 
 def test_the_program_counts_goes_on_and_fails_by_a_third_outcome(small, monkeypatch, capsys):
     classes, made, make, place = small
     run = program._run
-    assert run(classes, 10, 3) == 0 and len(made) == 10
+    assert run(classes, 10, 3, jobs=2) == 0 and made() == 10
     with open(place / "3.jsonl", "a") as record:
         record.write('{"index": 10, "cut')
-    assert run(classes, 16, 3) == 0 and len(made) == 16, "what was done is not done again"
+    assert run(classes, 16, 3) == 0 and made() == 16, "what was done is not done again"
     assert "| **all** | 16 | 16 | 0 | 0 |" in (place / "3.md").read_text()
     monkeypatch.setattr(program, "code", lambda: "other")
     classes[1] = Fault("other", "b", make(2), forked=False)
-    assert run(classes, 10, 3) == 1 and len(made) == 26, "other code begins anew"
+    assert run(classes, 10, 3) == 1 and made() == 26, "other code begins anew"
     text = (place / "3.md").read_text()
     assert "| **all** | 10 | 5 | 0 | 5 |" in text and "another result: 2" in text
     assert "| b: other | 5 |" in text

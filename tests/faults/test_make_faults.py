@@ -34,7 +34,7 @@ HANDED_OVER = {  # what recipes pass on, besides their own words
     "profile": ("PROFILE", "JOBS"),
     "reference": ("PROFILE",),
     "test": (),
-    "faults": ("N", "SEED"),
+    "faults": ("N", "SEED", "JOBS"),
     "bench": (),
     "shape": ("ROOM",),
 }

@@ -9,7 +9,7 @@ from dp_accounting.rdp import rdp_privacy_accountant
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from privhelpers import accounting, rng
+from privhelpers import accounting, mechanisms, rng
 from privhelpers.dpsgd import plan_privacy
 from privhelpers.errors import InvalidParameter, PrivHelpersError, SamplerMismatch
 
@@ -426,3 +426,56 @@ def test_spent_says_everything():
     text = str(accounting.PrivacySpent(8.0, 1e-5, 1.1, 0.1, 150))
     for word in ("8", "1e-05", "add/remove", "patient", "Poisson", "150 steps", "PLD"):
         assert word in text
+
+
+@pytest.mark.parametrize(
+    ("steps", "mu", "delta"),
+    [(10**5, 1.0, 1e-14), (679_919, 6.29, 1.42e-10), (10**3, 0.1, 1e-14), (10, 4.0, 1e-9)],
+)
+def test_rounding_never_takes_an_epsilon_below_the_exact_one(steps, mu, delta):
+    """Raised to the number of steps, what a Fourier transform rounds outweighs a small delta."""
+    run = run_of(1.0, math.sqrt(steps) / mu, steps, delta)
+    exact = mechanisms.gdp_epsilon(mu=mu, delta=delta)
+    assert exact <= accounting.epsilon(**run) <= accounting.epsilon(**run, accountant="rdp")
+    if steps * 2e-16 > delta:
+        with pytest.raises(InvalidParameter, match=r"prv.*: \d+ steps in float64 may lose .* use pld"):
+            accounting.epsilon(**run, accountant="prv")
+
+
+def test_opacus_never_says_less_than_nothing():
+    assert accounting.epsilon(**run_of(1e-30, 10.0, 1000, 0.5), accountant="prv") == 0.0
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        (0.1, 1e3, 10**12, 0.1),
+        (0.1, 1e3, 10**9, 1e-300),
+        (1.0, 93.0, 212_066_880, 0.5),
+        (1.0, 1.0, 10**100, 0.1),
+    ],
+)
+def test_runs_that_no_grid_holds_are_counted_by_rdp(run):
+    run = run_of(*run)
+    assert accounting.epsilon(**run) == accounting.epsilon(**run, accountant="rdp")
+
+
+EXTREME = {
+    "no deviation": lambda: accounting.pld_bracket(**run_of(1e-232, 3e5, 2 * 10**6, 0.007), interval=1e-2),
+    "too fine": lambda: accounting.pld_bracket(**run_of(0.5, 1.0, 1000, 1e-5), interval=1e-9),
+    "too deep": lambda: accounting.patient_epsilon(**run_of(1.0, 3e69, 2, 0.9), notes_per_patient=5),
+    "no loss": lambda: accounting.patient_epsilon(**run_of(1e-48, 1e15, 120, 2e-7), notes_per_patient=3),
+    "no draws": lambda: accounting.patient_epsilon(**run_of(1e-78, 5e42, 4, 4e-12), notes_per_patient=2),
+    "no grid": lambda: accounting.patient_epsilon(**run_of(1.0, 1e-66, 1, 0.9), notes_per_patient=2),
+}
+
+
+@pytest.mark.parametrize("name", EXTREME)
+def test_what_no_grid_holds_and_rdp_does_not_count_is_refused(name):
+    with pytest.raises(InvalidParameter, match="no privacy loss distribution in float64"):
+        EXTREME[name]()
+
+
+def test_a_rate_whose_square_is_no_float64_is_calibrated_or_refused():
+    run = {"target_epsilon": 1.0, "sample_rate": 1e-215, "steps": 10**6, "delta": 1e-267}
+    assert accounting.calibrate_noise_multiplier(**run, accountant="rdp") > 0

@@ -245,3 +245,19 @@ def test_runs_that_cannot_be_accounted_are_refused():
         stop_probability(expected_runs=4, shape=math.inf)
     with pytest.raises(InvalidParameter, match="rdp: must be 2 numbers"):
         search_rdp(orders=[2, 3], rdp=[1.0], expected_runs=4, shape=1)
+
+
+@pytest.mark.parametrize("shape", [5e-324, 1e-12, 1e6, 1e9])
+def test_a_law_at_its_edge_costs_at_least_one_run(shape):
+    run = PrivacySpent(epsilon=1.0, delta=1e-5, noise_multiplier=1.5, sample_rate=0.04, steps=100)
+    found = search_epsilon(run, expected_runs=1 + 1e-15, shape=shape, delta=1e-5)
+    alone = compose_runs([run], delta=1e-5)
+    assert found.epsilon >= alone
+
+
+def test_a_shape_that_no_float_holds_and_very_many_fixed_runs_are_refused():
+    run = PrivacySpent(epsilon=1.0, delta=1e-5, noise_multiplier=1.5, sample_rate=0.04, steps=100)
+    with pytest.raises(InvalidParameter, match="shape"):
+        search_epsilon(run, expected_runs=2, shape=10**400, delta=1e-5)
+    with pytest.raises(SearchNotRandom, match="fixed runs"):
+        search_epsilon(run, expected_runs=10**18, shape=None, delta=1e-5)

@@ -66,11 +66,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make faults")
     parser.add_argument("--trials", default="")
     parser.add_argument("--seed", default="")
+    parser.add_argument("--jobs", default="", help="trials at once")
     parser.add_argument("--only", type=int, help="run one trial and tell everything about it")
     options = parser.parse_args(arguments)
     try:
         trials = whole("N", options.trials, 1000, 1)
         seed = whole("SEED", options.seed, 0, 0)
+        jobs = whole("JOBS", options.jobs, 1, 1)
     except PrivHelpersError as error:
         print(f"refused: {error}", file=sys.stderr)
         return 2
@@ -80,27 +82,49 @@ def main(arguments: list[str] | None = None) -> int:
             result = judge.run(classes[options.only % len(classes)], seed, options.only)
             print(result.line())
             return int(result.outcome == judge.THIRD)
-        return _run(classes, trials, seed)
+        return _run(classes, trials, seed, jobs)
 
 
-def _run(classes: list[registry.Fault], trials: int, seed: int) -> int:
+def _lane(classes: list[registry.Fault], todo: list[int], seed: int, record: int, parent: int) -> None:
+    """Run some trials, one after the other, and append a line for each to a record that others share."""
+    for index in todo:
+        if os.getppid() != parent:
+            return
+        line = judge.run(classes[index % len(classes)], seed, index).line() + "\n"
+        os.write(record, line.encode())
+
+
+def _run(classes: list[registry.Fault], trials: int, seed: int, jobs: int = 1) -> int:
     path = PLACE / f"{seed}.jsonl"
     ran, machine = report.commit(), report.processor()
     before = done_before(path, {"code": code(), "commit": ran, "machine": machine, "seed": seed})
-    thirds = sum(row["outcome"] == judge.THIRD for row in report.read(path)[1:])
-    start, told, shown = time.monotonic(), 0.0, sys.stderr.isatty()
     todo = [index for index in range(trials) if index not in before]
-    with open(path, "a", encoding="utf-8") as record:
-        for fresh, index in enumerate(todo, 1):
-            result = judge.run(classes[index % len(classes)], seed, index)
-            record.write(result.line() + "\n")
-            record.flush()
-            thirds += result.outcome == judge.THIRD
-            now = time.monotonic()
-            if now - told > (0.5 if shown else 60):
-                _tell(trials - len(todo) + fresh, trials, thirds, start, fresh)
-                told = now
-    rows = [row for row in report.read(path)[1:] if row["index"] < trials]
+    start, parent, told, lanes = time.monotonic(), os.getpid(), 0.0, []
+    record = os.open(path, os.O_WRONLY | os.O_APPEND)
+    sys.stdout.flush()
+    for lane in range(jobs):
+        if not (pid := os.fork()):
+            try:
+                _lane(classes, todo[lane::jobs], seed, record, parent)
+            except KeyboardInterrupt:
+                os._exit(130)
+            os._exit(0)
+        lanes.append(pid)
+    os.close(record)
+    while any(not os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) for pid in lanes):
+        if time.monotonic() - told > (1 if sys.stderr.isatty() else 60):
+            rows, told = report.read(path)[1:], time.monotonic()
+            done = len(todo) - trials + len(rows) if len(rows) < trials else len(todo)
+            thirds = sum(row["outcome"] == judge.THIRD for row in rows)
+            _tell(len(rows), trials, thirds, start, done)
+        time.sleep(0.2)
+    failed = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in lanes]
+    rows = sorted(
+        (row for row in report.read(path)[1:] if row["index"] < trials), key=lambda row: row["index"]
+    )
+    if any(failed) or len(rows) < trials:
+        print(f"refused: {trials - len(rows)} trials were not run; call again", file=sys.stderr)
+        return 2
     text = report.table(rows, seed, ran, machine)
     write_atomic(PLACE / f"{seed}.md", text.encode())
     print(f"\n{text}", end="")

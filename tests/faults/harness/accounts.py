@@ -44,6 +44,98 @@ def _register() -> None:
 _register()
 
 
+@fault("search: a law or a budget that is none")
+def _(t: Trial) -> Case:
+    usual = {"expected_runs": 3, "shape": 1.0, "delta": 1e-5}
+    shapes = tuple(v for v in NUMBERS if v is not None and not (type(v) is float and v == math.inf))
+    pools = {
+        "expected_runs": (*NUMBERS, *values.NEGATIVE, *values.ZERO, 0.5, 1e10, 10**18),
+        "shape": (*shapes, True, -5e-324, -0.5, -1, -2, -1e300),
+        "delta": OUT["delta"],
+    }
+    which = t.choose(pools)
+    changed = usual | {which: t.choose(pools[which])}
+    if which == "expected_runs" and t.below(2):
+        changed["shape"] = None  # a fixed number, which is always refused
+    return Case(lambda: accounting.search_epsilon(PrivacySpent(**SPENT), **changed))
+
+
+@fault("search: a law at its edge")
+def _(t: Trial) -> Case:
+    shape = t.choose((5e-324, 1e-300, 1e-12, 1e-9, 0.999999, 1e6, 1e9, 1e300, math.inf, 0))
+    mean = t.choose((1, 1.0, 1 + 1e-15, 2, 1e3, 1e9))
+    spent = PrivacySpent(**SPENT)
+
+    def call():
+        found = accounting.search_epsilon(spent, expected_runs=mean, shape=shape, delta=1e-5)
+        # The best of one run and more is no safer than one run.
+        return found.epsilon >= accounting.epsilon(**RUN, accountant="pld")
+
+    return Case(call, right=True)
+
+
+@fault("delta at an epsilon: a value out of its range or of another type")
+def _(t: Trial) -> Case:
+    pools = {name: OUT[name] for name in ("noise_multiplier", "sample_rate", "steps")}
+    pools["epsilon"] = (*values.NO_NUMBERS, *values.NEGATIVE)
+    which = t.choose(pools)
+    run = {name: RUN[name] for name in ("noise_multiplier", "sample_rate", "steps")} | {"epsilon": 1.0}
+    value = t.choose(pools[which])
+    return Case(lambda: accounting.delta_at(**{**run, which: value}))
+
+
+def _extreme(t: Trial) -> dict:
+    """Return a run that is valid and that nobody makes."""
+
+    def power(low: float, high: float) -> float:
+        value = 10 ** (low + (high - low) * float(t.rng.random()))
+        t.note(value)
+        return value
+
+    delta = t.choose(("tiny", "small", "half", "near one"))
+    return {
+        "noise_multiplier": power(*t.choose(((-2, 1), (-1, 6), (-100, 100)))),
+        "sample_rate": min(1.0, power(*t.choose(((0, 0), (-4, 0), (-300, 0))))),
+        "steps": t.choose((1, 2, int(power(0, 4)), int(power(0, 9)), int(power(0, 18)), 10**100)),
+        "delta": {"half": 0.5, "near one": 1 - power(-15, -1)}.get(delta)
+        or power(-15 if delta == "small" else -300, -1),
+    }
+
+
+@fault("extreme but valid runs", seconds=10)
+def _(t: Trial) -> Case:
+    """An epsilon below the exact one, which is known where every unit takes part, is a third outcome."""
+    run, other = _extreme(t), _extreme(t)
+    by = t.choose((*accounting.ACCOUNTANTS, "bracket", "composed", "patient", "calibrated", "delta"))
+    if by == "bracket":
+        interval = 10 ** (-6 + 6 * float(t.rng.random()))
+        return Case(lambda: accounting.pld_bracket(**run, interval=interval)[1] >= 0, right=True)
+    if by == "delta":
+        del run["delta"]
+        nats = t.choose((0.0, 0, 1e-300, 1.0, 700.0, 1e4, 1e300))
+        return Case(lambda: 0 <= accounting.delta_at(epsilon=nats, **run) <= 1, right=True)
+    if by == "composed":
+        spent = [PrivacySpent(epsilon=1.0, **{**one, "delta": run["delta"]}) for one in (run, other)]
+        return Case(lambda: accounting.compose_runs(spent, delta=run["delta"]) >= 0, right=True)
+    if by == "patient":
+        return Case(lambda: accounting.patient_epsilon(**run, notes_per_patient=3) >= 0, right=True)
+    if by == "calibrated":
+        del run["noise_multiplier"]
+        target = 10 ** (-3 + 5 * float(t.rng.random()))
+        return Case(
+            lambda: accounting.calibrate_noise_multiplier(
+                target_epsilon=target, **run, accountant="rdp", tolerance=0.01
+            ) > 0,
+            right=True,
+        )  # fmt: skip
+    exact = 0.0
+    if run["sample_rate"] == 1 and run["delta"] < 0.9:
+        mu = run["steps"] ** 0.5 / run["noise_multiplier"]
+        exact = mechanisms.gdp_epsilon(mu=mu, delta=run["delta"])
+    least = exact * (1 - 1e-6) - 1e-9
+    return Case(lambda: accounting.epsilon(**run, accountant=by) >= max(0, least), right=True)
+
+
 @fault("calibration: a value out of its range or of another type")
 def _(t: Trial) -> Case:
     run = {"target_epsilon": 2.0, "sample_rate": 0.04, "steps": 100, "delta": 1e-5}

@@ -29,6 +29,8 @@ PIECES = (
 )
 PIECES += (
     "\n",
+    "\t",
+    "\r",
     "#",
     "$$",
     "${{X}}",
@@ -54,16 +56,20 @@ def _(t: Trial) -> Case:
     stub.write_text(STUB.format(python=sys.executable, log=str(log)))
     stub.chmod(0o755)
     by_environment = bool(t.below(2))
+    # make itself drops blanks before a value on its command line, as the shell does those around a word.
+    right = value if by_environment else value.lstrip(" \t\n\r\v\f")
 
     def call():
         words = ["make", "-s", "-o", ".venv/.stamp", target, f"PYTHON={stub}"]
         given = {name: value}
         if not by_environment:
             words += [f"{name}={value}"]
-        environment = {**os.environ, **given} if by_environment else None
+        # Variables given to the make that started this program would stand above the environment's.
+        plain = {name: text for name, text in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+        environment = plain | given if by_environment else plain
         done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, timeout=60)
         passed = [word.partition("=")[2] for word in json.loads(log.read_text().splitlines()[-1])[2:]]
         passed = json.loads(log.read_text().splitlines()[-1])[2:] if target == "shape" else passed
-        return done.returncode, value in passed, gone.exists()
+        return done.returncode, right in passed, gone.exists()
 
     return Case(call, right=(0, True, False), refusal=False)
