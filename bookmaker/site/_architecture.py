@@ -1,10 +1,12 @@
 """The page for maintainers: which helper serves which chapter, read from the imports of the sources."""
 
 import ast
+import hashlib
 from pathlib import Path
 
 from bookmaker import shape
-from bookmaker.runner import chain
+from bookmaker.runner import chain, notebooks
+from privhelpers.artifacts import sha256_of
 
 INTRO = """(architecture)=
 # Where things live
@@ -112,6 +114,17 @@ def _helpers(all_rooms: dict[str, shape.Room], slugs: list[str]) -> str:
             table = _table(("name", "file:line", "what it does", "used by"), rows)
             parts.append(f"````{{dropdown}} {name}: {len(rows)} public names\n{table}````\n")
     return "\n".join(parts)
+
+
+def sources(root: Path) -> str:
+    """Return name and SHA-256 of all that the page is made from; of a chapter, of its code alone."""
+    files = [path for package in shape.PACKAGES for path in (root / package).rglob("*.py")]
+    files += [*(root / "book").glob("*.md"), *(root / "binder").glob("*.py"), *root.glob("Snakefile")]
+    lines = [f"{path.relative_to(root).as_posix()} {sha256_of(path)}" for path in sorted(files)]
+    for path in sorted((root / "notebooks").glob("*.ipynb")):
+        code = "\0".join(notebooks.code_of(path))
+        lines.append(f"{path.name} {hashlib.sha256(code.encode()).hexdigest()}")
+    return "\n".join(lines)
 
 
 def architecture(root: Path) -> str:

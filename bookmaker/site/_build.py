@@ -169,7 +169,7 @@ def build(root: Path, plan: list[Job]) -> Path:
         _entrance.write(html, _entrance.address(root))
         _policy.protect(html)
         _drop_unused_images(html)
-        if problems := _checks.findings(html, _checks.machine_strings(root)):
+        if problems := _checks.findings(html, _checks.machine_strings(root), _checks.pages_memo(site)):
             raise RunFailed(
                 _several(
                     "the built site is not fit to publish", problems, f"{site.relative_to(root)}/_failed"

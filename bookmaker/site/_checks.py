@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from bookmaker.site import _policy
+from bookmaker.site._memo import FOLDER, Memo
 
 VOID = set(
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"]
@@ -45,13 +46,12 @@ TRACEBACK = "Traceback (most recent call last)"
 
 @dataclass
 class Page:
-    """What one page loads, links to, defines and shows."""
+    """What one page loads, links to and defines, and what is wrong with it."""
 
     loads: list[str] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
     anchors: set[str] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
-    outputs: list[str] = field(default_factory=list)
 
 
 class _Reader(HTMLParser):
@@ -64,6 +64,7 @@ class _Reader(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.page = Page()
+        self.outputs: list[str] = []  # texts of the cells' outputs
         self.stack: list[tuple[str, bool, bool]] = []  # tag, inside the article, inside a cell's output
 
     def _inside(self) -> tuple[bool, bool]:
@@ -94,7 +95,7 @@ class _Reader(HTMLParser):
         elif self.stack and self.stack[-1][0] == "script":
             self.page.loads += [match[0][1:] for match in SCRIPT_URL.finditer(data)]
         elif self._inside()[1]:
-            self.page.outputs.append(data)
+            self.outputs.append(data)
 
     def _collect(self, tag: str, values: dict[str, str]) -> None:
         """Note what an element loads or links to."""
@@ -150,12 +151,20 @@ def _css_urls(text: str) -> list[str]:
     return [(match[1] or match[2]).strip() for match in CSS_URL.finditer(text)]
 
 
-def _read_page(html: str) -> Page:
-    """Return what a page loads, links to, defines and shows."""
+def _read_page(html: str) -> dict[str, list[str]]:
+    """Return the fields of a page's `Page`."""
     reader = _Reader()
     reader.feed(html)
     reader.close()
-    return reader.page
+    page = reader.page
+    if TRACEBACK in "".join(reader.outputs):
+        page.problems.append("an output shows a traceback")
+    return vars(page) | {"anchors": sorted(page.anchors)}
+
+
+def pages_memo(site: Path) -> Memo:
+    """Return what the last check of a site read in its pages."""
+    return Memo(site / FOLDER / "pages.json", [Path(__file__)])
 
 
 def machine_strings(root: Path) -> list[re.Pattern[str]]:
@@ -211,18 +220,25 @@ def _text_problems(name: str, text: str, machine: list[re.Pattern[str]]) -> Iter
             yield f"{name}: names this machine ({match[0]})"
 
 
-def findings(html: Path, machine: list[re.Pattern[str]]) -> list[str]:
+def findings(html: Path, machine: list[re.Pattern[str]], memo: Memo | None = None) -> list[str]:
     """Return everything that makes a built site unfit to publish, as `page: problem`.
 
     Args:
         html: the folder with `index.html`.
         machine: patterns that no page may contain, see `machine_strings`.
+        memo: what an earlier check read in pages with the same bytes.
     """
     html = html.resolve()
     if not (html / "index.html").is_file():
         return ["index.html: is missing"]
     texts = {path: path.read_text(encoding="utf-8") for path in sorted(html.rglob("*.html"))}
-    pages = {path: _read_page(text) for path, text in texts.items() if "_static" not in path.parts}
+    pages = {}
+    for path, text in texts.items():
+        if "_static" not in path.parts:
+            read = memo.of(text, _read_page) if memo else _read_page(text)
+            pages[path] = Page(**read | {"anchors": set(read["anchors"])})
+    if memo:
+        memo.write()
     uncovered = _policy.problems(html)
     problems: list[str] = []
     for path, page in pages.items():
@@ -233,8 +249,6 @@ def findings(html: Path, machine: list[re.Pattern[str]]) -> list[str]:
         problems += _load_problems(html, name, page.loads)
         problems += _link_problems(html, name, pages)
         problems += _text_problems(name, texts[path], machine)
-        if TRACEBACK in "".join(page.outputs):
-            problems.append(f"{name}: an output shows a traceback")
     for path in sorted(html.rglob("*.css")):
         name = path.relative_to(html).as_posix()
         problems += _load_problems(html, name, _css_urls(path.read_text(encoding="utf-8")))

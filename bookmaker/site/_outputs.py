@@ -6,15 +6,18 @@ table, colored and aligned at most. Every richer form is refused rather than rep
 had to be repaired is a cell that should print with `text/plain` in the first place.
 """
 
+import inspect
 import re
 from html import escape
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import tinycss2
 from bs4 import BeautifulSoup, Tag
 from nbformat import NotebookNode
 
+from bookmaker.site._memo import FOLDER, Memo
 from privhelpers.errors import RunFailed
 from privhelpers.text import inert
 
@@ -254,7 +257,17 @@ def words_on_the_left(html: str) -> str:
     return str(soup) if soup.select_one(".words") else html
 
 
-def _clean_bundle(data: dict[str, Any], where: str) -> dict[str, Any]:
+def _clean_table(html: str) -> str:
+    """Return a table as a page shows it; ValueError: what in it goes beyond a plain one."""
+    return words_on_the_left(one_header(plain_table(html)))
+
+
+def tables_memo(site: Path) -> Memo:
+    """Return the tables that the last build of a site cleaned."""
+    return Memo(site / FOLDER / "tables.json", [Path(__file__), Path(inspect.getfile(inert))])
+
+
+def _clean_bundle(data: dict[str, Any], where: str, tables: Memo | None) -> dict[str, Any]:
     """Return the representations of one output that pages may show."""
     clean: dict[str, Any] = {}
     for mime, value in data.items():
@@ -265,7 +278,7 @@ def _clean_bundle(data: dict[str, Any], where: str) -> dict[str, Any]:
             clean[mime] = inert(value, keep=_LINES)
         elif plain == "text/html":
             try:
-                clean[mime] = words_on_the_left(one_header(plain_table(value)))
+                clean[mime] = tables.of(value, _clean_table) if tables else _clean_table(value)
             except ValueError as error:
                 raise RunFailed(
                     f"{where}: HTML output with {error}; show it as text or as a plain table"
@@ -277,12 +290,13 @@ def _clean_bundle(data: dict[str, Any], where: str) -> dict[str, Any]:
     return clean
 
 
-def clean_outputs(cell: NotebookNode, where: str) -> None:
+def clean_outputs(cell: NotebookNode, where: str, tables: Memo | None = None) -> None:
     """Keep of a code cell's outputs what a page may show; stderr, which is progress bars, goes.
 
     Args:
         cell: a code cell, changed in place.
         where: page and cell, for the message.
+        tables: those that were cleaned before; None cleans each anew.
 
     Raises:
         RunFailed: an output is of a kind that pages do not show.
@@ -294,7 +308,7 @@ def clean_outputs(cell: NotebookNode, where: str) -> None:
                 continue
             output.text = inert(output.text, keep=_LINES)
         else:
-            output.data = NotebookNode(_clean_bundle(output.data, where))
+            output.data = NotebookNode(_clean_bundle(output.data, where, tables))
             glue = {k: v for k, v in output.metadata.items() if k == "scrapbook"}
             output.metadata = NotebookNode(glue)
         kept.append(output)

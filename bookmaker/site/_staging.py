@@ -17,13 +17,14 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 
+from bookmaker import shape
 from bookmaker.runner import chain, notebooks, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
-from bookmaker.site import _numbers, exercises
-from bookmaker.site._architecture import architecture
+from bookmaker.site import _architecture, _numbers, exercises
 from bookmaker.site._course_card import course_card
-from bookmaker.site._outputs import check_picture, clean_outputs
+from bookmaker.site._memo import FOLDER, Memo
+from bookmaker.site._outputs import check_picture, clean_outputs, tables_memo
 from bookmaker.site._run_card import duration, run_card
 from bookmaker.site._variants import add_switch, variant
 from privhelpers.artifacts import write_atomic
@@ -40,6 +41,7 @@ OURS = {
     ".cost.json",
     ".fingerprint",
     "build.log",
+    FOLDER,
 }  # in the folder, but not staged
 PERCENT = re.compile(r"(?<=[\d`]) %(?!\w)")
 INDEX = "book/index.yml"
@@ -51,6 +53,7 @@ This copy of the book is being made.
 What is missing appears here when every run is complete: load the page again then.
 :::"""
 READING = re.compile(r"Reading \d+ minutes[^.]*")
+MAKE_ARCHITECTURE = (_architecture, shape, chain)
 RUN_CARD, COURSE_CARD, ARCHITECTURE = "book/run_card", "book/course_card", "book/architecture"
 # Cells that a page folds, by their tag, and what stands on the fold.
 FOLDED = {
@@ -137,8 +140,13 @@ def _number(page: NotebookNode, source: Path) -> None:
         page.metadata[_numbers.CHAPTER] = int(number[0])
 
 
-def page_of(root: Path, job: Job) -> NotebookNode:
+def page_of(root: Path, job: Job, tables: Memo | None = None) -> NotebookNode:
     """Return one run as a page: today's words, that run's outputs, nothing of this machine.
+
+    Args:
+        root: the repository.
+        job: a complete run.
+        tables: those that an earlier build cleaned.
 
     Raises:
         RunFailed: the run failed, its code is not today's, or an output is not fit for a page.
@@ -153,7 +161,7 @@ def page_of(root: Path, job: Job) -> NotebookNode:
     notebooks.clean(page, root)
     for number, cell in enumerate(notebooks.code_cells(page), 1):
         where = f"{job.title}, code cell {number}"
-        clean_outputs(cell, where)
+        clean_outputs(cell, where, tables)
         check_picture(cell, where)
     _fold(page)
     _keep_percents(page)
@@ -199,14 +207,21 @@ def _outline(root: Path, job: Job) -> NotebookNode:
     return page
 
 
-def _written(root: Path, toc: dict[str, Any]) -> dict[str, bytes]:
+def _site(root: Path, plan: list[Job]) -> Path:
+    return root / "runs" / plan[0].profile / "site"
+
+
+def _written(root: Path, toc: dict[str, Any], site: Path) -> dict[str, bytes]:
     """Return the files that need no run: configuration, contents, the pages of `book/` and of the sources."""
     files = {"_config.yml": (root / "_config.yml").read_bytes()}
     files["_toc.yml"] = yaml.safe_dump(toc, allow_unicode=True, sort_keys=False).encode()
     for path in sorted((root / "book").rglob("*")):
         if path.is_file() and not path.name.startswith("."):
             files[path.relative_to(root).as_posix()] = path.read_bytes()
-    files[f"{ARCHITECTURE}.md"] = architecture(root).encode()
+    memo = Memo(site / FOLDER / "architecture.json", [Path(module.__file__) for module in MAKE_ARCHITECTURE])
+    page = memo.of(_architecture.sources(root), lambda _: _architecture.architecture(root))
+    memo.write()
+    files[f"{ARCHITECTURE}.md"] = page.encode()
     return files
 
 
@@ -220,7 +235,7 @@ def _first_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
         plan: every run of one profile; the complete ones become pages.
     """
     toc = contents(root, plan)
-    files = _written(root, toc)
+    files = _written(root, toc, _site(root, plan))
     complete = []
     for page in (page for page in pages(plan) if page.is_chapter):
         ready = (root / page.job.sentinel).is_file()
@@ -248,15 +263,16 @@ def _picture(notebook: NotebookNode, name: str) -> bytes:
 def _staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
     """Return every file that the site is built from, by its name below `runs/<profile>/site/`."""
     toc = contents(root, plan)
-    files = _written(root, toc)
+    files = _written(root, toc, _site(root, plan))
     chapters = {}
     documents: dict[str, dict[str, str]] = {}  # of each chapter: model -> page, in the order of the plan
     page_by_rule = {page.job.rule: page for page in pages(plan)}
+    tables = tables_memo(_site(root, plan))
     terms = yaml.safe_load(files.get(INDEX, b"{}"))
     for job in plan:
         documents.setdefault(job.slug, {})[str(job.model)] = page_by_rule[job.rule].document
     for page in page_by_rule.values():
-        notebook = page_of(root, page.job)
+        notebook = page_of(root, page.job, tables)
         if page.is_chapter:
             _add_index(notebook, terms.get(page.job.slug, []))
             chapters[page.job.slug] = notebook
@@ -265,6 +281,7 @@ def _staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
         if len(documents[page.job.slug]) > 1:
             add_switch(notebook, str(page.job.model), documents[page.job.slug])
         files[f"{page.document}.ipynb"] = (nbformat.writes(notebook, version=4) + "\n").encode()
+    tables.write()
     slug, name, place = HOME_PICTURE
     files[place] = _picture(chapters[slug], name)
     manifest = published.manifest(root, plan)
@@ -287,7 +304,7 @@ def stage(root: Path, plan: list[Job], *, first: bool = False) -> Path:
         PrivHelpersError: a run is missing, failed or of other code; the folder is left as it was.
     """
     files = _first_files(root, plan) if first else _staged_files(root, plan)
-    site = root / "runs" / plan[0].profile / "site"
+    site = _site(root, plan)
     for name, data in files.items():
         path = site / name
         if not path.is_file() or path.read_bytes() != data:

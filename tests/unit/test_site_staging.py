@@ -49,7 +49,8 @@ def edit_run(book, rule, change):
 
 
 def snapshot(folder):
-    return {p.relative_to(folder).as_posix(): p.stat().st_mtime_ns for p in folder.rglob("*") if p.is_file()}
+    names = {p: p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+    return {name: p.stat().st_mtime_ns for p, name in names.items() if not name.startswith(".memo/")}
 
 
 def test_a_changed_sentence_needs_no_new_run(book):
