@@ -85,10 +85,46 @@ def doubled_draws(generator: torch.Generator, *, units: int, sample_rate: float,
 
 
 @dataclass(frozen=True)
+class Fault:
+    """What the canaries show of a fault; the same as the function `shown_by` of the chapter on broken DP-SGD.
+
+    Attributes:
+        noise, rate: over the claimed ones.
+        shuffled: whether the batches of an epoch divide the canaries among them.
+        clipped_mean_of: units expected in a batch whose mean is clipped to C as a whole, so that canaries,
+            far longer than C and as if alone in it, share that length.
+    """
+
+    noise: float = 1.0
+    rate: float = 1.0
+    shuffled: bool = False
+    clipped_mean_of: float | None = None
+
+    def shown(self, sigma: float, sample_rate: float) -> Callable[..., np.ndarray]:
+        """Return what `audit.simulate_scores` asks at every step."""
+        batch_of, batches = np.empty(0), max(1, round(1 / sample_rate))
+
+        def shows(generator: np.random.Generator, included: np.ndarray, step: int) -> np.ndarray:
+            nonlocal batch_of
+            if self.shuffled:
+                if step % batches == 0:
+                    batch_of = generator.permutation(included.size) % batches
+                drawn = included & (batch_of == step % batches)
+            else:
+                drawn = included & (generator.random(included.size) < self.rate * sample_rate)
+            length = 1.0
+            if self.clipped_mean_of and drawn.any():
+                length = self.clipped_mean_of / math.sqrt(drawn.sum())
+            return length * drawn + self.noise * sigma * generator.standard_normal(included.size)
+
+        return shows
+
+
+@dataclass(frozen=True)
 class Bug:
     """A fault: what the canaries show of it, and the parts that have it."""
 
-    canaries: audit.Fault = field(default_factory=audit.Fault)
+    canaries: Fault = field(default_factory=Fault)
     make_optimizer: type[PrivateOptimizer] = PrivateOptimizer
     make_draws: Callable[..., Iterable[Sequence[int]]] = dpsgd.poisson_draws
 
@@ -96,14 +132,14 @@ class Bug:
 HONEST = "none (honest)"
 BUGS = {
     HONEST: Bug(),
-    "noise halved": Bug(audit.Fault(noise=0.5), NoiseHalved),
-    "no noise": Bug(audit.Fault(noise=0.0), broken.NoiseOff),
-    "clipping per batch": Bug(audit.Fault(clipped_mean_of=BATCH), ClippedAsOne),
-    "noise over B twice": Bug(audit.Fault(noise=1 / BATCH), broken.NoiseDividedTwice),
-    "one layer without noise, that of the canaries": Bug(audit.Fault(noise=0.0), OneTensorSilent),
-    "one layer without noise, another": Bug(audit.Fault(), OneTensorSilent),
-    "sampler shuffled": Bug(audit.Fault(shuffled=True), make_draws=broken.shuffled_draws),
-    "q understated by half": Bug(audit.Fault(rate=2.0), make_draws=doubled_draws),
+    "noise halved": Bug(Fault(noise=0.5), NoiseHalved),
+    "no noise": Bug(Fault(noise=0.0), broken.NoiseOff),
+    "clipping per batch": Bug(Fault(clipped_mean_of=BATCH), ClippedAsOne),
+    "noise over B twice": Bug(Fault(noise=1 / BATCH), broken.NoiseDividedTwice),
+    "one layer without noise, that of the canaries": Bug(Fault(noise=0.0), OneTensorSilent),
+    "one layer without noise, another": Bug(Fault(), OneTensorSilent),
+    "sampler shuffled": Bug(Fault(shuffled=True), make_draws=broken.shuffled_draws),
+    "q understated by half": Bug(Fault(rate=2.0), make_draws=doubled_draws),
 }
 GATES = {
     f"binomial, {100 * GATE:g} %": (audit.BINOMIAL, GATE, DELTA),
@@ -161,9 +197,8 @@ def one_run(key: Key) -> dict[str, bool]:
     """Return which audits refute the claim of the run (claim, fault, canaries, seed)."""
     target, name, count, seed = key
     sigma, _ = claim_of(target)
-    seen = audit.simulate_scores(
-        canaries=count, noise_multiplier=sigma, **RUN, seed=seed, fault=BUGS[name].canaries
-    )
+    shows = BUGS[name].canaries.shown(sigma, RUN["sample_rate"])
+    seen = audit.simulate_scores(canaries=count, noise_multiplier=sigma, **RUN, seed=seed, shows=shows)
     found = {title: refuted(title, target, *seen) for title in GATES}
     if seed == 0 and found != {title: refuted_in_full(title, target, *seen) for title in GATES}:
         raise AssertionError(f"{key}: the shortcut is not what the helpers return")

@@ -7,7 +7,7 @@ Scores are HIGHER for canaries that look included. The coin of each canary must 
 fixed half of planted notes makes coins of it with `swap_pairs`.
 """
 
-from privhelpers.audit._chance import Fault, claim_p_value, simulate_scores
+from privhelpers.audit._chance import claim_p_value, simulate_scores
 from privhelpers.audit._one_run import (
     fdp_epsilon_lower,
     fdp_mass,
@@ -40,7 +40,6 @@ __all__ = [
     "REPLACEMENT",
     "SHARES",
     "AuditResult",
-    "Fault",
     "audit_in_one_run",
     "claim_p_value",
     "count_correct",

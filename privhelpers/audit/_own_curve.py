@@ -113,12 +113,6 @@ def own_curve_audit(
     coins, values = check_scores(included, scores)
     median = np.sort(values)[(values.size - 1) // 2]  # the lower one: no mean of infinities
     canaries, correct = int(coins.size), int(((values > median) == coins).sum())
-    bound = own_curve_epsilon_lower(
-        canaries=canaries,
-        correct=correct,
-        sample_rate=sample_rate,
-        steps=steps,
-        delta=delta,
-        confidence=confidence,
-    )
+    run = {"sample_rate": sample_rate, "steps": steps, "delta": delta, "confidence": confidence}
+    bound = own_curve_epsilon_lower(canaries=canaries, correct=correct, **run)
     return AuditResult(bound, delta, confidence, OWN_CURVE, canaries, canaries, correct)
