@@ -19,6 +19,24 @@ def _versions(runs: list[dict[str, Any]]) -> dict[str, str]:
     return {n: ", ".join(sorted({run["versions"][n] for run in runs if n in run["versions"]})) for n in names}
 
 
+def described(root: Path, plan: list[Job]) -> dict[str, Any]:
+    """Return what a manifest says of some runs of one profile.
+
+    Raises:
+        MissingArtifact: a run is not complete.
+        DamagedArtifact: a record does not carry the bytes that were written.
+    """
+    runs = [planning.record(root, job) for job in plan]
+    name = plan[0].profile
+    return {
+        "profile": name,
+        "parameters": profiles.load(root, name).given,
+        "total_seconds": round(sum(run["seconds"] for run in runs), 1),
+        "versions": _versions(runs),
+        "runs": {run["rule"]: run for run in runs},
+    }
+
+
 def contents(root: Path, plan: list[Job]) -> dict[str, bytes]:
     """Return what the manifest and the summary of a plan must say, by the name of the file.
 
@@ -26,15 +44,8 @@ def contents(root: Path, plan: list[Job]) -> dict[str, bytes]:
         MissingArtifact: a run is not complete, or the statistics chapter wrote no summary.
         DamagedArtifact: a record or the summary does not carry the bytes that were written.
     """
-    runs = [planning.record(root, job) for job in plan]
     name = plan[0].profile
-    manifest = {
-        "profile": name,
-        "parameters": profiles.load(root, name).given,
-        "total_seconds": round(sum(run["seconds"] for run in runs), 1),
-        "versions": _versions(runs),
-        "runs": {run["rule"]: run for run in runs},
-    }
+    manifest = described(root, plan)
     store = Store(root / "runs" / name / "artifacts", name)
     summary = store.existing(f"{STATISTICS}/{SUMMARY}").read_bytes()
     return {MANIFEST: to_json(manifest), SUMMARY: summary}

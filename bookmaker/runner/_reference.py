@@ -5,8 +5,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from bookmaker.runner import _manifest
 from bookmaker.runner import plan as planning
-from bookmaker.runner import published
 from bookmaker.runner._profile import machine
 from bookmaker.runner.progress import say
 from privhelpers.artifacts import Store, sha256_of, to_json
@@ -46,7 +46,7 @@ def keep(root: Path, profile: str) -> Path:
             f"({state}): `make book PROFILE={profile}` makes what is missing"
         )
     runs = Store(root / "runs" / profile / "artifacts", profile)
-    manifest = published.manifest(root, plan)
+    manifest = _manifest.described(root, plan)
     done = manifest["runs"].values()
     about = {
         "command": f"make book PROFILE={profile}",

