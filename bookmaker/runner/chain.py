@@ -40,6 +40,7 @@ DEFENSES = "defenses"
 HIPAA = "hipaa"
 OTHER_DOCUMENTS = "other_documents"
 REPORT = "report_audit"
+REAL = "real_model"
 YOUR_MODEL = "your_model"
 
 # The runs that make the models which no epsilon names; every other model comes from DPSGD.
@@ -86,6 +87,7 @@ CHAIN = (
     Step(DEFENSES, after=(RECORDS, PRETRAINING, SCRUBBING), threads=2, priority=5),
     Step(HIPAA, after=(STATISTICS, *TRAINED, *ATTACKED)),
     Step(REPORT, after=(STATISTICS, EXTRACTION, AUDITING)),
+    Step(REAL, after=(RECORDS,)),
     Step(YOUR_MODEL, after=(RECORDS, BASELINE)),
 )
 SLUGS = tuple(step.slug for step in CHAIN)

@@ -116,7 +116,7 @@ def jobs(root: Path, profile_name: str) -> list[Job]:
     """
     profile = profiles.load(root, profile_name)
     plan: list[Job] = []
-    helpers = _fingerprint.Helpers(root)
+    helpers = _fingerprint.Helpers(root, profile.name)
     for step in CHAIN:
         code = helpers.fingerprint(source(root, step.slug))
         for model, planned in _variants(step, profile):

@@ -28,7 +28,7 @@ from privhelpers.models.scoring import (
     token_answers,
     token_scores,
 )
-from privhelpers.models.shelf import put, start, take
+from privhelpers.models.shelf import pretrained, put, start, take
 
 __all__ = [
     "ARCHITECTURES",
@@ -51,6 +51,7 @@ __all__ = [
     "losses_by_mask",
     "masked_losses",
     "padded",
+    "pretrained",
     "put",
     "row_losses",
     "save",

@@ -5,10 +5,12 @@ model, tokenizer = take(store, "dp-eps-8")
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from privhelpers.artifacts import Store, check_name
+from privhelpers.artifacts import Store, check_name, repository_root
+from privhelpers.errors import MissingArtifact
 from privhelpers.models.architecture import ARCHITECTURES, build, load, save
 from privhelpers.models.encoding import train_tokenizer
 
@@ -18,6 +20,8 @@ HOMES = {
     "best_nonprivate": "fine_tuning/best_nonprivate",
     "twin": "fine_tuning/twin",
 }
+PRETRAINED, SMOLLM2 = "pretrained", "smollm2-135m-instruct"  # a folder of the book's copy, and what it holds
+ORIGIN = f"{SMOLLM2}/origin.json"  # written last
 
 
 def home(name: str) -> str:
@@ -59,8 +63,28 @@ def take(
         MissingArtifact: the chapter that trains it has not run; the message says what to run.
         DamagedArtifact: a file changed since it was written.
     """
-    place = home(name)
+    return load(_checked(store, home(name)), dropout=dropout)
+
+
+def _checked(store: Store, place: str) -> Path:
+    """Return the folder of a model whose every file is as it was sealed."""
     folder = store.existing(f"{place}/config.json").parent
     for seal in sorted(folder.glob("*.sha256")):
         store.existing(f"{place}/{seal.name.removesuffix('.sha256')}")
-    return load(folder, dropout=dropout)
+    return folder
+
+
+def pretrained(root: Path | None = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load SmolLM2-135M-Instruct, the model of 135 million weights that `make pretrained` fetches.
+
+    Args:
+        root: a copy of the book; default: the one around us.
+
+    Raises:
+        MissingArtifact: it was not fetched.
+        DamagedArtifact: a file changed since it was written.
+    """
+    store = Store((root or repository_root()) / PRETRAINED, PRETRAINED)
+    if not store.path(ORIGIN).is_file():
+        raise MissingArtifact(f"{PRETRAINED}/{SMOLLM2} is missing: run `make pretrained` first")
+    return load(_checked(store, SMOLLM2))

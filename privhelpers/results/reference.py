@@ -19,10 +19,16 @@ from privhelpers.results.reading import Results
 FOLDER = "reference"
 NOTES = "synthetic_records/heldout.jsonl"
 ABOUT = "about.json"
-KEPT = (
+LONG_RUN = (
     *("comparison/measurements.jsonl", "comparison/tests.jsonl", "comparison/summary.json"),
     *("private_utility/utility.json", "shadow_models/summary.json", "auditing/audit.json"),
 )
+KEPT = {"real": ("real_model/experiment.json",)}  # by profile; of any other one, those of a long run
+
+
+def kept_of(profile: str) -> tuple[str, ...]:
+    """Return the names of the artifacts that are kept of a profile's runs."""
+    return KEPT.get(profile, LONG_RUN)
 
 
 @dataclass(frozen=True)

