@@ -21,7 +21,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book pretrained lab serve pdf sweep student solutions launch check verify profile reference env test faults bench lint shape hooks lock clean help
+.PHONY: book pretrained lab serve pdf sweep student solutions launch check verify profile reference env test faults identities bench lint shape hooks lock clean help
 .DELETE_ON_ERROR:
 
 
@@ -119,6 +119,9 @@ test: $(STAMP)  ## run every test, on JOBS= cores
 
 faults: $(STAMP)  ## disturb runs, files and arguments on purpose, N= trials of SEED=, JOBS= at once: build/faults/<SEED>.md counts the outcomes
 	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.harness --trials="$$N" --seed="$$SEED" --jobs="$$JOBS"
+
+identities: $(STAMP)  ## look for identifiers of real people in N= generated patients of SEED=: build/faults/identities-<SEED>.md
+	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.identities --patients="$$N" --seed="$$SEED" --jobs="$$JOBS"
 
 bench: $(STAMP)  ## measure side by side: noise calibration, private steps and attacks against their peers
 	@$(PYTHON) benchmarks/calibration.py

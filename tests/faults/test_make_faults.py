@@ -35,6 +35,7 @@ HANDED_OVER = {  # what recipes pass on, besides their own words
     "reference": ("PROFILE",),
     "test": (),
     "faults": ("N", "SEED", "JOBS"),
+    "identities": ("N", "SEED", "JOBS"),
     "bench": (),
     "shape": ("ROOM",),
 }

@@ -1,0 +1,69 @@
+"""No generated patient carries what can be a real identifier, by rules that the generator does not know."""
+
+import pytest
+from faults import identities
+from faults.harness import report
+
+# Only in pieces: the files of this project hold no string that looks like somebody's number.
+REAL = {
+    "SSN, ITIN, ATIN or IRSN": (
+        *("-".join(("123", "45", "6789")), "-".join(("912", "70", "1234")), "-".join(("900", "93", "0001"))),
+        *("-".join(("950", "17", "1111")), "123" + "456789"),
+    ),
+    "telephone number": (
+        "(212) " + "-".join(("736", "5000")),
+        "-".join(("212", "555", "2368")),
+        "212736" + "5000",
+    ),
+    "local telephone number": ("-".join(("736", "5000")),),
+    "mail address": ("jane.doe@" + "gmail.com", "a@" + "myexample.com"),
+    "host name": ("https://" + "hospital.org/p", "see clinic." + "care now"),
+    "IP address": (".".join(("8", "8", "4", "4")),),
+    "provider number (NPI)": ("123456" + "7893",),
+    "ZIP code": ("ZIP 10" + "001", "NY 10" + "001"),
+    "payment card": ("4111 1111 " + "1111 1111",),
+    "record number": ("MRN: " + "48291034",),
+}
+NOBODYS = (
+    "000-12-0000 and 666-00-0001, call (212) 555-0199 or 555-0100; BP 120/80 on 1961-02-03, 192.0.2.7",
+    "a.b0001@mail.example.org, https://www.example.com, MRN: SYN-12345670, ZIP 00017, NPI 1234567890",
+    "989-00-1234, 5.5 mg of x.y, 2.5 to 3.0",
+)
+
+
+@pytest.mark.parametrize("kind", identities.RULES)
+def test_what_can_be_somebodys_is_found(kind):
+    for text in REAL[kind]:
+        kinds = {name for name, _, possible in identities.found(f"seen {text}, today") if possible}
+        assert kind in kinds, text
+
+
+@pytest.mark.parametrize("text", NOBODYS)
+def test_what_is_nobodys_passes(text):
+    assert not [one for one in identities.found(text) if one[2]]
+
+
+def test_generated_patients_carry_nothing_that_can_be_somebodys():
+    for number in range(4):  # both hospitals, with few and with only report notes
+        seen, real, examples, notes, _ = identities.hospital(2026, number, 250)
+        assert not real, examples
+        assert notes >= 250 and seen["SSN, ITIN, ATIN or IRSN"] and seen["telephone number"], seen
+
+
+def test_a_real_one_is_counted_and_fails_the_command(monkeypatch, tmp_path, capsys):
+    plain = identities.make_hospital_records
+
+    def spoiled(**asked):
+        records = plain(**asked)
+        records.heldout[0]["text"] += " Call " + "-".join(("212", "736", "5000"))
+        return records
+
+    monkeypatch.setattr(identities, "TARGET", tmp_path)
+    assert identities.main(["--patients=30", "--seed=1"]) == 0
+    assert "Possible ones: 0;" in (tmp_path / "identities-1.md").read_text()
+    monkeypatch.setattr(identities, "make_hospital_records", spoiled)
+    assert identities.main(["--patients=30", "--seed=1"]) == 1
+    text = (tmp_path / "identities-1.md").read_text()
+    assert "Possible ones: 1;" in text and "| telephone number |" in text
+    assert f"at most {100 * report.upper_bound(1, 30):.2g} %" in text
+    assert identities.main(["--patients=x"]) == 2 and "refused: N='x'" in capsys.readouterr().err
