@@ -1,6 +1,6 @@
 """Put every mutant into a fresh copy of the package and say which tests noticed.
 
-    python tests/mutants/run.py [words of a name [mutants at once]]
+    python tests/mutants/run.py [words of a name [mutants at once [generated [one of how many]]]]
 
 The heavy libraries are imported once; each mutant lives in a child of this process, whose import of its
 module gets the changed source.
@@ -35,6 +35,7 @@ import xdist.scheduler  # noqa: E402, F401
 from table import MUTANTS, Mutant  # noqa: E402
 from transformers import BertForMaskedLM, DistilBertForMaskedLM, GPT2LMHeadModel  # noqa: E402, F401
 
+GENERATED = Path(__file__).with_name("generated.json")
 SUITES = (
     "tests/unit/test_dpsgd_engine.py",
     "tests/unit/test_dpsgd_training.py",
@@ -46,6 +47,12 @@ ACCOUNTING = (
     "tests/unit/test_accounting_renyi.py",
     "tests/unit/test_accounting_search.py",
 )
+
+
+# Nobody reads why a test failed. What these tests do not need took longer than most of them: plugins,
+# doctests and words about a failure.
+SHORT = ["-o", "addopts=--strict-markers", "-p", "no:doctest", "-p", "no:cacheprovider", "--no-header"]
+SHORT += ["--assert=plain", "--tb=no"]
 
 
 class Changed(importlib.machinery.SourceFileLoader):
@@ -79,14 +86,21 @@ class Finder(importlib.abc.MetaPathFinder):
 
 def tests_of(mutant: Mutant) -> list[str]:
     """Return pytest's arguments for the tests that must notice."""
+    if mutant.tests.startswith("tests/"):  # a test by its whole name, or a file that cannot be imported
+        return ["-x", "-q", *SHORT, mutant.tests]
     suites = ACCOUNTING if ".accounting." in mutant.module else SUITES
     words = set(re.findall(r"\w+", mutant.tests)) - {"and", "or", "not"}
     named = [suite for suite in suites if any(word in (ROOT / suite).read_text() for word in words)]
-    # Nobody reads why a test failed. What these tests do not need took longer than most of them: plugins,
-    # doctests, words about a failure, and files that hold none of the tests (where all do, that shows).
-    short = ["-o", "addopts=--strict-markers", "-p", "no:doctest", "-p", "no:cacheprovider"]
-    short += ["--assert=plain", "--tb=no"]
-    return ["-x", "-q", "--no-header", *short, *(named or suites), "-k", mutant.tests]
+    # Files that hold none of the tests take long to read (where all do, that shows).
+    return ["-x", "-q", *SHORT, *(named or suites), "-k", mutant.tests]
+
+
+def generated() -> list[Mutant]:
+    """Return the mutants that `generate.py` made and a test kills; the others are equivalent, and say why."""
+    rows = json.loads(GENERATED.read_text())
+    return [
+        Mutant(row["name"], row["module"], row["old"], row["new"], row["by"]) for row in rows if row["by"]
+    ]
 
 
 def try_out(mutant: Mutant) -> int:
@@ -106,7 +120,9 @@ def try_all(mutants: list[Mutant]) -> int:
         fits = (ROOT / (mutant.module.replace(".", "/") + ".py")).read_text().count(mutant.old)
         clock = time.monotonic()
         status = try_out(mutant) if fits == 1 else -1
-        killed = status == pytest.ExitCode.TESTS_FAILED  # nothing else counts: no error, no empty selection
+        # Nothing else counts: no error, no empty selection.
+        at_import = mutant.tests.endswith(".py") and status == pytest.ExitCode.INTERRUPTED
+        killed = status == pytest.ExitCode.TESTS_FAILED or at_import
         survived += not killed
         seconds = round(time.monotonic() - clock, 1)
         line = {"name": mutant.name, "killed": killed, "fits": fits, "status": status, "seconds": seconds}
@@ -115,13 +131,26 @@ def try_all(mutants: list[Mutant]) -> int:
     return survived
 
 
-def main(words: str = "", at_once: str = "1") -> int:
-    """Try the mutants whose name holds `words`, some of them side by side; return 1 if one survived."""
+def prepare() -> None:
+    """Make this process ready to fork tests."""
     torch.set_num_threads(1)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.chdir(ROOT)
+
+
+def main(words: str = "", at_once: str = "1", made: str = "", every: str = "1") -> int:
+    """Try the mutants whose name holds `words`, some of them side by side; return 1 if one survived.
+
+    Args:
+        words: part of a name.
+        at_once: processes.
+        made: "generated" for those made by rule instead of those written by hand.
+        every: only one of so many.
+    """
+    prepare()
     gc.freeze()  # pytest collects garbage at its end, and would look at all that is imported here
-    mutants, lanes = [m for m in MUTANTS if words in m.name], int(at_once)
+    chosen = generated() if made == "generated" else MUTANTS
+    mutants, lanes = [m for m in chosen if words in m.name][:: int(every)], int(at_once)
     children = []
     for lane in range(lanes):
         if not (pid := os.fork()):

@@ -73,6 +73,11 @@ def test_published_p_values(given_values, expected):
     assert p_value == pytest.approx(expected, rel=1e-6)
 
 
+def test_a_p_value_is_a_probability():
+    """With so many canaries the failures of probability delta add up to more than 1."""
+    assert audit.one_run_p_value(**counts(1000, 1000, 900), epsilon=1.0, delta=0.9) == 1.0
+
+
 @pytest.mark.parametrize(("given_values", "expected"), BINOMIAL)
 def test_published_binomial_bounds(given_values, expected):
     *numbers, delta = given_values

@@ -287,6 +287,10 @@ def test_values_out_of_range_are_refused_by_name(name, value):
         changed(**{name: value})
 
 
+def test_the_most_steps_are_not_too_many():
+    assert changed(steps=terms_room.MOST_STEPS).steps == terms_room.MOST_STEPS
+
+
 @pytest.mark.parametrize("sampler", ["shuffled epochs", "fixed batches", "all units"])
 def test_a_sampler_that_no_accountant_counts_for_is_refused(sampler):
     with pytest.raises(SamplerMismatch, match=sampler):
