@@ -51,7 +51,7 @@ class SearchSpent:
 
 def _check_law(expected_runs: float, shape: float) -> None:
     validate.positive(expected_runs=expected_runs)
-    if shape != math.inf:
+    if type(shape) is not float or shape != math.inf:
         validate.non_negative(shape=shape)
     if not 1 <= expected_runs <= _MOST or _MOST < shape < math.inf:
         raise InvalidParameter(f"expected_runs = {expected_runs!r}, shape = {shape!r}: beyond 1 or {_MOST:g}")

@@ -259,5 +259,7 @@ def test_a_shape_that_no_float_holds_and_very_many_fixed_runs_are_refused():
     run = PrivacySpent(epsilon=1.0, delta=1e-5, noise_multiplier=1.5, sample_rate=0.04, steps=100)
     with pytest.raises(InvalidParameter, match="shape"):
         search_epsilon(run, expected_runs=2, shape=10**400, delta=1e-5)
+    with pytest.raises(InvalidParameter, match="shape"):
+        search_epsilon(run, expected_runs=2, shape=np.array([1.0, 2.0]), delta=1e-5)
     with pytest.raises(SearchNotRandom, match="fixed runs"):
         search_epsilon(run, expected_runs=10**18, shape=None, delta=1e-5)
