@@ -15,6 +15,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from privhelpers.errors import InvalidParameter
 from privhelpers.models.encoding import IGNORED, Rows, encode, end_id, to_batch
 
+_CACHED = 64  # positions whose logits stay in a core's cache while they are worked on
+_IMPOSSIBLE = -1000.0  # the log of what is zero in every precision
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -91,6 +94,24 @@ class _TokenLosses(torch.autograd.Function):
         return p.mul_(gradient[..., None]), None
 
 
+def _token_losses(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Return the cross entropy of every position, in the shape of `targets`; one below 0 means any token."""
+    if torch.is_grad_enabled():
+        return _TokenLosses.apply(logits, targets)
+    # Without a gradient nothing of the vocabulary's width is kept: a piece at a time stays in the cache.
+    losses = [
+        piece.logsumexp(-1) - piece.gather(-1, asked[:, None])[:, 0]
+        for piece, asked in _pieces(logits, targets)
+    ]
+    return torch.cat(losses).view(targets.shape)
+
+
+def _pieces(logits: torch.Tensor, targets: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Yield logits, [positions, vocabulary], and targets, [positions], of a few positions at a time."""
+    flat, asked = logits.flatten(0, -2), targets.flatten().clamp_min(0)
+    return zip(flat.split(_CACHED), asked.split(_CACHED), strict=True)
+
+
 def row_losses(logits: torch.Tensor, labels: torch.Tensor, *, shift: bool = True) -> torch.Tensor:
     """Return the mean loss of each row over its own labeled tokens, shape [rows], in nats per token.
 
@@ -104,7 +125,7 @@ def row_losses(logits: torch.Tensor, labels: torch.Tensor, *, shift: bool = True
     """
     targets = functional.pad(labels[:, 1:], (0, 1), value=IGNORED) if shift else labels
     counted = targets != IGNORED
-    losses = _TokenLosses.apply(logits, targets)
+    losses = _token_losses(logits, targets)
     return (losses * counted).sum(1) / counted.sum(1).clamp_min(1)
 
 
@@ -152,12 +173,11 @@ def _vocabulary_moments(log_p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
         log_p: normalized, [..., vocabulary]; minus infinity is a probability of zero.
     """
     p = log_p.exp()
-    # A token of probability zero has weight zero: 0 x inf must not become a number that is none.
-    nan = float("nan")  # a broken model must show
-    finite = log_p.nan_to_num(nan=nan, neginf=0.0)
-    mean = torch.einsum("...v,...v->...", p, finite)
-    squares = (finite - mean[..., None]).square().nan_to_num(nan=nan, posinf=0.0)
-    spread = torch.einsum("...v,...v->...", p, squares)
+    # A token of probability zero has weight zero: 0 x inf must not become a number that is none. What is no
+    # number already, of a broken model, must show.
+    log_p = log_p.clamp_min(_IMPOSSIBLE)
+    mean = torch.linalg.vecdot(p, log_p)
+    spread = torch.linalg.vecdot(p, (log_p - mean[..., None]).square_())
     return mean, spread.sqrt()
 
 
@@ -168,9 +188,13 @@ def token_answers(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         logits: [..., vocabulary].
         targets: ids, [...].
     """
-    log_p = logits.float().log_softmax(-1)
-    target_log_p = log_p.gather(-1, targets[..., None])[..., 0]
-    return torch.stack([target_log_p, *_vocabulary_moments(log_p), (log_p.argmax(-1) == targets).float()], -1)
+    answers = []
+    for piece, asked in _pieces(logits, targets):
+        log_p = piece.float().log_softmax(-1)
+        target_log_p = log_p.gather(-1, asked[:, None])[:, 0]
+        greedy = (log_p.argmax(-1) == asked).float()
+        answers.append(torch.stack([target_log_p, *_vocabulary_moments(log_p), greedy], -1))
+    return torch.cat(answers).view(*targets.shape, 4)
 
 
 def token_scores(answers: Sequence[np.ndarray], truncated: int) -> TokenScores:
