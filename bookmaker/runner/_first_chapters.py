@@ -12,7 +12,7 @@ import yaml
 from bookmaker.runner import chain
 from bookmaker.runner.plan import Job
 
-LONG = 900.0  # seconds; a build that takes less shows every chapter at once
+LONG = 420.0  # seconds; a build that takes less shows every chapter at once
 POLL_SECONDS = 2.0
 
 

@@ -49,46 +49,39 @@ EPSILON = "target_epsilon"
 PLANNED = ("profile", "model", "models")  # parameters that the plan fills in
 
 
-THEORY = (
-    ANONYMIZATION,
-    PRIVACY,
-    COMPOSITION,
-    TESTING,
-    ACCOUNTING,
-    MECHANICS,
-    LEDGER,
-    INVERSION,
-    UNCERTAINTY,
-    OTHER_DOCUMENTS,
-)
+FOUNDATIONS = (ANONYMIZATION, PRIVACY, COMPOSITION, TESTING, ACCOUNTING)
+ALONE = (MECHANICS, LEDGER, INVERSION, UNCERTAINTY, OTHER_DOCUMENTS)
 TRAINED, ATTACKED = (RECORDS, PRETRAINING, BASELINE, DPSGD), (EXTRACTION, MEMORIZATION, MEMBERSHIP)
+# A run takes one core, also where it trains many models: two processes of one run wait for each other.
 CHAIN = (
-    # Theory needs nothing and nothing needs it: it runs where a core would wait.
-    *(Step(slug) for slug in THEORY),
+    # The foundations are read first; they fill one core while the other makes what everything waits for.
+    *(Step(slug, priority=30) for slug in FOUNDATIONS),
+    # These need nothing and nothing needs them: they run where a core would wait.
+    *(Step(slug) for slug in ALONE),
     Step(RECORDS, priority=40),
-    Step(PRETRAINING, after=(RECORDS,), threads=2, priority=30),
-    # Both cores at once, so it comes when both are free: right after the pretraining.
-    Step(SHADOWS, after=(RECORDS, PRETRAINING), threads=2, priority=25),
-    # Training first: attacks on models that exist already fill the other core while the rest trains.
+    Step(PRETRAINING, after=(RECORDS,), priority=35),
+    # Then what most other runs wait for, the longest way to the end first.
+    Step(DPSGD, after=(RECORDS, PRETRAINING), per="epsilon", priority=25),
     Step(BASELINE, after=(RECORDS, PRETRAINING), priority=20),
-    Step(DPSGD, after=(RECORDS, PRETRAINING), per="epsilon", priority=10),
-    Step(WHITE_BOX, after=(RECORDS, PRETRAINING), priority=5),
-    Step(BROKEN, after=(RECORDS, PRETRAINING, BASELINE), priority=5),
-    Step(UTILITY, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=5),
-    Step(EXTRACTION, after=(RECORDS, PRETRAINING, BASELINE), per="model"),
-    Step(MEMORIZATION, after=(RECORDS,), per="model"),
-    Step(MEMBERSHIP, after=(RECORDS, SHADOWS), per="model"),
-    Step(SIDE_BY_SIDE, after=(RECORDS, BASELINE, DPSGD, EXTRACTION, MEMORIZATION)),
-    Step(EXPOSED, after=(RECORDS, SHADOWS, DPSGD, MEMBERSHIP)),
-    Step(AUDITING, after=(DPSGD, MEMORIZATION)),
-    Step(STATISTICS, after=(*TRAINED, *ATTACKED, AUDITING, BROKEN)),
-    Step(SCRUBBING, after=(RECORDS,), priority=5),
-    Step(UNLEARNING, after=(RECORDS, PRETRAINING), priority=5),
-    Step(DEFENSES, after=(RECORDS, PRETRAINING, SCRUBBING), threads=2, priority=5),
-    Step(HIPAA, after=(STATISTICS, *TRAINED, *ATTACKED)),
-    Step(REPORT, after=(STATISTICS, EXTRACTION, AUDITING)),
+    Step(SHADOWS, after=(RECORDS, PRETRAINING), priority=15),
+    Step(UTILITY, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=15),
+    # The last long ones that nothing waits for fill the gaps.
+    Step(WHITE_BOX, after=(RECORDS, PRETRAINING), priority=3),
+    Step(BROKEN, after=(RECORDS, PRETRAINING, BASELINE), priority=10),
+    Step(EXTRACTION, after=(RECORDS, PRETRAINING, BASELINE), per="model", priority=5),
+    Step(MEMORIZATION, after=(RECORDS,), per="model", priority=5),
+    Step(MEMBERSHIP, after=(RECORDS, SHADOWS), per="model", priority=5),
+    Step(SIDE_BY_SIDE, after=(RECORDS, BASELINE, DPSGD, EXTRACTION, MEMORIZATION), priority=5),
+    Step(EXPOSED, after=(RECORDS, SHADOWS, DPSGD, MEMBERSHIP), priority=5),
+    Step(AUDITING, after=(DPSGD, MEMORIZATION), priority=5),
+    Step(STATISTICS, after=(*TRAINED, *ATTACKED, AUDITING, BROKEN), priority=5),
+    Step(SCRUBBING, after=(RECORDS,), priority=12),
+    Step(UNLEARNING, after=(RECORDS, PRETRAINING), priority=3),
+    Step(DEFENSES, after=(RECORDS, PRETRAINING, SCRUBBING), priority=10),
+    Step(HIPAA, after=(STATISTICS, *TRAINED, *ATTACKED), priority=5),
+    Step(REPORT, after=(STATISTICS, EXTRACTION, AUDITING), priority=5),
     Step(REAL, after=(RECORDS,)),
-    Step(YOUR_MODEL, after=(RECORDS, BASELINE)),
+    Step(YOUR_MODEL, after=(RECORDS, BASELINE), priority=3),
 )
 SLUGS = tuple(step.slug for step in CHAIN)
 
