@@ -22,6 +22,7 @@ ABOUT = "about.json"
 LONG_RUN = (
     *("comparison/measurements.jsonl", "comparison/tests.jsonl", "comparison/summary.json"),
     *("private_utility/utility.json", "shadow_models/summary.json", "auditing/audit.json"),
+    *("attention_and_gradients/white_box.json", "defenses/summary.json"),
 )
 KEPT = {"real": ("real_model/experiment.json",)}  # by profile; of any other one, those of a long run
 
