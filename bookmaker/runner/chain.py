@@ -22,6 +22,7 @@ MECHANICS = "dpsgd_step"
 DPSGD = "private_training"
 LEDGER = "ledger_and_resume"
 UTILITY = "private_utility"
+OPACUS = "opacus"
 EXTRACTION = "extraction"
 MEMORIZATION = "memorization"
 SIDE_BY_SIDE = "side_by_side"
@@ -75,6 +76,7 @@ CHAIN = (
     Step(WHITE_BOX, after=(RECORDS, PRETRAINING), priority=5),
     Step(BROKEN, after=(RECORDS, PRETRAINING, BASELINE), priority=5),
     Step(UTILITY, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=5),
+    Step(OPACUS, after=(RECORDS, PRETRAINING), priority=5),
     Step(EXTRACTION, after=(RECORDS, PRETRAINING, BASELINE), per="model"),
     Step(MEMORIZATION, after=(RECORDS,), per="model"),
     Step(MEMBERSHIP, after=(RECORDS, SHADOWS), per="model"),
