@@ -22,6 +22,7 @@ MECHANICS = "dpsgd_step"
 DPSGD = "private_training"
 LEDGER = "ledger_and_resume"
 UTILITY = "private_utility"
+OPACUS = "opacus"
 EXTRACTION = "extraction"
 MEMORIZATION = "memorization"
 SIDE_BY_SIDE = "side_by_side"
@@ -65,7 +66,8 @@ CHAIN = (
     Step(BASELINE, after=(RECORDS, PRETRAINING), priority=20),
     Step(SHADOWS, after=(RECORDS, PRETRAINING), priority=15),
     Step(UTILITY, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=15),
-    # The last long ones that nothing waits for fill the gaps.
+    # Long ones that nothing waits for fill the gaps.
+    Step(OPACUS, after=(RECORDS, PRETRAINING), priority=3),
     Step(WHITE_BOX, after=(RECORDS, PRETRAINING), priority=3),
     Step(BROKEN, after=(RECORDS, PRETRAINING, BASELINE), priority=10),
     Step(EXTRACTION, after=(RECORDS, PRETRAINING, BASELINE), per="model", priority=5),

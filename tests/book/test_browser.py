@@ -197,6 +197,7 @@ QUESTIONS = {
     "noise multiplier": "dpsgd_step",
     "LoRA": "private_utility",
     "private ledger resume": "ledger_and_resume",
+    "BatchMemoryManager virtual steps": "opacus",
     "extract phone number": "extraction",
     "canary exposure": "memorization",
     "membership inference attack": "membership_inference",
