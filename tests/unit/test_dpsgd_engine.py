@@ -121,6 +121,18 @@ def test_a_row_loss_is_the_library_loss_of_that_row_alone():
             assert ours[row].item() == pytest.approx(theirs.item(), rel=1e-5)
 
 
+def test_positions_that_begin_anew_are_read_as_the_library_reads_them():
+    """Without its cache the library takes them for texts packed into one row, and hides one from the next."""
+    model, ids = small(), torch.randint(1, 97, (3, 9), generator=torch.Generator().manual_seed(0))
+    batch = {
+        "input_ids": ids,
+        "labels": ids.clone(),
+        "position_ids": torch.arange(9).remainder(4).repeat(3, 1),
+    }
+    theirs = [model(**row_of(batch, row)).loss.item() for row in range(3)]
+    assert losses_by_row(model, batch).tolist() == pytest.approx(theirs, rel=1e-6)
+
+
 def test_one_row_does_not_change_what_another_gives():
     """With the batch's own `.loss` it would: rows weigh by their length there."""
     model, batch = small(), ragged(rows=3)
