@@ -39,10 +39,6 @@ def losses_by_row(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> tor
             inputs["decoder_input_ids"] = shift(labels)
         return row_losses(model(**inputs).logits, labels, shift=False)
     if kind in LANGUAGE:
-        # Keys and values for a next token are copied for nothing. Without a cache the library takes positions
-        # that begin anew in a row for texts packed into one, so it keeps one where positions are given.
-        if getattr(model.config, "use_cache", False) and LANGUAGE[kind] and "position_ids" not in inputs:
-            inputs["use_cache"] = False
         return row_losses(model(**inputs).logits, labels, shift=LANGUAGE[kind])
     if kind == "ForSequenceClassification" and labels.dim() == 1 and not labels.is_floating_point():
         return functional.cross_entropy(model(**inputs).logits, labels, reduction="none")
