@@ -46,7 +46,7 @@ CELLS = {
     "llama-b4-t128": Cell("Llama 135M, B4 T128", "llama", 4, 128, large=True),
     "lora-llama-b4-t128": Cell("LoRA on Llama 135M, B4 T128", "llama", 4, 128, large=True, lora=True),
 }
-MEMORY = ("gpt2-b32-t64", "124m-b4-t128", "llama-b4-t128")
+MEMORY = ("gpt2-b32-t64", "124m-b4-t128", "llama-b4-t128", "lora-llama-b4-t128")
 VARIANTS: dict[str, type[variants.Step]] = {
     table.PLAIN: variants.Plain,
     table.SAME: variants.PlainSameKernels,
@@ -179,7 +179,7 @@ def peak(cell: Cell, kind: type[variants.Step]) -> float:
 def peaks(key: str, kinds: dict[str, type[variants.Step]]) -> str:
     """Return the table of peak memory of a cell; each variant has a process that has seen no other."""
     megabytes, failures = {}, []
-    names = [name for name in kinds if name != table.SAME]
+    names = [n for n, kind in kinds.items() if n != table.SAME and (kind.lora or not CELLS[key].lora)]
     fork = multiprocessing.get_context("fork")  # imports are done, no model is built
     for name in tqdm(names, desc=f"memory, {CELLS[key].name}", unit="process", leave=False):
         try:
@@ -258,7 +258,8 @@ def measure(asked: argparse.Namespace) -> list[str]:
     """Return the parts of the report, one after the other."""
     kinds, keys = chosen(asked), asked.rows or [*CELLS, "memory", "gpu"]
     keys = [key for key in keys if key not in CELLS or not (asked.quick and CELLS[key].large)]
-    places = [key for key in MEMORY if "memory" in keys and not (asked.quick and CELLS[key].large)]
+    wanted = CELLS.keys() & keys or CELLS.keys()  # of the cells that are asked for, or of all
+    places = [k for k in MEMORY if "memory" in keys and k in wanted and not (asked.quick and CELLS[k].large)]
     memory = [peaks(key, kinds) for key in places]
     results = [time_cell(CELLS[key], kinds, rounds_of(CELLS[key], asked)) for key in keys if key in CELLS]
     ratios = [table.price_of_the_loop(results), "## Ratios of this run", table.ratio_table(results)]

@@ -193,7 +193,7 @@ class _Objective:
             hidden = [self.masking(row, self.masks) for row in rows]
             return masked_losses(self.model, padded(hidden, self.pad_id))
         ids, labels = to_batch(rows, self.pad_id)
-        logits = self.model(input_ids=ids.to(self.model.device)).logits
+        logits = self.model(input_ids=ids.to(self.model.device), use_cache=False).logits
         return row_losses(logits, labels.to(self.model.device))
 
 

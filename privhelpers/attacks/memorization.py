@@ -110,7 +110,7 @@ def recall(
     for first in range(0, len(rows), batch_size):
         chosen = order[first : first + batch_size]
         ids, _ = to_batch([rows[n] for n in chosen], rows[0][0])
-        logits = model(input_ids=ids.to(model.device)).logits
+        logits = model(input_ids=ids.to(model.device), use_cache=False).logits
         spans = [slice(len(halves.prefixes[n]) - 1, len(rows[n]) - 1) for n in chosen]
         asked = torch.cat([logits[place, span] for place, span in enumerate(spans)])
         targets = torch.tensor([t for n in chosen for t in halves.suffixes[n]], device=model.device)

@@ -11,6 +11,7 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -18,7 +19,9 @@ import torch
 from privhelpers import rng
 from privhelpers.errors import DamagedArtifact
 
-_BLOCK = 1 << 18  # normals drawn at once: bounds the memory
+_BLOCK = 1 << 18  # normals drawn at once from the system's entropy: bounds the memory
+_CACHED = 1 << 16  # values filled at once: they stay in the cache between the two passes that a draw takes
+_VECTOR = 16  # torch draws fewer values than these one by one, in another order
 _FINE = 30  # a step of the grid of a release is the deviation of its noise over 2^30 to 2^31
 _MOST_STEPS = 2.0**52  # float64 adds whole numbers of this size exactly
 _NOISE, _DROPOUT = "noise/", "dropout/"  # before the name of a device: the state of its own stream
@@ -85,6 +88,13 @@ class Chance(ABC):
         """Go on from a `state`."""
 
 
+def _parts(flat: torch.Tensor) -> Iterator[torch.Tensor]:
+    """Yield a vector in pieces whose draws are, bit by bit, torch's draw of the whole."""
+    edges = [*range(0, max(1, flat.numel() - _VECTOR + 1), _CACHED), flat.numel()]
+    for start, end in pairwise(edges):
+        yield flat[start:end]
+
+
 class _Research(Chance):
     mode = "research"
 
@@ -97,7 +107,8 @@ class _Research(Chance):
 
     def fill_with_noise(self, total: torch.Tensor, deviation: float) -> None:
         if total.device.type == "cpu":
-            total.normal_(0.0, deviation, generator=self.noise)
+            for part in _parts(total.view(-1)):
+                part.normal_(0.0, deviation, generator=self.noise)
         else:  # where it is needed: from here, the noise of 124M weights takes longer than a step
             total.normal_(0.0, deviation, generator=self._generator_on(str(total.device)))
 

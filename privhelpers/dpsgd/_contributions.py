@@ -10,12 +10,14 @@ Models Can Be Strong Differentially Private Learners", section 4 (ghost norm); B
 "Differentially Private Optimization on Large Model at Small Cost", section 3 (both in one pass).
 """
 
+import functools
 from collections.abc import Callable
 
 import torch
 
 from privhelpers.dpsgd._units import Units
 
+_ROW = 2048  # values in a row whose norm is taken at once, at most, where rows are joined
 _LOST = 2.0**-12  # a squared norm below this part of what its terms could reach has lost too many digits
 
 
@@ -33,19 +35,31 @@ def row_squares(value: torch.Tensor) -> torch.Tensor:
     One flat float32 norm over millions of values reads low, and a norm that reads low lets a unit through
     above the bound.
     """
+    if value.dim() == 3:
+        value = value.reshape(value.shape[0], -1, value.shape[2] * _joined(*value.shape[1:]))
     squares = torch.linalg.vector_norm(value, dim=-1).square_()
     return squares.reshape(value.shape[0], -1).sum(1)
 
 
+@functools.cache
+def _joined(rows: int, width: int) -> int:
+    """Return how many rows of a matrix are read as one: a value in a short row takes three times as long."""
+    return max((k for k in range(1, _ROW // max(1, width) + 1) if rows % k == 0), default=1)
+
+
+def _inner(side: torch.Tensor) -> torch.Tensor:
+    """Return the inner products of each unit's tokens: [units, tokens, width] to [units, tokens, tokens]."""
+    return torch.bmm(side, side.transpose(1, 2))
+
+
 def _overlaps(left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return squared norms of left^T right, by the ghost norm, and what the norms could reach, [units] each.
+    """Return squared norms of L^T R, by the ghost norm, and what the norms could reach, [units] each.
 
     Args:
-        left, right: [units, tokens, width].
+        left, right: inner products of the tokens of L and of R, [units, tokens, tokens].
     """
-    overlap, other = torch.bmm(left, left.transpose(1, 2)), torch.bmm(right, right.transpose(1, 2))
-    squared_lengths = overlap.diagonal(dim1=1, dim2=2) * other.diagonal(dim1=1, dim2=2)
-    return overlap.mul_(other).sum((1, 2)), squared_lengths.sqrt().sum(1)
+    squared_lengths = left.diagonal(dim1=1, dim2=2) * right.diagonal(dim1=1, dim2=2)
+    return (left * right).sum((1, 2)), squared_lengths.sqrt().sum(1)
 
 
 def _cross(
@@ -64,7 +78,7 @@ def _tied_squares(
     scored, inputs, read = scored.double(), inputs.double(), read.double()
     same = index == index.transpose(1, 2)
     of_read = torch.bmm(read, read.transpose(1, 2)).mul_(same).sum((1, 2))
-    return _overlaps(scored, inputs)[0] + of_read + 2 * _cross(scored, inputs, read, index)
+    return _overlaps(_inner(scored), _inner(inputs))[0] + of_read + 2 * _cross(scored, inputs, read, index)
 
 
 def _found(
@@ -109,23 +123,55 @@ class Materialised:
         total.view(-1).addmv_(self.gradient.reshape(units.count, -1).t(), factors)
 
 
+class Inner:
+    """The inner products of the last matrix that was asked for: the next layer often reads the same."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._side: torch.Tensor | None = None
+        self._products: list[torch.Tensor] = []
+
+    def of(self, side: torch.Tensor, units: Units) -> list[torch.Tensor]:
+        """Return them for each run of equal units; side is [rows, length, width]."""
+        if self._side is None or not _is_same(side, self._side):
+            self._side, self._products = side, [_inner(block) for _, block in units.blocks(side)]
+        return self._products
+
+
+def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Return whether two tensors are one piece of memory, read in one way; both are alive."""
+    return (
+        one.data_ptr() == other.data_ptr()
+        and one.shape == other.shape
+        and one.stride() == other.stride()
+        and one.dtype == other.dtype
+    )
+
+
 class Product:
     """The gradient left^T right of each unit; left is [rows, length, m], right [rows, length, n]."""
 
-    def __init__(self, left: torch.Tensor, right: torch.Tensor, units: Units) -> None:
-        """Keep both sides."""
-        self.left, self.right, self.units = left, right, units
+    def __init__(
+        self,
+        left: torch.Tensor,
+        right: torch.Tensor,
+        units: Units,
+        inner: tuple[Inner, Inner] | None = None,
+    ) -> None:
+        """Keep both sides; `inner` has what is known of the last left and of the last right."""
+        self.left, self.right, self.units, self.inner = left, right, units, inner or (Inner(), Inner())
 
     def squared_norms(self) -> torch.Tensor:
         """Return shape [units], by the ghost norm."""
         squares, self.reach = self.left.new_empty(2, self.units.count)
-        pairs = zip(self.units.blocks(self.left), self.units.blocks(self.right), strict=True)
-        for (place, left), (_, right) in pairs:
-            value, self.reach[place] = _overlaps(left, right)
+        sides = [self.units.blocks(side) for side in (self.left, self.right)]
+        known = [i.of(side, self.units) for i, side in zip(self.inner, (self.left, self.right), strict=True)]
+        for (place, left), (_, right), of_left, of_right in zip(*sides, *known, strict=True):
+            value, self.reach[place] = _overlaps(of_left, of_right)
             squares[place] = _found(
                 value,
                 self.reach[place],
-                lambda lost, a=left, b=right: _overlaps(a[lost].double(), b[lost].double())[0],
+                lambda lost, sides=(left, right): _overlaps(*(_inner(s[lost].double()) for s in sides))[0],
             )
         return squares
 

@@ -12,7 +12,7 @@ Source: Goodfellow 2015 (per-example norms from activations and output gradients
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -171,6 +171,34 @@ def _made_of(batch: Batch, rows: int, length: int) -> dict[str, torch.Tensor]:
     return {name: torch.cat(values) for name, values in made.items()}
 
 
+class Totals(dict[str, torch.Tensor]):
+    """What sums are added to, by name of the parameter; each is made when it is first asked for.
+
+    So the totals take no memory while the first pass keeps its activations, and what is added to one finds it
+    in the cache.
+    """
+
+    def __init__(
+        self, parameters: Mapping[str, torch.Tensor], start: Callable[[dict[str, torch.Tensor]], None]
+    ) -> None:
+        """Begin with none."""
+        super().__init__()
+        self._parameters, self._start = parameters, start
+
+    def __missing__(self, name: str) -> torch.Tensor:
+        """Make one total and have it filled."""
+        like = self._parameters[name]
+        total = torch.empty_like(like, dtype=in_full(like.dtype))
+        self._start({name: total})
+        self[name] = total
+        return total
+
+    def complete(self) -> None:
+        """Make all that nothing was added to."""
+        for name in self._parameters:
+            self[name]
+
+
 class ClippedGradients:
     """The engine, for many passes over one model; `clipped_gradient_sum` is the same for one pass.
 
@@ -206,6 +234,10 @@ class ClippedGradients:
         """Return zeros for a clipped sum, by name of the parameter, in float32 or more."""
         return {n: torch.zeros_like(p, dtype=in_full(p.dtype)) for n, p in self.parameters.items()}
 
+    def totals(self, start: Callable[[dict[str, torch.Tensor]], None]) -> "Totals":
+        """Return room for a clipped sum on top of what `start` fills it with, tensor by tensor."""
+        return Totals(self.parameters, start)
+
     def add(
         self,
         batch: "Batch | GivenGradients",
@@ -220,7 +252,7 @@ class ClippedGradients:
             batch: what the model is called with, and `labels`; every tensor has the rows first. Or
                 gradients that are given, of units that have no text.
             unit: the unit of each row, numbered from 0 without gaps, shape [rows]; None: a row is a unit.
-            into: what is added to, as `room()` gives it.
+            into: what is added to, as `room()` or `totals()` gives it.
             scale: a public factor, such as one over the expected batch size.
 
         Returns:
@@ -232,8 +264,9 @@ class ClippedGradients:
             norms = recorder.norms()
             bad = ~torch.isfinite(norms)
             factors = scale * self.factors(norms).masked_fill(bad, 0.0)
-            like = next(iter(into.values()))
-            recorder.pour(into, factors.to(like), bad.to(like.device))
+            like = next(iter(self.parameters.values()))
+            factors = factors.to(like.device, in_full(like.dtype))
+            recorder.pour(into, factors, bad.to(like.device))
             return recorder.units.by_name(norms)
 
     def factors(self, norms: torch.Tensor) -> torch.Tensor:

@@ -146,7 +146,7 @@ def train(
     if settings.canaries:
         longest = max(len(row) for patient_rows in rows for row in patient_rows)
         planted = Planted(settings.canaries, model, longest, plan)
-    adam = torch.optim.Adam(parameters.values(), lr=settings.learning_rate, betas=settings.betas)
+    adam = torch.optim.Adam(parameters.values(), lr=settings.learning_rate, betas=settings.betas, fused=True)
     optimizer = settings.make_optimizer(
         adam,
         model,

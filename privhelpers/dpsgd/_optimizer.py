@@ -98,8 +98,9 @@ class PrivateOptimizer:
             Norms before clipping, shape [units of the draw]; not a private output.
         """
         scale, deviation = 1 / self.expected_batch_size, self.noise_deviation()
-        self.chance.before_sum(self.gradients, deviation)
+        self.gradients = self.engine.totals(lambda total: self.chance.before_sum(total, deviation))
         norms = [self.engine.add(batch, unit, into=self.gradients, scale=scale).cpu() for batch, unit in draw]
+        self.gradients.complete()
         self.chance.after_sum(self.gradients, deviation, scale * self.max_grad_norm)
         return torch.cat([torch.empty(0, dtype=torch.float64), *norms])
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import nn
 
-from privhelpers.dpsgd._contributions import LookedUp, Materialised, Product, Tied, row_squares
+from privhelpers.dpsgd._contributions import Inner, LookedUp, Materialised, Product, Tied, row_squares
 from privhelpers.dpsgd._units import Units
 from privhelpers.errors import UnsupportedModel
 
@@ -13,8 +13,9 @@ Contribution = Materialised | Product | LookedUp | Tied
 
 MEMORY = ("fast", "low")
 # Arithmetic of the ghost norm over memory traffic of the materialised one: where both cost the same on a CPU.
-_GHOST_COST = 30
-_MOST_BYTES = 1 << 30  # of all materialised gradients of a pass; beyond it, ghost
+# A gradient that does not fit a core's cache travels twice as far.
+_GHOST_COST, _CACHED = 30, 1 << 19
+_MOST_BYTES = 1 << 28  # of all materialised gradients of a pass; beyond it, ghost
 
 
 def prefers_ghost(length: int, m: int, n: int) -> bool:
@@ -26,10 +27,11 @@ def prefers_ghost(length: int, m: int, n: int) -> bool:
         length: tokens of one unit, padding included.
         m, n: shape of the weight.
 
-    >>> prefers_ghost(32, 128, 128), prefers_ghost(128, 128, 512), prefers_ghost(128, 50257, 768)
+    >>> prefers_ghost(32, 128, 128), prefers_ghost(128, 128, 512), prefers_ghost(128, 768, 768)
     (True, False, True)
     """
-    return length * length * (m + n) < _GHOST_COST * m * n
+    cost = _GHOST_COST if m * n <= _CACHED else 2 * _GHOST_COST
+    return length * length * (m + n) < cost * m * n
 
 
 class Workspace:
@@ -74,6 +76,7 @@ class Recorder:
         self.folding, self.folds = folding or set(), {} if folding is None else None
         self.memory, self.bytes = memory, 0
         self.length = max(each for _, each in units.runs)
+        self.inner = Inner(), Inner()
         self.seen: set[int] = set()
         self.matrices: dict[int, Contribution] = {}
         self.vectors: dict[int, torch.Tensor] = {}  # small and many: taken together at the end
@@ -118,7 +121,7 @@ class Recorder:
         """Record the gradient left^T right; left is [rows, length, m], right [rows, length, n]."""
         known = self.matrices.get(id(parameter))
         if known is None and self._takes_ghost(parameter, left):
-            self._keep(parameter, Product(left, right, self.units))
+            self._keep(parameter, Product(left, right, self.units, self.inner))
             return
         if known is None:
             table = self.workspace.take(parameter, self.units.count, left)
@@ -178,26 +181,32 @@ class Recorder:
         return self.squares | later
 
     def pour(self, into: Mapping[str, torch.Tensor], factors: torch.Tensor, bad: torch.Tensor) -> None:
-        """Add the sum over units of factor times gradient to every parameter's total.
+        """Add the sum over units of factor times gradient to every parameter's total; once, at the end.
 
         Args:
-            into: totals by name of the parameter.
+            into: totals by name; every one is asked for, in the order of the parameters.
             factors: shape [units], in our order; 0 for a unit that is not finite.
             bad: which units are not finite, shape [units].
         """
         any_bad = bool(bad.any())  # zero times NaN is NaN: such gradients are emptied first
-        for identity, contribution in self.matrices.items():
-            if any_bad:
-                contribution.drop(bad, self.units)
-            contribution.add_to(into[self.names[identity]], factors, self.units)
+        parts = {}
         if self.vectors:
             sums = torch.cat(list(self.vectors.values()), 1)
-            parts = (factors @ (sums.masked_fill(bad[:, None], 0.0) if any_bad else sums)).split(
-                [vector.shape[1] for vector in self.vectors.values()]
-            )
-            for identity, part in zip(self.vectors, parts, strict=True):
-                total = into[self.names[identity]]
-                total.add_(part.view_as(total))
+            widths = [vector.shape[1] for vector in self.vectors.values()]
+            poured = factors @ (sums.masked_fill(bad[:, None], 0.0) if any_bad else sums)
+            parts = dict(zip(self.vectors, poured.split(widths), strict=True))
+        for identity, name in self.names.items():
+            total = into[name]
+            if identity in self.matrices:
+                self._pour_matrix(self.matrices.pop(identity), total, factors, bad if any_bad else None)
+            if identity in parts:
+                total.add_(parts[identity].view_as(total))
+
+    def _pour_matrix(self, contribution: Contribution, total, factors, bad: torch.Tensor | None) -> None:
+        """Add one contribution to its total; its memory is free afterwards."""
+        if bad is not None:
+            contribution.drop(bad, self.units)
+        contribution.add_to(total, factors, self.units)
 
     def _takes_ghost(self, parameter: torch.Tensor, left: torch.Tensor) -> bool:
         if self.memory == "low" or prefers_ghost(self.length * left.shape[1], *parameter.shape):

@@ -71,11 +71,9 @@ class SharedOptimizer(PrivateOptimizer):
                 "and continue a run from checkpoints of the same step"
             )
         scale, deviation = 1 / self.expected_batch_size, self.noise_deviation()
+        self.gradients = self.engine.room()
         if rank == 0:
             self.chance.before_sum(self.gradients, deviation)
-        else:
-            for gradient in self.gradients.values():
-                gradient.zero_()
         local_norms = [
             self.engine.add(b, u, into=self.gradients, scale=scale).cpu() for b, u in batches[rank::world]
         ]

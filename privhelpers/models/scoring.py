@@ -146,7 +146,7 @@ def _passes(
         chosen = order[start : start + batch_size]
         ids, labels = to_batch([rows.ids[i] for i in chosen], end_id(tokenizer))
         ids, labels = ids.to(model.device), labels.to(model.device)
-        yield chosen, ids, labels, model(input_ids=ids).logits
+        yield chosen, ids, labels, model(input_ids=ids, use_cache=False).logits
     model.train(was_training)
 
 

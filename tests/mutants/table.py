@@ -54,6 +54,20 @@ MUTANTS = [
         "read_low",
     ),
     Mutant(
+        "inner products of another layer",
+        PARTS,
+        "one.data_ptr() == other.data_ptr()",
+        "True",
+        "clipped_sum_equals and float64 and low or inner_products",
+    ),
+    Mutant(
+        "noise of one piece in every piece",
+        CHANCE,
+        "            for part in _parts(total.view(-1)):",
+        "            for part in [total.view(-1)[:_CACHED]]:",
+        "in_pieces",
+    ),
+    Mutant(
         "biases left out of the norm",
         RECORDER,
         "squares.append(row_squares(torch.cat(list(self.vectors.values()), 1)))",
@@ -142,8 +156,8 @@ MUTANTS = [
     Mutant(
         "noise missing",
         OPTIMIZER,
-        "self.chance.before_sum(self.gradients, deviation)",
-        "[g.zero_() for g in self.gradients.values()]",
+        "self.chance.before_sum(total, deviation)",
+        "[t.zero_() for t in total.values()]",
         "standard_deviation",
     ),
     Mutant(
@@ -170,15 +184,15 @@ MUTANTS = [
     Mutant(
         "noise missing on the tied matrix",
         OPTIMIZER,
-        "        norms = [self.engine.add",
-        "        self.gradients.get('transformer.wte.weight', torch.empty(0)).zero_()\n        norms = [self.engine.add",
+        "self.gradients.complete()",
+        "self.gradients.complete(), self.gradients.get('transformer.wte.weight', torch.empty(0)).zero_()",
         "every_parameter",
     ),
     Mutant(
         "the same noise for every parameter",
         CHANCE,
-        "            total.normal_(0.0, deviation, generator=self.noise)",
-        "            total.normal_(0.0, deviation, generator=self.noise.manual_seed(1))",
+        "                part.normal_(0.0, deviation, generator=self.noise)",
+        "                part.normal_(0.0, deviation, generator=self.noise.manual_seed(1))",
         "every_parameter",
     ),
     Mutant(

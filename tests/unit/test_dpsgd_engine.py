@@ -17,7 +17,7 @@ from transformers.pytorch_utils import Conv1D
 
 from privhelpers import dpsgd
 from privhelpers.dpsgd import _recorder
-from privhelpers.dpsgd._contributions import LookedUp, Product, Tied, row_squares
+from privhelpers.dpsgd._contributions import Inner, LookedUp, Product, Tied, row_squares
 from privhelpers.dpsgd._layers import listening, slow_activations
 from privhelpers.dpsgd._losses import losses_by_row
 from privhelpers.dpsgd._units import group_rows
@@ -121,6 +121,18 @@ def test_a_row_loss_is_the_library_loss_of_that_row_alone():
             assert ours[row].item() == pytest.approx(theirs.item(), rel=1e-5)
 
 
+def test_positions_that_begin_anew_are_read_as_the_library_reads_them():
+    """Without its cache the library takes them for texts packed into one row, and hides one from the next."""
+    model, ids = small(), torch.randint(1, 97, (3, 9), generator=torch.Generator().manual_seed(0))
+    batch = {
+        "input_ids": ids,
+        "labels": ids.clone(),
+        "position_ids": torch.arange(9).remainder(4).repeat(3, 1),
+    }
+    theirs = [model(**row_of(batch, row)).loss.item() for row in range(3)]
+    assert losses_by_row(model, batch).tolist() == pytest.approx(theirs, rel=1e-6)
+
+
 def test_one_row_does_not_change_what_another_gives():
     """With the batch's own `.loss` it would: rows weigh by their length there."""
     model, batch = small(), ragged(rows=3)
@@ -203,6 +215,31 @@ def test_a_norm_of_millions_of_float32_values_does_not_read_low():
     values = torch.randn(1, 3000, 4096, generator=torch.Generator().manual_seed(0))
     truth = float(values.double().square().sum())
     assert float(row_squares(values)[0]) == pytest.approx(truth, rel=2e-7)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (7, 3), (30, 128), (31, 128), (4, 2047), (3, 5000)])
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+def test_squares_are_those_of_each_unit_whatever_the_shape(shape, dtype):
+    """Short rows are read several at once; what a unit has stays with it."""
+    values = torch.randn(5, *shape, dtype=dtype, generator=torch.Generator().manual_seed(0))
+    truth = values.double().square().sum((1, 2))
+    rounding = 1e-14 if dtype == torch.float64 else 4e-7
+    torch.testing.assert_close(row_squares(values).double(), truth, rtol=rounding, atol=0)
+    turned = values.transpose(1, 2)  # not in one piece
+    torch.testing.assert_close(row_squares(turned).double(), truth, rtol=rounding, atol=0)
+    vectors, truth = values[:, 0], values[:, 0].double().square().sum(1)
+    torch.testing.assert_close(row_squares(vectors).double(), truth, rtol=rounding, atol=0)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_inner_products_are_kept_for_the_layer_that_reads_the_same(unit):
+    units, inner = group_rows(UNITS[unit] and torch.tensor(UNITS[unit]), 7), Inner()
+    values = torch.randn(7, 3, 8, generator=torch.Generator().manual_seed(0))
+    first = inner.of(values, units)
+    assert inner.of(values.detach(), units) is first  # as two passes through autograd hand it over
+    for other in (values.clone(), values[:, :, :4], values[:, :, :8:2], values[:, :2]):
+        for product, (_, block) in zip(inner.of(other, units), units.blocks(other), strict=True):
+            torch.testing.assert_close(product, block @ block.transpose(1, 2))
 
 
 def test_micro_batches_change_nothing():

@@ -14,6 +14,7 @@ from peft import LoraConfig, get_peft_model
 from privhelpers import dpsgd, models
 from privhelpers.accounting import Claimed, PrivacySpent
 from privhelpers.audit import broken
+from privhelpers.dpsgd import _chance
 from privhelpers.dpsgd._batches import bounded, micro_batches
 from privhelpers.dpsgd._chance import _Release, grid_step, secret_normals
 from privhelpers.errors import (
@@ -91,6 +92,38 @@ def test_noise_is_drawn_once_a_step_whatever_the_micro_batches():
     whole.noisy_mean([(batch, None)])
     split.noisy_mean([({n: v[cut] for n, v in batch.items()}, None) for cut in (slice(0, 3), slice(3, 7))])
     assert distance(split.gradients, whole.gradients) < 1e-12
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_noise_in_pieces_is_the_noise_in_one(dtype):
+    """A seed gives the noise that one draw of torch gives, whatever of it fits the cache."""
+    piece = _chance._CACHED
+    for size in (0, 1, 15, 16, 17, piece - 1, piece, piece + 1, piece + 15, piece + 16, 2 * piece + 7):
+        chance, other = dpsgd.research(3), dpsgd.research(3)
+        ours, whole = torch.empty(size, dtype=dtype), torch.empty(size, dtype=dtype)
+        chance.fill_with_noise(ours, 2.0)
+        whole.normal_(0.0, 2.0, generator=other.noise)
+        assert torch.equal(ours, whole), size
+        assert torch.equal(chance.noise.get_state(), other.noise.get_state()), size
+
+
+def test_noise_follows_the_parameters_and_takes_no_memory_before_the_pass_is_over():
+    """Every step draws for all parameters in their order, be they reached by a gradient or not."""
+    model, batch, seen = small(), ragged(), []
+    optimizer, noise = private(model, sigma=0.7), dpsgd.research(0)
+    handle = model.register_forward_hook(lambda *_: seen.append(len(optimizer.gradients)))
+    for draw in ([(batch, None)], [], [(batch, None)] * 2):
+        clean = optimizer.engine.room()
+        for rows, unit in draw:
+            optimizer.engine.add(rows, unit, into=clean, scale=1 / 4.0)
+        seen.clear()
+        optimizer.noisy_mean(draw)
+        assert seen == [0, len(clean)][: len(draw)]
+        assert list(optimizer.gradients) == [name for name, _ in model.named_parameters()]
+        for name, total in clean.items():
+            noise.fill_with_noise(drawn := torch.empty_like(total), 0.7 / 4.0)
+            torch.testing.assert_close(optimizer.gradients[name], drawn + total, rtol=1e-12, atol=1e-14)
+    handle.remove()
 
 
 def test_one_unit_moves_the_sum_by_no_more_than_the_bound():
