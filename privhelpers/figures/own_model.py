@@ -23,14 +23,15 @@ def audit_pictures(audit: Any, *, draws: int = 300) -> dict[str, bytes]:
     """Return the pictures of an audit's report as SVG, by caption.
 
     Args:
-        audit: an `own_model.Audit`.
+        audit: an `own_model.Audit` or `own_model.SyntheticAudit`.
         draws: bootstrap draws of the ROC band.
     """
     attacks, loss = audit.attacks, audit.attacks[0]
     fresh = all(attack.untrained for attack in attacks)
     control = "model trained on nothing" if fresh else "held-out halves"
+    subject = "this model" if hasattr(audit, "target") else "these texts"
     areas = {
-        "this model": [attack.patient.auc for attack in attacks],
+        subject: [attack.patient.auc for attack in attacks],
         control: [a.untrained.auc if fresh else a.nulls["held_out"] for a in attacks],
     }
     series = {
@@ -46,15 +47,15 @@ def audit_pictures(audit: Any, *, draws: int = 300) -> dict[str, bytes]:
             reference=0.5,
             controls=[control],
         ),
-        f"Scores of trained and held-out patients: {loss.words}.": two_arms(
+        f"Scores of members and held-out patients: {loss.words}.": two_arms(
             members,
             heldout,
-            xlabel="score of a patient (nats per token; further right: more like a trained one)",
-            labels=("trained on", "held out"),
+            xlabel="score of a patient (nats per token; further right: more like a member)",
+            labels=("members", "held out"),
         ),
-        "Trained patients found (up) against other patients wrongly accused (right), both axes logarithmic; "
+        "Member patients found (up) against other patients wrongly accused (right), both axes logarithmic; "
         "dotted: guessing.": roc(
-            {"this model": roc_curve(*loss.patient.arms, draws=draws, seed=audit.settings.seed)}
+            {subject: roc_curve(*loss.patient.arms, draws=draws, seed=audit.settings.seed)}
         ),
     }
     return {caption: _svg(figure, f"audit-{n}") for n, (caption, figure) in enumerate(pictures.items())}

@@ -70,8 +70,12 @@ def refuse_code(folder: Path) -> None:
     """
     pickles = [p.name for p in folder.glob("*") if p.suffix in _PICKLES]
     if not list(folder.glob("*.safetensors")):
-        warning = f" (found {', '.join(pickles)}, which can run code when read)" if pickles else ""
-        raise UnsupportedModel(f"{folder.name}: holds no .safetensors weights{warning}; convert it first")
+        warning = f" (found {_listed(pickles)}, which can run code when read)" if pickles else ""
+        raise UnsupportedModel(
+            f"{folder.name}: holds no .safetensors weights{warning}; convert it first: if you trust "
+            "whoever made it, load model and tokenizer with transformers where they were made, then "
+            "model.save_pretrained('new-folder') and tokenizer.save_pretrained('new-folder')"
+        )
     if list(folder.glob("*.py")):
         raise UnsupportedModel(f"{folder.name}: comes with Python code, which is never run")
 

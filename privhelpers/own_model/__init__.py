@@ -1,4 +1,4 @@
-"""The audit of a model and records that somebody brings: read, ask, test, control, conclude, report.
+"""The audit of a model, or of synthetic texts, that somebody brings: ask, test, control, conclude, report.
 
 files = read_files("members.jsonl", "nonmembers.jsonl")       # or BadRecords: file, line and reason
 audit = examine(open_model("my-model"), files)                # every attack that applies
@@ -10,9 +10,10 @@ from privhelpers.own_model._blind import BlindBaseline, blind_baselines, text_ke
 from privhelpers.own_model._examine import Audit, examine
 from privhelpers.own_model._files import Files, read_files
 from privhelpers.own_model._open import open_model, untrained
-from privhelpers.own_model._report import report_facts, report_page
+from privhelpers.own_model._report import report_facts, report_page, report_schema
 from privhelpers.own_model._sample import Sample, draw_sample
 from privhelpers.own_model._settings import Settings
+from privhelpers.own_model._synthetic import SyntheticAudit, examine_synthetic
 from privhelpers.own_model._target import Target
 
 __all__ = [
@@ -21,14 +22,17 @@ __all__ = [
     "Files",
     "Sample",
     "Settings",
+    "SyntheticAudit",
     "Target",
     "blind_baselines",
     "draw_sample",
     "examine",
+    "examine_synthetic",
     "open_model",
     "read_files",
     "report_facts",
     "report_page",
+    "report_schema",
     "text_kernels",
     "untrained",
 ]

@@ -25,6 +25,7 @@ PARTS = 5  # of the patients; each is judged by what was learned from the other 
 RIDGE = 1.0  # of the regression; a text's likeness to itself is 1
 _CELLS = 16  # numbers a patient that one dealing takes in memory
 _LONGEST = 20_000  # characters of one patient that are looked at
+_MOST = 2000  # patients of a group that are judged, drawn by lot: likeness is a table of every two
 
 
 @dataclass(frozen=True)
@@ -111,13 +112,17 @@ def blind_baselines(
     """Try to tell two groups of patients apart by what their notes say and by how they are shaped.
 
     Args:
-        members, heldout: the texts of each patient.
+        members, heldout: the texts of each patient; of more than 2,000, as many are drawn by lot.
         permutations: of the test, which learns anew from every dealing of the labels.
         draws: bootstrap draws of the intervals.
         seed: of the parts, the dealings and the draws.
 
     Source: Das, Zhang and Tramer 2024.
     """
+    lot = rng.make(seed, "checkup/blind/drawn")
+    members, heldout = (
+        [side[n] for n in sorted(lot.permutation(len(side))[:_MOST])] for side in (members, heldout)
+    )
     member = np.repeat([True, False], [len(members), len(heldout)])
     units = np.arange(len(members)), np.arange(len(heldout))
     parts = rng.make(seed, "checkup/blind").permutation(member.size) % PARTS

@@ -1,5 +1,7 @@
 """A whole audit, step by step, with every figure in one place."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +13,13 @@ from privhelpers.models import TokenScores
 from privhelpers.own_model import _canaries, _membership, _memorization, _verdict
 from privhelpers.own_model._blind import BlindBaseline, blind_baselines
 from privhelpers.own_model._files import Files
+from privhelpers.own_model._likeness import Likeness
 from privhelpers.own_model._open import untrained
+from privhelpers.own_model._risks import risks
 from privhelpers.own_model._sample import Sample, draw_sample
 from privhelpers.own_model._settings import Settings
 from privhelpers.own_model._target import CAUSAL, Target
+from privhelpers.own_model._wording import in_time
 from privhelpers.stats import Interval
 
 
@@ -33,7 +38,7 @@ class Sensitivity:
     power: float
 
 
-def _sensitivity(members: int, heldout: int, *, tests: int, alpha: float, power: float = 0.9) -> Sensitivity:
+def sensitivity(members: int, heldout: int, *, tests: int, alpha: float, power: float = 0.9) -> Sensitivity:
     """Return what an audit of this size would have found, had it been there.
 
     Args:
@@ -42,7 +47,7 @@ def _sensitivity(members: int, heldout: int, *, tests: int, alpha: float, power:
         alpha: error of the whole audit, in (0, 1).
         power: wanted probability of finding it, in (0, 1).
 
-    >>> found = _sensitivity(1000, 1000, tests=10, alpha=0.01)
+    >>> found = sensitivity(1000, 1000, tests=10, alpha=0.01)
     >>> round(found.auc, 3), round(found.tpr, 3)
     (0.556, 0.039)
     """
@@ -68,6 +73,8 @@ class Audit:
         blind: baselines that never saw the model.
         top1: share of words that the model's first guess gets right, of members and of held-out patients.
         completions, disclosures, canaries: None where they do not apply.
+        risks: singling out, linkability and inference from what the model wrote, by their keys under `tests`
+            in `wording.yml`; empty where it writes nothing.
         sensitivity: the weakest leak that would have been found.
         verdict: what follows.
         texts: what the model wrote.
@@ -84,6 +91,7 @@ class Audit:
     top1: tuple[Interval, Interval]
     completions: _memorization.Completions | None
     disclosures: _memorization.Disclosures | None
+    risks: dict[str, _memorization.PatientShares]
     canaries: _canaries.CanaryResult | None
     sensitivity: Sensitivity
     verdict: _verdict.Verdict
@@ -128,6 +136,25 @@ def _score_canaries(
     return _canaries.audit_canaries(files.canaries.canaries, scores, settings)
 
 
+def _work_ahead(target: Target, reference: Target | None, sample: Sample, settings: Settings) -> str:
+    """Return what the model will be asked, and about how long that takes, from asking a little of it."""
+    few = sample.texts[:: max(1, len(sample.texts) // 12)]
+    readings = (1 + settings.lower_case) * (1 + settings.control) + (reference is not None)
+    clock = time.perf_counter()
+    target.score(few, seed=settings.seed)
+    seconds = (time.perf_counter() - clock) * readings * len(sample.texts) / len(few)
+    written = ""
+    if target.kind == CAUSAL and target.start is not None:
+        clock = time.perf_counter()
+        target.write("", samples=2, tokens=min(8, settings.tokens), seed=settings.seed)
+        seconds += (time.perf_counter() - clock) * settings.texts * settings.tokens / 16
+        written = f", and to write {settings.texts:,} texts"
+    return (
+        f"the models are asked to read {len(sample.texts):,} notes {readings} times{written}: "
+        f"at most about {in_time(seconds)}, and the tests come after that"
+    )
+
+
 def examine(
     target: Target,
     files: Files,
@@ -135,6 +162,7 @@ def examine(
     *,
     reference: Target | None = None,
     progress: bool = True,
+    told: Callable[[str], None] = lambda _: None,
 ) -> Audit:
     """Run every attack that applies, with its controls, and conclude.
 
@@ -144,6 +172,7 @@ def examine(
         settings: by default what the size of the model allows.
         reference: a model that saw neither file, such as the one that the target was trained from.
         progress: whether to show bars.
+        told: called with a sentence when a part of the work begins, the first of them with an estimate.
 
     Raises:
         BadRecords: too few notes can be read.
@@ -154,6 +183,8 @@ def examine(
 
     def ask(model: Target) -> TokenScores:
         return model.score(sample.texts, seed=seed, what=f"reading ({model.name})" if progress else None)
+
+    told(_work_ahead(target, reference, sample, settings))
 
     # Who was in the records: the same scores of the model, and of its architecture with fresh weights.
     other = ask(reference) if reference else None
@@ -168,19 +199,23 @@ def examine(
                 tokens, sample.texts, lower=lower, reference=other, same_tokens=same
             )
         )
+    told(f"testing {len(scores[0])} attacks on membership, with {settings.permutations:,} dealings each")
     attacks = _membership.measure_attacks(
         scores[0], sample, settings, untrained=scores[1] if settings.control else None
     )
 
     # What the model gives back in words.
-    completions, disclosures, texts = None, None, []
+    completions, disclosures, texts, regulated = None, None, [], {}
     if target.kind == CAUSAL:
         completions = _memorization.completions(scored, sample)
+        told(f"letting it write {settings.texts:,} texts")
         texts = _memorization.write_texts(target, sample, settings, progress=progress)
         disclosures = _memorization.disclosures(texts, sample)
+        regulated = risks(texts, sample, Likeness(texts, sample.texts), settings) if texts else {}
     canaries = _score_canaries(files, target, reference, settings)
 
     # What could explain a difference between the files, other than training; and what follows.
+    told("comparing the two files without the model")
     members, heldout = (sample.texts_by_patient(member=side) for side in (True, False))
     blind = blind_baselines(
         members, heldout, permutations=min(settings.permutations, 999), draws=settings.draws, seed=seed
@@ -189,7 +224,12 @@ def examine(
     if other is not None:  # two tests of the loss, so the smaller p-value counts twice
         reference_p = 2 * min(_membership.p_values({"loss": -other.losses}, sample, settings)["loss"])
     explanations = _verdict.alternative_explanations(blind, attacks, reference_p, alpha=alpha)
-    p_values = _verdict.p_values_by_test(attacks, completions, disclosures, canaries)
+    counts = {
+        "completions": completions and completions.by_patient,
+        "disclosures": disclosures and disclosures.by_patient,
+        **regulated,
+    }
+    p_values = _verdict.p_values_by_test(attacks, counts, canaries)
     return Audit(
         target=target,
         reference=reference,
@@ -202,8 +242,9 @@ def examine(
         top1=_top1(scored, sample, settings),
         completions=completions,
         disclosures=disclosures,
+        risks=regulated,
         canaries=canaries,
-        sensitivity=_sensitivity(len(members), len(heldout), tests=len(p_values), alpha=alpha),
+        sensitivity=sensitivity(len(members), len(heldout), tests=len(p_values), alpha=alpha),
         verdict=_verdict.decide(p_values, explanations, canaries, alpha=alpha),
         texts=texts,
     )

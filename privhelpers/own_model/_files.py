@@ -1,9 +1,9 @@
-"""Records that somebody brings: read line by line, and refused with file and line where one is not right.
+"""Records that somebody brings: read one by one, refused with file and line where one is wrong.
 
-A record is one JSON object a line with `patient_id` and `text`. With a `note_id`, that is what must be
-unique; without one, the same text of the same patient twice is the same record twice. A repeated text under
-another `note_id` is a note that the model saw more than once: it is counted, and scored once. Other fields
-are passed over, but for `identifiers`, a list of strings in the text that name the patient.
+A record has a `patient_id` and a `text` (`_rows` has the forms of files). With a `note_id`, that is what
+must be unique; without one, the same text of the same patient twice is the same record twice. A repeated text
+under another `note_id` is a note that the model saw more than once: it is counted, and scored once. Other
+fields are passed over, but for `identifiers`, a list of strings in the text that name the patient.
 
 Ids that read the same, whatever their case, width, white space and characters without a shape, are one
 patient. The same text under two ids may be one person or a phrase that fits many: it stays with two patients,
@@ -12,35 +12,25 @@ and the report counts it.
 No message quotes a record: it may be sent on by somebody who must not see what stands in it.
 """
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, StrictBool, StrictStr, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, StrictBool, StrictStr, StringConstraints
 from scipy.stats import binomtest
 
-from privhelpers.artifacts import parse_json, sha256_of
-from privhelpers.errors import BadRecords, DamagedArtifact
+from privhelpers.artifacts import sha256_of
+from privhelpers.errors import BadRecords
+from privhelpers.own_model._rows import name_of, read_rows
 from privhelpers.text import normalize
 
 FEWEST_PATIENTS = 50  # in each file: with fewer, only the loudest leak could be told from chance
 FEWEST_CANARIES = 20
-LONGEST_LINE = 1_000_000  # bytes
+FEWEST_TEXTS = 50  # of a synthetic data set
 _UNFAIR = 1e-4  # a coin that gives so uneven a split is not believed
-_BOM = b"\xef\xbb\xbf"
 _Filled = Annotated[StrictStr, StringConstraints(pattern=r"\S")]
-_PROBLEMS = {
-    "missing": "is missing",
-    "string_type": "must be a string, in quotes",
-    "string_pattern_mismatch": "is empty",
-    "bool_type": "must be true or false",
-    "list_type": "must be a list of strings",
-    "string_unicode": "holds half of a character (a lone surrogate); remove it",
-    "model_type": "must be an object with named fields, in braces",
-}
 
 
 class _Row(BaseModel):
@@ -49,6 +39,11 @@ class _Row(BaseModel):
     text: _Filled
     note_id: _Filled | None = None
     identifiers: list[_Filled] = []
+
+
+class _TextRow(BaseModel):
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+    text: _Filled
 
 
 class _CanaryRow(BaseModel):
@@ -126,80 +121,30 @@ class CanaryFile:
 
 
 @dataclass(frozen=True)
+class TextFile:
+    """The texts of one synthetic data set, in their order; the other attributes are those of `RecordFile`."""
+
+    name: str
+    sha256: str
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Files:
-    """What was brought: members, held-out records and perhaps canaries, all checked."""
+    """What was brought: members, held-out records and perhaps canaries and synthetic texts, all checked."""
 
     members: RecordFile
     heldout: RecordFile
-    canaries: CanaryFile | None
+    canaries: CanaryFile | None = None
+    synthetic: TextFile | None = None
 
 
-def _name(path: str | Path) -> str:
-    return ascii(Path(path).name)[1:-1]
-
-
-def _lines(path: Path) -> Iterator[tuple[str, int, str]]:
-    """Yield place, number and text of each line, never holding more than one line of bounded length.
-
-    Bytes that are not clean UTF-8 are refused by their offset.
-    """
-    offset, number = 0, 0
-    with open(path, "rb") as handle:
-        while raw := handle.readline(LONGEST_LINE + 1):
-            number += 1
-            where = f"{_name(path)}, line {number}"
-            if len(raw) > LONGEST_LINE:
-                raise BadRecords(f"{where}: longer than {LONGEST_LINE:,} bytes; split the record")
-            if number == 1 and raw.startswith(_BOM):
-                raise BadRecords(
-                    f"{where}: starts with a byte order mark (byte 0); save the file as UTF-8 without one"
-                )
-            if b"\0" in raw:
-                place = offset + raw.index(0)
-                raise BadRecords(f"{where}: holds a NUL (byte {place}); save the file as UTF-8")
-            try:
-                text = raw.decode("utf-8")
-            except UnicodeDecodeError as error:
-                place = offset + error.start
-                raise BadRecords(f"{where}: not UTF-8 (byte {place}); save the file as UTF-8") from error
-            yield where, number, text.rstrip("\r\n")
-            offset += len(raw)
-
-
-def _row(kind: type[BaseModel], line: str, where: str) -> BaseModel:
-    """Return one line as a checked row."""
-    if not line.strip():
-        raise BadRecords(f"{where}: is blank; each line must hold one record")
-    try:
-        row = kind.model_validate(parse_json(line, where))
-    except DamagedArtifact as error:
-        cause = error.__cause__
-        told = f"column {cause.colno}: {cause.msg}" if isinstance(cause, json.JSONDecodeError) else cause
-        told = "nested too deep" if isinstance(cause, RecursionError) else told
-        raise BadRecords(f"{where}: broken, not one JSON object a line ({told})") from None
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        field = ascii(".".join(map(str, first["loc"])) or "the line").strip("'")
-        problem = _PROBLEMS.get(first["type"], first["msg"].lower())
-        raise BadRecords(f"{where}: {field} {problem}") from None
-    for name, value in row.model_dump().items():
-        if "\0" in str(value if not isinstance(value, list) else "".join(value)):
-            raise BadRecords(f"{where}: {name} holds a NUL character; remove it")
-    return row
-
-
-def _rows(path: str | Path, kind: type[BaseModel]) -> Iterator[tuple[str, int, BaseModel]]:
-    if not Path(path).is_file():
-        raise BadRecords(f"{_name(path)}: no such file")
-    for where, number, line in _lines(Path(path)):
-        yield where, number, _row(kind, line, where)
-
-
-def read_records(path: str | Path) -> RecordFile:
+def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> RecordFile:
     """Read a file of records.
 
     Args:
-        path: JSONL with `patient_id` and `text`, both strings, and perhaps `note_id` and `identifiers`.
+        path: JSONL, CSV or Parquet with `patient_id` and `text`, and perhaps `note_id` and `identifiers`.
+        columns: what the file calls these fields, where it calls them otherwise.
 
     Raises:
         BadRecords: a line is broken, blank, too long, not UTF-8 or repeated, a field is missing, empty or of
@@ -209,7 +154,7 @@ def read_records(path: str | Path) -> RecordFile:
     line_of_note: dict[tuple[str, str], int] = {}
     unnamed: set[tuple[str, str]] = set()
     notes, lines = [], 0
-    for where, number, row in _rows(path, _Row):
+    for where, number, row in read_rows(path, _Row, columns):
         lines = number
         key = (normalize(row.patient_id), row.text)
         if not key[0]:
@@ -225,7 +170,7 @@ def read_records(path: str | Path) -> RecordFile:
             )
         if row.note_id is None:
             unnamed.add(key)
-    file = RecordFile(_name(path), sha256_of(Path(path)), lines, tuple(notes))
+    file = RecordFile(name_of(path), sha256_of(Path(path)), lines, tuple(notes))
     if len(file.patients) < FEWEST_PATIENTS:
         raise BadRecords(
             f"{file.name}: {len(file.patients)} patients in {lines} lines; at least {FEWEST_PATIENTS} are "
@@ -234,25 +179,25 @@ def read_records(path: str | Path) -> RecordFile:
     return file
 
 
-def read_canaries(path: str | Path) -> CanaryFile:
-    """Read a file of canaries, JSONL with `text` and `inserted` (true or false).
+def read_canaries(path: str | Path, columns: Mapping[str, str] | None = None) -> CanaryFile:
+    """Read a file of canaries, with `text` and `inserted` (true or false).
 
     Raises:
         BadRecords: as for records; a text stands twice, fewer than 20 canaries, or a split between inserted
             ones and others that no fair coin gives, which would make every bound wrong.
     """
     canaries, line_of_text = [], {}
-    for where, number, row in _rows(path, _CanaryRow):
+    for where, number, row in read_rows(path, _CanaryRow, columns):
         if (earlier := line_of_text.setdefault(normalize(row.text), number)) != number:
             raise BadRecords(f"{where}: the text of line {earlier} again")
         canaries.append(Canary(number, row.text, row.inserted))
     inserted = sum(canary.inserted for canary in canaries)
-    counts = f"{_name(path)}: {inserted} inserted of {len(canaries)} canaries"
+    counts = f"{name_of(path)}: {inserted} inserted of {len(canaries)} canaries"
     if len(canaries) < FEWEST_CANARIES or inserted in (0, len(canaries)):
         raise BadRecords(f"{counts}; needs {FEWEST_CANARIES} or more, some inserted and some kept out")
     if binomtest(inserted, len(canaries)).pvalue < _UNFAIR:
         raise BadRecords(f"{counts}; a fair coin must decide for each one, and no fair coin gives that")
-    return CanaryFile(_name(path), sha256_of(Path(path)), tuple(canaries))
+    return CanaryFile(name_of(path), sha256_of(Path(path)), tuple(canaries))
 
 
 def _line_of_text(rows: Iterable[Note]) -> dict[str, int]:
@@ -286,20 +231,43 @@ def _refuse_contradiction(canaries: CanaryFile, members: RecordFile, heldout: Re
                 )
 
 
-def read_files(records: str | Path, holdout: str | Path, canaries: str | Path | None = None) -> Files:
+def read_texts(path: str | Path, columns: Mapping[str, str] | None = None) -> TextFile:
+    """Read the texts of a synthetic data set; one that stands twice counts twice.
+
+    Raises:
+        BadRecords: as for records, or there are fewer than 50 texts.
+    """
+    texts = tuple(row.text for _, _, row in read_rows(path, _TextRow, columns))
+    if len(texts) < FEWEST_TEXTS:
+        raise BadRecords(f"{name_of(path)}: {len(texts)} texts; at least {FEWEST_TEXTS} are needed")
+    return TextFile(name_of(path), sha256_of(Path(path)), texts)
+
+
+def read_files(
+    records: str | Path,
+    holdout: str | Path,
+    canaries: str | Path | None = None,
+    *,
+    synthetic: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> Files:
     """Read the files of an audit and refuse what could not be believed.
 
     Args:
-        records: JSONL of what the model was trained on.
-        holdout: JSONL of what it never saw, of other patients of the same kind.
-        canaries: JSONL of texts made for the audit, if there are any.
+        records: what the model, or the maker of the synthetic texts, was trained on: JSONL, CSV or Parquet.
+        holdout: what it never saw, of other patients of the same kind.
+        canaries: texts made for the audit, if there are any.
+        synthetic: the texts of a synthetic data set, if one is audited.
+        columns: what the files call `patient_id`, `text`, `note_id`, `identifiers` and `inserted`, where
+            they call them otherwise.
 
     Raises:
         BadRecords: naming file and line.
     """
-    members, heldout = read_records(records), read_records(holdout)
+    members, heldout = read_records(records, columns), read_records(holdout, columns)
     _refuse_overlap(members, heldout)
-    made = None if canaries is None else read_canaries(canaries)
+    made = None if canaries is None else read_canaries(canaries, columns)
     if made is not None:
         _refuse_contradiction(made, members, heldout)
-    return Files(members, heldout, made)
+    texts = None if synthetic is None else read_texts(synthetic, columns)
+    return Files(members, heldout, made, texts)

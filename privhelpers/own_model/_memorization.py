@@ -54,6 +54,11 @@ class PatientShares:
     heldout: Share
     p: float
 
+    @property
+    def difference(self) -> Interval:
+        """The members' share minus the held-out one, which chance and the phrases of the house give too."""
+        return stats.newcombe_difference(self.members.interval, self.heldout.interval)
+
 
 def compare_patients(hits: Iterable[str], asked: Iterable[str], members: Collection[str]) -> PatientShares:
     """Compare how many member and held-out patients something happened to."""

@@ -53,6 +53,9 @@ _OWN_PRIVATE = {
     *("_name_or_path", "_commit_hash", "_num_labels", "_from_model_config"),
     *("_model_name_or_path", "_attn_implementation_autoset"),  # of older versions, and read by none
 }
+# Where the words of a tokenizer stand; one of bytes needs none, and its configuration says so.
+_WORDS = ("tokenizer.json", "vocab.json", "*.txt", "*.model", "*.tiktoken", "*.codes")
+_OF_BYTES = ("ByT5Tokenizer", "CanineTokenizer", "PerceiverTokenizer")
 _ADAPTER_WEIGHTS = "adapter_model.safetensors"
 _LORA = {
     *(
@@ -216,6 +219,18 @@ def _model(folder: Path, base: Path | None) -> tuple[str, PreTrainedModel]:
     return kind, model.eval()
 
 
+def _require_tokenizer(folder: Path) -> None:
+    """Refuse a folder without a tokenizer, before a library says so in words of its own."""
+    settings = "tokenizer_config.json"
+    named = read_json(folder, settings).get("tokenizer_class") if (folder / settings).is_file() else None
+    if named not in _OF_BYTES and not any(next(folder.glob(pattern), None) for pattern in _WORDS):
+        raise UnsupportedModel(
+            f"model {folder.name!r}: the tokenizer cannot be read, as the folder has no tokenizer.json or "
+            "vocabulary; save there the one that the model was trained with: "
+            "tokenizer.save_pretrained('folder')"
+        )
+
+
 def _base(folder: Path, base: str | Path | None) -> Path | None:
     """Return the base of the adapter that `folder` holds, or None where it holds a whole model."""
     if (folder / CONFIG).exists():
@@ -271,6 +286,7 @@ def open_model(source: str | Path, *, base: str | Path | None = None) -> Target:
             f"model {folder.name!r}: its weights have {weights:,} bytes, and {free:,} bytes of memory are "
             "free; open it on a larger machine"
         )
+    _require_tokenizer(folder if under is None else under)
     files = _hashes(folder, under)
     tokenizer = Reader(_model, folder, under, weights=weights, other=other)
     kind, model = _model(folder, under)

@@ -20,6 +20,8 @@ from privhelpers.attacks.scores import as_plain
 from privhelpers.own_model._examine import Audit
 from privhelpers.own_model._membership import Attack
 from privhelpers.own_model._memorization import PatientShares
+from privhelpers.own_model._settings import Settings
+from privhelpers.own_model._synthetic import SyntheticAudit
 from privhelpers.own_model._target import CAUSAL
 from privhelpers.own_model._wording import WORDING, of_100
 from privhelpers.stats import Interval
@@ -28,7 +30,11 @@ from privhelpers.text import inert
 # The page in Jinja's language, and its style, whose hash the page's own policy names. Whatever is inserted is
 # escaped; no attribute holds text of a record or a model.
 _PAGE, _STYLE = Path(__file__).with_name("report.html"), Path(__file__).with_name("report.css")
+_FORM = Path(__file__).with_name("report.schema.json")
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn", "statsmodels")
+SCHEMA = "privai-leak/audit-report/1"
+# What only one kind of audit has; null in the other.
+ONE_KIND = ("model", "truncated", "guessed", "completed", "synthetic", "copies")
 _LONGEST = 400  # characters of one piece of text that is shown
 _SHOWN = 20  # strings, and texts, that are shown where somebody asks for them
 
@@ -49,7 +55,7 @@ def _versions() -> dict[str, str]:
 def _shares(shares: PatientShares) -> dict:
     sides = {"members": shares.members, "held_out": shares.heldout}
     rates = {name: [one.hits, one.of, one.interval.low, one.interval.high] for name, one in sides.items()}
-    return {**rates, "p": shares.p}
+    return {**rates, "difference": shares.difference, "p": shares.p}
 
 
 def _attack(attack: Attack) -> dict:
@@ -61,10 +67,14 @@ def _fields(source: object, *names: str) -> dict:
     return {name: getattr(source, name) for name in names}
 
 
+def _words(audit: Audit | SyntheticAudit) -> dict:
+    """Return the sentences for what was audited."""
+    return WORDING if isinstance(audit, Audit) else WORDING | WORDING["synthetic"]
+
+
 def _memory(audit: Audit) -> dict:
     """Return what the model gave back, as counts."""
-    completions, disclosures, canaries = audit.completions, audit.disclosures, audit.canaries
-    claim = canaries and canaries.claim
+    completions = audit.completions
     return {
         "guessed": dict(zip(("members", "held_out"), audit.top1, strict=True)),
         "completed": completions
@@ -74,11 +84,43 @@ def _memory(audit: Audit) -> dict:
             "held_out_notes": [completions.heldout_notes.hits, completions.heldout_notes.of],
             **_fields(completions, "lines", "too_short"),
         },
-        "named": disclosures
-        and {
+    }
+
+
+def _resemblance(audit: SyntheticAudit) -> dict:
+    """Return near copies, as counts."""
+    copies, found = audit.copies, audit.copies.by_patient
+    ends = [f"{end:.0f}" for end in as_plain(copies.phantoms)]
+    told = WORDING["synthetic"]["phantoms"].format(
+        copies.texts, copies.heldout_texts, found.members.of, found.members.hits, *ends
+    )
+    return {
+        "copies": {
+            "by_patient": _shares(found),
+            **_fields(copies, "texts", "heldout_texts", "phantoms"),
+            "sentence": told,
+        },
+    }
+
+
+def _named(audit: Audit | SyntheticAudit) -> dict:
+    """Return the three risks, whom the texts name, and what the canaries say, as counts."""
+    disclosures, canaries = audit.disclosures, audit.canaries
+    claim, named = canaries and canaries.claim, None
+    if disclosures is not None:
+        sides = disclosures.by_patient.members, disclosures.by_patient.heldout
+        hits = [number for side in sides for number in (side.hits, side.of)]
+        told = (*hits[:2], disclosures.texts, *hits[2:], _small(disclosures.by_patient.p))
+        named = {
             "by_patient": _shares(disclosures.by_patient),
             **_fields(disclosures, "texts", "distinct", "strings"),
+            "sentence": _words(audit)["named"].format(*told),
+        }
+    return {
+        "risks": {
+            name: {"words": WORDING["tests"][name], **_shares(shares)} for name, shares in audit.risks.items()
         },
+        "named": named,
         "canaries": canaries
         and {
             **_fields(canaries, "inserted", "kept_out", "auc", "p"),
@@ -93,7 +135,33 @@ def _memory(audit: Audit) -> dict:
     }
 
 
-def _data(audit: Audit) -> list[dict]:
+def _coverage(audit: Audit | SyntheticAudit) -> dict:
+    """Return how many of the patients and notes that were brought were asked about, and why not all."""
+    words, settings, files = WORDING["coverage"], audit.settings, (audit.files.members, audit.files.heldout)
+    sides = []
+    for member, file in zip((True, False), files, strict=True):
+        asked = audit.sample.of(member=member)
+        patients = len({note.patient for note in asked}), len(file.patients)
+        sides.append({"patients": list(patients), "notes": [len(asked), len(file.notes)]})
+    people, notes = ([number for side in sides for number in side[unit]] for unit in ("patients", "notes"))
+    names = [file.name for file in files]
+    whole = people[::2] == people[1::2] and notes[::2] == notes[1::2]
+    if whole:
+        short, told = "", words["all"].format(people[0], names[0], people[2], names[1])
+    else:
+        usual = Settings.for_model(audit.target) if isinstance(audit, Audit) else Settings()
+        limits = settings.patients, settings.notes
+        why = words["why"][limits != (usual.patients, usual.notes)]
+        most = ["all" if limit is None else f"at most {limit:,}" for limit in limits]
+        first, second = [*people[:2], *notes[:2], names[0]], [*people[2:], *notes[2:], names[1]]
+        told = words["part"].format(*first, *second, *most, why)
+        short = words["short"].format(*people)
+    if audit.sample.unreadable:
+        told = f"{told} {words['unreadable'].format(audit.sample.unreadable)}"
+    return {"whole": whole, "members": sides[0], "held_out": sides[1], "short": short, "sentence": told}
+
+
+def _data(audit: Audit | SyntheticAudit) -> list[dict]:
     rows = []
     for member, file in ((True, audit.files.members), (False, audit.files.heldout)):
         asked = audit.sample.of(member=member)
@@ -101,7 +169,7 @@ def _data(audit: Audit) -> list[dict]:
             {
                 "file": file.name,
                 "sha256": file.sha256,
-                "role": "trained on" if member else "held out",
+                "role": _words(audit)["role"] if member else "held out",
                 "lines": file.lines,
                 "repeated_lines": file.repeated,
                 "shared_notes": file.shared,
@@ -114,9 +182,9 @@ def _data(audit: Audit) -> list[dict]:
     return rows
 
 
-def _figure(name: str, share: Interval, against: Interval | None, control: str = "") -> dict:
+def _figure(words: Mapping, name: str, share: Interval, against: Interval | None, control: str = "") -> dict:
     """Return one of the three figures of page one; without a control to measure, guessing takes its place."""
-    figure = dict(WORDING["key_figures"][name])
+    figure = dict(words["key_figures"][name])
     shares = [
         {"value": of_100(one.estimate), "interval": f"{of_100(one.low)} to {of_100(one.high)}"}
         for one in filter(None, (share, against))
@@ -127,32 +195,41 @@ def _figure(name: str, share: Interval, against: Interval | None, control: str =
     return {**figure, **shares[0], "control": control or figure["control"], "control_figures": shares[1]}
 
 
-def _key_figures(audit: Audit) -> list[dict]:
+def _key_figures(audit: Audit | SyntheticAudit) -> list[dict]:
     """Return the three figures of page one, each with its interval and its control."""
-    loss = audit.attacks[0]
+    loss, words = audit.attacks[0], _words(audit)
     null, nothing = loss.untrained, "on a model trained on nothing"
     halves = "one half of the held-out patients against the other"
     figures = [
-        _figure("pairs", loss.patient.auc, loss.nulls["held_out"], halves)
+        _figure(words, "pairs", loss.patient.auc, loss.nulls["held_out"], halves)
         if null is None
-        else _figure("pairs", loss.patient.auc, null.auc, nothing),
-        _figure("few", loss.patient.tpr_at_1pct_fpr, null and null.tpr_at_1pct_fpr, nothing),
+        else _figure(words, "pairs", loss.patient.auc, null.auc, nothing),
+        _figure(words, "few", loss.patient.tpr_at_1pct_fpr, null and null.tpr_at_1pct_fpr, nothing),
     ]
-    if audit.completions is None:
-        return [*figures, _figure("top1", *audit.top1)]
-    patients = audit.completions.by_patient
-    return [*figures, _figure("completions", patients.members.interval, patients.heldout.interval)]
+    if isinstance(audit, SyntheticAudit):
+        name, patients = "copies", audit.copies.by_patient
+    elif audit.completions is None:
+        return [*figures, _figure(words, "top1", *audit.top1)]
+    else:
+        name, patients = "completions", audit.completions.by_patient
+    return [*figures, _figure(words, name, patients.members.interval, patients.heldout.interval)]
 
 
-def _tested(audit: Audit) -> list[str]:
+def _tested(audit: Audit | SyntheticAudit) -> list[str]:
     """Return what was tried, one phrase each."""
-    words, asked = WORDING["tested"], []
+    words, asked = _words(audit)["tested"], []
     for member in (True, False):
         notes = audit.sample.of(member=member)
         asked += [len({note.patient for note in notes}), len(notes)]
     done = [words["sample"].format(*asked), words["attacks"].format(len(audit.attacks))]
-    if audit.completions is not None:
+    if isinstance(audit, SyntheticAudit):
+        texts = audit.files.synthetic.texts
+        done.insert(1, words["texts"].format(len(texts), len(set(texts))))
+        done.append(words["copies"])
+    elif audit.completions is not None:
         done.append(words["completions"])
+    if audit.risks:
+        done.append(words["risks"])
     if audit.disclosures is not None:
         done.append(words["disclosures"].format(audit.disclosures.texts))
     if audit.canaries is not None:
@@ -160,10 +237,13 @@ def _tested(audit: Audit) -> list[str]:
     return [*done, words["blind"]]
 
 
-def _not_tested(audit: Audit) -> list[str]:
+def _not_tested(audit: Audit | SyntheticAudit) -> list[str]:
     """Return what was left out, so that nobody takes it for done."""
-    left, not_applied = list(WORDING["not_tested"]), WORDING["not_applied"]
-    if audit.target.kind != CAUSAL:
+    left, not_applied = list(_words(audit)["not_tested"]), _words(audit)["not_applied"]
+    if isinstance(audit, SyntheticAudit):
+        if audit.disclosures is None:
+            left.insert(2, not_applied["copies"])
+    elif audit.target.kind != CAUSAL:
         left.insert(2, not_applied["texts"])
     elif audit.completions is None or audit.disclosures is None:
         left.insert(2, not_applied["copies"])
@@ -172,43 +252,79 @@ def _not_tested(audit: Audit) -> list[str]:
     return left
 
 
-def report_facts(audit: Audit, *, made: str = "") -> dict:
+def report_facts(audit: Audit | SyntheticAudit, *, made: str = "") -> dict:
     """Return every figure of an audit as plain values, without any text of a record.
 
+    The form is that of `report.schema.json`, a JSON Schema beside this module.
+
     Args:
-        audit: from `examine`.
+        audit: from `examine` or `examine_synthetic`.
         made: when, in words.
     """
-    target, verdict, canaries = audit.target, audit.verdict, audit.files.canaries
+    verdict, canaries, words, coverage = audit.verdict, audit.files.canaries, _words(audit), _coverage(audit)
     weakest = {name: of_100(value) for name, value in vars(audit.sensitivity).items()}
+    if isinstance(audit, Audit):
+        target = audit.target
+        own = {
+            "kind": "model",
+            "model": {
+                **_fields(target, "name", "kind", "parameters", "context"),
+                "type": target.model.config.model_type,
+                "files": dict(target.files),
+                "reference": audit.reference and audit.reference.name,
+            },
+            "truncated": audit.truncated,
+            **_memory(audit),
+        }
+        name = target.name
+    else:
+        texts, name = audit.files.synthetic.texts, audit.files.synthetic.name
+        sizes = {"texts": len(texts), "distinct": len(set(texts))}
+        own = {
+            "kind": "synthetic",
+            "synthetic": {"file": name, "sha256": audit.files.synthetic.sha256, **sizes},
+            **_resemblance(audit),
+        }
+    headline = words["headlines"][verdict.outcome]
     facts = {
-        "model": {
-            **_fields(target, "name", "kind", "parameters", "context"),
-            "type": target.model.config.model_type,
-            "files": dict(target.files),
-            "reference": audit.reference and audit.reference.name,
-        },
+        **dict.fromkeys(ONE_KIND),
+        "schema": SCHEMA,
+        "title": words["title"].format(name),
+        "who": words["who"],
         "made": made,
         "outcome": verdict.outcome,
-        "headline": WORDING["headlines"][verdict.outcome],
-        "next": WORDING["next"][verdict.outcome],
+        "headline": f"{headline} {coverage['short']}".strip(),
+        "coverage": coverage,
+        "next": words["next"][verdict.outcome],
+        "severity": words["severity"][verdict.outcome],
         **_fields(verdict, "reasons", "explanations"),
-        "sensitivity": {**vars(audit.sensitivity), "sentence": WORDING["sensitivity"].format(**weakest)},
+        "sensitivity": {**vars(audit.sensitivity), "sentence": words["sensitivity"].format(**weakest)},
         "key_figures": _key_figures(audit),
         "tested": _tested(audit),
         "not_tested": _not_tested(audit),
         "tests": [vars(test) for test in verdict.tests],
         "attacks": [_attack(attack) for attack in audit.attacks],
         "blind": [_fields(one, "name", "auc", "p") for one in audit.blind],
-        **_memory(audit),
+        **own,
+        **_named(audit),
         "data": _data(audit),
         "canary_file": canaries and {"file": canaries.name, "sha256": canaries.sha256},
         "left_out": audit.sample.unreadable,
-        "truncated": audit.truncated,
-        "settings": {name: value for name, value in vars(audit.settings).items() if value is not None},
+        "settings": _settings(audit.settings),
         "versions": _versions(),
     }
     return as_plain(facts)
+
+
+def _settings(settings: Settings) -> dict:
+    """Return the settings of an audit; a limit that is none is "all"."""
+    given = {name: value for name, value in vars(settings).items() if value is not None}
+    return {"patients": "all", "notes": "all"} | given
+
+
+def report_schema() -> bytes:
+    """Return the JSON Schema (draft 2020-12) that `report_facts` and `report.json` follow."""
+    return _FORM.read_bytes()
 
 
 def _small(p: float) -> str:

@@ -68,14 +68,16 @@ def _drawn_notes(file: RecordFile, settings: Settings) -> list[Note]:
 
 
 def draw_sample(files: Files, models: Sequence[Target], settings: Settings) -> Sample:
-    """Return the notes that every model can be asked about.
+    """Return the notes that every model can be asked about; without a model, all that were drawn.
 
     Raises:
         BadRecords: fewer than 50 patients are left.
     """
     sides = [_drawn_notes(file, settings) for file in (files.members, files.heldout)]
     notes, member = [*sides[0], *sides[1]], np.repeat([True, False], [len(side) for side in sides])
-    readable = np.logical_and.reduce([model.readable([note.text for note in notes]) for model in models])
+    readable = np.ones(len(notes), dtype=bool)
+    for model in models:
+        readable &= model.readable([note.text for note in notes])
     kept = [note for note, keep in zip(notes, readable, strict=True) if keep]
     sample = Sample(kept, member[readable], int((~readable).sum()))
     for side, file in ((True, files.members), (False, files.heldout)):

@@ -15,8 +15,8 @@ class Settings:
     """Everything that decides an audit, apart from the model and the files.
 
     Attributes:
-        patients: of each file that are asked about, at most; drawn by lot.
-        notes: of a patient, at most; drawn by lot.
+        patients: of each file that are asked about, at most; drawn by lot. None for all of them.
+        notes: of a patient, at most; drawn by lot. None for all of them.
         texts: that a causal model writes.
         tokens: of each.
         lower_case: whether notes are read in lower case too.
@@ -31,8 +31,8 @@ class Settings:
         InvalidParameter: a value is out of its range, or one of epsilon and delta is missing.
     """
 
-    patients: int = 2000
-    notes: int = 20
+    patients: int | None = 2000
+    notes: int | None = 20
     texts: int = 600
     tokens: int = 64
     lower_case: bool = True
@@ -46,7 +46,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse settings with which no audit can be run."""
-        validate.positive_int(patients=self.patients, notes=self.notes, texts=self.texts, tokens=self.tokens)
+        limits = {"patients": self.patients, "notes": self.notes}
+        validate.positive_int(**{name: limit for name, limit in limits.items() if limit is not None})
+        validate.positive_int(texts=self.texts, tokens=self.tokens)
         validate.positive_int(permutations=self.permutations, draws=self.draws)
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise InvalidParameter(f"seed = {validate.shown(self.seed)}: must be a whole number of 0 or more")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from privhelpers.own_model._blind import BlindBaseline
 from privhelpers.own_model._canaries import CanaryResult
 from privhelpers.own_model._membership import Attack, broken_controls
-from privhelpers.own_model._memorization import Completions, Disclosures
+from privhelpers.own_model._memorization import PatientShares
 from privhelpers.own_model._wording import WORDING
 from privhelpers.stats import adjust
 
@@ -56,21 +56,24 @@ class Verdict:
 
 def p_values_by_test(
     attacks: Sequence[Attack],
-    completions: Completions | None,
-    disclosures: Disclosures | None,
+    counts: Mapping[str, PatientShares | None],
     canaries: CanaryResult | None,
 ) -> dict[str, float]:
-    """Return the p-value of each test that these figures allow, by a plain name."""
+    """Return the p-value of each test that these figures allow, by a plain name.
+
+    Args:
+        attacks: on membership.
+        counts: patients that something happened to, by its key under `tests` in `wording.yml`; None where
+            it could not be asked.
+        canaries: the canaries, if there are any.
+    """
     p_values = {
         f"{attack.words}: {test}": p
         for attack in attacks
         for test, p in zip(WORDING["attack_tests"], attack.p, strict=True)
     }
     names = WORDING["tests"]
-    if completions is not None:
-        p_values[names["completions"]] = completions.by_patient.p
-    if disclosures is not None:
-        p_values[names["disclosures"]] = disclosures.by_patient.p
+    p_values |= {names[name]: count.p for name, count in counts.items() if count is not None}
     if canaries is not None:
         p_values[names["canaries"]] = canaries.p
     return p_values

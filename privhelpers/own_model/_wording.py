@@ -7,6 +7,17 @@ import yaml
 WORDING = yaml.safe_load(Path(__file__).with_name("wording.yml").read_text(encoding="utf-8"))
 
 
+def in_time(seconds: float) -> str:
+    """Return an estimate of time as somebody says it.
+
+    >>> in_time(0.2), in_time(47), in_time(190), in_time(9000)
+    ('1 s', '50 s', '3 min', '2.5 h')
+    """
+    if seconds < 95:
+        return f"{max(1, round(seconds) if seconds < 10 else 10 * round(seconds / 10))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5700 else f"{seconds / 3600:.1f} h"
+
+
 def of_100(value: float) -> str:
     """Return a share as a number out of 100; small ones keep a decimal.
 

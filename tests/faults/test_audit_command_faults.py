@@ -1,5 +1,6 @@
 """`make audit` with what people bring: refused in one line with exit code 2, or published whole."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 import toy_audit as toy
 from patience import LIMIT_SECONDS
@@ -26,7 +28,15 @@ def home(tmp_path_factory):
     toy.save(toy.causal(tok), tok, place / "net")
     toy.write(place / "m.jsonl", toy.notes("m", 60, seed=1))
     toy.write(place / "h.jsonl", toy.notes("h", 60, seed=2))
+    toy.write(place / "c.jsonl", [{"text": f"canary {n}", "inserted": n % 2 == 0} for n in range(40)])
+    toy.write(place / "s.jsonl", [{"text": row["text"]} for row in toy.notes("m", 60, seed=1)])
     return place
+
+
+@pytest.fixture(scope="module")
+def opened(home):
+    """The small model, opened once for the tests that are about records."""
+    return own_model.open_model(home / "net")
 
 
 @pytest.fixture
@@ -61,7 +71,7 @@ BAD = {
     ),
     "few": (lambda rows: rows[:30], "patients in 30 lines; at least 50"),
     "NaN": (lambda rows: [b'{"patient_id": "q", "text": "x", "y": NaN}\n', *rows], "line 1: broken"),
-    "mark": (lambda rows: [b"\xef\xbb\xbf", *rows], "line 1: starts with a byte order mark"),
+    "mark": (lambda rows: [b"\xff\xfe", *rows], "line 1: a byte order mark of UTF-16"),
     "NUL": (lambda rows: [*rows[:4], b"\0\n"], "line 5: holds a NUL"),
     "number": (lambda rows: [*rows[:4], b'{"patient_id": 4, "text": "x"}\n'], "line 5: patient_id must be"),
     "missing": (lambda rows: [*rows[:4], b'{"patient_id": "q"}\n'], "line 5: text is missing"),
@@ -70,17 +80,20 @@ BAD = {
 
 @pytest.mark.parametrize("option", ["records", "holdout"])
 @pytest.mark.parametrize("kind", BAD)
-def test_bad_records_are_refused_with_file_and_line(call, home, tmp_path, kind, option):
+def test_bad_records_are_refused_with_file_and_line(call, home, opened, monkeypatch, tmp_path, kind, option):
+    monkeypatch.setattr(own_model, "open_model", lambda *_, **__: opened)
     spoil, words = BAD[kind]
     path = tmp_path / "bad.jsonl"
     path.write_bytes(b"".join(spoil(lines_of(home, "m.jsonl" if option == "records" else "h.jsonl"))))
     code, message = call(**{option: path})
-    assert code == 2 and message.startswith("refused: bad.jsonl") and words in message, message
-    assert len(message.splitlines()) == 1 and "Traceback" not in message
+    opened_model, refusal = message.splitlines()  # the model is opened first
+    assert opened_model.startswith("[audit] net: ") and "Traceback" not in message
+    assert code == 2 and refusal.startswith("refused: bad.jsonl") and words in refusal, message
     assert not (tmp_path / "out").exists() and not (tmp_path / "audits").exists()
 
 
-def test_somebody_in_both_files_is_refused(call, home, tmp_path):
+def test_somebody_in_both_files_is_refused(call, home, opened, monkeypatch, tmp_path):
+    monkeypatch.setattr(own_model, "open_model", lambda *_, **__: opened)
     other = tmp_path / "both.jsonl"
     other.write_bytes(b"".join([*lines_of(home, "h.jsonl"), lines_of(home, "m.jsonl")[6]]))
     code, message = call(holdout=other)
@@ -95,11 +108,21 @@ def test_somebody_in_both_files_is_refused(call, home, tmp_path):
         ({"records": "", "holdout": ""}, "missing: RECORDS=members.jsonl, HOLDOUT=nonmembers.jsonl"),
         ({"model": "no/such/place"}, "MODEL=no/such/place: there is nothing"),
         ({"canaries": "no.jsonl"}, "CANARIES=no.jsonl: there is nothing"),
-        ({"epsilon": "4"}, "one means nothing without the other"),
-        ({"epsilon": "-1", "delta": "1e-5"}, "must be greater than 0"),
-        ({"epsilon": "nan", "delta": "1e-5"}, "must be a finite number"),
-        ({"epsilon": "much", "delta": "1e-5"}, "EPSILON=much: must be a number"),
-        ({"epsilon": "1", "delta": "2"}, "delta = 2.0"),
+        ({"model": "gpt2"}, "nothing is fetched: if this is a name of the Hugging Face hub, save it"),
+        ({"epsilon": "4", "canaries": "c.jsonl"}, "one means nothing without the other"),
+        ({"epsilon": "4", "delta": "1e-5"}, "a claim can only be tested with canaries"),
+        ({"delta": "1e-5"}, "a claim can only be tested with canaries"),
+        ({"epsilon": "-1", "delta": "1e-5", "canaries": "c.jsonl"}, "must be greater than 0"),
+        ({"epsilon": "nan", "delta": "1e-5", "canaries": "c.jsonl"}, "must be a finite number"),
+        ({"epsilon": "much", "delta": "1e-5", "canaries": "c.jsonl"}, "EPSILON=much: must be a number"),
+        ({"epsilon": "1", "delta": "2", "canaries": "c.jsonl"}, "delta = 2.0"),
+        ({"patients": "0"}, "PATIENTS=0: must be a whole number of 1 or more, or all"),
+        ({"notes": "some"}, "NOTES=some: must be a number"),
+        ({"columns": "mrn"}, "must be pairs such as"),
+        ({"columns": "name=mrn"}, "name is no field; the fields are patient_id, text"),
+        ({"columns": "text=a text=b"}, "can be named once"),
+        ({"synthetic": "s.jsonl"}, "SYNTHETIC and MODEL: texts are audited without a model"),
+        ({"synthetic": "s.jsonl", "model": "", "base": "net"}, "SYNTHETIC and BASE"),
         ({"pdf": "perhaps"}, "PDF=perhaps: must be yes or no"),
         ({"seed": "1.5"}, "SEED=1.5: must be a number"),
         ({"pdf": "\0"}, r"PDF=\x00: must be yes or no"),
@@ -109,7 +132,9 @@ def test_somebody_in_both_files_is_refused(call, home, tmp_path):
         ({"seed": "-2"}, "SEED=-2: must be a whole number of 0 or more"),
     ],
 )
-def test_bad_options_are_refused_before_the_work(call, given, words):
+def test_bad_options_are_refused_before_the_work(call, home, given, words):
+    brought = {"canaries", "synthetic", "base"} & given.keys()
+    given = given | {name: home / given[name] for name in brought if (home / given[name][:99]).exists()}
     code, message = call(**given)
     assert code == 2 and message.startswith("refused: ") and words in message, message
 
@@ -147,7 +172,7 @@ def test_an_old_report_is_kept(call, tmp_path):
 
 def test_without_chromium_it_stops_before_the_work(call, monkeypatch, tmp_path):
     monkeypatch.setattr(browser.shutil, "which", lambda name: None)
-    monkeypatch.setattr(own_model, "read_files", lambda *_, **__: pytest.fail("the work began"))
+    monkeypatch.setattr(own_model, "open_model", lambda *_, **__: pytest.fail("the work began"))
     code, message = call()
     assert code == 2 and "apt-get install chromium" in message and "PDF=no" in message
     assert not (tmp_path / "out").exists()
@@ -164,10 +189,54 @@ def test_a_good_audit_is_published_whole_beside_an_older_one(call, tmp_path, mon
     code, message = call(out="", pdf="no")
     assert code == 0 and "complete in" in message, message
     made = tmp_path / "audits" / "net-2"
-    assert sorted(p.name for p in made.iterdir()) == ["report.html", "report.json"]
+    assert sorted(p.name for p in made.iterdir()) == ["report.html", "report.json", "report.schema.json"]
     facts = json.loads((made / "report.json").read_text())
+    jsonschema.validate(facts, json.loads((made / "report.schema.json").read_text()))
+    assert "asked to read" in message and "at most about" in message
+    assert f"All {facts['data'][0]['patients']} patients of m.jsonl" in message
     assert facts["outcome"] == "nothing found" and set(facts["model"]["files"]) >= {"model.safetensors"}
     assert not list((tmp_path / "audits").glob(".*"))
+
+
+def test_a_model_is_opened_before_its_records_are_read(call, home, tmp_path, monkeypatch):
+    monkeypatch.setattr(own_model, "read_files", lambda *_, **__: pytest.fail("the records were read"))
+    bare = shutil.copytree(home / "net", tmp_path / "bare")
+    (bare / "tokenizer.json").unlink()
+    code, message = call(model=bare, pdf="no")
+    assert code == 2 and "no tokenizer.json or vocabulary; save there the one" in message, message
+    pickled = shutil.copytree(home / "net", tmp_path / "pickled")
+    (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
+    code, message = call(model=pickled, pdf="no")
+    assert code == 2 and "pytorch_model.bin" in message and "save_pretrained('new-folder')" in message
+
+
+def test_fewer_patients_than_were_brought_are_said_aloud(call, opened, monkeypatch, tmp_path):
+    monkeypatch.setattr(own_model, "open_model", lambda *_, **__: opened)
+    little = own_model.Settings(
+        texts=12, tokens=8, lower_case=False, control=False, permutations=999, draws=60
+    )
+    monkeypatch.setattr(
+        own_model.Settings, "for_model", lambda target, **given: dataclasses.replace(little, **given)
+    )
+    code, message = call(pdf="no", patients=50, notes="all")
+    facts = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert code == 0 and "Asked about were 50 of 60 patients" in message and "PATIENTS=all" in message
+    assert facts["coverage"]["members"]["patients"] == [50, 60] and not facts["coverage"]["whole"]
+    assert "Asked about: 50 of 60 patients, and 50 of 60 held-out ones" in facts["headline"]
+    assert "50 of 60 patients" in (tmp_path / "out" / "report.html").read_text()
+    assert facts["settings"]["patients"] == 50 and facts["settings"]["notes"] == "all"
+
+
+def test_synthetic_texts_are_audited_without_a_model(call, home, monkeypatch, tmp_path):
+    monkeypatch.setattr(own_model, "open_model", lambda *_, **__: pytest.fail("a model was opened"))
+    code, message = call(model="", synthetic=home / "s.jsonl", pdf="no", out="", columns="120")
+    assert code == 0 and "flagged: " in message, message
+    made = tmp_path / "audits" / "s"
+    facts = json.loads((made / "report.json").read_text())
+    jsonschema.validate(facts, json.loads((made / "report.schema.json").read_text()))
+    assert facts["kind"] == "synthetic" and facts["copies"]["by_patient"]["members"][:2] == [60, 60]
+    code, message = call(model="", synthetic="", pdf="no")
+    assert code == 2 and "missing: MODEL=folder" in message
 
 
 def test_publishing_is_all_or_nothing(tmp_path, monkeypatch):
@@ -216,7 +285,7 @@ def test_audits_side_by_side_lose_no_report(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["a\0b", "a\nb", "a\x1b[31m", "x" * 300, "taken/under", "link"])
 def test_a_place_that_cannot_be_is_refused_before_the_work(call, monkeypatch, tmp_path, name):
-    monkeypatch.setattr(own_model, "read_files", lambda *_, **__: pytest.fail("the work began"))
+    monkeypatch.setattr(own_model, "open_model", lambda *_, **__: pytest.fail("the work began"))
     (tmp_path / "taken").write_text("")
     (tmp_path / "link").symlink_to("nowhere")
     code, message = call(out=tmp_path / name, pdf="no")

@@ -27,7 +27,7 @@ HANDED_OVER = {  # what recipes pass on, besides their own words
     "launch": (),
     "audit": (
         *("MODEL", "RECORDS", "HOLDOUT", "CANARIES", "BASE", "REFERENCE", "EPSILON", "DELTA"),
-        *("OUT", "PDF", "SHOW", "SEED"),
+        *("SYNTHETIC", "COLUMNS", "PATIENTS", "NOTES", "OUT", "PDF", "SHOW", "SEED"),
     ),
     "check": ("PROFILE",),
     "verify": ("PROFILE",),

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from privhelpers.defenses.dedup import shingles
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
@@ -107,3 +109,41 @@ def test_the_committed_pages_have_every_row_and_no_refuted_coverage(coverage, po
     assert "| NO |" not in wanted and "| NO |" not in second
     page = (FOLDER / "audit_power.md").read_text(encoding="utf-8")
     assert all(page.count(f"\n| {bug} |") == len(power.CLAIMS) + 1 for bug in power.BUGS)
+
+
+@pytest.fixture(scope="module")
+def sets():
+    return load("synthetic_sets")
+
+
+def test_a_maker_with_memory_repeats_runs_of_notes_and_one_without_shuffles_them(sets):
+    members, heldout, others = sets.groups(0)
+    people = [{note.patient for note in side} for side in (members, heldout, others)]
+    assert not people[0] & people[1] and not people[0] & people[2] and min(map(len, people)) > 90
+    runs = set().union(*(shingles(note.text, 5) for note in members))
+    known = []
+    for order in (sets.REMEMBERS, sets.SHUFFLES):
+        written = [shingles(text, 5) for text in sets.chain(members, order=order, texts=50, seed=0)]
+        known.append(np.mean([len(run & runs) / len(run) for run in written]))
+    assert known[0] == 1 and known[1] < 0.7
+
+
+def test_false_alarms_are_counted_by_the_corrected_p(sets):
+    risk = {name: [0.1, 0.02, 0.2] for name in ("singling_out", "linkability", "inference")}
+    least = (0.0005, 0.02, 0.2, 1.0)
+    rows = [{"outcome": "undecided" if p == 1 else "x", "least": p, "risks": risk} for p in least]
+    row = sets.row_of(sets.OTHERS, 4, rows)
+    assert row[2:7] == ["4", "2 (6.8 to 93.2 %)", "1 (0.6 to 80.6 %)", "1", "1"]
+    assert row[7] == "0.100; 4 of 4"
+
+
+def test_the_table_of_synthetic_sets_meets_what_is_asked(sets):
+    page = (FOLDER / "synthetic_sets.md").read_text(encoding="utf-8")
+    lines = [line.strip("|").split("|") for line in page.splitlines() if line.startswith("| ")][1:]
+    for cells, ((source, order), count) in zip(lines[1:], sets.SETS.items(), strict=True):
+        assert [cell.strip() for cell in cells[:3]] == [source, str(order), str(count)]
+        flagged = [int(cell.split()[0]) for cell in cells[3:6]]
+        if source == sets.MEMBERS:
+            assert flagged == [count] * 3
+        else:
+            assert flagged[0] <= 0.05 * count and flagged[1] <= 0.01 * count

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privhelpers.errors import BadRecords, PrivHelpersError
-from privhelpers.own_model import _files, read_files
+from privhelpers.own_model import _files, _rows, read_files
 
 
 def row(number: int, **more: object) -> bytes:
@@ -43,7 +43,7 @@ BAD = {
     "half character": (b'{"patient_id": "x", "text": "\\ud800"}\n', "surrogate"),
     "deep": (b"[" * 100_000 + b"\n", "nested too deep"),
     "huge number": (b'{"patient_id": "x", "text": "y", "n": ' + b"1" * 5000 + b"}\n", "broken"),
-    "long line": (b'{"patient_id": "x", "text": "' + b"y" * _files.LONGEST_LINE + b'"}\n', "longer than"),
+    "long line": (b'{"patient_id": "x", "text": "' + b"y" * _rows.LONGEST_LINE + b'"}\n', "longer than"),
 }
 
 
@@ -66,10 +66,15 @@ def test_bytes_that_are_no_utf8_are_refused_by_their_offset(tmp_path):
     assert path.read_bytes()[offset] == 0xFF
 
 
-@pytest.mark.parametrize("start", [b"\xef\xbb\xbf", "\ufeff".encode("utf-16-le")])
-def test_a_byte_order_mark_is_refused(tmp_path, start):
-    with pytest.raises(BadRecords, match=r"^m\.jsonl, line 1: (starts with a byte order mark|.*\(byte 0\))"):
-        _files.read_records(written(tmp_path / "m.jsonl", [start, *GOOD]))
+def test_a_byte_order_mark_is_passed_over_and_one_of_utf16_refused_with_its_cure(tmp_path):
+    mark = b"\xef\xbb\xbf"
+    assert _files.read_records(written(tmp_path / "m.jsonl", [mark, *GOOD])).notes[0].text == "note 0"
+    with pytest.raises(BadRecords, match=r"line 1: not UTF-8 \(byte 32\)"):
+        _files.read_records(written(tmp_path / "m.jsonl", [mark, b'{"patient_id": "x", "text": "\xff"}\n']))
+    for kind in ("utf-16-le", "utf-16-be"):
+        path = written(tmp_path / "m.jsonl", ["\ufeff".encode(kind), "{".encode(kind)])
+        with pytest.raises(BadRecords, match=r"^m\.jsonl, line 1: .*UTF-16.*save the file as UTF-8"):
+            _files.read_records(path)
 
 
 def test_what_makes_a_record_the_same_one(tmp_path):
@@ -172,6 +177,121 @@ def test_no_bytes_break_the_door(tmp_path_factory, junk):
     path = written(tmp_path_factory.getbasetemp() / "junk.jsonl", [*GOOD[:2], junk])
     with pytest.raises(BadRecords):
         _files.read_records(path)
+
+
+NOTES = [f'note {n}, "quoted"; two\nlines' for n in range(60)]
+
+
+def table(path, head, divider=",", ends="\n"):
+    """Write 60 records as a spreadsheet would."""
+    rows = [[f"{n:03d}", note.replace('"', '""')] for n, note in enumerate(NOTES)]
+    lines = [divider.join(head), *(f'{number}{divider}"{note}"' for number, note in rows)]
+    path.write_bytes(("".join(line + ends for line in lines)).encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "divider", "ends"),
+    [("m.csv", ",", "\n"), ("m.csv", ";", "\r\n"), ("m.CSV", ",", "\r\n"), ("m.tsv", "\t", "\n")],
+)
+def test_a_table_holds_the_same_records(tmp_path, name, divider, ends):
+    path = table(tmp_path / name, ["patient_id", "text"], divider, ends)
+    for start in (b"", b"\xef\xbb\xbf"):
+        path.write_bytes(start + path.read_bytes())
+        records = _files.read_records(path)
+        assert [note.text for note in records.notes] == NOTES and not records.repeated
+        assert (records.notes[7].patient, records.notes[7].line) == ("007", 8)
+
+
+def test_columns_are_named_by_option(tmp_path):
+    columns = {"patient_id": "mrn", "text": "Note Text"}
+    path = table(tmp_path / "m.csv", ["mrn", "Note Text"])
+    assert [note.text for note in _files.read_records(path, columns).notes] == NOTES
+    with pytest.raises(
+        BadRecords, match=r"^m\.csv, row 1: patient_id is missing.*COLUMNS='patient_id=\.\.\.'"
+    ):
+        _files.read_records(path)
+    own = table(tmp_path / "own.csv", ["patient_id", "text"])
+    assert len(_files.read_records(own, columns).notes) == 60, "a file that has the names of ours keeps them"
+    lines = [json.dumps({"mrn": f"p{n}", "Note Text": f"note {n}", "text": "other"}) for n in range(60)]
+    path = written(tmp_path / "m.jsonl", ["\n".join(lines).encode()])
+    assert _files.read_records(path, columns).notes[3].text == "note 3"
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ("p1,one\np2", r"row 2: 1 cells under 2 names; put text .* in double quotes"),
+        ("p1,one\np2,a,b", r"row 2: 3 cells under 2 names"),
+        ("p1,one\n\np2,two", r"row 2: is blank"),
+        ("p1,one\np2,", r"row 2: text is empty"),
+        (",one", r"row 1: patient_id is empty"),
+        ('p1,"one', r"row 1: broken \(unexpected end of data\)"),
+        ('p1,"o"ne', r"row 1: broken \(',' expected after '\"'\)"),
+        ("p1,one\np1,one", r"row 2: the patient and text of line 1 again"),
+        ("p1,Mrs Secret\0", r"line 2: holds a NUL"),
+    ],
+)
+def test_a_bad_row_of_a_table_is_refused_by_its_number(tmp_path, rows, words):
+    path = written(tmp_path / "m.csv", [b"patient_id,text\n", rows.encode()])
+    with pytest.raises(BadRecords, match=rf"^m\.csv, {words}") as refused:
+        _files.read_records(path)
+    assert "Secret" not in str(refused.value)
+
+
+def test_a_table_that_is_called_jsonl_is_refused_with_the_cure(tmp_path):
+    path = table(tmp_path / "m.jsonl", ["patient_id", "text"])
+    with pytest.raises(BadRecords, match=r"line 1: broken.*a table must be named \.csv, \.tsv or \.parquet"):
+        _files.read_records(path)
+    with pytest.raises(BadRecords, match=r"row of names: two columns of one name"):
+        _files.read_records(written(tmp_path / "two.csv", [b"text,text\na,b\n"]))
+
+
+def parquet(path, **columns):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table(columns), path, row_group_size=25)
+    return path
+
+
+def test_a_parquet_file_holds_the_same_records(tmp_path):
+    names = [[f"N{n}"] if n % 2 else None for n in range(60)]
+    path = parquet(
+        tmp_path / "m.parquet", mrn=list(range(60)), text=NOTES, identifiers=names, when=[0.5] * 60
+    )
+    records = _files.read_records(path, {"patient_id": "mrn"})
+    assert [note.text for note in records.notes] == NOTES and records.notes[9].patient == "9"
+    assert (records.notes[9].identifiers, records.notes[8].identifiers) == (("N9",), ())
+    with pytest.raises(BadRecords, match=r"^m\.parquet, row 1: patient_id is missing"):
+        _files.read_records(path)
+    for bad, words in (
+        (NOTES[:30] + [None] * 30, "row 31: text is missing"),
+        (list(range(60)), "row 1: text must"),
+    ):
+        path = parquet(tmp_path / "bad.parquet", patient_id=[f"p{n}" for n in range(60)], text=bad)
+        with pytest.raises(BadRecords, match=rf"^bad\.parquet, {words}"):
+            _files.read_records(path)
+    whole = path.read_bytes()
+    for spoiled in (b"", b"PAR1", whole[:-9], whole[:40] + b"\0" * 40 + whole[80:]):
+        with pytest.raises(BadRecords, match=r"^bad\.parquet"):
+            _files.read_records(written(path, [spoiled]))
+
+
+def test_canaries_of_a_table(tmp_path):
+    lines = [f"canary {n};{('true', 'No', '1', '0')[n % 4]}\n".encode() for n in range(40)]
+    canaries = _files.read_canaries(written(tmp_path / "c.csv", [b"text;inserted\n", *lines])).canaries
+    assert [canary.inserted for canary in canaries[:4]] == [True, False, True, False]
+    with pytest.raises(BadRecords, match=r"row 41: inserted must be true or false"):
+        _files.read_canaries(written(tmp_path / "c.csv", [b"text;inserted\n", *lines, b"x;perhaps\n"]))
+
+
+def test_texts_of_a_synthetic_data_set(tmp_path):
+    rows = [json.dumps({"text": f"text {n % 55}"}).encode() + b"\n" for n in range(60)]
+    texts = _files.read_texts(written(tmp_path / "s.jsonl", rows)).texts
+    assert len(texts) == 60 and len(set(texts)) == 55
+    with pytest.raises(BadRecords, match=r"^s\.jsonl: 49 texts; at least 50"):
+        _files.read_texts(written(tmp_path / "s.jsonl", rows[:49]))
 
 
 def test_a_refusal_quotes_no_record(tmp_path):

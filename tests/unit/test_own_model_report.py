@@ -1,10 +1,12 @@
 """The page of an audit: true to its figures, one sheet for the officer, and nothing in it can run."""
 
+import dataclasses
 import html.parser
 import json
 import re
 from pathlib import Path
 
+import jsonschema
 import pytest
 import toy_audit as toy
 
@@ -101,7 +103,32 @@ def test_the_figures_of_the_page_are_those_of_the_file(page, audit):
         assert figure["question"] in text and figure["sentence"] in text
     assert facts["canaries"]["claim"]["epsilon"] == 4.0 and "not refuted" in text
     assert all(file["sha256"] in text for file in facts["data"])
+    jsonschema.validate(facts, json.loads(own_model.report_schema()))
     assert facts["settings"]["seed"] == 0 and facts["versions"]["torch"]
+
+
+def test_the_first_page_says_who_was_asked_who_is_named_and_who_may_have_it(page, audit):
+    facts, first = own_model.report_facts(audit), page.split('class="details"')[0]
+    text = " ".join("".join(read(first).text).split())
+    named = audit.disclosures.by_patient
+    assert f"{named.members.hits} of {named.members.of} trained patients" in text
+    assert f"control: {named.heldout.hits} of {named.heldout.of} held-out" in text
+    assert facts["coverage"]["whole"] and "All 60 patients of m<b>.jsonl" in text
+    assert all(who in text and what in text for who, what in facts["severity"])
+    assert "Decision:" in text and "Name:" in text and "Date:" in text
+
+
+def test_a_sample_is_said_in_the_headline_with_the_reason(audit):
+    some = own_model.Settings(patients=55, notes=None)
+    kept = [n for n, note in enumerate(audit.sample.notes) if int(note.patient[1:]) < 55]
+    sample = own_model.Sample([audit.sample.notes[n] for n in kept], audit.sample.member[kept], 3)
+    facts = own_model.report_facts(dataclasses.replace(audit, settings=some, sample=sample))
+    assert "Asked about: 55 of 60 patients, and 55 of 60 held-out ones" in facts["headline"]
+    told = facts["coverage"]["sentence"]
+    assert "at most 55 patients of a file and all notes of a patient, as the options say" in told
+    assert "makes nothing of 3 notes" in told and not facts["coverage"]["whole"]
+    usual = own_model.report_facts(dataclasses.replace(audit, settings=own_model.Settings(), sample=sample))
+    assert "as many as can be asked in minutes" in usual["coverage"]["sentence"]
 
 
 def test_no_sentence_promises_what_an_audit_cannot_know(page):

@@ -25,7 +25,16 @@ from transformers import (
 
 from privhelpers import own_model
 from privhelpers.errors import MissingArtifact, UnsupportedModel
-from privhelpers.own_model import _files, _memorization, _sample, _target, _verdict, _wording
+from privhelpers.own_model import (
+    _files,
+    _likeness,
+    _memorization,
+    _risks,
+    _sample,
+    _target,
+    _verdict,
+    _wording,
+)
 from privhelpers.text import found_in
 
 LITTLE = own_model.Settings(texts=24, tokens=24, permutations=1999, draws=60)
@@ -74,13 +83,20 @@ def test_a_model_that_remembers_is_flagged(flagged):
     assert loss.name == "loss" and loss.patient.auc.low > 0.7
     assert loss.untrained.auc.low < 0.5 < loss.untrained.auc.high
     assert 0.5 in loss.nulls["permuted"] and len(flagged.texts) <= LITTLE.texts
-    assert len(flagged.verdict.tests) == 2 * len(flagged.attacks) + 2
-    assert all(test.p <= test.adjusted for test in flagged.verdict.tests)
+    assert len(flagged.verdict.tests) == 2 * len(flagged.attacks) + 5
+
+
+def test_a_model_is_asked_for_the_three_risks_with_what_it_wrote(flagged):
+    texts, sample = flagged.texts, flagged.sample
+    again = _risks.risks(texts, sample, _likeness.Likeness(texts, sample.texts), LITTLE)
+    assert flagged.risks == again and set(again) == {"singling_out", "linkability", "inference"}
+    assert {(shares.members.of, shares.heldout.of) for shares in again.values()} == {(60, 60)}
 
 
 def test_a_model_that_never_trained_is_not(fresh, files):
     audit = own_model.examine(own_model.open_model(fresh), files, LITTLE, progress=False)
     assert audit.verdict.outcome == _verdict.NOTHING_FOUND
+    assert all(shares.difference.low <= 0 for shares in audit.risks.values())
     assert "not proof" in _wording.WORDING["headlines"][audit.verdict.outcome]
 
 
@@ -107,7 +123,7 @@ def test_files_that_differ_by_themselves_decide_nothing(home, remembers, members
     settings = replace(LITTLE, texts=4, tokens=8, lower_case=False, control=False)
     audit = own_model.examine(own_model.open_model(remembers), files, settings, progress=False)
     assert audit.verdict.outcome == _verdict.UNDECIDED
-    assert "never sees the model" in audit.verdict.reasons[0]
+    assert "sees the two files alone" in audit.verdict.reasons[0]
 
 
 def test_the_same_seed_gives_the_same_report(flagged, remembers, files):

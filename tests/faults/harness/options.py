@@ -26,7 +26,7 @@ def _began(*_: object, **__: object) -> None:
 def _command(place, arguments: list[str], work: object = _began) -> bool:
     """Run a command in this child; return whether the work began, and raise the refusal it printed."""
     processes.die_with_parent = lambda **_: None
-    own_model.read_files = work
+    own_model.open_model = own_model.read_files = work
     _audit.processes.prepare = lambda *_: None  # its server is a child of another process
     _audit.HOME = place / "audits"
     os.chdir(ROOT)
@@ -62,7 +62,7 @@ def _audited(t: Trial, **given: object) -> Case:
 @fault("audit: a number that is none")
 def _(t: Trial) -> Case:
     name = t.choose(("epsilon", "delta", "seed"))
-    given = {"epsilon": "1", "delta": "1e-5"} if name != "seed" else {}
+    given = {"epsilon": "1", "delta": "1e-5", "canaries": base.notes()[2]} if name != "seed" else {}
     return _audited(t, **{**given, name: t.choose(BAD_NUMBERS)})
 
 
@@ -74,14 +74,48 @@ def _(t: Trial) -> Case:
         "delta": ("0", "1", "2", "-1e-5", "nan", "inf"),
     }
     name = t.choose(pools)
-    given = {"epsilon": "1", "delta": "1e-5"} if name != "seed" else {}
+    given = {"epsilon": "1", "delta": "1e-5", "canaries": base.notes()[2]} if name != "seed" else {}
     return _audited(t, **{**given, name: t.choose(pools[name])})
 
 
 @fault("audit: half of a claim")
 def _(t: Trial) -> Case:
     name = t.choose(("epsilon", "delta"))
-    return _audited(t, **{name: "0.5"})
+    return _audited(t, **{name: "0.5", "canaries": base.notes()[2]})
+
+
+@fault("audit: a claim that nothing tests")
+def _(t: Trial) -> Case:
+    return _audited(t, epsilon="4", delta="1e-5")
+
+
+@fault("audit: a number of patients or notes that is none")
+def _(t: Trial) -> Case:
+    name = t.choose(("patients", "notes"))
+    return _audited(t, **{name: t.choose((*BAD_NUMBERS, "0", "-1", "1.5", "nan", "inf", "none", "every"))})
+
+
+@fault("audit: columns that are none")
+def _(t: Trial) -> Case:
+    bad = (
+        "text",
+        "text=",
+        "=x",
+        "name=x",
+        "text=a text=b",
+        "text=a patient_id=a",
+        "text='a",
+        "\0=x",
+        "a=b=c",
+    )
+    return _audited(t, columns=t.choose(bad))
+
+
+@fault("audit: synthetic texts beside a model")
+def _(t: Trial) -> Case:
+    name = t.choose(("base", "reference", "show", "model"))
+    given = {"model": "", "synthetic": base.notes()[0], name: "yes" if name == "show" else base.folder()}
+    return _audited(t, **given)
 
 
 @fault("audit: a word that is neither yes nor no")
@@ -92,7 +126,7 @@ def _(t: Trial) -> Case:
 
 @fault("audit: a file or folder that is not there")
 def _(t: Trial) -> Case:
-    name = t.choose(("model", "records", "holdout", "canaries", "base", "reference"))
+    name = t.choose(("model", "synthetic", "records", "holdout", "canaries", "base", "reference"))
     value = t.choose(("no/such", "\0", "x" * 300, "/dev/null/x", "a\nb", "~", "$HOME/x", "x/" * 2500))
     return _audited(t, **{name: value})
 

@@ -1,0 +1,215 @@
+"""The forms of a file of records: JSONL, CSV or Parquet by its ending, one checked row at a time.
+
+JSONL is one object a line, whatever the file's ending; `.csv` and `.tsv` have a first row of names and
+commas, semicolons or tabs between; `.parquet` is read by groups of rows. Text is UTF-8, with or without a
+byte order mark. No message quotes a record: it may be sent on by somebody who must not see what stands in it.
+"""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from privhelpers.artifacts import parse_json
+from privhelpers.errors import BadRecords, DamagedArtifact
+
+LONGEST_LINE = 1_000_000  # bytes
+FIELDS = ("patient_id", "text", "note_id", "identifiers", "inserted")
+_BOM, _WIDE = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
+_TABLES, _PARQUET = (".csv", ".tsv"), ".parquet"
+_TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_PROBLEMS = {
+    "missing": "is missing",
+    "string_type": "must be a string, in quotes",
+    "string_pattern_mismatch": "is empty",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list of strings",
+    "string_unicode": "holds half of a character (a lone surrogate); remove it",
+    "model_type": "must be an object with named fields, in braces",
+}
+
+
+def name_of(path: str | Path) -> str:
+    """Return the name of a file as a message and a report show it."""
+    return ascii(Path(path).name)[1:-1]
+
+
+def _lines(path: Path) -> Iterator[tuple[str, int, str]]:
+    """Yield place, number and text of each line, never holding more than one line of bounded length.
+
+    Bytes that are not clean UTF-8 are refused by their offset.
+    """
+    offset, number = 0, 0
+    with open(path, "rb") as handle:
+        while raw := handle.readline(LONGEST_LINE + 1):
+            number += 1
+            where = f"{name_of(path)}, line {number}"
+            if len(raw) > LONGEST_LINE:
+                raise BadRecords(f"{where}: longer than {LONGEST_LINE:,} bytes; split the record")
+            if number == 1 and raw.startswith(_WIDE):
+                raise BadRecords(
+                    f"{where}: a byte order mark of UTF-16 (byte 0); save the file as UTF-8 (in a "
+                    "spreadsheet: 'CSV UTF-8')"
+                )
+            skipped = len(_BOM) if number == 1 and raw.startswith(_BOM) else 0
+            if b"\0" in raw:
+                place = offset + raw.index(0)
+                raise BadRecords(f"{where}: holds a NUL (byte {place}); save the file as UTF-8")
+            try:
+                text = raw[skipped:].decode("utf-8")
+            except UnicodeDecodeError as error:
+                place = offset + skipped + error.start
+                raise BadRecords(f"{where}: not UTF-8 (byte {place}); save the file as UTF-8") from error
+            yield where, number, text
+            offset += len(raw)
+
+
+def _json_rows(path: Path) -> Iterator[tuple[str, int, object]]:
+    """Yield place, number and value of each line of JSONL."""
+    for where, number, line in _lines(path):
+        if not line.strip():
+            raise BadRecords(f"{where}: is blank; each line must hold one record")
+        try:
+            value = parse_json(line.rstrip("\r\n"), where)
+        except DamagedArtifact as error:
+            cause = error.__cause__
+            told = f"column {cause.colno}: {cause.msg}" if isinstance(cause, json.JSONDecodeError) else cause
+            told = "nested too deep" if isinstance(cause, RecursionError) else told
+            hint = "" if number > 1 else "; a table must be named .csv, .tsv or .parquet"
+            raise BadRecords(f"{where}: broken, not one JSON object a line ({told}){hint}") from None
+        yield where, number, value
+
+
+def _several(cell: str) -> list[str]:
+    """Return the strings that a cell holds, divided by bars."""
+    return [one.strip() for one in cell.split("|") if one.strip()]
+
+
+def _cells(names: Iterable[str], cells: Iterable[str]) -> dict:
+    """Return one row of a table by name; what stands empty is not there, but for a text or a patient."""
+    row = {
+        name: cell for name, cell in zip(names, cells, strict=True) if cell or name in ("text", "patient_id")
+    }
+    if "identifiers" in row:
+        row["identifiers"] = _several(row["identifiers"])
+    if "inserted" in row:
+        row["inserted"] = _TRUTH.get(row["inserted"].strip().casefold(), row["inserted"])
+    return row
+
+
+def _table_rows(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str, int, object]]:
+    """Yield place, number and cells of each row of a table, the row of names not counted."""
+    lines = _lines(path)
+    first = next(lines, ("", 0, ""))[2]
+    divider = max("\t;,", key=first.count)
+
+    def whole() -> Iterator[str]:
+        yield first
+        yield from (text for _, _, text in lines)
+
+    csv.field_size_limit(LONGEST_LINE)
+    reader, number = csv.reader(whole(), delimiter=divider, strict=True), 0
+    where = f"{name_of(path)}, row of names"
+    try:
+        names = _named([name.strip() for name in next(reader, [])], columns, where)
+        for number, cells in enumerate(reader, 1):
+            where = f"{name_of(path)}, row {number}"
+            if not cells:
+                raise BadRecords(f"{where}: is blank; each row must hold one record")
+            if len(cells) != len(names):
+                raise BadRecords(
+                    f"{where}: {len(cells)} cells under {len(names)} names; put text that holds the divider, "
+                    "quotes or line breaks in double quotes"
+                )
+            yield where, number, _cells(names, cells)
+    except csv.Error as error:
+        raise BadRecords(
+            f"{name_of(path)}, row {number + 1}: broken ({error}); save the table as CSV with double quotes"
+        ) from None
+
+
+def _parquet_rows(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str, int, object]]:
+    """Yield place, number and values of each row of a Parquet file, a thousand held at a time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    name, number = name_of(path), 0
+    try:
+        with pq.ParquetFile(path) as file:
+            theirs = file.schema_arrow.names
+            names = dict(zip(theirs, _named(theirs, columns, name), strict=True))
+            wanted = [own for own, field in names.items() if field in FIELDS]
+            for batch in file.iter_batches(batch_size=1000, columns=wanted):
+                for row in batch.to_pylist():
+                    number += 1
+                    values = {names[own]: value for own, value in row.items() if value is not None}
+                    for field in {"patient_id", "note_id"} & values.keys():  # often kept as numbers
+                        if type(values[field]) is int:
+                            values[field] = str(values[field])
+                    if isinstance(values.get("identifiers"), str):
+                        values["identifiers"] = _several(values["identifiers"])
+                    yield f"{name}, row {number}", number, values
+    except BadRecords:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        line = (str(error).splitlines() or [type(error).__name__])[0]
+        raise BadRecords(f"{name}: cannot be read as Parquet ({ascii(line)[1:150]}); save it again") from None
+
+
+def _named(theirs: list[str], columns: Mapping[str, str], where: str) -> list[str]:
+    """Return the name of each column as ours, or as the file has it.
+
+    A field that `columns` gives another name may keep its own in a file that lacks the other.
+    """
+    if len(set(theirs)) < len(theirs):
+        raise BadRecords(f"{where}: two columns of one name; rename one")
+    ours = {theirs_: field for field, theirs_ in columns.items() if theirs_ in theirs}
+    return [ours.get(name, f"other {name}" if name in ours.values() else name) for name in theirs]
+
+
+def read_rows(
+    path: str | Path, kind: type[BaseModel], columns: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, int, BaseModel]]:
+    """Yield place, number and checked row of each record of a file.
+
+    Args:
+        path: JSONL, or `.csv`, `.tsv` and `.parquet`.
+        kind: what a row must be.
+        columns: field -> what the file calls it, where it calls it otherwise.
+
+    Raises:
+        BadRecords: there is no such file, or a row is none; the message names file and row.
+    """
+    path, columns = Path(path), dict(columns or {})
+    if not path.is_file():
+        raise BadRecords(f"{name_of(path)}: no such file")
+    form = path.suffix.lower()
+    if form in _TABLES:
+        rows = _table_rows(path, columns)
+    elif form == _PARQUET:
+        rows = _parquet_rows(path, columns)
+    else:
+        rows = _json_rows(path)
+    for where, number, value in rows:
+        if isinstance(value, dict) and columns and form not in (*_TABLES, _PARQUET):
+            value = dict(zip(_named(list(value), columns, where), value.values(), strict=True))
+        yield where, number, _checked(kind, value, where, table=form in (*_TABLES, _PARQUET))
+
+
+def _checked(kind: type[BaseModel], value: object, where: str, *, table: bool) -> BaseModel:
+    """Return one value as a checked row."""
+    try:
+        row = kind.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        field = ascii(".".join(map(str, first["loc"])) or "the line").strip("'")
+        problem = _PROBLEMS.get(first["type"], first["msg"].lower())
+        if first["type"] == "missing" and (table or where.endswith("line 1")):
+            problem += f"; if the file calls it otherwise, say so: COLUMNS='{field}=...'"
+        raise BadRecords(f"{where}: {field} {problem}") from None
+    for name, content in row.model_dump().items():
+        if "\0" in str(content if not isinstance(content, list) else "".join(content)):
+            raise BadRecords(f"{where}: {name} holds a NUL character; remove it")
+    return row

@@ -1,0 +1,144 @@
+"""The audit of a synthetic data set: texts in place of a model, and the same controls, tests and verdict.
+
+Whoever brings it brings the records that it was made from, and records of other patients, whom its maker
+never saw. A text that repeats a note is no leak by itself: formulas of the house come back for people nobody
+looked at. So every count stands beside the same count for held-out patients.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from privhelpers.own_model import _canaries, _membership, _memorization, _verdict
+from privhelpers.own_model._blind import BlindBaseline, blind_baselines
+from privhelpers.own_model._examine import Sensitivity, sensitivity
+from privhelpers.own_model._files import Files
+from privhelpers.own_model._likeness import Likeness, near_copies, word_losses
+from privhelpers.own_model._memorization import PatientShares, compare_patients
+from privhelpers.own_model._risks import risks
+from privhelpers.own_model._sample import Sample, draw_sample
+from privhelpers.own_model._settings import Settings
+from privhelpers.own_model._wording import in_time
+from privhelpers.stats import Interval
+
+_PASSES = 5  # over notes, halves and rests, each compared with every synthetic text
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Patients with a note that some synthetic text nearly repeats, and what of that is no leak.
+
+    Attributes:
+        by_patient: members and held-out patients with such a note.
+        texts: synthetic texts that nearly repeat a member's note: the count that is often given alone.
+        heldout_texts: those that nearly repeat a held-out patient's note.
+        phantoms: how many member patients such a set would "copy" without having seen any: the held-out
+            share, of as many as the members are, with its exact interval.
+    """
+
+    by_patient: PatientShares
+    texts: int
+    heldout_texts: int
+    phantoms: Interval
+
+
+@dataclass(frozen=True)
+class SyntheticAudit:
+    """Every figure of an audit of a synthetic data set; attributes of the same name are those of `Audit`.
+
+    Attributes:
+        files: what was brought, the synthetic texts among it.
+        settings, sample, attacks, blind, disclosures, canaries, risks, sensitivity, verdict: see `Audit`.
+        copies: near copies of notes.
+    """
+
+    files: Files
+    settings: Settings
+    sample: Sample
+    attacks: list[_membership.Attack]
+    blind: list[BlindBaseline]
+    copies: Copies
+    disclosures: _memorization.Disclosures | None
+    risks: dict[str, PatientShares]
+    canaries: _canaries.CanaryResult | None
+    sensitivity: Sensitivity
+    verdict: _verdict.Verdict
+
+
+def _copies(texts: tuple[str, ...], sample: Sample) -> Copies:
+    """Count near copies of members, and of held-out patients."""
+    counts, copied = [], []
+    for side in (True, False):
+        notes = sample.of(member=side)
+        repeated, repeats = near_copies([note.text for note in notes], texts)
+        copied += [notes[n].patient for n in np.flatnonzero(repeated)]
+        counts.append(int(repeats.sum()))
+    members = {note.patient for note in sample.of(member=True)}
+    shares = compare_patients(copied, sample.patients, members)
+    chance, of = shares.heldout.interval, shares.members.of
+    ends = (of * end for end in (chance.estimate, chance.low, chance.high))
+    return Copies(shares, *counts, Interval(*ends, chance.level, chance.method))
+
+
+def examine_synthetic(
+    files: Files, settings: Settings | None = None, *, told: Callable[[str], None] = lambda _: None
+) -> SyntheticAudit:
+    """Run every attack on a synthetic data set, with its controls, and conclude.
+
+    Args:
+        files: from `read_files`, with synthetic texts.
+        settings: by default those of a small model, with twice the dealings.
+        told: called with a sentence when a part of the work begins.
+    """
+    settings = settings or Settings(permutations=19_999)
+    texts, sample = files.synthetic.texts, draw_sample(files, [], settings)
+    told(f"comparing {len(sample.texts):,} notes with {len(texts):,} synthetic texts")
+    likeness = Likeness(texts, sample.texts)
+    few, clock = sample.texts[:: max(1, len(sample.texts) // 50)], time.perf_counter()
+    likeness.nearest(few)
+    seconds = _PASSES * (time.perf_counter() - clock) * len(sample.texts) / len(few)
+    told(f"the comparisons take about {in_time(seconds)}, and the tests come after that")
+    scores = {
+        "words": -word_losses(texts, sample.texts),
+        "closest": likeness.nearest(sample.texts)[0],
+        "covered": likeness.covered(sample.texts),
+    }
+    scores = {name: values for name, values in scores.items() if np.ptp(values) > 1e-9}
+    told(f"testing {len(scores)} attacks on membership, with {settings.permutations:,} dealings each")
+    attacks = _membership.measure_attacks(scores, sample, settings)
+    told("looking for near copies, for what names a patient, and for the three risks of the regulators")
+    copies, disclosures = _copies(texts, sample), _memorization.disclosures(texts, sample)
+    regulated = risks(texts, sample, likeness, settings)
+    canaries = None
+    if files.canaries is not None:
+        brought = files.canaries.canaries
+        echoes = -word_losses(texts, [canary.text for canary in brought])
+        canaries = _canaries.audit_canaries(brought, echoes, settings)
+
+    told("comparing the two files without the synthetic texts")
+    members, heldout = (sample.texts_by_patient(member=side) for side in (True, False))
+    blind = blind_baselines(
+        members,
+        heldout,
+        permutations=min(settings.permutations, 999),
+        draws=settings.draws,
+        seed=settings.seed,
+    )
+    counts = {"copies": copies.by_patient, "disclosures": disclosures and disclosures.by_patient, **regulated}
+    p_values = _verdict.p_values_by_test(attacks, counts, canaries)
+    explanations = _verdict.alternative_explanations(blind, attacks, None, alpha=settings.alpha)
+    return SyntheticAudit(
+        files=files,
+        settings=settings,
+        sample=sample,
+        attacks=attacks,
+        blind=blind,
+        copies=copies,
+        disclosures=disclosures,
+        risks=regulated,
+        canaries=canaries,
+        sensitivity=sensitivity(len(members), len(heldout), tests=len(p_values), alpha=settings.alpha),
+        verdict=_verdict.decide(p_values, explanations, canaries, alpha=settings.alpha),
+    )

@@ -1,0 +1,190 @@
+"""The audit of synthetic texts: what repeats its records is found, what comes from other people is not."""
+
+import json
+import math
+
+import jsonschema
+import numpy as np
+import pytest
+import toy_audit as toy
+
+from privhelpers import own_model
+from privhelpers.artifacts import to_json
+from privhelpers.figures.own_model import audit_pictures
+from privhelpers.own_model import _likeness, _risks, _verdict
+from privhelpers.own_model._files import Files, Note, RecordFile, TextFile
+from privhelpers.own_model._sample import draw_sample
+
+LITTLE = own_model.Settings(permutations=1999, draws=60)
+
+
+def side(name, rows):
+    notes = (
+        Note(n, row["patient_id"], row["text"], tuple(row.get("identifiers", ())))
+        for n, row in enumerate(rows, 1)
+    )
+    return RecordFile(name, "0" * 64, len(rows), tuple(notes))
+
+
+def files(members, heldout, texts, canaries=None):
+    return Files(side("m", members), side("h", heldout), canaries, TextFile("s.csv", "0" * 64, tuple(texts)))
+
+
+def texts_of(rows):
+    return [row["text"] for row in rows]
+
+
+MEMBERS, HELDOUT, OTHERS = (toy.notes(letter, 60, seed=n) for n, letter in enumerate("mhx"))
+
+
+@pytest.fixture(scope="module")
+def copied():
+    """Every third text repeats a member's note; the others come from nobody."""
+    texts = [*texts_of(MEMBERS)[::2], *texts_of(OTHERS)]
+    return own_model.examine_synthetic(files(MEMBERS, HELDOUT, texts), LITTLE)
+
+
+@pytest.fixture(scope="module")
+def elsewhere():
+    return own_model.examine_synthetic(files(MEMBERS, HELDOUT, texts_of(OTHERS)), LITTLE)
+
+
+def test_a_set_that_repeats_its_records_is_flagged(copied):
+    assert copied.verdict.outcome == _verdict.FLAGGED
+    assert min(test.adjusted for test in copied.verdict.tests) < 0.001
+    assert {attack.name for attack in copied.attacks} == {"words", "closest", "covered"}
+    for attack in copied.attacks:
+        assert attack.patient.auc.low > 0.55 and 0.5 in attack.nulls["permuted"], attack.name
+    repeated = {row["patient_id"] for row in MEMBERS[::2]}
+    shares = copied.copies.by_patient
+    assert (shares.members.hits, shares.heldout.hits) == (len(repeated), 0)
+    assert copied.copies.texts == len(MEMBERS[::2]) and copied.copies.heldout_texts == 0
+    assert copied.disclosures.by_patient.members.hits == len(repeated)
+    for name in ("singling_out", "linkability", "inference"):
+        assert copied.risks[name].difference.low > 0, name
+
+
+def test_a_set_of_other_people_is_not(elsewhere):
+    assert elsewhere.verdict.outcome == _verdict.NOTHING_FOUND
+    assert elsewhere.copies.by_patient.members.hits == 0
+    for name, shares in elsewhere.risks.items():
+        assert shares.difference.low <= 0 <= shares.difference.high, name
+
+
+def test_formulas_of_the_house_are_phantoms():
+    """Both groups hold one formula; a set that repeats it copies nobody."""
+    formula = "Called the ward and asked for the usual leaflet about sleep and walking every day."
+    shared = [
+        [*rows, *({"patient_id": f"{letter}{n}", "text": f"{formula} Room {n}."} for n in range(40))]
+        for letter, rows in (("m", MEMBERS), ("h", HELDOUT))
+    ]
+    audit = own_model.examine_synthetic(
+        files(*shared, [f"{formula} Room {n}." for n in range(100, 160)]), LITTLE
+    )
+    copies = audit.copies
+    assert copies.texts == copies.heldout_texts == 60 and audit.verdict.outcome == _verdict.NOTHING_FOUND
+    assert copies.by_patient.members.hits == copies.by_patient.heldout.hits == 40
+    assert copies.phantoms.low < 40 < copies.phantoms.high
+    assert copies.phantoms.estimate == pytest.approx(40)
+
+
+def test_files_that_differ_decide_nothing():
+    later = toy.notes("h", 60, seed=1, extra="night ")
+    audit = own_model.examine_synthetic(files(MEMBERS, later, texts_of(OTHERS)), LITTLE)
+    assert audit.verdict.outcome == _verdict.UNDECIDED and "two files alone" in audit.verdict.reasons[0]
+
+
+def test_canaries_echo_in_a_set_that_was_made_from_them():
+    from privhelpers.own_model._files import Canary, CanaryFile
+
+    lines = [toy.notes("c", 1, seed=n)[0]["text"] for n in range(60)]
+    canaries = CanaryFile("c", "0" * 64, tuple(Canary(n, t, n % 2 == 0) for n, t in enumerate(lines)))
+    for texts, outcome in ((lines[::2], _verdict.FLAGGED), (lines[1::2], _verdict.NOTHING_FOUND)):
+        brought = files(MEMBERS, HELDOUT, [*texts, *texts_of(OTHERS)], canaries)
+        audit = own_model.examine_synthetic(brought, LITTLE)
+        assert audit.verdict.outcome == outcome and (audit.canaries.p <= 0.001) == (
+            outcome == _verdict.FLAGGED
+        )
+
+
+@pytest.mark.parametrize("which", ["copied", "elsewhere"])
+def test_the_report_follows_its_schema_and_quotes_nobody(request, which):
+    audit = request.getfixturevalue(which)
+    facts = json.loads(to_json(own_model.report_facts(audit, made="today")))
+    jsonschema.validate(facts, json.loads(own_model.report_schema()))
+    page = own_model.report_page(facts, audit_pictures(audit, draws=50))
+    assert "s.csv" in facts["title"] and facts["title"] in page and facts["coverage"]["whole"]
+    assert facts["copies"]["sentence"] in page and facts["named"]["sentence"] in page
+    assert page.count('class="sign"') == 1 and all(what in page for _, what in facts["severity"])
+    for risk in facts["risks"].values():
+        assert risk["words"] in page and all(f"{end:.3f}" in page for end in risk["difference"])
+    for row in (*MEMBERS[:9], *HELDOUT[:9]):
+        assert row["text"][:40] not in page and row["text"][-12:-1] not in page
+
+
+def test_a_schema_refuses_a_figure_without_its_control(copied):
+    facts = json.loads(to_json(own_model.report_facts(copied)))
+    schema = json.loads(own_model.report_schema())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    del facts["risks"]["linkability"]["held_out"]
+    with pytest.raises(jsonschema.ValidationError, match="held_out"):
+        jsonschema.validate(facts, schema)
+
+
+def test_the_model_of_word_counts_is_witten_and_bells():
+    """By hand: "a b a c" after a start, and what each run leaves for words that it never saw."""
+    learn, anything = ["a b a c"], 1 / 4  # three words and an unknown one
+    one = {word: (count + 3 * anything) / (4 + 3) for word, count in (("a", 2), ("b", 1), ("z", 0))}
+    start_a = (1 + 1 * one["a"]) / 2  # "a" is all that ever began a text
+    after_a = (1 + 2 * one["b"]) / (2 + 2)  # two kinds of words after "a"
+    after_start_a = (1 + 1 * after_a) / 2
+    after_b = (0 + 1 * one["z"]) / (1 + 1)
+    after_a_b = (0 + 1 * after_b) / (1 + 1)
+    expected = -np.mean([math.log(start_a), math.log(after_start_a), math.log(after_a_b)])
+    assert _likeness.word_losses(learn, ["A b, z"])[0] == pytest.approx(expected)
+
+
+def test_a_near_copy_is_one_by_its_runs_of_three_words():
+    words = [f"w{n}" for n in range(30)]
+    text = " ".join(words)
+    for changed, near in ((0, True), (1, True), (2, False)):
+        other = " ".join([f"x{n}" if n < changed else word for n, word in enumerate(words)][::1])
+        middle = " ".join([*words[:14], *["y"] * changed, *words[14 + changed :]])
+        assert _likeness.near_copies([text], [other])[0][0], "one end costs one run for each word"
+        assert bool(_likeness.near_copies([text], [middle])[0][0]) == near
+    repeated, repeats = _likeness.near_copies([text, "a b c d"], ["e f g h", text.upper()])
+    assert repeated.tolist() == [True, False] and repeats.tolist() == [False, True]
+
+
+def test_who_is_singled_out_is_alone_in_the_own_group():
+    """A guess that fits two members, or nobody, singles out no one; the other group does not matter."""
+    members = [{"patient_id": f"m{n}", "text": f"seen with quartz umber {n // 2}"} for n in range(60)]
+    members[0]["text"] = "seen with zebra onyx violet"
+    heldout = [{"patient_id": f"h{n}", "text": f"seen with quartz umber {n + 500}"} for n in range(60)]
+    texts = ["the zebra onyx violet", "the quartz umber 4", *(f"the ward here {n}" for n in range(900, 960))]
+    brought = files(members, heldout, texts)
+    sample = draw_sample(brought, [], LITTLE)
+    shares = _risks.singled_out(texts, sample, _likeness.Likeness(texts, sample.texts), LITTLE)
+    assert (shares.members.hits, shares.heldout.hits) == (1, 0)
+
+
+def test_a_share_of_the_word_that_was_taken_out_is_compared_with_the_others():
+    """The set gives the condition of members by their other words, and says nothing of the others."""
+    conditions = ["asthma", "gout", "anemia", "eczema"]
+    rows = [
+        [
+            {
+                "patient_id": f"{letter}{n}",
+                "text": f"{letter}{n}q came on {letter}{n}d with {conditions[n % 4]} again",
+            }
+            for n in range(60)
+        ]
+        for letter in "mh"
+    ]
+    brought = files(*rows, texts_of(rows[0]))
+    sample = draw_sample(brought, [], LITTLE)
+    likeness = _likeness.Likeness(brought.synthetic.texts, sample.texts)
+    shares = _risks.inferred(brought.synthetic.texts, sample, likeness, LITTLE)
+    assert shares.members.hits == 60 and shares.heldout.hits < 40 and shares.difference.low > 0.2
+    linked = _risks.linked(sample, likeness, LITTLE)
+    assert linked.members.hits == 60 and linked.heldout.hits < 40
