@@ -125,6 +125,8 @@ def write(root, models=("public", "baseline", "dp-eps-8")):
         if model.startswith("dp-eps-"):
             spent = {"epsilon": 0.999 * float(model.removeprefix("dp-eps-")), "delta": 1e-5}
             store.write_json(f"private_training/{model}/metrics.json", {"spent": spent})
+            by_note = {note["note_id"]: 1.5 for letter in "th" for note in notes(letter)}
+            store.write_json(f"private_training/{model}/other_people.json", by_note)
     audits = {name: {"audit_epsilon_lower": 3.25 if name == "dp-eps-8" else None} for name in models}
     store.write_json("auditing/audit.json", {"models": audits})
     broken = {

@@ -15,6 +15,7 @@ from privhelpers.models._generation import (
     kept_tokens,
 )
 from privhelpers.models._masked import MASKED_ARCHITECTURES, build_masked, with_mask
+from privhelpers.models._rounding import rounded
 from privhelpers.models._shapes import ARCHITECTURES
 from privhelpers.models.architecture import build, count_parameters, load, save
 from privhelpers.models.encoding import Rows, encode, to_batch, train_tokenizer
@@ -53,6 +54,7 @@ __all__ = [
     "padded",
     "pretrained",
     "put",
+    "rounded",
     "row_losses",
     "save",
     "score",

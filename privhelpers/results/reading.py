@@ -176,6 +176,11 @@ class ModelResults:
         """Coins and scores of the canaries in the gradients of a private run: `included`, `scores`."""
         return self._json(TRAINING, "canaries")
 
+    @cached_property
+    def other_people(self) -> dict[str, float] | None:
+        """Losses of the same notes under a private model of other people, by note; None without a budget."""
+        return None if self.model in NOT_PRIVATE else self._json(TRAINING, "other_people")
+
     @property
     def audited_epsilon(self) -> float | None:
         """Lower bound on epsilon by the audit; None where there is none."""

@@ -74,6 +74,14 @@ def test_scores_carry_their_patients_and_are_higher_for_members(runs):
         runs.of("baseline").scores("zlib")
 
 
+def test_a_private_model_has_the_losses_of_one_that_read_other_people(runs):
+    private = runs.of("dp-eps-8")
+    assert set(private.other_people) == set(private.scores("loss").index)
+    assert runs.of("baseline").other_people is None and runs.of("public").other_people is None
+    with pytest.raises(MissingArtifact, match="dp-eps-4"):
+        _ = runs.of("dp-eps-4").other_people
+
+
 def test_all_that_a_model_wrote_comes_with_its_source(runs):
     assert runs.of("baseline").texts == [*toy_results.TEXTS, "nobody"]
     digits = sha256_of(runs.store.path("extraction/baseline/ranked.jsonl"))[:12]
