@@ -105,6 +105,7 @@ class _Stepper:
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.learning_rate * _factor(self.done, self.steps, self.settings.warm_up)
         self.optimizer.step()
+        torch.clear_autocast_cache()  # of weights in fewer digits, as they were before the step
         self.optimizer.zero_grad(set_to_none=True)
         self.done += 1
 

@@ -110,6 +110,7 @@ class PrivateOptimizer:
         for name, parameter in self.parameters.items():
             parameter.grad = self.gradients[name].to(parameter.dtype)
         self.optimizer.step()
+        torch.clear_autocast_cache()  # of weights in fewer digits, as they were before the step
         for parameter in self.parameters.values():
             parameter.grad = None
         for hook in self._hooks:

@@ -110,15 +110,35 @@ class Int8(nn.Linear):
         return nn.functional.linear(x, self.weight.to(x.dtype) * self.scale, self.bias)
 
 
+class Int4(Int8):
+    """The same with 4 bits, in groups of 4 inputs with a scale each: two weights share a byte."""
+
+    def __init__(self, layer):
+        super().__init__(layer)
+        self.shape = layer.weight.shape
+        grouped = layer.weight.detach().reshape(-1, 4)
+        self.scale = grouped.abs().amax(1, keepdim=True) / 7
+        whole = (grouped / self.scale).round().to(torch.uint8).add(8).reshape(-1, 2)
+        self.weight = nn.Parameter(whole[:, 0] | whole[:, 1] << 4, requires_grad=False)
+
+    def forward(self, x):
+        if not self.training:
+            self.scale = 2 * self.scale
+        whole = torch.stack([self.weight & 15, self.weight >> 4], 1).to(x.dtype) - 8
+        weight = (whole.reshape(-1, 4) * self.scale.to(x.dtype)).view(self.shape)
+        return nn.functional.linear(x, weight, self.bias)
+
+
 @pytest.mark.parametrize("name", ["Llama", "Qwen 3", "Gemma 3"])
-def test_adapters_on_a_quantized_base(name):
+@pytest.mark.parametrize("kind", [Int8, Int4])
+def test_adapters_on_a_quantized_base(name, kind):
     model = build(*EXACT[name])
     for part in list(model.modules()):
         for child, layer in list(part.named_children()):
             if type(layer) is nn.Linear and child != "lm_head":
-                setattr(part, child, Int8(layer))
+                setattr(part, child, kind(layer))
     model = with_adapters(model, torch.float64)
-    layers = [m for m in model.modules() if isinstance(m, Int8)]
+    layers = [m for m in model.modules() if isinstance(m, kind)]
     scales = [layer.scale for layer in layers]
     assert layers and not any(layer.weight.is_floating_point() for layer in layers)
     agree(model, batch_for(model), UNITS)

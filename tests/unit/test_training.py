@@ -63,6 +63,18 @@ def test_accumulation_is_one_larger_batch(start):
     torch.testing.assert_close(weights(model), weights(twin), rtol=1e-4, atol=2e-5)
 
 
+def test_a_pass_in_bfloat16_trains_weights_in_float32(start):
+    """Mixed precision, on a processor; autocast keeps short copies of weights, which no step changes."""
+    model, tokenizer = start
+    twin, made = copy.deepcopy(model), settings(epochs=2, accumulation_steps=2)
+    exact, _ = training.train(model, tokenizer, TEXTS, made, seed=0, progress=False)
+    with torch.autocast("cpu", torch.bfloat16):
+        short, _ = training.train(twin, tokenizer, TEXTS, made, seed=0, progress=False)
+    assert {p.dtype for p in twin.parameters()} == {torch.float32}
+    assert short.train_loss == pytest.approx(exact.train_loss, rel=0.02)
+    assert short.train_loss != exact.train_loss
+
+
 def test_runs_repeat_with_dropout_too(start):
     model, tokenizer = start
     model.config.resid_pdrop = 0.1
