@@ -170,7 +170,8 @@ def page_of(root: Path, job: Job, tables: Memo | None = None) -> NotebookNode:
     title = next((line for line in page.cells[0].source.splitlines() if line.startswith("# ")), "")
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
     if plain != title:
-        page.metadata["myst"] = {"html_meta": {"keywords": plain.removeprefix("# ")}}
+        words = plain.removeprefix("# ")  # each of its own, too: between commas a keyword is one term
+        page.metadata["myst"] = {"html_meta": {"keywords": ", ".join([words, *words.split()])}}
     _number(page, chain.source(root, job.slug))
     page.nbformat_minor = max(page.nbformat_minor, 5)
     return page
