@@ -71,6 +71,15 @@ def test_summary_has_every_model_and_every_figure(summary):
         assert row["distinct_generations"] <= row["attempts"] == 14 * 8
 
 
+def test_every_value_on_a_page_is_a_table_or_a_picture(runs):
+    raw = []
+    for path in sorted((runs / "notebooks").rglob("*.ipynb")):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            shown = [out["data"] for out in cell.get("outputs", []) if out["output_type"] == "execute_result"]
+            raw += [(path.stem, data) for data in shown if not {"text/html", "image/png"} & set(data)]
+    assert not raw
+
+
 def test_every_lower_bound_lies_below_its_upper_bound(summary):
     for name, row in summary.items():
         if row["epsilon"] is None:
