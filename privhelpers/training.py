@@ -16,6 +16,7 @@ from privhelpers import rng, validate
 from privhelpers.errors import InvalidParameter, TrainingFailed
 from privhelpers.models.encoding import encode, end_id, to_batch
 from privhelpers.models.masking import Masking, masked_losses, padded, score_masked
+from privhelpers.models.precision import check_precision, training_in
 from privhelpers.models.scoring import row_losses, score
 
 
@@ -32,6 +33,7 @@ class Settings:
         warm_up: share of the steps with rising learning rate, in [0, 1]; it then falls linearly to zero.
         max_grad_norm: bound on the norm of a step's gradient (of the batch, not of a record: no privacy).
         patience: stop after so many epochs without a better validation loss; 0 runs all epochs.
+        matmul_precision: "highest", or "medium": linear layers multiply in bfloat16 where that is faster.
     """
 
     epochs: int
@@ -42,6 +44,7 @@ class Settings:
     warm_up: float = 0.05
     max_grad_norm: float = 1.0
     patience: int = 0
+    matmul_precision: str = "highest"
 
     def __post_init__(self) -> None:
         """Refuse settings out of range."""
@@ -52,6 +55,7 @@ class Settings:
         validate.non_negative(weight_decay=self.weight_decay, warm_up=self.warm_up, patience=self.patience)
         if self.warm_up > 1:
             raise InvalidParameter(f"warm_up = {self.warm_up}: must be in [0, 1]")
+        check_precision(self.matmul_precision)
 
 
 @dataclass
@@ -167,7 +171,8 @@ def train(
         torch.manual_seed(rng.derive(seed, "training/dropout"))
         for epoch in range(1, settings.epochs + 1):
             model.train()
-            log.train_loss.append(_one_epoch(objective, rows, settings, shuffler, stepper, bar))
+            with training_in(model, settings.matmul_precision):
+                log.train_loss.append(_one_epoch(objective, rows, settings, shuffler, stepper, bar))
             if after_epoch:
                 model.eval()
                 after_epoch(epoch)

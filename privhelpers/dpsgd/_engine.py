@@ -30,6 +30,7 @@ from privhelpers.dpsgd._recorder import MEMORY, Recorder, Workspace
 from privhelpers.dpsgd._units import group_rows
 from privhelpers.errors import InvalidParameter, UnsupportedModel
 from privhelpers.models.encoding import IGNORED
+from privhelpers.models.precision import layers_in
 
 Batch = Mapping[str, torch.Tensor]
 # Of the largest norm of a row, by the digits of the pass: more is another gradient.
@@ -142,10 +143,10 @@ def _repeatable(model: PreTrainedModel) -> Iterator[None]:
     """Run the model as it is, in training or not, without dropout, and leave the random streams as they were.
 
     Layers stay in training: some mix rows there alone, and libraries pack quantized weights anew for
-    evaluation.
+    evaluation. They multiply in all digits, so that what is compared differs by little else.
     """
     devices = [model.device] if model.device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices), _WithoutDropout():
+    with torch.random.fork_rng(devices=devices), _WithoutDropout(), layers_in("highest"):
         yield
 
 

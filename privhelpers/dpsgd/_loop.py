@@ -30,6 +30,7 @@ from privhelpers.dpsgd.processes import SharedOptimizer
 from privhelpers.errors import InvalidParameter, TrainingFailed
 from privhelpers.models.encoding import end_id
 from privhelpers.models.masking import Masking, Pair
+from privhelpers.models.precision import check_precision, layers_in
 
 _COUNTED = (PrivateOptimizer, SharedOptimizer)
 Objective = Callable[[list[int], np.random.Generator], Pair]
@@ -58,6 +59,8 @@ class Settings:
             rounding.
         objective: turns a row of ids into what the model reads and what it is asked, anew at every step,
             such as `models.Masking`; None: each token is predicted from those before it.
+        matmul_precision: "highest", or "medium": linear layers multiply in bfloat16 where that is faster;
+            norms, clipped sums and noise keep all digits, so that the bound on a unit holds as before.
         canaries: units without a text, for an audit; `canaries` of the log has what the run showed of them.
         make_optimizer: `PrivateOptimizer`, or a variant of it under study.
         make_draws: `poisson_draws`, or a variant under study: called with the generator of the sampling,
@@ -75,6 +78,7 @@ class Settings:
     betas: tuple[float, float] = (0.6, 0.999)
     notes_per_step: int = 4
     max_rows: int = 48
+    matmul_precision: str = "highest"
     objective: Objective | None = None
     canaries: GradientCanaries | None = None
     make_optimizer: Callable[..., PrivateOptimizer] = PrivateOptimizer
@@ -86,6 +90,7 @@ class Settings:
         validate.positive_int(
             warm_up_steps=self.warm_up_steps, notes_per_step=self.notes_per_step, max_rows=self.max_rows
         )
+        check_precision(self.matmul_precision)
 
     def learning_rate_at(self, step: int, steps: int) -> float:
         """Return the learning rate of step 0, 1, ... of `steps`: linear warm-up, then decay to zero."""
@@ -163,7 +168,7 @@ def train(
         marks = fingerprint(model, rows, given, settings.parts())
         kept = KeptRun(keep, terms_of(plan, chance.mode, marks, keep.run), model, adam, chance)
     model.train()
-    with chance.dropout(), kept or nullcontext():
+    with chance.dropout(), kept or nullcontext(), layers_in(settings.matmul_precision):
         # 0. Go on from the last checkpoint; the canaries' numbers follow on those of the patients.
         start, tally = kept.restore(len(planted.scores) if planted else 0) if kept else (0, Tally())
         accountant.history = [(spent.noise_multiplier, spent.sample_rate, start)] if start else []

@@ -22,6 +22,7 @@ from privhelpers.dpsgd._layers import listening, slow_activations
 from privhelpers.dpsgd._losses import losses_by_row
 from privhelpers.dpsgd._units import group_rows
 from privhelpers.errors import InvalidParameter, UnsupportedModel
+from privhelpers.models.precision import layers_in
 from privhelpers.models.scoring import row_losses
 
 # (norms, sums) relative
@@ -86,6 +87,39 @@ def test_autocast_shortens_the_pass_and_never_a_norm_or_a_sum(family, tied, memo
         assert length == pytest.approx(min(bound, float(norms[0])), rel=1e-5)
         assert float(norms[0]) == pytest.approx(float(exact[row]), rel=0.05)
         assert float(norms[0]) != pytest.approx(float(exact[row]), rel=1e-7)  # the pass was shortened
+
+
+@pytest.mark.parametrize(("family", "tied"), SHAPES)
+@pytest.mark.parametrize("memory", ["fast", "low"])
+def test_layers_multiply_in_fewer_digits_and_never_a_norm_or_a_sum(family, tied, memory, monkeypatch):
+    """Whatever the processor: the layers ask for it, and nothing that is measured or summed does."""
+    model, batch = small(family, tied=tied, dtype=torch.float32), ragged(family)
+    _, exact = dpsgd.clipped_gradient_sum(model, batch, max_grad_norm=1e9)
+    bound, asked = float(exact.median()), []
+    for method in ("norms", "pour"):
+        inner = getattr(_recorder.Recorder, method)
+
+        def spied(self, *args, inner=inner):
+            assert torch.get_float32_matmul_precision() == "highest"
+            return inner(self, *args)
+
+        monkeypatch.setattr(_recorder.Recorder, method, spied)
+    linear = functional.linear
+    monkeypatch.setattr(
+        functional, "linear", lambda *a: asked.append(torch.get_float32_matmul_precision()) or linear(*a)
+    )
+    for row in range(7):
+        engine = dpsgd.ClippedGradients(model, max_grad_norm=bound, memory=memory)
+        one, sums = row_of(batch, row), engine.room()
+        asked.clear()
+        with layers_in("medium"):
+            norms = engine.add(one, into=sums)
+        # The self-check of the first pass compares in all digits, and then the pass itself has fewer.
+        assert set(asked) == {"highest", "medium"} and asked == sorted(asked)
+        assert torch.get_float32_matmul_precision() == "highest"
+        length = sum(float(value.double().square().sum()) for value in sums.values()) ** 0.5
+        assert length == pytest.approx(min(bound, float(norms[0])), rel=1e-5)
+        assert float(norms[0]) == pytest.approx(float(exact[row]), rel=0.05)
 
 
 @pytest.mark.parametrize("family", ["gpt2-classifier", "bert-classifier", "distilbert-classifier"])

@@ -8,6 +8,7 @@ import torch
 
 from privhelpers import models, training
 from privhelpers.errors import InvalidParameter, TrainingFailed
+from privhelpers.models import precision
 
 TEXTS = [f"ward {i % 5}, pulse {60 + i % 9}, plan {'rest' if i % 2 else 'walk'}." for i in range(48)]
 OTHERS = [f"ward {i % 5}, pulse {70 + i % 7}, plan {'walk' if i % 3 else 'rest'}." for i in range(24)]
@@ -73,6 +74,36 @@ def test_a_pass_in_bfloat16_trains_weights_in_float32(start):
     assert {p.dtype for p in twin.parameters()} == {torch.float32}
     assert short.train_loss == pytest.approx(exact.train_loss, rel=0.02)
     assert short.train_loss != exact.train_loss
+
+
+@pytest.mark.parametrize("architecture", ["micro-gpt2", "micro-llama"])
+def test_layers_multiply_in_fewer_digits_while_they_train(start, architecture, monkeypatch):
+    """Whatever the processor: to its rounding the same losses, and nothing stays switched."""
+    model, asked, switch = (
+        models.build(architecture, start[1], seed=0),
+        set(),
+        torch.set_float32_matmul_precision,
+    )
+    twin, medium = copy.deepcopy(model), settings(epochs=2, matmul_precision="medium")
+    exact, _ = training.train(model, start[1], TEXTS, settings(epochs=2), seed=0, progress=False)
+    monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda p: asked.add(p) or switch(p))
+    quick, _ = training.train(twin, start[1], TEXTS, medium, seed=0, progress=False)
+    assert asked == {"highest", "medium"} and torch.get_float32_matmul_precision() == "highest"
+    assert not any("forward" in module.__dict__ for module in twin.modules())
+    assert quick.train_loss == pytest.approx(exact.train_loss, rel=0.02)
+
+
+@pytest.mark.parametrize("architecture", ["micro-gpt2", "micro-llama"])
+def test_a_swapped_layer_has_the_gradients_of_the_library(start, architecture):
+    tokenizer = start[1]
+    model = models.build(architecture, tokenizer, seed=0)
+    twin = copy.deepcopy(model)
+    ids, labels = models.to_batch(models.encode(tokenizer, TEXTS[:5], max_length=64).ids, 0)
+    models.row_losses(model(input_ids=ids).logits, labels).sum().backward()
+    with precision.training_in(twin, "medium"), precision.layers_in("highest"):
+        models.row_losses(twin(input_ids=ids).logits, labels).sum().backward()
+    for (name, one), (_, other) in zip(model.named_parameters(), twin.named_parameters(), strict=True):
+        torch.testing.assert_close(one.grad, other.grad, rtol=1e-4, atol=1e-6, msg=name)
 
 
 def test_runs_repeat_with_dropout_too(start):
