@@ -70,11 +70,13 @@ def table(runs: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def machine() -> str:
-    """Return processor and cores of this machine."""
+    """Return processor and cores of this machine, and with what it multiplies bfloat16, if it does."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
     name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
-    return f"{name or platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+    flags = next((line.split(":", 1)[1].split() for line in lines if line.startswith("flags")), [])
+    short = next((f", {flag}" for flag in ("amx_bf16", "avx512_bf16") if flag in flags), "")
+    return f"{name or platform.processor() or platform.machine()}, {os.cpu_count()} cores{short}"
 
 
 def expect(profile: str, runs: list[dict[str, Any]]) -> None:
