@@ -77,8 +77,13 @@ class Results:
 
     @cached_property
     def fine_tuning(self) -> dict[str, dict]:
-        """Figures of the two models without privacy, by name."""
+        """Figures of the models without privacy, by name; of `adapters` their rank and weights, too."""
         return self.store.read_json("fine_tuning/metrics.json")
+
+    @cached_property
+    def fine_tuning_losses(self) -> dict[str, dict[str, float]]:
+        """Mean loss of each note, nats a token, under `adapters` and, after as many epochs, `all_weights`."""
+        return self.store.read_json("fine_tuning/losses.json")
 
     @cached_property
     def comparison(self) -> dict[str, dict]:
