@@ -1,4 +1,4 @@
-"""Tune both arms on the auxiliary hospital, never on the private notes.
+"""Tune every arm on the auxiliary hospital, never on the private notes.
 
     python benchmarks/tune.py            prints the table of benchmarks/tune.md
 
@@ -7,12 +7,14 @@ hospital, which has other wards, phrases and drug choices. The non-private arm g
 private one, so that the price of privacy is not a price of bad tuning.
 """
 
+import copy
 import itertools
 import time
 
 import torch
 
 from privhelpers import dpsgd, models, records, training
+from privhelpers.models.adapters import with_adapters
 
 SEED, EPSILON, DELTA = 0, 8.0, 1e-5
 PUBLIC = training.Settings(epochs=4, learning_rate=4e-3, batch_size=32, weight_decay=0.01)
@@ -78,8 +80,29 @@ def plain_grid(hospital, start) -> list[tuple[str, float, float]]:
     return rows
 
 
+def adapter_grid(hospital, start) -> list[tuple[str, float, float]]:
+    """Return the same for adapters on GPT-2's matrices, without a budget, all epochs run."""
+    rows = []
+    for rank, rate in [(8, 0.02), (16, 0.015), (32, 0.01), (32, 0.02)]:
+        net, tokenizer = start()
+        net = with_adapters(
+            copy.deepcopy(net),
+            rank=rank,
+            targets=("c_attn", "c_proj", "c_fc"),
+            seed=SEED,
+            fan_in_fan_out=True,
+        )
+        clock = time.process_time()
+        settings = training.Settings(epochs=5, learning_rate=rate)
+        training.train(net, tokenizer, texts(hospital.train), settings, seed=SEED)
+        seconds = time.process_time() - clock
+        name = f"adapters of rank {rank}, 5 epochs, learning rate {rate}, batch 16"
+        rows.append((name, models.score(net, tokenizer, texts(hospital.heldout)).perplexity, seconds))
+    return rows
+
+
 def main() -> None:
-    """Pretrain once, run both grids, print the table."""
+    """Pretrain once, run the grids, print the table."""
     torch.set_num_threads(1)
     hospital = records.make_hospital_records(
         seed=SEED,
@@ -99,7 +122,8 @@ def main() -> None:
         return net, tokenizer
 
     print("| settings | perplexity on never-trained auxiliary patients | CPU seconds |\n|---|---|---|")
-    for name, perplexity, seconds in private_grid(hospital, start) + plain_grid(hospital, start):
+    grids = (private_grid, plain_grid, adapter_grid)
+    for name, perplexity, seconds in itertools.chain(*(grid(hospital, start) for grid in grids)):
         print(f"| {name} | {perplexity:.3f} | {seconds:.0f} |", flush=True)
 
 
