@@ -11,7 +11,7 @@ STAMP   := $(VENV)/.stamp
 # the environment ("$$PROFILE"), so that neither make nor the shell runs a part of it. PY, VENV and PYTHON name
 # what is to be run.
 GIVEN := PROFILE JOBS CLUSTER LIMIT PORT EPSILONS SEEDS ARCHS ROOM MODEL RECORDS HOLDOUT CANARIES BASE REFERENCE \
-  SYNTHETIC COLUMNS PATIENTS NOTES EPSILON DELTA OUT PDF SHOW SEED OPTIONS N
+  SYNTHETIC COLUMNS PATIENTS NOTES EPSILON DELTA OUT PDF SHOW SEED OPTIONS N SOLUTIONS
 $(foreach name,$(GIVEN),$(if $(filter undefined,$(origin $(name))),,$(eval override $(name) := $$(value $(name)))))
 export $(GIVEN)
 
@@ -32,19 +32,21 @@ START = BOOKMAKER_PARENT=$(shell echo $$PPID) exec $(PYTHON)
 # A model that somebody else pretrained: only PROFILE=real needs it.
 PRETRAINED := pretrained/smollm2-135m-instruct/origin.json
 
-book: $(STAMP) $(if $(filter real,$(PROFILE)),$(PRETRAINED))  ## run what is out of date and build the site; CLUSTER=slurm: as jobs of Slurm; LIMIT=hours of a cell
-	@$(START) -m bookmaker.runner book --profile="$$PROFILE" --cores="$$JOBS" --cluster="$$CLUSTER" --limit="$$LIMIT"
+book: $(STAMP) $(if $(filter real,$(PROFILE)),$(PRETRAINED))  ## run what is out of date and build the site; CLUSTER=slurm: as jobs of Slurm; LIMIT=hours of a cell; SOLUTIONS=no: a site without solutions, in runs/<profile>/public
+	@$(START) -m bookmaker.runner book --profile="$$PROFILE" --cores="$$JOBS" --cluster="$$CLUSTER" --limit="$$LIMIT" \
+	  --solutions="$$SOLUTIONS"
 
 lab: $(STAMP)  ## open the chapters in JupyterLab, to change and run them (OPTIONS= are passed on)
 	@set -f; exec $(PYTHON) -m jupyterlab --ServerApp.root_dir="$$PWD" --LabApp.default_url=/lab/tree/notebooks $$OPTIONS
 
-serve: $(STAMP)  ## show the built site at http://localhost:8000 (PORT= for another)
-	@test -f "runs/$$PROFILE/site/_build/html/index.html" || { echo "make: there is no site of profile $$PROFILE yet; \
-	run 'make book PROFILE=$$PROFILE' first" >&2; exit 1; }
-	@exec $(PYTHON) -m http.server --bind 127.0.0.1 --directory "runs/$$PROFILE/site/_build/html" -- "$$PORT"
+serve: $(STAMP)  ## show the built site at http://localhost:8000 (PORT= for another; SOLUTIONS=no: the one without solutions)
+	@if test "$$SOLUTIONS" = no; then site=public; else site=site; fi; html="runs/$$PROFILE/$$site/_build/html"; \
+	test -f "$$html/index.html" || { echo "make: $$html holds no site of profile $$PROFILE yet; \
+	run 'make book PROFILE=$$PROFILE' first (with SOLUTIONS=no for the one without solutions)" >&2; exit 1; }; \
+	exec $(PYTHON) -m http.server --bind 127.0.0.1 --directory "$$html" -- "$$PORT"
 
 pdf: book  ## the whole book as one file: runs/<profile>/privai-leak.pdf (needs Chromium)
-	@$(START) -m bookmaker.site pdf --profile="$$PROFILE"
+	@$(START) -m bookmaker.site pdf --profile="$$PROFILE" --solutions="$$SOLUTIONS"
 
 sweep: $(STAMP)  ## many runs, one table: EPSILONS="1 8" SEEDS="0 1" [ARCHS="tiny-gpt2 mini-gpt2"]
 	@$(START) -m bookmaker.sweep --profile="$$PROFILE" --cores="$$JOBS" --cluster="$$CLUSTER" --limit="$$LIMIT" \

@@ -95,7 +95,8 @@ HELPERS = {
 import sys
 from pathlib import Path
 from bookmaker.runner.published import seal_site
-page = Path("runs", sys.argv[3], "site", "_build", "html", "index.html")
+name = "public" if sys.argv[4:] == ["--solutions", "no"] else "site"
+page = Path("runs", sys.argv[3], name, "_build", "html", "index.html")
 page.parent.mkdir(parents=True, exist_ok=True)
 page.write_text("toy")
 seal_site(page.parents[2])

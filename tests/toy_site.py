@@ -60,6 +60,7 @@ Add two numbers.
 ```{{solution}} ex-{slug}
 :class: dropdown
 One and one make two.
+Quodlibet says so.
 ```"""
 TABLE = "<table border='1' class='dataframe'><tr><th>model</th></tr><tr><td>baseline $x$</td></tr></table>"
 HEADLINES = {
@@ -119,7 +120,7 @@ def source(slug: str) -> nbformat.NotebookNode:
         v4.new_code_cell("print('exposure')", id="text"),
         v4.new_code_cell("draw()", id="picture", metadata=figure),
         v4.new_markdown_cell(EXERCISES.format(slug=slug), id="exercises"),
-        v4.new_code_cell("1 + 1", id="solution", metadata={"tags": ["solution"]}),
+        v4.new_code_cell("one_and_one = 1 + 1\none_and_one", id="solution", metadata={"tags": ["solution"]}),
         v4.new_markdown_cell("## Summary\n\nA toy.", id="summary"),
     ]
     if slug == "comparison":
@@ -145,7 +146,7 @@ def executed(notebook: nbformat.NotebookNode, job: Job) -> nbformat.NotebookNode
         ],
         "picture": [show(text_plain="<Figure>", image_png=png())],
         "bars": [show(text_plain="<Figure>", image_png=png(60, 30))],
-        "solution": [v4.new_output("execute_result", {"text/plain": "2"}, execution_count=5)],
+        "solution": [v4.new_output("execute_result", {"text/plain": "the sum: 2"}, execution_count=5)],
     }
     if job.slug == "comparison":
         outputs["text"].append(glued("headline_table", text_plain="a table", text_html=TABLE))

@@ -5,12 +5,13 @@ A refusal is one line on stderr and exit code 2; a run that failed, and what doe
 
 import argparse
 import os
+import subprocess
 import sys
 import time
 from collections import Counter
 from pathlib import Path
 
-from bookmaker.runner import _audit, _limits, _verify, processes
+from bookmaker.runner import _audit, _limits, _verify, processes, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.options import count
 from bookmaker.runner.progress import duration, say
@@ -67,10 +68,17 @@ def _book(root: Path, options: argparse.Namespace) -> int:
     from bookmaker.runner import build
 
     targets = [job.sentinel for job in planning.upto(plan, options.until)] if options.until else []
+    public = options.solutions == "no" and not targets  # the other site stays as it is
+    if public:
+        targets = [*(job.sentinel for job in plan), f"runs/{options.profile}/manifest.json"]
     where = {"cores": options.cores, "cluster": options.cluster, "limit": options.limit}
     code = build.chain(root, [plan], targets=targets, **where)
+    if public and not code:
+        command = [sys.executable, "-m", "bookmaker.site", "build", "--profile", options.profile]
+        code = subprocess.run([*command, "--solutions", "no"], cwd=root, check=False).returncode
     if not code:
-        place = targets[-1] if targets else f"runs/{options.profile}/site/_build/html/index.html"
+        site = published.site(Path(), options.profile, solutions=not public)
+        place = targets[-1] if options.until else site / "_build" / "html" / "index.html"
         say(options.profile, f"complete in {duration(time.monotonic() - clock)}: {place}")
     return code
 
@@ -122,6 +130,7 @@ def _parser() -> argparse.ArgumentParser:
         if name == "book":
             command.add_argument("--cores", type=count, help="of the whole build; on a cluster, jobs at once")
             command.add_argument("--cluster", help="where the runs go: a folder of cluster/; default: here")
+            command.add_argument("--solutions", choices=("", "yes", "no"), help="no: a site without them")
             command.add_argument("--until", help="stop after this run: neither manifest nor site")
     command = commands.add_parser("audit", help="audit a model and records of your own")
     command.set_defaults(action=_audit_yours)

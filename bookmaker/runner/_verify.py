@@ -15,9 +15,10 @@ def of_all_runs(root: Path, plan: list[Job]) -> dict[Path, str]:
     """Return what is made from all runs of a profile and is there, but not as it was made; see `damages`."""
     folder = root / "runs" / plan[0].profile
     found = {folder / name: wrong for name, wrong in _manifest.damage(root, plan).items()}
-    mark = folder / "site" / published.COMPLETE
-    if mark.is_file() and (wrong := published.site_damage(mark.parent)):
-        found[mark] = f"the site: {wrong}"
+    for name in published.SITES.values():
+        mark = folder / name / published.COMPLETE
+        if mark.is_file() and (wrong := published.site_damage(mark.parent)):
+            found[mark] = f"the {'site' if name == 'site' else f'site in {name}/'}: {wrong}"
     return found
 
 
@@ -44,11 +45,13 @@ def verify(root: Path, plan: list[Job]) -> bool:
     found = list(damages(root, plan).values())
     late = [job.title for job in plan if not (root / job.sentinel).is_file()]
     found += [f"{len(late)} runs are missing, {late[0]} among them"] if late else []
-    marks = (*_manifest.FILES, f"site/{published.COMPLETE}")
+    sites = [name for name in published.SITES.values() if (folder / name / published.COMPLETE).is_file()]
+    marks = (*_manifest.FILES, *([] if sites else [f"site/{published.COMPLETE}"]))
     found += [f"{name} is missing" for name in marks if not (folder / name).is_file()]
-    if pdf := [published.PDF] if (folder / published.PDF).is_file() else []:
+    pdfs = [name for name in published.PDFS.values() if (folder / name).is_file()]
+    for pdf in pdfs:
         try:
-            check_seal(folder / published.PDF, published.PDF)
+            check_seal(folder / pdf, pdf)
         except DamagedArtifact as error:
             found.append(str(error))
     if found:
@@ -56,6 +59,6 @@ def verify(root: Path, plan: list[Job]) -> bool:
         cure = f"`make book PROFILE={profile}` makes it again"
         print(f"{profile}: does not hold: {'; '.join(found[:SHOWN])}{more}; {cure}")
         return False
-    parts = ", ".join([f"{len(plan)} runs", *_manifest.FILES, "site", *pdf])
+    parts = ", ".join([f"{len(plan)} runs", *_manifest.FILES, *sites, *pdfs])
     print(f"{profile}: holds: every file is as it was made: {parts}")
     return True

@@ -13,10 +13,17 @@ from bookmaker.runner.plan import Job
 from privhelpers.artifacts import parse_json, sha256_of, write_atomic
 from privhelpers.errors import DamagedArtifact, MissingArtifact
 
+SITES = {True: "site", False: "public"}  # with solutions, and without them
 PDF = "privai-leak.pdf"
+PDFS = {True: PDF, False: "privai-leak-public.pdf"}
 COMPLETE, SEALED = ".complete", ".sealed"
 BESIDE = ("_failed", "build.log")  # in the folder of the site, but no part of it; hidden files are not either
 DOCTREES = "_build/.doctrees"  # what Sphinx makes the next site from, where a page did not change
+
+
+def site(root: Path, profile: str, *, solutions: bool = True) -> Path:
+    """Return the folder of a profile's site; one with solutions and one without lie beside each other."""
+    return root / "runs" / profile / SITES[solutions]
 
 
 def manifest(root: Path, plan: list[Job]) -> dict[str, Any]:
@@ -47,7 +54,7 @@ def seal_site(site: Path) -> None:
     """Write down the hash of every file of a site, then the mark that it is complete.
 
     Args:
-        site: the folder `runs/<profile>/site`.
+        site: its folder, see `site`.
     """
     lines = "".join(f"{digest}  {name}\n" for name, digest in _files(site).items())
     write_atomic(site / SEALED, lines.encode())

@@ -32,10 +32,10 @@ def _tell_differences(compare: Callable[[], Iterator[str]]) -> int:
     return 1 if lines else 0
 
 
-def _print(root: Path, profile: str) -> None:
+def _print(root: Path, profile: str, solutions: bool) -> None:
     """Print the book and say where it is."""
     clock = time.monotonic()
-    place = _pdf.write(root, profile)
+    place = _pdf.write(root, profile, solutions=solutions)
     size, passed = place.stat().st_size / 1e6, duration(time.monotonic() - clock)
     say(profile, f"printed in {passed}: {place.relative_to(root)}, {size:.1f} MB")
 
@@ -47,10 +47,11 @@ def main(arguments: list[str] | None = None) -> int:
     for name, text in (
         ("build", "build runs/<profile>/site/_build/html"),
         ("first", "the same of the chapters that are complete, while the other runs go on"),
-        ("pdf", f"print that site to runs/<profile>/{published.PDF}"),
+        ("pdf", f"print that site to runs/<profile>/{published.PDFS[True]}"),
     ):
         command = commands.add_parser(name, help=text)
         command.add_argument("--profile", default="course", help="a file of params/ without its ending")
+        command.add_argument("--solutions", choices=("", "yes", "no"), help="no: the site without them")
     command = commands.add_parser("compare", help="what a reader would see change from one site to another")
     command.add_argument("old", type=Path, help="folder of HTML")
     command.add_argument("new", type=Path, help="folder of HTML")
@@ -68,14 +69,15 @@ def main(arguments: list[str] | None = None) -> int:
         os.chdir(root)
         plan = planning.jobs(root, options.profile)
         lock = root / "runs" / plan[0].profile / ".locks" / "site"
+        solutions = options.solutions != "no"
         with processes.exclusive(lock, f"the site of profile {options.profile}", wait=60):
             if options.command == "pdf":
-                _print(root, options.profile)
+                _print(root, options.profile, solutions)
             elif options.command == "first":
                 place = build_first(root, plan).relative_to(root)
                 say(options.profile, f"the first chapters can be read: {place}/index.html")
             else:
-                build(root, plan)
+                build(root, plan, solutions=solutions)
     except (PrivHelpersError, OSError) as error:
         print(f"refused: {' '.join(str(error).split())}", file=sys.stderr)
         return 2

@@ -138,26 +138,27 @@ def build_first(root: Path, plan: list[Job]) -> Path:
     return html
 
 
-def build(root: Path, plan: list[Job]) -> Path:
+def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
     """Build the site of one profile and return its folder of HTML.
 
     Args:
         root: the repository.
         plan: every run of the profile.
+        solutions: whether the site shows them; one without is built beside the other.
 
     Raises:
         PrivHelpersError: a run is missing, failed or out of date, a page does not build without warnings,
             or the built site breaks a rule of `checks`. Then there is neither a site nor `.complete`.
     """
     clock = time.monotonic()
-    site = root / "runs" / plan[0].profile / "site"
+    site = published.site(root, plan[0].profile, solutions=solutions)
     (site / published.COMPLETE).unlink(missing_ok=True)
     for job in plan:
         if (root / job.sentinel).is_file() and not planning.is_current(root, job):
             raise RunFailed(f"{job.title}: {planning.state(root, job)}; run `make book`")
     with _kept_out_of_sight(site):
         as_built = not published.site_difference(site)
-        stage(root, plan)
+        stage(root, plan, solutions=solutions)
         fingerprint = _fingerprint(root, site).encode()
         mark = site / FINGERPRINT
         # Sphinx writes only the pages that changed at their source: a page that somebody edited would stay.

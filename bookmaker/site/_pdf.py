@@ -112,12 +112,13 @@ def render(html: Path, book: dict[str, Any]) -> bytes:
         raise
 
 
-def write(root: Path, profile: str) -> Path:
-    """Print the site of a profile to `runs/<profile>/privai-leak.pdf` and return that file.
+def write(root: Path, profile: str, *, solutions: bool = True) -> Path:
+    """Print a site of a profile to a file in `runs/<profile>/`, see `published.PDFS`, and return that file.
 
     Args:
         root: the repository.
         profile: whose site, built and checked.
+        solutions: whether it is the site that shows them.
 
     Raises:
         MissingArtifact: there is no such site, or its last build failed.
@@ -125,14 +126,14 @@ def write(root: Path, profile: str) -> Path:
         MissingProgram: there is no Chromium.
         RunFailed: the book was not printed; an older PDF stays as it is.
     """
-    site = root / "runs" / profile / "site"
-    cure = f"run `make book PROFILE={profile}`"
+    site = published.site(root, profile, solutions=solutions)
+    cure = f"run `make book PROFILE={profile}{'' if solutions else ' SOLUTIONS=no'}`"
     if not (site / published.COMPLETE).is_file():
         raise MissingArtifact(f"there is no finished site of profile {profile}; {cure}")
     if wrong := published.site_damage(site):
         raise DamagedArtifact(f"the site of profile {profile}: {wrong}; {cure}")
     front = [TITLE, SUMMARY, f"Version {__version__}, made from the runs of profile {profile}"]
     made = render(site / "_build" / "html", {"parts": parts(site), "title": TITLE, "front": front})
-    place = root / "runs" / profile / published.PDF
+    place = root / "runs" / profile / published.PDFS[solutions]
     write_sealed(place, made)
     return place

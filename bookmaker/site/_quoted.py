@@ -7,7 +7,8 @@ chose the same wording, the words do not hang on luck; where they did not, both 
 """
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -16,6 +17,7 @@ from bookmaker.runner import notebooks
 from privhelpers.errors import MissingArtifact
 
 RECORD = "application/papermill.record/"
+QUOTE = re.compile(r"\{glue:text\}`([A-Za-z_]\w*)(?::([^`]*))?`")
 
 
 def quoted(notebook: NotebookNode) -> dict[str, int | float | str]:
@@ -34,6 +36,20 @@ def quoted(notebook: NotebookNode) -> dict[str, int | float | str]:
             except (SyntaxError, ValueError):  # infinity and not-a-number print as names
                 values[name] = text
     return values
+
+
+def with_numbers(source: str, numbers: Mapping[str, object]) -> str:
+    """Return a sentence with the numbers that it quotes; a name that is not known stays.
+
+    >>> with_numbers("The AUC is {glue:text}`auc:.2f`.", {"auc": 0.9634})
+    'The AUC is 0.96.'
+    """
+
+    def value(match: re.Match) -> str:
+        name, shape = match.groups()
+        return format(numbers[name], shape or "") if name in numbers else match[0]
+
+    return QUOTE.sub(value, source)
 
 
 def _pages(root: Path, profile: str) -> dict[str, Path]:

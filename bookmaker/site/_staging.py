@@ -208,13 +208,17 @@ def _outline(root: Path, job: Job) -> NotebookNode:
     return page
 
 
-def _site(root: Path, plan: list[Job]) -> Path:
-    return root / "runs" / plan[0].profile / "site"
+def _written(root: Path, toc: dict[str, Any], site: Path, solutions: bool = True) -> dict[str, bytes]:
+    """Return the files that need no run: configuration, contents, the pages of `book/` and of the sources.
 
-
-def _written(root: Path, toc: dict[str, Any], site: Path) -> dict[str, bytes]:
-    """Return the files that need no run: configuration, contents, the pages of `book/` and of the sources."""
-    files = {"_config.yml": (root / "_config.yml").read_bytes()}
+    A site without solutions names no repository, which holds them: no button leads there.
+    """
+    config = (root / "_config.yml").read_bytes()
+    if not solutions:
+        settings = yaml.safe_load(config)
+        settings["repository"] = settings.get("repository", {}) | {"url": ""}
+        config = yaml.safe_dump(settings, allow_unicode=True, sort_keys=False).encode()
+    files = {"_config.yml": config}
     files["_toc.yml"] = yaml.safe_dump(toc, allow_unicode=True, sort_keys=False).encode()
     for path in sorted((root / "book").rglob("*")):
         if path.is_file() and not path.name.startswith("."):
@@ -236,7 +240,7 @@ def _first_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
         plan: every run of one profile; the complete ones become pages.
     """
     toc = contents(root, plan)
-    files = _written(root, toc, _site(root, plan))
+    files = _written(root, toc, published.site(root, plan[0].profile))
     complete = []
     for page in (page for page in pages(plan) if page.is_chapter):
         ready = (root / page.job.sentinel).is_file()
@@ -261,14 +265,15 @@ def _picture(notebook: NotebookNode, name: str) -> bytes:
     raise RunFailed(f"{HOME_PICTURE[0]}: has no picture called {name}, which the home page shows")
 
 
-def _staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
-    """Return every file that the site is built from, by its name below `runs/<profile>/site/`."""
+def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, bytes]:
+    """Return every file that a site is built from, by its name in the folder of the site."""
     toc = contents(root, plan)
-    files = _written(root, toc, _site(root, plan))
+    site = published.site(root, plan[0].profile, solutions=solutions)
+    files = _written(root, toc, site, solutions)
     chapters = {}
     documents: dict[str, dict[str, str]] = {}  # of each chapter: model -> page, in the order of the plan
     page_by_rule = {page.job.rule: page for page in pages(plan)}
-    tables = tables_memo(_site(root, plan))
+    tables = tables_memo(site)
     terms = yaml.safe_load(files.get(INDEX, b"{}"))
     for job in plan:
         documents.setdefault(job.slug, {})[str(job.model)] = page_by_rule[job.rule].document
@@ -276,6 +281,8 @@ def _staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
         notebook = page_of(root, page.job, tables)
         if page.is_chapter:
             _add_index(notebook, terms.get(page.job.slug, []))
+            if not solutions:
+                notebook.cells = exercises.without_solutions(notebook.cells)
             chapters[page.job.slug] = notebook
         else:
             notebook = variant(notebook, model=str(page.job.model))
@@ -293,19 +300,20 @@ def _staged_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
     return files
 
 
-def stage(root: Path, plan: list[Job], *, first: bool = False) -> Path:
-    """Bring `runs/<profile>/site/` up to date and return it.
+def stage(root: Path, plan: list[Job], *, first: bool = False, solutions: bool = True) -> Path:
+    """Bring the folder of a site (see `published.site`) up to date and return it.
 
     Args:
         root: the repository.
         plan: every run of one profile, complete.
         first: only what is complete already; the rest as outlines.
+        solutions: whether the site shows them.
 
     Raises:
         PrivHelpersError: a run is missing, failed or of other code; the folder is left as it was.
     """
-    files = _first_files(root, plan) if first else _staged_files(root, plan)
-    site = _site(root, plan)
+    files = _first_files(root, plan) if first else _staged_files(root, plan, solutions)
+    site = published.site(root, plan[0].profile, solutions=solutions)
     for name, data in files.items():
         path = site / name
         if not path.is_file() or path.read_bytes() != data:

@@ -45,17 +45,6 @@ def _rename(text: str, labels: set[str], suffix: str) -> str:
     return text
 
 
-def _without_exercises(cells: list[NotebookNode]) -> list[NotebookNode]:
-    """Return the cells without exercises and solutions; those stand once, in the chapter."""
-    kept = []
-    for cell in cells:
-        if cell.cell_type == "markdown":
-            cell.source = exercises.without(cell.source, exercises.EXERCISE, exercises.SOLUTION)
-        if cell.source.strip() and not exercises.is_solution(cell):
-            kept.append(cell)
-    return kept
-
-
 def _without_empty_headings(cells: list[NotebookNode]) -> list[NotebookNode]:
     """Return the cells without a heading that nothing follows (its exercises have gone)."""
     kept = list(cells)
@@ -101,7 +90,9 @@ def variant(page: NotebookNode, *, model: str) -> NotebookNode:
         model: name of the model, as in `dp-eps-4`.
     """
     made = nbformat.from_dict(page)
-    made.cells = _without_empty_headings(_without_exercises(made.cells))
+    # Exercises and solutions stand once, in the chapter.
+    kinds = (exercises.EXERCISE, exercises.SOLUTION)
+    made.cells = _without_empty_headings(exercises.without_solutions(made.cells, kinds=kinds))
     labels, suffix = _labels(made), f"--{model.replace('.', '-').replace('_', '-')}"
     titled = False
     for cell in made.cells:

@@ -4,11 +4,12 @@ An exercise and the words of its solution are directives of sphinx-exercise; the
 the cell, or the cells, right after those words, tagged `solution`.
 
 >>> text = "````{solution} ex-coin\\n:class: dropdown\\nHeads.\\n````\\nAfter."
->>> without(text, SOLUTION)
+>>> _without(text, SOLUTION)
 'After.'
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from nbformat import NotebookNode
@@ -78,7 +79,7 @@ def _blocks(source: str) -> list[_Block]:
     return blocks
 
 
-def without(source: str, *kinds: str) -> str:
+def _without(source: str, *kinds: str) -> str:
     """Return a Markdown cell's source without its directives of the given kinds."""
     lines = source.splitlines()
     for block in reversed(_blocks(source)):
@@ -90,6 +91,27 @@ def without(source: str, *kinds: str) -> str:
 def is_solution(cell: NotebookNode) -> bool:
     """Return whether a cell is the code of a solution."""
     return cell.cell_type == "code" and SOLUTION in notebooks.tags(cell)
+
+
+def without_solutions(
+    cells: list[NotebookNode], instead: Callable = lambda _: [], kinds: tuple[str, ...] = (SOLUTION,)
+) -> list[NotebookNode]:
+    """Return the cells of a chapter without its solutions, for students, a public site and further runs.
+
+    Args:
+        cells: of the chapter; the words of a solution are taken out of them in place.
+        instead: returns the cells that stand in place of a solution's code.
+        kinds: of directives that are taken out.
+    """
+    kept = []
+    for cell in cells:
+        if is_solution(cell):
+            kept += instead(cell)
+            continue
+        if cell.cell_type == "markdown":
+            cell.source = _without(cell.source, *kinds)
+        kept += [cell] if cell.source.strip() else []
+    return kept
 
 
 def exercises(notebook: NotebookNode, chapter: str) -> list[Exercise]:

@@ -6,7 +6,6 @@ empty cell, under the output that a solution should reproduce. A sentence that q
 whose numbers these are.
 """
 
-import ast
 import re
 from pathlib import Path
 
@@ -16,43 +15,12 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from bookmaker.runner import chain, notebooks
 from bookmaker.runner.plan import Job
-from bookmaker.site import exercises, page_of, pages
+from bookmaker.site import exercises, page_of, pages, quoted, with_numbers
 from bookmaker.teaching import _copies
 
 YOURS = "# Your code here"
 EXPECTED = "The solution of the book shows this:"
-GLUED = "application/papermill.record/text/plain"
-QUOTE = re.compile(r"\{glue:text\}`([A-Za-z_]\w*)(?::([^`]*))?`")
 PICTURES = {"image/png": "png", "image/svg+xml": "svg"}
-
-
-def _quoted_numbers(executed: NotebookNode) -> dict[str, object]:
-    """Return the values that a run keeps for its sentences, by name."""
-    values = {}
-    for cell in notebooks.code_cells(executed):
-        for output in cell.outputs:
-            name = output.get("metadata", {}).get("scrapbook", {}).get("name")
-            text = output.get("data", {}).get(GLUED)
-            if name and text is not None:
-                try:
-                    values[name] = ast.literal_eval(text)
-                except (SyntaxError, ValueError):
-                    values[name] = text
-    return values
-
-
-def with_numbers(source: str, numbers: dict[str, object]) -> str:
-    """Return a sentence with the numbers that it quotes; a name that is not known stays.
-
-    >>> with_numbers("The AUC is {glue:text}`auc:.2f`.", {"auc": 0.9634})
-    'The AUC is 0.96.'
-    """
-
-    def value(match: re.Match) -> str:
-        name, shape = match.groups()
-        return format(numbers[name], shape or "") if name in numbers else match[0]
-
-    return QUOTE.sub(value, source)
 
 
 def _fenced(text: str) -> str:
@@ -89,22 +57,21 @@ def student_copy(page: NotebookNode, source: NotebookNode) -> NotebookNode:
         page: the chapter with the outputs of its run, as the site shows it.
         source: the chapter as it stands in `notebooks/`; not changed.
     """
-    numbers = _quoted_numbers(page)
+    numbers = quoted(page)
     ran = [cell for cell in notebooks.code_cells(page) if exercises.is_solution(cell)]
     solutions = iter(ran)
     copy = nbformat.from_dict(source)
-    cells = []
     for cell in copy.cells:
-        if exercises.is_solution(cell):
-            shown = expected(next(solutions))
-            cells += [shown] if shown else []
-            cells.append(new_code_cell(YOURS, metadata={"tags": ["exercise"]}))
-        elif cell.cell_type == "markdown":
-            cell.source = with_numbers(exercises.without(cell.source, exercises.SOLUTION), numbers)
-            cells += [cell] if cell.source.strip() else []
+        if cell.cell_type == "markdown":
+            cell.source = with_numbers(cell.source, numbers)
         else:
             cell.outputs, cell.execution_count = [], None
-            cells.append(cell)
+
+    def instead(_: NotebookNode) -> list[NotebookNode]:
+        shown = expected(next(solutions))
+        return [*([shown] if shown else []), new_code_cell(YOURS, metadata={"tags": ["exercise"]})]
+
+    cells = exercises.without_solutions(copy.cells, instead)
     for number, cell in enumerate(cells):
         cell["id"] = cell.get("id") if cell.get("id") and cell.source != YOURS else f"student-{number}"
     copy.cells = cells

@@ -249,6 +249,19 @@ def test_nothing_changed_nothing_runs(chain):
     )
 
 
+def test_a_site_without_solutions_is_made_beside_the_other_one(chain):
+    root = chain[0]
+    before = {path: path.stat().st_mtime_ns for path in (root / "runs/toy/site").rglob("*") if path.is_file()}
+    assert not (root / "runs/toy/public").exists()
+    done = toy_chain.call(root, "book", "--profile", "toy", "--solutions", "no")
+    assert done.returncode == 0 and started(done) == [], done.stderr
+    assert "runs/toy/public/_build/html/index.html" in done.stderr
+    assert (root / "runs/toy/public/.complete").is_file()
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    refused = toy_chain.call(root, "book", "--profile", "toy", "--solutions", "perhaps")
+    assert refused.returncode == 2 and "'perhaps'" in refused.stderr
+
+
 @pytest.mark.parametrize(
     "change, expected",
     [

@@ -17,10 +17,10 @@ with open({log!r}, "a") as out:
     out.write(json.dumps(sys.argv[1:]) + "\\n")
 """
 HANDED_OVER = {  # what recipes pass on, besides their own words
-    "book": ("PROFILE", "JOBS", "CLUSTER", "LIMIT"),
+    "book": ("PROFILE", "JOBS", "CLUSTER", "LIMIT", "SOLUTIONS"),
     "lab": (),
     "serve": (),
-    "pdf": ("PROFILE",),
+    "pdf": ("PROFILE", "SOLUTIONS"),
     "sweep": ("PROFILE", "JOBS", "CLUSTER", "LIMIT", "EPSILONS", "SEEDS", "ARCHS"),
     "student": ("PROFILE",),
     "solutions": ("PROFILE",),

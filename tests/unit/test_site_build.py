@@ -9,9 +9,10 @@ import sys
 import nbformat
 import pytest
 import toy_site
+import yaml
 from patience import LIMIT_SECONDS
 
-from bookmaker.runner import _manifest
+from bookmaker.runner import _manifest, _verify
 from bookmaker.site import _pdf
 from bookmaker.site._build import build, build_first, causes
 from privhelpers.artifacts import write_sealed
@@ -113,6 +114,66 @@ def test_no_page_mentions_thebe_or_has_a_script_twice(finished):
     assert "thebe" not in text.lower()
     inline = re.findall(r"<script>(.+?)</script>", text, re.DOTALL)
     assert len(inline) == len(set(inline)) > 3
+
+
+SOLVED = (
+    "One and one make two",
+    "one_and_one",
+    "the sum: 2",
+    "Quodlibet",
+    "quodlibet",
+    "Show the solution",
+    "{solution}",
+)
+
+
+@pytest.fixture(scope="module")
+def public(finished):
+    """The site without solutions, beside the other one; returns the folder of each."""
+    sealed = (finished / SITE / ".complete").read_bytes()
+    made = build(finished, toy_site.jobs(finished), solutions=False)
+    assert (finished / SITE / ".complete").read_bytes() == sealed, "the full site is left as it was"
+    assert made == finished / "runs/toy/public/_build/html"
+    return made.parents[1], finished / SITE
+
+
+def holding(folder, words):
+    """Return the files below a folder that hold any of the words, in whatever bytes they are written."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {
+        p.relative_to(folder).as_posix() for p in files if any(w.encode() in p.read_bytes() for w in words)
+    }
+
+
+def test_a_site_without_solutions_holds_none_in_any_file(public):
+    made, full = public
+    index, source = "_build/html/searchindex.js", "_build/html/_sources/notebooks/hipaa.ipynb"
+    known = holding(full, SOLVED)
+    assert {"_build/html/notebooks/hipaa.html", source, "notebooks/hipaa.ipynb"} <= known
+    assert index in known and (made / index).is_file(), (
+        "what a solution says can be searched in the other site"
+    )
+    assert holding(made, SOLVED) == set()
+    for name in (source, "_build/html/notebooks/hipaa.html"):
+        assert "Add two numbers" in (made / name).read_text(), "the exercise stays"
+
+
+def test_a_site_without_solutions_leads_to_no_repository(public):
+    book = public[0].parents[2]
+    settings = yaml.safe_load((public[0] / "_config.yml").read_text())
+    assert settings["repository"]["url"] == ""
+    assert settings["html"] == yaml.safe_load((book / "_config.yml").read_text())["html"]
+
+
+def test_both_sites_are_verified_each_by_itself(public, capsys):
+    book = public[0].parents[2]
+    assert _verify.verify(book, toy_site.jobs(book))
+    assert "site, public" in capsys.readouterr().out
+    page = public[0] / "_build/html/notebooks/hipaa.html"
+    kept = page.read_bytes()
+    page.write_bytes(kept + b" ")
+    assert list(_verify.of_all_runs(book, toy_site.jobs(book))) == [public[0] / ".complete"]
+    page.write_bytes(kept)
 
 
 @pytest.mark.browser
