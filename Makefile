@@ -21,7 +21,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book pretrained lab serve pdf sweep student solutions launch check verify profile reference env test faults identities bench lint shape hooks lock clean help
+.PHONY: book pretrained lab serve pdf sweep student solutions quizzes launch check verify profile reference env test faults identities bench lint shape hooks lock clean help
 .DELETE_ON_ERROR:
 
 
@@ -57,6 +57,9 @@ student: book  ## copies of the chapters without solutions, in runs/<profile>/st
 
 solutions: book  ## run every chapter, and list what became of each solution
 	@exec $(PYTHON) -m bookmaker.teaching solutions --profile="$$PROFILE"
+
+quizzes: book  ## the quizzes with the numbers of the run, in build/quizzes: a file in GIFT a chapter, which Moodle reads
+	@exec $(PYTHON) -m bookmaker.teaching quizzes --profile="$$PROFILE"
 
 launch: $(STAMP)  ## copies of the chapters that make themselves ready in the cloud, in build/launch/notebooks
 	@exec $(PYTHON) -m bookmaker.teaching launch

@@ -63,6 +63,20 @@ One and one make two.
 Quodlibet says so.
 ```"""
 TABLE = "<table border='1' class='dataframe'><tr><th>model</th></tr><tr><td>baseline $x$</td></tr></table>"
+QUIZ = """two-scores:
+  asks: Is an AUC of {glue:text}`baseline_auc:.2f`, with $x^2$ and `code`, better than guessing?
+  see: Summary
+  numbers: {guess: 1 / 2, better: baseline_auc - guess}
+  right: {says: "Yes, by {glue:text}`better:.2f`.", why: Guessing has one half.}
+  wrong:
+    - {says: "No: it is {glue:text}`guess:.1f`.", why: That is guessing.}
+    - {says: "It cannot be *said*.", why: It can.}
+second:
+  asks: Is one and one two?
+  see: Exercises
+  right: {says: It is two., why: It is.}
+  wrong: [{says: It is three., why: It is.}, {says: It hangs on the day., why: It always is.}]
+"""
 HEADLINES = {
     "baseline_auc": 0.91,
     "dp8_auc": 0.51,
@@ -208,7 +222,9 @@ def build(root: Path) -> Path:
     for name in ("_config.yml", "_toc.yml"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, root / name)
-    shutil.copytree(ROOT / "book", root / "book")
+    shutil.copytree(ROOT / "book", root / "book", ignore=shutil.ignore_patterns("quizzes"))
+    (root / "book" / "quizzes").mkdir()
+    (root / "book" / "quizzes" / "comparison.yml").write_text(QUIZ)
     (root / "privhelpers").mkdir()
     (root / "params").mkdir()
     (root / "params" / "toy.yml").write_text(PROFILE)

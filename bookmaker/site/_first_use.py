@@ -36,7 +36,7 @@ NO_PROSE = (
     addnodes.pending_xref,
     addnodes.toctree,
 )
-APART = frozenset({"cell_input", "cell_output", "models"})
+APART = frozenset({"cell_input", "cell_output", "models", "quiz-question"})
 
 
 def pattern(terms: Iterable[str]) -> re.Pattern:

@@ -1,4 +1,4 @@
-"""`python -m bookmaker.teaching student|solutions --profile NAME` after that profile's runs; `... launch`.
+"""`python -m bookmaker.teaching student|solutions|quizzes --profile NAME` after its runs; `... launch`.
 
 A refusal is one line on stderr and exit code 2; a solution that failed is exit code 1.
 """
@@ -15,7 +15,7 @@ from privhelpers.errors import PrivHelpersError, RunFailed
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m bookmaker.teaching", description=__doc__)
-    parser.add_argument("command", choices=("student", "solutions", "launch"))
+    parser.add_argument("command", choices=("student", "solutions", "quizzes", "launch"))
     parser.add_argument("--profile", default="course", help="a file of params/ without its ending")
     options = parser.parse_args(arguments)
     try:
@@ -33,6 +33,11 @@ def main(arguments: list[str] | None = None) -> int:
 
             written = _student.write_copies(root, plan)
             print(f"{len(written)} notebooks without solutions: {written[0].parent.relative_to(root)}")
+        elif options.command == "quizzes":
+            from bookmaker.teaching import _quizzes
+
+            written = _quizzes.write(root, plan, root / "build" / "quizzes")
+            print(f"{len(written)} quizzes for Moodle, one a chapter: {written[0].parent.relative_to(root)}")
         else:
             from bookmaker.teaching import _solutions
 

@@ -24,6 +24,7 @@ HANDED_OVER = {  # what recipes pass on, besides their own words
     "sweep": ("PROFILE", "JOBS", "CLUSTER", "LIMIT", "EPSILONS", "SEEDS", "ARCHS"),
     "student": ("PROFILE",),
     "solutions": ("PROFILE",),
+    "quizzes": ("PROFILE",),
     "launch": (),
     "audit": (
         *("MODEL", "RECORDS", "HOLDOUT", "CANARIES", "BASE", "REFERENCE", "EPSILON", "DELTA"),

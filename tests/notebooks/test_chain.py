@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 
@@ -236,6 +237,32 @@ def test_students_get_every_chapter_without_its_solutions(smoke_site):
         text = path.read_text()
         assert "{solution}" not in text and '"solution"' not in text, path.name
         assert "# Your code here" in text and "The solution of the book shows this" in text, path.name
+
+
+def right_answers(folder, slug):
+    """Return what the right choice of each question says, from a GIFT file that `make quizzes` wrote."""
+    text = (folder / f"{slug}.gift").read_text()
+    parts = r"::[^:]*? ([a-z0-9-]+)::\[html\].*?^=(.*?)(?<!\\)#"
+    return dict(re.findall(parts, text, flags=re.MULTILINE | re.DOTALL))
+
+
+def test_the_quizzes_hold_the_numbers_of_the_run(smoke_site):
+    done = teach(smoke_site.root, "quizzes")
+    assert done.returncode == 0, done.stderr
+    folder = smoke_site.root / "build" / "quizzes"
+    assert sorted(path.stem for path in folder.glob("*.gift")) == sorted(chain.SLUGS)
+    assert all(len(right_answers(folder, slug)) == 5 for slug in chain.SLUGS)
+    rows = smoke_site.root / "runs/smoke/artifacts/comparison/tests.jsonl"
+    first = 0.05 / len(rows.read_text().splitlines())
+    assert right_answers(folder, "comparison")["first-of-holm"] == f"{first:.2g}"
+    loses = next(n for n in range(1, 1000) if int(1 / (1 / n)) < n)
+    assert right_answers(folder, "opacus")["short-loader"] == str(loses - 1)
+
+
+def test_every_chapter_shows_its_quiz(smoke_site):
+    for slug in chain.SLUGS:
+        text = (smoke_site.html / "notebooks" / f"{slug}.html").read_text()
+        assert text.count('class="quiz-question') == 5 and text.count("quiz-right") == 5, slug
 
 
 def test_every_solution_of_the_book_ran(smoke_site):

@@ -176,6 +176,15 @@ def test_both_sites_are_verified_each_by_itself(public, capsys):
     page.write_bytes(kept)
 
 
+def test_a_quiz_stands_at_the_end_of_its_chapter_and_of_no_other(finished):
+    text = html(finished, "notebooks/comparison")
+    assert text.count('class="quiz-question') == 2 and text.index("quiz-question") > text.index("A toy.")
+    assert "Is an AUC of 0.91" in re.sub("<[^>]+>", "", text) and "Yes, by 0.41." in text
+    assert text.count("quiz-right") == 2 and text.count("is wrong.</strong>") == 4
+    assert "std-term" not in text[text.index("quiz-question") :], "no link stands in a label"
+    assert "quiz-question" not in html(finished, "notebooks/hipaa")
+
+
 @pytest.mark.browser
 def test_everything_works_under_the_policy_and_nothing_breaks_it(finished, chromium):
     folder = finished / SITE / "_build" / "html"

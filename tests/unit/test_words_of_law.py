@@ -20,6 +20,7 @@ PAGES = sorted(
         *(ROOT / "notebooks").glob("*.ipynb"),
         *(ROOT / "book").rglob("*.md"),
         *(ROOT / "book").rglob("*.bib"),
+        *(ROOT / "book" / "quizzes").glob("*.yml"),
         *(path for kind in ("py", "yml", "html") for path in (ROOT / "privhelpers").rglob(f"*.{kind}")),
         ROOT / "README.md",
     ]

@@ -1,0 +1,196 @@
+"""The quiz at the end of a chapter: one bank of questions, filled with the numbers of the run that is shown.
+
+`book/quizzes/<slug>.yml` maps the name of a question to what it `asks`, the heading that it is about (`see`),
+the `right` choice and two to four `wrong` ones, each with what it `says` and `why`. Numbers are quoted as in
+a chapter, and an entry `numbers` may compute further ones from those that the run keeps:
+
+    two-answers:
+      asks: What do two answers with $\\varepsilon$ = 1 each cost by the sum?
+      see: The sum
+      numbers: {sum: 1 + 1}
+      right: {says: "{glue:text}`sum:.0f`", why: Budgets of answers about the same people add up.}
+      wrong: [...]
+"""
+
+import hashlib
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
+
+from bookmaker.site._quoted import QUOTE, quoted, with_numbers
+from privhelpers.errors import InvalidParameter
+
+FOLDER = "book/quizzes"
+TITLE = "Quiz"
+KEYS = ("asks", "see", "right", "wrong")  # and, where something is computed, "numbers"
+CHOICE = ("says", "why")
+WRONG = range(2, 5)  # how many wrong choices a question may have
+NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+HEADING = re.compile(r"^#{2,3} (.+?)\s*$", re.MULTILINE)  # those that a link can name, see `_config.yml`
+# Numbers, names, operations and calls of functions: neither attributes nor texts.
+EXPRESSION = re.compile(r"(?:[\w +*/()-]|(?<=\d)\.(?=\d))+")
+FUNCTIONS = {"exp": math.exp, "log": math.log, "sqrt": math.sqrt}
+INTRO = "Choose an answer and check it; nothing is sent anywhere, and nothing is kept."
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One answer to choose: whether it is right, what it says and why it is right or wrong, as Markdown."""
+
+    right: bool
+    says: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question.
+
+    Attributes:
+        name: unique in its chapter.
+        asks: the question, one paragraph of Markdown.
+        see: the heading of the chapter that answers it.
+        numbers: expressions over the numbers that a run keeps, by name.
+        choices: two or more, one of them right, in the order in which they are shown.
+    """
+
+    name: str
+    asks: str
+    see: str
+    numbers: dict[str, str]
+    choices: tuple[Choice, ...]
+
+
+def _paragraph(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not value.strip() or "\n\n" in value.strip():
+        raise InvalidParameter(f"{where}: must be one paragraph of text, not {value!r}")
+    return " ".join(value.split())
+
+
+def _table(value: Any, keys: tuple[str, ...], where: str) -> dict[str, Any]:
+    if not isinstance(value, dict) or value.keys() - {"numbers"} != set(keys):
+        found = ", ".join(map(str, value)) if isinstance(value, dict) else repr(value)
+        raise InvalidParameter(f"{where}: must have {', '.join(keys)} and nothing else, not {found}")
+    return value
+
+
+def _question(name: str, entry: Any, where: str) -> Question:
+    """Return one entry of a bank, checked; the order of its choices hangs on their words alone."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise InvalidParameter(f"{where}: a name has lower-case words with hyphens between them")
+    given = _table(entry, KEYS, where)
+    if not isinstance(given["wrong"], list) or len(given["wrong"]) not in WRONG:
+        raise InvalidParameter(f"{where}: needs a list of {WRONG[0]} to {WRONG[-1]} wrong choices")
+    choices = []
+    for number, one in enumerate([given["right"], *given["wrong"]]):
+        place = f"{where}, {f'wrong choice {number}' if number else 'right choice'}"
+        words = _table(one, CHOICE, place)
+        choices.append(Choice(number == 0, *(_paragraph(words[key], f"{place}, {key}") for key in CHOICE)))
+    choices.sort(key=lambda choice: hashlib.sha256(f"{name} {choice.says}".encode()).digest())
+    numbers = given.get("numbers", {})
+    if not isinstance(numbers, dict) or not all(isinstance(key, str) for key in numbers):
+        raise InvalidParameter(f"{where}, numbers: must map names to expressions")
+    asks, see = (_paragraph(given[key], f"{where}, {key}") for key in ("asks", "see"))
+    return Question(name, asks, see, {key: str(value) for key, value in numbers.items()}, tuple(choices))
+
+
+def bank(root: Path, slug: str) -> list[Question]:
+    """Return the questions of a chapter as they are written, none where it has no file.
+
+    Raises:
+        InvalidParameter: the file is no bank of questions; the message names the entry.
+    """
+    path = root / FOLDER / f"{slug}.yml"
+    if not path.is_file():
+        return []
+    try:
+        entries = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InvalidParameter(f"{FOLDER}/{path.name}: {' '.join(str(error).split())}") from error
+    if not isinstance(entries, dict):
+        raise InvalidParameter(f"{FOLDER}/{path.name}: must map names to questions")
+    return [_question(name, entry, f"{FOLDER}/{path.name}, {name}") for name, entry in entries.items()]
+
+
+def _filled(question: Question, values: Mapping[str, Any], where: str) -> Question:
+    """Return a question with its numbers; a wrong choice that then reads as another one is left out.
+
+    Raises:
+        InvalidParameter: it quotes what the run does not keep, or nothing is left to choose between.
+    """
+    known = dict(values)
+    try:
+        for name, expression in question.numbers.items():
+            if not EXPRESSION.fullmatch(expression):
+                raise ValueError(f"cannot compute {expression}")
+            known[name] = eval(expression, {"__builtins__": {}}, FUNCTIONS | known)
+    except (SyntaxError, NameError, TypeError, ValueError, ArithmeticError) as error:
+        raise InvalidParameter(f"{where}, numbers: {error}") from error
+
+    def fill(text: str) -> str:
+        text = with_numbers(text, known)
+        if missing := QUOTE.search(text):
+            raise InvalidParameter(f"{where}: quotes {missing[1]}, which the run does not keep")
+        return text
+
+    choices = [Choice(one.right, fill(one.says), fill(one.why)) for one in question.choices]
+    right = next(one.says for one in choices if one.right)
+    kept = {one.says: one for one in choices if one.right or one.says != right}
+    if len(kept) == 1:
+        raise InvalidParameter(f"{where}: all its choices read {right!r}")
+    return Question(question.name, fill(question.asks), question.see, {}, tuple(kept.values()))
+
+
+def questions(root: Path, slug: str, page: NotebookNode) -> list[Question]:
+    """Return the questions of a chapter with the numbers of a run.
+
+    Args:
+        root: the repository.
+        slug: of the chapter.
+        page: its run, with today's words.
+
+    Raises:
+        InvalidParameter: the bank is none, quotes what the run does not keep, or names a heading that the
+            chapter does not have.
+    """
+    prose = "\n\n".join(cell.source for cell in page.cells if cell.cell_type == "markdown")
+    headings, values, filled = HEADING.findall(prose), quoted(page), []
+    for question in bank(root, slug):
+        where = f"{FOLDER}/{slug}.yml, {question.name}"
+        if question.see not in headings:
+            raise InvalidParameter(f"{where}: there is no heading {question.see!r}; there are {headings}")
+        filled.append(_filled(question, values, where))
+    return filled
+
+
+def _anchor(heading: str) -> str:
+    """Return what MyST calls a heading in a link."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _written(number: int, question: Question) -> str:
+    """Return a question as MyST: choices, and folded the answer with a reason for each of them."""
+    lines = [f":::::{{container}} quiz-question\n**{number}.** {question.asks}\n"]
+    lines += [f"{i}. {choice.says}" for i, choice in enumerate(question.choices, 1)]
+    lines.append("\n::::{dropdown} Answer and reasons")
+    for letter, choice in zip("ABCDE", question.choices, strict=False):
+        verdict = f"{letter} is {'right' if choice.right else 'wrong'}."
+        link = f"[{question.see}](#{_anchor(question.see)})"
+        kind = "quiz-why quiz-right" if choice.right else "quiz-why"
+        lines.append(f":::{{container}} {kind}\n**{verdict}** {choice.why} See {link}.\n:::")
+    return "\n".join([*lines, "::::\n:::::"])
+
+
+def add(root: Path, slug: str, page: NotebookNode) -> None:
+    """Put the quiz of a chapter at the end of its page, in place; raises what `questions` raises."""
+    if asked := questions(root, slug, page):
+        parts = [_written(number, question) for number, question in enumerate(asked, 1)]
+        text = "\n\n".join([f"(quiz-{slug.replace('_', '-')})=\n## {TITLE}\n\n{INTRO}", *parts])
+        page.cells.append(new_markdown_cell(text, id="quiz"))

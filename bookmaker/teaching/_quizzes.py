@@ -1,0 +1,62 @@
+"""The quizzes of the book for Moodle, with the numbers of a run, in GIFT.
+
+GIFT gives a meaning to `~ = # { } :` and, before some letters, to the backslash; each of them gets a
+backslash in front. A text is HTML, in which formulas stand between `\\(` and `\\)`, as Moodle reads them.
+"""
+
+import html
+import re
+from pathlib import Path
+
+from bookmaker.runner.plan import Job
+from bookmaker.site import page_of, pages, questions
+from privhelpers.artifacts import write_atomic
+from privhelpers.errors import MissingArtifact
+
+SPECIAL = re.compile(r"[\\~=#{}:]")
+FORMULA, CODE, STRESS = re.compile(r"\$([^$]+)\$"), re.compile(r"`([^`]+)`"), re.compile(r"\*([^*]+)\*")
+
+
+def _text(markdown: str) -> str:
+    r"""Return a paragraph of a quiz as GIFT.
+
+    >>> _text("Is $x$ a `set`: *yes*?")
+    'Is \\\\(x\\\\) a <code>set</code>\\: <em>yes</em>?'
+    """
+    parts = FORMULA.split(html.escape(markdown, quote=False))
+    parts[::2] = [STRESS.sub(r"<em>\1</em>", CODE.sub(r"<code>\1</code>", words)) for words in parts[::2]]
+    parts[1::2] = [rf"\({formula}\)" for formula in parts[1::2]]
+    return SPECIAL.sub(r"\\\g<0>", "".join(parts))
+
+
+def write(root: Path, plan: list[Job], folder: Path) -> list[Path]:
+    """Write the quiz of every chapter that has one and return the files.
+
+    Args:
+        root: the repository.
+        plan: every run of a profile, complete.
+        folder: where they go, made if it is missing; no other GIFT file stays there.
+
+    Raises:
+        PrivHelpersError: a run is missing or damaged, or `bookmaker.site.questions` refuses a bank.
+        MissingArtifact: no chapter has a quiz.
+    """
+    written = []
+    for page in (page for page in pages(plan) if page.is_chapter):
+        slug, lines = page.job.slug, []
+        for asked in questions(root, page.job.slug, page_of(root, page.job)):
+            lines.append(f"::{slug} {asked.name}::[html]{_text(asked.asks)} {{")
+            for choice in asked.choices:
+                why = _text(f"{choice.why} See “{asked.see}”.")
+                lines.append(f"{'=' if choice.right else '~'}{_text(choice.says)}#{why}")
+            lines.append("}\n")
+        if lines:
+            text = "\n".join([f"$CATEGORY: $course$/PrivAI-Leak/{slug}\n", *lines])
+            folder.mkdir(parents=True, exist_ok=True)
+            write_atomic(folder / f"{slug}.gift", text.encode())
+            written.append(folder / f"{slug}.gift")
+    if not written:
+        raise MissingArtifact("book/quizzes holds no quiz of any chapter")
+    for old in set(folder.glob("*.gift")) - set(written):
+        old.unlink()
+    return written

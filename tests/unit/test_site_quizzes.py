@@ -1,0 +1,331 @@
+"""Every chapter has its quiz; a bank is checked, and every number that is asked for is computed twice."""
+
+import ast
+import copy
+import itertools
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.special
+import scipy.stats
+import torch
+import toy_site
+import yaml
+from nbformat import v4
+
+from bookmaker.runner import chain, notebooks
+from bookmaker.site import _quizzes, questions
+from bookmaker.teaching import _quizzes as gift
+from privhelpers import audit, mechanisms, stats
+from privhelpers.attacks import white_box
+from privhelpers.defenses import dedup
+from privhelpers.errors import InvalidParameter
+
+ROOT = Path(__file__).parents[2]
+SLUGS = list(chain.SLUGS)
+SHORT = next(n for n in range(1, 1000) if int(1 / (1 / n)) < n)  # a loader that loses a step
+TESTS = 240
+RUN = {"short": SHORT, "taken_short": SHORT - 1, "tests": TESTS}  # of runs: the rest needs none
+
+
+def unique_match_is_right(names=1000):
+    """The two ways to one match, each as a probability of its own."""
+    registered, alone = 0.5, (1 - 1 / names) ** (names - 1)
+    right = registered * alone
+    return 100 * right / (right + (1 - registered) * names * (1 / names) * alone)
+
+
+def largest_belief(prior):
+    return 100 * mechanisms.posterior_range(prior=prior, epsilon=1.0)[1]
+
+
+def first_order_floor():
+    bounds = [math.log(1e5) / (order - 1) for order in range(2, 64)]
+    return min(bounds)
+
+
+def kish(records=50, attempts=28, correlation=0.1):
+    """The variance of the mean, from the covariance of all attempts on one record."""
+    covariance = np.full((attempts, attempts), correlation) + (1 - correlation) * np.eye(attempts)
+    return 1 / (covariance.sum() / attempts**2 / records)
+
+
+def least_p_value():
+    dealt = stats.permutation_test(
+        lambda labels: (labels @ np.arange(40))[:, None], np.arange(40) >= 20, draws=199
+    )
+    return float(np.ravel(dealt)[0])
+
+
+def smallest_that_holm_rejects():
+    def excess(p):
+        others = {f"other {i}": 1.0 for i in range(TESTS - 1)}
+        return stats.adjust({"one": p} | others)["one"] - 0.05
+
+    return scipy.optimize.brentq(excess, 1e-9, 0.05)
+
+
+def touched_shards(shards=5, patients=3):
+    homes = list(itertools.product(range(shards), repeat=patients))
+    return 100 * np.mean([len(set(home)) / shards for home in homes])
+
+
+def binary_scores_area():
+    member = [1] * 30 + [0] * 70
+    control = [1] * 10 + [0] * 90
+    return stats.auc(member, control)
+
+
+def words_hit():
+    pairs = list(itertools.product(range(12), repeat=2))
+    return 100 * np.mean([diagnosis == 0 or drug == 0 for diagnosis, drug in pairs])
+
+
+# What the right choice says, found another way: by a helper, by counting, or by a distribution.
+TRUE = {
+    "anonymization unique-match": unique_match_is_right,
+    "differential_privacy largest-belief": lambda: largest_belief(0.5),
+    "composition advanced-cost": lambda: (
+        mechanisms.advanced_composition(epsilon=0.1, runs=100, delta_slack=1e-5).epsilon
+    ),
+    "hypothesis_testing ceiling-at-one-percent": lambda: 100 * mechanisms.largest_tpr(fpr=0.01, epsilon=1.0),
+    "renyi_accounting floor-of-orders": first_order_floor,
+    "synthetic_records secret-bits": lambda: -7 * math.log2(0.1),
+    "public_pretraining perplexity-of-loss": lambda: np.exp(-np.log([math.e**-2, math.e**-4]).mean()),
+    "fine_tuning ratio-of-perplexities": lambda: math.exp(3.5) / math.exp(3.0),  # any two losses
+    "shadow_models no-model-without": lambda: 100 * scipy.stats.binom.pmf(0, 8, 0.5),
+    "private_utility best-of-five": lambda: mechanisms.basic_composition(epsilons=[1.0] * 5).epsilon,
+    "opacus short-loader": lambda: len(range(int(1 / (1 / SHORT)))),
+    "attention_and_gradients concentration-value": lambda: float(
+        white_box.concentration(torch.full((8,), 1 / 8))
+    ),
+    "extraction draws-at-one-percent": lambda: 100 * scipy.stats.binom.sf(0, 100, 0.01),
+    "memorization draws-for-even-chance": lambda: scipy.stats.geom.ppf(0.5, 0.01),
+    "membership_inference one-threshold-area": binary_scores_area,
+    "gradient_inversion digits-ceiling": lambda: 10_000 * mechanisms.largest_tpr(fpr=1e-7, epsilon=8.0),
+    "auditing perfect-guesses": lambda: audit.one_run_epsilon_lower(
+        canaries=10, guesses=10, correct=10, delta=0.0
+    ),
+    "comparison first-of-holm": smallest_that_holm_rejects,
+    "scrubbing bands-miss": lambda: 100 * dedup._proposal_probability(0.8, 8, 4),
+    "unlearning three-requests": touched_shards,
+    "hipaa belief-after": lambda: largest_belief(0.1),
+    "your_model least-p-value": least_p_value,
+    "report_audit null-model": words_hit,
+    "uncertainty effective-number": kish,
+    "other_documents nine-runs": lambda: mechanisms.basic_composition(epsilons=[2.0] * 9).epsilon,
+}
+
+
+def filled(slug):
+    return [_quizzes._filled(one, RUN, slug) for one in _quizzes.bank(ROOT, slug)]
+
+
+def right(question):
+    (choice,) = (one for one in question.choices if one.right)
+    return choice
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_every_chapter_has_five_questions_about_its_own_headings(slug):
+    bank = _quizzes.bank(ROOT, slug)
+    assert len(bank) == 5 and len({one.asks for one in bank}) == 5
+    source = notebooks.read(chain.source(ROOT, slug))
+    text = "\n".join(cell.source for cell in source.cells if cell.cell_type == "markdown")
+    headings = _quizzes.HEADING.findall(text)
+    assert [one.see for one in bank if headings.count(one.see) != 1 or one.see == "Summary"] == []
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_what_a_quiz_takes_from_the_run_its_chapter_tells(slug):
+    cells = notebooks.code_of(chain.source(ROOT, slug))
+    calls = [node for cell in cells for node in ast.walk(ast.parse(cell)) if isinstance(node, ast.Call)]
+    tells = [call for call in calls if getattr(call.func, "id", "") == "tell"]
+    told = {keyword.arg for call in tells for keyword in call.keywords}
+    for one in _quizzes.bank(ROOT, slug):
+        text = " ".join([one.asks, *(f"{choice.says} {choice.why}" for choice in one.choices)])
+        names = {name for name, _ in _quizzes.QUOTE.findall(text)} - one.numbers.keys()
+        words = {word for made in one.numbers.values() for word in re.findall(r"[a-z_]\w*", made)}
+        assert names | (words - _quizzes.FUNCTIONS.keys() - one.numbers.keys()) <= told & RUN.keys()
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_choices_differ_and_no_number_is_typed_where_one_is_asked_for(slug):
+    for question in filled(slug):
+        says = [one.says for one in question.choices]
+        assert len(set(says)) == len(says) >= 3, question.name
+        assert len({one.why for one in question.choices}) == len(says), question.name
+        assert sum(one.right for one in question.choices) == 1
+    for question in _quizzes.bank(ROOT, slug):
+        asked = [bool(_quizzes.QUOTE.search(one.says)) for one in question.choices]
+        assert not any(asked) or right(question).says.startswith("{glue:text}"), question.name
+
+
+def test_every_number_that_is_asked_for_has_a_second_computation():
+    asked = {
+        f"{slug} {one.name}"
+        for slug in SLUGS
+        for one in _quizzes.bank(ROOT, slug)
+        if _quizzes.QUOTE.search(right(one).says)
+    }
+    assert asked == TRUE.keys() and len(asked) >= 25
+
+
+@pytest.mark.parametrize("name", TRUE)
+def test_the_right_number_is_right_and_the_others_are_not(name):
+    slug, question = name.split()
+    asked = next(one for one in filled(slug) if one.name == question)
+    truth = TRUE[name]()
+
+    def off(choice):
+        number = re.search(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", choice.says)
+        if number is None:
+            return math.inf
+        digits = number[0].partition("e")[0].partition(".")[2]
+        last = 10.0 ** -len(digits) * 10 ** int(number[0].partition("e")[2] or 0)
+        return abs(float(number[0]) - truth) / last
+
+    assert off(right(asked)) <= 0.51, "up to the last digit that is shown"
+    assert all(off(one) > 0.9 for one in asked.choices if not one.right)
+
+
+def test_the_place_of_the_right_choice_gives_nothing_away():
+    places = [
+        [one.right for one in question.choices].index(True)
+        for slug in SLUGS
+        for question in _quizzes.bank(ROOT, slug)
+    ]
+    assert all(places.count(place) > len(places) / 5 for place in range(3))
+
+
+def test_the_length_of_the_right_choice_gives_nothing_away():
+    bank = [question for slug in SLUGS for question in _quizzes.bank(ROOT, slug)]
+    for extreme in (max, min):
+        hits = [extreme(one.choices, key=lambda choice: len(choice.says)).right for one in bank]
+        assert 0.2 < np.mean(hits) < 0.5
+
+
+GOOD = yaml.safe_load(toy_site.QUIZ)["second"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"asks": ""}, "asks: must be one paragraph"),
+        ({"asks": "One.\n\nTwo."}, "asks: must be one paragraph"),
+        ({"see": 5}, "see: must be one paragraph of text, not 5"),
+        ({"hint": "x"}, "must have asks, see, right, wrong and nothing else, not"),
+        ({"right": {"says": "x"}}, "right choice: must have says, why and nothing else, not says"),
+        ({"right": [1]}, "right choice: must have says, why and nothing else"),
+        ({"wrong": [{"says": "x", "why": "y"}]}, "needs a list of 2 to 4 wrong choices"),
+        ({"wrong": "x"}, "needs a list of 2 to 4 wrong choices"),
+        ({"wrong": [{"says": "x", "why": "y"}, {"says": True, "why": "y"}]}, "wrong choice 2, says: must be"),
+        ({"numbers": [1]}, "numbers: must map names to expressions"),
+    ],
+)
+def test_an_entry_that_is_none_is_named(tmp_path, change, words):
+    (tmp_path / "book/quizzes").mkdir(parents=True)
+    (tmp_path / "book/quizzes/toy.yml").write_text(yaml.safe_dump({"one": copy.deepcopy(GOOD) | change}))
+    with pytest.raises(InvalidParameter, match=rf"^book/quizzes/toy\.yml, one.*{re.escape(words)}"):
+        _quizzes.bank(tmp_path, "toy")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("- one", "must map names"), ("a: [", "toy.yml: "), ("A_b: {}", "a name has lower")]
+)
+def test_a_file_that_is_no_bank_is_named(tmp_path, text, words):
+    (tmp_path / "book/quizzes").mkdir(parents=True)
+    (tmp_path / "book/quizzes/toy.yml").write_text(text)
+    with pytest.raises(InvalidParameter, match=words):
+        _quizzes.bank(tmp_path, "toy")
+
+
+def with_numbers(**numbers):
+    entry = GOOD | {"numbers": numbers, "right": {"says": "{glue:text}`x:.1f`", "why": "w"}}
+    return _quizzes._question("one", entry, "here")
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("__import__('os')", "cannot compute __import__('os')"),
+        ("__import__(a)", "'__import__' is not defined"),
+        ("missing + 1", "'missing' is not defined"),
+        ("word + 1", "can only concatenate str"),
+        ("exp(x=1)", "cannot compute exp(x=1)"),
+        ("1 / 0", "division by zero"),
+        ("exp(1", "never closed"),
+        ("[1]", "cannot compute [1]"),
+        ("().__class__", "cannot compute ().__class__"),
+        ("a.real", "cannot compute a.real"),
+    ],
+)
+def test_an_expression_computes_numbers_and_does_nothing_else(expression, words):
+    with pytest.raises(InvalidParameter, match=f"here, numbers: .*{re.escape(words)}"):
+        _quizzes._filled(with_numbers(x=expression), {"word": "three", "a": 1.0}, "here")
+
+
+def test_numbers_come_from_the_run_and_from_expressions_in_order():
+    made = _quizzes._filled(with_numbers(half="1 / 2", x="-half + sqrt(a * a) ** 2"), {"a": 3}, "here")
+    assert right(made).says == "8.5"
+    with pytest.raises(InvalidParameter, match="quotes x, which the run"):
+        _quizzes._filled(with_numbers(), {}, "here")
+
+
+def test_a_wrong_choice_that_reads_like_another_one_is_left_out():
+    entry = copy.deepcopy(GOOD)
+    entry["wrong"][0]["says"] = entry["right"]["says"]
+    made = _quizzes._filled(_quizzes._question("one", entry, "here"), {}, "here")
+    assert len(made.choices) == 2 and right(made).why == entry["right"]["why"]
+    entry["wrong"][1]["says"] = entry["right"]["says"]
+    with pytest.raises(InvalidParameter, match="all its choices read"):
+        _quizzes._filled(_quizzes._question("one", entry, "here"), {}, "here")
+
+
+def test_a_heading_that_is_gone_is_named(tmp_path):
+    (tmp_path / "book/quizzes").mkdir(parents=True)
+    (tmp_path / "book/quizzes/toy.yml").write_text(yaml.safe_dump({"one": GOOD}))
+    page = v4.new_notebook(cells=[v4.new_markdown_cell("## Another")])
+    with pytest.raises(InvalidParameter, match="there is no heading 'Exercises'; there are"):
+        questions(tmp_path, "toy", page)
+    page.cells.append(v4.new_markdown_cell("### Exercises"))
+    assert [one.name for one in questions(tmp_path, "toy", page)] == ["one"]
+    assert questions(tmp_path, "no_quiz", page) == []
+
+
+def parsed(text):
+    """Return the questions of a GIFT file: name -> (its text, [(is it right, what it says, why)])."""
+    found = {}
+    parts = r"::((?:\\.|[^:\\])+)::\[html\]((?:\\.|[^\\{}])*)\{((?:\\.|[^\\{}])*)\}"
+    for name, asks, answers in re.findall(parts, text):
+        choices = re.findall(r"([=~])((?:\\.|[^\\~=#])*)#((?:\\.|[^\\~=#])*)", answers)
+        found[name] = (asks, [(sign == "=", says.strip(), why.strip()) for sign, says, why in choices])
+    return found
+
+
+def test_the_export_holds_every_question_and_marks_one_choice_right(tmp_path):
+    book = toy_site.build(tmp_path / "book")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old.gift").write_text("")
+    written = gift.write(book, toy_site.jobs(book), tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["comparison.gift"] == [written[0].name]
+    found = parsed(written[0].read_text())
+    assert list(found) == ["comparison two-scores", "comparison second"]
+    asks, choices = found["comparison two-scores"]
+    assert asks.startswith("Is an AUC of 0.91, with \\\\(x^2\\\\) and <code>code</code>, better")
+    assert len(choices) == 3 and [says for is_right, says, _ in choices if is_right] == ["Yes, by 0.41."]
+    assert r"No\: it is 0.5." in [says for _, says, _ in choices]
+    assert all("See “Summary”." in why for *_, why in choices)
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_what_means_something_in_gift_is_escaped(slug):
+    for question in filled(slug):
+        for text in (question.asks, *(part for one in question.choices for part in (one.says, one.why))):
+            made = gift._text(text)
+            assert not re.search(r"[~=#{}:]", re.sub(r"\\.", "", made)), made
+            assert "$" not in made and "`" not in made, made
