@@ -233,7 +233,10 @@ class ModelResults:
 
     @cached_property
     def canaries(self) -> pd.DataFrame:
-        """One row a canary: planted or kept out, copies, exposure in bits, whether it came out."""
+        """One row a canary: planted or kept out, copies, exposure in bits, whether it came out.
+
+        `exposure_bits` ranks among references, `space_bits` among all secrets where that was counted.
+        """
         return pd.DataFrame(self._rows(MEMORIZATION, "canaries"))
 
     @cached_property
