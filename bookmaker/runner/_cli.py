@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
-from bookmaker.runner import _audit, _limits, _verify, processes, published
+from bookmaker.runner import _audit, _bundle, _evidence, _limits, _verify, processes, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.options import count
 from bookmaker.runner.progress import duration, say
-from privhelpers.artifacts import repository_root
+from privhelpers.artifacts import repository_root, write_atomic
 from privhelpers.errors import DamagedArtifact, PrivHelpersError, RunFailed
 
 
@@ -37,7 +38,20 @@ def _check(root: Path, options: argparse.Namespace) -> int:
 
 
 def _verify_all(root: Path, options: argparse.Namespace) -> int:
+    if options.bundle:
+        return 0 if _bundle.verify(options.bundle, options.key) else 1
     return 0 if _verify.verify(root, planning.jobs(root, options.profile)) else 1
+
+
+def _bundle_profile(root: Path, options: argparse.Namespace) -> int:
+    """Write the evidence of a profile: to a new file, or anew where it lies by default."""
+    key, place = _bundle.private_key(options.key), Path("runs", options.profile, "evidence.zip")
+    if options.bundle:
+        place = _audit.new_place("BUNDLE", options.bundle)
+    data = _bundle.make(*_evidence.of_profile(root, planning.jobs(root, options.profile)), key)
+    write_atomic(place, data)
+    say(options.profile, f"evidence: {place}, SHA-256 {_bundle.sha256(data)}")
+    return 0
 
 
 def _run(root: Path, options: argparse.Namespace) -> int:
@@ -109,12 +123,13 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     for name, action, text in (
         ("check", _check, "check every parameter of a profile and print its runs"),
-        ("verify", _verify_all, "say whether runs, manifest, site and PDF are as they were made"),
+        ("verify", _verify_all, "say whether runs, manifest, site and PDF, or a bundle, are as made"),
         ("run", _run, "run one notebook (called by Snakemake)"),
         ("collect", _collect, "write manifest.json and summary.json (called by Snakemake)"),
         ("book", _book, "run what is out of date, then build the site"),
         ("profile", _profile, "print what the runs of a profile cost"),
         ("reference", _reference, "keep the results of a profile's complete run in reference/"),
+        ("bundle", _bundle_profile, "write the evidence of a profile's complete run as one file"),
     ):
         command = commands.add_parser(name, help=text)
         command.set_defaults(action=action)
@@ -122,6 +137,11 @@ def _parser() -> argparse.ArgumentParser:
         if name == "profile":
             command.add_argument("--cores", type=count, help="that the build shared")
             command.add_argument("--expect", action="store_true", help="keep the seconds as what to expect")
+        if name in ("verify", "bundle"):
+            command.add_argument("--bundle", default="", help="the file of an evidence bundle, .zip")
+            command.add_argument(
+                "--key", default="", help="PEM: to sign with, private; to verify with, public"
+            )
         if name == "run":
             command.add_argument("--job", required=True, help="name of the run, as `check` prints it")
             command.add_argument("--threads", type=count, default=1, help="cores that it may use")
@@ -138,19 +158,33 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def guarded(call: Callable[[], int], worded: Callable[[str], str] = str) -> int:
+    """Return the exit code of a command: its own, or that of a refusal or a failure, which it prints.
+
+    Args:
+        call: the command.
+        worded: turns a message into the words of the command.
+    """
+    try:
+        return call()
+    except KeyboardInterrupt:
+        return 130
+    except RunFailed as error:
+        print(f"failed: {worded(str(error))}", file=sys.stderr)
+        return 1
+    except (PrivHelpersError, OSError) as error:
+        print(f"refused: {worded(str(error))}", file=sys.stderr)
+        return 2
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     options = _parser().parse_args(arguments)
-    try:
+
+    def run() -> int:
         root = repository_root()
         if options.action is not _audit_yours:  # whose files are named from where the caller stands
             os.chdir(root)
         return options.action(root, options)
-    except KeyboardInterrupt:
-        return 130
-    except RunFailed as error:
-        print(f"failed: {error}", file=sys.stderr)
-        return 1
-    except (PrivHelpersError, OSError) as error:
-        print(f"refused: {error}", file=sys.stderr)
-        return 2
+
+    return guarded(run)

@@ -33,8 +33,8 @@ its whole plan: stopping by the outcome asks for more than composition (Rogers, 
 >>> folder.cleanup()
 """
 
-from privhelpers.ledger._chain import Entry, Record
+from privhelpers.ledger._chain import Entry, Record, verify
 from privhelpers.ledger._terms import MODES, Terms
 from privhelpers.ledger._writer import Ledger, open_ledger, read_ledger
 
-__all__ = ["MODES", "Entry", "Ledger", "Record", "Terms", "open_ledger", "read_ledger"]
+__all__ = ["MODES", "Entry", "Ledger", "Record", "Terms", "open_ledger", "read_ledger", "verify"]

@@ -10,6 +10,7 @@ from privhelpers.own_model._blind import BlindBaseline, blind_baselines, text_ke
 from privhelpers.own_model._examine import Audit, examine
 from privhelpers.own_model._files import Files, read_files
 from privhelpers.own_model._open import open_model, untrained
+from privhelpers.own_model._outlook import outlook
 from privhelpers.own_model._report import report_facts, report_page, report_schema
 from privhelpers.own_model._sample import Sample, draw_sample
 from privhelpers.own_model._settings import Settings
@@ -29,6 +30,7 @@ __all__ = [
     "examine",
     "examine_synthetic",
     "open_model",
+    "outlook",
     "read_files",
     "report_facts",
     "report_page",

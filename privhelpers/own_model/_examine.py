@@ -136,7 +136,7 @@ def _score_canaries(
     return _canaries.audit_canaries(files.canaries.canaries, scores, settings)
 
 
-def _work_ahead(target: Target, reference: Target | None, sample: Sample, settings: Settings) -> str:
+def work_ahead(target: Target, reference: Target | None, sample: Sample, settings: Settings) -> str:
     """Return what the model will be asked, and about how long that takes, from asking a little of it."""
     few = sample.texts[:: max(1, len(sample.texts) // 12)]
     readings = (1 + settings.lower_case) * (1 + settings.control) + (reference is not None)
@@ -184,7 +184,7 @@ def examine(
     def ask(model: Target) -> TokenScores:
         return model.score(sample.texts, seed=seed, what=f"reading ({model.name})" if progress else None)
 
-    told(_work_ahead(target, reference, sample, settings))
+    told(work_ahead(target, reference, sample, settings))
 
     # Who was in the records: the same scores of the model, and of its architecture with fresh weights.
     other = ask(reference) if reference else None

@@ -82,6 +82,15 @@ def _copies(texts: tuple[str, ...], sample: Sample) -> Copies:
     return Copies(shares, *counts, Interval(*ends, chance.level, chance.method))
 
 
+def work_ahead(texts: tuple[str, ...], sample: Sample) -> tuple[Likeness, str]:
+    """Return the comparison of notes with synthetic texts, ready to be asked, and about how long it takes."""
+    likeness = Likeness(texts, sample.texts)
+    few, clock = sample.texts[:: max(1, len(sample.texts) // 50)], time.perf_counter()
+    likeness.nearest(few)
+    seconds = _PASSES * (time.perf_counter() - clock) * len(sample.texts) / len(few)
+    return likeness, f"the comparisons take about {in_time(seconds)}, and the tests come after that"
+
+
 def examine_synthetic(
     files: Files, settings: Settings | None = None, *, told: Callable[[str], None] = lambda _: None
 ) -> SyntheticAudit:
@@ -95,11 +104,8 @@ def examine_synthetic(
     settings = settings or Settings(permutations=19_999)
     texts, sample = files.synthetic.texts, draw_sample(files, [], settings)
     told(f"comparing {len(sample.texts):,} notes with {len(texts):,} synthetic texts")
-    likeness = Likeness(texts, sample.texts)
-    few, clock = sample.texts[:: max(1, len(sample.texts) // 50)], time.perf_counter()
-    likeness.nearest(few)
-    seconds = _PASSES * (time.perf_counter() - clock) * len(sample.texts) / len(few)
-    told(f"the comparisons take about {in_time(seconds)}, and the tests come after that")
+    likeness, ahead = work_ahead(texts, sample)
+    told(ahead)
     scores = {
         "words": -word_losses(texts, sample.texts),
         "closest": likeness.nearest(sample.texts)[0],

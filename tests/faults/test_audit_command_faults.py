@@ -1,8 +1,10 @@
 """`make audit` with what people bring: refused in one line with exit code 2, or published whole."""
 
+import base64
 import dataclasses
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,7 +16,7 @@ import pytest
 import toy_audit as toy
 from patience import LIMIT_SECONDS
 
-from bookmaker.runner import _audit, _cli, processes
+from bookmaker.runner import _archive, _audit, _cli, processes
 from privhelpers import browser, own_model
 
 ROOT = Path(__file__).parents[2]
@@ -130,10 +132,19 @@ def test_somebody_in_both_files_is_refused(call, home, opened, monkeypatch, tmp_
         ({"base": "x/" * 2500}, "...: there is nothing at that place"),
         ({"delta": "1x" * 5000}, "1x1...: must be a number"),
         ({"seed": "-2"}, "SEED=-2: must be a whole number of 0 or more"),
+        ({"dry-run": "perhaps"}, "DRY=perhaps: must be yes or no"),
+        ({"key": "c.jsonl"}, "KEY: belongs to a bundle; name one, BUNDLE=out.zip"),
+        ({"ledger": "c.jsonl"}, "LEDGER: belongs to a bundle"),
+        ({"bundle": "new.zip", "ledger": "c.jsonl"}, "c.jsonl, line 1: is not a line of a ledger"),
+        ({"bundle": "new.zip", "ledger": "no.jsonl"}, "LEDGER=no.jsonl: there is nothing"),
+        ({"bundle": "new.zip", "key": "c.jsonl"}, "is no private Ed25519 key in PEM"),
+        ({"bundle": "new.zip", "show": "yes"}, "BUNDLE and SHOW: a bundle is handed on"),
+        ({"bundle": "c.jsonl"}, "c.jsonl: is there already"),
+        ({"bundle": "a\nb"}, "holds a character that no name should"),
     ],
 )
 def test_bad_options_are_refused_before_the_work(call, home, given, words):
-    brought = {"canaries", "synthetic", "base"} & given.keys()
+    brought = {"canaries", "synthetic", "base", "bundle", "key", "ledger"} & given.keys()
     given = given | {name: home / given[name] for name in brought if (home / given[name][:99]).exists()}
     code, message = call(**given)
     assert code == 2 and message.startswith("refused: ") and words in message, message
@@ -198,6 +209,56 @@ def test_a_good_audit_is_published_whole_beside_an_older_one(call, tmp_path, mon
     assert not list((tmp_path / "audits").glob(".*"))
 
 
+def quick(monkeypatch, opened):
+    """Let an audit take a second."""
+    little = own_model.Settings(
+        texts=12, tokens=8, lower_case=False, control=False, permutations=999, draws=60
+    )
+    monkeypatch.setattr(own_model, "open_model", lambda *_, **__: opened)
+    monkeypatch.setattr(
+        own_model.Settings, "for_model", lambda target, **given: dataclasses.replace(little, **given)
+    )
+
+
+def test_a_bundle_holds_the_report_and_no_text_of_a_record(call, home, opened, monkeypatch, tmp_path, capsys):
+    quick(monkeypatch, opened)
+    code, message = call(bundle=tmp_path / "out.zip", canaries=home / "c.jsonl", pdf="no")
+    assert code == 0 and "evidence: " in message, message
+    assert _cli.main(["verify", f"--bundle={tmp_path / 'out.zip'}"]) == 0
+    said = capsys.readouterr().out
+    assert "out.zip: holds: " in said and "Privacy audit of the language model “net”" in said
+    files = _archive.unpack((tmp_path / "out.zip").read_bytes())
+    published = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert published.items() <= files.items() and sum(n.startswith("figures/") for n in files) == 3
+    inputs = json.loads(files["statement.json"])["predicate"]["about"]["inputs"]
+    assert {one["name"] for one in inputs} >= {"m.jsonl", "h.jsonl", "c.jsonl", "model.safetensors"}
+    everything = b"\n".join([*files.values(), *(base64.b64decode(svg) for svg in inlined(files))]).decode()
+    for name in ("m.jsonl", "h.jsonl"):
+        for row in map(json.loads, lines_of(home, name)):
+            words = row["text"].split()
+            assert words[-1].rstrip(".") not in everything, "the number of a file"
+            assert not any(" ".join(words[n : n + 4]) in everything for n in range(len(words) - 3))
+
+
+def inlined(files):
+    return re.findall(rb"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)", files["report.html"])
+
+
+@pytest.mark.parametrize("given", [{}, {"model": "", "synthetic": "s.jsonl"}])
+def test_a_dry_run_says_what_would_be_done_and_makes_nothing(
+    call, home, opened, monkeypatch, tmp_path, given
+):
+    quick(monkeypatch, opened)
+    monkeypatch.setattr(own_model, "examine", lambda *_, **__: pytest.fail("the work began"))
+    monkeypatch.setattr(own_model, "examine_synthetic", lambda *_, **__: pytest.fail("the work began"))
+    given = given | ({"synthetic": home / given["synthetic"]} if given else {})
+    code, message = call(**given, pdf="no", bundle=tmp_path / "out.zip", **{"dry-run": "yes"})
+    assert code == 0 and "120 patients would be asked about" in message, message
+    assert "and the tests come after that" in message and "out.zip would be made" in message
+    assert message.splitlines()[-1] == "[audit] nothing was made: this was a dry run"
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_model_is_opened_before_its_records_are_read(call, home, tmp_path, monkeypatch):
     monkeypatch.setattr(own_model, "read_files", lambda *_, **__: pytest.fail("the records were read"))
     bare = shutil.copytree(home / "net", tmp_path / "bare")
@@ -211,13 +272,7 @@ def test_a_model_is_opened_before_its_records_are_read(call, home, tmp_path, mon
 
 
 def test_fewer_patients_than_were_brought_are_said_aloud(call, opened, monkeypatch, tmp_path):
-    monkeypatch.setattr(own_model, "open_model", lambda *_, **__: opened)
-    little = own_model.Settings(
-        texts=12, tokens=8, lower_case=False, control=False, permutations=999, draws=60
-    )
-    monkeypatch.setattr(
-        own_model.Settings, "for_model", lambda target, **given: dataclasses.replace(little, **given)
-    )
+    quick(monkeypatch, opened)
     code, message = call(pdf="no", patients=50, notes="all")
     facts = json.loads((tmp_path / "out" / "report.json").read_text())
     assert code == 0 and "Asked about were 50 of 60 patients" in message and "PATIENTS=all" in message

@@ -29,9 +29,11 @@ HANDED_OVER = {  # what recipes pass on, besides their own words
     "audit": (
         *("MODEL", "RECORDS", "HOLDOUT", "CANARIES", "BASE", "REFERENCE", "EPSILON", "DELTA"),
         *("SYNTHETIC", "COLUMNS", "PATIENTS", "NOTES", "OUT", "PDF", "SHOW", "SEED"),
+        *("BUNDLE", "KEY", "LEDGER", "DRY"),
     ),
     "check": ("PROFILE",),
-    "verify": ("PROFILE",),
+    "verify": ("PROFILE", "BUNDLE", "KEY"),
+    "bundle": ("PROFILE", "BUNDLE", "KEY"),
     "profile": ("PROFILE", "JOBS"),
     "reference": ("PROFILE",),
     "test": (),

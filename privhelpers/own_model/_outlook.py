@@ -1,0 +1,29 @@
+"""What an audit would do, and about how long it would take, without doing it."""
+
+from privhelpers.own_model import _examine, _synthetic
+from privhelpers.own_model._files import Files
+from privhelpers.own_model._sample import draw_sample
+from privhelpers.own_model._settings import Settings
+from privhelpers.own_model._target import Target
+
+
+def outlook(
+    files: Files, settings: Settings, *, target: Target | None = None, reference: Target | None = None
+) -> str:
+    """Return in words what would be asked, of whom, and about how long that takes; a little is asked for it.
+
+    Args:
+        files: from `read_files`.
+        settings: of the audit.
+        target, reference: as `examine` takes them; without a model, of the synthetic texts in `files`.
+
+    Raises:
+        BadRecords: too few notes can be read.
+    """
+    sample = draw_sample(files, [*filter(None, [target, reference])], settings)
+    asked = f"{len(set(sample.patients)):,} patients would be asked about"
+    if target is None:
+        texts = files.synthetic.texts
+        about = f"{len(sample.texts):,} notes compared with {len(texts):,} synthetic texts"
+        return f"{asked}, {about}; {_synthetic.work_ahead(texts, sample)[1]}"
+    return f"{asked}; {_examine.work_ahead(target, reference, sample, settings)}"
