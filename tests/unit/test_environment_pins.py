@@ -1,6 +1,7 @@
 """One set of pins: pyproject.toml, requirements, lock, environment.yml and what is installed agree."""
 
 import ast
+import importlib
 import re
 import tomllib
 from importlib import metadata
@@ -100,6 +101,25 @@ def test_what_builds_on_a_server_is_named_by_commit_and_may_write_where_it_must(
                 if used.startswith("actions/checkout@"):
                     assert step["with"]["persist-credentials"] == (name == "launch")
     assert writing == ["book", "launch"]
+
+
+def test_a_wheel_holds_every_file_that_the_packages_read_and_the_command():
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    patterns = tool["tool"]["setuptools"]["package-data"]["*"]
+    files = [path for name in ("privhelpers", "bookmaker") for path in (ROOT / name).rglob("*.*")]
+    left = {path.name for path in files if not any(path.match(one) for one in ("*.py", "*.pyc", *patterns))}
+    assert len(files) > 200 and not left
+    module, _, function = tool["project"]["scripts"]["privai-leak"].partition(":")
+    assert callable(getattr(importlib.import_module(module), function))
+
+
+def test_the_image_installs_what_is_locked_by_hash_and_copies_what_is_there():
+    lines = (ROOT / "Containerfile").read_text().replace("\\\n", " ").splitlines()
+    copied = [word for line in lines if line.startswith("COPY ") for word in line.split()[1:-1]]
+    assert copied and all((ROOT / name).exists() for name in copied)
+    installs = [part for line in lines for part in line.split("&&") if "pip install" in part]
+    assert [("--require-hashes" in part) or ("--no-index ." in part) for part in installs] == [True] * 3
+    assert all("--no-deps" in part for part in installs)
 
 
 def test_conda_installs_the_same_lock_on_the_same_python():

@@ -1,0 +1,41 @@
+"""The command `privai-leak`: the audit of `make audit`, from any folder and in its own words."""
+
+import pytest
+
+from bookmaker.runner import _audit, _bundle, _command
+
+
+def test_the_command_verifies_and_says_its_exit_codes(tmp_path, capsys):
+    about = _bundle.Evidence("audit", "Audit", "2026-01-01T00:00:00Z", [], {}, {})
+    path = str(tmp_path / "out.zip")
+    (tmp_path / "out.zip").write_bytes(_bundle.make(about, {"report.html": b""}))
+    assert _command.main(["verify", path]) == 0
+    (tmp_path / "out.zip").write_bytes(b"x")
+    assert _command.main(["verify", path]) == 1
+    capsys.readouterr()
+    assert _command.main(["verify", str(tmp_path / "gone.zip")]) == 2
+    assert capsys.readouterr().err.startswith("refused: --bundle=")
+    for words in ([], ["audit"], ["verify"]):
+        with pytest.raises(SystemExit) as left:
+            _command.main([*words, "--help"])
+        assert left.value.code == 0 and "exit codes:" in capsys.readouterr().out
+
+
+def test_the_command_speaks_of_its_own_options(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert _command.main(["audit", "--model=net"]) == 2
+    message = capsys.readouterr().err
+    assert "missing: --records=members.jsonl, --holdout=nonmembers.jsonl" in message
+    assert "for example: privai-leak audit --model=my-model" in message
+    assert _command.main(["audit", "--model=MODEL", "--records=x", "--holdout=x"]) == 2
+    assert "--model=MODEL: there is nothing at that place" in capsys.readouterr().err
+
+
+def test_the_audit_is_the_one_of_make_and_starts_where_the_caller_stands(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(_audit, "run", lambda root, options: seen.append((root, options)))
+    monkeypatch.chdir(tmp_path)
+    assert _command.main(["audit", "--model", "net", "--dry-run", "--records", "m.jsonl"]) == 0
+    ((root, options),) = seen
+    assert root == tmp_path and vars(options).keys() >= _audit.OPTIONS.keys()
+    assert (options.dry_run, options.records, options.pdf) == ("yes", "m.jsonl", "")
