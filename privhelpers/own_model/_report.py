@@ -352,7 +352,7 @@ def report_page(
     environment = Environment(
         autoescape=True, finalize=_harmless, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(rate=lambda value: f"{value:.3f}", small=_small)
+    environment.filters.update(rate=lambda value: f"{value:.3f}", small=_small, hundred=of_100)
     style = _STYLE.read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     drawn = {

@@ -16,6 +16,7 @@ from privhelpers import own_model
 from privhelpers.artifacts import to_json
 from privhelpers.figures.own_model import audit_pictures
 from privhelpers.own_model import _report, _verdict, _wording
+from privhelpers.own_model._wording import WORDING
 
 SCRIPT = "<script>alert(1)</script>"
 BIDI = chr(0x202E) + chr(27) + "[31m"
@@ -111,11 +112,54 @@ def test_the_first_page_says_who_was_asked_who_is_named_and_who_may_have_it(page
     facts, first = own_model.report_facts(audit), page.split('class="details"')[0]
     text = " ".join("".join(read(first).text).split())
     named = audit.disclosures.by_patient
-    assert f"{named.members.hits} of {named.members.of} trained patients" in text
+    assert f"{named.members.hits} of {named.members.of} trained patients are named" in text
     assert f"control: {named.heldout.hits} of {named.heldout.of} held-out" in text
-    assert facts["coverage"]["whole"] and "All 60 patients of m<b>.jsonl" in text
-    assert all(who in text and what in text for who, what in facts["severity"])
+    assert all(f"{who}: {what.partition(':')[0].lower()}" in text for who, what in facts["severity"])
+    assert all(phrase in text for name in ("tested", "not_tested", "next") for phrase in facts[name])
+    whole = " ".join("".join(read(page).text).split())
+    assert facts["coverage"]["whole"] and "All 60 patients of m<b>.jsonl" in whole
+    assert facts["named"]["sentence"] in whole and all(what in whole for _, what in facts["severity"])
     assert "Decision:" in text and "Name:" in text and "Date:" in text
+
+
+def words_of_the_first_page(page):
+    """Return how many words an officer reads: whatever holds a letter or a digit."""
+    first = page.partition("<main>")[2].partition('class="details"')[0]
+    return len([word for word in "".join(read(first).text).split() if any(c.isalnum() for c in word)])
+
+
+MOST_WORDS = 350
+
+
+@pytest.mark.parametrize("outcome", [_verdict.FLAGGED, _verdict.UNDECIDED, _verdict.NOTHING_FOUND])
+def test_the_first_page_has_at_most_350_words(audit, outcome):
+    """The longest one there can be: a sample of the patients, canaries, and every kind of reason."""
+    words = WORDING["explanations"]
+    reasons = {
+        _verdict.FLAGGED: (
+            WORDING["reasons"]["canaries"],
+            WORDING["reasons"]["claim"].format(4.0, 5.12, 97.5),
+            WORDING["reasons"]["beyond"].format(
+                12, 15, WORDING["reasons"]["tied"].format(f"{WORDING['attacks']['ez_mia']}: the surest few")
+            ),
+        ),
+        _verdict.UNDECIDED: (words["words"].format(88), words["shape"].format(77), words["untrained"]),
+        _verdict.NOTHING_FOUND: (WORDING["reasons"]["nothing"].format(15),),
+    }
+    judged = dataclasses.replace(audit.verdict, outcome=outcome, reasons=reasons[outcome])
+    some = dataclasses.replace(audit.settings, patients=55)
+    kept = [n for n, note in enumerate(audit.sample.notes) if int(note.patient[1:]) < 55]
+    sample = own_model.Sample([audit.sample.notes[n] for n in kept], audit.sample.member[kept], 3)
+    facts = own_model.report_facts(
+        dataclasses.replace(audit, verdict=judged, settings=some, sample=sample), made="2026-01-01 00:00 UTC"
+    )
+    page = own_model.report_page(facts)
+    assert facts["canaries"] and facts["named"] and not facts["coverage"]["whole"]
+    assert 150 < words_of_the_first_page(page) <= MOST_WORDS
+    text = " ".join("".join(read(page).text).split())
+    assert all(reason in text for reason in reasons[outcome]), (
+        "what the first page leaves out the details have"
+    )
 
 
 def test_a_sample_is_said_in_the_headline_with_the_reason(audit):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import jsonschema
 import numpy as np
@@ -115,6 +116,8 @@ def test_the_report_follows_its_schema_and_quotes_nobody(request, which):
     page = own_model.report_page(facts, audit_pictures(audit, draws=50))
     assert "s.csv" in facts["title"] and facts["title"] in page and facts["coverage"]["whole"]
     assert facts["copies"]["sentence"] in page and facts["named"]["sentence"] in page
+    words = page.partition("<main>")[2].partition('class="details"')[0]
+    assert len(re.sub("<[^>]+>", " ", words).split()) <= 350
     assert page.count('class="sign"') == 1 and all(what in page for _, what in facts["severity"])
     for risk in facts["risks"].values():
         assert risk["words"] in page and all(f"{end:.3f}" in page for end in risk["difference"])
