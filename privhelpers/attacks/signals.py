@@ -141,6 +141,7 @@ def measure(
     share: float = SHARE,
     lower: bool = True,
     batch_size: int = 32,
+    scored: TokenScores | None = None,
 ) -> Signals:
     """Score each text once, and once more in lower case if asked, and return its signals.
 
@@ -149,8 +150,9 @@ def measure(
         share: of Min-K% and Min-K%++, in (0, 1].
         lower: whether to score the lower-cased texts too, which costs a second pass.
         batch_size: texts of one batch.
+        scored: what this model says of the texts, if that is known; else it is asked.
     """
-    scored = score_tokens(model, tokenizer, texts, batch_size=batch_size)
+    scored = scored or score_tokens(model, tokenizer, texts, batch_size=batch_size)
     lowered = [text.lower() for text in texts]
     lower_loss = score(model, tokenizer, lowered, batch_size=batch_size).losses if lower else None
     return from_tokens(scored, texts, share=share, lower_loss=lower_loss)

@@ -29,7 +29,7 @@ from privhelpers.models.scoring import (
     token_answers,
     token_scores,
 )
-from privhelpers.models.shelf import pretrained, put, start, take
+from privhelpers.models.shelf import keep_scores, pretrained, put, scores_of, start, take
 
 __all__ = [
     "ARCHITECTURES",
@@ -47,6 +47,7 @@ __all__ = [
     "generate",
     "greedy_continuations",
     "greedy_guesses",
+    "keep_scores",
     "kept_tokens",
     "load",
     "losses_by_mask",
@@ -60,6 +61,7 @@ __all__ = [
     "score",
     "score_masked",
     "score_tokens",
+    "scores_of",
     "start",
     "take",
     "to_batch",

@@ -2,17 +2,26 @@
 
 put(store, "baseline", model, tokenizer)
 model, tokenizer = take(store, "dp-eps-8")
+
+What a model says of the hospital's notes lies beside it: its chapter scores them, the others read that.
+
+keep_scores(store, "baseline", model, tokenizer, texts)
+losses = scores_of(store, "baseline", texts).losses
 """
 
+import hashlib
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from privhelpers.artifacts import Store, check_name, repository_root
+from privhelpers.artifacts import SEAL, Store, check_name, repository_root
 from privhelpers.errors import MissingArtifact
 from privhelpers.models.architecture import ARCHITECTURES, build, load, save
 from privhelpers.models.encoding import train_tokenizer
+from privhelpers.models.scoring import TokenScores, score_tokens, token_scores
 
 HOMES = {
     "public": "public_pretraining/public",
@@ -69,9 +78,86 @@ def take(
 def _checked(store: Store, place: str) -> Path:
     """Return the folder of a model whose every file is as it was sealed."""
     folder = store.existing(f"{place}/config.json").parent
-    for seal in sorted(folder.glob("*.sha256")):
-        store.existing(f"{place}/{seal.name.removesuffix('.sha256')}")
+    for seal in sorted(folder.glob(f"*{SEAL}")):
+        store.existing(f"{place}/{seal.name.removesuffix(SEAL)}")
     return folder
+
+
+def keep_scores(
+    store: Store, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]
+) -> None:
+    """Score every token of `texts` under a model that was `put`, and keep that beside it for `scores_of`.
+
+    Texts that the model reads in part only are not kept.
+
+    Raises:
+        InvalidParameter: a text is empty or there is none.
+        MissingArtifact: no model of this name was put.
+    """
+    scores = score_tokens(model, tokenizer, texts)
+    if scores.truncated:
+        return
+    kept = io.BytesIO()
+    np.savez_compressed(
+        kept,
+        model=_mark_of_model(store, name),
+        texts=[_mark_of(text) for text in texts],
+        tokens=scores.tokens,
+        answers=np.concatenate(_answers(scores)).astype(np.float32),  # as the model gave them
+    )
+    store.write_bytes(_place_of_scores(name), kept.getvalue())
+
+
+def scores_of(store: Store, name: str, texts: Sequence[str]) -> TokenScores:
+    """Return what a model of the shelf says of every token of `texts`, as `score_tokens` does.
+
+    Texts that its chapter scored are read; others, or all where the model is another by now, are scored here.
+
+    Raises:
+        InvalidParameter: a text is empty or there is none.
+        MissingArtifact: the chapter that trains the model has not run.
+        DamagedArtifact: a file changed since it was written.
+    """
+    answers = _kept_answers(store, name)
+    missing, truncated = [text for text in texts if _mark_of(text) not in answers], 0
+    if missing or not texts:
+        scores = score_tokens(*take(store, name), missing)
+        truncated = scores.truncated
+        answers |= zip(map(_mark_of, missing), _answers(scores), strict=True)
+    return token_scores([answers[_mark_of(text)] for text in texts], truncated)
+
+
+def _kept_answers(store: Store, name: str) -> dict[str, np.ndarray]:
+    """Return the kept answers by the mark of their text, each [tokens, 4]; none about another model."""
+    try:
+        path = store.existing(_place_of_scores(name))
+    except MissingArtifact:
+        return {}
+    with np.load(path) as kept:
+        if kept["model"].item() != _mark_of_model(store, name):
+            return {}
+        rows = np.split(kept["answers"].astype(float), np.cumsum(kept["tokens"])[:-1])
+        return dict(zip(kept["texts"].tolist(), rows, strict=True))
+
+
+def _place_of_scores(name: str) -> str:
+    return f"{home(name)}_scores.npz"
+
+
+def _answers(scores: TokenScores) -> list[np.ndarray]:
+    """Return the answers about each text in one array, [tokens, 4]."""
+    fields = scores.log_p, scores.mean, scores.deviation, scores.greedy
+    return [np.stack(text, -1) for text in zip(*fields, strict=True)]
+
+
+def _mark_of_model(store: Store, name: str) -> str:
+    """Return a hash of weights, settings and tokenizer."""
+    seals = sorted(_checked(store, home(name)).glob(f"*{SEAL}"))
+    return hashlib.sha256(b"".join(seal.read_bytes() for seal in seals)).hexdigest()
+
+
+def _mark_of(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]  # `encode` refuses halves
 
 
 def pretrained(root: Path | None = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

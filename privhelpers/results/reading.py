@@ -116,13 +116,6 @@ class Results:
         return self.store.read_json(f"{SHADOWS}/references.json")
 
     @cached_property
-    def public_log_p(self) -> dict[str, np.ndarray]:
-        """Log-probability of every token of each note under the public checkpoint, by note."""
-        with np.load(self.store.existing(f"{SHADOWS}/public_log_p.npz")) as kept:
-            rows = np.split(kept["log_p"], np.cumsum(kept["tokens"])[:-1])
-            return dict(zip(kept["notes"].tolist(), rows, strict=True))
-
-    @cached_property
     def shadow_bank(self) -> Bank:
         """Signals of the candidate notes under every shadow model."""
         rows = self.store.read_json(f"{SHADOWS}/shadows.json")

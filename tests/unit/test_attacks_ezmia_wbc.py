@@ -1,7 +1,5 @@
 """EZ-MIA and WBC: by hand, against their definitions, where nothing was learned, and what is refused."""
 
-import itertools
-
 import numpy as np
 import pytest
 import toy_audit as toy
@@ -9,11 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privhelpers import models, own_model, stats
-from privhelpers.artifacts import Store
 from privhelpers.attacks import controls, scores, signals
 from privhelpers.errors import InvalidParameter
 from privhelpers.own_model import _membership
-from privhelpers.results import Results
 from privhelpers.text import in_words
 
 GAINS = st.lists(st.floats(-5, 5).filter(lambda x: x == 0 or abs(x) > 1e-3), min_size=1, max_size=60)
@@ -198,17 +194,6 @@ def test_a_choice_at_a_rate_of_false_alarms_takes_the_few_that_are_sure():
 
 
 # In other places.
-
-
-def test_the_tokens_of_the_public_checkpoint_come_back_by_note(tmp_path):
-    rows = {"t1": [-0.5, -1.25], "t2": [-3.0], "t3": [-0.125, -0.25, -4.0]}
-    store, values = Store(tmp_path, "test"), list(rows.values())
-    place = store.path("shadow_models/public_log_p.npz")
-    place.parent.mkdir(parents=True)
-    flat = np.array(list(itertools.chain(*values)), dtype=np.float32)
-    np.savez(place, notes=list(rows), tokens=[len(row) for row in values], log_p=flat)
-    store.seal("shadow_models/public_log_p.npz")
-    assert {name: row.tolist() for name, row in Results(store).public_log_p.items()} == rows
 
 
 def test_an_audit_with_a_reference_of_the_same_tokens_has_ezmia_and_wbc(tmp_path):

@@ -118,6 +118,67 @@ def test_the_shelf_gives_back_the_same_model(store, model, tokenizer):
         models.take(store, "baseline")
 
 
+NAME = "dp-eps-8"
+
+
+@pytest.fixture
+def asked(store, model, tokenizer, monkeypatch):
+    """What is asked of a model after its chapter scored the first 20 texts; one list of texts a time."""
+    models.put(store, NAME, model, tokenizer)
+    models.keep_scores(store, NAME, model, tokenizer, TEXTS[:20])
+    asked = []
+
+    def score_tokens(net, its_tokenizer, texts):
+        asked.append(list(texts))
+        return models.score_tokens(net, its_tokenizer, texts)
+
+    monkeypatch.setattr(models.shelf, "score_tokens", score_tokens)
+    return asked
+
+
+def test_kept_scores_are_those_of_the_model_to_the_bit(asked, store, model, tokenizer):
+    fresh = models.score_tokens(model, tokenizer, TEXTS[:20])
+    kept = models.scores_of(store, NAME, TEXTS[19::-1])
+    assert asked == []
+    for name in ("log_p", "mean", "deviation", "greedy"):
+        pairs = zip(getattr(fresh, name), reversed(getattr(kept, name)), strict=True)
+        assert all(a.dtype == b.dtype and np.array_equal(a, b) for a, b in pairs)
+    np.testing.assert_allclose(fresh.losses, models.score(model, tokenizer, TEXTS[:20]).losses, rtol=1e-5)
+
+
+def test_a_text_that_was_not_kept_is_scored_and_no_other(asked, store, model, tokenizer):
+    texts = [TEXTS[3], TEXTS[3] + " more", TEXTS[50]]
+    losses = models.scores_of(store, NAME, texts).losses
+    assert asked == [texts[1:]]
+    np.testing.assert_allclose(losses, models.score(model, tokenizer, texts).losses, rtol=1e-5)
+    with pytest.raises(InvalidParameter, match="nothing to score"):
+        models.scores_of(store, NAME, [])
+
+
+def test_another_model_of_the_name_is_asked_anew(asked, store, tokenizer):
+    other = models.build("micro-gpt2", tokenizer, seed=1)
+    models.put(store, NAME, other, tokenizer)
+    losses = models.scores_of(store, NAME, TEXTS[:20]).losses
+    assert asked == [TEXTS[:20]]
+    np.testing.assert_allclose(losses, models.score(other, tokenizer, TEXTS[:20]).losses, rtol=1e-5)
+
+
+def test_damaged_scores_are_refused(asked, store):
+    place = store.path(f"private_training/{NAME}/model_scores.npz")
+    place.write_bytes(place.read_bytes()[:-1] + b"?")
+    with pytest.raises(DamagedArtifact, match=r"model_scores\.npz"):
+        models.scores_of(store, NAME, TEXTS[:20])
+
+
+def test_texts_that_were_cut_are_not_kept(asked, store, model, tokenizer):
+    texts = ["long " * 200, TEXTS[0]]
+    models.put(store, "twin", model, tokenizer)
+    models.keep_scores(store, "twin", model, tokenizer, texts)
+    asked.clear()
+    assert models.scores_of(store, "twin", texts).truncated == 1
+    assert asked == [texts]
+
+
 def foreign_folder(folder, tokenizer):
     """A GPT-2 as somebody else would save it: other settings, the library's own format."""
     config = GPT2Config(vocab_size=len(tokenizer), n_positions=48, n_embd=24, n_layer=1, n_head=3)
