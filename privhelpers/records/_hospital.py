@@ -9,7 +9,6 @@ from privhelpers.records._canaries import Canary, make_canaries
 from privhelpers.records._identifiers import PeopleFactory
 from privhelpers.records._notes import Visit, narrative_note, render, report_note
 from privhelpers.records._vocabulary import (
-    ALL_CONDITIONS,
     HOSPITALS,
     RARE_CONDITIONS,
     Hospital,
@@ -40,12 +39,12 @@ class Records:
     names: frozenset[str]
 
 
-def _conditions(generator: random.Random) -> list[str]:
-    weights = zipf_probabilities(len(ALL_CONDITIONS)).tolist()
+def _conditions(case_mix: tuple[str, ...], generator: random.Random) -> list[str]:
+    weights = zipf_probabilities(len(case_mix)).tolist()
     wanted = generator.choices(*COMORBIDITY)[0]
     chosen: list[str] = []
     while len(chosen) < wanted:
-        condition = generator.choices(ALL_CONDITIONS, weights)[0]
+        condition = generator.choices(case_mix, weights)[0]
         if condition not in chosen:
             chosen.append(condition)
     return chosen
@@ -54,7 +53,7 @@ def _conditions(generator: random.Random) -> list[str]:
 def _patient_notes(
     patient_id: str, factory: PeopleFactory, hospital: Hospital, report_share: float, generator: random.Random
 ) -> tuple[str, list[dict]]:
-    person, conditions = factory.person(), _conditions(generator)
+    person, conditions = factory.person(), _conditions(hospital.case_mix, generator)
     drugs = {c: generator.choices(hospital.practice[c].medications, DRUG_PREFERENCE)[0] for c in conditions}
     height, weight = generator.randint(58, 76), generator.randint(105, 260)
     notes = []
@@ -101,7 +100,8 @@ def make_hospital_records(
         patients, validation_patients, heldout_patients: 1 or more each.
         canaries_per_level: planted canaries for each of 1, 2, 4, 8 and 16 copies; as many again are controls.
         report_share: share of notes in the report's templates, which carry identifiers, in (0, 1].
-        hospital: "private", or "auxiliary" for tuning without touching the private one.
+        hospital: "private"; "auxiliary" for tuning without touching the private one; or "referral", where
+            the rare diseases come first. Each has its own drugs, wards, staff and phrases.
 
     Raises:
         InvalidParameter: a value is out of its range.

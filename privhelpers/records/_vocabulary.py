@@ -34,13 +34,15 @@ class Hospital:
     """The habits that private notes teach and public text does not contain.
 
     Attributes:
-        name: "private" or "auxiliary".
+        name: "private", "auxiliary" or "referral".
         practice: one entry a condition.
+        case_mix: the conditions, from the most frequent to the rarest.
         wards, staff, arrivals, closers: the words of its notes.
     """
 
     name: str
     practice: dict[str, Practice]
+    case_mix: tuple[str, ...]
     wards: tuple[str, ...]
     staff: tuple[str, ...]
     arrivals: tuple[str, ...]
@@ -71,10 +73,12 @@ def _practices(phrases: list[str], shift: int) -> dict[str, Practice]:
     return common | dict.fromkeys(RARE_CONDITIONS, practice(len(CONDITIONS)))
 
 
-def _hospital(name: str, shift: int, phrases: list[str], **words: list[str]) -> Hospital:
-    return Hospital(
-        name, _practices(phrases, shift), **{kind: tuple(entries) for kind, entries in words.items()}
-    )
+def _hospital(
+    name: str, shift: int, phrases: list[str], first: tuple[str, ...] = (), **words: list[str]
+) -> Hospital:
+    case_mix = (*first, *(condition for condition in ALL_CONDITIONS if condition not in first))
+    habits = {kind: tuple(entries) for kind, entries in words.items()}
+    return Hospital(name, _practices(phrases, shift), case_mix, **habits)
 
 
 HOSPITALS = {name: _hospital(name, **habits) for name, habits in _CLINICAL["hospitals"].items()}

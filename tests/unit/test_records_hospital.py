@@ -1,6 +1,7 @@
 """The private records: spans, split, canaries and frequencies, and the same bytes everywhere."""
 
 import hashlib
+import itertools
 import json
 import os
 import random
@@ -13,7 +14,13 @@ import pytest
 from scipy import stats
 
 from privhelpers.errors import InvalidParameter
-from privhelpers.records import CONDITIONS, make_hospital_records, make_public_corpus, zipf_probabilities
+from privhelpers.records import (
+    CONDITIONS,
+    RARE_CONDITIONS,
+    make_hospital_records,
+    make_public_corpus,
+    zipf_probabilities,
+)
 from privhelpers.records._canaries import LEVELS, SPACE, make_canaries
 from privhelpers.records._identifiers import PeopleFactory
 from privhelpers.records._vocabulary import HOSPITALS
@@ -167,13 +174,24 @@ def test_the_share_of_report_notes_is_a_parameter():
     assert 0.22 < sum(note["kind"] == "report" for note in third) / len(third) < 0.38
 
 
-def test_the_auxiliary_hospital_has_other_habits():
-    private, auxiliary = HOSPITALS["private"], HOSPITALS["auxiliary"]
+@pytest.mark.parametrize("pair", list(itertools.combinations(HOSPITALS, 2)), ids="-".join)
+def test_each_hospital_has_its_own_habits(pair):
+    one, other = (HOSPITALS[name] for name in pair)
     for part in ("wards", "staff", "arrivals", "closers"):
-        assert not set(getattr(private, part)) & set(getattr(auxiliary, part))
-    for condition, practice in private.practice.items():
-        other = auxiliary.practice[condition]
-        assert practice.protocol != other.protocol and practice.medications[0] != other.medications[0]
+        assert not set(getattr(one, part)) & set(getattr(other, part))
+    assert set(one.case_mix) == set(other.case_mix) == set(one.practice) == set(other.practice)
+    for condition, practice in one.practice.items():
+        elsewhere = other.practice[condition]
+        assert practice.protocol != elsewhere.protocol
+        assert practice.medications[0] != elsewhere.medications[0]
+        assert practice.procedures[0] != elsewhere.procedures[0]
+
+
+def test_rare_diseases_come_first_in_the_referral_center():
+    notes = make_hospital_records(seed=3, hospital="referral", **SIZES).heldout
+    counts = Counter(note["condition"] for note in notes)
+    assert counts.most_common(1)[0][0] == RARE_CONDITIONS[0]
+    assert sum(note["rare"] for note in notes) / len(notes) > 0.8
 
 
 @pytest.mark.parametrize(
