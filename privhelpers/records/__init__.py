@@ -6,7 +6,7 @@ write_records(store, records, public)
 """
 
 from privhelpers.records._canaries import Canary
-from privhelpers.records._hospital import Records, make_hospital_records
+from privhelpers.records._hospital import Records, Stays, make_hospital_records
 from privhelpers.records._identifiers import (
     REFERENCE_DATE,
     SPACE_BITS,
@@ -47,6 +47,7 @@ __all__ = [
     "PeopleFactory",
     "Person",
     "Records",
+    "Stays",
     "annotate_public",
     "by_patient",
     "make_hospital_records",

@@ -17,6 +17,7 @@ from privhelpers.errors import InvalidParameter
 from privhelpers.records import (
     CONDITIONS,
     RARE_CONDITIONS,
+    Stays,
     make_hospital_records,
     make_public_corpus,
     zipf_probabilities,
@@ -192,6 +193,33 @@ def test_rare_diseases_come_first_in_the_referral_center():
     counts = Counter(note["condition"] for note in notes)
     assert counts.most_common(1)[0][0] == RARE_CONDITIONS[0]
     assert sum(note["rare"] for note in notes) / len(notes) > 0.8
+
+
+def test_an_admission_has_one_note_unless_asked():
+    notes = [n for n in make_hospital_records(seed=4, **SIZES).train if n["kind"] != "canary"]
+    assert set(Counter((n["patient_id"], n["admission"]) for n in notes).values()) == {1}
+
+
+def test_stays_give_admissions_of_several_notes_about_one_visit():
+    notes = make_hospital_records(seed=4, stays=Stays(), **{**SIZES, "heldout_patients": 2000}).heldout
+    visits = {}
+    for note in notes:
+        visits.setdefault((note["patient_id"], note["admission"]), []).append(note)
+    assert {len(visit) for visit in visits.values()} == {1, 2, 3}
+    assert all(len({(n["condition"], n["medication"]) for n in visit}) == 1 for visit in visits.values())
+    assert any(len({n["kind"] for n in visit}) == 2 for visit in visits.values())
+    admissions = Counter(patient for patient, _ in visits)
+    assert set(admissions.values()) == {1, 2, 3, 4, 5}
+    # Table 1 of Jagannatha et al. 2021: 57k admissions of 46k patients. Five standard errors either way.
+    assert len(visits) / len(admissions) == pytest.approx(57 / 46, abs=5 * 0.6 / 2000**0.5)
+    assert len(notes) / len(visits) == pytest.approx(2, abs=5 * 0.82 / len(visits) ** 0.5)
+
+
+@pytest.mark.parametrize("name", ["admissions", "notes"])
+@pytest.mark.parametrize("weights", [(), (0, 0), (1, -1), (float("nan"),), (float("inf"),), (1, "2")])
+def test_weights_that_no_draw_can_use_are_refused_by_name(name, weights):
+    with pytest.raises(InvalidParameter, match=name):
+        Stays(**{name: weights})
 
 
 @pytest.mark.parametrize(
