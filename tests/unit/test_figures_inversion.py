@@ -43,12 +43,32 @@ def by_batch(**changes):
     return figures.recovery(**{**given, **changes})
 
 
+def strip(**changes):
+    shades = [np.full((8, 6), shade) for shade in (0.0, 0.5, 1.0)]
+    given = {
+        "rows": {"first": shades, HOSTILE: shades[::-1]},
+        "columns": ["start", "end", "original"],
+        "notes": [["0.5", "0.1", ""], ["0.4", HOSTILE, ""]],
+        "xlabel": "iterations",
+        "ylabel": "picture",
+    }
+    return figures.pictures(**{**given, **changes})
+
+
 MAKERS = {"by noise": by_noise, "by batch": by_batch}
 
 
-@pytest.mark.parametrize("name", MAKERS)
-def test_a_figure_of_the_book(name):
-    figure_checks.check(MAKERS[name], shows=HOSTILE)
+@pytest.mark.parametrize("make", [*MAKERS.values(), strip])
+def test_a_figure_of_the_book(make):
+    figure_checks.check(make, shows=HOSTILE)
+
+
+def test_pictures_stand_in_their_rows_and_columns_dark_for_one():
+    (axes,) = strip().axes
+    shown = [(*image.get_extent()[::3], image.to_rgba(image.get_array())[0, 0, 0]) for image in axes.images]
+    lefts, tops, lights = zip(*sorted(shown), strict=True)
+    assert len({*lefts}) == 3 and len({*tops}) == 2
+    assert lights == pytest.approx((1, 0, 0.5, 0.5, 0, 1), abs=0.1)
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -79,6 +99,10 @@ def test_rates_and_ceiling_are_drawn_where_they_are():
         lambda: by_noise(controls={"a": {1.0: Interval(0.5, 0.6, 0.7, 0.95, "test")}}),
         lambda: by_batch(attacks={"a": at([-1], 1.0)}),
         lambda: by_batch(controls={}),
+        lambda: strip(rows={}),
+        lambda: strip(rows={"a": [np.zeros((8, 8))] * 2, "b": [np.zeros((8, 8))] * 3}),
+        lambda: strip(rows={"a": [np.zeros((8, 8)), np.zeros((8, 8)), np.zeros((4, 4))]}),
+        lambda: strip(notes=[["", "", ""]]),
     ],
 )
 def test_bad_input_is_refused_with_a_typed_error(call):
