@@ -21,7 +21,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book pretrained lab serve pdf sweep student solutions quizzes launch check verify bundle profile reference env test faults identities bench lint shape hooks lock clean help
+.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch check verify bundle profile reference env test faults identities bench lint shape hooks lock clean help
 .DELETE_ON_ERROR:
 
 
@@ -60,6 +60,9 @@ solutions: book  ## run every chapter, and list what became of each solution
 
 quizzes: book  ## the quizzes with the numbers of the run, in build/quizzes: a file in GIFT a chapter, which Moodle reads
 	@exec $(PYTHON) -m bookmaker.teaching quizzes --profile="$$PROFILE"
+
+slides: book  ## a deck of slides with speaker notes a chapter, in runs/<profile>/slides: open index.html, offline
+	@exec $(PYTHON) -m bookmaker.teaching slides --profile="$$PROFILE"
 
 launch: $(STAMP)  ## copies of the chapters that make themselves ready in the cloud, in build/launch/notebooks
 	@exec $(PYTHON) -m bookmaker.teaching launch

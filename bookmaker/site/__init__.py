@@ -1,7 +1,19 @@
 """Stages the executed notebooks and builds the site; the only room that knows jupyter-book."""
 
+from bookmaker.site._checks import findings, machine_strings
+from bookmaker.site._policy import protect
 from bookmaker.site._quizzes import questions
 from bookmaker.site._quoted import quoted, with_numbers
-from bookmaker.site._staging import page_of, pages
+from bookmaker.site._staging import contents, page_of, pages
 
-__all__ = ["page_of", "pages", "questions", "quoted", "with_numbers"]
+__all__ = [
+    "contents",
+    "findings",
+    "machine_strings",
+    "page_of",
+    "pages",
+    "protect",
+    "questions",
+    "quoted",
+    "with_numbers",
+]

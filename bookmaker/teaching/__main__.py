@@ -15,7 +15,7 @@ from privhelpers.errors import PrivHelpersError, RunFailed
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m bookmaker.teaching", description=__doc__)
-    parser.add_argument("command", choices=("student", "solutions", "quizzes", "launch"))
+    parser.add_argument("command", choices=("student", "solutions", "quizzes", "slides", "launch"))
     parser.add_argument("--profile", default="course", help="a file of params/ without its ending")
     options = parser.parse_args(arguments)
     try:
@@ -38,6 +38,11 @@ def main(arguments: list[str] | None = None) -> int:
 
             written = _quizzes.write(root, plan, root / "build" / "quizzes")
             print(f"{len(written)} quizzes for Moodle, one a chapter: {written[0].parent.relative_to(root)}")
+        elif options.command == "slides":
+            from bookmaker.teaching import _slides
+
+            written = _slides.write(root, plan)
+            print(f"{len(written)} decks of slides: {written[0].parent.relative_to(root)}/index.html")
         else:
             from bookmaker.teaching import _solutions
 

@@ -67,6 +67,19 @@ BARRIERS = """([theme, options]) => {
             .map(rule => `${theme}: ${rule.id}: ${rule.nodes[0].html.slice(0, 120)}`));
 }"""
 
+SLIDE = {"width": 1280, "height": 720}
+# What reaches beyond its slide, and lies in nothing that scrolls.
+OUTSIDE = """() => {
+    const slide = document.querySelector('.slides > .present'), edge = slide.getBoundingClientRect();
+    const long = box => box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1;
+    const scrolls = box => /auto|scroll/.test(getComputedStyle(box).overflow) && long(box);
+    const kept = element => element !== slide && (scrolls(element) || kept(element.parentElement));
+    return [...slide.querySelectorAll('.body *')].filter(element => {
+        const box = element.getBoundingClientRect();
+        return box.width && (box.right > edge.right + 1 || box.bottom > edge.bottom + 1) && !kept(element);
+    }).map(element => element.outerHTML.slice(0, 80));
+}"""
+
 
 def axe_core() -> str:
     """Return the script of axe-core."""

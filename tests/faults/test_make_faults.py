@@ -25,6 +25,7 @@ HANDED_OVER = {  # what recipes pass on, besides their own words
     "student": ("PROFILE",),
     "solutions": ("PROFILE",),
     "quizzes": ("PROFILE",),
+    "slides": ("PROFILE",),
     "launch": (),
     "audit": (
         *("MODEL", "RECORDS", "HOLDOUT", "CANARIES", "BASE", "REFERENCE", "EPSILON", "DELTA"),

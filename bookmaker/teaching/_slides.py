@@ -1,0 +1,108 @@
+"""`make slides`: a deck of slides with speaker notes for each chapter, made of the built site.
+
+A deck is one page of reveal.js, which lies in `bookmaker/teaching/reveal` as its wheel has it, and shows the
+HTML, the pictures and the formulas of a page that passed the checks of the site: its numbers are the run's,
+and what a model wrote is text. The decks pass the same checks and carry the same policy. They load nothing
+but what lies beside them.
+"""
+
+import re
+import shutil
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from bookmaker.runner import published
+from bookmaker.runner.plan import Job
+from bookmaker.site import contents, findings, machine_strings, protect
+from bookmaker.teaching._decks import slides
+from privhelpers.artifacts import write_atomic
+from privhelpers.errors import DamagedArtifact, MissingArtifact, RunFailed
+
+OURS = Path(__file__).parent / "reveal"
+LOADED = ("reveal.js", "reveal.css", "LICENSE", "deck.js", "deck.css")
+OF_SITE = ("pygments.css", "favicon.svg", "mathjax")  # below its `_static`
+MATHJAX = re.compile(r"<script>(window\.MathJax = .*?)</script>")
+PICTURE = re.compile(r'"_images/([^"/]+)"')
+
+
+def _copy(source: Path, place: Path) -> None:
+    """Copy a file or a folder, over what lies there."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, place, dirs_exist_ok=True)
+    else:
+        shutil.copy2(source, place)
+
+
+def fill(site: Path, parts: dict[str, list[str]], folder: Path, profile: str) -> list[Path]:
+    """Write a deck for every page of some parts, what the decks load, and their index; return the decks.
+
+    Args:
+        site: the HTML of a built site.
+        parts: caption and pages of each, such as `notebooks/auditing`.
+        folder: where the decks go, made if it is missing.
+        profile: whose run it is, for the title.
+
+    Raises:
+        DamagedArtifact: a page is none of a chapter; the message names it.
+    """
+    templates = Environment(loader=FileSystemLoader(OURS), autoescape=True, undefined=StrictUndefined)
+    made, listed, pictures = [], {caption: [] for caption in parts}, set()
+    folder.mkdir(parents=True, exist_ok=True)
+    for caption, name in ((caption, name) for caption, pages in parts.items() for name in pages):
+        page = (site / f"{name}.html").read_text(encoding="utf-8")
+        try:
+            deck = slides(page)
+        except DamagedArtifact as error:
+            raise DamagedArtifact(f"{name}.html: {error}") from error
+        title, settings = Markup(deck[0].title).striptags(), MATHJAX.search(page)
+        given = {"title": title, "slides": deck, "mathjax": settings and settings[1], "profile": profile}
+        text = templates.get_template("deck.html").render(given)
+        pictures |= set(PICTURE.findall(text))
+        made.append(folder / f"{Path(name).name}.html")
+        write_atomic(made[-1], text.encode())
+        listed[caption].append((made[-1].stem, title, len(deck)))
+    index = templates.get_template("index.html").render(parts=listed, profile=profile)
+    write_atomic(folder / "index.html", index.encode())
+    for name in LOADED:
+        _copy(OURS / name, folder / "_static" / name)
+    for name in [*(f"_static/{name}" for name in OF_SITE), *(f"_images/{name}" for name in sorted(pictures))]:
+        _copy(site / name, folder / name)
+    protect(folder)
+    return made
+
+
+def write(root: Path, plan: list[Job]) -> list[Path]:
+    """Write the decks of every chapter to `runs/<profile>/slides/` and return them.
+
+    Args:
+        root: the repository.
+        plan: every run of a profile, whose site is built.
+
+    Raises:
+        MissingArtifact: there is no finished site with solutions.
+        DamagedArtifact: the site changed after it was built, or a page of it is none of a chapter.
+        RunFailed: a deck breaks a rule of the site's checks; then there are no decks.
+    """
+    profile = plan[0].profile
+    site, cure = published.site(root, profile), f"run `make book PROFILE={profile}`"
+    if not (site / published.COMPLETE).is_file():
+        raise MissingArtifact(f"there is no finished site of profile {profile}; {cure}")
+    if wrong := published.site_damage(site):
+        raise DamagedArtifact(f"the site of profile {profile}: {wrong}; {cure}")
+    parts = {
+        part["caption"]: [one["file"] for one in part["chapters"] if one["file"].startswith("notebooks/")]
+        for part in contents(root, plan)["parts"]
+    }
+    folder = root / "runs" / profile / "slides"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        made = fill(site / "_build" / "html", parts, folder, profile)
+        if problems := findings(folder, machine_strings(root)):
+            raise RunFailed(f"the slides are not fit to be shown: {'; '.join(problems[:3])}")
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return made
