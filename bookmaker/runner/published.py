@@ -16,6 +16,7 @@ from privhelpers.errors import DamagedArtifact, MissingArtifact
 SITES = {True: "site", False: "public"}  # with solutions, and without them
 PDF = "privai-leak.pdf"
 PDFS = {True: PDF, False: "privai-leak-public.pdf"}
+MANIFEST = _manifest.MANIFEST
 COMPLETE, SEALED = ".complete", ".sealed"
 BESIDE = ("_failed", "build.log")  # in the folder of the site, but no part of it; hidden files are not either
 DOCTREES = "_build/.doctrees"  # what Sphinx makes the next site from, where a page did not change

@@ -4,9 +4,11 @@ import re
 from typing import Any
 
 from bookmaker.runner import progress
+from privhelpers import __version__
 from privhelpers.errors import DamagedArtifact
 from privhelpers.text import in_words, inert
 
+TITLE = "PrivAI-Leak: teaching, measuring and auditing the privacy of language models"
 MEANT = re.compile(r"[^\w .,:=%+-]|(?<![^\W_])_|_(?![^\W_])")  # not the _ in a word
 NO_BREAK = "\u00a0"
 INTRO = """# Run card
@@ -91,8 +93,32 @@ def _parameters(runs: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def run_card(manifest: dict[str, Any]) -> str:
+def _citation(manifest: dict[str, Any], digest: str) -> str:
+    """Return how to cite the runs: by the day of the first and the hash of the manifest that names all."""
+    day = _words(min(run["started"] for run in manifest["runs"].values())[:10])
+    return f"""The PrivAI-Leak authors, *{TITLE}*, version {__version__}.
+Run of profile {_words(manifest["profile"])}, {day}; its manifest has the SHA-256 `{digest}`.
+
+```text
+@software{{privai-leak,
+  author  = {{{{The PrivAI-Leak authors}}}},
+  title   = {{{TITLE}}},
+  version = {{{__version__}}},
+  date    = {{{day}}},
+  note    = {{Run with the manifest of SHA-256 {digest}}}
+}}
+```
+
+The manifest, `manifest.json`, holds the parameters, the versions and the hash of every file of the run.
+"""
+
+
+def run_card(manifest: dict[str, Any], digest: str = "") -> str:
     """Return the page `book/run_card.md` for the manifest of a profile.
+
+    Args:
+        manifest: as `published.manifest` reads it.
+        digest: the SHA-256 of its file, with which the runs are cited; "" leaves that out.
 
     Raises:
         DamagedArtifact: the manifest lacks a part that the page shows.
@@ -104,7 +130,8 @@ def run_card(manifest: dict[str, Any]) -> str:
             f"Profile **{_words(manifest['profile'])}**: {len(runs)} runs, "
             f"{duration(manifest['total_seconds'])} of computing; independent runs went side by side.\n"
         )
-        sections = {
+        sections = {"Cite this run": _citation(manifest, digest)} if digest else {}
+        sections |= {
             "Runs": _runs(runs),
             "Versions": _table(("package", "version"), versions),
             "Parameters": _parameters(runs),

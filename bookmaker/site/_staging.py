@@ -27,7 +27,7 @@ from bookmaker.site._memo import FOLDER, Memo
 from bookmaker.site._outputs import check_picture, clean_outputs, tables_memo
 from bookmaker.site._run_card import duration, run_card
 from bookmaker.site._variants import add_switch, variant
-from privhelpers.artifacts import write_atomic
+from privhelpers.artifacts import sha256_of, write_atomic
 from privhelpers.errors import RunFailed
 
 CHAPTER_EPSILON = 8.0
@@ -296,7 +296,8 @@ def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, byt
     slug, name, place = HOME_PICTURE
     files[place] = _picture(chapters[slug], name)
     manifest = published.manifest(root, plan)
-    files[f"{RUN_CARD}.md"] = run_card(manifest).encode()
+    digest = sha256_of(root / "runs" / plan[0].profile / published.MANIFEST)
+    files[f"{RUN_CARD}.md"] = run_card(manifest, digest).encode()
     order = [Path(entry["file"]).name for part in toc["parts"] for entry in part["chapters"]]
     in_order = {slug: chapters[slug] for slug in order if slug in chapters}
     files[f"{COURSE_CARD}.md"] = course_card(in_order, manifest).encode()

@@ -1,6 +1,7 @@
 """Pages are today's words with the outputs of complete runs of the same code, or there are no pages."""
 
 import base64
+import hashlib
 import json
 import re
 import shutil
@@ -285,6 +286,15 @@ def test_the_run_card_shows_what_ran(book):
     assert "1\u00a0min\u00a020\u00a0s | 512 MiB | training, 40\u00a0s |" in rows[0]
     assert "| python | `3.11.0` |" in text
     assert text.index("public_pretraining") < text.index("fine_tuning")
+
+
+def test_the_run_card_says_how_to_cite_the_run(book):
+    text = (stage(book) / "book" / "run_card.md").read_text()
+    digest = hashlib.sha256((book / "runs" / "toy" / "manifest.json").read_bytes()).hexdigest()
+    assert f"Run of profile toy, 2026-01-01; its manifest has the SHA-256 `{digest}`." in text
+    assert text.count(digest) == 2 and "date    = {2026-01-01}" in text
+    cited = yaml.safe_load((toy_site.ROOT / "CITATION.cff").read_text())
+    assert cited["title"] in text and f"version {cited['version']}." in text
 
 
 CARD_TAGS = {"main", "section", "h1", "h2", "h3", "p", "strong", "code", "span", "table", "colgroup", "col"}
