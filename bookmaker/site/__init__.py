@@ -1,5 +1,6 @@
 """Stages the executed notebooks and builds the site; the only room that knows jupyter-book."""
 
+from bookmaker.site._cards import detach
 from bookmaker.site._checks import findings, machine_strings
 from bookmaker.site._policy import protect
 from bookmaker.site._quizzes import questions
@@ -8,6 +9,7 @@ from bookmaker.site._staging import contents, page_of, pages
 
 __all__ = [
     "contents",
+    "detach",
     "findings",
     "machine_strings",
     "page_of",

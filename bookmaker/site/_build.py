@@ -14,7 +14,7 @@ from pathlib import Path
 from bookmaker.runner import plan as planning
 from bookmaker.runner import processes, published
 from bookmaker.runner.plan import Job
-from bookmaker.site import _checks, _entrance, _policy
+from bookmaker.site import _cards, _checks, _entrance, _policy
 from bookmaker.site._staging import stage
 from privhelpers.artifacts import to_json, write_atomic
 from privhelpers.errors import RunFailed
@@ -134,6 +134,7 @@ def build_first(root: Path, plan: list[Job]) -> Path:
     _jupyter_book(root, site, strict=False)
     html = site / "_build" / "html"
     _entrance.write(html, _entrance.address(root))
+    _cards.write(html)
     _policy.protect(html)
     return html
 
@@ -168,6 +169,7 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
         _jupyter_book(root, site)
         html = site / "_build" / "html"
         _entrance.write(html, _entrance.address(root))
+        _cards.write(html)
         _policy.protect(html)
         _drop_unused_images(html)
         if problems := _checks.findings(html, _checks.machine_strings(root), _checks.pages_memo(site)):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from bs4 import BeautifulSoup, NavigableString, Tag
 
+from bookmaker.site import detach
 from privhelpers.errors import DamagedArtifact
 
 FEWEST, AIM = 12, 16  # slides of a deck: how many there are in any case, and to how many good exhibits lead
@@ -74,21 +75,6 @@ def _inner(tag: Tag | None) -> str:
 
 def _is(tag: Tag, names: set[str]) -> bool:
     return not names.isdisjoint(tag.get("class", []))
-
-
-def _clean(article: Tag) -> None:
-    """Take out of a page's article what means nothing on a slide, in place: links, anchors and styles."""
-    for tag in article.select("a.headerlink, style, script"):
-        tag.decompose()
-    for link in article.select("a.internal, a[href^='#']"):
-        link.unwrap()
-    for tag in [article, *article.find_all(True)]:
-        tag.attrs.pop("id", None)
-    for section in article.select(".admonition section"):  # to reveal.js a section is a slide
-        section.name = "div"
-    for picture in article.find_all("img"):
-        picture["src"] = picture.get("src", "").removeprefix("../")
-        picture.attrs.pop("style", None)
 
 
 def _sentences(paragraph: Tag) -> list[str]:
@@ -335,7 +321,9 @@ def slides(page: str) -> list[Slide]:
     section = BeautifulSoup(page, "html.parser").select_one("article > section")
     if section is None:
         raise DamagedArtifact("its page has no article")
-    _clean(section)
+    detach(section)
+    for inner in section.select(".admonition section"):  # to reveal.js a section is a slide
+        inner.name = "div"
     parts = list(_parts(section))
     if not parts:
         raise DamagedArtifact("its page has no title")

@@ -1,4 +1,4 @@
-"""The quiz of a chapter in a real browser: by keys alone, on a phone, in both themes, without scripts."""
+"""The quiz of a chapter and the cards over links in a browser: by keys alone, in both themes, on a phone."""
 
 import re
 
@@ -75,3 +75,74 @@ def test_a_quiz_can_be_read_without_scripts(site, chromium):
     first.locator("summary").press("Enter")
     assert first.locator(".quiz-right").is_visible()
     context.close()
+
+
+@pytest.fixture
+def chapter(site, chromium):
+    """Open a chapter; nothing may have been asked of elsewhere when the test ends."""
+    page, server = chromium.new_page(viewport={"width": 1280, "height": 900}), _pdf._Server(site)
+    said = []
+    page.on("console", lambda one: said.append(one.text) if one.type in ("error", "warning") else None)
+    page.route("**/*", server.answer)
+    page.emulate_media(reduced_motion="reduce")
+    page.goto(f"{_pdf.ADDRESS}notebooks/comparison.html")
+    yield page
+    assert said == []
+    server.check()
+    page.close()
+
+
+def by_keys(page, link):
+    """Give a link the focus as Tab does."""
+    page.keyboard.press("Tab")
+    link.focus()
+
+
+def test_a_card_comes_with_the_focus_and_goes_with_escape(chapter):
+    card, link = chapter.get_by_role("tooltip"), chapter.locator("article a[href$='#term-epsilon']").first
+    assert card.count() == 0 and link.get_attribute("aria-describedby") is None
+    by_keys(chapter, link)
+    card.wait_for()
+    assert "privacy" in card.inner_text() and link.get_attribute("aria-describedby") == "book-card"
+    assert card.locator("a, [id]").count() == 0, "a tip holds nothing to act on"
+    chapter.evaluate(axe_core())
+    for theme in ("light", "dark"):
+        assert chapter.evaluate(BARRIERS, [theme, {}]) == []
+    chapter.keyboard.press("Escape")
+    assert card.count() == 0 and link.evaluate("one => one === document.activeElement"), "the focus stays"
+    by_keys(chapter, chapter.locator("article a[href='#fig-comparison']:not(.headerlink)").first)
+    card.wait_for()
+    assert card.get_by_role("img", name="A blue rectangle.").is_visible()
+    assert "A toy figure." in card.inner_text()
+    chapter.set_viewport_size({"width": 360, "height": 780})
+    chapter.wait_for_timeout(200)  # for the event
+    assert chapter.evaluate("() => document.documentElement.scrollWidth") <= 360
+    chapter.keyboard.press("Tab")
+    assert "A toy figure." not in " ".join(card.all_inner_texts()), "it goes with the focus"
+
+
+def test_a_card_stays_while_the_pointer_is_on_it(chapter):
+    card, link = chapter.get_by_role("tooltip"), chapter.locator("article a[href$='#term-epsilon']").first
+    link.hover()
+    card.wait_for()
+    card.hover()
+    chapter.wait_for_timeout(600)  # twice as long as it takes to go
+    assert card.is_visible()
+    chapter.mouse.move(2, 2)
+    card.wait_for(state="hidden")
+
+
+def test_a_card_says_what_a_source_is_and_sets_formulas(chapter):
+    chapter.goto(f"{_pdf.ADDRESS}book/glossary.html")
+    link = chapter.locator("article .bibtex-citation a").first
+    assert link.get_attribute("title") is None, "the browser's own tip would lie over the card"
+    by_keys(chapter, link)
+    card = chapter.get_by_role("tooltip")
+    card.wait_for()
+    assert re.search(r"\b(?:19|20)\d\d\b", card.inner_text())
+
+
+def test_links_that_lead_to_a_page_or_section_have_no_card(chapter):
+    by_keys(chapter, chapter.locator("article p a[href='#comparison']").first)
+    chapter.wait_for_timeout(300)
+    assert chapter.get_by_role("tooltip").count() == 0
