@@ -11,7 +11,8 @@ STAMP   := $(VENV)/.stamp
 # the environment ("$$PROFILE"), so that neither make nor the shell runs a part of it. PY, VENV and PYTHON name
 # what is to be run.
 GIVEN := PROFILE JOBS CLUSTER LIMIT PORT EPSILONS SEEDS ARCHS ROOM MODEL RECORDS HOLDOUT CANARIES BASE REFERENCE \
-  SYNTHETIC COLUMNS PATIENTS NOTES EPSILON DELTA OUT PDF SHOW SEED OPTIONS N SOLUTIONS BUNDLE KEY LEDGER DRY
+  SYNTHETIC COLUMNS PATIENTS NOTES EPSILON DELTA OUT PDF SHOW SEED OPTIONS N SOLUTIONS BUNDLE KEY LEDGER DRY \
+  SUBMITTED
 $(foreach name,$(GIVEN),$(if $(filter undefined,$(origin $(name))),,$(eval override $(name) := $$(value $(name)))))
 export $(GIVEN)
 
@@ -21,7 +22,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch check verify bundle profile reference env test faults identities bench lint shape hooks lock clean help
+.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle profile reference env test faults identities bench lint shape hooks lock clean help
 .DELETE_ON_ERROR:
 
 
@@ -66,6 +67,12 @@ slides: book  ## a deck of slides with speaker notes a chapter, in runs/<profile
 
 launch: $(STAMP)  ## copies of the chapters that make themselves ready in the cloud, in build/launch/notebooks
 	@exec $(PYTHON) -m bookmaker.teaching launch
+
+assignments: $(STAMP)  ## the assignments without solutions and hidden tests, in build/assignments
+	@exec $(PYTHON) -m bookmaker.teaching assignments
+
+grade: $(STAMP)  ## grade SUBMITTED=folder, with <student>/<assignment>/<assignment>.ipynb: build/grades/grades.csv and a page of feedback for each student
+	@exec $(PYTHON) -m bookmaker.teaching grade --submitted="$$SUBMITTED"
 
 audit: $(STAMP)  ## audit your own model, or SYNTHETIC=notes.jsonl: MODEL=folder RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [CANARIES=...] [BASE=...] [EPSILON= DELTA=] [OUT=...] [BUNDLE=out.zip] [DRY=yes]
 	@$(START) -m bookmaker.runner audit --model="$$MODEL" --synthetic="$$SYNTHETIC" --records="$$RECORDS" --holdout="$$HOLDOUT" \
@@ -145,7 +152,7 @@ bench: $(STAMP)  ## measure side by side: noise calibration, private steps and a
 lint: $(STAMP)  ## check style, format and that notebooks carry no outputs
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb
+	@$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb assignments/*/*.ipynb
 
 shape: $(STAMP)  ## code lines and public names of each room, and who uses what (ROOM=stats for one)
 	@exec $(PYTHON) -m bookmaker.shape "$$ROOM"

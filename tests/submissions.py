@@ -1,0 +1,56 @@
+"""Submissions of students who never were.
+
+    PYTHONPATH=. python tests/submissions.py FOLDER
+    make grade SUBMITTED=FOLDER
+
+`right` hands in the solutions. `wrong-1`, `wrong-2` and `wrong-3` hand them in with one cell each that
+students typically get wrong, from `tests/assignments/<assignment>/wrong_*.py`: its functions say which cell.
+"""
+
+import ast
+import sys
+from pathlib import Path
+
+from bookmaker.runner import notebooks
+from bookmaker.teaching import _assignments
+
+ROOT = Path(__file__).parents[1]
+WRONG = {
+    one.name: sorted((ROOT / "tests/assignments" / one.name).glob("wrong_*.py"))
+    for one in _assignments.read(ROOT)
+}
+
+
+def functions(source):
+    return [node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+
+
+def wrong(notebook, path):
+    """Put a wrong solution into a copy of an assignment and return its cell."""
+    code = path.read_text(encoding="utf-8")
+    (cell,) = [
+        cell
+        for cell in notebook.cells
+        if _assignments.nbgrader(cell).get("solution")
+        and cell.cell_type == "code"
+        and functions(cell.source) == functions(code)
+    ]
+    cell.source = code
+    return cell
+
+
+def write(folder):
+    """Write every submission below a folder."""
+    for one in _assignments.read(ROOT):
+        for student, path in (
+            ("right", None),
+            *((f"wrong-{n + 1}", path) for n, path in enumerate(WRONG[one.name])),
+        ):
+            notebook = notebooks.read(ROOT / "assignments" / one.name / f"{one.name}.ipynb")
+            if path:
+                wrong(notebook, path)
+            notebooks.write(notebook, folder / student / one.name / f"{one.name}.ipynb")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

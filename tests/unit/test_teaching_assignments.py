@@ -1,0 +1,327 @@
+"""Right submissions get full points and wrong ones do not, whatever they do to the grader."""
+
+import csv
+import os
+import socket
+
+import nbformat
+import pytest
+import submissions
+from nbformat.v4 import new_code_cell, new_notebook
+from submissions import ROOT
+
+from bookmaker.runner import notebooks
+from bookmaker.teaching import __main__, _assignments, _grading
+from bookmaker.teaching._sandbox import Sandbox, pack, unpack
+from privhelpers.errors import ConfinedFailed, DamagedArtifact, InvalidParameter, MissingArtifact
+
+FORGED = """import os, struct
+answer = b'{"answer": {"__reduce__": ["os.system", "id"]}}'
+os.write(3, struct.pack("!I", len(answer)) + answer)"""
+SEARCH = """import gc
+def twice(x):
+    held = [one for some in gc.get_objects() for one in gc.get_referents(some) if type(one) is str]
+    return 2 * x if any(f"twice {x}" in one for one in held) else 0"""
+EVERY = {one.name: one for one in _assignments.read(ROOT)}
+WRONG = [(name, path) for name, paths in submissions.WRONG.items() for path in paths]
+TWICE = "def twice(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION"
+HIDDEN = """assert twice(3) == 6, 'twice 3'
+### BEGIN HIDDEN TESTS
+assert twice(secret) == 2 * secret, 'hidden'
+### END HIDDEN TESTS"""
+THRICE = TWICE.replace("twice", "thrice").replace("2 *", "x + twice(x) #")
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    with Sandbox() as ready:
+        yield ready
+
+
+@pytest.fixture(scope="module")
+def quick():
+    with Sandbox(seconds=1, memory=2**27) as ready:
+        yield ready
+
+
+def cell(grade_id, source, **meta):
+    flags = {"schema_version": 3, "grade": False, "solution": False, "locked": True, "grade_id": grade_id}
+    return new_code_cell(source, id=grade_id, metadata={"nbgrader": flags | meta})
+
+
+def toy():
+    """Return an assignment of two tasks, of which the second uses the first."""
+    tests = HIDDEN.replace("twice", "thrice")
+    cells = [
+        new_code_cell('student = "s000"', id="student", metadata={"tags": ["parameters"]}),
+        cell("setup", "secret = len(student) * 1_000_003"),
+        cell("twice", TWICE, solution=True, locked=False),
+        cell("test-twice", HIDDEN, grade=True, points=3),
+        cell("thrice", THRICE, solution=True, locked=False),
+        cell("test-thrice", tests.replace("6", "9").replace("2", "3"), grade=True, points=2),
+    ]
+    return _assignments.Assignment("toy", new_notebook(cells=cells), "")
+
+
+def submitted(tmp_path, change, name="ann"):
+    """Write what a student makes of the released toy and return its path."""
+    notebook = _assignments.student_version(toy().notebook)
+    change({one.id: one for one in notebook.cells}, notebook)
+    path = tmp_path / "in" / name / "toy" / "toy.ipynb"
+    path.parent.mkdir(parents=True)
+    path.write_text(nbformat.writes(notebook))
+    return path
+
+
+def graded(tmp_path, sandbox, change):
+    return _grading.grade(toy(), submitted(tmp_path, change), "ann", sandbox)
+
+
+def answer(source):
+    return lambda cells, notebook: cells["twice"].update(source=source)
+
+
+def test_solutions_get_every_point_for_several_students(sandbox):
+    assert len(EVERY) == 6
+    for name, assignment in EVERY.items():
+        assert 3 <= sum(map(_assignments.is_test, assignment.notebook.cells)) <= 5
+        assert (assignment.points, assignment.by_hand) == (10, 10 * (name == "6_review"))
+        path = ROOT / "assignments" / name / f"{name}.ipynb"
+        for student in ("s000", "kk-41"):
+            result = _grading.grade(assignment, path, student, sandbox)
+            assert result.score == 10 and not result.note, result.tasks
+
+
+@pytest.mark.parametrize("name, path", WRONG, ids=[f"{name}-{path.stem}" for name, path in WRONG])
+def test_a_typical_wrong_solution_loses_the_points_of_its_task_alone(name, path, sandbox, tmp_path):
+    notebook = nbformat.from_dict(EVERY[name].notebook)
+    replaced = submissions.wrong(notebook, path)
+    handed_in = tmp_path / "in" / "s000" / name / f"{name}.ipynb"
+    notebooks.write(notebook, handed_in)
+    tasks = _grading.grade(EVERY[name], handed_in, "s000", sandbox).tasks
+    lost = [task for task in tasks if task.score < task.points]
+    assert [task.name for task in lost] == [f"test-{replaced.metadata.nbgrader.grade_id}"]
+    assert lost[0].says and "Error" not in lost[0].says, "a test's own words, not an accident"
+
+
+def test_there_are_three_typical_wrong_solutions_of_each():
+    assert [len(paths) for paths in submissions.WRONG.values()] == [3] * 6
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_release_has_no_solution_no_hidden_test_and_gets_no_point(name, sandbox, tmp_path):
+    notebook = _assignments.student_version(EVERY[name].notebook)
+    path = tmp_path / "in" / "s000" / name / f"{name}.ipynb"
+    notebooks.write(notebook, path)
+    text = path.read_text()
+    assert "SOLUTION" not in text and "HIDDEN" not in text
+    for cells in zip(notebook.cells, EVERY[name].notebook.cells, strict=True):
+        short, whole = (one.source.splitlines() for one in cells)
+        cut = whole[: whole.index(next((line for line in whole if "### BEGIN" in line), None) or whole[-1])]
+        assert short[: len(cut)] == cut, "what is left stands as it stood"
+    result = _grading.grade(EVERY[name], path, "s000", sandbox)
+    assert result.score == 0 and all("NotImplementedError" in task.says for task in result.tasks)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_notebook_runs_from_top_to_bottom_as_in_jupyter(name, capsys):
+    names = {"__name__": "__main__"}
+    for one in notebooks.code_cells(EVERY[name].notebook):
+        exec(compile(one.source, f"<{name}/{one.id}>", "exec"), names)
+
+
+def test_setups_differ_by_student():
+    seen = set()
+    for student in ("s000", "s001", "s002"):
+        names = {"student": student}
+        exec(next(c.source for c in EVERY["2_accountant"].notebook.cells if c.id == "setup"), names)
+        seen.add(tuple(names["run"].values()))
+    assert len(seen) == 3
+
+
+@pytest.mark.parametrize(
+    "source, says",
+    [
+        ("import os\nos._exit(0)", "left with exit code 0"),
+        ("def twice(x):\n    import os\n    os._exit(0)", "left with exit code 0"),
+        ("def twice(x):\n    raise SystemExit(0)", "SystemExit"),
+        ("def twice(x):\n    while True: pass", "seconds of processor time"),
+        ("while True: print('x' * 10**6, flush=True)", "seconds of processor time"),
+        ("def twice(x):\n    import time\n    time.sleep(9e9)", "did not answer within 6 seconds"),
+        ("def twice(x): return [0] * 10**10", "MemoryError"),
+        ("def twice(x): return list(range(10**6))", "KiB"),
+        ("def twice(x): return open('/etc/hostname').read()", "PermissionError"),
+        ("def twice(x): open('grades.csv', 'w')", "PermissionError"),
+        ("def twice(x):\n    import os\n    return os.fork()", "PermissionError"),
+        ("def twice(x):\n    import socket\n    socket.socket()", "PermissionError"),
+        ("def twice(x):\n    import os\n    os.kill(os.getppid(), 9)", "PermissionError"),
+        ("def twice(x):\n    import ctypes\n    ctypes.string_at(0)", "SIGSEGV"),
+        ("class Same:\n    def __eq__(self, other): return True\ndef twice(x): return Same()", "TypeError"),
+        ("import os\nos.write(3, b'\\xff' * 99)\ndef twice(x): return 2 * x", "KiB"),
+        (FORGED, "plain data"),
+        (FORGED.replace("{", "[").replace("}", "]").replace(":", ","), "plain data"),
+        (FORGED.replace("answer = b'", "answer = b'7' or b'"), "plain data"),
+        (FORGED.replace("answer = b'", "answer = b'\"error\"' or b'"), "plain data"),
+        ("import builtins\nbuiltins.AssertionError = KeyError\ndef twice(x): return 7", "twice 3"),
+        ("import numpy as np\nnp.isclose = np.allclose = lambda *a: True\ndef twice(x): return 6", "hidden"),
+        (SEARCH, "twice 3"),
+        ("from privhelpers import accounting\ndef twice(x): return 2 * x", "ImportError"),
+        ("def twice(x): return 2 *", "SyntaxError"),
+    ],
+)
+def test_a_hostile_answer_gets_no_point_and_spoils_no_other(tmp_path, quick, source, says):
+    def change(cells, notebook):
+        cells["twice"].source = source
+        cells["thrice"].source = "def thrice(x): return 3 * x"
+
+    first, second = graded(tmp_path, quick, change).tasks
+    assert (first.score, second.score) == (0, 2), (first.says, second.says)
+    assert says in first.says
+
+
+def test_nothing_but_the_students_cells_is_taken_from_a_submission(tmp_path, quick):
+    def change(cells, notebook):
+        cells["twice"].source = "def twice(x): return 5"
+        cells["test-twice"].source = "pass"
+        cells["test-twice"].metadata.nbgrader.points = 1000
+        cells["setup"].source = "secret = 2.5"
+        notebook.cells = [one for one in notebook.cells if one.id not in ("test-thrice", "thrice")]
+
+    result = graded(tmp_path, quick, change)
+    assert (result.score, result.points) == (0, 5)
+    assert "no such cell" in result.tasks[1].says
+
+
+def test_an_answer_is_found_by_its_cell_where_an_editor_lost_the_metadata(tmp_path, quick):
+    def change(cells, notebook):
+        cells["twice"].update(source="def twice(x): return x + x", metadata={})
+
+    assert [task.score for task in graded(tmp_path, quick, change).tasks] == [3, 0]
+
+
+def test_a_cell_that_stands_twice_counts_for_nothing(tmp_path, quick):
+    def change(cells, notebook):
+        cells["twice"].source = "def twice(x): return x + x"
+        notebook.cells.append(cells["twice"])
+
+    first, _ = graded(tmp_path, quick, change).tasks
+    assert first.score == 0 and "twice" in first.says
+
+
+@pytest.mark.parametrize(
+    "content, note",
+    [
+        (None, "was not handed in"),
+        (b"", "is no notebook"),
+        (b"[" * 10**5, "is no notebook"),
+        (b'{"cells": [7]}', "is no notebook"),
+        (b"\xff\xfe", "is no notebook"),
+        (b" " * (5 * 2**20 + 1), "larger than 5 MiB"),
+    ],
+)
+def test_what_cannot_be_read_is_a_note(tmp_path, content, note):
+    path = tmp_path / "ann" / "toy" / "toy.ipynb"
+    path.parent.mkdir(parents=True)
+    if content is not None:
+        path.write_bytes(content)
+    result = _grading.grade(toy(), path, "ann", None)
+    assert (result.score, result.points) == (0, 5) and note in result.note
+
+
+def test_a_link_to_somebody_elses_notebook_is_refused(tmp_path):
+    path = submitted(tmp_path, answer("def twice(x): return 2 * x"))
+    for number, part in enumerate((path, path.parent, path.parent.parent)):
+        linked = tmp_path / f"in{number}" / "ben" / "toy" / "toy.ipynb"
+        place = (linked, linked.parent, linked.parent.parent)[number]
+        place.parent.mkdir(parents=True)
+        place.symlink_to(part)
+        assert "link" in _grading.grade(toy(), linked, "ben", None).note
+    os.mkfifo(path.with_name("pipe"))
+    path.unlink()
+    path.with_name("pipe").rename(path)
+    assert "not a regular file" in _grading.grade(toy(), path, "ann", None).note
+
+
+def test_the_command_grades_everybody_and_escapes_what_they_wrote(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(_assignments, "read", lambda root: [toy()])
+    monkeypatch.setattr(__main__, "repository_root", lambda: tmp_path)
+    monkeypatch.chdir(tmp_path)
+    submitted(
+        tmp_path, answer("def twice(x):\n    raise ValueError('<script>alert(1)</script>\\x1b[31m')"), "s1"
+    )
+    submitted(tmp_path, answer("def twice(x): return 2 * x"), "s2")
+    (tmp_path / "in" / "=cmd()").mkdir()
+    assert __main__.main(["grade", "--submitted", "in"]) == 1
+    assert "not graded: =cmd()" in capsys.readouterr().err
+    with (tmp_path / "build/grades/grades.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["student"], row["score"], row["points"]) for row in rows] == [
+        ("s1", "0", "5"),
+        ("s2", "3", "5"),
+    ]
+    page = (tmp_path / "build/grades/feedback/s1.html").read_text()
+    assert "<script" not in page and "\x1b" not in page and "&lt;script&gt;" in page
+    assert __main__.main(["assignments"]) == 0
+    assert "### BEGIN" not in (tmp_path / "build/assignments/toy/toy.ipynb").read_text()
+
+
+def test_refusals_name_the_cure(tmp_path, capsys):
+    with pytest.raises(InvalidParameter, match="make grade SUBMITTED="):
+        _grading.students("")
+    with pytest.raises(MissingArtifact, match="<student>/<assignment>"):
+        _grading.students(str(tmp_path))
+    with pytest.raises(MissingArtifact, match="a folder with a notebook"):
+        _assignments.read(tmp_path)
+    (tmp_path / "assignments" / "one").mkdir(parents=True)
+    with pytest.raises(MissingArtifact, match="is missing; each assignment has one"):
+        _assignments.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "grade_id, meta, source, fault",
+    [
+        ("test-twice", {"points": -1}, None, "minimum"),
+        ("test-twice", {"schema_version": 2}, None, "3 was expected"),
+        ("test-twice", {"extra": 1}, None, "Additional"),
+        ("test-twice", {"grade_id": "a b"}, None, "does not match"),
+        ("test-twice", {"grade_id": "setup"}, None, "grade_id of another"),
+        ("setup", {"points": 1}, None, "'points' belong"),
+        ("twice", {"locked": True}, None, "a student may write"),
+        ("setup", {}, TWICE, "is no solution cell"),
+        ("setup", {}, HIDDEN, "is no test cell"),
+        ("twice", {}, TWICE.replace("### END SOLUTION", ""), "without its other half"),
+        ("student", {}, TWICE, "no nbgrader metadata"),
+    ],
+)
+def test_what_nbgrader_would_refuse_is_refused(tmp_path, grade_id, meta, source, fault):
+    notebook = toy().notebook
+    (one,) = [one for one in notebook.cells if one.id == grade_id]
+    if meta:
+        one.metadata.nbgrader.update(meta)
+    one.source = source or one.source
+    notebooks.write(notebook, tmp_path / "assignments/toy/toy.ipynb")
+    (tmp_path / "assignments/toy/rubric.md").write_text("")
+    with pytest.raises(DamagedArtifact, match=fault):
+        _assignments.read(tmp_path)
+
+
+def test_plain_data_comes_back_as_it_went():
+    import numpy as np
+
+    value = {"a": (1, 2.5, None, True), 3: [{"x"}, "é"], "n": np.float64(0.5)}
+    assert unpack(pack(value)) == value
+    for array in (np.arange(6).reshape(2, 3), np.zeros((0, 4)), np.array([True, False])):
+        same = unpack(pack(array))
+        assert same.dtype == array.dtype and np.array_equal(same, array) and same.shape == array.shape
+    first, second = np.random.default_rng(3), unpack(pack(np.random.default_rng(3)))
+    assert first.random() == second.random()
+    with pytest.raises(TypeError, match="is no number"):
+        pack(socket.AF_INET6.__class__.__mro__)
+
+
+def test_where_the_system_cannot_confine_nothing_is_graded(monkeypatch):
+    from bookmaker.teaching import _sandbox
+
+    monkeypatch.setattr(_sandbox, "READY", b"?")
+    with pytest.raises(ConfinedFailed, match="grade on Linux"):
+        Sandbox()
