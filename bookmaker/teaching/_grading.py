@@ -26,6 +26,10 @@ from privhelpers.processes import open_regular
 from privhelpers.text import inert
 
 LARGEST = 5 * 2**20  # bytes of a submitted notebook
+PLACES = (
+    "holds nothing to grade; each notebook stands in <student>/<assignment>/<assignment>.ipynb, "
+    "and a student is letters, digits, - and _"
+)
 STUDENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 NUMBER = re.compile(r"^(student(?:: str)? = )[\"'][^\"']*[\"']", re.M)
 
@@ -227,15 +231,12 @@ def students(submitted: str) -> tuple[list[Path], list[str]]:
     ]
     named = [path for path in folders if STUDENT.fullmatch(path.name)]
     if not named:
-        raise MissingArtifact(
-            f"SUBMITTED={inert(submitted[:200])}: holds no student's folder; each notebook stands in "
-            "<student>/<assignment>/<assignment>.ipynb, and a student is letters, digits, - and _"
-        )
+        raise MissingArtifact(f"SUBMITTED={inert(submitted[:200])}: {PLACES}")
     return named, [inert(path.name[:100]) for path in folders if path not in named]
 
 
 def write(root: Path, submitted: str, folder: Path) -> tuple[list[Graded], list[str]]:
-    """Grade every student's assignments; write `grades.csv` and a page of feedback for each student.
+    """Grade whatever assignments somebody handed in; write `grades.csv` and a page of feedback for each student.
 
     Args:
         root: the repository.
@@ -248,7 +249,10 @@ def write(root: Path, submitted: str, folder: Path) -> tuple[list[Graded], list[
     Raises:
         PrivHelpersError: there is nothing to grade, an assignment is damaged, or code cannot be confined.
     """
-    every, (named, odd) = _assignments.read(root), students(submitted)
+    named, odd = students(submitted)
+    every = [one for one in _assignments.read(root) if any((home / one.name).is_dir() for home in named)]
+    if not every:
+        raise MissingArtifact(f"SUBMITTED={inert(submitted[:200])}: {PLACES}")
     template = Path(__file__).with_name("feedback.html").read_text(encoding="utf-8")
     page = Environment(autoescape=True, undefined=StrictUndefined).from_string(template)
     grades, table = [], io.StringIO()

@@ -283,7 +283,7 @@ class Sandbox:
             self.close()
             raise ConfinedFailed(
                 "this system lets no process give up its system calls (seccomp), and code of strangers runs "
-                "nowhere else: grade on Linux, on x86-64 or arm64, as in the image of the Containerfile"
+                "nowhere else: grade on Linux, on x86-64 or arm64, if need be in a container"
             )
 
     def _forked(self) -> socket.socket:

@@ -40,6 +40,8 @@ HANDED_OVER = {  # what recipes pass on, besides their own words
     "test": (),
     "faults": ("N", "SEED", "JOBS"),
     "identities": ("N", "SEED", "JOBS"),
+    "assignments": (),
+    "grade": ("SUBMITTED",),
     "bench": (),
     "shape": ("ROOM",),
 }

@@ -261,6 +261,9 @@ def test_the_command_grades_everybody_and_escapes_what_they_wrote(tmp_path, monk
     ]
     page = (tmp_path / "build/grades/feedback/s1.html").read_text()
     assert "<script" not in page and "\x1b" not in page and "&lt;script&gt;" in page
+    (tmp_path / "other" / "s1" / "another").mkdir(parents=True)
+    assert __main__.main(["grade", "--submitted", "other"]) == 2
+    assert "<student>/<assignment>" in capsys.readouterr().err
     assert __main__.main(["assignments"]) == 0
     assert "### BEGIN" not in (tmp_path / "build/assignments/toy/toy.ipynb").read_text()
 
