@@ -236,7 +236,7 @@ def students(submitted: str) -> tuple[list[Path], list[str]]:
 
 
 def write(root: Path, submitted: str, folder: Path) -> tuple[list[Graded], list[str]]:
-    """Grade whatever assignments somebody handed in; write `grades.csv` and a page of feedback for each student.
+    """Grade whatever assignments somebody handed in; write `grades.csv` and a page for each student.
 
     Args:
         root: the repository.
