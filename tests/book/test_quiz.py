@@ -146,3 +146,15 @@ def test_links_that_lead_to_a_page_or_section_have_no_card(chapter):
     by_keys(chapter, chapter.locator("article p a[href='#comparison']").first)
     chapter.wait_for_timeout(300)
     assert chapter.get_by_role("tooltip").count() == 0
+
+
+def test_a_page_in_the_dark_is_printed_light(chapter):
+    chapter.evaluate("""() => {
+        document.documentElement.dataset.theme = "dark";
+        addEventListener("beforeprint", () => (window.printed = document.documentElement.dataset.theme));
+    }""")
+    assert chapter.pdf().startswith(b"%PDF")
+    assert chapter.evaluate("() => [window.printed, document.documentElement.dataset.theme]") == [
+        "light",
+        "dark",
+    ]
