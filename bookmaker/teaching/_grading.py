@@ -95,7 +95,7 @@ def _answers(path: Path) -> dict[str, str]:
         raise
     except FileNotFoundError:
         raise InvalidParameter("was not handed in") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError):
         raise InvalidParameter("is no notebook that can be read; save it again in Jupyter") from None
     return answers
 
@@ -250,7 +250,7 @@ def write(root: Path, submitted: str, folder: Path) -> tuple[list[Graded], list[
         PrivHelpersError: there is nothing to grade, an assignment is damaged, or code cannot be confined.
     """
     named, odd = students(submitted)
-    every = [one for one in _assignments.read(root) if any((home / one.name).is_dir() for home in named)]
+    every = [one for one in _assignments.read(root) if any(any(home.glob(one.name)) for home in named)]
     if not every:
         raise MissingArtifact(f"SUBMITTED={inert(submitted[:200])}: {PLACES}")
     template = Path(__file__).with_name("feedback.html").read_text(encoding="utf-8")

@@ -236,6 +236,10 @@ def test_a_link_to_somebody_elses_notebook_is_refused(tmp_path):
         place.parent.mkdir(parents=True)
         place.symlink_to(part)
         assert "link" in _grading.grade(toy(), linked, "ben", None).note
+    loop = tmp_path / "in" / "eve" / "toy"
+    loop.parent.mkdir()
+    loop.symlink_to(loop)
+    assert "no notebook" in _grading.grade(toy(), loop / "toy.ipynb", "eve", None).note
     os.mkfifo(path.with_name("pipe"))
     path.unlink()
     path.with_name("pipe").rename(path)
