@@ -72,7 +72,7 @@ CHAIN = (
     Step(BROKEN, after=(RECORDS, PRETRAINING, BASELINE), priority=10),
     Step(EXTRACTION, after=(RECORDS, PRETRAINING, BASELINE), per="model", priority=5),
     Step(MEMORIZATION, after=(RECORDS,), per="model", priority=5),
-    Step(MEMBERSHIP, after=(RECORDS, BASELINE, SHADOWS), per="model", priority=5),
+    Step(MEMBERSHIP, after=(RECORDS, PRETRAINING, BASELINE, SHADOWS), per="model", priority=5),
     Step(SIDE_BY_SIDE, after=(RECORDS, BASELINE, DPSGD, EXTRACTION, MEMORIZATION), priority=5),
     Step(EXPOSED, after=(RECORDS, SHADOWS, DPSGD, MEMBERSHIP), priority=5),
     Step(AUDITING, after=(DPSGD, MEMORIZATION), priority=5),
