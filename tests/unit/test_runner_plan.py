@@ -43,7 +43,7 @@ def test_private_training_does_not_wait_for_the_baseline(jobs):
     [
         ("extraction", {"public_pretraining", "fine_tuning"}),  # public texts, and who leaks most
         ("memorization", set()),
-        ("membership_inference", {"public_pretraining", "shadow_models", "fine_tuning"}),  # what adapters leak
+        ("membership_inference", {"public_pretraining", "shadow_models", "fine_tuning"}),  # adapters
     ],
 )
 @pytest.mark.parametrize(
