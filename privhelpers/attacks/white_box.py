@@ -124,6 +124,33 @@ def concentration(attention: torch.Tensor) -> torch.Tensor:
     return torch.special.xlogy(attention, attention).sum(-1)
 
 
+def _summaries(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[str],
+    values_of: Callable[[Batch], torch.Tensor],
+    **options: int,
+) -> np.ndarray:
+    """Return four summaries over each text's tokens of what `values_of` gives: [rows, kinds, tokens]."""
+
+    def rows() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for chosen, batch in batches(model, tokenizer, texts, **options):
+            values = values_of({name: batch[name] for name in ("input_ids", "attention_mask")}).double()
+            # Padding counts in no summary; [rows, kinds, length] becomes [rows, kinds, 4].
+            values = values.masked_fill(~batch["attention_mask"].bool()[:, None, :], torch.nan)
+            quantiles = torch.nanquantile(values, values.new_tensor([0.5, 0.05, 0.95]), dim=-1)
+            four = torch.cat([values.nanmean(-1)[None], quantiles]).permute(1, 2, 0)
+            yield chosen, four.flatten(1).cpu().numpy()
+
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            return _mean_by_text(rows(), len(texts))
+    finally:
+        model.train(was_training)
+
+
 def attention_features(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
@@ -145,32 +172,63 @@ def attention_features(
 
     Source: Jagannatha et al. 2021, section 4.1.2.
     """
-    usual, was_training = model.config._attn_implementation, model.training
     shape: list[int] = []
 
-    def summaries() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for chosen, batch in batches(model, tokenizer, texts, masks=masks, seed=seed, batch_size=batch_size):
-            inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
-            layers = model.base_model(**inputs, output_attentions=True).attentions
-            shape[:] = [len(layers), layers[0].shape[1]]
-            values = torch.cat([concentration(layer) for layer in layers], 1).double()
-            # Padding counts in no summary; [rows, heads, length] becomes [rows, heads, 4].
-            values = values.masked_fill(~batch["attention_mask"].bool()[:, None, :], torch.nan)
-            quantiles = torch.nanquantile(values, values.new_tensor([0.5, 0.05, 0.95]), dim=-1)
-            four = torch.cat([values.nanmean(-1)[None], quantiles]).permute(1, 2, 0)
-            yield chosen, four.flatten(1).cpu().numpy()
+    def by_head(inputs: Batch) -> torch.Tensor:
+        layers = model.base_model(**inputs, output_attentions=True).attentions
+        shape[:] = [len(layers), layers[0].shape[1]]
+        return torch.cat([concentration(layer) for layer in layers], 1)
 
-    model.eval()
+    usual = model.config._attn_implementation
     model.set_attn_implementation("eager")  # the fused kernels keep no attention
     try:
-        with torch.inference_mode():
-            values = _mean_by_text(summaries(), len(texts))
+        values = _summaries(model, tokenizer, texts, by_head, masks=masks, seed=seed, batch_size=batch_size)
     finally:
         model.set_attn_implementation(usual)
-        model.train(was_training)
     layers, heads = shape
     names = [f"layer {i}, head {j}, {s}" for i in range(layers) for j in range(heads) for s in SUMMARIES]
     return Features(tuple(names), values)
+
+
+def hidden_features(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[str],
+    *,
+    masks: int = 1,
+    seed: int = 0,
+    batch_size: int = 32,
+) -> Features:
+    """Return four summaries of the log norm of every hidden layer's output over each text's tokens.
+
+    Args:
+        texts: one or more.
+        masks, seed: for a masked model, as in `batches`; the numbers are means over masks.
+        batch_size: rows of a batch.
+
+    Returns:
+        Features of shape [texts, (1 + layers) * 4]; layer 0 is what the first layer reads.
+
+    Source: Jagannatha et al. 2021, section 4.1.2, names these outputs; the summaries are those of its
+    attention, since it prints none of its own.
+    """
+    values = _summaries(
+        model,
+        tokenizer,
+        texts,
+        lambda inputs: torch.stack(
+            [
+                states.norm(dim=-1).log()
+                for states in model.base_model(**inputs, output_hidden_states=True).hidden_states
+            ],
+            1,
+        ),
+        masks=masks,
+        seed=seed,
+        batch_size=batch_size,
+    )
+    layers = values.shape[1] // len(SUMMARIES)
+    return Features(tuple(f"layer {i}, {s}" for i in range(layers) for s in SUMMARIES), values)
 
 
 def gradient_features(

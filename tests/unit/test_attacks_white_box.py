@@ -85,6 +85,21 @@ def test_the_mean_is_the_formula_on_the_library_s_own_attention(nets, tokenizer)
     )
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_hidden_features_are_the_library_s_norms_without_padding(nets, tokenizer, name):
+    model = nets[name]
+    found = white_box.hidden_features(model, tokenizer, TEXTS, seed=3)
+    assert found.values.shape == (len(TEXTS), 3 * 4) == (len(TEXTS), len(found.names))
+    one_by_one = white_box.hidden_features(model, tokenizer, TEXTS, seed=3, batch_size=1)
+    np.testing.assert_allclose(found.values, one_by_one.values, atol=1e-5)
+    if not name.endswith("bert"):
+        row = torch.tensor(encode(tokenizer, TEXTS[:1], max_length=128).ids)
+        with torch.no_grad():
+            last = model(row, output_hidden_states=True).hidden_states[-1][0]
+        by_hand = np.quantile(last.norm(dim=-1).log().double().numpy(), 0.95)
+        assert found.values[0, found.names.index("layer 2, 95 %")] == pytest.approx(by_hand, abs=1e-5)
+
+
 # Gradients ------------------------------------------------------------------------------------------------
 
 
