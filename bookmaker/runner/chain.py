@@ -74,7 +74,7 @@ CHAIN = (
     Step(MEMORIZATION, after=(RECORDS,), per="model", priority=5),
     Step(MEMBERSHIP, after=(RECORDS, PRETRAINING, BASELINE, SHADOWS), per="model", priority=5),
     Step(SIDE_BY_SIDE, after=(RECORDS, BASELINE, DPSGD, EXTRACTION, MEMORIZATION), priority=5),
-    Step(EXPOSED, after=(RECORDS, SHADOWS, DPSGD, MEMBERSHIP), priority=5),
+    Step(EXPOSED, after=(RECORDS, PRETRAINING, SHADOWS, DPSGD, MEMBERSHIP), priority=5),
     Step(AUDITING, after=(DPSGD, MEMORIZATION), priority=5),
     Step(STATISTICS, after=(*TRAINED, *ATTACKED, AUDITING, BROKEN), priority=5),
     Step(SCRUBBING, after=(RECORDS,), priority=12),
