@@ -23,7 +23,8 @@ from privhelpers.artifacts import write_atomic
 from privhelpers.errors import DamagedArtifact, MissingArtifact
 
 SCHEMA = json.loads(Path(__file__).with_name("nbgrader.schema.json").read_text(encoding="utf-8"))
-STUBS = {"code": "# YOUR CODE HERE\nraise NotImplementedError()", "markdown": "YOUR ANSWER HERE"}
+# What a student finds where a solution stood: the words that nbgrader puts there itself.
+PLACEHOLDERS = {"code": "# YOUR CODE HERE\nraise NotImplementedError()", "markdown": "YOUR ANSWER HERE"}
 REGION = r"^([ \t]*)### BEGIN {0}[ \t]*\n.*?^[ \t]*### END {0}[ \t]*$\n?"
 SOLUTION, HIDDEN = (re.compile(REGION.format(what), re.M | re.S) for what in ("SOLUTION", "HIDDEN TESTS"))
 DELIMITER = re.compile(r"^[ \t]*### (BEGIN|END) (SOLUTION|HIDDEN TESTS)", re.M)
@@ -135,11 +136,12 @@ def student_version(notebook: NotebookNode) -> NotebookNode:
     for cell in copy.cells:
         meta = nbgrader(cell)
         if meta.get("solution"):
-            stub = STUBS[cell.cell_type]
+            placeholder = PLACEHOLDERS[cell.cell_type]
             kept = SOLUTION.sub(
-                lambda found, stub=stub: re.sub("^", found[1], stub, flags=re.M) + "\n", cell.source
+                lambda found, placeholder=placeholder: re.sub("^", found[1], placeholder, flags=re.M) + "\n",
+                cell.source,
             )
-            cell.source = kept.rstrip("\n") if kept != cell.source else stub
+            cell.source = kept.rstrip("\n") if kept != cell.source else placeholder
         cell.source = HIDDEN.sub("", cell.source).rstrip("\n")
         if meta.get("locked"):
             cell.metadata |= {"editable": False, "deletable": False}
