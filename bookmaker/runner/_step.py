@@ -9,8 +9,8 @@ class Step:
 
     Attributes:
         slug: file name in `notebooks/` without its number and its ending.
-        after: slugs whose every run must be complete before; for a step that runs once per model,
-            the run that made that model is added to them.
+        after: slugs whose every run must be complete before; for a step that runs once per model, of
+            these the runs on that model, and the run that made it is added to them.
         per: "book" for one run, "epsilon" for one per budget, "model" for one per model.
         threads: cores that a run may use.
         priority: runs with a higher one start first when several are ready.

@@ -71,7 +71,7 @@ CHAIN = (
     Step(WHITE_BOX, after=(RECORDS, PRETRAINING), priority=3),
     Step(BROKEN, after=(RECORDS, PRETRAINING, BASELINE), priority=10),
     Step(EXTRACTION, after=(RECORDS, PRETRAINING, BASELINE), per="model", priority=5),
-    Step(MEMORIZATION, after=(RECORDS,), per="model", priority=5),
+    Step(MEMORIZATION, after=(RECORDS, EXTRACTION), per="model", priority=5),
     Step(MEMBERSHIP, after=(RECORDS, PRETRAINING, BASELINE, SHADOWS), per="model", priority=5),
     Step(SIDE_BY_SIDE, after=(RECORDS, BASELINE, DPSGD, EXTRACTION, MEMORIZATION), priority=5),
     Step(EXPOSED, after=(RECORDS, PRETRAINING, SHADOWS, DPSGD, MEMBERSHIP), priority=5),

@@ -100,7 +100,8 @@ def _needs(step: Step, model: str | None, before: list[Job]) -> list[Job]:
     needed = [job for job in before if job.slug in step.after]
     if step.per == "model":
         maker = MAKERS.get(str(model), DPSGD)
-        needed += [job for job in before if job.slug == maker and job.model in (None, model)]
+        needed += [job for job in before if job.slug == maker]
+        needed = [job for job in needed if job.model in (None, model)]
     return list({job.rule: job for job in needed}.values())
 
 

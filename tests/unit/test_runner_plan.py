@@ -42,7 +42,7 @@ def test_private_training_does_not_wait_for_the_baseline(jobs):
     "attack, beside",
     [
         ("extraction", {"public_pretraining", "fine_tuning"}),  # public texts, and who leaks most
-        ("memorization", set()),
+        ("memorization", {"extraction_{model}"}),  # of this model alone
         ("membership_inference", {"public_pretraining", "shadow_models", "fine_tuning"}),  # adapters
     ],
 )
@@ -57,6 +57,7 @@ def test_private_training_does_not_wait_for_the_baseline(jobs):
 )
 def test_an_attack_waits_for_its_model_and_what_it_compares_with(jobs, attack, beside, model, maker):
     needs = jobs[f"{attack}_{model}"].needs
+    beside = {rule.format(model=model) for rule in beside}
     assert sorted(needs) == sorted({"synthetic_records", maker} | beside)  # each one once
 
 
