@@ -14,7 +14,7 @@ INTRO = """(course-card)=
 # Course card
 
 What each chapter teaches, what it needs, and how long its run took when this copy of the book was made.
-{doc}`instructors` turns these chapters into a course.
+{doc}`syllabus` cuts them into weeks, and {doc}`instructors` has advice for a course.
 
 """
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)

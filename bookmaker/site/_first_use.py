@@ -21,6 +21,7 @@ LISTS = (
     "book/notation",
     "book/references",
     "book/course_card",
+    "book/syllabus",
     "book/run_card",
     "book/architecture",
 )

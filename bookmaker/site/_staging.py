@@ -21,7 +21,7 @@ from bookmaker import shape
 from bookmaker.runner import chain, notebooks, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
-from bookmaker.site import _architecture, _numbers, _quizzes, exercises
+from bookmaker.site import _architecture, _numbers, _quizzes, _syllabus, exercises
 from bookmaker.site._course_card import course_card
 from bookmaker.site._memo import FOLDER, Memo
 from bookmaker.site._outputs import check_picture, clean_outputs, tables_memo
@@ -55,6 +55,12 @@ What is missing appears here when every run is complete: load the page again the
 READING = re.compile(r"Reading \d+ minutes[^.]*")
 MAKE_ARCHITECTURE = (_architecture, shape, chain)
 RUN_CARD, COURSE_CARD, ARCHITECTURE = "book/run_card", "book/course_card", "book/architecture"
+SYLLABUS = "book/syllabus"
+TO_COME = {  # the pages that are made from all runs
+    RUN_CARD: "# Run card",
+    COURSE_CARD: "(course-card)=\n# Course card",
+    SYLLABUS: "(syllabus)=\n# Syllabus",
+}
 # Cells that a page folds, by their tag, and what stands on the fold.
 FOLDED = {
     "parameters": "this run's parameters",
@@ -128,10 +134,11 @@ def _add_index(page: NotebookNode, terms: list[str]) -> None:
         cell.source = TITLE.sub(rf"\g<0>\n```{{index}} {entries}\n```\n", cell.source, 1)
 
 
-def _tell_minutes(page: NotebookNode, seconds: float) -> None:
-    """Say beside the minutes of reading how long the run of this page took."""
+def _tell_minutes(page: NotebookNode, reading: int, seconds: float) -> None:
+    """Say how long reading takes, as the syllabus counts it, and how long the run of this page took."""
+    told = f"Reading {reading} minutes; the run of this page took {duration(seconds)}"
     for cell in page.cells[:1]:
-        cell.source = READING.sub(rf"\g<0>; the run of this page took {duration(seconds)}", cell.source, 1)
+        cell.source = READING.sub(told, cell.source, 1)
 
 
 def _number(page: NotebookNode, source: Path) -> None:
@@ -154,8 +161,9 @@ def page_of(root: Path, job: Job, tables: Memo | None = None) -> NotebookNode:
         DamagedArtifact: the notebook is not as its run left it.
     """
     executed = planning.executed(root, job)
+    source = notebooks.read(chain.source(root, job.slug))
     try:
-        page = notebooks.refresh_prose(executed, notebooks.read(chain.source(root, job.slug)))
+        page = notebooks.refresh_prose(executed, source)
     except RunFailed as error:
         raise RunFailed(f"{job.title}: {error}") from error
     notebooks.clean(page, root)
@@ -165,7 +173,7 @@ def page_of(root: Path, job: Job, tables: Memo | None = None) -> NotebookNode:
         check_picture(cell, where)
     _fold(page)
     _keep_percents(page)
-    _tell_minutes(page, planning.record(root, job)["seconds"])
+    _tell_minutes(page, _syllabus.reading_minutes(source), planning.record(root, job)["seconds"])
     # A reader types "Renyi"; the search knows the letters that a page shows and those among its keywords.
     title = next((line for line in page.cells[0].source.splitlines() if line.startswith("# ")), "")
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
@@ -252,7 +260,7 @@ def _first_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
     home = files[f"{toc['root']}.md"].decode().partition("```{figure}")[0]
     ready = "\n".join(f"- {{doc}}`/{page.document}`" for page in complete)
     files[f"{toc['root']}.md"] = f"{home}{NOT_YET}\n\nThese chapters are here:\n\n{ready}\n".encode()
-    for card, title in ((RUN_CARD, "# Run card"), (COURSE_CARD, "(course-card)=\n# Course card")):
+    for card, title in TO_COME.items():
         files[f"{card}.md"] = f"{title}\n\n{NOT_YET}\n".encode()
     return files
 
@@ -301,6 +309,11 @@ def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, byt
     order = [Path(entry["file"]).name for part in toc["parts"] for entry in part["chapters"]]
     in_order = {slug: chapters[slug] for slug in order if slug in chapters}
     files[f"{COURSE_CARD}.md"] = course_card(in_order, manifest).encode()
+    takes = {}
+    for slug in in_order:
+        seconds = sum(run["seconds"] for run in manifest["runs"].values() if run["notebook"] == slug)
+        takes[slug] = _syllabus.chapter(slug, notebooks.read(chain.source(root, slug)), seconds)
+    files[f"{SYLLABUS}.md"] = _syllabus.syllabus(takes).encode()
     return files
 
 

@@ -74,7 +74,7 @@ def test_a_changed_sentence_needs_no_new_run(book):
 def test_a_page_says_how_long_its_run_took(book):
     stage(book)
     box = page(book, "notebooks/synthetic_records").cells[0].source
-    assert "Reading 3 minutes; the run of this page took 1\u00a0min\u00a001\u00a0s." in box
+    assert "Reading 5 minutes; the run of this page took 1\u00a0min\u00a001\u00a0s." in box
 
 
 def test_changed_code_is_refused(book):
@@ -356,7 +356,7 @@ def test_the_course_card_tells_what_each_chapter_teaches_and_takes(book):
     site = stage(book)
     text = (site / "book" / "course_card.md").read_text()
     assert text.count("\n## Toy ") == len(chain.SLUGS)
-    assert "{ref}`Read the chapter <hipaa>`: 3 minutes" in text
+    assert "{ref}`Read the chapter <hipaa>`: 5 minutes" in text
     assert text.index("Toy gradient_inversion") < text.index("Toy comparison")  # the order of the book
     assert text.index("Toy comparison") < text.index("Toy uncertainty")
     assert "- add two numbers," not in text and "- add two numbers." in text and "Needed: nothing." in text

@@ -1,0 +1,212 @@
+"""The page of plans: what each chapter takes, and the chapters in even weeks.
+
+Minutes follow from the source of a chapter at the rates below, so that a chapter that grows takes longer
+without anybody's guess; the time of a run is measured.
+"""
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nbformat import NotebookNode
+
+from bookmaker.runner import chain, notebooks
+from bookmaker.site import exercises
+from privhelpers.errors import DamagedArtifact
+
+WORDS, LINES = 150, 10  # a minute; prose without formulas is read at 240 words a minute
+ON_PAPER, IN_CODE = 15, 10  # minutes of an exercise; in code, one more for each line of its solution
+QUIZ = 5  # minutes of five questions
+FORMULA = re.compile(r"^\$\$.+?^\$\$|^`{3}\{math\}", re.MULTILINE | re.DOTALL)
+FOLDED = {"bookkeeping", "parameters"}
+LABEL = re.compile(r"^\(([\w-]+)\)=$", re.MULTILINE)
+TWO_DAYS = (  # a promise, a model and who was in it, a budget from above and from below, what to do
+    chain.PRIVACY,
+    chain.TESTING,
+    chain.BASELINE,
+    chain.MEMBERSHIP,
+    chain.DPSGD,
+    chain.AUDITING,
+    chain.DEFENSES,
+    chain.YOUR_MODEL,
+)
+INTRO = f"""(syllabus)=
+# Syllabus
+
+Three plans, each with the chapters in the order of the book and in parts as even as whole chapters allow:
+of all ways to cut the list, the one whose longest part is shortest.
+
+Reading takes a minute for every {WORDS} words, every {LINES} lines of code, every displayed formula
+and every figure, to the nearest five; folded cells do not count.
+An exercise on paper takes {ON_PAPER} minutes; one in code {IN_CODE} and a minute for each line of its
+solution.
+A quiz takes {QUIZ} minutes.
+Running is what all runs of the chapter took when this copy of the book was made.
+"""
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise: its label, the minutes it takes, and whether its solution has code."""
+
+    label: str
+    minutes: int
+    in_code: bool
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """What one chapter takes.
+
+    Attributes:
+        label: of the page.
+        reading, running: minutes; running is 0 where no run is known.
+        exercises: in the order of the page.
+    """
+
+    label: str
+    reading: int
+    running: float
+    exercises: tuple[Exercise, ...]
+
+    def minutes(self, most: int | None = None) -> float:
+        """Return the minutes of the chapter, with the `most` shortest of its exercises, or with all."""
+        work = sorted(exercise.minutes for exercise in self.exercises)[:most]
+        return self.reading + self.running + sum(work) + QUIZ
+
+
+def _lines(cell: NotebookNode) -> int:
+    """Return the lines of a cell that are not empty."""
+    return sum(bool(line.strip()) for line in cell.source.splitlines())
+
+
+def reading_minutes(source: NotebookNode) -> int:
+    """Return the minutes of reading a chapter, to the nearest five, without exercises and folded cells."""
+    copies = [NotebookNode(cell) for cell in source.cells]
+    minutes = 0.0
+    for cell in exercises.without_solutions(copies, kinds=(exercises.EXERCISE, exercises.SOLUTION)):
+        if cell.cell_type == "markdown":
+            minutes += len(cell.source.split()) / WORDS + len(FORMULA.findall(cell.source))
+        elif not FOLDED & set(notebooks.tags(cell)):
+            minutes += _lines(cell) / LINES + ("figure" in cell.metadata.get("mystnb", {}))
+    return 5 * max(1, round(minutes / 5))
+
+
+def chapter(slug: str, source: NotebookNode, seconds: float = 0.0) -> Chapter:
+    """Return what a chapter takes.
+
+    Args:
+        slug: of the chapter.
+        source: its notebook, with solutions.
+        seconds: that its runs took.
+
+    Raises:
+        DamagedArtifact: its first cell has no label.
+    """
+    label = LABEL.search(source.cells[0].source)
+    if label is None:
+        raise DamagedArtifact(f"{slug}: its first cell lacks a label, such as (nb-word)=")
+    work = tuple(
+        Exercise(
+            one.label,
+            IN_CODE + sum(_lines(source.cells[n]) for n in one.cells) if one.cells else ON_PAPER,
+            bool(one.cells),
+        )
+        for one in exercises.exercises(source, slug)
+    )
+    return Chapter(label[1], reading_minutes(source), seconds / 60, work)
+
+
+def partition(minutes: Sequence[float], parts: int) -> list[slice]:
+    """Return the cut of a list into parts that follow each other, none of them empty, as even as can be.
+
+    The largest sum is as small as in any cut, and among such cuts the sum of squares is smallest.
+
+    Args:
+        minutes: at least as many as `parts`.
+        parts: 1 or more.
+
+    >>> partition([1, 2, 3, 4], 2)
+    [slice(0, 3, None), slice(3, 4, None)]
+    """
+
+    def best(join: Callable[[float, float], float], limit: float) -> tuple[float, tuple[int, ...]]:
+        """Return the smallest cost of a cut without a part above `limit`, and where its parts begin."""
+        ways = {(0, 0): (0.0, ())}  # (parts, items) of the beginning of the list
+        for part, end in itertools.product(range(1, parts + 1), range(1, len(minutes) + 1)):
+            sums = {begin: sum(minutes[begin:end]) for begin in range(end) if (part - 1, begin) in ways}
+            costs = [
+                (join(ways[part - 1, begin][0], own), (*ways[part - 1, begin][1], begin))
+                for begin, own in sums.items()
+                if own <= limit
+            ]
+            if costs:
+                ways[part, end] = min(costs)
+        return ways[parts, len(minutes)]
+
+    largest, _ = best(max, math.inf)
+    _, begins = best(lambda cost, own: cost + own**2, largest)
+    return [slice(*pair) for pair in zip(begins, (*begins[1:], len(minutes)), strict=True)]
+
+
+def _hours(minutes: float) -> str:
+    hours, rest = divmod(round(minutes), 60)
+    return f"{hours} h {rest:02d} min" if hours else f"{rest} min"
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n"
+
+
+def _plan(names: Sequence[str], chapters: Sequence[Chapter], most: int | None) -> str:
+    """Return a plan as a table and a sentence on how even it is."""
+    minutes = [one.minutes(most) for one in chapters]
+    parts = partition(minutes, len(names))
+    sums = [sum(minutes[part]) for part in parts]
+    rows = []
+    for name, part, total in zip(names, parts, sums, strict=True):
+        own = chapters[part]
+        work = total - sum(one.reading + one.running for one in own)
+        refs = ", ".join(f"{{ref}}`{one.label}`" for one in own)
+        times = (sum(one.reading for one in own), sum(one.running for one in own), work, total)
+        rows.append([name, refs, *map(_hours, times)])
+    mean = sum(sums) / len(sums)
+    return _table(["", "chapters", "reading", "running", "exercises and quizzes", "in all"], rows) + (
+        f"\nOn average {_hours(mean)}; the longest takes {max(sums) / mean:.2f} times as much, "
+        f"the shortest {min(sums) / mean:.2f} times.\n"
+    )
+
+
+def syllabus(chapters: dict[str, Chapter]) -> str:
+    """Return the page `book/syllabus.md`.
+
+    Args:
+        chapters: by slug, in the order of the book; at least 14, those of the two days among them.
+    """
+    every = list(chapters.values())
+    half_days = [f"{day} day, {half}" for day in ("first", "second") for half in ("morning", "afternoon")]
+    times = [
+        [f"{{ref}}`{one.label}`", one.reading, f"{one.running:.1f}", _hours(one.minutes())] for one in every
+    ]
+    index = [
+        [f"{{ref}}`{work.label}`", f"{{ref}}`{one.label}`", "code" if work.in_code else "paper", work.minutes]
+        for one in every
+        for work in one.exercises
+    ]
+    sections = {
+        "Fourteen weeks": "Every chapter, with all its exercises.\n\n"
+        + _plan([f"week {week}" for week in range(1, 15)], every, None),
+        "Six weeks": "Every chapter, with the shortest of its exercises.\n\n"
+        + _plan([f"week {week}" for week in range(1, 7)], every, 1),
+        "Two days": "Eight chapters, with the shortest exercise of each; leave the proofs to the reader.\n\n"
+        + _plan(half_days, [chapters[slug] for slug in TWO_DAYS], 1),
+        "What each chapter takes": _table(
+            ["chapter", "reading (min)", "running (min)", "with all exercises and the quiz"], times
+        ),
+        "All exercises": _table(["exercise", "chapter", "solved in", "minutes"], index),
+    }
+    return INTRO + "".join(f"\n## {title}\n\n{text}" for title, text in sections.items())
