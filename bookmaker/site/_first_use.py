@@ -23,6 +23,7 @@ LISTS = (
     "book/course_card",
     "book/syllabus",
     "book/run_card",
+    "book/model_cards",
     "book/architecture",
 )
 NO_PROSE = (

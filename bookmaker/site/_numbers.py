@@ -12,12 +12,8 @@ from sphinx_external_toc.collectors import TocTreeCollectorWithStyles
 
 CHAPTER = "chapter"  # in a page's metadata: its number
 RUNS = "runs/"  # where the further runs of chapters lie
-LISTS = (
-    "book/run_card",
-    "book/course_card",
-    "book/syllabus",
-    "book/architecture",
-)  # they name everything, and explain none
+# They name everything, and explain none.
+LISTS = ("book/run_card", "book/course_card", "book/syllabus", "book/architecture")
 
 
 def _section_numbers(self: TocTreeCollector, env: BuildEnvironment) -> list[str]:

@@ -1,6 +1,7 @@
 """The page that says what made this copy of the book: parameters, versions and seconds of every run."""
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bookmaker.runner import progress
@@ -41,9 +42,10 @@ def _value(value: Any) -> str:
     return _code(f"{value:g}" if isinstance(value, float) else str(value))
 
 
-def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return a table in Markdown."""
     rule = "| " + " | ".join("---" for _ in header) + " |"
-    lines = [f"| {' | '.join(row)} |" for row in (header, *rows)]
+    lines = [f"| {' | '.join(map(str, row))} |" for row in (header, *rows)]
     return "\n".join([lines[0], rule, *lines[1:]]) + "\n"
 
 
@@ -75,7 +77,7 @@ def _runs(runs: dict[str, Any]) -> str:
         for run in runs.values()
     ]
     header = ("notebook", "model", "time", "processor time", "memory", "most of the time", "files written")
-    return _table(header, rows)
+    return table(header, rows)
 
 
 def _parameters(runs: dict[str, Any]) -> str:
@@ -89,7 +91,7 @@ def _parameters(runs: dict[str, Any]) -> str:
         for name in given[0]:
             values = list(dict.fromkeys(_value(parameters[name]) for parameters in given))
             rows.append((_code(name), ", ".join(values)))
-        parts.append(f"### {_words(notebook)}\n\n{_table(('parameter', 'value'), rows)}")
+        parts.append(f"### {_words(notebook)}\n\n{table(('parameter', 'value'), rows)}")
     return "\n".join(parts)
 
 
@@ -133,7 +135,7 @@ def run_card(manifest: dict[str, Any], digest: str = "") -> str:
         sections = {"Cite this run": _citation(manifest, digest)} if digest else {}
         sections |= {
             "Runs": _runs(runs),
-            "Versions": _table(("package", "version"), versions),
+            "Versions": table(("package", "version"), versions),
             "Parameters": _parameters(runs),
         }
     except (KeyError, TypeError, AttributeError) as error:

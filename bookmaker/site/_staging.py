@@ -24,6 +24,7 @@ from bookmaker.runner.plan import Job
 from bookmaker.site import _architecture, _numbers, _quizzes, _syllabus, exercises
 from bookmaker.site._course_card import course_card
 from bookmaker.site._memo import FOLDER, Memo
+from bookmaker.site._model_cards import model_cards
 from bookmaker.site._outputs import check_picture, clean_outputs, tables_memo
 from bookmaker.site._run_card import duration, run_card
 from bookmaker.site._variants import add_switch, variant
@@ -55,11 +56,12 @@ What is missing appears here when every run is complete: load the page again the
 READING = re.compile(r"Reading \d+ minutes[^.]*")
 MAKE_ARCHITECTURE = (_architecture, shape, chain)
 RUN_CARD, COURSE_CARD, ARCHITECTURE = "book/run_card", "book/course_card", "book/architecture"
-SYLLABUS = "book/syllabus"
+SYLLABUS, MODEL_CARDS = "book/syllabus", "book/model_cards"
 TO_COME = {  # the pages that are made from all runs
     RUN_CARD: "# Run card",
     COURSE_CARD: "(course-card)=\n# Course card",
     SYLLABUS: "(syllabus)=\n# Syllabus",
+    MODEL_CARDS: "(model-cards)=\n# Model cards",
 }
 # Cells that a page folds, by their tag, and what stands on the fold.
 FOLDED = {
@@ -309,6 +311,7 @@ def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, byt
     order = [Path(entry["file"]).name for part in toc["parts"] for entry in part["chapters"]]
     in_order = {slug: chapters[slug] for slug in order if slug in chapters}
     files[f"{COURSE_CARD}.md"] = course_card(in_order, manifest).encode()
+    files[f"{MODEL_CARDS}.md"] = model_cards(root, manifest).encode()
     takes = {}
     for slug in in_order:
         seconds = sum(run["seconds"] for run in manifest["runs"].values() if run["notebook"] == slug)

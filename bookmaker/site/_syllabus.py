@@ -9,12 +9,12 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from nbformat import NotebookNode
 
 from bookmaker.runner import chain, notebooks
 from bookmaker.site import exercises
+from bookmaker.site._run_card import table
 from privhelpers.errors import DamagedArtifact
 
 WORDS, LINES = 150, 10  # a minute; prose without formulas is read at 240 words a minute
@@ -157,11 +157,6 @@ def _hours(minutes: float) -> str:
     return f"{hours} h {rest:02d} min" if hours else f"{rest} min"
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n"
-
-
 def _plan(names: Sequence[str], chapters: Sequence[Chapter], most: int | None) -> str:
     """Return a plan as a table and a sentence on how even it is."""
     minutes = [one.minutes(most) for one in chapters]
@@ -175,7 +170,7 @@ def _plan(names: Sequence[str], chapters: Sequence[Chapter], most: int | None) -
         times = (sum(one.reading for one in own), sum(one.running for one in own), work, total)
         rows.append([name, refs, *map(_hours, times)])
     mean = sum(sums) / len(sums)
-    return _table(["", "chapters", "reading", "running", "exercises and quizzes", "in all"], rows) + (
+    return table(["", "chapters", "reading", "running", "exercises and quizzes", "in all"], rows) + (
         f"\nOn average {_hours(mean)}; the longest takes {max(sums) / mean:.2f} times as much, "
         f"the shortest {min(sums) / mean:.2f} times.\n"
     )
@@ -204,9 +199,9 @@ def syllabus(chapters: dict[str, Chapter]) -> str:
         + _plan([f"week {week}" for week in range(1, 7)], every, 1),
         "Two days": "Eight chapters, with the shortest exercise of each; leave the proofs to the reader.\n\n"
         + _plan(half_days, [chapters[slug] for slug in TWO_DAYS], 1),
-        "What each chapter takes": _table(
+        "What each chapter takes": table(
             ["chapter", "reading (min)", "running (min)", "with all exercises and the quiz"], times
         ),
-        "All exercises": _table(["exercise", "chapter", "solved in", "minutes"], index),
+        "All exercises": table(["exercise", "chapter", "solved in", "minutes"], index),
     }
     return INTRO + "".join(f"\n## {title}\n\n{text}" for title, text in sections.items())

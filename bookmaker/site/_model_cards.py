@@ -1,0 +1,136 @@
+"""The page of model cards: what each model of a run is, promises and leaks (Mitchell et al. 2019)."""
+
+from pathlib import Path
+from typing import Any
+
+from bookmaker.runner import chain
+from bookmaker.site._run_card import table
+from privhelpers.artifacts import Store
+from privhelpers.results import Results
+
+INTRO = """(model-cards)=
+# Model cards
+
+A model card says what a model is for, what it was made from and how it was measured {cite:p}`mitchell2019`.
+These were written by the run that made this copy of the book.
+The data set has its datasheet in {ref}`nb-records`, and {ref}`nb-statistics` says how to read the figures.
+
+**Intended use:** teaching, and measuring leakage where the truth is known.
+**Not for:** care, advice, a release, or text that somebody could take for a person's record.
+
+**Limits of all:** the patients are invented, their notes are short, in English and from templates, and the
+models are small, so that figures do not carry over to another model.
+What these attacks do not find, another may; an interval says how far chance reaches, and nothing about
+attacks that nobody tried.
+
+Each figure stands beside the same one for people held out, on whose notes no model was trained; of canaries,
+those that were planted beside those that were kept out.
+The training set is the clinical one, also on the card of the public checkpoint, which saw none of it.
+An AUC of the training set compares its notes with those of people held out; an AUC of people held out
+compares them with each other.
+"""
+DIGITS = 4
+PEOPLE = {"member": "the training set", "control": "people held out"}
+
+
+def _number(value: float) -> str:
+    return f"{value:.{DIGITS}g}"
+
+
+def _settings(model: str, run: dict[str, Any], runs: Results) -> str:
+    """Return how a model was trained, in words."""
+    given = run["parameters"]
+    if spent := runs.of(model).spent:
+        clip, rate = runs.of(model).metrics["max_grad_norm"], given["learning_rate"]
+        return (
+            f"DP-SGD with Adam, {spent['steps']} steps, learning rate {rate:g}, gradients clipped to {clip:g}"
+        )
+    prefix = "best_" if model == "best_nonprivate" else ""
+    metrics = runs.pretraining if model == "public" else runs.fine_tuning[model]
+    batch = given["batch_size"] * given.get("accumulation_steps", 1)
+    return (
+        f"AdamW, {len(metrics['log']['train_loss'])} epochs in batches of {batch} texts, learning rate "
+        f"{given[prefix + 'learning_rate']:g}, weight decay {given[prefix + 'weight_decay']:g}"
+    )
+
+
+def _promise(model: str, runs: Results) -> str:
+    """Return what was promised to the patients of the training notes, with its conditions, or "none"."""
+    spent = runs.of(model).spent
+    if spent is None:
+        seen = "; it has seen no patient's note" if model == "public" else ""
+        return f"none{seen}"
+    promise = (
+        f"epsilon {_number(spent['epsilon'])} at delta {spent['delta']:g}; unit: {spent['unit']}; adjacency: "
+        f"{spent['adjacency']}; sampler: {spent['sampler']}, rate {spent['sample_rate']:g}; noise multiplier "
+        f"{_number(spent['noise_multiplier'])}; accountant: {spent['accountant']}"
+    )
+    lower, level = runs.of(model).audited_epsilon, runs.audits[model]["confidence"]
+    if lower is None:
+        return promise
+    return f"{promise}; lower bound of the audit, {100 * level:g}\u00a0% confidence: {_number(lower)}"
+
+
+def _shape(config: dict[str, Any], weights: int) -> str:
+    """Return architecture and size; GPT-2 and Llama call the same things by other names."""
+    layers = config.get("n_layer", config.get("num_hidden_layers"))
+    width = config.get("n_embd", config.get("hidden_size"))
+    return (
+        f"{config['model_type']}, {layers} layers of width {width}, {config['vocab_size']:,} tokens, "
+        f"{weights:,} weights"
+    )
+
+
+def _measured(rows: list[dict[str, Any]]) -> str:
+    """Return the measurements of one model as a table, the training set beside people held out."""
+    order = list(dict.fromkeys(row["measure"] for row in rows))
+    shown = [
+        (
+            row["measure"],
+            PEOPLE[row["arm"]],
+            _number(row["estimate"]),
+            f"{_number(row['low'])} to {_number(row['high'])}",
+            f"{row['n']:,} ({row['unit']})",
+            f"{row['distinct_n']:,}" if row["distinct_n"] else "",
+            f"{row['clusters']:,} ({row['cluster']})",
+        )
+        for row in sorted(rows, key=lambda row: order.index(row["measure"]))
+    ]
+    level = f"{100 * rows[0]['level']:g}\u00a0% interval"
+    return table(("measure", "notes of", "value", level, "n", "distinct texts", "clusters"), shown)
+
+
+def model_cards(root: Path, manifest: dict[str, Any]) -> str:
+    """Return the page `book/model_cards.md`: a card for every model that the comparison compared.
+
+    Args:
+        root: the repository.
+        manifest: of the profile whose runs the site shows.
+
+    Raises:
+        MissingArtifact, DamagedArtifact: a file of a run is gone or was changed.
+    """
+    store = Store(root / "runs" / manifest["profile"] / "artifacts", manifest["profile"])
+    runs, rows = Results(store), []
+    if runs.comparison:
+        rows = store.read_jsonl("comparison/measurements.jsonl")
+    data = manifest["runs"][chain.RECORDS]["artifacts"]
+    cards = []
+    for model in sorted(runs.comparison, key=list(dict.fromkeys(row["model"] for row in rows)).index):
+        slug = chain.MAKERS.get(model, chain.DPSGD)
+        rule, folder = (slug, model) if model in chain.MAKERS else (f"{slug}_{model}", "model")
+        place = slug if model in chain.MAKERS else f"{slug}/{model}"
+        run = manifest["runs"][rule]
+        config = store.read_json(f"{place}/{folder}/config.json")
+        text = "public.jsonl" if model == "public" else "train.jsonl"
+        start = "random weights" if model == "public" else "the public checkpoint"
+        facts = [
+            ("architecture", _shape(config, runs.pretraining["parameters"])),
+            ("training data", f"`{text}`, SHA-256 `{data[text]}`"),
+            ("training", f"from {start}; {_settings(model, run, runs)}; seed {run['parameters']['seed']}"),
+            ("promise to a patient", _promise(model, runs)),
+            ("weights", f"SHA-256 `{run['artifacts'][f'{folder}/model.safetensors']}`"),
+        ]
+        measured = _measured([row for row in rows if row["model"] == model])
+        cards.append(f"\n## {model}\n\n{table(('', 'this model'), facts)}\n{measured}")
+    return INTRO + "".join(cards)
