@@ -7,6 +7,7 @@ from bookmaker.runner import chain
 from bookmaker.site._run_card import table
 from privhelpers.artifacts import Store
 from privhelpers.results import Results
+from privhelpers.text import in_words
 
 INTRO = """(model-cards)=
 # Model cards
@@ -23,13 +24,13 @@ models are small, so that figures do not carry over to another model.
 What these attacks do not find, another may; an interval says how far chance reaches, and nothing about
 attacks that nobody tried.
 
-Each figure stands beside the same one for people held out, on whose notes no model was trained; of canaries,
-those that were planted beside those that were kept out.
+Each figure stands beside the same one for people held out, on whose notes none of these models was trained;
+of canaries, those that were planted beside those that were kept out.
 The training set is the clinical one, also on the card of the public checkpoint, which saw none of it.
 An AUC of the training set compares its notes with those of people held out; an AUC of people held out
 compares them with each other.
 """
-DIGITS = 4
+DIGITS, HASH = 4, 12  # of a number, and of a hash, which the manifest has in full
 PEOPLE = {"member": "the training set", "control": "people held out"}
 
 
@@ -126,11 +127,11 @@ def model_cards(root: Path, manifest: dict[str, Any]) -> str:
         start = "random weights" if model == "public" else "the public checkpoint"
         facts = [
             ("architecture", _shape(config, runs.pretraining["parameters"])),
-            ("training data", f"`{text}`, SHA-256 `{data[text]}`"),
+            ("training data", f"`{text}`, SHA-256 `{data[text][:HASH]}...`"),
             ("training", f"from {start}; {_settings(model, run, runs)}; seed {run['parameters']['seed']}"),
             ("promise to a patient", _promise(model, runs)),
-            ("weights", f"SHA-256 `{run['artifacts'][f'{folder}/model.safetensors']}`"),
+            ("weights", f"SHA-256 `{run['artifacts'][f'{folder}/model.safetensors'][:HASH]}...`"),
         ]
         measured = _measured([row for row in rows if row["model"] == model])
-        cards.append(f"\n## {model}\n\n{table(('', 'this model'), facts)}\n{measured}")
+        cards.append(f"\n## {in_words(model)}\n\n{table(('', 'this model'), facts)}\n{measured}")
     return INTRO + "".join(cards)

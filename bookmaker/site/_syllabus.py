@@ -154,7 +154,7 @@ def partition(minutes: Sequence[float], parts: int) -> list[slice]:
 
 def _hours(minutes: float) -> str:
     hours, rest = divmod(round(minutes), 60)
-    return f"{hours} h {rest:02d} min" if hours else f"{rest} min"
+    return f"{hours}\u00a0h {rest:02d}\u00a0min" if hours else f"{rest}\u00a0min"
 
 
 def _plan(names: Sequence[str], chapters: Sequence[Chapter], most: int | None) -> str:

@@ -6,6 +6,7 @@ from bookmaker.runner import chain
 from bookmaker.site import _model_cards
 from privhelpers.artifacts import Store
 from privhelpers.errors import MissingArtifact
+from privhelpers.text import in_words
 
 SPENT = {"unit": "patient", "adjacency": "add/remove", "sampler": "Poisson", "accountant": "pld"}
 SPENT |= {"delta": 1e-5, "epsilon": 1.2345, "noise_multiplier": 2.5, "sample_rate": 0.1, "steps": 77}
@@ -36,7 +37,7 @@ def book(tmp_path):
     arms = (("member", 0.75), ("control", 0.125))
     rows = [measured(m, name, arm, value) for m in MODELS for arm, value in arms for name in MEASURES]
     store.write_jsonl("comparison/measurements.jsonl", rows)
-    runs = {chain.RECORDS: {"artifacts": {"train.jsonl": "a1", "public.jsonl": "b2"}}}
+    runs = {chain.RECORDS: {"artifacts": {"train.jsonl": "a1" * 32, "public.jsonl": "b2" * 32}}}
     for model in MODELS:
         slug = chain.MAKERS.get(model, chain.DPSGD)
         private = slug == chain.DPSGD
@@ -45,12 +46,12 @@ def book(tmp_path):
             f"{slug}/{model}/model/config.json" if private else f"{slug}/{model}/config.json", CONFIG
         )
         run = runs.setdefault(rule, {"parameters": GIVEN, "artifacts": {}})
-        run["artifacts"][f"{folder}/model.safetensors"] = f"weights-of-{model}"
+        run["artifacts"][f"{folder}/model.safetensors"] = f"{model:x<64}"
     return tmp_path, {"profile": "toy", "runs": runs}
 
 
 def card(page, model):
-    return page.partition(f"\n## {model}\n")[2].partition("\n## ")[0]
+    return page.partition(f"\n## {in_words(model)}\n")[2].partition("\n## ")[0]
 
 
 def test_a_private_model_names_its_promise_with_all_conditions(book):
@@ -59,8 +60,8 @@ def test_a_private_model_names_its_promise_with_all_conditions(book):
         "epsilon 1.234 at delta 1e-05; unit: patient; adjacency: add/remove; sampler: Poisson, rate 0.1",
         "noise multiplier 2.5; accountant: pld; lower bound of the audit, 95\u00a0% confidence: 0.4321",
         "DP-SGD with Adam, 77 steps, learning rate 0.003, gradients clipped to 0.5; seed 5",
-        "`train.jsonl`, SHA-256 `a1`",
-        "`weights-of-dp-eps-1`",
+        "`train.jsonl`, SHA-256 `a1a1a1a1a1a1...`",
+        "SHA-256 `dp-eps-1xxxx...`",
     ):
         assert words in text
 
@@ -72,7 +73,7 @@ def test_a_model_without_privacy_says_that_nothing_was_promised(book):
         assert "| promise to a patient | none |" in text and "epsilon" not in text
         trained = f"3 epochs in batches of 16 texts, learning rate {rate}, weight decay {decay}; seed 5"
         assert f"from the public checkpoint; AdamW, {trained}" in text
-    assert "`public.jsonl`, SHA-256 `b2`" in card(page, "public")
+    assert "`public.jsonl`, SHA-256 `b2b2b2b2b2b2...`" in card(page, "public")
     assert "from random weights" in card(page, "public")
 
 
