@@ -140,7 +140,7 @@ def test_sections_and_exercises(notebook):
     assert sections[-1] == "## Summary" and sections[-2] == "## Exercises"
     labels = re.findall(r"^:label: (ex-[\w-]+)$", text, flags=re.M)
     solutions = re.findall(r"^`{3,4}\{solution\} (ex-[\w-]+)$", text, flags=re.M)
-    assert 2 <= len(labels) <= 3 and labels == solutions
+    assert len(labels) == 3 and labels == solutions
     assert text.count(":class: dropdown") >= len(solutions)
 
 

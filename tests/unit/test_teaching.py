@@ -114,7 +114,7 @@ def test_damaged_blocks_are_named():
 @pytest.mark.parametrize("slug", SLUGS)
 def test_every_exercise_of_the_book_has_a_solution_that_runs(slug):
     chapter_exercises = exercises.exercises(notebooks.read(chain.source(ROOT, slug)), slug)
-    assert len(chapter_exercises) >= 2
+    assert len(chapter_exercises) == 3
     # One may be answered in words alone.
     assert sum(not exercise.cells for exercise in chapter_exercises) <= 1
 
