@@ -23,6 +23,12 @@ def held_together(text: str) -> str:
     return _SYMBOL.sub(rf"\1{_APART}={_APART}", _PERCENT.sub(_APART, text))
 
 
+def _exchange(old: nodes.Node, new: nodes.Node) -> None:
+    """Put `new` where `old` stands; two texts that read alike are two nodes."""
+    siblings = old.parent.children
+    old.parent[next(place for place, node in enumerate(siblings) if node is old)] = new
+
+
 class HoldTogether(SphinxPostTransform):
     """Write such spaces into every sentence, caption and heading, and into no code.
 
@@ -35,15 +41,15 @@ class HoldTogether(SphinxPostTransform):
     def run(self, **kwargs: Any) -> None:
         """Replace the text nodes in which something changes, and the formulas that a mark follows."""
         for text in list(self.document.findall(nodes.Text)):
-            parent, above = text.parent, text.parent
+            above = text.parent
             while above is not None and not isinstance(above, _VERBATIM):
                 above = above.parent
             if above is None and (held := held_together(str(text))) != str(text):
-                parent.replace(text, nodes.Text(held))
+                _exchange(text, nodes.Text(held))
         for formula in list(self.document.findall(nodes.math)):
             after = formula.next_node(descend=False, siblings=True)
             if isinstance(after, nodes.Text) and (mark := _CLOSING.match(str(after))):
                 rest = nodes.Text(str(after)[mark.end() :])
-                after.parent.replace(after, rest)
+                _exchange(after, rest)
                 together = nodes.inline("", "", formula.deepcopy(), nodes.Text(mark[0]), classes=["together"])
-                formula.parent.replace(formula, together)
+                _exchange(formula, together)

@@ -22,6 +22,9 @@ PAGE = """# At ε = 8
 At ε = 8 it is 95 % of $n$; as `a = 5 %` ($k$), and $m$ of $x$.
 
 $$y = 5$$.
+
+First it is *one*.
+Then it is $z$.
 """
 
 
@@ -49,5 +52,9 @@ def test_code_keeps_its_spaces(page):
 
 def test_a_formula_keeps_its_mark_and_the_sentence_goes_on(page):
     held = re.findall(r'<span class="together"><span class="math[^"]*">([^<]+)</span>([^<]+)</span>', page)
-    assert held == [(r"\(n\)", ";"), (r"\(k\)", "),"), (r"\(x\)", ".")]
+    assert held == [(r"\(n\)", ";"), (r"\(k\)", "),"), (r"\(x\)", "."), (r"\(z\)", ".")]
     assert re.sub(r"<[^>]+>", "", page).count(r"(\(k\)), and \(m\) of \(x\).") == 1
+
+
+def test_another_mark_that_reads_alike_stays(page):
+    assert "First it is one.\nThen it is \\(z\\).<" in re.sub(r"</?(em|span)[^>]*>", "", page)
