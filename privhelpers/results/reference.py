@@ -46,8 +46,9 @@ class Reference:
     def about(self) -> dict:
         """How the runs were made.
 
-        Its keys: `command`, `commit`, `date`, `machine`, `runs`, `cpu_seconds`,
-        `versions`, `parameters`, and `notes_sha256` of the held-out notes.
+        Its keys: `command`, `commit`, `date`, `machine`, `runs`, `cpu_seconds` (of a run that was
+        stopped, those since it last went on), `versions`, `parameters`, and `notes_sha256` of the
+        held-out notes.
         """
         return self.store.read_json(f"about/{ABOUT}")
 
