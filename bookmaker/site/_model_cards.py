@@ -77,8 +77,8 @@ def _shape(config: dict[str, Any], weights: int) -> str:
     layers = config.get("n_layer", config.get("num_hidden_layers"))
     width = config.get("n_embd", config.get("hidden_size"))
     return (
-        f"{config['model_type']}, {layers} layers of width {width}, {config['vocab_size']:,} tokens, "
-        f"{weights:,} weights"
+        f"{config['model_type']}, {layers} layers of width {width}, a vocabulary of "
+        f"{config['vocab_size']:,} tokens, {weights:,} weights"
     )
 
 
