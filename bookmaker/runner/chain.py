@@ -66,6 +66,8 @@ CHAIN = (
     Step(BASELINE, after=(RECORDS, PRETRAINING), priority=20),
     Step(SHADOWS, after=(RECORDS, PRETRAINING), priority=15),
     Step(UTILITY, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=15),
+    # Short here, but of PROFILE=real it is the longest by far.
+    Step(REAL, after=(RECORDS,), priority=22),
     # Long ones that nothing waits for fill the gaps.
     Step(OPACUS, after=(RECORDS, PRETRAINING), priority=3),
     Step(WHITE_BOX, after=(RECORDS, PRETRAINING), priority=3),
@@ -82,7 +84,6 @@ CHAIN = (
     Step(DEFENSES, after=(RECORDS, PRETRAINING, SCRUBBING), priority=10),
     Step(HIPAA, after=(STATISTICS, *TRAINED, *ATTACKED), priority=5),
     Step(REPORT, after=(STATISTICS, EXTRACTION, AUDITING), priority=5),
-    Step(REAL, after=(RECORDS,)),
     Step(YOUR_MODEL, after=(RECORDS, BASELINE), priority=3),
 )
 SLUGS = tuple(step.slug for step in CHAIN)
