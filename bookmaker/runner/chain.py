@@ -41,6 +41,7 @@ DEFENSES = "defenses"
 HIPAA = "hipaa"
 OTHER_DOCUMENTS = "other_documents"
 REPORT = "report_audit"
+SYNTHETIC = "synthetic_notes"
 REAL = "real_model"
 YOUR_MODEL = "your_model"
 
@@ -84,6 +85,7 @@ CHAIN = (
     Step(DEFENSES, after=(RECORDS, PRETRAINING, SCRUBBING), priority=10),
     Step(HIPAA, after=(STATISTICS, *TRAINED, *ATTACKED), priority=5),
     Step(REPORT, after=(STATISTICS, EXTRACTION, AUDITING), priority=5),
+    Step(SYNTHETIC, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=3),
     Step(YOUR_MODEL, after=(RECORDS, BASELINE), priority=3),
 )
 SLUGS = tuple(step.slug for step in CHAIN)

@@ -114,6 +114,7 @@ TRUE = {
     "scrubbing bands-miss": lambda: 100 * dedup._proposal_probability(0.8, 8, 4),
     "unlearning three-requests": touched_shards,
     "hipaa belief-after": lambda: largest_belief(0.1),
+    "synthetic_notes votes-noise": lambda: float(np.linalg.norm([1.0] * 9)),
     "your_model least-p-value": least_p_value,
     "report_audit null-model": words_hit,
     "uncertainty effective-number": kish,
