@@ -101,8 +101,9 @@ bundle: $(STAMP)  ## write the evidence of a profile as one file, runs/<profile>
 profile: $(STAMP)  ## where the time of a profile's last runs went, by chapter and by activity
 	@$(PYTHON) -m bookmaker.runner profile --profile="$$PROFILE" --cores="$$JOBS"
 
-reference: $(STAMP)  ## keep the results of a profile's complete run with the book, in reference/<profile>
-	@exec $(PYTHON) -m bookmaker.runner reference --profile="$$PROFILE"
+reference: $(STAMP)  ## keep the results of a profile's complete run with the book, in reference/<profile>; PROFILE=size: measure leakage over size for it (half an hour)
+	@if test "$$PROFILE" = size; then exec $(PYTHON) benchmarks/size.py; fi; \
+	exec $(PYTHON) -m bookmaker.runner reference --profile="$$PROFILE"
 
 env: $(STAMP)  ## make the environment in .venv, or bring it up to requirements.txt
 

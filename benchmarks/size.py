@@ -3,16 +3,13 @@
 Each size is pretrained on the book's public corpus and fine-tuned without privacy on the same notes, with the
 settings of a profile, by default `params/course.yml`: equal epochs, batches and learning rates, which were
 tuned for `tiny-gpt2`. So a difference between two rows is one of size under these settings, and not of the
-best that each size can do. The public checkpoint of each size is the
-never-trained control of its row.
+best that each size can do. The public checkpoint of each size is the never-trained control of its row.
 
-`python benchmarks/size.py` prints the table; results are kept line by line in `build/`, so that a run which
-was cut off goes on where it stopped.
+`make reference PROFILE=size` keeps the results in `reference/size`, for a chapter to show. They are written
+line by line in `build/` first, so that a run which was cut off goes on where it stopped.
 """
 
 import argparse
-import os
-import platform
 import time
 from pathlib import Path
 
@@ -22,13 +19,19 @@ import yaml
 from audit_kept import Key, go_on
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from bookmaker.runner._outcome import versions
+from bookmaker.runner._profile import machine
+from bookmaker.runner._reference import commit
 from privhelpers import models, records, stats, training
+from privhelpers.artifacts import Store
 from privhelpers.attacks import canaries
+from privhelpers.results.reference import ABOUT, FOLDER
 
 SIZES = ("micro-gpt2", "tiny-gpt2", "mini-gpt2")
 SEEDS = (0, 1)
 MANY = 4  # copies of a canary
 PARAMS = Path(__file__).parents[1] / "params"
+CHAPTERS = ("synthetic_records", "public_pretraining", "fine_tuning")  # whose settings it takes
 
 
 def hospital(given: dict, seed: int) -> tuple[records.Records, list[str]]:
@@ -109,50 +112,35 @@ def measure(key: Key) -> dict:
     return {
         "weights": models.count_parameters(model),
         "states": states,
-        "best_epoch": log.best_epoch,
+        "training": log.as_dict(),
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "cpu_seconds": time.process_time() - start,
     }
 
 
-HEAD = (
-    "size",
-    "weights",
-    "seed",
-    "state",
-    "perplexity on held-out notes",
-    "AUC of the loss",
-    f"canaries of {MANY} copies and more recited",
-    "controls recited",
-    "epoch",
-    "CPU s in all",
-)
-
-
-def cells(key: Key, row: dict) -> list[list[str]]:
-    """Return the rows of the table of one model, one for each of its states."""
-    lines = []
-    for state, said in row["states"].items():
-        hits = {arm: f"{n} of {count}" for arm, (n, count) in said["recited"].items()}
-        epoch = {"public": "0", "last epoch": "last"}.get(state, str(row["best_epoch"]))
-        lines.append(
-            [
-                str(key[1]),
-                f"{row['weights']:,}",
-                str(key[2]),
-                state,
-                "{:.3f} [{:.3f}, {:.3f}]".format(*said["perplexity"]),
-                "{:.3f} [{:.3f}, {:.3f}]".format(*said["auc"]),
-                hits["planted"],
-                hits["control"],
-                epoch,
-                f"{row['cpu_seconds']:.0f}",
-            ]
-        )
-    return lines
+def keep(rows: dict[Key, dict], profile: str, root: Path) -> Path:
+    """Write what was measured, and how, where a chapter reads it; return the folder."""
+    settings = yaml.safe_load((PARAMS / f"{profile}.yml").read_text(encoding="utf-8"))
+    store = Store(root / FOLDER / "size", "size")
+    kept = [{"size": size, "seed": seed} | row for (_, size, seed), row in rows.items()]
+    store.write_json("private_utility/size.json", kept)
+    about = {
+        "command": "make reference PROFILE=size",
+        "commit": commit(root),
+        "date": max(row["date"] for row in kept),
+        "machine": machine(),
+        "cpu_seconds": round(sum(row["cpu_seconds"] for row in kept), 1),
+        "runs": len(kept),
+        "versions": versions(),
+        "parameters": {chapter: settings[chapter] for chapter in CHAPTERS}
+        | {"canaries": {"least_copies": MANY}},
+    }
+    store.write_json(f"about/{ABOUT}", about)
+    return store.root
 
 
 def main() -> None:
-    """Measure what is missing and print the table."""
+    """Measure what is missing and keep all of it with the book."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kept", default="build/size.jsonl", type=Path)
     parser.add_argument("--profile", default="course", help="a file of params/ without its ending")
@@ -162,19 +150,7 @@ def main() -> None:
     torch.set_num_threads(1)  # so that two runs beside each other measure the same
     keys = [(args.profile, size, seed) for seed in args.seeds for size in args.sizes]
     rows = go_on(args.kept, keys, measure, "sizes")
-    counts = next(iter(rows.values()))["states"]["public"]["notes"]
-    told = "; ".join(f"{n:,} notes of {arm}, {k:,} distinct" for arm, (n, k) in counts.items())
-    print("# Leakage and utility over size, at equal training\n")
-    print(
-        "By `benchmarks/size.py`: one hospital a seed, with the sizes, epochs and learning rates of "
-        f"`params/{args.profile}.yml`; {told} (of the first row). "
-        "Intervals are at 95 %, clustered by patient.\n"
-    )
-    print(f"Python {platform.python_version()}, torch {torch.__version__}, {os.cpu_count()} cores.\n")
-    print(f"| {' | '.join(HEAD)} |\n|{' --- |' * len(HEAD)}")
-    for key, row in rows.items():
-        for line in cells(key, row):
-            print(f"| {' | '.join(line)} |")
+    print(keep(rows, args.profile, PARAMS.parent).relative_to(PARAMS.parent))
 
 
 if __name__ == "__main__":

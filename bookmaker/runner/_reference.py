@@ -14,7 +14,7 @@ from privhelpers.errors import RunFailed
 from privhelpers.results.reference import ABOUT, FOLDER, NOTES, kept_of
 
 
-def _commit(root: Path) -> str:
+def commit(root: Path) -> str:
     """Return the commit of a copy of the book, marked where files differ from it; empty without git."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:
@@ -50,7 +50,7 @@ def keep(root: Path, profile: str) -> Path:
     done = manifest["runs"].values()
     about = {
         "command": f"make book PROFILE={profile}",
-        "commit": _commit(root),
+        "commit": commit(root),
         "date": max(run["started"] for run in done)[:10],
         "machine": machine(),
         "cpu_seconds": round(sum(run["cpu_seconds"] for run in done), 1),

@@ -47,8 +47,8 @@ class Reference:
         """How the runs were made.
 
         Its keys: `command`, `commit`, `date`, `machine`, `runs`, `cpu_seconds` (of a run that was
-        stopped, those since it last went on), `versions`, `parameters`, and `notes_sha256` of the
-        held-out notes.
+        stopped, those since it last went on), `versions`, `parameters`, and, of a profile's runs,
+        `notes_sha256` of the held-out notes.
         """
         return self.store.read_json(f"about/{ABOUT}")
 
@@ -76,7 +76,7 @@ def open_reference(profile: str, root: Path | None = None) -> Reference:
     """Return what is kept of the runs of `profile`.
 
     Args:
-        profile: a folder of `reference/`.
+        profile: a folder of `reference/`; `size` is no profile, `benchmarks/size.py` fills it.
         root: a copy of the book; default: the one around us.
 
     Raises:

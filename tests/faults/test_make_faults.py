@@ -122,3 +122,10 @@ def test_the_usual_values_reach_the_programs(made):
     assert made("lab", {"OPTIONS": "--no-browser --port=9999 *"})[1][0][-3:] == [
         *("--no-browser", "--port=9999", "*")
     ]
+
+
+def test_the_sizes_are_measured_where_other_profiles_are_copied(made):
+    assert made("reference", {"PROFILE": "size"})[1] == [["benchmarks/size.py"]]
+    assert made("reference", {"PROFILE": "real"})[1] == [
+        ["-m", "bookmaker.runner", "reference", "--profile=real"]
+    ]

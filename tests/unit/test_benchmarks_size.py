@@ -1,0 +1,66 @@
+"""Leakage over size: what is measured of a model, and how it is kept."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from privhelpers.results.reference import open_reference
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+TOY = {
+    "synthetic_records": {
+        "patients": 8,
+        "validation_patients": 3,
+        "heldout_patients": 8,
+        "canaries_per_level": 1,
+        "public_documents": 60,
+    },
+    "public_pretraining": {"vocab_size": 400, "epochs": 1, "learning_rate": "4e-3"},
+    "fine_tuning": {"epochs": 2, "learning_rate": "3e-3", "best_epochs": 8},
+    "extraction": {"per_prompt": 1},
+}
+
+
+@pytest.fixture
+def size():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(FOLDER))
+        spec = importlib.util.spec_from_file_location("measured_sizes", FOLDER / "size.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        yield module
+
+
+def check(model):
+    """What holds for every model, whatever it learned."""
+    for said in model["states"].values():
+        for measure in ("auc", "perplexity"):
+            estimate, low, high = said[measure]
+            assert low <= estimate <= high
+        assert all(0 <= hits <= count for hits, count in said["recited"].values())
+        assert all(0 < distinct <= count for count, distinct in said["notes"].values())
+    log = model["training"]
+    assert log["best_epoch"] == 1 + int(np.argmin(log["validation_loss"]))
+    assert set(model["states"]) == {"public", "lowest validation loss", "last epoch"}
+
+
+def test_a_model_is_measured_in_three_states_and_kept_as_it_was_measured(size, tmp_path, monkeypatch):
+    (tmp_path / "toy.yml").write_text(yaml.safe_dump(TOY))
+    monkeypatch.setattr(size, "PARAMS", tmp_path)
+    row = size.measure(("toy", "micro-gpt2", 3))
+    check(row)
+    public, last = row["states"]["public"], row["states"]["last epoch"]
+    assert last["perplexity"][0] < public["perplexity"][0], "it read notes of this hospital"
+    made, _ = size.hospital(TOY["synthetic_records"], 3)
+    assert public["recited"]["planted"][1] == sum(c.copies >= size.MANY for c in made.canaries) > 0
+    assert public["recited"]["control"][1] == sum(not c.planted for c in made.canaries) > 0
+    size.keep({("toy", "micro-gpt2", 3): row}, "toy", tmp_path)
+    kept = open_reference("size", tmp_path)
+    assert kept.store.read_json("private_utility/size.json") == [{"size": "micro-gpt2", "seed": 3} | row]
+    assert kept.about["command"] == "make reference PROFILE=size" and kept.about["runs"] == 1
+    assert kept.about["parameters"]["fine_tuning"] == TOY["fine_tuning"]
+    assert kept.about["parameters"]["canaries"] == {"least_copies": size.MANY}
+    assert "extraction" not in kept.about["parameters"]
