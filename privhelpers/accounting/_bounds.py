@@ -4,6 +4,7 @@ One step is a Poisson-subsampled Gaussian mechanism, a run composes `steps` of t
 relation is add/remove of one privacy unit throughout.
 """
 
+import functools
 import logging
 import math
 import sys
@@ -164,7 +165,8 @@ def _rdp_epsilon(*, noise_multiplier: float, sample_rate: float, steps: int, del
     return _renyi.rdp_to_epsilon(orders=_renyi.RDP_ORDERS, rdp=curve, delta=delta).epsilon
 
 
-def _pld_epsilon(run: dict, interval: float | None) -> float:
+@functools.lru_cache(maxsize=1024)  # a plan, its training and a page's words ask for one run again and again
+def _pld_epsilon(interval: float | None, **run: float) -> float:
     by_rdp = _rdp_epsilon(**run)
     # No longer a guarantee of anything, and no grid can hold its exponentials; or nothing is left to tighten.
     if by_rdp > BEYOND_GRIDS or by_rdp == 0:
@@ -233,7 +235,7 @@ def epsilon(
         return _rdp_epsilon(**run)
     if accountant == "prv":
         return _peers.opacus_epsilon("prv", **run)
-    return _pld_epsilon(run, interval)
+    return _pld_epsilon(interval, **run)
 
 
 def delta_at(*, epsilon: float, noise_multiplier: float, sample_rate: float, steps: int) -> float:

@@ -37,6 +37,12 @@ _LEAST_NOISE = 0.1  # noise multiplier at which the search ends: what it spends 
 _FINE = 1e-6  # of log sigma
 
 
+@cache  # every search begins at the least noise
+def _distance(**run: float) -> float:
+    """Return the total variation distance that a run's curve allows."""
+    return accounting.delta_at(epsilon=0.0, **run)
+
+
 @cache  # a search of a fifth of a second; simulated audits ask for the same count again
 def own_curve_epsilon_lower(
     *,
@@ -80,7 +86,7 @@ def own_curve_epsilon_lower(
 
     def excess(log_sigma: float) -> float:
         """Below 0 where the noise is refuted; nearly linear in its logarithm."""
-        reached = accounting.delta_at(epsilon=0.0, noise_multiplier=math.exp(log_sigma), **run)
+        reached = _distance(noise_multiplier=math.exp(log_sigma), **run)
         return math.log(ndtri((1 + min(reached, 1 - 1e-15)) / 2) / ndtri((1 + advantage) / 2))
 
     # Distances add up over steps: delta(0) <= q T (2 Phi(1 / (2 sigma)) - 1) < q T / (sigma sqrt(2 pi)).

@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from privhelpers import accounting, mechanisms, rng
+from privhelpers.accounting import _bounds
 from privhelpers.dpsgd import plan_privacy
 from privhelpers.errors import InvalidParameter, PrivHelpersError, SamplerMismatch
 
@@ -479,3 +480,12 @@ def test_what_no_grid_holds_and_rdp_does_not_count_is_refused(name):
 def test_a_rate_whose_square_is_no_float64_is_calibrated_or_refused():
     run = {"target_epsilon": 1.0, "sample_rate": 1e-215, "steps": 10**6, "delta": 1e-267}
     assert accounting.calibrate_noise_multiplier(**run, accountant="rdp") > 0
+
+
+def test_an_epsilon_that_was_kept_is_told_of_its_own_run_alone():
+    run = run_of(0.1, 1.0, 10, 1e-5)
+    changes = {"noise_multiplier": 1.1, "sample_rate": 0.11, "steps": 11, "delta": 2e-5, "interval": 0.01}
+    runs = [run, *(run | {name: value} for name, value in changes.items())]
+    first, again = ([accounting.epsilon(**one) for one in runs] for _ in range(2))
+    anew = [_bounds._pld_epsilon.__wrapped__(**({"interval": None} | one)) for one in runs]
+    assert first == again == anew and len(set(anew)) == len(runs)
