@@ -202,8 +202,8 @@ def test_a_second_run_has_nothing_to_do(smoke_site, runs):
     ("old", "new", "words"),
     [
         ("target_epsilon: [1, 8]", "target_epsilon: -1", ("target_epsilon", "-1", "(0, 1000]")),
-        ("steps: 30", "stepps: 30", ("stepps", "steps")),
-        ("steps: 30", "steps: many", ("steps", "many", "whole number")),
+        ("steps: 20", "stepps: 20", ("stepps", "steps")),
+        ("steps: 20", "steps: many", ("steps", "many", "whole number")),
         ("sample_rate: 0.2", "sample_rate: 1.5", ("sample_rate", "1.5", "(0, 1]")),
     ],
 )
