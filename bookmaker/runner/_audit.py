@@ -58,6 +58,7 @@ OPTIONS = {
     "pdf": "no: leave out the PDF, which needs Chromium",
     "show": "yes: let the report show what the model wrote; it is then as confidential as the records",
     "seed": "of everything drawn, a whole number; default 0",
+    "language": "of the first page: de, en, es or fr; default en",
     "bundle": "new file, .zip: the report with what it was made of, for others to verify",
     "key": "private Ed25519 key, PEM, that signs the bundle",
     "ledger": "of the private training of the model; the bundle then states its guarantee",
@@ -350,6 +351,7 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
     from privhelpers.figures.own_model import audit_pictures
 
     own_model.Settings(**given["settings"])  # a claim that is none is refused before the long work
+    language = own_model.read_language(options.language or "en")
     if given["pdf"]:
         browser.require_chromium("makes the PDF", "or do without the PDF: PDF=no")
     parts = _opened(options, given)
@@ -365,7 +367,7 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
     else:
         audit = own_model.examine(**parts, progress=terminal() is not None, told=_told)
     now = datetime.now(UTC)
-    facts = own_model.report_facts(audit, made=f"{now:%Y-%m-%d %H:%M} UTC")
+    facts = own_model.report_facts(audit, made=f"{now:%Y-%m-%d %H:%M} UTC", language=language)
     pictures = audit_pictures(audit)
     page = own_model.report_page(facts, pictures, written=audit if given["show"] else None)
     made = {"report.html": page.encode(), _bundle.REPORT: to_json(facts)}

@@ -9,6 +9,7 @@ page = report_page(report_facts(audit))                       # one page for an 
 from privhelpers.own_model._blind import BlindBaseline, blind_baselines, text_kernels
 from privhelpers.own_model._examine import Audit, examine
 from privhelpers.own_model._files import Files, read_files
+from privhelpers.own_model._language import Language, read_language
 from privhelpers.own_model._open import open_model, untrained
 from privhelpers.own_model._outlook import outlook
 from privhelpers.own_model._report import report_facts, report_page, report_schema
@@ -21,6 +22,7 @@ __all__ = [
     "Audit",
     "BlindBaseline",
     "Files",
+    "Language",
     "Sample",
     "Settings",
     "SyntheticAudit",
@@ -32,6 +34,7 @@ __all__ = [
     "open_model",
     "outlook",
     "read_files",
+    "read_language",
     "report_facts",
     "report_page",
     "report_schema",

@@ -18,11 +18,13 @@ from markupsafe import Markup
 import privhelpers
 from privhelpers.attacks.scores import as_plain
 from privhelpers.own_model._examine import Audit
+from privhelpers.own_model._language import ENGLISH, Language
 from privhelpers.own_model._membership import Attack
 from privhelpers.own_model._memorization import PatientShares
 from privhelpers.own_model._settings import Settings
 from privhelpers.own_model._synthetic import SyntheticAudit
 from privhelpers.own_model._target import CAUSAL
+from privhelpers.own_model._verdict import NOTHING_FOUND, UNDECIDED
 from privhelpers.own_model._wording import WORDING, of_100
 from privhelpers.stats import Interval
 from privhelpers.text import inert
@@ -32,7 +34,7 @@ from privhelpers.text import inert
 _PAGE, _STYLE = Path(__file__).with_name("report.html"), Path(__file__).with_name("report.css")
 _FORM = Path(__file__).with_name("report.schema.json")
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn", "statsmodels")
-SCHEMA = "privai-leak/audit-report/1"
+SCHEMA = "privai-leak/audit-report/2"
 # What only one kind of audit has; null in the other.
 ONE_KIND = ("model", "truncated", "guessed", "completed", "synthetic", "copies")
 _LONGEST = 400  # characters of one piece of text that is shown
@@ -41,7 +43,7 @@ _SHOWN = 20  # strings, and texts, that are shown where somebody asks for them
 
 def _harmless(value: object) -> object:
     """Return text with control, zero-width and direction characters spelled out; anything else as it is."""
-    if type(value) is not str:  # markup is a kind of string, and is ours
+    if not isinstance(value, str) or isinstance(value, Markup):  # markup is ours
         return value
     return inert(value, keep="\n")
 
@@ -69,7 +71,16 @@ def _fields(source: object, *names: str) -> dict:
 
 def _words(audit: Audit | SyntheticAudit) -> dict:
     """Return the sentences for what was audited."""
-    return WORDING if isinstance(audit, Audit) else WORDING | WORDING["synthetic"]
+    return WORDING if isinstance(audit, Audit) else _over(WORDING, WORDING["synthetic"])
+
+
+def _over(usual: Mapping, own: Mapping) -> dict:
+    """Return a mapping with another one laid over it, at every depth."""
+    deeper = {
+        key: _over(usual[key], value) if isinstance(usual.get(key), Mapping) else value
+        for key, value in own.items()
+    }
+    return {**usual, **deeper}
 
 
 def _memory(audit: Audit) -> dict:
@@ -91,7 +102,7 @@ def _resemblance(audit: SyntheticAudit) -> dict:
     """Return near copies, as counts."""
     copies, found = audit.copies, audit.copies.by_patient
     ends = [f"{end:.0f}" for end in as_plain(copies.phantoms)]
-    told = WORDING["synthetic"]["phantoms"].format(
+    told = WORDING["synthetic"]["details"]["phantoms"].format(
         copies.texts, copies.heldout_texts, found.members.of, found.members.hits, *ends
     )
     return {
@@ -114,7 +125,7 @@ def _named(audit: Audit | SyntheticAudit) -> dict:
         named = {
             "by_patient": _shares(disclosures.by_patient),
             **_fields(disclosures, "texts", "distinct", "strings"),
-            "sentence": _words(audit)["named"].format(*told),
+            "sentence": _words(audit)["details"]["named"].format(*told),
         }
     return {
         "risks": {
@@ -137,7 +148,8 @@ def _named(audit: Audit | SyntheticAudit) -> dict:
 
 def _coverage(audit: Audit | SyntheticAudit) -> dict:
     """Return how many of the patients and notes that were brought were asked about, and why not all."""
-    words, settings, files = WORDING["coverage"], audit.settings, (audit.files.members, audit.files.heldout)
+    words, settings = WORDING["details"]["coverage"], audit.settings
+    files = audit.files.members, audit.files.heldout
     sides = []
     for member, file in zip((True, False), files, strict=True):
         asked = audit.sample.of(member=member)
@@ -147,7 +159,7 @@ def _coverage(audit: Audit | SyntheticAudit) -> dict:
     names = [file.name for file in files]
     whole = people[::2] == people[1::2] and notes[::2] == notes[1::2]
     if whole:
-        short, told = "", words["all"].format(people[0], names[0], people[2], names[1])
+        told = words["all"].format(people[0], names[0], people[2], names[1])
     else:
         usual = Settings.for_model(audit.target) if isinstance(audit, Audit) else Settings()
         limits = settings.patients, settings.notes
@@ -155,10 +167,16 @@ def _coverage(audit: Audit | SyntheticAudit) -> dict:
         most = ["all" if limit is None else f"at most {limit:,}" for limit in limits]
         first, second = [*people[:2], *notes[:2], names[0]], [*people[2:], *notes[2:], names[1]]
         told = words["part"].format(*first, *second, *most, why)
-        short = words["short"].format(*people)
     if audit.sample.unreadable:
         told = f"{told} {words['unreadable'].format(audit.sample.unreadable)}"
-    return {"whole": whole, "members": sides[0], "held_out": sides[1], "short": short, "sentence": told}
+    coverage = {"whole": whole, "members": sides[0], "held_out": sides[1]}
+    return {**coverage, "short": _short(coverage, ENGLISH), "sentence": told}
+
+
+def _short(coverage: Mapping, say: Language) -> str:
+    """Return how many patients were asked about, where not all were."""
+    people = (*coverage["members"]["patients"], *coverage["held_out"]["patients"])
+    return "" if coverage["whole"] else say(WORDING["coverage"]["short"], *people)
 
 
 def _data(audit: Audit | SyntheticAudit) -> list[dict]:
@@ -169,7 +187,7 @@ def _data(audit: Audit | SyntheticAudit) -> list[dict]:
             {
                 "file": file.name,
                 "sha256": file.sha256,
-                "role": _words(audit)["role"] if member else "held out",
+                "role": _words(audit)["details"]["role"] if member else "held out",
                 "lines": file.lines,
                 "repeated_lines": file.repeated,
                 "shared_notes": file.shared,
@@ -182,62 +200,66 @@ def _data(audit: Audit | SyntheticAudit) -> list[dict]:
     return rows
 
 
-def _figure(words: Mapping, name: str, share: Interval, against: Interval | None, control: str = "") -> dict:
-    """Return one of the three figures of page one; without a control to measure, guessing takes its place."""
-    figure = dict(words["key_figures"][name])
-    shares = [
-        {"value": of_100(one.estimate), "interval": f"{of_100(one.low)} to {of_100(one.high)}"}
-        for one in filter(None, (share, against))
-    ]
+def _figure(
+    say: Language, words: Mapping, share: Interval, against: Interval | None, control: str = ""
+) -> dict:
+    """Return one of the three figures; without a control to measure, guessing takes its place."""
+    figure = {name: say(text) for name, text in words.items()}
+    shares = []
+    for one in filter(None, (share, against)):
+        value, *ends = (say.number(of_100(rate)) for rate in as_plain(one))
+        shares.append({"value": value, "interval": say(WORDING["interval"], *ends)})
     if against is None:
         shares.append({"value": figure["guessing"], "interval": ""})
-        control, figure["guessing"] = "by guessing", ""
-    return {**figure, **shares[0], "control": control or figure["control"], "control_figures": shares[1]}
+        control, figure["guessing"] = WORDING["details"]["by_guessing"], ""
+    return {**figure, **shares[0], "control": say(control) or figure["control"], "control_figures": shares[1]}
 
 
-def _key_figures(audit: Audit | SyntheticAudit) -> list[dict]:
-    """Return the three figures of page one, each with its interval and its control."""
-    loss, words = audit.attacks[0], _words(audit)
-    null, nothing = loss.untrained, "on a model trained on nothing"
-    halves = "one half of the held-out patients against the other"
-    figures = [
-        _figure(words, "pairs", loss.patient.auc, loss.nulls["held_out"], halves)
-        if null is None
-        else _figure(words, "pairs", loss.patient.auc, null.auc, nothing),
-        _figure(words, "few", loss.patient.tpr_at_1pct_fpr, null and null.tpr_at_1pct_fpr, nothing),
-    ]
+def _key_figure(audit: Audit | SyntheticAudit, say: Language) -> dict:
+    """Return the figure of page one with its interval and its control."""
+    loss, words, controls = audit.attacks[0], _words(audit)["key_figure"], WORDING["controls"]
+    if loss.untrained is None:
+        return _figure(say, words, loss.patient.auc, loss.nulls["held_out"], controls["halves"])
+    return _figure(say, words, loss.patient.auc, loss.untrained.auc, controls["untrained"])
+
+
+def _more_figures(audit: Audit | SyntheticAudit) -> list[dict]:
+    """Return the two figures that the details add."""
+    loss, words = audit.attacks[0], _words(audit)["details"]["key_figures"]
+    null, nothing = loss.untrained, WORDING["controls"]["untrained"]
+    few = _figure(ENGLISH, words["few"], loss.patient.tpr_at_1pct_fpr, null and null.tpr_at_1pct_fpr, nothing)
     if isinstance(audit, SyntheticAudit):
         name, patients = "copies", audit.copies.by_patient
     elif audit.completions is None:
-        return [*figures, _figure(words, "top1", *audit.top1)]
+        return [few, _figure(ENGLISH, words["top1"], *audit.top1)]
     else:
         name, patients = "completions", audit.completions.by_patient
-    return [*figures, _figure(words, name, patients.members.interval, patients.heldout.interval)]
+    return [few, _figure(ENGLISH, words[name], patients.members.interval, patients.heldout.interval)]
 
 
-def _tested(audit: Audit | SyntheticAudit) -> list[str]:
+def _tested(audit: Audit | SyntheticAudit, say: Language) -> list[str]:
     """Return what was tried, one phrase each."""
     words, asked = _words(audit)["tested"], []
     for member in (True, False):
         notes = audit.sample.of(member=member)
         asked += [len({note.patient for note in notes}), len(notes)]
-    done = [words["sample"].format(*asked), words["attacks"].format(len(audit.attacks))]
+    done = [say(words["sample"], *asked), say(words["attacks"], len(audit.attacks))]
     if isinstance(audit, SyntheticAudit):
         texts = audit.files.synthetic.texts
-        done.insert(1, words["texts"].format(len(texts), len(set(texts))))
-        done.append(words["copies"])
+        done.insert(1, say(words["texts"], len(texts), len(set(texts))))
+        done.append(say(words["copies"]))
     elif audit.completions is not None:
-        done.append(words["completions"])
+        done.append(say(words["completions"]))
     if audit.risks:
-        done.append(words["risks"])
+        done.append(say(words["risks"]))
     if audit.disclosures is not None:
-        done.append(words["disclosures"].format(audit.disclosures.texts))
+        done.append(say(words["disclosures"], audit.disclosures.texts))
     if audit.canaries is not None:
-        done.append(words["canaries"].format(audit.canaries.inserted + audit.canaries.kept_out))
-    return [*done, words["blind"]]
+        done.append(say(words["canaries"], audit.canaries.inserted + audit.canaries.kept_out))
+    return [*done, say(words["blind"])]
 
 
-def _not_tested(audit: Audit | SyntheticAudit) -> list[str]:
+def _not_tested(audit: Audit | SyntheticAudit, say: Language) -> list[str]:
     """Return what was left out, so that nobody takes it for done."""
     left, not_applied = list(_words(audit)["not_tested"]), _words(audit)["not_applied"]
     if isinstance(audit, SyntheticAudit):
@@ -249,10 +271,60 @@ def _not_tested(audit: Audit | SyntheticAudit) -> list[str]:
         left.insert(2, not_applied["copies"])
     if audit.canaries is None:
         left.insert(2, not_applied["canaries"])
-    return left
+    return [say(text) for text in left]
 
 
-def report_facts(audit: Audit | SyntheticAudit, *, made: str = "") -> dict:
+def _answers(audit: Audit | SyntheticAudit, coverage: Mapping, say: Language) -> dict:
+    """Return what the file says in English, and the first page in its own language."""
+    words, verdict = _words(audit), audit.verdict
+    name = audit.target.name if isinstance(audit, Audit) else audit.files.synthetic.name
+    headline = say(words["headlines"][verdict.outcome])
+    return {
+        "title": say(words["title"], name),
+        "headline": f"{headline} {_short(coverage, say)}".strip(),
+        "reasons": [say.word(reason) for reason in verdict.reasons],
+        "tested": _tested(audit, say),
+        "not_tested": _not_tested(audit, say),
+        "next": [say(line) for line in words["next"][verdict.outcome]],
+    }
+
+
+def _labels(say: Language) -> dict[str, str]:
+    return {name: say(text) for name, text in WORDING["labels"].items()}
+
+
+def _first_page(audit: Audit | SyntheticAudit, coverage: Mapping, made: str, say: Language) -> dict:
+    """Return every word of the first page, in its language."""
+    words, outcome, weakest = _words(audit), audit.verdict.outcome, audit.sensitivity.auc
+    first, answers = words["first_page"], _answers(audit, coverage, say)
+    about, beside = [say(first["about"], audit.files.members.name)], [say(first["beside"])]
+    reasons, named = answers["reasons"], ""
+    shown = reasons[:2]
+    if made:
+        about.append(say(first["made"], made))
+    if len(reasons) > 2:
+        shown.append(say(first["more"], len(reasons) - 2))
+    if outcome == NOTHING_FOUND:
+        shown.append(say(first["missed"], say.number(of_100(weakest))))
+    if outcome == UNDECIDED:
+        beside.append(say(first["judges_nothing"]))
+    if audit.disclosures is not None:
+        sides = audit.disclosures.by_patient.members, audit.disclosures.by_patient.heldout
+        named = say(first["named"], *(number for side in sides for number in (side.hits, side.of)))
+    levels = [[say(first["recipient"], say(who)), say(level)] for who, level in words["severity"][outcome]]
+    return {
+        **answers,
+        "about": " ".join(about),
+        "reasons": shown,
+        "key_figure": _key_figure(audit, say),
+        "beside": " ".join(beside),
+        "named": named,
+        "severity": levels,
+        "labels": _labels(say),
+    }
+
+
+def report_facts(audit: Audit | SyntheticAudit, *, made: str = "", language: Language = ENGLISH) -> dict:
     """Return every figure of an audit as plain values, without any text of a record.
 
     The form is that of `report.schema.json`, a JSON Schema beside this module.
@@ -260,8 +332,10 @@ def report_facts(audit: Audit | SyntheticAudit, *, made: str = "") -> dict:
     Args:
         audit: from `examine` or `examine_synthetic`.
         made: when, in words.
+        language: of the first page; every other sentence is English.
     """
-    verdict, canaries, words, coverage = audit.verdict, audit.files.canaries, _words(audit), _coverage(audit)
+    verdict, canaries, coverage = audit.verdict, audit.files.canaries, _coverage(audit)
+    words, levels = _words(audit)["details"], _words(audit)["severity"][verdict.outcome]
     weakest = {name: of_100(value) for name, value in vars(audit.sensitivity).items()}
     if isinstance(audit, Audit):
         target = audit.target
@@ -276,7 +350,6 @@ def report_facts(audit: Audit | SyntheticAudit, *, made: str = "") -> dict:
             "truncated": audit.truncated,
             **_memory(audit),
         }
-        name = target.name
     else:
         texts, name = audit.files.synthetic.texts, audit.files.synthetic.name
         sizes = {"texts": len(texts), "distinct": len(set(texts))}
@@ -285,24 +358,24 @@ def report_facts(audit: Audit | SyntheticAudit, *, made: str = "") -> dict:
             "synthetic": {"file": name, "sha256": audit.files.synthetic.sha256, **sizes},
             **_resemblance(audit),
         }
-    headline = words["headlines"][verdict.outcome]
     facts = {
         **dict.fromkeys(ONE_KIND),
         "schema": SCHEMA,
-        "title": words["title"].format(name),
+        "language": language.code,
+        "first_page": _first_page(audit, coverage, made, language),
+        **_answers(audit, coverage, ENGLISH),
         "who": words["who"],
         "made": made,
         "outcome": verdict.outcome,
-        "headline": f"{headline} {coverage['short']}".strip(),
         "coverage": coverage,
-        "next": words["next"][verdict.outcome],
-        "severity": words["severity"][verdict.outcome],
-        **_fields(verdict, "reasons", "explanations"),
+        "severity": [
+            [who, f"{level.capitalize()}: {what}"]
+            for (who, level), what in zip(levels, words["advice"][verdict.outcome], strict=True)
+        ],
+        "explanations": [str(explanation) for explanation in verdict.explanations],
         "sensitivity": {**vars(audit.sensitivity), "sentence": words["sensitivity"].format(**weakest)},
-        "key_figures": _key_figures(audit),
-        "tested": _tested(audit),
-        "not_tested": _not_tested(audit),
-        "tests": [vars(test) for test in verdict.tests],
+        "key_figures": [_key_figure(audit, ENGLISH), *_more_figures(audit)],
+        "tests": [{**vars(test), "name": str(test.name)} for test in verdict.tests],
         "attacks": [_attack(attack) for attack in audit.attacks],
         "blind": [_fields(one, "name", "auc", "p") for one in audit.blind],
         **own,
@@ -365,5 +438,6 @@ def report_page(
         pictures=drawn,
         style=Markup(style),
         style_hash=digest,
+        english=_labels(ENGLISH),
         shown=written and _written(written),
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from privhelpers.own_model._blind import BlindBaseline
 from privhelpers.own_model._canaries import CanaryResult
+from privhelpers.own_model._language import Sentence
 from privhelpers.own_model._membership import Attack, broken_controls
 from privhelpers.own_model._memorization import PatientShares
 from privhelpers.own_model._wording import WORDING
@@ -43,7 +44,7 @@ class Verdict:
 
     Attributes:
         outcome: "flagged", "undecided" or "nothing found".
-        reasons: one plain sentence each.
+        reasons: one plain sentence each, which another language can word (`Sentence`).
         tests: every test that could have flagged the model.
         explanations: what else than training could explain a difference; empty where nothing was found.
     """
@@ -68,14 +69,14 @@ def p_values_by_test(
         canaries: the canaries, if there are any.
     """
     p_values = {
-        f"{attack.words}: {test}": p
+        Sentence(WORDING["attack_test"], Sentence(attack.words), Sentence(test)): p
         for attack in attacks
         for test, p in zip(WORDING["attack_tests"], attack.p, strict=True)
     }
     names = WORDING["tests"]
-    p_values |= {names[name]: count.p for name, count in counts.items() if count is not None}
+    p_values |= {Sentence(names[name]): count.p for name, count in counts.items() if count is not None}
     if canaries is not None:
-        p_values[names["canaries"]] = canaries.p
+        p_values[Sentence(names["canaries"])] = canaries.p
     return p_values
 
 
@@ -99,14 +100,16 @@ def alternative_explanations(
     """
     words = WORDING["explanations"]
     explanations = [
-        words[baseline.name].format(100 * baseline.auc.estimate) for baseline in blind if baseline.p <= alpha
+        Sentence(words[baseline.name], 100 * baseline.auc.estimate)
+        for baseline in blind
+        if baseline.p <= alpha
     ]
     fresh = {f"{a.name}/{n}": p for a in attacks for n, p in enumerate(a.untrained_p or ())}
     if fresh and min(adjust(fresh).values()) <= alpha:
-        explanations.append(words["untrained"])
+        explanations.append(Sentence(words["untrained"]))
     if reference_p is not None and reference_p <= alpha:
-        explanations.append(words["reference"])
-    return (*explanations, *(words["tools"].format(problem) for problem in broken_controls(attacks)))
+        explanations.append(Sentence(words["reference"]))
+    return (*explanations, *(Sentence(words["tools"], problem) for problem in broken_controls(attacks)))
 
 
 def decide(
@@ -129,22 +132,23 @@ def decide(
     words, adjusted, coin = WORDING["reasons"], adjust(dict(p_values)), WORDING["tests"]["canaries"]
     tests = tuple(Test(name, p, adjusted[name], name == coin) for name, p in p_values.items())
     beyond = [test for test in tests if test.adjusted <= alpha]
-    certain = [words["canaries"] for test in beyond if test.coin]
+    certain = [Sentence(words["canaries"]) for test in beyond if test.coin]
     claim = canaries and canaries.claim
     if claim and claim.refuted:
         bound = claim.lower
-        certain.append(words["claim"].format(claim.epsilon, bound.epsilon_lower, 100 * bound.confidence))
+        told = (claim.epsilon, bound.epsilon_lower, 100 * bound.confidence)
+        certain.append(Sentence(words["claim"], *told))
     others = [test for test in beyond if not test.coin]
     reasons = list(certain)
     if others:
         least = min(test.p for test in others)
         first = [test.name for test in others if test.p == least]
-        clearest = words["clearest" if len(first) == 1 else "tied"].format(first[0])
+        clearest = Sentence(words["clearest" if len(first) == 1 else "tied"], first[0])
         of_files = sum(not test.coin for test in tests)
-        reasons.append(words["beyond"].format(len(others), of_files, clearest))
+        reasons.append(Sentence(words["beyond"], len(others), of_files, clearest))
     explanations = tuple(explanations)
     if certain or (others and not explanations):
         return Verdict(FLAGGED, tuple(reasons), tests, explanations)
     if explanations:
         return Verdict(UNDECIDED, explanations, tests, explanations)
-    return Verdict(NOTHING_FOUND, (words["nothing"].format(len(tests)),), tests, ())
+    return Verdict(NOTHING_FOUND, (Sentence(words["nothing"], len(tests)),), tests, ())

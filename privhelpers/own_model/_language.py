@@ -1,0 +1,137 @@
+"""The languages of a report's first page: one catalogue of gettext each, in `locale/`, named by its language.
+
+A catalogue gives a sentence of `wording.yml` in its language, and keeps its placeholders. What it leaves out
+stays English, sentence by sentence.
+"""
+
+import re
+import string
+from collections.abc import Mapping
+from numbers import Number
+from pathlib import Path
+
+from babel import Locale, UnknownLocaleError
+from babel.messages.pofile import PoFileError, read_po
+from babel.numbers import get_decimal_symbol, get_group_symbol
+
+from privhelpers import validate
+from privhelpers.errors import InvalidParameter
+
+CATALOGUES = Path(__file__).with_name("locale")
+_PLACEHOLDER = re.compile(r"{[^{}]*}")
+
+
+class Sentence(str):
+    """An English sentence that knows what it was made of, so that another language can word it too.
+
+    Args:
+        template: with placeholders of `str.format`.
+        values: for the placeholders; those that are sentences are worded too.
+
+    >>> Sentence("{0} of {1:,} patients", 3, 1200)
+    '3 of 1,200 patients'
+    """
+
+    def __new__(cls, template: str, *values: object) -> "Sentence":
+        """Make the English sentence."""
+        sentence = super().__new__(cls, template.format(*values))
+        sentence.template, sentence.values = template, values
+        return sentence
+
+    def __getnewargs__(self) -> tuple:
+        """Return what a copy is made of."""
+        return self.template, *self.values
+
+
+class Language(string.Formatter):
+    """Words sentences in one language, with its decimal and group separators.
+
+    Args:
+        code: of the language, such as "de" or "pt_BR".
+        translated: sentence by English sentence.
+
+    Raises:
+        UnknownLocaleError, ValueError: no language has this code.
+
+    >>> language = Language("de", {"{0:,} of {1:,} texts": "{0:,} von {1:,} Texten"})
+    >>> language("{0:,} of {1:,} texts", 12, 3400), language("{0:.1f} of 100", 2.5)
+    ('12 von 3.400 Texten', '2,5 of 100')
+    """
+
+    def __init__(self, code: str, translated: Mapping[str, str]) -> None:
+        """Look up how the language writes numbers."""
+        locale = Locale.parse(code)
+        self.code = str(locale).replace("_", "-")
+        self._translated = translated
+        self._marks = str.maketrans({",": get_group_symbol(locale), ".": get_decimal_symbol(locale)})
+
+    def __call__(self, template: str, *values: object) -> str:
+        """Return a sentence of `wording.yml`, with its values, in this language."""
+        return self.vformat(self._translated.get(template, template), values, {})
+
+    def word(self, sentence: str) -> str:
+        """Return a sentence that was made in English in this language; other text is returned as it is."""
+        return self(sentence.template, *sentence.values) if isinstance(sentence, Sentence) else sentence
+
+    def number(self, written: str) -> str:
+        """Return a number that is written in the English way as this language writes it."""
+        return written.translate(self._marks)
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        """Return one value of a sentence in this language."""
+        if isinstance(value, Sentence):
+            return self.word(value)
+        written = format(value, format_spec)
+        return self.number(written) if isinstance(value, Number) else written
+
+
+ENGLISH = Language("en", {})
+
+
+def languages() -> list[str]:
+    """Return the languages that a first page can be in."""
+    return sorted({ENGLISH.code, *(path.stem for path in CATALOGUES.glob("*.po"))})
+
+
+def read_language(code: str) -> Language:
+    """Return a language by its code.
+
+    Raises:
+        InvalidParameter: there is no such catalogue, it cannot be read, or a translation has other
+            placeholders than its sentence.
+    """
+    if code not in languages():
+        raise InvalidParameter(
+            f"LANGUAGE={validate.shown(code)}: must be one of {', '.join(languages())}; to add one, copy "
+            f"{CATALOGUES / 'de.po'}, translate it, and name it by its language, such as nl.po"
+        )
+    if code == ENGLISH.code:
+        return ENGLISH
+    path = CATALOGUES / f"{code}.po"
+    try:
+        with path.open("rb") as file:
+            entries = [entry for entry in read_po(file, abort_invalid=True) if entry.id]
+        language = Language(code, {entry.id: entry.string for entry in entries if _done(entry)})
+    except (OSError, PoFileError, UnicodeError, UnknownLocaleError, ValueError) as error:
+        raise InvalidParameter(f"{path}: is no catalogue of a language that is known ({error})") from None
+    for entry in entries:
+        if _done(entry) and _placeholders(entry.string) != _placeholders(entry.id):
+            raise InvalidParameter(
+                f"{path}, line {entry.lineno}: {entry.string!r} must have the placeholders "
+                f"{' '.join(_placeholders(entry.id)) or 'of its sentence, none'}, once each"
+            )
+    return language
+
+
+def _done(entry: object) -> bool:
+    return bool(entry.string) and isinstance(entry.string, str) and not entry.fuzzy
+
+
+def _placeholders(text: str) -> list[str]:
+    """Return the placeholders of a text; a brace that belongs to none counts as one too.
+
+    >>> _placeholders("{1:,} of {0}"), _placeholders("a { b")
+    (['{0}', '{1:,}'], ['{'])
+    """
+    found = _PLACEHOLDER.findall(text)
+    return sorted(found) + re.findall("[{}]", _PLACEHOLDER.sub("", text))
