@@ -1,18 +1,48 @@
 """Records and models for the tests of an audit: small, quick, and with or without something to find."""
 
+import html
 import json
+import re
 from pathlib import Path
 
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from privhelpers import models, rng, training
+from privhelpers.own_model import Language
 
 SENTENCE = (
     "ward seen mild pain left right knee chest clear sent home again with two pills and rest after the "
     "test was fine no fever slept well eats little walks alone came by taxi on foot Monday Friday noon"
 )
 WORDS = SENTENCE.split()
+
+
+class _Foreign:
+    """A catalogue that has every sentence: without a Latin letter, and with markup that must not act."""
+
+    def get(self, sentence: str, _: str) -> str:
+        return "<i>\u00a0" + re.sub(r"[A-Za-z](?![^{}]*})", "ж", sentence)
+
+
+FOREIGN = Language("en", _Foreign())
+
+
+def not_translated(page: str, *names: str) -> str:
+    """Return the letters of a page in that language that went through no catalogue, apart from names.
+
+    Args:
+        page: from `own_model.report_page`.
+        names: of files and models.
+    """
+    title, first = page.partition("<title>")[2].split("</title>")[0], page.partition("<main>")[2]
+    first, _, rest = first.partition('</div><div class="details"')
+    labels = " ".join(re.findall('aria-label="([^"]*)"', first))
+    note = rest.split("<h2>")[0].partition(">")[2]
+    shown = html.unescape(re.sub("<[^>]+>", " ", " ".join([title, first, note])) + labels)
+    for name in (*names, "UTC", "<i>"):
+        shown = shown.replace(name, "")
+    return "".join(re.findall("[A-Za-z]+", shown))
 
 
 def notes(letter: str, patients: int, *, seed: int, extra: str = "") -> list[dict]:

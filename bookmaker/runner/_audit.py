@@ -58,7 +58,7 @@ OPTIONS = {
     "pdf": "no: leave out the PDF, which needs Chromium",
     "show": "yes: let the report show what the model wrote; it is then as confidential as the records",
     "seed": "of everything drawn, a whole number; default 0",
-    "language": "of the first page: de, en, es or fr; default en",
+    "language": "of the first page, by its code, such as de; default en",
     "bundle": "new file, .zip: the report with what it was made of, for others to verify",
     "key": "private Ed25519 key, PEM, that signs the bundle",
     "ledger": "of the private training of the model; the bundle then states its guarantee",

@@ -37,6 +37,7 @@ PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-lea
 SCHEMA = "privai-leak/audit-report/2"
 # What only one kind of audit has; null in the other.
 ONE_KIND = ("model", "truncated", "guessed", "completed", "synthetic", "copies")
+_KEPT = "\n\u00a0\u202f"  # some languages have spaces within numbers, and before a colon, that never break
 _LONGEST = 400  # characters of one piece of text that is shown
 _SHOWN = 20  # strings, and texts, that are shown where somebody asks for them
 
@@ -45,7 +46,7 @@ def _harmless(value: object) -> object:
     """Return text with control, zero-width and direction characters spelled out; anything else as it is."""
     if not isinstance(value, str) or isinstance(value, Markup):  # markup is ours
         return value
-    return inert(value, keep="\n")
+    return inert(value, keep=_KEPT)
 
 
 def _versions() -> dict[str, str]:

@@ -15,13 +15,15 @@ from privhelpers import browser as programs
 from privhelpers import own_model
 from privhelpers.artifacts import to_json
 from privhelpers.figures.own_model import audit_pictures
-from privhelpers.own_model import _report, _verdict, _wording
+from privhelpers.own_model import _language, _report, _verdict, _wording
+from privhelpers.own_model._language import Sentence
 from privhelpers.own_model._wording import WORDING
 
 SCRIPT = "<script>alert(1)</script>"
 BIDI = chr(0x202E) + chr(27) + "[31m"
 HEIGHT = 269 * 96 / 25.4  # of an A4 page within its margins, in CSS pixels
 WIDTH = 180 * 96 / 25.4
+GERMAN = own_model.read_language("de")
 
 
 @pytest.fixture(scope="module")
@@ -134,32 +136,67 @@ MOST_WORDS = 350
 @pytest.mark.parametrize("outcome", [_verdict.FLAGGED, _verdict.UNDECIDED, _verdict.NOTHING_FOUND])
 def test_the_first_page_has_at_most_350_words(audit, outcome):
     """The longest one there can be: a sample of the patients, canaries, and every kind of reason."""
-    words = WORDING["explanations"]
+    words, whys = WORDING["explanations"], WORDING["reasons"]
+    ez_mia = (Sentence(part) for part in (WORDING["attacks"]["ez_mia"], WORDING["attack_tests"][1]))
+    tied = Sentence(whys["tied"], Sentence(WORDING["attack_test"], *ez_mia))
     reasons = {
         _verdict.FLAGGED: (
-            WORDING["reasons"]["canaries"],
-            WORDING["reasons"]["claim"].format(4.0, 5.12, 97.5),
-            WORDING["reasons"]["beyond"].format(
-                12, 15, WORDING["reasons"]["tied"].format(f"{WORDING['attacks']['ez_mia']}: the surest few")
-            ),
+            Sentence(whys["claim"], 4.0, 5.12, 97.5),
+            Sentence(whys["beyond"], 12, 15, tied),
+            Sentence(whys["canaries"]),
         ),
-        _verdict.UNDECIDED: (words["words"].format(88), words["shape"].format(77), words["untrained"]),
-        _verdict.NOTHING_FOUND: (WORDING["reasons"]["nothing"].format(15),),
+        _verdict.UNDECIDED: (
+            Sentence(words["words"], 88),
+            Sentence(words["shape"], 77),
+            Sentence(words["untrained"]),
+        ),
+        _verdict.NOTHING_FOUND: (Sentence(whys["nothing"], 15),),
     }
     judged = dataclasses.replace(audit.verdict, outcome=outcome, reasons=reasons[outcome])
     some = dataclasses.replace(audit.settings, patients=55)
     kept = [n for n, note in enumerate(audit.sample.notes) if int(note.patient[1:]) < 55]
     sample = own_model.Sample([audit.sample.notes[n] for n in kept], audit.sample.member[kept], 3)
-    facts = own_model.report_facts(
-        dataclasses.replace(audit, verdict=judged, settings=some, sample=sample), made="2026-01-01 00:00 UTC"
-    )
-    page = own_model.report_page(facts)
-    assert facts["canaries"] and facts["named"] and not facts["coverage"]["whole"]
-    assert 150 < words_of_the_first_page(page) <= MOST_WORDS
-    text = " ".join("".join(read(page).text).split())
+    whole = dataclasses.replace(audit, verdict=judged, settings=some, sample=sample)
+    pages = {}
+    for code in _language.languages():
+        language = own_model.read_language(code)
+        facts = own_model.report_facts(whole, made="2026-01-01 00:00 UTC", language=language)
+        pages[code] = own_model.report_page(facts)
+        assert facts["canaries"] and facts["named"] and not facts["coverage"]["whole"]
+        assert 150 < words_of_the_first_page(pages[code]) <= MOST_WORDS, code
+        first = "".join(read(pages[code].partition('class="details"')[0]).text)
+        assert all(language.word(reason) in first for reason in reasons[outcome][:2]), code
+    text = " ".join("".join(read(pages["en"]).text).split())
     assert all(reason in text for reason in reasons[outcome]), (
         "what the first page leaves out the details have"
     )
+    facts = own_model.report_facts(whole, made="2026-01-01 00:00 UTC", language=toy.FOREIGN)
+    foreign = own_model.report_page({**facts, "language": "tlh"})
+    assert not toy.not_translated(foreign, audit.target.name, audit.files.members.name)
+    assert "i" not in read(foreign.partition('class="details"')[0]).tags and "\\xa0" not in foreign
+
+
+def test_a_report_in_another_language_has_the_same_details_in_english(audit):
+    english = json.loads(to_json(own_model.report_facts(audit, made="today")))
+    german = json.loads(to_json(own_model.report_facts(audit, made="today", language=GERMAN)))
+    jsonschema.validate(german, json.loads(own_model.report_schema()))
+    own = ("language", "first_page")
+    assert (english["language"], german["language"]) == ("en", "de") and english["tests"]
+    assert {**german, **dict.fromkeys(own)} == {**english, **dict.fromkeys(own)}
+    for name in ("title", "headline", "tested", "not_tested", "next"):
+        assert english["first_page"][name] == english[name] != german["first_page"][name]
+    pages = [
+        own_model.report_page(facts).split('<div class="details" lang="en">') for facts in (english, german)
+    ]
+    assert [
+        first.count(f'<html lang="{code}">') for (first, _), code in zip(pages, ("en", "de"), strict=True)
+    ] == [1, 1]
+    note = f'<p lang="de">{GERMAN(WORDING["labels"]["english"])}</p>'
+    details = [" ".join(rest.split()) for _, rest in pages]
+    assert note not in details[0] and details[1].replace(f"{note} ", "") == details[0]
+    assert {name: english["first_page"]["key_figure"][name] for name in english["key_figures"][0]} == english[
+        "key_figures"
+    ][0]
 
 
 def test_a_sample_is_said_in_the_headline_with_the_reason(audit):
@@ -226,15 +263,22 @@ def test_the_summary_is_one_sheet_and_the_page_asks_nobody(browser, page, audit)
         "A program that never sees the model tells the two files apart by the number and length of notes."
     )
     judged = replace(audit.verdict, outcome=_verdict.UNDECIDED, reasons=(longest,) * 4)
-    crowded = own_model.report_page(
-        own_model.report_facts(replace(audit, verdict=judged), made="2026-01-01 00:00 UTC")
-    )
+    crowded = [
+        own_model.report_page(
+            own_model.report_facts(
+                replace(audit, verdict=judged),
+                made="2026-01-01 00:00 UTC",
+                language=own_model.read_language(code),
+            )
+        )
+        for code in _language.languages()
+    ]
     tab = browser.new_page(viewport={"width": round(WIDTH), "height": 1100})
     messages, asked = [], []
     tab.on("console", lambda message: messages.append(message.text))
     tab.on("request", lambda request: asked.append(request.url))
     tab.emulate_media(media="print")
-    for shown in (page, crowded):
+    for shown in (page, *crowded):
         tab.set_content(shown)
         box = tab.locator(".summary").bounding_box()
         assert box["height"] <= HEIGHT, box

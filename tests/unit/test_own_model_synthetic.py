@@ -12,7 +12,7 @@ import toy_audit as toy
 from privhelpers import own_model
 from privhelpers.artifacts import to_json
 from privhelpers.figures.own_model import audit_pictures
-from privhelpers.own_model import _likeness, _risks, _verdict
+from privhelpers.own_model import _language, _likeness, _risks, _verdict
 from privhelpers.own_model._files import Files, Note, RecordFile, TextFile
 from privhelpers.own_model._sample import draw_sample
 
@@ -116,8 +116,13 @@ def test_the_report_follows_its_schema_and_quotes_nobody(request, which):
     page = own_model.report_page(facts, audit_pictures(audit, draws=50))
     assert "s.csv" in facts["title"] and facts["title"] in page and facts["coverage"]["whole"]
     assert facts["copies"]["sentence"] in page and facts["named"]["sentence"] in page
-    words = page.partition("<main>")[2].partition('class="details"')[0]
-    assert len(re.sub("<[^>]+>", " ", words).split()) <= 350
+    for code in _language.languages():
+        other = own_model.report_facts(audit, made="today", language=own_model.read_language(code))
+        words = own_model.report_page(other).partition("<main>")[2].partition('class="details"')[0]
+        words = re.sub("<[^>]+>", " ", words).split()
+        assert len([word for word in words if any(c.isalnum() for c in word)]) <= 350, code
+    foreign = own_model.report_page(own_model.report_facts(audit, language=toy.FOREIGN))
+    assert not toy.not_translated(foreign, "s.csv", "m")
     assert page.count('class="sign"') == 1 and all(what in page for _, what in facts["severity"])
     for risk in facts["risks"].values():
         assert risk["words"] in page and all(f"{end:.3f}" in page for end in risk["difference"])

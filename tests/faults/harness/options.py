@@ -160,6 +160,13 @@ def _(t: Trial) -> Case:
     return Case(lambda: _command(t.place, [command, f"--profile={name}"]), given=True)
 
 
+@fault("audit: a language that is none")
+def _(t: Trial) -> Case:
+    return _audited(
+        t, language=t.choose((*BAD_NUMBERS, "xx", "DE", "../de", "de.po", "en_US:en", "d" * 5000))
+    )
+
+
 @fault("a command or option that is not there")
 def _(t: Trial) -> Case:
     words = t.choose(

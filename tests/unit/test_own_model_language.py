@@ -1,0 +1,113 @@
+"""Catalogues of a first page: whole, true to their placeholders, and refused where they are broken."""
+
+import copy
+import string
+
+import pytest
+from babel.messages.pofile import read_po
+
+from privhelpers import own_model
+from privhelpers.errors import InvalidParameter
+from privhelpers.own_model import _language
+from privhelpers.own_model._language import Language, Sentence
+from privhelpers.own_model._wording import WORDING
+
+CODES = ["de", "es", "fr"]
+
+
+def sentences(words=WORDING):
+    """Return every sentence that can come to stand on the first page."""
+    if isinstance(words, str):
+        return {words} if words and not words.isdigit() else set()
+    parts = [part for key, part in words.items() if key != "details"] if isinstance(words, dict) else words
+    return set().union(*(sentences(part) for part in parts))
+
+
+def entries(code):
+    with (_language.CATALOGUES / f"{code}.po").open("rb") as file:
+        catalogue = read_po(file, abort_invalid=True)
+    return [entry for entry in catalogue if entry.id], catalogue
+
+
+def placeholders(text):
+    return sorted((name, spec) for _, name, spec, _ in string.Formatter().parse(text) if name is not None)
+
+
+def test_the_languages_are_those_of_the_catalogues():
+    assert _language.languages() == sorted([*CODES, "en"])
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_catalogue_has_each_sentence_of_the_first_page_and_no_other(code):
+    found, catalogue = entries(code)
+    assert len(sentences()) > 100 and {entry.id for entry in found} == sentences()
+    assert not catalogue.obsolete and len(found) == len({entry.id for entry in found})
+    for entry in found:
+        assert entry.string and not entry.fuzzy, entry.id
+        assert placeholders(entry.string) == placeholders(entry.id), entry.id
+        assert entry.string == entry.string.strip() and ("." in entry.id[-1:]) == ("." in entry.string[-1:])
+    language = own_model.read_language(code)
+    assert language.code == code and all(language(entry.id, *range(7)) for entry in found)
+
+
+def test_a_sentence_is_worded_with_what_it_was_made_of():
+    loss = Sentence(WORDING["attack_test"], Sentence(WORDING["attacks"]["loss"]), Sentence("m.jsonl"))
+    made = Sentence(WORDING["reasons"]["clearest"], loss)
+    assert made == "the clearest is how well the model predicts a note (loss): m.jsonl"
+    german = own_model.read_language("de")
+    assert german.word(made) == "am deutlichsten: wie gut das Modell eine Notiz vorhersagt (Loss), m.jsonl"
+    assert german.word("as somebody wrote it: {0}") == "as somebody wrote it: {0}"
+    assert german.word(copy.copy(made)) == german.word(made) and type(german.word(made)) is str
+    assert Language("de", {})("{0} texts", 3) == "3 texts"
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [("de", "1.234 | 0,5"), ("es", "1.234 | 0,5"), ("fr", "1\u202f234 | 0,5"), ("en", "1,234 | 0.5")],
+)
+def test_numbers_have_the_form_of_the_language(code, told):
+    language = own_model.read_language(code)
+    assert language("{0:,} | {1:g}", 1234, 0.5) == told and language.number("0.5") == told[-3:]
+    assert language("{0}", "v1.5,x") == "v1.5,x"  # a name is no number
+
+
+@pytest.mark.parametrize("code", ["xx", "", "DE", "../de", "de.po", "de_DE:de", "\0", "d" * 5000])
+def test_a_language_that_is_none_is_refused_with_those_there_are_and_the_cure(code):
+    with pytest.raises(
+        InvalidParameter, match=r"(?s)one of de, en, es, fr; to add one, copy .*de\.po"
+    ) as refused:
+        own_model.read_language(code)
+    assert len(str(refused.value)) < 500 and str(refused.value).isprintable()
+
+
+HEAD = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("nl", 'msgid "{0:,} texts"\nmsgstr "{0} teksten"\n', r"line 4: .*\{0:,\}, once each"),
+        ("nl", 'msgid "{0} texts"\nmsgstr "{0} van {0} teksten"\n', "once each"),
+        ("nl", 'msgid "texts"\nmsgstr "{0.__class__}"\n', "none, once each"),
+        ("nl", 'msgid "texts"\nmsgstr "teksten {"\n', "none, once each"),
+        ("nl", 'message "texts"', "no catalogue"),
+        ("nl", b'msgid "a"\nmsgstr "\xff"\n', "no catalogue"),
+        ("klingon", 'msgid "a"\nmsgstr "b"\n', "no catalogue"),
+    ],
+)
+def test_a_catalogue_that_is_broken_is_refused(tmp_path, monkeypatch, name, text, reason):
+    monkeypatch.setattr(_language, "CATALOGUES", tmp_path)
+    (tmp_path / f"{name}.po").write_bytes(HEAD.encode() + (text if type(text) is bytes else text.encode()))
+    with pytest.raises(InvalidParameter, match=reason):
+        own_model.read_language(name)
+
+
+def test_what_a_new_catalogue_leaves_out_stays_english(tmp_path, monkeypatch):
+    monkeypatch.setattr(_language, "CATALOGUES", tmp_path)
+    (tmp_path / "pt_BR.po").write_text(
+        HEAD + 'msgid "Name:"\nmsgstr "Nome:"\n\n'
+        '#, fuzzy\nmsgid "Date:"\nmsgstr "Dado?"\n\nmsgid "Decision:"\nmsgstr ""\n'
+    )
+    language = own_model.read_language("pt_BR")
+    assert language.code == "pt-BR"
+    assert [language(one) for one in ("Name:", "Date:", "Decision:")] == ["Nome:", "Date:", "Decision:"]
