@@ -24,7 +24,8 @@ LONG_RUN = (
     *("private_utility/utility.json", "shadow_models/summary.json", "auditing/audit.json"),
     *("attention_and_gradients/white_box.json", "defenses/summary.json"),
 )
-KEPT = {"real": ("real_model/experiment.json",)}  # by profile; of any other one, those of a long run
+_REAL_MODEL = "real_model/experiment.json"
+KEPT = {"real": (_REAL_MODEL,)}  # by profile; of any other one, those of a long run
 
 
 def kept_of(profile: str) -> tuple[str, ...]:
@@ -70,6 +71,11 @@ class Reference:
     def tests(self) -> pd.DataFrame:
         """One row a comparison of a model with a control, with its verdict in words."""
         return pd.DataFrame(self.store.read_jsonl("comparison/tests.jsonl"))
+
+    @cached_property
+    def real_model(self) -> dict:
+        """The answers of the model that others pretrained, of `real`: `weights`, `patients`, `models`, ..."""
+        return self.store.read_json(_REAL_MODEL)
 
 
 def open_reference(profile: str, root: Path | None = None) -> Reference:
