@@ -1,37 +1,16 @@
 """Leakage over size: what is measured of a model, and how it is kept."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
+import toy_size
 import yaml
 
 from privhelpers.results.reference import open_reference
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-TOY = {
-    "synthetic_records": {
-        "patients": 8,
-        "validation_patients": 3,
-        "heldout_patients": 8,
-        "canaries_per_level": 1,
-        "public_documents": 60,
-    },
-    "public_pretraining": {"vocab_size": 400, "epochs": 1, "learning_rate": "4e-3"},
-    "fine_tuning": {"epochs": 2, "learning_rate": "3e-3", "best_epochs": 8},
-    "extraction": {"per_prompt": 1},
-}
 
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def size():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        spec = importlib.util.spec_from_file_location("measured_sizes", FOLDER / "size.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        yield module
+    return toy_size.program()
 
 
 def check(model):
@@ -48,19 +27,19 @@ def check(model):
 
 
 def test_a_model_is_measured_in_three_states_and_kept_as_it_was_measured(size, tmp_path, monkeypatch):
-    (tmp_path / "toy.yml").write_text(yaml.safe_dump(TOY))
+    (tmp_path / "toy.yml").write_text(yaml.safe_dump(toy_size.SETTINGS))
     monkeypatch.setattr(size, "PARAMS", tmp_path)
     row = size.measure(("toy", "micro-gpt2", 3))
     check(row)
     public, last = row["states"]["public"], row["states"]["last epoch"]
     assert last["perplexity"][0] < public["perplexity"][0], "it read notes of this hospital"
-    made, _ = size.hospital(TOY["synthetic_records"], 3)
+    made, _ = size.hospital(toy_size.SETTINGS["synthetic_records"], 3)
     assert public["recited"]["planted"][1] == sum(c.copies >= size.MANY for c in made.canaries) > 0
     assert public["recited"]["control"][1] == sum(not c.planted for c in made.canaries) > 0
     size.keep({("toy", "micro-gpt2", 3): row}, "toy", tmp_path)
     kept = open_reference("size", tmp_path)
     assert kept.store.read_json("private_utility/size.json") == [{"size": "micro-gpt2", "seed": 3} | row]
     assert kept.about["command"] == "make reference PROFILE=size" and kept.about["runs"] == 1
-    assert kept.about["parameters"]["fine_tuning"] == TOY["fine_tuning"]
+    assert kept.about["parameters"]["fine_tuning"] == toy_size.SETTINGS["fine_tuning"]
     assert kept.about["parameters"]["canaries"] == {"least_copies": size.MANY}
     assert "extraction" not in kept.about["parameters"]
