@@ -28,18 +28,22 @@ class _Foreign:
 FOREIGN = Language("en", _Foreign())
 
 
+def first_page(page: str) -> str:
+    """Return the HTML of the first page of a report from `own_model.report_page`."""
+    return page.partition("<main>")[2].partition('<div class="full">')[0]
+
+
 def not_translated(page: str, *names: str) -> str:
-    """Return the letters of a page in that language that went through no catalogue, apart from names.
+    """Return the letters above the details in that language that went through no catalogue, but for names.
 
     Args:
         page: from `own_model.report_page`.
         names: of files and models.
     """
     title, first = page.partition("<title>")[2].split("</title>")[0], page.partition("<main>")[2]
-    first, _, rest = first.partition('</div><div class="details"')
+    first = first.partition('</div><div class="details"')[0]
     labels = " ".join(re.findall('aria-label="([^"]*)"', first))
-    note = rest.split("<h2>")[0].partition(">")[2]
-    shown = html.unescape(re.sub("<[^>]+>", " ", " ".join([title, first, note])) + labels)
+    shown = html.unescape(re.sub("<[^>]+>", " ", f"{title} {first}") + labels)
     for name in (*names, "UTC", "<i>"):
         shown = shown.replace(name, "")
     return "".join(re.findall("[A-Za-z]+", shown))

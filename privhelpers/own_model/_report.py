@@ -18,13 +18,13 @@ from markupsafe import Markup
 import privhelpers
 from privhelpers.attacks.scores import as_plain
 from privhelpers.own_model._examine import Audit
-from privhelpers.own_model._language import ENGLISH, Language
+from privhelpers.own_model._language import ENGLISH, Language, Sentence
 from privhelpers.own_model._membership import Attack
 from privhelpers.own_model._memorization import PatientShares
 from privhelpers.own_model._settings import Settings
 from privhelpers.own_model._synthetic import SyntheticAudit
 from privhelpers.own_model._target import CAUSAL
-from privhelpers.own_model._verdict import NOTHING_FOUND, UNDECIDED
+from privhelpers.own_model._verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, clearest
 from privhelpers.own_model._wording import WORDING, of_100
 from privhelpers.stats import Interval
 from privhelpers.text import inert
@@ -195,10 +195,25 @@ def _data(audit: Audit | SyntheticAudit) -> list[dict]:
                 "patients": len(file.patients),
                 "patients_asked": len({note.patient for note in asked}),
                 "notes_asked": len(asked),
+                "distinct_notes_asked": len({note.text for note in asked}),
                 "mean_characters": sum(len(note.text) for note in asked) / len(asked),
             }
         )
     return rows
+
+
+def _methods(audit: Audit | SyntheticAudit) -> dict[str, str]:
+    """Return how the intervals of each kind of figure were made, as these say it themselves."""
+    own = audit.completions if isinstance(audit, Audit) else audit.copies
+    counts = [*audit.risks.values(), *(one.by_patient for one in (own, audit.disclosures) if one)]
+    intervals = {"areas": audit.attacks[0].patient.auc}
+    if counts:
+        intervals |= {"counts": counts[0].members.interval, "differences": counts[0].difference}
+    if isinstance(audit, Audit):
+        intervals["guessed"] = audit.top1[0]
+    if audit.canaries:
+        intervals["canaries"] = audit.canaries.auc
+    return {name: interval.method for name, interval in intervals.items()}
 
 
 def _figure(
@@ -275,6 +290,43 @@ def _not_tested(audit: Audit | SyntheticAudit, say: Language) -> list[str]:
     return [say(text) for text in left]
 
 
+def _found(audit: Audit | SyntheticAudit, say: Language) -> str:
+    """Return what was found beyond chance, in one sentence."""
+    words, verdict = WORDING["answers"]["found"], audit.verdict
+    beyond = [test for test in verdict.tests if test.adjusted <= audit.settings.alpha]
+    if verdict.outcome == NOTHING_FOUND:
+        weakest = say.number(of_100(audit.sensitivity.auc))
+        return say(words[NOTHING_FOUND], len(verdict.tests), weakest)
+    if verdict.explanations or not beyond:  # what was found must not be laid to training, or is no test
+        return say.word(verdict.reasons[0])
+    claim = audit.canaries and audit.canaries.claim
+    refuted = claim and claim.refuted and Sentence(WORDING["reasons"]["refuted"], claim.epsilon)
+    return say(words[FLAGGED], len(beyond), len(verdict.tests), refuted or clearest(beyond))
+
+
+def _four_answers(audit: Audit | SyntheticAudit, say: Language) -> dict[str, str]:
+    """Return what somebody who decides asks, answered in one sentence each."""
+    words, verdict = _words(audit)["answers"], audit.verdict
+    sides = (audit.sample.texts_by_patient(member=member) for member in (True, False))
+    return {
+        "tested": say(words["tested"], *map(len, sides), len(verdict.tests)),
+        "found": _found(audit, say),
+        "not_tested": say(words["not_tested"]),
+        "next": say(words["next"][verdict.outcome]),
+    }
+
+
+def _terms(audit: Audit | SyntheticAudit, say: Language) -> list[list[str]]:
+    """Return what the words of the first page mean."""
+    terms = dict(WORDING["terms"])
+    if audit.canaries is None:
+        del terms["canaries"]
+    if audit.verdict.outcome == UNDECIDED:
+        del terms["differential_privacy"]
+    percent = 100 * audit.settings.alpha
+    return [[say(term), say(meaning, percent)] for term, meaning in terms.values()]
+
+
 def _answers(audit: Audit | SyntheticAudit, coverage: Mapping, say: Language) -> dict:
     """Return what the file says in English, and the first page in its own language."""
     words, verdict = _words(audit), audit.verdict
@@ -283,6 +335,7 @@ def _answers(audit: Audit | SyntheticAudit, coverage: Mapping, say: Language) ->
     return {
         "title": say(words["title"], name),
         "headline": f"{headline} {_short(coverage, say)}".strip(),
+        "answers": _four_answers(audit, say),
         "reasons": [say.word(reason) for reason in verdict.reasons],
         "tested": _tested(audit, say),
         "not_tested": _not_tested(audit, say),
@@ -296,31 +349,23 @@ def _labels(say: Language) -> dict[str, str]:
 
 def _first_page(audit: Audit | SyntheticAudit, coverage: Mapping, made: str, say: Language) -> dict:
     """Return every word of the first page, in its language."""
-    words, outcome, weakest = _words(audit), audit.verdict.outcome, audit.sensitivity.auc
-    first, answers = words["first_page"], _answers(audit, coverage, say)
-    about, beside = [say(first["about"], audit.files.members.name)], [say(first["beside"])]
-    reasons, named = answers["reasons"], ""
-    shown = reasons[:2]
+    words, outcome = _words(audit), audit.verdict.outcome
+    first, named = words["first_page"], ""
+    about = [say(first["about"], audit.files.members.name)]
     if made:
         about.append(say(first["made"], made))
-    if len(reasons) > 2:
-        shown.append(say(first["more"], len(reasons) - 2))
-    if outcome == NOTHING_FOUND:
-        shown.append(say(first["missed"], say.number(of_100(weakest))))
-    if outcome == UNDECIDED:
-        beside.append(say(first["judges_nothing"]))
     if audit.disclosures is not None:
         sides = audit.disclosures.by_patient.members, audit.disclosures.by_patient.heldout
         named = say(first["named"], *(number for side in sides for number in (side.hits, side.of)))
     levels = [[say(first["recipient"], say(who)), say(level)] for who, level in words["severity"][outcome]]
     return {
-        **answers,
+        **_answers(audit, coverage, say),
         "about": " ".join(about),
-        "reasons": shown,
         "key_figure": _key_figure(audit, say),
-        "beside": " ".join(beside),
+        "beside": say(first["judges_nothing"]) if outcome == UNDECIDED else "",
         "named": named,
         "severity": levels,
+        "terms": _terms(audit, say),
         "labels": _labels(say),
     }
 
@@ -379,6 +424,7 @@ def report_facts(audit: Audit | SyntheticAudit, *, made: str = "", language: Lan
         "tests": [{**vars(test), "name": str(test.name)} for test in verdict.tests],
         "attacks": [_attack(attack) for attack in audit.attacks],
         "blind": [_fields(one, "name", "auc", "p") for one in audit.blind],
+        "methods": _methods(audit),
         **own,
         **_named(audit),
         "data": _data(audit),

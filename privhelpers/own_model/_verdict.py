@@ -112,6 +112,13 @@ def alternative_explanations(
     return (*explanations, *(Sentence(words["tools"], problem) for problem in broken_controls(attacks)))
 
 
+def clearest(tests: Sequence[Test]) -> Sentence:
+    """Return which of some tests has the smallest p-value, or the first of those that share it."""
+    least = min(test.p for test in tests)
+    first = [test.name for test in tests if test.p == least]
+    return Sentence(WORDING["reasons"]["clearest" if len(first) == 1 else "tied"], first[0])
+
+
 def decide(
     p_values: Mapping[str, float],
     explanations: Sequence[str],
@@ -141,11 +148,8 @@ def decide(
     others = [test for test in beyond if not test.coin]
     reasons = list(certain)
     if others:
-        least = min(test.p for test in others)
-        first = [test.name for test in others if test.p == least]
-        clearest = Sentence(words["clearest" if len(first) == 1 else "tied"], first[0])
         of_files = sum(not test.coin for test in tests)
-        reasons.append(Sentence(words["beyond"], len(others), of_files, clearest))
+        reasons.append(Sentence(words["beyond"], len(others), of_files, clearest(others)))
     explanations = tuple(explanations)
     if certain or (others and not explanations):
         return Verdict(FLAGGED, tuple(reasons), tests, explanations)

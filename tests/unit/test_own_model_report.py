@@ -79,6 +79,7 @@ def test_nothing_that_a_stranger_wrote_becomes_markup(page, audit):
     assert SCRIPT in text and "\\u202e" in text and "\\x1b[31m" in text and BIDI not in page
     assert "m<b>.jsonl" in text and "h&.jsonl" in text and "net<img onerror=x>" in text
     allowed = {"class", "lang", "charset", "http-equiv", "content", "name", "aria-label", "src", "alt"}
+    allowed |= {"role", "tabindex"}
     assert {name for _, name, _ in reader.attributes} <= allowed
     assert all(value.startswith("data:image/svg+xml;base64,") for _, name, value in reader.attributes
                if name == "src")  # fmt: skip
@@ -110,24 +111,95 @@ def test_the_figures_of_the_page_are_those_of_the_file(page, audit):
     assert facts["settings"]["seed"] == 0 and facts["versions"]["torch"]
 
 
+ANSWERS = ("tested", "found", "not_tested", "next")
+
+
+def words_in(markup):
+    """Return the text of some HTML, white space as one space."""
+    return " ".join("".join(read(markup).text).split())
+
+
 def test_the_first_page_says_who_was_asked_who_is_named_and_who_may_have_it(page, audit):
-    facts, first = own_model.report_facts(audit), page.split('class="details"')[0]
-    text = " ".join("".join(read(first).text).split())
+    facts, text = own_model.report_facts(audit), words_in(toy.first_page(page))
     named = audit.disclosures.by_patient
     assert f"{named.members.hits} of {named.members.of} trained patients are named" in text
     assert f"control: {named.heldout.hits} of {named.heldout.of} held-out" in text
     assert all(f"{who}: {what.partition(':')[0].lower()}" in text for who, what in facts["severity"])
-    assert all(phrase in text for name in ("tested", "not_tested", "next") for phrase in facts[name])
-    whole = " ".join("".join(read(page).text).split())
+    whole = words_in(page)
     assert facts["coverage"]["whole"] and "All 60 patients of m<b>.jsonl" in whole
     assert facts["named"]["sentence"] in whole and all(what in whole for _, what in facts["severity"])
     assert "Decision:" in text and "Name:" in text and "Date:" in text
 
 
+def test_the_first_page_answers_in_four_sentences_and_explains_its_words(page, audit):
+    facts, labels = own_model.report_facts(audit), WORDING["labels"]
+    first, asked = toy.first_page(page), facts["coverage"]
+    box = words_in(re.search("<dl>.*?</dl>", first, re.DOTALL)[0])
+    assert tuple(facts["answers"]) == ANSWERS
+    assert box == " ".join(f"{labels[name]}{facts['answers'][name]}" for name in ANSWERS)
+    for answer in facts["answers"].values():
+        assert answer.endswith(".") and not re.search(r"[.!?] [A-Z]", answer), answer
+    assert f"{asked['members']['patients'][0]} patients" in facts["answers"]["tested"]
+    assert f"{len(audit.verdict.tests)} tests" in facts["answers"]["found"]
+    terms = facts["first_page"]["terms"]
+    assert all(f"{term} {meaning}" in words_in(first) for term, meaning in terms)
+    assert [term for term, _ in terms][-2:] == ["Canaries:", "Differential privacy:"]
+    alone = own_model.report_facts(dataclasses.replace(audit, canaries=None))["first_page"]["terms"]
+    assert "Canaries:" not in [term for term, _ in alone] and len(alone) == len(terms) - 1
+    full = words_in(page.partition('<div class="full">')[2].partition('<div class="details"')[0])
+    assert all(line in full for name in ("tested", "not_tested", "next", "reasons") for line in facts[name])
+
+
+def test_what_was_found_is_laid_to_training_only_where_nothing_else_explains_it(audit):
+    """In one sentence, whatever the verdict rests on."""
+    told = own_model.report_facts(audit)["answers"]["found"]
+    assert audit.verdict.outcome == _verdict.NOTHING_FOUND and told.startswith("None of ")
+    loud = {"loss": 1e-4, "zlib": 2e-4, "min_k": 0.5, "canaries": 1e-4}
+
+    def found(p_values, explanations=(), canaries=None):
+        judged = _verdict.decide(p_values, explanations, canaries, alpha=0.01)
+        other = dataclasses.replace(audit, verdict=judged, canaries=canaries or audit.canaries)
+        return own_model.report_facts(other)["answers"]["found"], judged
+
+    assert found(loud)[0] == (
+        "In 3 of 4 tests more was found than chance explains; among the clearest is loss."
+    )
+    assert found(loud | {"canaries": 0.5})[0].endswith("explains; the clearest is loss.")
+    why = Sentence(WORDING["explanations"]["words"], 88)
+    assert found(loud | {"canaries": 0.5}, (why,))[0] == why
+    assert found(loud, (why,))[0] == WORDING["reasons"]["canaries"], "the coin is beyond all doubt"
+    bound = dataclasses.replace(audit.canaries.claim.lower, epsilon_lower=5.0)
+    claim = dataclasses.replace(audit.canaries.claim, lower=bound)
+    refuted = dataclasses.replace(audit.canaries, claim=claim)
+    assert found(loud, (), refuted)[0].endswith("explains; the claimed epsilon of 4 is refuted.")
+    quiet, judged = found(dict.fromkeys(loud, 0.5), (), refuted)
+    assert quiet == judged.reasons[0] and quiet.startswith("The claimed epsilon of 4 is refuted")
+
+
+def test_the_appendix_says_how_each_figure_was_made_and_from_how_many(page, audit):
+    facts = own_model.report_facts(audit)
+    appendix = words_in(page.partition("Appendix for the technical reader")[2])
+    methods, settings = facts["methods"], facts["settings"]
+    assert set(methods) == {"areas", "counts", "differences", "guessed", "canaries"}
+    assert all(method in appendix for method in methods.values())
+    assert f"bootstrap, {settings['draws']} draws" in methods["areas"]
+    assert methods["counts"] == "Clopper-Pearson" and "Newcombe" in methods["differences"]
+    members, others = facts["attacks"][0]["patient"]["n"]
+    assert f"{members} and {others} patients" in appendix
+    assert "{} and {} notes".format(*facts["attacks"][0]["note"]["n"]) in appendix
+    assert f"dealt anew {settings['permutations']} times; p is 0.002 at least" in appendix
+    assert f"{len(facts['tests'])} tests" in appendix and f"seed {settings['seed']}," in appendix
+    assert all(f"{name} {version}" in appendix for name, version in facts["versions"].items())
+    assert all(digest in appendix for digest in audit.target.files.values())
+    for row, side in zip(facts["data"], (True, False), strict=True):
+        texts = [note.text for note in audit.sample.of(member=side)]
+        assert (row["notes_asked"], row["distinct_notes_asked"]) == (len(texts), len(set(texts)))
+
+
 def words_of_the_first_page(page):
     """Return how many words an officer reads: whatever holds a letter or a digit."""
-    first = page.partition("<main>")[2].partition('class="details"')[0]
-    return len([word for word in "".join(read(first).text).split() if any(c.isalnum() for c in word)])
+    words = "".join(read(toy.first_page(page)).text).split()
+    return len([word for word in words if any(c.isalnum() for c in word)])
 
 
 MOST_WORDS = 350
@@ -138,7 +210,11 @@ def test_the_first_page_has_at_most_350_words(audit, outcome):
     """The longest one there can be: a sample of the patients, canaries, and every kind of reason."""
     words, whys = WORDING["explanations"], WORDING["reasons"]
     ez_mia = (Sentence(part) for part in (WORDING["attacks"]["ez_mia"], WORDING["attack_tests"][1]))
-    tied = Sentence(whys["tied"], Sentence(WORDING["attack_test"], *ez_mia))
+    longest = Sentence(WORDING["attack_test"], *ez_mia)
+    tests = tuple(
+        dataclasses.replace(test, name=longest, p=1e-4, adjusted=1e-3) for test in audit.verdict.tests
+    )
+    tied = Sentence(whys["tied"], longest)
     reasons = {
         _verdict.FLAGGED: (
             Sentence(whys["claim"], 4.0, 5.12, 97.5),
@@ -152,7 +228,9 @@ def test_the_first_page_has_at_most_350_words(audit, outcome):
         ),
         _verdict.NOTHING_FOUND: (Sentence(whys["nothing"], 15),),
     }
-    judged = dataclasses.replace(audit.verdict, outcome=outcome, reasons=reasons[outcome])
+    judged = dataclasses.replace(audit.verdict, outcome=outcome, reasons=reasons[outcome], tests=tests)
+    if outcome == _verdict.UNDECIDED:
+        judged = dataclasses.replace(judged, explanations=reasons[outcome])
     some = dataclasses.replace(audit.settings, patients=55)
     kept = [n for n, note in enumerate(audit.sample.notes) if int(note.patient[1:]) < 55]
     sample = own_model.Sample([audit.sample.notes[n] for n in kept], audit.sample.member[kept], 3)
@@ -164,12 +242,10 @@ def test_the_first_page_has_at_most_350_words(audit, outcome):
         pages[code] = own_model.report_page(facts)
         assert facts["canaries"] and facts["named"] and not facts["coverage"]["whole"]
         assert 150 < words_of_the_first_page(pages[code]) <= MOST_WORDS, code
-        first = "".join(read(pages[code].partition('class="details"')[0]).text)
-        assert all(language.word(reason) in first for reason in reasons[outcome][:2]), code
-    text = " ".join("".join(read(pages["en"]).text).split())
-    assert all(reason in text for reason in reasons[outcome]), (
-        "what the first page leaves out the details have"
-    )
+        shown = "".join(read(pages[code].partition('class="details"')[0]).text)
+        assert all(language.word(reason) in shown for reason in reasons[outcome]), code
+        first = "".join(read(toy.first_page(pages[code])).text)
+        assert all(answer in first for answer in facts["first_page"]["answers"].values()), code
     facts = own_model.report_facts(whole, made="2026-01-01 00:00 UTC", language=toy.FOREIGN)
     foreign = own_model.report_page({**facts, "language": "tlh"})
     assert not toy.not_translated(foreign, audit.target.name, audit.files.members.name)
@@ -191,9 +267,8 @@ def test_a_report_in_another_language_has_the_same_details_in_english(audit):
     assert [
         first.count(f'<html lang="{code}">') for (first, _), code in zip(pages, ("en", "de"), strict=True)
     ] == [1, 1]
-    note = f'<p lang="de">{GERMAN(WORDING["labels"]["english"])}</p>'
-    details = [" ".join(rest.split()) for _, rest in pages]
-    assert note not in details[0] and details[1].replace(f"{note} ", "") == details[0]
+    note = f"<p>{GERMAN(WORDING['labels']['english'])}</p>"
+    assert [note in first for first, _ in pages] == [False, True] and pages[0][1] == pages[1][1]
     assert {name: english["first_page"]["key_figure"][name] for name in english["key_figures"][0]} == english[
         "key_figures"
     ][0]
@@ -231,7 +306,7 @@ def test_every_outcome_has_its_words(audit, outcome):
         "A long reason that goes on for a while, as the longest one does, and then some more of it.",
     ) * 3
     other = replace(audit, verdict=replace(audit.verdict, outcome=outcome, reasons=reasons))
-    text = "".join(read(own_model.report_page(own_model.report_facts(other))).text)
+    text = words_in(own_model.report_page(own_model.report_facts(other)))
     assert _wording.WORDING["headlines"][outcome] in text and all(
         line in text for line in _wording.WORDING["next"][outcome]
     )
