@@ -77,6 +77,14 @@ second:
   right: {says: It is two., why: It is.}
   wrong: [{says: It is three., why: It is.}, {says: It hangs on the day., why: It always is.}]
 """
+# A page that is no part of the book: its policy lets it load and run nothing.
+REPORT = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy"
+content="default-src 'none'; img-src data:; style-src 'sha256-AbC+/9='">
+<meta name="robots" content="noindex"><title>Toy report</title></head><body><main><h1>Quokka report</h1>
+<table><tr><th></th></tr></table></main></body></html>
+"""
 HEADLINES = {
     "baseline_auc": 0.91,
     "dp8_auc": 0.51,
@@ -137,6 +145,8 @@ def source(slug: str) -> nbformat.NotebookNode:
         v4.new_code_cell("one_and_one = 1 + 1\none_and_one", id="solution", metadata={"tags": ["solution"]}),
         v4.new_markdown_cell("## Summary\n\nA toy.", id="summary"),
     ]
+    if slug == "your_model":
+        cells[2].metadata["tags"] = ["report"]
     if slug == "comparison":
         shown = {"figure": {"caption": "Bars.", "name": "fig-bars"}, "image": {"alt": "Bars."}}
         cells.insert(5, v4.new_code_cell("draw_bars()", id="bars", metadata={"mystnb": shown}))
@@ -232,6 +242,7 @@ def build(root: Path) -> Path:
         write_source(root, f"{NUMBERED.get(slug, '')}_{slug}".lstrip("_"), source(slug))
     store = Store(root / "runs" / "toy" / "artifacts", "toy")
     store.write_json("comparison/summary.json", {"models": {}})
+    store.write_bytes("your_model/report.html", REPORT.encode())
     for job in jobs(root):
         write_run(root, job, executed(source(job.slug), job))
     _manifest.collect(root, jobs(root))

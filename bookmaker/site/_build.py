@@ -14,7 +14,7 @@ from pathlib import Path
 from bookmaker.runner import plan as planning
 from bookmaker.runner import processes, published
 from bookmaker.runner.plan import Job
-from bookmaker.site import _cards, _checks, _entrance, _policy
+from bookmaker.site import _cards, _checks, _entrance, _policy, _reports
 from bookmaker.site._staging import stage
 from privhelpers.artifacts import to_json, write_atomic
 from privhelpers.errors import RunFailed
@@ -135,6 +135,7 @@ def build_first(root: Path, plan: list[Job]) -> Path:
     html = site / "_build" / "html"
     _entrance.write(html, _entrance.address(root))
     _cards.write(html)
+    _reports.copy(root, plan, html)
     _policy.protect(html)
     return html
 
@@ -170,6 +171,7 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
         html = site / "_build" / "html"
         _entrance.write(html, _entrance.address(root))
         _cards.write(html)
+        _reports.copy(root, plan, html)
         _policy.protect(html)
         _drop_unused_images(html)
         if problems := _checks.findings(html, _checks.machine_strings(root), _checks.pages_memo(site)):

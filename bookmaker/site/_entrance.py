@@ -9,6 +9,7 @@ from pathlib import Path
 
 import yaml
 
+from bookmaker.site import _reports
 from privhelpers.artifacts import write_atomic
 from privhelpers.errors import InvalidParameter
 
@@ -55,7 +56,9 @@ def _card(base: str) -> str:
 
 
 def _map(html: Path, base: str, leave_out: set[str]) -> bytes:
-    names = sorted(p.relative_to(html).as_posix() for p in html.rglob("*.html") if "_static" not in p.parts)
+    hidden = {"_static", _reports.FOLDER}  # a report asks search engines to leave it alone
+    pages = (path.relative_to(html) for path in html.rglob("*.html"))
+    names = sorted(page.as_posix() for page in pages if page.parts[0] not in hidden)
     places = "".join(
         f"<url><loc>{escape(base + name)}</loc></url>\n" for name in names if name not in leave_out
     )

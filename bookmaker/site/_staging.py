@@ -21,7 +21,7 @@ from bookmaker import shape
 from bookmaker.runner import chain, notebooks, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
-from bookmaker.site import _architecture, _numbers, _quizzes, _syllabus, exercises
+from bookmaker.site import _architecture, _numbers, _quizzes, _reports, _syllabus, exercises
 from bookmaker.site._course_card import course_card
 from bookmaker.site._memo import FOLDER, Memo
 from bookmaker.site._model_cards import model_cards
@@ -256,6 +256,7 @@ def _first_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
         ready = (root / page.job.sentinel).is_file()
         notebook = page_of(root, page.job) if ready else _outline(root, page.job)
         if ready:
+            _reports.add(notebook, page.job.slug)
             _quizzes.add(root, page.job.slug, notebook)
         complete += [page] if ready else []
         files[f"{page.document}.ipynb"] = (nbformat.writes(notebook, version=4) + "\n").encode()
@@ -293,6 +294,7 @@ def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, byt
         notebook = page_of(root, page.job, tables)
         if page.is_chapter:
             _add_index(notebook, terms.get(page.job.slug, []))
+            _reports.add(notebook, page.job.slug)
             _quizzes.add(root, page.job.slug, notebook)
             if not solutions:
                 notebook.cells = exercises.without_solutions(notebook.cells)

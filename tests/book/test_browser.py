@@ -322,6 +322,25 @@ def test_a_keyboard_is_enough(chromium, site):
     page.close()
 
 
+def test_the_whole_report_opens_by_keyboard_and_is_read_in_the_dark(chromium, site):
+    page = chromium.new_page(viewport=DESK, color_scheme="dark")
+    asked = []
+    page.goto(f"{site[1]}/notebooks/your_model.html")
+    page.locator("article a", has_text="The whole report of this run").focus()
+    page.on("request", lambda request: asked.append(request.url))
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/reports/your_model.html")
+    assert page.locator(".verdict dt").count() == 4
+    assert [url for url in asked if not url.startswith("data:")] == [page.url]
+    paper = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    assert max(map(int, re.findall(r"\d+", paper))) < 50
+    page.keyboard.press("Tab")
+    assert page.evaluate("() => document.activeElement.getAttribute('aria-label')") == "Areas by attack"
+    page.evaluate(axe_core())
+    assert page.evaluate(BARRIERS, ["dark", {}]) == []
+    page.close()
+
+
 @pytest.fixture(scope="module")
 def decks(smoke_site) -> dict[str, BeautifulSoup]:
     """Return the slides of every chapter, as `make slides` writes them."""

@@ -6,13 +6,16 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import toy_chain
 import yaml
+from bs4 import BeautifulSoup
 from patience import LIMIT_SECONDS
 
 from bookmaker.runner import chain
+from privhelpers import own_model
 
 pytestmark = pytest.mark.chain
 
@@ -53,6 +56,10 @@ def summary(runs):
     return json.loads((runs / "summary.json").read_text())["models"]
 
 
+def own_model_page():
+    return Path(own_model.__file__).with_name("report.html")
+
+
 def make(root, *arguments):
     environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "bookmaker.runner", *arguments]
@@ -70,6 +77,29 @@ def test_summary_has_every_model_and_every_figure(summary):
         assert all(map(math.isfinite, numbers))
         assert row["mia_auc_low"] <= row["mia_auc"] <= row["mia_auc_high"]
         assert row["distinct_generations"] <= row["attempts"] == 14 * 8
+
+
+def test_the_site_has_the_whole_report_of_the_audit(runs, smoke_site):
+    """With every section of the template, the chapter's figures and the hashes of what it was made of."""
+    home = runs / "artifacts" / "your_model"
+    page = (smoke_site.html / "reports" / "your_model.html").read_bytes()
+    assert page == (home / "report.html").read_bytes()
+    facts = json.loads((home / "report.json").read_text(encoding="utf-8"))
+    soup = BeautifulSoup(page, "html.parser")
+    text, headings = soup.get_text(), [one.get_text() for one in soup.select("h1, h2, h3")]
+    sections = re.findall(r"<h[23]>([^<{]+)</h", own_model_page().read_text(encoding="utf-8"))
+    asked = {"Canaries": facts["canaries"], "Confidential: what the model wrote": None}
+    expected = [name for name in sections if asked.get(name, True)]
+    assert len(expected) > 8 and [name for name in headings if name in sections] == expected
+    assert all(answer in text for answer in facts["answers"].values())
+    for attack in facts["attacks"]:
+        assert all(f"{end:.3f}" in text for end in attack["patient"]["auc"])
+    assert all(test["name"] in text for test in facts["tests"]) and len(soup.find_all("img")) == 3
+    assert all(row["sha256"] in text for row in facts["data"])
+    chapter = (smoke_site.html / "notebooks" / "your_model.html").read_text(encoding="utf-8")
+    shown = BeautifulSoup(chapter, "html.parser").article
+    assert shown.find("a", href="../reports/your_model.html")
+    assert all(answer in shown.get_text() for answer in facts["answers"].values())
 
 
 def test_every_value_on_a_page_is_a_table_or_a_picture(runs):

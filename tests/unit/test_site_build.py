@@ -12,7 +12,7 @@ import toy_site
 import yaml
 from patience import LIMIT_SECONDS
 
-from bookmaker.runner import _manifest, _verify
+from bookmaker.runner import _manifest, _verify, published
 from bookmaker.site import _pdf
 from bookmaker.site._build import build, build_first, causes
 from privhelpers.artifacts import write_sealed
@@ -114,6 +114,37 @@ def test_no_page_mentions_thebe_or_has_a_script_twice(finished):
     assert "thebe" not in text.lower()
     inline = re.findall(r"<script>(.+?)</script>", text, re.DOTALL)
     assert len(inline) == len(set(inline)) > 3
+
+
+REPORT = "runs/toy/artifacts/your_model/report.html"
+
+
+def test_the_report_lies_beside_its_chapter_as_its_run_left_it(finished, public):
+    """Byte for byte, whatever the site does to its pages; nothing of it is searched, or in the chapter."""
+    kept = (finished / REPORT).read_bytes()
+    link = '<a href="../reports/your_model.html">'
+    for folder, _ in (public, public[::-1]):
+        made = folder / "_build" / "html"
+        assert [path.name for path in (made / "reports").iterdir()] == ["your_model.html"]
+        assert (made / "reports" / "your_model.html").read_bytes() == kept
+        chapter = (made / "notebooks" / "your_model.html").read_text()
+        assert chapter.count(link) == 1 and "Quokka" not in chapter and "frame-src" not in chapter
+        assert "quokka" not in (made / "searchindex.js").read_text().lower()
+        assert sum(link in path.read_text() for path in (made / "notebooks").glob("*.html")) == 1
+        assert "_build/html/reports/your_model.html" in (folder / published.SEALED).read_text()
+
+
+def test_a_report_that_somebody_edited_is_in_no_site(book):
+    name = "reports/your_model.html"
+    copy = book / SITE / "_build/html" / name
+    copy.write_text(copy.read_text().replace("Toy", "My"))
+    assert name in published.site_damage(book / SITE)
+    rebuild(book)
+    assert copy.read_text() == toy_site.REPORT, "the next build takes it from the run again"
+    (book / REPORT).write_text("<p>Nothing was found.</p>")
+    with pytest.raises(RunFailed, match=r"your_model: damaged: report\.html: its bytes changed"):
+        rebuild(book)
+    assert not (book / SITE / ".complete").exists()
 
 
 SOLVED = (

@@ -36,6 +36,41 @@ def findings(folder, root="/srv/clone"):
     return _checks.findings(folder, _checks.machine_strings(root))
 
 
+REPORT = '<!doctype html>\n<html lang="de"><head><meta charset="utf-8">\n{}\n</head><body>{}</body></html>'
+CLOSED = """<meta http-equiv="Content-Security-Policy"
+content="default-src 'none'; img-src data:; style-src 'sha256-AbC+/9='">"""
+
+
+@pytest.mark.parametrize(
+    ("policy", "kept"),
+    [
+        (CLOSED, True),
+        (CLOSED.replace("'sha256-AbC+/9='", "'unsafe-inline'"), False),
+        (CLOSED.replace("img-src data:", "img-src *"), False),
+        (CLOSED.replace("'\">", "'; script-src 'unsafe-inline'\">"), False),
+        (CLOSED.replace("default-src", "x-default-src"), False),
+        ("<title>first</title>" + CLOSED, False),
+        (f"<!-- {CLOSED} -->", False),
+        ("", False),
+    ],
+)
+def test_a_page_keeps_its_policy_only_if_that_lets_it_do_nothing(site, policy, kept):
+    folder, page = site(), REPORT.format(policy, "<script>alert(99)</script>")
+    (folder / "report.html").write_text(page)
+    _policy.protect(folder)
+    text = (folder / "report.html").read_text()
+    assert (text == page) == kept
+    problems = [one for one in findings(folder) if one.startswith("report.html")]
+    assert bool(problems) == (not kept), "a browser runs nothing under the one; the other is refused"
+
+
+def test_a_closed_page_is_looked_at_like_any_other(site):
+    folder = site()
+    (folder / "report.html").write_text(REPORT.format(CLOSED, '<img src="https://cdn.example/x.png">'))
+    _policy.protect(folder)
+    assert any("report.html: loads https://cdn.example/x.png" in one for one in findings(folder))
+
+
 def test_a_sound_site_has_no_findings(site):
     assert findings(site()) == []
 
