@@ -11,7 +11,7 @@ STAMP   := $(VENV)/.stamp
 # the environment ("$$PROFILE"), so that neither make nor the shell runs a part of it. PY, VENV and PYTHON name
 # what is to be run.
 GIVEN := PROFILE JOBS CLUSTER LIMIT PORT EPSILONS SEEDS ARCHS ROOM MODEL RECORDS HOLDOUT CANARIES BASE REFERENCE \
-  SYNTHETIC COLUMNS PATIENTS NOTES EPSILON DELTA OUT PDF SHOW SEED OPTIONS N SOLUTIONS BUNDLE KEY LEDGER DRY \
+  SYNTHETIC COLUMNS PATIENTS NOTES EFFORT EPSILON DELTA OUT PDF SHOW SEED OPTIONS N SOLUTIONS BUNDLE KEY LEDGER DRY \
   SUBMITTED LANGUAGE
 # A shell's own LANGUAGE says in what language programs speak to somebody; that of a report is given to make.
 ifneq ($(origin LANGUAGE),command line)
@@ -81,7 +81,7 @@ grade: $(STAMP)  ## grade SUBMITTED=folder, with <student>/<assignment>/<assignm
 audit: $(STAMP)  ## audit your own model, or SYNTHETIC=notes.jsonl: MODEL=folder RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [CANARIES=...] [BASE=...] [EPSILON= DELTA=] [OUT=...] [BUNDLE=out.zip] [LANGUAGE=de] [DRY=yes]
 	@$(START) -m bookmaker.runner audit --model="$$MODEL" --synthetic="$$SYNTHETIC" --records="$$RECORDS" --holdout="$$HOLDOUT" \
 	  --canaries="$$CANARIES" --base="$$BASE" --reference="$$REFERENCE" --epsilon="$$EPSILON" --delta="$$DELTA" \
-	  --columns="$$COLUMNS" --patients="$$PATIENTS" --notes="$$NOTES" --out="$$OUT" --pdf="$$PDF" --show="$$SHOW" --seed="$$SEED" \
+	  --columns="$$COLUMNS" --patients="$$PATIENTS" --notes="$$NOTES" --effort="$$EFFORT" --out="$$OUT" --pdf="$$PDF" --show="$$SHOW" --seed="$$SEED" \
 	  --bundle="$$BUNDLE" --key="$$KEY" --ledger="$$LEDGER" --dry-run="$$DRY" \
 	  --language="$$LANGUAGE"
 

@@ -50,6 +50,7 @@ OPTIONS = {
     "columns": "what the files call these: 'patient_id=mrn text=note'",
     "patients": "asked about of each file, at most, or all; default: what can be asked in minutes",
     "notes": "of a patient that are asked about, at most, or all",
+    "effort": "quick, standard or thorough: a quarter, or four times, of the usual patients and texts",
     "base": "where MODEL holds a LoRA adapter alone: the folder of the model that it was trained on",
     "reference": "a model folder that saw neither file, such as the one trained further",
     "epsilon": "claimed budget, in nats, for one record more or less; needs canaries to be tested",
@@ -271,6 +272,7 @@ def _check(options: argparse.Namespace) -> dict:
     limits = _limit("patients", options.patients) | _limit("notes", options.notes)
     given = {
         "settings": {"seed": seed, **claim, **limits},
+        "effort": {"effort": options.effort.casefold()} if options.effort else {},
         "columns": _columns(options.columns),
         "pdf": _flag("pdf", options.pdf, True),
         "show": _flag("show", options.show, False),
@@ -313,8 +315,7 @@ def _opened(options: argparse.Namespace, given: dict) -> dict[str, Any]:
     files = {"canaries": options.canaries or None, "columns": given["columns"]}
     brought = options.records, options.holdout
     if options.synthetic:
-        # A dealing costs little here, and more tests are made: twice as many let one of them be told.
-        settings = own_model.Settings(**{"permutations": 19_999} | given["settings"])
+        settings = own_model.Settings.for_texts(**given["effort"], **given["settings"])
         read = own_model.read_files(*brought, **files, synthetic=options.synthetic)
         _told(_sizes(read))
         return {"files": read, "settings": settings}
@@ -326,7 +327,7 @@ def _opened(options: argparse.Namespace, given: dict) -> dict[str, Any]:
     _told(f"{target.name}: {target.kind}, {target.parameters:,} weights")
     read = own_model.read_files(*brought, **files)
     _told(_sizes(read))
-    settings = own_model.Settings.for_model(target, **given["settings"])
+    settings = own_model.Settings.for_model(target, **given["effort"], **given["settings"])
     return {"target": target, "files": read, "settings": settings, "reference": reference}
 
 
@@ -350,7 +351,8 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
     from privhelpers import own_model
     from privhelpers.figures.own_model import audit_pictures
 
-    own_model.Settings(**given["settings"])  # a claim that is none is refused before the long work
+    # A claim or an effort that is none is refused before the long work.
+    own_model.Settings.for_texts(**given["effort"], **given["settings"])
     language = own_model.read_language(options.language or "en")
     if given["pdf"]:
         browser.require_chromium("makes the PDF", "or do without the PDF: PDF=no")

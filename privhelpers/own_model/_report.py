@@ -162,7 +162,7 @@ def _coverage(audit: Audit | SyntheticAudit) -> dict:
     if whole:
         told = words["all"].format(people[0], names[0], people[2], names[1])
     else:
-        usual = Settings.for_model(audit.target) if isinstance(audit, Audit) else Settings()
+        usual = Settings.for_model(audit.target) if isinstance(audit, Audit) else Settings.for_texts()
         limits = settings.patients, settings.notes
         why = words["why"][limits != (usual.patients, usual.notes)]
         most = ["all" if limit is None else f"at most {limit:,}" for limit in limits]

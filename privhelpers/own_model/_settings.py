@@ -1,13 +1,26 @@
 """How an audit is run: how much is asked of the model, what is claimed, and how much chance is allowed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
+from privhelpers.own_model._files import FEWEST_PATIENTS
 from privhelpers.own_model._target import CAUSAL, Target
 
 _SMALL, _MIDDLE = 20_000_000, 250_000_000  # weights
+EFFORTS = {"quick": 1 / 4, "standard": 1, "thorough": 4}  # times the usual patients and texts
+
+
+def _times(effort: str, numbers: Mapping[str, int]) -> dict[str, int]:
+    """Return how much is asked at an effort, from what is asked at the usual one."""
+    if effort not in EFFORTS:
+        raise InvalidParameter(f"effort = {validate.shown(effort)}: must be one of {', '.join(EFFORTS)}")
+    return {
+        name: max(min(number, FEWEST_PATIENTS), round(EFFORTS[effort] * number))
+        for name, number in numbers.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -63,23 +76,34 @@ class Settings:
             validate.delta(self.delta)
 
     @classmethod
-    def for_model(cls, target: Target, **changes: Any) -> "Settings":
+    def for_model(cls, target: Target, *, effort: str = "standard", **changes: Any) -> "Settings":
         """Return what can be asked of a model of this size in minutes on two cores.
 
         Args:
             target: the model.
+            effort: quick (a quarter of the patients and texts), standard, or thorough (four times as many).
             changes: other fields, and those that shall differ.
+
+        Raises:
+            InvalidParameter: there is no such effort, or a value is out of its range.
         """
         causal = target.kind == CAUSAL
-        size: dict[str, Any] = {
-            "patients": 100,
-            "notes": 3,
-            "texts": 48,
-            "lower_case": False,
-            "control": False,
-        }
+        patients, texts = 100, 48
+        size: dict[str, Any] = {"notes": 3, "lower_case": False, "control": False}
         if target.parameters <= _SMALL:
-            size = {"patients": 2000 if causal else 500, "lower_case": causal}
+            patients, texts, size = 2000 if causal else 500, cls.texts, {"lower_case": causal}
         elif target.parameters <= _MIDDLE:
-            size = {"patients": 250, "notes": 5, "texts": 120, "lower_case": False}
-        return cls(**size | changes)
+            patients, texts, size = 250, 120, {"notes": 5, "lower_case": False}
+        return cls(**size | _times(effort, {"patients": patients, "texts": texts}) | changes)
+
+    @classmethod
+    def for_texts(cls, *, effort: str = "standard", **changes: Any) -> "Settings":
+        """Return what can be asked about synthetic texts in minutes; arguments as those of `for_model`.
+
+        A dealing costs little here, and more tests are made: twice as many let one of them be told.
+
+        Raises:
+            InvalidParameter: there is no such effort, or a value is out of its range.
+        """
+        usual = {"patients": cls.patients}
+        return cls(**{"permutations": 19_999} | _times(effort, usual) | changes)

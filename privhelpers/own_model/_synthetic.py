@@ -101,7 +101,7 @@ def examine_synthetic(
         settings: by default those of a small model, with twice the dealings.
         told: called with a sentence when a part of the work begins.
     """
-    settings = settings or Settings(permutations=19_999)
+    settings = settings or Settings.for_texts()
     texts, sample = files.synthetic.texts, draw_sample(files, [], settings)
     told(f"comparing {len(sample.texts):,} notes with {len(texts):,} synthetic texts")
     likeness, ahead = work_ahead(texts, sample)

@@ -120,6 +120,7 @@ def test_somebody_in_both_files_is_refused(call, home, opened, monkeypatch, tmp_
         ({"epsilon": "1", "delta": "2", "canaries": "c.jsonl"}, "delta = 2.0"),
         ({"patients": "0"}, "PATIENTS=0: must be a whole number of 1 or more, or all"),
         ({"notes": "some"}, "NOTES=some: must be a number"),
+        ({"effort": "all"}, "effort = 'all': must be one of quick, standard, thorough"),
         ({"columns": "mrn"}, "must be pairs such as"),
         ({"columns": "name=mrn"}, "name is no field; the fields are patient_id, text"),
         ({"columns": "text=a text=b"}, "can be named once"),

@@ -29,7 +29,7 @@ HANDED_OVER = {  # what recipes pass on, besides their own words
     "launch": (),
     "audit": (
         *("MODEL", "RECORDS", "HOLDOUT", "CANARIES", "BASE", "REFERENCE", "EPSILON", "DELTA"),
-        *("SYNTHETIC", "COLUMNS", "PATIENTS", "NOTES", "OUT", "PDF", "SHOW", "SEED"),
+        *("SYNTHETIC", "COLUMNS", "PATIENTS", "NOTES", "EFFORT", "OUT", "PDF", "SHOW", "SEED"),
         *("BUNDLE", "KEY", "LEDGER", "DRY", "LANGUAGE"),
     ),
     "check": ("PROFILE",),

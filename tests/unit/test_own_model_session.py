@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -406,3 +407,20 @@ def test_large_files_are_drawn_by_lot(files):
     chosen = _sample._drawn_notes(files.members, own_model.Settings(patients=20, notes=1))
     assert len(chosen) == len({note.patient for note in chosen}) == 20
     assert chosen == sorted(chosen, key=lambda note: files.members.patients.index(note.patient))
+
+
+@pytest.mark.parametrize("weights", [10**6, 10**8, 10**9])
+def test_an_effort_asks_about_a_quarter_or_four_times_as_many(weights):
+    target = SimpleNamespace(kind=_target.CAUSAL, parameters=weights)
+    usual = own_model.Settings.for_model(target)
+    quick, thorough = (own_model.Settings.for_model(target, effort=e) for e in ("quick", "thorough"))
+    assert own_model.Settings.for_model(target, effort="standard") == usual
+    assert (thorough.patients, thorough.texts) == (4 * usual.patients, 4 * usual.texts)
+    assert quick.patients == max(_files.FEWEST_PATIENTS, usual.patients // 4) < usual.patients
+    assert usual.texts // 4 <= quick.texts <= usual.texts
+    for other in (quick, thorough):
+        assert replace(other, patients=usual.patients, texts=usual.texts) == usual
+    assert own_model.Settings.for_model(target, effort="quick", patients=None).patients is None
+    assert (
+        own_model.Settings.for_texts(effort="quick").patients * 4 == own_model.Settings.for_texts().patients
+    )
