@@ -118,9 +118,30 @@ def test_every_figure_stands_beside_its_control_with_its_source(size, root, page
     assert told["size_best_epochs"] == "4, 3 and 2 (seed 0) and 4, 3 and 2 (seed 1)"
     assert told["size_null"] == 0 and told["size_above"] == 4, "the largest of each seed is not told apart"
     assert told["size_gap_rises"] == "in every seed"
-    assert told["size_recited_last"] == "18 of 18, 18 of 18 and 18 of 18"
-    assert told["size_recited_lowest"] == "6 of 18, 6 of 18 and 6 of 18"
+    assert told["size_planted"] == 9
+    assert told["size_recited_last"] == "9, 9 and 9 (seed 0) and 9, 9 and 9 (seed 1)"
+    assert told["size_recited_lowest"] == "3, 3 and 3 (seed 0) and 3, 3 and 3 (seed 1)"
+    assert told["size_recites_more"] == told["size_recites_fewer"] == "in no seed"
+    assert told["size_recited_reading"].startswith("So these canaries show no difference")
     assert told["size_recited_control"] == "0 of 90"
+
+
+@pytest.mark.parametrize(
+    ("lowest", "words"),
+    [
+        (LEVEL, "where its intervals overlap, secrets still differ"),
+        (RISING, "So the two differ in secrets, too"),
+    ],
+)
+def test_what_the_loss_does_not_show_the_canaries_may(size, root, page, lowest, words):
+    rows = kept(size, root, [RISING, STEEPER], [lowest, lowest])
+    recited = {seed: rows["course", "mini-gpt2", seed]["states"][LOWEST]["recited"] for seed in (0, 1)}
+    recited[0]["planted"][0], recited[1]["planted"][0] = 9, 1
+    size.keep(rows, "course", root)
+    _, told = page()
+    assert told["size_recited_lowest"] == "3, 3 and 9 (seed 0) and 3, 3 and 1 (seed 1)"
+    assert told["size_recites_more"] == "in 1 of 2 seeds", "p = 0.009 and 0.58"
+    assert told["size_recites_fewer"] == "in no seed" and words in told["size_recited_reading"]
 
 
 def test_the_real_model_stands_apart(size, root, page):
