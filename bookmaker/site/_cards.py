@@ -31,7 +31,7 @@ def detach(fragment: Tag) -> None:
     """
     for tag in fragment.select("a.headerlink, style, script"):
         tag.decompose()
-    for link in fragment.select("a.internal, a[href^='#']"):
+    for link in fragment.select("a.internal, a[href^='#'], a[href^='../']"):
         link.unwrap()
     for tag in [fragment, *fragment.find_all(True)]:
         tag.attrs.pop("id", None)

@@ -13,7 +13,8 @@ CHAPTER = """<article><section id="top"><h1>A</h1>
 <a class="reference internal" href="b.html#c">C</a>.</p><div class="math">y</div></section>
 </div><p>Later.</p>
 <figure class="align-default" id="fig-a"><img alt="A line." src="../_images/a.png" style="width: 1px"/>
-<figcaption><p>Up.<a class="headerlink" href="#fig-a">#</a></p></figcaption></figure></section></article>"""
+<figcaption><p>Up, as <a href="../reports/a.html">the report</a> has it.
+<a class="headerlink" href="#fig-a">#</a></p></figcaption></figure></section></article>"""
 
 
 def test_cards_show_words_theorems_and_figures(tmp_path):
@@ -39,5 +40,6 @@ def test_cards_show_words_theorems_and_figures(tmp_path):
     assert (
         "&lt;b&gt;, see\nC." in theorem and "Later" not in theorem and '<div class="math">y</div>' in theorem
     )
+    assert "as the report has it." in figure
     assert 'src="_images/a.png"' in figure and "style" not in figure and "#" not in figure
     assert not any(" id=" in card or "<a" in card for card in cards.values())
