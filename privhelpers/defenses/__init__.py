@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from privhelpers.defenses._output_filter import Filtered, OutputFilter
-from privhelpers.defenses._pipeline import Pipeline
+from privhelpers.defenses._pipeline import Pipeline, read_recipe
 from privhelpers.defenses._spans import Scrubbed, Span, merge, replace
 from privhelpers.defenses.dedup import Deduplicated, Pair, deduplicate, near_duplicates
 from privhelpers.defenses.patterns import PatternScrubber, find_identifiers
@@ -66,6 +66,7 @@ __all__ = [
     "load_ner",
     "merge",
     "near_duplicates",
+    "read_recipe",
     "replace",
     "save_ner",
     "train_ner",

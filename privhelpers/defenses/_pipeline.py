@@ -14,7 +14,10 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+import yaml
 
 from privhelpers import validate
 from privhelpers.defenses._output_filter import OutputFilter
@@ -38,7 +41,55 @@ _ACROSS = (
     "differential privacy per patient: a note removed for another patient's sake breaks its guarantee; "
     "use within_patients=True before such training"
 )
+_LARGEST = 2**16  # bytes of a recipe
+_BUDGET = ("target_epsilon", "target_delta", "sample_rate", "max_grad_norm")
 _WITHOUT_NAMES = "names, and addresses in free words: patterns cannot find them, use an NER scrubber"
+
+
+def read_recipe(path: Path) -> dict[str, object]:
+    """Return the layers that a YAML file switches on, each with its setting; a layer without an entry is off.
+
+    The entries, all optional, are `scrub: true`; `dedup`, the Jaccard similarity of two copies, in (0, 1];
+    `dp`, with `target_epsilon` (nats), `target_delta`, `sample_rate` and `max_grad_norm`; and `filter`, the
+    words of a run that is held back, 1 or more.
+
+    Raises:
+        InvalidParameter: the file cannot be read, or an entry is unknown or out of its range; the message
+            names the file, the entry and the value.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST + 1)
+        recipe = yaml.safe_load(content[:_LARGEST].decode("utf-8"))
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        raise InvalidParameter(f"{path}: cannot be read as YAML: {' '.join(str(error).split())}") from error
+    if len(content) > _LARGEST or not isinstance(recipe, dict):
+        raise InvalidParameter(f"{path}: must be at most {_LARGEST:,} bytes, with a line for each layer")
+    try:
+        _check_recipe(recipe)
+    except InvalidParameter as error:
+        raise InvalidParameter(f"{path}: {error}") from error
+    return recipe
+
+
+def _check_recipe(recipe: Mapping) -> None:
+    """Refuse an entry that is unknown or out of its range."""
+    budget = recipe.get("dp", dict.fromkeys(_BUDGET, 0.5))
+    for given, known in ((recipe, ("scrub", "dedup", "dp", "filter")), (budget, _BUDGET)):
+        if not isinstance(given, Mapping):
+            raise InvalidParameter(f"dp = {validate.shown(given)}: must have the entries {', '.join(known)}")
+        if unknown := [name for name in given if name not in known]:
+            raise InvalidParameter(
+                f"{validate.shown(unknown[0])}: is no entry; known here are {', '.join(known)}"
+            )
+    if missing := [name for name in _BUDGET if name not in budget]:
+        raise InvalidParameter(f"dp: lacks {', '.join(missing)}")
+    if not isinstance(recipe.get("scrub", True), bool):
+        raise InvalidParameter(f"scrub = {validate.shown(recipe['scrub'])}: must be true or false")
+    validate.probability(dedup=recipe.get("dedup", 1), sample_rate=budget["sample_rate"])
+    validate.positive(**{name: budget[name] for name in ("target_epsilon", "max_grad_norm")})
+    validate.delta(budget["target_delta"])
+    validate.positive_int(filter=recipe.get("filter", 1))
 
 
 class Scrubber(Protocol):
@@ -136,6 +187,37 @@ class Pipeline:
             validate.probability(threshold=self.threshold)
         if self.plan and self.threshold and not self.within_patients:
             raise InvalidParameter("within_patients: must be True where a plan per patient follows")
+
+    @classmethod
+    def of(
+        cls, recipe: Mapping, *, scrubber: Scrubber | None = None, plan: "dpsgd.PrivacyPlan | None" = None
+    ) -> "Pipeline":
+        """Return the pipeline of a recipe; copies are looked for among the notes of one patient.
+
+        Args:
+            recipe: as `read_recipe` returns it.
+            scrubber: for `scrub`; without one, the patterns.
+            plan: for `dp`: its budget, sealed for the number of patients (`dpsgd.plan_privacy`).
+
+        Raises:
+            InvalidParameter: the recipe is not as `read_recipe` describes, or the plan is not for its dp.
+        """
+        _check_recipe(recipe)
+        budget = recipe.get("dp")
+        if (budget is None) != (plan is None):
+            raise InvalidParameter("plan: must be given exactly where the recipe has dp")
+        if plan:
+            spent = plan.spent
+            sealed = (plan.target_epsilon, spent.delta, spent.sample_rate, plan.max_grad_norm)
+            if sealed != tuple(budget[name] for name in _BUDGET):
+                raise InvalidParameter("plan: is sealed for other values than the recipe's dp")
+        return cls(
+            scrubber=(scrubber or PatternScrubber()) if recipe.get("scrub") else None,
+            threshold=recipe.get("dedup"),
+            within_patients=True,
+            plan=plan,
+            ngram=recipe.get("filter"),
+        )
 
     def _not_checked(self) -> tuple[str, ...]:
         skipped = []

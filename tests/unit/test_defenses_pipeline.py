@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from privhelpers import defenses
+from privhelpers import defenses, dpsgd
 from privhelpers.errors import InvalidParameter, PrivHelpersError
 
 ON = defenses.Pipeline(scrubber=defenses.PatternScrubber(), threshold=0.8)
@@ -107,3 +107,58 @@ def test_nothing_to_do_and_a_bad_threshold_are_refused():
         ON.prepare([])
     with pytest.raises(InvalidParameter, match="threshold"):
         defenses.Pipeline(threshold=0)
+
+
+RECIPE = """\
+scrub: true
+dedup: 0.8
+dp:
+  target_epsilon: 8
+  target_delta: 1.0e-5
+  sample_rate: 0.2
+  max_grad_norm: 0.5
+filter: 4
+"""
+
+
+def test_one_file_configures_the_pipeline(tmp_path):
+    file = tmp_path / "pipeline.yml"
+    file.write_text(RECIPE, encoding="utf-8")
+    recipe = defenses.read_recipe(file)
+    assert list(recipe) == ["scrub", "dedup", "dp", "filter"]
+    plan = dpsgd.plan_privacy(**recipe["dp"], steps=2, units=20)
+    whole = defenses.Pipeline.of(recipe, plan=plan)
+    assert whole == defenses.Pipeline(whole.scrubber, 0.8, True, plan, 4)
+    assert isinstance(whole.scrubber, defenses.PatternScrubber)
+    assert defenses.Pipeline.of({}) == defenses.Pipeline(within_patients=True)
+    for of, match in ((dict(recipe["dp"], max_grad_norm=1), "other values"), (None, "exactly where")):
+        other = of and dpsgd.plan_privacy(**of, steps=2, units=20)
+        with pytest.raises(InvalidParameter, match=match):
+            defenses.Pipeline.of(recipe, plan=other)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "match"),
+    [
+        ("scrub:", "scrubb:", "'scrubb': is no entry; known here are scrub, dedup"),
+        ("scrub: true", "scrub: patterns", "scrub = 'patterns': must be true or false"),
+        ("0.8", "1.5", "dedup = 1.5"),
+        ("0.8", "", "dedup = None"),
+        ("  target_epsilon: 8", "  epsilon: 8", "'epsilon': is no entry"),
+        ("  target_epsilon: 8\n", "", "dp: lacks target_epsilon"),
+        ("epsilon: 8", "epsilon: eight", "target_epsilon = 'eight'"),
+        ("1.0e-5", "1", "delta = 1"),
+        ("filter: 4", "filter: 0", "filter = 0"),
+        ("filter: 4", "filter: !!python/object/apply:os.getcwd []", "cannot be read as YAML"),
+        (RECIPE, "- scrub", "a line for each layer"),
+        (RECIPE, "[" * 40_000, "cannot be read as YAML"),
+        (RECIPE, RECIPE + "#" * 2**16, "at most"),
+        ("dp:", "dp: 8 #", "cannot be read as YAML|must have the entries"),
+    ],
+)
+def test_a_bad_recipe_is_refused_by_file_entry_and_value(tmp_path, old, new, match):
+    file = tmp_path / "pipeline.yml"
+    file.write_text(RECIPE.replace(old, new), encoding="utf-8")
+    with pytest.raises(InvalidParameter, match=match) as refused:
+        defenses.read_recipe(file)
+    assert str(file) in str(refused.value)
