@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from bookmaker.runner import chain
+from bookmaker.site import exercises
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -22,6 +23,7 @@ FORBIDDEN = {
     r"\bbookmaker\b": "what makes the book",
     r"if profile": "asking which profile runs",
 }
+GLUED = r"\{glue:text\}`(\w+)"
 SELDOM_NEEDED = ("simply", "obviously")
 
 
@@ -210,6 +212,23 @@ def test_every_told_number_exists(notebook):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "tell":
                 told |= {keyword.arg for keyword in node.keywords}
     assert quoted <= told, f"never told: {quoted - told}"
+
+
+def test_what_only_a_solution_says_is_computed_in_the_solution(notebook):
+    """A site and copies without solutions drop their cells; what another cell tells for them would stay."""
+    told = {
+        keyword.arg
+        for cell in code_of(notebook)
+        if not exercises.is_solution(cell)
+        for node in ast.walk(ast.parse(cell.source))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "tell"
+        for keyword in node.keywords
+    }
+    shown = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    kept = exercises.without_solutions([nbformat.NotebookNode(cell) for cell in notebook.cells])
+    rest = "\n".join(cell.source for cell in kept if cell.cell_type == "markdown")
+    told_to_solutions = set(re.findall(GLUED, shown)) - set(re.findall(GLUED, rest))
+    assert not told & told_to_solutions
 
 
 def test_one_sentence_per_line(notebook):
