@@ -4,6 +4,7 @@ Minutes follow from the source of a chapter at the rates below, so that a chapte
 without anybody's guess; the time of a run is measured.
 """
 
+import ast
 import itertools
 import math
 import re
@@ -46,15 +47,27 @@ solution.
 A quiz takes {QUIZ} minutes.
 Running is what all runs of the chapter took when this copy of the book was made.
 """
+KINDS = """Some ask to *implement* something, others to *compute* with what the chapter has built.
+The minutes say how long one is: those of the solution's code, as above.
+
+"""
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise: its label, the minutes it takes, and whether its solution has code."""
+    """One exercise.
+
+    Attributes:
+        label, title: as the page has them.
+        minutes: that it takes.
+        kind: "think" without code in its solution, "implement" where the solution defines a function or a
+            class, else "compute".
+    """
 
     label: str
+    title: str
     minutes: int
-    in_code: bool
+    kind: str
 
 
 @dataclass(frozen=True)
@@ -95,6 +108,14 @@ def reading_minutes(source: NotebookNode) -> int:
     return 5 * max(1, round(minutes / 5))
 
 
+def _kind(cells: Sequence[NotebookNode]) -> str:
+    """Return what an exercise asks for, by the code of its solution."""
+    nodes = [node for cell in cells for node in ast.walk(ast.parse(cell.source))]
+    if any(isinstance(node, ast.FunctionDef | ast.ClassDef) for node in nodes):
+        return "implement"
+    return "compute" if cells else "think"
+
+
 def chapter(slug: str, source: NotebookNode, seconds: float = 0.0) -> Chapter:
     """Return what a chapter takes.
 
@@ -112,8 +133,9 @@ def chapter(slug: str, source: NotebookNode, seconds: float = 0.0) -> Chapter:
     work = tuple(
         Exercise(
             one.label,
+            one.title,
             IN_CODE + sum(_lines(source.cells[n]) for n in one.cells) if one.cells else ON_PAPER,
-            bool(one.cells),
+            _kind([source.cells[n] for n in one.cells]),
         )
         for one in exercises.exercises(source, slug)
     )
@@ -188,7 +210,7 @@ def syllabus(chapters: dict[str, Chapter]) -> str:
         [f"{{ref}}`{one.label}`", one.reading, f"{one.running:.1f}", _hours(one.minutes())] for one in every
     ]
     index = [
-        [f"{{ref}}`{work.label}`", f"{{ref}}`{one.label}`", "code" if work.in_code else "paper", work.minutes]
+        [f"{{ref}}`{work.title} <{work.label}>`", f"{{ref}}`{one.label}`", work.kind, work.minutes]
         for one in every
         for work in one.exercises
     ]
@@ -202,6 +224,6 @@ def syllabus(chapters: dict[str, Chapter]) -> str:
         "What each chapter takes": table(
             ["chapter", "reading (min)", "running (min)", "with all exercises and the quiz"], times
         ),
-        "All exercises": table(["exercise", "chapter", "solved in", "minutes"], index),
+        "All exercises": KINDS + table(["exercise", "chapter", "asks to", "minutes"], index),
     }
     return INTRO + "".join(f"\n## {title}\n\n{text}" for title, text in sections.items())

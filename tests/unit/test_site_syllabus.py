@@ -42,7 +42,12 @@ def test_every_chapter_and_exercise_is_in_the_page_of_plans(sources):
     for slug, source in sources.items():
         assert weeks.count(f"{{ref}}`{_syllabus.chapter(slug, source).label}`") == 2
         for exercise in exercises.exercises(source, slug):
-            assert index.count(f"{{ref}}`{exercise.label}`") == 1
+            assert exercise.title and index.count(f"{{ref}}`{exercise.title} <{exercise.label}>`") == 1
+
+
+def test_every_chapter_asks_to_implement_something(sources):
+    for slug, source in sources.items():
+        assert "implement" in [one.kind for one in _syllabus.chapter(slug, source).exercises], slug
 
 
 def test_a_chapter_states_the_minutes_that_the_rule_gives(sources):
@@ -82,9 +87,9 @@ def test_minutes_follow_from_words_lines_formulas_figures_and_solutions():
     ]
     takes = _syllabus.chapter("x", source, 90.0)
     assert takes.label == "nb-x" and takes.reading == 25  # 8 + 5 and a tenth + 10 + 1
-    assert [(one.label, one.minutes, one.in_code) for one in takes.exercises] == [
-        ("ex-a", 15, False),
-        ("ex-b", 17, True),
+    assert [(one.label, one.title, one.minutes, one.kind) for one in takes.exercises] == [
+        ("ex-a", "A", 15, "think"),
+        ("ex-b", "B", 17, "compute"),
     ]
     assert takes.minutes() == 25 + 1.5 + 15 + 17 + 5 and takes.minutes(1) == 25 + 1.5 + 15 + 5
     assert "So. So." in source.cells[5].source  # the notebook stays as it was
