@@ -11,7 +11,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -235,6 +235,13 @@ def students(submitted: str) -> tuple[list[Path], list[str]]:
     return named, [inert(path.name[:100]) for path in folders if path not in named]
 
 
+def feedback(student: str, grades: Sequence[Graded]) -> str:
+    """Return the page for a student: points and what the tests say; the student's words are made inert."""
+    template = Path(__file__).with_name("feedback.html").read_text(encoding="utf-8")
+    page = Environment(autoescape=True, undefined=StrictUndefined).from_string(template)
+    return page.render(student=student, assignments=grades)
+
+
 def write(root: Path, submitted: str, folder: Path) -> tuple[list[Graded], list[str]]:
     """Grade whatever assignments somebody handed in; write `grades.csv` and a page for each student.
 
@@ -253,17 +260,15 @@ def write(root: Path, submitted: str, folder: Path) -> tuple[list[Graded], list[
     every = [one for one in _assignments.read(root) if any(any(home.glob(one.name)) for home in named)]
     if not every:
         raise MissingArtifact(f"SUBMITTED={inert(submitted[:200])}: {PLACES}")
-    template = Path(__file__).with_name("feedback.html").read_text(encoding="utf-8")
-    page = Environment(autoescape=True, undefined=StrictUndefined).from_string(template)
     grades, table = [], io.StringIO()
     rows = csv.writer(table, lineterminator="\n")
     rows.writerow(("student", "assignment", "score", "points", "by_hand", "note"))
     with Sandbox() as sandbox:
         for home in named:
             own = [grade(one, home / one.name / f"{one.name}.ipynb", home.name, sandbox) for one in every]
-            text = page.render(student=home.name, assignments=own)
             (folder / "feedback").mkdir(parents=True, exist_ok=True)
-            write_atomic(folder / "feedback" / f"{home.name}.html", text.encode())
+            page = feedback(home.name, own).encode()
+            write_atomic(folder / "feedback" / f"{home.name}.html", page)
             grades += own
     for one in grades:
         rows.writerow(
