@@ -57,16 +57,20 @@ def _columns(cost: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def table(runs: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return a row for each chapter, the longest first: runs, seconds, memory, and seconds by activity."""
+def table(runs: list[dict[str, Any]], by: str = "chapter") -> pd.DataFrame:
+    """Return a row for each chapter, the longest first: runs, seconds, memory, and seconds by activity.
+
+    Args:
+        runs: as `records` returns them.
+        by: "chapter" or "run", which has a row for each model.
+    """
     rows = []
     for run in runs:
-        rows.append({"chapter": run["notebook"], "runs": 1} | _columns(run) | run["activities"])
-    frame = pd.DataFrame(rows).reindex(
-        columns=["chapter", "runs", "wall s", "CPU s", "peak MiB", *ACTIVITIES]
-    )
+        names = {"chapter": run["notebook"], "run": f"{run['notebook']} {run['model'] or ''}".strip()}
+        rows.append({by: names[by], "runs": 1} | _columns(run) | run["activities"])
+    frame = pd.DataFrame(rows).reindex(columns=[by, "runs", "wall s", "CPU s", "peak MiB", *ACTIVITIES])
     aggregation = {name: "max" if name == "peak MiB" else "sum" for name in frame.columns[1:]}
-    return frame.fillna(0.0).groupby("chapter").agg(aggregation).sort_values("wall s", ascending=False)
+    return frame.fillna(0.0).groupby(by).agg(aggregation).sort_values("wall s", ascending=False)
 
 
 def machine() -> str:
@@ -111,6 +115,11 @@ def tell(root: Path, profile: str, *, cores: int, keep: bool) -> None:
     frame.loc["all", "peak MiB"] = frame["peak MiB"].iloc[:-1].max()
     with pd.option_context("display.width", 250, "display.max_columns", None, "display.max_rows", None):
         print(frame.round().astype(int).replace(0, "").to_string())
+        several = [run for run in runs if run["model"]]
+        if several:
+            print(
+                table(several, by="run").drop(columns="runs").round().astype(int).replace(0, "").to_string()
+            )
     print(
         f"{len(runs)} runs; idle {idle_seconds(runs, cores):.0f} core seconds of {cores} cores; {machine()}"
     )

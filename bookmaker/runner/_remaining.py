@@ -44,6 +44,9 @@ def begin(root: Path, names: Sequence[str], stale: Sequence[Job], cores: int | N
     """
     known = {name: expected(root, name) for name in names}
     seconds = [known[job.profile].get(job.rule, known[job.profile].get(job.slug)) for job in stale]
+    # A chapter that nobody has timed yet must not silence what is known of the others.
+    past = [one for one in seconds if one is not None]
+    seconds = [sum(past) / len(past) if one is None and past else one for one in seconds]
     runs = [(job.sentinel, job.threads, expected) for job, expected in zip(stale, seconds, strict=True)]
     for name in names:
         note = {"started": time.time(), "cores": cores, "runs": runs}

@@ -12,6 +12,7 @@ from privhelpers.text import in_words, inert
 TITLE = "PrivAI-Leak: teaching, measuring and auditing the privacy of language models"
 MEANT = re.compile(r"[^\w .,:=%+-]|(?<![^\W_])_|_(?![^\W_])")  # not the _ in a word
 NO_BREAK = "\u00a0"
+SHOWN = 0.1  # of the time of a run: an activity that takes less is not named
 INTRO = """# Run card
 
 Every number in this copy of the book was made by the runs listed here.
@@ -55,14 +56,15 @@ def duration(seconds: float) -> str:
 
 
 def _cost(run: dict[str, Any]) -> tuple[str, ...]:
-    """Return what a run took: time, processor time, memory, and what most of the time was spent on."""
+    """Return what a run took: time, processor time, memory, and where a tenth or more of it went."""
     cpu, memory, activities = (run.get(name) for name in ("cpu_seconds", "peak_memory_mib", "activities"))
-    longest = max(activities, key=activities.get) if activities else ""
+    spent = sorted((activities or {}).items(), key=lambda item: -item[1])
+    most = [f"{_words(name)} {duration(took)}" for name, took in spent if took >= SHOWN * run["seconds"]]
     return (
         duration(run["seconds"]),
         duration(cpu) if cpu else "",
         f"{memory:,} MiB" if memory else "",
-        f"{_words(longest)}, {duration(activities[longest])}" if longest else "",
+        ", ".join(most),
     )
 
 
@@ -76,7 +78,7 @@ def _runs(runs: dict[str, Any]) -> str:
         )
         for run in runs.values()
     ]
-    header = ("notebook", "model", "time", "processor time", "memory", "most of the time", "files written")
+    header = ("notebook", "model", "time", "processor time", "memory", "spent on", "files written")
     return table(header, rows)
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from bookmaker.runner import _activity, _profile, _remaining, progress
+from bookmaker.runner import _activity, _profile, _remaining, chain, progress
 
 ROOT = Path(__file__).parents[2]
 
@@ -111,7 +111,7 @@ def test_durations_read_as_words(seconds, words):
 
 def run(notebook, start, seconds, **more):
     cost = {"started": f"2026-01-01T00:{start:02d}:00+00:00", "seconds": seconds, "threads": 1}
-    cost |= {"notebook": notebook, "cpu_seconds": seconds / 2, "peak_memory_mib": 700}
+    cost |= {"notebook": notebook, "cpu_seconds": seconds / 2, "peak_memory_mib": 700, "model": None}
     return cost | {"activities": {"training": seconds}} | more
 
 
@@ -126,6 +126,24 @@ def test_the_table_adds_the_runs_of_a_chapter_and_keeps_the_largest_memory():
     assert list(table.index) == ["b", "a"]
     row = table.loc["a", ["runs", "wall s", "CPU s", "peak MiB", "training", "rest"]]
     assert row.tolist() == [2, 40, 20, 900, 40, 0]
+
+
+def test_runs_on_several_models_have_rows_of_their_own():
+    table = _profile.table([run("a", 0, 10.0, model="x"), run("a", 0, 30.0, model="y")], by="run")
+    assert table["wall s"].to_dict() == {"a y": 30, "a x": 10}
+
+
+def test_every_chapter_has_an_expected_time():
+    known = yaml.safe_load(_remaining.EXPECTED.read_text(encoding="utf-8"))["seconds"]
+    for profile in ("course", "smoke"):
+        assert sorted(known[profile]) == sorted(chain.SLUGS), profile
+
+
+def test_a_chapter_without_a_time_is_taken_for_a_mean_one(tmp_path, monkeypatch):
+    expected = tmp_path / "expected.yml"
+    expected.write_text("seconds: {toy: {a: 10, b: 50}}")
+    monkeypatch.setattr(_remaining, "EXPECTED", expected)
+    assert _remaining.begin(tmp_path, ["toy"], [job("a"), job("b"), job("new")], cores=1) == 90
 
 
 def test_what_to_expect_is_kept_by_profile(tmp_path, monkeypatch):
