@@ -29,7 +29,21 @@ ROOT = Path(__file__).parents[2]
 SLUGS = list(chain.SLUGS)
 SHORT = next(n for n in range(1, 1000) if int(1 / (1 / n)) < n)  # a loader that loses a step
 TESTS = 240
-RUN = {"short": SHORT, "taken_short": SHORT - 1, "tests": TESTS}  # of runs: the rest needs none
+RUN = {  # what the chapters keep that a question quotes, as a run might have it
+    **{"short": SHORT, "taken_short": SHORT - 1, "tests": TESTS},
+    **{
+        "last_heldback": 1.8,
+        "baseline_gap": 1.7,
+        "public_gap": 0.96,
+        "bands": 25,
+        "band_rows": 5,
+        "shards": 4,
+    },
+    **{"shadows": 8, "all_attempts": 5600, "effect": 9.1, "tight_epsilon": 0.9995, "search_one": 7.99},
+    **{"poisson": 8.6, "shuffled": 23.3, "shown_epsilon": 4.0, "binomial_lower": 1.8, "qn": 10.0},
+    **{"baseline_alike": 229, "copy_members": 1000, "baseline_phantoms": 104, "copy_heldout": 1000},
+    **{"off_perplexity": 2.3, "honest_perplexity": 10.9},
+}
 
 
 def unique_match_is_right(names=1000):
@@ -39,8 +53,8 @@ def unique_match_is_right(names=1000):
     return 100 * right / (right + (1 - registered) * names * (1 / names) * alone)
 
 
-def largest_belief(prior):
-    return 100 * mechanisms.posterior_range(prior=prior, epsilon=1.0)[1]
+def largest_belief(prior, epsilon=1.0):
+    return 100 * mechanisms.posterior_range(prior=prior, epsilon=epsilon)[1]
 
 
 def first_order_floor():
@@ -48,7 +62,7 @@ def first_order_floor():
     return min(bounds)
 
 
-def kish(records=50, attempts=28, correlation=0.1):
+def kish(records=200, attempts=28, correlation=0.3):
     """The variance of the mean, from the covariance of all attempts on one record."""
     covariance = np.full((attempts, attempts), correlation) + (1 - correlation) * np.eye(attempts)
     return 1 / (covariance.sum() / attempts**2 / records)
@@ -69,7 +83,7 @@ def smallest_that_holm_rejects():
     return scipy.optimize.brentq(excess, 1e-9, 0.05)
 
 
-def touched_shards(shards=5, patients=3):
+def touched_shards(shards=RUN["shards"], patients=3):
     homes = list(itertools.product(range(shards), repeat=patients))
     return 100 * np.mean([len(set(home)) / shards for home in homes])
 
@@ -95,10 +109,16 @@ TRUE = {
     "hypothesis_testing ceiling-at-one-percent": lambda: 100 * mechanisms.largest_tpr(fpr=0.01, epsilon=1.0),
     "renyi_accounting floor-of-orders": first_order_floor,
     "synthetic_records secret-bits": lambda: -7 * math.log2(0.1),
-    "public_pretraining perplexity-of-loss": lambda: np.exp(-np.log([math.e**-2, math.e**-4]).mean()),
-    "fine_tuning ratio-of-perplexities": lambda: math.exp(3.5) / math.exp(3.0),  # any two losses
-    "shadow_models no-model-without": lambda: 100 * scipy.stats.binom.pmf(0, 8, 0.5),
-    "private_utility best-of-five": lambda: mechanisms.basic_composition(epsilons=[1.0] * 5).epsilon,
+    "public_pretraining perplexity-of-loss": lambda: np.exp(
+        -np.log([math.e ** (1 - RUN["last_heldback"]), math.e ** (-1 - RUN["last_heldback"])]).mean()
+    ),
+    "fine_tuning difference-of-losses": lambda: scipy.optimize.brentq(
+        lambda nats: math.exp(3 + nats) / math.exp(3) - RUN["baseline_gap"], 0, 5
+    ),
+    "shadow_models no-model-without": lambda: 100 * scipy.stats.binom.pmf(0, RUN["shadows"], 0.5),
+    "private_utility best-of-five": lambda: (
+        mechanisms.basic_composition(epsilons=[RUN["search_one"]] * 5).epsilon
+    ),
     "opacus short-loader": lambda: len(range(int(1 / (1 / SHORT)))),
     "attention_and_gradients concentration-value": lambda: float(
         white_box.concentration(torch.full((8,), 1 / 8))
@@ -111,9 +131,9 @@ TRUE = {
         canaries=10, guesses=10, correct=10, delta=0.0
     ),
     "comparison first-of-holm": smallest_that_holm_rejects,
-    "scrubbing bands-miss": lambda: 100 * dedup._proposal_probability(0.8, 8, 4),
+    "scrubbing bands-miss": lambda: 100 * dedup._proposal_probability(0.5, RUN["bands"], RUN["band_rows"]),
     "unlearning three-requests": touched_shards,
-    "hipaa belief-after": lambda: largest_belief(0.1),
+    "hipaa belief-after": lambda: largest_belief(0.1, RUN["tight_epsilon"]),
     "synthetic_notes votes-noise": lambda: float(np.linalg.norm([1.0] * 9)),
     "your_model least-p-value": least_p_value,
     "report_audit null-model": words_hit,
