@@ -24,7 +24,7 @@ models are small, so that figures do not carry over to another model.
 What these attacks do not find, another may; an interval says how far chance reaches, and nothing about
 attacks that nobody tried.
 
-Each figure stands beside the same one for people held out, on whose notes none of these models was trained;
+Each figure stands beside the same one for people held out, on whose notes no measured model was trained;
 of canaries, those that were planted beside those that were kept out.
 The training set is the clinical one, also on the card of the public checkpoint, which saw none of it.
 An AUC of the training set compares its notes with those of people held out; an AUC of people held out
@@ -101,8 +101,60 @@ def _measured(rows: list[dict[str, Any]]) -> str:
     return table(("measure", "notes of", "value", level, "n", "distinct texts", "clusters"), shown)
 
 
+def _card(name: str, facts: list[tuple[str, str]], text: str) -> str:
+    return f"\n## {name}\n\n{table(('', 'this model'), facts)}\n{text}"
+
+
+def _others(manifest: dict[str, Any], runs: Results) -> str:
+    """Return the cards of models that are kept and not compared, and where those come from that are not."""
+    given = {rule: run["parameters"] for rule, run in manifest["runs"].items()}
+    kept = {
+        f"{rule}/{file}": f"SHA-256 `{digest[:HASH]}...`"
+        for rule, run in manifest["runs"].items()
+        for file, digest in run["artifacts"].items()
+    }
+    twin, ner, real = f"{chain.BASELINE}/twin", f"{chain.SCRUBBING}/ner", f"{chain.REAL}/experiment.json"
+    cards = ""
+    if weights := kept.get(f"{twin}/model.safetensors"):
+        config, of_run = runs.store.read_json(f"{twin}/config.json"), given[chain.BASELINE]
+        training = f"AdamW, epochs: {of_run['twin_epochs']}, learning rate {of_run['twin_learning_rate']:g}"
+        facts = [
+            ("architecture", _shape(config, runs.pretraining["parameters"])),
+            ("training data", f"`heldout.jsonl`, {kept[f'{chain.RECORDS}/heldout.jsonl']}"),
+            ("training", f"from the public checkpoint; {training}; seed {of_run['seed']}"),
+            ("promise to a patient", "none, and none to the people held out, whose notes it read"),
+            ("weights", weights),
+        ]
+        cards += _card("twin", facts, "A measuring stick of {ref}`nb-extraction`; nobody attacks it.\n")
+    if weights := kept.get(f"{ner}/ner/model"):
+        about, of_run = runs.store.read_json(f"{ner}/meta.json"), given[chain.SCRUBBING]
+        first = f"from the first {of_run['lesson_documents']:,} documents of `public.jsonl`"
+        facts = [
+            ("architecture", f"named-entity recognizer of spaCy {about['spacy_version']}"),
+            ("finds", ", ".join(about["labels"]["ner"])),
+            ("training data", f"{first}, {kept[f'{chain.RECORDS}/public.jsonl']}"),
+            ("training", f"from random weights; epochs: {of_run['epochs']}; seed {of_run['seed']}"),
+            ("promise to a patient", "none; it has seen no patient's note"),
+            ("weights", weights),
+        ]
+        measured = "{ref}`nb-scrubbing` measures what it misses, and {ref}`nb-defenses` uses it.\n"
+        cards += _card("recognizer of identifiers", facts, measured)
+    if real in kept:
+        start = runs.store.read_json(real)
+        cards += (
+            "\n## Models that are not kept\n\n"
+            f"Those of {{ref}}`nb-real`, from `{start['start_from']}` with {start['weights']:,} weights, "
+            "were forgotten when they had answered; what it shows is of another run, of weights that others "
+            "pretrained {cite:p}`allal2025`.\n"
+            "Shadow models and those of single experiments are not kept either; their pages make them.\n"
+        )
+    return cards
+
+
 def model_cards(root: Path, manifest: dict[str, Any]) -> str:
-    """Return the page `book/model_cards.md`: a card for every model that the comparison compared.
+    """Return the page `book/model_cards.md`: a card for every model that a run kept.
+
+    What the comparison compared has its measurements beside the card.
 
     Args:
         root: the repository.
@@ -133,5 +185,5 @@ def model_cards(root: Path, manifest: dict[str, Any]) -> str:
             ("weights", f"SHA-256 `{run['artifacts'][f'{folder}/model.safetensors'][:HASH]}...`"),
         ]
         measured = _measured([row for row in rows if row["model"] == model])
-        cards.append(f"\n## {in_words(model)}\n\n{table(('', 'this model'), facts)}\n{measured}")
-    return INTRO + "".join(cards)
+        cards.append(_card(in_words(model), facts, measured))
+    return INTRO + "".join(cards) + _others(manifest, runs)

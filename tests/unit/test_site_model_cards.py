@@ -37,7 +37,8 @@ def book(tmp_path):
     arms = (("member", 0.75), ("control", 0.125))
     rows = [measured(m, name, arm, value) for m in MODELS for arm, value in arms for name in MEASURES]
     store.write_jsonl("comparison/measurements.jsonl", rows)
-    runs = {chain.RECORDS: {"artifacts": {"train.jsonl": "a1" * 32, "public.jsonl": "b2" * 32}}}
+    texts = {"train.jsonl": "a1" * 32, "public.jsonl": "b2" * 32, "heldout.jsonl": "c3" * 32}
+    runs = {chain.RECORDS: {"artifacts": texts, "parameters": {}}}
     for model in MODELS:
         slug = chain.MAKERS.get(model, chain.DPSGD)
         private = slug == chain.DPSGD
@@ -93,3 +94,25 @@ def test_a_card_without_its_measurements_is_refused(book):
     (book[0] / "runs" / "toy" / "artifacts" / "comparison" / "measurements.jsonl").unlink()
     with pytest.raises(MissingArtifact, match="measurements"):
         _model_cards.model_cards(*book)
+
+
+def test_a_kept_model_that_is_not_compared_has_a_card_without_figures(book):
+    root, manifest = book
+    assert "twin" not in _model_cards.model_cards(root, manifest), "it was not kept"
+    store, runs = Store(root / "runs" / "toy" / "artifacts", "toy"), manifest["runs"]
+    store.write_json("fine_tuning/twin/config.json", CONFIG)
+    store.write_json("scrubbing/ner/meta.json", {"spacy_version": "9", "labels": {"ner": ["mrn", "name"]}})
+    store.write_json("real_model/experiment.json", {"start_from": "micro-llama", "weights": 123456})
+    runs["fine_tuning"]["parameters"] = GIVEN | {"twin_epochs": 2, "twin_learning_rate": 0.007}
+    runs["fine_tuning"]["artifacts"]["twin/model.safetensors"] = "d4" * 32
+    of_lesson = {"lesson_documents": 4000, "epochs": 6, "seed": 5}
+    runs["scrubbing"] = {"parameters": of_lesson, "artifacts": {"ner/ner/model": "e5" * 32}}
+    runs["real_model"] = {"parameters": {}, "artifacts": {"experiment.json": "f6" * 32}}
+    page = _model_cards.model_cards(root, manifest)
+    twin, recognizer = card(page, "twin"), card(page, "recognizer of identifiers")
+    assert "`heldout.jsonl`, SHA-256 `c3c3c3c3c3c3...`" in twin and "SHA-256 `d4d4d4d4d4d4...`" in twin
+    assert "from the public checkpoint; AdamW, epochs: 2, learning rate 0.007; seed 5" in twin
+    assert "| finds | mrn, name |" in recognizer and "from random weights; epochs: 6; seed 5" in recognizer
+    assert "from the first 4,000 documents of `public.jsonl`, SHA-256 `b2b2b2b2b2b2...`" in recognizer
+    assert "generation" not in twin + recognizer
+    assert "`micro-llama` with 123,456 weights" in card(page, "Models that are not kept")
