@@ -85,6 +85,7 @@ content="default-src 'none'; img-src data:; style-src 'sha256-AbC+/9='">
 <meta name="robots" content="noindex"><title>Toy report</title></head><body><main><h1>Quokka report</h1>
 <table><tr><th></th></tr></table></main></body></html>
 """
+SHEET = REPORT.replace("Toy report", "Toy sheet").replace("Quokka report", "Wombat sheet")
 HEADLINES = {
     "baseline_auc": 0.91,
     "dp8_auc": 0.51,
@@ -145,8 +146,7 @@ def source(slug: str) -> nbformat.NotebookNode:
         v4.new_code_cell("one_and_one = 1 + 1\none_and_one", id="solution", metadata={"tags": ["solution"]}),
         v4.new_markdown_cell("## Summary\n\nA toy.", id="summary"),
     ]
-    if slug == "your_model":
-        cells[2].metadata["tags"] = ["report"]
+    cells[2].metadata["tags"] = {"your_model": ["report"], "hipaa": ["sheet"]}.get(slug, [])
     if slug == "comparison":
         shown = {"figure": {"caption": "Bars.", "name": "fig-bars"}, "image": {"alt": "Bars."}}
         cells.insert(5, v4.new_code_cell("draw_bars()", id="bars", metadata={"mystnb": shown}))
@@ -243,6 +243,8 @@ def build(root: Path) -> Path:
     store = Store(root / "runs" / "toy" / "artifacts", "toy")
     store.write_json("comparison/summary.json", {"models": {}})
     store.write_bytes("your_model/report.html", REPORT.encode())
+    store.write_bytes("hipaa/sheet.html", SHEET.encode())
+    store.write_json("hipaa/sheet_key.json", {"1": "Numbat"})
     for job in jobs(root):
         write_run(root, job, executed(source(job.slug), job))
     _manifest.collect(root, jobs(root))

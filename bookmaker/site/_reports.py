@@ -1,6 +1,6 @@
-"""The whole report of a chapter that audits something: the file of its run, beside the pages of the site.
+"""What a chapter writes as a page of its own, an audit's report or a sheet for readers, in the site.
 
-It is the page that `make audit` makes, byte for byte as the run left it, and its own policy lets it load and
+It lies beside the pages of the site, byte for byte as its run left it, and its own policy lets it load and
 run nothing. The chapter links to it. In a frame it would need a hole in the site's policy, which knows no
 frames; as a part of the chapter it would fill the search and the contents with the headings of every attack.
 """
@@ -15,13 +15,16 @@ from bookmaker.runner.plan import Job
 from privhelpers.artifacts import check_seal, write_atomic
 
 FOLDER = "reports"  # in the site
-FILE = "report.html"  # among the artifacts of a run
-TAG = "report"  # of the cell that says where the report is
+# By the tag of the cell that says where it is, which names the file of the run too: the words of the link.
+WRITTEN = {
+    "report": ("The whole report of this run", "a page to decide by, then the evidence"),
+    "sheet": ("The sheet of this run", "what a reader gets, without the key"),
+}
 # A PDF has no such link, so the place stands in words too.
 LINK = """
 
 :::{{seealso}}
-<a href="../{0}">The whole report of this run</a> (`{0}` in the site): a page to decide by, then the evidence.
+<a href="../{0}">{1}</a> (`{0}` in the site): {2}.
 :::"""
 
 
@@ -30,14 +33,14 @@ def _address(slug: str) -> str:
 
 
 def add(page: NotebookNode, slug: str) -> None:
-    """Link a chapter to its report, at the end of the cell with the tag `report`; others stay as they are."""
+    """Link a chapter to what it wrote, at the end of the cell with that tag; others stay as they are."""
     for cell in page.cells:
-        if TAG in notebooks.tags(cell):
-            cell.source += LINK.format(_address(slug))
+        for tag in WRITTEN.keys() & set(notebooks.tags(cell)):
+            cell.source += LINK.format(_address(slug), *WRITTEN[tag])
 
 
 def copy(root: Path, plan: list[Job], html: Path) -> None:
-    """Put the reports of complete runs into a built site, and drop those of earlier builds.
+    """Put what complete runs wrote into a built site, a page a chapter, and drop that of earlier builds.
 
     Args:
         root: the repository.
@@ -45,11 +48,12 @@ def copy(root: Path, plan: list[Job], html: Path) -> None:
         html: the folder of the site.
 
     Raises:
-        DamagedArtifact: a report is not as it was written.
+        DamagedArtifact: a page is not as it was written.
     """
     shutil.rmtree(html / FOLDER, ignore_errors=True)
     for job in plan:
-        report = (root / job.sentinel).with_name(FILE)
-        if (root / job.sentinel).is_file() and report.is_file():
-            check_seal(report, f"{job.title}: {FILE}")
-            write_atomic(html / _address(job.slug), report.read_bytes())
+        for name in WRITTEN:
+            page = (root / job.sentinel).with_name(f"{name}.html")
+            if (root / job.sentinel).is_file() and page.is_file():
+                check_seal(page, f"{job.title}: {page.name}")
+                write_atomic(html / _address(job.slug), page.read_bytes())

@@ -117,21 +117,30 @@ def test_no_page_mentions_thebe_or_has_a_script_twice(finished):
 
 
 REPORT = "runs/toy/artifacts/your_model/report.html"
+SHEET = "runs/toy/artifacts/hipaa/sheet.html"
 
 
-def test_the_report_lies_beside_its_chapter_as_its_run_left_it(finished, public):
+@pytest.mark.parametrize(
+    ("slug", "page", "word"), [("your_model", REPORT, "Quokka"), ("hipaa", SHEET, "Wombat")]
+)
+def test_what_a_chapter_wrote_lies_beside_it_as_its_run_left_it(finished, public, slug, page, word):
     """Byte for byte, whatever the site does to its pages; nothing of it is searched, or in the chapter."""
-    kept = (finished / REPORT).read_bytes()
-    link = '<a href="../reports/your_model.html">'
+    kept, link = (finished / page).read_bytes(), f'<a href="../reports/{slug}.html">'
+    assert word.encode() in kept
     for folder, _ in (public, public[::-1]):
         made = folder / "_build" / "html"
-        assert [path.name for path in (made / "reports").iterdir()] == ["your_model.html"]
-        assert (made / "reports" / "your_model.html").read_bytes() == kept
-        chapter = (made / "notebooks" / "your_model.html").read_text()
-        assert chapter.count(link) == 1 and "Quokka" not in chapter and "frame-src" not in chapter
-        assert "quokka" not in (made / "searchindex.js").read_text().lower()
+        assert {path.name for path in (made / "reports").iterdir()} == {"your_model.html", "hipaa.html"}
+        assert (made / "reports" / f"{slug}.html").read_bytes() == kept
+        chapter = (made / "notebooks" / f"{slug}.html").read_text()
+        assert chapter.count(link) == 1 and word not in chapter and "frame-src" not in chapter
+        assert word.lower() not in (made / "searchindex.js").read_text().lower()
         assert sum(link in path.read_text() for path in (made / "notebooks").glob("*.html")) == 1
-        assert "_build/html/reports/your_model.html" in (folder / published.SEALED).read_text()
+        assert f"_build/html/reports/{slug}.html" in (folder / published.SEALED).read_text()
+
+
+def test_the_key_of_a_sheet_is_in_no_site(finished, public):
+    assert b"Numbat" in (finished / SHEET).with_name("sheet_key.json").read_bytes()
+    assert not any(holding(folder, ["Numbat", "sheet_key"]) for folder in public)
 
 
 def test_a_report_that_somebody_edited_is_in_no_site(book):
