@@ -25,6 +25,7 @@ from privhelpers.hipaa._risk import (
     findings_table,
     reading_table,
 )
+from privhelpers.hipaa._sheet import sheet_page
 
 __all__ = [
     "ANSWERS",
@@ -50,4 +51,5 @@ __all__ = [
     "findings_table",
     "penalty_table",
     "reading_table",
+    "sheet_page",
 ]

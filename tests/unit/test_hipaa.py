@@ -1,5 +1,10 @@
 """The 18 identifiers, the sections, and the penalties: data of the regulation."""
 
+import base64
+import hashlib
+
+from bs4 import BeautifulSoup
+
 from privhelpers import hipaa
 
 OURS = {"name": "A", "address": "B", "dob": "C", "phone": "D", "email": "F", "ssn": "G", "mrn": "H"}
@@ -74,3 +79,18 @@ def test_penalties_of_the_audit_and_of_the_statute():
     table = hipaa.penalty_table()
     assert len(table) == 12 and "2,190,294" in set(table["yearly cap"])
     assert all(" FR " in published for published, _ in table.index)
+
+
+def test_a_sheet_for_readers_can_be_read_by_all_and_does_nothing():
+    item = ("A <b>note</b>", "of\u202e 3 & more", "<script>alert(1)</script>")
+    page = BeautifulSoup(hipaa.sheet_page([item, ("one", "two", "three")]), "html.parser")
+    assert page.html["lang"] == "en" and page.title.string and page.table.caption.string
+    assert all(cell["scope"] == "col" for cell in page.thead.find_all("th"))
+    rows = page.tbody.find_all("tr")
+    assert [row.th.get_text() for row in rows] == ["1", "2"] and all(row.th["scope"] == "row" for row in rows)
+    shown = [cell.get_text() for cell in rows[0].find_all("td")]
+    assert shown == ["A <b>note</b>", "of\\u202e 3 & more", "<script>alert(1)</script>", "yes / no"]
+    assert not page.find_all(["script", "b", "img", "a", "link"])
+    digest = base64.b64encode(hashlib.sha256(page.style.string.encode()).digest()).decode()
+    policy = page.find("meta", attrs={"http-equiv": "Content-Security-Policy"})["content"]
+    assert policy == f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'"
