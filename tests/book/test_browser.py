@@ -341,6 +341,18 @@ def test_the_whole_report_opens_by_keyboard_and_is_read_in_the_dark(chromium, si
     page.close()
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_sheet_for_readers_has_no_barrier_and_asks_nobody(chromium, site, theme):
+    page = chromium.new_page(viewport=DESK, color_scheme=theme)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{site[1]}/reports/hipaa.html")
+    assert asked == [page.url] and page.locator("tbody tr").count() > 1
+    page.evaluate(axe_core())
+    assert page.evaluate(BARRIERS, [theme, {}]) == []
+    page.close()
+
+
 @pytest.fixture(scope="module")
 def decks(smoke_site) -> dict[str, BeautifulSoup]:
     """Return the slides of every chapter, as `make slides` writes them."""

@@ -102,6 +102,18 @@ def test_the_site_has_the_whole_report_of_the_audit(runs, smoke_site):
     assert all(answer in shown.get_text() for answer in facts["answers"].values())
 
 
+def test_the_site_has_the_sheet_for_readers_and_not_its_key(runs, smoke_site):
+    home = runs / "artifacts" / "hipaa"
+    page = (smoke_site.html / "reports" / "hipaa.html").read_bytes()
+    assert page == (home / "sheet.html").read_bytes()
+    key = json.loads((home / "sheet_key.json").read_text(encoding="utf-8"))
+    items = BeautifulSoup(page, "html.parser").tbody.find_all("tr")
+    assert [row.th.get_text() for row in items] == list(key) and set(key.values()) == {"member", "control"}
+    assert not list(smoke_site.html.rglob("*sheet_key*"))
+    chapter = (smoke_site.html / "notebooks" / "hipaa.html").read_text(encoding="utf-8")
+    assert BeautifulSoup(chapter, "html.parser").article.find("a", href="../reports/hipaa.html")
+
+
 def test_every_value_on_a_page_is_a_table_or_a_picture(runs):
     raw = []
     for path in sorted((runs / "notebooks").rglob("*.ipynb")):
