@@ -71,7 +71,7 @@ def kept(size, root, last, lowest, *, half=0.02, public=0.5, names=tuple(toy_siz
 @pytest.mark.parametrize(
     ("last", "lowest", "half", "words"),
     [
-        ([RISING, STEEPER], [LEVEL, LEVEL], 0.02, "size at equal epochs is over-training: at the lowest"),
+        ([RISING, STEEPER], [LEVEL, LEVEL], 0.02, "less than half of the difference is left"),
         ([RISING, STEEPER], [RISING, RISING], 0.02, "at both epochs, and over-training alone"),
         ([RISING, STEEPER], [LEVEL, RISING], 0.02, "settle whether it does at the lowest"),
         ([RISING, STEEPER], [(0.5, 0.6, 0.65)] * 2, 0.09, "settle whether it does at the lowest"),
@@ -79,7 +79,7 @@ def kept(size, root, last, lowest, *, half=0.02, public=0.5, names=tuple(toy_siz
         ([LEVEL, LEVEL], [LEVEL, RISING], 0.02, "do not settle whether the largest model leaks"),
         ([LEVEL, LEVEL], [LEVEL, LEVEL], 0.02, "do not show at either epoch"),
         ([FALLING, FALLING], [LEVEL, LEVEL], 0.02, "do not show at either epoch"),
-        ([RISING, STEEPER], [FALLING, FALLING], 0.02, "size at equal epochs is over-training: at the lowest"),
+        ([RISING, STEEPER], [FALLING, FALLING], 0.02, "less than half of the difference is left"),
     ],
 )
 def test_the_conclusion_is_the_one_that_the_seeds_share(size, root, page, last, lowest, half, words):
@@ -129,7 +129,7 @@ def test_every_figure_stands_beside_its_control_with_its_source(size, root, page
 @pytest.mark.parametrize(
     ("lowest", "words"),
     [
-        (LEVEL, "where its intervals overlap, secrets still differ"),
+        (LEVEL, "So in 1 of 2 seeds the two differ in secrets although their intervals of the loss overlap"),
         (RISING, "So the two differ in secrets, too"),
     ],
 )
@@ -166,7 +166,7 @@ def test_the_real_model_stands_apart(size, root, page):
 def test_one_seed_and_two_sizes_are_enough(size, root, page):
     kept(size, root, [(0.7, 0.9)], [(0.6, 0.6)], names=("micro-gpt2", "mini-gpt2"))
     _, told = page()
-    assert told["size_rises_last"] == "in every seed" and "is over-training" in told["size_reading"]
+    assert told["size_rises_last"] == "in every seed" and "goes with over-training" in told["size_reading"]
     assert told["size_change_last"] == "+0.200 (seed 0)" and "of seed 0, on" in told["size_source"]
 
 
