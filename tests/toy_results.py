@@ -49,6 +49,8 @@ def _membership(losses_by_side):
         "best_attack": "loss/sample",
         "best_attack_auc": [0.7, 0.6, 0.8],
         "best_attack_tpr_at_1pct_fpr": [0.05, 0.02, 0.08],
+        "best_attack_tpr_at_01pct_fpr": [0.01, 0.0, 0.03],
+        "token_attacks": {"sample at 0.001": {"difference": [-0.01, -0.02, 0.01]}},
         "attacks": {name: {"sample": row} for name in ATTACKS},
         "nulls": {f"{name}/sample": {"held_out": [0.5, 0.4, 0.6]} for name in ATTACKS},
     }

@@ -36,6 +36,8 @@ def _membership(attack: dict) -> dict:
         "patient_auc": attack["patient_auc"],
         "best_attack_auc": attack["best_attack_auc"],
         "best_attack_tpr_at_1pct_fpr": attack["best_attack_tpr_at_1pct_fpr"],
+        "best_attack_tpr_at_01pct_fpr": attack["best_attack_tpr_at_01pct_fpr"],
+        "token_attacks_gain_at_01pct_fpr": attack["token_attacks"]["sample at 0.001"]["difference"],
     }
     row = {key: attack[key] for key in ("perplexity", "membership_advantage", "best_attack")}
     row["null_auc"] = attack["null_auc"][0]

@@ -41,6 +41,8 @@ KEYS = {
     "loose_leaks_control",
     "best_attack_auc",
     "best_attack_tpr_at_1pct_fpr",
+    "best_attack_tpr_at_01pct_fpr",
+    "token_attacks_gain_at_01pct_fpr",
     "patient_auc",
     "audit_epsilon_lower",
 }

@@ -100,6 +100,8 @@ def test_a_row_of_the_summary_has_the_bounds_from_both_sides(runs):
         0.8,
     )
     assert (row["best_attack_tpr_at_1pct_fpr"], row["patient_auc_low"]) == (0.05, 0.55)
+    gain = [row[f"token_attacks_gain_at_01pct_fpr{end}"] for end in ("", "_low", "_high")]
+    assert (row["best_attack_tpr_at_01pct_fpr_high"], gain) == (0.03, [-0.01, -0.02, 0.01])
     assert (row["canaries_extracted"], row["canaries_extracted_control"]) == (1, 0)
     assert row["mean_exposure"] == pytest.approx(3.2)
     assert results.summary_row(runs, "baseline")["audit_epsilon_lower"] is None
