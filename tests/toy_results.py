@@ -72,6 +72,7 @@ def _memorization():
     return {
         "attributes": {"in_context/member": [0.5, 0.3, 0.7], "in_context/control": [0.25, 0.1, 0.5]},
         "exposure_difference": [4.0, 3.0, 5.0],
+        "space_bits": 23.25,
         "suffix": {"recalled": 2, "control": 0, "notes": 100},
         "recalled": {
             f"report/{arm}": dict(zip(("rate", "low", "high"), values, strict=True)) | {"notes": 100}
@@ -105,6 +106,7 @@ def write_model(store, model, shift=0.0, seed=0):
             "copies": 4 * planted,
             "extracted": planted and k == 0,
             "exposure_bits": 3.0 * planted + 0.1 * k,
+            "space_bits": 3.0 * planted + 0.1 * k + 10.0 * (planted and k == 0),  # counted among all
         }
         for planted in (True, False)
         for k in range(5)

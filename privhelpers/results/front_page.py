@@ -24,8 +24,8 @@ def _canaries(canaries: pd.DataFrame) -> dict:
         "canaries_extracted_control": int(control["extracted"].sum()),
         "canaries_4_copies_or_more": len(often),
         "canaries_4_copies_or_more_extracted": int(often["extracted"].sum()),
-        "mean_exposure": float(planted["exposure_bits"].mean()),
-        "mean_exposure_control": float(control["exposure_bits"].mean()),
+        "mean_exposure": float(planted["space_bits"].mean()),
+        "mean_exposure_control": float(control["space_bits"].mean()),
     }
 
 
@@ -55,6 +55,7 @@ def _content(model_results: ModelResults) -> dict:
     row["numbers_completed"], row["numbers_asked"] = extraction["asked"]["mrn member"]
     row["numbers_completed_control"], row["numbers_asked_control"] = extraction["asked"]["mrn control"]
     row |= _interval("exposure_difference", memorization["exposure_difference"])
+    row["exposure_at_most"] = memorization["space_bits"]
     suffix = memorization["suffix"]
     return row | {
         "suffixes_recalled": suffix["recalled"],

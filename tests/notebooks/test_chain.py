@@ -33,6 +33,7 @@ KEYS = {
     "canaries_extracted_control",
     "mean_exposure",
     "mean_exposure_control",
+    "exposure_at_most",
     "attempts",
     "distinct_generations",
     "strict_leaks",

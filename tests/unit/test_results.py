@@ -48,7 +48,8 @@ def test_rows_are_json_and_say_what_was_counted(runs):
     assert (finished["estimate"], finished["n"]) == (2 / PATIENTS, PATIENTS)
     exact = stats.clopper_pearson(2, PATIENTS)
     assert (finished["low"], finished["high"]) == (exact.low, exact.high)
-    assert by["exposure (bits)", "member"]["estimate"] == pytest.approx(3.2)
+    assert by["exposure (bits)", "member"]["estimate"] == pytest.approx(5.2)  # one rank counted among all
+    assert by["exposure (bits)", "control"]["estimate"] == pytest.approx(0.2)
     assert by["canaries extracted", "member"]["estimate"] == pytest.approx(0.2)
 
 
@@ -103,7 +104,8 @@ def test_a_row_of_the_summary_has_the_bounds_from_both_sides(runs):
     gain = [row[f"token_attacks_gain_at_01pct_fpr{end}"] for end in ("", "_low", "_high")]
     assert (row["best_attack_tpr_at_01pct_fpr_high"], gain) == (0.03, [-0.01, -0.02, 0.01])
     assert (row["canaries_extracted"], row["canaries_extracted_control"]) == (1, 0)
-    assert row["mean_exposure"] == pytest.approx(3.2)
+    exposure = [row[name] for name in ("mean_exposure", "mean_exposure_control", "exposure_at_most")]
+    assert exposure == pytest.approx([5.2, 0.2, 23.25])
     assert results.summary_row(runs, "baseline")["audit_epsilon_lower"] is None
     assert json.loads(json.dumps(row, allow_nan=False)) == row
 
