@@ -1,6 +1,7 @@
 """`make audit` with what people bring: refused in one line with exit code 2, or published whole."""
 
 import base64
+import csv
 import dataclasses
 import json
 import os
@@ -220,6 +221,7 @@ def quick(monkeypatch, opened):
     monkeypatch.setattr(
         own_model.Settings, "for_model", lambda target, **given: dataclasses.replace(little, **given)
     )
+    monkeypatch.setattr(own_model.Settings, "for_texts", lambda **given: dataclasses.replace(little, **given))
 
 
 def test_a_bundle_holds_the_report_and_no_text_of_a_record(call, home, opened, monkeypatch, tmp_path, capsys):
@@ -294,6 +296,85 @@ def test_synthetic_texts_are_audited_without_a_model(call, home, monkeypatch, tm
     assert facts["kind"] == "synthetic" and facts["copies"]["by_patient"]["members"][:2] == [60, 60]
     code, message = call(model="", synthetic="", pdf="no")
     assert code == 2 and "missing: MODEL=folder" in message
+
+
+THEIRS = {"patient_id": "mrn", "text": "Note Text", "identifiers": "names", "inserted": "coin"}
+
+
+def as_lines(path, rows):
+    """Write JSONL as Windows does, with a byte order mark."""
+    lines = (json.dumps(row, ensure_ascii=False) + "\r\n" for row in rows)
+    path.write_bytes("".join(lines).encode("utf-8-sig"))
+
+
+def as_table(path, rows):
+    """Write a table as a spreadsheet does; the text of a note goes over two lines of the file."""
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        sheet = csv.writer(file, delimiter="\t" if path.suffix == ".tsv" else ";", lineterminator="\r\n")
+        sheet.writerow(rows[0])
+        sheet.writerows([["|".join(v) if type(v) is list else v for v in row.values()] for row in rows])
+
+
+def as_parquet(path, rows):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=25)
+
+
+FORMS = {"jsonl": as_lines, "csv": as_table, "tsv": as_table, "parquet": as_parquet}
+
+
+def brought():
+    """Return the rows of every file of an audit, by option, with all that a form could spoil in them."""
+    told = 'said: "so; so", \u00fcber\u00a0all|\n'
+    rows = {side: toy.notes(side[0], 50, seed=len(side), extra=told) for side in ("records", "holdout")}
+    for row in (*rows["records"], *rows["holdout"]):
+        row["identifiers"] = [f"Ana Example {row['patient_id']}", f"Bo Example {row['patient_id']}"]
+    rows["synthetic"] = [{"text": row["text"]} for row in rows["records"]]
+    rows["canaries"] = [{"text": f"canary {n}; {told}", "inserted": n % 2 == 0} for n in range(40)]
+    return rows
+
+
+def facts_of(folder):
+    """Return a report without what the form of the files decides: their names, their hashes, the minute."""
+    text = (folder / "report.json").read_text()
+    text = re.sub(rf"\b(records|holdout|canaries|synthetic)\.({'|'.join(FORMS)})\b", r"\1", text)
+    return json.loads(re.sub(r"\b[0-9a-f]{64}\b|\d{4}-\d\d-\d\d \d\d:\d\d", "", text))
+
+
+@pytest.fixture(scope="module")
+def as_usual():
+    """The report on plain JSONL of each kind of audit, made by the first test that needs it."""
+    return {}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", ["model", "synthetic"])
+def test_every_form_of_a_file_gives_the_report_of_plain_jsonl(
+    call, opened, monkeypatch, tmp_path, as_usual, kind, form
+):
+    """Every file in that form, with columns of other names: records, held-out ones, canaries and texts."""
+    quick(monkeypatch, opened)
+    rows = brought()
+    del rows["synthetic" if kind == "model" else "canaries"]
+    given = {"pdf": "no"} | ({} if kind == "model" else {"model": ""})
+    if kind not in as_usual:
+        plain = {name: toy.write(tmp_path / f"{name}.jsonl", one) for name, one in rows.items()}
+        code, message = call(**given, **plain, out=tmp_path / "plain")
+        assert code == 0, message
+        as_usual[kind] = facts_of(tmp_path / "plain")
+    theirs = {}
+    for name, one in rows.items():
+        theirs[name] = tmp_path / f"{name}.{form}"
+        FORMS[form](theirs[name], [{THEIRS[field]: value for field, value in row.items()} for row in one])
+    code, message = call(**given, **theirs, columns=" ".join(f"{k}='{v}'" for k, v in THEIRS.items()))
+    assert code == 0 and f"records.{form}: 50 patients" in message, message
+    facts = facts_of(tmp_path / "out")
+    assert facts == as_usual[kind] and facts["data"][0]["file"] == "records"
+    assert facts["named"]["strings"][0] >= 3 * 50, "a number and two identifiers each"
+    code, message = call(**given, **theirs, out=tmp_path / "other")
+    assert code == 2 and "is missing; if the file calls it otherwise, say so: COLUMNS=" in message, message
 
 
 def test_publishing_is_all_or_nothing(tmp_path, monkeypatch):
