@@ -431,19 +431,29 @@ def test_a_place_that_cannot_be_is_refused_before_the_work(call, monkeypatch, tm
 
 
 def start(home, out):
+    """Start an audit, for which an interrupt is what it is in a terminal, however the tests were started."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "bookmaker.runner", "audit", f"--model={home / 'net'}"]
     command += [f"--records={home / 'm.jsonl'}", f"--holdout={home / 'h.jsonl'}", f"--out={out}", "--pdf=no"]
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
 
 
 def test_a_killed_audit_leaves_nothing(home, tmp_path):
-    audits = {number: start(home, tmp_path / "out") for number in (signal.SIGKILL, signal.SIGTERM)}
+    numbers = signal.SIGKILL, signal.SIGTERM, signal.SIGINT
+    audits = {number: start(home, tmp_path / "out") for number in numbers}
     for number, process in audits.items():
         while " weights" not in process.stderr.readline():
             assert process.poll() is None
         process.send_signal(number)
-        assert process.wait(timeout=LIMIT_SECONDS) != 0
+        code = process.wait(timeout=LIMIT_SECONDS)
+        assert code == 130 if number == signal.SIGINT else code != 0
         process.stderr.close()
     assert not list(tmp_path.iterdir())
 
@@ -466,3 +476,13 @@ def test_make_hands_over_what_it_is_given(tmp_path):
     )
     assert done.returncode == 2 and f"MODEL={strange}: there is nothing" in done.stderr
     assert not (ROOT / "gone").exists()
+
+
+def test_make_has_one_exit_code_for_whatever_fails(tmp_path, capsys):
+    """As the manual says: 1 of the command is 2 of make."""
+    (tmp_path / "x.zip").write_bytes(b"no bundle")
+    assert _cli.main(["verify", f"--bundle={tmp_path / 'x.zip'}"]) == 1
+    command = ["make", "-o", ".venv/.stamp", "verify", f"PYTHON={sys.executable}", f"BUNDLE={tmp_path}/x.zip"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_SECONDS)
+    assert done.returncode == 2 and done.stdout == capsys.readouterr().out
+    assert "x.zip: does not hold: " in done.stdout

@@ -3,6 +3,7 @@
 import pytest
 
 from bookmaker.runner import _audit, _bundle, _command
+from privhelpers.errors import BadRecords, RunFailed
 
 
 def test_the_command_verifies_and_says_its_exit_codes(tmp_path, capsys):
@@ -39,3 +40,17 @@ def test_the_audit_is_the_one_of_make_and_starts_where_the_caller_stands(tmp_pat
     ((root, options),) = seen
     assert root == tmp_path and vars(options).keys() >= _audit.OPTIONS.keys()
     assert (options.dry_run, options.records, options.pdf) == ("yes", "m.jsonl", "")
+
+
+def test_an_interrupt_and_a_failure_end_with_their_own_exit_codes(tmp_path, monkeypatch, capsys):
+    for raised, code, told in (
+        (KeyboardInterrupt(), 130, ""),
+        (RunFailed("no room"), 1, "failed: no room\n"),
+        (BadRecords("m.jsonl, line 1: broken"), 2, "refused: m.jsonl, line 1: broken\n"),
+    ):
+
+        def work(*_, error=raised):
+            raise error
+
+        monkeypatch.setattr(_audit, "run", work)
+        assert _command.main(["audit"]) == code and capsys.readouterr().err == told
