@@ -1,15 +1,22 @@
 """Records and models for the tests of an audit: small, quick, and with or without something to find."""
 
+import dataclasses
 import html
+import io
 import json
 import re
 from pathlib import Path
+from threading import Thread
 
+import pypdf
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
-from privhelpers import models, rng, training
-from privhelpers.own_model import Language
+from bookmaker.runner import _audit
+from privhelpers import models, own_model, rng, training
+from privhelpers.own_model import Language, _language, _verdict
+from privhelpers.own_model._language import Sentence
+from privhelpers.own_model._wording import WORDING
 
 SENTENCE = (
     "ward seen mild pain left right knee chest clear sent home again with two pills and rest after the "
@@ -47,6 +54,81 @@ def not_translated(page: str, *names: str) -> str:
     for name in (*names, "UTC", "<i>"):
         shown = shown.replace(name, "")
     return "".join(re.findall("[A-Za-z]+", shown))
+
+
+def text_of(page: str) -> str:
+    """Return the text of some HTML, without white space: a PDF breaks lines where it likes."""
+    return "".join(html.unescape(re.sub("<[^>]+>", "", page)).split())
+
+
+def crowded(audit, outcome: str):
+    """Return an audit with canaries whose first page is the longest there can be with an outcome.
+
+    A sample of the patients, every kind of reason, and the longest name of a test.
+    """
+    words, whys = WORDING["explanations"], WORDING["reasons"]
+    attack = "ez_mia" if isinstance(audit, own_model.Audit) else "closest"
+    name = (Sentence(part) for part in (WORDING["attacks"][attack], WORDING["attack_tests"][1]))
+    longest = Sentence(WORDING["attack_test"], *name)
+    reasons = {
+        _verdict.FLAGGED: (
+            Sentence(whys["claim"], 4.0, 5.12, 97.5),
+            Sentence(whys["beyond"], 12, 15, Sentence(whys["tied"], longest)),
+            Sentence(whys["canaries"]),
+        ),
+        _verdict.UNDECIDED: (
+            Sentence(words["words"], 88),
+            Sentence(words["shape"], 77),
+            Sentence(words["untrained"]),
+        ),
+        _verdict.NOTHING_FOUND: (Sentence(whys["nothing"], 15),),
+    }[outcome]
+    judged = dataclasses.replace(
+        audit.verdict,
+        outcome=outcome,
+        reasons=reasons,
+        explanations=reasons if outcome == _verdict.UNDECIDED else (),
+        tests=tuple(
+            dataclasses.replace(test, name=longest, p=1e-4, adjusted=1e-3) for test in audit.verdict.tests
+        ),
+    )
+    kept = [n for n, note in enumerate(audit.sample.notes) if int(note.patient[1:]) < 55]
+    sample = own_model.Sample([audit.sample.notes[n] for n in kept], audit.sample.member[kept], 3)
+    return dataclasses.replace(audit, verdict=judged, sample=sample)
+
+
+def longest_pages(audit, outcome: str) -> dict[str, tuple[dict, str]]:
+    """Return the facts and the page of a crowded audit, in every language."""
+    whole, pages = crowded(audit, outcome), {}
+    for code in _language.languages():
+        language = own_model.read_language(code)
+        facts = own_model.report_facts(whole, made="2026-01-01 00:00 UTC", language=language)
+        pages[code] = facts, own_model.report_page(facts)
+    return pages
+
+
+def check_first_sheet(pages: dict[str, tuple[dict, str]]) -> bytes:
+    """Print the longest of some pages, and return the PDF, whose first sheet must hold the first page alone.
+
+    Args:
+        pages: from `longest_pages`.
+    """
+    facts, page = max(pages.values(), key=lambda made: len(text_of(first_page(made[1]))))
+    made = []  # in a thread of its own: playwright allows one event loop a thread
+    worker = Thread(target=lambda: made.append(_audit._pdf(page)))
+    worker.start()
+    worker.join()
+    (pdf,) = made
+    first, second, *more = (
+        text_of(html.escape(sheet.extract_text())) for sheet in pypdf.PdfReader(io.BytesIO(pdf)).pages
+    )
+    words, labels = facts["first_page"], facts["first_page"]["labels"]
+    assert first == text_of(first_page(page))
+    for text in (*words["answers"].values(), words["key_figure"]["sentence"], words["named"]):
+        assert text and text_of(html.escape(text)) in first
+    assert first.endswith("".join(labels[name] for name in ("decision", "name", "date")))
+    assert second.startswith(text_of(labels["full"])) and more
+    return pdf
 
 
 def notes(letter: str, patients: int, *, seed: int, extra: str = "") -> list[dict]:

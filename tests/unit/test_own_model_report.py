@@ -10,12 +10,11 @@ import jsonschema
 import pytest
 import toy_audit as toy
 
-from bookmaker.runner import _audit
 from privhelpers import browser as programs
 from privhelpers import own_model
 from privhelpers.artifacts import to_json
 from privhelpers.figures.own_model import audit_pictures
-from privhelpers.own_model import _language, _report, _verdict, _wording
+from privhelpers.own_model import _report, _verdict, _wording
 from privhelpers.own_model._language import Sentence
 from privhelpers.own_model._wording import WORDING
 
@@ -203,48 +202,20 @@ def words_of_the_first_page(page):
 
 
 MOST_WORDS = 350
+OUTCOMES = [_verdict.FLAGGED, _verdict.UNDECIDED, _verdict.NOTHING_FOUND]
 
 
-@pytest.mark.parametrize("outcome", [_verdict.FLAGGED, _verdict.UNDECIDED, _verdict.NOTHING_FOUND])
+@pytest.mark.parametrize("outcome", OUTCOMES)
 def test_the_first_page_has_at_most_350_words(audit, outcome):
     """The longest one there can be: a sample of the patients, canaries, and every kind of reason."""
-    words, whys = WORDING["explanations"], WORDING["reasons"]
-    ez_mia = (Sentence(part) for part in (WORDING["attacks"]["ez_mia"], WORDING["attack_tests"][1]))
-    longest = Sentence(WORDING["attack_test"], *ez_mia)
-    tests = tuple(
-        dataclasses.replace(test, name=longest, p=1e-4, adjusted=1e-3) for test in audit.verdict.tests
-    )
-    tied = Sentence(whys["tied"], longest)
-    reasons = {
-        _verdict.FLAGGED: (
-            Sentence(whys["claim"], 4.0, 5.12, 97.5),
-            Sentence(whys["beyond"], 12, 15, tied),
-            Sentence(whys["canaries"]),
-        ),
-        _verdict.UNDECIDED: (
-            Sentence(words["words"], 88),
-            Sentence(words["shape"], 77),
-            Sentence(words["untrained"]),
-        ),
-        _verdict.NOTHING_FOUND: (Sentence(whys["nothing"], 15),),
-    }
-    judged = dataclasses.replace(audit.verdict, outcome=outcome, reasons=reasons[outcome], tests=tests)
-    if outcome == _verdict.UNDECIDED:
-        judged = dataclasses.replace(judged, explanations=reasons[outcome])
-    some = dataclasses.replace(audit.settings, patients=55)
-    kept = [n for n, note in enumerate(audit.sample.notes) if int(note.patient[1:]) < 55]
-    sample = own_model.Sample([audit.sample.notes[n] for n in kept], audit.sample.member[kept], 3)
-    whole = dataclasses.replace(audit, verdict=judged, settings=some, sample=sample)
-    pages = {}
-    for code in _language.languages():
+    whole = toy.crowded(audit, outcome)
+    for code, (facts, page) in toy.longest_pages(audit, outcome).items():
         language = own_model.read_language(code)
-        facts = own_model.report_facts(whole, made="2026-01-01 00:00 UTC", language=language)
-        pages[code] = own_model.report_page(facts)
         assert facts["canaries"] and facts["named"] and not facts["coverage"]["whole"]
-        assert 150 < words_of_the_first_page(pages[code]) <= MOST_WORDS, code
-        shown = "".join(read(pages[code].partition('class="details"')[0]).text)
-        assert all(language.word(reason) in shown for reason in reasons[outcome]), code
-        first = "".join(read(toy.first_page(pages[code])).text)
+        assert 150 < words_of_the_first_page(page) <= MOST_WORDS, code
+        shown = "".join(read(page.partition('class="details"')[0]).text)
+        assert all(language.word(reason) in shown for reason in whole.verdict.reasons), code
+        first = "".join(read(toy.first_page(page)).text)
         assert all(answer in first for answer in facts["first_page"]["answers"].values()), code
     facts = own_model.report_facts(whole, made="2026-01-01 00:00 UTC", language=toy.FOREIGN)
     foreign = own_model.report_page({**facts, "language": "tlh"})
@@ -298,7 +269,7 @@ def test_no_sentence_promises_what_an_audit_cannot_know(page):
     assert not re.search(r"\bis (safe|private|secure)\b", "".join(read(page).text).lower())
 
 
-@pytest.mark.parametrize("outcome", [_verdict.FLAGGED, _verdict.NOTHING_FOUND, _verdict.UNDECIDED])
+@pytest.mark.parametrize("outcome", OUTCOMES)
 def test_every_outcome_has_its_words(audit, outcome):
     from dataclasses import replace
 
@@ -331,29 +302,14 @@ def browser():
 
 
 @pytest.mark.browser
-def test_the_summary_is_one_sheet_and_the_page_asks_nobody(browser, page, audit):
-    from dataclasses import replace
-
-    longest = (
-        "A program that never sees the model tells the two files apart by the number and length of notes."
-    )
-    judged = replace(audit.verdict, outcome=_verdict.UNDECIDED, reasons=(longest,) * 4)
-    crowded = [
-        own_model.report_page(
-            own_model.report_facts(
-                replace(audit, verdict=judged),
-                made="2026-01-01 00:00 UTC",
-                language=own_model.read_language(code),
-            )
-        )
-        for code in _language.languages()
-    ]
+def test_the_longest_first_page_of_each_outcome_and_language_fits_a_sheet(browser, page, audit):
     tab = browser.new_page(viewport={"width": round(WIDTH), "height": 1100})
     messages, asked = [], []
     tab.on("console", lambda message: messages.append(message.text))
     tab.on("request", lambda request: asked.append(request.url))
     tab.emulate_media(media="print")
-    for shown in (page, *crowded):
+    longest = [one for outcome in OUTCOMES for _, one in toy.longest_pages(audit, outcome).values()]
+    for shown in (page, *longest):
         tab.set_content(shown)
         box = tab.locator(".summary").bounding_box()
         assert box["height"] <= HEIGHT, box
@@ -365,12 +321,6 @@ def test_the_summary_is_one_sheet_and_the_page_asks_nobody(browser, page, audit)
 
 
 @pytest.mark.browser
-def test_the_pdf_is_tagged_and_starts_with_the_summary(page):
-    from threading import Thread
-
-    made = []  # in a thread of its own: playwright allows one event loop a thread
-    worker = Thread(target=lambda: made.append(_audit._pdf(page)))
-    worker.start()
-    worker.join()
-    assert made and made[0].startswith(b"%PDF-") and b"/StructTreeRoot" in made[0]
-    assert b"/JavaScript" not in made[0] and b"/Launch" not in made[0]
+def test_the_first_sheet_of_the_pdf_is_the_whole_first_page_and_nothing_else(audit):
+    pdf = toy.check_first_sheet(toy.longest_pages(audit, _verdict.FLAGGED))
+    assert b"/StructTreeRoot" in pdf and b"/JavaScript" not in pdf and b"/Launch" not in pdf
