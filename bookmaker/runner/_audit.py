@@ -59,7 +59,7 @@ OPTIONS = {
     "pdf": "no: leave out the PDF, which needs Chromium",
     "show": "yes: let the report show what the model wrote; it is then as confidential as the records",
     "seed": "of everything drawn, a whole number; default 0",
-    "language": "of the first page, by its code, such as de; default en",
+    "language": "of the first page: such as de, or a catalogue of your own, such as nl.po; default en",
     "bundle": "new file, .zip: the report with what it was made of, for others to verify",
     "key": "private Ed25519 key, PEM, that signs the bundle",
     "ledger": "of the private training of the model; the bundle then states its guarantee",
@@ -383,6 +383,7 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
             pictures,
             made=f"{now:%Y-%m-%dT%H:%M:%SZ}",
             reference=parts["reference"].files if parts.get("reference") else {},
+            catalogue=language.files,
             ledger=Path(options.ledger) if options.ledger else None,
         )
         bundle = _bundle.make(about, files, given["key"])

@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import nbformat
@@ -32,6 +33,7 @@ def of_audit(
     made: str,
     reference: Mapping[str, str],
     ledger: Path | None,
+    catalogue: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Evidence, dict[str, bytes]]:
     """Return what a bundle of an audit is about, and its files by name.
 
@@ -42,6 +44,7 @@ def of_audit(
         made: when, as ISO 8601 says it.
         reference: SHA-256 of the reference model's files by name.
         ledger: of the training of the model, if any was brought.
+        catalogue: SHA-256 by name of the catalogue that words the first page, if one was brought.
     """
     figures = {f"figures/{number}.svg": caption for number, caption in enumerate(pictures, 1)}
     files = {**report, **{name: pictures[caption] for name, caption in figures.items()}}
@@ -52,7 +55,8 @@ def of_audit(
         if one := facts[role]:
             brought.append((one["file"], one["sha256"], role.removesuffix("_file")))
     model = facts["model"]["files"] if facts["model"] else {}
-    for role, hashes in (("model", model), ("reference model", reference)):
+    kinds = {"model": model, "reference model": reference, "words of the first page": catalogue}
+    for role, hashes in kinds.items():
         brought += [(name, digest, role) for name, digest in hashes.items()]
     inputs = [dict(zip(("name", "sha256", "role"), one, strict=True)) for one in brought]
     about = Evidence("audit", facts["title"], made, inputs, facts["settings"], facts["versions"], figures)

@@ -1,14 +1,18 @@
-"""The languages of a report's first page: one catalogue of gettext each, in `locale/`, named by its language.
+"""The languages of a report's first page: one catalogue of gettext each, named by its language.
 
-A catalogue gives a sentence of `wording.yml` in its language, and keeps its placeholders. What it leaves out
-stays English, sentence by sentence.
+Some lie in `locale/`, beside the template of all; anybody may bring another one. A catalogue gives a sentence
+of `wording.yml` in its language, and keeps its placeholders. What it leaves out stays English, sentence by
+sentence.
 """
 
+import hashlib
+import io
 import re
 import string
 from collections.abc import Mapping
 from numbers import Number
 from pathlib import Path
+from types import MappingProxyType
 
 from babel import Locale, UnknownLocaleError
 from babel.messages.pofile import PoFileError, read_po
@@ -18,6 +22,7 @@ from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 
 CATALOGUES = Path(__file__).with_name("locale")
+TEMPLATE = "report.pot"  # there: every sentence, untranslated
 _PLACEHOLDER = re.compile(r"{[^{}]*}")
 
 
@@ -49,6 +54,7 @@ class Language(string.Formatter):
     Args:
         code: of the language, such as "de" or "pt_BR".
         translated: sentence by English sentence.
+        files: SHA-256 by name of the catalogue that was brought, if one was.
 
     Raises:
         UnknownLocaleError, ValueError: no language has this code.
@@ -58,10 +64,13 @@ class Language(string.Formatter):
     ('12 von 3.400 Texten', '2,5 of 100')
     """
 
-    def __init__(self, code: str, translated: Mapping[str, str]) -> None:
+    def __init__(
+        self, code: str, translated: Mapping[str, str], files: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         """Look up how the language writes numbers."""
         locale = Locale.parse(code)
         self.code = str(locale).replace("_", "-")
+        self.files = files
         self._translated = translated
         self._marks = str.maketrans({",": get_group_symbol(locale), ".": get_decimal_symbol(locale)})
 
@@ -89,36 +98,42 @@ ENGLISH = Language("en", {})
 
 
 def languages() -> list[str]:
-    """Return the languages that a first page can be in."""
+    """Return the languages whose catalogues lie here."""
     return sorted({ENGLISH.code, *(path.stem for path in CATALOGUES.glob("*.po"))})
 
 
 def read_language(code: str) -> Language:
-    """Return a language by its code.
+    """Return a language by its code, or from a catalogue that somebody brings.
+
+    Args:
+        code: such as "de"; or the path of a catalogue, which is named by its language, such as "own/nl.po".
 
     Raises:
         InvalidParameter: there is no such catalogue, it cannot be read, or a translation has other
             placeholders than its sentence.
     """
-    if code not in languages():
-        raise InvalidParameter(
-            f"LANGUAGE={validate.shown(code)}: must be one of {', '.join(languages())}; to add one, copy "
-            f"{CATALOGUES / 'de.po'}, translate it, and name it by its language, such as nl.po"
-        )
     if code == ENGLISH.code:
         return ENGLISH
-    path = CATALOGUES / f"{code}.po"
+    told, brought = f"LANGUAGE={validate.shown(code)}", code.endswith(".po")
+    if not brought and code not in languages():
+        raise InvalidParameter(
+            f"{told}: must be one of {', '.join(languages())}, or a catalogue of your own, such as "
+            f"LANGUAGE=nl.po: copy {CATALOGUES / TEMPLATE}, translate it, and name it by its language"
+        )
+    path = Path(code) if brought else CATALOGUES / f"{code}.po"
     try:
-        with path.open("rb") as file:
-            entries = [entry for entry in read_po(file, abort_invalid=True) if entry.id]
-        language = Language(code, {entry.id: entry.string for entry in entries if _done(entry)})
+        data = path.read_bytes()
+        entries = [entry for entry in read_po(io.BytesIO(data), abort_invalid=True) if entry.id]
+        files = {path.name: hashlib.sha256(data).hexdigest()} if brought else {}
+        language = Language(path.stem, {one.id: one.string for one in entries if _done(one)}, files)
     except (OSError, PoFileError, UnicodeError, UnknownLocaleError, ValueError) as error:
-        raise InvalidParameter(f"{path}: is no catalogue of a language that is known ({error})") from None
+        reason = validate.shown(getattr(error, "strerror", None) or str(error))
+        raise InvalidParameter(f"{told}: is no catalogue of a language that is known ({reason})") from None
     for entry in entries:
         if _done(entry) and _placeholders(entry.string) != _placeholders(entry.id):
             raise InvalidParameter(
-                f"{path}, line {entry.lineno}: {entry.string!r} must have the placeholders "
-                f"{' '.join(_placeholders(entry.id)) or 'of its sentence, none'}, once each"
+                f"{told}, line {entry.lineno}: {validate.shown(entry.string)} must have the placeholders "
+                f"{validate.shown(' '.join(_placeholders(entry.id)) or 'none')} of its sentence, once each"
             )
     return language
 

@@ -1,6 +1,7 @@
 """Catalogues of a first page: whole, true to their placeholders, and refused where they are broken."""
 
 import copy
+import hashlib
 import string
 
 import pytest
@@ -23,8 +24,8 @@ def sentences(words=WORDING):
     return set().union(*(sentences(part) for part in parts))
 
 
-def entries(code):
-    with (_language.CATALOGUES / f"{code}.po").open("rb") as file:
+def entries(name):
+    with (_language.CATALOGUES / name).open("rb") as file:
         catalogue = read_po(file, abort_invalid=True)
     return [entry for entry in catalogue if entry.id], catalogue
 
@@ -39,7 +40,7 @@ def test_the_languages_are_those_of_the_catalogues():
 
 @pytest.mark.parametrize("code", CODES)
 def test_a_catalogue_has_each_sentence_of_the_first_page_and_no_other(code):
-    found, catalogue = entries(code)
+    found, catalogue = entries(f"{code}.po")
     assert len(sentences()) > 100 and {entry.id for entry in found} == sentences()
     assert not catalogue.obsolete and len(found) == len({entry.id for entry in found})
     for entry in found:
@@ -48,6 +49,15 @@ def test_a_catalogue_has_each_sentence_of_the_first_page_and_no_other(code):
         assert entry.string == entry.string.strip() and ("." in entry.id[-1:]) == ("." in entry.string[-1:])
     language = own_model.read_language(code)
     assert language.code == code and all(language(entry.id, *range(7)) for entry in found)
+
+
+def test_the_template_has_the_sentences_of_the_catalogues_with_nothing_translated():
+    """In their order, and with the comment that says where each one stands."""
+    template, _ = entries(_language.TEMPLATE)
+    assert not any(entry.string for entry in template)
+    for code in CODES:
+        found, _ = entries(f"{code}.po")
+        assert [(one.id, one.auto_comments) for one in template] == [(e.id, e.auto_comments) for e in found]
 
 
 def test_a_sentence_is_worded_with_what_it_was_made_of():
@@ -71,13 +81,13 @@ def test_numbers_have_the_form_of_the_language(code, told):
     assert language("{0}", "v1.5,x") == "v1.5,x"  # a name is no number
 
 
-@pytest.mark.parametrize("code", ["xx", "", "DE", "../de", "de.po", "de_DE:de", "\0", "d" * 5000])
+@pytest.mark.parametrize("code", ["xx", "", "DE", "../de", "report.pot", "de_DE:de", "\0", "d" * 5000])
 def test_a_language_that_is_none_is_refused_with_those_there_are_and_the_cure(code):
-    with pytest.raises(
-        InvalidParameter, match=r"(?s)one of de, en, es, fr; to add one, copy .*de\.po"
-    ) as refused:
+    words = r"one of de, en, es, fr, or a catalogue of your own, such as LANGUAGE=nl\.po: copy .*report\.pot"
+    with pytest.raises(InvalidParameter, match=words) as refused:
         own_model.read_language(code)
     assert len(str(refused.value)) < 500 and str(refused.value).isprintable()
+    assert (_language.CATALOGUES / _language.TEMPLATE).is_file()
 
 
 HEAD = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\n'
@@ -86,28 +96,53 @@ HEAD = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\n'
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
-        ("nl", 'msgid "{0:,} texts"\nmsgstr "{0} teksten"\n', r"line 4: .*\{0:,\}, once each"),
+        ("nl", 'msgid "{0:,} texts"\nmsgstr "{0} teksten"\n', r"line 4: .*'\{0:,\}' of its sentence, once"),
         ("nl", 'msgid "{0} texts"\nmsgstr "{0} van {0} teksten"\n', "once each"),
-        ("nl", 'msgid "texts"\nmsgstr "{0.__class__}"\n', "none, once each"),
-        ("nl", 'msgid "texts"\nmsgstr "teksten {"\n', "none, once each"),
+        ("nl", 'msgid "texts"\nmsgstr "{0.__class__}"\n', "'none' of its sentence, once each"),
+        ("nl", 'msgid "texts"\nmsgstr "teksten {"\n', "'none' of its sentence, once each"),
         ("nl", 'message "texts"', "no catalogue"),
         ("nl", b'msgid "a"\nmsgstr "\xff"\n', "no catalogue"),
         ("klingon", 'msgid "a"\nmsgstr "b"\n', "no catalogue"),
     ],
 )
 def test_a_catalogue_that_is_broken_is_refused(tmp_path, monkeypatch, name, text, reason):
+    path = tmp_path / f"{name}.po"
+    path.write_bytes(HEAD.encode() + (text if type(text) is bytes else text.encode()))
+    with pytest.raises(InvalidParameter, match=reason):
+        own_model.read_language(str(path))
     monkeypatch.setattr(_language, "CATALOGUES", tmp_path)
-    (tmp_path / f"{name}.po").write_bytes(HEAD.encode() + (text if type(text) is bytes else text.encode()))
     with pytest.raises(InvalidParameter, match=reason):
         own_model.read_language(name)
 
 
-def test_what_a_new_catalogue_leaves_out_stays_english(tmp_path, monkeypatch):
-    monkeypatch.setattr(_language, "CATALOGUES", tmp_path)
-    (tmp_path / "pt_BR.po").write_text(
-        HEAD + 'msgid "Name:"\nmsgstr "Nome:"\n\n'
+@pytest.mark.parametrize(
+    "name", ["gone.po", ".po", "folder.po", "a\0b.po", f"{'d' * 5000}.po", "a\nb\x1b[31m.po"]
+)
+def test_a_catalogue_that_is_no_file_is_refused_by_its_name_in_one_line(tmp_path, monkeypatch, name):
+    (tmp_path / "folder.po").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidParameter, match=r"^LANGUAGE=.*: is no catalogue") as refused:
+        own_model.read_language(name)
+    assert len(str(refused.value)) < 400 and str(refused.value).isprintable()
+
+
+def test_what_a_catalogue_that_was_brought_leaves_out_stays_english(tmp_path):
+    """It may lie anywhere, and one of a language that is here replaces that one for the call."""
+    text = (
+        'msgid "Name:"\nmsgstr "Nome:"\n\n'
         '#, fuzzy\nmsgid "Date:"\nmsgstr "Dado?"\n\nmsgid "Decision:"\nmsgstr ""\n'
     )
-    language = own_model.read_language("pt_BR")
-    assert language.code == "pt-BR"
-    assert [language(one) for one in ("Name:", "Date:", "Decision:")] == ["Nome:", "Date:", "Decision:"]
+    for name, code in (("pt_BR", "pt-BR"), ("de", "de"), ("en", "en")):
+        (tmp_path / f"{name}.po").write_text(HEAD + text)
+        language = own_model.read_language(str(tmp_path / f"{name}.po"))
+        assert language.code == code
+        assert [language(one) for one in ("Name:", "Date:", "Decision:")] == ["Nome:", "Date:", "Decision:"]
+        (digest,) = language.files.values()
+        assert digest == hashlib.sha256((tmp_path / f"{name}.po").read_bytes()).hexdigest()
+    assert own_model.read_language("de")("Date:") == "Datum:" and not own_model.read_language("de").files
+
+
+def test_the_template_itself_is_a_catalogue_once_it_is_named_by_a_language(tmp_path):
+    (tmp_path / "nl.po").write_bytes((_language.CATALOGUES / _language.TEMPLATE).read_bytes())
+    language = own_model.read_language(str(tmp_path / "nl.po"))
+    assert language.code == "nl" and language("{0:,} canaries", 1234) == "1.234 canaries"

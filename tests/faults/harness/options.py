@@ -162,9 +162,10 @@ def _(t: Trial) -> Case:
 
 @fault("audit: a language that is none")
 def _(t: Trial) -> Case:
-    return _audited(
-        t, language=t.choose((*BAD_NUMBERS, "xx", "DE", "../de", "de.po", "en_US:en", "d" * 5000))
-    )
+    broken = t.place / "nl.po"
+    broken.write_bytes(t.choose((b"\xff", b'msgid "a', b'msgid "texts"\nmsgstr "{0} teksten"\n')))
+    names = (*BAD_NUMBERS, "xx", "DE", "../de", "de.po", str(broken), "en_US:en", "d" * 5000)
+    return _audited(t, language=t.choose(names))
 
 
 @fault("a command or option that is not there")
