@@ -1,0 +1,47 @@
+"""The sample report that the README shows: whole, as it was made, and in the form of today."""
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from bookmaker.runner import _archive, _bundle
+from privhelpers import own_model
+from privhelpers.own_model import _report
+
+ROOT = Path(__file__).parents[2]
+HOME = ROOT / "reference" / "report"
+
+
+@pytest.fixture(scope="module")
+def files():
+    return _archive.unpack((HOME / "evidence.zip").read_bytes())
+
+
+def test_the_sample_verifies_and_is_the_report_of_its_bundle(files, capsys):
+    assert _bundle.verify(str(HOME / "evidence.zip"))
+    assert "evidence.zip: holds: " in capsys.readouterr().out
+    assert files["report.pdf"] == (HOME / "report.pdf").read_bytes()
+    assert b"<title>Privacy audit of the language model" in files["report.html"]
+
+
+def test_the_sample_has_the_form_that_is_published_today(files):
+    """Where the form has moved on, the sample is made again as its README says."""
+    facts = json.loads(files["report.json"])
+    assert facts["schema"] == _report.SCHEMA
+    jsonschema.validate(facts, json.loads(own_model.report_schema()))
+    assert facts["answers"].keys() == {"tested", "found", "not_tested", "next"}
+    assert facts["coverage"]["whole"] and facts["canaries"] and facts["named"]
+
+
+def test_every_link_of_a_readme_leads_to_a_file():
+    readmes = [ROOT / "README.md", *(ROOT / "reference").rglob("README.md")]
+    links = [
+        readme.parent / link
+        for readme in readmes
+        for link in re.findall(r"\]\(([^)#]+)\)", readme.read_text(encoding="utf-8"))
+        if "://" not in link
+    ]
+    assert HOME / "report.pdf" in links and [link for link in links if not link.is_file()] == []
