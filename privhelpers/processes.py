@@ -3,6 +3,7 @@
 import concurrent.futures.process
 import contextlib
 import fcntl
+import gc
 import itertools
 import math
 import multiprocessing
@@ -110,6 +111,7 @@ def _serve(connection: multiprocessing.connection.Connection, make: Callable, me
     `make` comes as an argument, so that its module is imported before the bounds hold: the server imports
     that of the first `Confined` alone.
     """
+    gc.freeze()  # what was forked is not looked through, so that its memory stays shared with the server
     _end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, and this process ends with it
     nowhere = os.open(os.devnull, os.O_RDWR)

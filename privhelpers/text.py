@@ -28,6 +28,7 @@ _PLAIN = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-") | {"’": "'"
 _CORE = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)  # from the first letter or digit to the last
 _SEPARATORS = r"[-./() ]{0,2}"
 _NUMBER = re.compile(rf"[0-9](?:{_SEPARATORS}[0-9]){{5,}}")
+_LAST = 6  # letters of a value that decide whether a text is searched for it
 _WORDS = (
     (r"^public$", "public checkpoint"),
     (r"best_nonprivate", "best non-private"),
@@ -91,6 +92,28 @@ def found_in(values: Iterable[str], text: str) -> list[str]:
     letters = _letters(plain)  # a quick look that misses nothing: most values are in no text at all
     near = (value for value in values if _letters_of(value) and _letters_of(value) in letters)
     return [value for value in near if _pattern(value).search(plain)]
+
+
+def found_among(values: Iterable[str], texts: Iterable[str]) -> list[str]:
+    """Return those of the values that stand in some text, by the rule of `stands_in`.
+
+    For many of both: a text is searched only for values whose last letters stand in it.
+    """
+    letters = {value: _letters_of(value) for value in values if _letters_of(value)}
+    size = min([_LAST, *map(len, letters.values())])
+    missing: dict[str, list[str]] = {}
+    for value in letters:
+        missing.setdefault(letters[value][-size:], []).append(value)
+    for text in texts:
+        plain = normalize(text)
+        written = _letters(plain)
+        for last in {written[n : n + size] for n in range(len(written) - size + 1)} & missing.keys():
+            near = [value for value in missing[last] if letters[value] in written]
+            for value in near:
+                if _pattern(value).search(plain):
+                    missing[last].remove(value)
+    left = set().union(*missing.values())
+    return [value for value in letters if value not in left]
 
 
 def stands_in(value: str, text: str) -> bool:

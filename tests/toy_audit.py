@@ -5,6 +5,8 @@ import html
 import io
 import json
 import re
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 
@@ -170,6 +172,16 @@ def memorize(model, tok, texts: list[str], *, epochs: int):
     plan = training.Settings(epochs=epochs, learning_rate=1e-2, batch_size=16)
     training.train(model, tok, texts, plan, seed=0, progress=False)
     return model
+
+
+def peak_of(function: Callable[[], object]) -> int:
+    """Return how many bytes Python and numpy held at most while a function ran, beyond those before it."""
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def save(model, tok, folder: Path) -> Path:

@@ -62,7 +62,7 @@ OPTIONS = {
     "language": "of the first page: such as de, or a catalogue of your own, such as nl.po; default en",
     "bundle": "new file, .zip: the report with what it was made of, for others to verify",
     "key": "private Ed25519 key, PEM, that signs the bundle",
-    "ledger": "of the private training of the model; the bundle then states its guarantee",
+    "ledger": "said to be of the model's private training; the bundle then states its guarantee as your word",
     "dry_run": "yes, or nothing: say what would be done and for how long, and make nothing",
 }
 
@@ -129,6 +129,15 @@ def _flag(name: str, text: str, default: bool) -> bool:
     return text.casefold() in YES
 
 
+def _can_be_made(place: Path) -> bool:
+    """Return whether this process may make a file or folder at a place where there is none."""
+    try:
+        above = next(folder for folder in place.absolute().parents if folder.exists())
+    except OSError:  # a folder above it cannot be looked into
+        return False
+    return above.is_dir() and os.access(above, os.W_OK | os.X_OK)
+
+
 def new_place(option: str, given: str) -> Path:
     """Return a place that is free and can be made.
 
@@ -147,8 +156,7 @@ def new_place(option: str, given: str) -> Path:
         raise InvalidParameter(f"{told}: cannot be made ({error.strerror}); name another one") from None
     if taken:
         raise InvalidParameter(f"{told}: is there already; name a new one, an old report is kept as it is")
-    above = next(folder for folder in place.absolute().parents if folder.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+    if not _can_be_made(place):
         raise InvalidParameter(f"{told}: its folder cannot be written to; name another one")
     return place
 
@@ -157,13 +165,19 @@ def _places(root: Path, out: str, model: Path) -> list[Path]:
     """Return the folders that the reports may become, in the order of preference; none exists yet.
 
     Raises:
-        InvalidParameter: the one that was asked for by name does, or can be none.
+        InvalidParameter: the one that was asked for by name does, or can be none; or none was, and the usual
+            folder cannot be written to.
     """
     if out:
         return [new_place("OUT", out)]
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "_.-") else "-" for c in model.resolve().name)
     stem = plain.lower().strip("-._")[:50]
     stem = check_name(stem) if NAME.fullmatch(stem) else "model"
+    if not _can_be_made(root / HOME / "new"):
+        raise InvalidParameter(
+            f"{_shown(str(root / HOME))}: the reports would go there, and it cannot be written to; name "
+            "another folder, OUT=..., or let this user write to that one"
+        )
     names = [stem, *(f"{stem}-{number}" for number in range(2, 10_000))]
     return [place for name in names if not os.path.lexists(place := root / HOME / name)]
 
@@ -306,13 +320,17 @@ def _told(text: str) -> None:
     say("audit", text)
 
 
+def _bars() -> bool:
+    return terminal() is not None
+
+
 def _opened(options: argparse.Namespace, given: dict) -> dict[str, Any]:
     """Return what an audit is made of: files, settings, and the models where one is audited."""
     import torch
 
     from privhelpers import own_model
 
-    files = {"canaries": options.canaries or None, "columns": given["columns"]}
+    files = {"canaries": options.canaries or None, "columns": given["columns"], "progress": _bars()}
     brought = options.records, options.holdout
     if options.synthetic:
         settings = own_model.Settings.for_texts(**given["effort"], **given["settings"])
@@ -346,7 +364,8 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
     given = _check(options)
     places = _places(root, options.out, Path(options.model or Path(options.synthetic).stem))
     os.environ.update({"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"})
-    processes.prepare("privhelpers.own_model")  # beside the imports here
+    if not options.synthetic:  # which opens no folder of a stranger
+        processes.prepare("privhelpers.own_model")  # beside the imports here
 
     from privhelpers import own_model
     from privhelpers.figures.own_model import audit_pictures
@@ -365,9 +384,9 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
         _told("nothing was made: this was a dry run")
         return None
     if options.synthetic:
-        audit = own_model.examine_synthetic(**parts, told=_told)
+        audit = own_model.examine_synthetic(**parts, progress=_bars(), told=_told)
     else:
-        audit = own_model.examine(**parts, progress=terminal() is not None, told=_told)
+        audit = own_model.examine(**parts, progress=_bars(), told=_told)
     now = datetime.now(UTC)
     facts = own_model.report_facts(audit, made=f"{now:%Y-%m-%d %H:%M} UTC", language=language)
     pictures = audit_pictures(audit)
@@ -393,6 +412,8 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
     if given["bundle"]:
         write_atomic(given["bundle"], bundle)
         _told(f"evidence: {options.bundle}, SHA-256 {_bundle.sha256(bundle)}")
+        if options.ledger:
+            _told(f"the guarantee of {_shown(Path(options.ledger).name)}: {_bundle.WORDS['brought']}")
     shown = place.relative_to(root) if place.is_relative_to(root) else place
     _told(f"complete in {time.monotonic() - clock:.0f} s: {shown}/report.html")
     return place

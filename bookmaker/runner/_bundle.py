@@ -104,6 +104,17 @@ def _guarantees(files: Mapping[str, bytes]) -> list[dict[str, Any]]:
     return rows
 
 
+def _brought(kind: str, row: Mapping[str, Any]) -> bool:
+    """Tell whether a guarantee is that of a ledger which somebody laid beside an audit."""
+    return kind == "audit" and "ledger" in row
+
+
+def _worth(kind: str, row: Mapping[str, Any]) -> str:
+    """Return in words what a guarantee is worth."""
+    mode = WORDS["modes"][row.get("mode", "claim")]
+    return f"{mode}; {WORDS['brought']}" if _brought(kind, row) else mode
+
+
 def _answer(asked: Mapping[str, str], guarantees: list[dict[str, Any]]) -> str:
     """Return what the bundle says to a topic of NIST SP 800-226."""
     if "says" in asked:
@@ -151,7 +162,7 @@ def _ids(entities: list[dict[str, Any]]) -> list[dict[str, str]]:
 
 def _described(about: Evidence, files: Mapping[str, bytes], key: str | None) -> dict[str, bytes]:
     """Return the files with their description and the statement about all of them."""
-    guarantees = [row | {HOLDS: WORDS["modes"][row.get("mode", "claim")]} for row in _guarantees(files)]
+    guarantees = [row | {HOLDS: _worth(about.kind, row)} for row in _guarantees(files)]
     registry = {"released": WORDS["released"][about.kind], "not_protected": WORDS["not_protected"]}
     predicate = {"about": vars(about), "registry": registry | {"guarantees": guarantees}, "key": key}
     predicate["form"] = FORM
@@ -330,8 +341,11 @@ def verify(path: str, key: str = "") -> bool:
     except PrivHelpersError as error:
         print(inert(f"{shown}: does not hold: {error}"))
         return False
-    counted = [f"{row['run']} epsilon {row['epsilon']:.4g}" for row in predicate["registry"]["guarantees"]]
-    about = "; ".join(filter(None, [predicate["about"]["title"], predicate["outcome"], *counted]))
+    what, counted = predicate["about"], []
+    for row in predicate["registry"]["guarantees"]:
+        beside = f" ({WORDS['brought']})" if _brought(what["kind"], row) else ""
+        counted.append(f"{row['run']} epsilon {row['epsilon']:.4g}{beside}")
+    about = "; ".join(filter(None, [what["title"], predicate["outcome"], *counted]))
     print(
         inert(
             f"{shown}: holds: every byte of its files is as stated: {about}; {told}; SHA-256 {sha256(data)}"

@@ -9,7 +9,7 @@ from typing import Any
 import nbformat
 
 from bookmaker.runner import _manifest, published
-from bookmaker.runner._bundle import LEDGERS, REPORT, Evidence, sha256
+from bookmaker.runner._bundle import LEDGERS, REPORT, WORDS, Evidence, sha256
 from bookmaker.runner._pictures import PNG
 from bookmaker.runner.chain import STATISTICS
 from bookmaker.runner.plan import Job
@@ -43,13 +43,14 @@ def of_audit(
         pictures: SVG by caption.
         made: when, as ISO 8601 says it.
         reference: SHA-256 of the reference model's files by name.
-        ledger: of the training of the model, if any was brought.
+        ledger: said to be of the training of the model, if any was brought.
         catalogue: SHA-256 by name of the catalogue that words the first page, if one was brought.
     """
-    figures = {f"figures/{number}.svg": caption for number, caption in enumerate(pictures, 1)}
-    files = {**report, **{name: pictures[caption] for name, caption in figures.items()}}
+    captions = {f"figures/{number}.svg": caption for number, caption in enumerate(pictures, 1)}
+    files = {**report, **{name: pictures[caption] for name, caption in captions.items()}}
     if ledger:
         files[LEDGERS + LEDGER] = ledger.read_bytes()
+        captions[LEDGERS + LEDGER] = f"Ledger of a private training: {WORDS['brought']}"
     brought = [(one["file"], one["sha256"], one["role"]) for one in facts["data"]]
     for role in ("canary_file", "synthetic"):
         if one := facts[role]:
@@ -59,7 +60,7 @@ def of_audit(
     for role, hashes in kinds.items():
         brought += [(name, digest, role) for name, digest in hashes.items()]
     inputs = [dict(zip(("name", "sha256", "role"), one, strict=True)) for one in brought]
-    about = Evidence("audit", facts["title"], made, inputs, facts["settings"], facts["versions"], figures)
+    about = Evidence("audit", facts["title"], made, inputs, facts["settings"], facts["versions"], captions)
     return about, files
 
 

@@ -7,7 +7,7 @@ nothing about the model, whichever way they come out.
 Source: Das, Zhang and Tramer 2024.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,6 +25,8 @@ PARTS = 5  # of the patients; each is judged by what was learned from the other 
 RIDGE = 1.0  # of the regression; a text's likeness to itself is 1
 _CELLS = 16  # numbers a patient that one dealing takes in memory
 _LONGEST = 20_000  # characters of one patient that are looked at
+_ROWS = 256  # of the table of products that are made at once
+DEALINGS = 999  # that an audit asks for at most: a program learns anew from each
 _MOST = 2000  # patients of a group that are judged, drawn by lot: likeness is a table of every two
 
 
@@ -73,8 +75,9 @@ def _smoother(kernel: np.ndarray, parts: np.ndarray) -> np.ndarray:
     matrix = np.zeros_like(kernel)
     for part in range(PARTS):
         judge, learn = np.flatnonzero(parts == part), np.flatnonzero(parts != part)
-        inner = kernel[np.ix_(learn, learn)] + RIDGE * np.eye(len(learn))
-        rows = linalg.solve(inner, kernel[np.ix_(learn, judge)], assume_a="pos").T
+        inner = kernel[np.ix_(learn, learn)]
+        inner[np.diag_indices_from(inner)] += RIDGE
+        rows = linalg.solve(inner, kernel[np.ix_(learn, judge)], overwrite_a=True, assume_a="pos").T
         # Without the mean of the labels: a part with more members leaves fewer to learn from.
         matrix[np.ix_(judge, learn)] = rows - rows.mean(1, keepdims=True)
     return matrix
@@ -87,6 +90,21 @@ def _areas(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return (ranks - members * (members + 1) / 2) / (members * (labels.shape[1] - members))
 
 
+def _products(rows: sparse.csr_matrix) -> np.ndarray:
+    """Return the inner product of every two rows, in blocks: a sparse table of all would be larger."""
+    table = np.empty((rows.shape[0], rows.shape[0]))
+    for start in range(0, len(table), _ROWS):
+        table[start : start + _ROWS] = (rows[start : start + _ROWS] @ rows.T).toarray()
+    return table
+
+
+def _kernels(people: Sequence[Sequence[str]]) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield what `text_kernels` returns, one table at a time: each takes 128 MB for 4,000 patients."""
+    yield "words", _products(_words(["\n".join(texts)[:_LONGEST] for texts in people]))
+    shape = StandardScaler().fit_transform(np.array([_shape(texts) for texts in people]))
+    yield "shape", rbf_kernel(shape)
+
+
 def text_kernels(people: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
     """Return how alike the notes of every two patients are, shape [patients, patients], in two ways.
 
@@ -96,9 +114,15 @@ def text_kernels(people: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
     Returns:
         `words`: by shared words and short runs of letters; `shape`: by number, length and make-up alone.
     """
-    words = _words(["\n".join(texts)[:_LONGEST] for texts in people])
-    shape = StandardScaler().fit_transform(np.array([_shape(texts) for texts in people]))
-    return {"words": (words @ words.T).toarray(), "shape": rbf_kernel(shape)}
+    return dict(_kernels(people))
+
+
+def operations(members: int, heldout: int, *, dealings: int) -> float:
+    """Return about how many additions and multiplications `blind_baselines` takes for so many patients."""
+    size = min(members, _MOST) + min(heldout, _MOST)
+    learn, judge = size * (1 - 1 / PARTS), size / PARTS
+    solved = PARTS * (learn**3 / 3 + 2 * learn**2 * judge)
+    return 2 * (solved + 2 * min(dealings, DEALINGS) * size**2)
 
 
 def blind_baselines(
@@ -127,8 +151,9 @@ def blind_baselines(
     units = np.arange(len(members)), np.arange(len(heldout))
     parts = rng.make(seed, "checkup/blind").permutation(member.size) % PARTS
     baselines = []
-    for name, kernel in text_kernels([*members, *heldout]).items():
+    for name, kernel in _kernels([*members, *heldout]):
         learner = _smoother(kernel, parts)
+        del kernel  # neither table outlives its use
 
         def areas(labels: np.ndarray, learner: np.ndarray = learner) -> np.ndarray:
             return _areas(labels.astype(float) @ learner.T, labels)[:, None]
@@ -137,4 +162,5 @@ def blind_baselines(
         scores = learner @ member.astype(float)
         area = stats.auc_interval(scores[member], units[0], scores[~member], units[1], draws=draws, seed=seed)
         baselines.append(BlindBaseline(name, area, float(p[0]), parts))
+        del areas, learner
     return baselines

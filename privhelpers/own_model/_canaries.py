@@ -23,7 +23,8 @@ from privhelpers.audit import (
     searched_guesses,
     swap_pairs,
 )
-from privhelpers.own_model._files import Canary
+from privhelpers.errors import InvalidParameter
+from privhelpers.own_model._files import Canary, Files
 from privhelpers.own_model._settings import Settings
 from privhelpers.stats import Interval
 
@@ -65,6 +66,19 @@ class CanaryResult:
     auc: Interval
     p: float
     claim: Claim | None
+
+
+def require_canaries(files: Files, settings: Settings) -> None:
+    """Refuse a claim that nothing could test.
+
+    Raises:
+        InvalidParameter: an epsilon is claimed, and no canaries were brought.
+    """
+    if settings.epsilon is not None and files.canaries is None:
+        raise InvalidParameter(
+            "epsilon and delta: a claim can only be tested with canaries; bring a file of them (CANARIES= of "
+            "make audit, canaries of read_files), or leave the claim out"
+        )
 
 
 def audit_canaries(canaries: Sequence[Canary], scores: np.ndarray, settings: Settings) -> CanaryResult:

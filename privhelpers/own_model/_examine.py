@@ -11,7 +11,8 @@ from privhelpers.attacks import groups
 from privhelpers.errors import BadRecords
 from privhelpers.models import TokenScores
 from privhelpers.own_model import _canaries, _membership, _memorization, _verdict
-from privhelpers.own_model._blind import BlindBaseline, blind_baselines
+from privhelpers.own_model._ahead import tests_ahead
+from privhelpers.own_model._blind import DEALINGS, BlindBaseline, blind_baselines
 from privhelpers.own_model._files import Files
 from privhelpers.own_model._likeness import Likeness
 from privhelpers.own_model._open import untrained
@@ -149,9 +150,10 @@ def work_ahead(target: Target, reference: Target | None, sample: Sample, setting
         target.write("", samples=2, tokens=min(8, settings.tokens), seed=settings.seed)
         seconds += (time.perf_counter() - clock) * settings.texts * settings.tokens / 16
         written = f", and to write {settings.texts:,} texts"
+    attacks = 4 + settings.lower_case + 3 * (reference is not None)
     return (
-        f"the models are asked to read {len(sample.texts):,} notes {readings} times{written}: "
-        f"at most about {in_time(seconds)}, and the tests come after that"
+        f"the models are asked to read {len(sample.texts):,} notes {readings} times{written}: at most about "
+        f"{in_time(seconds)}; {tests_ahead(sample, settings, attacks=attacks)}"
     )
 
 
@@ -176,8 +178,10 @@ def examine(
 
     Raises:
         BadRecords: too few notes can be read.
+        InvalidParameter: an epsilon is claimed without canaries, which alone could refute it.
     """
     settings = settings or Settings.for_model(target)
+    _canaries.require_canaries(files, settings)
     seed, alpha = settings.seed, settings.alpha
     sample = draw_sample(files, [target, *filter(None, [reference])], settings)
 
@@ -189,20 +193,20 @@ def examine(
     # Who was in the records: the same scores of the model, and of its architecture with fresh weights.
     other = ask(reference) if reference else None
     same = reference is not None and target.reads_as(reference, sample.texts)
-    scored, scores = None, []
-    for model in (target, *([untrained(target, seed=seed)] if settings.control else [])):
-        tokens = ask(model)
-        scored = scored or tokens
+
+    def scores_of(model: Target, tokens: TokenScores) -> dict[str, np.ndarray]:
         lower = _lower_case(model, sample, settings, progress)
-        scores.append(
-            _membership.membership_scores(
-                tokens, sample.texts, lower=lower, reference=other, same_tokens=same
-            )
+        return _membership.membership_scores(
+            tokens, sample.texts, lower=lower, reference=other, same_tokens=same
         )
-    told(f"testing {len(scores[0])} attacks on membership, with {settings.permutations:,} dealings each")
-    attacks = _membership.measure_attacks(
-        scores[0], sample, settings, untrained=scores[1] if settings.control else None
-    )
+
+    scored = ask(target)
+    scores, fresh = scores_of(target, scored), None
+    if settings.control:
+        control = untrained(target, seed=seed)
+        fresh = scores_of(control, ask(control))
+    told(f"testing {len(scores)} attacks on membership, with {settings.permutations:,} dealings each")
+    attacks = _membership.measure_attacks(scores, sample, settings, untrained=fresh)
 
     # What the model gives back in words.
     completions, disclosures, texts, regulated = None, None, [], {}
@@ -211,14 +215,16 @@ def examine(
         told(f"letting it write {settings.texts:,} texts")
         texts = _memorization.write_texts(target, sample, settings, progress=progress)
         disclosures = _memorization.disclosures(texts, sample)
-        regulated = risks(texts, sample, Likeness(texts, sample.texts), settings) if texts else {}
+        regulated = (
+            risks(texts, sample, Likeness(texts, sample.texts, progress=progress), settings) if texts else {}
+        )
     canaries = _score_canaries(files, target, reference, settings)
 
     # What could explain a difference between the files, other than training; and what follows.
     told("comparing the two files without the model")
     members, heldout = (sample.texts_by_patient(member=side) for side in (True, False))
     blind = blind_baselines(
-        members, heldout, permutations=min(settings.permutations, 999), draws=settings.draws, seed=seed
+        members, heldout, permutations=min(settings.permutations, DEALINGS), draws=settings.draws, seed=seed
     )
     reference_p = None
     if other is not None:  # two tests of the loss, so the smaller p-value counts twice

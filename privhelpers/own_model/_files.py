@@ -52,7 +52,7 @@ class _CanaryRow(BaseModel):
     inserted: StrictBool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Note:
     """One record.
 
@@ -139,12 +139,15 @@ class Files:
     synthetic: TextFile | None = None
 
 
-def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> RecordFile:
+def read_records(
+    path: str | Path, columns: Mapping[str, str] | None = None, *, progress: bool = False
+) -> RecordFile:
     """Read a file of records.
 
     Args:
         path: JSONL, CSV or Parquet with `patient_id` and `text`, and perhaps `note_id` and `identifiers`.
         columns: what the file calls these fields, where it calls them otherwise.
+        progress: whether to show a bar.
 
     Raises:
         BadRecords: a line is broken, blank, too long, not UTF-8 or repeated, a field is missing, empty or of
@@ -154,7 +157,7 @@ def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> 
     line_of_note: dict[tuple[str, str], int] = {}
     unnamed: set[tuple[str, str]] = set()
     notes, lines = [], 0
-    for where, number, row in read_rows(path, _Row, columns):
+    for where, number, row in read_rows(path, _Row, columns, progress=progress):
         lines = number
         key = (normalize(row.patient_id), row.text)
         if not key[0]:
@@ -231,13 +234,16 @@ def _refuse_contradiction(canaries: CanaryFile, members: RecordFile, heldout: Re
                 )
 
 
-def read_texts(path: str | Path, columns: Mapping[str, str] | None = None) -> TextFile:
+def read_texts(
+    path: str | Path, columns: Mapping[str, str] | None = None, *, progress: bool = False
+) -> TextFile:
     """Read the texts of a synthetic data set; one that stands twice counts twice.
 
     Raises:
         BadRecords: as for records, or there are fewer than 50 texts.
     """
-    texts = tuple(row.text for _, _, row in read_rows(path, _TextRow, columns))
+    rows = read_rows(path, _TextRow, columns, progress=progress)
+    texts = tuple(row.text for _, _, row in rows)
     if len(texts) < FEWEST_TEXTS:
         raise BadRecords(f"{name_of(path)}: {len(texts)} texts; at least {FEWEST_TEXTS} are needed")
     return TextFile(name_of(path), sha256_of(Path(path)), texts)
@@ -250,6 +256,7 @@ def read_files(
     *,
     synthetic: str | Path | None = None,
     columns: Mapping[str, str] | None = None,
+    progress: bool = False,
 ) -> Files:
     """Read the files of an audit and refuse what could not be believed.
 
@@ -260,14 +267,15 @@ def read_files(
         synthetic: the texts of a synthetic data set, if one is audited.
         columns: what the files call `patient_id`, `text`, `note_id`, `identifiers` and `inserted`, where
             they call them otherwise.
+        progress: whether to show bars.
 
     Raises:
         BadRecords: naming file and line.
     """
-    members, heldout = read_records(records, columns), read_records(holdout, columns)
+    members, heldout = (read_records(path, columns, progress=progress) for path in (records, holdout))
     _refuse_overlap(members, heldout)
     made = None if canaries is None else read_canaries(canaries, columns)
     if made is not None:
         _refuse_contradiction(made, members, heldout)
-    texts = None if synthetic is None else read_texts(synthetic, columns)
+    texts = None if synthetic is None else read_texts(synthetic, columns, progress=progress)
     return Files(members, heldout, made, texts)

@@ -20,7 +20,7 @@ from privhelpers.own_model._sample import Sample
 from privhelpers.own_model._settings import Settings
 from privhelpers.own_model._target import Target
 from privhelpers.stats import Interval
-from privhelpers.text import found_in, normalize
+from privhelpers.text import found_among, normalize
 
 SHORTEST = 20  # tokens of a note whose second half is worth asking for
 # Six digits or more, as in record numbers, telephone numbers and dates; and addresses of mail.
@@ -195,7 +195,7 @@ def disclosures(texts: Sequence[str], sample: Sample) -> Disclosures | None:
     inside = sum(patient in members for patient in owners.values())
     if inside in (0, len(owners)):
         return None
-    written = found_in(owners, "\0".join(texts))
+    written = found_among(owners, texts)
     return Disclosures(
         compare_patients((owners[value] for value in written), owners.values(), members),
         len(texts),

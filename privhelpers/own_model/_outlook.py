@@ -25,5 +25,5 @@ def outlook(
     if target is None:
         texts = files.synthetic.texts
         about = f"{len(sample.texts):,} notes compared with {len(texts):,} synthetic texts"
-        return f"{asked}, {about}; {_synthetic.work_ahead(texts, sample)[1]}"
+        return f"{asked}, {about}; {_synthetic.work_ahead(texts, sample, settings)[1]}"
     return f"{asked}; {_examine.work_ahead(target, reference, sample, settings)}"

@@ -17,6 +17,9 @@ from privhelpers.processes import Confined, one_thread
 
 _SPARE = 2**31  # bytes of addresses beside the weights
 _START, _READ = 5.0, 5.0  # seconds of processor time for the least folder and for the least text
+_AT_ONCE = (
+    500  # texts that the confined process reads at once: it holds some 200 bytes for each token of them
+)
 _GROWTH = 32  # tokens of one character: bytes of UTF-8 are four, the longest rewriting of Unicode is eighteen
 _SPECIAL = ("bos", "eos", "pad", "mask")
 
@@ -132,9 +135,13 @@ class Reader:
             UnsupportedModel: it took too much time or memory, or gives tokens that the model does not have.
         """
         many = [texts] if isinstance(texts, str) else list(texts)
-        seconds = _READ + sum(map(len, many)) / 2e4
-        rows = self._ask("encode", many, add_special_tokens, seconds=seconds)
-        ids, marks = ([row[part].tolist() for row in rows] for part in (0, 1))
+        ids, marks = [], []
+        for start in range(0, len(many), _AT_ONCE):
+            some = many[start : start + _AT_ONCE]
+            seconds = _READ + sum(map(len, some)) / 2e4
+            for row, special in self._ask("encode", some, add_special_tokens, seconds=seconds):
+                ids.append(row.tolist())
+                marks.append(special.tolist())
         if isinstance(texts, str):
             ids, marks = ids[0], marks[0]
         return {"input_ids": ids, "special_tokens_mask": marks}

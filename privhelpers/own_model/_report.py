@@ -162,22 +162,26 @@ def _coverage(audit: Audit | SyntheticAudit) -> dict:
     if whole:
         told = words["all"].format(people[0], names[0], people[2], names[1])
     else:
-        usual = Settings.for_model(audit.target) if isinstance(audit, Audit) else Settings.for_texts()
         limits = settings.patients, settings.notes
-        why = words["why"][limits != (usual.patients, usual.notes)]
         most = ["all" if limit is None else f"at most {limit:,}" for limit in limits]
         first, second = [*people[:2], *notes[:2], names[0]], [*people[2:], *notes[2:], names[1]]
-        told = words["part"].format(*first, *second, *most, why)
+        told = words["part"].format(*first, *second, *most, words["why"][_by_option(audit)])
     if audit.sample.unreadable:
         told = f"{told} {words['unreadable'].format(audit.sample.unreadable)}"
     coverage = {"whole": whole, "members": sides[0], "held_out": sides[1]}
-    return {**coverage, "short": _short(coverage, ENGLISH), "sentence": told}
+    return {**coverage, "short": _short(audit, coverage, ENGLISH), "sentence": told}
 
 
-def _short(coverage: Mapping, say: Language) -> str:
-    """Return how many patients were asked about, where not all were."""
+def _by_option(audit: Audit | SyntheticAudit) -> bool:
+    """Tell whether somebody chose how many are asked about, other than what this kind of audit takes."""
+    usual = Settings.for_model(audit.target) if isinstance(audit, Audit) else Settings.for_texts()
+    return (audit.settings.patients, audit.settings.notes) != (usual.patients, usual.notes)
+
+
+def _short(audit: Audit | SyntheticAudit, coverage: Mapping, say: Language) -> str:
+    """Return how many patients were asked about, and why no more, where not all were."""
     people = (*coverage["members"]["patients"], *coverage["held_out"]["patients"])
-    return "" if coverage["whole"] else say(WORDING["coverage"]["short"], *people)
+    return "" if coverage["whole"] else say(WORDING["coverage"]["short"][_by_option(audit)], *people)
 
 
 def _data(audit: Audit | SyntheticAudit) -> list[dict]:
@@ -334,7 +338,7 @@ def _answers(audit: Audit | SyntheticAudit, coverage: Mapping, say: Language) ->
     headline = say(words["headlines"][verdict.outcome])
     return {
         "title": say(words["title"], name),
-        "headline": f"{headline} {_short(coverage, say)}".strip(),
+        "headline": f"{headline} {_short(audit, coverage, say)}".strip(),
         "answers": _four_answers(audit, say),
         "reasons": [say.word(reason) for reason in verdict.reasons],
         "tested": _tested(audit, say),

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
+from tqdm.auto import tqdm
 
 from privhelpers.artifacts import parse_json
 from privhelpers.errors import BadRecords, DamagedArtifact
@@ -170,7 +171,11 @@ def _named(theirs: list[str], columns: Mapping[str, str], where: str) -> list[st
 
 
 def read_rows(
-    path: str | Path, kind: type[BaseModel], columns: Mapping[str, str] | None = None
+    path: str | Path,
+    kind: type[BaseModel],
+    columns: Mapping[str, str] | None = None,
+    *,
+    progress: bool = False,
 ) -> Iterator[tuple[str, int, BaseModel]]:
     """Yield place, number and checked row of each record of a file.
 
@@ -178,6 +183,7 @@ def read_rows(
         path: JSONL, or `.csv`, `.tsv` and `.parquet`.
         kind: what a row must be.
         columns: field -> what the file calls it, where it calls it otherwise.
+        progress: whether to count the records on a bar.
 
     Raises:
         BadRecords: there is no such file, or a row is none; the message names file and row.
@@ -192,7 +198,8 @@ def read_rows(
         rows = _parquet_rows(path, columns)
     else:
         rows = _json_rows(path)
-    for where, number, value in rows:
+    title = f"reading {name_of(path)}"
+    for where, number, value in tqdm(rows, title, unit="record", leave=False, disable=not progress):
         if isinstance(value, dict) and columns and form not in (*_TABLES, _PARQUET):
             value = dict(zip(_named(list(value), columns, where), value.values(), strict=True))
         yield where, number, _checked(kind, value, where, table=form in (*_TABLES, _PARQUET))

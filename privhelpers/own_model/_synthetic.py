@@ -7,12 +7,13 @@ looked at. So every count stands beside the same count for held-out patients.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from privhelpers.own_model import _canaries, _membership, _memorization, _verdict
-from privhelpers.own_model._blind import BlindBaseline, blind_baselines
+from privhelpers.own_model._ahead import tests_ahead
+from privhelpers.own_model._blind import DEALINGS, BlindBaseline, blind_baselines
 from privhelpers.own_model._examine import Sensitivity, sensitivity
 from privhelpers.own_model._files import Files
 from privhelpers.own_model._likeness import Likeness, near_copies, word_losses
@@ -67,12 +68,12 @@ class SyntheticAudit:
     verdict: _verdict.Verdict
 
 
-def _copies(texts: tuple[str, ...], sample: Sample) -> Copies:
+def _copies(texts: tuple[str, ...], sample: Sample, *, progress: bool) -> Copies:
     """Count near copies of members, and of held-out patients."""
     counts, copied = [], []
     for side in (True, False):
         notes = sample.of(member=side)
-        repeated, repeats = near_copies([note.text for note in notes], texts)
+        repeated, repeats = near_copies([note.text for note in notes], texts, progress=progress)
         copied += [notes[n].patient for n in np.flatnonzero(repeated)]
         counts.append(int(repeats.sum()))
     members = {note.patient for note in sample.of(member=True)}
@@ -82,32 +83,44 @@ def _copies(texts: tuple[str, ...], sample: Sample) -> Copies:
     return Copies(shares, *counts, Interval(*ends, chance.level, chance.method))
 
 
-def work_ahead(texts: tuple[str, ...], sample: Sample) -> tuple[Likeness, str]:
+def work_ahead(
+    texts: tuple[str, ...], sample: Sample, settings: Settings, *, progress: bool = False
+) -> tuple[Likeness, str]:
     """Return the comparison of notes with synthetic texts, ready to be asked, and about how long it takes."""
-    likeness = Likeness(texts, sample.texts)
+    likeness = Likeness(texts, sample.texts, progress=progress)
     few, clock = sample.texts[:: max(1, len(sample.texts) // 50)], time.perf_counter()
     likeness.nearest(few)
     seconds = _PASSES * (time.perf_counter() - clock) * len(sample.texts) / len(few)
-    return likeness, f"the comparisons take about {in_time(seconds)}, and the tests come after that"
+    tests = tests_ahead(sample, replace(settings, control=False), attacks=3)
+    return likeness, f"the comparisons take about {in_time(seconds)}; {tests}"
 
 
 def examine_synthetic(
-    files: Files, settings: Settings | None = None, *, told: Callable[[str], None] = lambda _: None
+    files: Files,
+    settings: Settings | None = None,
+    *,
+    progress: bool = False,
+    told: Callable[[str], None] = lambda _: None,
 ) -> SyntheticAudit:
     """Run every attack on a synthetic data set, with its controls, and conclude.
 
     Args:
         files: from `read_files`, with synthetic texts.
         settings: by default those of a small model, with twice the dealings.
+        progress: whether to show bars.
         told: called with a sentence when a part of the work begins.
+
+    Raises:
+        InvalidParameter: an epsilon is claimed without canaries, which alone could refute it.
     """
     settings = settings or Settings.for_texts()
+    _canaries.require_canaries(files, settings)
     texts, sample = files.synthetic.texts, draw_sample(files, [], settings)
     told(f"comparing {len(sample.texts):,} notes with {len(texts):,} synthetic texts")
-    likeness, ahead = work_ahead(texts, sample)
+    likeness, ahead = work_ahead(texts, sample, settings, progress=progress)
     told(ahead)
     scores = {
-        "words": -word_losses(texts, sample.texts),
+        "words": -word_losses(texts, sample.texts, progress=progress),
         "closest": likeness.nearest(sample.texts)[0],
         "covered": likeness.covered(sample.texts),
     }
@@ -115,7 +128,7 @@ def examine_synthetic(
     told(f"testing {len(scores)} attacks on membership, with {settings.permutations:,} dealings each")
     attacks = _membership.measure_attacks(scores, sample, settings)
     told("looking for near copies, for what names a patient, and for the three risks of the regulators")
-    copies, disclosures = _copies(texts, sample), _memorization.disclosures(texts, sample)
+    copies, disclosures = _copies(texts, sample, progress=progress), _memorization.disclosures(texts, sample)
     regulated = risks(texts, sample, likeness, settings)
     canaries = None
     if files.canaries is not None:
@@ -128,7 +141,7 @@ def examine_synthetic(
     blind = blind_baselines(
         members,
         heldout,
-        permutations=min(settings.permutations, 999),
+        permutations=min(settings.permutations, DEALINGS),
         draws=settings.draws,
         seed=settings.seed,
     )

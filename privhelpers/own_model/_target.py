@@ -23,7 +23,7 @@ from privhelpers.own_model._reader import Reader
 CAUSAL, MASKED = "causal", "masked"
 FOLDS = 7  # one token in seven is hidden at a time, close to the 15 % that masked models are trained with
 _ROWS = 32  # texts of one batch, where the vocabulary is small
-_CELLS = 2**25  # logits of one batch: each tensor of them takes 128 MB at most
+_CELLS = 2**23  # logits of one batch: each tensor of them takes 32 MB at most, or one text's
 
 
 @dataclass(frozen=True)

@@ -258,7 +258,8 @@ def test_a_dry_run_says_what_would_be_done_and_makes_nothing(
     given = given | ({"synthetic": home / given["synthetic"]} if given else {})
     code, message = call(**given, pdf="no", bundle=tmp_path / "out.zip", **{"dry-run": "yes"})
     assert code == 0 and "120 patients would be asked about" in message, message
-    assert "and the tests come after that" in message and "out.zip would be made" in message
+    assert re.search(r"tests, intervals and the comparison of the two files take about \d+ s more\n", message)
+    assert "out.zip would be made" in message
     assert message.splitlines()[-1] == "[audit] nothing was made: this was a dry run"
     assert not list(tmp_path.iterdir())
 
@@ -428,6 +429,19 @@ def test_a_place_that_cannot_be_is_refused_before_the_work(call, monkeypatch, tm
     (tmp_path / "link").symlink_to("nowhere")
     code, message = call(out=tmp_path / name, pdf="no")
     assert code == 2 and message.startswith("refused: OUT=") and len(message.splitlines()) == 1
+
+
+@pytest.mark.parametrize("kind", ["a file in its place", "not ours to write to"])
+def test_reports_that_could_not_be_kept_are_refused_before_the_work(call, monkeypatch, tmp_path, kind):
+    monkeypatch.setattr(own_model, "open_model", lambda *_, **__: pytest.fail("the work began"))
+    if kind == "a file in its place":
+        (tmp_path / "audits").write_text("")
+    else:
+        monkeypatch.setattr(_audit.os, "access", lambda *_: False)
+    code, message = call(out="", pdf="no")
+    assert code == 2 and len(message.splitlines()) == 1, message
+    assert message.startswith(f"refused: {tmp_path / 'audits'}: the reports would go there, and it cannot be")
+    assert "name another folder, OUT=..." in message
 
 
 def start(home, out):

@@ -1,10 +1,13 @@
 """The arithmetic of the tables about audits, and that a measurement which was cut off goes on."""
 
 import importlib.util
+import re
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from patience import LIMIT_SECONDS
 
 from privhelpers.defenses.dedup import shingles
 
@@ -147,3 +150,33 @@ def test_the_table_of_synthetic_sets_meets_what_is_asked(sets):
             assert flagged == [count] * 3
         else:
             assert flagged[0] <= 0.05 * count and flagged[1] <= 0.01 * count
+
+
+@pytest.fixture(scope="module")
+def size():
+    return load("audit_size")
+
+
+def test_memory_is_that_of_all_processes(size):
+    """A process that starts another one, each with 60 MB of its own."""
+    hold = "x = bytearray(range(250)) * 240_000; import subprocess, sys, time"
+    child = f"{hold}; time.sleep(1)"
+    result = size.measured(
+        [sys.executable, "-c", f"{hold}; subprocess.run([sys.executable, '-c', {child!r}])"]
+    )
+    assert 120e6 < result["bytes"] < 200e6 and 1 < result["seconds"] < LIMIT_SECONDS
+    with pytest.raises(RuntimeError, match="exit code 3"):
+        size.measured([sys.executable, "-c", "raise SystemExit(3)"])
+
+
+def test_audits_of_many_records_take_no_more_than_is_asked(size):
+    page = (FOLDER / "audit_size.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if "|" in line
+    ]
+    assert rows[0] == list(size.HEAD) and len(rows) == 2 + len(size.KINDS)
+    for kind, (what, count, seconds, memory) in zip(size.KINDS, rows[2:], strict=True):
+        weights = int(re.sub(r"\D", "", what))
+        again = {"seconds": float(seconds), "bytes": 1e9 * float(memory)}
+        assert size.row_of(kind, weights, again) == [what, count, seconds, memory]
+        assert float(seconds) <= size.SECONDS and float(memory) <= size.GIGABYTES, what

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import re
+import shlex
 import tomllib
 from importlib import metadata
 from importlib.util import find_spec
@@ -120,6 +121,16 @@ def test_the_image_installs_what_is_locked_by_hash_and_copies_what_is_there():
     installs = [part for line in lines for part in line.split("&&") if "pip install" in part]
     assert [("--require-hashes" in part) or ("--no-index ." in part) for part in installs] == [True] * 3
     assert all("--no-deps" in part for part in installs)
+
+
+def test_the_image_is_run_by_whoever_owns_the_folder_that_it_writes_to():
+    image = (ROOT / "Containerfile").read_text()
+    assert re.search(r"^USER 65534:65534$", image, re.MULTILINE), "nobody, unless somebody is named"
+    for text in (image, (ROOT / "book" / "how_to_use.md").read_text()):
+        (command,) = re.findall(r"podman run(?:[^\n]*\\\n)*[^\n]*", text)
+        options = shlex.split(command.replace("\\\n#", " ").replace("\\\n", " "))
+        assert options[options.index("--user") + 1] == "$(id -u):$(id -g)"
+        assert {"--userns=keep-id", "$PWD:/work"} <= set(options)
 
 
 def test_conda_installs_the_same_lock_on_the_same_python():

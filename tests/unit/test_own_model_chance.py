@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import toy_audit as toy
+from scipy import sparse
 
 from privhelpers import rng
 from privhelpers.errors import InvalidParameter
-from privhelpers.own_model import Settings, _canaries, _verdict
+from privhelpers.own_model import Settings, _blind, _canaries, _verdict
 from privhelpers.own_model._blind import BlindBaseline, blind_baselines
 from privhelpers.own_model._files import Canary
 from privhelpers.stats import Interval
@@ -25,6 +27,15 @@ def test_baselines_see_files_that_differ_and_only_those():
     assert words.name == "words" and words.p <= 0.01 and words.auc.estimate > 0.6
     longer = [[" ".join([*text.split(), *text.split()[:3]]) for text in texts] for texts in people(150, 2)]
     assert blind_baselines(people(150, 1), longer, permutations=499, draws=50)[1].p <= 0.01
+
+
+def test_two_files_are_compared_in_the_memory_of_few_tables_of_all_patients(monkeypatch):
+    rows = sparse.csr_matrix(rng.make(0, "rows").random((1200, 40)) < 0.4, dtype=float)
+    assert np.array_equal(_blind._products(rows), (rows @ rows.T).toarray())
+    table = 8 * 1200**2  # bytes
+    assert toy.peak_of(lambda: _blind._products(rows)) < 2 * table
+    sides = people(600, 1), people(600, 2)
+    assert toy.peak_of(lambda: blind_baselines(*sides, permutations=19, draws=20)) < 4 * table
 
 
 def half(auc: float = 0.5) -> Interval:

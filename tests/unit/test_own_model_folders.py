@@ -270,10 +270,13 @@ def test_a_template_with_a_token_of_no_vocabulary_is_refused(brought):
         opened.tokenizer(TEXT)
 
 
-def test_a_reader_says_what_the_tokenizer_of_the_folder_says(good, tok):
+@pytest.mark.parametrize("at_once", [2, 500])
+def test_a_reader_says_what_the_tokenizer_of_the_folder_says(good, tok, monkeypatch, at_once):
+    monkeypatch.setattr(_reader, "_AT_ONCE", at_once)
     reader, texts = own_model.open_model(good).tokenizer, [TEXT, "", "naïve  \u4e2d"]
     plain = tok(texts, return_special_tokens_mask=True)
     assert reader(texts) == {name: plain[name] for name in ("input_ids", "special_tokens_mask")}
+    assert reader([]) == {"input_ids": [], "special_tokens_mask": []}
     assert reader(TEXT)["input_ids"] == plain["input_ids"][0] and len(reader) == len(tok)
     assert reader.batch_decode(plain["input_ids"]) == tok.batch_decode(
         plain["input_ids"], skip_special_tokens=True

@@ -294,6 +294,16 @@ def test_texts_of_a_synthetic_data_set(tmp_path):
         _files.read_texts(written(tmp_path / "s.jsonl", rows[:49]))
 
 
+def test_reading_is_shown_where_somebody_looks(tmp_path, capsys):
+    brought = [toy.write(tmp_path / f"{one}.jsonl", toy.notes(one, 60, seed=n)) for n, one in enumerate("mh")]
+    texts = toy.write(tmp_path / "s.jsonl", [{"text": f"text {n}"} for n in range(60)])
+    quiet = read_files(*brought, synthetic=texts)
+    assert not capsys.readouterr().err
+    assert read_files(*brought, synthetic=texts, progress=True) == quiet
+    shown = capsys.readouterr().err
+    assert all(f"reading {name}.jsonl: " in shown for name in "mhs")
+
+
 def test_a_refusal_quotes_no_record(tmp_path):
     secret = "Mrs Secret"
     lines = [

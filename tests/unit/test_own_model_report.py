@@ -212,6 +212,7 @@ def test_the_first_page_has_at_most_350_words(audit, outcome):
     for code, (facts, page) in toy.longest_pages(audit, outcome).items():
         language = own_model.read_language(code)
         assert facts["canaries"] and facts["named"] and not facts["coverage"]["whole"]
+        assert "minutes allow." in facts["headline"], "the longer why"
         assert 150 < words_of_the_first_page(page) <= MOST_WORDS, code
         shown = "".join(read(page.partition('class="details"')[0]).text)
         assert all(language.word(reason) in shown for reason in whole.verdict.reasons), code
@@ -250,12 +251,14 @@ def test_a_sample_is_said_in_the_headline_with_the_reason(audit):
     kept = [n for n, note in enumerate(audit.sample.notes) if int(note.patient[1:]) < 55]
     sample = own_model.Sample([audit.sample.notes[n] for n in kept], audit.sample.member[kept], 3)
     facts = own_model.report_facts(dataclasses.replace(audit, settings=some, sample=sample))
-    assert "Asked about: 55 of 60 patients, and 55 of 60 held-out ones" in facts["headline"]
+    asked = "Asked about: 55 of 60 patients, and 55 of 60 held-out ones"
+    assert f"{asked}, as the options say." in facts["headline"] == facts["first_page"]["headline"]
     told = facts["coverage"]["sentence"]
     assert "at most 55 patients of a file and all notes of a patient, as the options say" in told
     assert "makes nothing of 3 notes" in told and not facts["coverage"]["whole"]
     usual = own_model.report_facts(dataclasses.replace(audit, settings=own_model.Settings(), sample=sample))
     assert "as many as can be asked in minutes" in usual["coverage"]["sentence"]
+    assert f"{asked}, as many as minutes allow." in usual["headline"]
 
 
 def test_no_sentence_promises_what_an_audit_cannot_know(page):

@@ -25,8 +25,10 @@ from transformers import (
 )
 
 from privhelpers import own_model
-from privhelpers.errors import MissingArtifact, UnsupportedModel
+from privhelpers.errors import InvalidParameter, MissingArtifact, UnsupportedModel
 from privhelpers.own_model import (
+    _ahead,
+    _blind,
     _files,
     _likeness,
     _memorization,
@@ -99,6 +101,33 @@ def test_a_model_that_never_trained_is_not(fresh, files):
     assert audit.verdict.outcome == _verdict.NOTHING_FOUND
     assert all(shares.difference.low <= 0 for shares in audit.risks.values())
     assert "not proof" in _wording.WORDING["headlines"][audit.verdict.outcome]
+
+
+def test_a_claim_that_nothing_could_test_is_refused_before_the_model_is_asked(fresh, files, monkeypatch):
+    target = own_model.open_model(fresh)
+    monkeypatch.setattr(_target.Target, "score", lambda *_, **__: pytest.fail("the model was asked"))
+    with pytest.raises(InvalidParameter, match="a claim can only be tested with canaries"):
+        own_model.examine(target, files, replace(LITTLE, epsilon=4.0, delta=1e-5), progress=False)
+
+
+def test_an_estimate_has_dealings_draws_and_the_comparison_of_the_files(files, monkeypatch):
+    monkeypatch.setattr(_ahead, "seconds_of", lambda _: 0.01)
+    sample = _sample.draw_sample(files, [], LITTLE)
+
+    def told(attacks, settings=LITTLE):
+        said = _ahead.tests_ahead(sample, settings, attacks=attacks)
+        return said.removeprefix("tests, intervals and the comparison of the two files take about ")
+
+    # A hundredth of a second for 39 of 1,999 dealings, and for 2 of 60 draws of notes and of patients.
+    assert (told(5), told(50)) == ("10 s more", "2 min more")
+    assert told(50, replace(LITTLE, control=False)) == "60 s more"
+    assert told(50, replace(LITTLE, permutations=1, draws=1)) == "3 s more"
+    monkeypatch.setattr(_blind, "operations", lambda *_, **__: 2.7e12)
+    assert told(5) == "2 min more"
+    monkeypatch.undo()
+    all_of_them = _blind.operations(2000, 2000, dealings=999)
+    assert _blind.operations(9000, 9000, dealings=9999) == all_of_them, "more are never looked at"
+    assert all_of_them > 6 * _blind.operations(1000, 1000, dealings=999)
 
 
 def test_a_reference_of_the_same_tokens_brings_ezmia_and_wbc(home, tok, remembers, files):

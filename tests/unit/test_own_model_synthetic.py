@@ -1,5 +1,6 @@
 """The audit of synthetic texts: what repeats its records is found, what comes from other people is not."""
 
+import dataclasses
 import json
 import math
 import re
@@ -8,9 +9,11 @@ import jsonschema
 import numpy as np
 import pytest
 import toy_audit as toy
+from scipy import sparse
 
 from privhelpers import own_model
 from privhelpers.artifacts import to_json
+from privhelpers.errors import InvalidParameter
 from privhelpers.figures.own_model import audit_pictures
 from privhelpers.own_model import _likeness, _risks, _verdict
 from privhelpers.own_model._files import Canary, CanaryFile, Files, Note, RecordFile, TextFile
@@ -176,6 +179,54 @@ def test_a_near_copy_is_one_by_its_runs_of_three_words():
         assert bool(_likeness.near_copies([text], [middle])[0][0]) == near
     repeated, repeats = _likeness.near_copies([text, "a b c d"], ["e f g h", text.upper()])
     assert repeated.tolist() == [True, False] and repeats.tolist() == [False, True]
+
+
+def test_a_comparison_holds_no_number_for_each_pair_of_a_note_and_a_text():
+    """A word, or a run of three, that stands in all of them makes every product other than zero."""
+    texts, notes = (
+        [f"seen here today {letter}{n}" for n in range(size)] for letter, size in (("t", 1000), ("n", 3000))
+    )
+    every_pair = 12 * len(texts) * len(notes)  # bytes: a number and a place
+    likeness = _likeness.Likeness(texts, notes)
+    assert toy.peak_of(lambda: likeness.nearest(notes)) < every_pair / 2
+    assert toy.peak_of(lambda: _likeness.near_copies(notes, texts)) < every_pair / 2
+
+
+def test_products_are_made_one_block_at_a_time_as_there_is_room(monkeypatch):
+    generator = np.random.default_rng(0)
+    left, right = (
+        sparse.csr_matrix(generator.random(shape) < 0.3, dtype=float) for shape in ((10, 6), (6, 5))
+    )
+    monkeypatch.setattr(_likeness, "_CELLS", 15)
+    blocks = _likeness._products(left, right, progress=False)
+    assert next(blocks)[0] == slice(0, 3), "three notes with five texts each"
+    rest = list(blocks)
+    assert [rows.stop - rows.start for rows, _ in rest] == [3, 3, 1]
+    assert all((shared != left[rows] @ right).nnz == 0 for rows, shared in rest)
+    texts = texts_of(OTHERS)
+    small = _likeness.Likeness(texts, texts_of(MEMBERS)).nearest(texts_of(MEMBERS))
+    copies = _likeness.near_copies(texts_of(MEMBERS), texts_of(MEMBERS)[::3])
+    monkeypatch.undo()
+    large = _likeness.Likeness(texts, texts_of(MEMBERS)).nearest(texts_of(MEMBERS))
+    assert all((one == other).all() for one, other in zip(small, large, strict=True))
+    again = _likeness.near_copies(texts_of(MEMBERS), texts_of(MEMBERS)[::3])
+    assert all((one == other).all() and one.any() for one, other in zip(copies, again, strict=True))
+
+
+def test_long_steps_are_shown_where_somebody_looks(capsys):
+    audit = own_model.examine_synthetic(files(MEMBERS, HELDOUT, texts_of(OTHERS)), LITTLE, progress=True)
+    shown = capsys.readouterr().err
+    assert audit and all(f"{step}:" in shown for step in ("counting words", "learning words", "comparing"))
+    _likeness.Likeness(texts_of(OTHERS), texts_of(MEMBERS)).nearest(texts_of(MEMBERS))
+    assert not capsys.readouterr().err
+
+
+def test_a_claim_that_nothing_could_test_is_refused():
+    claim = dataclasses.replace(LITTLE, epsilon=4.0, delta=1e-5)
+    with pytest.raises(
+        InvalidParameter, match=r"only be tested with canaries; bring a file of them \(CANARIES="
+    ):
+        own_model.examine_synthetic(files(MEMBERS, HELDOUT, texts_of(OTHERS)), claim)
 
 
 def test_who_is_singled_out_is_alone_in_the_own_group():

@@ -1,5 +1,6 @@
 """Jobs side by side: every result once, the same with one process and with two, and no orphans."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -132,6 +133,9 @@ class Stranger:
     def refuse(self, error):
         raise error
 
+    def kept_shared(self):
+        return gc.get_freeze_count()
+
 
 @pytest.fixture
 def stranger():
@@ -140,6 +144,7 @@ def stranger():
 
 def test_a_confined_object_answers(stranger):
     assert [stranger.ask("hold", size, seconds=5) for size in (1, 2**20)] == [1, 2**20]
+    assert stranger.ask("kept_shared", seconds=5) > 10_000, "what it was forked with is never looked through"
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,8 @@ def test_the_line_says_what_holds(verified, about, files, key, tmp_path):
     holds, line = verified(data)
     epsilon = ledger.verify(files["ledgers/ledger.jsonl"], "x").epsilon
     assert holds and "every byte of its files is as stated: Audit of “net”; undecided; " in line
-    assert f"; undecided; dp-8 epsilon {epsilon:.4g}; claim epsilon 4; " in line
+    beside = f"dp-8 epsilon {epsilon:.4g} ({_bundle.WORDS['brought']}); claim epsilon 4; "
+    assert f"; undecided; {beside}" in line and "nothing ties the two" in line
     assert "unsigned, so it shows damage, not who made it" in line and _bundle.sha256(data) in line
     assert verified(data, public) == (False, "out.zip: does not hold: is not signed, and a key was named\n")
     data = _bundle.make(about, files, key)
@@ -262,6 +263,7 @@ def test_a_registry_finds_its_fields_and_every_topic_an_answer(about, files):
         "patient", "add/remove", "Poisson", "rdp", 1e-5, record.epsilon
     ]  # fmt: skip
     assert counted["mode"] == "release" and "one copy of the ledger" in counted["holds"]
+    assert counted["holds"].endswith(_bundle.WORDS["brought"]) and "nothing ties" not in claimed["holds"]
     assert claimed["unit"] == "record" and claimed["accountant"] is claimed["sampler"] is None
     assert predicate["registry"]["not_protected"] and "Neither the model" in predicate["registry"]["released"]
     answers = {one["topic"]: one["answer"] for one in predicate["nist_sp_800_226"]}
@@ -419,6 +421,7 @@ def test_a_profile_has_a_bundle(book, tmp_path, monkeypatch, capsys, key):
     assert _cli.main(["verify", f"--bundle={path}"]) == 0
     line = capsys.readouterr().out
     assert "Results of the profile “toy”; dp-8 epsilon" in line and "unsigned" in line
+    assert "nothing ties" not in line, "its ledgers are those of its own runs"
     names = _archive.unpack(path.read_bytes()).keys()
     assert {"manifest.json", "summary.json", "measurements.jsonl", "figures/fig-bars.png"} <= names
     assert len([name for name in names if name.startswith("ledgers/dp-eps-")]) == 3
@@ -443,7 +446,7 @@ def test_a_profile_whose_files_changed_has_none(book, tmp_path, monkeypatch, cap
     assert not (root / "runs" / "toy" / "evidence.zip").exists()
 
 
-def test_evidence_names_every_input_of_an_audit():
+def test_evidence_names_every_input_of_an_audit(tmp_path):
     facts = {
         "title": "t", "settings": {}, "versions": {}, "model": {"files": {"config.json": "1" * 64}},
         "data": [{"file": "m.jsonl", "sha256": "2" * 64, "role": "trained on"}],
@@ -458,3 +461,7 @@ def test_evidence_names_every_input_of_an_audit():
         ("model.safetensors", "4", "reference model"), ("nl.po", "5", "words of the first page"),
     ]  # fmt: skip
     assert files.keys() == {"report.html", "figures/1.svg"} and about.captions == {"figures/1.svg": "Areas."}
+    (tmp_path / "any.jsonl").write_bytes(b"{}")
+    about, files = _evidence.of_audit(facts, {}, {}, made="now", reference={}, ledger=tmp_path / "any.jsonl")
+    assert files.keys() == about.captions.keys() == {"ledgers/ledger.jsonl"}
+    assert "nothing ties the two" in about.captions["ledgers/ledger.jsonl"]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privhelpers.errors import InvalidParameter
-from privhelpers.text import found_in, inert, normalize, places, stands_in
+from privhelpers.text import found_among, found_in, inert, normalize, places, stands_in
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,21 @@ def test_several_values_at_once_are_those_that_stand_one_by_one():
     values, text = ["Ann Hill", "Bob Lee", "617-555-0123"], "bob LEE, (617) 555-0123; Joann Hill"
     assert found_in(values, text) == ["Bob Lee", "617-555-0123"]
     assert found_in(values, "\0".join(["Ann", "Hill"])) == [], "no value runs from one text into the next"
+
+
+def test_many_values_in_many_texts_are_those_that_stand_in_one_of_them():
+    values = ["Ann Hill", "Bob Lee", "617-555-0123", "12 Elm St", "A. B", "...", "Ann Hillary", "nobody"]
+    texts = [
+        "bob LEE, (617) 555-0123; Joann Hill",
+        "",
+        "seen: a b, 12  elm st.",
+        "annhill hillary",
+        "hill ann",
+    ]
+    one_by_one = [value for value in values if any(stands_in(value, text) for text in texts)]
+    assert found_among(values, texts) == one_by_one == ["Bob Lee", "617-555-0123", "12 Elm St"]
+    assert found_among(values[:2], ["Ann", "Hill", "Ann Hill"]) == ["Ann Hill"]
+    assert found_among([], texts) == found_among(values, []) == []
 
 
 @pytest.mark.parametrize(
