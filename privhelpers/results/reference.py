@@ -23,6 +23,8 @@ LONG_RUN = (
     *("comparison/measurements.jsonl", "comparison/tests.jsonl", "comparison/summary.json"),
     *("private_utility/utility.json", "shadow_models/summary.json", "auditing/audit.json"),
     *("attention_and_gradients/white_box.json", "defenses/summary.json"),
+    *("membership_inference/baseline/attack.json", "unlearning/unlearning.json"),
+    "who_is_exposed/exposed.json",
 )
 _REAL_MODEL = "real_model/experiment.json"
 KEPT = {"real": (_REAL_MODEL,)}  # by profile; of any other one, those of a long run
