@@ -106,8 +106,10 @@ bundle: $(STAMP)  ## write the evidence of a profile as one file, runs/<profile>
 profile: $(STAMP)  ## where the time of a profile's last runs went, by chapter and by activity
 	@$(PYTHON) -m bookmaker.runner profile --profile="$$PROFILE" --cores="$$JOBS"
 
-reference: $(STAMP)  ## keep the results of a profile's complete run with the book, in reference/<profile>; PROFILE=size: measure leakage over size for it (half an hour)
+reference: $(STAMP)  ## keep the results of a profile's complete run with the book, in reference/<profile>; PROFILE=size: measure leakage over size for it (half an hour); PROFILE=audits: simulate audits (an hour)
 	@if test "$$PROFILE" = size; then exec $(PYTHON) benchmarks/size.py; fi; \
+	if test "$$PROFILE" = audits; then \
+	  $(PYTHON) benchmarks/audit_coverage.py --keep && exec $(PYTHON) benchmarks/audit_power.py --keep; exit; fi; \
 	exec $(PYTHON) -m bookmaker.runner reference --profile="$$PROFILE"
 
 env: $(STAMP)  ## make the environment in .venv, or bring it up to requirements.txt
@@ -148,11 +150,12 @@ faults: $(STAMP)  ## disturb runs, files and arguments on purpose, N= trials of 
 identities: $(STAMP)  ## look for identifiers of real people in N= generated patients of SEED=: build/faults/identities-<SEED>.md
 	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.identities --patients="$$N" --seed="$$SEED" --jobs="$$JOBS"
 
-bench: $(STAMP)  ## measure side by side: noise calibration, private steps and attacks against their peers
+bench: $(STAMP)  ## measure side by side: noise calibration, private steps and attacks against their peers, and how long an audit takes
 	@$(PYTHON) benchmarks/calibration.py
 	@$(PYTHON) benchmarks/dpsgd.py
 	@$(PYTHON) benchmarks/attacks.py
 	@$(PYTHON) benchmarks/layer_norms.py
+	@$(PYTHON) benchmarks/audit_coverage.py --seconds
 	@exec $(PYTHON) benchmarks/shadows.py
 
 lint: $(STAMP)  ## check style, format and that notebooks carry no outputs

@@ -4,27 +4,31 @@ Simulated gradient canaries of an honest run: their scores are log-likelihood ra
 drawn from the mechanism itself, whose epsilon the accountant knows. Every method reads the same scores. A
 bound at 95 % may exceed the truth in one audit of twenty; the table has the interval of how often it did.
 
-`python benchmarks/audit_coverage.py` prints the table; results are kept line by line in `build/`, so that a
-run which was cut off goes on where it stopped.
+`python benchmarks/audit_coverage.py` prints the table, and with `--keep` (`make reference PROFILE=audits`) it
+keeps the page beside this file, and its numbers in `reference/audits` for the chapter on auditing.
+`--seconds` measures the processor time of one bound and nothing else. Results are written line by line in
+`build/`, so that a run which was cut off goes on where it stopped.
 """
 
 import argparse
 import bisect
 import functools
-import platform
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
-from audit_kept import Key, go_on
+from audit_kept import Key, go_on, keep, made_with, markdown
+from scipy.special import ndtr
 from tqdm import tqdm
 
-from privhelpers import accounting, audit, stats
+from privhelpers import accounting, audit, rng, stats
+from privhelpers.mechanisms import participation_log_ratio
 
 RUN, DELTA, CONFIDENCE = {"sample_rate": 0.1, "steps": 150}, 1e-5, 0.95
 EPSILONS = (0.5, 1.0, 4.0, 8.0, 10.0)
-COUNTS = (3000, 12_000)  # the smaller audit reads the first of the same canaries
+COUNTS = (12_000, 3000)  # the smaller audit reads the first of the same canaries
 METHODS = (audit.OWN_CURVE, audit.FDP, audit.BINOMIAL)
 TARGETS = dict(zip(EPSILONS, (0.50, 0.70, 0.85, 0.88, 0.88), strict=True))
 FRESH = 10_000  # audits of a second look
@@ -110,74 +114,143 @@ def seconds_of(method: str, count: int, times: int = 3) -> float:
     return slowest
 
 
-def above_in(counts: int, epsilon: float, canaries: int, first_seed: int) -> int:
-    """Return how many fresh audits have so many right calls that the own curve's bound exceeds the truth."""
+def measured_seconds() -> list[dict]:
+    """Return the processor time of one bound, by method and number of canaries."""
+    return [
+        {"method": m, "canaries": count, "seconds": round(seconds_of(m, count), 2)}
+        for count in COUNTS
+        for m in METHODS
+    ]
+
+
+@functools.cache
+def enough_to_exceed(epsilon: float, canaries: int) -> int:
+    """Return how many right calls make the own curve's bound exceed the truth."""
     settings = {"canaries": canaries, **RUN, "delta": DELTA, "confidence": CONFIDENCE}
-    enough = bisect.bisect_left(
+    return bisect.bisect_left(
         range(canaries + 1),
         True,
         key=lambda c: audit.own_curve_epsilon_lower(correct=c, **settings) > truth_of(epsilon),
     )
-    above = 0
-    for seed in tqdm(range(first_seed, first_seed + counts), desc="second look", mininterval=5):
-        coins, scores = audit.simulate_scores(
-            canaries=canaries, noise_multiplier=sigma_of(epsilon), **RUN, seed=seed
-        )
-        called_in = scores > np.sort(scores)[(scores.size - 1) // 2]
+
+
+@functools.cache
+def distribution_of_sums(epsilon: float, points: int = 2**18) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return possible scores, and of canaries out and in the run the probability of a score up to each."""
+    sigma, rate = sigma_of(epsilon), RUN["sample_rate"]
+    edges = np.linspace(-10 * sigma, 10 * sigma + 1, 400_001)
+    without = np.diff(ndtr(edges / sigma))
+    mixture = (1 - rate) * without + rate * np.diff(ndtr((edges - 1) / sigma))
+    scores = participation_log_ratio((edges[1:] + edges[:-1]) / 2, noise_multiplier=sigma, sample_rate=rate)
+    grid = math.sqrt(mixture @ scores**2) / 400  # so fine that rounding a step changes no rate that is shown
+    place = np.rint(scores / grid).astype(int) % points
+
+    def of_all_steps(one_step: np.ndarray) -> np.ndarray:
+        waves = np.fft.rfft(np.bincount(place, one_step, points))
+        return np.cumsum(np.fft.fftshift(np.fft.irfft(waves ** RUN["steps"], points)).clip(0))
+
+    return (np.arange(points) - points // 2) * grid, of_all_steps(without), of_all_steps(mixture)
+
+
+def drawn_at_once(
+    epsilon: float, canaries: int, chance: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return coins and scores as `audit.simulate_scores`, without a loop over the steps."""
+    values, outside, inside = distribution_of_sums(epsilon)
+    coins, heights = chance.random(canaries) < 0.5, chance.random(canaries)
+    scores = np.empty(canaries)
+    for part, below in ((coins, inside), (~coins, outside)):
+        scores[part] = np.interp(heights[part], below, values)
+    return coins, scores
+
+
+def again_above(epsilon: float, canaries: int) -> int:
+    """Return in how many fresh audits the bound of the own curve exceeds the truth."""
+    chance, above = rng.make(0, f"coverage/again/{epsilon}/{canaries}"), 0
+    enough = enough_to_exceed(epsilon, canaries)
+    for _ in tqdm(range(FRESH), desc="second look", mininterval=5):
+        coins, scores = drawn_at_once(epsilon, canaries, chance)
+        called_in = scores > np.partition(scores, (canaries - 1) // 2)[(canaries - 1) // 2]
         above += int((called_in == coins).sum()) >= enough
     return above
 
 
-def second_look(results: dict[Key, dict], audits: int) -> list[dict[str, str]]:
-    """Return, for each own-curve rate whose interval lies above 5 %, that of more audits with new seeds."""
-    rows = []
-    for epsilon in EPSILONS:
-        for place, count in enumerate(COUNTS):
-            bounds = np.array([results[epsilon, seed][audit.OWN_CURVE][place] for seed in range(audits)])
-            first = int((bounds > truth_of(epsilon)).sum())
-            if stats.clopper_pearson(first, audits).low <= 1 - CONFIDENCE:
-                continue
-            again = above_in(FRESH, epsilon, count, first_seed=audits)
-            interval = stats.clopper_pearson(again, FRESH)
-            rows.append(
-                {
-                    "ε": f"{epsilon:g}",
-                    "canaries": f"{count:,}",
-                    "first": f"{first} of {audits}",
-                    "new seeds": f"{again} of {FRESH}",
-                    "rate, 95 % interval (%)": f"{100 * interval.low:.2f} to {100 * interval.high:.2f}",
-                    "at most 5 %": "yes" if interval.low <= 0.05 else "NO",
-                }
-            )
-    return rows
+def second_look(rows: list[dict], audits: int) -> list[dict]:
+    """Return, for each own-curve rate that is itself above 5 %, that of more audits with fresh chance."""
+    again = []
+    for row in rows:
+        if row["method"] == audit.OWN_CURVE and row["above"] > (1 - CONFIDENCE) * audits:
+            place = {"epsilon": row["epsilon"], "canaries": row["canaries"]}
+            again.append(place | {"first": row["above"], "above": again_above(**place), "audits": FRESH})
+    return again
 
 
-def row_of(epsilon: float, method: str, bounds: np.ndarray) -> dict[str, str]:
-    """Return one line of the table from the bounds of all audits, shape [audits]."""
+def row_of(epsilon: float, canaries: int, method: str, bounds: np.ndarray) -> dict:
+    """Return what one line of the table says, from the bounds of all audits, shape [audits]."""
     truth = truth_of(epsilon)
-    above = int((bounds > truth).sum())
-    interval = stats.clopper_pearson(above, len(bounds))
-    low, middle, high = np.quantile(bounds / truth, [0.05, 0.5, 0.95])
+    shares = np.append(np.quantile(bounds / truth, [0.05, 0.5, 0.95]), np.median(bounds[:FIRST]) / truth)
+    names = ("low", "median", "high", "median_of_first")
     return {
-        "true ε": f"{truth:.3f}",
+        "epsilon": epsilon,
+        "truth": round(truth, 3),
+        "canaries": canaries,
         "method": method,
-        "above the truth": f"{above} of {len(bounds)}",
-        "rate, 95 % interval (%)": f"{100 * interval.low:.1f} to {100 * interval.high:.1f}",
-        "at most 5 %": "yes" if interval.low <= 0.05 else "NO",
-        "median share of ε": f"{middle:.3f}",
-        "5 % to 95 %": f"{low:.3f} to {high:.3f}",
-        f"median of the first {FIRST}": f"{np.median(bounds[:FIRST] / truth):.3f}",
+        "above": int((bounds > truth).sum()),
+        **dict(zip(names, shares.round(3).tolist(), strict=True)),
     }
 
 
-def markdown(rows: list[dict[str, str]]) -> str:
-    """Return rows as a table."""
-    lines = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+def summary(results: dict[Key, dict], seconds: list[dict], audits: int) -> dict:
+    """Return all numbers of the page."""
+    rows = [
+        row_of(epsilon, count, method, np.array([results[epsilon, s][method][place] for s in range(audits)]))
+        for place, count in enumerate(COUNTS)
+        for epsilon in EPSILONS
+        for method in METHODS
+    ]
+    return {
+        "made_with": made_with(),
+        "run": RUN,
+        "delta": DELTA,
+        "confidence": CONFIDENCE,
+        "audits": audits,
+        "first": min(FIRST, audits),
+        "rows": rows,
+        "again": second_look(rows, audits),
+        "seconds": seconds,
+    }
 
 
-def report(results: dict[Key, dict], seconds: dict[tuple[str, int], float], audits: int) -> str:
-    """Return the page."""
+def rate(above: int, audits: int, digits: int = 1) -> dict[str, str]:
+    """Return the cells of a rate: its interval, and whether it may be 5 %."""
+    ends = stats.clopper_pearson(above, audits)
+    return {
+        "rate, 95 % interval (%)": f"{100 * ends.low:.{digits}f} to {100 * ends.high:.{digits}f}",
+        "at most 5 %": "yes" if ends.low <= 1 - CONFIDENCE else "NO",
+    }
+
+
+def shown(row: dict, audits: int) -> dict[str, str]:
+    """Return one line of the table."""
+    return {
+        "true ε": f"{row['truth']:.3f}",
+        "method": row["method"],
+        "above the truth": f"{row['above']} of {audits}",
+        **rate(row["above"], audits),
+        "median share of ε": f"{row['median']:.3f}",
+        "5 % to 95 %": f"{row['low']:.3f} to {row['high']:.3f}",
+        f"median of the first {FIRST}": f"{row['median_of_first']:.3f}",
+    }
+
+
+def said_of_seconds(seconds: Iterable[dict]) -> str:
+    """Return the processor times in a line."""
+    return ", ".join(f"{one['method']} {one['seconds']:.2f} s" for one in seconds)
+
+
+def report(kept: dict) -> str:
+    """Return the page of these numbers."""
+    audits = kept["audits"]
     parts = [
         "# How often a lower bound is above the truth",
         f"{audits:,} simulated audits of an honest run at each ε, by `benchmarks/audit_coverage.py`: Poisson "
@@ -186,38 +259,42 @@ def report(results: dict[Key, dict], seconds: dict[tuple[str, int], float], audi
         "of the exact mechanism; all methods read the same ones. The own curve assumes the sampler, q, the "
         "steps and independent scores, all of which hold here; f-DP assumes a Gaussian curve; the binomial "
         "bound assumes neither.",
-        f"Python {platform.python_version()}, numpy {np.__version__}, {platform.machine()}.",
+        kept["made_with"],
     ]
-    for place, count in reversed(list(enumerate(COUNTS))):
-        rows = []
-        for epsilon in EPSILONS:
-            for method in METHODS:
-                bounds = np.array([results[epsilon, seed][method][place] for seed in range(audits)])
-                rows.append(row_of(epsilon, method, bounds))
-        times = ", ".join(f"{m} {seconds[m, count]:.2f} s" for m in METHODS)
+    for count in COUNTS:
+        rows = [shown(row, audits) for row in kept["rows"] if row["canaries"] == count]
+        times = said_of_seconds(one for one in kept["seconds"] if one["canaries"] == count)
         parts += [f"## {count:,} canaries", markdown(rows), f"CPU time of one bound, slowest ε: {times}."]
-    if again := second_look(results, audits):
+    if kept["again"]:
+        again = [
+            {
+                "ε": f"{one['epsilon']:g}",
+                "canaries": f"{one['canaries']:,}",
+                "first": f"{one['first']} of {audits}",
+                "again": f"{one['above']} of {one['audits']}",
+                "rate (%)": f"{100 * one['above'] / one['audits']:.2f}",
+                **rate(one["above"], one["audits"], 2),
+            }
+            for one in kept["again"]
+        ]
         parts += [
             "## A second look",
-            f"{len(EPSILONS) * len(COUNTS)} rates of the own curve were measured, and each interval misses a "
-            "true rate of 5 % on the high side in one of forty. Those above 5 % were measured again, "
-            f"with {FRESH:,} audits each and seeds that were not used before:",
+            f"{len(EPSILONS) * len(COUNTS)} rates of the own curve were measured, and by luck alone some are "
+            f"above 5 %. Those that are were measured again, with {FRESH:,} audits each and fresh chance; "
+            "their scores are drawn at once, from the distribution of the sum over all steps:",
             markdown(again),
         ]
-    wanted = []
-    for epsilon in EPSILONS:
-        place = COUNTS.index(12_000)
-        first = [results[epsilon, seed][audit.OWN_CURVE][place] for seed in range(min(FIRST, audits))]
-        share = float(np.median(first)) / truth_of(epsilon)
-        wanted.append(
-            {
-                "ε": f"{epsilon:g}",
-                "wanted": f"{TARGETS[epsilon]:.2f}",
-                "reached": f"{share:.3f}",
-                "enough": "yes" if share >= TARGETS[epsilon] else "NO",
-            }
-        )
-    parts += [f"## Own curve, 12,000 canaries, median share of {FIRST} seeds", markdown(wanted)]
+    wanted = [
+        {
+            "ε": f"{row['epsilon']:g}",
+            "wanted": f"{TARGETS[row['epsilon']]:.2f}",
+            "reached": f"{row['median_of_first']:.3f}",
+            "enough": "yes" if row["median_of_first"] >= TARGETS[row["epsilon"]] else "NO",
+        }
+        for row in kept["rows"]
+        if (row["canaries"], row["method"]) == (max(COUNTS), audit.OWN_CURVE)
+    ]
+    parts += [f"## Own curve, {max(COUNTS):,} canaries, median share of {FIRST} seeds", markdown(wanted)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -227,17 +304,22 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--audits", type=int, default=1000, help="at each epsilon")
-    parser.add_argument("--kept", type=Path, default=Path("build/audit_coverage.jsonl"))
-    parser.add_argument("--out", type=Path, help="file of the page; default: print it")
+    parser.add_argument("--lines", type=Path, default=Path("build/audit_coverage.jsonl"))
+    parser.add_argument("--keep", action="store_true", help="keep the page and its numbers with the book")
+    parser.add_argument("--seconds", action="store_true", help="measure the time of one bound, nothing else")
     options = parser.parse_args()
+    seconds = measured_seconds()
+    if options.seconds:
+        for count in COUNTS:
+            times = said_of_seconds(one for one in seconds if one["canaries"] == count)
+            print(f"CPU time of one bound on {count:,} canaries, slowest ε: {times}")
+        return
     keys = [(epsilon, seed) for epsilon in EPSILONS for seed in range(options.audits)]
-    results = go_on(options.kept, keys, one_audit, "audits")
-    seconds = {(method, count): seconds_of(method, count) for method in METHODS for count in COUNTS}
-    page = report(results, seconds, options.audits)
-    if options.out:
-        options.out.write_text(page, encoding="utf-8")
-    else:
-        print(page, end="")
+    results = go_on(options.lines, keys, one_audit, "audits")
+    kept = summary(results, seconds, options.audits)
+    print(report(kept), end="")
+    if options.keep:
+        keep("coverage", kept, report(kept))
 
 
 if __name__ == "__main__":

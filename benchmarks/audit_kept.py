@@ -1,11 +1,18 @@
-"""What a long measurement of audits has so far: a line of JSON for each result, so that it goes on later."""
+"""What a long measurement of audits has so far, a line of JSON for each result, and where its end is kept."""
 
 import json
+import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import numpy as np
 from tqdm import tqdm
+
+from privhelpers.artifacts import Store, write_atomic
+from privhelpers.results.reference import FOLDER
+
+ROOT = Path(__file__).parents[1]
 
 Key = tuple[str | int | float, ...]
 
@@ -41,3 +48,20 @@ def go_on(path: Path, keys: Iterable[Key], measure: Callable[[Key], dict], title
 
 def _shown(keys: list[Key], title: str) -> Iterator[Key]:
     yield from tqdm(keys, desc=title, file=sys.stderr, mininterval=5)
+
+
+def made_with() -> str:
+    """Return what a measurement ran with, in a line."""
+    return f"Python {platform.python_version()}, numpy {np.__version__}, {platform.machine()}."
+
+
+def markdown(rows: list[dict[str, str]]) -> str:
+    """Return rows as a table."""
+    lines = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def keep(name: str, numbers: dict, page: str, root: Path = ROOT) -> None:
+    """Keep numbers in `reference/audits`, where a chapter reads them, and their page in `benchmarks`."""
+    Store(root / FOLDER / "audits", "audits").write_json(f"auditing/{name}.json", numbers)
+    write_atomic(root / "benchmarks" / f"audit_{name}.md", page.encode())

@@ -4,22 +4,23 @@ Canaries of seven faulty runs and of an honest one are simulated; every audit is
 claim. The other checks look at a small model and no canary: they measure the noise of an empty step in every
 tensor, the reach of one unit in a step without noise, and the sizes of drawn batches.
 
-`python benchmarks/audit_power.py` prints the table; results are kept line by line in `build/`.
+`python benchmarks/audit_power.py` prints the table, and with `--keep` (`make reference PROFILE=audits`) it
+keeps the page beside this file, and its numbers in `reference/audits` for the chapter on auditing. Results
+are written line by line in `build/`, so that a run which was cut off goes on where it stopped.
 """
 
 import argparse
 import bisect
 import functools
 import math
-import platform
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import torch
-from audit_coverage import RUN, in_full, markdown
-from audit_kept import Key, go_on
+from audit_coverage import RUN, in_full
+from audit_kept import Key, go_on, keep, made_with, markdown
 from scipy.stats import chi2, norm
 from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -150,6 +151,7 @@ GATES = {
     f"f-DP, {100 * USUAL:g} %": (audit.FDP, USUAL, DELTA),
     f"own curve, {100 * USUAL:g} %": (audit.OWN_CURVE, USUAL, DELTA),
 }
+GATE_OF = ("method", "confidence", "delta")
 FIT = "scores fit the claim"
 
 
@@ -263,39 +265,66 @@ def wrong_batches(bug: Bug) -> bool:
 CHECKS = {"noise of an empty step": wrong_noise, "reach of a unit": long_reach, "batch sizes": wrong_batches}
 
 
-def fewest(flags: dict[int, list[bool]]) -> str:
-    """Return from how many canaries on every run is flagged, or how many are with the most canaries."""
+def seen_by(flags: dict[int, list[bool]]) -> dict[str, int | None]:
+    """Return from how many canaries on every run is flagged, and how many are with the most canaries."""
     enough = None
     for count in sorted(flags, reverse=True):
         if not all(flags[count]):
             break
         enough = count
-    most = flags[max(flags)]
-    return f"{enough:,}" if enough else f"- ({sum(most)} of {len(most)})"
+    return {"fewest": enough, "flagged": sum(flags[max(flags)])}
 
 
-def table_of(target: float, results: dict[Key, dict[str, bool]]) -> list[dict[str, str]]:
+def summary(results: dict[Key, dict[str, bool]]) -> dict:
+    """Return all numbers of the page."""
+    titles = (*GATES, FIT)
+
+    def flags(target: float, name: str, title: str) -> dict[int, list[bool]]:
+        return {c: [results[target, name, c, s][title] for s in range(SEEDS)] for c in COUNTS}
+
+    def of_honest(title: str) -> list[int]:
+        flagged = [sum(some) for t in CLAIMS for some in flags(t, HONEST, title).values()]
+        return [sum(flagged), SEEDS * len(flagged)]
+
+    return {
+        "made_with": made_with(),
+        "run": RUN,
+        "delta": DELTA,
+        "runs": SEEDS,
+        "counts": COUNTS,
+        "honest": HONEST,
+        "audits": {title: dict(zip(GATE_OF, gate, strict=True)) for title, gate in GATES.items()},
+        "fit": FIT,
+        "seen": [
+            {"claim": target, "fault": name, "audit": title, **seen_by(flags(target, name, title))}
+            for target in CLAIMS
+            for name in BUGS
+            for title in titles
+        ],
+        "honest_runs": {title: of_honest(title) for title in titles},
+        "without_canaries": {
+            name: {title: bool(check(bug)) for title, check in CHECKS.items()} for name, bug in BUGS.items()
+        },
+    }
+
+
+def table_of(target: float, kept: dict) -> list[dict[str, str]]:
     """Return the lines of one claim: a fault, and what each audit needs."""
-    rows = []
-    for name in BUGS:
-        row = {"fault": name}
-        for title in (*GATES, FIT):
-            flags = {c: [results[target, name, c, s][title] for s in range(SEEDS)] for c in COUNTS}
-            row[title] = fewest(flags)
-        rows.append(row)
-    return rows
+    rows = {name: {"fault": name} for name in BUGS}
+    for one in kept["seen"]:
+        if one["claim"] == target:
+            few = f"{one['fewest']:,}" if one["fewest"] else f"- ({one['flagged']} of {kept['runs']})"
+            rows[one["fault"]][one["audit"]] = few
+    return list(rows.values())
 
 
-def report(results: dict[Key, dict[str, bool]]) -> str:
-    """Return the page."""
-    honest = [
-        f"{title}: {sum(flags)} of {len(flags)} honest runs"
-        for title in (*GATES, FIT)
-        for flags in [[results[t, HONEST, c, s][title] for t in CLAIMS for c in COUNTS for s in range(SEEDS)]]
-    ]
+def report(kept: dict) -> str:
+    """Return the page of these numbers."""
+    flagged, sees = kept["honest_runs"], kept["without_canaries"]
+    honest = ["- {}: {} of {} honest runs".format(title, *flagged[title]) for title in (*GATES, FIT)]
     checks = [
-        {"fault": name} | {title: "sees it" if check(bug) else "-" for title, check in CHECKS.items()}
-        for name, bug in BUGS.items()
+        {"fault": name} | {title: "sees it" if sees[name][title] else "-" for title in CHECKS}
+        for name in BUGS
     ]
     parts = [
         "# Which check sees which fault",
@@ -304,14 +333,14 @@ def report(results: dict[Key, dict[str, bool]]) -> str:
         f"{DELTA:g}, PLD accountant. A cell is the fewest canaries, of {', '.join(map(str, COUNTS))}, from "
         "which on all runs are flagged; a dash: the most canaries do not suffice; then, the runs that they "
         f"flag. The claim is refuted where a bound exceeds it; scores do not fit where p < {MISFIT:g}.",
-        f"Python {platform.python_version()}, numpy {np.__version__}, {platform.machine()}.",
+        kept["made_with"],
     ]
     for target in CLAIMS:
-        parts += [f"## A claim of ε = {target:g}", markdown(table_of(target, results))]
+        parts += [f"## A claim of ε = {target:g}", markdown(table_of(target, kept))]
     parts += [
         "## Honest runs that are flagged",
         "All claims and numbers of canaries together:",
-        "\n".join(f"- {line}" for line in honest),
+        "\n".join(honest),
         "## Without canaries",
         f"Each is a test at {SIGNIFICANCE:g}, or an exact limit, on a small model or a list of draws: the "
         "noise of one empty step, tensor by tensor; how far one unit a hundred times longer than C moves the "
@@ -328,15 +357,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--kept", type=Path, default=Path("build/audit_power.jsonl"))
-    parser.add_argument("--out", type=Path, help="file of the page; default: print it")
+    parser.add_argument("--lines", type=Path, default=Path("build/audit_power.jsonl"))
+    parser.add_argument("--keep", action="store_true", help="keep the page and its numbers with the book")
     options = parser.parse_args()
     keys = [(t, name, c, s) for t in CLAIMS for name in BUGS for c in COUNTS for s in range(SEEDS)]
-    page = report(go_on(options.kept, keys, one_run, "runs"))
-    if options.out:
-        options.out.write_text(page, encoding="utf-8")
-    else:
-        print(page, end="")
+    kept = summary(go_on(options.lines, keys, one_run, "runs"))
+    print(report(kept), end="")
+    if options.keep:
+        keep("power", kept, report(kept))
 
 
 if __name__ == "__main__":

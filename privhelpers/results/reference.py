@@ -84,7 +84,8 @@ def open_reference(profile: str, root: Path | None = None) -> Reference:
     """Return what is kept of the runs of `profile`.
 
     Args:
-        profile: a folder of `reference/`; `size` is no profile, `benchmarks/size.py` fills it.
+        profile: a folder of `reference/`; `size` and `audits` are no profiles, programs of `benchmarks/`
+            fill them.
         root: a copy of the book; default: the one around us.
 
     Raises:

@@ -125,8 +125,12 @@ def test_the_usual_values_reach_the_programs(made):
     ]
 
 
-def test_the_sizes_are_measured_where_other_profiles_are_copied(made):
+def test_sizes_and_audits_are_measured_where_other_profiles_are_copied(made):
     assert made("reference", {"PROFILE": "size"})[1] == [["benchmarks/size.py"]]
+    assert made("reference", {"PROFILE": "audits"})[1] == [
+        ["benchmarks/audit_coverage.py", "--keep"],
+        ["benchmarks/audit_power.py", "--keep"],
+    ]
     assert made("reference", {"PROFILE": "real"})[1] == [
         ["-m", "bookmaker.runner", "reference", "--profile=real"]
     ]

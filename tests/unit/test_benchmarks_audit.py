@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from patience import LIMIT_SECONDS
+from scipy.stats import ks_2samp
 
 from privhelpers.defenses.dedup import shingles
+from privhelpers.results.reference import open_reference
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
@@ -55,7 +57,7 @@ def test_what_was_measured_is_not_measured_again(tmp_path):
 def test_coverage_is_judged_by_its_interval(coverage, above, verdict):
     truth = coverage.truth_of(1.0)
     bounds = np.where(np.arange(1000) < above, 1.1, 0.8) * truth
-    row = coverage.row_of(1.0, "own", bounds)
+    row = coverage.shown(coverage.row_of(1.0, 3000, "own", bounds), 1000)
     assert row["above the truth"] == f"{above} of 1000" and row["at most 5 %"] == verdict
     assert row["median share of ε"] == "0.800"
 
@@ -75,9 +77,9 @@ def test_the_fewest_canaries_are_those_from_which_on_all_runs_are_flagged(power)
             for count, share in zip((100, 1000), shares, strict=True)
         }
 
-    assert power.fewest(flags(2, 2)) == "100"
-    assert power.fewest(flags(0, 2)) == "1,000"
-    assert power.fewest(flags(2, 1)) == "- (1 of 2)"
+    assert power.seen_by(flags(2, 2)) == {"fewest": 100, "flagged": 2}
+    assert power.seen_by(flags(0, 2)) == {"fewest": 1000, "flagged": 2}
+    assert power.seen_by(flags(2, 1)) == {"fewest": None, "flagged": 1}
 
 
 def test_every_bug_but_none_is_seen_by_a_check_without_canaries(power):
@@ -89,29 +91,72 @@ def test_every_bug_but_none_is_seen_by_a_check_without_canaries(power):
     assert all(len(titles) == 1 for titles in seen.values()), seen
 
 
+@pytest.mark.parametrize("epsilon", [0.5, 4.0, 10.0])
+def test_scores_drawn_at_once_are_those_of_the_steps(coverage, epsilon):
+    run = {"noise_multiplier": coverage.sigma_of(epsilon), **coverage.RUN}
+    _, outside, inside = coverage.distribution_of_sums(epsilon)
+    distance = coverage.accounting.delta_at(epsilon=0.0, **run)
+    assert (outside - inside).max() == pytest.approx(distance, rel=2e-3)
+    assert outside[-1] == pytest.approx(1) and inside[-1] == pytest.approx(1)
+    coins, scores = coverage.audit.simulate_scores(canaries=3000, **run, seed=1)
+    chance = np.random.default_rng(2)
+    drawn_coins, drawn = coverage.drawn_at_once(epsilon, 20_000, chance)
+    for side in (True, False):
+        assert ks_2samp(scores[coins == side], drawn[drawn_coins == side]).pvalue > 1e-3
+
+
 def test_a_rate_above_what_may_be_is_measured_again(coverage, monkeypatch):
-    monkeypatch.setattr(coverage, "EPSILONS", (1.0,))
-    monkeypatch.setattr(coverage, "COUNTS", (200, 300))
     monkeypatch.setattr(coverage, "FRESH", 400)
-    truth = coverage.truth_of(1.0)
-    results = {
-        (1.0, seed): {coverage.audit.OWN_CURVE: [(1.1 if seed < 80 else 0.9) * truth, 0.0]}
-        for seed in range(1000)
-    }
-    (row,) = coverage.second_look(results, 1000)
-    assert (row["canaries"], row["first"], row["at most 5 %"]) == ("200", "80 of 1000", "yes")
-    again = int(row["new seeds"].split()[0])
-    assert 4 <= again <= 38, "near 5 % of 400"
+    place = {"epsilon": 1.0, "canaries": 200, "method": coverage.audit.OWN_CURVE}
+    quiet = [place | {"above": 50}, place | {"above": 51, "method": coverage.audit.FDP}]
+    assert coverage.second_look(quiet, 1000) == []
+    (row,) = coverage.second_look([*quiet, place | {"above": 51}], 1000)
+    assert (row["canaries"], row["first"], row["audits"]) == (200, 51, 400)
+    assert 4 <= row["above"] <= 38, "near 5 % of 400"
 
 
-def test_the_committed_pages_have_every_row_and_no_refuted_coverage(coverage, power):
-    page = (FOLDER / "audit_coverage.md").read_text(encoding="utf-8")
-    table = page.partition("## A second look")[0]
-    assert table.count("of 1000 |") == len(coverage.EPSILONS) * len(coverage.METHODS) * len(coverage.COUNTS)
-    wanted, second = page[: page.index("## 3,000")], page.partition("## A second look")[2]
-    assert "| NO |" not in wanted and "| NO |" not in second
-    page = (FOLDER / "audit_power.md").read_text(encoding="utf-8")
-    assert all(page.count(f"\n| {bug} |") == len(power.CLAIMS) + 1 for bug in power.BUGS)
+def test_numbers_and_page_are_kept_where_a_chapter_reads_them(tmp_path):
+    (tmp_path / "benchmarks").mkdir()
+    load("audit_kept").keep("power", {"runs": 20}, "# A page\n", tmp_path)
+    assert open_reference("audits", tmp_path).store.read_json("auditing/power.json") == {"runs": 20}
+    assert (tmp_path / "benchmarks" / "audit_power.md").read_text() == "# A page\n"
+
+
+@pytest.mark.parametrize("name", ["coverage", "power"])
+def test_the_committed_page_is_that_of_the_kept_numbers(name, request):
+    kept = open_reference("audits").store.read_json(f"auditing/{name}.json")
+    page = (FOLDER / f"audit_{name}.md").read_text(encoding="utf-8")
+    assert page == request.getfixturevalue(name).report(kept)
+
+
+def test_no_kept_rate_is_refuted_and_each_above_5_percent_was_measured_again(coverage):
+    kept = open_reference("audits").store.read_json("auditing/coverage.json")
+    rows = {(one["epsilon"], one["canaries"], one["method"]): one for one in kept["rows"]}
+    assert len(rows) == len(coverage.EPSILONS) * len(coverage.METHODS) * len(coverage.COUNTS)
+    again = {(one["epsilon"], one["canaries"], coverage.audit.OWN_CURVE): one for one in kept["again"]}
+    assert {row for row, one in rows.items() if one["above"] > 0.05 * kept["audits"]} == set(again)
+    assert all(one["audits"] == coverage.FRESH for one in again.values())
+    for one in again.values():
+        assert coverage.rate(one["above"], one["audits"])["at most 5 %"] == "yes"
+    for epsilon, least in coverage.TARGETS.items():
+        assert rows[epsilon, 12_000, coverage.audit.OWN_CURVE]["median_of_first"] >= least
+
+
+def test_a_bound_takes_less_than_two_seconds(coverage):
+    kept = open_reference("audits").store.read_json("auditing/coverage.json")
+    seconds = {(one["method"], one["canaries"]): one["seconds"] for one in kept["seconds"]}
+    assert set(seconds) == {(m, count) for m in coverage.METHODS for count in coverage.COUNTS}
+    assert 0 < max(seconds.values()) < 2
+
+
+def test_every_bug_is_seen_and_no_gate_flags_an_honest_run(power):
+    kept = open_reference("audits").store.read_json("auditing/power.json")
+    assert len(kept["seen"]) == len(power.CLAIMS) * len(power.BUGS) * (len(power.GATES) + 1)
+    seen = {one["fault"] for one in kept["seen"] if one["fewest"]}
+    seen |= {fault for fault, checks in kept["without_canaries"].items() if any(checks.values())}
+    assert seen == set(power.BUGS) - {power.HONEST}
+    strict = [title for title, gate in kept["audits"].items() if gate["confidence"] == power.GATE]
+    assert strict and all(kept["honest_runs"][title][0] == 0 for title in strict)
 
 
 @pytest.fixture(scope="module")
