@@ -142,6 +142,19 @@ def test_no_kept_rate_is_refuted_and_each_above_5_percent_was_measured_again(cov
         assert rows[epsilon, 12_000, coverage.audit.OWN_CURVE]["median_of_first"] >= least
 
 
+def test_no_bound_that_is_timed_is_looked_up(coverage, monkeypatch):
+    bound, known, in_full = coverage.audit.own_curve_epsilon_lower, [], coverage.in_full
+
+    def watched(*given):
+        known.append(bound.cache_info().currsize)
+        return in_full(*given)
+
+    monkeypatch.setattr(coverage, "EPSILONS", (1.0,))
+    monkeypatch.setattr(coverage, "in_full", watched)
+    assert coverage.seconds_of(coverage.audit.OWN_CURVE, 50, times=2) > 0
+    assert known == [0, 0] and bound.cache_info().currsize == 1
+
+
 def test_a_bound_takes_less_than_two_seconds(coverage):
     kept = open_reference("audits").store.read_json("auditing/coverage.json")
     seconds = {(one["method"], one["canaries"]): one["seconds"] for one in kept["seconds"]}
