@@ -110,13 +110,17 @@ def permutation_scores(
     orders = [np.lexsort((lot, -column)) for column in scores.T]
     ranks = rankdata(scores, axis=0) / (members * others)  # their sum grows as the AUC does
 
-    def hits(labels: np.ndarray) -> np.ndarray:
+    top = 8 * (allowed + 8)  # places among which so many non-members are found, as a rule
+
+    def hits(labels: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Return how many members stand before the first non-member that is too many."""
-        wrong = np.cumsum(~labels, axis=1, dtype=np.int32) > allowed
+        wrong = np.cumsum(~labels[:, order[:top]], axis=1, dtype=np.int32) > allowed
+        if not wrong[:, -1].all():
+            wrong = np.cumsum(~labels[:, order], axis=1, dtype=np.int32) > allowed
         return np.where(wrong[:, -1], wrong.argmax(axis=1), member.size) - min(allowed, others)
 
     def both(labels: np.ndarray) -> np.ndarray:
-        return np.hstack([labels @ ranks, np.stack([hits(labels[:, order]) for order in orders], axis=1)])
+        return np.hstack([labels @ ranks, np.stack([hits(labels, order) for order in orders], axis=1)])
 
     p = permutation_test(both, member, draws=draws, seed=seed)
     return p[: len(orders)], p[len(orders) :]

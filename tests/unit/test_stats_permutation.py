@@ -40,6 +40,21 @@ def test_a_few_members_far_out_are_seen_by_the_second_test_only():
     assert tpr_p[0] == 0.0005 < auc_p[0]
 
 
+@pytest.mark.parametrize(("members", "others"), [(40, 30), (400, 20), (20, 400)])
+def test_hits_are_those_of_a_plain_count(members, others):
+    """Where members are many, the first wrong accusation too many lies far down the list."""
+    member = np.arange(members + others) < members
+    scores = rng.make(0, "plain").normal(size=(member.size, 1)) + 0.5 * member[:, None]
+    order, allowed = np.argsort(-scores[:, 0]), others // 10
+
+    def plain(labels):
+        places = [np.flatnonzero(~row[order])[allowed] - allowed for row in labels]
+        return np.array(places)[:, None]
+
+    _, p = stats.permutation_scores(scores, member, fpr=0.1, draws=199, seed=3)
+    assert p == stats.permutation_test(plain, member, draws=199, seed=3)
+
+
 def test_equal_scores_are_no_evidence():
     auc_p, tpr_p = stats.permutation_scores(np.zeros((100, 1)), np.arange(100) < 50, draws=499, seed=0)
     assert auc_p[0] == 1.0 and tpr_p[0] > 0.01
