@@ -7,6 +7,7 @@ no score: what the tests of an audit rest on.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -62,6 +63,19 @@ class Likeness:
             cosines[rows] = table.max(axis=1)
         return cosines, places
 
+    def nearby(self, texts: Sequence[str], count: int) -> sparse.csr_matrix:
+        """Return the cosines with the `count` closest synthetic texts, shape [texts, synthetic].
+
+        The others are 0, and so only what is kept takes memory.
+        """
+        return sparse.vstack(
+            [
+                _largest(shared.tocsr(), count)
+                for _, shared in _products(self._vectors.transform(texts), self._synthetic, self._progress)
+            ],
+            format="csr",
+        )
+
     def covered(self, texts: Sequence[str]) -> np.ndarray:
         """Return the share of each text, rare runs counting most, that stands in some synthetic text."""
         return self._vectors.transform(texts).power(2) @ self._seen.astype(float)
@@ -85,6 +99,19 @@ def _products(
             rows = slice(start, min(start + size, left.shape[0]))
             yield rows, left[rows] @ right
             bar.update(rows.stop - start)
+
+
+def _largest(rows: sparse.csr_matrix, count: int) -> sparse.csr_matrix:
+    """Return the matrix with the `count` largest values of each row; the others are left out."""
+    kept = np.ones(rows.nnz, dtype=bool)
+    for start, end in pairwise(rows.indptr):
+        if end - start > count:
+            kept[
+                start + np.argpartition(rows.data[start:end], end - start - count)[: end - start - count]
+            ] = False
+    rows.data[~kept] = 0
+    rows.eliminate_zeros()
+    return rows
 
 
 def near_copies(

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
 
 from privhelpers import rng, stats
 from privhelpers.own_model._files import Note
@@ -22,19 +23,12 @@ from privhelpers.own_model._memorization import PatientShares, compare_patients
 from privhelpers.own_model._sample import Sample
 from privhelpers.own_model._settings import Settings
 
-TOGETHER = 3  # words that a guess names a patient by
+TOGETHER = 3  # words that a guess names a patient by, and words of a note that are inferred
 SHARED = 5  # patients at least who have the word that is inferred
+NEAREST = 3  # texts that somebody looks at
+CLOSE = 0.5  # cosine of a text from which on it says something about a note
 _GUESSES = 2000  # texts that a guess is drawn from
-_DEALINGS = 1999
-
-
-def _one_note_each(sample: Sample, seed: int) -> list[Note]:
-    """Return one note of each patient, drawn by lot."""
-    lot = rng.make(seed, "checkup/risks/notes")
-    first: dict[str, Note] = {}
-    for place in lot.permutation(len(sample.notes)):
-        first.setdefault(sample.notes[place].patient, sample.notes[place])
-    return list(first.values())
+_ROWS = 256  # halves that are compared with all others at once
 
 
 def _even_arms(sample: Sample, seed: int) -> tuple[list[str], np.ndarray]:
@@ -82,48 +76,54 @@ def singled_out(
     """
     people, member = _even_arms(sample, settings.seed)
     holders = _holders(_guesses(texts, likeness, settings.seed), people, sample)
+    fits = holders.getnnz(axis=1) > 0  # whom no guess fits counts in no dealing
+    holders = holders[fits][:, holders.getnnz(axis=0) > 0]
 
     def alone(labels: np.ndarray) -> np.ndarray:
         """Return which patients of the labeled group are the only one for some guess."""
-        group = labels.astype(float)
-        once = ((group @ holders) == 1).astype(float)
+        once = ((labels.astype(float) @ holders) == 1).astype(float)
         return ((once @ holders.T) > 0) & labels
 
-    inside, outside = alone(member[None])[0], alone(~member[None])[0]
-    hit = [patient for patient, one in zip(people, inside | outside, strict=True) if one]
-    shares = compare_patients(hit, people, people[: member.sum()])
+    inside, outside = alone(member[None, fits])[0], alone(~member[None, fits])[0]
+    shares = compare_patients(np.array(people)[fits][inside | outside], people, people[: member.sum()])
     p = stats.permutation_test(
-        lambda labels: alone(labels).sum(axis=1, keepdims=True),
+        lambda labels: alone(labels[:, fits]).sum(axis=1, keepdims=True),
         member,
-        draws=min(settings.permutations, _DEALINGS),
+        draws=settings.permutations,
         seed=settings.seed,
         cells=holders.shape[1] + 2 * member.size,
     )
     return replace(shares, p=float(p[0]))
 
 
-def linked(sample: Sample, likeness: Likeness, settings: Settings) -> PatientShares:
-    """Say of how many patients the two halves of a note lead to the same text.
+def linked(sample: Sample, likeness: Likeness) -> PatientShares:
+    """Say of how many patients the texts lead from the first half of a note to its second half.
 
-    Somebody holds two pieces about people, and joins two that are closest to one and the same text.
+    Somebody holds first and second halves and joins those that are close to the same texts. A patient is
+    linked if that joins a note of theirs, and no half of another patient as well or better.
     """
-    notes = _one_note_each(sample, settings.seed)
-    halves = [note.text.split() for note in notes]
+    halves = [note.text.split() for note in sample.notes]
     first, second = (
-        likeness.nearest([" ".join(words[part(len(words))]) for words in halves])
+        _near([" ".join(words[part(len(words))]) for words in halves], likeness)
         for part in (lambda size: slice(size // 2), lambda size: slice(size // 2, None))
     )
-    same = (first[1] == second[1]) & (first[0] > 0) & (second[0] > 0)
-    return _compared(notes, same, sample)
+    people, right = np.unique(sample.patients, return_inverse=True)[1], []
+    for start in range(0, len(halves), _ROWS):
+        joined = (first[start : start + _ROWS] @ second.T).tocoo()
+        note, own = start + joined.row, np.zeros(joined.shape[0])
+        own[joined.row[note == joined.col]] = joined.data[note == joined.col]
+        joined.data[people[note] == people[joined.col]] = 0
+        right.append(own > joined.max(axis=1).toarray().ravel())
+    return _compared(sample.notes, np.concatenate(right), sample)
 
 
-def inferred(
-    texts: Sequence[str], sample: Sample, likeness: Likeness, settings: Settings
-) -> PatientShares | None:
-    """Say of how many patients the rest of a note leads to the word that was taken out of it.
+def inferred(texts: Sequence[str], sample: Sample, likeness: Likeness) -> PatientShares | None:
+    """Say of how many patients the rest of a note leads to a word that was taken out of it.
 
-    The word is the rarest of the note that at least five patients share, such as a diagnosis. Somebody knows
-    the rest, takes the closest text, and says its rarest word that the rest does not have.
+    Each of the three rarest words that at least five patients share, such as a diagnosis, is taken out in
+    turn. Somebody knows the rest, and answers where texts are close to it: with such a word that the rest
+    does not have, by how close the texts that have it are and how rare it is. A patient counts if one answer
+    is right.
 
     Returns:
         The counts, or None if no note has such a word in one of the groups.
@@ -132,29 +132,36 @@ def inferred(
     for note in sample.notes:
         for word in words_of(note.text):
             owners.setdefault(word, set()).add(note.patient)
+    shared = sorted(word for word, people in owners.items() if len(people) >= SHARED)
+    shared.sort(key=likeness.rarity, reverse=True)
+    place = {word: n for n, word in enumerate(shared)}
     asked, rests, secrets = [], [], []
-    for note in _one_note_each(sample, settings.seed):
+    for note in sample.notes:
         words = words_of(note.text)
-        common = {word for word in words if len(owners[word]) >= SHARED}
-        if common and len({*words}) > 1:
-            secret = max(sorted(common), key=likeness.rarity)
+        for secret in sorted(place[word] for word in {*words} & place.keys())[:TOGETHER]:
             asked.append(note)
+            rests.append(" ".join(word for word in words if word != shared[secret]))
             secrets.append(secret)
-            rests.append([word for word in words if word != secret])
     members = {note.patient for note in sample.of(member=True)}
     if len({note.patient in members for note in asked}) < 2:
         return None
-    _, places = likeness.nearest([" ".join(rest) for rest in rests])
-    said = (
-        max(sorted({*words_of(texts[place])} - {*rest}), key=likeness.rarity, default="")
-        for place, rest in zip(places, rests, strict=True)
-    )
-    right = [word == secret for word, secret in zip(said, secrets, strict=True)]
-    return _compared(asked, right, sample)
+    counter = CountVectorizer(analyzer=words_of, vocabulary=place, binary=True)
+    holds, known = counter.transform(texts), counter.transform(rests)
+    votes = _near(rests, likeness, least=CLOSE) @ holds
+    votes = (votes - votes.multiply(known)) @ sparse.diags_array([likeness.rarity(word) for word in shared])
+    answers, sure = np.asarray(votes.argmax(axis=1)).ravel(), votes.max(axis=1).toarray().ravel() > 0
+    return _compared(asked, sure & (answers == secrets), sample)
+
+
+def _near(texts: Sequence[str], likeness: Likeness, *, least: float = 0.0) -> sparse.csr_matrix:
+    """Return the squared cosines with the closest synthetic texts, those below `least` left out."""
+    near = likeness.nearby(texts, NEAREST)
+    near.data = np.where(near.data >= least, near.data**2, 0)
+    return near
 
 
 def _compared(notes: Sequence[Note], success: Sequence[bool], sample: Sample) -> PatientShares:
-    """Compare members and held-out patients, one note each."""
+    """Compare members and held-out patients: a hit for one note is a hit for its patient."""
     hit = [note.patient for note, one in zip(notes, success, strict=True) if one]
     return compare_patients(
         hit, [note.patient for note in notes], {note.patient for note in sample.of(member=True)}
@@ -174,7 +181,7 @@ def risks(
     """
     shares = {
         "singling_out": singled_out(texts, sample, likeness, settings),
-        "linkability": linked(sample, likeness, settings),
-        "inference": inferred(texts, sample, likeness, settings),
+        "linkability": linked(sample, likeness),
+        "inference": inferred(texts, sample, likeness),
     }
     return {name: one for name, one in shares.items() if one is not None}

@@ -241,23 +241,54 @@ def test_who_is_singled_out_is_alone_in_the_own_group():
     assert (shares.members.hits, shares.heldout.hits) == (1, 0)
 
 
+CONDITIONS = ("asthma", "gout", "anemia", "eczema")
+
+
+def own_words(letter, n):
+    """A note whose other words are of its patient alone, and a condition that several patients have."""
+    words = [f"{letter}{n}{part}" for part in "qrst"]
+    return f"{words[0]} came on {words[1]} with {CONDITIONS[n % 4]} again {words[2]} and {words[3]}"
+
+
+def asked_about(texts):
+    rows = [
+        [{"patient_id": f"{letter}{n}", "text": own_words(letter, n)} for n in range(60)] for letter in "mh"
+    ]
+    sample = draw_sample(files(*rows, texts), [], LITTLE)
+    return sample, _likeness.Likeness(texts, sample.texts)
+
+
 def test_a_share_of_the_word_that_was_taken_out_is_compared_with_the_others():
     """The set gives the condition of members by their other words, and says nothing of the others."""
-    conditions = ["asthma", "gout", "anemia", "eczema"]
-    rows = [
-        [
-            {
-                "patient_id": f"{letter}{n}",
-                "text": f"{letter}{n}q came on {letter}{n}d with {conditions[n % 4]} again",
-            }
-            for n in range(60)
-        ]
-        for letter in "mh"
-    ]
-    brought = files(*rows, texts_of(rows[0]))
-    sample = draw_sample(brought, [], LITTLE)
-    likeness = _likeness.Likeness(brought.synthetic.texts, sample.texts)
-    shares = _risks.inferred(brought.synthetic.texts, sample, likeness, LITTLE)
-    assert shares.members.hits == 60 and shares.heldout.hits < 40 and shares.difference.low > 0.2
-    linked = _risks.linked(sample, likeness, LITTLE)
-    assert linked.members.hits == 60 and linked.heldout.hits < 40
+    texts = [own_words("m", n) for n in range(60)]
+    sample, likeness = asked_about(texts)
+    shares = _risks.inferred(texts, sample, likeness)
+    assert shares.members.hits == 60 and shares.heldout.hits == 0 and shares.difference.low > 0.9
+    linked = _risks.linked(sample, likeness)
+    assert linked.members.hits == 60 and linked.heldout.hits < 5 and linked.difference.low > 0.8
+
+
+def test_what_is_near_to_nobody_infers_nothing():
+    """Texts that share a condition and none of the rare words are no evidence about anybody."""
+    texts = [own_words("x", n) for n in range(60)]
+    sample, likeness = asked_about(texts)
+    shares = _risks.inferred(texts, sample, likeness)
+    assert (shares.members.hits, shares.heldout.hits) == (0, 0) and shares.members.of == 60
+
+
+def test_a_text_that_mixes_two_notes_links_neither():
+    """Each text has the first half of one member's note and the second half of another's."""
+    halves = [own_words("m", n).split() for n in range(60)]
+    middle = len(halves[0]) // 2
+    texts = [" ".join([*halves[n][:middle], *halves[(n + 1) % 60][middle:]]) for n in range(60)]
+    sample, likeness = asked_about(texts)
+    assert _risks.linked(sample, likeness).members.hits == 0
+
+
+def test_only_the_closest_texts_are_kept():
+    texts = ["one two three four", "one two three", "one two", "five six"]
+    likeness = _likeness.Likeness(texts, texts)
+    near = likeness.nearby(["one two three four", "five six"], 2).toarray()
+    assert near[0, 0] == pytest.approx(1) and near[0, 1] > 0 and near[0, 2] == 0
+    assert near[1].tolist() == pytest.approx([0, 0, 0, 1])
+    assert np.allclose(near.max(axis=1), likeness.nearest(["one two three four", "five six"])[0])
