@@ -100,6 +100,7 @@ def examine_synthetic(
     settings: Settings | None = None,
     *,
     progress: bool = False,
+    blind: list[BlindBaseline] | None = None,
     told: Callable[[str], None] = lambda _: None,
 ) -> SyntheticAudit:
     """Run every attack on a synthetic data set, with its controls, and conclude.
@@ -108,6 +109,8 @@ def examine_synthetic(
         files: from `read_files`, with synthetic texts.
         settings: by default those of a small model, with twice the dealings.
         progress: whether to show bars.
+        blind: of an audit of another set with the same settings and the same two files, whose texts they
+            never see; None: they are measured.
         told: called with a sentence when a part of the work begins.
 
     Raises:
@@ -138,7 +141,7 @@ def examine_synthetic(
 
     told("comparing the two files without the synthetic texts")
     members, heldout = (sample.texts_by_patient(member=side) for side in (True, False))
-    blind = blind_baselines(
+    blind = blind or blind_baselines(
         members,
         heldout,
         permutations=min(settings.permutations, DEALINGS),

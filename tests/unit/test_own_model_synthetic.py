@@ -96,6 +96,9 @@ def test_files_that_differ_decide_nothing():
     later = toy.notes("h", 60, seed=1, extra="night ")
     audit = own_model.examine_synthetic(files(MEMBERS, later, texts_of(OTHERS)), LITTLE)
     assert audit.verdict.outcome == _verdict.UNDECIDED and "two files alone" in audit.verdict.reasons[0]
+    copied = files(MEMBERS, later, texts_of(MEMBERS))
+    of_the_files = own_model.examine_synthetic(copied, LITTLE, blind=audit.blind)
+    assert of_the_files.verdict.outcome == _verdict.UNDECIDED and of_the_files.blind is audit.blind
 
 
 def with_canaries(start):
