@@ -11,6 +11,7 @@ run which was cut off goes on where it stopped.
 import argparse
 import platform
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -28,12 +29,17 @@ LEVELS = (0.05, 0.01)
 DEALINGS = 19_999
 
 
-def groups(seed: int) -> list[list[Note]]:
-    """Return the notes of members, of held-out patients and of others, three groups drawn by one lot."""
-    made = records.make_hospital_records(
+def hospital(seed: int) -> records.Records:
+    """Return the records that the three groups are taken from."""
+    return records.make_hospital_records(
         seed=seed, patients=3 * PATIENTS, validation_patients=1, heldout_patients=1, canaries_per_level=1
     )
-    notes = [note for note in made.train if note["kind"] != "canary"]
+
+
+@lru_cache(maxsize=1)
+def groups(seed: int) -> list[list[Note]]:
+    """Return the notes of members, of held-out patients and of others, three groups drawn by one lot."""
+    notes = [note for note in hospital(seed).train if note["kind"] != "canary"]
     people = sorted({note["patient_id"] for note in notes})
     lot = rng.make(seed, "synthetic sets/groups").permutation(len(people))
     side = {person: place % 3 for person, place in zip(people, lot.tolist(), strict=True)}
@@ -60,11 +66,9 @@ def chain(notes: Sequence[Note], *, order: int, texts: int, seed: int) -> list[s
     return written
 
 
-def measure(key: Key) -> dict:
-    """Audit one set, and return what came out."""
-    source, order, seed = key
-    members, heldout, others = groups(seed)
-    texts = chain(members if source == MEMBERS else others, order=order, texts=TEXTS, seed=seed)
+def audited(texts: Sequence[str], seed: int) -> dict:
+    """Audit a set with the members and the held-out patients of a hospital, and return what came out."""
+    members, heldout, _ = groups(seed)
     sides = (
         RecordFile(name, "0" * 64, len(notes), tuple(notes))
         for name, notes in (("members", members), ("held out", heldout))
@@ -76,12 +80,21 @@ def measure(key: Key) -> dict:
     return {
         "outcome": audit.verdict.outcome,
         "least": min(test.adjusted for test in audit.verdict.tests),
+        "closest": next(a.patient.auc.estimate for a in audit.attacks if a.name == "closest"),
         "copied": [side.hits for side in (audit.copies.by_patient.members, audit.copies.by_patient.heldout)],
         "risks": {
             name: [shares.difference.estimate, shares.difference.low, shares.difference.high]
             for name, shares in audit.risks.items()
         },
     }
+
+
+def measure(key: Key) -> dict:
+    """Audit the set of one chain, and return what came out."""
+    source, order, seed = key
+    members, _, others = groups(seed)
+    learned = members if source == MEMBERS else others
+    return audited(chain(learned, order=order, texts=TEXTS, seed=seed), seed)
 
 
 def row_of(source: str, order: int, rows: Sequence[dict]) -> list[str]:

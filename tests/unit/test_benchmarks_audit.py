@@ -238,3 +238,47 @@ def test_audits_of_many_records_take_no_more_than_is_asked(size):
         again = {"seconds": float(seconds), "bytes": 1e9 * float(memory)}
         assert size.row_of(kind, weights, again) == [what, count, seconds, memory]
         assert float(seconds) <= size.SECONDS and float(memory) <= size.GIGABYTES, what
+
+
+@pytest.fixture(scope="module")
+def written():
+    return load("synthetic_models")
+
+
+def test_a_row_of_models_counts_verdicts_and_where_zero_lies(written):
+    risks = ([0.2, 0.1, 0.3], [0.1, -0.1, 0.2], [-0.2, -0.3, -0.1])
+    outcomes = ("flagged", "flagged", "nothing found")
+    rows = [
+        {"outcome": outcome, "least": p, "closest": area, "risks": dict.fromkeys(written.RISKS, risk)}
+        for outcome, p, area, risk in zip(outcomes, (0.0005, 0.005, 1.0), (0.8, 0.7, 0.5), risks, strict=True)
+    ]
+    row = written.row_of(written.BASELINE, rows)
+    assert row[1:8] == ["3", "0.700 (0.500 to 0.800)", "2", "0", "1", "1", "0.0005"]
+    assert row[8].startswith("+0.033 [-0.484, +0.550]; 1; 1")
+
+
+def test_a_set_is_written_once_and_by_its_own_model(written, tmp_path, monkeypatch):
+    monkeypatch.setattr(written, "KEPT", tmp_path / "kept")
+    asked = []
+    monkeypatch.setattr(written, "write", lambda *key: asked.append(key) or [str(key)])
+    sets = [written.texts_of(maker, 3) for maker in (*written.MAKERS, written.BASELINE)]
+    assert asked == [(maker, 3) for maker in written.MAKERS] and sets[0] == sets[-1]
+    assert len({text for (text,) in sets}) == len(written.MAKERS)
+
+
+def test_the_table_of_models_meets_what_is_asked(written):
+    """In every seed the baseline is flagged, and no private model nor one of other people."""
+    page = (FOLDER / "synthetic_models.md").read_text(encoding="utf-8")
+    lines = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    assert tuple(lines[0]) == written.HEAD and [cells[0] for cells in lines[2:]] == list(written.MAKERS)
+    (sets,) = {int(cells[1]) for cells in lines[2:]}
+    assert 10 <= sets <= written.SEEDS and f"{sets} of {written.SEEDS} seeds" in page
+    for maker, _, _, flagged, _, _, beyond, _, *risks in lines[2:]:
+        asked = sets if maker == written.BASELINE else 0
+        assert (int(flagged), int(beyond)) == (asked, asked)
+        for mean, above, contains in (risk.split("; ") for risk in risks):
+            low, high = map(float, mean.partition("[")[2].strip("]").split(", "))
+            if maker == written.BASELINE:
+                assert low > 0 and int(above) >= 0.9 * sets and int(above) + int(contains) == sets
+            elif maker in written.PRIVATE:
+                assert low <= 0 <= high and (int(above), int(contains)) == (0, sets)
