@@ -1,9 +1,9 @@
 """What an audit of many records takes: seconds, and memory of all its processes together.
 
 The records are those of the book's hospital, two files of 50,000, each record a stay of one patient in about
-55 words; no text stands twice. Audited are a model with few weights that read 1,000 of the members,
-and the 50,000 texts of the members as a synthetic set. Memory that several processes share is shared out
-among them (PSS); that is looked at four times a second.
+55 words; no text stands twice. Audited are a model with few weights that read 1,000 of the members, and the
+texts of 10,000 members as a synthetic set. Memory that several processes share is shared out (PSS), which is
+looked at four times a second.
 
 `python benchmarks/audit_size.py` prints the table; what is made for it, and each result, stays in `build/`,
 so that a run which was cut off goes on where it stopped.
@@ -28,6 +28,7 @@ from privhelpers.records import Stays
 from privhelpers.text import normalize
 
 RECORDS = 100_000  # of both files together
+TEXTS = 10_000  # of the synthetic set
 PEOPLE = 15_000  # of one hospital; several are made
 STAYS = Stays(admissions=(0.58, 0.2, 0.12, 0.06, 0, 0.04), notes=(0, 1))
 KINDS = ("model", "texts")
@@ -64,8 +65,8 @@ def make_records(home: Path) -> None:
             row["identifiers"] = [span["value"] for note in notes for span in note["spans"]]
             sides[place % 2].append(json.dumps(row) + "\n")
     sides = [side[: RECORDS // 2] for side in sides]
-    for name, rows in zip(("members", "heldout"), sides, strict=True):
-        if len(rows) < RECORDS // 2:
+    for name, rows in (("members", sides[0]), ("heldout", sides[1]), ("texts", sides[0][:TEXTS])):
+        if name != "texts" and len(rows) < RECORDS // 2:
             raise AssertionError(f"{name}: {len(rows)} records")
         (home / f"{name}.jsonl").write_text("".join(rows), encoding="utf-8")
 
@@ -115,7 +116,7 @@ def measured(command: list[str]) -> dict[str, float]:
 
 def audit(home: Path, kind: str) -> dict[str, float]:
     """Audit the model, or the texts, with the settings that an audit has by itself."""
-    audited = {"model": ["--model", home / "net"], "texts": ["--synthetic", home / "members.jsonl"]}[kind]
+    audited = {"model": ["--model", home / "net"], "texts": ["--synthetic", home / "texts.jsonl"]}[kind]
     with tempfile.TemporaryDirectory(dir=home) as place:
         files = ["--records", home / "members.jsonl", "--holdout", home / "heldout.jsonl"]
         out = ["--out", Path(place, "report")]
@@ -125,7 +126,7 @@ def audit(home: Path, kind: str) -> dict[str, float]:
 
 def row_of(kind: str, weights: int, result: dict[str, float]) -> list[str]:
     """Return one row of the table."""
-    what = {"model": f"a model of {weights:,} weights", "texts": f"{RECORDS // 2:,} synthetic texts"}[kind]
+    what = {"model": f"a model of {weights:,} weights", "texts": f"{TEXTS:,} synthetic texts"}[kind]
     return [what, f"{RECORDS:,}", f"{result['seconds']:.0f}", f"{result['bytes'] / 1e9:.2f}"]
 
 
@@ -139,7 +140,7 @@ def main() -> None:
     options = parser.parse_args()
     home = options.home.resolve()
     home.mkdir(parents=True, exist_ok=True)
-    if not (home / "heldout.jsonl").exists():
+    if not (home / "texts.jsonl").exists():
         make_records(home)
     if not (home / "net").exists():
         make_model(home)

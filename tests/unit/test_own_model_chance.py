@@ -29,13 +29,12 @@ def test_baselines_see_files_that_differ_and_only_those():
     assert blind_baselines(people(150, 1), longer, permutations=499, draws=50)[1].p <= 0.01
 
 
-def test_two_files_are_compared_in_the_memory_of_few_tables_of_all_patients(monkeypatch):
-    rows = sparse.csr_matrix(rng.make(0, "rows").random((1200, 40)) < 0.4, dtype=float)
+def test_two_files_are_compared_in_the_memory_of_few_tables_of_all_patients():
+    rows = sparse.csr_matrix(rng.make(0, "rows").random((1000, 40)) < 0.4, dtype=float)
     assert np.array_equal(_blind._products(rows), (rows @ rows.T).toarray())
-    table = 8 * 1200**2  # bytes
-    assert toy.peak_of(lambda: _blind._products(rows)) < 2 * table
-    sides = people(600, 1), people(600, 2)
-    assert toy.peak_of(lambda: blind_baselines(*sides, permutations=19, draws=20)) < 4 * table
+    assert toy.peak_of(lambda: _blind._products(rows)) < 2 * 8 * 1000**2  # bytes of a table
+    sides = people(400, 1), people(400, 2)
+    assert toy.peak_of(lambda: blind_baselines(*sides, permutations=19, draws=20)) < 4 * 8 * 800**2
 
 
 def half(auc: float = 0.5) -> Interval:
