@@ -128,8 +128,9 @@ def measured_seconds() -> list[dict]:
 def enough_to_exceed(epsilon: float, canaries: int) -> int:
     """Return how many right calls make the own curve's bound exceed the truth."""
     settings = {"canaries": canaries, **RUN, "delta": DELTA, "confidence": CONFIDENCE}
-    return bisect.bisect_left(
-        range(canaries + 1),
+    more_than_guessing = range(canaries // 2, canaries + 1)
+    return canaries // 2 + bisect.bisect_left(
+        more_than_guessing,
         True,
         key=lambda c: audit.own_curve_epsilon_lower(correct=c, **settings) > truth_of(epsilon),
     )

@@ -10,7 +10,9 @@ so that a run which was cut off goes on where it stopped.
 """
 
 import argparse
+import contextlib
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -33,7 +35,7 @@ PEOPLE = 15_000  # of one hospital; several are made
 STAYS = Stays(admissions=(0.58, 0.2, 0.12, 0.06, 0, 0.04), notes=(0, 1))
 KINDS = ("model", "texts")
 SECONDS, GIGABYTES = 900, 2  # that are asked for
-HEAD = ("what is audited", "records", "seconds", "memory, GB")
+HEAD = ("what is audited", "records", "seconds", "load", "memory, GB")
 
 
 def make_records(home: Path) -> None:
@@ -84,17 +86,17 @@ def make_model(home: Path) -> None:
 
 def memory_of(process: psutil.Process) -> int:
     """Return how many bytes a process and all below it hold, shared pages shared out."""
-    total = 0
-    try:
-        for one in (process, *process.children(recursive=True)):
+    total, below = 0, []
+    with contextlib.suppress(psutil.Error):  # it ended meanwhile
+        below = process.children(recursive=True)
+    for one in (process, *below):
+        with contextlib.suppress(psutil.Error):
             total += one.memory_full_info().pss
-    except psutil.Error:  # it ended meanwhile
-        pass
     return total
 
 
 def measured(command: list[str]) -> dict[str, float]:
-    """Run a command; return its seconds and the most memory that it and its processes held."""
+    """Run a command; return its seconds, the load of the machine, and the most memory of its processes."""
     clock, most = time.monotonic(), 0
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         watched = psutil.Process(process.pid)
@@ -111,7 +113,7 @@ def measured(command: list[str]) -> dict[str, float]:
         thread.join()
     if code:
         raise RuntimeError(f"exit code {code}: {' '.join(command)}")
-    return {"seconds": time.monotonic() - clock, "bytes": most}
+    return {"seconds": time.monotonic() - clock, "load": os.getloadavg()[1], "bytes": most}
 
 
 def audit(home: Path, kind: str) -> dict[str, float]:
@@ -127,7 +129,8 @@ def audit(home: Path, kind: str) -> dict[str, float]:
 def row_of(kind: str, weights: int, result: dict[str, float]) -> list[str]:
     """Return one row of the table."""
     what = {"model": f"a model of {weights:,} weights", "texts": f"{TEXTS:,} synthetic texts"}[kind]
-    return [what, f"{RECORDS:,}", f"{result['seconds']:.0f}", f"{result['bytes'] / 1e9:.2f}"]
+    cells = f"{RECORDS:,}", f"{result['seconds']:.0f}", f"{result['load']:.1f}"
+    return [what, *cells, f"{result['bytes'] / 1e9:.2f}"]
 
 
 def main() -> None:
@@ -153,6 +156,8 @@ def main() -> None:
         "with the settings that an audit has by itself (2,000 patients a side are asked about), and its PDF. "
         "Memory is that of all processes of the audit together, Chromium among them, a shared page counted "
         f"once, looked at four times a second. Asked for are at most {GIGABYTES} GB and {SECONDS} s.\n\n"
+        "The load is how many processes wanted a core, over the last five minutes: with more than there are "
+        "cores, an audit waits for others.\n\n"
         f"Python {platform.python_version()}, torch {version('torch')}, {platform.machine()}, "
         f"{psutil.cpu_count()} cores.\n\n"
         f"| {' | '.join(HEAD)} |\n|{' --- |' * len(HEAD)}\n"
