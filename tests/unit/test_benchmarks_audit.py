@@ -204,6 +204,11 @@ def test_the_table_of_synthetic_sets_meets_what_is_asked(sets):
     for cells, ((source, order), count) in zip(lines[1:], sets.SETS.items(), strict=True):
         assert [cell.strip() for cell in cells[:3]] == [source, str(order), str(count)]
         flagged = [int(cell.split()[0]) for cell in cells[3:6]]
+        above = [int(cell.split(";")[1].split()[0]) for cell in cells[7:10]]
+        if (source, order) == (sets.MEMBERS, sets.REMEMBERS):
+            assert above == [count] * 3, "whoever copies shows all three risks"
+        elif source == sets.OTHERS:
+            assert max(above) <= 0.05 * count
         if source == sets.MEMBERS:
             assert flagged == [count] * 3
         else:
