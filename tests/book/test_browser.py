@@ -306,7 +306,7 @@ def test_a_keyboard_is_enough(chromium, site):
     page.keyboard.press("Tab")
     assert "Skip to main" in page.evaluate("() => document.activeElement.textContent")
     page.keyboard.press("Enter")
-    assert page.url.endswith("#main-content")
+    page.wait_for_url("**#main-content")  # a loaded machine gets there later
     solution = page.locator(".solution.dropdown").first
     assert not solution.locator("p").last.is_visible()
     solution.locator("button").focus()
