@@ -98,12 +98,14 @@ class Scene:
         """Build batch and model."""
         self.cell, self.device, self.bf16 = cell, torch.device(device), bf16
         self.batch = {name: value.to(self.device) for name, value in cell.batch().items()}
-        self.shared = cell.model(tied=True).to(self.device)
+        with self.device:  # a processor takes seconds to draw 100 million weights
+            self.shared = cell.model(tied=True).to(self.device)
         self.shared_optimizer = self.optimizer_of(self.shared)
 
     def model(self, tied: bool) -> nn.Module:
         """Return a model of its own whose weights are the memory of the shared one's."""
-        model = self.cell.model(tied).to(self.device)
+        with self.device:
+            model = self.cell.model(tied).to(self.device)
         weights = dict(self.shared.named_parameters(remove_duplicate=False))
         for name, parameter in model.named_parameters():
             parameter.data = weights[name].data
