@@ -69,9 +69,9 @@ CHAIN = (
     Step(UTILITY, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=15),
     # Short here, but of PROFILE=real it is the longest by far.
     Step(REAL, after=(RECORDS,), priority=22),
-    # Long ones that nothing waits for fill the gaps.
-    Step(OPACUS, after=(RECORDS, PRETRAINING), priority=3),
-    Step(WHITE_BOX, after=(RECORDS, PRETRAINING), priority=3),
+    # Long ones that nothing waits for come before the short ones, which fill both cores to the end.
+    Step(OPACUS, after=(RECORDS, PRETRAINING), priority=6),
+    Step(WHITE_BOX, after=(RECORDS, PRETRAINING), priority=11),
     Step(BROKEN, after=(RECORDS, PRETRAINING, BASELINE), priority=10),
     Step(EXTRACTION, after=(RECORDS, PRETRAINING, BASELINE), per="model", priority=5),
     Step(MEMORIZATION, after=(RECORDS, EXTRACTION), per="model", priority=5),
@@ -81,12 +81,12 @@ CHAIN = (
     Step(AUDITING, after=(DPSGD, MEMORIZATION), priority=5),
     Step(STATISTICS, after=(*TRAINED, *ATTACKED, AUDITING, BROKEN), priority=5),
     Step(SCRUBBING, after=(RECORDS,), priority=12),
-    Step(UNLEARNING, after=(RECORDS, PRETRAINING), priority=3),
+    Step(UNLEARNING, after=(RECORDS, PRETRAINING), priority=11),
     Step(DEFENSES, after=(RECORDS, PRETRAINING, SCRUBBING), priority=10),
     Step(HIPAA, after=(STATISTICS, *TRAINED, *ATTACKED), priority=5),
     Step(REPORT, after=(STATISTICS, EXTRACTION, AUDITING), priority=5),
-    Step(SYNTHETIC, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=3),
-    Step(YOUR_MODEL, after=(RECORDS, BASELINE), priority=3),
+    Step(SYNTHETIC, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=6),
+    Step(YOUR_MODEL, after=(RECORDS, BASELINE), priority=6),
 )
 SLUGS = tuple(step.slug for step in CHAIN)
 
