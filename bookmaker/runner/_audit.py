@@ -299,7 +299,8 @@ def _check(options: argparse.Namespace) -> dict:
     if options.ledger:
         from privhelpers import ledger
 
-        ledger.read_ledger(options.ledger)  # refused now, if it is damaged, and not after the work
+        # Refused now, if it is damaged or states no guarantee, and not after the work.
+        _bundle.require_counted(ledger.read_ledger(options.ledger), f"LEDGER={_shown(options.ledger)}")
     return given | {
         "bundle": new_place("BUNDLE", options.bundle) if options.bundle else None,
         "key": _bundle.private_key(options.key),

@@ -82,13 +82,29 @@ def _outcome(kind: str, files: Mapping[str, bytes]) -> str:
     return _report(files).get("outcome", "") if kind == "audit" else ""
 
 
+def require_counted(record: Any, name: str) -> Any:
+    """Return what a ledger says, refusing one that counts steps alone.
+
+    Args:
+        record: a `ledger.Record`.
+        name: what a message calls it.
+
+    Raises:
+        InvalidParameter: a part under study stood in for one that is counted, so that it states no epsilon.
+    """
+    if record.epsilon is None:
+        parts = inert("; ".join(record.terms.not_counted))[:200]
+        raise InvalidParameter(f"{name}: states no guarantee, for parts of its run are not counted ({parts})")
+    return record
+
+
 def _guarantees(files: Mapping[str, bytes]) -> list[dict[str, Any]]:
     """Return an entry of a registry for each ledger, and for a claim that the report tests."""
     from privhelpers import ledger  # which takes a second to load, and every run loads this module
 
     rows = []
     for name in sorted(name for name in files if name.startswith(LEDGERS)):
-        record = ledger.verify(files[name], name)
+        record = require_counted(ledger.verify(files[name], name), name)
         row = {term: getattr(record.terms, term) for term in TERMS}
         row |= {"epsilon": record.epsilon, "steps": record.steps, "planned_steps": record.terms.steps}
         rows.append(row | {"ledger": name, "head": record.head})

@@ -67,7 +67,7 @@ class Settings:
             units, sample_rate and steps.
 
     A run with an optimizer, draws or an objective that are not this package's own has no `PrivacySpent` in
-    its log, but what it `Claimed`.
+    its log, but what it `Claimed`, and its ledger counts steps and no epsilon.
 
     Raises:
         InvalidParameter: a value is out of its range.
@@ -166,7 +166,8 @@ def train(
     if keep:
         given = settings.public() | chance.public() | {"not_counted": not_counted}
         marks = fingerprint(model, rows, given, settings.parts())
-        kept = KeptRun(keep, terms_of(plan, chance.mode, marks, keep.run), model, adam, chance)
+        terms = terms_of(plan, chance.mode, marks, keep.run, not_counted)
+        kept = KeptRun(keep, terms, model, adam, chance)
     model.train()
     with chance.dropout(), kept or nullcontext(), layers_in(settings.matmul_precision):
         # 0. Go on from the last checkpoint; the canaries' numbers follow on those of the patients.

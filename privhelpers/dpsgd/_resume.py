@@ -71,8 +71,10 @@ def fingerprint(
     }
 
 
-def terms_of(plan: PrivacyPlan, mode: str, marks: dict[str, str], run: str) -> Terms:
-    """Return the terms that a ledger seals for a plan."""
+def terms_of(
+    plan: PrivacyPlan, mode: str, marks: dict[str, str], run: str, not_counted: Iterable[str] = ()
+) -> Terms:
+    """Return the terms that a ledger seals for a plan, of whose parts some may not be counted."""
     spent = asdict(plan.spent)
     kept = ("delta", "noise_multiplier", "sample_rate", "steps", "accountant", "sampler", "adjacency", "unit")
     return Terms(
@@ -81,6 +83,7 @@ def terms_of(plan: PrivacyPlan, mode: str, marks: dict[str, str], run: str) -> T
         max_grad_norm=plan.max_grad_norm,
         mode=mode,
         fingerprint=marks,
+        not_counted=tuple(not_counted),
         **{name: spent[name] for name in kept},
     )
 

@@ -10,6 +10,9 @@ A ledger counts for one folder, from its first step on. Whoever continues a copy
 older state of ledger and checkpoint back, has a second run under the same budget, and no program on one
 machine can tell: the epsilon holds for those who keep one copy.
 
+Where a part under study stands in for one that the accountants count, such as draws of one's own, the first
+line names it in `not_counted`, and the lines count steps alone: their epsilon is null.
+
 The noise is fixed before the first step and the plan must fit the budget, so composition of a fixed number
 of steps is all that is needed. A run that stops early because of what its model showed spent the epsilon of
 its whole plan: stopping by the outcome asks for more than composition (Rogers, Roth, Ullman and Vadhan 2016).

@@ -34,7 +34,7 @@ class Entry:
         kind: "reserve", or "torn": steps counted for a line that a kill or a full disk left unfinished.
         steps: reserved by this entry, 1 or more; 0 or more if torn.
         total_steps: reserved up to here.
-        epsilon: of all steps up to here, in nats.
+        epsilon: of all steps up to here, in nats; None where a part of the run is not counted.
         hash: SHA-256 of the line, in hexadecimal.
     """
 
@@ -42,7 +42,7 @@ class Entry:
     kind: str
     steps: int
     total_steps: int
-    epsilon: float
+    epsilon: float | None
     hash: str
 
 
@@ -69,8 +69,10 @@ class Record:
         return self.entries[-1].total_steps if self.entries else 0
 
     @property
-    def epsilon(self) -> float:
-        """Epsilon of the steps reserved so far, in nats; 0 before the first."""
+    def epsilon(self) -> float | None:
+        """Epsilon of the steps reserved so far, in nats; 0 before the first; None for `terms.not_counted`."""
+        if self.terms.not_counted:
+            return None
         return self.entries[-1].epsilon if self.entries else 0.0
 
     @property
@@ -129,7 +131,8 @@ def next_line(record: Record, kind: str, steps: int, **more: int) -> tuple[bytes
     The accountant rounds, so that a later bound can come out a hair below an earlier one: the larger stands.
     """
     total = record.steps + steps
-    epsilon = max(record.epsilon, record.terms.epsilon_of(total))
+    counted = not record.terms.not_counted
+    epsilon = max(record.epsilon, record.terms.epsilon_of(total)) if counted else None
     content = {"epsilon": epsilon, "steps": steps, "total_steps": total, **more}
     seq = len(record.entries) + 1
     line, digest = seal(seq, record.head, kind, content)
@@ -177,7 +180,7 @@ def _entry(raw: bytes, where: str, *, seq: int, previous: str) -> Entry:
     # `type`, not `isinstance`: true is no number of steps.
     if any(type(count) is not int or count < 0 for count in counts) or content["steps"] < least:
         raise LedgerDamaged(f"{where}: its steps are not whole numbers of {least} or more")
-    if type(epsilon) is not float or not math.isfinite(epsilon):
+    if epsilon is not None and (type(epsilon) is not float or not math.isfinite(epsilon)):
         raise LedgerDamaged(f"{where}: epsilon is not a finite number")
     written, digest = seal(seq, previous, kind, content)
     _require_same(raw, written, where)
@@ -191,14 +194,16 @@ def _follow(raw: bytes, where: str, record: Record, last: Entry | None) -> Entry
     total = before.total_steps + entry.steps
     if entry.total_steps != total or total > record.terms.steps:
         raise LedgerDamaged(f"{where}: its steps in total are not those reserved up to there")
-    if entry.epsilon < before.epsilon:
+    if (entry.epsilon is None) != bool(record.terms.not_counted):
+        raise LedgerDamaged(f"{where}: epsilon stands where none is counted, or is missing where one is")
+    if entry.epsilon is not None and entry.epsilon < before.epsilon:
         raise LedgerDamaged(f"{where}: epsilon is smaller than before")
     return entry
 
 
 def _require_epsilon(record: Record, name: str) -> None:
     """Refuse a last epsilon that the accountant does not give."""
-    if not record.entries:
+    if not record.entries or record.terms.not_counted:
         return
     *_, before, last = (0.0, *(entry.epsilon for entry in record.entries))
     counted = max(before, record.terms.epsilon_of(record.steps))

@@ -37,6 +37,12 @@ def _word(name: str, value: str) -> None:
         raise InvalidParameter(f"{name} = {validate.shown(value)}: use 1 to 63 of a-z, 0-9, '-', '_' and '.'")
 
 
+def _parts(parts: Iterable[str]) -> tuple[str, ...]:
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
+        raise InvalidParameter(f"not_counted = {validate.shown(parts)}: must be a list of parts in words")
+    return tuple(parts)
+
+
 def _hashes(fingerprint: Mapping[str, str]) -> dict[str, str]:
     if not isinstance(fingerprint, Mapping) or set(fingerprint) != set(FINGERPRINTS):
         raise InvalidParameter(f"fingerprint: must have exactly the keys {', '.join(FINGERPRINTS)}")
@@ -72,6 +78,8 @@ class Terms:
         accountant: "pld", "rdp" or "prv".
         sampler, adjacency: what the accountants count: "Poisson" and "add/remove".
         unit: whom the guarantee protects, as "patient".
+        not_counted: parts that stand in for those that the accountants count, in words; with one or more,
+            the steps are counted and no epsilon is.
 
     Raises:
         InvalidParameter: a value is of the wrong type or out of its range; the message names it.
@@ -91,6 +99,7 @@ class Terms:
     sampler: str = POISSON
     adjacency: str = ADJACENCY
     unit: str = "patient"
+    not_counted: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check every value, and make 8 and 8.0 the same budget."""
@@ -111,10 +120,14 @@ class Terms:
         _one_of("mode", self.mode, MODES)
         _word("run", self.run)
         _word("unit", self.unit)
+        object.__setattr__(self, "not_counted", _parts(self.not_counted))
 
     def content(self) -> dict[str, object]:
-        """Return the values as the opening line holds them."""
-        return dataclasses.asdict(self)
+        """Return the values as the opening line holds them: without `not_counted` where all is counted."""
+        content = dataclasses.asdict(self)
+        if not self.not_counted:
+            del content["not_counted"]
+        return content
 
     def epsilon_of(self, steps: int) -> float:
         """Return the epsilon of the first `steps` steps, 0 to the planned number, in nats.
@@ -140,7 +153,7 @@ class Terms:
 
     def differences(self, other: "Terms") -> list[str]:
         """Return one text for each value in which `other` differs from these, with both values."""
-        sealed, asked = _flat(self.content()), _flat(other.content())
+        sealed, asked = _flat(dataclasses.asdict(self)), _flat(dataclasses.asdict(other))
         return [
             "{} was sealed as {} and is now {}".format(name, *_shown(sealed[name], asked[name]))
             for name in sealed

@@ -156,8 +156,8 @@ class Ledger:
         return self.record.steps
 
     @property
-    def epsilon(self) -> float:
-        """Epsilon of the steps reserved so far, in nats, by the accountant of the terms."""
+    def epsilon(self) -> float | None:
+        """Epsilon of the steps reserved so far, in nats; None where a part of the run is not counted."""
         return self.record.epsilon
 
     @property

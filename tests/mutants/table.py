@@ -247,6 +247,13 @@ MUTANTS = [
         "under_study",
     ),
     Mutant(
+        "a ledger states an epsilon for a part under study",
+        LOOP,
+        "marks, keep.run, not_counted)",
+        "marks, keep.run)",
+        "counts_steps_and_no_epsilon",
+    ),
+    Mutant(
         "the epsilon of the plan carried",
         PLAN,
         "return replace(spent, epsilon=planned)",

@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from test_dpsgd_training import hospital, run, tiny_plan
 
 from privhelpers import artifacts, dpsgd
+from privhelpers.accounting import Claimed
 from privhelpers.dpsgd import _checkpoint, _resume
 from privhelpers.errors import (
     ArtifactUnavailable,
@@ -136,6 +137,18 @@ def test_the_ledger_holds_what_the_log_says(start, tmp_path):
     assert record.epsilon == pytest.approx(log.spent.epsilon, rel=1e-9) and record.epsilon <= 8.0
     assert record.terms.noise_multiplier == log.spent.noise_multiplier
     assert [entry.total_steps for entry in record.entries] == [5, 10, 12]
+
+
+def test_the_ledger_of_a_part_under_study_counts_steps_and_no_epsilon(start, tmp_path):
+    def everybody(generator, *, units, sample_rate, steps):
+        return [list(range(units))] * steps
+
+    _, log = attempt(start, tmp_path, make_draws=everybody)
+    record = read_ledger(tmp_path / "ledger.jsonl")
+    assert isinstance(log.spent, Claimed) and record.terms.not_counted == log.spent.parts
+    assert record.steps == 12 and record.epsilon is None
+    with pytest.raises(ResumeRefused, match="not_counted was sealed as"):
+        attempt(start, tmp_path)
 
 
 def test_release_mode_loses_steps_and_never_counts_them_twice(start, tmp_path):

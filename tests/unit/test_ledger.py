@@ -75,6 +75,38 @@ def filled(path):
 # What it counts
 
 
+def test_steps_of_a_run_with_a_part_under_study_are_counted_and_no_epsilon_is(path):
+    terms = changed(not_counted=["make_draws: mine"])
+    with open_ledger(path, terms) as ledger:
+        assert (ledger.steps, ledger.epsilon) == (0, None)
+        assert ledger.reserve(1000).epsilon is None and ledger.reserve(500).epsilon is None
+        assert (ledger.steps, ledger.epsilon, ledger.remaining) == (1500, None, 500)
+    record = read_ledger(path)
+    assert record.terms.not_counted == ("make_draws: mine",) and record.epsilon is None
+    opening, *entries = (json.loads(line)["content"] for line in path.read_bytes().splitlines())
+    assert opening["not_counted"] == ["make_draws: mine"]
+    assert [entry["epsilon"] for entry in entries] == [None, None]
+    with pytest.raises(ResumeRefused, match=r"not_counted was sealed as .'make_draws: mine',. and is now ()"):
+        open_ledger(path, TERMS)
+
+
+@pytest.mark.parametrize("terms", [TERMS, changed(not_counted=["make_draws: mine"])])
+def test_an_epsilon_stands_exactly_where_one_is_counted(terms):
+    opening, digest = _chain.seal(0, _chain.START, "open", terms.content())
+    counted, other = (rdp(100), None) if terms is TERMS else (None, rdp(100))
+    steps = {"steps": 100, "total_steps": 100}
+    right, wrong = (
+        opening + _chain.seal(1, digest, "reserve", {**steps, "epsilon": epsilon})[0]
+        for epsilon in (counted, other)
+    )
+    assert _chain.verify(right, "ledger.jsonl").epsilon == counted
+    with pytest.raises(LedgerDamaged, match="line 2: epsilon stands where none is counted, or is missing"):
+        _chain.verify(wrong, "ledger.jsonl")
+    empty = {**terms.content(), "not_counted": []}
+    with pytest.raises(LedgerDamaged, match="line 1:"):
+        _chain.verify(_chain.seal(0, _chain.START, "open", empty)[0], "ledger.jsonl")
+
+
 def test_what_was_reserved_is_there_after_closing(path):
     with open_ledger(path, TERMS) as ledger:
         assert (ledger.steps, ledger.epsilon, ledger.remaining) == (0, 0.0, 2000)
@@ -102,7 +134,7 @@ def test_every_line_is_canonical_and_carries_the_hash_of_the_one_before(filled):
         assert (line["seq"], line["previous"]) == (seq, previous)
         assert line["kind"] == ("reserve" if seq else "open")
         previous = stated
-    assert json.loads(lines[0])["content"] == dataclasses.asdict(TERMS)
+    assert json.loads(lines[0])["content"] == TERMS.content() and "not_counted" not in TERMS.content()
     assert read_ledger(filled).head == previous
 
 
@@ -206,6 +238,7 @@ SEALED = {
     "accountant": "pld",
     "unit": "note",
     "mode": "release",
+    "not_counted": ("make_draws: mine",),
 }
 
 
@@ -272,6 +305,7 @@ def test_what_is_changed_after_opening_is_not_what_was_sealed(path):
         ("accountant", None),
         ("sampler", "chance"),
         ("adjacency", "zero-out"),
+        *(("not_counted", value) for value in (None, 5, "draws", [5])),
         ("mode", "debug"),
         ("fingerprint", None),
         ("fingerprint", {}),

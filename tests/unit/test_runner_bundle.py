@@ -23,11 +23,12 @@ HASH = {"data": "0" * 64, "parameters": "1" * 64, "code": "2" * 64}
 CLAIM = {"epsilon": 4.0, "delta": 1e-5, "certified": 0.5, "refuted": False}
 
 
-def spent(folder, steps):
+def spent(folder, steps, **changes):
     """Return the bytes of a ledger of a private run."""
     terms = ledger.Terms(
         run="dp-8", target_epsilon=8.0, delta=1e-5, noise_multiplier=1.5, sample_rate=0.04, steps=40,
         max_grad_norm=1.0, accountant="rdp", mode="release", fingerprint=HASH,
+        **changes,
     )  # fmt: skip
     path = folder / f"{steps}.jsonl"
     with ledger.open_ledger(path, terms) as opened:
@@ -187,6 +188,13 @@ def test_another_ledger_is_refused_although_its_hash_was_entered(verified, about
     assert not holds and "ledgers/ledger.jsonl, line 1" in line
     with pytest.raises(LedgerDamaged):
         _bundle.make(about, files | {"ledgers/ledger.jsonl": broken})
+
+
+def test_a_ledger_of_a_part_under_study_is_no_guarantee(about, files, tmp_path):
+    studied = spent(tmp_path, 20, not_counted=["make_draws: everybody"])
+    words = r"ledger.jsonl: states no guarantee, .*not counted \(make_draws: everybody\)"
+    with pytest.raises(InvalidParameter, match=words):
+        _bundle.make(about, files | {"ledgers/ledger.jsonl": studied})
 
 
 def test_only_a_key_tells_who_made_it(verified, about, files, key, tmp_path):
