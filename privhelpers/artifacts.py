@@ -12,11 +12,13 @@ Only a run that `make` started changes a profile's artifacts. A chapter that som
 Jupyter or with papermill, reads them and writes to a folder of its own.
 """
 
+import errno
 import hashlib
 import json
 import os
 import re
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -24,13 +26,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
 from privhelpers.errors import ArtifactUnavailable, DamagedArtifact, InvalidParameter, MissingArtifact
 from privhelpers.validate import shown
 
 RUNNER = "PRIVAI_LEAK_RUNNER"  # set in the environment of every run that the runner starts
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
-SEAL = ".sha256"
+SEAL, _LONGEST_SEAL = ".sha256", 1000  # bytes
 
 
 def check_name(name: str) -> str:
@@ -61,9 +64,35 @@ def repository_root(start: Path | None = None) -> Path:
     raise MissingArtifact(f"{here.name}: not inside a copy of the book (no _toc.yml above it)")
 
 
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a file to read it: never a device, and never waiting for a pipe.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        yield file
+
+
+def read_bounded(path: Path, most: int) -> bytes:
+    """Return what a file holds that may come from outside: `most` bytes, or fewer.
+
+    Raises:
+        OSError: it cannot be read, is no regular file, or is larger; `strerror` says which.
+    """
+    with opened(path) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most:,} bytes")
+    return data
+
+
 def sha256_of(path: Path) -> str:
-    """Return the hexadecimal SHA-256 of a file's bytes."""
-    with open(path, "rb") as handle:
+    """Return the hexadecimal SHA-256 of the bytes of a regular file."""
+    with opened(path) as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
@@ -128,7 +157,7 @@ def check_seal(path: Path, name: str) -> str:
         DamagedArtifact: the file has other bytes, or no seal that can be read.
     """
     try:
-        sealed = seal_of(path).read_bytes().split()[:1]
+        sealed = read_bounded(seal_of(path), _LONGEST_SEAL).split()[:1]
     except OSError as error:
         raise DamagedArtifact(f"{name}: has no {SEAL} beside it") from error
     try:

@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from bookmaker.runner import _archive, _seals
-from privhelpers.artifacts import parse_json, to_json
+from privhelpers.artifacts import opened, parse_json, read_bounded, to_json
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact, PrivHelpersError
 from privhelpers.text import inert
 
@@ -43,6 +43,7 @@ FORM = hashlib.sha256(
 ).hexdigest()
 TERMS = ("run", "unit", "adjacency", "delta", "accountant", "sampler", "sample_rate", "noise_multiplier")
 TERMS += ("max_grad_norm", "target_epsilon", "mode")
+LONGEST_KEY = 10_000  # bytes
 KEYS = "`openssl genpkey -algorithm ed25519 -out key.pem` makes one, and `openssl pkey -in key.pem -pubout \
 -out public.pem` its public half"
 
@@ -195,7 +196,7 @@ def _described(about: Evidence, files: Mapping[str, bytes], key: str | None) -> 
 
 def _key(path: str, load: Callable[[bytes], Any], kind: type) -> Any:
     try:
-        key = load(Path(path).read_bytes())
+        key = load(read_bounded(Path(path), LONGEST_KEY))
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     except OSError as error:
@@ -347,7 +348,7 @@ def verify(path: str, key: str = "") -> bool:
     shown = Path(path).name
     public = _key(key, serialization.load_pem_public_key, Ed25519PublicKey) if key else None
     try:
-        with open(path, "rb") as file:
+        with opened(Path(path)) as file:
             data = file.read(_archive.MOST + 1)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error

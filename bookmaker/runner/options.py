@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+from privhelpers.validate import shown
+
 
 def count(text: str) -> int | None:
     """Return a whole number of 1 or more, or None for an empty text."""
@@ -28,7 +30,7 @@ class Words(argparse.Action):
             found = [self._kind(word) for text in values for word in text.split()]
         except ValueError:
             parser.error(
-                f"{self.option_strings[0]} {' '.join(values)!r}: must be numbers, with blanks between"
+                f"{self.option_strings[0]} {shown(' '.join(values))}: must be numbers, with blanks between"
             )
         if found:
             setattr(namespace, self.dest, found)

@@ -10,14 +10,14 @@ from typing import Any
 
 from bookmaker.runner import _manifest, _seals
 from bookmaker.runner.plan import Job
-from privhelpers.artifacts import parse_json, sha256_of, write_atomic
+from privhelpers.artifacts import parse_json, read_bounded, sha256_of, write_atomic
 from privhelpers.errors import DamagedArtifact, MissingArtifact
 
 SITES = {True: "site", False: "public"}  # with solutions, and without them
 PDF = "privai-leak.pdf"
 PDFS = {True: PDF, False: "privai-leak-public.pdf"}
 MANIFEST = _manifest.MANIFEST
-COMPLETE, SEALED = ".complete", ".sealed"
+COMPLETE, SEALED, MOST_BYTES = ".complete", ".sealed", 10_000_000
 BESIDE = ("_failed", "build.log")  # in the folder of the site, but no part of it; hidden files are not either
 DOCTREES = "_build/.doctrees"  # what Sphinx makes the next site from, where a page did not change
 
@@ -65,10 +65,12 @@ def seal_site(site: Path) -> None:
 def site_difference(site: Path) -> str:
     """Return the first file of a site that is not as it was when the site was sealed, or ""."""
     try:
-        lines = (site / SEALED).read_bytes().decode("utf-8", "replace").split("\n")
+        lines = read_bounded(site / SEALED, MOST_BYTES).decode("utf-8", "replace").split("\n")
         found = _seals.difference({line[66:]: line[:64] for line in lines if line}, _files(site))
     except FileNotFoundError:
         return f"{SEALED} is gone"
+    except OSError as error:
+        return f"{SEALED} cannot be read ({error.strerror})"
     except DamagedArtifact as error:
         return str(error)
     return found and f"{found} after the site was built"
@@ -77,9 +79,11 @@ def site_difference(site: Path) -> str:
 def site_damage(site: Path) -> str:
     """Return what is wrong with a site that has the mark of a complete one, or ""."""
     try:
-        mark = (site / COMPLETE).read_bytes().split()[:1]
+        mark = read_bounded(site / COMPLETE, MOST_BYTES).split()[:1]
         if mark != [sha256_of(site / SEALED).encode()]:
             return f"{SEALED} changed after the site was built"
     except FileNotFoundError as error:
         return f"{Path(error.filename).name} is gone"
+    except OSError as error:
+        return f"{COMPLETE} or {SEALED} cannot be read ({error.strerror})"
     return site_difference(site)

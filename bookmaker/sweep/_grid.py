@@ -4,6 +4,7 @@ A seed repeats the whole experiment, patients included, so that the spread over 
 luck. Budgets of one cell share records, public checkpoint and shadow models, as in the book.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -15,9 +16,11 @@ from bookmaker.runner import chain, plan, profiles
 from bookmaker.runner.plan import Job
 from privhelpers.artifacts import check_name, write_atomic
 from privhelpers.errors import InvalidParameter
+from privhelpers.validate import shown
 
 # What measures a model; the chapters that only explain or compare are left to the book.
 MEASURING = (chain.EXTRACTION, chain.MEMORIZATION, chain.MEMBERSHIP, chain.AUDITING)
+MOST_CELLS = 1000  # each is a whole chain of runs
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Cell:
 def _different(name: str, values: Iterable) -> list:
     listed = list(values)
     if not listed or len(set(listed)) != len(listed):
-        raise InvalidParameter(f"{name} = {listed}: give one value or more, all different")
+        raise InvalidParameter(f"{name} = {shown(listed)}: give one value or more, all different")
     return listed
 
 
@@ -56,10 +59,12 @@ def cells(base: str, *, architectures: Sequence[str], seeds: Sequence[int]) -> l
         seeds: 0 or more, all different.
 
     Raises:
-        InvalidParameter: a value stands twice, or there is none.
+        InvalidParameter: a value stands twice, there is none, or there are too many cells.
     """
-    grid = product(_different("architectures", architectures), _different("seeds", seeds))
-    return [Cell(base, architecture, seed) for architecture, seed in grid]
+    axes = _different("architectures", architectures), _different("seeds", seeds)
+    if (number := math.prod(map(len, axes))) > MOST_CELLS:
+        raise InvalidParameter(f"{number:,} cells of architecture and seed: {MOST_CELLS:,} are the most")
+    return [Cell(base, architecture, seed) for architecture, seed in product(*axes)]
 
 
 def architecture(root: Path, base: str) -> str:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 import yaml
 
 from privhelpers import validate
+from privhelpers.artifacts import read_bounded
 from privhelpers.defenses._output_filter import OutputFilter
 from privhelpers.defenses._spans import Span, replace
 from privhelpers.defenses.dedup import deduplicate
@@ -58,13 +59,12 @@ def read_recipe(path: Path) -> dict[str, object]:
             names the file, the entry and the value.
     """
     try:
-        with path.open("rb") as file:
-            content = file.read(_LARGEST + 1)
-        recipe = yaml.safe_load(content[:_LARGEST].decode("utf-8"))
+        recipe = yaml.safe_load(read_bounded(path, _LARGEST).decode("utf-8"))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise InvalidParameter(f"{path}: cannot be read as YAML: {' '.join(str(error).split())}") from error
-    if len(content) > _LARGEST or not isinstance(recipe, dict):
-        raise InvalidParameter(f"{path}: must be at most {_LARGEST:,} bytes, with a line for each layer")
+        why = " ".join(str(getattr(error, "strerror", None) or error).split())
+        raise InvalidParameter(f"{path}: cannot be read as YAML: {why}") from error
+    if not isinstance(recipe, dict):
+        raise InvalidParameter(f"{path}: must have a line for each layer")
     try:
         _check_recipe(recipe)
     except InvalidParameter as error:

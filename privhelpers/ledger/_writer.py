@@ -25,6 +25,8 @@ from privhelpers.ledger import _chain
 from privhelpers.ledger._chain import Entry, Record
 from privhelpers.ledger._terms import Terms
 
+MOST_BYTES = 1 << 26  # a quarter of a million lines, read in seconds
+
 
 @contextmanager
 def _disk(name: str) -> Iterator[None]:
@@ -43,7 +45,10 @@ def _disk(name: str) -> Iterator[None]:
 
 def _bytes(path: Path) -> bytes:
     with open(processes.open_regular(path, os.O_RDONLY), "rb") as handle:
-        return handle.read()
+        data = handle.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise LedgerDamaged(f"{path.name}: has more than {MOST_BYTES:,} bytes, and no ledger grows so long")
+    return data
 
 
 def _put(path: Path, data: bytes) -> None:
@@ -210,6 +215,8 @@ class Ledger:
         self._writable = False  # until the device has the whole line
         with _disk(self._path.name):
             self._require_unchanged()
+            if self._size + len(line) > MOST_BYTES:
+                raise LedgerUnavailable(f"{self._path.name}: is full; reserve more steps at once")
             self._size += len(line)
             while line:
                 line = line[os.write(self._descriptor, line) :]

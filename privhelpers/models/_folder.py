@@ -12,13 +12,14 @@ from pathlib import Path
 
 from safetensors import safe_open
 
-from privhelpers.artifacts import parse_json
+from privhelpers.artifacts import parse_json, read_bounded
 from privhelpers.errors import DamagedArtifact, MissingArtifact, UnsupportedModel
 
 CONFIG, ADAPTER = "config.json", "adapter_config.json"
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 _READ = {".json", ".txt", ".model", ".jinja", ".tiktoken", ".codes", ".safetensors"}
 _LARGEST = 200_000_000  # bytes of a file that is no weights; the largest tokenizers take 40 MB
+_LARGEST_JSON = 20_000_000  # bytes of a configuration or an index, which are read here, in a second
 _PICKLES = {".bin", ".pt", ".pth", ".ckpt", ".pkl"}
 _LAYERS = re.compile(r"(^|_)layers?$")
 _SIZES = re.compile(
@@ -54,8 +55,8 @@ def read_json(folder: Path, name: str) -> dict:
         UnsupportedModel: it is no clean JSON, or no object.
     """
     try:
-        read = parse_json((folder / name).read_text(encoding="utf-8"), f"{folder.name}/{name}")
-    except (DamagedArtifact, UnicodeDecodeError) as error:
+        read = parse_json(read_bounded(folder / name, _LARGEST_JSON), f"{folder.name}/{name}")
+    except (DamagedArtifact, OSError) as error:
         raise UnsupportedModel(f"model {folder.name!r}: {name} is no clean JSON ({error})") from None
     if not isinstance(read, dict):
         raise UnsupportedModel(f"model {folder.name!r}: {name} holds no object, in braces")

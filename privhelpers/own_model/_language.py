@@ -6,7 +6,6 @@ sentence.
 """
 
 import hashlib
-import io
 import re
 import string
 from collections.abc import Mapping
@@ -19,10 +18,12 @@ from babel.messages.pofile import PoFileError, read_po
 from babel.numbers import get_decimal_symbol, get_group_symbol
 
 from privhelpers import validate
+from privhelpers.artifacts import read_bounded
 from privhelpers.errors import InvalidParameter
 
 CATALOGUES = Path(__file__).with_name("locale")
 TEMPLATE = "report.pot"  # there: every sentence, untranslated
+_MOST_BYTES = 1_000_000  # of a catalogue: forty times our longest, and read in a second
 _PLACEHOLDER = re.compile(r"{[^{}]*}")
 
 
@@ -109,8 +110,8 @@ def read_language(code: str) -> Language:
         code: such as "de"; or the path of a catalogue, which is named by its language, such as "own/nl.po".
 
     Raises:
-        InvalidParameter: there is no such catalogue, it cannot be read, or a translation has other
-            placeholders than its sentence.
+        InvalidParameter: there is no such catalogue, it cannot be read as UTF-8, is too large, has plural
+            forms, or a translation has other placeholders than its sentence.
     """
     if code == ENGLISH.code:
         return ENGLISH
@@ -122,8 +123,10 @@ def read_language(code: str) -> Language:
         )
     path = Path(code) if brought else CATALOGUES / f"{code}.po"
     try:
-        data = path.read_bytes()
-        entries = [entry for entry in read_po(io.BytesIO(data), abort_invalid=True) if entry.id]
+        data = read_bounded(path, _MOST_BYTES)
+        if "msgid_plural" in (text := data.decode("utf-8")):  # its header may ask for a billion forms
+            raise ValueError("it has plural forms, and no sentence here has any")
+        entries = [entry for entry in read_po(text.split("\n"), abort_invalid=True) if entry.id]
         files = {path.name: hashlib.sha256(data).hexdigest()} if brought else {}
         language = Language(path.stem, {one.id: one.string for one in entries if _done(one)}, files)
     except (OSError, PoFileError, UnicodeError, UnknownLocaleError, ValueError) as error:

@@ -16,7 +16,8 @@ from tqdm.auto import tqdm
 from privhelpers.artifacts import parse_json
 from privhelpers.errors import BadRecords, DamagedArtifact
 
-LONGEST_LINE = 1_000_000  # bytes
+LONGEST_LINE = 1_000_000  # bytes, and characters of a row of a table
+MOST_ROWS = 2_000_000  # of a file: an audit asks about thousands, and all are held
 FIELDS = ("patient_id", "text", "note_id", "identifiers", "inserted")
 _BOM, _WIDE = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 _TABLES, _PARQUET = (".csv", ".tsv"), ".parquet"
@@ -104,14 +105,22 @@ def _table_rows(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str, i
     """Yield place, number and cells of each row of a table, the row of names not counted."""
     lines = _lines(path)
     first = next(lines, ("", 0, ""))[2]
-    divider = max("\t;,", key=first.count)
+    divider, held, number = max("\t;,", key=first.count), 0, 0
 
     def whole() -> Iterator[str]:
+        nonlocal held
         yield first
-        yield from (text for _, _, text in lines)
+        for _, _, text in lines:
+            held += len(text)
+            if held > LONGEST_LINE:  # of a row, which quotes can take over any number of lines
+                raise BadRecords(
+                    f"{name_of(path)}, row {number + 1}: longer than {LONGEST_LINE:,} characters; split the "
+                    "record, or close a double quote"
+                )
+            yield text
 
     csv.field_size_limit(LONGEST_LINE)
-    reader, number = csv.reader(whole(), delimiter=divider, strict=True), 0
+    reader = csv.reader(whole(), delimiter=divider, strict=True)
     where = f"{name_of(path)}, row of names"
     try:
         names = _named([name.strip() for name in next(reader, [])], columns, where)
@@ -124,6 +133,7 @@ def _table_rows(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str, i
                     f"{where}: {len(cells)} cells under {len(names)} names; put text that holds the divider, "
                     "quotes or line breaks in double quotes"
                 )
+            held = 0
             yield where, number, _cells(names, cells)
     except csv.Error as error:
         raise BadRecords(
@@ -202,6 +212,8 @@ def read_rows(
     for where, number, value in tqdm(rows, title, unit="record", leave=False, disable=not progress):
         if isinstance(value, dict) and columns and form not in (*_TABLES, _PARQUET):
             value = dict(zip(_named(list(value), columns, where), value.values(), strict=True))
+        if number > MOST_ROWS:
+            raise BadRecords(f"{where}: more than {MOST_ROWS:,} records; draw patients by lot")
         yield where, number, _checked(kind, value, where, table=form in (*_TABLES, _PARQUET))
 
 
@@ -217,6 +229,9 @@ def _checked(kind: type[BaseModel], value: object, where: str, *, table: bool) -
             problem += f"; if the file calls it otherwise, say so: COLUMNS='{field}=...'"
         raise BadRecords(f"{where}: {field} {problem}") from None
     for name, content in row.model_dump().items():
-        if "\0" in str(content if not isinstance(content, list) else "".join(content)):
+        text = str(content if not isinstance(content, list) else "".join(content))
+        if "\0" in text:
             raise BadRecords(f"{where}: {name} holds a NUL character; remove it")
+        if len(text) > LONGEST_LINE:
+            raise BadRecords(f"{where}: {name} longer than {LONGEST_LINE:,} characters; split the record")
     return row

@@ -111,7 +111,29 @@ def test_lines_hold_any_character(store):
     assert store.read_jsonl("none.jsonl") == []
 
 
-@pytest.mark.parametrize("spoiled", [b"", b"\n", b"\xff\xfe\x00", b"a" * 64])
+def test_a_file_is_read_up_to_its_bound_and_a_pipe_is_not_waited_for(tmp_path):
+    (tmp_path / "file").write_bytes(b"abcd")
+    assert artifacts.read_bounded(tmp_path / "file", 4) == b"abcd"
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    for read in (artifacts.sha256_of, lambda path: artifacts.read_bounded(path, 3)):
+        for name in ("pipe", "zero", ""):
+            with pytest.raises(OSError, match=r"it is no regular file|Is a directory"):
+                read(tmp_path / name)
+    with pytest.raises(OSError, match="it has more than 3 bytes"):
+        artifacts.read_bounded(tmp_path / "file", 3)
+
+
+def test_a_file_or_a_seal_that_is_a_pipe_is_damage(store):
+    path = store.write_bytes("a.json", b"{}")
+    for spoiled in (path, artifacts.seal_of(path)):
+        spoiled.unlink()
+        os.mkfifo(spoiled)
+        with pytest.raises(DamagedArtifact, match=r"a\.json: (cannot be read|has no)"):
+            artifacts.check_seal(path, "a.json")
+
+
+@pytest.mark.parametrize("spoiled", [b"", b"\n", b"\xff\xfe\x00", b"a" * 64, b"a" * 10**6])
 def test_a_spoiled_seal_is_damage(store, spoiled):
     path = store.write_bytes("a.json", b"{}")
     artifacts.seal_of(path).write_bytes(spoiled)

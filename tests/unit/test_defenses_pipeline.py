@@ -152,7 +152,7 @@ def test_one_file_configures_the_pipeline(tmp_path):
         ("filter: 4", "filter: !!python/object/apply:os.getcwd []", "cannot be read as YAML"),
         (RECIPE, "- scrub", "a line for each layer"),
         (RECIPE, "[" * 40_000, "cannot be read as YAML"),
-        (RECIPE, RECIPE + "#" * 2**16, "at most"),
+        (RECIPE, RECIPE + "#" * 2**16, "more than 65,536 bytes"),
         ("dp:", "dp: 8 #", "cannot be read as YAML|must have the entries"),
     ],
 )

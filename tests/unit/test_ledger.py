@@ -29,7 +29,7 @@ from privhelpers.errors import (
     ResumeRefused,
     SamplerMismatch,
 )
-from privhelpers.ledger import Terms, _chain, open_ledger, read_ledger
+from privhelpers.ledger import Terms, _chain, _writer, open_ledger, read_ledger
 from privhelpers.ledger import _terms as terms_room
 
 ROOT = Path(__file__).parents[2]
@@ -674,6 +674,19 @@ def test_what_is_no_file_is_refused(filled, kind, tmp_path):
         with pytest.raises(InvalidParameter, match="place"):
             read_ledger(place)
     assert filled.read_bytes() == before and not (tmp_path / "nothing").exists()
+
+
+def test_a_ledger_longer_than_any_is_neither_read_nor_made(filled, monkeypatch):
+    size = filled.stat().st_size
+    monkeypatch.setattr(_writer, "MOST_BYTES", size)
+    assert read_ledger(filled).steps == 450
+    with open_ledger(filled, TERMS) as ledger, pytest.raises(LedgerUnavailable, match="reserve more steps"):
+        ledger.reserve(1)
+    assert read_ledger(filled).steps == 450
+    monkeypatch.setattr(_writer, "MOST_BYTES", size - 1)
+    for call in (read_ledger, lambda path: open_ledger(path, TERMS)):
+        with pytest.raises(LedgerDamaged, match="no ledger grows so long"):
+            call(filled)
 
 
 def test_a_missing_ledger_is_not_read(tmp_path):

@@ -194,6 +194,7 @@ def sparse(folder, name, size):
         (lambda at: sparse(at, "model.safetensors", 10**13), "of memory are free"),
         (lambda at: sparse(at, "tokenizer.json", 10**10), "tokenizer.json has 10,000,000,000 bytes"),
         (lambda at: (at / "model.safetensors").write_bytes((10**8).to_bytes(8, "little")), "as safetensors"),
+        (lambda at: sparse(at, "config.json", 30_000_000), "config.json is no clean JSON .*20,000,000 bytes"),
         (lambda at: (at / "config.json").write_text("[" * 100_000), "config.json is no clean JSON"),
         (lambda at: (at / "config.json").write_text("[]"), "config.json holds no object"),
         (lambda at: (at / "tokenizer.json").unlink(), "the tokenizer cannot be read"),

@@ -239,6 +239,22 @@ def test_a_bad_row_of_a_table_is_refused_by_its_number(tmp_path, rows, words):
     assert "Secret" not in str(refused.value)
 
 
+@pytest.mark.parametrize("row", [b'p1,"' + b"x\n" * 600_000, b'"\n",' * 400_000])
+def test_a_row_of_a_table_that_takes_too_many_lines_is_refused_by_its_number(tmp_path, row):
+    path = written(tmp_path / "m.csv", [b"patient_id,text\np0,one\n", row])
+    with pytest.raises(BadRecords, match=r"^m\.csv, row 2: (longer than 1,000,000|broken \(field larger)"):
+        _files.read_records(path)
+
+
+def test_more_records_than_are_held_are_refused(tmp_path, monkeypatch):
+    path = written(tmp_path / "m.jsonl", GOOD)
+    monkeypatch.setattr(_rows, "MOST_ROWS", 60)
+    assert len(_files.read_records(path).notes) == 60
+    monkeypatch.setattr(_rows, "MOST_ROWS", 59)
+    with pytest.raises(BadRecords, match=r"^m\.jsonl, line 60: more than 59 records; draw patients by lot"):
+        _files.read_records(path)
+
+
 def test_a_table_that_is_called_jsonl_is_refused_with_the_cure(tmp_path):
     path = table(tmp_path / "m.jsonl", ["patient_id", "text"])
     with pytest.raises(BadRecords, match=r"line 1: broken.*a table must be named \.csv, \.tsv or \.parquet"):
@@ -268,6 +284,7 @@ def test_a_parquet_file_holds_the_same_records(tmp_path):
     for bad, words in (
         (NOTES[:30] + [None] * 30, "row 31: text is missing"),
         (list(range(60)), "row 1: text must"),
+        ([*NOTES[:59], "x" * (_rows.LONGEST_LINE + 1)], "row 60: text longer than 1,000,000 characters"),
     ):
         path = parquet(tmp_path / "bad.parquet", patient_id=[f"p{n}" for n in range(60)], text=bad)
         with pytest.raises(BadRecords, match=rf"^bad\.parquet, {words}"):

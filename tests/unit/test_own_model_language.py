@@ -2,6 +2,7 @@
 
 import copy
 import hashlib
+import os
 import re
 import string
 
@@ -133,6 +134,8 @@ HEAD = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\n'
         ("nl", 'msgid "texts"\nmsgstr "teksten {"\n', "'none' of its sentence, once each"),
         ("nl", 'message "texts"', "no catalogue"),
         ("nl", b'msgid "a"\nmsgstr "\xff"\n', "no catalogue"),
+        ("nl", "# " + "x" * 10**6, "more than 1,000,000 bytes"),
+        ("nl", 'msgid "a"\nmsgstr ""\n' + '"b"\n' * 250_000, "more than 1,000,000 bytes"),
         ("klingon", 'msgid "a"\nmsgstr "b"\n', "no catalogue"),
     ],
 )
@@ -144,6 +147,25 @@ def test_a_catalogue_that_is_broken_is_refused(tmp_path, monkeypatch, name, text
     monkeypatch.setattr(_language, "CATALOGUES", tmp_path)
     with pytest.raises(InvalidParameter, match=reason):
         own_model.read_language(name)
+
+
+def test_plural_forms_of_which_a_header_can_ask_for_a_billion_are_refused(tmp_path):
+    """Babel makes a list of as many texts as the header says, for each message that has a plural."""
+    head = HEAD.replace('"\n\n', 'Plural-Forms: nplurals=5000000; plural=n;\\n"\n\n')
+    (tmp_path / "nl.po").write_text(head + 'msgid "a"\nmsgid_plural "b"\nmsgstr[0] "c"\n')
+    with pytest.raises(InvalidParameter, match="it has plural forms"):
+        own_model.read_language(str(tmp_path / "nl.po"))
+
+
+def test_a_charset_that_is_none_is_not_asked_for(tmp_path):
+    (tmp_path / "nl.po").write_text(HEAD.replace("UTF-8", "nonsense") + 'msgid "texts"\nmsgstr "teksten"\n')
+    assert own_model.read_language(str(tmp_path / "nl.po"))("texts") == "teksten"
+
+
+def test_a_catalogue_that_is_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "nl.po")
+    with pytest.raises(InvalidParameter, match="no regular file"):
+        own_model.read_language(str(tmp_path / "nl.po"))
 
 
 @pytest.mark.parametrize(

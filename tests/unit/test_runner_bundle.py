@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import os
 import random
 import shutil
 import struct
@@ -404,6 +405,13 @@ def test_keys_that_are_none_are_refused(tmp_path, key):
             _bundle.private_key(str(path))
     with pytest.raises(InvalidParameter, match="is no public Ed25519 key"):
         _bundle.verify("x.zip", private)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "long").write_bytes(b"x" * 10**5)
+    for name, words in (("pipe", "it is no regular file"), ("long", "it has more than 10,000 bytes")):
+        with pytest.raises(MissingArtifact, match=f"KEY=.*: cannot be read .{words}"):
+            _bundle.private_key(str(tmp_path / name))
+    with pytest.raises(MissingArtifact, match=r"BUNDLE=.*: cannot be read .it is no regular file"):
+        _bundle.verify(str(tmp_path / "pipe"))
     with pytest.raises(MissingArtifact, match="cannot be read"):
         _bundle.private_key(str(tmp_path / "gone"))
 

@@ -46,6 +46,12 @@ def test_what_is_no_number_is_refused(read, argument, capsys):
     assert refused.value.code == 2 and argument.partition("=")[0] in capsys.readouterr().err
 
 
+def test_a_long_value_is_refused_in_a_short_line(read, capsys):
+    with pytest.raises(SystemExit):
+        read("--seeds=" + "x" * 100_000)
+    assert "must be numbers" in (said := capsys.readouterr().err) and len(said) < 500
+
+
 def test_a_sweep_without_budgets_is_refused(monkeypatch, capsys):
     monkeypatch.setattr(sweep.processes, "die_with_parent", lambda **_: None)
     assert sweep.main(["--profile=smoke", "--epsilons=", "--cores="]) == 2

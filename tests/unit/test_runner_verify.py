@@ -1,5 +1,6 @@
 """Everything that is published is sealed: what differs is named, refused and made again."""
 
+import os
 import shutil
 
 import pytest
@@ -46,6 +47,11 @@ def empty(path):
     path.write_bytes(b"")
 
 
+def pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
 def remove(path):
     path.unlink()
 
@@ -84,6 +90,7 @@ FAULTS = [
     (flip, f"{SITE}/.sealed", "the site: .sealed changed", SITE),
     (remove, f"{SITE}/.sealed", "the site: .sealed is gone", SITE),
     (empty, f"{SITE}/.complete", "the site: .sealed changed", SITE),
+    (pipe, f"{SITE}/.sealed", "the site: .complete or .sealed cannot be read (it is no reg", SITE),
 ]
 MARK = {
     HIPAA: f"{HIPAA}/run.json",

@@ -32,6 +32,14 @@ def test_an_axis_needs_different_values(architectures, seeds):
         _grid.cells("toy", architectures=architectures, seeds=seeds)
 
 
+def test_more_cells_than_anybody_runs_are_refused_in_a_short_line():
+    assert len(_grid.cells("toy", architectures=["tiny"], seeds=range(1000))) == 1000
+    for seeds in (range(1001), [0] * 100_000):
+        with pytest.raises(InvalidParameter, match=r"1,000 are the most|all different") as refused:
+            _grid.cells("toy", architectures=["tiny"], seeds=seeds)
+        assert len(str(refused.value)) < 200
+
+
 def test_a_cell_changes_three_values_and_keeps_the_rest(root):
     before = plan.jobs(root, "toy")
     cells = _grid.cells("toy", architectures=["mini"], seeds=[4])
