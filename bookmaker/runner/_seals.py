@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from privhelpers.artifacts import SEAL, check_seal
+from privhelpers.artifacts import SEAL, check_seal, read_bounded
 from privhelpers.errors import DamagedArtifact
 
+MOST_BYTES = 10_000_000  # of a list of hashes
 RECORD = "run.json"  # of a run, among its artifacts
 
 
@@ -39,6 +40,12 @@ def hashes(folder: Path) -> dict[str, str]:
         elif name != RECORD:
             digests[name] = check_seal(file, name)
     return digests
+
+
+def listed(path: Path) -> dict[str, str]:
+    """Return the hash of each name in a list of the format of `sha256sum -c`."""
+    lines = read_bounded(path, MOST_BYTES).decode("utf-8", "replace").split("\n")
+    return {line[66:]: line[:64] for line in lines if line}
 
 
 def difference(recorded: dict[str, str], present: dict[str, str]) -> str:

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from bookmaker.runner import _manifest, published
+from bookmaker.runner import _manifest, _seals, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
-from privhelpers.artifacts import check_seal
+from privhelpers.artifacts import check_seal, sha256_of
 from privhelpers.errors import DamagedArtifact
 
 SHOWN = 3
@@ -35,13 +35,46 @@ def damages(root: Path, plan: list[Job]) -> dict[Path, str]:
     return found | of_all_runs(root, plan)
 
 
+def _sweep(root: Path, name: str) -> tuple[list[str], int]:
+    """Return what of a sweep is not as it was made, in words, and how many runs it has."""
+    if wrong := published.site_damage(published.sweep(root, name)):
+        return [wrong], 0
+    runs, found = _seals.listed(published.sweep(root, name) / published.RUNS), []
+    cells = dict.fromkeys(sentinel.split("/")[1] for sentinel in runs)
+    jobs = [job for cell in cells for job in planning.jobs(root, cell) if job.sentinel in runs]
+    if left := runs.keys() - {job.sentinel for job in jobs}:
+        found.append(f"{min(left)} is no longer a run of its profile")
+    for job in jobs:
+        path = root / job.sentinel
+        same = path.is_file() and sha256_of(path) == runs[job.sentinel]
+        wrong = planning.damage(root, job) if same else "its record is not that of the sweep"
+        found += [f"{job.profile}, {job.title}: {wrong}"] if wrong else []
+    return found, len(runs)
+
+
+def _told(name: str, found: list[str], parts: str, cure: str) -> bool:
+    if found:
+        more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        print(f"{name}: does not hold: {'; '.join(found[:SHOWN])}{more}; {cure} makes it again")
+    else:
+        print(f"{name}: holds: every file is as it was made: {parts}")
+    return not found
+
+
 def verify(root: Path, plan: list[Job]) -> bool:
     """Print one line on a profile's runs, manifest, summary, site and PDF; return whether all of them hold.
 
-    A PDF may be missing, for `make book` makes none.
+    A PDF may be missing, for `make book` makes none. A sweep of the profile has a line of its own, and the
+    profile then has none unless one of its own runs was made.
     """
-    profile = plan[0].profile
+    profile, holds = plan[0].profile, True
     folder = root / "runs" / profile
+    if published.sweep(root, profile).is_dir():
+        found, runs = _sweep(root, profile)
+        parts = f"{runs} runs, results.parquet, gallery"
+        holds = _told(f"sweep {profile}", found, parts, f"`make sweep PROFILE={profile} ...`")
+        if not any((root / job.sentinel).is_file() for job in plan):
+            return holds
     found = list(damages(root, plan).values())
     late = [job.title for job in plan if not (root / job.sentinel).is_file()]
     found += [f"{len(late)} runs are missing, {late[0]} among them"] if late else []
@@ -54,11 +87,5 @@ def verify(root: Path, plan: list[Job]) -> bool:
             check_seal(folder / pdf, pdf)
         except DamagedArtifact as error:
             found.append(str(error))
-    if found:
-        more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-        cure = f"`make book PROFILE={profile}` makes it again"
-        print(f"{profile}: does not hold: {'; '.join(found[:SHOWN])}{more}; {cure}")
-        return False
     parts = ", ".join([f"{len(plan)} runs", *_manifest.FILES, *sites, *pdfs])
-    print(f"{profile}: holds: every file is as it was made: {parts}")
-    return True
+    return _told(profile, found, parts, f"`make book PROFILE={profile}`") and holds

@@ -2,9 +2,11 @@
 
 A run seals its record, `run.json`, which holds the hash of each of its files. The manifest follows from the
 records, so it is compared with them. The site has a list of hashes, and `.complete` is the seal of that list:
-in `runs/<profile>/site`, `sha256sum -c .complete .sealed` says the same as `make verify`.
+in `runs/<profile>/site`, `sha256sum -c .complete .sealed` says the same as `make verify`. A sweep is sealed
+in the same way, and its `runs.sha256` has the hash of the record of each run that its table was made from.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +19,20 @@ SITES = {True: "site", False: "public"}  # with solutions, and without them
 PDF = "privai-leak.pdf"
 PDFS = {True: PDF, False: "privai-leak-public.pdf"}
 MANIFEST = _manifest.MANIFEST
-COMPLETE, SEALED, MOST_BYTES = ".complete", ".sealed", 10_000_000
+COMPLETE, SEALED = ".complete", ".sealed"
 BESIDE = ("_failed", "build.log")  # in the folder of the site, but no part of it; hidden files are not either
+RUNS = "runs.sha256"  # of a sweep, names from the repository on
 DOCTREES = "_build/.doctrees"  # what Sphinx makes the next site from, where a page did not change
 
 
 def site(root: Path, profile: str, *, solutions: bool = True) -> Path:
     """Return the folder of a profile's site; one with solutions and one without lie beside each other."""
     return root / "runs" / profile / SITES[solutions]
+
+
+def sweep(root: Path, name: str) -> Path:
+    """Return the folder of a sweep, which has the name of its profile unless another one was given."""
+    return root / "runs" / "sweeps" / name
 
 
 def manifest(root: Path, plan: list[Job]) -> dict[str, Any]:
@@ -62,26 +70,38 @@ def seal_site(site: Path) -> None:
     write_atomic(site / COMPLETE, f"{sha256_of(site / SEALED)}  {SEALED}\n".encode())
 
 
+def seal_sweep(root: Path, name: str, jobs: Iterable[Job]) -> None:
+    """Write down the record of every run of a sweep by its hash, and seal the sweep's folder.
+
+    Args:
+        root: the repository.
+        name: of the sweep.
+        jobs: the runs that its table was made from.
+    """
+    lines = "".join(f"{sha256_of(root / job.sentinel)}  {job.sentinel}\n" for job in jobs)
+    write_atomic(sweep(root, name) / RUNS, lines.encode())
+    seal_site(sweep(root, name))
+
+
 def site_difference(site: Path) -> str:
     """Return the first file of a site that is not as it was when the site was sealed, or ""."""
     try:
-        lines = read_bounded(site / SEALED, MOST_BYTES).decode("utf-8", "replace").split("\n")
-        found = _seals.difference({line[66:]: line[:64] for line in lines if line}, _files(site))
+        found = _seals.difference(_seals.listed(site / SEALED), _files(site))
     except FileNotFoundError:
         return f"{SEALED} is gone"
     except OSError as error:
         return f"{SEALED} cannot be read ({error.strerror})"
     except DamagedArtifact as error:
         return str(error)
-    return found and f"{found} after the site was built"
+    return found and f"{found} after it was made"
 
 
 def site_damage(site: Path) -> str:
     """Return what is wrong with a site that has the mark of a complete one, or ""."""
     try:
-        mark = read_bounded(site / COMPLETE, MOST_BYTES).split()[:1]
+        mark = read_bounded(site / COMPLETE, _seals.MOST_BYTES).split()[:1]
         if mark != [sha256_of(site / SEALED).encode()]:
-            return f"{SEALED} changed after the site was built"
+            return f"{SEALED} changed after it was made"
     except FileNotFoundError as error:
         return f"{Path(error.filename).name} is gone"
     except OSError as error:

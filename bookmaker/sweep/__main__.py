@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from bookmaker.runner import build, plan, processes
+from bookmaker.runner import build, plan, processes, published
 from bookmaker.runner.options import Words, count
 from bookmaker.runner.progress import say
 from privhelpers.artifacts import check_name, repository_root
@@ -46,17 +46,21 @@ def main(arguments: list[str] | None = None) -> int:
         architectures = options.architectures or [_grid.architecture(root, options.profile)]
         cells = _grid.cells(options.profile, architectures=architectures, seeds=options.seeds)
         plans = _grid.write(root, cells, epsilons=options.epsilons)
+        folder = published.sweep(root, name)
+        (folder / published.COMPLETE).unlink(missing_ok=True)
         where = {"cores": options.cores, "cluster": options.cluster, "limit": options.limit}
         if code := build.chain(root, plans, targets=_grid.targets(plans), **where):
             return code
-        for job in (job for jobs in plans for job in jobs if (root / job.sentinel).is_file()):
+        made = [job for jobs in plans for job in jobs if (root / job.sentinel).is_file()]
+        for job in made:
             if wrong := plan.damage(root, job):
                 raise DamagedArtifact(f"{job.profile}, {job.title}: {wrong}; start the sweep again")
         from bookmaker.sweep import _gallery, _results
 
-        table, folder = _results.collect(root, cells), root / "runs" / "sweeps" / name
+        table = _results.collect(root, cells)
         _results.write(table, folder / "results.parquet")
         path = _gallery.write(table, folder / "gallery", name)
+        published.seal_sweep(root, name, made)
         took = f"{time.monotonic() - clock:.0f} s"
         say(name, f"{len(table)} measurements of {len(cells)} cells in {took}: {path.relative_to(root)}")
     except KeyboardInterrupt:

@@ -12,6 +12,7 @@ from privhelpers import artifacts
 from privhelpers.errors import DamagedArtifact
 
 RUNS, HIPAA = "runs/toy", "runs/toy/artifacts/hipaa"
+SWEEP = "runs/sweeps/toy"
 SITE, INDEX = "runs/toy/site", "runs/toy/site/_build/html/index.html"
 
 
@@ -84,8 +85,8 @@ FAULTS = [
     (forge, "runs/toy/manifest.json", "manifest.json: is not about the present runs", RUNS),
     (remove, "runs/toy/manifest.json.sha256", "manifest.json: has no .sha256 beside it", RUNS),
     (forge, "runs/toy/summary.json", "summary.json: is not about the present runs", RUNS),
-    (flip, INDEX, "the site: _build/html/index.html changed after the site was built", SITE),
-    (remove, INDEX, "the site: _build/html/index.html is gone after the site was built", SITE),
+    (flip, INDEX, "the site: _build/html/index.html changed after it was made", SITE),
+    (remove, INDEX, "the site: _build/html/index.html is gone after it was made", SITE),
     (flip, f"{SITE}/{published.DOCTREES}/index.doctree", f"the site: {published.DOCTREES}/index", SITE),
     (flip, f"{SITE}/.sealed", "the site: .sealed changed", SITE),
     (remove, f"{SITE}/.sealed", "the site: .sealed is gone", SITE),
@@ -116,7 +117,56 @@ def test_a_difference_is_named_and_its_mark_is_taken_away(book, jobs, capsys, fa
 def test_a_page_that_was_added_to_the_site_is_named(book, jobs, capsys):
     artifacts.write_sealed(book / SITE / "_build/html/more.html", b"x")
     assert not _verify.verify(book, jobs)
-    assert "_build/html/more.html was added after the site was built" in capsys.readouterr().out
+    assert "_build/html/more.html was added after it was made" in capsys.readouterr().out
+
+
+@pytest.fixture
+def swept(book, jobs):
+    """The same book with a sweep whose table stands for its runs."""
+    artifacts.write_sealed(book / SWEEP / "results.parquet", b"table")
+    artifacts.write_atomic(book / SWEEP / "gallery" / "index.html", b"<p>rows</p>")
+    published.seal_sweep(book, "toy", jobs)
+    return book
+
+
+SWEPT = [
+    (flip, f"{SWEEP}/gallery/index.html", "gallery/index.html changed after it was made"),
+    (flip, f"{SWEEP}/results.parquet", "results.parquet changed after it was made"),
+    (forge, f"{SWEEP}/results.parquet", "results.parquet changed after it was made"),
+    (remove, f"{SWEEP}/results.parquet.sha256", "results.parquet.sha256 is gone after it was made"),
+    (flip, f"{SWEEP}/{published.RUNS}", f"{published.RUNS} changed after it was made"),
+    (flip, f"{SWEEP}/.sealed", ".sealed changed"),
+    (remove, f"{SWEEP}/.complete", ".complete is gone"),
+    (flip, "runs/toy/notebooks/hipaa.ipynb", "toy, hipaa: runs/toy/notebooks/hipaa.ipynb changed"),
+    (forge, "runs/toy/artifacts/comparison/summary.json", "toy, comparison: summary.json changed"),
+    (forge, "runs/toy/artifacts/hipaa/run.json", "toy, hipaa: its record is not that of the sweep"),
+    (remove, "runs/toy/artifacts/hipaa/run.json", "toy, hipaa: its record is not that of the sweep"),
+]
+
+
+@pytest.mark.parametrize("fault, file, words", SWEPT)
+def test_a_sweep_is_compared_with_what_it_was_made_from(swept, jobs, capsys, fault, file, words):
+    assert _verify.verify(swept, jobs)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(
+        f"sweep toy: holds: every file is as it was made: {len(jobs)} runs, results.parquet"
+    )
+    assert second.startswith("toy: holds: ")
+    fault(swept / file)
+    assert not _verify.verify(swept, jobs)
+    line = capsys.readouterr().out.splitlines()[0]
+    assert line.startswith(f"sweep toy: does not hold: {words}") and "`make sweep PROFILE=toy ...`" in line
+
+
+def test_a_sweep_needs_no_book_of_its_profile(swept, jobs, capsys):
+    for job in jobs:
+        (swept / job.sentinel).unlink()
+    assert not _verify.verify(swept, jobs)
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("sweep toy: does not hold: toy, ")
+    published.seal_sweep(swept, "toy", [])
+    assert _verify.verify(swept, jobs)
+    assert capsys.readouterr().out.startswith("sweep toy: holds: every file is as it was made: 0 runs")
 
 
 def test_what_is_missing_does_not_hold(book, jobs, capsys):

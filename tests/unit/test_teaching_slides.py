@@ -203,7 +203,7 @@ def test_there_are_no_slides_without_a_finished_site(tmp_path):
     site.mkdir(parents=True)
     (site / ".complete").write_text("0  .sealed\n")
     (site / ".sealed").write_text("")
-    with pytest.raises(DamagedArtifact, match="changed after the site was built"):
+    with pytest.raises(DamagedArtifact, match="changed after it was made"):
         _slides.write(tmp_path, [Job])
 
 
