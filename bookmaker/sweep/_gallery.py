@@ -1,9 +1,12 @@
 """A folder of static pages for a sweep: a table of runs, a page for each of them, and a comparison.
 
 Nothing is loaded from elsewhere; the table sorts and filters with a few lines of script in the page itself
-and is complete without them. Every text goes through Jinja's escaping.
+and is complete without them. Every text goes through Jinja's escaping, and a page's policy lets no other
+script run and nothing be asked for.
 """
 
+import base64
+import hashlib
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +20,11 @@ from privhelpers import figures, stats
 from privhelpers.artifacts import check_name, write_atomic
 
 TEMPLATES = Path(__file__).parent / "templates"
+SCRIPT = (TEMPLATES / "gallery.js").read_text(encoding="utf-8")
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; script-src 'sha256-"
+    f"{base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()}'"
+)
 RUN = ["profile", "architecture", "seed", "model", "epsilon"]
 # What the table of runs shows: column, measure, arm, digits.
 SHOWN = (
@@ -116,6 +124,7 @@ def pages(table: pd.DataFrame, name: str) -> Iterator[tuple[str, str]]:
     engine.filters["shown"] = _shown
     runs = _overview(table)
     common = {"name": name, "shown_columns": SHOWN, "runs": runs.to_dict("records"), "page": _page_name}
+    common |= {"policy": Markup(POLICY), "script": Markup(SCRIPT)}
     yield "index.html", engine.get_template("gallery.html").render(**common)
     yield "compare.html", engine.get_template("compare.html").render(figures=_comparisons(table), **common)
     for (profile, model), measurements in table.groupby(["profile", "model"], sort=False):

@@ -1,5 +1,7 @@
 """A sweep is a grid of small profiles; its table has one row a measurement and one meaning a column."""
 
+import base64
+import hashlib
 import io
 import re
 
@@ -136,6 +138,18 @@ def test_no_page_asks_anybody_else():
     for text in pages_of(measured()).values():
         links = re.findall(r"(?:src|href)=\"([^\"#][^\"]*)\"", text)
         assert not [link for link in links if "//" in link]
+
+
+def test_every_page_has_a_policy_that_lets_its_own_script_run_and_no_other():
+    for text in pages_of(measured()).values():
+        (policy,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', text)
+        assert text.index(policy) < text.index("<style") and not re.search(r"\son\w+=", text)
+        allowed = re.findall(r"'sha256-([\w+/=]+)'", policy.partition("script-src")[2])
+        scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+        hashes = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
+        assert set(hashes) <= set(allowed) and len(allowed) == 1
+        assert {"default-src 'none'", "form-action 'none'", "base-uri 'none'"} <= set(policy.split("; "))
+        assert "'unsafe-inline'" not in policy.partition("script-src")[2] and "<form" not in text
 
 
 def test_text_is_escaped():
