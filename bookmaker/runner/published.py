@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bookmaker.runner import _manifest, _seals
+from bookmaker.runner import _bundle, _manifest, _seals
 from bookmaker.runner.plan import Job
 from privhelpers.artifacts import parse_json, read_bounded, sha256_of, write_atomic
 from privhelpers.errors import DamagedArtifact, MissingArtifact
@@ -18,6 +18,8 @@ from privhelpers.errors import DamagedArtifact, MissingArtifact
 SITES = {True: "site", False: "public"}  # with solutions, and without them
 PDF = "privai-leak.pdf"
 PDFS = {True: PDF, False: "privai-leak-public.pdf"}
+# What stands beside every epsilon of a chapter's run: what it is worth, and what no epsilon is about.
+WORTH, NOT_PROTECTED = _bundle.WORDS["modes"]["research"], tuple(_bundle.WORDS["not_protected"])
 MANIFEST = _manifest.MANIFEST
 COMPLETE, SEALED = ".complete", ".sealed"
 BESIDE = ("_failed", "build.log")  # in the folder of the site, but no part of it; hidden files are not either

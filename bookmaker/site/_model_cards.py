@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from bookmaker.runner import chain
+from bookmaker.runner import chain, published
 from bookmaker.site._run_card import table
 from privhelpers.artifacts import Store
 from privhelpers.results import Results
@@ -23,6 +23,11 @@ The data set has its datasheet in {ref}`nb-records`, and {ref}`nb-statistics` sa
 models are small, so that figures do not carry over to another model.
 What these attacks do not find, another may; an interval says how far chance reaches, and nothing about
 attacks that nobody tried.
+
+**A promise to a patient** here is {worth}.
+Even of a model that is trained for release, a promise says nothing about:
+
+{not_protected}
 
 Each figure stands beside the same one for people held out, on whose notes no measured model was trained;
 of canaries, those that were planted beside those that were kept out.
@@ -62,9 +67,10 @@ def _promise(model: str, runs: Results) -> str:
         seen = "; it has seen no patient's note" if model == "public" else ""
         return f"none{seen}"
     promise = (
-        f"epsilon {_number(spent['epsilon'])} at delta {spent['delta']:g}; unit: {spent['unit']}; adjacency: "
-        f"{spent['adjacency']}; sampler: {spent['sampler']}, rate {spent['sample_rate']:g}; noise multiplier "
-        f"{_number(spent['noise_multiplier'])}; accountant: {spent['accountant']}"
+        f"illustrative (see above): epsilon {_number(spent['epsilon'])} at delta {spent['delta']:g}; unit: "
+        f"{spent['unit']}; adjacency: {spent['adjacency']}; sampler: {spent['sampler']}, rate "
+        f"{spent['sample_rate']:g}; noise multiplier {_number(spent['noise_multiplier'])}; accountant: "
+        f"{spent['accountant']}"
     )
     lower, level = runs.of(model).audited_epsilon, runs.audits[model]["confidence"]
     if lower is None:
@@ -186,4 +192,6 @@ def model_cards(root: Path, manifest: dict[str, Any]) -> str:
         ]
         measured = _measured([row for row in rows if row["model"] == model])
         cards.append(_card(in_words(model), facts, measured))
-    return INTRO + "".join(cards) + _others(manifest, runs)
+    said = "\n".join(f"- {one}" for one in published.NOT_PROTECTED)
+    intro = INTRO.replace("{worth}", published.WORTH).replace("{not_protected}", said)
+    return intro + "".join(cards) + _others(manifest, runs)

@@ -16,6 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from bookmaker.runner import published
 from privhelpers import figures, stats
 from privhelpers.artifacts import check_name, write_atomic
 
@@ -125,6 +126,7 @@ def pages(table: pd.DataFrame, name: str) -> Iterator[tuple[str, str]]:
     runs = _overview(table)
     common = {"name": name, "shown_columns": SHOWN, "runs": runs.to_dict("records"), "page": _page_name}
     common |= {"policy": Markup(POLICY), "script": Markup(SCRIPT)}
+    common |= {"worth": published.WORTH, "not_protected": published.NOT_PROTECTED}
     yield "index.html", engine.get_template("gallery.html").render(**common)
     yield "compare.html", engine.get_template("compare.html").render(figures=_comparisons(table), **common)
     for (profile, model), measurements in table.groupby(["profile", "model"], sort=False):

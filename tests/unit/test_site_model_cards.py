@@ -2,7 +2,7 @@
 
 import pytest
 
-from bookmaker.runner import chain
+from bookmaker.runner import chain, published
 from bookmaker.site import _model_cards
 from privhelpers.artifacts import Store
 from privhelpers.errors import MissingArtifact
@@ -65,6 +65,15 @@ def test_a_private_model_names_its_promise_with_all_conditions(book):
         "SHA-256 `dp-eps-1xxxx...`",
     ):
         assert words in text
+
+
+def test_a_promise_says_what_it_is_worth_and_what_it_does_not_cover(book):
+    page = _model_cards.model_cards(*book)
+    intro = page.partition("\n## ")[0]
+    assert f"here is {published.WORTH}.\n" in intro and "seed of the noise is published" in intro
+    assert all(f"\n- {one}\n" in intro for one in published.NOT_PROTECTED)
+    assert any("set back together, or continued twice" in one for one in published.NOT_PROTECTED)
+    assert "promise to a patient | illustrative (see above): epsilon" in card(page, "dp-eps-1")
 
 
 def test_a_model_without_privacy_says_that_nothing_was_promised(book):

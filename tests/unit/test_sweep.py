@@ -10,7 +10,7 @@ import pytest
 import toy_chain
 import yaml
 
-from bookmaker.runner import chain, plan, profiles
+from bookmaker.runner import chain, plan, profiles, published
 from bookmaker.sweep import _gallery, _grid, _results
 from privhelpers.errors import InvalidParameter, MissingArtifact
 
@@ -138,6 +138,15 @@ def test_no_page_asks_anybody_else():
     for text in pages_of(measured()).values():
         links = re.findall(r"(?:src|href)=\"([^\"#][^\"]*)\"", text)
         assert not [link for link in links if "//" in link]
+
+
+def test_an_epsilon_says_what_it_is_worth_and_what_it_does_not_cover():
+    pages = pages_of(measured(), measured(model="public", epsilon=None, delta=None))
+    for name in ("index.html", "compare.html", "a-tiny-s0--dp-eps-8.html"):
+        assert published.WORTH in pages[name], name
+    private = pages["a-tiny-s0--dp-eps-8.html"]
+    assert all(f"<li>{one}</li>" in private for one in published.NOT_PROTECTED)
+    assert published.WORTH not in pages["a-tiny-s0--public.html"]
 
 
 def test_every_page_has_a_policy_that_lets_its_own_script_run_and_no_other():
