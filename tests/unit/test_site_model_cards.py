@@ -72,7 +72,7 @@ def test_a_promise_says_what_it_is_worth_and_what_it_does_not_cover(book):
     intro = page.partition("\n## ")[0]
     assert f"here is {published.WORTH}.\n" in intro and "seed of the noise is published" in intro
     assert all(f"\n- {one}\n" in intro for one in published.NOT_PROTECTED)
-    assert any("set back together, or continued twice" in one for one in published.NOT_PROTECTED)
+    assert any("set back with its checkpoint, or was continued" in one for one in published.NOT_PROTECTED)
     assert "promise to a patient | illustrative (see above): epsilon" in card(page, "dp-eps-1")
 
 
