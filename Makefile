@@ -26,7 +26,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle profile reference env test faults identities bench lint shape hooks lock clean help
+.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle profile reference env test faults identities supply bench lint shape hooks lock clean help
 .DELETE_ON_ERROR:
 
 
@@ -149,6 +149,9 @@ faults: $(STAMP)  ## disturb runs, files and arguments on purpose, N= trials of 
 
 identities: $(STAMP)  ## look for identifiers of real people in N= generated patients of SEED=: build/faults/identities-<SEED>.md
 	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.identities --patients="$$N" --seed="$$SEED" --jobs="$$JOBS"
+
+supply: $(STAMP)  ## what the environment consists of, in build/supply: a bill of materials (CycloneDX) and the licenses
+	@exec $(PYTHON) tests/supply.py
 
 bench: $(STAMP)  ## measure side by side: noise calibration, private steps and attacks against their peers, and how long an audit takes
 	@$(PYTHON) benchmarks/calibration.py

@@ -1,6 +1,7 @@
 """One set of pins: pyproject.toml, requirements, lock, environment.yml and what is installed agree."""
 
 import ast
+import datetime
 import importlib
 import re
 import shlex
@@ -9,6 +10,8 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+import supply
 import yaml
 from packaging.requirements import Requirement
 
@@ -101,7 +104,74 @@ def test_what_builds_on_a_server_is_named_by_commit_and_may_write_where_it_must(
                 )
                 if used.startswith("actions/checkout@"):
                     assert step["with"]["persist-credentials"] == (name == "launch")
-    assert writing == ["book", "launch"]
+                if name in writing:  # what runs our code, or what we install, cannot write
+                    assert not used.startswith("actions/setup-python@")
+                    assert not re.search(r"\b(make|pip|python)\b", step.get("run", "")), name
+    assert writing == ["deploy", "launch"]
+
+
+def test_a_server_disturbs_what_changed_and_asks_for_known_vulnerabilities():
+    flows = {
+        path.stem: yaml.safe_load(path.read_text()) for path in (ROOT / ".github/workflows").glob("*.yml")
+    }
+    runs = {
+        name: "\n".join(step.get("run", "") for job in flow["jobs"].values() for step in job.get("steps", []))
+        for name, flow in flows.items()
+    }
+    assert "make faults N=200 SEED=${{ github.run_number }}" in runs["ci"]
+    assert "make supply" in runs["supply"] and "pip-audit --disable-pip --require-hashes" in runs["supply"]
+    assert "schedule" in flows["supply"][True]  # YAML 1.1 reads the key `on` as true
+    assert all(f"-r {lock}" in runs["supply"] for lock in supply.LOCKS)
+    assert "--require-hashes -r .github/pip-audit.lock" in runs["supply"]
+    text = (ROOT / ".github" / "pip-audit.lock").read_text().replace("\\\n", "")
+    entries = [line for line in text.splitlines() if not line.startswith("#")]
+    assert "pip-audit" in pins(entry.split(" ")[0] for entry in entries)
+    assert all("--hash=sha256:" in entry for entry in entries)
+    supply.allowed((ROOT / ".github" / "known-vulnerabilities.txt").read_text(), datetime.date.today())
+
+
+def test_a_vulnerability_is_allowed_for_a_time_and_with_a_reason():
+    today = datetime.date(2027, 1, 31)
+    line = "GHSA-ab12-cd34-ef56 2027-01-31 the function is never called here"
+    assert supply.allowed(f"# why\n\n{line}\n", today) == ["GHSA-ab12-cd34-ef56"]
+    for wrong, words in (
+        (line.replace("2027", "2026"), "its last day is over"),
+        (line.replace("2027", "2029"), "more than 366 days away"),
+        (line[:32], "must be an identifier, a last day"),
+        (line.replace("2027-01-31", "soon"), "must be an identifier, a last day"),
+        ("x; rm -rf / 2027-01-31 a reason that is long", "must be an identifier, a last day"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            supply.allowed(wrong, today)
+
+
+# A license of another family is looked at before it comes in. Docutils names the GPL for one file, for an
+# editor, which no wheel of it holds.
+LICENSES = r"MIT(-0|-CMU)?|BSD|0BSD|ISC|Apache|MPL|Mozilla|PSF|Python Software Foundation|CNRI|CC0|Zlib|BSL"
+
+
+def test_every_package_has_a_license_that_lets_it_be_used():
+    assert supply.KEPT.read_text() == supply.licenses(), "run python tests/supply.py --keep"
+    said = {name: supply.license_of(name) for name in locked()}
+    assert all(re.search(rf"\b({LICENSES})\b", text) for text in said.values())
+    assert {name for name, text in said.items() if re.search(r"GPL|GNU|proprietary", text)} == {"docutils"}
+
+
+def test_the_bill_of_materials_names_every_file_of_the_locks():
+    bill, packages = supply.sbom(), supply.locked()
+    assert (bill["bomFormat"], bill["specVersion"], bill["version"]) == ("CycloneDX", "1.6", 1)
+    components = {one["name"]: one for one in bill["components"]}
+    assert components.keys() == locked().keys() | {"reveal.js"} and len(components) == len(bill["components"])
+    for name, version in locked().items():
+        one = components[name]
+        assert one["version"] == version and one["purl"] == f"pkg:pypi/{name}@{version}"
+        hashes = [file["content"] for place in one["externalReferences"] for file in place["hashes"]]
+        assert hashes == packages[name][1] and len(one["licenses"]) == 1
+    refs = [row["ref"] for row in bill["dependencies"]]
+    assert sorted(refs) == sorted({*locked(), "privai-leak"})
+    assert all(set(row["dependsOn"]) <= components.keys() for row in bill["dependencies"])
+    needs = {row["ref"]: row["dependsOn"] for row in bill["dependencies"]}
+    assert "torch" in needs["opacus"] and "numpy" in needs["pandas"]
 
 
 def test_a_wheel_holds_every_file_that_the_packages_read_and_the_command():
