@@ -8,9 +8,11 @@ import re
 import pandas as pd
 import pytest
 import toy_chain
+import toy_site
 import yaml
 
-from bookmaker.runner import chain, plan, profiles, published
+from bookmaker.runner import _cli, chain, plan, profiles, published
+from bookmaker.sweep import __main__ as sweep
 from bookmaker.sweep import _gallery, _grid, _results
 from privhelpers.errors import InvalidParameter, MissingArtifact
 
@@ -164,6 +166,30 @@ def test_every_page_has_a_policy_that_lets_its_own_script_run_and_no_other():
 def test_text_is_escaped():
     text = pages_of(measured(method="<script>alert(1)</script>"))["a-tiny-s0--dp-eps-8.html"]
     assert "<script>alert" not in text and "&lt;script&gt;alert" in text
+
+
+def test_a_sweep_is_sealed_when_it_is_finished_and_not_before(root, monkeypatch, capsys):
+    def made(root, plans, *, targets, **_):
+        for job in (job for jobs in plans for job in jobs if job.sentinel in targets):
+            toy_site.write_run(root, job, toy_site.executed(toy_site.source(job.slug), job))
+        return 0
+
+    monkeypatch.chdir(root)
+    monkeypatch.setattr(sweep, "repository_root", lambda: root)
+    monkeypatch.setattr(sweep.processes, "die_with_parent", lambda **_: None)
+    monkeypatch.setattr(sweep.build, "chain", made)
+    monkeypatch.setattr(_results, "collect", lambda root, grid: _results.as_table([measured()]))
+    asked = ["--profile=toy", "--epsilons=8", "--seeds=0 1", "--architectures=mini"]
+    assert sweep.main(asked) == 0
+    assert _cli.main(["verify", "--profile=toy"]) == 0
+    assert "sweep toy: holds: every file is as it was made: " in capsys.readouterr().out
+    page = root / "runs" / "sweeps" / "toy" / "gallery" / "index.html"
+    page.write_text(page.read_text().replace("0.530", "0.123"))
+    assert _cli.main(["verify", "--profile=toy"]) == 1
+    assert "gallery/index.html changed after it was made" in capsys.readouterr().out
+    monkeypatch.setattr(sweep.build, "chain", lambda *_, **__: 1)
+    assert sweep.main(asked) == 1 and _cli.main(["verify", "--profile=toy"]) == 1
+    assert "sweep toy: does not hold: .complete is gone" in capsys.readouterr().out
 
 
 def test_pages_of_an_earlier_sweep_go(tmp_path):

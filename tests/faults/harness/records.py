@@ -1,6 +1,7 @@
 """The door of an audit's records: files that are none, and files that nobody could believe."""
 
 import json
+import os
 
 from faults.harness import base
 from faults.harness.registry import Case, Trial, fault
@@ -84,10 +85,12 @@ def _(t: Trial) -> Case:
 
 @fault("a file that is empty, short, a folder, a pipe or not there")
 def _(t: Trial) -> Case:
-    how, path = t.choose(("empty", "short", "folder", "gone", "loop", "utf-16")), t.place / "r.jsonl"
+    how, path = t.choose(("empty", "short", "folder", "pipe", "gone", "loop", "utf-16")), t.place / "r.jsonl"
     data = base.notes()[0].read_bytes()
     if how == "folder":
         path.mkdir()
+    elif how == "pipe":
+        os.mkfifo(path)
     elif how == "loop":
         path.symlink_to(path)
     elif how != "gone":

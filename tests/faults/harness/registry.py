@@ -12,8 +12,8 @@ import numpy as np
 from privhelpers import rng
 
 DOORS = (
-    *("accounts", "arguments", "bundles", "checkpoints", "folders", "identity", "ledgers", "makefile"),
-    *("options", "profile", "records", "stored", "training"),
+    *("accounts", "arguments", "bundles", "catalogues", "checkpoints", "folders", "identity", "ledgers"),
+    *("makefile", "options", "profile", "records", "stored", "training"),
 )
 REFUSED = object()  # in the place of a right result: only a refusal is right
 

@@ -1,6 +1,7 @@
 """The door of artifacts: damaged files and seals, refused writes, kills, names, JSON of strangers."""
 
 import json
+import os
 
 from faults.harness import base, values
 from faults.harness.layer import FAILING, FULL, KILL, READ_ONLY, Layer, injected, survived
@@ -53,14 +54,16 @@ def _(t: Trial) -> Case:
     return _damaged(t, t.choose(READ), artifacts.SEAL)
 
 
-@fault("a file or a seal that is gone, a folder or a link")
+@fault("a file or a seal that is gone, a folder, a pipe or a link")
 def _(t: Trial) -> Case:
     store, name = _copy(t), t.choose(READ)
     path = store.root / "auditing" / (name + t.choose(("", artifacts.SEAL)))
-    how = t.choose(("gone", "folder", "nowhere", "loop", "empty"))
+    how = t.choose(("gone", "folder", "pipe", "nowhere", "loop", "empty"))
     path.unlink()
     if how == "folder":
         path.mkdir()
+    elif how == "pipe":
+        os.mkfifo(path)
     elif how in ("nowhere", "loop"):
         path.symlink_to(path if how == "loop" else t.place / "nowhere")
     elif how == "empty":
