@@ -142,17 +142,36 @@ def _table_rows(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str, i
 
 
 def _parquet_rows(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str, int, object]]:
-    """Yield place, number and values of each row of a Parquet file, a thousand held at a time."""
+    """Yield place, number and values of each row of a Parquet file, a hundred held at a time.
+
+    Texts are read as dictionaries: one that all rows share is held once, and looked at before it is copied.
+    """
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     name, number = name_of(path), 0
     try:
-        with pq.ParquetFile(path) as file:
+        about = pq.read_metadata(path)
+        leaves = [about.schema.column(n) for n in range(about.num_columns)]
+        lists = [n for n, leaf in enumerate(leaves) if leaf.max_repetition_level]
+        plain = [leaf for leaf in leaves if not leaf.max_repetition_level]
+        texts = [leaf.path for leaf in plain if leaf.physical_type == "BYTE_ARRAY"]
+        with pq.ParquetFile(path, read_dictionary=texts) as file:
             theirs = file.schema_arrow.names
             names = dict(zip(theirs, _named(theirs, columns, name), strict=True))
             wanted = [own for own, field in names.items() if field in FIELDS]
-            for batch in file.iter_batches(batch_size=1000, columns=wanted):
+            lists = [n for n in lists if leaves[n].path.split(".")[0] in wanted]  # no dictionary holds these
+            groups = [about.row_group(n) for n in range(about.num_row_groups)]
+            if any(
+                group.column(n).total_uncompressed_size > 8 * LONGEST_LINE for group in groups for n in lists
+            ):
+                raise BadRecords(f"{name}: lists of too many bytes; write it with smaller groups of rows")
+            for batch in file.iter_batches(batch_size=100, columns=wanted):
+                held = [c.dictionary for c in batch.columns if pa.types.is_dictionary(c.type)]
+                longest = max((pc.max(pc.binary_length(c)).as_py() or 0 for c in held), default=0)
+                if longest > 4 * LONGEST_LINE:
+                    raise BadRecords(f"{name}, row {number + 1} or soon after: longer than {LONGEST_LINE:,}")
                 for row in batch.to_pylist():
                     number += 1
                     values = {names[own]: value for own, value in row.items() if value is not None}

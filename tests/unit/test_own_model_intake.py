@@ -1,6 +1,7 @@
 """Records that somebody brings: every kind of bad line is refused by file and line, and quotes nobody."""
 
 import json
+import resource
 
 import pytest
 import toy_audit as toy
@@ -296,6 +297,25 @@ def test_a_parquet_file_holds_the_same_records(tmp_path):
     for spoiled in (b"", b"PAR1", whole[:-9], whole[:40] + b"\0" * 40 + whole[80:]):
         with pytest.raises(BadRecords, match=r"^bad\.parquet"):
             _files.read_records(written(path, [spoiled]))
+
+
+@pytest.mark.parametrize("column", ["text", "identifiers"])
+def test_a_long_text_that_many_rows_share_is_refused_before_it_is_copied(tmp_path, column):
+    """A file of some kilobytes: each of its rows names the same entry of a dictionary, 10 MB long."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    shared = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int32()), pa.array(["x" * 10_000_000]))
+    columns = {"patient_id": [f"p{n}" for n in range(1000)], "text": [f"note {n}" for n in range(1000)]}
+    lists = pa.ListArray.from_arrays(pa.array(range(1001), pa.int32()), shared)
+    columns[column] = shared if column == "text" else lists
+    path = tmp_path / "m.parquet"
+    pq.write_table(pa.table(columns), path, compression="zstd", store_schema=False)
+    assert path.stat().st_size < 50_000
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(
+        BadRecords, match=r"^m\.parquet(, row 1 or soon after: longer than|: lists of too many)"
+    ):
+        _files.read_records(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # KiB
 
 
 def test_canaries_of_a_table(tmp_path):
