@@ -42,14 +42,15 @@ def _fingerprint(root: Path, site: Path) -> str:
 
 
 def _titles(site: Path) -> str:
-    """Return the first heading of every page, which stands in the sidebar of all the others."""
-    headings = []
+    """Return what others show of a page: its first heading, and the question that it answers."""
+    shown = []
     for path in sorted(
         [*site.glob("book/*.md"), *site.glob("notebooks/*.ipynb"), *site.glob("runs/*.ipynb")]
     ):
-        heading = re.search(r'^\s*"?# (.+)$', path.read_text(encoding="utf-8"), re.MULTILINE)
-        headings.append(f"{path.name}: {heading[1] if heading else ''}")
-    return "\n".join(headings)
+        text = path.read_text(encoding="utf-8")
+        lines = [re.search(line, text, re.MULTILINE) for line in (r'^\s*"?# (.+)$', r'^  "question": "(.+)"')]
+        shown.append(f"{path.name}: {[line and line[1] for line in lines]}")
+    return "\n".join(shown)
 
 
 def causes(log: str, site: Path) -> list[str]:

@@ -10,7 +10,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.environment.collectors.toctree import TocTreeCollector
 from sphinx_external_toc.collectors import TocTreeCollectorWithStyles
 
-CHAPTER = "chapter"  # in a page's metadata: its number
+CHAPTER, QUESTION = "chapter", "question"  # in a page's metadata: its number, and what it answers
 RUNS = "runs/"  # where the further runs of chapters lie
 # They name everything, and explain none.
 LISTS = ("book/run_card", "book/course_card", "book/syllabus", "book/architecture")

@@ -8,9 +8,11 @@ import functools
 import importlib.util
 import re
 import shutil
+from html import escape
 from pathlib import Path
 from typing import Any
 
+import yaml
 from docutils import nodes
 from myst_nb.ext.glue.utils import PendingGlueReference
 from pybtex import plugin
@@ -95,6 +97,28 @@ def _launch_chapters_only(
         context["header_buttons"] = [button for button in buttons if button.get("label") != "launch-buttons"]
 
 
+@functools.cache
+def _places(toc: Path) -> dict[str, str]:
+    """Return, for each page of a staged table of contents, in which part it stands, as HTML."""
+    parts = yaml.safe_load(toc.read_text(encoding="utf-8"))["parts"]
+    return {
+        one["file"]: f"part {number} of {len(parts)}: {escape(part['caption'])}"
+        for number, part in enumerate(parts, 1)
+        for one in part["chapters"]
+    }
+
+
+def _lead_on(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Say below a page where it stands, and in the link to the next page which question that one answers."""
+    chapter = page.replace(_numbers.RUNS, "notebooks/").partition("--")[0]  # a further run stands there too
+    if place := _places(Path(app.srcdir, "_toc.yml")).get(chapter):
+        number = app.env.metadata[page].get(_numbers.CHAPTER)
+        context["body"] += f'<p class="book-place">{f"Chapter {number}, in" if number else "In"} {place}</p>'
+    after = app.builder.relations.get(page, [None])[-1]
+    if question := app.env.metadata.get(after, {}).get(_numbers.QUESTION):
+        context["next_title"] = f'{context["next"]["title"]}<span class="book-asks">{escape(question)}</span>'
+
+
 def _lighten_and_name(app: Sphinx, error: Exception | None) -> None:
     """Drop what no page needs, and write what a screen reader and a keyboard can use."""
     if error is not None or app.builder.format != "html":
@@ -151,6 +175,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-read", _note_quoted_runs)
     app.connect("doctree-read", _leave_outputs_to_the_reader)
     app.connect("html-page-context", _launch_chapters_only, priority=900)
+    app.connect("html-page-context", _lead_on)
     app.connect("html-page-context", _tidy_head, priority=900)
     app.connect("build-finished", _copy_mathjax)
     app.connect("build-finished", _lighten_and_name)

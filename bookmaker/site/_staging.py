@@ -53,6 +53,7 @@ NOT_YET = """:::{admonition} Still to come
 This copy of the book is being made.
 What is missing appears here when every run is complete: load the page again then.
 :::"""
+ASKS = re.compile(r"^.+\?$", re.MULTILINE)
 READING = re.compile(r"Reading \d+ minutes[^.]*")
 MAKE_ARCHITECTURE = (_architecture, shape, chain)
 RUN_CARD, COURSE_CARD, ARCHITECTURE = "book/run_card", "book/course_card", "book/architecture"
@@ -143,10 +144,12 @@ def _tell_minutes(page: NotebookNode, reading: int, seconds: float) -> None:
         cell.source = READING.sub(told, cell.source, 1)
 
 
-def _number(page: NotebookNode, source: Path) -> None:
-    """Give a page the number of its chapter, which stands in the name of its source."""
+def _name(page: NotebookNode, source: Path) -> None:
+    """Give a page the number of its chapter, which stands in the name of its source, and its question."""
     if number := re.match(r"\d+", source.name):
         page.metadata[_numbers.CHAPTER] = int(number[0])
+    if question := ASKS.search(page.cells[0].source):
+        page.metadata[_numbers.QUESTION] = question[0]
 
 
 def page_of(root: Path, job: Job, tables: Memo | None = None) -> NotebookNode:
@@ -182,7 +185,7 @@ def page_of(root: Path, job: Job, tables: Memo | None = None) -> NotebookNode:
     if plain != title:
         words = plain.removeprefix("# ")  # each of its own, too: between commas a keyword is one term
         page.metadata["myst"] = {"html_meta": {"keywords": ", ".join([words, *words.split()])}}
-    _number(page, chain.source(root, job.slug))
+    _name(page, chain.source(root, job.slug))
     page.nbformat_minor = max(page.nbformat_minor, 5)
     return page
 
@@ -214,7 +217,7 @@ def _outline(root: Path, job: Job) -> NotebookNode:
     first, *others = headings
     for number, lines in enumerate([f"{first}\n\n{NOT_YET}", *others]):
         page.cells.append(nbformat.v4.new_markdown_cell(lines, id=f"outline-{number}"))
-    _number(page, chain.source(root, job.slug))
+    _name(page, chain.source(root, job.slug))
     return page
 
 

@@ -117,7 +117,9 @@ def test_code_is_led_in_by_prose(notebook):
 def test_the_opening_keeps_its_promises(notebook):
     first = notebook.cells[0].source
     assert re.match(r"\(nb-[a-z-]+\)=\n# [^\n]+\n", first), "label and title first"
-    assert "?" in first, "a chapter answers one question"
+    asked = re.search(r"^.+\?$", first, re.M)
+    assert asked, "a chapter answers one question"
+    assert not re.search(r"[{}`$*]", asked[0]), "in plain words: the page before shows it too"
     assert ":::{admonition} You will" in first and ":::{admonition} Before you start" in first
     assert "minutes" in first
     before_code = "".join(c.source for c in notebook.cells[: kinds_until_code(notebook)])

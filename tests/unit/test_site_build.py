@@ -14,7 +14,7 @@ from patience import LIMIT_SECONDS
 
 from bookmaker.runner import _manifest, _verify, published
 from bookmaker.site import _pdf
-from bookmaker.site._build import build, build_first, causes
+from bookmaker.site._build import _titles, build, build_first, causes
 from privhelpers.artifacts import write_sealed
 from privhelpers.errors import RunFailed
 
@@ -107,6 +107,22 @@ def test_a_further_run_is_neither_searched_nor_turned_to(finished):
         text = html(finished, name)
         assert "prev-next-area" in text and not re.search(r'class="(?:left-prev|right-next)"[^>]*runs/', text)
     assert 'class="left-prev"' not in html(finished, "runs/extraction--public")
+
+
+def place(text):
+    return re.search('<p class="book-place">(.+?)</p>', text)[1]
+
+
+def test_a_page_says_where_it_stands_and_what_the_next_one_asks(finished):
+    text = html(finished, "notebooks/composition")
+    assert place(text) == "Chapter 3, in part 1 of 6: Foundations"
+    following = re.search(r'class="right-next".*?</a>', text, re.DOTALL)[0]
+    assert ">Toy hypothesis_testing<span" in following and ">What is it?</span>" in following
+    assert place(html(finished, "runs/extraction--public")) == "In part 3 of 6: Attacks"
+    assert place(html(finished, "book/syllabus")) == "In part 6 of 6: Back matter"
+    intro = html(finished, "book/intro")
+    assert "book-place" not in intro and ">What is it?</span>" in intro
+    assert "book-asks" not in html(finished, "notebooks/hipaa"), "a page without a question follows"
 
 
 def test_no_page_mentions_thebe_or_has_a_script_twice(finished):
@@ -346,6 +362,7 @@ def renewed(finished, tmp_path_factory):
         text = config.read_text().replace('url: "" # such as https://', "url: https://")
         config.write_text(text.replace("  # jupyterhub_url", "  jupyterhub_url"))
         edit_prose(book, "hipaa", "# Toy hipaa", "# A new title")
+        edit_prose(book, "synthetic_notes", "What is it?", "Who are <they>?")
         old = pictures(book)
         for run in (book / "runs/toy/notebooks").rglob("*.ipynb"):
             text = run.read_text().replace(toy_site.png(), toy_site.png(50, 30))
@@ -355,6 +372,7 @@ def renewed(finished, tmp_path_factory):
         _manifest.collect(book, fewer)
         build(book, fewer)
         names = ("book/glossary", "notebooks/private_training", "runs/private_training--dp-eps-0.5")
+        names += ("book/ethics",)
         left = list((book / SITE).rglob("*dp-eps-12*"))
         return {name: html(book, name) for name in names}, old, pictures(book), left
 
@@ -364,6 +382,17 @@ def test_pages_and_pictures_of_the_past_are_removed(renewed):
     # The home page's picture keeps its name, under whatever run.
     assert old & new == {"result.png"}
     assert left == []
+
+
+def test_a_changed_question_reaches_the_page_before(renewed, tmp_path):
+    assert ">Who are &lt;they&gt;?</span>" in renewed[0]["book/ethics"]
+    page, known = nbformat.v4.new_notebook(), set()
+    (tmp_path / "notebooks").mkdir()
+    for question in ("What is it?", "What was it?"):
+        page.metadata["question"] = question
+        nbformat.write(page, tmp_path / "notebooks" / "a.ipynb")
+        known.add(_titles(tmp_path))
+    assert len(known) == 2, "no build takes the site of the other question for its own"
 
 
 def test_a_changed_title_and_a_new_address_of_the_book_reach_every_page(renewed):
