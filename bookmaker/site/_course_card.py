@@ -14,6 +14,7 @@ INTRO = """(course-card)=
 # Course card
 
 What each chapter teaches, what it needs, and how long its run took when this copy of the book was made.
+The minutes of reading are an estimate, by the rates of the syllabus.
 {doc}`syllabus` cuts them into weeks, and {doc}`instructors` has advice for a course.
 
 """

@@ -40,12 +40,14 @@ INTRO = f"""(syllabus)=
 Three plans, each with the chapters in the order of the book and in parts as even as whole chapters allow:
 of all ways to cut the list, the one whose longest part is shortest.
 
-Reading takes a minute for every {WORDS} words, every {LINES} lines of code, every displayed formula
-and every figure, to the nearest five; folded cells do not count.
-An exercise on paper takes {ON_PAPER} minutes; one in code {IN_CODE} and a minute for each line of its
-solution.
-A quiz takes {QUIZ} minutes.
-Running is what all runs of the chapter took when this copy of the book was made.
+Only **running** is measured: it is what all runs of the chapter took when this copy of the book was made.
+**Reading**, **exercises** and **quizzes** are estimates by these rates; no reader was timed:
+
+- Reading takes a minute for every {WORDS} words, every {LINES} lines of code, every displayed formula
+  and every figure, to the nearest five; folded cells do not count.
+- An exercise on paper takes {ON_PAPER} minutes; one in code {IN_CODE} and a minute for each line of its
+  solution.
+- A quiz takes {QUIZ} minutes.
 """
 KINDS = """Some ask to *implement* something, others to *compute* with what the chapter has built.
 The minutes say how long one is: those of the solution's code, as above.
