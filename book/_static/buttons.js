@@ -8,10 +8,19 @@ document.addEventListener("click", ({ target }) => {
   else window.print();
 });
 
-// Paper is light, whatever the screen is.
+// Paper is light, whatever the screen is, and nothing on it can be opened. What only keeps numbers stays folded,
+// and so do the answers of a quiz.
 let theme;
+let opened = [];
 addEventListener("beforeprint", () => {
   ({ theme } = document.documentElement.dataset);
   document.documentElement.dataset.theme = "light";
+  opened = [...document.querySelectorAll("article details:not([open])")].filter(
+    (one) => !one.closest(".tag_bookkeeping, .quiz-question"),
+  );
+  for (const one of opened) one.open = true;
 });
-addEventListener("afterprint", () => (document.documentElement.dataset.theme = theme));
+addEventListener("afterprint", () => {
+  document.documentElement.dataset.theme = theme;
+  for (const one of opened) one.open = false;
+});

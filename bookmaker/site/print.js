@@ -66,10 +66,9 @@ const typeset = async (book) => {
   }
 };
 
-// Paper cannot be scrolled: the words of what is too wide are wrapped, and if need be made smaller.
+// Paper cannot be scrolled: what is too wide although its words are wrapped is made smaller.
 const fit = (one) => {
   const room = one.parentElement.clientWidth;
-  if (one.scrollWidth > room) one.classList.add("wide");
   if (one.scrollWidth > room) one.style.zoom = room / one.scrollWidth;
 };
 

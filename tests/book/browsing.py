@@ -67,6 +67,21 @@ BARRIERS = """([theme, options]) => {
             .map(rule => `${theme}: ${rule.id}: ${rule.nodes[0].html.slice(0, 120)}`));
 }"""
 
+# What a page shows on paper although paper cannot be pressed or turned, and what a sheet would cut off.
+# What is folded opens as it does when a reader prints.
+ON_PAPER = """() => {
+    dispatchEvent(new Event('beforeprint'));
+    const seen = (place, of) => [...place.querySelectorAll(of)].filter(one => one.checkVisibility());
+    const useless = 'button, input, select, summary, .headerlink, .bd-sidebar, .prev-next-area, .book-card';
+    const article = document.querySelector('article'), edge = article.getBoundingClientRect().right + 1;
+    const long = one => one.matches('pre') && one.scrollWidth > one.clientWidth + 1;
+    const cut = seen(article, 'pre, table, img, mjx-container, svg').filter(
+        one => one.getBoundingClientRect().right > edge || long(one));
+    const amiss = [...seen(document.body, useless), ...cut].map(one => one.outerHTML.slice(0, 80));
+    dispatchEvent(new Event('afterprint'));
+    return amiss;
+}"""
+
 SLIDE = {"width": 1280, "height": 720}
 # What reaches beyond its slide, and lies in nothing that scrolls.
 OUTSIDE = """() => {

@@ -11,6 +11,7 @@ from browsing import (
     BARRIERS,
     CONTRAST,
     KEEP_NEW_LOOKS,
+    ON_PAPER,
     OUTSIDE,
     SLIDE,
     STRUCTURE,
@@ -21,6 +22,7 @@ from browsing import (
 from bs4 import BeautifulSoup, SoupStrainer
 
 from bookmaker.runner import chain, plan
+from bookmaker.site import _pdf
 from bookmaker.teaching import _slides
 from privhelpers import accounting
 
@@ -51,6 +53,7 @@ class Visit:
     stray: int = 0
     phone_width: int = 0
     widest_picture: float = 0.0  # on a phone
+    on_paper: list[str] = field(default_factory=list)
     weight: int = 0
     barriers: list[str] = field(default_factory=list)
 
@@ -104,6 +107,10 @@ def visit(page, url: str, address: str) -> Visit:
     page.set_viewport_size(PHONE)
     met.phone_width = page.evaluate("() => document.documentElement.scrollWidth")
     met.widest_picture = page.evaluate(WIDEST)
+    page.set_viewport_size(_pdf.PAPER)
+    page.emulate_media(media="print")
+    met.on_paper = page.evaluate(ON_PAPER)
+    page.emulate_media(media="screen")
     page.set_viewport_size(DESK)
     for event, listener in listeners.items():
         page.remove_listener(event, listener)
@@ -289,6 +296,10 @@ def test_half_of_a_picture_is_seen_at_a_time_on_a_phone(visits):
     widths = {name: met.widest_picture for name, met in visits.items()}
     most, least = 2 * PHONE["width"], 1.5 * PHONE["width"]
     assert {name: width for name, width in widths.items() if width and not least < width < most} == {}
+
+
+def test_a_page_on_paper_is_whole_and_has_nothing_to_press(visits):
+    assert {name: met.on_paper for name, met in visits.items() if met.on_paper} == {}
 
 
 def test_the_way_in_leads_to_the_first_page(chromium, site):

@@ -1,4 +1,4 @@
-"""The whole book on paper, from a toy site: complete, in order, typeset, and nothing asked of anybody."""
+"""The book on paper, all of it and one page: complete, in order, typeset, and nothing asked of anybody."""
 
 import io
 import re
@@ -209,6 +209,41 @@ def test_code_and_tables_wider_than_the_paper_are_wrapped_or_made_smaller(html):
     assert max(len(line) for line in lines if "xxx" in line) < 150
     text = plain("".join(page.extract_text() for page in made.pages))
     assert "x" * 400 + "end" in text and "wide" * 4 + "19" in text
+
+
+@pytest.fixture
+def sheet(html, chromium):
+    """Print one page from the browser, with lines and a table wider than paper; return its text."""
+    code = f"<div class='highlight'><pre>{'x' * 400}end</pre></div>"
+    listing = f"<div class='cell tag_listing'><div class='cell_output'><pre>{'y ' * 200}end</pre></div></div>"
+    cells = "".join(f"<td>{'wide ' * 4}{i}</td>" for i in range(12))
+    edit(html, "<h2>Summary", f"{code}{listing}<table class='dataframe'><tr>{cells}</tr></table><h2>Summary")
+    page = chromium.new_page()
+    page.route("**/*", _pdf._Server(html).answer)
+    page.goto(f"{_pdf.ADDRESS}{CHAPTER}.html")
+    made = PdfReader(io.BytesIO(page.pdf(format="A4")))
+    page.close()
+    return "\n".join(one.extract_text() for one in made.pages)
+
+
+def test_a_page_from_the_browser_is_a_sheet_to_read(sheet):
+    assert sheet.startswith("Toy hipaa") and sheet.count("Toy hipaa") == 2, "the title, and a link to it"
+    assert "exposure of 5.2 bits" in sheet and "In part 4 of 6: Decisions" in sheet
+    for word in ("Back matter", "Search", "Contents", "previous", "By The PrivAI-Leak"):
+        assert word not in sheet, word
+
+
+def test_a_sheet_is_whole(sheet):
+    assert "x" * 400 + "end" in plain(sheet) and "y" * 200 + "end" in plain(sheet)
+    assert max(len(line) for line in sheet.splitlines() if "xxx" in line) < 150
+    assert "wide11" in plain(sheet)
+
+
+def test_what_is_folded_is_open_on_a_sheet(sheet):
+    for words in ("One and one make two.", "the sum: 2", "profile = 'toy'"):
+        assert words in sheet, words
+    for button in ("Click to", "Show", "Hide"):
+        assert button not in sheet, button
 
 
 def test_a_heading_of_two_lines_is_one_bookmark_with_its_spaces(html):
