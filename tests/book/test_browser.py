@@ -393,20 +393,53 @@ def test_every_chapter_has_slides_with_all_its_figures_and_no_solution(decks, sm
         assert told and not any(line in text for line in told), slug
 
 
-def test_slides_keep_within_their_edges(decks, smoke_site, chromium):
-    longest = sorted(decks, key=lambda slug: len(decks[slug].get_text()))[-3:]
+def open_deck(page, address: str) -> int:
+    """Open a deck until it is drawn, and return how many slides it has."""
+    page.goto(address)
+    page.locator(".reveal.ready").wait_for()
+    page.evaluate(DRAWN)
+    return page.evaluate("() => Reveal.getTotalSlides()")
+
+
+@pytest.fixture(scope="module")
+def shown_decks(decks, smoke_site) -> Iterator[str]:
+    """Serve the decks; yield their address."""
     with serving(smoke_site.root / "runs" / "smoke" / "slides") as address:
-        page = chromium.new_page(viewport=SLIDE)
-        said = []
-        page.on("console", lambda one: said.append(one.text) if one.type in ("error", "warning") else None)
-        page.on("request", lambda one: one.url.startswith((address, "data:")) or said.append(one.url))
-        for slug in longest:
-            page.goto(f"{address}/{slug}.html")
-            page.locator(".reveal.ready").wait_for()
-            page.evaluate(DRAWN)
-            assert page.evaluate(FORMULAS) == [], slug
-            for number in range(page.evaluate("() => Reveal.getTotalSlides()")):
-                page.evaluate("number => Reveal.slide(number)", number)
-                assert page.evaluate(OUTSIDE) == [], f"{slug}, slide {number + 1}"
-        assert said == []
-        page.close()
+        yield address
+
+
+def test_slides_keep_within_their_edges(decks, shown_decks, chromium):
+    longest = sorted(decks, key=lambda slug: len(decks[slug].get_text()))[-3:]
+    page = chromium.new_page(viewport=SLIDE)
+    said = []
+    page.on("console", lambda one: said.append(one.text) if one.type in ("error", "warning") else None)
+    page.on("request", lambda one: one.url.startswith((shown_decks, "data:")) or said.append(one.url))
+    for slug in longest:
+        count = open_deck(page, f"{shown_decks}/{slug}.html")
+        assert page.evaluate(FORMULAS) == [], slug
+        for number in range(count):
+            page.evaluate("number => Reveal.slide(number)", number)
+            assert page.evaluate(OUTSIDE) == [], f"{slug}, slide {number + 1}"
+    assert said == []
+    page.close()
+
+
+def test_no_slide_has_a_serious_barrier(decks, shown_decks, chromium):
+    """The structure of every third deck, since decks are filled from one template; the contrast of all."""
+    page, looks, found = chromium.new_page(viewport=SLIDE), set(), {}
+    for place, slug in enumerate(decks):
+        count = open_deck(page, f"{shown_decks}/{slug}.html")
+        page.evaluate(axe_core())
+        page.evaluate(WITHOUT_REPEATS)
+        for number in range(count):
+            page.evaluate("number => Reveal.slide(number)", number)
+            found[slug, number] = page.evaluate(BARRIERS, ["light", STRUCTURE]) if place % 3 == 0 else []
+        for number in range(count):  # this takes elements out, which a later slide's structure may need
+            page.evaluate("number => Reveal.slide(number)", number)
+            known = set(page.evaluate(KEEP_NEW_LOOKS, sorted(looks)))
+            for theme in ("light", "dark") if known > looks else ():
+                found[slug, number] += page.evaluate(BARRIERS, [theme, CONTRAST])
+            looks = known
+    page.close()
+    assert len(found) >= 12 * len(decks) and looks
+    assert {slide: barriers for slide, barriers in found.items() if barriers} == {}
