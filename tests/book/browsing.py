@@ -82,6 +82,8 @@ ON_PAPER = """() => {
     return amiss;
 }"""
 
+# Reveal's layer of backgrounds lies below all slides, empty in ours: with it axe-core judges no contrast.
+WITHOUT_BACKGROUNDS = "() => document.querySelector('.reveal > .backgrounds').remove()"
 SLIDE = {"width": 1280, "height": 720}
 # What reaches beyond its slide, and lies in nothing that scrolls.
 OUTSIDE = """() => {

@@ -15,6 +15,7 @@ from browsing import (
     OUTSIDE,
     SLIDE,
     STRUCTURE,
+    WITHOUT_BACKGROUNDS,
     WITHOUT_REPEATS,
     axe_core,
     serving,
@@ -429,8 +430,8 @@ def test_no_slide_has_a_serious_barrier(decks, shown_decks, chromium):
     page, looks, found = chromium.new_page(viewport=SLIDE), set(), {}
     for place, slug in enumerate(decks):
         count = open_deck(page, f"{shown_decks}/{slug}.html")
-        page.evaluate(axe_core())
-        page.evaluate(WITHOUT_REPEATS)
+        for script in (axe_core(), WITHOUT_REPEATS, WITHOUT_BACKGROUNDS):
+            page.evaluate(script)
         for number in range(count):
             page.evaluate("number => Reveal.slide(number)", number)
             found[slug, number] = page.evaluate(BARRIERS, ["light", STRUCTURE]) if place % 3 == 0 else []

@@ -2,7 +2,7 @@
 
 import pytest
 import toy_deck
-from browsing import BARRIERS, OUTSIDE, SLIDE, axe_core, serving
+from browsing import BARRIERS, CONTRAST, OUTSIDE, SLIDE, WITHOUT_BACKGROUNDS, axe_core, serving
 
 from bookmaker.teaching import _slides
 
@@ -49,6 +49,7 @@ def deck(chromium, address):
 
 def test_every_slide_keeps_within_its_edges_and_has_no_barrier(deck):
     deck.evaluate(axe_core())
+    deck.evaluate(WITHOUT_BACKGROUNDS)
     count = deck.evaluate("() => Reveal.getTotalSlides()")
     assert count == 10
     for number in range(count):
@@ -58,6 +59,13 @@ def test_every_slide_keeps_within_its_edges_and_has_no_barrier(deck):
             number
         )
     assert deck.get_by_role("img", name="A line.").count() == 0, "a slide that is not shown is not read out"
+
+
+def test_a_text_that_cannot_be_read_is_met_on_a_slide(deck):
+    deck.evaluate(axe_core())
+    deck.evaluate(WITHOUT_BACKGROUNDS)
+    deck.evaluate("() => { document.querySelector('.present h1').style.color = '#ddd'; }")
+    assert len(deck.evaluate(BARRIERS, ["light", CONTRAST])) == 1
 
 
 def test_the_list_of_decks_has_no_barrier_and_leads_to_them(deck, address):
