@@ -1,6 +1,7 @@
 """What a private run did, counted as it runs and carried over a kill."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -30,6 +31,7 @@ class DPTrainingLog:
         refused_gradients: gradients that were not finite and counted as zero.
         weight_change: Euclidean distance between the weights before and after.
         canaries: what the run showed of an audit's canaries, if it carried any.
+        weights: by step, a copy of the trainable parameters by name after each of the `snapshots`.
     """
 
     spent: PrivacySpent | Claimed
@@ -43,6 +45,7 @@ class DPTrainingLog:
     refused_gradients: int
     weight_change: float
     canaries: CanaryScores | None = None
+    weights: Mapping[int, Mapping[str, torch.Tensor]] = field(default_factory=dict)
 
 
 def _is_count(value: object) -> bool:

@@ -4,7 +4,7 @@ The draw is Opacus' Poisson sampler over patients, so the sampler that runs is t
 An empty draw is a step like any other: noise alone.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from types import NoneType
@@ -116,6 +116,7 @@ def train(
     *,
     chance: Chance,
     keep: Keep | None = None,
+    snapshots: Collection[int] = (),
     progress: bool = True,
 ) -> DPTrainingLog:
     """Fine-tune `model` in place under the plan and return what was spent.
@@ -129,10 +130,14 @@ def train(
         settings: how to train.
         chance: `research(seed)` or `release()`: of sampling, note choice, dropout and noise.
         keep: where the ledger and the checkpoints lie; None: a kill loses the run.
+        snapshots: steps, 1 to the last, after which the log keeps a copy of the weights. The budget is that
+            of all steps' weights together, so they spend nothing; those after step k alone spend what the
+            first k steps do (`epsilon_curve`).
         progress: show a progress bar.
 
     Raises:
-        InvalidParameter: the plan is for another number of patients, or a patient has no list of notes.
+        InvalidParameter: the plan is for another number of patients, a patient has no list of notes, or
+            `snapshots` names a step that the run does not have, or stands beside `keep`.
         UnsupportedModel: all weights are frozen, or a part of the model has no known per-unit gradient.
         BudgetExceeded: the plan does not fit its budget; nothing was read or trained.
         ResumeRefused: the folder of `keep` belongs to a run with other data, parameters or code.
@@ -143,10 +148,15 @@ def train(
     spent = plan.require_budget()  # before a note is read
     if plan.units != len(notes_by_patient):
         raise InvalidParameter(f"plan: is for {plan.units} patients, got {len(notes_by_patient)}")
+    if wrong := set(snapshots) - set(range(1, spent.steps + 1)):
+        raise InvalidParameter(f"snapshots: {validate.shown(wrong.pop())} is no step from 1 to {spent.steps}")
+    if snapshots and keep:
+        raise InvalidParameter("snapshots: a kept run has checkpoints (`keep`), and a kill would lose these")
     rows = encode_patients(model, tokenizer, notes_by_patient)
     units, parameters = plan.units, trainable(model)
     not_counted = _not_counted(plan, settings, chance)
     before = {name: p.detach().clone() for name, p in parameters.items()}
+    weights: dict[int, dict[str, torch.Tensor]] = {}
     planted = None
     if settings.canaries:
         longest = max(len(row) for patient_rows in rows for row in patient_rows)
@@ -204,6 +214,8 @@ def train(
             if planted:
                 planted.watch(optimizer.gradients)
                 tally.canary_scores = planted.scores.tolist()
+            if step + 1 in snapshots:
+                weights[step + 1] = {name: p.detach().clone() for name, p in parameters.items()}
             if kept and kept.is_due(step + 1):
                 _check_finite(parameters)
                 kept.after(step + 1, tally)
@@ -215,6 +227,7 @@ def train(
         rdp_epsilon=None if not_counted else accountant.get_epsilon(spent.delta),
         weight_change=_distance(before, parameters),
         canaries=planted.shown() if planted else None,
+        weights=weights,
         **tally.summary(),
     )
 

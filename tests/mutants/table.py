@@ -344,6 +344,21 @@ MUTANTS = [
         "list(range(planted.units if planted else 0))",
         "canaries_are_drawn",
     ),
+    # The weights before the end.
+    Mutant(
+        "weights of an earlier step that go on changing",
+        LOOP,
+        "weights[step + 1] = {name: p.detach().clone()",
+        "weights[step + 1] = {name: p.detach()",
+        "snapshots",
+    ),
+    Mutant(
+        "weights of the step after",
+        LOOP,
+        "if step + 1 in snapshots:\n                weights[step + 1] =",
+        "if step in snapshots:\n                weights[step] =",
+        "snapshots",
+    ),
     # Going on after a kill.
     Mutant(
         "steps counted after they are taken",

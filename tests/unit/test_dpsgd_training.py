@@ -313,9 +313,9 @@ def run(model, tokenizer, texts, plan, *, seed=0, **settings):
     names = {"run": "run", "checkpoint_every": "every", "on_change": "on_change"}
     kept = {names[key]: settings.pop(key) for key in list(settings) if key in names}
     folder = settings.pop("keep", None)
-    keep = dpsgd.Keep(folder, **kept) if folder else None
+    how = {"keep": dpsgd.Keep(folder, **kept) if folder else None, "snapshots": settings.pop("snapshots", ())}
     settings = dpsgd.Settings(**{"learning_rate": 1e-3, **settings})
-    return dpsgd.train(model, tokenizer, texts, plan, settings, chance=chance, keep=keep, progress=False)
+    return dpsgd.train(model, tokenizer, texts, plan, settings, chance=chance, progress=False, **how)
 
 
 def test_rows_of_a_micro_batch_change_nothing():
@@ -382,6 +382,29 @@ def test_same_seed_same_weights_other_seed_other_weights():
         run(twin, tokenizer, texts, tiny_plan(), seed=seed)
     first, second, third = (t.transformer.wte.weight for t in twins)
     assert torch.equal(first, second) and not torch.equal(first, third)
+
+
+def test_snapshots_are_the_weights_after_their_steps_and_change_nothing():
+    texts, tokenizer, model = hospital()
+    watched, plain, seen = copy.deepcopy(model), copy.deepcopy(model), []
+    step = dpsgd.PrivateOptimizer.step
+
+    def noted(self, draw):
+        norms = step(self, draw)
+        seen.append({name: p.detach().clone() for name, p in self.parameters.items()})
+        return norms
+
+    with mock.patch.object(dpsgd.PrivateOptimizer, "step", noted):
+        log = run(watched, tokenizer, texts, tiny_plan(), snapshots=(2, 6))
+    assert list(log.weights) == [2, 6]
+    for taken, weights in log.weights.items():
+        assert weights.keys() == seen[taken - 1].keys()
+        assert all(torch.equal(seen[taken - 1][name], value) for name, value in weights.items())
+    assert run(plain, tokenizer, texts, tiny_plan()).weights == {}
+    assert all(torch.equal(a, b) for a, b in zip(watched.parameters(), plain.parameters(), strict=True))
+    assert log.spent == tiny_plan().spent, "the last weights cost what all of them cost together"
+    model.load_state_dict(log.weights[6], strict=False)
+    assert all(torch.equal(a, b) for a, b in zip(watched.parameters(), model.parameters(), strict=True))
 
 
 def test_release_mode_trains():
@@ -526,6 +549,11 @@ def test_refusals():
         run(copy.deepcopy(model).requires_grad_(False), tokenizer, texts, tiny_plan())
     with pytest.raises(InvalidParameter, match="every"):
         dpsgd.Keep("somewhere", every=0)
+    for step in (0, 7):
+        with pytest.raises(InvalidParameter, match=f"snapshots: {step} is no step from 1 to 6"):
+            run(model, tokenizer, texts, tiny_plan(), snapshots=(6, step))
+    with pytest.raises(InvalidParameter, match="a kept run has checkpoints"):
+        run(model, tokenizer, texts, tiny_plan(), snapshots=(6,), keep="never made")
     with pytest.raises(TrainingFailed, match="finite"):
         with torch.no_grad():
             model.transformer.wpe.weight.fill_(float("nan"))
