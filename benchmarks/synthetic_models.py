@@ -179,9 +179,11 @@ def page(rows: dict[Key, dict]) -> list[str]:
 def main() -> None:
     """Measure what is missing and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", default=SEEDS, type=int)
+    parser.add_argument("--first", default=0, type=int, help="seed to begin with")
+    parser.add_argument("--seeds", default=SEEDS, type=int, help="seed to end before")
     torch.set_num_threads(1)
-    keys = [(maker, seed) for seed in range(parser.parse_args().seeds) for maker in MAKERS]
+    asked = parser.parse_args()
+    keys = [(maker, seed) for seed in range(asked.first, asked.seeds) for maker in MAKERS]
     rows = go_on(KEPT / "rows.jsonl", keys, measure, "synthetic models")
     print("\n".join(page(rows)))
 
