@@ -271,19 +271,24 @@ def test_a_set_is_written_once_and_by_its_own_model(written, tmp_path, monkeypat
     assert len({text for (text,) in sets}) == len(written.MAKERS)
 
 
-def test_the_table_of_models_meets_what_is_asked(written):
+def test_the_tables_of_models_meet_what_is_asked(written):
     """In every seed the baseline is flagged, and no private model nor one of other people."""
     page = (FOLDER / "synthetic_models.md").read_text(encoding="utf-8")
-    lines = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
-    assert tuple(lines[0]) == written.HEAD and [cells[0] for cells in lines[2:]] == list(written.MAKERS)
-    (sets,) = {int(cells[1]) for cells in lines[2:]}
-    assert 10 <= sets <= written.SEEDS and f"{sets} of {written.SEEDS} seeds" in page
-    for maker, _, _, flagged, _, _, beyond, _, *risks in lines[2:]:
-        asked = sets if maker == written.BASELINE else 0
-        assert (int(flagged), int(beyond)) == (asked, asked)
-        for mean, above, contains in (risk.split("; ") for risk in risks):
-            low, high = map(float, mean.partition("[")[2].strip("]").split(", "))
-            if maker == written.BASELINE:
-                assert low > 0 and int(above) >= 0.9 * sets and int(above) + int(contains) == sets
-            elif maker in written.PRIVATE:
-                assert low <= 0 <= high and (int(above), int(contains)) == (0, sets)
+    tables = [
+        [line.strip("| ").split(" | ") for line in part.splitlines() if line.startswith("| ")]
+        for part in page.split("## Seeds ")[1:]
+    ]
+    assert f"{written.SEEDS} of {written.SEEDS} seeds" in page
+    assert sum(int(lines[2][1]) for lines in tables) == written.SEEDS
+    for lines in tables:
+        assert tuple(lines[0]) == written.HEAD and [cells[0] for cells in lines[2:]] == list(written.MAKERS)
+        (sets,) = {int(cells[1]) for cells in lines[2:]}
+        for maker, _, _, flagged, _, _, beyond, _, *risks in lines[2:]:
+            asked = sets if maker == written.BASELINE else 0
+            assert (int(flagged), int(beyond)) == (asked, asked)
+            for mean, above, contains in (risk.split("; ") for risk in risks):
+                low, high = map(float, mean.partition("[")[2].strip("]").split(", "))
+                if maker == written.BASELINE:
+                    assert low > 0 and int(above) >= 0.9 * sets and int(above) + int(contains) == sets
+                elif maker in written.PRIVATE:
+                    assert low <= 0 <= high and (int(above), int(contains)) == (0, sets)
