@@ -73,7 +73,9 @@ ON_PAPER = """() => {
     dispatchEvent(new Event('beforeprint'));
     const seen = (place, of) => [...place.querySelectorAll(of)].filter(one => one.checkVisibility());
     const useless = 'button, input, select, summary, .headerlink, .bd-sidebar, .prev-next-area, .book-card';
-    const article = document.querySelector('article'), edge = article.getBoundingClientRect().right + 1;
+    const article = document.querySelector('article');
+    if (!article) return [];  // a report has a page of its own
+    const edge = article.getBoundingClientRect().right + 1;
     const long = one => one.matches('pre') && one.scrollWidth > one.clientWidth + 1;
     const cut = seen(article, 'pre, table, img, mjx-container, svg').filter(
         one => one.getBoundingClientRect().right > edge || long(one));

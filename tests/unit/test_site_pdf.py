@@ -211,6 +211,36 @@ def test_code_and_tables_wider_than_the_paper_are_wrapped_or_made_smaller(html):
     assert "x" * 400 + "end" in text and "wide" * 4 + "19" in text
 
 
+def test_a_heading_of_two_lines_is_one_bookmark_with_its_spaces(html):
+    title = "A heading of so many words that they cannot stand beside each other on one line of this paper"
+    edit(html, "<h1>Toy hipaa", f"<h1>{title}")
+    marks = bookmarks(PdfReader(io.BytesIO(_pdf.render(html, SMALL))))
+    assert title in [marked for _, marked, _ in marks]
+
+
+def test_a_refusal_keeps_the_older_pdf(printed, monkeypatch, capsys):
+    root, _ = printed
+    place = root / "runs/toy/privai-leak.pdf"
+    older = place.read_bytes()
+    monkeypatch.chdir(root)
+    monkeypatch.setattr(command.processes, "die_with_parent", lambda clean: None)
+    monkeypatch.setattr(browser.shutil, "which", lambda name: None)
+    assert command.main(["pdf", "--profile", "toy"]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("refused: no Chromium") and "apt-get install chromium" in message
+    assert place.read_bytes() == older
+    with pytest.raises(MissingProgram, match="prints the book"):
+        _pdf.render(place.parent, {})
+
+
+def test_without_a_finished_site_the_message_says_what_to_run(tmp_path):
+    with pytest.raises(
+        MissingArtifact, match=r"no finished site of profile toy; run `make book PROFILE=toy`"
+    ):
+        _pdf.write(tmp_path, "toy")
+
+
+# Last in this file: while a browser is open here, the code under test cannot open its own.
 @pytest.fixture
 def sheet(html, chromium):
     """Print one page from the browser, with lines and a table wider than paper; return its text."""
@@ -244,32 +274,3 @@ def test_what_is_folded_is_open_on_a_sheet(sheet):
         assert words in sheet, words
     for button in ("Click to", "Show", "Hide"):
         assert button not in sheet, button
-
-
-def test_a_heading_of_two_lines_is_one_bookmark_with_its_spaces(html):
-    title = "A heading of so many words that they cannot stand beside each other on one line of this paper"
-    edit(html, "<h1>Toy hipaa", f"<h1>{title}")
-    marks = bookmarks(PdfReader(io.BytesIO(_pdf.render(html, SMALL))))
-    assert title in [marked for _, marked, _ in marks]
-
-
-def test_a_refusal_keeps_the_older_pdf(printed, monkeypatch, capsys):
-    root, _ = printed
-    place = root / "runs/toy/privai-leak.pdf"
-    older = place.read_bytes()
-    monkeypatch.chdir(root)
-    monkeypatch.setattr(command.processes, "die_with_parent", lambda clean: None)
-    monkeypatch.setattr(browser.shutil, "which", lambda name: None)
-    assert command.main(["pdf", "--profile", "toy"]) == 2
-    message = capsys.readouterr().err
-    assert message.startswith("refused: no Chromium") and "apt-get install chromium" in message
-    assert place.read_bytes() == older
-    with pytest.raises(MissingProgram, match="prints the book"):
-        _pdf.render(place.parent, {})
-
-
-def test_without_a_finished_site_the_message_says_what_to_run(tmp_path):
-    with pytest.raises(
-        MissingArtifact, match=r"no finished site of profile toy; run `make book PROFILE=toy`"
-    ):
-        _pdf.write(tmp_path, "toy")
