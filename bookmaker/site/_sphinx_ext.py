@@ -41,11 +41,11 @@ SPOKEN = {
     ' onclick="window.print()"': "",
 }
 NEW_TAB = re.compile(r'\starget="_blank"(?![^>]*\srel=)')
-# The icons' style sheet is enough: the script is 1.5 MB and draws them once more, and a font is fetched early
-# that no page shows.
+# The icons' style sheet is enough: the script is 1.5 MB and draws them once more, and browsers warn of fonts
+# that are fetched early and not drawn at once, as on a busy computer, or never.
 HEAVY = re.compile(
     r"<script[^>]*/fontawesome/[^>]*>\s*</script>"
-    r'|<link rel="preload"[^>]*/fontawesome/[^>]*(?:brands|regular)[^>]*>'
+    r'|<link rel="preload"[^>]*/fontawesome/[^>]*>'
 )
 
 

@@ -18,6 +18,9 @@ WITHOUT_REPEATS = """() => {
         met.add(span.className);
     }
 }"""
+# Whatever scrolls can be scrolled by keys: the theme sees to it a moment after a page has changed its width.
+REACHED_BY_KEYS = """() => [...document.querySelectorAll('pre, .cell_output > .output')].every(
+    e => e.tabIndex === 0 || e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight)"""
 STRUCTURE = {"rules": {"color-contrast": {"enabled": False}}}  # what axe-core shall look at: all but contrast
 CONTRAST = {"runOnly": ["color-contrast"]}
 # Whether a text can be told from what lies below it depends on its color, size and weight, and on every

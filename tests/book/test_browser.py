@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from browsing import (
     KEEP_NEW_LOOKS,
     ON_PAPER,
     OUTSIDE,
+    REACHED_BY_KEYS,
     SLIDE,
     STRUCTURE,
     WITHOUT_BACKGROUNDS,
@@ -21,6 +23,7 @@ from browsing import (
     serving,
 )
 from bs4 import BeautifulSoup, SoupStrainer
+from playwright import sync_api
 
 from bookmaker.runner import chain, plan
 from bookmaker.site import _pdf
@@ -68,6 +71,8 @@ def site(smoke_site) -> Iterator[tuple[Path, str]]:
 
 def barriers(page, looks: set[str]) -> list[str]:
     """Ask axe-core about an open page, in both themes; texts of the `looks` of earlier pages are left out."""
+    with suppress(sync_api.TimeoutError):  # then axe-core names the box
+        page.wait_for_function(REACHED_BY_KEYS, timeout=5_000)
     page.evaluate(WITHOUT_REPEATS)
     page.evaluate(axe_core())
     serious = page.evaluate(BARRIERS, ["light", STRUCTURE])
