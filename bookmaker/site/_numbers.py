@@ -10,7 +10,8 @@ from sphinx.environment import BuildEnvironment
 from sphinx.environment.collectors.toctree import TocTreeCollector
 from sphinx_external_toc.collectors import TocTreeCollectorWithStyles
 
-CHAPTER, QUESTION = "chapter", "question"  # in a page's metadata: its number, and what it answers
+# In the metadata of a page: its number, what it answers, and by kind the labels that are counted, in order.
+CHAPTER, QUESTION, COUNTED = "chapter", "question", "counted"
 RUNS = "runs/"  # where the further runs of chapters lie
 # They name everything, and explain none.
 LISTS = ("book/run_card", "book/course_card", "book/syllabus", "book/architecture")
@@ -38,17 +39,25 @@ def _kind(env: BuildEnvironment, node: nodes.Element) -> str | None:
     return None
 
 
+def _note_counted(app: Sphinx, doctree: nodes.document) -> None:
+    """Note what a page counts while it is in hand: reading all pages back is a third of a small rebuild."""
+    counted: dict[str, list[str]] = {}
+    for node in doctree.findall(nodes.Element):
+        kind = _kind(app.env, node)
+        if kind and node["ids"]:
+            counted.setdefault(kind, []).append(node["ids"][0])
+    app.env.metadata[app.env.docname][COUNTED] = counted
+
+
 def _figure_numbers(self: TocTreeCollector, env: BuildEnvironment) -> list[str]:
     """Count the figures, formulas and theorems of each page; return the pages where a number changed."""
     old, env.toc_fignumbers = env.toc_fignumbers, {}
     for page in env.found_docs:
         chapter = env.toc_secnumbers.get(page, {}).get("", ())
-        kinds: dict[str, dict[str, tuple[int, ...]]] = {}
-        for node in env.get_doctree(page).findall(nodes.Element):
-            kind = _kind(env, node)
-            if kind and node["ids"]:
-                numbers = kinds.setdefault(kind, {})
-                numbers[node["ids"][0]] = (*chapter, len(numbers) + 1)
+        kinds = {
+            kind: {label: (*chapter, number) for number, label in enumerate(dict.fromkeys(labels), 1)}
+            for kind, labels in env.metadata[page][COUNTED].items()
+        }
         if kinds:
             env.toc_fignumbers[page] = kinds
     pages = old.keys() | env.toc_fignumbers.keys()
@@ -70,3 +79,4 @@ def setup(app: Sphinx) -> None:
     TocTreeCollectorWithStyles.assign_section_numbers = _section_numbers
     TocTreeCollectorWithStyles.assign_figure_numbers = _figure_numbers
     app.connect("doctree-read", _set_apart)
+    app.connect("doctree-read", _note_counted, priority=900)  # when all others have left the page as it stays
