@@ -3,6 +3,7 @@
 Reads the HTML that a browser gets, after every tool has had its say.
 """
 
+import os
 import platform
 import re
 import sys
@@ -170,12 +171,18 @@ def pages_memo(site: Path) -> Memo:
 def machine_strings(root: Path) -> list[re.Pattern[str]]:
     """Return patterns of what would betray the machine: its folders and, where it is no word, its name."""
     folders = {str(root), sys.prefix, f"{Path.home()}/", f"{tempfile.gettempdir()}/"}
-    patterns = [rf"(?<![\w./-]){re.escape(name)}" for name in sorted(folders) if len(name) > 2]
-    patterns += [r"(?<![\w./-])/(?:home|Users)/\w+/", r"[A-Z]:\\Users\\"]
+    patterns = [_alone(re.escape(name), r"[\w./-]") for name in sorted(folders) if len(name) > 2]
+    patterns += [_alone(f"/{users}/", r"[\w./-]") + r"\w+/" for users in ("home", "Users")]
+    patterns += [r"[A-Z]:\\Users\\"]
     name = platform.node()
     if len(name) > 4 and re.search(r"[\d.-]", name):
-        patterns.append(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
+        patterns.append(_alone(re.escape(name), r"[\w-]") + r"(?![\w-])")
     return [re.compile(pattern) for pattern in patterns]
+
+
+def _alone(literal: str, part: str) -> str:
+    """Return a pattern of a literal that no `part` precedes; it looks back, since a literal is found fast."""
+    return rf"{literal}(?<!{part}{literal})"
 
 
 def _is_external(url: str) -> bool:
@@ -187,7 +194,8 @@ def _target(html: Path, page: str, url: str) -> tuple[Path, str]:
     """Return the file and the anchor that a local address on `page` means."""
     parts = urlsplit(url)
     base = html / page
-    place = base if not parts.path else (base.parent / unquote(parts.path)).resolve()
+    # Not `resolve`, which asks the disk for every folder on the way, of some hundred links a page.
+    place = Path(os.path.normpath(base.parent / unquote(parts.path))) if parts.path else base
     return (place / "index.html" if place.is_dir() else place), unquote(parts.fragment)
 
 
