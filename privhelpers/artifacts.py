@@ -146,12 +146,13 @@ def write_sealed(path: Path, data: bytes) -> None:
     write_atomic(path, data)
 
 
-def check_seal(path: Path, name: str) -> str:
+def check_seal(path: Path, name: str, digest: str | None = None) -> str:
     """Return the SHA-256 of a file, which is the one in its seal.
 
     Args:
         path: the file.
         name: what a message calls it.
+        digest: of the file's bytes, where they were read already.
 
     Raises:
         DamagedArtifact: the file has other bytes, or no seal that can be read.
@@ -161,12 +162,31 @@ def check_seal(path: Path, name: str) -> str:
     except OSError as error:
         raise DamagedArtifact(f"{name}: has no {SEAL} beside it") from error
     try:
-        digest = sha256_of(path)
+        digest = digest or sha256_of(path)
     except OSError as error:
         raise DamagedArtifact(f"{name}: cannot be read ({error.strerror})") from error
     if sealed != [digest.encode()]:
         raise DamagedArtifact(f"{name}: its bytes changed after they were written")
     return digest
+
+
+def read_sealed(path: Path, name: str, most: int) -> bytes:
+    """Return the bytes of a file, `most` or fewer, which are those that its seal was made for.
+
+    Args:
+        path: the file.
+        name: what a message calls it.
+        most: bytes.
+
+    Raises:
+        DamagedArtifact: the file has other bytes, or more, or no seal that can be read.
+    """
+    try:
+        data = read_bounded(path, most)
+    except OSError as error:
+        raise DamagedArtifact(f"{name}: cannot be read ({error.strerror})") from error
+    check_seal(path, name, hashlib.sha256(data).hexdigest())
+    return data
 
 
 def _line_of(value: object, indent: int | None = None) -> bytes:

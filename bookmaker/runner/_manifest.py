@@ -1,13 +1,14 @@
 """One file that says what a profile's runs were: parameters, seconds, versions, hash of every artifact."""
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from bookmaker.runner import _seals, profiles
 from bookmaker.runner import plan as planning
-from bookmaker.runner import profiles
 from bookmaker.runner.chain import STATISTICS
 from bookmaker.runner.plan import Job
-from privhelpers.artifacts import Store, check_seal, to_json, write_sealed
+from privhelpers.artifacts import Store, check_seal, read_sealed, to_json, write_sealed
 from privhelpers.errors import DamagedArtifact, PrivHelpersError
 
 FILES = MANIFEST, SUMMARY = "manifest.json", "summary.json"
@@ -47,8 +48,11 @@ def contents(root: Path, plan: list[Job]) -> dict[str, bytes]:
     name = plan[0].profile
     manifest = described(root, plan)
     store = Store(root / "runs" / name / "artifacts", name)
-    summary = store.existing(f"{STATISTICS}/{SUMMARY}").read_bytes()
-    return {MANIFEST: to_json(manifest), SUMMARY: summary}
+    summary = f"{STATISTICS}/{SUMMARY}"
+    return {
+        MANIFEST: to_json(manifest),
+        SUMMARY: read_sealed(store.existing(summary), summary, _seals.MOST_BYTES),
+    }
 
 
 def collect(root: Path, plan: list[Job]) -> None:
@@ -79,8 +83,8 @@ def damage(root: Path, plan: list[Job]) -> dict[str, str]:
         path = folder / name
         if path.is_file():
             try:
-                check_seal(path, name)
-                if wanted and path.read_bytes() != wanted[name]:
+                digest = check_seal(path, name)
+                if wanted and digest != sha256(wanted[name]).hexdigest():
                     found[name] = f"{name}: is not about the present runs"
             except DamagedArtifact as error:
                 found[name] = str(error)

@@ -13,9 +13,10 @@ from typing import Any
 
 import yaml
 
+from bookmaker.runner import _seals
 from bookmaker.runner.plan import Job
 from bookmaker.runner.progress import duration
-from privhelpers.artifacts import parse_json, to_json, write_atomic
+from privhelpers.artifacts import parse_json, read_bounded, to_json, write_atomic
 from privhelpers.errors import PrivHelpersError
 
 EXPECTED = Path(__file__).with_name("expected.yml")  # seconds of each chapter's runs, on the machine it names
@@ -28,7 +29,7 @@ def expected(root: Path, profile: str) -> dict[str, float]:
     known = yaml.safe_load(EXPECTED.read_text(encoding="utf-8"))["seconds"].get(profile, {})
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, PrivHelpersError):
         manifest = root / "runs" / profile / "manifest.json"
-        past = parse_json(manifest.read_text(encoding="utf-8"), manifest.name)["runs"]
+        past = parse_json(read_bounded(manifest, _seals.MOST_BYTES), manifest.name)["runs"]
         known |= {rule: float(run["seconds"]) for rule, run in past.items()}
     return known
 

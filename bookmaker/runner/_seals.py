@@ -6,7 +6,7 @@ from pathlib import Path
 from privhelpers.artifacts import SEAL, check_seal, read_bounded
 from privhelpers.errors import DamagedArtifact
 
-MOST_BYTES = 10_000_000  # of a list of hashes
+MOST_BYTES = 10_000_000  # of a list of hashes, and of a record, a manifest or a summary
 RECORD = "run.json"  # of a run, among its artifacts
 
 

@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 from bookmaker.runner import _fingerprint, _seals, notebooks, profiles
 from bookmaker.runner._complete import check_complete
 from bookmaker.runner.chain import CHAIN, DPSGD, EPSILON, MAKERS, Step, model_name, source
-from privhelpers.artifacts import check_seal, parse_json, sha256_of
+from privhelpers.artifacts import parse_json, read_sealed, sha256_of
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact
 from privhelpers.validate import non_negative
 
@@ -186,8 +186,7 @@ def record(root: Path, job: Job) -> dict[str, Any]:
         raise MissingArtifact(
             f"{job.title}: its run is not complete ({job.sentinel} is missing); {_cure(job)}"
         )
-    check_seal(path, job.sentinel)
-    done = parse_json(path.read_bytes(), job.sentinel)
+    done = parse_json(read_sealed(path, job.sentinel, _seals.MOST_BYTES), job.sentinel)
     try:
         _check(done, job)
     except (KeyError, TypeError, ValueError, AttributeError) as error:

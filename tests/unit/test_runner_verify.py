@@ -62,6 +62,12 @@ def forge(path):
     artifacts.write_sealed(path, path.read_bytes().replace(b"61.0", b"16.0") + b" ")
 
 
+def swell(path):
+    """Let a file and its seal claim ten gigabytes, of which the disk holds none."""
+    with open(path, "r+b") as file:
+        file.truncate(10**10)
+
+
 def test_what_is_as_it_was_made_holds(book, jobs, capsys):
     (book / SITE / "build.log").write_text("another")
     (book / SITE / "_build" / "html" / ".DS_Store").write_text("of the system")
@@ -83,6 +89,7 @@ FAULTS = [
     (forge, "runs/toy/artifacts/hipaa/run.json", "manifest.json: is not about the present runs", RUNS),
     (flip, "runs/toy/manifest.json", "manifest.json: its bytes changed", RUNS),
     (forge, "runs/toy/manifest.json", "manifest.json: is not about the present runs", RUNS),
+    (swell, f"{HIPAA}/run.json", "hipaa: runs/toy/artifacts/hipaa/run.json: cannot be read (it has more", HIPAA),
     (remove, "runs/toy/manifest.json.sha256", "manifest.json: has no .sha256 beside it", RUNS),
     (forge, "runs/toy/summary.json", "summary.json: is not about the present runs", RUNS),
     (flip, INDEX, "the site: _build/html/index.html changed after it was made", SITE),
