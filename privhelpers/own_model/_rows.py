@@ -7,20 +7,23 @@ byte order mark. No message quotes a record: it may be sent on by somebody who m
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 from tqdm.auto import tqdm
 
 from privhelpers.artifacts import parse_json
-from privhelpers.errors import BadRecords, DamagedArtifact
+from privhelpers.errors import BadRecords, ConfinedFailed, DamagedArtifact
+from privhelpers.processes import Confined
 
 LONGEST_LINE = 1_000_000  # bytes, and characters of a row of a table
 MOST_ROWS = 2_000_000  # of a file: an audit asks about thousands, and all are held
 FIELDS = ("patient_id", "text", "note_id", "identifiers", "inserted")
 _BOM, _WIDE = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 _TABLES, _PARQUET = (".csv", ".tsv"), ".parquet"
+_DECODING, _START = 2**29, 5.0  # bytes of addresses and seconds of processor time for a Parquet file
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _PROBLEMS = {
     "missing": "is missing",
@@ -142,50 +145,38 @@ def _table_rows(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str, i
 
 
 def _parquet_rows(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str, int, object]]:
-    """Yield place, number and values of each row of a Parquet file, a hundred held at a time.
-
-    Texts are read as dictionaries: one that all rows share is held once, and looked at before it is copied.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
+    """Yield place, number and values of each row of a Parquet file, which another process decodes."""
+    from privhelpers.own_model._parquet import Decoded  # late: it imports pyarrow
 
     name, number = name_of(path), 0
-    try:
-        about = pq.read_metadata(path)
-        leaves = [about.schema.column(n) for n in range(about.num_columns)]
-        lists = [n for n, leaf in enumerate(leaves) if leaf.max_repetition_level]
-        plain = [leaf for leaf in leaves if not leaf.max_repetition_level]
-        texts = [leaf.path for leaf in plain if leaf.physical_type == "BYTE_ARRAY"]
-        with pq.ParquetFile(path, read_dictionary=texts) as file:
-            theirs = file.schema_arrow.names
-            names = dict(zip(theirs, _named(theirs, columns, name), strict=True))
-            wanted = [own for own, field in names.items() if field in FIELDS]
-            lists = [n for n in lists if leaves[n].path.split(".")[0] in wanted]  # no dictionary holds these
-            groups = [about.row_group(n) for n in range(about.num_row_groups)]
-            if any(
-                group.column(n).total_uncompressed_size > 8 * LONGEST_LINE for group in groups for n in lists
-            ):
-                raise BadRecords(f"{name}: lists of too many bytes; write it with smaller groups of rows")
-            for batch in file.iter_batches(batch_size=100, columns=wanted):
-                held = [c.dictionary for c in batch.columns if pa.types.is_dictionary(c.type)]
-                longest = max((pc.max(pc.binary_length(c)).as_py() or 0 for c in held), default=0)
-                if longest > 4 * LONGEST_LINE:
-                    raise BadRecords(f"{name}, row {number + 1} or soon after: longer than {LONGEST_LINE:,}")
-                for row in batch.to_pylist():
-                    number += 1
-                    values = {names[own]: value for own, value in row.items() if value is not None}
-                    for field in {"patient_id", "note_id"} & values.keys():  # often kept as numbers
-                        if type(values[field]) is int:
-                            values[field] = str(values[field])
-                    if isinstance(values.get("identifiers"), str):
-                        values["identifiers"] = _several(values["identifiers"])
-                    yield f"{name}, row {number}", number, values
-    except BadRecords:
-        raise
-    except (pa.ArrowException, OSError, ValueError) as error:
-        line = (str(error).splitlines() or [type(error).__name__])[0]
-        raise BadRecords(f"{name}: cannot be read as Parquet ({ascii(line)[1:150]}); save it again") from None
+    seconds = _START + path.stat().st_size / 1e6
+
+    def decoded(ask: Callable, *given: object) -> object:
+        after = f", after row {number}" if number else ""
+        try:
+            return ask(*given, seconds=seconds)
+        except BadRecords as error:
+            raise BadRecords(f"{name}{after}: {error}") from None
+        except ConfinedFailed as error:
+            raise BadRecords(
+                f"{name}{after}: cannot be decoded within {_DECODING:,} bytes of memory and {seconds:.0f} "
+                f"seconds ({error}); write it with smaller groups of rows, or save it as JSONL"
+            ) from None
+
+    file = decoded(partial(Confined, memory=_DECODING), Decoded, path.absolute())
+    theirs = decoded(file.ask, "names")
+    names = dict(zip(theirs, _named(theirs, columns, name), strict=True))
+    wanted = [own for own, field in names.items() if field in FIELDS]
+    while rows := decoded(file.ask, "rows", wanted):
+        for row in rows:
+            number += 1
+            values = {names[own]: value for own, value in row.items() if value is not None}
+            for field in {"patient_id", "note_id"} & values.keys():  # often kept as numbers
+                if type(values[field]) is int:
+                    values[field] = str(values[field])
+            if isinstance(values.get("identifiers"), str):
+                values["identifiers"] = _several(values["identifiers"])
+            yield f"{name}, row {number}", number, values
 
 
 def _named(theirs: list[str], columns: Mapping[str, str], where: str) -> list[str]:

@@ -1,0 +1,73 @@
+"""A Parquet file of records, decoded in a process of its own with bounds on memory and time.
+
+Kilobytes of it can ask for terabytes: pages are compressed, one text of a dictionary stands for any number
+of rows, and what the file says of its own size need not be true. So it is decoded where a flood ends one
+process alone.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from privhelpers.errors import BadRecords
+
+MOST_ROWS = 100  # that are held at once
+_AIM, _MOST = 2**22, 2**26  # bytes of them, by what the file says and by what they are
+
+
+class Decoded:
+    """What the confined process holds: an open file, and how far it was read."""
+
+    def __init__(self, path: Path) -> None:
+        """Read what the file says of itself.
+
+        Raises:
+            BadRecords: it is no Parquet file.
+        """
+        pa.set_memory_pool(pa.system_memory_pool())  # the others reserve more addresses than they use
+        pa.set_cpu_count(1)
+        try:
+            self._file = pq.ParquetFile(path, buffer_size=2**20)
+            self.columns = list(self._file.schema_arrow.names)
+        except Exception as error:  # a stranger's file can fail with any error
+            raise _broken(error) from None
+        self._batches: Iterator[pa.RecordBatch] | None = None
+
+    def names(self) -> list[str]:
+        """Return the names of its columns."""
+        return self.columns
+
+    def rows(self, wanted: list[str]) -> list[dict]:
+        """Return the next rows, of some columns; none after the last one.
+
+        Raises:
+            BadRecords: they cannot be decoded, or are too many bytes.
+        """
+        try:
+            if self._batches is None:
+                self._batches = self._file.iter_batches(self._at_once(), columns=wanted, use_threads=False)
+            batch = next(self._batches, None)
+            if batch is None:
+                return []
+            if batch.nbytes > _MOST:
+                raise BadRecords(
+                    f"{batch.num_rows} rows of {batch.nbytes:,} bytes; {_MOST:,} at most are read at once: "
+                    "split their texts, or save it as JSONL"
+                )
+            return batch.to_pylist()
+        except (BadRecords, MemoryError):
+            raise
+        except Exception as error:
+            raise _broken(error) from None
+
+    def _at_once(self) -> int:
+        about = self._file.metadata
+        size = sum(about.row_group(n).total_byte_size for n in range(about.num_row_groups))
+        return max(1, min(MOST_ROWS, _AIM * about.num_rows // max(1, size)))
+
+
+def _broken(error: Exception) -> BadRecords:
+    line = (str(error).splitlines() or [type(error).__name__])[0]
+    return BadRecords(f"cannot be read as Parquet ({ascii(line)[1:150]}); save it again")
