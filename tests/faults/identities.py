@@ -11,16 +11,14 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
 from faults.harness import report
-from faults.harness.__main__ import whole
+from faults.harness.counted import PLACE, whole
 
 from privhelpers.artifacts import write_atomic
 from privhelpers.errors import PrivHelpersError
 from privhelpers.records import make_hospital_records
 
-TARGET = report.ROOT / "build" / "faults"
 HOSPITAL = 20_000  # patients; a factory has numbers for 20,196 people
 ASIDE = 500  # of them for validation, and as many held out
 RESERVED = ("example.com", "example.net", "example.org", "example", "test", "invalid", "localhost")
@@ -176,7 +174,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"refused: {error}", file=sys.stderr)
         return 2
     text, real = table(seed, patients, jobs)
-    write_atomic(Path(TARGET) / f"identities-{seed}.md", text.encode())
+    write_atomic(PLACE / f"identities-{seed}.md", text.encode())
     print(f"\n{text}", end="")
     return int(real > 0)
 

@@ -58,7 +58,7 @@ def test_a_real_one_is_counted_and_fails_the_command(monkeypatch, tmp_path, caps
         records.heldout[0]["text"] += " Call " + "-".join(("212", "736", "5000"))
         return records
 
-    monkeypatch.setattr(identities, "TARGET", tmp_path)
+    monkeypatch.setattr(identities, "PLACE", tmp_path)
     assert identities.main(["--patients=30", "--seed=1"]) == 0
     assert "Possible ones: 0;" in (tmp_path / "identities-1.md").read_text()
     monkeypatch.setattr(identities, "make_hospital_records", spoiled)

@@ -11,7 +11,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -36,10 +36,6 @@ class Result:
     said: str
     drawn: list[str]
     seconds: float
-
-    def line(self) -> str:
-        """Return the result as a line of JSON."""
-        return json.dumps(asdict(self), sort_keys=True)
 
 
 def _refusal(error: PrivHelpersError, case: Case, place: Path) -> str:
