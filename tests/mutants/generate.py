@@ -3,7 +3,8 @@
     python tests/mutants/generate.py SEED A_ROOM [ROOMS]
 
 One operator, number, comparison or condition of one line changes. Lines and rules are drawn by the seed, so
-many from each room; the verdicts are printed as JSON, and `generated.json` keeps them.
+many from each room; the verdicts are printed as JSON, and `generated.json` keeps them. A mutant meets the
+tests that reach its line, the shortest first, and every test of its room only where none of those notices it.
 """
 
 import ast
@@ -14,8 +15,11 @@ import io
 import json
 import os
 import random
+import resource
 import signal
 import sys
+import time
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,18 +28,27 @@ import run
 from table import Mutant
 
 KEPT = Path(__file__).with_name("generated.json")
-LIMIT = 150  # seconds for the tests of one mutant
+LIMIT = 150  # seconds of the processor for the tests of one mutant
 UNIT = "tests/unit/test_"
 ROOMS = {
     "accounting": (
-        ("_bounds", "_renyi", "_runs", "_participation", "_calibration"),
-        ("accounting_runs", "accounting_renyi", "accounting"),
+        (
+            *("_bounds", "_renyi", "_runs", "_participation", "_calibration", "_moments", "_search"),
+            "_spent",
+        ),
+        ("accounting_runs", "accounting_renyi", "accounting", "accounting_search"),
     ),
     "ledger": (("_chain", "_terms", "_writer"), ("ledger",)),
-    "audit": (("_one_run", "_result", "_scores", "_chance"), ("audit_bounds", "audit_scores")),
+    "audit": (
+        ("_one_run", "_result", "_scores", "_chance", "_own_curve"),
+        ("audit_bounds", "audit_scores", "audit_own_curve"),
+    ),
     "dpsgd": (
-        ("_plan", "_batches", "_optimizer", "_units", "_chance", "_log"),
-        ("dpsgd_engine", "dpsgd_training", "dpsgd_resume"),
+        (
+            *("_plan", "_batches", "_optimizer", "_units", "_chance", "_log", "_loop", "_losses"),
+            *("_engine", "_contributions", "_recorder", "_layers", "_canaries", "_checkpoint", "_resume"),
+        ),
+        ("dpsgd_engine", "dpsgd_training", "dpsgd_resume", "dpsgd_canaries"),
     ),
 }
 SWAPPED = {
@@ -79,10 +92,22 @@ def _changed(node: ast.AST) -> tuple[str, ast.AST] | None:
     return None
 
 
-def candidates(module: str) -> Iterator[Mutant]:
-    """Yield every mutant of a module whose line stands in it once."""
+def _statements(tree: ast.AST) -> dict[int, range]:
+    """Return, for each line, the lines of the innermost statement that it is of; of a block, its head."""
+    of = {}
+    for node in ast.walk(tree):  # outer ones come first
+        if isinstance(node, ast.stmt):
+            inner = getattr(node, "body", None)
+            end = max(node.lineno, inner[0].lineno - 1) if inner else node.end_lineno
+            of |= dict.fromkeys(range(node.lineno, end + 1), range(node.lineno, end + 1))
+    return of
+
+
+def candidates(module: str) -> Iterator[tuple[Mutant, range]]:
+    """Yield every mutant of a module whose line stands in it once, and the lines of its statement."""
     text = (run.ROOT / (module.replace(".", "/") + ".py")).read_text()
     lines, tree = text.split("\n"), ast.parse(text)
+    statements = _statements(tree)
     messages = {
         id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)
     }
@@ -99,7 +124,10 @@ def candidates(module: str) -> Iterator[Mutant]:
             ast.parse(text.replace(old, changed))
             if ast.dump(ast.parse(text.replace(old, changed))) != ast.dump(tree):
                 name = f"{module.removeprefix('privhelpers.')}: {rule}, {old.strip()} -> {changed.strip()}"
-                yield Mutant(name, module, old, changed, "")
+                yield (
+                    Mutant(name, module, old, changed, ""),
+                    statements.get(node.lineno, range(node.lineno, node.lineno + 1)),
+                )
 
 
 class First:
@@ -118,21 +146,75 @@ class First:
             self.failed = report.nodeid
 
 
-def verdict(mutant: Mutant, suites: list[str]) -> str:
-    """Return the first test that notices a mutant, "" if none does, or "no end"."""
+class Covering:
+    """Notes which lines of a room each test reaches, and how long the test takes."""
+
+    def __init__(self, room: str) -> None:
+        """Look at the files of one room."""
+        self.place = str(run.ROOT / "privhelpers" / room)
+        self.tests: dict[str, list[str]] = defaultdict(list)  # by "module line"
+        self.seconds: dict[str, float] = {}
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item):
+        """Trace one test."""
+        seen = set()
+
+        def line(frame, event, _):
+            seen.add((frame.f_code.co_filename, frame.f_lineno))
+            return line
+
+        def enter(frame, event, _):
+            return line if frame.f_code.co_filename.startswith(self.place) else None
+
+        start = time.process_time()
+        sys.settrace(enter)
+        yield
+        sys.settrace(None)
+        self.seconds[item.nodeid] = time.process_time() - start
+        for file, number in seen:
+            self.tests[f"{Path(file).stem} {number}"].append(item.nodeid)
+
+
+def _said(work) -> str:
+    """Return what a forked child says, "" where it does not come to its end."""
     reading, writing = os.pipe()
     if not (pid := os.fork()):
-        signal.alarm(LIMIT)
-        sys.meta_path.insert(0, run.Finder(mutant))
-        first = First()
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            pytest.main(["-x", "-q", *run.SHORT, *suites], plugins=[first])
-        os.write(writing, (first.failed or "nobody").encode())
+            said = work().encode()
+        while said:
+            said = said[os.write(writing, said) :]
         os._exit(0)
     os.close(writing)
     with open(reading, "rb") as pipe:
         said = pipe.read().decode()
     os.waitpid(pid, 0)
+    return said
+
+
+def covered(room: str, suites: list[str]) -> tuple[dict[str, list[str]], dict[str, float]]:
+    """Return the tests that reach each line of a room, by module and line, and the seconds of each test."""
+
+    def work() -> str:
+        covering = Covering(room)
+        pytest.main(["-q", *run.SHORT, *suites], plugins=[covering])
+        return json.dumps([covering.tests, covering.seconds])
+
+    return tuple(json.loads(_said(work)))
+
+
+def verdict(mutant: Mutant, tests: list[str]) -> str:
+    """Return the first test that notices a mutant, "" if none does, or "no end"."""
+
+    def work() -> str:
+        resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT))
+        signal.alarm(20 * LIMIT)  # for one that waits and uses no processor
+        sys.meta_path.insert(0, run.Finder(mutant))
+        first = First()
+        pytest.main(["-x", "-q", *run.SHORT, *tests], plugins=[first])
+        return first.failed or "nobody"
+
+    said = _said(work)
     return {"": "no end", "nobody": ""}.get(said, said)
 
 
@@ -141,11 +223,17 @@ def main(seed: str, each: str, *rooms: str) -> None:
     run.prepare()
     gc.freeze()
     for room in rooms or ROOMS:
-        modules, suites = ROOMS[room]
-        found = [m for module in modules for m in candidates(f"privhelpers.{room}.{module}")]
+        modules, names = ROOMS[room]
+        suites = [f"{UNIT}{name}.py" for name in names]
+        found = [one for module in modules for one in candidates(f"privhelpers.{room}.{module}")]
         chosen = random.Random(f"{seed} {room}").sample(found, min(int(each), len(found)))
-        for mutant in chosen:
-            by = verdict(mutant, [f"{UNIT}{suite}.py" for suite in suites])
+        tests, seconds = covered(room, suites)
+        for mutant, lines in chosen:
+            stem = mutant.module.rpartition(".")[2]
+            near = {test for number in lines for test in tests.get(f"{stem} {number}", [])}
+            # What ran in a fixture, a cache or another process is of no test: then all have to look.
+            by = verdict(mutant, sorted(near, key=seconds.get)) if near else ""
+            by = by or verdict(mutant, suites)
             row = {"name": mutant.name, "module": mutant.module, "old": mutant.old, "new": mutant.new}
             print(json.dumps({**row, "of": len(found), "by": by}), flush=True)
 
