@@ -139,7 +139,7 @@ def train(
     Args:
         folder_: of ledger and checkpoints, or None.
         mode: of the chance.
-        note: descriptor to which a byte is written for each step that was taken.
+        note: descriptor to which a byte is written for each step that begins.
         settings: of the run.
     """
     texts, tokenizer, fresh = hospital()
@@ -147,10 +147,9 @@ def train(
     step = dpsgd.PrivateOptimizer.step
 
     def noted(self: dpsgd.PrivateOptimizer, draw: object) -> object:
-        norms = step(self, draw)
         if note is not None:
             _plain_write(note, b"x")
-        return norms
+        return step(self, draw)
 
     chance = dpsgd.research(5) if mode == "research" else dpsgd.release()
     keep = dpsgd.Keep(folder_, every=EVERY) if folder_ else None

@@ -20,7 +20,7 @@ class Layer:
     """Counts the moments at which bytes, names or flushes reach the system; one of them goes wrong.
 
     Attributes:
-        count: moments so far.
+        calls: name of the call at each moment so far.
         at: number of the one that goes wrong, from 1; 0: none.
         kind: what happens then.
         lasting: whether everything after it goes wrong too.
@@ -28,11 +28,13 @@ class Layer:
     """
 
     def __init__(self, kind: str = KILL, at: int = 0, *, lasting: bool = False, share: float = 0.5) -> None:
-        self.count, self.at, self.kind, self.lasting, self.share = 0, at, kind, lasting, share
+        self.calls: list[str] = []
+        self.at, self.kind, self.lasting, self.share = at, kind, lasting, share
 
-    def _moment(self) -> bool:
-        self.count += 1
-        return bool(self.at) and (self.count == self.at or (self.lasting and self.count > self.at))
+    def _moment(self, call: str) -> bool:
+        self.calls.append(call)
+        count = len(self.calls)
+        return bool(self.at) and (count == self.at or (self.lasting and count > self.at))
 
     def _fail(self) -> None:
         if self.kind == KILL:
@@ -41,20 +43,20 @@ class Layer:
         raise OSError(number, os.strerror(number))
 
     def write(self, descriptor: int, data: bytes) -> int:
-        if self._moment():
+        if self._moment("write"):
             if self.kind != READ_ONLY and (some := bytes(data[: int(self.share * len(data))])):
                 _write(descriptor, some)
             self._fail()
         return _write(descriptor, data)
 
     def fsync(self, descriptor: int) -> None:
-        if self._moment():
+        if self._moment("fsync"):
             self._fail()
         _fsync(descriptor)
 
     def before(self, usual: Callable) -> Callable:
         def called(*given: object, **named: object) -> object:
-            if self._moment():
+            if self._moment(usual.__name__):
                 self._fail()
             return usual(*given, **named)
 
