@@ -11,6 +11,7 @@ import signal
 import time
 
 import pytest
+from patience import LIMIT_SECONDS
 
 from privhelpers.errors import (
     LedgerDamaged,
@@ -21,7 +22,6 @@ from privhelpers.errors import (
 )
 from privhelpers.ledger import Terms, open_ledger, read_ledger
 
-LIMIT_SECONDS = 30
 TERMS = Terms(
     run="crashing",
     target_epsilon=1e6,
@@ -73,9 +73,9 @@ def wait_until(condition):
 
 
 def _train(path, finished, seed):
-    chance, deadline = random.Random(seed), time.monotonic() + LIMIT_SECONDS
+    chance, parent = random.Random(seed), os.getppid()
     with open_ledger(path, TERMS) as ledger, open(finished, "ab", buffering=0) as steps:
-        while time.monotonic() < deadline:
+        while os.getppid() == parent:
             for _ in range(ledger.reserve(chance.randint(1, MOST)).steps):
                 steps.write(b".")
 
@@ -99,7 +99,7 @@ def test_a_kill_at_any_moment_leaves_at_least_the_steps_that_were_taken(path, tm
             assert taken <= ledger.steps <= taken + (trial + 1) * 2 * MOST
             assert head is None or ledger.contains(head), "the chain was lost"
             head = ledger.head
-    assert taken > trials, "the trials did nothing"
+    assert taken >= trials, "the trials did nothing"
 
 
 def _die_after(path, size, steps):

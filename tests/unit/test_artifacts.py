@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from patience import LIMIT_SECONDS
 
 from privhelpers import artifacts
 from privhelpers.errors import ArtifactUnavailable, DamagedArtifact, InvalidParameter, MissingArtifact
@@ -198,8 +199,12 @@ def test_a_kill_leaves_whole_files(tmp_path):
     artifacts.write_atomic(path, b"0" * 300_000)
     for attempt in range(8):
         writer = multiprocessing.get_context("spawn").Process(target=_write_forever, args=(str(path),))
+        before, end = path.stat().st_mtime_ns, time.monotonic() + LIMIT_SECONDS
         writer.start()
-        time.sleep(0.3 + 0.037 * attempt)
+        while path.stat().st_mtime_ns == before:
+            assert time.monotonic() < end, "the other process writes nothing"
+            time.sleep(0.001)
+        time.sleep(0.0037 * attempt)
         os.kill(writer.pid, signal.SIGKILL)
         writer.join()
         data = path.read_bytes()

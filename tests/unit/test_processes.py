@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from patience import LIMIT_SECONDS
 
 from privhelpers.errors import ConfinedFailed, InvalidParameter, RunFailed, UnsupportedModel
 from privhelpers.processes import Confined, one_thread, side_by_side
@@ -81,7 +82,7 @@ def running(pid):
 
 def write_pid_and_sleep(folder, number):
     (Path(folder) / f"{number}.pid").write_text(str(os.getpid()))
-    time.sleep(120)
+    time.sleep(2 * LIMIT_SECONDS)
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads /proc")
@@ -94,10 +95,10 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
     )
     script = tmp_path / "parent.py"
     script.write_text(code)
-    path = {**os.environ, "PYTHONPATH": f"{ROOT}:{Path(__file__).parent}"}
+    path = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests:{ROOT}/tests/unit"}
     parent = subprocess.Popen([sys.executable, str(script), str(tmp_path)], env=path)
     try:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + LIMIT_SECONDS
         while time.monotonic() < deadline:
             pids = [f.read_text() for f in tmp_path.glob("*.pid")]
             if len(pids) == 2 and all(pids):

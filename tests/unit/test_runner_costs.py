@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from patience import LIMIT_SECONDS
 
 from bookmaker.runner import _activity, _profile, _remaining, chain, progress
 
@@ -48,7 +49,7 @@ def test_seconds_are_counted_only_while_a_cell_runs(tmp_path):
     threading.Thread(target=sampler.watch, daemon=True).start()
     time.sleep(3 * _activity.PERIOD)
     sampler.start()
-    end = time.monotonic() + 10
+    end = time.monotonic() + LIMIT_SECONDS
     while not sampler.seconds and time.monotonic() < end:
         time.sleep(_activity.PERIOD / 10)
     sampler.stop()

@@ -16,12 +16,13 @@ from pathlib import Path
 
 import psutil
 from faults.harness.registry import REFUSED, Case, Fault, Trial, chance, digest
+from patience import LIMIT_SECONDS
 
 from privhelpers.errors import PrivHelpersError
 
 RIGHT, REFUSAL, THIRD = OUTCOMES = ("right bytes", "typed refusal", "third outcome")
 MEMORY = 2**30  # bytes of addresses that a trial may take beyond what the harness has
-WALL = 300.0  # seconds, for a trial that waits and uses no processor
+WALL = LIMIT_SECONDS  # for a trial that waits and uses no processor
 LONGEST = 3000  # characters of a refusal
 
 

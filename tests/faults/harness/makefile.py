@@ -7,6 +7,7 @@ import sys
 
 from faults.harness.registry import Case, Trial, fault
 from faults.harness.report import ROOT
+from patience import LIMIT_SECONDS
 
 STUB = "#!{python}\nimport json, sys\nopen({log!r}, 'a').write(json.dumps(sys.argv[1:]) + '\\n')\n"
 PASSED = {
@@ -67,7 +68,7 @@ def _(t: Trial) -> Case:
         # Variables given to the make that started this program would stand above the environment's.
         plain = {name: text for name, text in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
         environment = plain | given if by_environment else plain
-        done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, timeout=60)
+        done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, timeout=LIMIT_SECONDS)
         passed = [word.partition("=")[2] for word in json.loads(log.read_text().splitlines()[-1])[2:]]
         passed = json.loads(log.read_text().splitlines()[-1])[2:] if target == "shape" else passed
         return done.returncode, right in passed, gone.exists()
