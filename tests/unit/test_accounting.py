@@ -181,6 +181,28 @@ def test_patient_level_mixtures(run, by_notes):
         assert accounting.patient_epsilon(**run, notes_per_patient=notes) == pytest.approx(expected, rel=1e-3)
 
 
+def test_a_patient_of_whom_all_notes_are_in_every_step_is_one_of_so_many_times_the_move():
+    run = {"sample_rate": 1.0, "steps": 3, "delta": 1e-5}
+    whole = accounting.epsilon(noise_multiplier=2.0, **run)
+    twice = accounting.patient_epsilon(noise_multiplier=4.0, notes_per_patient=2, interval=1e-3, **run)
+    assert twice == pytest.approx(whole, rel=0.01)
+
+
+def test_bisection_ends_at_the_least_epsilon_from_above():
+    class Losses:
+        asked = 0
+
+        def get_delta_for_epsilon(self, epsilon):
+            self.asked += 1
+            assert self.asked < 200, "a search without an end"
+            return math.exp(-epsilon)
+
+    for delta in (0.9, 1e-5, 1e-300):
+        found = _bounds._bisected(Losses(), delta)
+        assert math.exp(-found) <= delta and found == pytest.approx(-math.log(delta), rel=1e-6)
+    assert _bounds._bisected(Losses(), 1.0) == 0.0
+
+
 def test_opacus_prv_calibrations():
     """accountants_test.py: epsilon 8 at q = .04; epochs 90 are 2,250 steps."""
     for steps, rdp_sigma, prv_sigma in ((2250, 1.416015625, 1.34765625), (2000, 1.356201, 1.291504)):
@@ -202,6 +224,14 @@ def test_calibration_never_overshoots_and_is_tight(target, q, steps, accountant)
     assert 0.998 * target <= accounting.epsilon(noise_multiplier=sigma, **run) <= target
     less = accounting.epsilon(noise_multiplier=0.99 * sigma, **run)
     assert less > target, "a smaller noise multiplier would do"
+
+
+def test_calibration_is_tight_wherever_its_first_guess_is():
+    """Targets near 0, and those at which a difference of two roots in the guess would be none."""
+    run = {"sample_rate": 0.1, "steps": 150, "delta": 1e-5, "accountant": "rdp"}
+    for target in (0.01, 0.1, math.log(2), math.log(1e5)):
+        sigma = accounting.calibrate_noise_multiplier(target_epsilon=target, **run)
+        assert 0.998 * target <= accounting.epsilon(noise_multiplier=sigma, **run) <= target
 
 
 @pytest.mark.parametrize("target", [1e-13, 1e-300, 5e-324])
