@@ -116,6 +116,7 @@ def killed(folder: Path, under: AbstractContextManager) -> dict:
     Returns:
         killed: whether it was. begun: steps begun when it was. spent: steps that the ledger counts then.
         least: what the ledger had to count. same: whether the copy came to the right weights and steps.
+        said: how a copy ended that came to others.
     """
     before, saved = _spent(folder), _saved(folder)
     weights, begun = _train(folder, under)
@@ -125,14 +126,16 @@ def killed(folder: Path, under: AbstractContextManager) -> dict:
         if folder.exists():
             shutil.copytree(folder, copy)
         resumed, again = _train(copy, nullcontext())
-        same = resumed == base.whole() and _spent(copy) == base.STEPS and _saved(copy) == base.STEPS
-        repeated = _saved(folder) + again == base.STEPS
+        steps = _saved(folder) + again, _saved(copy), _spent(copy)
+    right = {base.whole()}
+    same = resumed in right and set(steps) == {base.STEPS} and weights in right | {None}
     return {
         "killed": weights is None,
         "begun": begun,
         "spent": spent,
         "least": max(before, begun),
-        "same": same and repeated and (weights is None or weights == base.whole()),
+        "same": same,
+        "said": "" if same else f"{resumed}, {steps} steps",
     }
 
 
@@ -177,7 +180,7 @@ def at_lines(index: int, seed: int, known: dict) -> list[dict]:
             else:
                 line = 1 + first + int(chance.integers(max(1, (rest - first) // left)))
             rows.append({"line": line, "of": rest, **killed(place / "kept", Lines(line))})
-            if not rows[-1]["killed"]:  # what an earlier kill left took fewer lines
+            if not rows[-1]["killed"] or wrong(rows[-1]):  # what an earlier kill left took fewer lines
                 break
     return rows
 
@@ -259,6 +262,7 @@ def table(rows: list[dict], seed: int, ran: str, machine: str) -> str:
                 _row(call, [kill for kill in edges if kill["call"] == call], drawn=False)
                 for call in sorted({kill["call"] for kill in edges})
             ),
+            *(f"- {kill}" for kill in every if wrong(kill)),
             "",
         ]
     )
