@@ -26,7 +26,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle profile reference env test faults kills impossible identities supply bench lint shape hooks lock clean help
+.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle profile reference env test faults kills impossible mutants identities supply bench lint shape hooks lock clean help
 .DELETE_ON_ERROR:
 
 
@@ -152,6 +152,9 @@ kills: $(STAMP)  ## kill a private run N= times before lines of SEED=, and at ev
 
 impossible: $(STAMP)  ## look for numbers that a release cannot give without a unit, in N= draws: build/faults/impossible-<SEED>.md
 	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.impossible --draws="$$N" --seed="$$SEED" --jobs="$$JOBS"
+
+mutants: $(STAMP)  ## put faults into the private training one at a time, and say which test notices each: build/faults/mutants.md
+	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) tests/mutants/count.py --jobs="$$JOBS"
 
 identities: $(STAMP)  ## look for identifiers of real people in N= generated patients of SEED=: build/faults/identities-<SEED>.md
 	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.identities --patients="$$N" --seed="$$SEED" --jobs="$$JOBS"

@@ -113,19 +113,24 @@ def try_out(mutant: Mutant) -> int:
     os._exit(int(status))
 
 
+def judged(mutant: Mutant) -> dict:
+    """Try a mutant and return what became of it."""
+    fits = (ROOT / (mutant.module.replace(".", "/") + ".py")).read_text().count(mutant.old)
+    clock = time.monotonic()
+    status = try_out(mutant) if fits == 1 else -1
+    # Nothing else counts: no error, no empty selection.
+    at_import = mutant.tests.endswith(".py") and status == pytest.ExitCode.INTERRUPTED
+    killed = status == pytest.ExitCode.TESTS_FAILED or at_import
+    seconds = round(time.monotonic() - clock, 1)
+    return {"name": mutant.name, "killed": killed, "fits": fits, "status": status, "seconds": seconds}
+
+
 def try_all(mutants: list[Mutant]) -> int:
     """Try mutants one after the other, print one JSON line for each, and return how many survived."""
     survived = 0
     for mutant in mutants:
-        fits = (ROOT / (mutant.module.replace(".", "/") + ".py")).read_text().count(mutant.old)
-        clock = time.monotonic()
-        status = try_out(mutant) if fits == 1 else -1
-        # Nothing else counts: no error, no empty selection.
-        at_import = mutant.tests.endswith(".py") and status == pytest.ExitCode.INTERRUPTED
-        killed = status == pytest.ExitCode.TESTS_FAILED or at_import
-        survived += not killed
-        seconds = round(time.monotonic() - clock, 1)
-        line = {"name": mutant.name, "killed": killed, "fits": fits, "status": status, "seconds": seconds}
+        line = judged(mutant)
+        survived += not line["killed"]
         # One write for each line: several processes print to one place.
         os.write(sys.stdout.fileno(), (json.dumps(line) + "\n").encode())
     return survived

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from count import table
 from patience import LIMIT_SECONDS
 from table import MUTANTS
 
@@ -28,6 +29,17 @@ def test_every_generated_mutant_fits_and_has_a_test_or_a_reason():
         assert bool(row["by"]) != bool(row.get("equivalent")), row["name"]
         file, _, test = row["by"].partition("::")
         assert not test or f"def {test.partition('[')[0]}(" in (ROOT / file).read_text(), row["name"]
+
+
+def test_a_table_counts_the_mutants_that_survived():
+    killed = [row["name"] for row in GENERATED if row["by"]]
+    names = [mutant.name for mutant in MUTANTS] + killed
+    rows = [{"name": name, "killed": name not in (names[0], killed[0])} for name in names]
+    text = table(rows, GENERATED, "abc", "a processor")
+    assert f"by hand: {len(MUTANTS)}, killed {len(MUTANTS) - 1}." in text
+    assert f"{len(GENERATED)}, killed {len(killed) - 1}, equivalent" in text
+    assert f"{len(GENERATED) - len(killed)}, survived 1;" in text
+    assert sum(line.endswith("| **survived** |") for line in text.splitlines()) == 2
 
 
 def tried(*arguments, names):

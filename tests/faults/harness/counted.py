@@ -26,10 +26,10 @@ def whole(name: str, text: str, usual: int, least: int) -> int:
     return int(text) if text else usual
 
 
-def code() -> str:
-    """Return the SHA-256 of everything that a trial runs."""
+def code(*more: str) -> str:
+    """Return the SHA-256 of everything that a trial runs, and of more files and folders."""
     digest = hashlib.sha256()
-    for source in SOURCES:
+    for source in (*SOURCES, *more):
         path = report.ROOT / source
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             if file.is_file() and "__pycache__" not in file.parts:

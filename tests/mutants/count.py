@@ -1,0 +1,107 @@
+"""`make mutants JOBS=...`: tries every mutant, written by hand or made by rule, and writes the table of all.
+
+The mutants made by rule are those that `generate.py` judged; here the test that it named must notice each.
+"""
+
+import argparse
+import gc
+import json
+import sys
+from collections import Counter
+
+from faults.harness import counted, report
+from faults.harness.counted import PLACE, whole
+from table import MUTANTS
+
+from privhelpers.artifacts import write_atomic
+from privhelpers.errors import PrivHelpersError
+
+
+def _code(text: str) -> str:
+    return f"`{text}`".replace("|", "\\|")
+
+
+def table(rows: list[dict], made: list[dict], ran: str, machine: str) -> str:
+    """Return the verdicts as Markdown.
+
+    Args:
+        rows: a line of the record for each mutant that was tried.
+        made: what `generated.json` holds, the equivalent ones included.
+        ran: commit.
+        machine: its processor.
+    """
+    killed = {row["name"]: row["killed"] for row in rows}
+    by_rule = [row for row in made if row["by"]]
+    equivalent = [row for row in made if not row["by"]]
+    by_hand = sum(killed[mutant.name] for mutant in MUTANTS)
+    noticed = sum(killed[row["name"]] for row in by_rule)
+    rooms = Counter(row["module"].split(".")[1] for row in made)
+    said = {
+        row["name"]: (f"`{row['by'].removeprefix('tests/')}`" if killed[row["name"]] else "**survived**")
+        for row in by_rule
+    } | {row["name"]: f"equivalent: {row['equivalent']}" for row in equivalent}
+    return "\n".join(
+        [
+            "# Mutants of the private training, its accounting, its ledger and its audit",
+            "",
+            f"Commit {ran}, on {machine}. Made by `make mutants`.",
+            f"Written by hand: {len(MUTANTS)}, killed {by_hand}.",
+            f"Made by rule (`python tests/mutants/generate.py`): {len(made)}, killed {noticed}, equivalent",
+            f"{len(equivalent)}, survived {len(by_rule) - noticed};",
+            f"of the rooms {', '.join(f'{room} {count}' for room, count in sorted(rooms.items()))}.",
+            "",
+            "## Written by hand",
+            "",
+            "| mutant | module | tests that notice it |",
+            "|---|---|---|",
+            *(
+                f"| {mutant.name} | {mutant.module.removeprefix('privhelpers.')} | "
+                + (f'`-k "{mutant.tests}"` |' if killed[mutant.name] else "**survived** |")
+                for mutant in MUTANTS
+            ),
+            "",
+            "## Made by rule",
+            "",
+            "| mutant | first test that notices it, or why none can |",
+            "|---|---|",
+            *(f"| {_code(row['name'])} | {said[row['name']]} |" for row in made),
+            "",
+        ]
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Try all mutants and return 1 if one survived."""
+    parser = argparse.ArgumentParser(prog="make mutants")
+    parser.add_argument("--jobs", default="")
+    options = parser.parse_args(arguments)
+    import run  # here: it imports all that the tests of any mutant need
+
+    mutants, made = [*MUTANTS, *run.generated()], json.loads(run.GENERATED.read_text())
+    try:
+        jobs = whole("JOBS", options.jobs, 1, 1)
+        ran, machine = report.commit(), report.processor()
+        mark = {"code": counted.code("tests/unit", "tests/mutants"), "commit": ran, "machine": machine}
+
+        def tell(rows: list[dict]) -> str:
+            survived = sum(not row["killed"] for row in rows)
+            return f"[mutants] {len(rows)} of {len(mutants)} tried, {survived} survived"
+
+        run.prepare()
+        gc.freeze()  # pytest collects garbage at its end, and would look at all that is imported here
+
+        def trial(index: int) -> dict:
+            return run.judged(mutants[index])
+
+        rows = counted.run(PLACE / "mutants.jsonl", mark, trial, len(mutants), jobs=jobs, tell=tell)
+    except PrivHelpersError as error:
+        print(f"refused: {error}", file=sys.stderr)
+        return 2
+    text = table(rows, made, ran, machine)
+    write_atomic(PLACE / "mutants.md", text.encode())
+    print(f"\n{text}", end="")
+    return int(not all(row["killed"] for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
