@@ -18,6 +18,7 @@ from myst_nb.ext.glue.utils import PendingGlueReference
 from pybtex import plugin
 from sphinx.application import Sphinx
 from sphinx.config import Config
+from sphinx.search.en import SearchEnglish
 
 from bookmaker.site import _numbers
 from bookmaker.site._first_use import LinkFirstUse
@@ -159,14 +160,18 @@ def _tidy_head(app: Sphinx, page: str, template: str, context: dict[str, Any], d
     context["script_files"] = kept
 
 
-def _look_up_styles_once() -> None:
-    """Let pybtex remember its plugins: it reads the list of all installed packages for every citation."""
+def _look_up_once() -> None:
+    """Let tools remember what they work out many times: pybtex its styles, the search the stems of words.
+
+    Pybtex reads the list of all installed packages for every citation, and a word stands on many pages.
+    """
     plugin._load_entry_point = functools.cache(plugin._load_entry_point)
+    SearchEnglish.stem = functools.cache(SearchEnglish.stem)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
-    _look_up_styles_once()
+    _look_up_once()
     app.add_post_transform(LinkFirstUse)
     app.add_post_transform(HoldTogether)
     _numbers.setup(app)
