@@ -334,7 +334,8 @@ def test_a_long_text_that_many_rows_share_floods_the_decoding_process_alone(tmp_
 
 
 def test_rows_of_too_many_bytes_are_refused_before_they_are_handed_over(tmp_path):
-    path = parquet(tmp_path / "m.parquet", patient_id=["p"] * 30, text=[str(n) * 3_000_000 for n in range(30)])
+    texts = [str(n) * 3_000_000 for n in range(30)]
+    path = parquet(tmp_path / "m.parquet", patient_id=["p"] * 30, text=texts)
     with pytest.raises(BadRecords, match=r"^m\.parquet.*67,108,864 at most are read at once"):
         _files.read_records(path)
 

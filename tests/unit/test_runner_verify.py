@@ -89,7 +89,7 @@ FAULTS = [
     (forge, "runs/toy/artifacts/hipaa/run.json", "manifest.json: is not about the present runs", RUNS),
     (flip, "runs/toy/manifest.json", "manifest.json: its bytes changed", RUNS),
     (forge, "runs/toy/manifest.json", "manifest.json: is not about the present runs", RUNS),
-    (swell, f"{HIPAA}/run.json", "hipaa: runs/toy/artifacts/hipaa/run.json: cannot be read (it has more", HIPAA),
+    (swell, f"{HIPAA}/run.json", f"hipaa: {HIPAA}/run.json: cannot be read (it has more", HIPAA),
     (remove, "runs/toy/manifest.json.sha256", "manifest.json: has no .sha256 beside it", RUNS),
     (forge, "runs/toy/summary.json", "summary.json: is not about the present runs", RUNS),
     (flip, INDEX, "the site: _build/html/index.html changed after it was made", SITE),
