@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import numpy as np
 from dp_accounting.pld import privacy_loss_distribution as pld
+from scipy.special import ndtri
 
 from privhelpers import validate
 from privhelpers.accounting import _peers, _renyi
@@ -165,17 +166,33 @@ def _rdp_epsilon(*, noise_multiplier: float, sample_rate: float, steps: int, del
     return _renyi.rdp_to_epsilon(orders=_renyi.RDP_ORDERS, rdp=curve, delta=delta).epsilon
 
 
+def unsampled_epsilon(mu: float, delta: float) -> float:
+    """Return an epsilon of Gaussian releases that all units take part in, which sampling cannot raise.
+
+    Args:
+        mu: root of the sum over all steps of 1 / sigma^2, 0 or more.
+        delta: in (0, 1).
+
+    Source: Balle and Wang 2018, theorem 8, without its second term, which only lowers delta.
+    """
+    return max(0.0, mu * (mu / 2 - float(ndtri(delta))))
+
+
 @functools.lru_cache(maxsize=1024)  # a plan, its training and a page's words ask for one run again and again
 def _pld_epsilon(interval: float | None, **run: float) -> float:
     by_rdp = _rdp_epsilon(**run)
+    # Far beyond any guarantee RDP's least order is too large, and this one is the smaller.
+    by_formula = min(
+        by_rdp, unsampled_epsilon(math.sqrt(run["steps"]) / run["noise_multiplier"], run["delta"])
+    )
     # No longer a guarantee of anything, and no grid can hold its exponentials; or nothing is left to tighten.
     if by_rdp > BEYOND_GRIDS or by_rdp == 0:
-        return by_rdp
+        return by_formula
     step = {name: run[name] for name in ("noise_multiplier", "sample_rate", "steps")}
     grid = interval or grid_for(epsilon=by_rdp, **step)
     spread, largest = loss_sizes(run["noise_multiplier"], run["sample_rate"])
     if not composable(grid, spread=spread, largest=largest, steps=run["steps"], delta=run["delta"]):
-        return by_rdp
+        return by_formula
     try:
         with in_float64(**run):
             losses = pld.from_gaussian_mechanism(
@@ -185,9 +202,9 @@ def _pld_epsilon(interval: float | None, **run: float) -> float:
                 use_connect_dots=True,
             )
     except InvalidParameter:  # a float64 does not tell the losses, or their places, apart
-        return by_rdp
-    # Both are upper bounds: where a loss is too large for its grid, RDP is the smaller one.
-    return min(by_rdp, epsilon_of_losses(losses, steps=run["steps"], delta=run["delta"]))
+        return by_formula
+    # All are upper bounds: where a loss is too large for its grid, another one is the smaller.
+    return min(by_formula, epsilon_of_losses(losses, steps=run["steps"], delta=run["delta"]))
 
 
 def epsilon(
@@ -213,7 +230,8 @@ def epsilon(
             `grid_for` chooses it.
 
     Where no grid of ours holds the run (a delta near what float64 rounds, millions of steps, losses beyond
-    float64), PLD gives way to RDP, which bounds it too.
+    float64, an epsilon above a million), PLD gives way to the smaller of two that bound it too: RDP, and
+    Gaussian noise without sampling.
 
     Raises:
         InvalidParameter: a value is out of its range.

@@ -1,6 +1,7 @@
 """The epsilon of several runs on the same units, all of whose models are released."""
 
 import functools
+import math
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from privhelpers.accounting._bounds import (
     in_float64,
     loss_sizes,
     rounding,
+    unsampled_epsilon,
 )
 from privhelpers.accounting._spent import PrivacySpent, require_poisson
 from privhelpers.errors import InvalidParameter
@@ -72,13 +74,15 @@ def _common_grid(steps: Steps, near: float) -> float:
 
 def _pld_epsilon(steps: Steps, delta: float) -> float:
     by_rdp = _rdp_epsilon(steps, delta)
+    mu = math.sqrt(sum(count / sigma / sigma for (sigma, _), count in steps.items()))
+    by_formula = min(by_rdp, unsampled_epsilon(mu, delta))
     if by_rdp > BEYOND_GRIDS or by_rdp == 0:
-        return by_rdp
+        return by_formula
     interval = _common_grid(steps, by_rdp)
     for (sigma, rate), count in steps.items():
         spread, largest = loss_sizes(sigma, rate)
         if not composable(interval, spread=spread, largest=largest, steps=count, delta=delta):
-            return by_rdp
+            return by_formula
     try:
         with in_float64(delta=delta):
             losses = [
@@ -88,11 +92,11 @@ def _pld_epsilon(steps: Steps, delta: float) -> float:
                 for (sigma, rate), count in steps.items()
             ]
             together = functools.reduce(lambda one, other: one.compose(other), losses)
-            # Both are upper bounds: where a loss is too large for the grid, RDP is the smaller one.
+            # All are upper bounds: where a loss is too large for the grid, another one is the smaller.
             left = delta - rounding(sum(steps.values()))
-            return min(by_rdp, epsilon_of_losses(together, steps=1, delta=left))
+            return min(by_formula, epsilon_of_losses(together, steps=1, delta=left))
     except InvalidParameter:
-        return by_rdp
+        return by_formula
 
 
 def compose_runs(runs: Sequence[PrivacySpent], *, delta: float, accountant: str = "pld") -> float:
