@@ -14,7 +14,7 @@ import toy_site
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bookmaker.runner import _archive, _bundle, _cli, _evidence
+from bookmaker.runner import _archive, _bundle, _cli, _evidence, _seals
 from bookmaker.runner._bundle import CRATE, ENVELOPE, STATEMENT
 from privhelpers import ledger
 from privhelpers.artifacts import Store
@@ -381,6 +381,13 @@ def test_a_name_in_a_statement_moves_no_cursor(verified, about, files):
     statement["subject"][0]["name"] = "\x1b[2J\n"
     line = verified(good | {STATEMENT: _bundle.to_json(statement)})[1]
     assert "does not hold" in line and "\x1b" not in line
+
+
+def test_a_name_in_a_list_of_hashes_moves_no_cursor_either():
+    name = "\x1b[2J\0\n"
+    assert _seals.difference({name: "1"}, {}) == r"\x1b[2J\x00\n is gone"
+    assert _seals.difference({}, {name: "1"}) == r"\x1b[2J\x00\n was added"
+    assert _seals.difference({name: "2"}, {name: "1"}) == r"\x1b[2J\x00\n changed"
 
 
 def test_what_is_too_large_for_a_bundle_is_refused(monkeypatch, about, files):
