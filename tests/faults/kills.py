@@ -140,7 +140,7 @@ def killed(folder: Path, under: AbstractContextManager) -> dict:
 
 
 def _rest(folder: Path, known: dict) -> tuple[int, int]:
-    """Return how many lines of ours begin until a run from this state takes a step, and until it is over."""
+    """Return how many lines of ours begin until a run from this state took a step, and until it is over."""
     state = _saved(folder), _spent(folder), (folder / "ledger.jsonl").exists()
     if state not in known:
         with _place() as place:
@@ -152,8 +152,9 @@ def _rest(folder: Path, known: dict) -> tuple[int, int]:
                 step, first = dpsgd.PrivateOptimizer.step, []
 
                 def noted(self, draw):
+                    norms = step(self, draw)
                     first.append(lines.count)
-                    return step(self, draw)
+                    return norms
 
                 dpsgd.PrivateOptimizer.step = noted
                 with Lines() as lines:
@@ -168,8 +169,9 @@ def _rest(folder: Path, known: dict) -> tuple[int, int]:
 def at_lines(index: int, seed: int, known: dict) -> list[dict]:
     """Kill one run several times, each time before a line that chance chose.
 
-    One in three kills falls before the next step. The others fall after its begin, and in turn: the first of
-    four in the next quarter of the run, the second in the next third of what is left, and so to the end.
+    One in three kills falls before the end of the next step, which has most of the lines: it begins with a
+    look at the model. The others fall after it, and in turn: the first of four in the next quarter of the
+    run, the second in the next third of what is left, and so to the end.
     """
     chance, rows = rng.make(seed, f"kills {index}"), []
     with _place() as place:
