@@ -15,6 +15,7 @@ Jupyter or with papermill, reads them and writes to a folder of its own.
 import errno
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -34,6 +35,7 @@ from privhelpers.validate import shown
 RUNNER = "PRIVAI_LEAK_RUNNER"  # set in the environment of every run that the runner starts
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 SEAL, _LONGEST_SEAL = ".sha256", 1000  # bytes
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def check_name(name: str) -> str:
@@ -220,8 +222,26 @@ def _refuse_constant(text: str) -> None:
     raise ValueError(f"{text} is not JSON")
 
 
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):  # Python reads 1e400 so
+        raise ValueError("a number is too large for a float64")
+    return value
+
+
+def _require_whole_characters(text: str, value: object) -> None:
+    """Refuse half of a character: nobody can print it, or write it again."""
+    if _SURROGATE.search(text):
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ValueError("holds half of a character (a lone surrogate)") from None
+
+
 def parse_json(text: str | bytes, where: str) -> object:
-    """Return parsed JSON; duplicate keys, NaN, bad syntax and bytes that are not UTF-8 are refused.
+    """Return parsed JSON.
+
+    Refused are duplicate keys, NaN and infinity, bad syntax, and what is no UTF-8 or half of a character.
 
     Args:
         text: one JSON value.
@@ -232,7 +252,11 @@ def parse_json(text: str | bytes, where: str) -> object:
     """
     try:
         text = text if isinstance(text, str) else text.decode("utf-8")
-        return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_refuse_constant)
+        value = json.loads(
+            text, object_pairs_hook=_no_duplicates, parse_constant=_refuse_constant, parse_float=_finite
+        )
+        _require_whole_characters(text, value)
+        return value
     except (ValueError, RecursionError) as error:
         raise DamagedArtifact(f"{where}: {error}") from error
 

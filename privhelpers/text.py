@@ -164,6 +164,16 @@ def inert(text: str, *, keep: str = "", html: bool = False) -> str:
     return markup.escape(shown) if html else shown
 
 
+def quoted(text: object, most: int = 200) -> str:
+    """Return somebody's words as part of a message: in one line of visible characters, `most` at most.
+
+    >>> quoted("expected\\n    \'\\x1b\'")
+    "expected \'\\\\x1b\'"
+    """
+    shown = inert(" ".join(str(text).split()))
+    return shown if len(shown) <= most else f"{shown[: most - 3]}..."
+
+
 def with_powers(text: str) -> str:
     """Return a text in which Python's exponents are powers of ten.
 

@@ -17,6 +17,7 @@ from bookmaker.runner._complete import check_complete
 from bookmaker.runner.chain import CHAIN, DPSGD, EPSILON, MAKERS, Step, model_name, source
 from privhelpers.artifacts import parse_json, read_sealed, sha256_of
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact
+from privhelpers.text import quoted
 from privhelpers.validate import non_negative
 
 CURRENT = "up to date"
@@ -190,7 +191,7 @@ def record(root: Path, job: Job) -> dict[str, Any]:
     try:
         _check(done, job)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DamagedArtifact(f"{job.sentinel}: not the record of a run ({error!r})") from error
+        raise DamagedArtifact(f"{job.sentinel}: not the record of a run ({quoted(repr(error))})") from error
     return done
 
 

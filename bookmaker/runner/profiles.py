@@ -18,6 +18,7 @@ from bookmaker.runner.chain import DPSGD, EPSILON, PLANNED, SLUGS, model_name, s
 from privhelpers import parameters
 from privhelpers.artifacts import check_name
 from privhelpers.errors import InvalidParameter, MissingArtifact
+from privhelpers.text import quoted
 
 SHARED = "shared"
 MOST_BYTES = 10_000  # of a file: five times our longest
@@ -129,7 +130,7 @@ def _read(path: Path, file: str) -> dict[str, dict[str, Any]]:
 
 def _one_line(error: Exception) -> str:
     mark = getattr(error, "problem_mark", None)
-    text = " ".join((getattr(error, "problem", None) or str(error)).split())
+    text = quoted(getattr(error, "problem", None) or error)
     return f"line {mark.line + 1}: {text}" if mark else text
 
 

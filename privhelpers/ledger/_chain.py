@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from privhelpers.artifacts import parse_json
 from privhelpers.errors import DamagedArtifact, LedgerDamaged, PrivHelpersError, ResumeRefused
 from privhelpers.ledger._terms import Terms
+from privhelpers.text import quoted
 
 START = "0" * 64  # stands for the hash before the first line
 KEYS = {"content", "hash", "kind", "previous", "seq"}
@@ -164,7 +165,7 @@ def _opening(raw: bytes, where: str) -> Record:
     try:
         terms = Terms(**content)
     except (TypeError, PrivHelpersError) as error:
-        raise LedgerDamaged(f"{where}: {error}") from error
+        raise LedgerDamaged(f"{where}: {quoted(error)}") from error
     written, digest = seal(0, START, "open", terms.content())
     _require_same(raw, written, where)
     return Record(terms, digest)

@@ -14,6 +14,7 @@ from safetensors import safe_open
 
 from privhelpers.artifacts import parse_json, read_bounded
 from privhelpers.errors import DamagedArtifact, MissingArtifact, UnsupportedModel
+from privhelpers.text import quoted
 
 CONFIG, ADAPTER = "config.json", "adapter_config.json"
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -119,7 +120,7 @@ def tensors(folder: Path) -> dict[str, tuple[str, list[int]]]:
                 own = {name: (part.get_dtype(), part.get_shape()) for name, part in parts.items()}
         except Exception as error:  # of its own kind, and not derived from another
             raise UnsupportedModel(
-                f"model {folder.name!r}: {file} cannot be read as safetensors ({str(error)[:200]}); copy it "
+                f"model {folder.name!r}: {file} cannot be read as safetensors ({quoted(error)}); copy it "
                 "again"
             ) from error
         if differ := sorted(own.keys() ^ names if names else own.keys() & headers.keys()):
@@ -137,7 +138,7 @@ def _listed(names: object) -> str:
     'a, b, c and 1 more'
     """
     names = sorted(map(str, names))
-    return ", ".join(names[:3])[:300] + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+    return quoted(", ".join(names[:3]), 300) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
 
 
 def _numbers(value: object, key: str = "") -> Iterator[tuple[str, int]]:
@@ -166,8 +167,9 @@ def _refuse_sizes(folder: Path, config: dict, shapes: dict[str, list[int]]) -> N
             continue
         if not 0 <= number <= most:
             raise UnsupportedModel(
-                f"model {folder.name!r}: config.json says {key} = {str(number)[:30]}, and {because}, so that "
-                f"0 to {most:,} are possible; restore the config.json that the weights were saved with"
+                f"model {folder.name!r}: config.json says {quoted(key)} = {str(number)[:30]}, and {because}, "
+                f"so that 0 to {most:,} are possible; restore the config.json that the weights were saved "
+                "with"
             )
 
 

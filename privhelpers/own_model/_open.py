@@ -34,6 +34,7 @@ from privhelpers.models._folder import ADAPTER, CONFIG, read_files, read_json, r
 from privhelpers.models.architecture import preferred_device, read_model
 from privhelpers.own_model._reader import Reader
 from privhelpers.own_model._target import CAUSAL, MASKED, Target
+from privhelpers.text import quoted
 
 MOST_TOKENS = 1024  # of a text that are read, where the model reads more: attention grows with the square
 _JSON_FILES = ("config.json", "tokenizer_config.json", "generation_config.json")
@@ -101,8 +102,8 @@ def _refuse_loaders(folder: Path) -> None:
         private = {key for key in keys if key.startswith("_")} - _OWN_PRIVATE
         if bad := sorted(keys & _LOADERS | (private if name == CONFIG else set())):
             raise UnsupportedModel(
-                f"model {folder.name!r}: {name} has {bad[0]!r}, which may load code or libraries; if the "
-                "model works without it, remove it"
+                f"model {folder.name!r}: {name} has {quoted(bad[0])!r}, which may load code or libraries; if "
+                "the model works without it, remove it"
             )
 
 
@@ -131,7 +132,7 @@ def _kind(folder: Path, config: dict) -> str:
         named = possible
     if len(named) != 1:
         raise UnsupportedModel(
-            f"model {folder.name!r}: {', '.join(classes)[:200] or 'no class'} of type {model_type[:100]!r} "
+            f"model {folder.name!r}: {quoted(', '.join(classes)) or 'no class'} of type {model_type[:100]!r} "
             "is neither a causal nor a masked language model that transformers knows; save it with its head"
         )
     return named[0]
@@ -165,13 +166,15 @@ def _lora_config(folder: Path) -> LoraConfig:
     """Return the configuration of an adapter, of the keys that we know: others can name libraries to load."""
     given = read_json(folder, ADAPTER)
     if given.get("peft_type") != "LORA":
-        raise UnsupportedModel(f"adapter {folder.name!r}: is {given.get('peft_type')!r}; only LORA is known")
+        raise UnsupportedModel(
+            f"adapter {folder.name!r}: is {quoted(given.get('peft_type'))!r}; only LORA is known"
+        )
     options = {key: value for key, value in given.items() if key in _LORA}
     usual = LoraConfig().to_dict()
     for key in sorted(given.keys() - _LORA - _LORA_NOTES):
         if given[key] not in (None, False, {}, [], usual.get(key)):
             raise UnsupportedModel(
-                f"adapter {folder.name!r}: {ADAPTER} sets {key!r}, which is not known here"
+                f"adapter {folder.name!r}: {ADAPTER} sets {quoted(key)!r}, which is not known here"
             )
     return LoraConfig(**options)
 

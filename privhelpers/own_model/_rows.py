@@ -17,6 +17,7 @@ from tqdm.auto import tqdm
 from privhelpers.artifacts import parse_json
 from privhelpers.errors import BadRecords, ConfinedFailed, DamagedArtifact
 from privhelpers.processes import Confined
+from privhelpers.text import quoted
 
 LONGEST_LINE = 1_000_000  # bytes, and characters of a row of a table
 MOST_ROWS = 2_000_000  # of a file: an audit asks about thousands, and all are held
@@ -140,7 +141,8 @@ def _table_rows(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str, i
             yield where, number, _cells(names, cells)
     except csv.Error as error:
         raise BadRecords(
-            f"{name_of(path)}, row {number + 1}: broken ({error}); save the table as CSV with double quotes"
+            f"{name_of(path)}, row {number + 1}: broken ({quoted(error)}); save the table as CSV with double "
+            "quotes"
         ) from None
 
 

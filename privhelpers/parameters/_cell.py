@@ -13,7 +13,7 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError, create_
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.parameters import _grammar
-from privhelpers.text import inert
+from privhelpers.text import inert, quoted
 
 _SHOWN = "on one line, every character of it visible"
 WORDS = {
@@ -87,16 +87,16 @@ def _parameter(node: ast.stmt, comments: dict[int, str], where: str) -> Paramete
             f"{where}, parameters cell, line {node.lineno}: must be `name: type = value  # help`"
         )
     name, type_name = node.target.id, ast.unparse(node.annotation)
-    comment = comments.get(node.end_lineno or node.lineno, "")
+    comment, at = comments.get(node.end_lineno or node.lineno, ""), f"{where}.{quoted(name)}"
     if type_name not in TYPES:
-        raise InvalidParameter(f"{where}.{name}: type {type_name!r} must be one of {', '.join(TYPES)}")
+        raise InvalidParameter(f"{at}: type {quoted(type_name)!r} must be one of {', '.join(TYPES)}")
     if not comment:
-        raise InvalidParameter(f"{where}.{name}: its line must end with a comment that says what it is")
+        raise InvalidParameter(f"{at}: its line must end with a comment that says what it is")
     try:
         default = ast.literal_eval(node.value)
         limits = _grammar.read(comment, type_name)
     except ValueError as error:
-        raise InvalidParameter(f"{where}.{name}: {error}") from error
+        raise InvalidParameter(f"{at}: {quoted(error)}") from error
     annotation, allowed = _annotation(type_name, limits)
     return Parameter(name, type_name, default, comment, allowed, annotation)
 
@@ -114,12 +114,14 @@ def declared_in(cell: str, where: str) -> dict[str, Parameter]:
     """
     try:
         tree, comments = ast.parse(cell), _comments(cell)
+        parameters = [_parameter(node, comments, where) for node in tree.body]
     except (SyntaxError, tokenize.TokenError) as error:
-        raise InvalidParameter(f"{where}, parameters cell: {error}") from error
-    parameters = [_parameter(node, comments, where) for node in tree.body]
+        raise InvalidParameter(f"{where}, parameters cell: {quoted(error)}") from error
+    except (MemoryError, RecursionError) as error:  # of Python's parser, which holds a hundred levels or so
+        raise InvalidParameter(f"{where}, parameters cell: nested too deep; write plain values") from error
     names = [p.name for p in parameters]
     if doubled := next((n for n in names if names.count(n) > 1), None):
-        raise InvalidParameter(f"{where}.{doubled}: declared twice")
+        raise InvalidParameter(f"{where}.{quoted(doubled)}: declared twice")
     return {p.name: p for p in parameters}
 
 
@@ -144,7 +146,9 @@ def checked(known: dict[str, Parameter], values: dict[str, Any], where: str) -> 
     """
     for name, value in values.items():
         if name not in known:
-            raise InvalidParameter(f"{where}.{name} = {show(value)}: {unknown_name(name, list(known))}")
+            raise InvalidParameter(
+                f"{where}.{quoted(name)} = {show(value)}: {unknown_name(name, list(known))}"
+            )
     fields = {name: (known[name].annotation, ...) for name in values}
     # Underscored because a parameter may be called like a method of BaseModel ("copy", "json").
     renamed = {f"p_{name}": field for name, field in fields.items()}

@@ -4,6 +4,7 @@ import ast
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.parameters._cell import checked, declared_in, unknown_name
+from privhelpers.text import quoted
 
 _INJECTED = "# Parameters\n"  # how papermill begins the cell that it puts after the declared one
 
@@ -45,6 +46,8 @@ def check() -> None:
     known = declared_in(cells[place], "parameters")
     for cell in cells[place + 1 :]:
         if cell.startswith(_INJECTED) and (unknown := sorted(_assigned(cell) - set(known))):
-            raise InvalidParameter(f"parameters.{unknown[0]}: {unknown_name(unknown[0], list(known))}")
+            raise InvalidParameter(
+                f"parameters.{quoted(unknown[0])}: {unknown_name(unknown[0], list(known))}"
+            )
     values = {name: shell.user_ns[name] for name in known}
     shell.user_ns.update(checked(known, values, "parameters"))

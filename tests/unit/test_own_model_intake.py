@@ -38,6 +38,7 @@ BAD = {
     "identifiers": (b'{"patient_id": "x", "text": "y", "identifiers": "z"}\n', "list of strings"),
     "NaN": (b'{"patient_id": "x", "text": "y", "weight": NaN}\n', "NaN is not JSON"),
     "infinity": (b'{"patient_id": "x", "text": "y", "weight": -Infinity}\n', "Infinity is not JSON"),
+    "infinite number": (b'{"patient_id": "x", "text": "y", "weight": 1e400}\n', "too large for a float64"),
     "duplicate key": (b'{"patient_id": "x", "patient_id": "z", "text": "y"}\n', "duplicate key"),
     "NUL": (b'{"patient_id": "x", "text": "\x00"}\n', "NUL"),
     "escaped NUL": (b'{"patient_id": "x", "text": "\\u0000"}\n', "NUL"),
