@@ -26,7 +26,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle profile reference env test faults kills impossible mutants identities supply bench lint shape hooks lock clean help
+.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle profile reference env test faults fuzz kills impossible mutants identities supply bench lint shape hooks lock clean help
 .DELETE_ON_ERROR:
 
 
@@ -146,6 +146,9 @@ test: $(STAMP)  ## run every test, on JOBS= cores
 
 faults: $(STAMP)  ## disturb runs, files and arguments on purpose, N= trials of SEED=, JOBS= at once: build/faults/<SEED>.md counts the outcomes
 	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.harness --trials="$$N" --seed="$$SEED" --jobs="$$JOBS"
+
+fuzz: $(STAMP)  ## give bytes that nobody would write to every door, N= cases of SEED=, JOBS= at once: build/faults/fuzz-<SEED>.md
+	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.fuzz --cases="$$N" --seed="$$SEED" --jobs="$$JOBS"
 
 kills: $(STAMP)  ## kill a private run N= times before lines of SEED=, and at every boundary of a write: build/faults/kills-<SEED>.md
 	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.kills --kills="$$N" --seed="$$SEED" --jobs="$$JOBS"

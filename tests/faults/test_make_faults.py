@@ -39,6 +39,7 @@ HANDED_OVER = {  # what recipes pass on, besides their own words
     "reference": ("PROFILE",),
     "test": (),
     "faults": ("N", "SEED", "JOBS"),
+    "fuzz": ("N", "SEED", "JOBS"),
     "identities": ("N", "SEED", "JOBS"),
     "assignments": (),
     "grade": ("SUBMITTED",),

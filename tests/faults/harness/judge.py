@@ -39,13 +39,20 @@ class Result:
     seconds: float
 
 
-def _refusal(error: PrivHelpersError, case: Case, place: Path) -> str:
-    """Return what is wrong with a refusal, or ""."""
-    message = str(error)
+def wrong_message(message: str) -> str:
+    """Return what is wrong with the message of a refusal, or ""."""
     if not message.strip() or len(message) > LONGEST:
         return f"a refusal of {len(message)} characters"
     if "\n" in message or "\r" in message or "\0" in message:
         return f"a refusal of several lines: {message!r}"
+    return ""
+
+
+def _refusal(error: PrivHelpersError, case: Case, place: Path) -> str:
+    """Return what is wrong with a refusal, or ""."""
+    message = str(error)
+    if wrong := wrong_message(message):
+        return wrong
     if not case.given and str(place) in message:
         return f"a refusal that names a folder of this machine: {message}"
     if not case.refusal:
