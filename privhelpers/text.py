@@ -45,6 +45,12 @@ _WORDS = (
     (r"/patient$", ", by patient"),
     (r"_", " "),
 )
+# Letters and marks that have no shape (Unicode's default ignorable characters) or are blank, although their
+# categories say otherwise.
+_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0") | frozenset(
+    map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))  # variation selectors
+)
+_MARKS = 4  # on one letter: hardly a language needs more, and a pile of them covers the lines around it
 _NO_WORD_BEFORE, _NO_WORD_AFTER = r"(?<![^\W_])", r"(?![^\W_])"
 
 
@@ -144,12 +150,26 @@ def places(value: str, text: str) -> list[tuple[int, int]]:
     return [(bisect_right(ends, start) - 1, bisect_left(ends, end)) for start, end in spans]
 
 
+def _acts(character: str) -> bool:
+    return unicodedata.category(character)[0] in "CZ" or character in _UNSEEN
+
+
+def _unpiled(text: str) -> str:
+    """Return text with the marks spelled out that stand on a letter beyond the first few."""
+    pieces, marks = [], 0
+    for character in text:
+        marks = marks + 1 if unicodedata.category(character) in ("Mn", "Me") else 0
+        pieces.append(character if marks <= _MARKS else ascii(character)[1:-1])
+    return "".join(pieces)
+
+
 def inert(text: str, *, keep: str = "", html: bool = False) -> str:
     r"""Return text that shows its characters and does nothing.
 
-    Control, zero-width, direction, unassigned and private characters, lone surrogates, and white space other
-    than the plain space are spelled out as Python would (`\x1b`, `\u202e`): none of them can move a cursor,
-    turn a line around, hide a word or end a table row.
+    Control, zero-width, direction, unassigned and private characters, lone surrogates, letters without a
+    shape, and white space other than the plain space are spelled out as Python would (`\x1b`, `\u202e`):
+    none of them can move a cursor, turn a line around, hide a word or end a table row. So are the marks on a
+    letter after the fourth, which would cover the lines around.
 
     Args:
         text: from a model, a file or a user.
@@ -158,9 +178,9 @@ def inert(text: str, *, keep: str = "", html: bool = False) -> str:
     """
     if not isinstance(text, str):
         raise InvalidParameter(f"text = {text!r}: must be a string")
-    shown = "".join(
-        c if c in keep or c == " " or unicodedata.category(c)[0] not in "CZ" else ascii(c)[1:-1] for c in text
-    )
+    shown = "".join(c if c in keep or c == " " or not _acts(c) else ascii(c)[1:-1] for c in text)
+    if not shown.isascii():
+        shown = _unpiled(shown)
     return markup.escape(shown) if html else shown
 
 
@@ -172,6 +192,18 @@ def quoted(text: object, most: int = 200) -> str:
     """
     shown = inert(" ".join(str(text).split()))
     return shown if len(shown) <= most else f"{shown[: most - 3]}..."
+
+
+def inserted(value: object, *, keep: str = "") -> object:
+    """Return what a template of HTML, which escapes, inserts: text made inert, other values as they are.
+
+    Args:
+        value: anything; markup that is ours, which has `__html__`, is no text.
+        keep: as of `inert`.
+    """
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    return inert(value, keep=keep)
 
 
 def with_powers(text: str) -> str:

@@ -54,6 +54,8 @@ def _visible(text: str) -> str:
     for place, character in enumerate(text, 1):
         if (shown := inert(character)) != character:
             raise ValueError(f"character {place} is {shown}")
+    if inert(text) != text:
+        raise ValueError("more marks stand on one letter than it can bear")
     return text
 
 

@@ -88,6 +88,8 @@ REFUSED = [
     ("profile", "clinic\x85", f"{TEXT}; character 7 is \\x85"),
     ("profile", "clinic\u2028x", f"{TEXT}; character 7 is \\u2028"),
     ("profile", "clinic\u202ex", f"{TEXT}; character 7 is \\u202e"),
+    ("profile", "clinic\ufe0f", f"{TEXT}; character 7 is \\ufe0f"),
+    ("profile", "clinic" + 5 * "\u0301", f"{TEXT}; more marks stand on one letter than it can bear"),
     ("profile", "clinic\u2066x", f"{TEXT}; character 7 is \\u2066"),
     ("profile", "cli\u200bnic", f"{TEXT}; character 4 is \\u200b"),
     ("profile", "\ufeffclinic", f"{TEXT}; character 1 is \\ufeff"),

@@ -8,9 +8,10 @@ from html import unescape
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import Markup
 
 from privhelpers.errors import InvalidParameter
-from privhelpers.text import found_among, found_in, inert, normalize, places, stands_in
+from privhelpers.text import found_among, found_in, inert, inserted, normalize, places, stands_in
 
 
 @pytest.mark.parametrize(
@@ -108,8 +109,26 @@ def test_no_character_that_acts_is_left():
     assert inert("a\n\tb\r", keep="\n\t") == "a\n\tb\\r"
 
 
+@pytest.mark.parametrize("letter", "\u034f\u115f\u17b5\u180b\u2800\u3164\ufe0f\uffa0\U000e0100")
+def test_a_letter_or_mark_without_a_shape_is_spelled_out(letter):
+    assert inert(f"Ann{letter}Hill") == f"Ann{ascii(letter)[1:-1]}Hill"
+
+
+def test_a_pile_of_marks_does_not_reach_the_lines_around():
+    assert (
+        inert("e" + 7 * "\u0301" + "x" + 4 * "\u0323")
+        == "e" + 4 * "\u0301" + 3 * r"\u0301" + "x" + 4 * "\u0323"
+    )
+
+
+def test_a_template_inserts_text_inert_and_our_markup_as_it_is():
+    ours = Markup("<b>\u00a0</b>")
+    assert inserted("a\u202e\u00a0", keep="\u00a0") == "a\\u202e\u00a0"
+    assert inserted(ours) is ours and inserted(0.5) == 0.5 and inserted(None) is None
+
+
 def test_ordinary_text_is_left_alone():
-    text = "ε = 8, naïve café, second line 日本, $x$ *a* 👍"
+    text = "ε = 8, naïve café, second line 日本, $x$ *a* 👍, Việt, שָּׁלוֹם"
     assert inert(text) == text
 
 
