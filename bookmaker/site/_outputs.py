@@ -6,6 +6,7 @@ table, colored and aligned at most. Every richer form is refused rather than rep
 had to be repaired is a cell that should print with `text/plain` in the first place.
 """
 
+import ast
 import inspect
 import re
 from html import escape
@@ -267,6 +268,15 @@ def tables_memo(site: Path) -> Memo:
     return Memo(site / FOLDER / "tables.json", [Path(__file__), Path(inspect.getfile(inert))])
 
 
+def _quotable(value: str) -> str:
+    """Return a glued value as its `repr`; a text in it stays inert when a sentence quotes what is meant."""
+    try:
+        text = ast.literal_eval(value)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):  # what it stands for is itself
+        text = None
+    return repr(inert(text, keep=_LINES)) if isinstance(text, str) else inert(value, keep=_LINES)
+
+
 def _clean_bundle(data: dict[str, Any], where: str, tables: Memo | None) -> dict[str, Any]:
     """Return the representations of one output that pages may show."""
     clean: dict[str, Any] = {}
@@ -275,7 +285,7 @@ def _clean_bundle(data: dict[str, Any], where: str, tables: Memo | None) -> dict
         if plain in IMAGES:
             clean[mime] = value
         elif plain == "text/plain":
-            clean[mime] = inert(value, keep=_LINES)
+            clean[mime] = inert(value, keep=_LINES) if plain == mime else _quotable(value)
         elif plain == "text/html":
             try:
                 clean[mime] = tables.of(value, _clean_table) if tables else _clean_table(value)

@@ -19,11 +19,13 @@ from pybtex import plugin
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.search.en import SearchEnglish
+from sphinx.transforms import SphinxTransform
 
 from bookmaker.site import _numbers
 from bookmaker.site._first_use import LinkFirstUse
 from bookmaker.site._spaces import HoldTogether
 
+OF_RUNS = ("book/run_card", "book/model_cards")  # pages that are made of what runs wrote
 MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions", "a11y", "ui/lazy.js", "sre")
 
 # What the theme and pandas write, and what a screen reader can use; a wide table is scrolled by keys. What
@@ -160,6 +162,20 @@ def _tidy_head(app: Sphinx, page: str, template: str, context: dict[str, Any], d
     context["script_files"] = kept
 
 
+class AsTyped(SphinxTransform):
+    """Keep quotes, dashes and backslashes of what runs wrote, which Sphinx would set as a printer does."""
+
+    default_priority = 740  # before Sphinx' own, at 750
+
+    def apply(self, **_: Any) -> None:
+        """Mark what a sentence quotes, and the pages that are made of runs."""
+        if self.env.docname.startswith(OF_RUNS):
+            self.document["support_smartquotes"] = False
+        for quoted in self.document.findall(nodes.inline):
+            if "pasted-text" in quoted["classes"]:
+                quoted["support_smartquotes"] = False
+
+
 def _look_up_once() -> None:
     """Let tools remember what they work out many times: pybtex its styles, the search the stems of words.
 
@@ -172,6 +188,7 @@ def _look_up_once() -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     _look_up_once()
+    app.add_transform(AsTyped)
     app.add_post_transform(LinkFirstUse)
     app.add_post_transform(HoldTogether)
     _numbers.setup(app)

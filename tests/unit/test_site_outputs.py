@@ -2,10 +2,12 @@
 
 import pytest
 from bs4 import BeautifulSoup
+from myst_nb.core.variables import format_plain_text
 from nbformat import v4
 
 from bookmaker.site._outputs import check_picture, clean_outputs, one_header, plain_table, words_on_the_left
 from privhelpers.errors import RunFailed
+from privhelpers.text import inert
 
 
 def cleaned(*outputs):
@@ -201,6 +203,21 @@ def test_progress_bars_go_and_escapes_are_spelled_out():
     )
     assert [o.output_type for o in outputs] == ["stream", "display_data"]
     assert outputs[0].text == "done\\x1b[0m"
+
+
+@pytest.mark.parametrize("text", ["Ann \u202ellih\u200b", "it's \x1b[31m", "ε = 8, 'a' \"b\"", "a\\u202eb"])
+def test_a_glued_text_is_inert_when_a_sentence_quotes_it(text):
+    """A sentence shows what the `repr` means, not the `repr`, whose escapes would come back to life."""
+    (output,) = cleaned(display(**{"application_papermill.record/text/plain": repr(text)}))
+    (shown,) = output.data.values()
+    assert format_plain_text(shown, "s") == inert(text)
+    assert format_plain_text(shown, "") == inert(text)
+
+
+@pytest.mark.parametrize("value", ["0.5", "inf", "[1, 2]", "(" * 300, "a\x00"])
+def test_a_glued_value_that_is_no_text_stays_as_it_was_printed(value):
+    (output,) = cleaned(display(**{"application_papermill.record/text/plain": value}))
+    assert list(output.data.values()) == [inert(value)]
 
 
 def test_only_the_name_of_a_glued_value_stays_of_the_metadata():
