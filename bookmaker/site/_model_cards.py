@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from bookmaker.runner import chain, published
-from bookmaker.site._run_card import table
+from bookmaker.site._markdown import code, table, words
 from privhelpers.artifacts import Store
 from privhelpers.results import Results
 from privhelpers.text import in_words
@@ -66,11 +66,13 @@ def _promise(model: str, runs: Results) -> str:
     if spent is None:
         seen = "; it has seen no patient's note" if model == "public" else ""
         return f"none{seen}"
+    unit, adjacency, sampler, accountant = (
+        words(spent[name]) for name in ("unit", "adjacency", "sampler", "accountant")
+    )
     promise = (
-        f"illustrative (see above): epsilon {_number(spent['epsilon'])} at delta {spent['delta']:g}; unit: "
-        f"{spent['unit']}; adjacency: {spent['adjacency']}; sampler: {spent['sampler']}, rate "
-        f"{spent['sample_rate']:g}; noise multiplier {_number(spent['noise_multiplier'])}; accountant: "
-        f"{spent['accountant']}"
+        f"illustrative (see above): epsilon {_number(spent['epsilon'])} at delta {spent['delta']:g}; "
+        f"unit: {unit}; adjacency: {adjacency}; sampler: {sampler}, rate {spent['sample_rate']:g}; "
+        f"noise multiplier {_number(spent['noise_multiplier'])}; accountant: {accountant}"
     )
     lower, level = runs.of(model).audited_epsilon, runs.audits[model]["confidence"]
     if lower is None:
@@ -83,7 +85,7 @@ def _shape(config: dict[str, Any], weights: int) -> str:
     layers = config.get("n_layer", config.get("num_hidden_layers"))
     width = config.get("n_embd", config.get("hidden_size"))
     return (
-        f"{config['model_type']}, {layers} layers of width {width}, a vocabulary of "
+        f"{words(config['model_type'])}, {layers} layers of width {width}, a vocabulary of "
         f"{config['vocab_size']:,} tokens, {weights:,} weights"
     )
 
@@ -93,13 +95,13 @@ def _measured(rows: list[dict[str, Any]]) -> str:
     order = list(dict.fromkeys(row["measure"] for row in rows))
     shown = [
         (
-            row["measure"],
+            words(row["measure"]),
             PEOPLE[row["arm"]],
             _number(row["estimate"]),
             f"{_number(row['low'])} to {_number(row['high'])}",
-            f"{row['n']:,} ({row['unit']})",
+            f"{row['n']:,} ({words(row['unit'])})",
             f"{row['distinct_n']:,}" if row["distinct_n"] else "",
-            f"{row['clusters']:,} ({row['cluster']})",
+            f"{row['clusters']:,} ({words(row['cluster'])})",
         )
         for row in sorted(rows, key=lambda row: order.index(row["measure"]))
     ]
@@ -136,8 +138,8 @@ def _others(manifest: dict[str, Any], runs: Results) -> str:
         about, of_run = runs.store.read_json(f"{ner}/meta.json"), given[chain.SCRUBBING]
         first = f"from the first {of_run['lesson_documents']:,} documents of `public.jsonl`"
         facts = [
-            ("architecture", f"named-entity recognizer of spaCy {about['spacy_version']}"),
-            ("finds", ", ".join(about["labels"]["ner"])),
+            ("architecture", f"named-entity recognizer of spaCy {words(about['spacy_version'])}"),
+            ("finds", ", ".join(map(words, about["labels"]["ner"]))),
             ("training data", f"{first}, {kept[f'{chain.RECORDS}/public.jsonl']}"),
             ("training", f"from random weights; epochs: {of_run['epochs']}; seed {of_run['seed']}"),
             ("promise to a patient", "none; it has seen no patient's note"),
@@ -149,7 +151,7 @@ def _others(manifest: dict[str, Any], runs: Results) -> str:
         start = runs.store.read_json(real)
         cards += (
             "\n## Models that are not kept\n\n"
-            f"Those of {{ref}}`nb-real`, from `{start['start_from']}` with {start['weights']:,} weights, "
+            f"Those of {{ref}}`nb-real`, from {code(start['start_from'])} with {start['weights']:,} weights, "
             "were forgotten when they had answered; what it shows is of another run, of weights that others "
             "pretrained {cite:p}`allal2025`.\n"
             "Shadow models and those of single experiments are not kept either; their pages make them.\n"

@@ -14,6 +14,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from bookmaker.runner import notebooks
+from bookmaker.site._markdown import words
 from privhelpers.errors import MissingArtifact
 
 RECORD = "application/papermill.record/"
@@ -39,7 +40,7 @@ def quoted(notebook: NotebookNode) -> dict[str, int | float | str]:
 
 
 def with_numbers(source: str, numbers: Mapping[str, object]) -> str:
-    """Return a sentence with the numbers that it quotes; a name that is not known stays.
+    """Return a sentence of Markdown with what it quotes, texts as words; a name that is not known stays.
 
     >>> with_numbers("The AUC is {glue:text}`auc:.2f`.", {"auc": 0.9634})
     'The AUC is 0.96.'
@@ -47,7 +48,10 @@ def with_numbers(source: str, numbers: Mapping[str, object]) -> str:
 
     def value(match: re.Match) -> str:
         name, shape = match.groups()
-        return format(numbers[name], shape or "") if name in numbers else match[0]
+        if name not in numbers:
+            return match[0]
+        quote = format(numbers[name], shape or "")
+        return words(quote) if isinstance(numbers[name], str) else quote
 
     return QUOTE.sub(value, source)
 

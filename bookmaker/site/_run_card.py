@@ -1,16 +1,14 @@
 """The page that says what made this copy of the book: parameters, versions and seconds of every run."""
 
-import re
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bookmaker.runner import progress
+from bookmaker.site._markdown import code, table, words
 from privhelpers import __version__
 from privhelpers.errors import DamagedArtifact
-from privhelpers.text import in_words, inert
+from privhelpers.text import in_words
 
 TITLE = "PrivAI-Leak: teaching, measuring and auditing the privacy of language models"
-MEANT = re.compile(r"[^\w .,:=%+-]|(?<![^\W_])_|_(?![^\W_])")  # not the _ in a word
 NO_BREAK = "\u00a0"
 SHOWN = 0.1  # of the time of a run: an activity that takes less is not named
 INTRO = """# Run card
@@ -21,33 +19,11 @@ Another profile, another seed or another version of a package gives other number
 """
 
 
-def _code(text: str) -> str:
-    """Return text as inline code for a cell of a Markdown table: as it is, whatever it holds."""
-    shown = inert(text).replace("|", "\\|")  # a table's one escape, inside of code too
-    if not shown.strip():
-        return "none"
-    fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
-    room = " " if shown[0] in " `" or shown[-1] in " `" else ""
-    return f"{fence}{room}{shown}{room}{fence}"
-
-
-def _words(text: str) -> str:
-    """Return text as words in Markdown: each sign that could mean something there by its number."""
-    return MEANT.sub(lambda sign: f"&#{ord(sign[0])};", inert(text))
-
-
 def _value(value: Any) -> str:
     """Return a value as inline code; a list as its values."""
     if isinstance(value, list):
         return ", ".join(map(_value, value)) or "none"
-    return _code(f"{value:g}" if isinstance(value, float) else str(value))
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a table in Markdown."""
-    rule = "| " + " | ".join("---" for _ in header) + " |"
-    lines = [f"| {' | '.join(map(str, row))} |" for row in (header, *rows)]
-    return "\n".join([lines[0], rule, *lines[1:]]) + "\n"
+    return code(f"{value:g}" if isinstance(value, float) else str(value))
 
 
 def duration(seconds: float) -> str:
@@ -59,7 +35,7 @@ def _cost(run: dict[str, Any]) -> tuple[str, ...]:
     """Return what a run took: time, processor time, memory, and where a tenth or more of it went."""
     cpu, memory, activities = (run.get(name) for name in ("cpu_seconds", "peak_memory_mib", "activities"))
     spent = sorted((activities or {}).items(), key=lambda item: -item[1])
-    most = [f"{_words(name)} {duration(took)}" for name, took in spent if took >= SHOWN * run["seconds"]]
+    most = [f"{words(name)} {duration(took)}" for name, took in spent if took >= SHOWN * run["seconds"]]
     return (
         duration(run["seconds"]),
         duration(cpu) if cpu else "",
@@ -71,8 +47,8 @@ def _cost(run: dict[str, Any]) -> tuple[str, ...]:
 def _runs(runs: dict[str, Any]) -> str:
     rows = [
         (
-            _words(run["notebook"]),
-            _words(in_words(run["model"])) if run["model"] else "",
+            words(run["notebook"]),
+            words(in_words(run["model"])) if run["model"] else "",
             *_cost(run),
             str(len(run["artifacts"])),
         )
@@ -92,16 +68,16 @@ def _parameters(runs: dict[str, Any]) -> str:
         rows = []
         for name in given[0]:
             values = list(dict.fromkeys(_value(parameters[name]) for parameters in given))
-            rows.append((_code(name), ", ".join(values)))
-        parts.append(f"### {_words(notebook)}\n\n{table(('parameter', 'value'), rows)}")
+            rows.append((code(name), ", ".join(values)))
+        parts.append(f"### {words(notebook)}\n\n{table(('parameter', 'value'), rows)}")
     return "\n".join(parts)
 
 
 def _citation(manifest: dict[str, Any], digest: str) -> str:
     """Return how to cite the runs: by the day of the first and the hash of the manifest that names all."""
-    day = _words(min(run["started"] for run in manifest["runs"].values())[:10])
+    day = words(min(run["started"] for run in manifest["runs"].values())[:10])
     return f"""The PrivAI-Leak authors, *{TITLE}*, version {__version__}.
-Run of profile {_words(manifest["profile"])}, {day}; its manifest has the SHA-256 `{digest}`.
+Run of profile {words(manifest["profile"])}, {day}; its manifest has the SHA-256 `{digest}`.
 
 ```text
 @software{{privai-leak,
@@ -129,9 +105,9 @@ def run_card(manifest: dict[str, Any], digest: str = "") -> str:
     """
     try:
         runs = manifest["runs"]
-        versions = [(_words(name), _value(version)) for name, version in manifest["versions"].items()]
+        versions = [(words(name), _value(version)) for name, version in manifest["versions"].items()]
         summary = (
-            f"Profile **{_words(manifest['profile'])}**: {len(runs)} runs, "
+            f"Profile **{words(manifest['profile'])}**: {len(runs)} runs, "
             f"{duration(manifest['total_seconds'])} of computing; independent runs went side by side.\n"
         )
         sections = {"Cite this run": _citation(manifest, digest)} if digest else {}

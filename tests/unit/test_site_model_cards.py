@@ -1,5 +1,7 @@
 """Model cards quote the files of a run, and every figure of leakage stands beside its control."""
 
+import html
+
 import pytest
 
 from bookmaker.runner import chain, published
@@ -97,6 +99,18 @@ def test_every_figure_stands_above_its_control(book):
             ["people held out", "0.125", "0.1 to 0.9"],
         ]
         assert all(line.endswith("| 700 (generation) | 680 | 14 (prompt) |") for line in lines)
+
+
+def test_what_a_run_wrote_means_nothing_in_a_card(book):
+    root, hostile = book[0], "x` | <script>y</script> {ref}`z`"
+    store = Store(root / "runs" / "toy" / "artifacts", "toy")
+    store.write_json("public_pretraining/public/config.json", CONFIG | {"model_type": hostile})
+    rows = store.read_jsonl("comparison/measurements.jsonl")
+    store.write_jsonl("comparison/measurements.jsonl", [row | {"measure": hostile} for row in rows])
+    page = _model_cards.model_cards(*book)
+    cards = page.partition("\n## ")[2]
+    assert "script" in cards and "<script" not in cards and "{ref}`z`" not in cards
+    assert html.unescape(cards).count(hostile) == 1 + len(rows)
 
 
 def test_a_card_without_its_measurements_is_refused(book):

@@ -2,6 +2,8 @@
 
 import ast
 import copy
+import html
+import re
 from pathlib import Path
 
 import nbformat
@@ -96,6 +98,15 @@ def test_expected_text_and_picture_stay():
 def test_numbers_are_written_out_in_the_shape_of_the_sentence():
     text = "{glue:text}`auc:.2f` of {glue:text}`name`, {glue:text}`other`"
     assert _student.with_numbers(text, {"auc": 0.966, "name": "all"}) == "0.97 of all, {glue:text}`other`"
+
+
+@pytest.mark.parametrize(
+    "text", ["<script>x</script>", "![x](//a)", "{ref}`a`", "*a* _b_ $c$", ":::{raw} html"]
+)
+def test_a_text_that_a_sentence_quotes_is_words(text):
+    sentence = _student.with_numbers("It is {glue:text}`said`.", {"said": text})
+    assert html.unescape(sentence) == f"It is {text}."
+    assert not re.search(r"[<>`*$\[\]{}_]|:[:{]", sentence)
 
 
 def test_damaged_blocks_are_named():
