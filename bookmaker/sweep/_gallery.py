@@ -1,8 +1,8 @@
 """A folder of static pages for a sweep: a table of runs, a page for each of them, and a comparison.
 
 Nothing is loaded from elsewhere; the table sorts and filters with a few lines of script in the page itself
-and is complete without them. Every text goes through Jinja's escaping, and a page's policy lets no other
-script run and nothing be asked for.
+and is complete without them. Every text is made inert and goes through Jinja's escaping, and a page's policy
+lets no other script run and nothing be asked for.
 """
 
 import base64
@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from bookmaker.runner import published
 from privhelpers import figures, stats
 from privhelpers.artifacts import check_name, write_atomic
+from privhelpers.text import inserted
 
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPT = (TEMPLATES / "gallery.js").read_text(encoding="utf-8")
@@ -121,7 +122,9 @@ def pages(table: pd.DataFrame, name: str) -> Iterator[tuple[str, str]]:
         table: from `results.collect`.
         name: of the sweep.
     """
-    engine = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
+    engine = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, finalize=inserted, undefined=StrictUndefined
+    )
     engine.filters["shown"] = _shown
     runs = _overview(table)
     common = {"name": name, "shown_columns": SHOWN, "runs": runs.to_dict("records"), "page": _page_name}

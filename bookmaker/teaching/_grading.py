@@ -23,7 +23,7 @@ from bookmaker.teaching._sandbox import Box, Sandbox
 from privhelpers.artifacts import write_atomic
 from privhelpers.errors import ConfinedFailed, InvalidParameter, MissingArtifact
 from privhelpers.processes import open_regular
-from privhelpers.text import inert
+from privhelpers.text import inert, inserted
 
 LARGEST = 5 * 2**20  # bytes of a submitted notebook
 PLACES = (
@@ -238,7 +238,7 @@ def students(submitted: str) -> tuple[list[Path], list[str]]:
 def feedback(student: str, grades: Sequence[Graded]) -> str:
     """Return the page for a student: points and what the tests say; the student's words are made inert."""
     template = Path(__file__).with_name("feedback.html").read_text(encoding="utf-8")
-    page = Environment(autoescape=True, undefined=StrictUndefined).from_string(template)
+    page = Environment(autoescape=True, finalize=inserted, undefined=StrictUndefined).from_string(template)
     return page.render(student=student, assignments=grades)
 
 

@@ -6,6 +6,7 @@ run nothing.
 """
 
 import base64
+import functools
 import hashlib
 import platform
 from collections.abc import Mapping
@@ -27,7 +28,7 @@ from privhelpers.own_model._target import CAUSAL
 from privhelpers.own_model._verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, clearest
 from privhelpers.own_model._wording import WORDING, of_100
 from privhelpers.stats import Interval
-from privhelpers.text import inert
+from privhelpers.text import inserted
 
 # The page in Jinja's language, and its style, whose hash the page's own policy names. Whatever is inserted is
 # escaped; no attribute holds text of a record or a model.
@@ -40,13 +41,6 @@ ONE_KIND = ("model", "truncated", "guessed", "completed", "synthetic", "copies")
 _KEPT = "\n\u00a0\u202f"  # some languages have spaces within numbers, and before a colon, that never break
 _LONGEST = 400  # characters of one piece of text that is shown
 _SHOWN = 20  # strings, and texts, that are shown where somebody asks for them
-
-
-def _harmless(value: object) -> object:
-    """Return text with control, zero-width and direction characters spelled out; anything else as it is."""
-    if not isinstance(value, str) or isinstance(value, Markup):  # markup is ours
-        return value
-    return inert(value, keep=_KEPT)
 
 
 def _versions() -> dict[str, str]:
@@ -474,7 +468,11 @@ def report_page(
             confidential as the records.
     """
     environment = Environment(
-        autoescape=True, finalize=_harmless, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        finalize=functools.partial(inserted, keep=_KEPT),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters.update(rate=lambda value: f"{value:.3f}", small=_small, hundred=of_100)
     style = _STYLE.read_text(encoding="utf-8")

@@ -168,6 +168,18 @@ def test_text_is_escaped():
     assert "<script>alert" not in text and "&lt;script&gt;alert" in text
 
 
+def test_characters_that_act_are_spelled_out():
+    table = _results.as_table([measured(architecture="ti\u202eny", method="boot\x1bstrap")])
+    shown = "".join(text for _, text in _gallery.pages(table, "de\u200bmo"))
+    assert not re.search("[\u202e\x1b\u200b]", shown)
+    assert all(word in shown for word in (r"ti\u202eny", r"boot\x1bstrap", r"de\u200bmo"))
+
+
+def test_names_that_differ_in_their_case_alone_can_both_be_chosen():
+    page = pages_of(measured(), measured(architecture="Tiny"))["index.html"]
+    assert "<option>tiny</option>" in page and "<option>Tiny</option>" in page
+
+
 def test_a_sweep_is_sealed_when_it_is_finished_and_not_before(root, monkeypatch, capsys):
     def made(root, plans, *, targets, **_):
         for job in (job for jobs in plans for job in jobs if job.sentinel in targets):
