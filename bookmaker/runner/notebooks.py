@@ -13,7 +13,8 @@ from privhelpers.errors import DamagedArtifact, RunFailed
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 KERNEL_FILE = re.compile(r"[^\s\"']*ipykernel_\d+/\d+\.py")
-OVERWRITTEN = re.compile(r"[^\n\r]*\r(?=[^\n\r])")  # states of a progress bar, each drawn over by the next
+# Of what was printed: states of a progress bar, each drawn over by the next.
+OVERWRITTEN = re.compile(r"[^\n\r]*\r(?=[^\n\r])")
 
 
 @functools.lru_cache(maxsize=64)
@@ -53,8 +54,7 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
 
 
 def _without_paths(text: str, root: Path) -> str:
-    """Return an output's text without this copy's place, the kernel's file names and past progress."""
-    text = OVERWRITTEN.sub("", text)
+    """Return an output's text without this copy's place and the kernel's file names."""
     return KERNEL_FILE.sub("<cell>", text.replace(f"{root}/", "").replace(str(root), "."))
 
 
@@ -76,6 +76,8 @@ def clean(notebook: NotebookNode, root: Path) -> None:
             holder = output if "text" in output else output.get("data", {})
             for kind in holder.keys() & {"text", "text/plain", "text/html", "text/markdown"}:
                 holder[kind] = _without_paths(holder[kind], root)
+            if "text" in output:
+                output.text = OVERWRITTEN.sub("", output.text)
 
 
 def refresh_prose(executed: NotebookNode, current: NotebookNode) -> NotebookNode:

@@ -33,6 +33,14 @@ def test_every_cell_must_have_run_without_an_error():
         check_complete(notebook, "toy")
 
 
+def test_a_table_keeps_what_stands_before_a_carriage_return(tmp_path):
+    """Only what is printed is drawn over; a table would lose the beginning of its cell, and its tag."""
+    notebook, cell = executed(), "<td>one\rtwo</td>"
+    notebook.cells[3].outputs = [v4.new_output("display_data", {"text/html": cell, "text/plain": "a\rb"})]
+    notebooks.clean(notebook, tmp_path)
+    assert notebook.cells[3].outputs[0].data == {"text/html": cell, "text/plain": "a\rb"}
+
+
 def test_paths_and_times_are_left_out(tmp_path):
     notebook = executed()
     notebook.metadata["papermill"] = {"input_path": str(tmp_path)}
