@@ -26,7 +26,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle profile reference env test faults fuzz kills impossible mutants identities supply bench lint shape hooks lock clean help
+.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle profile reference env test faults fuzz kills impossible mutants identities payloads supply bench lint shape hooks lock clean help
 .DELETE_ON_ERROR:
 
 
@@ -161,6 +161,9 @@ mutants: $(STAMP)  ## put faults into the private training one at a time, and sa
 
 identities: $(STAMP)  ## look for identifiers of real people in N= generated patients of SEED=: build/faults/identities-<SEED>.md
 	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.identities --patients="$$N" --seed="$$SEED" --jobs="$$JOBS"
+
+payloads: $(STAMP)  ## show hostile texts on every page in Chromium, with and without the pages' policies: build/faults/payloads.md counts what they did
+	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.payloads
 
 supply: $(STAMP)  ## what the environment consists of, in build/supply: a bill of materials (CycloneDX) and the licenses
 	@exec $(PYTHON) tests/supply.py

@@ -16,7 +16,7 @@ from privhelpers import browser
 
 ROOT = Path(__file__).parents[1]
 SMOKE_FILES = ("tests/book/test_browser.py", "tests/notebooks/test_chain.py")
-collect_ignore = ["faults/harness", "assignments"]  # a program and cells: modules that are no tests
+collect_ignore = ["faults/harness", "faults/payloads", "assignments"]  # programs and cells: no tests
 # Toys gain nothing from a second thread, and two threads that wait for each other beside the smoke
 # profile take twice the time. Set before torch is imported; runs of the chain set their own number.
 os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
