@@ -11,12 +11,15 @@ from bookmaker.site import _checks
 
 pytestmark = pytest.mark.browser
 PAYLOADS = catalogue.payloads()
+KINDS = {one.kind: one for one in reversed(PAYLOADS)}
+# `make payloads` shows them all, which takes minutes.
+FEW = tuple(one for one in PAYLOADS if one.number % 6 == 1 or one is KINDS[one.kind])
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """Make every page once; return their folder and what is displayed on them."""
-    return displays.pages(tmp_path_factory.mktemp("payloads"), PAYLOADS)
+    return displays.pages(tmp_path_factory.mktemp("payloads"), FEW)
 
 
 def test_the_catalogue_has_many_kinds_and_no_text_twice():
@@ -28,14 +31,15 @@ def test_the_catalogue_has_many_kinds_and_no_text_twice():
 def test_the_payloads_act_where_nothing_stops_them(chromium, tmp_path):
     idle = acting.idle(chromium, tmp_path, PAYLOADS)
     for effect in catalogue.EFFECTS:
-        some = [one for one in PAYLOADS if one.effect == effect]
+        # What steers a terminal does nothing in a browser, which draws boxes.
+        some = [one for one in PAYLOADS if one.effect == effect and one.kind != "ANSI"]
         still = [one.text for one in some if one in idle]
         assert len(still) <= len(some) / 4, (effect, still)
 
 
 def test_a_text_is_a_text_without_any_policy(chromium, pages):
     html, shown = pages
-    made = list(nets.escaped(chromium, html, shown, PAYLOADS, policy=False))
+    made = list(nets.escaped(chromium, html, shown, FEW, policy=False))
     assert len(made) == len(shown) + 2 >= 24  # and the search, and what is printed
     texts = {one.number: one.text for one in PAYLOADS}
     for one in made:
@@ -44,25 +48,25 @@ def test_a_text_is_a_text_without_any_policy(chromium, pages):
 
 
 def test_a_policy_alone_lets_nothing_run_and_nothing_be_asked_for(chromium, pages, tmp_path):
-    made = list(nets.under_policies(chromium, tmp_path, *pages, PAYLOADS))
+    made = list(nets.under_policies(chromium, tmp_path, *pages, FEW))
     assert len(made) >= 3
     for one in made:
         assert not (one.ran or one.asked or one.amiss), (one.display, one.ran, one.asked, one.amiss)
 
 
 def test_a_page_that_takes_a_payload_as_it_is_fails(chromium, pages, tmp_path):
-    """One payload of each kind, put into a display behind the back of everything that escapes."""
+    """A payload, a control and a cover are put into a display behind the back of everything that escapes."""
     html, shown = pages
     display = next(one for one in shown if one.name == "feedback")
-    page, run = html / display.page, [one for one in PAYLOADS if one.kind == "event"][:1]
+    page, run = html / display.page, KINDS["event"]
     kept = page.read_text(encoding="utf-8")
-    spoiled = f"</table>{run[0].text}\u202e<div style='position:fixed;inset:0'></div>"
+    spoiled = f"</table>{run.text}\u202e<div style='position:fixed;inset:0'></div>"
     page.write_text(kept.replace("</table>", spoiled, 1), encoding="utf-8")
     try:
-        one = next(nets.escaped(chromium, html, [display], PAYLOADS, policy=False))
+        one = next(nets.escaped(chromium, html, [display], FEW, policy=False))
     finally:
         page.write_text(kept, encoding="utf-8")
-    assert one.ran == {run[0].number}
+    assert one.ran == {run.number}
     assert any("u202e" in words for words in one.amiss) and any("out of its place" in w for w in one.amiss)
 
 

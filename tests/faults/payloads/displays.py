@@ -95,7 +95,8 @@ def _html(shown: object) -> str:
 def _side_by_side(texts: Texts) -> str:
     given = {f"{number} {text}": text for number, text in texts.items()}
     marks = {name: [(0, max(1, len(text) // 2))] for name, text in given.items()}
-    return _html(case_studies.side_by_side(given, marks, first=texts[1], heading=texts[2]))
+    above, heading = list(texts.values())[:2]
+    return _html(case_studies.side_by_side(given, marks, first=above, heading=heading))
 
 
 def _injected(texts: Texts) -> NotebookNode:
