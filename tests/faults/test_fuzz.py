@@ -114,20 +114,22 @@ def test_a_planted_third_outcome_is_counted_and_the_rest_goes_on(monkeypatch, na
 
 def test_the_program_goes_on_where_it_was_and_keeps_what_it_found(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(program, "PLACE", tmp_path)
-    monkeypatch.setattr(program, "code", lambda *more: "same")
+    monkeypatch.setattr(program.counted, "code", lambda: "same")
     monkeypatch.setattr(program, "CHUNK", 4)
-    made = []
 
     def line(first, cases, number):
         outcomes = {"accepted": number - 1, worker.UNTYPED: 1} if first == 8 else {"accepted": number}
         found = [worker.Found(9, "ledger", "x", worker.UNTYPED, "KeyError", "\xff")] if first == 8 else []
         os.write(note, b"x")
-        return {"first": first, "counts": {"ledger": outcomes}, "seconds": {"ledger": 1.0},
-                "found": [worker.asdict(one) for one in found]}  # fmt: skip
+        found = [worker.asdict(one) for one in found]
+        return {"counts": {"ledger": outcomes}, "seconds": {"ledger": 1.0}, "found": found}
 
     note = os.open(tmp_path / "note", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     monkeypatch.setattr(program, "_line", line)
-    made = lambda: (tmp_path / "note").stat().st_size  # noqa: E731
+
+    def made():
+        return (tmp_path / "note").stat().st_size
+
     assert program.main(["--cases=7", "--seed=3", "--jobs=2"]) == 0 and made() == 2
     assert program.main(["--cases=12", "--seed=3"]) == 1 and made() == 3, "what was done is not done again"
     text = (tmp_path / "fuzz-3.md").read_text()
