@@ -204,7 +204,7 @@ def test_every_table_can_be_scrolled_by_keys(site):
 
 
 def test_no_page_is_heavy(visits):
-    assert {name: met.weight for name, met in visits.items() if not 300 < met.weight < 1_500_000} == {}
+    assert {name: met.weight for name, met in visits.items() if not 300 < met.weight < 1_600_000} == {}
 
 
 FIRST = """query => {

@@ -20,7 +20,6 @@ from faults.payloads.catalogue import (
     TYPESETS,
     Payload,
 )
-from myst_parser.docutils_ import Parser
 
 from bookmaker.site import _pdf, _sphinx_ext
 
@@ -51,7 +50,9 @@ def _typeset(chromium: Any, folder: Path, texts: Sequence[str]) -> list[bool]:
 
 def _rendered(text: str) -> bool:
     """Return whether MyST makes more of a text than a paragraph of its characters."""
-    made = publish_parts(text, parser=Parser(), writer_name="html5", settings_overrides=SETTINGS)["body"]
+    made = publish_parts(
+        text, parser_name="myst_parser.docutils_", writer_name="html5", settings_overrides=SETTINGS
+    )["body"]
     shown = made.replace("<p>", "").replace("</p>", "").strip()
     plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
     return shown != plain.strip()
