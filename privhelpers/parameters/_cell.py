@@ -168,8 +168,8 @@ def checked(known: dict[str, Parameter], values: dict[str, Any], where: str) -> 
 
 
 def show(value: object) -> str:
-    """Return a value as one short line."""
+    """Return a value as one short line of visible characters."""
     try:
-        return _short.repr(value)
+        return inert(_short.repr(value))
     except ValueError:  # a whole number too long to print
         return type(value).__name__
