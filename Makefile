@@ -144,23 +144,23 @@ test: $(STAMP)  ## run every test, on JOBS= cores
 	@workers=$$(expr "$${JOBS:-2}" + 1) || { echo "make: JOBS must be a whole number above 0" >&2; exit 2; }; \
 	exec $(PYTHON) -m pytest --numprocesses "$$workers" --dist loadfile --no-loadscope-reorder
 
-faults: $(STAMP)  ## disturb runs, files and arguments on purpose, N= trials of SEED=, JOBS= at once: build/faults/<SEED>.md counts the outcomes
-	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.harness --trials="$$N" --seed="$$SEED" --jobs="$$JOBS"
+faults: $(STAMP)  ## disturb runs, files and arguments on purpose, N= trials of SEED=, JOBS= at once: build/faults/faults-<SEED>.md counts the outcomes
+	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.harness --number="$$N" --seed="$$SEED" --jobs="$$JOBS"
 
 fuzz: $(STAMP)  ## give bytes that nobody would write to every door, N= cases of SEED=, JOBS= at once: build/faults/fuzz-<SEED>.md
-	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.fuzz --cases="$$N" --seed="$$SEED" --jobs="$$JOBS"
+	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.fuzz --number="$$N" --seed="$$SEED" --jobs="$$JOBS"
 
 kills: $(STAMP)  ## kill a private run N= times before lines of SEED=, and at every boundary of a write: build/faults/kills-<SEED>.md
-	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.kills --kills="$$N" --seed="$$SEED" --jobs="$$JOBS"
+	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.kills --number="$$N" --seed="$$SEED" --jobs="$$JOBS"
 
 impossible: $(STAMP)  ## look for numbers that a release cannot give without a unit, in N= draws: build/faults/impossible-<SEED>.md
-	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.impossible --draws="$$N" --seed="$$SEED" --jobs="$$JOBS"
+	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.impossible --number="$$N" --seed="$$SEED" --jobs="$$JOBS"
 
 mutants: $(STAMP)  ## put faults into the private training one at a time, and say which test notices each: build/faults/mutants.md
 	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) tests/mutants/count.py --jobs="$$JOBS"
 
 identities: $(STAMP)  ## look for identifiers of real people in N= generated patients of SEED=: build/faults/identities-<SEED>.md
-	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.identities --patients="$$N" --seed="$$SEED" --jobs="$$JOBS"
+	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.identities --number="$$N" --seed="$$SEED" --jobs="$$JOBS"
 
 payloads: $(STAMP)  ## show hostile texts on every page in Chromium, with and without the pages' policies: build/faults/payloads.md counts what they did
 	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.payloads

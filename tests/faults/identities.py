@@ -4,19 +4,14 @@ The rules are written down here a second time, from what the authorities publish
 check that `privhelpers.records` makes before it writes.
 """
 
-import argparse
 import ipaddress
 import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 
-from faults.harness import report
-from faults.harness.counted import PLACE, whole
+from faults.harness import counted, report
 
-from privhelpers.artifacts import write_atomic
-from privhelpers.errors import PrivHelpersError
 from privhelpers.records import make_hospital_records
 
 HOSPITAL = 20_000  # patients; a factory has numbers for 20,196 people
@@ -103,10 +98,8 @@ def found(text: str) -> Iterator[tuple[str, str, bool]]:
             yield kind, match[0], possible(match)
 
 
-def hospital(
-    seed: int, number: int, patients: int
-) -> tuple[Counter, Counter, list[tuple[str, str]], int, int]:
-    """Return what the notes of a hospital hold: kinds seen, kinds that can be real, those, notes, characters.
+def hospital(number: int, seed: int, patients: int) -> dict:
+    """Return what the notes of a hospital hold: kinds seen, kinds that can be real, some of those, and sizes.
 
     Every second hospital has report notes alone, which carry all identifiers of their patient.
     """
@@ -128,55 +121,69 @@ def hospital(
             if possible:
                 real[kind] += 1
                 examples.append((kind, text))
-    return seen, real, examples[:20], len(notes), sum(len(note["text"]) for note in notes)
+    return {
+        "patients": patients,
+        "seen": seen,
+        "real": real,
+        "examples": examples[:20],
+        "notes": len(notes),
+        "characters": sum(len(note["text"]) for note in notes),
+    }
 
 
-def table(seed: int, patients: int, jobs: int) -> tuple[str, int]:
-    """Return what was found in so many patients, as Markdown, and how many can be real."""
-    sizes = [HOSPITAL] * (patients // HOSPITAL) + ([patients % HOSPITAL] if patients % HOSPITAL else [])
-    seen, real, examples, notes, length = Counter(), Counter(), [], 0, 0
-    with ProcessPoolExecutor(jobs) as pool:
-        for one in pool.map(hospital, [seed] * len(sizes), range(len(sizes)), sizes):
-            seen, real, examples = seen + one[0], real + one[1], examples + one[2]
-            notes, length = notes + one[3], length + one[4]
-            sys.stderr.write(f"\r[identities] {notes:,} notes, {real.total()} possible ")
-            sys.stderr.flush()
-    rows = [f"| {kind} | {seen[kind]:,} | {real[kind]:,} |" for kind in RULES]
-    bound = 100 * report.upper_bound(min(real.total(), patients), patients)
-    text = [
-        "# Identifiers of real people in generated patients",
-        "",
-        f"Seed {seed}, {patients:,} patients of {len(sizes):,} hospitals, {notes:,} notes,",
-        f"{length:,} characters, commit {report.commit()}, on {report.processor()}.",
-        f"Possible ones: {real.total():,}; chance of one in a patient: at most {bound:.2g} %,",
-        "one-sided, at 95 % (Clopper-Pearson, patients taken as independent draws).",
-        "",
-        "| in the form of | seen | can be somebody's |",
-        "|---|---|---|",
-        *rows,
-        *(["", *(f"- {kind}: {text!a}" for kind, text in examples)] if examples else []),
-        "",
-    ]
-    return "\n".join(text), real.total()
+def _possible(rows: list[dict]) -> int:
+    return sum(sum(row["real"].values()) for row in rows)
+
+
+def table(rows: list[dict], seed: int, ran: str, machine: str) -> str:
+    """Return what was found in all hospitals as Markdown.
+
+    Args:
+        rows: lines of the record.
+        seed: of the run.
+        ran: commit.
+        machine: its processor.
+    """
+    patients, notes, length = (sum(row[name] for row in rows) for name in ("patients", "notes", "characters"))
+    counts = {of: sum((Counter(row[of]) for row in rows), Counter()) for of in ("seen", "real")}
+    kinds = [f"| {kind} | {counts['seen'][kind]:,} | {counts['real'][kind]:,} |" for kind in RULES]
+    examples = [f"- {kind}: {text!a}" for row in rows for kind, text in row["examples"]]
+    bound = 100 * report.upper_bound(min(_possible(rows), patients), patients)
+    return "\n".join(
+        [
+            "# Identifiers of real people in generated patients",
+            "",
+            f"Seed {seed}, {patients:,} patients of {len(rows):,} hospitals, {notes:,} notes,",
+            f"{length:,} characters, commit {ran}, on {machine}.",
+            f"Possible ones: {_possible(rows):,}; chance of one in a patient: at most {bound:.2g} %,",
+            "one-sided, at 95 % (Clopper-Pearson, patients taken as independent draws).",
+            "",
+            "| in the form of | seen | can be somebody's |",
+            "|---|---|---|",
+            *kinds,
+            *(["", *examples] if examples else []),
+            "",
+        ]
+    )
+
+
+def _count(asked: counted.Count) -> int:
+    hospitals = -(-asked.number // HOSPITAL)  # whole ones alone: a longer run later takes them over
+
+    def trial(index: int) -> dict:
+        return hospital(index, asked.seed, HOSPITAL)
+
+    def tell(rows: list[dict]) -> str:
+        return f"[identities] {len(rows)} of {hospitals} hospitals, {_possible(rows)} possible"
+
+    rows = asked.rows(trial, hospitals, tell)
+    asked.publish(table(rows, asked.seed, asked.commit, asked.machine))
+    return int(_possible(rows) > 0)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Look through patients and return 1 if one of them may carry a real identifier."""
-    parser = argparse.ArgumentParser(prog="make identities")
-    for name in ("--patients", "--seed", "--jobs"):
-        parser.add_argument(name, default="")
-    options = parser.parse_args(arguments)
-    try:
-        patients = whole("N", options.patients, 1_000_000, 10)
-        seed = whole("SEED", options.seed, 0, 0)
-        jobs = whole("JOBS", options.jobs, 1, 1)
-    except PrivHelpersError as error:
-        print(f"refused: {error}", file=sys.stderr)
-        return 2
-    text, real = table(seed, patients, jobs)
-    write_atomic(PLACE / f"identities-{seed}.md", text.encode())
-    print(f"\n{text}", end="")
-    return int(real > 0)
+    return counted.program("identities", 1_000_000, _count, arguments)
 
 
 if __name__ == "__main__":

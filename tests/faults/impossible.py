@@ -7,7 +7,6 @@ Differential Privacy"). Whoever sees one that is impossible for the neighbor kno
 that are known to be wrong show that the same counter finds such numbers.
 """
 
-import argparse
 import functools
 import math
 import sys
@@ -16,13 +15,10 @@ from unittest import mock
 import numpy as np
 import torch
 from faults.harness import counted, report
-from faults.harness.counted import PLACE, whole
 from scipy.special import ndtr, ndtri
 
 from privhelpers import dpsgd, rng
-from privhelpers.artifacts import write_atomic
 from privhelpers.dpsgd import _chance
-from privhelpers.errors import PrivHelpersError
 
 RATIOS = (7.3, 0.73, 7.3e-2, 7.3e-3, 7.3e-4, 7.3e-6, 7.3e-10)  # of the contribution to the noise's deviation
 BLOCK = 1 << 18  # numbers that are released at once
@@ -180,35 +176,22 @@ def wrong(rows: list[dict]) -> bool:
     return totals[Release.name][1] > 0 or blind or any(own for _, _, own in totals.values())
 
 
+def _count(asked: counted.Count) -> int:
+    torch.set_num_threads(1)
+    trials = len(RATIOS) * -(-asked.number // (len(RATIOS) * TRIAL))
+
+    def tell(rows: list[dict]) -> str:
+        found = sum(row["counts"][Release.name][1] for row in rows)
+        return f"[impossible] {len(rows) * TRIAL:,} of {trials * TRIAL:,} draws, {found} impossible"
+
+    rows = asked.rows(functools.partial(trial, seed=asked.seed), trials, tell)
+    asked.publish(table(rows, asked.seed, asked.commit, asked.machine))
+    return int(wrong(rows))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Draw, count, and return 1 if a release gave a number that is impossible for the neighbor."""
-    parser = argparse.ArgumentParser(prog="make impossible")
-    for name in ("--draws", "--seed", "--jobs"):
-        parser.add_argument(name, default="")
-    options = parser.parse_args(arguments)
-    torch.set_num_threads(1)
-    try:
-        draws = whole("N", options.draws, 100_000_000, 1)
-        seed = whole("SEED", options.seed, 0, 0)
-        jobs = whole("JOBS", options.jobs, 1, 1)
-        of_all_ratios = len(RATIOS) * TRIAL
-        trials = len(RATIOS) * -(-draws // of_all_ratios)
-        ran, machine = report.commit(), report.processor()
-        mark = {"code": counted.code(), "commit": ran, "machine": machine, "seed": seed}
-
-        def tell(rows: list[dict]) -> str:
-            found = sum(row["counts"][Release.name][1] for row in rows)
-            return f"[impossible] {len(rows) * TRIAL:,} of {trials * TRIAL:,} draws, {found} impossible"
-
-        one = functools.partial(trial, seed=seed)
-        rows = counted.run(PLACE / f"impossible-{seed}.jsonl", mark, one, trials, jobs=jobs, tell=tell)
-    except PrivHelpersError as error:
-        print(f"refused: {error}", file=sys.stderr)
-        return 2
-    text = table(rows, seed, ran, machine)
-    write_atomic(PLACE / f"impossible-{seed}.md", text.encode())
-    print(f"\n{text}", end="")
-    return int(wrong(rows))
+    return counted.program("impossible", 100_000_000, _count, arguments)
 
 
 if __name__ == "__main__":

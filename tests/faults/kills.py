@@ -6,7 +6,6 @@ boundary of its writes, flushes, renames and removals. After each kill a copy of
 end: to the weights of a run that was left alone, with a ledger that never counted less than was done.
 """
 
-import argparse
 import functools
 import json
 import os
@@ -21,13 +20,10 @@ os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
 os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
 
 from faults.harness import base, counted, report
-from faults.harness.counted import PLACE, whole
 from faults.harness.layer import KILL, Layer, injected, survived
 
 from privhelpers import dpsgd, rng
-from privhelpers.artifacts import write_atomic
 from privhelpers.dpsgd import _checkpoint
-from privhelpers.errors import PrivHelpersError
 from privhelpers.ledger import read_ledger
 
 PACKAGE = report.ROOT / "privhelpers"
@@ -270,35 +266,23 @@ def table(rows: list[dict], seed: int, ran: str, machine: str) -> str:
     )
 
 
+def _count(asked: counted.Count) -> int:
+    with base.made():
+        edges = boundaries()
+
+        def tell(rows: list[dict]) -> str:
+            so_far = [kill for row in rows for kill in row["kills"]]
+            return f"[kills] {len(so_far):,} kills, {sum(map(wrong, so_far))} wrong"
+
+        one = functools.partial(trial, seed=asked.seed, edges=edges, known={})
+        rows = asked.rows(one, len(edges) + -(-asked.number // IN_A_RUN), tell)
+    asked.publish(table(rows, asked.seed, asked.commit, asked.machine))
+    return int(any(wrong(kill) for row in rows for kill in row["kills"]))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Kill, resume, and return 1 if a run came to other bytes or a ledger counted too little."""
-    parser = argparse.ArgumentParser(prog="make kills")
-    for name in ("--kills", "--seed", "--jobs"):
-        parser.add_argument(name, default="")
-    options = parser.parse_args(arguments)
-    try:
-        kills = whole("N", options.kills, 1000, 1)
-        seed = whole("SEED", options.seed, 0, 0)
-        jobs = whole("JOBS", options.jobs, 1, 1)
-        ran, machine = report.commit(), report.processor()
-        mark = {"code": counted.code(), "commit": ran, "machine": machine, "seed": seed}
-        with base.made():
-            edges = boundaries()
-            trials = len(edges) + -(-kills // IN_A_RUN)
-
-            def tell(rows: list[dict]) -> str:
-                so_far = [kill for row in rows for kill in row["kills"]]
-                return f"[kills] {len(so_far):,} kills, {sum(map(wrong, so_far))} wrong"
-
-            one = functools.partial(trial, seed=seed, edges=edges, known={})
-            rows = counted.run(PLACE / f"kills-{seed}.jsonl", mark, one, trials, jobs=jobs, tell=tell)
-    except PrivHelpersError as error:
-        print(f"refused: {error}", file=sys.stderr)
-        return 2
-    text = table(rows, seed, ran, machine)
-    write_atomic(PLACE / f"kills-{seed}.md", text.encode())
-    print(f"\n{text}", end="")
-    return int(any(wrong(kill) for row in rows for kill in row["kills"]))
+    return counted.program("kills", 1000, _count, arguments)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 from faults.fuzz import __main__ as program
 from faults.fuzz import doors, worker
+from faults.harness import counted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -113,8 +114,8 @@ def test_a_planted_third_outcome_is_counted_and_the_rest_goes_on(monkeypatch, na
 
 
 def test_the_program_goes_on_where_it_was_and_keeps_what_it_found(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(program, "PLACE", tmp_path)
-    monkeypatch.setattr(program.counted, "code", lambda: "same")
+    monkeypatch.setattr(counted, "PLACE", tmp_path)
+    monkeypatch.setattr(counted, "code", lambda: "same")
     monkeypatch.setattr(program, "CHUNK", 4)
 
     def line(first, cases, number):
@@ -130,11 +131,11 @@ def test_the_program_goes_on_where_it_was_and_keeps_what_it_found(monkeypatch, t
     def made():
         return (tmp_path / "note").stat().st_size
 
-    assert program.main(["--cases=7", "--seed=3", "--jobs=2"]) == 0 and made() == 2
-    assert program.main(["--cases=12", "--seed=3"]) == 1 and made() == 3, "what was done is not done again"
+    assert program.main(["--number=7", "--seed=3", "--jobs=2"]) == 0 and made() == 2
+    assert program.main(["--number=12", "--seed=3"]) == 1 and made() == 3, "what was done is not done again"
     text = (tmp_path / "fuzz-3.md").read_text()
     assert "| **all** | 12 | 11 | 0 | 1 | 0 | 0 | 0 |" in text and "case 9, ledger: untyped exception" in text
     (path,) = (tmp_path / "fuzz-3").glob("*.json")
     monkeypatch.setattr(program, "CORPUS", path.parent)
     assert program.corpus()[path.stem][1:] == ("x", b"\xff")
-    assert program.main(["--cases=x"]) == 2 and "refused: N='x'" in capsys.readouterr().err
+    assert program.main(["--number=x"]) == 2 and "refused: N='x'" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from faults.harness import __main__ as program
-from faults.harness import base, judge, registry, report
+from faults.harness import base, counted, judge, registry, report
 from faults.harness.registry import Case, Fault
 
 from privhelpers.errors import InvalidParameter
@@ -128,27 +128,30 @@ def small(monkeypatch, tmp_path, ready):
         return case
 
     classes = [Fault("good", "a", make(1), forked=False), Fault("other", "b", make(1), forked=False)]
-    monkeypatch.setattr(program, "PLACE", tmp_path)
-    monkeypatch.setattr(program, "code", lambda: "same")
+    monkeypatch.setattr(counted, "PLACE", tmp_path)
+    monkeypatch.setattr(counted, "code", lambda: "same")
     monkeypatch.setattr(registry, "load", lambda: classes)
     return classes, lambda: len(runs.read_text()), make, tmp_path
 
 
 def test_the_program_counts_goes_on_and_fails_by_a_third_outcome(small, monkeypatch, capsys):
     classes, made, make, place = small
-    run = program._run
-    assert run(classes, 10, 3, jobs=2) == 0 and made() == 10
-    with open(place / "3.jsonl", "a") as record:
+
+    def run(number, jobs=1):
+        return program.main([f"--number={number}", "--seed=3", f"--jobs={jobs}"])
+
+    assert run(10, jobs=2) == 0 and made() == 10
+    with open(place / "faults-3.jsonl", "a") as record:
         record.write('{"index": 10, "cut')
-    assert run(classes, 16, 3) == 0 and made() == 16, "what was done is not done again"
-    assert "| **all** | 16 | 16 | 0 | 0 |" in (place / "3.md").read_text()
-    monkeypatch.setattr(program, "code", lambda: "other")
+    assert run(16) == 0 and made() == 16, "what was done is not done again"
+    assert "| **all** | 16 | 16 | 0 | 0 |" in (place / "faults-3.md").read_text()
+    monkeypatch.setattr(counted, "code", lambda: "other")
     classes[1] = Fault("other", "b", make(2), forked=False)
-    assert run(classes, 10, 3) == 1 and made() == 26, "other code begins anew"
-    text = (place / "3.md").read_text()
+    assert run(10) == 1 and made() == 26, "other code begins anew"
+    text = (place / "faults-3.md").read_text()
     assert "| **all** | 10 | 5 | 0 | 5 |" in text and "another result: 2" in text
     assert "| b: other | 5 |" in text
-    assert json.loads((place / "3.jsonl").read_text().splitlines()[-1])["outcome"] == judge.THIRD
+    assert json.loads((place / "faults-3.jsonl").read_text().splitlines()[-1])["outcome"] == judge.THIRD
     assert text.splitlines()[2].startswith("Seed 3, 2 classes, commit ")
 
 
@@ -156,7 +159,7 @@ def test_the_program_counts_goes_on_and_fails_by_a_third_outcome(small, monkeypa
     "given", [("0", "1"), ("-1", "1"), ("x", "1"), ("1", "-2"), ("1", "1.5"), ("9" * 20, "1")]
 )
 def test_numbers_that_are_none_are_refused(given, capsys):
-    assert program.main([f"--trials={given[0]}", f"--seed={given[1]}"]) == 2
+    assert program.main([f"--number={given[0]}", f"--seed={given[1]}"]) == 2
     assert capsys.readouterr().err.startswith("refused: ")
 
 

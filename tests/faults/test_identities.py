@@ -2,7 +2,7 @@
 
 import pytest
 from faults import identities
-from faults.harness import report
+from faults.harness import counted, report
 
 # Only in pieces: the files of this project hold no string that looks like somebody's number.
 REAL = {
@@ -45,9 +45,9 @@ def test_what_is_nobodys_passes(text):
 
 def test_generated_patients_carry_nothing_that_can_be_somebodys():
     for number in range(4):  # both hospitals, with few and with only report notes
-        seen, real, examples, notes, _ = identities.hospital(2026, number, 250)
-        assert not real, examples
-        assert notes >= 250 and seen["SSN, ITIN, ATIN or IRSN"] and seen["telephone number"], seen
+        seen = identities.hospital(number, 2026, 250)
+        assert not seen["real"], seen["examples"]
+        assert seen["notes"] >= 250 and {"SSN, ITIN, ATIN or IRSN", "telephone number"} <= {*seen["seen"]}
 
 
 def test_a_real_one_is_counted_and_fails_the_command(monkeypatch, tmp_path, capsys):
@@ -58,12 +58,14 @@ def test_a_real_one_is_counted_and_fails_the_command(monkeypatch, tmp_path, caps
         records.heldout[0]["text"] += " Call " + "-".join(("212", "736", "5000"))
         return records
 
-    monkeypatch.setattr(identities, "PLACE", tmp_path)
-    assert identities.main(["--patients=30", "--seed=1"]) == 0
+    monkeypatch.setattr(counted, "PLACE", tmp_path)
+    monkeypatch.setattr(identities, "HOSPITAL", 30)
+    assert identities.main(["--number=30", "--seed=1"]) == 0
     assert "Possible ones: 0;" in (tmp_path / "identities-1.md").read_text()
     monkeypatch.setattr(identities, "make_hospital_records", spoiled)
-    assert identities.main(["--patients=30", "--seed=1"]) == 1
+    monkeypatch.setattr(counted, "code", lambda: "spoiled")
+    assert identities.main(["--number=30", "--seed=1"]) == 1
     text = (tmp_path / "identities-1.md").read_text()
     assert "Possible ones: 1;" in text and "| telephone number |" in text
     assert f"at most {100 * report.upper_bound(1, 30):.2g} %" in text
-    assert identities.main(["--patients=x"]) == 2 and "refused: N='x'" in capsys.readouterr().err
+    assert identities.main(["--number=x"]) == 2 and "refused: N='x'" in capsys.readouterr().err

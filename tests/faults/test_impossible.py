@@ -3,13 +3,14 @@
 import pytest
 import torch
 from faults import impossible
+from faults.harness import counted
 
 from privhelpers.dpsgd._chance import _Release
 
 
 @pytest.fixture
 def small(monkeypatch, tmp_path):
-    monkeypatch.setattr(impossible, "PLACE", tmp_path)
+    monkeypatch.setattr(counted, "PLACE", tmp_path)
     monkeypatch.setattr(impossible, "BLOCK", 4096)
     monkeypatch.setattr(impossible, "TRIAL", 4 * 4096)
     return tmp_path
@@ -20,14 +21,14 @@ def rows_of(text, name):
 
 
 def test_a_release_gives_no_impossible_number_and_the_controls_do(small, capsys):
-    assert impossible.main(["--draws=1", "--seed=5"]) == 0
+    assert impossible.main(["--number=1", "--seed=5"]) == 0
     text = (small / "impossible-5.md").read_text()
     [release] = rows_of(text, "**release mode**")
     assert release[:2] == [f"{7 * 4 * 4096:,}", "0"] and release[3] == "0"
     contributions, controls = rows_of(text, "a contribution of"), rows_of(text, "control: ")
     assert len(contributions) == 7 and all(row[1] == "0" for row in contributions)
     assert len(controls) == 2 and all(row[1] != "0" and row[3] == "0" for row in controls)
-    assert impossible.main(["--draws=x"]) == 2 and "refused: N='x'" in capsys.readouterr().err
+    assert impossible.main(["--number=x"]) == 2 and "refused: N='x'" in capsys.readouterr().err
 
 
 def test_a_release_that_shows_a_unit_fails_the_command(small, monkeypatch):
@@ -43,6 +44,6 @@ def test_a_release_that_shows_a_unit_fails_the_command(small, monkeypatch):
 
     monkeypatch.setattr(_Release, "after_sum", unrounded)
     monkeypatch.setattr(impossible.Release, "_steps_of_a_normal", given)
-    assert impossible.main(["--draws=1", "--seed=6"]) == 1
+    assert impossible.main(["--number=1", "--seed=6"]) == 1
     [release] = rows_of((small / "impossible-6.md").read_text(), "**release mode**")
     assert int(release[1].replace(",", "")) > 7 * 4096

@@ -2,7 +2,7 @@
 
 import pytest
 from faults import kills
-from faults.harness import base
+from faults.harness import base, counted
 
 from privhelpers.dpsgd._chance import _Research
 from privhelpers.ledger import Ledger
@@ -35,14 +35,14 @@ def test_a_run_killed_at_a_boundary_goes_on_to_the_same_weights(ready):
 
 
 def test_a_run_that_forgets_its_streams_or_its_ledger_fails_the_command(ready, monkeypatch, tmp_path):
-    monkeypatch.setattr(kills, "PLACE", tmp_path)
+    monkeypatch.setattr(counted, "PLACE", tmp_path)
     monkeypatch.setattr(kills, "boundaries", lambda: [("fsync", 30, 0.0)])
     with monkeypatch.context() as patch:
         patch.setattr(_Research, "restore", lambda self, state: None)
-        assert kills.main(["--kills=1", "--seed=3"]) == 1
+        assert kills.main(["--number=1", "--seed=3"]) == 1
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "_append", lambda self, line: None)
-        assert kills.main(["--kills=1", "--seed=4"]) == 1
+        assert kills.main(["--number=1", "--seed=4"]) == 1
     table = (tmp_path / "kills-3.md").read_text()
     assert "| **every boundary of a run** | 1 | 0 |  | 0 |  |" in table and "'same': False" in table
-    assert kills.main(["--kills=x"]) == 2
+    assert kills.main(["--number=x"]) == 2

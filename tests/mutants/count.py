@@ -3,18 +3,13 @@
 The mutants made by rule are those that `generate.py` judged; here the test that it named must notice each.
 """
 
-import argparse
 import gc
 import json
 import sys
 from collections import Counter
 
-from faults.harness import counted, report
-from faults.harness.counted import PLACE, whole
+from faults.harness import counted
 from table import MUTANTS
-
-from privhelpers.artifacts import write_atomic
-from privhelpers.errors import PrivHelpersError
 
 
 def _code(text: str) -> str:
@@ -70,37 +65,29 @@ def table(rows: list[dict], made: list[dict], ran: str, machine: str) -> str:
     )
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Try all mutants and return 1 if one survived."""
-    parser = argparse.ArgumentParser(prog="make mutants")
-    parser.add_argument("--jobs", default="")
-    options = parser.parse_args(arguments)
+def _count(asked: counted.Count) -> int:
     import run  # here: it imports all that the tests of any mutant need
 
     mutants, made = [*MUTANTS, *run.generated()], json.loads(run.GENERATED.read_text())
-    try:
-        jobs = whole("JOBS", options.jobs, 1, 1)
-        ran, machine = report.commit(), report.processor()
-        mark = {"code": counted.code("tests/unit", "tests/mutants"), "commit": ran, "machine": machine}
 
-        def tell(rows: list[dict]) -> str:
-            survived = sum(not row["killed"] for row in rows)
-            return f"[mutants] {len(rows)} of {len(mutants)} tried, {survived} survived"
+    def tell(rows: list[dict]) -> str:
+        survived = sum(not row["killed"] for row in rows)
+        return f"[mutants] {len(rows)} of {len(mutants)} tried, {survived} survived"
 
-        run.prepare()
-        gc.freeze()  # pytest collects garbage at its end, and would look at all that is imported here
+    run.prepare()
+    gc.freeze()  # pytest collects garbage at its end, and would look at all that is imported here
 
-        def trial(index: int) -> dict:
-            return run.judged(mutants[index])
+    def trial(index: int) -> dict:
+        return run.judged(mutants[index])
 
-        rows = counted.run(PLACE / "mutants.jsonl", mark, trial, len(mutants), jobs=jobs, tell=tell)
-    except PrivHelpersError as error:
-        print(f"refused: {error}", file=sys.stderr)
-        return 2
-    text = table(rows, made, ran, machine)
-    write_atomic(PLACE / "mutants.md", text.encode())
-    print(f"\n{text}", end="")
+    rows = asked.rows(trial, len(mutants), tell, sources=("tests/unit", "tests/mutants"))
+    asked.publish(table(rows, made, asked.commit, asked.machine))
     return int(not all(row["killed"] for row in rows))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Try all mutants and return 1 if one survived."""
+    return counted.program("mutants", None, _count, arguments)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 A run that was stopped goes on where it was, as long as the code is the same.
 """
 
-import argparse
 import json
 import os
 import sys
@@ -16,10 +15,8 @@ os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
 
 from faults.fuzz import doors, worker
 from faults.harness import counted, report
-from faults.harness.counted import PLACE, whole
 
 from privhelpers.artifacts import write_atomic
-from privhelpers.errors import PrivHelpersError
 
 CORPUS = report.ROOT / "tests" / "faults" / "fuzz" / "corpus"
 CHUNK = 500  # cases for which the record has one line
@@ -89,44 +86,27 @@ def table(rows: list[dict], seed: int, ran: str, machine: str) -> str:
     )
 
 
-def _run(number: int, seed: int, jobs: int) -> int:
-    ran, machine = report.commit(), report.processor()
+def _count(asked: counted.Count) -> int:
     doors.warm()
-    rows = counted.run(
-        PLACE / f"fuzz-{seed}.jsonl",
-        {"code": counted.code(), "commit": ran, "machine": machine, "seed": seed},
-        lambda index: _line(CHUNK * index, lambda case: worker.case(seed, case), CHUNK),
-        -(-number // CHUNK),  # whole lines alone: a longer run later takes them over
-        jobs=jobs,
-        tell=lambda rows: (
-            f"[fuzz] {CHUNK * len(rows):,} of {number:,} cases, "
+    rows = asked.rows(
+        lambda index: _line(CHUNK * index, lambda case: worker.case(asked.seed, case), CHUNK),
+        -(-asked.number // CHUNK),  # whole lines alone: a longer run later takes them over
+        lambda rows: (
+            f"[fuzz] {CHUNK * len(rows):,} of {asked.number:,} cases, "
             f"{sum(len(row['found']) for row in rows)} third outcomes"
         ),
     )
-    text = table(rows, seed, ran, machine)
-    write_atomic(PLACE / f"fuzz-{seed}.md", text.encode())
     found = [one for row in rows for one in row["found"]]
     for one in found:
         name = "".join(c if c.isalnum() else "-" for c in one["door"].lower())
-        write_atomic(PLACE / f"fuzz-{seed}" / f"{name}-{seed}-{one['index']}.json", kept(one))
-    print(f"\n{text}", end="")
+        write_atomic(counted.PLACE / asked.stem / f"{name}-{asked.seed}-{one['index']}.json", kept(one))
+    asked.publish(table(rows, asked.seed, asked.commit, asked.machine))
     return int(bool(found))
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the cases and return 1 if there was a third outcome."""
-    parser = argparse.ArgumentParser(prog="make fuzz")
-    for name in ("--cases", "--seed", "--jobs"):
-        parser.add_argument(name, default="")
-    options = parser.parse_args(arguments)
-    try:
-        number = whole("N", options.cases, 10_000, 1)
-        seed = whole("SEED", options.seed, 0, 0)
-        jobs = whole("JOBS", options.jobs, 1, 1)
-        return _run(number, seed, jobs)
-    except PrivHelpersError as error:
-        print(f"refused: {error}", file=sys.stderr)
-        return 2
+    return counted.program("fuzz", 10_000, _count, arguments)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Trials that are counted: each has a number and a line in a record, from which a stopped run goes on."""
 
+import argparse
 import hashlib
 import json
 import os
@@ -7,6 +8,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from faults.harness import report
@@ -17,6 +19,81 @@ from privhelpers.errors import InvalidParameter, PrivHelpersError
 PLACE = report.ROOT / "build" / "faults"
 SOURCES = ("privhelpers", "bookmaker", "tests/faults", "notebooks", "params", "Makefile")
 MOST = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Count:
+    """What a program that counts is to do, and where that goes.
+
+    Attributes:
+        stem: name of its record and its table, without their endings.
+        number: how many trials make asked for; 0 where their number is fixed.
+        seed: of what is drawn.
+        jobs: processes that share the trials.
+        commit: that runs, and whether files differ from it.
+        machine: its processor.
+    """
+
+    stem: str
+    number: int
+    seed: int
+    jobs: int
+    commit: str
+    machine: str
+
+    def rows(
+        self,
+        trial: Callable[[int], dict],
+        trials: int,
+        tell: Callable[[list[dict]], str],
+        sources: Iterable[str] = (),
+    ) -> list[dict]:
+        """Return the lines of all trials, as `run` does; `sources` are files and folders beside the usual."""
+        mark = {"code": code(*sources), "commit": self.commit, "machine": self.machine, "seed": self.seed}
+        return run(PLACE / f"{self.stem}.jsonl", mark, trial, trials, jobs=self.jobs, tell=tell)
+
+    def publish(self, text: str) -> None:
+        """Write the table, and print it."""
+        write_atomic(PLACE / f"{self.stem}.md", text.encode())
+        print(f"\n{text}", end="")
+
+
+def program(
+    name: str,
+    usual: int | None,
+    count: Callable[[Count], int],
+    arguments: list[str] | None = None,
+    *,
+    least: int = 1,
+    only: Callable[[int, int], int] | None = None,
+) -> int:
+    """Run a program that counts, as make calls it, and return its exit code: 2 for a refusal.
+
+    Args:
+        name: of the target of make.
+        usual: trials where make names no number; None: they are fixed, and nothing is drawn.
+        count: runs them and returns the exit code.
+        arguments: `--number`, `--seed` and `--jobs`, empty where make was not told.
+        least: the fewest trials.
+        only: runs the trial `--only` of a seed alone.
+    """
+    parser = argparse.ArgumentParser(prog=f"make {name}")
+    for option in ("--number", "--seed", "--jobs"):
+        parser.add_argument(option, default="")
+    if only:
+        parser.add_argument("--only", type=int, help="run one trial and tell everything about it")
+    options = parser.parse_args(arguments)
+    try:
+        seed = whole("SEED", options.seed, 0, 0)
+        if only and options.only is not None:
+            return only(seed, options.only)
+        jobs = whole("JOBS", options.jobs, 1, 1)
+        number = whole("N", options.number, usual or 0, least)
+        stem = name if usual is None else f"{name}-{seed}"
+        return count(Count(stem, number, seed, jobs, report.commit(), report.processor()))
+    except PrivHelpersError as error:
+        print(f"refused: {error}", file=sys.stderr)
+        return 2
 
 
 def whole(name: str, text: str, usual: int, least: int) -> int:
