@@ -16,6 +16,12 @@ from privhelpers import browser
 
 ROOT = Path(__file__).parents[1]
 SMOKE_FILES = ("tests/book/test_browser.py", "tests/notebooks/test_chain.py")
+# Files that take minutes, which no process shall begin when the others are about to end.
+LONG_FILES = (
+    *("tests/faults/test_chain_faults.py", "tests/cluster/test_slurm.py", "tests/unit/test_site_build.py"),
+    *("tests/unit/test_site_pdf.py", "tests/notebooks/test_foundations.py"),
+    *("tests/faults/test_audit_command_faults.py", "tests/mutants/test_mutants.py"),
+)
 collect_ignore = ["faults/harness", "faults/payloads", "assignments"]  # programs and cells: no tests
 # Toys gain nothing from a second thread, and two threads that wait for each other beside the smoke
 # profile take twice the time. Set before torch is imported; runs of the chain set their own number.
@@ -55,11 +61,12 @@ def copy_repository(place: Path) -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests of the smoke profile: their process is idle while its runs use both cores."""
+    """Begin with the tests of the smoke profile, whose process is idle while its runs use both cores."""
+    order = dict.fromkeys(SMOKE_FILES, 0) | {file: place for place, file in enumerate(LONG_FILES, 1)}
     for item in items:
         if "smoke_site" in getattr(item, "fixturenames", ()) and item.location[0] not in SMOKE_FILES:
             raise pytest.UsageError(f"{item.location[0]} looks at the smoke profile: name it in SMOKE_FILES")
-    items.sort(key=lambda item: item.location[0] not in SMOKE_FILES)
+    items.sort(key=lambda item: order.get(item.location[0], len(order)))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -79,7 +86,7 @@ def smoke_site(tmp_path_factory: pytest.TempPathFactory) -> SmokeSite:
     """Run the smoke profile from nothing, once for all tests that look at what it leaves."""
     root = copy_repository(tmp_path_factory.mktemp("smoke") / "book")
     command = [sys.executable, "-m", "bookmaker.runner", "book", "--profile", "smoke", "--cores", "2"]
-    environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(root)}
     done = subprocess.run(
         command, cwd=root, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS
     )
