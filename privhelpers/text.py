@@ -128,7 +128,7 @@ def stands_in(value: str, text: str) -> bool:
     It does if its spelling after `normalize`, from its first letter or digit to its last, stands in the
     normalized text as words of its own: `Ann Hill` is not in `Joann Hill` nor 555-0123 in 555-01234, since a
     part of somebody else's name or number points at nobody. In a number of six digits or more, separators
-    (hyphen, dot, slash, space, parentheses) may differ or be missing: `123456789` gives away 123-45-6789.
+    (hyphen, dot, slash, space, parentheses) may differ or be missing: `000006789` gives away 000-00-6789.
     Shorter numbers must be written as they are, or an age of 44 would stand in `4 4`.
 
     A value without a letter or digit stands in no text.

@@ -12,6 +12,7 @@ from privhelpers.records._identifiers import (
     SPACE_BITS,
     PeopleFactory,
     Person,
+    mask_unsafe,
     refuse_unsafe,
 )
 from privhelpers.records._notes import Field, render
@@ -52,6 +53,7 @@ __all__ = [
     "by_patient",
     "make_hospital_records",
     "make_public_corpus",
+    "mask_unsafe",
     "read_canaries",
     "read_notes",
     "read_public",

@@ -11,6 +11,7 @@ import ipaddress
 import math
 import random
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from faker import Faker
@@ -158,6 +159,7 @@ _PHONE = re.compile(r"(?<!\d)(?<!\d-)(?:\+?1[ .-]?)?\(?([2-9]\d{2})\)?[ .-]?([2-
 _HOST = re.compile(r"(?:@|https?://|www\.)([a-z0-9.-]+\.[a-z]{2,})", re.IGNORECASE)
 _IP = re.compile(r"(?<![\d.])(\d{1,3}(?:\.\d{1,3}){3})(?!\d|\.\d)")
 _NPI = re.compile(r"(?<!\d)([12]\d{9})(?!\d)")
+_ZIP = re.compile(r"\bZIP(?: code)?:? (\d{5})(?!\d)")
 _MRN = re.compile(r"\bMRN[-:# ]*([A-Z]*-?\d{5,})", re.IGNORECASE)
 _SAFE_HOSTS = re.compile(r"(?:^|\.)(?:example\.(?:com|net|org)|example|test|invalid)$", re.IGNORECASE)
 _SAFE_NETS = tuple(map(ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
@@ -176,6 +178,27 @@ def _real_ip(text: str) -> bool:
     return not any(address in net for net in _SAFE_NETS)
 
 
+def _unsafe(text: str) -> list[tuple[str, str, tuple[int, int]]]:
+    """Return the identifiers in a text that could be real, by kind: its name, the value, and its place."""
+
+    def of(kind: str, form: re.Pattern, possible: Callable[[re.Match], bool], group: int = 0) -> list:
+        return [(kind, m[group], m.span(group)) for m in form.finditer(text) if possible(m)]
+
+    return [
+        *of(
+            "social security number",
+            _SSN,
+            lambda m: not (m[1] in ("000", "666") and (m[3] == "00" or m[4] == "0000")),
+        ),
+        *of("telephone number", _PHONE, lambda m: m[2] != "555" or m[3][:2] != "01"),
+        *of("host name", _HOST, lambda m: not _SAFE_HOSTS.search(m[1].rstrip(".")), group=1),
+        *of("IP address", _IP, lambda m: _real_ip(m[0])),
+        *of("provider number", _NPI, lambda m: _luhn("80840" + m[1])),
+        *of("ZIP code", _ZIP, lambda m: int(m[1]) > 500),  # the first that was given out is 00501
+        *of("record number", _MRN, lambda m: not m[1].upper().startswith("SYN-"), group=1),
+    ]
+
+
 def refuse_unsafe(text: str, where: str) -> None:
     """Refuse a text that holds an identifier which an authority may have assigned to somebody.
 
@@ -186,22 +209,25 @@ def refuse_unsafe(text: str, where: str) -> None:
     Raises:
         UnsafeIdentifier: naming the kind, the value and the place.
 
-    Source: SSA rules on unassigned numbers; NANP 555-01XX; RFC 2606; RFC 5737; CMS NPI check digit.
+    Source: SSA rules on unassigned numbers; NANP 555-01XX; RFC 2606; RFC 5737; CMS NPI check digit; USPS
+        on ZIP codes.
     """
-    unsafe = [
-        *(
-            ("social security number", m[0])
-            for m in _SSN.finditer(text)
-            if not (m[1] in ("000", "666") and (m[3] == "00" or m[4] == "0000"))
-        ),
-        *(("telephone number", m[0]) for m in _PHONE.finditer(text) if m[2] != "555" or m[3][:2] != "01"),
-        *(("host name", m[1]) for m in _HOST.finditer(text) if not _SAFE_HOSTS.search(m[1].rstrip("."))),
-        *(("IP address", m[0]) for m in _IP.finditer(text) if _real_ip(m[0])),
-        *(("provider number", m[0]) for m in _NPI.finditer(text) if _luhn("80840" + m[1])),
-        *(("record number", m[1]) for m in _MRN.finditer(text) if not m[1].upper().startswith("SYN-")),
-    ]
-    if unsafe:
-        kind, value = unsafe[0]
+    if unsafe := _unsafe(text):
+        kind, value, _ = unsafe[0]
         raise UnsafeIdentifier(
             f"{where}: the {kind} {value!r} could be real; use those that `privhelpers.records` draws"
         )
+
+
+def mask_unsafe(text: str) -> str:
+    """Return a text as a page may show it: every identifier that could be real is a row of dots.
+
+    Notes hold none, but a model that learned from them writes others where it goes wrong.
+
+    Args:
+        text: what a model wrote.
+    """
+    shown = list(text)
+    for _, value, (start, end) in _unsafe(text):
+        shown[start:end] = "•" * len(value)
+    return "".join(shown)

@@ -1,20 +1,27 @@
 """`make identities N=... SEED=... JOBS=...`: looks for identifiers of real people in generated patients.
 
+It also looks through the files of the repository and the sites that are built there.
+
 The rules are written down here a second time, from what the authorities publish, and share no code with the
 check that `privhelpers.records` makes before it writes.
 """
 
+import contextlib
+import html
 import ipaddress
 import re
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from faults.harness import counted, report
 
 from privhelpers.records import make_hospital_records
 
 HOSPITAL = 20_000  # patients; a factory has numbers for 20,196 people
+Shown = tuple[int, list[tuple[str, str, str]]]  # files, and of each value: its file, its kind, itself
 ASIDE = 500  # of them for validation, and as many held out
 RESERVED = ("example.com", "example.net", "example.org", "example", "test", "invalid", "localhost")
 ENDINGS = "com|net|org|edu|gov|mil|int|io|co|us|uk|de|fr|health|care|clinic|hospital|info|biz|app|dev|ai"
@@ -50,7 +57,7 @@ def _address(found: re.Match) -> bool:
         address = ipaddress.ip_address(found[0])
     except ValueError:
         return False
-    return not any(address in net for net in DOCUMENTATION)
+    return not (address.is_loopback or any(address in net for net in DOCUMENTATION))
 
 
 # Kind -> what has its form, and whether that can be somebody's.
@@ -98,6 +105,57 @@ def found(text: str) -> Iterator[tuple[str, str, bool]]:
             yield kind, match[0], possible(match)
 
 
+# What the project quotes, and why it is nobody's.
+QUOTED = {
+    **dict.fromkeys(("ZIP code 13222", "ZIP code 13068", "ZIP code 30602"), "tables of published examples"),
+    **dict.fromkeys(("50.1.3.1", "50.1.3.2", "50.1.4.1", "4.5.3.1"), "sections of a book or of a standard"),
+    "4111 1111 1111 1111": "the test number of payment libraries",
+    "-".join(("123", "45", "6789")): "what chapter 6 lets the check refuse",
+    'user.email="github-actions[bot]@users.noreply.github.com': "a robot, not a person",
+}
+# Kind -> how it is written where it is meant. Others are no finding in a file or a page: digits that run
+# together are counts, seeds and hashes there, hosts are the goals of links, record numbers are spoken of.
+WRITTEN = {
+    "SSN, ITIN, ATIN or IRSN": re.compile(r"\d{3}([-. ])\d{2}\1\d{4}"),
+    "telephone number": re.compile(r"\(?\d{3}\)?[-. /]{1,2}\d{3}[-. ]\d{4}"),
+    "mail address": re.compile(r".*\w@[\w-]+\.[\w.-]*[a-z]{2,}", re.IGNORECASE),
+    "payment card": re.compile(r"(?:\d{4}[ -]){3}\d{1,7}"),
+    "IP address": re.compile(".*"),
+    "ZIP code": re.compile("ZIP.*"),
+}
+_INLINE = re.compile(r"</?(?:a|b|code|em|i|span|strong)\b[^>]*>")
+_TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL)
+
+
+def shown(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the kind and the value of what could be somebody's in a file or a page of the project."""
+    for kind, value, possible in found(text):
+        if possible and kind in WRITTEN and WRITTEN[kind].fullmatch(value) and value not in QUOTED:
+            yield kind, value
+
+
+def repository() -> Shown:
+    """Return how many files of text git tracks, and the name, kind and value of what they show."""
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=report.ROOT, capture_output=True, check=True)
+    texts = {}
+    for name in filter(None, listing.stdout.decode().split("\0")):
+        with contextlib.suppress(UnicodeDecodeError, FileNotFoundError):
+            texts[name] = (report.ROOT / name).read_text(encoding="utf-8")
+    return len(texts), [(name, *one) for name, text in texts.items() for one in shown(text)]
+
+
+def site(html_folder: Path) -> Shown:
+    """Return how many pages a built site has, and the name, kind and value of what they show."""
+    pages, values = 0, []
+    for path in sorted(html_folder.rglob("*.html")):
+        if "_static" not in path.parts:
+            text = _TAG.sub("\n", _INLINE.sub("", path.read_text(encoding="utf-8")))
+            name = path.relative_to(html_folder).as_posix()
+            values += [(name, *one) for one in shown(html.unescape(text))]
+            pages += 1
+    return pages, values
+
+
 def hospital(number: int, seed: int, patients: int) -> dict:
     """Return what the notes of a hospital hold: kinds seen, kinds that can be real, some of those, and sizes.
 
@@ -135,11 +193,12 @@ def _possible(rows: list[dict]) -> int:
     return sum(sum(row["real"].values()) for row in rows)
 
 
-def table(rows: list[dict], seed: int, ran: str, machine: str) -> str:
-    """Return what was found in all hospitals as Markdown.
+def table(rows: list[dict], places: dict[str, Shown], seed: int, ran: str, machine: str) -> str:
+    """Return what was found in all hospitals, and beside them, as Markdown.
 
     Args:
         rows: lines of the record.
+        places: what `repository` and `site` returned, by the words for it.
         seed: of the run.
         ran: commit.
         machine: its processor.
@@ -163,6 +222,17 @@ def table(rows: list[dict], seed: int, ran: str, machine: str) -> str:
             *kinds,
             *(["", *examples] if examples else []),
             "",
+            f"Beside the patients, apart from {len(QUOTED)} values that are quotations:",
+            "",
+            "| looked through | files | can be somebody's |",
+            "|---|---|---|",
+            *(f"| {words} | {files:,} | {len(values)} |" for words, (files, values) in places.items()),
+            "",
+            *(
+                f"- {name}, {kind}: {value!a}"
+                for _, values in places.values()
+                for name, kind, value in values
+            ),
         ]
     )
 
@@ -177,8 +247,11 @@ def _count(asked: counted.Count) -> int:
         return f"[identities] {len(rows)} of {hospitals} hospitals, {_possible(rows)} possible"
 
     rows = asked.rows(trial, hospitals, tell)
-    asked.publish(table(rows, asked.seed, asked.commit, asked.machine))
-    return int(_possible(rows) > 0)
+    places = {"files of the repository": repository()}
+    for folder in sorted(report.ROOT.glob("runs/*/site/_build/html")):
+        places[f"pages of the site of `{folder.parents[2].name}`"] = site(folder)
+    asked.publish(table(rows, places, asked.seed, asked.commit, asked.machine))
+    return int(_possible(rows) > 0 or any(values for _, values in places.values()))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -69,3 +69,20 @@ def test_a_real_one_is_counted_and_fails_the_command(monkeypatch, tmp_path, caps
     assert "Possible ones: 1;" in text and "| telephone number |" in text
     assert f"at most {100 * report.upper_bound(1, 30):.2g} %" in text
     assert identities.main(["--number=x"]) == 2 and "refused: N='x'" in capsys.readouterr().err
+
+
+def test_no_file_of_the_project_shows_what_can_be_somebodys():
+    files, values = identities.repository()
+    assert files > 500 and values == []
+
+
+def test_what_a_page_shows_is_found_and_what_it_quotes_or_counts_is_not(tmp_path):
+    number, words = REAL["telephone number"][0], "of 2362498705 rows, by ZIP code 13068, from https://w3.org"
+    (tmp_path / "_static").mkdir()
+    for name in ("_static/x.html", "page.html"):
+        (tmp_path / name).write_text(
+            f"<p>{words}, call <b>{number[:5]}</b>{number[5:]}<script>{number}</script>"
+        )
+    pages, values = identities.site(tmp_path)
+    assert pages == 1 and ("page.html", "telephone number", number) in values
+    assert {value for _, _, value in values} <= {number, number.partition(" ")[2]}

@@ -12,6 +12,7 @@ import pytest
 import toy_chain
 import yaml
 from bs4 import BeautifulSoup
+from faults import identities
 from patience import LIMIT_SECONDS
 
 from bookmaker.runner import chain
@@ -179,6 +180,11 @@ def test_nothing_generated_could_belong_to_a_person(runs):
     for path in (runs / "artifacts" / "synthetic_records").glob("*.jsonl"):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             refuse_unsafe(line, f"{path.name}, line {number}")
+
+
+def test_no_page_shows_what_could_be_somebodys(smoke_site):
+    pages, values = identities.site(smoke_site.html)
+    assert pages > 60 and values == []
 
 
 def test_a_chapter_run_by_hand_leaves_the_profile_as_it_is(smoke_site, runs, tmp_path):

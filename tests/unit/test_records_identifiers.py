@@ -6,7 +6,7 @@ import re
 import pytest
 
 from privhelpers.errors import InvalidParameter, UnsafeIdentifier
-from privhelpers.records import SPACE_BITS, _identifiers, refuse_unsafe
+from privhelpers.records import SPACE_BITS, _identifiers, mask_unsafe, refuse_unsafe
 from privhelpers.records._identifiers import PeopleFactory, check_digit
 
 PEOPLE = 20_000
@@ -38,6 +38,7 @@ REAL = {
     "web address": "https://" + "hospital.org/p/1",
     "routable IP": ".".join(("8", "8", "4", "4")),
     "NPI with a right check digit": "123456" + "7893",
+    "ZIP code that was given out": "ZIP 10" + "001",
     "record number of a hospital": "MRN: " + "48291034",
 }
 SAFE = (
@@ -99,9 +100,20 @@ def test_identifiers_that_could_be_real_are_refused(kind):
         refuse_unsafe(f"Patient with {REAL[kind]}.", "train.jsonl, line 3")
 
 
+@pytest.mark.parametrize("kind", REAL)
+def test_identifiers_that_could_be_real_are_shown_as_dots(kind):
+    text = f"Before, {REAL[kind]} and {REAL[kind]}. After."
+    shown = mask_unsafe(text)
+    refuse_unsafe(shown, "a page")
+    assert len(shown) == len(text) and "•" in shown
+    assert all(new in (old, "•") for old, new in zip(text, shown, strict=True))
+    assert shown.startswith("Before, ") and shown.endswith(". After.")
+
+
 @pytest.mark.parametrize("text", SAFE)
 def test_safe_ranges_pass(text):
     refuse_unsafe(text, "a note")
+    assert mask_unsafe(text) == text
 
 
 def test_an_exhausted_space_is_refused_instead_of_searched_forever():

@@ -77,5 +77,5 @@ def _(t: Trial) -> Case:
 @fault("a long text is read in time")
 def _(t: Trial) -> Case:
     piece = t.choose(("1", "1 ", "-1", "a", "555-", "(", "\u0301", "é", "Ann ", "0.0/"))
-    value, wild = t.choose(("123-45-6789", "Ann Hill", "1" * 40)), piece * (20_000 + t.below(50_000))
+    value, wild = t.choose(("000-00-6789", "Ann Hill", "1" * 40)), piece * (20_000 + t.below(50_000))
     return Case(lambda: text.stands_in(value, wild) in (True, False), right=True, refusal=False)
