@@ -156,6 +156,15 @@ def site(html_folder: Path) -> Shown:
     return pages, values
 
 
+def beside() -> dict[str, Shown]:
+    """Return what the repository and the sites that are built in it show, by the words for each."""
+    sites = sorted(report.ROOT.glob("runs/*/site/_build/html"))
+    return {
+        "files of the repository": repository(),
+        **{f"pages of the site of `{folder.parents[2].name}`": site(folder) for folder in sites},
+    }
+
+
 def hospital(number: int, seed: int, patients: int) -> dict:
     """Return what the notes of a hospital hold: kinds seen, kinds that can be real, some of those, and sizes.
 
@@ -247,9 +256,7 @@ def _count(asked: counted.Count) -> int:
         return f"[identities] {len(rows)} of {hospitals} hospitals, {_possible(rows)} possible"
 
     rows = asked.rows(trial, hospitals, tell)
-    places = {"files of the repository": repository()}
-    for folder in sorted(report.ROOT.glob("runs/*/site/_build/html")):
-        places[f"pages of the site of `{folder.parents[2].name}`"] = site(folder)
+    places = beside()
     asked.publish(table(rows, places, asked.seed, asked.commit, asked.machine))
     return int(_possible(rows) > 0 or any(values for _, values in places.values()))
 

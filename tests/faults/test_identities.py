@@ -51,7 +51,7 @@ def test_generated_patients_carry_nothing_that_can_be_somebodys():
 
 
 def test_a_real_one_is_counted_and_fails_the_command(monkeypatch, tmp_path, capsys):
-    plain = identities.make_hospital_records
+    plain, page = identities.make_hospital_records, []
 
     def spoiled(**asked):
         records = plain(**asked)
@@ -60,7 +60,12 @@ def test_a_real_one_is_counted_and_fails_the_command(monkeypatch, tmp_path, caps
 
     monkeypatch.setattr(counted, "PLACE", tmp_path)
     monkeypatch.setattr(identities, "HOSPITAL", 30)
+    monkeypatch.setattr(identities, "beside", lambda: {"a page": (1, page)})
     assert identities.main(["--number=30", "--seed=1"]) == 0
+    page.append(("page.html", "mail address", "x"))
+    assert identities.main(["--number=30", "--seed=1"]) == 1, "what a page shows fails the command, too"
+    assert "| a page | 1 | 1 |" in (tmp_path / "identities-1.md").read_text()
+    page.clear()
     assert "Possible ones: 0;" in (tmp_path / "identities-1.md").read_text()
     monkeypatch.setattr(identities, "make_hospital_records", spoiled)
     monkeypatch.setattr(counted, "code", lambda: "spoiled")

@@ -179,8 +179,8 @@ def run(
         if time.monotonic() - told > (1 if sys.stderr.isatty() else 60):
             so_far, told = rows(), time.monotonic()
             fresh = len(so_far) - (trials - len(todo))
-            left = (told - start) / max(1, fresh) * (trials - len(so_far))
-            sys.stderr.write(f"\r{tell(so_far)}, {left / 60:.0f} min left ")
+            left = (told - start) / max(1, fresh) * (trials - len(so_far)) / 60
+            sys.stderr.write(f"\r{tell(so_far)}" + (f", {left:.0f} min left " if fresh else " "))
             sys.stderr.flush()
         time.sleep(0.2)
     for pid in lanes:
