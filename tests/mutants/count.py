@@ -1,12 +1,14 @@
 """`make mutants JOBS=...`: tries every mutant, written by hand or made by rule, and writes the table of all.
 
-The mutants made by rule are those that `generate.py` judged; here the test that it named must notice each.
+The mutants made by rule are those that `generate.py` judged; here the test that it named must notice each. In
+the end an audit looks at runs with twelve of them (`net.py`).
 """
 
 import gc
 import json
 import sys
 from collections import Counter
+from collections.abc import Sequence
 
 from faults.harness import counted
 from table import MUTANTS
@@ -16,7 +18,7 @@ def _code(text: str) -> str:
     return f"`{text}`".replace("|", "\\|")
 
 
-def table(rows: list[dict], made: list[dict], ran: str, machine: str) -> str:
+def table(rows: list[dict], made: list[dict], ran: str, machine: str, more: Sequence[str] = ()) -> str:
     """Return the verdicts as Markdown.
 
     Args:
@@ -24,8 +26,9 @@ def table(rows: list[dict], made: list[dict], ran: str, machine: str) -> str:
         made: what `generated.json` holds, the equivalent ones included.
         ran: commit.
         machine: its processor.
+        more: lines at the end.
     """
-    killed = {row["name"]: row["killed"] for row in rows}
+    killed = {row["name"]: row["killed"] for row in rows if "name" in row}
     by_rule = [row for row in made if row["by"]]
     equivalent = [row for row in made if not row["by"]]
     by_hand = sum(killed[mutant.name] for mutant in MUTANTS)
@@ -61,28 +64,34 @@ def table(rows: list[dict], made: list[dict], ran: str, machine: str) -> str:
             "|---|---|",
             *(f"| {_code(row['name'])} | {said[row['name']]} |" for row in made),
             "",
+            *more,
         ]
     )
 
 
 def _count(asked: counted.Count) -> int:
-    import run  # here: it imports all that the tests of any mutant need
+    import net
+    import run  # here: they import all that the tests of any mutant need
 
     mutants, made = [*MUTANTS, *run.generated()], json.loads(run.GENERATED.read_text())
+    trials = len(mutants) + 1 + len(net.NET)
 
     def tell(rows: list[dict]) -> str:
-        survived = sum(not row["killed"] for row in rows)
-        return f"[mutants] {len(rows)} of {len(mutants)} tried, {survived} survived"
+        survived = sum(not row.get("killed", True) for row in rows)
+        return f"[mutants] {len(rows)} of {trials} tried, {survived} survived"
 
     run.prepare()
     gc.freeze()  # pytest collects garbage at its end, and would look at all that is imported here
 
     def trial(index: int) -> dict:
-        return run.judged(mutants[index])
+        if index < len(mutants):
+            return run.judged(mutants[index])
+        return net.caught(("", *net.NET)[index - len(mutants)])
 
-    rows = asked.rows(trial, len(mutants), tell, sources=("tests/unit", "tests/mutants"))
-    asked.publish(table(rows, made, asked.commit, asked.machine))
-    return int(not all(row["killed"] for row in rows))
+    rows = asked.rows(trial, trials, tell, sources=("tests/unit", "tests/mutants"))
+    audited = net.table([row for row in rows if "net" in row])
+    asked.publish(table(rows, made, asked.commit, asked.machine, audited))
+    return int(not all(row.get("killed", True) for row in rows))
 
 
 def main(arguments: list[str] | None = None) -> int:

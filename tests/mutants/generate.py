@@ -11,9 +11,7 @@ import ast
 import contextlib
 import copy
 import gc
-import io
 import json
-import os
 import random
 import resource
 import signal
@@ -176,22 +174,6 @@ class Covering:
             self.tests[f"{Path(file).stem} {number}"].append(item.nodeid)
 
 
-def _said(work) -> str:
-    """Return what a forked child says, "" where it does not come to its end."""
-    reading, writing = os.pipe()
-    if not (pid := os.fork()):
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            said = work().encode()
-        while said:
-            said = said[os.write(writing, said) :]
-        os._exit(0)
-    os.close(writing)
-    with open(reading, "rb") as pipe:
-        said = pipe.read().decode()
-    os.waitpid(pid, 0)
-    return said
-
-
 def covered(room: str, suites: list[str]) -> tuple[dict[str, list[str]], dict[str, float]]:
     """Return the tests that reach each line of a room, by module and line, and the seconds of each test."""
 
@@ -200,7 +182,7 @@ def covered(room: str, suites: list[str]) -> tuple[dict[str, list[str]], dict[st
         pytest.main(["-q", *run.SHORT, *suites], plugins=[covering])
         return json.dumps([covering.tests, covering.seconds])
 
-    return tuple(json.loads(_said(work)))
+    return tuple(json.loads(run.said(work)))
 
 
 def verdict(mutant: Mutant, tests: list[str]) -> str:
@@ -214,7 +196,7 @@ def verdict(mutant: Mutant, tests: list[str]) -> str:
         pytest.main(["-x", "-q", *run.SHORT, *tests], plugins=[first])
         return first.failed or "nobody"
 
-    said = _said(work)
+    said = run.said(work)
     return {"": "no end", "nobody": ""}.get(said, said)
 
 

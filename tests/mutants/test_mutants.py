@@ -64,3 +64,25 @@ def test_every_mutant_is_killed():
 def test_a_sample_of_the_generated_mutants_is_killed():
     killed = [row["name"] for row in GENERATED if row["by"]]
     tried("generated", str(ONE_OF), names=set(killed[::ONE_OF]))
+
+
+def test_the_audit_is_a_second_net():
+    """An honest run passes, a loud fault is refuted, one elsewhere is not seen, and one does not run."""
+    named = ("", "noise divided twice", "noise missing on the tied matrix", "calibration that overshoots")
+    script = (
+        "import json, run; run.prepare(); import net\n"
+        f"rows = [net.caught(name) for name in {named!r}]\n"
+        "names = {mutant.name for mutant in run.MUTANTS}\n"
+        "assert len(set(net.NET) & names) == 12\n"
+        "print(json.dumps([rows, net.table(rows)]))"
+    )
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE)}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=LIMIT_SECONDS)
+    rows, lines = json.loads(done.stdout or "[[], []]")
+    assert [row.get("refuted", row.get("refused")) for row in rows] == [
+        *(False, True, False),
+        "InvalidParameter",
+    ], done.stderr[-2000:]
+    assert rows[0]["own curve"] < rows[0]["claimed"] < rows[1]["own curve"]
+    assert sum("not seen" in line for line in lines) == 2 and any("2 of 3." in line for line in lines)
