@@ -161,7 +161,7 @@ impossible: $(STAMP)  ## look for numbers that a release cannot give without a u
 mutants: $(STAMP)  ## put faults into the private training one at a time, and say which test notices each: build/faults/mutants.md
 	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) tests/mutants/count.py --jobs="$$JOBS"
 
-identities: $(STAMP)  ## look for identifiers of real people in N= generated patients of SEED=: build/faults/identities-<SEED>.md
+identities: $(STAMP)  ## look for identifiers of real people in N= generated patients of SEED=, in the repository and in the sites that are built: build/faults/identities-<SEED>.md
 	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.identities --number="$$N" --seed="$$SEED" --jobs="$$JOBS"
 
 payloads: $(STAMP)  ## show hostile texts on every page in Chromium, with and without the pages' policies: build/faults/payloads.md counts what they did
