@@ -1,4 +1,4 @@
-"""One set of pins: pyproject.toml, requirements, lock, environment.yml and what is installed agree."""
+"""One set of pins: pyproject.toml, requirements, locks, Binder, conda and what is installed agree."""
 
 import ast
 import datetime
@@ -203,11 +203,23 @@ def test_the_image_is_run_by_whoever_owns_the_folder_that_it_writes_to():
         assert {"--userns=keep-id", "$PWD:/work"} <= set(options)
 
 
-def test_conda_installs_the_same_lock_on_the_same_python():
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
-    (pip,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
-    assert pip == ["-r requirements.txt"], "one lock, no second list"
-    assert "python=3.11" in environment["dependencies"]
+def test_binder_installs_what_is_locked_by_hash():
+    files = {path.name for path in (ROOT / "binder").iterdir()}
+    assert not files & {"requirements.txt", "environment.yml", "Pipfile", "setup.py"}, "without hashes"
+    assert (ROOT / "binder" / "runtime.txt").read_text() == "python-3.11\n"
+    lines = (ROOT / "binder" / "postBuild").read_text().replace("\\\n", " ").splitlines()
+    installs = [shlex.split(line) for line in lines if line.startswith("pip install ")]
+    assert all({"--no-deps", "--require-hashes"} <= set(words) for words in installs)
+    assert [words[-1] for words in installs] == ["requirements-torch.lock", "requirements.lock"]
+    assert all((ROOT / words[-1]).is_file() for words in installs)
+
+
+def test_conda_brings_python_and_make_the_locked_packages():
+    text = (ROOT / "environment.yml").read_text()
+    environment = yaml.safe_load(text)
+    assert environment["dependencies"] == ["python=3.11", "pip"], "packages come from the locks"
+    assert 'export VENV="$CONDA_PREFIX" && make env' in text
+    assert "VENV    ?= .venv" in (ROOT / "Makefile").read_text(), "what the shell exports is kept"
     assert project()["requires-python"] == ">=3.11,<3.12"
 
 
