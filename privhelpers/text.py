@@ -65,8 +65,10 @@ def normalize(text: str) -> str:
     >>> normalize("  Ｏ’Brien–Hill\\n ")
     "o'brien-hill"
     """
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    shaped = "".join(c for c in folded.translate(_PLAIN) if unicodedata.category(c) != "Cf")
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).translate(_PLAIN)
+    shaped = "".join(c for c in folded if unicodedata.category(c) != "Cf")
+    if len(shaped) < len(folded):  # a letter and its accent can come together only now
+        shaped = unicodedata.normalize("NFKC", shaped)
     return " ".join(shaped.split())
 
 

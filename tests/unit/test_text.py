@@ -23,6 +23,7 @@ from privhelpers.text import found_among, found_in, inert, inserted, normalize, 
         ("stra\u00dfe", "STRASSE"),
         ("O\u2019Brien\u2013Hill", "o'brien-hill"),
         ("a\u200bn\u00adn", "ann"),
+        ("Zoe\u200b\u0308", "zo\u00eb"),  # trial 8532 of seed 2
         ("a\u00a0b", "a b"),
     ],
 )
