@@ -64,7 +64,6 @@ def program(
     count: Callable[[Count], int],
     arguments: list[str] | None = None,
     *,
-    least: int = 1,
     only: Callable[[int, int], int] | None = None,
 ) -> int:
     """Run a program that counts, as make calls it, and return its exit code: 2 for a refusal.
@@ -74,7 +73,6 @@ def program(
         usual: trials where make names no number; None: they are fixed, and nothing is drawn.
         count: runs them and returns the exit code.
         arguments: `--number`, `--seed` and `--jobs`, empty where make was not told.
-        least: the fewest trials.
         only: runs the trial `--only` of a seed alone.
     """
     parser = argparse.ArgumentParser(prog=f"make {name}")
@@ -88,7 +86,7 @@ def program(
         if only and options.only is not None:
             return only(seed, options.only)
         jobs = whole("JOBS", options.jobs, 1, 1)
-        number = whole("N", options.number, usual or 0, least)
+        number = whole("N", options.number, usual or 0, 1)
         stem = name if usual is None else f"{name}-{seed}"
         return count(Count(stem, number, seed, jobs, report.commit(), report.processor()))
     except PrivHelpersError as error:
