@@ -94,7 +94,7 @@ def test_the_probability_of_a_half_is_that_of_its_draws(net, halves):
     for n in range(4):
         ids, p_note = list(part.prefixes[n]), 1.0
         for token in part.suffixes[n]:
-            logits = model(input_ids=torch.tensor([ids])).logits[0, -1].detach()
+            logits = model(input_ids=torch.tensor([ids], device=model.device)).logits[0, -1].detach().cpu()
             tokens, p = models.kept_tokens(logits, SAMPLING)
             p_note *= float(p[tokens == token].sum())
             ids.append(token)
@@ -117,7 +117,8 @@ def written_out(net, prefix, secret):
     first, ids = ([*tokenizer(t, add_special_tokens=False)["input_ids"]] for t in (prefix, secret))
     start = [tokenizer.eos_token_id, *first]
     with torch.no_grad():
-        log_p = model.eval()(input_ids=torch.tensor([start + ids])).logits[0].log_softmax(-1)
+        row = torch.tensor([start + ids], device=model.device)
+        log_p = model.eval()(input_ids=row).logits[0].log_softmax(-1)
     return sum(log_p[len(start) - 1 + i, token].item() for i, token in enumerate(ids))
 
 
@@ -143,7 +144,8 @@ def test_candidates_of_any_length_are_scored_as_if_written_out(net):
         for value, name in zip(row, candidates, strict=True):
             start = [tokenizer.eos_token_id, *tokenizer(prefix, add_special_tokens=False)["input_ids"]]
             end = tokenizer(" " + name, add_special_tokens=False)["input_ids"]
-            logits = model(input_ids=torch.tensor([start + end])).logits[0].log_softmax(-1)
+            row = torch.tensor([start + end], device=model.device)
+            logits = model(input_ids=row).logits[0].log_softmax(-1)
             by_hand = sum(logits[len(start) - 1 + i, t].item() for i, t in enumerate(end))
             assert value == pytest.approx(by_hand, abs=1e-3)
 

@@ -96,7 +96,8 @@ def test_moments_are_those_of_the_predicted_distribution(net):
     assert model.training is before
     rows = models.encode(tokenizer, TEXTS, max_length=128).ids
     with torch.inference_mode():
-        log_p = model(input_ids=torch.tensor([rows[1]])).logits[0, :-1].log_softmax(-1).double()
+        row = torch.tensor([rows[1]], device=model.device)
+        log_p = model(input_ids=row).logits[0, :-1].log_softmax(-1).double().cpu()
     mean = (log_p.exp() * log_p).sum(-1)
     deviation = ((log_p.exp() * log_p**2).sum(-1) - mean**2).sqrt()
     assert token_scores.mean[1] == pytest.approx(mean.numpy(), abs=1e-4)

@@ -73,7 +73,7 @@ def test_attention_features_are_those_of_a_text_alone(nets, tokenizer, name):
 
 def test_the_mean_is_the_formula_on_the_library_s_own_attention(nets, tokenizer):
     model = nets["micro-gpt2"]
-    row = torch.tensor(encode(tokenizer, TEXTS[:1], max_length=128).ids)
+    row = torch.tensor(encode(tokenizer, TEXTS[:1], max_length=128).ids, device=model.device)
     model.set_attn_implementation("eager")
     with torch.no_grad():
         attention = model(row, output_attentions=True).attentions[1][0, 2]  # layer 1, head 2
@@ -93,10 +93,10 @@ def test_hidden_features_are_the_library_s_norms_without_padding(nets, tokenizer
     one_by_one = white_box.hidden_features(model, tokenizer, TEXTS, seed=3, batch_size=1)
     np.testing.assert_allclose(found.values, one_by_one.values, atol=1e-5)
     if not name.endswith("bert"):
-        row = torch.tensor(encode(tokenizer, TEXTS[:1], max_length=128).ids)
+        row = torch.tensor(encode(tokenizer, TEXTS[:1], max_length=128).ids, device=model.device)
         with torch.no_grad():
             last = model(row, output_hidden_states=True).hidden_states[-1][0]
-        by_hand = np.quantile(last.norm(dim=-1).log().double().numpy(), 0.95)
+        by_hand = np.quantile(last.norm(dim=-1).log().double().cpu().numpy(), 0.95)
         assert found.values[0, found.names.index("layer 2, 95 %")] == pytest.approx(by_hand, abs=1e-5)
 
 
@@ -216,6 +216,7 @@ def test_masked_scores_do_not_depend_on_the_batch_and_match_the_library(nets, to
     assert losses.shape == (len(TEXTS), 3) and (hidden >= 1).all() and len(np.unique(losses)) > len(TEXTS)
     row, generator = encode(tokenizer, TEXTS[:1], max_length=128).ids[0], rng.make(5, "attack masks")
     batch = models.padded([models.Masking.of(tokenizer)(row, generator)], tokenizer.eos_token_id)
+    batch = {name: value.to(model.device) for name, value in batch.items()}
     with torch.no_grad():
         assert losses[0, 0] == pytest.approx(float(model(**batch).loss), abs=1e-5)
     scores = models.score_masked(model, tokenizer, TEXTS, masks=3, seed=5)

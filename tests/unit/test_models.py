@@ -50,7 +50,8 @@ def test_building_leaves_the_global_generator_alone(tokenizer):
 def test_batched_losses_equal_the_library_loss_of_each_text_alone(model, tokenizer):
     scores = models.score(model, tokenizer, TEXTS, batch_size=7)
     for text, loss in zip(TEXTS, scores.losses, strict=True):
-        row = torch.tensor([[0, *tokenizer(text, add_special_tokens=False)["input_ids"], 0]])
+        row = [0, *tokenizer(text, add_special_tokens=False)["input_ids"], 0]
+        row = torch.tensor([row], device=model.device)
         assert tokenizer.eos_token_id == 0
         assert loss == pytest.approx(model(input_ids=row, labels=row).loss.item(), rel=1e-5)
 
@@ -66,7 +67,7 @@ def test_greedy_equals_the_library(model, tokenizer):
     ]
     ours = models.greedy_continuations(model, tokenizer, prefixes, tokens=6)
     for prefix, guess in zip(prefixes, ours, strict=True):
-        ids = torch.tensor([prefix])
+        ids = torch.tensor([prefix], device=model.device)
         for _ in range(6):
             ids = torch.cat([ids, model(input_ids=ids).logits[:, -1:].argmax(-1)], 1)
         assert guess == ids[0, len(prefix) :].tolist()

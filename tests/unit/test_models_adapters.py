@@ -11,8 +11,8 @@ from privhelpers.models.adapters import with_adapters
 
 def test_adapters_start_from_the_seed_and_change_nothing_yet():
     tokenizer = hospital()[1]
-    ids = torch.tensor([[1, 2, 3, 4]])
     plain = models.build("micro-llama", tokenizer, seed=0)
+    ids = torch.tensor([[1, 2, 3, 4]], device=plain.device)
     before = plain(ids).logits
     nets = [
         with_adapters(models.build("micro-llama", tokenizer, seed=0), rank=2, targets=["q_proj"], seed=seed)

@@ -118,18 +118,18 @@ def test_two_steps_of_generation_follow_the_model(net):
         patch.setattr(_generation, "_draw", keep)
         patch.setattr(_generation, "MOST_ENDED", 2)  # nobody leaves the batch
         models.generate(model, tokenizer, "Patient", samples=6000, seed=3, sampling=sampling)
-    first, second = drawn
-    ids = torch.tensor([[tokenizer.eos_token_id, *start]])
+    first, second = (tokens.cpu() for tokens in drawn)
+    ids = torch.tensor([[tokenizer.eos_token_id, *start]], device=model.device)
     for step, tokens in enumerate((first, second)):
-        expected = ours(model(input_ids=ids).logits[:, -1], sampling)[0].detach().double().numpy()
-        chosen = tokens if step == 0 else tokens[first == ids[0, -1]]
+        expected = ours(model(input_ids=ids).logits[:, -1], sampling)[0].detach().double().cpu().numpy()
+        chosen = tokens if step == 0 else tokens[first == int(ids[0, -1])]
         counts = np.bincount(chosen.numpy(), minlength=len(expected))
         kept = expected > 0
         assert counts[~kept].sum() == 0
         scaled = counts.sum() * expected[kept] / expected.sum()
         assert chisquare(counts[kept], scaled).pvalue > 1e-3
         likely = torch.mode(first[first != tokenizer.eos_token_id]).values
-        ids = torch.cat([ids, likely[None, None]], dim=1)
+        ids = torch.cat([ids, likely[None, None].to(ids.device)], dim=1)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 2.0])
@@ -171,7 +171,7 @@ def test_greedy_guesses_are_those_of_each_prefix_alone(net):
     prefixes = [[tokenizer.eos_token_id, *row] for row in rows_of(net, TEXTS[:9])]
     together = models.greedy_guesses(model, tokenizer, prefixes, tokens=6, batch_size=4)
     for number, prefix in enumerate(prefixes):
-        ids, sure = torch.tensor([prefix]), []
+        ids, sure = torch.tensor([prefix], device=model.device), []
         for _ in range(6):
             best = model(input_ids=ids).logits[:, -1].log_softmax(-1).max(-1)
             sure.append(best.values.item())
