@@ -1,7 +1,8 @@
 """One seed, many named streams: a new consumer never shifts the numbers of an old one.
 
 Every source of chance in the book is drawn here by name, so that two helpers that both ask for
-seed 0 do not share a stream by accident, and no global generator is ever seeded.
+seed 0 do not share a stream by accident. A global generator is seeded only where a library reads no other,
+and put back as it was (`torch_seeded`).
 
 >>> make(0, "canaries").integers(10, size=3).tolist() == make(0, "canaries").integers(10, size=3).tolist()
 True
@@ -11,6 +12,8 @@ False
 
 import hashlib
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -41,3 +44,17 @@ def torch_generator(seed: int, name: str):  # -> torch.Generator; torch is impor
     import torch
 
     return torch.Generator().manual_seed(derive(seed, name))
+
+
+@contextmanager
+def torch_seeded(seed: int) -> Iterator[None]:
+    """Seed torch's global generators meanwhile, those of GPUs too, and put them back as they were.
+
+    Args:
+        seed: of a stream, as `derive` gives it.
+    """
+    import torch
+
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        torch.manual_seed(seed)
+        yield

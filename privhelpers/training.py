@@ -17,6 +17,7 @@ from privhelpers.errors import InvalidParameter, TrainingFailed
 from privhelpers.models.encoding import encode, end_id, to_batch
 from privhelpers.models.masking import Masking, masked_losses, padded, score_masked
 from privhelpers.models.precision import check_precision, training_in
+from privhelpers.models.repeatable import repeatable_on
 from privhelpers.models.scoring import row_losses, score
 
 
@@ -165,10 +166,10 @@ def train(
     stepper, log = _Stepper(model, settings, steps), TrainingLog()
     best = _copy_weights(model)
     with (
-        torch.random.fork_rng(devices=[]),
+        rng.torch_seeded(rng.derive(seed, "training/dropout")),
+        repeatable_on(model.device),
         tqdm(total=steps, desc="training", unit="step", disable=not progress) as bar,
     ):
-        torch.manual_seed(rng.derive(seed, "training/dropout"))
         for epoch in range(1, settings.epochs + 1):
             model.train()
             with training_in(model, settings.matmul_precision):

@@ -10,7 +10,7 @@ import os
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from itertools import pairwise
 
 import numpy as np
@@ -68,12 +68,9 @@ class Chance(ABC):
     def dropout_seed(self) -> int:
         """Return a seed for the library's global generator, which dropout reads."""
 
-    @contextmanager
-    def dropout(self) -> Iterator[None]:
-        """Seed the library's global generator, which dropout reads, and put it back as it was afterwards."""
-        with torch.random.fork_rng(devices=_gpus()):
-            torch.manual_seed(self.dropout_seed())
-            yield
+    def dropout(self) -> AbstractContextManager[None]:
+        """Return a context in which the library's global generator, which dropout reads, is seeded."""
+        return rng.torch_seeded(self.dropout_seed())
 
     def public(self) -> dict[str, object]:
         """Return what a fingerprint may hold: the mode, and a disclosed seed."""

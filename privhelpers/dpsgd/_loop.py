@@ -31,6 +31,7 @@ from privhelpers.errors import InvalidParameter, TrainingFailed
 from privhelpers.models.encoding import end_id
 from privhelpers.models.masking import Masking, Pair
 from privhelpers.models.precision import check_precision, layers_in
+from privhelpers.models.repeatable import repeatable_on
 
 _COUNTED = (PrivateOptimizer, SharedOptimizer)
 Objective = Callable[[list[int], np.random.Generator], Pair]
@@ -122,7 +123,7 @@ def train(
     """Fine-tune `model` in place under the plan and return what was spent.
 
     With `keep`, every step is written to a ledger before it is taken, and a run killed at any moment goes on
-    when the same call is made again: in research mode to the same weights, bit for bit on a CPU.
+    when the same call is made again: in research mode to the same weights, bit for bit.
 
     Args:
         notes_by_patient: the notes of each patient; a patient is one privacy unit.
@@ -179,7 +180,12 @@ def train(
         terms = terms_of(plan, chance.mode, marks, keep.run, not_counted)
         kept = KeptRun(keep, terms, model, adam, chance)
     model.train()
-    with chance.dropout(), kept or nullcontext(), layers_in(settings.matmul_precision):
+    with (
+        chance.dropout(),
+        kept or nullcontext(),
+        layers_in(settings.matmul_precision),
+        repeatable_on(model.device),
+    ):
         # 0. Go on from the last checkpoint; the canaries' numbers follow on those of the patients.
         start, tally = kept.restore(len(planted.scores) if planted else 0) if kept else (0, Tally())
         accountant.history = [(spent.noise_multiplier, spent.sample_rate, start)] if start else []

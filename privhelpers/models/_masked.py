@@ -12,7 +12,6 @@ import copy
 import math
 from dataclasses import dataclass
 
-import torch
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -139,7 +138,6 @@ def build_masked(
         raise UnsupportedModel(f"architecture {architecture!r}: known are {', '.join(MASKED_ARCHITECTURES)}")
     if tokenizer.mask_token_id is None:
         raise InvalidParameter("tokenizer: has no mask token; models.with_mask(tokenizer) adds one")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(rng.derive(seed, "initial weights"))
+    with rng.torch_seeded(rng.derive(seed, "initial weights")):
         model = FAMILIES[shape.family](shape, len(tokenizer), dropout)
     return model.to(preferred_device())

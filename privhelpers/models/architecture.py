@@ -62,8 +62,7 @@ def build(
         raise UnsupportedModel(f"architecture {architecture!r}: known are {', '.join(ARCHITECTURES)}")
     ends = {"bos_token_id": end_id(tokenizer), "eos_token_id": end_id(tokenizer)}
     make, config = _llama(shape, dropout) if shape.key_value_heads else _gpt2(shape, dropout)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(rng.derive(seed, "initial weights"))
+    with rng.torch_seeded(rng.derive(seed, "initial weights")):
         return make(config(vocab_size=len(tokenizer), **ends)).to(preferred_device())
 
 

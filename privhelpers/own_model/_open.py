@@ -313,8 +313,7 @@ def untrained(target: Target, *, seed: int) -> Target:
         target: an opened model.
         seed: of the weights.
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(rng.derive(seed, "checkup/untrained"))
+    with rng.torch_seeded(rng.derive(seed, "checkup/untrained")):
         model = _CLASSES[target.kind].from_config(target.model.config)
     model = model.float().eval().to(target.model.device)
     model.generation_config = GenerationConfig()

@@ -154,8 +154,7 @@ class Target:
         given = torch.tensor([ids], device=self.model.device)
         end = self.tokenizer.eos_token_id
         padding = end if end is not None else 0
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(rng.derive(seed, f"checkup/write/{opening}"))
+        with rng.torch_seeded(rng.derive(seed, f"checkup/write/{opening}")):
             drawn = self.model.generate(
                 given,
                 attention_mask=torch.ones_like(given),

@@ -1,0 +1,46 @@
+"""Training that repeats to the bit: what is asked of a GPU is asked for, and taken back."""
+
+import pytest
+import torch
+from torch.utils import deterministic
+
+from privhelpers.models.repeatable import repeatable_on
+
+
+def state():
+    return torch.get_deterministic_debug_mode(), deterministic.fill_uninitialized_memory
+
+
+@pytest.fixture(params=["default", "warn", "error"])
+def before(request, monkeypatch):
+    """Return the state that the caller had, whatever it is; the environment is put back afterwards."""
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    torch.set_deterministic_debug_mode(request.param)
+    yield state()
+    torch.set_deterministic_debug_mode("default")
+
+
+def test_a_gpu_is_asked_for_it_meanwhile_and_a_failure_takes_it_back(before):
+    with pytest.raises(KeyError), repeatable_on(torch.device("cuda")):
+        assert torch.are_deterministic_algorithms_enabled()
+        assert torch.is_deterministic_algorithms_warn_only_enabled()
+        assert not deterministic.fill_uninitialized_memory
+        raise KeyError
+    assert state() == before
+
+
+def test_a_processor_needs_nothing(before):
+    with repeatable_on(torch.device("cpu")):
+        assert state() == before
+    assert state() == before
+
+
+def test_a_sum_into_few_places_repeats_where_it_runs():
+    """On a GPU these are the atomic additions whose order changes the last digits."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    generator = torch.Generator().manual_seed(0)
+    place = torch.randint(3, (20_000,), generator=generator).to(device)
+    values = torch.randn(20_000, 8, generator=generator).to(device)
+    with repeatable_on(device):
+        sums = [torch.zeros(3, 8, device=device).index_add_(0, place, values) for _ in range(20)]
+    assert all(torch.equal(sums[0], other) for other in sums)
