@@ -4,10 +4,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
+from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from privhelpers.dpsgd._engine import Batch
-from privhelpers.errors import InvalidParameter
+from privhelpers.dpsgd._engine import Batch, repeatable
+from privhelpers.dpsgd._losses import losses_by_row
+from privhelpers.errors import InvalidParameter, UnsupportedModel
 from privhelpers.models.encoding import encode, to_batch
 from privhelpers.models.masking import Pair, padded
 
@@ -22,8 +24,14 @@ def encode_patients(
 
     Raises:
         InvalidParameter: a patient has no notes, or what is there is no sequence of texts.
+        UnsupportedModel: the model does not say how long a note may be.
     """
-    length, rows = model.config.max_position_embeddings, []
+    length, rows = getattr(model.config, "max_position_embeddings", None), []
+    if not isinstance(length, int) or length < 3:
+        raise UnsupportedModel(
+            f"{type(model).__name__}: its config names no max_position_embeddings; set it to the tokens that "
+            "a note may have, 3 or more"
+        )
     for number, notes in enumerate(notes_by_patient):
         name = f"notes_by_patient[{number}]"
         listed = isinstance(notes, Sequence) and not isinstance(notes, str)
@@ -47,13 +55,16 @@ def bounded(rows: Rows, limit: int, generator: np.random.Generator) -> Rows:
     return [rows[i] for i in generator.choice(len(rows), limit, replace=False)]
 
 
-def micro_batches(drawn: Sequence[Rows], max_rows: int, pad_id: int) -> Iterator[tuple[Batch, torch.Tensor]]:
+def micro_batches(
+    drawn: Sequence[Rows], max_rows: int, pad_id: int, *, attention_mask: bool = False
+) -> Iterator[tuple[Batch, torch.Tensor]]:
     """Yield batches of whole patients, similar lengths together so that little padding is computed.
 
     Args:
         drawn: the rows of each patient of one Poisson draw; empty for an empty draw.
         max_rows: rows of a micro-batch, unless one patient alone has more.
         pad_id: token that fills short rows; it has no label.
+        attention_mask: whether the model needs one, lest it reads the padding; `needs_mask` says so.
 
     Yields:
         (batch, unit of each row).
@@ -65,7 +76,7 @@ def micro_batches(drawn: Sequence[Rows], max_rows: int, pad_id: int) -> Iterator
             rows, taken = rows + len(waiting[taken]), taken + 1
         chosen, waiting = waiting[:taken], waiting[taken:]
         unit = torch.tensor([u for u, patient_rows in enumerate(chosen) for _ in patient_rows])
-        yield _collated([row for patient_rows in chosen for row in patient_rows], pad_id), unit
+        yield _collated([row for rows in chosen for row in rows], pad_id, attention_mask), unit
 
 
 def tokens(row: Row) -> int:
@@ -73,8 +84,62 @@ def tokens(row: Row) -> int:
     return len(row[0]) if isinstance(row, tuple) else len(row)
 
 
-def _collated(rows: Rows, pad_id: int) -> Batch:
+def _collated(rows: Rows, pad_id: int, attention_mask: bool = False) -> Batch:
     if isinstance(rows[0], tuple):
         return padded(rows, pad_id)
+    if attention_mask:
+        return padded([(row, row) for row in rows], pad_id)
     ids, labels = to_batch(rows, pad_id)
     return {"input_ids": ids, "labels": labels}
+
+
+def needs_mask(model: PreTrainedModel, rows: Sequence[Rows], pad_id: int) -> bool:
+    """Return whether padding needs an attention mask, lest a note's gradient depend on longer ones beside it.
+
+    A causal model sees no token after the one it predicts from; one that reads in both directions does.
+
+    Args:
+        model: that is trained.
+        rows: of every patient, token ids.
+        pad_id: token that fills short rows.
+
+    Raises:
+        UnsupportedModel: the model reads padding with a mask, too, or takes none.
+    """
+    notes = sorted((row for patient_rows in rows for row in patient_rows), key=len)
+    if len(notes[0]) == len(notes[-1]):
+        return False
+    for attention_mask in (False, True):
+        batch = _collated([notes[-1], notes[0]], pad_id, attention_mask)
+        if not _reads(model, batch, after=len(notes[0])):
+            return attention_mask
+    raise UnsupportedModel(
+        f"{type(model).__name__}: what it makes of a note depends on the padding behind it, with an "
+        "attention mask, too, so a patient's gradient would depend on others; train on notes of one length"
+    )
+
+
+def _reads(model: PreTrainedModel, batch: Batch, after: int) -> bool:
+    """Return whether the second row's loss has a derivative by what is looked up `after` its end."""
+    looked_up: list[torch.Tensor] = []
+
+    def listen(module: nn.Module, given: object, out: torch.Tensor) -> torch.Tensor:
+        if out.shape[:2] != batch["input_ids"].shape:
+            return out
+        looked_up.append(out.detach().requires_grad_())
+        return looked_up[-1]
+
+    tables = [module for module in model.modules() if isinstance(module, nn.Embedding)]
+    hooks = [table.register_forward_hook(listen) for table in tables]
+    try:
+        with repeatable(model), torch.enable_grad():
+            loss = losses_by_row(model, batch)[1]
+            if not torch.isfinite(loss):  # training says so, by name
+                return False
+            slopes = torch.autograd.grad(loss, looked_up, allow_unused=True) if looked_up else []
+    except TypeError:  # its forward pass takes no attention mask
+        return True
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return not looked_up or any(slope is not None and bool(slope[1, after:].any()) for slope in slopes)

@@ -106,7 +106,9 @@ def free_coordinates(model: nn.Module, longest: int) -> tuple[str, int, int]:
         return f"{_SPARE}.weight", 0, table.numel()
     for name, table in trained.items():
         if name.endswith(_POSITION_TABLES):
-            return name, longest, max(0, table.shape[0] - longest) * table.shape[1]
+            padding = getattr(model.get_submodule(name.rpartition(".")[0]), "padding_idx", None)
+            first = longest if padding is None else longest + padding + 1  # RoBERTa counts from there
+            return name, first, max(0, table.shape[0] - first) * table.shape[1]
     raise InvalidParameter(
         "canaries: the model has no trained position embedding to put them in; `make_room` adds rows for them"
     )

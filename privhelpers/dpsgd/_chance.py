@@ -101,6 +101,7 @@ class _Research(Chance):
         self.choices = rng.make(seed, "dpsgd/notes")
         self.noise = rng.torch_generator(seed, "dpsgd/noise")
         self.noise_on: dict[str, torch.Generator] = {}  # by device other than the processor
+        self.drawn_from = self.sampling, self.choices, self.noise
 
     def fill_with_noise(self, total: torch.Tensor, deviation: float) -> None:
         if total.device.type == "cpu":
@@ -216,6 +217,7 @@ class _Release(Chance):
     def __init__(self) -> None:
         self.sampling = torch.Generator().manual_seed(secrets.randbits(63))
         self.choices = np.random.default_rng(secrets.randbits(128))
+        self.drawn_from = self.sampling, self.choices
 
     def fill_with_noise(self, total: torch.Tensor, deviation: float) -> None:
         _add_on_grid(total.zero_(), deviation, grid_step(deviation))
@@ -249,8 +251,16 @@ class _Release(Chance):
 
 
 def is_ours(chance: Chance) -> bool:
-    """Return whether all chance is drawn by this module: what another class adds as noise, nobody counted."""
-    return type(chance) in (_Research, _Release) and not any(hasattr(Chance, name) for name in vars(chance))
+    """Return whether all chance is drawn by this module: what another class adds as noise, nobody counted.
+
+    Neither is what somebody put in the place of a stream, of a method or of the mode.
+    """
+    if type(chance) not in (_Research, _Release):
+        return False
+    held = vars(chance)
+    streams = {id(stream) for stream in chance.drawn_from}
+    put = {name for name in held if hasattr(type(chance), name)}
+    return not put and streams == {id(held[n]) for n in ("sampling", "choices", "noise") if n in held}
 
 
 def research(seed: int) -> Chance:

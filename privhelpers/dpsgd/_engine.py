@@ -28,13 +28,15 @@ from privhelpers.dpsgd._layers import listening, owners, slow_activations
 from privhelpers.dpsgd._losses import losses_by_row
 from privhelpers.dpsgd._recorder import MEMORY, Recorder, Workspace
 from privhelpers.dpsgd._units import group_rows
-from privhelpers.errors import InvalidParameter, UnsupportedModel
+from privhelpers.errors import InvalidParameter, PrivHelpersError, UnsupportedModel
 from privhelpers.models.encoding import IGNORED
 from privhelpers.models.precision import layers_in
+from privhelpers.text import quoted
 
 Batch = Mapping[str, torch.Tensor]
 # Of the largest norm of a row, by the digits of the pass: more is another gradient.
 _TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3}
+_NONE, _ANY = (0.0, 0.0, 0.0), (math.inf, math.inf, math.inf)
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ class _WithoutDropout(TorchFunctionMode):
 
 
 @contextmanager
-def _repeatable(model: PreTrainedModel) -> Iterator[None]:
+def repeatable(model: PreTrainedModel) -> Iterator[None]:
     """Run the model as it is, in training or not, without dropout, and leave the random streams as they were.
 
     Layers stay in training: some mix rows there alone, and libraries pack quantized weights anew for
@@ -150,9 +152,29 @@ def _repeatable(model: PreTrainedModel) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _heard_by_name(model: PreTrainedModel) -> Iterator[None]:
+    """Refuse a model by name if a pass that is listened to fails: a layer does what is not known."""
+    try:
+        yield
+    except (RuntimeError, LookupError, AttributeError, TypeError, ValueError) as error:
+        if isinstance(error, PrivHelpersError | torch.OutOfMemoryError):
+            raise
+        raise UnsupportedModel(
+            f"{type(model).__name__}: cannot read these rows, or has a layer whose per-unit gradients are "
+            f"not known: {quoted(str(error))}"
+        ) from error
+
+
 def _length(batch: Batch) -> int:
     """Return the tokens of a row."""
     return next((value.shape[1] for value in batch.values() if value.dim() > 1), 0)
+
+
+def _size(batch: Batch) -> tuple[float, float, float]:
+    """Return rows, tokens of a row, and tokens of a batch."""
+    rows, length = len(batch["labels"]), _length(batch)
+    return rows, length, rows * length
 
 
 def _made_of(batch: Batch, rows: int, length: int) -> dict[str, torch.Tensor]:
@@ -229,7 +251,8 @@ class ClippedGradients:
         if model.config.is_encoder_decoder:  # both halves may look up in one table
             self.shared |= {id(m.weight) for m in self.modules if isinstance(m, nn.Embedding)}
         self.workspace, self.folding = Workspace(), set()
-        self._proven: bool | None = None  # in training, or not: a layer may do something else there
+        # The most rows, tokens of a row, and tokens of a batch that were compared, in training and not.
+        self._proven: dict[bool, tuple[float, ...]] = {}
 
     def room(self) -> dict[str, torch.Tensor]:
         """Return zeros for a clipped sum, by name of the parameter, in float32 or more."""
@@ -297,7 +320,11 @@ class ClippedGradients:
         return torch.autocast(self.model.device.type, enabled=False)
 
     def _listen(self, batch: Batch, unit: torch.Tensor | None) -> Recorder:
-        if self._proven is not self.model.training:
+        if "labels" not in batch or not len(batch["labels"]):
+            raise InvalidParameter("batch: must hold `labels`, with a row or more")
+        if any(
+            a > b for a, b in zip(_size(batch), self._proven.get(self.model.training, _NONE), strict=True)
+        ):
             self._prove(batch)
         units = group_rows(unit, batch["labels"].shape[0])
         recorder = Recorder(units, self.workspace, self.names, self.shared, self.memory, self.folding)
@@ -318,17 +345,25 @@ class ClippedGradients:
 
         What a layer's first dimension is cannot be told from one pass: it can be the length, and equal the
         number of rows by chance. So the first row is read twice and three times over. Then a row in a batch
-        must give what it gives alone, with as many rows as tokens and with another number.
+        must give what it gives alone, with as many rows as tokens and with another number. Rows may also
+        compete where there are many, so a batch larger than those before is compared as well.
         """
-        try:
-            with _repeatable(self.model):
-                self._check_folding(batch)
-                self._proven = self.model.training  # for the passes that are compared
-                if not all([self._compare(trial) for trial in self._trials(batch)]):
-                    self._proven = None
-        except BaseException:
-            self._proven = None
-            raise
+        known = self._proven.pop(training := self.model.training, None)
+        with repeatable(self.model):
+            if known is None:
+                with _heard_by_name(self.model):
+                    self._check_folding(batch)
+            self._proven[training] = _ANY  # for the passes that are compared
+            try:
+                with _heard_by_name(self.model):
+                    trials = [batch] if known else self._trials(batch)
+                    compared = [self._compare(trial) for trial in trials]
+            finally:
+                del self._proven[training]
+        if all(compared):
+            self._proven[training] = tuple(map(max, known or _NONE, _size(batch)))
+        elif known:
+            self._proven[training] = known
 
     def _check_folding(self, batch: Batch) -> None:
         """Read one row twice and three times over, and note the layers that read all tokens in one row."""
@@ -357,7 +392,7 @@ class ClippedGradients:
             yield _made_of(batch, min(length, 4), min(length, 4))
 
     def _compare(self, batch: Batch) -> bool:
-        """Refuse the model if the norms of two rows, by parameter, are not those of one backward a row.
+        """Refuse the model if the norms of three rows, by parameter, are not those of one backward a row.
 
         Return whether there was a row to compare: one whose gradient is finite.
         """
@@ -367,7 +402,7 @@ class ClippedGradients:
         if torch.is_autocast_enabled(self.model.device.type):
             digits.add(torch.bfloat16)
         tolerance = max(_TOLERANCE.get(dtype, 0.05) for dtype in digits)
-        for row in {0, len(batch["labels"]) - 1}:
+        for row in {0, (rows := len(batch["labels"])) // 2, rows - 1}:
             with torch.enable_grad(), _gradients_aside(self.parameters):
                 losses_by_row(self.model, {k: v[row : row + 1] for k, v in batch.items()}).sum().backward()
                 theirs = {

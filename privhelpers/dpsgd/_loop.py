@@ -1,24 +1,24 @@
 """The private training loop: draw, clip, sum, add noise, divide by a public number, step.
 
-The draw is Opacus' Poisson sampler over patients, so the sampler that runs is the one that is accounted.
-An empty draw is a step like any other: noise alone.
+The draw is Poisson sampling over patients, at the rate that is accounted, to the last digit. An empty draw is
+a step like any other: noise alone.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from functools import partial
 from types import NoneType
 
 import numpy as np
 import torch
 from opacus.accountants import RDPAccountant
-from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import validate
 from privhelpers.accounting import Claimed
-from privhelpers.dpsgd._batches import bounded, encode_patients, micro_batches
+from privhelpers.dpsgd._batches import bounded, encode_patients, micro_batches, needs_mask
 from privhelpers.dpsgd._canaries import GradientCanaries, Planted
 from privhelpers.dpsgd._chance import Chance, is_ours
 from privhelpers.dpsgd._engine import trainable
@@ -34,16 +34,43 @@ from privhelpers.models.precision import check_precision, layers_in
 from privhelpers.models.repeatable import repeatable_on
 
 _COUNTED = (PrivateOptimizer, SharedOptimizer)
+_BITS = 2.0**-24  # between two neighbors among torch's uniform numbers of float32
 Objective = Callable[[list[int], np.random.Generator], Pair]
 
 
 def poisson_draws(
     generator: torch.Generator, *, units: int, sample_rate: float, steps: int
-) -> Iterable[Sequence[int]]:
-    """Return `steps` draws in which every unit takes part independently with probability `sample_rate`."""
-    return UniformWithReplacementSampler(
-        num_samples=units, sample_rate=sample_rate, steps=steps, generator=generator
-    )
+) -> Iterator[list[int]]:
+    """Yield `steps` draws in which every unit takes part independently with probability `sample_rate`.
+
+    A uniform number of torch has as many bits as its type, 24 in float32, so one is below a rate more often
+    than the rate says, and far more often below a small rate or in bfloat16. Here a number whose 24 bits do
+    not tell whether it is below the rate gets 53 more.
+
+    Args:
+        generator: of the draws, on the processor.
+        units: patients, 1 or more.
+        sample_rate: in (0, 1].
+        steps: draws, 0 or more.
+
+    Raises:
+        InvalidParameter: a value is out of its range.
+    """
+    validate.positive_int(units=units)
+    validate.probability(sample_rate=sample_rate)
+    for _ in range(steps):
+        uniform = torch.rand(units, generator=generator, dtype=torch.float32).double()
+        undecided = torch.nonzero((uniform <= sample_rate) & (sample_rate < uniform + _BITS)).flatten()
+        more = torch.rand(len(undecided), generator=generator, dtype=torch.float64)
+        uniform[undecided] += _BITS * more
+        yield torch.nonzero(uniform < sample_rate).flatten().tolist()
+
+
+def _named(part: object) -> str:
+    """Return the name of a function or class; of a `partial`, of what it calls, and with what."""
+    if isinstance(part, partial):
+        return f"{_named(part.func)}, {part.args}, {part.keywords}"
+    return getattr(part, "__qualname__", type(part).__qualname__)
 
 
 @dataclass(frozen=True)
@@ -92,6 +119,10 @@ class Settings:
             warm_up_steps=self.warm_up_steps, notes_per_step=self.notes_per_step, max_rows=self.max_rows
         )
         check_precision(self.matmul_precision)
+        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+            raise InvalidParameter(f"betas = {validate.shown(self.betas)}: must be two numbers in [0, 1)")
+        if not isinstance(self.canaries, GradientCanaries | NoneType):
+            raise InvalidParameter(f"canaries = {validate.shown(self.canaries)}: must be GradientCanaries")
 
     def learning_rate_at(self, step: int, steps: int) -> float:
         """Return the learning rate of step 0, 1, ... of `steps`: linear warm-up, then decay to zero."""
@@ -103,7 +134,7 @@ class Settings:
 
     def public(self) -> dict[str, object]:
         """Return what a fingerprint may hold, as plain values."""
-        named = {name: getattr(self, name).__qualname__ for name in ("make_optimizer", "make_draws")}
+        named = {name: _named(getattr(self, name)) for name in ("make_optimizer", "make_draws")}
         named |= {"objective": repr(self.objective)}
         return {**vars(self), **named, "canaries": asdict(self.canaries) if self.canaries else None}
 
@@ -147,6 +178,13 @@ def train(
     Source: Abadi et al. 2016, algorithm 1, with patients as examples.
     """
     spent = plan.require_budget()  # before a note is read
+    if not isinstance(notes_by_patient, Sequence):
+        raise InvalidParameter("notes_by_patient: must be a list, with a list of texts for each patient")
+    if not isinstance(keep, Keep | NoneType):
+        raise InvalidParameter(f"keep = {validate.shown(keep)}: must be dpsgd.Keep(folder)")
+    if not isinstance(snapshots, Collection):
+        raise InvalidParameter(f"snapshots = {validate.shown(snapshots)}: must be a list of steps")
+    snapshots = {int(step) for step in snapshots}
     if plan.units != len(notes_by_patient):
         raise InvalidParameter(f"plan: is for {plan.units} patients, got {len(notes_by_patient)}")
     if wrong := set(snapshots) - set(range(1, spent.steps + 1)):
@@ -154,7 +192,10 @@ def train(
     if snapshots and keep:
         raise InvalidParameter("snapshots: a kept run has checkpoints (`keep`), and a kill would lose these")
     rows = encode_patients(model, tokenizer, notes_by_patient)
-    units, parameters = plan.units, trainable(model)
+    if isinstance(settings.objective, Masking):
+        settings.objective.check(rows)
+    units, parameters, pad_id = plan.units, trainable(model), end_id(tokenizer)
+    masked = not settings.objective and needs_mask(model, rows, pad_id)
     not_counted = _not_counted(plan, settings, chance)
     before = {name: p.detach().clone() for name, p in parameters.items()}
     weights: dict[int, dict[str, torch.Tensor]] = {}
@@ -189,7 +230,7 @@ def train(
         # 0. Go on from the last checkpoint; the canaries' numbers follow on those of the patients.
         start, tally = kept.restore(len(planted.scores) if planted else 0) if kept else (0, Tally())
         accountant.history = [(spent.noise_multiplier, spent.sample_rate, start)] if start else []
-        if planted and start:
+        if planted and tally.canary_scores:
             planted.scores[:] = tally.canary_scores
         draws = settings.make_draws(
             chance.sampling,
@@ -209,7 +250,9 @@ def train(
                     [settings.objective(row, chance.choices) for row in patient_rows]
                     for patient_rows in patients
                 ]
-            batches: list[Drawn] = list(micro_batches(patients, settings.max_rows, end_id(tokenizer)))
+            batches: list[Drawn] = list(
+                micro_batches(patients, settings.max_rows, pad_id, attention_mask=masked)
+            )
             if canaries := [i - units for i in drawn if i >= units]:
                 batches.append((planted.gradients_of(canaries), None))
             # 3. Clip each unit's gradient, sum, add noise, divide by the expected batch size, step.

@@ -43,6 +43,13 @@ def _weights(model: torch.nn.Module) -> str:
     return digest.hexdigest()
 
 
+def _settings(model: torch.nn.Module) -> list[str]:
+    """Return what a model computes with beside its weights, as texts; not where it was loaded from."""
+    config = model.config.to_dict() if hasattr(model, "config") else {}
+    config.pop("_name_or_path", None)
+    return [json.dumps(config, sort_keys=True, default=repr), repr(model)]
+
+
 def _code(model: torch.nn.Module, parts: Iterable[object]) -> list[list[str]]:
     """Return name and SHA-256 of every file that the gradient passes through, as far as it lies in a file."""
     ours = [*PACKAGE.glob("*.py"), *(path for room in ROOMS for path in (PACKAGE / room).rglob("*.py"))]
@@ -66,7 +73,7 @@ def fingerprint(
     code = _code(model, parts)
     return {
         "data": _digest(rows),
-        "parameters": _digest([dict(parameters), _weights(model)]),
+        "parameters": _digest([dict(parameters), _weights(model), _settings(model)]),
         "code": _digest([code, *([name, version(name)] for name in ("torch", "transformers", "opacus"))]),
     }
 
@@ -154,10 +161,12 @@ class KeptRun:
         self.ledger.close()
 
     def _put_aside(self) -> None:
-        number = 1 + len(list(self.folder.glob("ledger-*.jsonl")))
-        (self.folder / LEDGER).rename(self.folder / f"ledger-{number}.jsonl")
-        for old in self.folder.glob("step-*.safetensors*"):
+        for old in self.folder.glob("step-*.safetensors*"):  # first: none may lie beside another run's ledger
             old.unlink()
+        number = 1
+        while (aside := self.folder / f"ledger-{number}.jsonl").exists():
+            number += 1
+        (self.folder / LEDGER).rename(aside)
 
     def restore(self, canaries: int = 0) -> tuple[int, Tally]:
         """Put everything back as the last checkpoint saw it; return the next step and the counts so far.

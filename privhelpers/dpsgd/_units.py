@@ -8,6 +8,8 @@ import torch
 
 from privhelpers.errors import InvalidParameter
 
+_WHOLE = (torch.int32, torch.int64)
+
 
 @dataclass(frozen=True)
 class Units:
@@ -74,10 +76,8 @@ def group_rows(unit: torch.Tensor | None, rows: int) -> Units:
     """
     if unit is None:
         return Units(rows, rows, ((rows, 1),))
-    if unit.shape != (rows,) or unit.is_floating_point():
-        raise InvalidParameter(
-            f"unit: {unit.dtype} of shape {tuple(unit.shape)}, must give a number to each of {rows} rows"
-        )
+    if not isinstance(unit, torch.Tensor) or unit.shape != (rows,) or unit.dtype not in _WHOLE:
+        raise InvalidParameter(f"unit: must be a tensor with a whole number for each of {rows} rows")
     unit = unit.cpu()
     names, counts = torch.unique(unit, return_counts=True)
     if names[0] != 0 or names[-1] != len(names) - 1:

@@ -45,7 +45,7 @@ def agreed(chance: Chance) -> Chance:
     if chance.mode == "release":
         seeds = _gathered((secrets.randbits(63), secrets.randbits(128)))[0]
         chance.sampling.manual_seed(seeds[0])
-        chance.choices = np.random.default_rng(seeds[1])
+        chance.choices.bit_generator.state = np.random.default_rng(seeds[1]).bit_generator.state
     return chance
 
 

@@ -60,6 +60,19 @@ class Masking:
         special = frozenset((end_id(tokenizer), tokenizer.mask_token_id))
         return cls(tokenizer.mask_token_id, special, len(tokenizer), share)
 
+    def check(self, patients: Sequence[Sequence[Row]]) -> None:
+        """Refuse a patient who has a row that this cannot ask about.
+
+        Raises:
+            InvalidParameter: a row has no token that may be hidden.
+        """
+        for number, rows in enumerate(patients):
+            if not all(set(row) - self.special for row in rows):
+                raise InvalidParameter(
+                    f"notes_by_patient[{number}]: a note has no token that may be hidden, so it has no loss; "
+                    "leave it out"
+                )
+
     def __call__(self, row: Row, generator: np.random.Generator) -> Pair:
         """Return what the model reads and what it is asked, both as long as the row.
 

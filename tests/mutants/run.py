@@ -43,6 +43,7 @@ SUITES = (
     "tests/unit/test_dpsgd_training.py",
     "tests/unit/test_dpsgd_resume.py",
     "tests/unit/test_dpsgd_canaries.py",
+    "tests/unit/test_dpsgd_honest_logs.py",
 )
 ACCOUNTING = (
     "tests/unit/test_accounting.py",

@@ -1,0 +1,295 @@
+"""A log never says more than was done: at what rate it drew, what a row depends on, whose chance it was."""
+
+import copy
+from functools import partial
+
+import pytest
+import torch
+from scipy.stats import binomtest
+from test_dpsgd_training import hospital, run, tiny_plan
+from torch import nn
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    BertConfig,
+    BertLMHeadModel,
+    RobertaConfig,
+    RobertaForMaskedLM,
+)
+
+from privhelpers import dpsgd, models
+from privhelpers.accounting import Claimed, PrivacySpent
+from privhelpers.dpsgd import _batches
+from privhelpers.errors import InvalidParameter, ResumeRefused, UnsupportedModel
+from privhelpers.ledger import read_ledger
+
+BART = {
+    **{f"{side}_{part}": 1 for side in ("encoder", "decoder") for part in ("layers", "attention_heads")},
+    **{"d_model": 16, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "max_position_embeddings": 64},
+    **{"dropout": 0.0, "attention_dropout": 0.0, "init_std": 0.5, "decoder_start_token_id": 0},
+    **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"), 0),
+}
+SMALL = {
+    **{"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32},
+    **{"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "max_position_embeddings": 64},
+}
+
+
+def bart(vocabulary):
+    torch.manual_seed(0)
+    return BartForConditionalGeneration(BartConfig(vocab_size=vocabulary, **BART)).train()
+
+
+def bert(vocabulary):
+    torch.manual_seed(0)
+    return BertLMHeadModel(BertConfig(vocab_size=vocabulary, initializer_range=0.5, **SMALL)).train()
+
+
+# The rate.
+
+
+@pytest.mark.parametrize("default", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("rate, units", [(1e-9, 20_000_000), (0.001, 50_000), (0.3, 2_000), (1.0, 100)])
+def test_units_are_drawn_at_the_rate_that_is_accounted(default, rate, units):
+    """Uniform numbers of float32 are below 1e-9 sixty times too often, and those of bfloat16 below .001."""
+    generator = torch.Generator().manual_seed(0)
+    torch.set_default_dtype(default)
+    try:
+        draws = list(dpsgd.poisson_draws(generator, units=units, sample_rate=rate, steps=5))
+    finally:
+        torch.set_default_dtype(torch.float32)
+    drawn = sum(map(len, draws))
+    assert len(draws) == 5 and binomtest(drawn, 5 * units, rate).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("wrong", [{"units": 0}, {"sample_rate": 2.0}, {"sample_rate": 0.0}])
+def test_no_draw_has_another_rate_than_can_be_accounted(wrong):
+    given = {"units": 3, "sample_rate": 0.5, "steps": 1} | wrong
+    with pytest.raises(InvalidParameter, match=next(iter(wrong))):
+        next(iter(dpsgd.poisson_draws(torch.Generator(), **given)))
+
+
+# What a row depends on.
+
+
+@pytest.mark.parametrize("make", [bart, bert])
+def test_no_note_depends_on_a_longer_one_beside_it(make):
+    """Such a model reads padding, so without a mask the longest note of a batch changes everybody's sum."""
+    texts, tokenizer, _ = hospital()
+    model = make(len(tokenizer))
+    rows = _batches.encode_patients(model, tokenizer, texts[:6])
+    rows.append([[0, *range(1, 60), 0]])
+    assert _batches.needs_mask(model, rows, 0)
+
+    def clipped_sum(rows, **settings):
+        engine = dpsgd.ClippedGradients(model, max_grad_norm=0.5)
+        total = engine.room()
+        for batch, unit in dpsgd.micro_batches(rows, 48, 0, **settings):
+            engine.add(batch, unit, into=total)
+        return torch.cat([part.flatten().double() for part in total.values()])
+
+    def moved(**settings):
+        return float((clipped_sum(rows, **settings) - clipped_sum(rows[:-1], **settings)).norm())
+
+    assert moved(attention_mask=True) <= 0.5 * (1 + 1e-4) and moved() > 0.51
+
+
+def test_a_causal_model_needs_no_mask_and_what_reads_padding_anyway_is_refused():
+    texts, tokenizer, model = hospital()
+    rows = _batches.encode_patients(model, tokenizer, texts)
+    assert not _batches.needs_mask(model, rows, 0)
+
+    class MeanOfAll(nn.Module):
+        def forward(self, x):
+            return x + x.mean(1, keepdim=True)
+
+    model = copy.deepcopy(model)
+    model.transformer.ln_f = nn.Sequential(model.transformer.ln_f, MeanOfAll())
+    with pytest.raises(UnsupportedModel, match="depends on the padding behind it"):
+        run(model, tokenizer, texts, tiny_plan())
+
+
+def test_a_model_of_both_directions_ends_with_the_same_weights_whatever_the_micro_batches():
+    texts, tokenizer, _ = hospital()
+    texts[0] = [" ".join(texts[0] * 8)]
+    start, ends = bart(len(tokenizer)), []
+    for max_rows in (48, 1):
+        model = copy.deepcopy(start)
+        log = run(model, tokenizer, texts, tiny_plan(), max_rows=max_rows)
+        assert isinstance(log.spent, PrivacySpent)
+        ends.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
+    before = torch.cat([p.detach().flatten() for p in start.parameters()])
+    assert (ends[0] - ends[1]).norm() < 1e-3 * (ends[0] - before).norm()
+
+
+class Capacity(nn.Module):
+    """What experts with a capacity do: tokens beyond it are treated otherwise, whosever they are."""
+
+    def forward(self, x):
+        kept = torch.arange(x.shape[0] * x.shape[1], device=x.device).view(x.shape[:2]) < 24
+        return torch.where(kept[..., None], x, -2 * x.flip(-1))
+
+
+def test_rows_that_compete_only_in_a_larger_batch_are_found_there():
+    _, tokenizer, model = hospital()
+    model = copy.deepcopy(model)
+    model.transformer.ln_f = nn.Sequential(model.transformer.ln_f, Capacity())
+    ids = torch.randint(1, len(tokenizer), (12, 6), generator=torch.Generator().manual_seed(0))
+    engine = dpsgd.ClippedGradients(model, max_grad_norm=0.5)
+    few, many = ({"input_ids": part, "labels": part} for part in (ids[:2], ids))
+    engine.add(few, into=engine.room())
+    with pytest.raises(UnsupportedModel, match="mixes rows"):
+        engine.add(many, into=engine.room())
+
+
+@pytest.mark.parametrize(
+    "layer", [nn.GroupNorm(1, 64), nn.utils.weight_norm(nn.Linear(64, 64)), nn.PReLU(64)]
+)
+def test_a_layer_that_cannot_be_listened_to_is_refused_by_name(layer):
+    model = hospital()[2]
+    width = model.config.n_embd
+
+    class By(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = layer
+
+        def forward(self, x):
+            rows = x.reshape(-1, width)[:, :64].clone()
+            return x + self.inner(rows).mean() * 0 + x.new_zeros(()) * 0 + self.inner(rows).sum() * 1e-3
+
+    model.transformer.ln_f = nn.Sequential(model.transformer.ln_f, By())
+    ids = torch.ones(3, 6, dtype=torch.long)
+    with pytest.raises(UnsupportedModel):
+        dpsgd.clipped_gradient_sum(model, {"input_ids": ids, "labels": ids}, max_grad_norm=1.0)
+
+
+@pytest.mark.parametrize(
+    "batch, unit, words",
+    [
+        ({"input_ids": torch.ones(2, 3).long()}, None, "labels"),
+        ({"input_ids": torch.ones(0, 3).long(), "labels": torch.ones(0, 3).long()}, None, "labels"),
+        *(
+            ({name: torch.ones(2, 3).long() for name in ("input_ids", "labels")}, unit, "unit")
+            for unit in ([0, 1], torch.tensor([False, True]), torch.tensor([0, 1], dtype=torch.uint8))
+        ),
+    ],
+)
+def test_a_batch_that_is_none_is_refused(batch, unit, words):
+    with pytest.raises(InvalidParameter, match=words):
+        dpsgd.clipped_gradient_sum(hospital()[2], batch, max_grad_norm=1.0, unit=unit)
+
+
+# Whose chance it was.
+
+
+def disclosed(chance):
+    chance.mode = "release"
+
+
+def replaced(chance):
+    chance.sampling = torch.Generator().manual_seed(0)
+
+
+@pytest.mark.parametrize("make", [partial(dpsgd.research, 5), dpsgd.release])
+@pytest.mark.parametrize("change", [disclosed, replaced])
+def test_a_mode_or_a_stream_that_somebody_put_there_is_not_ours(make, change):
+    texts, tokenizer, model = hospital()
+    chance = make()
+    change(chance)
+    log = run(copy.deepcopy(model), tokenizer, texts, tiny_plan(), chance=chance)
+    assert isinstance(log.spent, Claimed)
+    assert isinstance(
+        run(copy.deepcopy(model), tokenizer, texts, tiny_plan(), chance=make()).spent, PrivacySpent
+    )
+
+
+# What is kept.
+
+
+def test_a_ledger_is_put_aside_beside_all_that_were(tmp_path):
+    texts, tokenizer, model = hospital()
+
+    def begin(rate):
+        given = {"keep": tmp_path, "on_change": "restart", "learning_rate": rate}
+        run(copy.deepcopy(model), tokenizer, texts, tiny_plan(), **given)
+        return (tmp_path / "ledger.jsonl").read_bytes()
+
+    ledgers = [begin(rate) for rate in (1e-3, 2e-3, 3e-3)]
+    (tmp_path / "ledger-1.jsonl").rename(tmp_path / "archived")
+    begin(4e-3)
+    kept = {path.read_bytes() for path in tmp_path.iterdir() if "seal" not in path.name and path.is_file()}
+    assert set(ledgers) <= kept
+
+
+def test_a_release_with_canaries_goes_on_before_its_first_scores_are_kept(tmp_path):
+    texts, tokenizer, model = hospital()
+    given = {"keep": tmp_path, "checkpoint_every": 3, "canaries": dpsgd.GradientCanaries(count=4, seed=0)}
+    stopped, passes = copy.deepcopy(model), []
+
+    def stop(*_):
+        passes.append(1)
+        if len(passes) > 9:
+            raise KeyboardInterrupt
+
+    stopped.register_forward_hook(stop)
+    with pytest.raises(KeyboardInterrupt):
+        run(stopped, tokenizer, texts, tiny_plan(), chance=dpsgd.release(), **given)
+    counted = read_ledger(tmp_path / "ledger.jsonl").steps
+    log = run(copy.deepcopy(model), tokenizer, texts, tiny_plan(), chance=dpsgd.release(), **given)
+    assert counted == 3 and log.canaries.scores.shape == (4,)
+
+
+def test_other_settings_of_the_model_are_another_run(tmp_path):
+    texts, tokenizer, _ = hospital()
+    for dropout, attribute in ((0.1, True), (0.2, True), (0.1, False)):
+        model = models.build("micro-gpt2", tokenizer, seed=0, dropout=dropout)
+        model.config.scale_attn_weights = attribute
+        if (dropout, attribute) == (0.1, True):
+            run(model, tokenizer, texts, tiny_plan(), keep=tmp_path)
+            continue
+        with pytest.raises(ResumeRefused, match="parameters"):
+            run(model, tokenizer, texts, tiny_plan(), keep=tmp_path)
+
+
+def test_canaries_lie_where_no_note_of_a_roberta_has_a_gradient():
+    model = RobertaForMaskedLM(RobertaConfig(vocab_size=50, pad_token_id=1, **SMALL))
+    name, first, _ = dpsgd.free_coordinates(model, 12)
+    ids = torch.randint(2, 50, (3, 12), generator=torch.Generator().manual_seed(0))
+    model(input_ids=ids, labels=ids).loss.backward()
+    touched = dict(model.named_parameters())[name].grad.norm(dim=1).nonzero().flatten()
+    assert int(touched.max()) == first - 1
+
+
+def test_a_note_that_cannot_be_masked_is_refused_before_a_step_is_spent(tmp_path):
+    texts, tokenizer, _ = hospital()
+    tokenizer = models.with_mask(tokenizer)
+    model = models.build_masked("micro-bert", tokenizer, seed=0)
+    given = {"objective": models.Masking.of(tokenizer), "keep": tmp_path}
+    with pytest.raises(InvalidParameter, match=r"notes_by_patient\[1\]: a note has no token"):
+        run(model, tokenizer, [texts[0], [tokenizer.eos_token], *texts[2:]], tiny_plan(), **given)
+    assert not (tmp_path / "ledger.jsonl").exists()
+
+
+@pytest.mark.parametrize("given", [{"betas": (1.5, 0.9)}, {"betas": (0.9,)}, {"canaries": 4}])
+def test_settings_that_are_none_are_refused(given):
+    with pytest.raises(InvalidParameter, match=next(iter(given))):
+        dpsgd.Settings(learning_rate=1e-3, **given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"snapshots": 3}, {"snapshots": iter([1])}, {"keep": "a folder"}, {"notes_by_patient": iter([["a"]])}],
+)
+def test_a_call_with_what_is_none_is_refused_by_name(given):
+    texts, tokenizer, model = hospital()
+    usual = {"notes_by_patient": texts, "plan": tiny_plan(), "settings": dpsgd.Settings(learning_rate=1e-3)}
+    with pytest.raises(InvalidParameter, match=next(iter(given))):
+        dpsgd.train(model, tokenizer, **usual | given, chance=dpsgd.research(0))
+
+
+def test_a_variant_of_the_optimizer_may_be_a_partial_of_ours(tmp_path):
+    texts, tokenizer, model = hospital()
+    low = partial(dpsgd.PrivateOptimizer, memory="low")
+    log = run(copy.deepcopy(model), tokenizer, texts, tiny_plan(), make_optimizer=low, keep=tmp_path)
+    assert isinstance(log.spent, Claimed)
