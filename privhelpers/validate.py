@@ -7,7 +7,10 @@ Traceback (most recent call last):
 privhelpers.errors.InvalidParameter: sample_rate = 0.0: must be in (0, 1]
 """
 
+import functools
+import inspect
 import math
+from collections.abc import Callable, Iterable
 
 from privhelpers.errors import InvalidParameter
 
@@ -47,12 +50,14 @@ def non_negative(**values: float) -> None:
             raise InvalidParameter(f"{name} = {shown(value)}: must be 0 or more")
 
 
-def positive_int(**values: int) -> None:
-    """Refuse a value that is not a whole number above zero."""
+def positive_int(most: float = math.inf, /, **values: int) -> None:
+    """Refuse a value that is not a whole number above zero, or that is above `most`."""
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InvalidParameter(f"{name} = {shown(value)}: must be a whole number of 1 or more")
         _number(name, value)
+        if value > most:
+            raise InvalidParameter(f"{name} = {shown(value)}: must be at most {most:,}")
 
 
 def probability(**values: float) -> None:
@@ -68,3 +73,26 @@ def delta(value: float) -> None:
     _number("delta", value)
     if not 0 < value < 1:
         raise InvalidParameter(f"delta = {shown(value)}: must be in (0, 1)")
+
+
+def row(name: str, values: Iterable[float]) -> list[float]:
+    """Return a row of values as a list, or refuse what is none; the values are checked by the caller."""
+    try:
+        return list(values)
+    except TypeError:
+        raise InvalidParameter(f"{name} = {shown(values)}: must be a row of numbers") from None
+
+
+def within_float64(function: Callable) -> Callable:
+    """Make a function refuse arguments, each in its range, that together lead beyond a float64."""
+
+    @functools.wraps(function)
+    def checked(*args: object, **kwargs: object) -> object:
+        try:
+            return function(*args, **kwargs)
+        except ArithmeticError:
+            given = inspect.signature(function).bind(*args, **kwargs).arguments.items()
+            told = ", ".join(f"{name} = {shown(value)}" for name, value in given)
+            raise InvalidParameter(f"{told}: must not lead to numbers beyond a float64") from None
+
+    return checked

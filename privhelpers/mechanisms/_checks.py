@@ -15,14 +15,14 @@ def unit_interval(**values: ArrayLike) -> None:
     for name, value in values.items():
         numbers = np.asarray(value)
         if numbers.dtype.kind not in "fiu" or not np.all((numbers >= 0) & (numbers <= 1)):
-            raise InvalidParameter(f"{name} = {value!r}: must be in [0, 1]")
+            raise InvalidParameter(f"{name} = {validate.shown(value)}: must be in [0, 1]")
 
 
 def finite(**values: float) -> None:
     """Refuse what is not a finite number of either sign; numpy numbers are welcome, booleans are not."""
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-            raise InvalidParameter(f"{name} = {value!r}: must be a finite number")
+            raise InvalidParameter(f"{name} = {validate.shown(value)}: must be a finite number")
 
 
 def plain(values: NDArray[np.float64]) -> float | NDArray[np.float64]:

@@ -37,6 +37,7 @@ class Guarantee:
         return self.delta >= 1
 
 
+@validate.within_float64
 def basic_composition(*, epsilons: Sequence[float], deltas: Sequence[float] | None = None) -> Guarantee:
     """Return the sums: what releases spend together, chosen one after the other or not.
 
@@ -45,12 +46,14 @@ def basic_composition(*, epsilons: Sequence[float], deltas: Sequence[float] | No
         deltas: one for each release, each in [0, 1); left out, all are 0.
 
     Raises:
-        InvalidParameter: a value is out of its range, or the two rows differ in length.
+        InvalidParameter: a value is out of its range, the two rows differ in length, or a float64 does not
+            hold the sum.
 
     Source: Dwork and Roth 2014, theorem 3.16 and theorem B.1 (adaptive).
     """
-    deltas = [0.0] * len(epsilons) if deltas is None else deltas
-    if len(epsilons) != len(deltas) or not len(epsilons):
+    epsilons = validate.row("epsilons", epsilons)
+    deltas = [0.0] * len(epsilons) if deltas is None else validate.row("deltas", deltas)
+    if len(epsilons) != len(deltas) or not epsilons:
         raise InvalidParameter(
             f"deltas: {len(deltas)} values for {len(epsilons)} epsilons; one each, at least one"
         )
@@ -67,6 +70,7 @@ def _check_runs(epsilon: float, delta: float, runs: int, delta_slack: float) -> 
         raise InvalidParameter("delta_slack = 1: must be in (0, 1)")
 
 
+@validate.within_float64
 def advanced_composition(*, epsilon: float, runs: int, delta_slack: float, delta: float = 0.0) -> Guarantee:
     """Return the square-root rule, which beats the sum only where epsilon is small.
 
@@ -77,7 +81,7 @@ def advanced_composition(*, epsilon: float, runs: int, delta_slack: float, delta
         delta: of each release, in [0, 1).
 
     Raises:
-        InvalidParameter: a value is out of its range.
+        InvalidParameter: a value is out of its range, or too large for a float64 to count with.
 
     Source: Dwork, Rothblum and Vadhan 2010, theorem III.3; Dwork and Roth 2014, theorem 3.20.
     """
@@ -87,6 +91,7 @@ def advanced_composition(*, epsilon: float, runs: int, delta_slack: float, delta
     return Guarantee(drift + spread, runs * delta + delta_slack)
 
 
+@np.errstate(over="ignore")  # an infinite epsilon is an answer, too
 def optimal_composition(*, epsilon: float, runs: int, delta_slack: float, delta: float = 0.0) -> Guarantee:
     """Return the smallest epsilon that holds for every composition of equal (epsilon, delta) releases.
 
@@ -94,7 +99,8 @@ def optimal_composition(*, epsilon: float, runs: int, delta_slack: float, delta:
     decides everything: each threshold on it asks for an epsilon, and the largest of these is the answer.
 
     Args:
-        epsilon, runs, delta: as in `advanced_composition`.
+        epsilon, delta: as in `advanced_composition`.
+        runs: number of releases, 1 to 10,000,000: each has its place in a list.
         delta_slack: failure probability on top of the releases' own, in (0, 1).
 
     Raises:
@@ -103,6 +109,7 @@ def optimal_composition(*, epsilon: float, runs: int, delta_slack: float, delta:
     Source: Kairouz, Oh and Viswanath 2015, theorem 3.3, read between its grid points too.
     """
     _check_runs(epsilon, delta, runs, delta_slack)
+    validate.positive_int(10_000_000, runs=runs)
     lies = np.arange(runs + 1)
     ways = gammaln(runs + 1) - gammaln(lies + 1) - gammaln(runs - lies + 1)
     total = runs * np.log1p(np.exp(-epsilon))  # logarithm of (1 + e^-epsilon)^runs

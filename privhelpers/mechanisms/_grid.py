@@ -157,6 +157,7 @@ def _to_grid(answer: float, sensitivity: float, step: float) -> tuple[int, int]:
     return math.floor(exact / width + Fraction(1, 2)), math.ceil(Fraction(sensitivity) / width)
 
 
+@validate.within_float64
 def laplace_on_grid(
     answer: float, *, sensitivity: float, epsilon: float, source: random.Random, step: float = 1
 ) -> float:
@@ -170,7 +171,7 @@ def laplace_on_grid(
         step: width of the grid, greater than 0; fixed before the data are seen.
 
     Raises:
-        InvalidParameter: a value is out of its range.
+        InvalidParameter: a value is out of its range, or a float64 does not hold the noise or the result.
 
     Source: Canonne, Kamath and Steinke 2020, section 5.
     """
@@ -180,6 +181,7 @@ def laplace_on_grid(
     return float((place + noise) * Fraction(step))
 
 
+@validate.within_float64
 def gaussian_on_grid(
     answer: float, *, sensitivity: float, epsilon: float, delta: float, source: random.Random, step: float = 1
 ) -> float:
@@ -190,7 +192,7 @@ def gaussian_on_grid(
         delta: in (0, 1).
 
     Raises:
-        InvalidParameter: a value is out of its range.
+        InvalidParameter: a value is out of its range, or a float64 does not hold the noise or the result.
 
     Source: Canonne, Kamath and Steinke 2020, theorem 7.
     """

@@ -64,7 +64,7 @@ def gdp_tradeoff(fpr: ArrayLike, *, mu: float) -> float | NDArray[np.float64]:
 
 def _log_gdp_delta(mu: float, epsilon: float) -> float:
     """Return the logarithm of `gdp_delta`, which stays exact where delta itself underflows."""
-    if mu == 0:
+    if mu / math.sqrt(8) == 0:  # delta is no float64 above 0
         return -math.inf
     if epsilon == 0:
         return math.log(math.erf(mu / math.sqrt(8)))
@@ -96,6 +96,9 @@ def gdp_epsilon(*, mu: float, delta: float) -> float:
         mu: 0 or more.
         delta: in (0, 1).
 
+    Returns:
+        Nats; infinite where it exceeds a float64.
+
     Raises:
         InvalidParameter: a value is out of its range.
 
@@ -112,12 +115,15 @@ def gdp_epsilon(*, mu: float, delta: float) -> float:
         return 0.0
     # The first half of the curve alone reaches delta here, so the whole of it is at or below.
     enough = mu * mu / 2 - mu * float(ndtri(delta))
+    if not math.isfinite(enough):
+        return math.inf
     root = brentq(excess, 0.0, enough, xtol=1e-13, rtol=1e-14) if excess(enough) < 0 else enough
     while excess(root) > 0:
         root += 1e-12 * max(1.0, root)
     return root
 
 
+@validate.within_float64
 def gaussian_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float:
     """Return the smallest standard deviation of Gaussian noise that gives (epsilon, delta)-DP.
 
@@ -129,7 +135,7 @@ def gaussian_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float
         delta: in (0, 1).
 
     Raises:
-        InvalidParameter: a value is out of its range.
+        InvalidParameter: a value is out of its range, or a float64 does not hold the result.
 
     Source: Balle and Wang 2018, theorem 8 and algorithm 1.
     """
@@ -139,6 +145,8 @@ def gaussian_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float
     # The first half of the exact curve alone bounds it, and can be inverted by hand: a safe start.
     root = math.hypot(tail, math.sqrt(2 * epsilon))
     safe = 2 * epsilon / (tail + root) if tail > 0 else root - tail
+    if not 1e-307 < safe < 1e150:  # no search can start from it
+        raise ArithmeticError("a privacy loss beyond float64")
 
     def excess(mu: float) -> float:
         return _log_gdp_delta(mu, epsilon) - math.log(delta)
@@ -149,6 +157,8 @@ def gaussian_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float
     mu = brentq(excess, safe, unsafe, xtol=1e-14 * safe, rtol=1e-14) if excess(safe) < 0 else safe
     while excess(mu) > 0:
         mu *= 1 - 1e-12
+    if not 0 < sensitivity / mu < math.inf:
+        raise ArithmeticError("noise beyond float64")
     return sensitivity / mu
 
 

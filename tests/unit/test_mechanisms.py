@@ -255,6 +255,7 @@ def test_tradeoffs_without_privacy_loss_and_with_all_of_it():
 # Refusals.
 
 SOURCE = random.Random(0)
+SURE = {"sensitivity": 1, "epsilon": 50, "delta": 0.1}  # no noise, but for a chance of e^-50
 
 
 @pytest.mark.parametrize(
@@ -281,11 +282,34 @@ SOURCE = random.Random(0)
         ("fpr", lambda: m.dp_tradeoff([0.1, math.nan], epsilon=1)),
         ("delta", lambda: m.dp_tradeoff(0.5, epsilon=1, delta=1)),
         ("tpr", lambda: m.smallest_fpr(tpr=-0.1, epsilon=1)),
+        ("fpr", lambda: m.dp_tradeoff(10**5000, epsilon=1)),
+        ("epsilon", lambda: m.gaussian_sigma(sensitivity=1, epsilon=5e-324, delta=1e-5)),
+        ("epsilon", lambda: m.gaussian_sigma(sensitivity=1, epsilon=1.7e308, delta=1e-5)),
+        ("sensitivity", lambda: m.gaussian_sigma(sensitivity=5e-324, epsilon=10, delta=0.5)),
+        ("sensitivity", lambda: m.gaussian_sigma(sensitivity=1.7e308, epsilon=1e-9, delta=1e-9)),
+        ("epsilon", lambda: m.gaussian_on_grid(1, sensitivity=1, epsilon=1e308, delta=0.1, source=SOURCE)),
+        ("step", lambda: m.gaussian_on_grid(1.7e308, **SURE, source=SOURCE, step=1e308)),  # two steps
+        ("epsilon", lambda: m.laplace_on_grid(1, sensitivity=1, epsilon=5e-324, source=SOURCE)),
+        ("step", lambda: m.laplace_on_grid(1, sensitivity=1, epsilon=1, source=SOURCE, step=5e-324)),
+        ("answer", lambda: m.laplace_on_grid(10**400, sensitivity=1, epsilon=1, source=SOURCE)),
+        ("epsilons", lambda: m.basic_composition(epsilons=[1e308] * 2)),
+        ("epsilons", lambda: m.basic_composition(epsilons=1.0)),
+        ("deltas", lambda: m.basic_composition(epsilons=[1], deltas=0.1)),
+        ("runs", lambda: m.advanced_composition(epsilon=1, runs=10**308, delta_slack=1e-5)),
+        ("runs", lambda: m.optimal_composition(epsilon=1, runs=10**12, delta_slack=1e-5)),
     ],
 )
 def test_bad_values_are_refused_by_name(name, call):
     with pytest.raises(InvalidParameter, match=rf"\b{name}\b"):
         call()
+
+
+def test_a_row_of_releases_may_be_any_iterable():
+    assert m.basic_composition(epsilons=iter([1, 2]), deltas=iter([0.1, 0.2])).epsilon == 3
+
+
+def test_an_optimal_epsilon_beyond_float64_is_infinite():
+    assert m.optimal_composition(epsilon=1.7e308, runs=3, delta_slack=1e-5).epsilon == math.inf
 
 
 def test_privacy_parameters_go_by_name():

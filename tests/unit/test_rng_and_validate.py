@@ -54,6 +54,12 @@ def test_every_check_refuses_and_names_the_value(check, bad):
     check(my_setting=1)
 
 
+def test_a_number_above_the_most_is_refused():
+    with pytest.raises(InvalidParameter, match="my_setting = 1001: must be at most 1,000"):
+        validate.positive_int(1000, my_setting=1001)
+    validate.positive_int(1000, my_setting=1000)
+
+
 def test_one_base_catches_every_refusal():
     with pytest.raises(PrivHelpersError):
         validate.delta(1.0)

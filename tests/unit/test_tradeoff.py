@@ -26,6 +26,17 @@ def test_largest_auc_is_the_area_under_the_ceiling(epsilon, delta):
     assert m.largest_auc(epsilon=epsilon, delta=delta) == pytest.approx(area, abs=1e-8)
 
 
+@pytest.mark.parametrize("mu", [1e155, 1e300, 1.7e308])
+@pytest.mark.parametrize("delta", [1e-5, 0.999])
+def test_an_epsilon_beyond_float64_is_infinite(mu, delta):
+    assert m.gdp_epsilon(mu=mu, delta=delta) == math.inf
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 5e-324, 1.0])
+def test_a_delta_below_float64_is_0(epsilon):
+    assert m.gdp_delta(mu=5e-324, epsilon=epsilon) == m.gdp_epsilon(mu=5e-324, delta=5e-324) == 0
+
+
 def test_largest_auc_at_the_ends():
     assert m.largest_auc(epsilon=0) == 0.5
     assert m.largest_auc(epsilon=800, delta=1e-5) == 1.0
