@@ -10,7 +10,7 @@ privhelpers.errors.InvalidParameter: sample_rate = 0.0: must be in (0, 1]
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from privhelpers.errors import InvalidParameter
 
@@ -73,6 +73,13 @@ def delta(value: float) -> None:
     _number("delta", value)
     if not 0 < value < 1:
         raise InvalidParameter(f"delta = {shown(value)}: must be in (0, 1)")
+
+
+def one_of(known: Collection[str], **values: str) -> None:
+    """Refuse a value that is none of the known texts."""
+    for name, value in values.items():
+        if not isinstance(value, str) or value not in known:
+            raise InvalidParameter(f"{name} = {shown(value)}: must be one of {', '.join(known)}")
 
 
 def row(name: str, values: Iterable[float]) -> list[float]:

@@ -40,10 +40,7 @@ def check_run(*, noise_multiplier: float, sample_rate: float, steps: int, delta:
 
 def check_accountant(accountant: str) -> None:
     """Refuse an accountant without a name of ours."""
-    if not isinstance(accountant, str) or accountant not in ACCOUNTANTS:
-        raise InvalidParameter(
-            f"accountant = {validate.shown(accountant)}: must be one of {', '.join(ACCOUNTANTS)}"
-        )
+    validate.one_of(ACCOUNTANTS, accountant=accountant)
 
 
 def loss_sizes(noise_multiplier: float, sample_rate: float) -> tuple[float, float]:

@@ -26,16 +26,18 @@ from privhelpers.accounting._bounds import (
     loss_sizes,
 )
 from privhelpers.accounting._renyi import check_noise
-from privhelpers.errors import InvalidParameter
 
 # How much one unit can move the sum, in clipping norms: taken out, or replaced by its opposite.
 _MOVES = {"zero-out": 1.0, "replacement": 2.0}
 
+_LEAST_SIGMA = 1e-154  # the square of its inverse, about twice the epsilon, is a float64
+
 # The grid of a mixture is slow to build: it is this much coarser than that of one Gaussian, and ends here.
 _LEAST_LOSS = 1e-7  # dp-accounting's search for a mixture's ends is not for smaller ones
-_COARSER, _MOST_POINTS = 3, 20_000  # an epsilon is 0.1 % looser at most
+_COARSER, _MOST_POINTS, _MOST_PARTS = 3, 20_000, 2000  # an epsilon is 0.1 % looser at most
 
 
+@np.errstate(all="ignore")  # dp-accounting's search passes infinities on its way
 def epsilon_without_amplification(
     *,
     noise_multiplier: float,
@@ -56,6 +58,9 @@ def epsilon_without_amplification(
         notes_per_patient: notes of the unit that one step may use together, 1 or more.
         adjacency: "zero-out" (the unit's gradients are taken out, the batches stay) or "replacement".
 
+    Returns:
+        Nats; infinite where it exceeds a float64.
+
     Raises:
         InvalidParameter: a value is out of its range.
 
@@ -64,10 +69,9 @@ def epsilon_without_amplification(
     check_noise(noise_multiplier)
     validate.positive_int(participations=participations, notes_per_patient=notes_per_patient)
     validate.delta(delta)
-    if not isinstance(adjacency, str) or adjacency not in _MOVES:
-        raise InvalidParameter(f"adjacency = {validate.shown(adjacency)}: must be one of {', '.join(_MOVES)}")
-    move = _MOVES[adjacency] * notes_per_patient * math.sqrt(participations)
-    return float(get_epsilon_gaussian(noise_multiplier / move, delta))
+    validate.one_of(_MOVES, adjacency=adjacency)
+    sigma = noise_multiplier / (_MOVES[adjacency] * notes_per_patient * math.sqrt(participations))
+    return float(get_epsilon_gaussian(sigma, delta)) if sigma > _LEAST_SIGMA else math.inf
 
 
 def patient_epsilon(
@@ -86,7 +90,7 @@ def patient_epsilon(
 
     Args:
         noise_multiplier, sample_rate, steps, delta: as in `epsilon`; the rate is that of a note.
-        notes_per_patient: most notes that one patient has, 1 or more; 1 gives `epsilon`.
+        notes_per_patient: most notes that one patient has, 1 to 1,000,000; 1 gives `epsilon`.
         interval: grid of the privacy loss in nats; left out, three times that of `grid_for` or more.
 
     Raises:
@@ -96,7 +100,7 @@ def patient_epsilon(
     """
     run = {"noise_multiplier": noise_multiplier, "sample_rate": sample_rate, "steps": steps, "delta": delta}
     check_run(**run)
-    validate.positive_int(notes_per_patient=notes_per_patient)
+    validate.positive_int(1_000_000, notes_per_patient=notes_per_patient)
     if notes_per_patient == 1 and interval is None:
         return epsilon(**run)
     rate = min(1.0, sample_rate * math.sqrt(notes_per_patient))
@@ -115,12 +119,14 @@ def patient_epsilon(
         held = composable(interval, spread=spread, largest=largest, steps=steps, delta=delta)
         if not held or largest < _LEAST_LOSS:
             raise ArithmeticError("a grid that is too long")
-        drawn = np.arange(notes_per_patient + 1)
-        chances = binom.pmf(drawn, notes_per_patient, sample_rate)
+        chances = binom.pmf(np.arange(notes_per_patient + 1), notes_per_patient, sample_rate)
+        drawn = np.flatnonzero(chances > 0)
+        if drawn.size > _MOST_PARTS:
+            raise ArithmeticError("a mixture of too many")
         losses = pld.from_mixture_gaussian_mechanism(
             noise_multiplier,
-            drawn[chances > 0].tolist(),
-            chances[chances > 0].tolist(),
+            drawn.tolist(),
+            chances[drawn].tolist(),
             value_discretization_interval=interval,
         )
         return epsilon_of_losses(losses, steps=steps, delta=delta)

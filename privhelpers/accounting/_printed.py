@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privhelpers import validate
 from privhelpers.accounting._bounds import check_run
-from privhelpers.accounting._renyi import rdp_to_epsilon
+from privhelpers.accounting._renyi import check_noise, rdp_to_epsilon
 
 PRINTED_ORDERS = tuple([1 + x / 10 for x in range(1, 100)] + [float(x) for x in range(12, 65)])
 SEARCHED = (0.1, 50.0)  # noise multipliers between which it looks
@@ -86,6 +86,7 @@ def clamped(sigma: float, *, target_epsilon: float) -> float:
     return max(min(sigma, cap), 0.5)
 
 
+@np.errstate(over="ignore")
 def curve_epsilon(*, noise_multiplier: float, delta: float, scale: float = 8.0) -> float:
     """Return the epsilon on the curve that the report's published pairs lie on.
 
@@ -97,10 +98,14 @@ def curve_epsilon(*, noise_multiplier: float, delta: float, scale: float = 8.0) 
         delta: in (0, 1).
         scale: greater than 0.
 
+    Returns:
+        Nats; infinite where it exceeds a float64.
+
     Raises:
         InvalidParameter: a value is out of its range.
     """
-    validate.positive(noise_multiplier=noise_multiplier, scale=scale)
+    check_noise(noise_multiplier)
+    validate.positive(scale=scale)
     validate.delta(delta)
     # The minimum over all real orders, which lies at 1 + sqrt(ln(1/delta) / slope).
     slope, cost = scale / noise_multiplier**2, math.log(1 / delta)

@@ -159,10 +159,7 @@ def rdp_to_epsilon(
     """
     validate.delta(delta)
     alpha, spent = check_orders(orders), check_divergences(rdp, orders)
-    if not isinstance(conversion, str) or conversion not in CONVERSIONS:
-        raise InvalidParameter(
-            f"conversion = {validate.shown(conversion)}: must be one of {', '.join(CONVERSIONS)}"
-        )
+    validate.one_of(CONVERSIONS, conversion=conversion)
     costs = conversion_costs(alpha, delta=delta, conversion=conversion)
     bounds = with_costs(spent, costs, delta=delta) if conversion == "improved" else spent + costs
     best = int(np.argmin(bounds))

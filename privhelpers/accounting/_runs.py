@@ -124,10 +124,7 @@ def compose_runs(runs: Sequence[PrivacySpent], *, delta: float, accountant: str 
     (6.77, 10.19)
     """
     validate.delta(delta)
-    if not isinstance(accountant, str) or accountant not in ACCOUNTANTS:
-        raise InvalidParameter(
-            f"accountant = {validate.shown(accountant)}: must be one of {', '.join(ACCOUNTANTS)}"
-        )
+    validate.one_of(ACCOUNTANTS, accountant=accountant)
     runs = list(runs)
     if not runs:
         raise InvalidParameter("runs: must be at least one")

@@ -447,6 +447,37 @@ def test_runs_at_the_ends_of_float64_have_an_epsilon(q, sigma):
     assert 0 <= accounting.epsilon(**run) <= accounting.epsilon(**run, accountant="rdp") < math.inf
 
 
+@pytest.mark.parametrize("sigma", [1e200, 1e-200, "1"])
+def test_the_published_curve_refuses_the_noise_that_the_accountants_refuse(sigma):
+    with pytest.raises(InvalidParameter, match="noise_multiplier"):
+        accounting.curve_epsilon(noise_multiplier=sigma, delta=1e-5)
+    assert accounting.curve_epsilon(noise_multiplier=1.0, delta=5e-324, scale=1.7e308) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("noise", "times", "notes"), [(1e-100, 10**300, 1), (1.0, 10**308, 1), (1.0, 1, 10**300)]
+)
+def test_an_exact_epsilon_beyond_float64_is_infinite(noise, times, notes):
+    spent = accounting.epsilon_without_amplification(
+        noise_multiplier=noise, participations=times, delta=1e-5, notes_per_patient=notes
+    )
+    assert spent == math.inf
+
+
+def test_an_exact_epsilon_that_a_float64_holds_is_counted_however_large():
+    spent = accounting.epsilon_without_amplification(noise_multiplier=1.0, participations=10**300, delta=1e-5)
+    assert spent == pytest.approx(5e299, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("notes", "words"),
+    [(10**9, "notes_per_patient = 1000000000: must be at most"), (10**4, "no privacy loss distribution")],
+)
+def test_a_patient_with_too_many_notes_for_a_mixture_is_refused_at_once(notes, words):
+    with pytest.raises(InvalidParameter, match=words):
+        accounting.patient_epsilon(**run_of(0.5, 1e5, 1, 1e-5), notes_per_patient=notes)
+
+
 def test_other_refusals():
     with pytest.raises(InvalidParameter, match="accountant = 'gdp'"):
         accounting.epsilon(**GOOD, accountant="gdp")

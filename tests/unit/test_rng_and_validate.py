@@ -54,6 +54,13 @@ def test_every_check_refuses_and_names_the_value(check, bad):
     check(my_setting=1)
 
 
+@pytest.mark.parametrize("bad", ["c", "", ["a"], np.array(["a", "b"]), 1, None], ids=str)
+def test_a_text_must_be_a_known_one(bad):
+    with pytest.raises(InvalidParameter, match=r"my_setting = .*: must be one of a, b"):
+        validate.one_of(("a", "b"), my_setting=bad)
+    validate.one_of(("a", "b"), my_setting="b")
+
+
 def test_a_number_above_the_most_is_refused():
     with pytest.raises(InvalidParameter, match="my_setting = 1001: must be at most 1,000"):
         validate.positive_int(1000, my_setting=1001)
