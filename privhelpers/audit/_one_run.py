@@ -30,7 +30,7 @@ def one_run_p_value(*, canaries: int, guesses: int, correct: int, epsilon: float
     """Return the largest chance that an (epsilon, delta)-DP run gives for so many right guesses.
 
     Args:
-        canaries: number of canaries, each included by an independent fair coin, 1 or more.
+        canaries: number of canaries, each included by an independent fair coin, 1 to 1,000,000.
         guesses: number of coins guessed at; the others are abstained from, 0 to `canaries`.
         correct: number of right guesses, 0 to `guesses`.
         epsilon: hypothesis in nats, 0 or more.
@@ -117,10 +117,16 @@ def fdp_mass(*, canaries: int, guesses: int, correct: int, mu: float, significan
     Args:
         canaries, guesses, correct: as in `one_run_p_value`.
         mu: of the Gaussian trade-off curve, 0 or more.
-        significance: error of the test, in (0, 1).
+        significance: error of the test, in (0, 1].
+
+    Raises:
+        InvalidParameter: a value is out of its range.
 
     Source: Mahloujifar, Melis and Chaudhuri 2025.
     """
+    check_guesses(canaries=canaries, guesses=guesses, correct=correct)
+    validate.non_negative(mu=mu)
+    validate.probability(significance=significance)
     tail, above = significance, 0.0  # Pr[V >= count + 1], and the sum of the tails beyond it
     for count in range(correct - 1, -1, -1):
         right = ((count + 1) * tail + above) / canaries  # E[V; V > count] / m

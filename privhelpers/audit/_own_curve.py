@@ -43,7 +43,6 @@ def _distance(**run: float) -> float:
     return accounting.delta_at(epsilon=0.0, **run)
 
 
-@cache  # a search of a fifth of a second; simulated audits ask for the same count again
 def own_curve_epsilon_lower(
     *,
     canaries: int,
@@ -59,7 +58,7 @@ def own_curve_epsilon_lower(
     whatever its noise. A bound above the claim of a run refutes the claim itself, which is in the family.
 
     Args:
-        canaries: each included by an independent fair coin and guessed at once, 1 or more.
+        canaries: each included by an independent fair coin and guessed at once, 1 to 1,000,000.
         correct: right guesses, by a rule that saw no coin, 0 to `canaries`.
         sample_rate: probability that an included canary enters a step, in (0, 1].
         steps: of the run, 1 or more.
@@ -79,6 +78,11 @@ def own_curve_epsilon_lower(
     run = {"sample_rate": sample_rate, "steps": steps}
     accounting.check_run(noise_multiplier=1.0, **run, delta=delta)
     error = significance_of(confidence)
+    return _searched(canaries=canaries, correct=correct, error=error, delta=delta, **run)
+
+
+@cache  # a search of a fifth of a second; simulated audits ask for the same count again
+def _searched(*, canaries: int, correct: int, error: float, delta: float, **run: float) -> float:
     wrong = float(beta.isf(error, canaries - correct + 1, correct)) if correct else 1.0
     advantage = 1 - 2 * wrong
     if advantage <= 0:
@@ -90,7 +94,7 @@ def own_curve_epsilon_lower(
         return math.log(ndtri((1 + min(reached, 1 - 1e-15)) / 2) / ndtri((1 + advantage) / 2))
 
     # Distances add up over steps: delta(0) <= q T (2 Phi(1 / (2 sigma)) - 1) < q T / (sigma sqrt(2 pi)).
-    low, high = math.log(_LEAST_NOISE), math.log(sample_rate * steps / advantage)
+    low, high = math.log(_LEAST_NOISE), math.log(run["sample_rate"] * run["steps"] / advantage)
     if high <= low or excess(low) <= 0:
         refuted = _LEAST_NOISE
     else:

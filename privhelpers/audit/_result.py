@@ -7,6 +7,7 @@ from privhelpers import validate
 from privhelpers.errors import AuditContradiction, InvalidParameter
 
 ADD_REMOVE, REPLACEMENT = "add/remove", "replacement"
+_MOST_CANARIES = 1_000_000  # a bound takes seconds for as many
 
 
 @dataclass(frozen=True)
@@ -63,16 +64,12 @@ def check_guesses(*, canaries: int, guesses: int, correct: int) -> None:
     """Refuse counts that no audit can have.
 
     Raises:
-        InvalidParameter: not whole, or not 0 <= correct <= guesses <= canaries.
+        InvalidParameter: not whole, or not 0 <= correct <= guesses <= canaries <= 1,000,000.
     """
-    validate.positive_int(canaries=canaries)
-    for name, value in (("guesses", guesses), ("correct", correct)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise InvalidParameter(f"{name} = {value!r}: must be a whole number of 0 or more")
-    if not correct <= guesses <= canaries:
-        raise InvalidParameter(
-            f"correct = {correct}, guesses = {guesses}: must not exceed each other and {canaries} canaries"
-        )
+    validate.positive_int(_MOST_CANARIES, canaries=canaries)
+    for name, value, most in (("guesses", guesses, canaries), ("correct", correct, guesses)):
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+            raise InvalidParameter(f"{name} = {validate.shown(value)}: must be a whole number in [0, {most}]")
 
 
 def check_adjacency(adjacency: str) -> None:
@@ -81,8 +78,7 @@ def check_adjacency(adjacency: str) -> None:
     Raises:
         InvalidParameter: neither "add/remove" nor "replacement".
     """
-    if adjacency not in (ADD_REMOVE, REPLACEMENT):
-        raise InvalidParameter(f"adjacency = {adjacency!r}: must be {ADD_REMOVE!r} or {REPLACEMENT!r}")
+    validate.one_of((ADD_REMOVE, REPLACEMENT), adjacency=adjacency)
 
 
 def require_below(lower: AuditResult | float, upper: float, *, what: str = "the run") -> None:

@@ -20,11 +20,6 @@ BINOMIAL, FDP = "one run, binomial", "one run, f-DP"
 BY_RANK, BY_SIGN = "rank", "sign"
 
 
-def _check_method(method: str) -> None:
-    if method not in (BINOMIAL, FDP):
-        raise InvalidParameter(f"method = {method!r}: must be {BINOMIAL!r} or {FDP!r}")
-
-
 def check_scores(included: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return coins and scores as arrays, or refuse them.
 
@@ -33,7 +28,7 @@ def check_scores(included: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.boo
     """
     try:
         coins, values = np.asarray(included), np.asarray(scores, dtype=float)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidParameter(f"included, scores: must be rows of numbers ({error})") from None
     if coins.ndim != 1 or coins.shape != values.shape or coins.size == 0:
         raise InvalidParameter(
@@ -67,22 +62,26 @@ def count_correct(
     (4, 2)
     """
     coins, values = check_scores(included, scores)
-    if not 1 <= guesses <= coins.size:
-        raise InvalidParameter(f"guesses = {guesses}: must be in [1, {coins.size}]")
+    validate.positive_int(coins.size, guesses=guesses)
+    validate.one_of((BY_RANK, BY_SIGN), by=by)
     if by == BY_SIGN:
         surest = np.argsort(-np.abs(values), kind="stable")[:guesses]
         return guesses, int(np.sum((values[surest] > 0) == coins[surest]))
-    if by != BY_RANK:
-        raise InvalidParameter(f"by = {by!r}: must be {BY_RANK!r} or {BY_SIGN!r}")
     order, half = np.argsort(-values, kind="stable"), guesses // 2
     called, ruled_out = order[:half], order[coins.size - half :]
     return 2 * half, int(coins[called].sum() + (~coins[ruled_out]).sum())
 
 
 def searched_guesses(canaries: int, shares: Sequence[float] = SHARES) -> list[int]:
-    """Return the numbers of guesses that `shares` of the canaries make: even, different, at least 2."""
-    if not shares or not all(0 < share <= 1 for share in shares):
-        raise InvalidParameter(f"shares = {shares!r}: must be one or more numbers in (0, 1]")
+    """Return the numbers of guesses that `shares` of the canaries make: even, different, at least 2.
+
+    Raises:
+        InvalidParameter: no share, or a value out of its range.
+    """
+    validate.positive_int(canaries=canaries)
+    shares = validate.row("shares", shares)
+    for share in shares or [None]:
+        validate.probability(shares=share)
     return sorted({max(2, 2 * round(share * canaries / 2)) for share in shares if canaries > 1})
 
 
@@ -115,7 +114,7 @@ def audit_in_one_run(
     Source: Steinke, Nasr and Jagielski 2023; Mahloujifar, Melis and Chaudhuri 2025.
     """
     coins, values = check_scores(included, scores)
-    _check_method(method)
+    validate.one_of((BINOMIAL, FDP), method=method)
     check_adjacency(adjacency)
     validate.delta(delta)  # a bound of 0 is found without it
     numbers = searched_guesses(coins.size, shares)
@@ -142,7 +141,7 @@ def most_certifiable(
     """Return the epsilon that perfect guesses at every canary certify: no audit of so many can say more.
 
     Args:
-        canaries: fair coins, 1 or more.
+        canaries: fair coins, 1 to 1,000,000.
         delta, confidence, searched, method: as in `audit_in_one_run`.
 
     Raises:
@@ -151,7 +150,7 @@ def most_certifiable(
     >>> round(most_certifiable(canaries=1000, delta=1e-9), 2)
     5.81
     """
-    _check_method(method)
+    validate.one_of((BINOMIAL, FDP), method=method)
     bound = fdp_epsilon_lower if method == FDP else one_run_epsilon_lower
     counts = {"canaries": canaries, "guesses": canaries, "correct": canaries}
     return bound(**counts, delta=delta, confidence=confidence, searched=searched)

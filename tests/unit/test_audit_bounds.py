@@ -205,6 +205,10 @@ def test_a_result_says_everything_that_must_stand_beside_it():
         {"searched": 0},
         {"delta": 1.0},
         {"delta": -1e-9},
+        {"canaries": 10**300},
+        {"canaries": 10**11, "guesses": 10**11, "correct": 6 * 10**10},
+        {"guesses": 10**5000},
+        {"guesses": [10]},
     ],
 )
 def test_impossible_counts_are_refused(bad):
@@ -214,9 +218,21 @@ def test_impossible_counts_are_refused(bad):
             bound(**numbers)
 
 
-def test_unknown_neighbors_are_refused():
+@pytest.mark.parametrize("adjacency", ["bounded", ["add/remove"], np.array([1, 2])], ids=str)
+def test_unknown_neighbors_are_refused(adjacency):
     with pytest.raises(InvalidParameter, match="adjacency"):
-        audit.one_run_epsilon_lower(**counts(10, 10, 9), delta=0.0, adjacency="bounded")
+        audit.one_run_epsilon_lower(**counts(10, 10, 9), delta=0.0, adjacency=adjacency)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"canaries": 0}, {"correct": 11}, {"mu": -1.0}, {"mu": "1"}, {"significance": 5}, {"significance": 0}],
+    ids=str,
+)
+def test_a_mass_of_impossible_numbers_is_refused_by_name(bad):
+    numbers = {**counts(100, 10, 9), "mu": 1.0, "significance": 0.05, **bad}
+    with pytest.raises(InvalidParameter, match=next(iter(bad))):
+        audit.fdp_mass(**numbers)
 
 
 def test_the_room_needs_no_torch():

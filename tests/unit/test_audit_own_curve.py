@@ -200,6 +200,9 @@ BAD = [
     ("confidence", 0.0),
     ("confidence", 1.0),
     ("confidence", math.nan),
+    ("canaries", [100]),
+    ("sample_rate", [0.1]),
+    ("confidence", [0.95]),
 ]
 
 

@@ -86,8 +86,9 @@ def test_searched_numbers_are_even_different_and_within_reach():
     assert audit.searched_guesses(1000) == [20, 50, 100, 200, 400, 800]
     assert audit.searched_guesses(10) == [2, 4, 8]
     assert audit.searched_guesses(2, shares=[1.0]) == [2]
-    for shares in ([], [0.0], [1.1]):
-        with pytest.raises(InvalidParameter):
+    assert audit.searched_guesses(10, np.array([0.8, 0.2])) == audit.searched_guesses(10, (0.8, 0.2))
+    for shares in ([], [0.0], [1.1], np.zeros(0), 0.5, "ab", [None]):
+        with pytest.raises(InvalidParameter, match="shares"):
             audit.searched_guesses(10, shares)
 
 
@@ -182,7 +183,14 @@ def test_the_trial_reached_these_with_four_numbers_of_guesses():
         lambda: audit.audit_in_one_run([1, 0], [1.0, 0.0], delta=1e-5, method="best"),
         lambda: audit.audit_in_one_run([1, 0], [1.0, 0.0], delta=1e-5, adjacency="bounded"),
         lambda: audit.count_correct([1, 0], [1.0, 0.0], 3),
+        lambda: audit.count_correct([1, 0], [1.0, 0.0], 1.5),
+        lambda: audit.count_correct([1, 0], [1.0, 0.0], "2"),
+        lambda: audit.count_correct([1, 0], [10**400, 0], 2),
         lambda: audit.count_correct([1, 0], [1.0, 0.0], 2, by="luck"),
+        lambda: audit.count_correct([1, 0], [1.0, 0.0], 2, by=np.array([1, 2])),
+        lambda: audit.searched_guesses("10"),
+        lambda: audit.most_certifiable(canaries=6 * 10**10, delta=1e-5),
+        lambda: audit.most_certifiable(canaries=10, delta=1e-5, method=np.array([1, 2])),
         lambda: audit.most_certifiable(canaries=10, delta=1e-5, method="best"),
         lambda: audit.simulate_scores(canaries=10, noise_multiplier=0.0, **RUN, seed=0),
         lambda: audit.simulate_scores(canaries=10, noise_multiplier=1.0, sample_rate=0.0, steps=1, seed=0),

@@ -143,7 +143,7 @@ def test_no_kept_rate_is_refuted_and_each_above_5_percent_was_measured_again(cov
 
 
 def test_no_bound_that_is_timed_is_looked_up(coverage, monkeypatch):
-    bound, known, in_full = coverage.audit.own_curve_epsilon_lower, [], coverage.in_full
+    bound, known, in_full = coverage.audit._own_curve._searched, [], coverage.in_full
 
     def watched(*given):
         known.append(bound.cache_info().currsize)
