@@ -189,6 +189,14 @@ def test_a_patient_of_whom_all_notes_are_in_every_step_is_one_of_so_many_times_t
     assert twice == pytest.approx(whole, rel=0.01)
 
 
+def test_draws_that_never_happen_take_no_part_in_a_mixture():
+    """Of so many notes at so small a rate only about a hundred are ever drawn together."""
+    run = {"noise_multiplier": 1000.0, "sample_rate": 1e-5, "steps": 3, "delta": 1e-5}
+    assert 0 <= accounting.patient_epsilon(notes_per_patient=5000, **run) < 1
+    with pytest.raises(InvalidParameter):
+        accounting.patient_epsilon(notes_per_patient=5000, **run | {"sample_rate": 0.5})
+
+
 def test_bisection_ends_at_the_least_epsilon_from_above():
     class Losses:
         asked = 0
