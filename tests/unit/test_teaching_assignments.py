@@ -30,6 +30,26 @@ HIDDEN = """assert twice(3) == 6, 'twice 3'
 assert twice(secret) == 2 * secret, 'hidden'
 ### END HIDDEN TESTS"""
 THRICE = TWICE.replace("twice", "thrice").replace("2 *", "x + twice(x) #")
+# How many answers are right; of what two of the others ask for, two are all.
+TWO = ("2_accountant", "6_review")
+CALLS = [(name, right) for name in EVERY for right in range(2 if name in TWO else 3)]
+# After a right solution: from some call on, its functions give answers that hold nothing, of shapes that
+# broadcast to the right ones.
+EMPTY = """
+
+def emptied(answer):
+    import numpy as np
+    if isinstance(answer, tuple):
+        return tuple(emptied(part) for part in answer)
+    return np.empty({shape})
+
+def later(function, calls):
+    def answer(*arguments, **keywords):
+        calls.append(function(*arguments, **keywords))
+        return calls[-1] if len(calls) <= {right} else emptied(calls[-1])
+    return answer
+
+globals().update({{name: later(globals()[name], []) for name in {names}}})"""
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +122,21 @@ def test_a_typical_wrong_solution_loses_the_points_of_its_task_alone(name, path,
     lost = [task for task in tasks if task.score < task.points]
     assert [task.name for task in lost] == [f"test-{replaced.metadata.nbgrader.grade_id}"]
     assert lost[0].says and "Error" not in lost[0].says, "a test's own words, not an accident"
+
+
+@pytest.mark.parametrize("shape", ["(0, *np.shape(answer))", "(*np.shape(answer), 0)"])
+@pytest.mark.parametrize("name, right", CALLS)
+def test_an_answer_that_holds_nothing_gets_no_point(name, right, shape, sandbox, tmp_path):
+    notebook = nbformat.from_dict(EVERY[name].notebook)
+    for one in notebooks.code_cells(notebook):
+        if _assignments.nbgrader(one).get("solution"):
+            names = submissions.functions(one.source)
+            one.source += EMPTY.format(shape=shape, right=right, names=names)
+    path = tmp_path / "in" / "s000" / name / f"{name}.ipynb"
+    notebooks.write(notebook, path)
+    result = _grading.grade(EVERY[name], path, "s000", sandbox)
+    assert result.score == 0, result.tasks
+    assert not any("emptied" in task.says for task in result.tasks)
 
 
 def test_there_are_three_typical_wrong_solutions_of_each():
