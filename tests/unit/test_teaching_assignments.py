@@ -193,6 +193,7 @@ def test_setups_differ_by_student():
         ("def twice(x):\n    import ctypes\n    ctypes.string_at(0)", "SIGSEGV"),
         ("class Same:\n    def __eq__(self, other): return True\ndef twice(x): return Same()", "TypeError"),
         ("import os\nos.write(3, b'\\xff' * 99)\ndef twice(x): return 2 * x", "KiB"),
+        ("import numpy as np\ndef twice(x): return np.zeros((10**9, 0))", "plain data"),
         (FORGED, "plain data"),
         (FORGED.replace("{", "[").replace("}", "]").replace(":", ","), "plain data"),
         (FORGED.replace("answer = b'", "answer = b'7' or b'"), "plain data"),
@@ -355,6 +356,9 @@ def test_plain_data_comes_back_as_it_went():
     for array in (np.arange(6).reshape(2, 3), np.zeros((0, 4)), np.array([True, False])):
         same = unpack(pack(array))
         assert same.dtype == array.dtype and np.array_equal(same, array) and same.shape == array.shape
+    for shape in ((10**6, 0), (0, 10**9), (10**4, 10**4, 0), (-1, 10**9)):
+        with pytest.raises(ValueError):
+            unpack({"array": ["f", shape, []]})
     first, second = np.random.default_rng(3), unpack(pack(np.random.default_rng(3)))
     assert first.random() == second.random()
     with pytest.raises(TypeError, match="is no number"):
