@@ -2,10 +2,13 @@
 
 Of a submission only the cells count that were left to the student; setup and tests are the teacher's. The
 tests run here, and the student's functions in a `Sandbox`, so that nothing there can see a test, change one,
-or write a grade.
+or write a grade. Where the tests of a task failed, its right solution runs there for the later ones, and what
+ran before can read it: from then on, a student is told no words of that process. What a test says must not
+quote an answer.
 """
 
 import ast
+import builtins
 import csv
 import io
 import json
@@ -31,6 +34,11 @@ PLACES = (
     "and a student is letters, digits, - and _"
 )
 STUDENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
+TWICE, MISSING = "this cell stands in the notebook twice", "no such cell"
+# The types that a student may be told of: a class may have any name.
+ERRORS = {
+    name for name, one in vars(builtins).items() if isinstance(one, type) and issubclass(one, BaseException)
+}
 NUMBER = re.compile(r"^(student(?:: str)? = )[\"'][^\"']*[\"']", re.M)
 
 
@@ -88,9 +96,7 @@ def _answers(path: Path) -> dict[str, str]:
             name = cell["metadata"].get("nbgrader", {}).get("grade_id", cell.get("id"))
             source = "".join(cell["source"])
             # Which of two is meant, nobody can know.
-            answers[name] = (
-                "raise SyntaxError('this cell stands in the notebook twice')" if name in answers else source
-            )
+            answers[name] = f"raise SyntaxError({TWICE!r})" if name in answers else source
     except InvalidParameter:
         raise
     except FileNotFoundError:
@@ -118,6 +124,7 @@ class _Run:
         self._right: dict[str, str] = {}  # the teacher's solutions of the cells since the last test
         self._functions: dict[str, str] = {}  # of the solutions so far: in which cell
         self._here: dict[str, object] = {"__name__": "__tests__"}
+        self._solved = False  # whether a right solution has stood in the box
 
     def tasks(self) -> Iterator[Task]:
         """Grade, one test cell after the other."""
@@ -133,7 +140,7 @@ class _Run:
                     yield Task(name, 0 if says else meta["points"], meta["points"], says or "passed")
                 elif meta.get("solution"):
                     self._steps.append(
-                        (name, self._answers.get(name, "raise NotImplementedError('no such cell')"))
+                        (name, self._answers.get(name, f"raise NotImplementedError({MISSING!r})"))
                     )
                     self._right[name] = cell.source
                     self._functions |= dict.fromkeys(_functions(cell.source), name)
@@ -148,6 +155,7 @@ class _Run:
     def _go_on(self, *, failed: bool) -> None:
         """Let what comes after a test that failed use right solutions: no mistake costs points twice."""
         if failed:
+            self._solved = True
             self._steps = [(name, self._right.get(name, code)) for name, code in self._steps]
             self._broken = {name: how for name, how in self._broken.items() if name not in self._right}
             self._box.close()
@@ -163,7 +171,7 @@ class _Run:
                 try:
                     self._box.run(code, name=name)
                 except ConfinedFailed as error:
-                    self._broken[name] = str(error)
+                    self._broken[name] = self._said(error)
                     if self._box.ended:
                         return self._current_box()
         return self._box
@@ -175,9 +183,16 @@ class _Run:
             try:
                 return box.call(name, *arguments, **keywords)
             except ConfinedFailed as error:
-                raise _Failed(f"{name}: {error}") from None
+                raise _Failed(f"{name}: {self._said(error)}") from None
 
         return function
+
+    def _said(self, error: ConfinedFailed) -> str:
+        """Return of what a box said the words that a student may read."""
+        kind, _, words = str(error).partition(": ")
+        if not self._solved or self._box.ended or (kind in ERRORS and words in (TWICE, MISSING)):
+            return str(error)
+        return kind if kind in ERRORS else "an error"
 
     def _test(self, source: str) -> str:
         """Return "" if the tests of a cell pass, and else what they say."""
@@ -186,11 +201,9 @@ class _Run:
         try:
             exec(compile(source, "<tests>", "exec"), self._here | theirs)
         except Exception as error:  # what a student's answer does to a test is no fault of ours
-            text = (
-                str(error)
-                if isinstance(error, AssertionError | _Failed)
-                else f"{type(error).__name__}: {error}"
-            )
+            text, kind = str(error), type(error).__name__
+            if not isinstance(error, AssertionError | _Failed):
+                text = kind if self._solved else f"{kind}: {text}"
             return inert(text[:400]) or "a test did not hold"
         return ""
 

@@ -83,9 +83,10 @@ def toy():
     return _assignments.Assignment("toy", new_notebook(cells=cells), "")
 
 
-def submitted(tmp_path, change, name="ann"):
+def submitted(tmp_path, change, name="ann", assignment=None):
     """Write what a student makes of the released toy and return its path."""
-    notebook = _assignments.student_version(toy().notebook)
+    assignment = assignment or toy()
+    notebook = _assignments.student_version(assignment.notebook)
     change({one.id: one for one in notebook.cells}, notebook)
     path = tmp_path / "in" / name / "toy" / "toy.ipynb"
     path.parent.mkdir(parents=True)
@@ -213,6 +214,67 @@ def test_a_hostile_answer_gets_no_point_and_spoils_no_other(tmp_path, quick, sou
     first, second = graded(tmp_path, quick, change).tasks
     assert (first.score, second.score) == (0, 2), (first.says, second.says)
     assert says in first.says
+
+
+@pytest.mark.parametrize(
+    "give, says",
+    [
+        ("raise ValueError(read())", "thrice: ValueError"),
+        ("raise type(read(), (Exception,), {})('no such cell')", "thrice: an error"),
+        ("return read()", "thrice 3"),
+        ("return {read(): read()}", "thrice 3"),
+        ("import os\n    os._exit(len(read()))", "exit code"),
+        (
+            "import json, os\n    said = json.dumps({'error': read()}).encode()\n"
+            "    os.write(3, len(said).to_bytes(4, 'big') + said)",
+            "thrice: an error",
+        ),
+    ],
+)
+@pytest.mark.parametrize("test", ["", "float(thrice(3))\n", "[3][thrice(3)]\n", "{}[thrice(3)]\n"])
+def test_a_student_reads_no_solution_on_the_page(tmp_path, quick, give, says, test):
+    assignment = toy()
+    assignment.notebook.cells[-1].source = test + assignment.notebook.cells[-1].source
+
+    def change(cells, notebook):
+        cells["twice"].source = "raise KeyError('mine')"
+        cells[
+            "thrice"
+        ].source = f"def read(): return 'secret' + str(twice.__code__.co_consts)\ndef thrice(x):\n    {give}"
+
+    result = _grading.grade(assignment, submitted(tmp_path, change), "ann", quick)
+    first, second = result.tasks
+    assert "mine" in first.says and result.score == 0
+    assert "secret" not in _grading.feedback("ann", [result]) and (test or says in second.says)
+
+
+def test_cells_before_a_solution_read_it_but_cannot_show_it(tmp_path, quick):
+    spy = """import builtins
+kept = []
+def compile(source, *others, compile=compile):
+    kept.append(source)
+    return compile(source, *others)
+builtins.compile = compile
+def twice(x): return 2 * x"""
+    assignment = toy()
+    more = [cell("more", THRICE.replace("thrice", "more"), solution=True, locked=False)]
+    more += [cell("test-more", "assert more(3) == 9", grade=True, points=1)]
+    assignment.notebook.cells += more
+
+    def change(cells, notebook):
+        cells["twice"].source = spy
+        cells["thrice"].source = "def thrice(x): raise ValueError(str(kept))"
+        cells[
+            "more"
+        ].source = (
+            "def more(x):\n    assert any('BEGIN' in one for one in kept)\n    raise ValueError(str(kept))"
+        )
+
+    first, second, third = _grading.grade(
+        assignment, submitted(tmp_path, change, assignment=assignment), "ann", quick
+    ).tasks
+    assert first.score == 3 and "def thrice" in second.says, "its own words"
+    assert third.says == "more: ValueError", "it read the solution, and said its type alone"
 
 
 def test_nothing_but_the_students_cells_is_taken_from_a_submission(tmp_path, quick):
