@@ -27,7 +27,8 @@ SCHEMA = json.loads(Path(__file__).with_name("nbgrader.schema.json").read_text(e
 PLACEHOLDERS = {"code": "# YOUR CODE HERE\nraise NotImplementedError()", "markdown": "YOUR ANSWER HERE"}
 REGION = r"^([ \t]*)### BEGIN {0}[ \t]*\n.*?^[ \t]*### END {0}[ \t]*$\n?"
 SOLUTION, HIDDEN = (re.compile(REGION.format(what), re.M | re.S) for what in ("SOLUTION", "HIDDEN TESTS"))
-DELIMITER = re.compile(r"^[ \t]*### (BEGIN|END) (SOLUTION|HIDDEN TESTS)", re.M)
+# However it is written: what is left of these where the regions were cut would be released.
+MARK = re.compile(r"(?i:\b(BEGIN|END)[\s_-]+(SOLUTION|HIDDEN).*)|###[ \t]*(BEGIN|END)\b.*")
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,13 @@ def _faults(notebook: NotebookNode) -> list[str]:
     faults, seen = [], set()
     for number, cell in enumerate(notebook.cells):
         meta, where = nbgrader(cell), f"cell {number}"
-        left = DELIMITER.search(SOLUTION.sub("", HIDDEN.sub("", cell.source)))
+        if isinstance(meta, dict) and "grade_id" in meta:
+            where = f"cell {meta['grade_id']}"
+        left = MARK.search(SOLUTION.sub("", HIDDEN.sub("", cell.source)))
         if left:
-            faults.append(f"{where} has '{left[0].strip()}' without its other half")
+            faults.append(f"{where} has '{left[0].strip()}' written otherwise, or without its other half")
         if not meta:
-            if DELIMITER.search(cell.source):
+            if MARK.search(cell.source):
                 faults.append(f"{where} has a solution or hidden tests, but no nbgrader metadata")
             continue
         try:
@@ -87,7 +90,6 @@ def _faults(notebook: NotebookNode) -> list[str]:
         except jsonschema.ValidationError as error:
             faults.append(f"{where}, metadata nbgrader: {error.message}")
             continue
-        where = f"cell {meta['grade_id']}"
         if meta["grade_id"] in seen:
             faults.append(f"{where} has the grade_id of another")
         seen.add(meta["grade_id"])

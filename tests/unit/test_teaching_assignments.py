@@ -396,6 +396,11 @@ def test_refusals_name_the_cure(tmp_path, capsys):
         ("setup", {}, HIDDEN, "is no test cell"),
         ("twice", {}, TWICE.replace("### END SOLUTION", ""), "without its other half"),
         ("student", {}, TWICE, "no nbgrader metadata"),
+        ("test-twice", {}, HIDDEN.replace("###", "#"), "cell test-twice has 'BEGIN HIDDEN TESTS' written"),
+        ("test-twice", {}, HIDDEN.replace("HIDDEN TESTS", "hidden tests"), "has 'BEGIN hidden tests'"),
+        ("test-twice", {}, f"{HIDDEN}\n{HIDDEN.replace('HIDDEN', 'HIDEN')}", "has '### BEGIN HIDEN TESTS'"),
+        ("test-twice", {}, f"{HIDDEN}\n{HIDDEN.lower()}", "has 'begin hidden tests'"),
+        ("twice", {}, TWICE.replace("BEGIN SOLUTION", "Begin  Solution"), "has 'Begin  Solution'"),
     ],
 )
 def test_what_nbgrader_would_refuse_is_refused(tmp_path, grade_id, meta, source, fault):
