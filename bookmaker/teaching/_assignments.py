@@ -9,6 +9,7 @@ Source: nbgrader's schema of cell metadata, version 3, and its manual on solutio
 """
 
 import json
+import math
 import re
 import shutil
 from dataclasses import dataclass
@@ -81,6 +82,11 @@ def _faults(notebook: NotebookNode) -> list[str]:
         left = MARK.search(SOLUTION.sub("", HIDDEN.sub("", cell.source)))
         if left:
             faults.append(f"{where} has '{left[0].strip()}' written otherwise, or without its other half")
+        if cell.cell_type == "code":
+            try:
+                compile(cell.source, where, "exec")
+            except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+                faults.append(f"{where} is no program: {error}")
         if not meta:
             if MARK.search(cell.source):
                 faults.append(f"{where} has a solution or hidden tests, but no nbgrader metadata")
@@ -95,6 +101,8 @@ def _faults(notebook: NotebookNode) -> list[str]:
         seen.add(meta["grade_id"])
         if meta["grade"] != ("points" in meta):
             faults.append(f"{where}: 'points' belong to cells with 'grade', and to each of them")
+        if not 0 < meta.get("points", 1) < math.inf:
+            faults.append(f"{where}: 'points' must be a number above 0")
         if cell.cell_type == "markdown" and meta["grade"] != meta["solution"]:
             faults.append(f"{where}: a text is graded and a solution, or neither")
         if not meta["solution"] and SOLUTION.search(cell.source):

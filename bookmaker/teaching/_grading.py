@@ -24,7 +24,7 @@ from bookmaker.teaching import _assignments
 from bookmaker.teaching._assignments import Assignment
 from bookmaker.teaching._sandbox import Box, Sandbox
 from privhelpers.artifacts import write_atomic
-from privhelpers.errors import ConfinedFailed, InvalidParameter, MissingArtifact
+from privhelpers.errors import ConfinedFailed, DamagedArtifact, InvalidParameter, MissingArtifact
 from privhelpers.processes import open_regular
 from privhelpers.text import inert, inserted
 
@@ -135,7 +135,7 @@ class _Run:
                     continue
                 name = meta.get("grade_id", "parameters")
                 if _assignments.is_test(cell):
-                    says = self._test(cell.source)
+                    says = self._test(name, cell.source)
                     self._go_on(failed=bool(says))
                     yield Task(name, 0 if says else meta["points"], meta["points"], says or "passed")
                 elif meta.get("solution"):
@@ -147,7 +147,10 @@ class _Run:
                 else:
                     code = NUMBER.sub(lambda found: f"{found[1]}{self._student!r}", cell.source)
                     self._steps.append((name, code))
-                    exec(compile(code, f"<{name}>", "exec"), self._here)
+                    try:
+                        exec(compile(code, f"<{name}>", "exec"), self._here)
+                    except (Exception, SystemExit) as error:
+                        raise self._refusal(name, error) from error
         finally:
             if self._box:
                 self._box.close()
@@ -194,12 +197,19 @@ class _Run:
             return str(error)
         return kind if kind in ERRORS else "an error"
 
-    def _test(self, source: str) -> str:
+    def _refusal(self, name: str, error: BaseException) -> DamagedArtifact:
+        """Return what to raise where the teacher's own cell failed."""
+        where = f"assignments/{self._assignment.name}, cell {name}"
+        return DamagedArtifact(f"{where}: {type(error).__name__}: {error}; mend the cell and try again")
+
+    def _test(self, name: str, source: str) -> str:
         """Return "" if the tests of a cell pass, and else what they say."""
         box = self._current_box()
         theirs = {name: self._function(name, cell, box) for name, cell in self._functions.items()}
         try:
             exec(compile(source, "<tests>", "exec"), self._here | theirs)
+        except SystemExit as error:
+            raise self._refusal(name, error) from error
         except Exception as error:  # what a student's answer does to a test is no fault of ours
             text, kind = str(error), type(error).__name__
             if not isinstance(error, AssertionError | _Failed):
@@ -216,6 +226,9 @@ def grade(assignment: Assignment, path: Path, student: str, sandbox: Sandbox) ->
         path: of the submitted notebook, which need not exist.
         student: whose data the tests use, whatever the notebook says.
         sandbox: for the student's code.
+
+    Raises:
+        DamagedArtifact: a cell of the teacher's fails.
     """
     try:
         tasks = tuple(_Run(assignment, _answers(path), student, sandbox).tasks())

@@ -396,8 +396,15 @@ def test_refusals_name_the_cure(tmp_path, capsys):
         ("setup", {}, HIDDEN, "is no test cell"),
         ("twice", {}, TWICE.replace("### END SOLUTION", ""), "without its other half"),
         ("student", {}, TWICE, "no nbgrader metadata"),
+        ("test-twice", {"points": 0}, None, "a number above 0"),
+        ("test-twice", {"points": float("nan")}, None, "a number above 0"),
+        ("test-twice", {"points": float("inf")}, None, "a number above 0"),
+        ("setup", {}, "secret = (", "cell setup is no program: '.' was never closed"),
+        ("twice", {}, "return 2", "cell twice is no program: 'return' outside function"),
+        ("test-twice", {}, "assert twice(3) = 6", "cell test-twice is no program"),
+        ("student", {}, 'student = "s', "cell 0 is no program"),
         ("test-twice", {}, HIDDEN.replace("###", "#"), "cell test-twice has 'BEGIN HIDDEN TESTS' written"),
-        ("test-twice", {}, HIDDEN.replace("HIDDEN TESTS", "hidden tests"), "has 'BEGIN hidden tests'"),
+        ("test-twice", {}, HIDDEN.replace("HIDDEN TESTS", "hidden tests"), "has '### BEGIN hidden tests'"),
         ("test-twice", {}, f"{HIDDEN}\n{HIDDEN.replace('HIDDEN', 'HIDEN')}", "has '### BEGIN HIDEN TESTS'"),
         ("test-twice", {}, f"{HIDDEN}\n{HIDDEN.lower()}", "has 'begin hidden tests'"),
         ("twice", {}, TWICE.replace("BEGIN SOLUTION", "Begin  Solution"), "has 'Begin  Solution'"),
@@ -413,6 +420,26 @@ def test_what_nbgrader_would_refuse_is_refused(tmp_path, grade_id, meta, source,
     (tmp_path / "assignments/toy/rubric.md").write_text("")
     with pytest.raises(DamagedArtifact, match=fault):
         _assignments.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name, source, error",
+    [
+        ("setup", "import sys\nsys.exit(0)", "SystemExit: 0"),
+        ("setup", "1 / 0", "ZeroDivisionError: division by zero"),
+        ("test-twice", "raise SystemExit('over')", "SystemExit: over"),
+    ],
+)
+def test_an_assignment_whose_own_cell_fails_is_refused(tmp_path, monkeypatch, capsys, name, source, error):
+    broken = toy()
+    (one,) = [one for one in broken.notebook.cells if one.id == name]
+    one.source = source
+    monkeypatch.setattr(_assignments, "read", lambda root: [broken])
+    monkeypatch.setattr(__main__, "repository_root", lambda: tmp_path)
+    monkeypatch.chdir(tmp_path)
+    submitted(tmp_path, answer("def twice(x): return 2 * x"), "s1")
+    assert __main__.main(["grade", "--submitted", "in"]) == 2
+    assert f"refused: assignments/toy, cell {name}: {error}; mend" in capsys.readouterr().err
 
 
 def test_plain_data_comes_back_as_it_went():
