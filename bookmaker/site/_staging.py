@@ -178,7 +178,7 @@ def page_of(root: Path, job: Job, tables: Memo | None = None) -> NotebookNode:
         check_picture(cell, where)
     _fold(page)
     _keep_percents(page)
-    _tell_minutes(page, _syllabus.reading_minutes(source), planning.record(root, job)["seconds"])
+    _tell_minutes(page, _syllabus.reading_minutes(source, job.slug), planning.record(root, job)["seconds"])
     # A reader types "Renyi"; the search knows the letters that a page shows and those among its keywords.
     title = next((line for line in page.cells[0].source.splitlines() if line.startswith("# ")), "")
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
@@ -300,7 +300,7 @@ def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, byt
             _reports.add(notebook, page.job.slug)
             _quizzes.add(root, page.job.slug, notebook)
             if not solutions:
-                notebook.cells = exercises.without_solutions(notebook.cells)
+                notebook.cells = exercises.without_solutions(notebook.cells, chapter=page.job.slug)
             chapters[page.job.slug] = notebook
         else:
             notebook = variant(notebook, model=str(page.job.model))

@@ -98,11 +98,12 @@ def _lines(cell: NotebookNode) -> int:
     return sum(bool(line.strip()) for line in cell.source.splitlines())
 
 
-def reading_minutes(source: NotebookNode) -> int:
+def reading_minutes(source: NotebookNode, name: str = "a chapter") -> int:
     """Return the minutes of reading a chapter, to the nearest five, without exercises and folded cells."""
     copies = [NotebookNode(cell) for cell in source.cells]
     minutes = 0.0
-    for cell in exercises.without_solutions(copies, kinds=(exercises.EXERCISE, exercises.SOLUTION)):
+    kinds = (exercises.EXERCISE, exercises.SOLUTION)
+    for cell in exercises.without_solutions(copies, kinds=kinds, chapter=name):
         if cell.cell_type == "markdown":
             minutes += len(cell.source.split()) / WORDS + len(FORMULA.findall(cell.source))
         elif not FOLDED & set(notebooks.tags(cell)):

@@ -18,6 +18,8 @@ from bookmaker.runner import notebooks
 from privhelpers.errors import DamagedArtifact
 
 FENCE = re.compile(r"^(`{3,}|:{3,})\{(exercise|solution)\}\s*(.*?)\s*$")
+# However a solution is written: what is not found as one would stay in students' copies.
+ANY = re.compile(r"\{solution(-start|-end)?\}", re.IGNORECASE)
 LABEL = re.compile(r"^:label:\s*(\S+)\s*$", re.MULTILINE)
 EXERCISE, SOLUTION = "exercise", "solution"
 
@@ -56,11 +58,12 @@ class Exercise:
     cells: tuple[int, ...]
 
 
-def _blocks(source: str) -> list[_Block]:
+def _blocks(source: str, where: str = "a cell") -> list[_Block]:
     """Return the exercise and solution directives of a Markdown cell, in order.
 
     Raises:
-        DamagedArtifact: a directive does not end, or an exercise has no label.
+        DamagedArtifact: a directive does not end, an exercise has no label, or a solution is written in
+            another way than with a fence at the start of a line.
     """
     lines, blocks, at = source.splitlines(), [], 0
     while at < len(lines):
@@ -70,19 +73,26 @@ def _blocks(source: str) -> list[_Block]:
         fence, kind, argument = opening.groups()
         end = next((i for i in range(at + 1, len(lines)) if lines[i].rstrip() == fence), None)
         if end is None:
-            raise DamagedArtifact(f"the directive {lines[at]!r} does not end")
+            raise DamagedArtifact(f"{where}, line {at + 1}: the directive {lines[at]!r} does not end")
         label = argument if kind == SOLUTION else "".join(LABEL.findall("\n".join(lines[at:end]))[:1])
         if not label:
-            raise DamagedArtifact(f"the directive {lines[at]!r} has no label")
+            raise DamagedArtifact(f"{where}, line {at + 1}: the directive {lines[at]!r} has no label")
         blocks.append(_Block(kind, label, "" if kind == SOLUTION else argument, (at, end + 1)))
         at = end + 1
+    found = {at for block in blocks if block.kind == SOLUTION for at in range(*block.lines)}
+    for at, line in enumerate(lines):
+        if at not in found and ANY.search(line):
+            raise DamagedArtifact(
+                f"{where}, line {at + 1}: {line!r} is no solution that can be taken out; begin the line with "
+                "````{solution} and end it with ````"
+            )
     return blocks
 
 
-def _without(source: str, *kinds: str) -> str:
+def _without(source: str, *kinds: str, where: str = "a cell") -> str:
     """Return a Markdown cell's source without its directives of the given kinds."""
     lines = source.splitlines()
-    for block in reversed(_blocks(source)):
+    for block in reversed(_blocks(source, where)):
         if block.kind in kinds:
             del lines[slice(*block.lines)]
     return "\n".join(lines).strip("\n")
@@ -94,7 +104,10 @@ def is_solution(cell: NotebookNode) -> bool:
 
 
 def without_solutions(
-    cells: list[NotebookNode], instead: Callable = lambda _: [], kinds: tuple[str, ...] = (SOLUTION,)
+    cells: list[NotebookNode],
+    instead: Callable = lambda _: [],
+    kinds: tuple[str, ...] = (SOLUTION,),
+    chapter: str = "a chapter",
 ) -> list[NotebookNode]:
     """Return the cells of a chapter without its solutions, for students, a public site and further runs.
 
@@ -102,14 +115,18 @@ def without_solutions(
         cells: of the chapter; the words of a solution are taken out of them in place.
         instead: returns the cells that stand in place of a solution's code.
         kinds: of directives that are taken out.
+        chapter: whose cells they are, for the message.
+
+    Raises:
+        DamagedArtifact: a solution cannot be found; the message names the line.
     """
     kept = []
-    for cell in cells:
+    for number, cell in enumerate(cells):
         if is_solution(cell):
             kept += instead(cell)
             continue
         if cell.cell_type == "markdown":
-            cell.source = _without(cell.source, *kinds)
+            cell.source = _without(cell.source, *kinds, where=f"{chapter}, cell {number}")
         kept += [cell] if cell.source.strip() else []
     return kept
 
@@ -129,7 +146,8 @@ def exercises(notebook: NotebookNode, chapter: str) -> list[Exercise]:
                 raise DamagedArtifact(f"{chapter}, cell {number}: code of a solution before any solution")
             cells[current].append(number)
             continue
-        for block in _blocks(cell.source) if cell.cell_type == "markdown" else []:
+        where = f"{chapter}, cell {number}"
+        for block in _blocks(cell.source, where) if cell.cell_type == "markdown" else []:
             if block.kind != SOLUTION:
                 titles[block.label], cells[block.label] = block.title, []
             elif block.label not in titles:

@@ -50,12 +50,16 @@ def expected(cell: NotebookNode) -> NotebookNode | None:
     )
 
 
-def student_copy(page: NotebookNode, source: NotebookNode) -> NotebookNode:
+def student_copy(page: NotebookNode, source: NotebookNode, name: str = "a chapter") -> NotebookNode:
     """Return the copy of a chapter that students get.
 
     Args:
         page: the chapter with the outputs of its run, as the site shows it.
         source: the chapter as it stands in `notebooks/`; not changed.
+        name: of the chapter, for the message.
+
+    Raises:
+        DamagedArtifact: a solution cannot be found; the message names the line.
     """
     numbers = quoted(page)
     ran = [cell for cell in notebooks.code_cells(page) if exercises.is_solution(cell)]
@@ -71,7 +75,7 @@ def student_copy(page: NotebookNode, source: NotebookNode) -> NotebookNode:
         shown = expected(next(solutions))
         return [*([shown] if shown else []), new_code_cell(YOURS, metadata={"tags": ["exercise"]})]
 
-    cells = exercises.without_solutions(copy.cells, instead)
+    cells = exercises.without_solutions(copy.cells, instead, chapter=name)
     for number, cell in enumerate(cells):
         cell["id"] = cell.get("id") if cell.get("id") and cell.source != YOURS else f"student-{number}"
     copy.cells = cells
@@ -84,6 +88,7 @@ def write_copies(root: Path, plan: list[Job]) -> list[Path]:
     Raises:
         RunFailed: a run of the profile is missing or is not today's code.
         MissingArtifact: a notebook is missing.
+        DamagedArtifact: a solution cannot be found.
     """
     folder = root / "runs" / plan[0].profile / "student" / "notebooks"
     written = []
@@ -91,7 +96,7 @@ def write_copies(root: Path, plan: list[Job]) -> list[Path]:
         if not page.is_chapter:
             continue
         chapter = chain.source(root, page.job.slug)
-        copy = student_copy(page_of(root, page.job), notebooks.read(chapter))
+        copy = student_copy(page_of(root, page.job), notebooks.read(chapter), page.job.slug)
         _copies.read_profile(copy, page.job.profile, page.job.slug)
         path = folder / chapter.name
         notebooks.write(copy, path)

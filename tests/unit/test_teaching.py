@@ -122,6 +122,26 @@ def test_damaged_blocks_are_named():
         exercises.exercises(early, "01_toy")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "~~~{solution} ex-coin\nsecret\n~~~",
+        "  ```{solution} ex-coin\n  secret\n  ```",
+        "- ```{solution} ex-coin\n  secret\n  ```",
+        "```{solution-start} ex-coin\n```\nsecret\n```{solution-end}\n```",
+        "``` {Solution} ex-coin\nsecret\n```",
+        "````{exercise} B\n:label: ex-b\n```{solution} ex-coin\nsecret\n```\n````",
+    ],
+)
+def test_a_solution_that_cannot_be_taken_out_is_refused(words):
+    executed, source = chapter()
+    source.cells[-1].source = f"## More\n\n{words}"
+    with pytest.raises(DamagedArtifact, match=r"01_toy, cell 4, line [3-5]: .*is no solution"):
+        _student.student_copy(executed, source, "01_toy")
+    with pytest.raises(DamagedArtifact, match="01_toy, cell 4, line"):
+        exercises.exercises(source, "01_toy")
+
+
 @pytest.mark.parametrize("slug", SLUGS)
 def test_every_exercise_of_the_book_has_a_solution_that_runs(slug):
     chapter_exercises = exercises.exercises(notebooks.read(chain.source(ROOT, slug)), slug)
