@@ -12,6 +12,7 @@ a chapter, and an entry `numbers` may compute further ones from those that the r
       wrong: [...]
 """
 
+import ast
 import hashlib
 import math
 import re
@@ -119,6 +120,16 @@ def bank(root: Path, slug: str) -> list[Question]:
     return [_question(name, entry, f"{FOLDER}/{path.name}, {name}") for name, entry in entries.items()]
 
 
+def _computed(expression: str, known: Mapping[str, Any]) -> float:
+    """Return the value of an expression, in which all numbers are floats: whole ones, and texts, can grow."""
+    tree = ast.parse(expression, mode="eval")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant):
+            node.value = float(node.value)
+    numbers = {name: float(value) for name, value in known.items() if isinstance(value, int | float)}
+    return float(eval(compile(tree, "<numbers>", "eval"), {"__builtins__": {}}, FUNCTIONS | numbers))
+
+
 def _filled(question: Question, values: Mapping[str, Any], where: str) -> Question:
     """Return a question with its numbers; a wrong choice that then reads as another one is left out.
 
@@ -130,8 +141,16 @@ def _filled(question: Question, values: Mapping[str, Any], where: str) -> Questi
         for name, expression in question.numbers.items():
             if not EXPRESSION.fullmatch(expression):
                 raise ValueError(f"cannot compute {expression}")
-            known[name] = eval(expression, {"__builtins__": {}}, FUNCTIONS | known)
-    except (SyntaxError, NameError, TypeError, ValueError, ArithmeticError) as error:
+            known[name] = _computed(expression, known)
+    except (
+        SyntaxError,
+        NameError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        RecursionError,
+        MemoryError,
+    ) as error:
         raise InvalidParameter(f"{where}, numbers: {error}") from error
 
     def fill(text: str) -> str:

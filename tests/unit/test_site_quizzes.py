@@ -276,7 +276,14 @@ def with_numbers(**numbers):
         ("__import__('os')", "cannot compute __import__('os')"),
         ("__import__(a)", "'__import__' is not defined"),
         ("missing + 1", "'missing' is not defined"),
-        ("word + 1", "can only concatenate str"),
+        ("word + 1", "'word' is not defined"),
+        ("9 ** 9 ** 9", "out of range"),
+        ("many ** many ** many", "out of range"),
+        ("word * 10 ** 9", "'word' is not defined"),
+        pytest.param("9" * 400, "too large", id="long"),
+        pytest.param("-" * 10**5 + "1", "", id="deep"),
+        ("(-8) ** 0.5", "complex"),
+        ("exp", "real number"),
         ("exp(x=1)", "cannot compute exp(x=1)"),
         ("1 / 0", "division by zero"),
         ("exp(1", "never closed"),
@@ -287,7 +294,7 @@ def with_numbers(**numbers):
 )
 def test_an_expression_computes_numbers_and_does_nothing_else(expression, words):
     with pytest.raises(InvalidParameter, match=f"here, numbers: .*{re.escape(words)}"):
-        _quizzes._filled(with_numbers(x=expression), {"word": "three", "a": 1.0}, "here")
+        _quizzes._filled(with_numbers(x=expression), {"word": "three", "a": 1.0, "many": 5600}, "here")
 
 
 def test_numbers_come_from_the_run_and_from_expressions_in_order():
