@@ -60,25 +60,25 @@ sweep: $(STAMP)  ## many runs, one table: EPSILONS="1 8" SEEDS="0 1" [ARCHS="tin
 	  --epsilons="$$EPSILONS" --seeds="$$SEEDS" --architectures="$$ARCHS"
 
 student: book  ## copies of the chapters without solutions, in runs/<profile>/student/notebooks
-	@exec $(PYTHON) -m bookmaker.teaching student --profile="$$PROFILE"
+	@$(START) -m bookmaker.teaching student --profile="$$PROFILE"
 
 solutions: book  ## run every chapter, and list what became of each solution
-	@exec $(PYTHON) -m bookmaker.teaching solutions --profile="$$PROFILE"
+	@$(START) -m bookmaker.teaching solutions --profile="$$PROFILE"
 
 quizzes: book  ## the quizzes with the numbers of the run, in build/quizzes: a file in GIFT a chapter, which Moodle reads
-	@exec $(PYTHON) -m bookmaker.teaching quizzes --profile="$$PROFILE"
+	@$(START) -m bookmaker.teaching quizzes --profile="$$PROFILE"
 
 slides: book  ## a deck of slides with speaker notes a chapter, in runs/<profile>/slides: open index.html, offline
-	@exec $(PYTHON) -m bookmaker.teaching slides --profile="$$PROFILE"
+	@$(START) -m bookmaker.teaching slides --profile="$$PROFILE"
 
 launch: $(STAMP)  ## copies of the chapters that make themselves ready in the cloud, in build/launch/notebooks
-	@exec $(PYTHON) -m bookmaker.teaching launch
+	@$(START) -m bookmaker.teaching launch
 
 assignments: $(STAMP)  ## the assignments without solutions and hidden tests, in build/assignments
-	@exec $(PYTHON) -m bookmaker.teaching assignments
+	@$(START) -m bookmaker.teaching assignments
 
 grade: $(STAMP)  ## grade SUBMITTED=folder, with <student>/<assignment>/<assignment>.ipynb: build/grades/grades.csv and a page of feedback for each student
-	@exec $(PYTHON) -m bookmaker.teaching grade --submitted="$$SUBMITTED"
+	@$(START) -m bookmaker.teaching grade --submitted="$$SUBMITTED"
 
 audit: $(STAMP)  ## audit your own model, or SYNTHETIC=notes.jsonl: MODEL=folder RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [CANARIES=...] [BASE=...] [EPSILON= DELTA=] [OUT=...] [BUNDLE=out.zip] [LANGUAGE=de] [DRY=yes]
 	@$(START) -m bookmaker.runner audit --model="$$MODEL" --synthetic="$$SYNTHETIC" --records="$$RECORDS" --holdout="$$HOLDOUT" \

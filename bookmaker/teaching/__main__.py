@@ -9,6 +9,7 @@ import os
 import sys
 
 from bookmaker.runner import plan as planning
+from bookmaker.runner import processes
 from privhelpers.artifacts import repository_root
 from privhelpers.errors import PrivHelpersError, RunFailed
 
@@ -77,4 +78,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    processes.die_with_parent(clean=False)
     sys.exit(main())

@@ -503,6 +503,7 @@ def test_folders_of_a_build_whose_every_process_was_killed_are_removed_by_the_ne
         ("bookmaker.runner._warm", ["0"], signal.SIGKILL),
         ("bookmaker.sweep", ["--profile", "none", "--epsilons", "1"], signal.SIGKILL),
         ("bookmaker.site", ["build", "--profile", "none"], signal.SIGTERM),
+        ("bookmaker.teaching", ["student", "--profile", "none"], signal.SIGKILL),
     ],
 )
 def test_a_process_whose_parent_died_while_it_started_ends(module, arguments, number):
@@ -517,7 +518,8 @@ def test_make_hands_down_its_number_and_no_wish_to_leave_out_assertions(tmp_path
     python = tmp_path / "python"
     python.write_text('#!/bin/sh\necho "$BOOKMAKER_PARENT $PPID ${PYTHONOPTIMIZE-unset}"\n')
     python.chmod(0o755)
-    for target in (["book"], ["sweep", "EPSILONS=1"], ["audit"]):
+    teaching = ("student", "solutions", "quizzes", "slides", "launch", "assignments", "grade")
+    for target in (["book"], ["sweep", "EPSILONS=1"], ["audit"], *(["-o", "book", one] for one in teaching)):
         command = ["make", "-o", ".venv/.stamp", *target, f"PYTHON={python}"]
         done = toy_chain.finish(toy_chain.ROOT, command, {"PYTHONOPTIMIZE": "1", "MAKELEVEL": "0"})
         handed, parent, optimize = done.stdout.split()

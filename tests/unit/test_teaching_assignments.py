@@ -3,14 +3,18 @@
 import csv
 import os
 import socket
+import sys
+import time
 
 import nbformat
+import psutil
 import pytest
 import submissions
 from nbformat.v4 import new_code_cell, new_notebook
+from patience import LIMIT_SECONDS
 from submissions import ROOT
 
-from bookmaker.runner import notebooks
+from bookmaker.runner import notebooks, processes
 from bookmaker.teaching import __main__, _assignments, _grading
 from bookmaker.teaching._sandbox import Sandbox, pack, unpack
 from privhelpers.errors import ConfinedFailed, DamagedArtifact, InvalidParameter, MissingArtifact
@@ -368,6 +372,27 @@ def test_the_command_grades_everybody_and_escapes_what_they_wrote(tmp_path, monk
     assert "<student>/<assignment>" in capsys.readouterr().err
     assert __main__.main(["assignments"]) == 0
     assert "### BEGIN" not in (tmp_path / "build/assignments/toy/toy.ipynb").read_text()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="code of strangers runs on Linux alone")
+def test_a_killed_make_leaves_neither_grader_nor_sandbox(tmp_path):
+    notebooks.write(toy().notebook, tmp_path / "assignments/toy/toy.ipynb")
+    (tmp_path / "assignments/toy/rubric.md").touch()
+    (tmp_path / "_toc.yml").touch()
+    (tmp_path / "privhelpers").mkdir()
+    submitted(tmp_path, answer("import time\ntime.sleep(9e9)"))
+    grader = f"{processes.PARENT}=$$ {sys.executable} -m bookmaker.teaching grade --submitted in; :"
+    make = psutil.Popen(["sh", "-c", grader], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    try:
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while len(below := make.children(recursive=True)) < 3 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert len(below) == 3, "grader, the clean process and the confined one"
+    finally:
+        make.kill()
+        make.wait()
+    assert psutil.wait_procs(below, timeout=LIMIT_SECONDS)[1] == []
+    assert not (tmp_path / "build").exists(), "it went on and finished"
 
 
 def test_refusals_name_the_cure(tmp_path, capsys):
