@@ -274,7 +274,7 @@ def write(root: Path, submitted: str, folder: Path) -> tuple[list[Graded], list[
     Args:
         root: the repository.
         submitted: a folder with a folder for each student.
-        folder: where the results go, made if it is missing.
+        folder: where the results go, made if it is missing; no page of another student stays there.
 
     Returns:
         The grades, and what was left out because its folder's name is no student's.
@@ -286,16 +286,24 @@ def write(root: Path, submitted: str, folder: Path) -> tuple[list[Graded], list[
     every = [one for one in _assignments.read(root) if any(any(home.glob(one.name)) for home in named)]
     if not every:
         raise MissingArtifact(f"SUBMITTED={inert(submitted[:200])}: {PLACES}")
-    grades, table = [], io.StringIO()
+    with Sandbox() as sandbox:
+        graded = {
+            home.name: [
+                grade(one, home / one.name / f"{one.name}.ipynb", home.name, sandbox) for one in every
+            ]
+            for home in named
+        }
+    # Nothing is written before all is graded: an assignment that is refused leaves what was there.
+    pages = folder / "feedback"
+    pages.mkdir(parents=True, exist_ok=True)
+    for student, own in graded.items():
+        write_atomic(pages / f"{student}.html", feedback(student, own).encode())
+    for old in pages.glob("*.html"):
+        if old.stem not in graded:
+            old.unlink()
+    grades, table = [one for own in graded.values() for one in own], io.StringIO()
     rows = csv.writer(table, lineterminator="\n")
     rows.writerow(("student", "assignment", "score", "points", "by_hand", "note"))
-    with Sandbox() as sandbox:
-        for home in named:
-            own = [grade(one, home / one.name / f"{one.name}.ipynb", home.name, sandbox) for one in every]
-            (folder / "feedback").mkdir(parents=True, exist_ok=True)
-            page = feedback(home.name, own).encode()
-            write_atomic(folder / "feedback" / f"{home.name}.html", page)
-            grades += own
     for one in grades:
         rows.writerow(
             (one.student, one.assignment, f"{one.score:g}", f"{one.points:g}", f"{one.by_hand:g}", one.note)

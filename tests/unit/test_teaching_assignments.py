@@ -367,6 +367,11 @@ def test_the_command_grades_everybody_and_escapes_what_they_wrote(tmp_path, monk
     ]
     page = (tmp_path / "build/grades/feedback/s1.html").read_text()
     assert "<script" not in page and "\x1b" not in page and "&lt;script&gt;" in page
+    (tmp_path / "in/s2").rename(tmp_path / "in/s3")
+    assert __main__.main(["grade", "--submitted", "in"]) == 1
+    left = sorted(path.name for path in (tmp_path / "build/grades/feedback").iterdir())
+    assert left == ["s1.html", "s3.html"], "none of who handed in nothing"
+    capsys.readouterr()
     (tmp_path / "other" / "s1" / "another").mkdir(parents=True)
     assert __main__.main(["grade", "--submitted", "other"]) == 2
     assert "<student>/<assignment>" in capsys.readouterr().err
