@@ -193,8 +193,10 @@ class _Run:
     def _said(self, error: ConfinedFailed) -> str:
         """Return of what a box said the words that a student may read."""
         kind, _, words = str(error).partition(": ")
-        if not self._solved or self._box.ended or (kind in ERRORS and words in (TWICE, MISSING)):
+        if not self._solved or (kind in ERRORS and words in (TWICE, MISSING)):
             return str(error)
+        if self._box.ended:
+            return self._box.ended.partition(" with exit code")[0]
         return kind if kind in ERRORS else "an error"
 
     def _refusal(self, name: str, error: BaseException) -> DamagedArtifact:
