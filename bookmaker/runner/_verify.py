@@ -5,10 +5,13 @@ from pathlib import Path
 from bookmaker.runner import _manifest, _seals, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
-from privhelpers.artifacts import check_seal, sha256_of
-from privhelpers.errors import DamagedArtifact
+from privhelpers.artifacts import sha256_of
 
 SHOWN = 3
+
+
+def _called(name: str) -> str:
+    return "the site" if name == published.SITES[True] else f"the site in {name}/"
 
 
 def of_all_runs(root: Path, plan: list[Job]) -> dict[Path, str]:
@@ -16,9 +19,10 @@ def of_all_runs(root: Path, plan: list[Job]) -> dict[Path, str]:
     folder = root / "runs" / plan[0].profile
     found = {folder / name: wrong for name, wrong in _manifest.damage(root, plan).items()}
     for name in published.SITES.values():
-        mark = folder / name / published.COMPLETE
-        if mark.is_file() and (wrong := published.site_damage(mark.parent)):
-            found[mark] = f"the {'site' if name == 'site' else f'site in {name}/'}: {wrong}"
+        site, mark = folder / name, folder / name / published.COMPLETE
+        if (mark.is_file() or site.is_symlink()) and (wrong := published.site_damage(site)):
+            # A link goes as a whole: what it leads to is not ours to change.
+            found[site if site.is_symlink() else mark] = f"{_called(name)}: {wrong}"
     return found
 
 
@@ -75,17 +79,26 @@ def verify(root: Path, plan: list[Job]) -> bool:
         holds = _told(f"sweep {profile}", found, parts, f"`make sweep PROFILE={profile} ...`")
         if not any((root / job.sentinel).is_file() for job in plan):
             return holds
-    found = list(damages(root, plan).values())
     late = [job.title for job in plan if not (root / job.sentinel).is_file()]
+    wrong, marks = (
+        damages(root, plan),
+        {name: folder / name / published.COMPLETE for name in published.SITES.values()},
+    )
+    sites = [name for name, mark in marks.items() if mark.is_file()]
+    pdfs = {kind: name for kind, name in published.PDFS.items() if (folder / name).is_file()}
+    cures: dict[str, list[str]] = {}  # what makes it again, and what it makes
+    for solutions, name in published.SITES.items():
+        found = [wrong.pop(place) for place in (folder / name, marks[name]) if place in wrong]
+        if name not in sites and ((folder / name).is_dir() or (solutions and not sites)):
+            found.append(f"{name}/{published.COMPLETE} is missing")
+        cures[published.command("book", profile, solutions)] = found
+    for solutions, name in pdfs.items():
+        damage = published.pdf_damage(folder / published.SITES[solutions], folder / name)
+        cures[published.command("pdf", profile, solutions)] = [damage] if damage else []
+    found = list(wrong.values())
     found += [f"{len(late)} runs are missing, {late[0]} among them"] if late else []
-    sites = [name for name in published.SITES.values() if (folder / name / published.COMPLETE).is_file()]
-    marks = (*_manifest.FILES, *([] if sites else [f"site/{published.COMPLETE}"]))
-    found += [f"{name} is missing" for name in marks if not (folder / name).is_file()]
-    pdfs = [name for name in published.PDFS.values() if (folder / name).is_file()]
-    for pdf in pdfs:
-        try:
-            check_seal(folder / pdf, pdf)
-        except DamagedArtifact as error:
-            found.append(str(error))
-    parts = ", ".join([f"{len(plan)} runs", *_manifest.FILES, *sites, *pdfs])
-    return _told(profile, found, parts, f"`make book PROFILE={profile}`") and holds
+    found += [f"{name} is missing" for name in _manifest.FILES if not (folder / name).is_file()]
+    cures[published.command("book", profile, True)][:0] = found
+    parts = ", ".join([f"{len(plan)} runs", *_manifest.FILES, *sites, *pdfs.values()])
+    needed = " and ".join(command for command, of_it in cures.items() if of_it)
+    return _told(profile, [one for of_it in cures.values() for one in of_it], parts, needed) and holds

@@ -14,8 +14,7 @@ import yaml
 from bookmaker.runner import published
 from bookmaker.site._entrance import FIRST_PAGE, SUMMARY, TITLE
 from privhelpers import __version__, browser
-from privhelpers.artifacts import write_sealed
-from privhelpers.errors import DamagedArtifact, MissingArtifact, RunFailed
+from privhelpers.errors import RunFailed
 
 ADDRESS = "http://book.invalid/"  # no server can have this name (RFC 2606)
 STYLE = "_static/print.css"
@@ -126,14 +125,9 @@ def write(root: Path, profile: str, *, solutions: bool = True) -> Path:
         MissingProgram: there is no Chromium.
         RunFailed: the book was not printed; an older PDF stays as it is.
     """
-    site = published.site(root, profile, solutions=solutions)
-    cure = f"run `make book PROFILE={profile}{'' if solutions else ' SOLUTIONS=no'}`"
-    if not (site / published.COMPLETE).is_file():
-        raise MissingArtifact(f"there is no finished site of profile {profile}; {cure}")
-    if wrong := published.site_damage(site):
-        raise DamagedArtifact(f"the site of profile {profile}: {wrong}; {cure}")
+    site = published.finished(root, profile, solutions=solutions)
     front = [TITLE, SUMMARY, f"Version {__version__}, made from the runs of profile {profile}"]
     made = render(site / "_build" / "html", {"parts": parts(site), "title": TITLE, "front": front})
     place = root / "runs" / profile / published.PDFS[solutions]
-    write_sealed(place, made)
+    published.write_pdf(site, place, made)
     return place

@@ -18,7 +18,7 @@ from bookmaker.runner.plan import Job
 from bookmaker.site import contents, findings, machine_strings, protect
 from bookmaker.teaching._decks import slides
 from privhelpers.artifacts import write_atomic
-from privhelpers.errors import DamagedArtifact, MissingArtifact, RunFailed
+from privhelpers.errors import DamagedArtifact, RunFailed
 
 OURS = Path(__file__).parent / "reveal"
 LOADED = ("reveal.js", "reveal.css", "LICENSE", "deck.js", "deck.css")
@@ -87,11 +87,7 @@ def write(root: Path, plan: list[Job]) -> list[Path]:
         RunFailed: a deck breaks a rule of the site's checks; then there are no decks.
     """
     profile = plan[0].profile
-    site, cure = published.site(root, profile), f"run `make book PROFILE={profile}`"
-    if not (site / published.COMPLETE).is_file():
-        raise MissingArtifact(f"there is no finished site of profile {profile}; {cure}")
-    if wrong := published.site_damage(site):
-        raise DamagedArtifact(f"the site of profile {profile}: {wrong}; {cure}")
+    site = published.finished(root, profile, solutions=True)
     parts = {
         part["caption"]: [one["file"] for one in part["chapters"] if one["file"].startswith("notebooks/")]
         for part in contents(root, plan)["parts"]

@@ -6,7 +6,7 @@ import shutil
 import pytest
 import toy_site
 
-from bookmaker.runner import _cli, _verify, build, plan, published
+from bookmaker.runner import _cli, _manifest, _verify, build, plan, published
 from bookmaker.site import _pdf
 from privhelpers import artifacts
 from privhelpers.errors import DamagedArtifact
@@ -24,7 +24,7 @@ def untouched(tmp_path_factory):
     artifacts.write_atomic(root / SITE / published.DOCTREES / "index.doctree", b"ours")
     artifacts.write_atomic(root / SITE / "build.log", b"not part of it")
     published.seal_site(root / SITE)
-    artifacts.write_sealed(root / RUNS / published.PDF, b"%PDF")
+    published.write_pdf(root / SITE, root / RUNS / published.PDF, b"%PDF")
     return root
 
 
@@ -218,3 +218,83 @@ def test_a_run_reads_nothing_that_is_damaged(book, jobs, monkeypatch, capsys):
     assert _cli.main(["run", "--profile", "toy", "--job", "hipaa"]) == 2
     assert "hipaa reads comparison: runs/toy/notebooks/comparison.ipynb changed" in capsys.readouterr().err
     assert {job.rule: plan.state(book, job) for job in jobs} == before
+
+
+@pytest.fixture
+def both(book):
+    """The same book with a site without solutions beside the other one, and a PDF of each."""
+    artifacts.write_atomic(book / "runs/toy/public/_build/html/index.html", b"<p>without</p>")
+    for kind, name in published.SITES.items():
+        published.seal_site(book / RUNS / name)
+        published.write_pdf(book / RUNS / name, book / RUNS / published.PDFS[kind], name.encode())
+    return book
+
+
+def other_runs(book):
+    """Change what the manifest says, as another run does."""
+    forge(book / f"{HIPAA}/run.json")
+    _manifest.collect(book, toy_site.jobs(book))
+    published.seal_site(book / "runs/toy/public")
+
+
+def swap(book):
+    (book / SITE).rename(book / "t")
+    (book / "runs/toy/public").rename(book / SITE)
+    (book / "t").rename(book / "runs/toy/public")
+
+
+def link(book):
+    (book / SITE).rename(book / "elsewhere")
+    (book / SITE).symlink_to(book / "elsewhere")
+
+
+def of_another_profile(book):
+    shutil.copytree(book / RUNS, book / "runs/other")
+    published.seal_site(book / "runs/other/site")
+    shutil.rmtree(book / SITE)
+    (book / "runs/other/site").rename(book / SITE)
+
+
+def reprint(book):
+    """Keep the PDF while the site is built again."""
+    artifacts.write_atomic(book / INDEX, b"<p>new</p>")
+    published.seal_site(book / SITE)
+
+
+def unfinished(book):
+    (book / "runs/toy/public/.complete").unlink()
+
+
+BOOK, PUBLIC = "`make book PROFILE=toy`", "`make book PROFILE=toy SOLUTIONS=no`"
+
+
+@pytest.mark.parametrize(
+    "fault, words, cure",
+    [
+        (other_runs, "the site: it shows other runs than manifest.json", BOOK),
+        (swap, "the site: it was made as another site", BOOK),
+        (swap, "the site in public/: it was made as another site", PUBLIC),
+        (link, "the site: it is a link", BOOK),
+        (of_another_profile, "the site: it was made as another site", BOOK),
+        (reprint, "privai-leak.pdf: was printed from another site than site/", "`make pdf PROFILE=toy`"),
+        (unfinished, "public/.complete is missing", PUBLIC),
+    ],
+)
+def test_a_site_is_of_its_runs_its_kind_and_its_profile(both, jobs, capsys, fault, words, cure):
+    assert _verify.verify(both, jobs)
+    capsys.readouterr()
+    fault(both)
+    assert not _verify.verify(both, jobs)
+    line = capsys.readouterr().out
+    assert words in line and cure in line and line.count("\n") == 1
+    if "site:" in words:
+        with pytest.raises(DamagedArtifact, match=r"run `make book PROFILE=toy`"):
+            _pdf.write(both, "toy")
+    build._drop_stale(both, jobs)
+    assert not _verify.damages(both, jobs)
+
+
+def test_a_link_goes_and_what_it_leads_to_stays(both, jobs):
+    link(both)
+    build._drop_stale(both, jobs)
+    assert not (both / SITE).is_symlink() and (both / "elsewhere/.complete").is_file()

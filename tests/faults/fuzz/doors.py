@@ -272,7 +272,7 @@ def _lists() -> tuple[tuple[str, bytes], ...]:
 
 def _list(home: Path, name: str, data: bytes) -> object:
     (home / name).write_bytes(data)
-    mark = f"{artifacts.hashlib.sha256(data).hexdigest()}  {published.SEALED}\n"
+    mark = f"{artifacts.hashlib.sha256(data).hexdigest()}  ../../{home.name}/site/{published.SEALED}\n"
     (home / "site" / published.COMPLETE).write_text(mark)
     _seals.listed(home / name)
     return published.site_damage(home / "site")
