@@ -1,5 +1,6 @@
 """What the environment of every kernel says, whoever starts it."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -46,6 +47,9 @@ def environment(root: Path, scratch: Path, threads: int) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "PYTHONOPTIMIZE": "",  # it would leave out the assertions, which hold up what a chapter claims
         PARENT: "",  # what a cell starts is no part of a build
+        # Above a user's matplotlibrc, and empty. The folder stays theirs, with its list of fonts: making one
+        # takes a second, and every run would.
+        "MATPLOTLIBRC": os.devnull,
         "PYTHONPATH": str(root),
         RUNNER: "1",  # it may change the artifacts of its profile
         # Seconds between two states of a progress bar: each is kept in the log.

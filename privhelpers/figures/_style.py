@@ -11,7 +11,8 @@ import functools
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import ParamSpec
 
@@ -82,6 +83,11 @@ _Arguments = ParamSpec("_Arguments")
 class BookFigure(Figure):
     """A figure that a notebook shows when it is the last value of a cell, without loading pyplot."""
 
+    def savefig(self, *args: object, **kwargs: object) -> None:
+        """Save the figure; of the caller's settings, what names the parts of a picture is kept alone."""
+        with _styled({"svg.hashsalt": mpl.rcParams["svg.hashsalt"]}):
+            super().savefig(*args, **kwargs)
+
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
         self.savefig(buffer, format="png", metadata={"Software": None})
@@ -89,8 +95,20 @@ class BookFigure(Figure):
 
 
 def use_style() -> None:
-    """Give this notebook's own plots the look of the book; the figures of this room have it anyway."""
+    """Give this notebook's own plots the look of the book; the figures of this room have it anyway.
+
+    It starts from matplotlib's defaults: nothing of a user's matplotlibrc is left.
+    """
+    mpl.rcdefaults()
     mpl.rcParams.update(_RC)
+
+
+@contextmanager
+def _styled(more: Mapping[str, object] = MappingProxyType({})) -> Iterator[None]:
+    with mpl.rc_context():
+        use_style()
+        mpl.rcParams.update(more)
+        yield
 
 
 def _unshield(drawn_on: Artist) -> None:
@@ -104,7 +122,7 @@ def drawn(make: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
 
     @functools.wraps(make)
     def styled(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Figure:
-        with mpl.rc_context(_RC):
+        with _styled():
             figure = make(*args, **kwargs)
             _unshield(figure)
             # Ticks are made when first drawn: drawing here gives them this style and this parser setting.

@@ -1,4 +1,5 @@
 import functools
+import os
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from figure_checks import lightness
 from matplotlib.text import Text
 
+from bookmaker.runner._environment import environment
 from privhelpers import figures, stats
 from privhelpers.errors import InvalidParameter
 from privhelpers.figures import _style as style
@@ -118,6 +120,20 @@ def test_uncertainty_is_drawn():
 
 def test_whole_places_have_whole_ticks():
     assert all(tick == round(tick) for tick in MAKERS["bands"]().axes[0].get_xticks())
+
+
+def test_a_users_matplotlibrc_changes_no_figure(tmp_path):
+    """What a user's file says is in the settings before a notebook begins."""
+
+    def picture():
+        return style.drawn(lambda: style.canvas()[0])()._repr_png_()
+
+    plain = picture()
+    with mpl.rc_context({"savefig.facecolor": "yellow", "savefig.bbox": "tight", "axes.linewidth": 5}):
+        assert picture() == plain
+        figures.use_style()
+        assert (mpl.rcParams["axes.linewidth"], mpl.rcParams["savefig.facecolor"]) == (0.8, "auto")
+    assert environment(tmp_path, tmp_path, 1)["MATPLOTLIBRC"] == os.devnull
 
 
 def test_use_style_changes_the_settings_only_when_called():
