@@ -118,6 +118,17 @@ def _explain(root: Path, plans: Sequence[list[Job]], log: Path) -> None:
             say(profile, f"  {line}")
 
 
+def check(root: Path, names: Sequence[str], *, cores: int | None, cluster: str | None, limit: str) -> None:
+    """Refuse what `chain` would refuse, before anything is written; the arguments are those of `chain`.
+
+    Raises:
+        PrivHelpersError: the limit is none, or the cluster cannot be used.
+    """
+    _limits.hours(limit)
+    if cluster:
+        clusters.options(root, cluster, names, cores)
+
+
 def chain(
     root: Path,
     plans: Sequence[list[Job]],

@@ -98,11 +98,9 @@ class Profile:
         return _parameters.resolve(notebook, values, where=self.file)
 
 
-def _read(path: Path, file: str) -> dict[str, dict[str, Any]]:
+def _read(content: bytes, file: str) -> dict[str, dict[str, Any]]:
     """Return the mapping of mappings in a profile file."""
     try:
-        with open(path, "rb") as handle:
-            content = handle.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
             raise InvalidParameter(f"{file}: longer than {MOST_BYTES:,} bytes; a profile is a few lines")
         given = yaml.load(content.decode("utf-8"), Loader=_Loader)  # a SafeLoader
@@ -191,7 +189,23 @@ def load(root: Path, name: str) -> Profile:
     if not (root / file).is_file():
         there = ", ".join(sorted(path.stem for path in (root / "params").glob("*.yml")))
         raise MissingArtifact(f"{file} does not exist; profiles: {there or 'none'}")
-    given = _read(root / file, file)
+    with open(root / file, "rb") as handle:
+        return checked(root, name, file, handle.read(MOST_BYTES + 1))
+
+
+def checked(root: Path, name: str, file: str, content: bytes) -> Profile:
+    """Return the profile that a file would be, whether it is there or not.
+
+    Args:
+        root: the repository.
+        name: of the profile.
+        file: its place, relative to the repository.
+        content: of the file.
+
+    Raises:
+        InvalidParameter: see `load`.
+    """
+    given = _read(content, file)
     overrides = _merge(root, given, file)
     epsilons = _epsilons(root, overrides[DPSGD], file)
     overrides[DPSGD].pop(EPSILON, None)

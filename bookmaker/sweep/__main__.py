@@ -45,10 +45,11 @@ def main(arguments: list[str] | None = None) -> int:
         name = check_name(options.name or options.profile)
         architectures = options.architectures or [_grid.architecture(root, options.profile)]
         cells = _grid.cells(options.profile, architectures=architectures, seeds=options.seeds)
+        where = {"cores": options.cores, "cluster": options.cluster, "limit": options.limit}
+        build.check(root, [cell.profile for cell in cells], **where)
         plans = _grid.write(root, cells, epsilons=options.epsilons)
         folder = published.sweep(root, name)
         (folder / published.COMPLETE).unlink(missing_ok=True)
-        where = {"cores": options.cores, "cluster": options.cluster, "limit": options.limit}
         if code := build.chain(root, plans, targets=_grid.targets(plans), **where):
             return code
         made = [job for jobs in plans for job in jobs if (root / job.sentinel).is_file()]

@@ -92,16 +92,21 @@ def write(root: Path, grid: Sequence[Cell], *, epsilons: Sequence[float]) -> lis
         epsilons: budgets, in nats, all different.
 
     Raises:
-        PrivHelpersError: a value is not one that the notebooks take; nothing has run.
+        PrivHelpersError: a value is not one that the notebooks take, or a profile of `params/` has the name
+            of a cell; nothing was written.
     """
-    budgets, plans = _different("epsilons", epsilons), []
+    budgets, files = _different("epsilons", epsilons), {}
     for cell in grid:
+        own, file = f"params/{cell.profile}.yml", profiles.derived(cell.profile)
+        if (root / own).exists():
+            raise InvalidParameter(f"{own} has the name of a cell and would run in its place; rename it")
         text = yaml.safe_dump(_given(root, cell, budgets), sort_keys=False, allow_unicode=True)
-        path = root / profiles.derived(cell.profile)
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            write_atomic(path, text.encode())
-        plans.append(plan.jobs(root, cell.profile))
-    return plans
+        files[file] = text.encode()
+        profiles.checked(root, cell.profile, file, files[file])
+    for file, data in files.items():
+        if not (root / file).is_file() or (root / file).read_bytes() != data:
+            write_atomic(root / file, data)
+    return [plan.jobs(root, cell.profile) for cell in grid]
 
 
 def targets(plans: Iterable[list[Job]]) -> list[str]:

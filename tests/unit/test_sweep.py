@@ -14,6 +14,7 @@ import yaml
 from bookmaker.runner import _cli, chain, plan, profiles, published
 from bookmaker.sweep import __main__ as sweep
 from bookmaker.sweep import _gallery, _grid, _results
+from privhelpers import artifacts
 from privhelpers.errors import InvalidParameter, MissingArtifact
 
 
@@ -202,6 +203,32 @@ def test_a_sweep_is_sealed_when_it_is_finished_and_not_before(root, monkeypatch,
     monkeypatch.setattr(sweep.build, "chain", lambda *_, **__: 1)
     assert sweep.main(asked) == 1 and _cli.main(["verify", "--profile=toy"]) == 1
     assert "sweep toy: does not hold: .complete is gone" in capsys.readouterr().out
+
+
+REFUSED = [
+    (["--epsilons=1", "--limit=nan"], "LIMIT=nan"),
+    (["--epsilons=1", "--cluster=zz"], "cluster 'zz'"),
+    (["--epsilons=nan"], "target_epsilon"),
+    (["--epsilons=1", "--seeds=0 -1"], "seed = -1"),
+    (["--epsilons=1", "--seeds=0 1"], "params/toy-mini-s1.yml has the name of a cell"),
+]
+
+
+@pytest.mark.parametrize("arguments, words", REFUSED)
+def test_what_is_refused_leaves_a_finished_sweep_as_it_is(root, monkeypatch, capsys, arguments, words):
+    monkeypatch.chdir(root)
+    monkeypatch.setattr(sweep, "repository_root", lambda: root)
+    monkeypatch.setattr(sweep.processes, "die_with_parent", lambda **_: None)
+    mark = root / "runs" / "sweeps" / "toy" / ".complete"
+    artifacts.write_atomic(mark, b"sealed")
+    cell = root / "runs" / "toy-mini-s0" / "profile.yml"
+    artifacts.write_atomic(cell, b"shared: {seed: 0}")
+    (root / "params" / "toy-mini-s1.yml").write_text("shared: {seed: 9}")
+    assert sweep.main(["--profile=toy", "--architectures=mini", *arguments]) == 2
+    message = capsys.readouterr().err
+    assert words in message and message.startswith("refused: ") and message.count("\n") == 1
+    assert mark.read_bytes() == b"sealed" and cell.read_bytes() == b"shared: {seed: 0}"
+    assert not (root / "runs" / "toy-mini-s1").exists() and not list(root.glob("runs/toy-mini-s-*"))
 
 
 def test_pages_of_an_earlier_sweep_go(tmp_path):
