@@ -3,9 +3,10 @@
 import os
 import re
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -23,6 +24,7 @@ from bookmaker.runner import (
     _pictures,
     _remaining,
     _scratch,
+    _warm,
     notebooks,
     processes,
 )
@@ -36,6 +38,7 @@ from privhelpers.artifacts import Store, sha256_of, to_json, write_sealed
 from privhelpers.errors import PrivHelpersError, RunFailed
 
 ENGINE = "bookmaker"
+SHORT = Path("/tmp")  # for sockets, where temporary files lie too deep for them
 SAVED_EVERY = 10.0  # seconds
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 SHOWN_LINES = 12
@@ -91,13 +94,18 @@ papermill_engines.register(ENGINE, _Engine)
 
 
 @contextmanager
-def _prepared(root: Path, threads: int) -> Iterator[Path]:
-    """Set the environment that kernels inherit and yield a scratch folder."""
-    with _scratch.scratch() as folder:
+def _prepared(root: Path, threads: int) -> Iterator[tuple[Path, Path]]:
+    """Set the environment that kernels inherit and yield a scratch folder, and one where sockets may lie."""
+    usual = Path(tempfile.gettempdir())
+    deep = len(os.fsencode(usual)) > _warm.LONGEST - len(f"/{_scratch.PREFIX}12345678/s-10")
+    with (
+        _scratch.scratch(SHORT) if deep else nullcontext() as sockets,
+        _scratch.scratch(usual) as folder,
+    ):
         os.environ.update(environment(root, folder, threads))
         for name in ("MPLBACKEND", "PYTHONSTARTUP"):  # the kernel draws inline; no user's startup file
             os.environ.pop(name, None)
-        yield folder
+        yield folder, sockets or folder
 
 
 def _empty(root: Path, job: Job, store: Store) -> None:
@@ -117,12 +125,12 @@ def _papermill(
 ) -> dict[str, Any]:
     """Execute the notebook into `part`; return what it cost. No process that a cell started is left."""
     clock = time.monotonic()
-    with _prepared(root, threads) as scratch:
+    with _prepared(root, threads) as (scratch, sockets):
         activities = scratch / "activity.json"
         os.environ[_activity.FILE] = str(activities)
         # Sockets instead of TCP ports, which parallel kernels race for; the address must differ for each
         # kernel, because by default all kernels of one folder share the same socket files.
-        address = Config({"KernelManager": {"transport": "ipc", "ip": str(scratch / "s")}})
+        address = Config({"KernelManager": {"transport": "ipc", "ip": str(sockets / "s")}})
         papermill.execute_notebook(
             str(source(root, job.slug)),
             str(part),

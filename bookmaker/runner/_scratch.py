@@ -57,9 +57,14 @@ def leave(parent: int | None = None) -> None:
 
 
 @contextlib.contextmanager
-def scratch() -> Iterator[Path]:
-    """Yield a new folder, meanwhile the temporary one of this process and of those that it starts."""
-    place, before = Path(tempfile.gettempdir()), os.environ.get("TMPDIR")
+def scratch(place: Path | None = None) -> Iterator[Path]:
+    """Yield a new folder, meanwhile the temporary one of this process and of those that it starts.
+
+    Args:
+        place: where it is made; None: in what is the temporary folder now.
+    """
+    outer, before = tempfile.gettempdir(), os.environ.get("TMPDIR")
+    place = place or Path(outer)
     sweep(place)
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
@@ -77,7 +82,7 @@ def scratch() -> Iterator[Path]:
     try:
         yield folder
     finally:
-        tempfile.tempdir = str(place)
+        tempfile.tempdir = outer
         os.environ.pop("TMPDIR", None)
         if before is not None:
             os.environ["TMPDIR"] = before

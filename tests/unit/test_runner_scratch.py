@@ -5,10 +5,11 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
-from bookmaker.runner import _scratch
+from bookmaker.runner import _execute, _scratch, _warm
 
 ROOT = Path(__file__).parents[2]
 KILLED = """
@@ -36,6 +37,20 @@ def test_a_folder_is_the_temporary_one_and_gone_afterwards(place):
         assert tempfile.gettempdir() == str(outer) and not inner.exists()
     assert os.environ["TMPDIR"] == tempfile.gettempdir() == str(place)
     assert list(place.iterdir()) == []
+
+
+def test_sockets_lie_where_their_paths_are_short_enough(tmp_path, monkeypatch):
+    deep = tmp_path / ("d" * 90)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    with mock.patch.dict(os.environ, {"TMPDIR": str(deep)}):
+        with _execute._prepared(ROOT, 1) as (folder, sockets):
+            assert folder.parent == deep and sockets.is_dir() and os.environ["TMPDIR"] == str(folder)
+            assert len(os.fsencode(sockets / "s-10")) <= _warm.LONGEST
+        assert not sockets.exists() and not list(deep.iterdir()) and os.environ["TMPDIR"] == str(deep)
+        monkeypatch.setattr(tempfile, "tempdir", "/tmp")
+        with _execute._prepared(ROOT, 1) as (folder, sockets):
+            assert folder == sockets
 
 
 def test_what_a_killed_process_left_is_swept_away(place):
