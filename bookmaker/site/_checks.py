@@ -21,6 +21,8 @@ VOID = set(
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"]
 )
 LOADING_RELS = {"stylesheet", "preload", "modulepreload", "prefetch", "icon", "manifest", "preconnect"}
+LOADING_RELS |= {"dns-prefetch", "prerender"}
+REFRESH = re.compile(r"[\s\d.]*[\s;,]*(?:url\s*=)?\s*['\"]?([^'\"]*)", re.IGNORECASE)  # of a <meta>
 LOADS = {
     "script": ("src", "href", "xlink:href"),
     "img": ("src", "srcset"),
@@ -104,10 +106,11 @@ class _Reader(HTMLParser):
             if values.get(name):
                 parts = values[name].split(",") if name == "srcset" else [values[name]]
                 self.page.loads += [part.split()[0] for part in parts if part.strip()]
-        if tag == "link" and LOADING_RELS & set(values.get("rel", "").split()):
+        if tag == "link" and LOADING_RELS & set(values.get("rel", "").lower().split()):
             self.page.loads.append(values.get("href", ""))
         if tag == "meta" and values.get("http-equiv", "").lower() == "refresh":
-            self.page.links.append(values.get("content", "").partition("url=")[2].strip())
+            url = REFRESH.match(values.get("content", ""))[1].strip()
+            (self.page.loads if _is_external(url) else self.page.links).append(url)
         if tag == "a" and values.get("href"):
             self.page.links.append(values["href"])
         if "style" in values:

@@ -234,3 +234,34 @@ def test_an_address_that_is_none_is_refused(tmp_path):
     (tmp_path / "_config.yml").write_text("html: {baseurl: example.org}\n")
     with pytest.raises(InvalidParameter, match=r"html\.baseurl"):
         _entrance.address(tmp_path)
+
+
+ELSEWHERE = [
+    '<meta http-equiv="refresh" content="0; url=https://evil.example/">',
+    '<meta http-equiv="Refresh" content="0;URL=\'//evil.example/\'">',
+    '<meta http-equiv="refresh" content="0 https://evil.example/">',
+    *(
+        f'<link rel="{rel}" href="//evil.example/">'
+        for rel in ("dns-prefetch", "preconnect", "prerender", "prefetch", "preload", "PRELOAD")
+    ),
+]
+
+
+@pytest.mark.parametrize("line", ELSEWHERE)
+def test_a_head_that_leads_or_asks_elsewhere_is_named(site, line):
+    folder = site()
+    (folder / "away.html").write_text(f"<html><head>{line}</head><body></body></html>")
+    _policy.protect(folder)
+    assert any(
+        one.startswith("away.html: loads") and "evil.example" in one and one.endswith("from elsewhere")
+        for one in findings(folder)
+    )
+
+
+def test_a_head_may_lead_to_a_page_of_the_site(site):
+    folder = site()
+    for url, there in (("other.html", True), ("none.html", False)):
+        line = f'<meta http-equiv="refresh" content="0; url={url}">'
+        (folder / "away.html").write_text(f"<html><head>{line}</head><body></body></html>")
+        _policy.protect(folder)
+        assert any("away.html" in one and "none.html" in one for one in findings(folder)) is not there
