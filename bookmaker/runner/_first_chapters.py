@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import yaml
-
-from bookmaker.runner import chain
+from bookmaker.runner import chain, written
 from bookmaker.runner.plan import Job
 
 LONG = 420.0  # seconds; a build that takes less shows every chapter at once
@@ -18,7 +16,7 @@ POLL_SECONDS = 2.0
 
 def _first_part(root: Path, plan: Sequence[Job]) -> list[Job]:
     """Return the runs of the chapters that the first part of the book holds."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    toc = written.contents(root)
     slugs = {chain.slug_of(entry["file"]) for entry in toc["parts"][0]["chapters"]}
     return [job for job in plan if job.slug in slugs]
 

@@ -28,7 +28,14 @@ def _shared(path: Path) -> NotebookNode:
     """Return the notebook at `path`, which nobody may change: a plan reads each one eight times."""
     try:
         return _parsed(path.read_bytes())
-    except (ValueError, KeyError, AttributeError, TypeError, nbformat.ValidationError) as error:
+    except (
+        ValueError,
+        KeyError,
+        AttributeError,
+        TypeError,
+        RecursionError,
+        nbformat.ValidationError,
+    ) as error:
         line = str(error).strip().splitlines() or [type(error).__name__]
         raise DamagedArtifact(f"{path.name}: not a notebook of format 4 ({line[0]})") from error
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import yaml
 
+from bookmaker.runner import written
 from bookmaker.site import _reports
 from privhelpers.artifacts import write_atomic
 from privhelpers.errors import InvalidParameter
@@ -31,8 +32,7 @@ def address(root: Path) -> str | None:
     Raises:
         InvalidParameter: `_config.yml` names something else than an address.
     """
-    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
-    given = (config.get("html") or {}).get("baseurl")
+    given = written.config(root)["html"].get("baseurl")
     if not given:
         return None
     if not isinstance(given, str) or not given.startswith(("https://", "http://")):

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
+from bookmaker.runner import written
 from bookmaker.site._quoted import QUOTE, quoted, with_numbers
 from privhelpers.errors import InvalidParameter
 
@@ -111,12 +111,7 @@ def bank(root: Path, slug: str) -> list[Question]:
     path = root / FOLDER / f"{slug}.yml"
     if not path.is_file():
         return []
-    try:
-        entries = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InvalidParameter(f"{FOLDER}/{path.name}: {' '.join(str(error).split())}") from error
-    if not isinstance(entries, dict):
-        raise InvalidParameter(f"{FOLDER}/{path.name}: must map names to questions")
+    entries = written.mapping(root, f"{FOLDER}/{path.name}")
     return [_question(name, entry, f"{FOLDER}/{path.name}, {name}") for name, entry in entries.items()]
 
 
@@ -154,7 +149,7 @@ def _filled(question: Question, values: Mapping[str, Any], where: str) -> Questi
         raise InvalidParameter(f"{where}, numbers: {error}") from error
 
     def fill(text: str) -> str:
-        text = with_numbers(text, known)
+        text = with_numbers(text, known, where)
         if missing := QUOTE.search(text):
             raise InvalidParameter(f"{where}: quotes {missing[1]}, which the run does not keep")
         return text

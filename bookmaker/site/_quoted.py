@@ -15,9 +15,11 @@ from nbformat import NotebookNode
 
 from bookmaker.runner import notebooks
 from bookmaker.site._markdown import words
-from privhelpers.errors import MissingArtifact
+from privhelpers.errors import InvalidParameter, MissingArtifact
+from privhelpers.validate import shown
 
 RECORD = "application/papermill.record/"
+NO_NUMBERS = ("inf", "-inf", "nan")
 QUOTE = re.compile(r"\{glue:text\}`([A-Za-z_]\w*)(?::([^`]*))?`")
 
 
@@ -39,8 +41,11 @@ def quoted(notebook: NotebookNode) -> dict[str, int | float | str]:
     return values
 
 
-def with_numbers(source: str, numbers: Mapping[str, object]) -> str:
+def with_numbers(source: str, numbers: Mapping[str, object], where: str = "page") -> str:
     """Return a sentence of Markdown with what it quotes, texts as words; a name that is not known stays.
+
+    Raises:
+        InvalidParameter: a value cannot be written in the form that a quote asks for.
 
     >>> with_numbers("The AUC is {glue:text}`auc:.2f`.", {"auc": 0.9634})
     'The AUC is 0.96.'
@@ -50,7 +55,13 @@ def with_numbers(source: str, numbers: Mapping[str, object]) -> str:
         name, shape = match.groups()
         if name not in numbers:
             return match[0]
-        quote = format(numbers[name], shape or "")
+        given = numbers[name]
+        try:  # infinity and not-a-number are kept as names
+            quote = format(float(given) if shape and given in NO_NUMBERS else given, shape or "")
+        except (TypeError, ValueError) as error:
+            raise InvalidParameter(
+                f"{where}: {match[0]}: {shown(given)} cannot be shown so ({error})"
+            ) from error
         return words(quote) if isinstance(numbers[name], str) else quote
 
     return QUOTE.sub(value, source)

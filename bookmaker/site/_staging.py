@@ -20,6 +20,7 @@ from nbformat import NotebookNode
 from bookmaker import shape
 from bookmaker.runner import chain, notebooks, published
 from bookmaker.runner import plan as planning
+from bookmaker.runner import written as author
 from bookmaker.runner.plan import Job
 from bookmaker.site import _architecture, _numbers, _quizzes, _reports, _syllabus, exercises
 from bookmaker.site._course_card import course_card
@@ -29,7 +30,7 @@ from bookmaker.site._outputs import check_picture, clean_outputs, tables_memo
 from bookmaker.site._run_card import duration, run_card
 from bookmaker.site._variants import add_switch, variant
 from privhelpers.artifacts import sha256_of, write_atomic
-from privhelpers.errors import RunFailed
+from privhelpers.errors import InvalidParameter, RunFailed
 
 CHAPTER_EPSILON = 8.0
 HOME_PICTURE = (chain.STATISTICS, "fig-bars", "book/result.png")  # chapter, figure, place of the copy
@@ -196,7 +197,7 @@ def contents(root: Path, plan: list[Job]) -> dict[str, Any]:
     Raises:
         RunFailed: a notebook of the plan has no place in `_toc.yml`, or a page in `book/` has none.
     """
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    toc = author.contents(root)
     for entry in (entry for part in toc["parts"] for entry in part["chapters"]):
         folder, _, name = entry["file"].rpartition("/")
         if folder == "notebooks":  # an address keeps its name when the chapter's number changes
@@ -226,16 +227,18 @@ def _written(root: Path, toc: dict[str, Any], site: Path, solutions: bool = True
 
     A site without solutions names no repository, which holds them: no button leads there.
     """
-    config = (root / "_config.yml").read_bytes()
+    config, settings = (root / "_config.yml").read_bytes(), author.config(root)
     if not solutions:
-        settings = yaml.safe_load(config)
-        settings["repository"] = settings.get("repository", {}) | {"url": ""}
+        settings["repository"] |= {"url": ""}
         config = yaml.safe_dump(settings, allow_unicode=True, sort_keys=False).encode()
     files = {"_config.yml": config}
     files["_toc.yml"] = yaml.safe_dump(toc, allow_unicode=True, sort_keys=False).encode()
     for path in sorted((root / "book").rglob("*")):
         if path.is_file() and not path.name.startswith("."):
-            files[path.relative_to(root).as_posix()] = path.read_bytes()
+            name = path.relative_to(root).as_posix()
+            if path.suffix in (".md", ".yml"):
+                author.text(root, name)
+            files[name] = path.read_bytes()
     memo = Memo(site / FOLDER / "architecture.json", [Path(module.__file__) for module in MAKE_ARCHITECTURE])
     page = memo.of(_architecture.sources(root), lambda _: _architecture.architecture(root))
     memo.write()
@@ -290,7 +293,10 @@ def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, byt
     documents: dict[str, dict[str, str]] = {}  # of each chapter: model -> page, in the order of the plan
     page_by_rule = {page.job.rule: page for page in pages(plan)}
     tables = tables_memo(site)
-    terms = yaml.safe_load(files.get(INDEX, b"{}"))
+    terms = author.mapping(root, INDEX) if INDEX in files else {}
+    for slug, listed in terms.items():
+        if not (isinstance(listed, list) and all(isinstance(term, str) for term in listed)):
+            raise InvalidParameter(f"{INDEX}, {slug}: must be a list of terms")
     for job in plan:
         documents.setdefault(job.slug, {})[str(job.model)] = page_by_rule[job.rule].document
     for page in page_by_rule.values():

@@ -8,11 +8,10 @@ the buttons of the site lead; `_config.yml` says where the repository is, the on
 from pathlib import Path
 
 import nbformat
-import yaml
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from bookmaker.runner import chain, notebooks
+from bookmaker.runner import chain, notebooks, written
 from bookmaker.teaching import _copies
 from privhelpers.artifacts import check_name
 from privhelpers.errors import InvalidParameter
@@ -49,8 +48,7 @@ def repository(root: Path) -> str:
     Raises:
         InvalidParameter: `_config.yml` names none, or something else than an address.
     """
-    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
-    given = (config.get("repository") or {}).get("url")
+    given = written.config(root)["repository"].get("url")
     if not given:
         raise InvalidParameter("_config.yml, repository.url: set it; copies fetch the book from there")
     if not isinstance(given, str) or not given.startswith("https://") or any(c in given for c in "'\"\\ \n"):
@@ -84,9 +82,9 @@ def write_copies(root: Path, folder: Path) -> list[Path]:
         InvalidParameter: `_config.yml` does not say where the repository is.
         MissingArtifact: a notebook is missing.
     """
-    address, written = repository(root), []
+    address, made = repository(root), []
     for slug in chain.SLUGS:
         path = folder / f"{check_name(slug)}.ipynb"
         notebooks.write(launch_copy(notebooks.read(chain.source(root, slug)), slug, address), path)
-        written.append(path)
-    return written
+        made.append(path)
+    return made

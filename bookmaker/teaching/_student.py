@@ -67,7 +67,7 @@ def student_copy(page: NotebookNode, source: NotebookNode, name: str = "a chapte
     copy = nbformat.from_dict(source)
     for cell in copy.cells:
         if cell.cell_type == "markdown":
-            cell.source = with_numbers(cell.source, numbers)
+            cell.source = with_numbers(cell.source, numbers, name)
         else:
             cell.outputs, cell.execution_count = [], None
 

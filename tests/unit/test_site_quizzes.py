@@ -256,7 +256,7 @@ def test_an_entry_that_is_none_is_named(tmp_path, change, words):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("- one", "must map names"), ("a: [", "toy.yml: "), ("A_b: {}", "a name has lower")]
+    ("text", "words"), [("- one", "that maps names"), ("a: [", "toy.yml: "), ("A_b: {}", "a name has lower")]
 )
 def test_a_file_that_is_no_bank_is_named(tmp_path, text, words):
     (tmp_path / "book/quizzes").mkdir(parents=True)

@@ -5,8 +5,8 @@ import pytest
 from nbformat import v4
 
 from bookmaker.site import __main__ as command
-from bookmaker.site._quoted import differences, quoted
-from privhelpers.errors import MissingArtifact
+from bookmaker.site._quoted import differences, quoted, with_numbers
+from privhelpers.errors import InvalidParameter, MissingArtifact
 
 
 def page(**values):
@@ -72,3 +72,12 @@ def test_the_command_ends_as_diff_does(root, monkeypatch, capsys):
 
     monkeypatch.setattr(command, "repository_root", lost)
     assert command.main(["quoted", "one", "other"]) == 2 and "not inside a copy" in capsys.readouterr().err
+
+
+def test_a_number_that_cannot_be_shown_as_asked_is_refused_and_infinity_is_a_number():
+    asked = "{glue:text}`x:.2f` and {glue:text}`x`"
+    assert with_numbers(asked, {"x": "inf"}) == "inf and inf"
+    assert with_numbers(asked, {"x": "nan"}) == "nan and nan"
+    for source, value in ((asked, "many"), ("{glue:text}`x:.2q`", 0.5)):
+        with pytest.raises(InvalidParameter, match=r"extraction: \{glue:text\}`x:.*cannot be shown so"):
+            with_numbers(source, {"x": value}, "extraction")

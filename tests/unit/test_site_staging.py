@@ -16,7 +16,13 @@ from nbformat import v4
 from bookmaker.runner import _manifest, chain, notebooks, published
 from bookmaker.site import _staging
 from privhelpers.artifacts import write_sealed
-from privhelpers.errors import DamagedArtifact, MissingArtifact, PrivHelpersError, RunFailed
+from privhelpers.errors import (
+    DamagedArtifact,
+    InvalidParameter,
+    MissingArtifact,
+    PrivHelpersError,
+    RunFailed,
+)
 
 
 @pytest.fixture(scope="module")
@@ -377,4 +383,18 @@ def test_the_home_page_shows_the_picture_of_this_run(book):
     path = book / "notebooks" / "comparison.ipynb"
     path.write_text(path.read_text().replace('"fig-bars"', '"fig-other"'))
     with pytest.raises(RunFailed, match="no picture called fig-bars"):
+        stage(book)
+
+
+@pytest.mark.parametrize(
+    "file, data, words",
+    [
+        ("book/intro.md", b"# Caf\xe9", "book/intro.md: must be text in UTF-8; byte 6"),
+        ("book/index.yml", b"- a", "book/index.yml: must be YAML that maps"),
+        ("book/index.yml", b"hipaa: PHI", "book/index.yml, hipaa: must be a list of terms"),
+    ],
+)
+def test_a_broken_file_of_the_book_is_named(book, file, data, words):
+    (book / file).write_bytes(data)
+    with pytest.raises(InvalidParameter, match=words):
         stage(book)

@@ -1,0 +1,39 @@
+"""What an author edits and breaks is refused in one line that names the file and what it must be."""
+
+import pytest
+
+from bookmaker.runner import notebooks, written
+from privhelpers.errors import DamagedArtifact, InvalidParameter
+
+
+@pytest.mark.parametrize(
+    "file, data, words",
+    [
+        ("_config.yml", b"", "_config.yml: must be YAML that maps"),
+        ("_config.yml", b"a: [", "_config.yml: must be YAML"),
+        ("_config.yml", b"a: 2024-13-01", "_config.yml: must be YAML"),
+        ("_config.yml", b"repository: https://x", "_config.yml, repository: must map"),
+        ("_config.yml", b"title: \xe9", "_config.yml: must be text in UTF-8; byte 8"),
+        ("_toc.yml", b"- a", "_toc.yml: must be YAML that maps"),
+        ("_toc.yml", b"root: a", "_toc.yml: must have a root, and parts"),
+        ("_toc.yml", b"{root: a, parts: [{caption: b, chapters: [{file: 7}]}]}", "_toc.yml: must have"),
+        ("_toc.yml", b"{root: a, parts: [b]}", "_toc.yml: must have"),
+    ],
+)
+def test_a_broken_file_is_named(tmp_path, file, data, words):
+    (tmp_path / file).write_bytes(data)
+    read = written.config if file == written.CONFIG else written.contents
+    with pytest.raises(InvalidParameter) as refused:
+        read(tmp_path)
+    assert str(refused.value).startswith(words) and "\n" not in str(refused.value)
+
+
+def test_what_is_missing_in_a_configuration_is_empty(tmp_path):
+    (tmp_path / "_config.yml").write_text("title: A\nhtml:\n")
+    assert written.config(tmp_path) == {"title": "A", "html": {}, "repository": {}}
+
+
+def test_a_notebook_with_brackets_without_end_is_refused(tmp_path):
+    (tmp_path / "a.ipynb").write_text("[" * 100_000)
+    with pytest.raises(DamagedArtifact, match=r"a\.ipynb: not a notebook"):
+        notebooks.read(tmp_path / "a.ipynb")
