@@ -11,15 +11,19 @@ MOST_BYTES = 10_000_000  # of a list of hashes, and of a record, a manifest or a
 RECORD = "run.json"  # of a run, among its artifacts
 
 
-def files_below(folder: Path) -> Iterator[tuple[str, Path]]:
+def files_below(folder: Path, *, hidden: bool = False) -> Iterator[tuple[str, Path]]:
     """Yield every file below `folder` with its name there, sorted; hidden files are the system's, not ours.
+
+    Args:
+        folder: where to look.
+        hidden: yield those, too, for whoever uploads the folder uploads them.
 
     Raises:
         DamagedArtifact: one of them is a link.
     """
     for file in sorted(folder.rglob("*")):
         name = file.relative_to(folder)
-        if any(part.startswith(".") for part in name.parts):
+        if not hidden and any(part.startswith(".") for part in name.parts):
             continue
         if file.is_symlink():
             raise DamagedArtifact(f"{name.as_posix()}: is a link; a result is a plain file")

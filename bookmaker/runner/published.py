@@ -32,8 +32,10 @@ PDFS = {True: PDF, False: "privai-leak-public.pdf"}
 WORTH, NOT_PROTECTED = _bundle.WORDS["modes"]["research"], tuple(_bundle.WORDS["not_protected"])
 MANIFEST = _manifest.MANIFEST
 COMPLETE, SEALED = ".complete", ".sealed"
+FIRST = ".first"  # a site of the first chapters, of a build that goes on
 BESIDE = ("_failed", "build.log")  # in the folder of the site, but no part of it; hidden files are not either
 RUNS = "runs.sha256"  # of a sweep, names from the repository on
+HTML = "_build/html"
 DOCTREES = "_build/.doctrees"  # what Sphinx makes the next site from, where a page did not change
 
 
@@ -68,6 +70,7 @@ def _files(site: Path) -> dict[str, str]:
     """Return the SHA-256 of every file that a site consists of or is made from, by its name below `site`."""
     files = dict(_seals.files_below(site))
     files |= {f"{DOCTREES}/{name}": path for name, path in _seals.files_below(site / DOCTREES)}
+    files |= {f"{HTML}/{name}": path for name, path in _seals.files_below(site / HTML, hidden=True)}
     return {name: sha256_of(path) for name, path in files.items() if name.split("/")[0] not in BESIDE}
 
 

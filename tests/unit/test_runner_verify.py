@@ -70,7 +70,7 @@ def swell(path):
 
 def test_what_is_as_it_was_made_holds(book, jobs, capsys):
     (book / SITE / "build.log").write_text("another")
-    (book / SITE / "_build" / "html" / ".DS_Store").write_text("of the system")
+    (book / SITE / "_build" / ".DS_Store").write_text("of the system")
     assert _verify.verify(book, jobs) and not _verify.damages(book, jobs)
     line = capsys.readouterr().out
     assert line.count("\n") == 1 and f"{len(jobs)} runs, manifest.json, summary.json, site, privai" in line
@@ -119,6 +119,18 @@ def test_a_difference_is_named_and_its_mark_is_taken_away(book, jobs, capsys, fa
     assert not (book / mark).exists()
     assert f"[toy] {words}" in capsys.readouterr().err
     assert not _verify.damages(book, jobs), "what is left holds, so the next build has no dead end"
+
+
+def test_a_hidden_file_in_what_is_uploaded_is_named(book, jobs, capsys):
+    (book / SITE / "_build/html/.htaccess").write_text("Redirect / https://evil.example/")
+    assert not _verify.verify(book, jobs)
+    assert "_build/html/.htaccess was added after it was made" in capsys.readouterr().out
+
+
+def test_a_key_without_a_bundle_is_refused(book, monkeypatch, capsys):
+    monkeypatch.chdir(book)
+    assert _cli.main(["verify", "--profile", "toy", "--key", "/nope.pem"]) == 2
+    assert "refused: KEY=/nope.pem: signs a bundle" in capsys.readouterr().err
 
 
 def test_a_page_that_was_added_to_the_site_is_named(book, jobs, capsys):
