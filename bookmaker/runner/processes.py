@@ -6,6 +6,7 @@ a signal when the parent dies, and elsewhere a thread that polls the parent's id
 
 import functools
 import os
+import re
 import resource
 import signal
 import sys
@@ -33,7 +34,8 @@ def _watch(parent: int) -> None:
 @functools.cache
 def _parent(_pid: int) -> int:
     """Return who started this process, as that one says; by itself, it may have been given to another."""
-    return int(os.environ.get(PARENT) or os.getppid())
+    given = os.environ.get(PARENT, "")
+    return int(given) if re.fullmatch(r"[0-9]{1,18}", given) else os.getppid()
 
 
 def die_with_parent(*, clean: bool) -> None:
