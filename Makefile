@@ -47,10 +47,7 @@ lab: $(STAMP)  ## open the chapters in JupyterLab, to change and run them (OPTIO
 	@set -f; exec $(PYTHON) -m jupyterlab --ServerApp.root_dir="$$PWD" --LabApp.default_url=/lab/tree/notebooks $$OPTIONS
 
 serve: $(STAMP)  ## show the built site at http://localhost:8000 (PORT= for another; SOLUTIONS=no: the one without solutions)
-	@if test "$$SOLUTIONS" = no; then site=public; else site=site; fi; html="runs/$$PROFILE/$$site/_build/html"; \
-	test -f "$$html/index.html" || { echo "make: $$html holds no site of profile $$PROFILE yet; \
-	run 'make book PROFILE=$$PROFILE' first (with SOLUTIONS=no for the one without solutions)" >&2; exit 1; }; \
-	exec $(PYTHON) -m http.server --bind 127.0.0.1 --directory "$$html" -- "$$PORT"
+	@$(START) -m bookmaker.site serve --profile="$$PROFILE" --solutions="$$SOLUTIONS" --port="$$PORT"
 
 pdf: book  ## the whole book as one file: runs/<profile>/privai-leak.pdf (needs Chromium)
 	@$(START) -m bookmaker.site pdf --profile="$$PROFILE" --solutions="$$SOLUTIONS"

@@ -14,6 +14,13 @@ def count(text: str) -> int | None:
     return int(text) if text else None
 
 
+def port(text: str) -> int:
+    """Return a port of this machine, 8000 for an empty text."""
+    if not 1 <= int(text or 8000) <= 65535:
+        raise argparse.ArgumentTypeError("must be in 1 to 65535")
+    return int(text or 8000)
+
+
 class Words(argparse.Action):
     """Collects values of a kind that stand in one text or in several: `--seeds "0 1"` or `--seeds 0 1`."""
 

@@ -1,4 +1,4 @@
-"""`python -m bookmaker.site build|first|pdf --profile NAME`, `compare OLD NEW`, `quoted ONE OTHER`.
+"""`python -m bookmaker.site build|first|pdf|serve --profile NAME`, `compare OLD NEW`, `quoted ONE OTHER`.
 
 The last two say what differs: between two built sites, and in what the pages of two profiles quote.
 
@@ -14,8 +14,9 @@ from pathlib import Path
 
 from bookmaker.runner import plan as planning
 from bookmaker.runner import processes, published
-from bookmaker.runner.progress import duration, say
-from bookmaker.site import _compare, _pdf, _quoted
+from bookmaker.runner.options import port
+from bookmaker.runner.progress import duration, escape_unprintable, say
+from bookmaker.site import _compare, _pdf, _quoted, _serve
 from bookmaker.site._build import build, build_first
 from privhelpers.artifacts import repository_root
 from privhelpers.errors import PrivHelpersError
@@ -48,10 +49,13 @@ def main(arguments: list[str] | None = None) -> int:
         ("build", "build runs/<profile>/site/_build/html"),
         ("first", "the same of the chapters that are complete, while the other runs go on"),
         ("pdf", f"print that site to runs/<profile>/{published.PDFS[True]}"),
+        ("serve", "show that site on this machine"),
     ):
         command = commands.add_parser(name, help=text)
         command.add_argument("--profile", default="course", help="a file of params/ without its ending")
         command.add_argument("--solutions", choices=("", "yes", "no"), help="no: the site without them")
+        if name == "serve":
+            command.add_argument("--port", type=port, default=port(""), help="default: 8000")
     command = commands.add_parser("compare", help="what a reader would see change from one site to another")
     command.add_argument("old", type=Path, help="folder of HTML")
     command.add_argument("new", type=Path, help="folder of HTML")
@@ -59,6 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
     command.add_argument("one", help="a profile that ran")
     command.add_argument("other", help="a profile that ran, such as the same with another seed")
     options = parser.parse_args(arguments)
+    escape_unprintable()
     if options.command == "compare":
         return _tell_differences(lambda: _compare.differences(options.old, options.new))
     if options.command == "quoted":
@@ -67,6 +72,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         root = repository_root()
         os.chdir(root)
+        if options.command == "serve":
+            chosen = {"port": options.port, "solutions": options.solutions != "no"}
+            with _serve.server(root, options.profile, **chosen) as server:
+                server.serve_forever()
         plan = planning.jobs(root, options.profile)
         lock = root / "runs" / plan[0].profile / ".locks" / "site"
         solutions = options.solutions != "no"
@@ -78,6 +87,8 @@ def main(arguments: list[str] | None = None) -> int:
                 say(options.profile, f"the first chapters can be read: {place}/index.html")
             else:
                 build(root, plan, solutions=solutions)
+    except KeyboardInterrupt:
+        return 130
     except (PrivHelpersError, OSError) as error:
         print(f"refused: {' '.join(str(error).split())}", file=sys.stderr)
         return 2

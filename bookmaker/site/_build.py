@@ -138,6 +138,7 @@ def build_first(root: Path, plan: list[Job]) -> Path:
     _cards.write(html)
     _reports.copy(root, plan, html)
     _policy.protect(html)
+    write_atomic(site / published.FIRST, b"")
     return html
 
 
@@ -155,7 +156,8 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
     """
     clock = time.monotonic()
     site = published.site(root, plan[0].profile, solutions=solutions)
-    (site / published.COMPLETE).unlink(missing_ok=True)
+    for name in (published.COMPLETE, published.FIRST):
+        (site / name).unlink(missing_ok=True)
     for job in plan:
         if (root / job.sentinel).is_file() and not planning.is_current(root, job):
             raise RunFailed(f"{job.title}: {planning.state(root, job)}; run `make book`")

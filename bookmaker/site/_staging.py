@@ -40,6 +40,7 @@ OURS = {
     "_failed",
     published.COMPLETE,
     published.SEALED,
+    published.FIRST,
     ".cost.json",
     ".fingerprint",
     "build.log",

@@ -1,10 +1,15 @@
 """Options as make passes them: an empty one counts as not given, several values may stand in one text."""
 
 import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from bookmaker.runner.options import Words, count
+from bookmaker.runner import processes
+from bookmaker.runner.options import Words, count, port
 from bookmaker.sweep import __main__ as sweep
 
 
@@ -44,6 +49,25 @@ def test_what_is_no_number_is_refused(read, argument, capsys):
     with pytest.raises(SystemExit) as refused:
         read(argument)
     assert refused.value.code == 2 and argument.partition("=")[0] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "99999", "x", "1" * 5000])
+def test_what_is_no_port_is_refused(text):
+    with pytest.raises((ValueError, argparse.ArgumentTypeError)):
+        port(text)
+    assert (port(""), port("1"), port("65535")) == (8000, 1, 65535)
+
+
+def test_a_parent_that_is_no_number_is_not_believed(monkeypatch):
+    monkeypatch.setenv(processes.PARENT, "abc")
+    assert processes._parent.__wrapped__(0) == os.getppid()
+
+
+def test_an_epsilon_is_no_reason_to_stop():
+    code = "from bookmaker.runner.progress import escape_unprintable as e; e(); print(chr(949))"
+    told = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True, check=True)
+    assert done.stdout == "\\u03b5\n"
 
 
 def test_a_long_value_is_refused_in_a_short_line(read, capsys):
