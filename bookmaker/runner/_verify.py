@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bookmaker.runner import _manifest, _seals, published
+from bookmaker.runner import _manifest, _seals, _sites, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
 from privhelpers.artifacts import sha256_of
@@ -20,7 +20,7 @@ def of_all_runs(root: Path, plan: list[Job]) -> dict[Path, str]:
     found = {folder / name: wrong for name, wrong in _manifest.damage(root, plan).items()}
     for name in published.SITES.values():
         site, mark = folder / name, folder / name / published.COMPLETE
-        if (mark.is_file() or site.is_symlink()) and (wrong := published.site_damage(site)):
+        if (mark.is_file() or site.is_symlink()) and (wrong := _sites.damage(site)):
             # A link goes as a whole: what it leads to is not ours to change.
             found[site if site.is_symlink() else mark] = f"{_called(name)}: {wrong}"
     return found
@@ -41,7 +41,7 @@ def damages(root: Path, plan: list[Job]) -> dict[Path, str]:
 
 def _sweep(root: Path, name: str) -> tuple[list[str], int]:
     """Return what of a sweep is not as it was made, in words, and how many runs it has."""
-    if wrong := published.site_damage(published.sweep(root, name)):
+    if wrong := _sites.damage(published.sweep(root, name)):
         return [wrong], 0
     runs, found = _seals.listed(published.sweep(root, name) / published.RUNS), []
     cells = dict.fromkeys(sentinel.split("/")[1] for sentinel in runs)
@@ -91,14 +91,14 @@ def verify(root: Path, plan: list[Job]) -> bool:
         found = [wrong.pop(place) for place in (folder / name, marks[name]) if place in wrong]
         if name not in sites and ((folder / name).is_dir() or (solutions and not sites)):
             found.append(f"{name}/{published.COMPLETE} is missing")
-        cures[published.command("book", profile, solutions)] = found
+        cures[_sites.command("book", profile, solutions)] = found
     for solutions, name in pdfs.items():
-        damage = published.pdf_damage(folder / published.SITES[solutions], folder / name)
-        cures[published.command("pdf", profile, solutions)] = [damage] if damage else []
+        damage = _sites.pdf_damage(folder / published.SITES[solutions], folder / name)
+        cures[_sites.command("pdf", profile, solutions)] = [damage] if damage else []
     found = list(wrong.values())
     found += [f"{len(late)} runs are missing, {late[0]} among them"] if late else []
     found += [f"{name} is missing" for name in _manifest.FILES if not (folder / name).is_file()]
-    cures[published.command("book", profile, True)][:0] = found
+    cures[_sites.command("book", profile, True)][:0] = found
     parts = ", ".join([f"{len(plan)} runs", *_manifest.FILES, *sites, *pdfs.values()])
     needed = " and ".join(command for command, of_it in cures.items() if of_it)
     return _told(profile, [one for of_it in cures.values() for one in of_it], parts, needed) and holds

@@ -6,7 +6,7 @@ import shutil
 import pytest
 import toy_site
 
-from bookmaker.runner import _cli, _manifest, _verify, build, plan, published
+from bookmaker.runner import _cli, _manifest, _sites, _verify, build, plan, published
 from bookmaker.site import _pdf
 from privhelpers import artifacts
 from privhelpers.errors import DamagedArtifact
@@ -21,7 +21,7 @@ def untouched(tmp_path_factory):
     """A toy book with a site of two files and a PDF of a few bytes; nothing here looks into them."""
     root = toy_site.build(tmp_path_factory.mktemp("toy") / "book")
     artifacts.write_atomic(root / INDEX, b"<p>ours</p>")
-    artifacts.write_atomic(root / SITE / published.DOCTREES / "index.doctree", b"ours")
+    artifacts.write_atomic(root / SITE / _sites.DOCTREES / "index.doctree", b"ours")
     artifacts.write_atomic(root / SITE / "build.log", b"not part of it")
     published.seal_site(root / SITE)
     published.write_pdf(root / SITE, root / RUNS / published.PDF, b"%PDF")
@@ -94,7 +94,7 @@ FAULTS = [
     (forge, "runs/toy/summary.json", "summary.json: is not about the present runs", RUNS),
     (flip, INDEX, "the site: _build/html/index.html changed after it was made", SITE),
     (remove, INDEX, "the site: _build/html/index.html is gone after it was made", SITE),
-    (flip, f"{SITE}/{published.DOCTREES}/index.doctree", f"the site: {published.DOCTREES}/index", SITE),
+    (flip, f"{SITE}/{_sites.DOCTREES}/index.doctree", f"the site: {_sites.DOCTREES}/index", SITE),
     (flip, f"{SITE}/.sealed", "the site: .sealed changed", SITE),
     (remove, f"{SITE}/.sealed", "the site: .sealed is gone", SITE),
     (empty, f"{SITE}/.complete", "the site: .sealed changed", SITE),

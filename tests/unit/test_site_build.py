@@ -12,7 +12,7 @@ import toy_site
 import yaml
 from patience import LIMIT_SECONDS
 
-from bookmaker.runner import _manifest, _verify, published
+from bookmaker.runner import _manifest, _sites, _verify, published
 from bookmaker.site import _pdf
 from bookmaker.site._build import _titles, build, build_first, causes
 from privhelpers.artifacts import write_sealed
@@ -163,7 +163,7 @@ def test_a_report_that_somebody_edited_is_in_no_site(book):
     name = "reports/your_model.html"
     copy = book / SITE / "_build/html" / name
     copy.write_text(copy.read_text().replace("Toy", "My"))
-    assert name in published.site_damage(book / SITE)
+    assert name in _sites.damage(book / SITE)
     rebuild(book)
     assert copy.read_text() == toy_site.REPORT, "the next build takes it from the run again"
     (book / REPORT).write_text("<p>Nothing was found.</p>")

@@ -13,7 +13,17 @@ from faults.fuzz.mutations import mutated
 from faults.harness.report import ROOT
 from nbformat import v4
 
-from bookmaker.runner import _manifest, _parameters, _seals, chain, notebooks, plan, profiles, published
+from bookmaker.runner import (
+    _manifest,
+    _parameters,
+    _seals,
+    _sites,
+    chain,
+    notebooks,
+    plan,
+    profiles,
+    published,
+)
 from privhelpers import artifacts, parameters
 from privhelpers.errors import BadRecords
 from privhelpers.ledger import Terms, _chain, read_ledger
@@ -275,7 +285,7 @@ def _list(home: Path, name: str, data: bytes) -> object:
     mark = f"{artifacts.hashlib.sha256(data).hexdigest()}  ../../{home.name}/site/{published.SEALED}\n"
     (home / "site" / published.COMPLETE).write_text(mark)
     _seals.listed(home / name)
-    return published.site_damage(home / "site")
+    return _sites.damage(home / "site")
 
 
 @cache

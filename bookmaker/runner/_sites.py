@@ -1,0 +1,76 @@
+"""What a site and its PDF consist of, and what of them is not as it was made; see `published`."""
+
+from pathlib import Path
+
+from bookmaker.runner import _manifest, _seals
+from privhelpers.artifacts import check_seal, read_bounded, seal_of, sha256_of
+from privhelpers.errors import DamagedArtifact
+
+COMPLETE, SEALED = ".complete", ".sealed"
+BESIDE = ("_failed", "build.log")  # in the folder of the site, but no part of it; hidden files are not either
+HTML = "_build/html"
+DOCTREES = "_build/.doctrees"  # what Sphinx makes the next site from, where a page did not change
+
+
+def files(site: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file that a site consists of or is made from, by its name below `site`."""
+    found = dict(_seals.files_below(site))
+    found |= {f"{DOCTREES}/{name}": path for name, path in _seals.files_below(site / DOCTREES)}
+    found |= {f"{HTML}/{name}": path for name, path in _seals.files_below(site / HTML, hidden=True)}
+    return {name: sha256_of(path) for name, path in found.items() if name.split("/")[0] not in BESIDE}
+
+
+def mark(site: Path) -> list[str]:
+    """Return the lines of the mark of a site: of its list, named by its place, and of its runs' manifest."""
+    manifest = site.parent / _manifest.MANIFEST
+    lines = [f"{sha256_of(site / SEALED)}  ../../{site.parent.name}/{site.name}/{SEALED}"]
+    return lines + ([f"{sha256_of(manifest)}  ../{manifest.name}"] if manifest.is_file() else [])
+
+
+def difference(site: Path) -> str:
+    """Return the first file of a site that is not as it was when the site was sealed, or ""."""
+    try:
+        found = _seals.difference(_seals.listed(site / SEALED), files(site))
+    except FileNotFoundError:
+        return f"{SEALED} is gone"
+    except OSError as error:
+        return f"{SEALED} cannot be read ({error.strerror})"
+    except DamagedArtifact as error:
+        return str(error)
+    return found and f"{found} after it was made"
+
+
+def damage(site: Path) -> str:
+    """Return what is wrong with a site that has the mark of a complete one, or ""."""
+    if site.is_symlink():
+        return "it is a link to another folder"
+    try:
+        given = read_bounded(site / COMPLETE, _seals.MOST_BYTES).decode("utf-8", "replace").split("\n")[:-1]
+        wanted = mark(site)
+        if not given or given[0][:64] != wanted[0][:64]:
+            return f"{SEALED} changed after it was made"
+        if given[0] != wanted[0]:
+            return "it was made as another site, or before a site said which it is"
+        if given[: len(wanted)] != wanted:  # a manifest that is gone is missed by itself
+            return f"it shows other runs than {_manifest.MANIFEST}"
+    except FileNotFoundError as error:
+        return f"{Path(error.filename).name} is gone"
+    except OSError as error:
+        return f"{COMPLETE} or {SEALED} cannot be read ({error.strerror})"
+    return difference(site)
+
+
+def command(target: str, profile: str, solutions: bool) -> str:
+    """Return how a user asks for a site of a profile, or for its PDF."""
+    return f"`make {target} PROFILE={profile}{'' if solutions else ' SOLUTIONS=no'}`"
+
+
+def pdf_damage(site: Path, place: Path) -> str:
+    """Return what is wrong with the PDF of a site, or ""."""
+    try:
+        check_seal(place, place.name)
+        lines = read_bounded(seal_of(place), _seals.MOST_BYTES).decode("utf-8", "replace").split("\n")
+        same = lines[1:] == [f"{sha256_of(site / SEALED)}  {site.name}/{SEALED}", ""]
+    except (DamagedArtifact, OSError) as error:
+        return str(error) if isinstance(error, DamagedArtifact) else f"{place.name}: its site is gone"
+    return "" if same else f"{place.name}: was printed from another site than {site.name}/"
