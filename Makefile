@@ -22,6 +22,8 @@ export $(GIVEN)
 
 # Nothing of another Python installation may leak in, and `-m bookmaker...` must find this copy.
 unexport PYTHONHOME PYTHONSTARTUP PYTHONOPTIMIZE
+# What is printed has letters such as an ε, whatever an encoding that somebody named lacks.
+unexport PYTHONIOENCODING
 # Byte code of our own modules is kept beside them: otherwise every run compiles the helpers anew.
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPATH := $(CURDIR)

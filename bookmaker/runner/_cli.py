@@ -15,10 +15,9 @@ from pathlib import Path
 from bookmaker.runner import _audit, _bundle, _evidence, _limits, _verify, processes, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.options import count
-from bookmaker.runner.progress import duration, escape_unprintable, say
+from bookmaker.runner.progress import duration, say
 from privhelpers.artifacts import repository_root, write_atomic
 from privhelpers.errors import DamagedArtifact, InvalidParameter, PrivHelpersError, RunFailed
-from privhelpers.text import inert
 
 
 def _check(root: Path, options: argparse.Namespace) -> int:
@@ -40,7 +39,7 @@ def _check(root: Path, options: argparse.Namespace) -> int:
 
 def _verify_all(root: Path, options: argparse.Namespace) -> int:
     if options.key and not options.bundle:
-        raise InvalidParameter(f"KEY={inert(options.key[:100])}: signs a bundle; name it: BUNDLE=...")
+        raise InvalidParameter("KEY without BUNDLE: a key is that of a bundle; name it: BUNDLE=...")
     if options.bundle:
         return 0 if _bundle.verify(options.bundle, options.key) else 1
     return 0 if _verify.verify(root, planning.jobs(root, options.profile)) else 1
@@ -183,7 +182,6 @@ def guarded(call: Callable[[], int], worded: Callable[[str], str] = str) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     options = _parser().parse_args(arguments)
-    escape_unprintable()
 
     def run() -> int:
         root = repository_root()

@@ -38,7 +38,6 @@ from privhelpers.artifacts import Store, sha256_of, to_json, write_sealed
 from privhelpers.errors import PrivHelpersError, RunFailed
 
 ENGINE = "bookmaker"
-SHORT = Path("/tmp")  # for sockets, where temporary files lie too deep for them
 SAVED_EVERY = 10.0  # seconds
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 SHOWN_LINES = 12
@@ -98,10 +97,8 @@ def _prepared(root: Path, threads: int) -> Iterator[tuple[Path, Path]]:
     """Set the environment that kernels inherit and yield a scratch folder, and one where sockets may lie."""
     usual = Path(tempfile.gettempdir())
     deep = len(os.fsencode(usual)) > _warm.LONGEST - len(f"/{_scratch.PREFIX}12345678/s-10")
-    with (
-        _scratch.scratch(SHORT) if deep else nullcontext() as sockets,
-        _scratch.scratch(usual) as folder,
-    ):
+    short = _scratch.scratch(Path("/tmp")) if deep else nullcontext()
+    with short as sockets, _scratch.scratch(usual) as folder:
         os.environ.update(environment(root, folder, threads))
         for name in ("MPLBACKEND", "PYTHONSTARTUP"):  # the kernel draws inline; no user's startup file
             os.environ.pop(name, None)

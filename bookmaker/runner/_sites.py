@@ -8,8 +8,10 @@ from privhelpers.errors import DamagedArtifact
 
 COMPLETE, SEALED = ".complete", ".sealed"
 BESIDE = ("_failed", "build.log")  # in the folder of the site, but no part of it; hidden files are not either
-HTML = "_build/html"
-DOCTREES = "_build/.doctrees"  # what Sphinx makes the next site from, where a page did not change
+HTML, DOCTREES = (
+    "_build/html",
+    "_build/.doctrees",
+)  # the latter is what Sphinx makes the next site from, where a page did not change
 
 
 def files(site: Path) -> dict[str, str]:

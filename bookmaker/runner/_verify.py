@@ -10,19 +10,16 @@ from privhelpers.artifacts import sha256_of
 SHOWN = 3
 
 
-def _called(name: str) -> str:
-    return "the site" if name == published.SITES[True] else f"the site in {name}/"
-
-
 def of_all_runs(root: Path, plan: list[Job]) -> dict[Path, str]:
     """Return what is made from all runs of a profile and is there, but not as it was made; see `damages`."""
     folder = root / "runs" / plan[0].profile
     found = {folder / name: wrong for name, wrong in _manifest.damage(root, plan).items()}
     for name in published.SITES.values():
-        site, mark = folder / name, folder / name / published.COMPLETE
-        if (mark.is_file() or site.is_symlink()) and (wrong := _sites.damage(site)):
-            # A link goes as a whole: what it leads to is not ours to change.
-            found[site if site.is_symlink() else mark] = f"{_called(name)}: {wrong}"
+        site = folder / name
+        # A link goes as a whole: what it leads to is not ours to change.
+        mark = site if site.is_symlink() else site / published.COMPLETE
+        if (mark.is_symlink() or mark.is_file()) and (wrong := _sites.damage(site)):
+            found[mark] = f"the {'site' if name == 'site' else f'site in {name}/'}: {wrong}"
     return found
 
 
@@ -80,25 +77,21 @@ def verify(root: Path, plan: list[Job]) -> bool:
         if not any((root / job.sentinel).is_file() for job in plan):
             return holds
     late = [job.title for job in plan if not (root / job.sentinel).is_file()]
-    wrong, marks = (
-        damages(root, plan),
-        {name: folder / name / published.COMPLETE for name in published.SITES.values()},
-    )
-    sites = [name for name, mark in marks.items() if mark.is_file()]
-    pdfs = {kind: name for kind, name in published.PDFS.items() if (folder / name).is_file()}
-    cures: dict[str, list[str]] = {}  # what makes it again, and what it makes
+    sites = [name for name in published.SITES.values() if (folder / name / published.COMPLETE).is_file()]
+    pdfs = [name for name in published.PDFS.values() if (folder / name).is_file()]
+    wrong, cures = damages(root, plan), {}  # what makes it again -> what is wrong
     for solutions, name in published.SITES.items():
-        found = [wrong.pop(place) for place in (folder / name, marks[name]) if place in wrong]
-        if name not in sites and ((folder / name).is_dir() or (solutions and not sites)):
+        site, pdf = folder / name, folder / published.PDFS[solutions]
+        found = [wrong.pop(place) for place in (site, site / published.COMPLETE) if place in wrong]
+        if name not in sites and (site.is_dir() or (solutions and not sites)):
             found.append(f"{name}/{published.COMPLETE} is missing")
         cures[_sites.command("book", profile, solutions)] = found
-    for solutions, name in pdfs.items():
-        damage = _sites.pdf_damage(folder / published.SITES[solutions], folder / name)
+        damage = pdf.name in pdfs and _sites.pdf_damage(site, pdf)
         cures[_sites.command("pdf", profile, solutions)] = [damage] if damage else []
     found = list(wrong.values())
     found += [f"{len(late)} runs are missing, {late[0]} among them"] if late else []
     found += [f"{name} is missing" for name in _manifest.FILES if not (folder / name).is_file()]
     cures[_sites.command("book", profile, True)][:0] = found
-    parts = ", ".join([f"{len(plan)} runs", *_manifest.FILES, *sites, *pdfs.values()])
+    parts = ", ".join([f"{len(plan)} runs", *_manifest.FILES, *sites, *pdfs])
     needed = " and ".join(command for command, of_it in cures.items() if of_it)
     return _told(profile, [one for of_it in cures.values() for one in of_it], parts, needed) and holds

@@ -118,15 +118,14 @@ def _explain(root: Path, plans: Sequence[list[Job]], log: Path) -> None:
             say(profile, f"  {line}")
 
 
-def check(root: Path, names: Sequence[str], *, cores: int | None, cluster: str | None, limit: str) -> None:
-    """Refuse what `chain` would refuse, before anything is written; the arguments are those of `chain`.
+def check(root: Path, names: Sequence[str], cores: int | None, cluster: str | None, limit: str) -> list[str]:
+    """Return where Snakemake runs, once nothing stands in the way; the arguments are those of `chain`.
 
     Raises:
         PrivHelpersError: the limit is none, or the cluster cannot be used.
     """
     _limits.hours(limit)
-    if cluster:
-        clusters.options(root, cluster, names, cores)
+    return clusters.options(root, cluster, names, cores) if cluster else ["--cores", str(cores or CORES)]
 
 
 def chain(
@@ -161,11 +160,10 @@ def chain(
         locks.enter_context(_ended_by_signals())
         for name in names:
             locks.enter_context(processes.exclusive(root / "runs" / name / ".lock", f"profile {name}"))
-        where, watched = ["--cores", str(cores or CORES)], contextlib.nullcontext()
         # The nodes of a cluster have temporary folders of their own.
         locks.enter_context(contextlib.nullcontext() if cluster else _scratch.scratch())
-        if cluster:
-            where, watched = clusters.options(root, cluster, names, cores), clusters.told(root, plans)
+        where = check(root, names, cores, cluster, limit)
+        watched = clusters.told(root, plans) if cluster else contextlib.nullcontext()
         waiting: list[Job] = []
         for name, plan in zip(names, plans, strict=True):
             stale = _drop_stale(root, plan)

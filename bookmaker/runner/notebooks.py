@@ -13,6 +13,7 @@ from privhelpers.errors import DamagedArtifact, RunFailed
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 KERNEL_FILE = re.compile(r"[^\s\"']*ipykernel_\d+/\d+\.py")
+UNREADABLE = (ValueError, KeyError, AttributeError, TypeError, RecursionError, nbformat.ValidationError)
 # Of what was printed: states of a progress bar, each drawn over by the next.
 OVERWRITTEN = re.compile(r"[^\n\r]*\r(?=[^\n\r])")
 
@@ -28,14 +29,7 @@ def _shared(path: Path) -> NotebookNode:
     """Return the notebook at `path`, which nobody may change: a plan reads each one eight times."""
     try:
         return _parsed(path.read_bytes())
-    except (
-        ValueError,
-        KeyError,
-        AttributeError,
-        TypeError,
-        RecursionError,
-        nbformat.ValidationError,
-    ) as error:
+    except UNREADABLE as error:
         line = str(error).strip().splitlines() or [type(error).__name__]
         raise DamagedArtifact(f"{path.name}: not a notebook of format 4 ({line[0]})") from error
 

@@ -6,7 +6,6 @@ a signal when the parent dies, and elsewhere a thread that polls the parent's id
 
 import functools
 import os
-import re
 import resource
 import signal
 import sys
@@ -34,8 +33,7 @@ def _watch(parent: int) -> None:
 @functools.cache
 def _parent(_pid: int) -> int:
     """Return who started this process, as that one says; by itself, it may have been given to another."""
-    given = os.environ.get(PARENT, "")
-    return int(given) if re.fullmatch(r"[0-9]{1,18}", given) else os.getppid()
+    return int(given) if (given := os.environ.get(PARENT, "")).isdecimal() else os.getppid()
 
 
 def die_with_parent(*, clean: bool) -> None:

@@ -1,19 +1,12 @@
 """What a person sees of the chain: one line per run."""
 
 import sys
-from contextlib import suppress
 
 
 def say(profile: str, text: str) -> None:
     """Print one line of progress on stderr."""
     sys.stderr.write(f"[{profile}] {text}\n")  # one write: lines of parallel runs do not mix
     sys.stderr.flush()
-
-
-def escape_unprintable() -> None:
-    """Let stdout show as an escape what its encoding lacks, as stderr does: an ε is no reason to stop."""
-    with suppress(AttributeError):  # a caller's own stream
-        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def duration(seconds: float) -> str:

@@ -14,13 +14,7 @@ from typing import Any
 
 from bookmaker.runner import _bundle, _manifest, _sites
 from bookmaker.runner.plan import Job
-from privhelpers.artifacts import (
-    parse_json,
-    seal_of,
-    sha256_of,
-    write_atomic,
-    write_sealed,
-)
+from privhelpers.artifacts import parse_json, seal_of, sha256_of, write_atomic, write_sealed
 from privhelpers.errors import DamagedArtifact, MissingArtifact
 
 SITES = {True: "site", False: "public"}  # with solutions, and without them

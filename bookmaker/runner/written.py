@@ -7,8 +7,6 @@ import yaml
 
 from privhelpers.errors import InvalidParameter
 
-CONFIG, TOC = "_config.yml", "_toc.yml"
-
 
 def text(root: Path, file: str) -> str:
     """Return what a file of the repository says.
@@ -44,11 +42,11 @@ def config(root: Path) -> dict[str, Any]:
     Raises:
         InvalidParameter: `_config.yml` is something else.
     """
-    settings = mapping(root, CONFIG)
+    settings = mapping(root, "_config.yml")
     for name in ("html", "repository"):
         settings[name] = settings.get(name) or {}
         if not isinstance(settings[name], dict):
-            raise InvalidParameter(f"{CONFIG}, {name}: must map names to values, such as url: https://...")
+            raise InvalidParameter(f"_config.yml, {name}: must map names to values, such as url: https://...")
     return settings
 
 
@@ -58,14 +56,12 @@ def contents(root: Path) -> dict[str, Any]:
     Raises:
         InvalidParameter: `_toc.yml` is something else.
     """
-    toc = mapping(root, TOC)
+    toc = mapping(root, "_toc.yml")
     try:
         files = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
         named = [toc["root"], *(part["caption"] for part in toc["parts"]), *files]
     except (KeyError, TypeError):
         named = [None]
     if not all(isinstance(name, str) for name in named):
-        raise InvalidParameter(
-            f"{TOC}: must have a root, and parts with a caption and chapters of a file each"
-        )
+        raise InvalidParameter("_toc.yml: must have a root, and parts with caption and chapters of files")
     return toc

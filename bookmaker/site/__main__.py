@@ -15,7 +15,7 @@ from pathlib import Path
 from bookmaker.runner import plan as planning
 from bookmaker.runner import processes, published
 from bookmaker.runner.options import port
-from bookmaker.runner.progress import duration, escape_unprintable, say
+from bookmaker.runner.progress import duration, say
 from bookmaker.site import _compare, _pdf, _quoted, _serve
 from bookmaker.site._build import build, build_first
 from privhelpers.artifacts import repository_root
@@ -63,7 +63,6 @@ def main(arguments: list[str] | None = None) -> int:
     command.add_argument("one", help="a profile that ran")
     command.add_argument("other", help="a profile that ran, such as the same with another seed")
     options = parser.parse_args(arguments)
-    escape_unprintable()
     if options.command == "compare":
         return _tell_differences(lambda: _compare.differences(options.old, options.new))
     if options.command == "quoted":
@@ -73,8 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
         root = repository_root()
         os.chdir(root)
         if options.command == "serve":
-            chosen = {"port": options.port, "solutions": options.solutions != "no"}
-            with _serve.server(root, options.profile, **chosen) as server:
+            with _serve.server(root, options.profile, options.port, options.solutions != "no") as server:
                 server.serve_forever()
         plan = planning.jobs(root, options.profile)
         lock = root / "runs" / plan[0].profile / ".locks" / "site"

@@ -16,10 +16,8 @@ from nbformat import NotebookNode
 from bookmaker.runner import notebooks
 from bookmaker.site._markdown import words
 from privhelpers.errors import InvalidParameter, MissingArtifact
-from privhelpers.validate import shown
 
 RECORD = "application/papermill.record/"
-NO_NUMBERS = ("inf", "-inf", "nan")
 QUOTE = re.compile(r"\{glue:text\}`([A-Za-z_]\w*)(?::([^`]*))?`")
 
 
@@ -57,11 +55,9 @@ def with_numbers(source: str, numbers: Mapping[str, object], where: str = "page"
             return match[0]
         given = numbers[name]
         try:  # infinity and not-a-number are kept as names
-            quote = format(float(given) if shape and given in NO_NUMBERS else given, shape or "")
+            quote = format(float(given) if shape and given in ("inf", "-inf", "nan") else given, shape or "")
         except (TypeError, ValueError) as error:
-            raise InvalidParameter(
-                f"{where}: {match[0]}: {shown(given)} cannot be shown so ({error})"
-            ) from error
+            raise InvalidParameter(f"{where}: {match[0]}: {str(given)[:60]!a} cannot be shown so") from error
         return words(quote) if isinstance(numbers[name], str) else quote
 
     return QUOTE.sub(value, source)

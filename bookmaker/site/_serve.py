@@ -1,6 +1,6 @@
 """`make serve`: a built site on this machine, at an address that nobody else reaches."""
 
-import functools
+from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from privhelpers.artifacts import check_name
 from privhelpers.errors import InvalidParameter
 
 
-def server(root: Path, profile: str, *, port: int, solutions: bool) -> ThreadingHTTPServer:
+def server(root: Path, profile: str, port: int, solutions: bool) -> ThreadingHTTPServer:
     """Return a server of a profile's site, or of its first chapters while the rest is being made.
 
     Args:
@@ -27,9 +27,8 @@ def server(root: Path, profile: str, *, port: int, solutions: bool) -> Threading
     if site.is_symlink() or not (site / published.FIRST).is_file():
         site = published.finished(root, profile, solutions=solutions)
     html = site / "_build" / "html"
-    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(html))
     try:
-        made = ThreadingHTTPServer(("127.0.0.1", port), handler)
+        made = ThreadingHTTPServer(("127.0.0.1", port), partial(SimpleHTTPRequestHandler, directory=html))
     except OSError as error:
         raise InvalidParameter(f"PORT={port}: {error.strerror}; name another one") from error
     say(profile, f"{html.relative_to(root)} at http://localhost:{port} until Ctrl-C")

@@ -35,17 +35,9 @@ from privhelpers.errors import InvalidParameter, RunFailed
 CHAPTER_EPSILON = 8.0
 HOME_PICTURE = (chain.STATISTICS, "fig-bars", "book/result.png")  # chapter, figure, place of the copy
 CHAPTER_MODEL = {step.slug: "baseline" for step in chain.CHAIN if step.per == "model"}
-OURS = {
-    "_build",
-    "_failed",
-    published.COMPLETE,
-    published.SEALED,
-    published.FIRST,
-    ".cost.json",
-    ".fingerprint",
-    "build.log",
-    FOLDER,
-}  # in the folder, but not staged
+# In the folder, but not staged.
+OURS = {"_build", "_failed", ".cost.json", ".fingerprint", "build.log", FOLDER}
+OURS |= {published.COMPLETE, published.SEALED, published.FIRST}
 PERCENT = re.compile(r"(?<=[\d`]) %(?!\w)")
 INDEX = "book/index.yml"
 TITLE = re.compile(r"^# .*\n", re.MULTILINE)

@@ -10,7 +10,6 @@ import sys
 
 from bookmaker.runner import plan as planning
 from bookmaker.runner import processes
-from bookmaker.runner.progress import escape_unprintable
 from privhelpers.artifacts import repository_root
 from privhelpers.errors import PrivHelpersError, RunFailed
 
@@ -24,7 +23,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--profile", default="course", help="a file of params/ without its ending")
     parser.add_argument("--submitted", default="", help="a folder with a folder for each student")
     options = parser.parse_args(arguments)
-    escape_unprintable()
     try:
         root = repository_root()
         os.chdir(root)

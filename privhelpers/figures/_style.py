@@ -11,8 +11,7 @@ import functools
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import ParamSpec
 
@@ -85,7 +84,10 @@ class BookFigure(Figure):
 
     def savefig(self, *args: object, **kwargs: object) -> None:
         """Save the figure; of the caller's settings, what names the parts of a picture is kept alone."""
-        with _styled({"svg.hashsalt": mpl.rcParams["svg.hashsalt"]}):
+        with mpl.rc_context():
+            salt = mpl.rcParams["svg.hashsalt"]
+            use_style()
+            mpl.rcParams["svg.hashsalt"] = salt
             super().savefig(*args, **kwargs)
 
     def _repr_png_(self) -> bytes:
@@ -103,14 +105,6 @@ def use_style() -> None:
     mpl.rcParams.update(_RC)
 
 
-@contextmanager
-def _styled(more: Mapping[str, object] = MappingProxyType({})) -> Iterator[None]:
-    with mpl.rc_context():
-        use_style()
-        mpl.rcParams.update(more)
-        yield
-
-
 def _unshield(drawn_on: Artist) -> None:
     for text in drawn_on.findobj(Text):
         if text.get_text().startswith(_SHIELD):
@@ -122,7 +116,8 @@ def drawn(make: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
 
     @functools.wraps(make)
     def styled(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Figure:
-        with _styled():
+        with mpl.rc_context():
+            use_style()
             figure = make(*args, **kwargs)
             _unshield(figure)
             # Ticks are made when first drawn: drawing here gives them this style and this parser setting.

@@ -516,11 +516,21 @@ def test_a_process_whose_parent_died_while_it_started_ends(module, arguments, nu
 
 def test_make_hands_down_its_number_and_no_wish_to_leave_out_assertions(tmp_path):
     python = tmp_path / "python"
-    python.write_text('#!/bin/sh\necho "$BOOKMAKER_PARENT $PPID ${PYTHONOPTIMIZE-unset}"\n')
+    python.write_text(
+        '#!/bin/sh\necho "$BOOKMAKER_PARENT $PPID ${PYTHONOPTIMIZE-unset}${PYTHONIOENCODING-}"\n'
+    )
     python.chmod(0o755)
     teaching = ("student", "solutions", "quizzes", "slides", "launch", "assignments", "grade")
-    for target in (["book"], ["sweep", "EPSILONS=1"], ["audit"], *(["-o", "book", one] for one in teaching)):
+    for target in (
+        ["book"],
+        ["sweep", "EPSILONS=1"],
+        ["audit"],
+        ["serve"],
+        *(["-o", "book", one] for one in teaching),
+    ):
         command = ["make", "-o", ".venv/.stamp", *target, f"PYTHON={python}"]
-        done = toy_chain.finish(toy_chain.ROOT, command, {"PYTHONOPTIMIZE": "1", "MAKELEVEL": "0"})
+        done = toy_chain.finish(
+            toy_chain.ROOT, command, {"PYTHONOPTIMIZE": "1", "PYTHONIOENCODING": "ascii", "MAKELEVEL": "0"}
+        )
         handed, parent, optimize = done.stdout.split()
         assert handed == parent and optimize == "unset", done

@@ -2,9 +2,6 @@
 
 import argparse
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -61,13 +58,6 @@ def test_what_is_no_port_is_refused(text):
 def test_a_parent_that_is_no_number_is_not_believed(monkeypatch):
     monkeypatch.setenv(processes.PARENT, "abc")
     assert processes._parent.__wrapped__(0) == os.getppid()
-
-
-def test_an_epsilon_is_no_reason_to_stop():
-    code = "from bookmaker.runner.progress import escape_unprintable as e; e(); print(chr(949))"
-    told = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True, check=True)
-    assert done.stdout == "\\u03b5\n"
 
 
 def test_a_long_value_is_refused_in_a_short_line(read, capsys):

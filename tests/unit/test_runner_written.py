@@ -22,7 +22,7 @@ from privhelpers.errors import DamagedArtifact, InvalidParameter
 )
 def test_a_broken_file_is_named(tmp_path, file, data, words):
     (tmp_path / file).write_bytes(data)
-    read = written.config if file == written.CONFIG else written.contents
+    read = written.config if file == "_config.yml" else written.contents
     with pytest.raises(InvalidParameter) as refused:
         read(tmp_path)
     assert str(refused.value).startswith(words) and "\n" not in str(refused.value)
