@@ -27,6 +27,7 @@ _SIZES = re.compile(
     r"(^|_)(size|dim|dims|embd|inner|width|labels|heads?|experts|groups|channels|rank|kernel)$"
 )
 _POSITIONS = re.compile(r"(^|_)(positions|position_embeddings|ctx|seq_len|seq_length)$")
+_OWN_DEFAULTS = {("max_relative_positions", -1)}  # of transformers, for: as many as there are positions
 _FARTHEST = 2**24  # positions: more than any published model reads
 
 
@@ -165,7 +166,7 @@ def _refuse_sizes(folder: Path, config: dict, shapes: dict[str, list[int]]) -> N
             most, because = _FARTHEST, "no model reads so far"
         else:
             continue
-        if not 0 <= number <= most:
+        if not 0 <= number <= most and (key, number) not in _OWN_DEFAULTS:
             raise UnsupportedModel(
                 f"model {folder.name!r}: config.json says {quoted(key)} = {str(number)[:30]}, and {because}, "
                 f"so that 0 to {most:,} are possible; restore the config.json that the weights were saved "

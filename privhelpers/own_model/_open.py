@@ -18,7 +18,6 @@ from transformers import (
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
     GenerationConfig,
-    PretrainedConfig,
     PreTrainedModel,
     logging,
 )
@@ -33,10 +32,9 @@ from privhelpers.errors import MissingArtifact, UnsupportedModel
 from privhelpers.models._folder import ADAPTER, CONFIG, read_files, read_json, refuse_code
 from privhelpers.models.architecture import preferred_device, read_model
 from privhelpers.own_model._reader import Reader
-from privhelpers.own_model._target import CAUSAL, MASKED, Target
+from privhelpers.own_model._target import CAUSAL, MASKED, Target, require_answers, typed_answers
 from privhelpers.text import quoted
 
-MOST_TOKENS = 1024  # of a text that are read, where the model reads more: attention grows with the square
 _JSON_FILES = ("config.json", "tokenizer_config.json", "generation_config.json")
 # Keys that name code, a kernel or a library to load. Private keys are none of a published configuration's,
 # but for those that transformers itself writes.
@@ -53,6 +51,7 @@ _LOADERS = {
 _OWN_PRIVATE = {
     *("_name_or_path", "_commit_hash", "_num_labels", "_from_model_config"),
     *("_model_name_or_path", "_attn_implementation_autoset"),  # of older versions, and read by none
+    "_remove_final_layer_norm",  # of OPT
 }
 # Where the words of a tokenizer stand; one of bytes needs none, and its configuration says so.
 _WORDS = ("tokenizer.json", "vocab.json", "*.txt", "*.model", "*.tiktoken", "*.codes")
@@ -151,17 +150,6 @@ def _quiet() -> Iterator[None]:
         logging.enable_progress_bar()
 
 
-def _context(config: PretrainedConfig, tokenizer: Reader) -> int:
-    """Return how many tokens a text may have: what the model and its tokenizer say, 1024 at most."""
-    names = ("max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len")
-    said = [getattr(config, name, None) for name in names]
-    said += [tokenizer.model_max_length, MOST_TOKENS]
-    fits = [value for value in said if isinstance(value, int) and value >= 8]
-    # RoBERTa and its kin count positions from the padding token on, so that two of them are never used.
-    offset = 2 if config.model_type in ("roberta", "camembert", "xlm-roberta", "longformer") else 0
-    return min(fits) - offset
-
-
 def _lora_config(folder: Path) -> LoraConfig:
     """Return the configuration of an adapter, of the keys that we know: others can name libraries to load."""
     given = read_json(folder, ADAPTER)
@@ -219,6 +207,7 @@ def _model(folder: Path, base: Path | None) -> tuple[str, PreTrainedModel]:
     if not all(torch.isfinite(p).all() for p in model.parameters()):
         raise UnsupportedModel(f"model {folder.name!r}: some of its weights are not finite numbers")
     model.generation_config = GenerationConfig()  # what the folder says of sampling is not asked
+    model.config.return_dict = True  # as it is asked here, whatever the folder says
     return kind, model.eval()
 
 
@@ -278,7 +267,8 @@ def open_model(source: str | Path, *, base: str | Path | None = None) -> Target:
         MissingArtifact: there is no such folder, a file of it cannot be read, or an adapter has no base.
         UnsupportedModel: it has pickled weights, code, or keys that load some; weights that do not fill it,
             or that it leaves out; an adapter that nobody named; a tokenizer that does not fit; it is neither
-            a causal nor a masked language model; an adapter is not of its base; or opening it took too much
+            a causal nor a masked language model; its own code fails at a text; an adapter is not of its
+            base; or opening it took too much
             time or memory in a process of its own, where this is done first.
     """
     folder = Path(source)
@@ -300,8 +290,9 @@ def open_model(source: str | Path, *, base: str | Path | None = None) -> Target:
             f"model {folder.name!r}: its files changed while they were opened; copy it first"
         )
     name = ascii(folder.resolve().name)[1:-1]
-    context = _context(model.config, tokenizer)
-    return Target(name, kind, model.to(preferred_device()), tokenizer, context, files)
+    target = Target(name, kind, model.to(preferred_device()), tokenizer, tokenizer.context, files)
+    require_answers(target.name, target.model, kind, target.context)  # on this device, the longest text
+    return target
 
 
 def untrained(target: Target, *, seed: int) -> Target:
@@ -313,7 +304,7 @@ def untrained(target: Target, *, seed: int) -> Target:
         target: an opened model.
         seed: of the weights.
     """
-    with rng.torch_seeded(rng.derive(seed, "checkup/untrained")):
+    with rng.torch_seeded(rng.derive(seed, "checkup/untrained")), typed_answers(target.name):
         model = _CLASSES[target.kind].from_config(target.model.config)
     model = model.float().eval().to(target.model.device)
     model.generation_config = GenerationConfig()

@@ -13,10 +13,12 @@ import numpy as np
 
 from privhelpers.errors import ConfinedFailed, UnsupportedModel
 from privhelpers.models.architecture import read_tokenizer
+from privhelpers.own_model._target import context_of, require_answers
 from privhelpers.processes import Confined, one_thread
 
 _SPARE = 2**31  # bytes of addresses beside the weights
-_START, _READ = 5.0, 5.0  # seconds of processor time for the least folder and for the least text
+_START, _READ = 30.0, 5.0  # seconds of processor time for the least folder and for the least text
+_LOGITS, _WORK = 2**27, 5 * 10**10  # of the text that is tried; its tokens times the weights
 _AT_ONCE = (
     500  # texts that the confined process reads at once: it holds some 200 bytes for each token of them
 )
@@ -30,7 +32,7 @@ class _Opened:
     def __init__(self, open_whole: Callable, folder: Path, base: Path | None) -> None:
         os.environ["RAYON_NUM_THREADS"] = "4"  # each thread of the tokenizer takes addresses
         with one_thread():
-            _, model = open_whole(folder, base)
+            kind, model = open_whole(folder, base)
         self.width = model.get_output_embeddings().weight.shape[0]
         self.tokenizer = read_tokenizer(folder if base is None else base)
         tokens = self.tokenizer.get_vocab()
@@ -41,13 +43,21 @@ class _Opened:
                 f"{highest}, and the model {self.width}; they do not belong together"
             )
         self.name = folder.name
+        self.context = context_of(model, self._longest())
+        # In full where that takes seconds; the audit's own process asks a large model again.
+        weights = sum(p.numel() for p in model.parameters())
+        with one_thread():
+            most = max(8, min(_LOGITS // self.width, _WORK // weights))
+            require_answers(self.name, model, kind, min(self.context, most))
+
+    def _longest(self) -> int:
+        longest = self.tokenizer.model_max_length
+        return int(longest) if isinstance(longest, int | float) and longest < 2**31 else 2**31
 
     def facts(self) -> dict[str, int | None]:
         """Return the numbers that a reader shows."""
         numbers = {f"{name}_token_id": getattr(self.tokenizer, f"{name}_token_id") for name in _SPECIAL}
-        longest = self.tokenizer.model_max_length
-        longest = int(longest) if isinstance(longest, int | float) and longest < 2**31 else 2**31
-        return numbers | {"size": len(self.tokenizer), "model_max_length": longest}
+        return numbers | {"size": len(self.tokenizer), "context": self.context}
 
     def encode(self, texts: list[str], special: bool) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return ids and marks of special tokens, for each text."""
@@ -110,7 +120,7 @@ class Reader:
         except ConfinedFailed as error:
             raise self._refusal("opening the folder", error) from None
         facts = self._ask("facts", seconds=_READ)
-        self._size, self.model_max_length = facts.pop("size"), facts.pop("model_max_length")
+        self._size, self.context = facts.pop("size"), facts.pop("context")
         self.bos_token_id, self.eos_token_id, self.pad_token_id, self.mask_token_id = facts.values()
 
     def _refusal(self, what: str, error: ConfinedFailed) -> UnsupportedModel:

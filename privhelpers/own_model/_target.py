@@ -8,8 +8,10 @@ serve both.
 Sources: Salazar et al. 2020, section 2.2, for scores of single tokens under a masked model.
 """
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -18,12 +20,63 @@ from transformers import PreTrainedModel
 
 from privhelpers import models, rng
 from privhelpers.errors import UnsupportedModel
-from privhelpers.own_model._reader import Reader
+from privhelpers.text import quoted
+
+if TYPE_CHECKING:  # it imports this module
+    from privhelpers.own_model._reader import Reader
 
 CAUSAL, MASKED = "causal", "masked"
 FOLDS = 7  # one token in seven is hidden at a time, close to the 15 % that masked models are trained with
 _ROWS = 32  # texts of one batch, where the vocabulary is small
+MOST_TOKENS = 1024  # of a text that are read, where the model reads more: attention grows with the square
 _CELLS = 2**23  # logits of one batch: each tensor of them takes 32 MB at most, or one text's
+
+
+@contextlib.contextmanager
+def typed_answers(name: str) -> Iterator[None]:
+    """Make a refusal of what a model's own code raises: by its configuration, that can be any error."""
+    try:
+        yield
+    except Exception as error:
+        said = quoted(f"{type(error).__name__}: {' '.join(str(error).split())}", 200)
+        raise UnsupportedModel(
+            f"model {name!r}: opens, and fails at a text ({said}); restore the config.json that the weights "
+            "were saved with, or take a machine with more memory"
+        ) from error
+
+
+def context_of(model: PreTrainedModel, longest: int) -> int:
+    """Return how many tokens a text may have: what the model and its tokenizer say, 1024 at most.
+
+    Args:
+        model: RoBERTa and its kin count positions from the padding token on, and never use those before.
+        longest: of the tokenizer.
+    """
+    names = ("max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len")
+    tables = [m for name, m in model.named_modules() if name.endswith("position_embeddings")]
+    unused = [m.padding_idx + 1 for m in tables if getattr(m, "padding_idx", None) is not None]
+    said = [getattr(model.config, name, None) for name in names]
+    said = [value - max(unused, default=0) for value in said if isinstance(value, int)]
+    return min(value for value in (*said, longest, MOST_TOKENS) if value >= 8)
+
+
+def require_answers(name: str, model: PreTrainedModel, kind: str, length: int) -> None:
+    """Refuse a model that opens and then fails at a text: one of `length` tokens, and two short ones.
+
+    Raises:
+        UnsupportedModel: its code raises anything.
+    """
+    ids = torch.full((1, length), int(model.config.pad_token_id == 0), device=model.device)
+    with torch.inference_mode(), typed_answers(name):
+        for count in (length, 8, 7):  # some cut a text into pieces of equal length
+            row = ids[:, :count]
+            if kind == MASKED:
+                model(input_ids=row, attention_mask=torch.ones_like(row)).logits[0, -1]
+            else:
+                model(input_ids=row, use_cache=False).logits[0, -1]
+        if kind == CAUSAL:
+            start, ends = ids[:, :1], {"eos_token_id": None, "pad_token_id": 0}
+            model.generate(start, attention_mask=torch.ones_like(start), max_new_tokens=2, **ends)
 
 
 @dataclass(frozen=True)
@@ -42,7 +95,7 @@ class Target:
     name: str
     kind: str
     model: PreTrainedModel
-    tokenizer: Reader
+    tokenizer: "Reader"
     context: int
     files: Mapping[str, str]
 

@@ -8,7 +8,14 @@ import pytest
 import torch
 import toy_audit as toy
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+)
 
 from privhelpers import models, own_model
 from privhelpers.artifacts import sha256_of
@@ -288,3 +295,61 @@ def test_a_reader_says_what_the_tokenizer_of_the_folder_says(good, tok, monkeypa
 def test_notes_that_older_libraries_left_in_a_configuration_are_no_reason(brought):
     change(brought, "config.json", _model_name_or_path="somewhere", _attn_implementation_autoset=True)
     assert own_model.open_model(brought).kind == "causal"
+
+
+SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+SIZES |= {"max_position_embeddings": 34, "pad_token_id": 1, "vocab_size": 330}
+
+
+def small(tok, folder, family, kind=AutoModelForMaskedLM, **values):
+    """Save a model of a family with fresh weights, and a tokenizer that can hide a token."""
+    ends = {"bos_token": tok.bos_token, "eos_token": tok.eos_token, "mask_token": '"'}
+    hiding = PreTrainedTokenizerFast(tokenizer_object=tok.backend_tokenizer, pad_token="!", **ends)
+    return toy.save(kind.from_config(AutoConfig.for_model(family, **SIZES | values)), hiding, folder)
+
+
+@pytest.mark.parametrize(
+    ("family", "padding", "context"),
+    [("mpnet", 1, 32), ("esm", 1, 32), ("ibert", 1, 32), ("roberta", 9, 24), ("bert", 1, 34)],
+)
+def test_positions_that_are_counted_from_the_padding_token_are_not_asked_for(
+    tok, tmp_path, family, padding, context
+):
+    ids = {"mask_token_id": 2} if family == "esm" else {}
+    folder = small(tok, tmp_path / family, family, pad_token_id=padding, **ids)
+    opened = own_model.open_model(folder)
+    assert opened.context == context and opened.score([TEXT * 3]).losses
+
+
+@pytest.mark.parametrize(
+    ("family", "kind", "values", "words"),
+    [
+        ("roberta", AutoModelForMaskedLM, {"pad_token_id": None}, "TypeError"),
+        ("bert", AutoModelForMaskedLM, {"chunk_size_feed_forward": 17}, "chunk size 17"),
+        ("mistral", AutoModelForCausalLM, {"sliding_window": 0}, "sliding|Error"),
+    ],
+)
+def test_a_model_that_opens_and_fails_at_a_text_is_refused(tok, tmp_path, family, kind, values, words):
+    grouped = {"num_key_value_heads": 1} if kind is AutoModelForCausalLM else {}
+    folder = small(tok, tmp_path / "brought", family, kind, **grouped)
+    change(folder, "config.json", **values)
+    with pytest.raises(
+        UnsupportedModel, match=rf"'brought': opens, and fails.*({words}).*restore the config"
+    ):
+        own_model.open_model(folder)
+
+
+def test_a_model_answers_in_one_form_whatever_its_configuration_says(brought, good):
+    change(brought, "config.json", return_dict=False)
+    texts = own_model.open_model(brought).score([TEXT]).losses
+    assert texts == pytest.approx(own_model.open_model(good).score([TEXT]).losses)
+
+
+def test_what_transformers_itself_writes_is_no_reason(tok, tmp_path):
+    deberta = small(tok, tmp_path / "deberta", "deberta-v2", relative_attention=True)
+    assert json.loads((deberta / "config.json").read_text())["max_relative_positions"] == -1
+    assert own_model.open_model(deberta).score([TEXT]).losses
+    sizes = {"ffn_dim": 16, "word_embed_proj_dim": 16}
+    opt = small(tok, tmp_path / "opt", "opt", AutoModelForCausalLM, **sizes)
+    assert "_remove_final_layer_norm" in (opt / "config.json").read_text()
+    assert own_model.open_model(opt).score([TEXT]).losses
