@@ -128,7 +128,8 @@ def _serve(connection: multiprocessing.connection.Connection, make: Callable, me
         except EOFError:
             return
         _, most = resource.getrlimit(resource.RLIMIT_CPU)
-        limit = math.ceil(time.process_time() + seconds)
+        if seconds is not None:
+            limit = math.ceil(time.process_time() + seconds)
         resource.setrlimit(resource.RLIMIT_CPU, (limit if most < 0 else min(limit, most), most))
         try:
             answer: object = None
@@ -186,24 +187,25 @@ class Confined:
         self._end = weakref.finalize(self, _kill, self._process, self._connection)
         self._ask(None, arguments, seconds)
 
-    def ask(self, method: str, *arguments: object, seconds: float) -> object:
+    def ask(self, method: str, *arguments: object, seconds: float | None) -> object:
         """Return what a method of the object returns.
 
         Args:
             method: its name.
             arguments: what `pickle` takes.
-            seconds: processor time for the call.
+            seconds: processor time for the call; None: what is left of an earlier one's.
 
         Raises:
             ConfinedFailed: as above; after it, every further call fails.
         """
         return self._ask(method, arguments, seconds)
 
-    def _ask(self, method: str | None, arguments: tuple, seconds: float) -> object:
+    def _ask(self, method: str | None, arguments: tuple, given: float | None) -> object:
         if not self._end.alive:
             raise ConfinedFailed("it was ended by an earlier failure")
+        seconds = self._seconds = self._seconds if given is None else given
         try:
-            self._connection.send((method, arguments, seconds))
+            self._connection.send((method, arguments, given))
             if not self._connection.poll(
                 _PATIENCE + 20 * seconds
             ):  # it waits for something, and uses no time

@@ -21,10 +21,12 @@ from privhelpers.text import quoted
 
 LONGEST_LINE = 1_000_000  # bytes, and characters of a row of a table
 MOST_ROWS = 2_000_000  # of a file: an audit asks about thousands, and all are held
+MOST_CHARACTERS = 500_000_000  # of their fields: 5,000 for each of 100,000 notes
+_APIECE = 50  # bytes that a string takes beside its characters; many identifiers stand in one cell
 FIELDS = ("patient_id", "text", "note_id", "identifiers", "inserted")
 _BOM, _WIDE = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 _TABLES, _PARQUET = (".csv", ".tsv"), ".parquet"
-_DECODING, _START = 2**29, 5.0  # bytes of addresses and seconds of processor time for a Parquet file
+_DECODING, _START = 2**29, 60.0  # bytes of addresses and seconds of processor time for a Parquet file
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _PROBLEMS = {
     "missing": "is missing",
@@ -156,7 +158,7 @@ def _parquet_rows(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str,
     def decoded(ask: Callable, *given: object) -> object:
         after = f", after row {number}" if number else ""
         try:
-            return ask(*given, seconds=seconds)
+            return ask(*given)
         except BadRecords as error:
             raise BadRecords(f"{name}{after}: {error}") from None
         except ConfinedFailed as error:
@@ -165,11 +167,12 @@ def _parquet_rows(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str,
                 f"seconds ({error}); write it with smaller groups of rows, or save it as JSONL"
             ) from None
 
-    file = decoded(partial(Confined, memory=_DECODING), Decoded, path.absolute())
-    theirs = decoded(file.ask, "names")
+    file = decoded(partial(Confined, memory=_DECODING, seconds=seconds), Decoded, path.absolute())
+    ask = partial(file.ask, seconds=None)  # one budget for the whole file
+    theirs = decoded(ask, "names")
     names = dict(zip(theirs, _named(theirs, columns, name), strict=True))
     wanted = [own for own, field in names.items() if field in FIELDS]
-    while rows := decoded(file.ask, "rows", wanted):
+    while rows := decoded(ask, "rows", wanted):
         for row in rows:
             number += 1
             values = {names[own]: value for own, value in row.items() if value is not None}
@@ -208,7 +211,7 @@ def read_rows(
         progress: whether to count the records on a bar.
 
     Raises:
-        BadRecords: there is no such file, or a row is none; the message names file and row.
+        BadRecords: no such file, too much in it, or a row that is none; the message names file and row.
     """
     path, columns = Path(path), dict(columns or {})
     if not path.is_file():
@@ -220,13 +223,24 @@ def read_rows(
         rows = _parquet_rows(path, columns)
     else:
         rows = _json_rows(path)
-    title = f"reading {name_of(path)}"
+    title, held = f"reading {name_of(path)}", 0
     for where, number, value in tqdm(rows, title, unit="record", leave=False, disable=not progress):
         if isinstance(value, dict) and columns and form not in (*_TABLES, _PARQUET):
             value = dict(zip(_named(list(value), columns, where), value.values(), strict=True))
         if number > MOST_ROWS:
             raise BadRecords(f"{where}: more than {MOST_ROWS:,} records; draw patients by lot")
-        yield where, number, _checked(kind, value, where, table=form in (*_TABLES, _PARQUET))
+        row = _checked(kind, value, where, table=form in (*_TABLES, _PARQUET))
+        for content in row.model_dump().values():
+            held += (
+                sum(len(one) + _APIECE for one in content)
+                if isinstance(content, list)
+                else len(str(content or ""))
+            )
+        if held > MOST_CHARACTERS:
+            raise BadRecords(
+                f"{where}: more than {MOST_CHARACTERS:,} characters up to here; draw patients by lot"
+            )
+        yield where, number, row
 
 
 def _checked(kind: type[BaseModel], value: object, where: str, *, table: bool) -> BaseModel:

@@ -260,6 +260,47 @@ def test_more_records_than_are_held_are_refused(tmp_path, monkeypatch):
         _files.read_records(path)
 
 
+@pytest.mark.parametrize("name", ["m.jsonl", "m.csv", "m.parquet"])
+def test_more_characters_than_are_held_are_refused(tmp_path, monkeypatch, name):
+    path, rows = (
+        tmp_path / name,
+        [{"patient_id": f"p{n}", "text": f"note {n:02} {'x' * 90}"} for n in range(60)],
+    )
+    if name == "m.csv":
+        path.write_text("".join(["patient_id,text\n", *(f"{r['patient_id']},{r['text']}\n" for r in rows)]))
+    elif name == "m.parquet":
+        parquet(path, **{field: [one[field] for one in rows] for field in rows[0]})
+    else:
+        toy.write(path, rows)
+    length = sum(len(one["patient_id"]) + len(one["text"]) for one in rows)
+    monkeypatch.setattr(_rows, "MOST_CHARACTERS", length)
+    assert len(_files.read_records(path).notes) == 60
+    monkeypatch.setattr(_rows, "MOST_CHARACTERS", 1000)
+    with pytest.raises(BadRecords, match=rf"^{name}, (line|row) 11: more than 1,000 characters.*by lot"):
+        _files.read_records(path)
+
+
+def test_identifiers_count_with_what_a_string_takes(tmp_path, monkeypatch):
+    path = written(tmp_path / "m.jsonl", [row(n, identifiers=["n"] * 100) for n in range(60)])
+    monkeypatch.setattr(_rows, "MOST_CHARACTERS", 100 * 1000)
+    with pytest.raises(BadRecords, match="line 20: more than 100,000 characters"):
+        _files.read_records(path)
+
+
+def test_a_parquet_file_has_one_budget_of_time(tmp_path, monkeypatch):
+    asked = []
+    ask = _rows.Confined.ask
+
+    def watched(self, method, *given, seconds):
+        asked.append((method, seconds))
+        return ask(self, method, *given, seconds=seconds)
+
+    monkeypatch.setattr(_rows.Confined, "ask", watched)
+    path = parquet(tmp_path / "m.parquet", patient_id=[f"p{n}" for n in range(250)], text=["note"] * 250)
+    assert len(_files.read_records(path).notes) == 250
+    assert {seconds for _, seconds in asked} == {None} and len(asked) > 3
+
+
 def test_a_table_that_is_called_jsonl_is_refused_with_the_cure(tmp_path):
     path = table(tmp_path / "m.jsonl", ["patient_id", "text"])
     with pytest.raises(BadRecords, match=r"line 1: broken.*a table must be named \.csv, \.tsv or \.parquet"):
