@@ -177,9 +177,11 @@ def _ids(entities: list[dict[str, Any]]) -> list[dict[str, str]]:
     return [{"@id": entity["@id"]} for entity in entities]
 
 
-def _described(about: Evidence, files: Mapping[str, bytes], key: str | None) -> dict[str, bytes]:
-    """Return the files with their description and the statement about all of them."""
-    guarantees = [row | {HOLDS: _worth(about.kind, row)} for row in _guarantees(files)]
+def _described(
+    about: Evidence, files: Mapping[str, bytes], key: str | None, counted: list[dict[str, Any]]
+) -> dict[str, bytes]:
+    """Return the files with their description and the statement about all of them, `counted` as they say."""
+    guarantees = [row | {HOLDS: _worth(about.kind, row)} for row in counted]
     registry = {"released": WORDS["released"][about.kind], "not_protected": WORDS["not_protected"]}
     predicate = {"about": vars(about), "registry": registry | {"guarantees": guarantees}, "key": key}
     predicate["form"] = FORM
@@ -251,7 +253,7 @@ def make(about: Evidence, files: Mapping[str, bytes], key: Ed25519PrivateKey | N
     """
     about = Evidence(**json.loads(to_json(vars(about))))  # as whoever verifies reads it
     name = _key_id(key.public_key()) if key else None
-    every = _described(about, files, name)
+    every = _described(about, files, name, _guarantees(files))
     if key:
         every[ENVELOPE] = _envelope(every[STATEMENT], name, key.sign(_encoded(every[STATEMENT])))
     return _archive.pack(every)
@@ -301,7 +303,8 @@ def _compared(files: Mapping[str, bytes], public: Ed25519PublicKey | None) -> tu
     guarantees = [
         {name: row[name] for name in row if name != HOLDS} for row in predicate["registry"]["guarantees"]
     ]
-    if guarantees != _guarantees(files):
+    counted = _guarantees(files)  # once: a ledger can take seconds
+    if guarantees != counted:
         raise DamagedArtifact("its guarantees are not those of its ledgers and its report")
     if predicate["outcome"] != _outcome(predicate["about"]["kind"], files):
         raise DamagedArtifact(f"its outcome is not that of {REPORT}")
@@ -310,14 +313,24 @@ def _compared(files: Mapping[str, bytes], public: Ed25519PublicKey | None) -> tu
     if predicate["form"] != FORM:
         return predicate, f"{told}; made by another version, so its words were not compared"
     plain = {name: files[name] for name in present if name != CRATE}
-    for name, data in _described(Evidence(**predicate["about"]), plain, predicate["key"]).items():
+    made = _described(Evidence(**predicate["about"]), plain, predicate["key"], counted)
+    for name, data in made.items():
         if files[name] != data:
             raise DamagedArtifact(f"{name} does not follow from the other files")
     return predicate, told
 
 
-def check(data: bytes, public: Ed25519PublicKey | None = None) -> tuple[dict[str, Any], str]:
-    """Return the predicate of a bundle and what its signature says, after comparing all of it.
+def _about(predicate: Mapping[str, Any]) -> str:
+    """Return in words what a bundle is about: its title, its outcome and each guarantee."""
+    what, counted = predicate["about"], []
+    for row in predicate["registry"]["guarantees"]:
+        beside = f" ({WORDS['brought']})" if _brought(what["kind"], row) else ""
+        counted.append(f"{row['run']} epsilon {row['epsilon']:.4g}{beside}")
+    return "; ".join(filter(None, [what["title"], predicate["outcome"], *counted]))
+
+
+def check(data: bytes, public: Ed25519PublicKey | None = None) -> tuple[str, str]:
+    """Return what a bundle is about and what its signature says, after comparing all of it.
 
     Args:
         data: the whole file.
@@ -328,7 +341,8 @@ def check(data: bytes, public: Ed25519PublicKey | None = None) -> tuple[dict[str
     """
     files = _archive.unpack(data)
     try:
-        return _compared(files, public)
+        predicate, told = _compared(files, public)
+        return _about(predicate), told
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         if isinstance(error, PrivHelpersError):
             raise
@@ -354,15 +368,10 @@ def verify(path: str, key: str = "") -> bool:
         why = getattr(error, "strerror", None) or error
         raise MissingArtifact(f"BUNDLE={inert(path)}: cannot be read ({why})") from None
     try:
-        predicate, told = check(data, public)
+        about, told = check(data, public)
     except PrivHelpersError as error:
         print(inert(f"{shown}: does not hold: {error}"))
         return False
-    what, counted = predicate["about"], []
-    for row in predicate["registry"]["guarantees"]:
-        beside = f" ({WORDS['brought']})" if _brought(what["kind"], row) else ""
-        counted.append(f"{row['run']} epsilon {row['epsilon']:.4g}{beside}")
-    about = "; ".join(filter(None, [what["title"], predicate["outcome"], *counted]))
     print(
         inert(
             f"{shown}: holds: every byte of its files is as stated: {about}; {told}; SHA-256 {sha256(data)}"

@@ -1,6 +1,7 @@
 """Evidence bundles: what holds is what was made, to the byte; what a signature adds, and what none can."""
 
 import base64
+import dataclasses
 import io
 import json
 import os
@@ -373,6 +374,35 @@ def test_files_that_overlap_are_refused():
 def test_a_statement_that_is_none_is_refused_in_one_line(verified, statement):
     holds, line = verified({STATEMENT: statement})
     assert not holds and line.startswith("out.zip: does not hold: ")
+
+
+@pytest.mark.parametrize(
+    ("title", "outcome", "epsilon"),
+    [(3, "a", 1.0), ("t", ["a"], 1.0), ("t", "a", "8"), ("t", "a", 10**400), ("t", "a", None)],
+    ids=["title", "outcome", "text", "huge", "none"],
+)
+def test_words_and_numbers_of_the_wrong_kind_are_refused_in_one_line(
+    verified, about, files, monkeypatch, title, outcome, epsilon
+):
+    report = {"outcome": outcome, "canaries": {"claim": CLAIM | {"epsilon": epsilon}}}
+    forged = files | {"report.json": json.dumps(report).encode()}
+    with monkeypatch.context() as other:  # by a version whose words are not compared
+        other.setattr(_bundle, "FORM", "a" * 64)
+        other.setattr(_bundle, "_answer", lambda *_: "")
+        data = _bundle.make(dataclasses.replace(about, title=title), forged)
+    holds, line = verified(data)
+    assert not holds and "does not hold: it has no statement.json, or one that is not ours" in line
+
+
+def test_a_ledger_is_counted_once(verified, about, files, monkeypatch):
+    data, counted, count = _bundle.make(about, files), [], ledger.verify
+
+    def watched(*given):
+        counted.append(given[-1])
+        return count(*given)
+
+    monkeypatch.setattr(ledger, "verify", watched)
+    assert verified(data)[0] and counted == ["ledgers/ledger.jsonl"]
 
 
 def test_a_name_in_a_statement_moves_no_cursor(verified, about, files):
