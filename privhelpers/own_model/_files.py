@@ -21,9 +21,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, StrictBool, StrictStr, StringConstraints
 from scipy.stats import binomtest
 
-from privhelpers.artifacts import sha256_of
 from privhelpers.errors import BadRecords
-from privhelpers.own_model._rows import name_of, read_rows
+from privhelpers.own_model._rows import held, name_of, read_rows
 from privhelpers.text import normalize
 
 FEWEST_PATIENTS = 50  # in each file: with fewer, only the loudest leak could be told from chance
@@ -150,30 +149,32 @@ def read_records(
         progress: whether to show a bar.
 
     Raises:
-        BadRecords: a line is broken, blank, too long, not UTF-8 or repeated, a field is missing, empty or of
+        BadRecords: the file changed while it was read; a line is broken, blank, too long, not UTF-8 or repeated, a field is missing, empty or of
             the wrong type, or there are fewer than 50 patients. The message says which line.
     """
     line_of_id: dict[str, int] = {}
     line_of_note: dict[tuple[str, str], int] = {}
     unnamed: set[tuple[str, str]] = set()
     notes, lines = [], 0
-    for where, number, row in read_rows(path, _Row, columns, progress=progress):
-        lines = number
-        key = (normalize(row.patient_id), row.text)
-        if not key[0]:
-            raise BadRecords(f"{where}: patient_id is empty")
-        if row.note_id is not None and (earlier := line_of_id.setdefault(row.note_id, number)) != number:
-            raise BadRecords(f"{where}: the note_id of line {earlier} again; each record needs its own")
-        if (earlier := line_of_note.setdefault(key, number)) == number:
-            notes.append(Note(number, *key, tuple(row.identifiers)))
-        elif row.note_id is None or key in unnamed:
-            raise BadRecords(
-                f"{where}: the patient and text of line {earlier} again; remove one of them, or give each "
-                "record a note_id if the model was trained on both"
-            )
-        if row.note_id is None:
-            unnamed.add(key)
-    file = RecordFile(name_of(path), sha256_of(Path(path)), lines, tuple(notes))
+    with held(path) as digest:
+        for where, number, row in read_rows(path, _Row, columns, progress=progress):
+            lines = number
+            key = (normalize(row.patient_id), row.text)
+            if not key[0]:
+                raise BadRecords(f"{where}: patient_id is empty")
+            if row.note_id is not None and (earlier := line_of_id.setdefault(row.note_id, number)) != number:
+                raise BadRecords(f"{where}: the note_id of line {earlier} again; each record needs its own")
+            if (earlier := line_of_note.setdefault(key, number)) == number:
+                notes.append(Note(number, *key, tuple(row.identifiers)))
+            elif row.note_id is None or key in unnamed:
+                raise BadRecords(
+                    f"{where}: the patient and text of line {earlier} again; remove one of them, or give each "
+                    "record a note_id if the model was trained on both"
+                )
+            if row.note_id is None:
+                unnamed.add(key)
+        sha256 = digest()
+    file = RecordFile(name_of(path), sha256, lines, tuple(notes))
     if len(file.patients) < FEWEST_PATIENTS:
         raise BadRecords(
             f"{file.name}: {len(file.patients)} patients in {lines} lines; at least {FEWEST_PATIENTS} are "
@@ -190,17 +191,19 @@ def read_canaries(path: str | Path, columns: Mapping[str, str] | None = None) ->
             ones and others that no fair coin gives, which would make every bound wrong.
     """
     canaries, line_of_text = [], {}
-    for where, number, row in read_rows(path, _CanaryRow, columns):
-        if (earlier := line_of_text.setdefault(normalize(row.text), number)) != number:
-            raise BadRecords(f"{where}: the text of line {earlier} again")
-        canaries.append(Canary(number, row.text, row.inserted))
+    with held(path) as digest:
+        for where, number, row in read_rows(path, _CanaryRow, columns):
+            if (earlier := line_of_text.setdefault(normalize(row.text), number)) != number:
+                raise BadRecords(f"{where}: the text of line {earlier} again")
+            canaries.append(Canary(number, row.text, row.inserted))
+        sha256 = digest()
     inserted = sum(canary.inserted for canary in canaries)
     counts = f"{name_of(path)}: {inserted} inserted of {len(canaries)} canaries"
     if len(canaries) < FEWEST_CANARIES or inserted in (0, len(canaries)):
         raise BadRecords(f"{counts}; needs {FEWEST_CANARIES} or more, some inserted and some kept out")
     if binomtest(inserted, len(canaries)).pvalue < _UNFAIR:
         raise BadRecords(f"{counts}; a fair coin must decide for each one, and no fair coin gives that")
-    return CanaryFile(name_of(path), sha256_of(Path(path)), tuple(canaries))
+    return CanaryFile(name_of(path), sha256, tuple(canaries))
 
 
 def _line_of_text(rows: Iterable[Note]) -> dict[str, int]:
@@ -242,11 +245,12 @@ def read_texts(
     Raises:
         BadRecords: as for records, or there are fewer than 50 texts.
     """
-    rows = read_rows(path, _TextRow, columns, progress=progress)
-    texts = tuple(row.text for _, _, row in rows)
+    with held(path) as digest:
+        texts = tuple(row.text for _, _, row in read_rows(path, _TextRow, columns, progress=progress))
+        sha256 = digest()
     if len(texts) < FEWEST_TEXTS:
         raise BadRecords(f"{name_of(path)}: {len(texts)} texts; at least {FEWEST_TEXTS} are needed")
-    return TextFile(name_of(path), sha256_of(Path(path)), texts)
+    return TextFile(name_of(path), sha256, texts)
 
 
 def read_files(

@@ -5,8 +5,11 @@ commas, semicolons or tabs between; `.parquet` is read by groups of rows. Text i
 byte order mark. No message quotes a record: it may be sent on by somebody who must not see what stands in it.
 """
 
+import contextlib
 import csv
+import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -14,7 +17,7 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 from tqdm.auto import tqdm
 
-from privhelpers.artifacts import parse_json
+from privhelpers.artifacts import opened, parse_json
 from privhelpers.errors import BadRecords, ConfinedFailed, DamagedArtifact
 from privhelpers.processes import Confined
 from privhelpers.text import quoted
@@ -42,6 +45,33 @@ _PROBLEMS = {
 def name_of(path: str | Path) -> str:
     """Return the name of a file as a message and a report show it."""
     return ascii(Path(path).name)[1:-1]
+
+
+def _stamps(told: os.stat_result) -> tuple[int, ...]:
+    return told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns, told.st_ctime_ns
+
+
+@contextlib.contextmanager
+def held(path: str | Path) -> Iterator[Callable[[], str]]:
+    """Hold a file open while it is read; yield what returns its SHA-256 afterwards.
+
+    Raises:
+        BadRecords: there is no such file, or it changed meanwhile, or another one lies at its place.
+    """
+    if not Path(path).is_file():
+        raise BadRecords(f"{name_of(path)}: no such file")
+    with opened(Path(path)) as file:
+        before = _stamps(os.fstat(file.fileno()))
+
+        def digest() -> str:
+            sha256, after = hashlib.file_digest(file, "sha256").hexdigest(), ()
+            with contextlib.suppress(OSError):  # it is gone
+                after = _stamps(Path(path).stat())
+            if not before == after == _stamps(os.fstat(file.fileno())):
+                raise BadRecords(f"{name_of(path)}: changed while it was read; copy it, and name the copy")
+            return sha256
+
+        yield digest
 
 
 def _lines(path: Path) -> Iterator[tuple[str, int, str]]:
@@ -211,11 +241,9 @@ def read_rows(
         progress: whether to count the records on a bar.
 
     Raises:
-        BadRecords: no such file, too much in it, or a row that is none; the message names file and row.
+        BadRecords: there is too much in the file, or a row is none; the message names file and row.
     """
     path, columns = Path(path), dict(columns or {})
-    if not path.is_file():
-        raise BadRecords(f"{name_of(path)}: no such file")
     form = path.suffix.lower()
     if form in _TABLES:
         rows = _table_rows(path, columns)

@@ -1,6 +1,7 @@
 """Records that somebody brings: every kind of bad line is refused by file and line, and quotes nobody."""
 
 import json
+import os
 import resource
 
 import pytest
@@ -8,6 +9,7 @@ import toy_audit as toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privhelpers.artifacts import sha256_of
 from privhelpers.errors import BadRecords, PrivHelpersError
 from privhelpers.own_model import _files, _rows, read_files
 
@@ -278,6 +280,35 @@ def test_more_characters_than_are_held_are_refused(tmp_path, monkeypatch, name):
     monkeypatch.setattr(_rows, "MOST_CHARACTERS", 1000)
     with pytest.raises(BadRecords, match=rf"^{name}, (line|row) 11: more than 1,000 characters.*by lot"):
         _files.read_records(path)
+
+
+@pytest.mark.parametrize("change", ["cut", "replaced", "gone", "written to", "replaced and put back"])
+@pytest.mark.parametrize("read", [_files.read_records, _files.read_texts, _files.read_canaries])
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, read, change):
+    path, other = tmp_path / "m.jsonl", tmp_path / "other"
+    written(path, [row(n, inserted=n % 2 == 0) for n in range(60)])
+    written(other, [row(n, inserted=n % 2 == 0) for n in range(100, 160)])
+    assert read(path).sha256 == sha256_of(path)
+    lines = _rows._lines
+
+    def changed(given):
+        if change == "replaced and put back":
+            path.rename(tmp_path / "aside"), other.rename(path)
+        yield from lines(given)
+        if change == "cut":
+            os.truncate(path, 100)
+        elif change == "gone":
+            path.unlink()
+        elif change == "replaced":
+            other.rename(path)
+        elif change == "written to":
+            path.write_bytes(path.read_bytes())
+        else:
+            (tmp_path / "aside").rename(path)
+
+    monkeypatch.setattr(_rows, "_lines", changed)
+    with pytest.raises(BadRecords, match=r"^m\.jsonl: changed while it was read; copy it"):
+        read(path)
 
 
 def test_identifiers_count_with_what_a_string_takes(tmp_path, monkeypatch):
