@@ -123,6 +123,8 @@ def read_language(code: str) -> Language:
         )
     path = Path(code) if brought else CATALOGUES / f"{code}.po"
     try:
+        if not re.fullmatch("[A-Za-z0-9_]+", path.stem):
+            raise ValueError("rename it by its language alone, such as nl.po or pt_BR.po")
         data = read_bounded(path, _MOST_BYTES)
         if "msgid_plural" in (text := data.decode("utf-8")):  # its header may ask for a billion forms
             raise ValueError("it has plural forms, and no sentence here has any")

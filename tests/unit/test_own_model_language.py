@@ -199,3 +199,13 @@ def test_the_template_itself_is_a_catalogue_once_it_is_named_by_a_language(tmp_p
     (tmp_path / "nl.po").write_bytes((_language.CATALOGUES / _language.TEMPLATE).read_bytes())
     language = own_model.read_language(str(tmp_path / "nl.po"))
     assert language.code == "nl" and language("{0:,} canaries", 1234) == "1.234 canaries"
+
+
+@pytest.mark.parametrize("name", ["de.\udcff", "nl-BE", "", "de.x", "d e"])
+def test_a_catalogue_is_named_by_its_language_alone(tmp_path, name):
+    path = tmp_path / f"{name}.po"
+    path.write_bytes((_language.CATALOGUES / "de.po").read_bytes())
+    with pytest.raises(InvalidParameter, match=r"^LANGUAGE=.*rename it by its language alone") as refused:
+        own_model.read_language(str(path))
+    assert str(refused.value).isprintable()
+    assert own_model.read_language(str(path.rename(tmp_path / "es_419.po"))).code == "es-419"
