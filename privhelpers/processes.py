@@ -13,6 +13,7 @@ import os
 import resource
 import signal
 import stat
+import tempfile
 import threading
 import time
 import weakref
@@ -155,9 +156,18 @@ def prepare(module: str) -> None:
     """Start the server of confined processes, which imports a module meanwhile; later calls do nothing.
 
     It imports and computes nothing else: unlike a process at work, it can be forked safely.
+
+    Raises:
+        InvalidParameter: the folder of temporary files cannot hold its socket, for its name is too long.
     """
     _SERVED.set_forkserver_preload([module])
-    multiprocessing.forkserver.ensure_running()
+    try:
+        multiprocessing.forkserver.ensure_running()
+    except OSError as error:
+        raise InvalidParameter(
+            f"TMPDIR={tempfile.gettempdir()[:100]!r}: no socket can be made there ({error}); set TMPDIR to a "
+            "folder with a shorter name that can be written to, such as /tmp"
+        ) from error
 
 
 class Confined:

@@ -178,3 +178,15 @@ def test_a_confined_process_ends_with_its_owner(tmp_path):
     assert running(pid)
     del owned
     assert not running(pid)
+
+
+def test_a_folder_whose_name_is_too_long_for_a_socket_is_named_with_its_cure(tmp_path):
+    deep = tmp_path / ("d" * 100)
+    deep.mkdir()
+    code = "from privhelpers.processes import prepare; prepare('privhelpers.text')"
+    command = [sys.executable, "-c", code]
+    ended = subprocess.run(
+        command, cwd=ROOT, env=os.environ | {"TMPDIR": str(deep)}, capture_output=True, text=True, check=False
+    )
+    last = ended.stderr.splitlines()[-1]
+    assert "InvalidParameter: TMPDIR=" in last and "set TMPDIR to a folder with a shorter name" in last
