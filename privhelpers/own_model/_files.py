@@ -149,8 +149,9 @@ def read_records(
         progress: whether to show a bar.
 
     Raises:
-        BadRecords: the file changed while it was read; a line is broken, blank, too long, not UTF-8 or repeated, a field is missing, empty or of
-            the wrong type, or there are fewer than 50 patients. The message says which line.
+        BadRecords: a line is broken, blank, too long, not UTF-8 or repeated, a field is missing, empty or of
+            the wrong type, there are fewer than 50 patients, or the file changed meanwhile. The message says
+            which line.
     """
     line_of_id: dict[str, int] = {}
     line_of_note: dict[tuple[str, str], int] = {}
@@ -168,8 +169,8 @@ def read_records(
                 notes.append(Note(number, *key, tuple(row.identifiers)))
             elif row.note_id is None or key in unnamed:
                 raise BadRecords(
-                    f"{where}: the patient and text of line {earlier} again; remove one of them, or give each "
-                    "record a note_id if the model was trained on both"
+                    f"{where}: the patient and text of line {earlier} again; remove one of them, or give "
+                    "each record a note_id if the model was trained on both"
                 )
             if row.note_id is None:
                 unnamed.add(key)
