@@ -111,8 +111,27 @@ def writing(path: Path) -> Iterator[None]:
         raise ArtifactUnavailable(error.errno, f"{path.name}: {error.strerror or error}") from error
 
 
-def write_atomic(path: Path, data: bytes) -> None:
+def _link_new(temporary: Path, path: Path) -> None:
+    """Move a file to a place where nothing lies."""
+    try:
+        path.hardlink_to(temporary)
+        temporary.unlink()
+    except FileExistsError as error:
+        raise FileExistsError(
+            error.errno, "appeared meanwhile, and is kept as it is; name a new file"
+        ) from None
+    except OSError:  # of a file system without links
+        path.open("xb").close()
+        temporary.replace(path)
+
+
+def write_atomic(path: Path, data: bytes, *, new: bool = False) -> None:
     """Put `data` at `path` so that a reader, or a crash, sees the old bytes or the new ones.
+
+    Args:
+        path: of the file.
+        data: what it shall hold.
+        new: refuse where something lies there, whenever it came.
 
     Raises:
         ArtifactUnavailable: the system refuses to; the old bytes are there.
@@ -126,7 +145,10 @@ def write_atomic(path: Path, data: bytes) -> None:
                 out.flush()
                 os.fsync(out.fileno())
             Path(temporary).chmod(0o644)
-            Path(temporary).replace(path)
+            if new:
+                _link_new(Path(temporary), path)
+            else:
+                Path(temporary).replace(path)
         except BaseException:
             with suppress(OSError):  # a second error would hide the first
                 Path(temporary).unlink(missing_ok=True)

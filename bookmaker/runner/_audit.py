@@ -182,6 +182,18 @@ def _places(root: Path, out: str, model: Path) -> list[Path]:
     return [place for name in names if not os.path.lexists(place := root / HOME / name)]
 
 
+def _refuse_one_in_the_other(out: Path, bundle: Path | None) -> None:
+    """Refuse a bundle that the reports leave no room for, at their place, in their folder or above it."""
+    if bundle is None:
+        return
+    inner, outer = bundle.resolve(), out.resolve()
+    if inner.is_relative_to(outer) or outer.is_relative_to(inner):
+        raise InvalidParameter(
+            f"BUNDLE={_shown(str(bundle))}: the reports go to {_shown(str(out))}, and neither can lie in the "
+            "other; name another file"
+        )
+
+
 def _held(folder: Path) -> int | None:
     """Return a descriptor that holds a folder for this process, or None where another one holds it."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -362,8 +374,14 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
         PrivHelpersError: something that was brought is refused, before the long work begins.
     """
     clock = time.monotonic()
+    if not __debug__:
+        raise InvalidParameter(
+            "PYTHONOPTIMIZE, or python -O: leaves out what libraries that open a model rest on; start again "
+            "without it"
+        )
     given = _check(options)
     places = _places(root, options.out, Path(options.model or Path(options.synthetic).stem))
+    _refuse_one_in_the_other(places[0], given["bundle"])
     os.environ.update({"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"})
     if not options.synthetic:  # which opens no folder of a stranger
         processes.prepare("privhelpers.own_model")  # beside the imports here
@@ -407,11 +425,17 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
             ledger=Path(options.ledger) if options.ledger else None,
         )
         bundle = _bundle.make(about, files, given["key"])
-    place = publish(places, made)
+    if given["bundle"]:
+        write_atomic(given["bundle"], bundle, new=True)
+    try:
+        place = publish(places, made)
+    except BaseException:
+        if given["bundle"]:
+            given["bundle"].unlink(missing_ok=True)
+        raise
     _told(f"{audit.verdict.outcome}: {audit.verdict.reasons[0]}")
     _told(facts["coverage"]["sentence"])
     if given["bundle"]:
-        write_atomic(given["bundle"], bundle)
         _told(f"evidence: {options.bundle}, SHA-256 {_bundle.sha256(bundle)}")
         if options.ledger:
             _told(f"the guarantee of {_shown(Path(options.ledger).name)}: {_bundle.WORDS['brought']}")

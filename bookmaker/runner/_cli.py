@@ -15,7 +15,7 @@ from pathlib import Path
 from bookmaker.runner import _audit, _bundle, _evidence, _limits, _verify, processes, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.options import count
-from bookmaker.runner.progress import duration, say
+from bookmaker.runner.progress import any_terminal, duration, message, say
 from privhelpers.artifacts import repository_root, write_atomic
 from privhelpers.errors import DamagedArtifact, InvalidParameter, PrivHelpersError, RunFailed
 
@@ -51,7 +51,7 @@ def _bundle_profile(root: Path, options: argparse.Namespace) -> int:
     if options.bundle:
         place = _audit.new_place("BUNDLE", options.bundle)
     data = _bundle.make(*_evidence.of_profile(root, planning.jobs(root, options.profile)), key)
-    write_atomic(place, data)
+    write_atomic(place, data, new=bool(options.bundle))
     say(options.profile, f"evidence: {place}, SHA-256 {_bundle.sha256(data)}")
     return 0
 
@@ -167,15 +167,16 @@ def guarded(call: Callable[[], int], worded: Callable[[str], str] = str) -> int:
         call: the command.
         worded: turns a message into the words of the command.
     """
+    any_terminal()
     try:
         return call()
     except KeyboardInterrupt:
         return 130
     except RunFailed as error:
-        print(f"failed: {worded(str(error))}", file=sys.stderr)
+        message(f"failed: {worded(str(error))}")
         return 1
     except (PrivHelpersError, OSError) as error:
-        print(f"refused: {worded(str(error))}", file=sys.stderr)
+        message(f"refused: {worded(str(error))}")
         return 2
 
 

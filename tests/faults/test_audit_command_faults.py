@@ -3,6 +3,7 @@
 import base64
 import csv
 import dataclasses
+import io
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from patience import LIMIT_SECONDS
 
 from bookmaker.runner import _archive, _audit, _cli, processes
 from privhelpers import browser, own_model
+from privhelpers.errors import RunFailed
 
 ROOT = Path(__file__).parents[2]
 
@@ -242,6 +244,63 @@ def test_a_bundle_holds_the_report_and_no_text_of_a_record(call, home, opened, m
             words = row["text"].split()
             assert words[-1].rstrip(".") not in everything, "the number of a file"
             assert not any(" ".join(words[n : n + 4]) in everything for n in range(len(words) - 3))
+
+
+@pytest.mark.parametrize(
+    ("out", "bundle"), [("o/x", "o"), ("o", "o"), ("o", "o/out.zip"), ("o", "./o"), ("", "audits/net/x.zip")]
+)
+def test_a_bundle_that_would_lie_in_its_report_is_refused_before_the_work(
+    call, monkeypatch, tmp_path, out, bundle
+):
+    monkeypatch.setattr(own_model, "open_model", lambda *_, **__: pytest.fail("the work began"))
+    code, message = call(out=out and tmp_path / out, bundle=tmp_path / bundle, pdf="no")
+    assert code == 2 and message.startswith("refused: BUNDLE=") and "name another file" in message, message
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_appeared_meanwhile_is_kept_and_nothing_is_published(call, opened, monkeypatch, tmp_path):
+    quick(monkeypatch, opened)
+    made = own_model.report_facts
+
+    def meanwhile(*given, **more):
+        (tmp_path / "out.zip").write_bytes(b"of another")
+        return made(*given, **more)
+
+    monkeypatch.setattr(own_model, "report_facts", meanwhile)
+    code, message = call(bundle=tmp_path / "out.zip", pdf="no")
+    assert code == 2 and "out.zip: appeared meanwhile, and is kept" in message, message
+    assert [p.name for p in tmp_path.iterdir()] == ["out.zip"]
+    assert (tmp_path / "out.zip").read_bytes() == b"of another"
+
+
+def test_a_bundle_goes_where_its_report_cannot_be_published(call, opened, monkeypatch, tmp_path):
+    quick(monkeypatch, opened)
+
+    def full(*_):
+        raise RunFailed("no room")
+
+    monkeypatch.setattr(_audit, "publish", full)
+    code, _ = call(bundle=tmp_path / "out.zip", pdf="no")
+    assert code == 1 and not list(tmp_path.iterdir())
+
+
+def test_a_reader_of_the_messages_that_goes_away_stops_nothing(call, opened, monkeypatch, tmp_path):
+    quick(monkeypatch, opened)
+
+    class Gone(io.StringIO):
+        def flush(self):
+            raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(sys, "stderr", Gone())
+    assert call(bundle=tmp_path / "out.zip", pdf="no")[0] == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "out.zip"]
+
+
+def test_a_python_without_assertions_is_refused_by_name(home):
+    given = [f"--{name}=x" for name in ("model", "records", "holdout")]
+    command = [sys.executable, "-O", "-m", "bookmaker.runner", "audit", *given]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2 and ended.stderr.startswith("refused: PYTHONOPTIMIZE, or python -O: ")
 
 
 def inlined(files):

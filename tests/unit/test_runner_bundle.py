@@ -8,6 +8,8 @@ import os
 import random
 import shutil
 import struct
+import subprocess
+import sys
 import zipfile
 
 import pytest
@@ -392,6 +394,14 @@ def test_words_and_numbers_of_the_wrong_kind_are_refused_in_one_line(
         data = _bundle.make(dataclasses.replace(about, title=title), forged)
     holds, line = verified(data)
     assert not holds and "does not hold: it has no statement.json, or one that is not ours" in line
+
+
+def test_a_terminal_that_lacks_a_character_gets_its_number(about, files, tmp_path):
+    (tmp_path / "out.zip").write_bytes(_bundle.make(about, files))
+    command = [sys.executable, "-m", "bookmaker.runner", "verify", f"--bundle={tmp_path / 'out.zip'}"]
+    narrow = os.environ | {"PYTHONIOENCODING": "ascii"}
+    ended = subprocess.run(command, env=narrow, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0 and r"Audit of \u201cnet\u201d" in ended.stdout
 
 
 def test_a_ledger_is_counted_once(verified, about, files, monkeypatch):
