@@ -68,12 +68,13 @@ class CanaryResult:
     claim: Claim | None
 
 
-def require_canaries(files: Files, settings: Settings) -> None:
-    """Refuse a claim that nothing could test.
+def require_testable(files: Files, settings: Settings) -> None:
+    """Refuse a claim that nothing could test, and settings with which no test could flag anything.
 
     Raises:
-        InvalidParameter: an epsilon is claimed, and no canaries were brought.
+        InvalidParameter: an epsilon is claimed, and no canaries were brought; or too few permutations.
     """
+    settings.require_dealings(2 + (files.canaries is not None))  # of one attack at least
     if settings.epsilon is not None and files.canaries is None:
         raise InvalidParameter(
             "epsilon and delta: a claim can only be tested with canaries; bring a file of them (CANARIES= of "

@@ -178,10 +178,11 @@ def examine(
 
     Raises:
         BadRecords: too few notes can be read.
-        InvalidParameter: an epsilon is claimed without canaries, which alone could refute it.
+        InvalidParameter: an epsilon is claimed without canaries, which alone could refute it; or there are
+            so few permutations that no test could flag anything.
     """
     settings = settings or Settings.for_model(target)
-    _canaries.require_canaries(files, settings)
+    _canaries.require_testable(files, settings)
     seed, alpha = settings.seed, settings.alpha
     sample = draw_sample(files, [target, *filter(None, [reference])], settings)
 
@@ -205,6 +206,8 @@ def examine(
     if settings.control:
         control = untrained(target, seed=seed)
         fresh = scores_of(control, ask(control))
+    written = 5 * (target.kind == CAUSAL)  # tests: completions, disclosures and three risks
+    settings.require_dealings(2 * len(scores) + written + (files.canaries is not None))
     told(f"testing {len(scores)} attacks on membership, with {settings.permutations:,} dealings each")
     attacks = _membership.measure_attacks(scores, sample, settings, untrained=fresh)
 

@@ -1,5 +1,6 @@
 """How an audit is run: how much is asked of the model, what is claimed, and how much chance is allowed."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -74,6 +75,22 @@ class Settings:
         if self.epsilon is not None:
             validate.positive(epsilon=self.epsilon)
             validate.delta(self.delta)
+
+    def require_dealings(self, tests: int) -> None:
+        """Refuse so few permutations that no dealing could flag a model.
+
+        Args:
+            tests: of the audit, among which Holm's correction divides alpha.
+
+        Raises:
+            InvalidParameter: the least p-value is above alpha after the correction.
+        """
+        if tests > self.alpha * (self.permutations + 1):
+            raise InvalidParameter(
+                f"permutations = {self.permutations:,}: among {tests} tests the least p-value would be "
+                f"{min(1, tests / (self.permutations + 1)):.2g}, above alpha = {self.alpha:g}, so "
+                f"that nothing could be found; give {math.ceil(tests / self.alpha) - 1:,} or more"
+            )
 
     @classmethod
     def for_model(cls, target: Target, *, effort: str = "standard", **changes: Any) -> "Settings":

@@ -25,6 +25,7 @@ from privhelpers.own_model._wording import in_time
 from privhelpers.stats import Interval
 
 _PASSES = 5  # over notes, halves and rests, each compared with every synthetic text
+_COUNTED = 5  # tests: copies, disclosures and three risks
 
 
 @dataclass(frozen=True)
@@ -114,10 +115,11 @@ def examine_synthetic(
         told: called with a sentence when a part of the work begins.
 
     Raises:
-        InvalidParameter: an epsilon is claimed without canaries, which alone could refute it.
+        InvalidParameter: an epsilon is claimed without canaries, which alone could refute it; or there are
+            so few permutations that no test could flag anything.
     """
     settings = settings or Settings.for_texts()
-    _canaries.require_canaries(files, settings)
+    _canaries.require_testable(files, settings)
     texts, sample = files.synthetic.texts, draw_sample(files, [], settings)
     told(f"comparing {len(sample.texts):,} notes with {len(texts):,} synthetic texts")
     likeness, ahead = work_ahead(texts, sample, settings, progress=progress)
@@ -128,6 +130,7 @@ def examine_synthetic(
         "covered": likeness.covered(sample.texts),
     }
     scores = {name: values for name, values in scores.items() if np.ptp(values) > 1e-9}
+    settings.require_dealings(2 * len(scores) + _COUNTED + (files.canaries is not None))
     told(f"testing {len(scores)} attacks on membership, with {settings.permutations:,} dealings each")
     attacks = _membership.measure_attacks(scores, sample, settings)
     told("looking for near copies, for what names a patient, and for the three risks of the regulators")

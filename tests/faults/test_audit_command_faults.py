@@ -217,7 +217,7 @@ def test_a_good_audit_is_published_whole_beside_an_older_one(call, tmp_path, mon
 def quick(monkeypatch, opened):
     """Let an audit take a second."""
     little = own_model.Settings(
-        texts=12, tokens=8, lower_case=False, control=False, permutations=999, draws=60
+        texts=12, tokens=8, lower_case=False, control=False, permutations=1999, draws=60
     )
     monkeypatch.setattr(own_model, "open_model", lambda *_, **__: opened)
     monkeypatch.setattr(

@@ -453,3 +453,17 @@ def test_an_effort_asks_about_a_quarter_or_four_times_as_many(weights):
     assert (
         own_model.Settings.for_texts(effort="quick").patients * 4 == own_model.Settings.for_texts().patients
     )
+
+
+def test_so_few_dealings_that_nothing_could_be_found_are_refused(files, remembers, monkeypatch):
+    opened = own_model.open_model(remembers)
+    few = replace(LITTLE, lower_case=False, control=False)
+    words = r"permutations = 1,198: among 12 tests the least .*0\.01, above alpha .*give 1,199 or more"
+    with pytest.raises(InvalidParameter, match=words):
+        replace(few, permutations=1198).require_dealings(12)
+    replace(few, permutations=1199).require_dealings(12)
+    with pytest.raises(InvalidParameter, match=r"permutations = 999: among 1. tests"):
+        own_model.examine(opened, files, replace(few, permutations=999), progress=False)
+    monkeypatch.setattr(own_model.Target, "score", lambda *_, **__: pytest.fail("the work began"))
+    with pytest.raises(InvalidParameter, match=r"permutations = 1: among 2 tests .*give 199 or more"):
+        own_model.examine(opened, files, replace(few, permutations=1), progress=False)
