@@ -177,11 +177,9 @@ def _ids(entities: list[dict[str, Any]]) -> list[dict[str, str]]:
     return [{"@id": entity["@id"]} for entity in entities]
 
 
-def _described(
-    about: Evidence, files: Mapping[str, bytes], key: str | None, counted: list[dict[str, Any]]
-) -> dict[str, bytes]:
-    """Return the files with their description and the statement about all of them, `counted` as they say."""
-    guarantees = [row | {HOLDS: _worth(about.kind, row)} for row in counted]
+def _described(about: Evidence, files: Mapping[str, bytes], key: str | None, rows: list) -> dict[str, bytes]:
+    """Return the files with their description and the statement about all of them, `rows` of guarantees."""
+    guarantees = [row | {HOLDS: _worth(about.kind, row)} for row in rows]
     registry = {"released": WORDS["released"][about.kind], "not_protected": WORDS["not_protected"]}
     predicate = {"about": vars(about), "registry": registry | {"guarantees": guarantees}, "key": key}
     predicate["form"] = FORM

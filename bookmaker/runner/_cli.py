@@ -14,8 +14,9 @@ from pathlib import Path
 
 from bookmaker.runner import _audit, _bundle, _evidence, _limits, _verify, processes, published
 from bookmaker.runner import plan as planning
+from bookmaker.runner._terminal import any_terminal, message
 from bookmaker.runner.options import count
-from bookmaker.runner.progress import any_terminal, duration, message, say
+from bookmaker.runner.progress import duration, say
 from privhelpers.artifacts import repository_root, write_atomic
 from privhelpers.errors import DamagedArtifact, InvalidParameter, PrivHelpersError, RunFailed
 

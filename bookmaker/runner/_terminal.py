@@ -1,7 +1,9 @@
-"""Progress bars, where there is a terminal."""
+"""Progress bars, where there is a terminal, and messages, whoever reads them."""
 
+import io
 import os
 import sys
+from pathlib import Path
 from typing import TextIO
 
 
@@ -27,3 +29,19 @@ class Tee:
         """Flush every stream."""
         for stream in self.streams:
             stream.flush()
+
+
+def message(line: str) -> None:
+    """Print a line on stderr; that nobody reads it any more, or that it cannot be written, stops nothing."""
+    try:
+        sys.stderr.write(f"{line}\n")  # one write: lines of parallel runs do not mix
+        sys.stderr.flush()
+    except OSError:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the end, which else fails as well
+
+
+def any_terminal() -> None:
+    """Let both streams show every character, whatever their encoding: one that they lack by its number."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

@@ -43,16 +43,13 @@ class _Opened:
                 f"{highest}, and the model {self.width}; they do not belong together"
             )
         self.name = folder.name
-        self.context = context_of(model, self._longest())
-        # In full where that takes seconds; the audit's own process asks a large model again.
-        weights = sum(p.numel() for p in model.parameters())
-        with one_thread():
-            most = max(8, min(_LOGITS // self.width, _WORK // weights))
-            require_answers(self.name, model, kind, min(self.context, most))
-
-    def _longest(self) -> int:
         longest = self.tokenizer.model_max_length
-        return int(longest) if isinstance(longest, int | float) and longest < 2**31 else 2**31
+        longest = int(longest) if isinstance(longest, int | float) and longest < 2**31 else 2**31
+        self.context = context_of(model, longest)
+        # In full where that takes seconds; the audit's own process asks a large model again.
+        most = max(8, min(_LOGITS // self.width, _WORK // model.num_parameters()))
+        with one_thread():
+            require_answers(self.name, model, kind, min(self.context, most))
 
     def facts(self) -> dict[str, int | None]:
         """Return the numbers that a reader shows."""

@@ -69,11 +69,8 @@ def require_answers(name: str, model: PreTrainedModel, kind: str, length: int) -
     ids = torch.full((1, length), int(model.config.pad_token_id == 0), device=model.device)
     with torch.inference_mode(), typed_answers(name):
         for count in (length, 8, 7):  # some cut a text into pieces of equal length
-            row = ids[:, :count]
-            if kind == MASKED:
-                model(input_ids=row, attention_mask=torch.ones_like(row)).logits[0, -1]
-            else:
-                model(input_ids=row, use_cache=False).logits[0, -1]
+            mask = {"attention_mask": torch.ones_like(ids[:, :count])}
+            model(input_ids=ids[:, :count], **mask if kind == MASKED else {"use_cache": False}).logits[0, -1]
         if kind == CAUSAL:
             start, ends = ids[:, :1], {"eos_token_id": None, "pad_token_id": 0}
             model.generate(start, attention_mask=torch.ones_like(start), max_new_tokens=2, **ends)
