@@ -9,9 +9,10 @@ from patience import LIMIT_SECONDS
 
 from bookmaker.runner import _first_chapters
 
-TOC = """parts:
-  - chapters: [{file: notebooks/01_one}, {file: notebooks/02_two}]
-  - chapters: [{file: notebooks/03_three}]
+TOC = """root: book/intro
+parts:
+  - {caption: First, chapters: [{file: notebooks/01_one}, {file: notebooks/02_two}]}
+  - {caption: Second, chapters: [{file: notebooks/03_three}]}
 """
 LONG = _first_chapters.LONG + 1
 
