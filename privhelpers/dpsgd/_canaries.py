@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from privhelpers import rng, validate
-from privhelpers.dpsgd._engine import GivenGradients
+from privhelpers.dpsgd._engine import GivenGradients, trainable
 from privhelpers.dpsgd._plan import PrivacyPlan
 from privhelpers.errors import InvalidParameter
 from privhelpers.mechanisms import participation_log_ratio
@@ -80,10 +80,13 @@ def make_room(model: nn.Module, longest: int, wanted: int) -> int:
         model: whose trained weights carry the canaries; where they have no room, it gets `spare_rows`.
         longest: tokens of the longest note, 1 or more.
         wanted: canaries, 1 or more.
+
+    Raises:
+        UnsupportedModel: all weights are frozen.
     """
     validate.positive_int(longest=longest, wanted=wanted)
     drop_spare_rows(model)
-    trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    trained = list(trainable(model).items())
     positions = any(name.endswith(_POSITION_TABLES) for name, _ in trained)
     if not positions or free_coordinates(model, longest)[2] < wanted:
         like = trained[0][1]

@@ -30,7 +30,7 @@ from privhelpers.dpsgd._recorder import MEMORY, Recorder, Workspace
 from privhelpers.dpsgd._units import group_rows
 from privhelpers.errors import InvalidParameter, PrivHelpersError, UnsupportedModel
 from privhelpers.models.encoding import IGNORED
-from privhelpers.models.precision import layers_in
+from privhelpers.models.precision import all_digits, layers_in
 from privhelpers.text import quoted
 
 Batch = Mapping[str, torch.Tensor]
@@ -315,9 +315,11 @@ class ClippedGradients:
             by_parameter = recorder.norms_by_parameter()
             return {name: recorder.units.by_name(norms) for name, norms in by_parameter.items()}
 
-    def _in_full(self) -> torch.autocast:
-        """Return a context without autocast: it may shorten the forward pass, never a norm or a sum."""
-        return torch.autocast(self.model.device.type, enabled=False)
+    @contextmanager
+    def _in_full(self) -> Iterator[None]:
+        """Compute in all digits: what shortens a forward pass may never shorten a norm or a sum."""
+        with all_digits(), torch.autocast(self.model.device.type, enabled=False):
+            yield
 
     def _listen(self, batch: Batch, unit: torch.Tensor | None) -> Recorder:
         if "labels" not in batch or not len(batch["labels"]):

@@ -154,7 +154,8 @@ def train(
     """Fine-tune `model` in place under the plan and return what was spent.
 
     With `keep`, every step is written to a ledger before it is taken, and a run killed at any moment goes on
-    when the same call is made again: in research mode to the same weights, bit for bit.
+    when the same call is made again: in research mode to the same weights, bit for bit. Dropout reads a
+    stream of the process, so of two trainings in two threads neither repeats.
 
     Args:
         notes_by_patient: the notes of each patient; a patient is one privacy unit.

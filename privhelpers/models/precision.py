@@ -7,7 +7,7 @@ else: attention is slower with it, and a clipped sum must keep its digits. Any o
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 
 import torch
@@ -43,14 +43,23 @@ def layers_in(matmul_precision: str) -> Iterator[None]:
 
 
 @contextmanager
-def as_layers_do() -> Iterator[None]:
-    """Multiply in the precision of `layers_in`, for the length of one product."""
+def _multiplying_in(matmul_precision: str) -> Iterator[None]:
     before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(_asked)
+    torch.set_float32_matmul_precision(matmul_precision)
     try:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+def as_layers_do() -> AbstractContextManager[None]:
+    """Multiply in the precision of `layers_in`, for the length of one product."""
+    return _multiplying_in(_asked)
+
+
+def all_digits() -> AbstractContextManager[None]:
+    """Multiply in float32's digits meanwhile, whatever PyTorch was told for the whole process."""
+    return _multiplying_in("highest")
 
 
 class _Layer(torch.autograd.Function):

@@ -13,7 +13,7 @@ from test_dpsgd_training import hospital, private, run, tiny_plan
 from privhelpers import dpsgd, models
 from privhelpers.dpsgd._canaries import Planted
 from privhelpers.dpsgd._losses import losses_by_row
-from privhelpers.errors import InvalidParameter, ResumeRefused
+from privhelpers.errors import InvalidParameter, ResumeRefused, UnsupportedModel
 from privhelpers.models.adapters import with_adapters
 
 CANARIES = dpsgd.GradientCanaries(count=200, seed=0)
@@ -69,6 +69,11 @@ def test_each_canary_owns_a_coordinate_beyond_the_longest_note(start, planted):
 def test_a_model_without_positions_is_refused():
     with pytest.raises(InvalidParameter, match="position embedding"):
         dpsgd.free_coordinates(torch.nn.Linear(2, 2), 1)
+
+
+def test_a_frozen_model_has_no_room(start):
+    with pytest.raises(UnsupportedModel, match="frozen"):
+        dpsgd.make_room(copy.deepcopy(start[2]).requires_grad_(False), 20, wanted=1)
 
 
 def test_spare_rows_make_room_in_a_model_without_positions():

@@ -180,6 +180,24 @@ def test_a_batch_that_is_none_is_refused(batch, unit, words):
         dpsgd.clipped_gradient_sum(hospital()[2], batch, max_grad_norm=1.0, unit=unit)
 
 
+def test_norms_and_sums_have_all_digits_whatever_pytorch_was_told():
+    """On a GPU, `torch.set_float32_matmul_precision("high")` leaves products ten bits."""
+    model, told = hospital()[2], []
+
+    class Asking(dpsgd.ClippedGradients):
+        def factors(self, norms):
+            told.append(torch.get_float32_matmul_precision())
+            return super().factors(norms)
+
+    engine, ids = Asking(model, max_grad_norm=1.0), torch.ones(3, 6, dtype=torch.long)
+    torch.set_float32_matmul_precision("medium")
+    try:
+        engine.add({"input_ids": ids, "labels": ids}, into=engine.room())
+        assert told == ["highest"] and torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
 # Whose chance it was.
 
 
