@@ -83,13 +83,18 @@ def opacus_epsilon(
 
     Args:
         name: "rdp" or "prv".
-        noise_multiplier, sample_rate, steps, delta: checked by the caller, as in `accounting.epsilon`.
+        noise_multiplier, sample_rate, steps, delta: as in `accounting.epsilon`.
 
     Raises:
-        InvalidParameter: the accountant cannot count this run in float64, or in seconds.
+        InvalidParameter: a value is out of its range, or the accountant cannot count this run in float64 or
+            in seconds.
 
     Source: Opacus (Yousefpour et al. 2021); Gopi, Lee and Wutschitz 2021 (PRV).
     """
+    validate.positive(noise_multiplier=noise_multiplier)
+    validate.probability(sample_rate=sample_rate)
+    validate.positive_int(steps=steps)
+    validate.delta(delta)
     lost = (steps + 100) * sys.float_info.epsilon if name == "prv" and steps < sys.maxsize else 0.0
     if lost > delta / 2:
         raise InvalidParameter(

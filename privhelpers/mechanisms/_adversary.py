@@ -68,9 +68,14 @@ def participation_log_ratio(
         noise_multiplier: noise standard deviation over the clipping norm, greater than 0.
         sample_rate: probability that a unit that takes part enters the sample, in (0, 1].
 
+    Raises:
+        InvalidParameter: a value is out of its range.
+
     >>> participation_log_ratio(0.5, noise_multiplier=1.0, sample_rate=0.3).round(12) + 0.0
     np.float64(0.0)
     """
+    validate.positive(noise_multiplier=noise_multiplier)
+    validate.probability(sample_rate=sample_rate)
     # Of a unit that takes part: a mixture. The density without the unit cancels.
     entered = np.log(sample_rate) + (2 * np.asarray(seen) - 1) / (2 * noise_multiplier**2)
     stayed_out = np.log1p(-sample_rate) if sample_rate < 1 else -np.inf

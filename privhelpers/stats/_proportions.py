@@ -17,8 +17,10 @@ from statsmodels.stats.proportion import proportion_confint, proportion_effectsi
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.stats import _checks, checks
+from privhelpers.validate import shown
 
 # Cohen (1988), section 6.2.3; below the first bound he gives no word.
+MOST_TRIALS = 1_000_000_000  # Fisher's test multiplies two such counts in 64 bits
 EFFECT_BOUNDS = ((0.2, "negligible"), (0.5, "small"), (0.8, "medium"))
 
 
@@ -76,6 +78,8 @@ class TwoProportion:
 def _counts(successes: int, trials: int, arm: str = "") -> tuple[int, int]:
     trials = checks.count(f"trials{arm}", trials, low=1)
     successes = checks.count(f"successes{arm}", successes)
+    if trials > MOST_TRIALS:
+        raise InvalidParameter(f"trials{arm} = {shown(trials)}: must be at most {MOST_TRIALS:,}")
     if successes > trials:
         raise InvalidParameter(f"successes{arm} = {successes}: must not exceed trials{arm} = {trials}")
     return successes, trials
@@ -157,7 +161,13 @@ def newcombe_difference(one: Interval, two: Interval) -> Interval:
 
 
 def effect_label(cohens_h: float) -> str:
-    """Return Cohen's word for the absolute value of h: negligible, small, medium or large."""
+    """Return Cohen's word for the absolute value of h: negligible, small, medium or large.
+
+    Raises:
+        InvalidParameter: h is no finite number.
+    """
+    if not math.isfinite(cohens_h):
+        raise InvalidParameter(f"cohens_h = {cohens_h}: must be a finite number")
     return next((word for bound, word in EFFECT_BOUNDS if abs(cohens_h) < bound), "large")
 
 

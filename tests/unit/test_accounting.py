@@ -578,3 +578,11 @@ def test_an_epsilon_that_was_kept_is_told_of_its_own_run_alone():
     first, again = ([accounting.epsilon(**one) for one in runs] for _ in range(2))
     anew = [_bounds._pld_epsilon.__wrapped__(**({"interval": None} | one)) for one in runs]
     assert first == again == anew and len(set(anew)) == len(runs)
+
+
+@pytest.mark.parametrize("noise_multiplier", [math.nan, math.inf, 0.0, -1.0])
+def test_a_peer_is_not_asked_about_noise_that_is_none(noise_multiplier):
+    with pytest.raises(InvalidParameter, match="noise_multiplier"):
+        accounting.opacus_epsilon(
+            "rdp", noise_multiplier=noise_multiplier, sample_rate=0.1, steps=10, delta=1e-5
+        )

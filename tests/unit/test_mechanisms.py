@@ -316,3 +316,11 @@ def test_privacy_parameters_go_by_name():
     for call in (m.gaussian_sigma, m.gdp_delta, m.largest_advantage, m.group_privacy):
         with pytest.raises(TypeError):
             call(1, 1)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"sample_rate": -1.0}, {"sample_rate": math.nan}, {"noise_multiplier": 0.0}]
+)
+def test_a_log_ratio_of_no_run_is_refused(wrong):
+    with pytest.raises(InvalidParameter, match=next(iter(wrong))):
+        m.participation_log_ratio(0.5, **{"sample_rate": 0.1, "noise_multiplier": 1.0} | wrong)

@@ -370,3 +370,21 @@ def test_the_room_loads_no_torch():
     code = "import sys, privhelpers.stats, privhelpers.hipaa, privhelpers.figures\n"
     code += "sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("trials", [2**63, 10**29])
+def test_more_trials_than_a_test_can_multiply_are_refused(trials):
+    for call in (
+        lambda: stats.clopper_pearson(1, trials),
+        lambda: stats.two_proportion(1, trials, 1, 3),
+        lambda: stats.tost_rates(1, 3, 1, trials, margin=0.1),
+    ):
+        with pytest.raises(InvalidParameter, match="at most 1,000,000,000"):
+            call()
+    most = stats.two_proportion(1, 1_000_000_000, 1, 1_000_000_000)
+    assert most.fisher_p == pytest.approx(1.0)
+
+
+def test_no_number_has_no_word_for_its_size():
+    with pytest.raises(InvalidParameter, match="finite"):
+        stats.effect_label(float("nan"))
