@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from privhelpers.dpsgd._engine import Batch, repeatable
+from privhelpers.dpsgd._engine import Batch, heard_by_name, repeatable
 from privhelpers.dpsgd._losses import losses_by_row
 from privhelpers.errors import InvalidParameter, UnsupportedModel
 from privhelpers.models.encoding import encode, to_batch
@@ -104,15 +104,16 @@ def needs_mask(model: PreTrainedModel, rows: Sequence[Rows], pad_id: int) -> boo
         pad_id: token that fills short rows.
 
     Raises:
-        UnsupportedModel: the model reads padding with a mask, too, or takes none.
+        UnsupportedModel: the model reads padding with a mask, too, or takes none, or cannot read the notes.
     """
     notes = sorted((row for patient_rows in rows for row in patient_rows), key=len)
     if len(notes[0]) == len(notes[-1]):
         return False
     for attention_mask in (False, True):
         batch = _collated([notes[-1], notes[0]], pad_id, attention_mask)
-        if not _reads(model, batch, after=len(notes[0])):
-            return attention_mask
+        with heard_by_name(model):
+            if not _reads(model, batch, after=len(notes[0])):
+                return attention_mask
     raise UnsupportedModel(
         f"{type(model).__name__}: what it makes of a note depends on the padding behind it, with an "
         "attention mask, too, so a patient's gradient would depend on others; train on notes of one length"

@@ -153,7 +153,7 @@ def repeatable(model: PreTrainedModel) -> Iterator[None]:
 
 
 @contextmanager
-def _heard_by_name(model: PreTrainedModel) -> Iterator[None]:
+def heard_by_name(model: PreTrainedModel) -> Iterator[None]:
     """Refuse a model by name if a pass that is listened to fails: a layer does what is not known."""
     try:
         yield
@@ -353,11 +353,11 @@ class ClippedGradients:
         known = self._proven.pop(training := self.model.training, None)
         with repeatable(self.model):
             if known is None:
-                with _heard_by_name(self.model):
+                with heard_by_name(self.model):
                     self._check_folding(batch)
             self._proven[training] = _ANY  # for the passes that are compared
             try:
-                with _heard_by_name(self.model):
+                with heard_by_name(self.model):
                     trials = [batch] if known else self._trials(batch)
                     compared = [self._compare(trial) for trial in trials]
             finally:

@@ -122,6 +122,13 @@ def test_a_model_of_both_directions_ends_with_the_same_weights_whatever_the_micr
     assert (ends[0] - ends[1]).norm() < 1e-3 * (ends[0] - before).norm()
 
 
+def test_a_note_longer_than_a_roberta_can_read_is_refused_by_name():
+    """Its positions begin after the padding token, so it has fewer than its config says."""
+    model = RobertaForMaskedLM(RobertaConfig(vocab_size=300, pad_token_id=1, **SMALL))
+    with pytest.raises(UnsupportedModel, match="RobertaForMaskedLM: cannot read these rows"):
+        _batches.needs_mask(model, [[[2, 3, 4]], [[2] * 64]], 0)
+
+
 class Capacity(nn.Module):
     """What experts with a capacity do: tokens beyond it are treated otherwise, whosever they are."""
 
