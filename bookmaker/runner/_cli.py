@@ -89,7 +89,8 @@ def _book(root: Path, options: argparse.Namespace) -> int:
     if public:
         targets = [*(job.sentinel for job in plan), f"runs/{options.profile}/manifest.json"]
     where = {"cores": options.cores, "cluster": options.cluster, "limit": options.limit}
-    code = build.chain(root, [plan], targets=targets, **where)
+    with build.alone(root, [options.profile]):
+        code = build.chain(root, [plan], targets=targets, **where)
     if public and not code:
         command = [sys.executable, "-m", "bookmaker.site", "build", "--profile", options.profile]
         code = subprocess.run([*command, "--solutions", "no"], cwd=root, check=False).returncode

@@ -128,6 +128,23 @@ def check(root: Path, names: Sequence[str], cores: int | None, cluster: str | No
     return clusters.options(root, cluster, names, cores) if cluster else ["--cores", str(cores or CORES)]
 
 
+@contextlib.contextmanager
+def alone(root: Path, names: Sequence[str]) -> Iterator[None]:
+    """Hold some profiles for this process, from before anything of theirs is written.
+
+    Args:
+        root: the repository.
+        names: of the profiles.
+
+    Raises:
+        RunFailed: a build of one of them is going on; the message says in which process.
+    """
+    with contextlib.ExitStack() as locks:
+        for name in names:
+            locks.enter_context(processes.exclusive(root / "runs" / name / ".lock", f"profile {name}"))
+        yield
+
+
 def chain(
     root: Path,
     plans: Sequence[list[Job]],
@@ -139,6 +156,8 @@ def chain(
 ) -> int:
     """Run what is out of date in one schedule over several plans, and return the exit code.
 
+    The profiles are held for this process, see `alone`.
+
     Args:
         root: the repository.
         plans: every run of each profile.
@@ -148,20 +167,17 @@ def chain(
         limit: hours that a cell may take; "": twenty times what its run took before, and four at least.
 
     Raises:
-        PrivHelpersError: the limit is none, another build of one of the profiles is going on, or the
-            cluster cannot be used.
+        PrivHelpersError: the limit is none, or the cluster cannot be used.
     """
     _limits.hand_down(limit)
     names = [plan[0].profile for plan in plans]
     log = root / "runs" / names[0] / "logs" / "snakemake.log"
     _children.adopt()
-    with contextlib.ExitStack() as locks:
-        locks.callback(_children.kill_children)  # such as what the cell of a killed run left behind
-        locks.enter_context(_ended_by_signals())
-        for name in names:
-            locks.enter_context(processes.exclusive(root / "runs" / name / ".lock", f"profile {name}"))
+    with contextlib.ExitStack() as stack:
+        stack.callback(_children.kill_children)  # such as what the cell of a killed run left behind
+        stack.enter_context(_ended_by_signals())
         # The nodes of a cluster have temporary folders of their own.
-        locks.enter_context(contextlib.nullcontext() if cluster else _scratch.scratch())
+        stack.enter_context(contextlib.nullcontext() if cluster else _scratch.scratch())
         where = check(root, names, cores, cluster, limit)
         watched = clusters.told(root, plans) if cluster else contextlib.nullcontext()
         waiting: list[Job] = []

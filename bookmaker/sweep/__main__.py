@@ -7,6 +7,7 @@ import argparse
 import os
 import sys
 import time
+from pathlib import Path
 
 from bookmaker.runner import build, plan, processes, published
 from bookmaker.runner.options import Words, count
@@ -30,25 +31,22 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run a sweep and return its exit code."""
-    options = _parser().parse_args(arguments)
-    processes.die_with_parent(clean=False)
-    clock = time.monotonic()
-    try:
-        root = repository_root()
-        os.chdir(root)
-        from bookmaker.sweep import _grid
+def _sweep(root: Path, options: argparse.Namespace) -> int:
+    """Run what is missing of a grid, write its table and gallery, and return the exit code."""
+    from bookmaker.sweep import _grid
 
-        if not options.epsilons:
-            raise InvalidParameter('name the budgets: make sweep EPSILONS="1 8" SEEDS="0 1"')
-        name = check_name(options.name or options.profile)
-        architectures = options.architectures or [_grid.architecture(root, options.profile)]
-        cells = _grid.cells(options.profile, architectures=architectures, seeds=options.seeds)
-        where = {"cores": options.cores, "cluster": options.cluster, "limit": options.limit}
-        build.check(root, [cell.profile for cell in cells], **where)
-        plans = _grid.write(root, cells, epsilons=options.epsilons)
-        folder = published.sweep(root, name)
+    clock = time.monotonic()
+    if not options.epsilons:
+        raise InvalidParameter('name the budgets: make sweep EPSILONS="1 8" SEEDS="0 1"')
+    name = check_name(options.name or options.profile)
+    architectures = options.architectures or [_grid.architecture(root, options.profile)]
+    cells = _grid.cells(options.profile, architectures=architectures, seeds=options.seeds)
+    names, folder = [cell.profile for cell in cells], published.sweep(root, name)
+    where = {"cores": options.cores, "cluster": options.cluster, "limit": options.limit}
+    build.check(root, names, **where)
+    files = _grid.files(root, cells, epsilons=options.epsilons)
+    with processes.exclusive(folder / ".lock", f"sweep {name}"), build.alone(root, names):
+        plans = _grid.write(root, cells, files)
         (folder / published.COMPLETE).unlink(missing_ok=True)
         if code := build.chain(root, plans, targets=_grid.targets(plans), **where):
             return code
@@ -62,14 +60,24 @@ def main(arguments: list[str] | None = None) -> int:
         _results.write(table, folder / "results.parquet")
         path = _gallery.write(table, folder / "gallery", name)
         published.seal_sweep(root, name, made)
-        took = f"{time.monotonic() - clock:.0f} s"
-        say(name, f"{len(table)} measurements of {len(cells)} cells in {took}: {path.relative_to(root)}")
+    took = f"{time.monotonic() - clock:.0f} s"
+    say(name, f"{len(table)} measurements of {len(cells)} cells in {took}: {path.relative_to(root)}")
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a sweep and return its exit code."""
+    options = _parser().parse_args(arguments)
+    processes.die_with_parent(clean=False)
+    try:
+        root = repository_root()
+        os.chdir(root)
+        return _sweep(root, options)
     except KeyboardInterrupt:
         return 130
     except (PrivHelpersError, OSError) as error:
         print(f"refused: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
-    return 0
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ luck. Budgets of one cell share records, public checkpoint and shadow models, as
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -83,8 +83,8 @@ def _given(root: Path, cell: Cell, epsilons: Sequence[float]) -> dict[str, dict]
     return given
 
 
-def write(root: Path, grid: Sequence[Cell], *, epsilons: Sequence[float]) -> list[list[Job]]:
-    """Write the profile of every cell to `runs/<cell>/profile.yml` and return their plans.
+def files(root: Path, grid: Sequence[Cell], *, epsilons: Sequence[float]) -> dict[str, bytes]:
+    """Return the profile of every cell, checked, by its file `runs/<cell>/profile.yml`.
 
     Args:
         root: the repository.
@@ -93,17 +93,25 @@ def write(root: Path, grid: Sequence[Cell], *, epsilons: Sequence[float]) -> lis
 
     Raises:
         PrivHelpersError: a value is not one that the notebooks take, or a profile of `params/` has the name
-            of a cell; nothing was written.
+            of a cell.
     """
-    budgets, files = _different("epsilons", epsilons), {}
+    budgets, contents = _different("epsilons", epsilons), {}
     for cell in grid:
-        own, file = f"params/{cell.profile}.yml", profiles.derived(cell.profile)
-        if (root / own).exists():
-            raise InvalidParameter(f"{own} has the name of a cell and would run in its place; rename it")
+        namesake, file = f"params/{cell.profile}.yml", profiles.derived(cell.profile)
+        if (root / namesake).exists():
+            raise InvalidParameter(f"{namesake} has the name of a cell and would run in its place; rename it")
         text = yaml.safe_dump(_given(root, cell, budgets), sort_keys=False, allow_unicode=True)
-        files[file] = text.encode()
-        profiles.checked(root, cell.profile, file, files[file])
-    for file, data in files.items():
+        contents[file] = text.encode()
+        profiles.checked(root, cell.profile, file, contents[file])
+    return contents
+
+
+def write(root: Path, grid: Sequence[Cell], contents: Mapping[str, bytes]) -> list[list[Job]]:
+    """Write the profiles that `files` returned for a grid, and return the plan of every cell.
+
+    A build of a cell reads its profile until it ends: hold the cells for this process (`build.alone`).
+    """
+    for file, data in contents.items():
         if not (root / file).is_file() or (root / file).read_bytes() != data:
             write_atomic(root / file, data)
     return [plan.jobs(root, cell.profile) for cell in grid]

@@ -11,7 +11,7 @@ import toy_chain
 import toy_site
 import yaml
 
-from bookmaker.runner import _cli, chain, plan, profiles, published
+from bookmaker.runner import _cli, chain, plan, processes, profiles, published
 from bookmaker.sweep import __main__ as sweep
 from bookmaker.sweep import _gallery, _grid, _results
 from privhelpers import artifacts
@@ -24,6 +24,10 @@ def root(tmp_path):
     path = made / "notebooks" / f"{chain.PRETRAINING}.ipynb"
     toy_chain.write_notebook(path, toy_chain.HEAD + 'architecture: str = "tiny"  # which model\n', ["1"])
     return made
+
+
+def written(root, cells, epsilons):
+    return _grid.write(root, cells, _grid.files(root, cells, epsilons=epsilons))
 
 
 def test_cells_are_the_product_and_have_names_of_their_own():
@@ -48,7 +52,7 @@ def test_more_cells_than_anybody_runs_are_refused_in_a_short_line():
 def test_a_cell_changes_three_values_and_keeps_the_rest(root):
     before = plan.jobs(root, "toy")
     cells = _grid.cells("toy", architectures=["mini"], seeds=[4])
-    (jobs,) = _grid.write(root, cells, epsilons=[1, 8])
+    (jobs,) = written(root, cells, [1, 8])
     assert profiles.derived("toy-mini-s4") == "runs/toy-mini-s4/profile.yml"
     by_rule = {job.rule: job for job in jobs}
     assert {f"{chain.DPSGD}_dp-eps-1", f"{chain.DPSGD}_dp-eps-8"} <= set(by_rule)
@@ -64,13 +68,13 @@ def test_a_cell_changes_three_values_and_keeps_the_rest(root):
 def test_a_bad_value_is_refused_before_anything_runs(root):
     cells = _grid.cells("toy", architectures=["mini"], seeds=[-1])
     with pytest.raises(InvalidParameter, match=r"runs/toy-mini-s-1/profile\.yml.*seed = -1"):
-        _grid.write(root, cells, epsilons=[1])
+        _grid.files(root, cells, epsilons=[1])
     with pytest.raises(MissingArtifact, match="nobody"):
-        _grid.write(root, _grid.cells("nobody", architectures=["a"], seeds=[0]), epsilons=[1])
+        _grid.files(root, _grid.cells("nobody", architectures=["a"], seeds=[0]), epsilons=[1])
 
 
 def test_targets_are_the_measuring_runs_of_every_model(root):
-    plans = _grid.write(root, _grid.cells("toy", architectures=["mini"], seeds=[0, 1]), epsilons=[8])
+    plans = written(root, _grid.cells("toy", architectures=["mini"], seeds=[0, 1]), [8])
     wanted = _grid.targets(plans)
     per_model = sum(step.per == "model" for step in chain.CHAIN if step.slug in _grid.MEASURING)
     assert len(wanted) == 2 * (4 * per_model + 1)
@@ -78,7 +82,7 @@ def test_targets_are_the_measuring_runs_of_every_model(root):
 
 
 def test_two_cells_run_in_one_schedule(root):
-    plans = _grid.write(root, _grid.cells("toy", architectures=["mini"], seeds=[0, 1]), epsilons=[8])
+    plans = written(root, _grid.cells("toy", architectures=["mini"], seeds=[0, 1]), [8])
     names = [jobs[0].profile for jobs in plans]
     wanted = [job.sentinel for jobs in plans for job in jobs if job.slug == chain.DPSGD]
     script = (
@@ -211,6 +215,7 @@ REFUSED = [
     (["--epsilons=nan"], "target_epsilon"),
     (["--epsilons=1", "--seeds=0 -1"], "seed = -1"),
     (["--epsilons=1", "--seeds=0 1"], "params/toy-mini-s1.yml has the name of a cell"),
+    (["--epsilons=1", "--seeds=0 2"], "profile toy-mini-s2 is in use"),
 ]
 
 
@@ -224,7 +229,8 @@ def test_what_is_refused_leaves_a_finished_sweep_as_it_is(root, monkeypatch, cap
     cell = root / "runs" / "toy-mini-s0" / "profile.yml"
     artifacts.write_atomic(cell, b"shared: {seed: 0}")
     (root / "params" / "toy-mini-s1.yml").write_text("shared: {seed: 9}")
-    assert sweep.main(["--profile=toy", "--architectures=mini", *arguments]) == 2
+    with processes.exclusive(root / "runs" / "toy-mini-s2" / ".lock", "profile toy-mini-s2"):
+        assert sweep.main(["--profile=toy", "--architectures=mini", *arguments]) == 2
     message = capsys.readouterr().err
     assert words in message and message.startswith("refused: ") and message.count("\n") == 1
     assert mark.read_bytes() == b"sealed" and cell.read_bytes() == b"shared: {seed: 0}"
