@@ -42,6 +42,20 @@ def declared(notebook: Path) -> dict[str, Parameter]:
     return declared_in(cells[0], slug)
 
 
+def check(notebook: Path, values: dict[str, Any], *, where: str) -> dict[str, Any]:
+    """Return values as the types that a notebook declares for them.
+
+    Args:
+        notebook: a source notebook.
+        values: by name.
+        where: file and section that the values come from, for the message.
+
+    Raises:
+        InvalidParameter: in one line, `where.parameter = value` and what is allowed.
+    """
+    return _checked(declared(notebook), values, where)
+
+
 def resolve(notebook: Path, overrides: dict[str, Any], *, where: str = "command line") -> dict[str, Any]:
     """Return every parameter of a notebook: the overrides, checked, over its defaults, checked too.
 

@@ -141,9 +141,14 @@ def _merge(root: Path, given: dict[str, dict[str, Any]], file: str) -> dict[str,
         if name not in everywhere:
             hint = parameters.unknown_name(name, everywhere)
             raise InvalidParameter(f"{file}, {SHARED}.{name} = {parameters.show(value)}: {hint}")
-    return {
-        slug: {n: v for n, v in shared.items() if n in known[slug]} | given.get(slug, {}) for slug in SLUGS
-    }
+    overrides = {}
+    for slug in SLUGS:
+        chapter = given.get(slug, {})
+        taken = {name: value for name, value in shared.items() if name in known[slug].keys() - chapter.keys()}
+        single = {name: value for name, value in taken.items() if name != EPSILON}  # budgets may be a list
+        _parameters.check(source(root, slug), single, where=f"{file}, {SHARED}")
+        overrides[slug] = taken | chapter
+    return overrides
 
 
 def _epsilons(root: Path, overrides: dict[str, Any], file: str) -> tuple[float, ...]:

@@ -103,7 +103,7 @@ REFUSED = [
     ("hipaa: {limit: '0.5'}", "limit = '0.5': must be a number in"),
     ("hipa: {limit: 0.5}", "hipa: no such notebook; known: shared, anonymization"),
     ("shared: {sead: 1}", r"shared.sead = 1: no such parameter; did you mean seed\?"),
-    ("shared: {seed: -1}", "seed = -1: must be a whole number"),
+    ("shared: {seed: -1}", r"mine.yml, shared.seed = -1: must be a whole number"),
     ("shared: {profile: other}", "shared.profile: filled in by the chain"),
     ("extraction: {model: public}", "extraction.model: filled in by the chain"),
     ("shared: {seed: 1}\nshared: {seed: 2}", "line 2: shared is given twice"),
