@@ -11,6 +11,7 @@ from privhelpers.audit._scores import check_scores
 from privhelpers.errors import InvalidParameter
 from privhelpers.mechanisms import participation_log_ratio
 
+_MOST_CANARIES = 10_000_000  # at some 40 bytes each
 Shows = Callable[[np.random.Generator, NDArray[np.bool_], int], NDArray[np.float64]]
 
 
@@ -26,7 +27,7 @@ def simulate_scores(
     """Return the coins and scores that gradient canaries have if the run does what it claims.
 
     Args:
-        canaries: number of canaries, each with a coordinate of its own, 1 or more.
+        canaries: number of canaries, each with a coordinate of its own, from 1 to 10 million.
         noise_multiplier: noise standard deviation over the clipping norm, greater than 0.
         sample_rate: probability that an included canary enters a step, in (0, 1].
         steps: number of steps, 1 or more.
@@ -40,7 +41,8 @@ def simulate_scores(
     Raises:
         InvalidParameter: a value is out of its range.
     """
-    validate.positive_int(canaries=canaries, steps=steps)
+    validate.positive_int(_MOST_CANARIES, canaries=canaries)
+    validate.positive_int(steps=steps)
     validate.positive(noise_multiplier=noise_multiplier)
     validate.probability(sample_rate=sample_rate)
     generator = rng.make(seed, "audit/simulation")

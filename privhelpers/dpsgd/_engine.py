@@ -281,6 +281,10 @@ class ClippedGradients:
 
         Returns:
             Norms of the units' gradients, shape [units]; not a private output.
+
+        Raises:
+            UnsupportedModel: a gradient per unit is not known for this batch.
+            InvalidParameter: the batch has no labels, or gradients that are given do not fit the model.
         """
         given = isinstance(batch, GivenGradients)
         recorder = self._recall(batch) if given else self._listen(batch, unit)
@@ -423,10 +427,17 @@ class ClippedGradients:
         return compared
 
     def _recall(self, given: "GivenGradients") -> Recorder:
+        table, rows = self.parameters.get(given.parameter), given.row.tolist()
+        if table is None or table.dim() != 2:
+            raise InvalidParameter(f"parameter = {validate.shown(given.parameter)}: no trained table")
+        if not all(type(row) is int and 0 <= row < len(table) for row in rows):
+            raise InvalidParameter(f"row: must be whole numbers from 0 to {len(table) - 1}, for each unit")
+        if given.gradient.shape != (wanted := (len(rows), table.shape[1])):
+            raise InvalidParameter(f"gradient: its shape must be {wanted}, not {tuple(given.gradient.shape)}")
         units = group_rows(None, given.row.shape[0])
         recorder = Recorder(units, self.workspace, self.names)
         gradient = given.gradient.to(in_full(given.gradient.dtype))
-        recorder.lookup(self.parameters[given.parameter], given.row[:, None], gradient[:, None, :])
+        recorder.lookup(table, given.row[:, None], gradient[:, None, :])
         return recorder
 
 

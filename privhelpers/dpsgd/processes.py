@@ -26,6 +26,10 @@ from privhelpers.errors import TrainingFailed
 
 def _gathered(value: object) -> list:
     """Return what each process gave, in the order of their ranks."""
+    if not dist.is_initialized():
+        raise TrainingFailed(
+            "the processes do not know each other; call torch.distributed.init_process_group first"
+        )
     values: list = [None] * dist.get_world_size()
     dist.all_gather_object(values, value)
     return values
@@ -38,7 +42,7 @@ def agreed(chance: Chance) -> Chance:
     who takes part, so that channel must be as private as the notes. The noise is drawn by process 0 alone.
 
     Raises:
-        TrainingFailed: the processes have different modes or seeds.
+        TrainingFailed: the processes have different modes or seeds, or there is no process group.
     """
     if len({repr(given) for given in _gathered(chance.public())}) > 1:
         raise TrainingFailed("chance: the processes of this run have different modes or seeds")
@@ -56,16 +60,17 @@ class SharedOptimizer(PrivateOptimizer):
     pieces that are dealt out, so choose `max_rows` small enough for every process to get some.
 
     Raises:
-        TrainingFailed: at a step, if the processes did not draw the same patients.
+        TrainingFailed: at a step, if the processes did not draw the same patients, or are no group.
 
     Source: Abadi et al. 2016, algorithm 1, its sum computed in parts.
     """
 
     def noisy_mean(self, draw: Iterable[Drawn]) -> torch.Tensor:
         """Fill `gradients` as a single process would; return the norms of the whole draw."""
-        rank, world = dist.get_rank(), dist.get_world_size()
         batches = list(draw)
-        if len(set(_gathered(_sign(batches)))) > 1:
+        signs = _gathered(_sign(batches))
+        rank, world = dist.get_rank(), dist.get_world_size()
+        if len(set(signs)) > 1:
             raise TrainingFailed(
                 "draw: the processes drew different patients; begin with dpsgd.processes.agreed(chance), "
                 "and continue a run from checkpoints of the same step"

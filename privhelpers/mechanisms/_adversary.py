@@ -13,6 +13,8 @@ from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.mechanisms import _checks
 
+_LEAST_NOISE = 1e-100
+
 
 def _open_prior(prior: float) -> None:
     validate.probability(prior=prior)
@@ -65,7 +67,7 @@ def participation_log_ratio(
     Args:
         seen: outputs of the Poisson-subsampled Gaussian mechanism along a direction of the unit alone, over
             the clipping norm: noise around 1 if the unit entered the sample, around 0 otherwise.
-        noise_multiplier: noise standard deviation over the clipping norm, greater than 0.
+        noise_multiplier: noise standard deviation over the clipping norm, 1e-100 or more.
         sample_rate: probability that a unit that takes part enters the sample, in (0, 1].
 
     Raises:
@@ -76,6 +78,10 @@ def participation_log_ratio(
     """
     validate.positive(noise_multiplier=noise_multiplier)
     validate.probability(sample_rate=sample_rate)
+    if noise_multiplier < _LEAST_NOISE:
+        raise InvalidParameter(
+            f"noise_multiplier = {noise_multiplier}: must be {_LEAST_NOISE} or more; its square would be none"
+        )
     # Of a unit that takes part: a mixture. The density without the unit cancels.
     entered = np.log(sample_rate) + (2 * np.asarray(seen) - 1) / (2 * noise_multiplier**2)
     stayed_out = np.log1p(-sample_rate) if sample_rate < 1 else -np.inf

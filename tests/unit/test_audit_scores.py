@@ -194,6 +194,8 @@ def test_the_trial_reached_these_with_four_numbers_of_guesses():
         lambda: audit.most_certifiable(canaries=10, delta=1e-5, method="best"),
         lambda: audit.simulate_scores(canaries=10, noise_multiplier=0.0, **RUN, seed=0),
         lambda: audit.simulate_scores(canaries=10, noise_multiplier=1.0, sample_rate=0.0, steps=1, seed=0),
+        lambda: audit.simulate_scores(canaries=10**12, noise_multiplier=1.0, **RUN, seed=0),
+        lambda: audit.simulate_scores(canaries=10, noise_multiplier=5e-324, **RUN, seed=0),
     ],
 )
 def test_bad_input_is_refused_with_a_typed_error(call):

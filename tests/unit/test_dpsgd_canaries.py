@@ -224,3 +224,27 @@ def test_layer_norms_equal_one_backward_pass_for_each_row(family, tied, memory):
     whole = engine.add(batch, into=sums)
     together = torch.stack([value.square() for value in norms.values()]).sum(0).sqrt()
     torch.testing.assert_close(together, whole, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"parameter": "wte"}, "parameter = 'wte': no trained table"),
+        ({"parameter": "transformer.ln_f.bias"}, "no trained table"),
+        ({"row": torch.tensor([0, 10**6])}, "row: must be whole numbers from 0 to"),
+        ({"row": torch.tensor([-1, 0])}, "row: must be whole numbers from 0 to"),
+        ({"row": torch.tensor([0.0, 1.0])}, "row: must be whole numbers from 0 to"),
+        ({"row": torch.tensor([0])}, r"gradient: its shape must be \(1, "),
+        ({"row": torch.tensor([[0], [1]])}, "row: must be whole numbers from 0 to"),
+        ({"gradient": torch.ones(2, 3)}, r"gradient: its shape must be .*, not \(2, 3\)"),
+    ],
+)
+def test_a_given_gradient_that_does_not_fit_the_model_is_refused(changes, words):
+    model = small("gpt2", tied=True, dtype=torch.float32)
+    name, width = "transformer.wte.weight", model.config.n_embd
+    given = {"parameter": name, "row": torch.tensor([0, 1]), "gradient": torch.ones(2, width)}
+    engine = dpsgd.ClippedGradients(model, max_grad_norm=1.0)
+    norms = engine.add(dpsgd.GivenGradients(**given), into=engine.room())
+    assert norms.tolist() == pytest.approx([width**0.5] * 2)
+    with pytest.raises(InvalidParameter, match=words):
+        engine.add(dpsgd.GivenGradients(**given | changes), into=engine.room())

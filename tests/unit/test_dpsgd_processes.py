@@ -47,6 +47,12 @@ def join(rank, world, meeting):
     dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=world)
 
 
+@pytest.mark.parametrize("prepare", [lambda chance: chance, shared.agreed])
+def test_without_a_process_group_the_refusal_says_how_to_make_one(prepare):
+    with pytest.raises(TrainingFailed, match="init_process_group"):
+        run(shared.SharedOptimizer, prepare)
+
+
 def work(rank, folder):
     join(rank, 2, folder / "meeting")
     weights, log = run(shared.SharedOptimizer, shared.agreed)
