@@ -156,6 +156,15 @@ def _acts(character: str) -> bool:
     return unicodedata.category(character)[0] in "CZ" or character in _UNSEEN
 
 
+def blank(text: str) -> bool:
+    r"""Return whether nothing of a text can be seen: white space, control and zero-width characters alone.
+
+    >>> blank("\u200b \x01"), blank("\u200bx")
+    (True, False)
+    """
+    return all(map(_acts, text))
+
+
 def _unpiled(text: str) -> str:
     """Return text with the marks spelled out that stand on a letter beyond the first few."""
     pieces, marks = [], 0

@@ -26,6 +26,7 @@ from privhelpers.defenses._spans import Span, replace
 from privhelpers.defenses.dedup import deduplicate
 from privhelpers.defenses.patterns import PatternScrubber
 from privhelpers.errors import InvalidParameter
+from privhelpers.text import blank
 
 if TYPE_CHECKING:  # torch is loaded when something is trained
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -132,7 +133,7 @@ def _checked(note: object, number: int) -> dict:
         )
     for name in ("patient_id", "text"):
         value = note.get(name)
-        if not isinstance(value, str) or not value.strip():
+        if not isinstance(value, str) or blank(value):
             raise InvalidParameter(f"{where}: {name} = {value!r}; must be a text that is not empty")
         where = f"note {number} (patient {note['patient_id']!r})"
     if "\0" in note["text"]:

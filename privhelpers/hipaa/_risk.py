@@ -18,6 +18,7 @@ from typing import NoReturn
 import pandas as pd
 
 from privhelpers.errors import InvalidParameter, NotOneNumber
+from privhelpers.text import blank
 
 Figure = tuple[float, float, float]  # an estimate and the ends of its interval
 
@@ -131,7 +132,7 @@ class Declared:
         if self.answer not in ANSWERS[self.subject]:
             known = ", ".join(ANSWERS[self.subject])
             raise InvalidParameter(f"{self.subject} = {self.answer!r}: must be one of {known}")
-        if not self.by.strip():
+        if blank(self.by):
             raise InvalidParameter(f"{self.subject}: by is empty; a declaration has a person behind it")
 
 

@@ -18,18 +18,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, StrictBool, StrictStr, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictStr
+from pydantic_core import PydanticCustomError
 from scipy.stats import binomtest
 
 from privhelpers.errors import BadRecords
 from privhelpers.own_model._rows import held, name_of, read_rows
-from privhelpers.text import normalize
+from privhelpers.text import blank, normalize
 
 FEWEST_PATIENTS = 50  # in each file: with fewer, only the loudest leak could be told from chance
 FEWEST_CANARIES = 20
 FEWEST_TEXTS = 50  # of a synthetic data set
 _UNFAIR = 1e-4  # a coin that gives so uneven a split is not believed
-_Filled = Annotated[StrictStr, StringConstraints(pattern=r"\S")]
+
+
+def _not_blank(text: str) -> str:
+    if blank(text):
+        raise PydanticCustomError("blank", "is empty")
+    return text
+
+
+_Filled = Annotated[StrictStr, AfterValidator(_not_blank)]
 
 
 class _Row(BaseModel):
@@ -161,8 +170,6 @@ def read_records(
         for where, number, row in read_rows(path, _Row, columns, progress=progress):
             lines = number
             key = (normalize(row.patient_id), row.text)
-            if not key[0]:
-                raise BadRecords(f"{where}: patient_id is empty")
             if row.note_id is not None and (earlier := line_of_id.setdefault(row.note_id, number)) != number:
                 raise BadRecords(f"{where}: the note_id of line {earlier} again; each record needs its own")
             if (earlier := line_of_note.setdefault(key, number)) == number:

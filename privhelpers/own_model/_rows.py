@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 from privhelpers.artifacts import opened, parse_json
 from privhelpers.errors import BadRecords, ConfinedFailed, DamagedArtifact
 from privhelpers.processes import Confined
-from privhelpers.text import quoted
+from privhelpers.text import blank, quoted
 
 LONGEST_LINE = 1_000_000  # bytes, and characters of a row of a table
 MOST_ROWS = 2_000_000  # of a file: an audit asks about thousands, and all are held
@@ -34,7 +34,6 @@ _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no"
 _PROBLEMS = {
     "missing": "is missing",
     "string_type": "must be a string, in quotes",
-    "string_pattern_mismatch": "is empty",
     "bool_type": "must be true or false",
     "list_type": "must be a list of strings",
     "string_unicode": "holds half of a character (a lone surrogate); remove it",
@@ -122,7 +121,7 @@ def _json_rows(path: Path) -> Iterator[tuple[str, int, object]]:
 
 def _several(cell: str) -> list[str]:
     """Return the strings that a cell holds, divided by bars."""
-    return [one.strip() for one in cell.split("|") if one.strip()]
+    return [one.strip() for one in cell.split("|") if not blank(one)]
 
 
 def _cells(names: Iterable[str], cells: Iterable[str]) -> dict:

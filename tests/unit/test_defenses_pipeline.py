@@ -92,6 +92,7 @@ GOOD = {"patient_id": "p1", "text": "seen"}
         ({"patient_id": "p2"}, "note 1 .patient 'p2'.: text = None"),
         ({"patient_id": "p2", "text": ""}, "note 1 .patient 'p2'.: text"),
         ({"patient_id": "p2", "text": " \n"}, "note 1 .patient 'p2'.: text"),
+        ({"patient_id": "p2", "text": "\u200b\x01"}, "note 1 .patient 'p2'.: text"),
         ({"patient_id": "p2", "text": b"x"}, "note 1 .patient 'p2'.: text"),
         ({"patient_id": "p2", "text": "x\0y"}, "note 1 .patient 'p2'.: .*NUL"),
         ({"patient_id": "p2", "text": "x\ud800y"}, "note 1 .patient 'p2'.: .*surrogate.*character 1"),
