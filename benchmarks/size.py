@@ -19,9 +19,9 @@ import yaml
 from audit_kept import Key, go_on
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from bookmaker.runner._git import commit
 from bookmaker.runner._outcome import versions
 from bookmaker.runner._profile import machine
-from bookmaker.runner._reference import commit
 from privhelpers import models, records, stats, training
 from privhelpers.artifacts import Store
 from privhelpers.attacks import canaries

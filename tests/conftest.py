@@ -12,6 +12,7 @@ import pytest
 from patience import LIMIT_SECONDS
 from xdist.scheduler import LoadFileScheduling
 
+from bookmaker.runner import _git
 from privhelpers import browser
 
 ROOT = Path(__file__).parents[1]
@@ -46,14 +47,8 @@ class SmokeSite:
 
 def copy_repository(place: Path) -> Path:
     """Copy the files that git tracks, or would track, to `place`: no environment, no earlier runs."""
-    listing = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for name in filter(None, listing.stdout.split("\0")):
+    listing = _git.git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    for name in filter(None, listing.split("\0")):
         if (ROOT / name).is_file():
             (place / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, place / name)

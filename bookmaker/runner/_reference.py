@@ -1,26 +1,17 @@
 """Keep the results of a profile's complete run with the book, in `reference/<profile>`."""
 
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
 from bookmaker.runner import _manifest
 from bookmaker.runner import plan as planning
+from bookmaker.runner._git import commit
 from bookmaker.runner._profile import machine
 from bookmaker.runner.progress import say
 from privhelpers.artifacts import Store, sha256_of, to_json
 from privhelpers.errors import RunFailed
 from privhelpers.results.reference import ABOUT, FOLDER, NOTES, kept_of
-
-
-def commit(root: Path) -> str:
-    """Return the commit of a copy of the book, marked where files differ from it; empty without git."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-    try:
-        return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return ""
 
 
 def keep(root: Path, profile: str) -> Path:

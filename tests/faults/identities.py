@@ -10,7 +10,6 @@ import contextlib
 import html
 import ipaddress
 import re
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from faults.harness import counted, report
 
+from bookmaker.runner import _git
 from privhelpers.records import make_hospital_records
 
 HOSPITAL = 20_000  # patients; a factory has numbers for 20,196 people
@@ -136,9 +136,8 @@ def shown(text: str) -> Iterator[tuple[str, str]]:
 
 def repository() -> Shown:
     """Return how many files of text git tracks, and the name, kind and value of what they show."""
-    listing = subprocess.run(["git", "ls-files", "-z"], cwd=report.ROOT, capture_output=True, check=True)
     texts = {}
-    for name in filter(None, listing.stdout.decode().split("\0")):
+    for name in filter(None, _git.git(report.ROOT, "ls-files", "-z").split("\0")):
         with contextlib.suppress(UnicodeDecodeError, FileNotFoundError):
             texts[name] = (report.ROOT / name).read_text(encoding="utf-8")
     return len(texts), [(name, *one) for name, text in texts.items() for one in shown(text)]

@@ -2,14 +2,13 @@
 
 import ast
 import re
-import subprocess
 from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
 
-from bookmaker.runner import chain
+from bookmaker.runner import _git, chain
 from bookmaker.site import exercises
 
 ROOT = Path(__file__).parents[2]
@@ -68,12 +67,11 @@ def test_the_readme_lists_the_chapters():
 
 def test_only_the_file_and_the_contents_know_a_number():
     """A chapter moves by renaming one file: its numbered name stands nowhere else in the repository."""
-    listing = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
     names = re.compile(rf"\b\d\d_({'|'.join(chain.SLUGS)})\b")
     allowed = {"_toc.yml", "bookmaker/site/old_addresses.yml"}
     knowing = {
         name
-        for name in set(listing.stdout.splitlines()) - allowed
+        for name in set(_git.git(ROOT, "ls-files").splitlines()) - allowed
         if (ROOT / name).suffix in {".py", ".ipynb", ".md", ".yml", ".yaml", ".toml", ""}
         and (ROOT / name).is_file()
         and any(not m[0].startswith("NN") for m in names.finditer((ROOT / name).read_text(encoding="utf-8")))

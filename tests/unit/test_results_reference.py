@@ -6,7 +6,7 @@ import pytest
 import toy_chain
 import toy_site
 
-from bookmaker.runner import _fingerprint, _reference
+from bookmaker.runner import _fingerprint, _git, _reference
 from privhelpers.artifacts import Store
 from privhelpers.errors import DamagedArtifact, MissingArtifact, RunFailed
 from privhelpers.results.reference import LONG_RUN, NOTES, open_reference
@@ -116,3 +116,23 @@ def test_what_is_kept_of_a_profile_makes_none_of_its_own_runs_out_of_date(tmp_pa
     Store(root / "reference" / "real", "real").write_json("about/about.json", {"seconds": 1})
     assert fingerprint("real") == before["real"]
     assert fingerprint("course") != before["course"]
+
+
+def test_the_commit_is_that_of_this_copy_whatever_the_environment_names(tmp_path, monkeypatch):
+    commits = {}
+    for name in ("book", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+        author = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+        for words in (("init", "--quiet"), ("add", "."), (*author, "commit", "--quiet", "-m", name)):
+            _git.git(tmp_path / name, *words)
+        commits[name] = _git.commit(tmp_path / name)
+    other = tmp_path / "other"
+    given = {"GIT_DIR": other / ".git", "GIT_WORK_TREE": other, "GIT_INDEX_FILE": other / ".git" / "index"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, str(value))
+    assert len(set(commits.values())) == 2 and _git.commit(tmp_path / "book") == commits["book"]
+    (tmp_path / "book" / "file").write_text("changed")
+    assert _git.commit(tmp_path / "book") == f"{commits['book']}-dirty"
+    (tmp_path / "book" / "copy").mkdir()
+    assert _git.commit(tmp_path / "book" / "copy") == "", "a repository around a copy is not the copy's"

@@ -2,13 +2,14 @@
 
 import json
 import platform
-import subprocess
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
 from faults.harness.judge import OUTCOMES, THIRD
 from scipy.stats import beta
+
+from bookmaker.runner import _git
 
 ROOT = Path(__file__).parents[3]
 
@@ -19,14 +20,8 @@ def upper_bound(failures: int, trials: int) -> float:
 
 
 def commit() -> str:
-    """Return the commit that ran, and whether files differed from it."""
-
-    def git(*words: str) -> str:
-        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
-        return done.stdout.strip()
-
-    head = git("rev-parse", "HEAD") or "unknown"
-    return f"{head} with changes" if git("status", "--porcelain", "--untracked-files=no") else head
+    """Return the commit that ran, marked where files differed from it."""
+    return _git.commit(ROOT) or "unknown"
 
 
 def processor() -> str:
