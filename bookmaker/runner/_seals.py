@@ -1,7 +1,7 @@
 """Which files there are, with their hashes, and what differs from those on record."""
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Collection, Iterator
+from pathlib import Path, PurePosixPath
 
 from privhelpers.artifacts import SEAL, check_seal, read_bounded
 from privhelpers.errors import DamagedArtifact
@@ -26,7 +26,7 @@ def files_below(folder: Path, *, hidden: bool = False) -> Iterator[tuple[str, Pa
         if not hidden and any(part.startswith(".") for part in name.parts):
             continue
         if file.is_symlink():
-            raise DamagedArtifact(f"{name.as_posix()}: is a link; a result is a plain file")
+            raise DamagedArtifact(f"{inert(name.as_posix())}: is a link; a result is a plain file")
         if not file.is_dir():
             yield name.as_posix(), file
 
@@ -35,16 +35,36 @@ def hashes(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of every artifact of the run in `folder`, by relative name.
 
     Raises:
-        DamagedArtifact: a file has no seal, or other bytes than its seal says, or is a link.
+        DamagedArtifact: a file has no seal, or other bytes than its seal says, or is a link; or a seal is of
+            no file, or of another seal.
     """
-    digests = {}
-    for name, file in files_below(folder):
-        if file.suffix == SEAL:
-            if not file.with_suffix("").exists():
-                raise DamagedArtifact(f"{name.removesuffix(SEAL)} is gone, and its seal is there")
-        elif name != RECORD:
-            digests[name] = check_seal(file, name)
-    return digests
+    files = dict(files_below(folder))
+    sealed = {name for name in files if not name.endswith(SEAL)}
+    for name in sorted(files.keys() - sealed):
+        file = name.removesuffix(SEAL)
+        if file not in files:
+            raise DamagedArtifact(f"{inert(file)} is gone, and its seal is there")
+        if file not in sealed:
+            raise DamagedArtifact(f"{inert(name)} was added: a seal has none")
+    return {name: check_seal(files[name], name) for name in sorted(sealed - {RECORD})}
+
+
+def strays(artifacts: Path, folders: Collection[str]) -> list[str]:
+    """Return in words what lies among the artifacts of a profile, and in no folder of a run.
+
+    Args:
+        artifacts: of the profile.
+        folders: of its runs, by their names there; a folder with a record is one of an earlier plan's.
+    """
+    found = []
+    try:
+        for name, _ in files_below(artifacts):
+            above = [folder.as_posix() for folder in PurePosixPath(name).parents][:-1]
+            if not any(one in folders or (artifacts / one / RECORD).is_file() for one in above):
+                found.append(f"artifacts/{inert(name)} belongs to no run: remove it")
+    except DamagedArtifact as error:
+        found.append(f"artifacts/{error}")
+    return found
 
 
 def listed(path: Path) -> dict[str, str]:

@@ -36,13 +36,21 @@ def damages(root: Path, plan: list[Job]) -> dict[Path, str]:
     return found | of_all_runs(root, plan)
 
 
+def strays(root: Path, plan: list[Job]) -> list[str]:
+    """Return in words what lies among the artifacts of a profile, and in no folder of a run."""
+    folder = root / "runs" / plan[0].profile / "artifacts"
+    return _seals.strays(folder, {job.artifacts for job in plan})
+
+
 def _sweep(root: Path, name: str) -> tuple[list[str], int]:
     """Return what of a sweep is not as it was made, in words, and how many runs it has."""
     if wrong := _sites.damage(published.sweep(root, name)):
         return [wrong], 0
     runs, found = _seals.listed(published.sweep(root, name) / published.RUNS), []
     cells = dict.fromkeys(sentinel.split("/")[1] for sentinel in runs)
-    jobs = [job for cell in cells for job in planning.jobs(root, cell) if job.sentinel in runs]
+    plans = [planning.jobs(root, cell) for cell in cells]
+    jobs = [job for plan in plans for job in plan if job.sentinel in runs]
+    found += [f"{plan[0].profile}, {stray}" for plan in plans for stray in strays(root, plan)]
     if left := runs.keys() - {job.sentinel for job in jobs}:
         found.append(f"{min(left)} is no longer a run of its profile")
     for job in jobs:
@@ -56,7 +64,8 @@ def _sweep(root: Path, name: str) -> tuple[list[str], int]:
 def _told(name: str, found: list[str], parts: str, cure: str) -> bool:
     if found:
         more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-        print(f"{name}: does not hold: {'; '.join(found[:SHOWN])}{more}; {cure} makes it again")
+        again = f"; {cure} makes it again" if cure else ""
+        print(f"{name}: does not hold: {'; '.join(found[:SHOWN])}{more}{again}")
     else:
         print(f"{name}: holds: every file is as it was made: {parts}")
     return not found
@@ -92,6 +101,7 @@ def verify(root: Path, plan: list[Job]) -> bool:
     found += [f"{len(late)} runs are missing, {late[0]} among them"] if late else []
     found += [f"{name} is missing" for name in _manifest.FILES if not (folder / name).is_file()]
     cures[_sites.command("book", profile, True)][:0] = found
+    cures[""] = strays(root, plan)
     parts = ", ".join([f"{len(plan)} runs", *_manifest.FILES, *sites, *pdfs])
-    needed = " and ".join(command for command, of_it in cures.items() if of_it)
+    needed = " and ".join(command for command, of_it in cures.items() if command and of_it)
     return _told(profile, [one for of_it in cures.values() for one in of_it], parts, needed) and holds

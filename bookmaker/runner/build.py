@@ -40,6 +40,8 @@ def _drop_stale(root: Path, plan: list[Job]) -> list[Job]:
     for mark, wrong in _verify.damages(root, plan).items():
         say(plan[0].profile, f"{wrong}: to be made again")
         mark.unlink(missing_ok=True)
+    for stray in _verify.strays(root, plan):
+        say(plan[0].profile, stray)
     stale = [job for job in plan if planning.state(root, job, hashed=True) != planning.CURRENT]
     for job in stale:
         (root / job.sentinel).unlink(missing_ok=True)

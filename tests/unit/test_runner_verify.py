@@ -127,6 +127,42 @@ def test_a_hidden_file_in_what_is_uploaded_is_named(book, jobs, capsys):
     assert "_build/html/.htaccess was added after it was made" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("sheet.html.sha256.sha256", "hipaa: sheet.html.sha256.sha256 was added"),
+        ("run.json.sha256.sha256", "hipaa: run.json.sha256.sha256 was added"),
+        ("folder.sha256", "hipaa: folder is gone, and its seal is there"),
+    ],
+)
+def test_a_seal_of_no_file_is_named_and_its_run_made_again(book, jobs, capsys, name, words):
+    (book / HIPAA / "folder").mkdir()
+    (book / HIPAA / name).write_text("any")
+    assert not _verify.verify(book, jobs) and words in capsys.readouterr().out
+    build._drop_stale(book, jobs)
+    assert not (book / HIPAA / "run.json").exists()
+
+
+def test_a_file_outside_every_run_is_named_and_nothing_made_for_it(book, jobs, capsys):
+    home = book / RUNS / "artifacts"
+    shutil.copytree(home / "hipaa", home / "of_an_earlier_plan")
+    assert _verify.verify(book, jobs)
+    for name in ("stray.json", "nowhere/deep/x.sha256"):
+        artifacts.write_sealed(home / name, b"x")
+    capsys.readouterr()
+    assert not _verify.verify(book, jobs)
+    line = capsys.readouterr().out
+    assert line.startswith(
+        "toy: does not hold: artifacts/nowhere/deep/x.sha256 belongs to no run: remove it; "
+    )
+    assert "artifacts/stray.json belongs to no run: remove it; and 1 more" in line
+    assert "make book" not in line and line.count("\n") == 1
+    assert not build._drop_stale(book, jobs), "every run stays"
+    assert "artifacts/stray.json belongs to no run: remove it" in capsys.readouterr().err
+    (home / "stray").symlink_to(book)
+    assert not _verify.verify(book, jobs) and "artifacts/stray: is a link" in capsys.readouterr().out
+
+
 def test_a_key_without_a_bundle_is_refused(book, monkeypatch, capsys):
     monkeypatch.chdir(book)
     assert _cli.main(["verify", "--profile", "toy", "--key", "/nope.pem"]) == 2
