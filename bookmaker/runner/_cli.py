@@ -9,16 +9,15 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 from bookmaker.runner import _audit, _bundle, _evidence, _limits, _verify, processes, published
 from bookmaker.runner import plan as planning
-from bookmaker.runner._terminal import any_terminal, message
+from bookmaker.runner.commands import guarded
 from bookmaker.runner.options import count
 from bookmaker.runner.progress import duration, say
 from privhelpers.artifacts import repository_root, write_atomic
-from privhelpers.errors import DamagedArtifact, InvalidParameter, PrivHelpersError, RunFailed
+from privhelpers.errors import DamagedArtifact, InvalidParameter
 
 
 def _check(root: Path, options: argparse.Namespace) -> int:
@@ -162,32 +161,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def guarded(call: Callable[[], int], worded: Callable[[str], str] = str) -> int:
-    """Return the exit code of a command: its own, or that of a refusal or a failure, which it prints.
-
-    Args:
-        call: the command.
-        worded: turns a message into the words of the command.
-    """
-    any_terminal()
-    try:
-        return call()
-    except KeyboardInterrupt:
-        return 130
-    except RunFailed as error:
-        message(f"failed: {worded(str(error))}")
-        return 1
-    except (PrivHelpersError, OSError) as error:
-        message(f"refused: {worded(str(error))}")
-        return 2
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    options = _parser().parse_args(arguments)
 
     def run() -> int:
-        root = repository_root()
+        options, root = _parser().parse_args(arguments), repository_root()
         if options.action is not _audit_yours:  # whose files are named from where the caller stands
             os.chdir(root)
         return options.action(root, options)

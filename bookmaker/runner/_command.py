@@ -5,7 +5,8 @@ import re
 import sys
 from pathlib import Path
 
-from bookmaker.runner import _audit, _bundle, _cli
+from bookmaker.runner import _audit, _bundle
+from bookmaker.runner.commands import guarded
 
 ABOUT = """Audit what a language model, or a synthetic data set, gives away about the people behind it.
 Nothing is fetched, and nothing leaves this machine."""
@@ -41,15 +42,15 @@ def _worded(message: str) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command where the caller stands, and return its exit code."""
-    options = _parser().parse_args(arguments)
 
     def run() -> int:
+        options = _parser().parse_args(arguments)
         if options.command == "verify":
             return 0 if _bundle.verify(options.bundle, options.key) else 1
         _audit.run(Path.cwd(), options)
         return 0
 
-    return _cli.guarded(run, _worded)
+    return guarded(run, _worded)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 The last two say what differs: between two built sites, and in what the pages of two profiles quote.
 
-A refusal is one line on stderr and exit code 2.
+A refusal is one line on stderr and exit code 2; a site that does not build, or what differs, is exit code 1.
 """
 
 import argparse
@@ -14,21 +14,17 @@ from pathlib import Path
 
 from bookmaker.runner import plan as planning
 from bookmaker.runner import processes, published
+from bookmaker.runner.commands import guarded, one_line
 from bookmaker.runner.options import port
 from bookmaker.runner.progress import duration, say
 from bookmaker.site import _compare, _pdf, _quoted, _serve
 from bookmaker.site._build import build, build_first
 from privhelpers.artifacts import repository_root
-from privhelpers.errors import PrivHelpersError
 
 
 def _tell_differences(compare: Callable[[], Iterator[str]]) -> int:
     """Print what differs; return 1 if something does, as `diff` does."""
-    try:
-        lines = list(compare())
-    except (PrivHelpersError, OSError) as error:
-        print(f"refused: {error}", file=sys.stderr)
-        return 2
+    lines = list(compare())
     print("\n".join(lines) if lines else "the two read the same")
     return 1 if lines else 0
 
@@ -41,8 +37,8 @@ def _print(root: Path, profile: str, solutions: bool) -> None:
     say(profile, f"printed in {passed}: {place.relative_to(root)}, {size:.1f} MB")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+def _command(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit code, unless it refuses or fails."""
     parser = argparse.ArgumentParser(prog="python -m bookmaker.site", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, text in (
@@ -68,29 +64,28 @@ def main(arguments: list[str] | None = None) -> int:
     if options.command == "quoted":
         return _tell_differences(lambda: _quoted.differences(repository_root(), options.one, options.other))
     processes.die_with_parent(clean=True)
-    try:
-        root = repository_root()
-        os.chdir(root)
-        if options.command == "serve":
-            with _serve.server(root, options.profile, options.port, options.solutions != "no") as server:
-                server.serve_forever()
-        plan = planning.jobs(root, options.profile)
-        lock = root / "runs" / plan[0].profile / ".locks" / "site"
-        solutions = options.solutions != "no"
-        with processes.exclusive(lock, f"the site of profile {options.profile}", wait=60):
-            if options.command == "pdf":
-                _print(root, options.profile, solutions)
-            elif options.command == "first":
-                place = build_first(root, plan).relative_to(root)
-                say(options.profile, f"the first chapters can be read: {place}/index.html")
-            else:
-                build(root, plan, solutions=solutions)
-    except KeyboardInterrupt:
-        return 130
-    except (PrivHelpersError, OSError) as error:
-        print(f"refused: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
+    root = repository_root()
+    os.chdir(root)
+    if options.command == "serve":
+        with _serve.server(root, options.profile, options.port, options.solutions != "no") as server:
+            server.serve_forever()
+    plan = planning.jobs(root, options.profile)
+    lock = root / "runs" / plan[0].profile / ".locks" / "site"
+    solutions = options.solutions != "no"
+    with processes.exclusive(lock, f"the site of profile {options.profile}", wait=60):
+        if options.command == "pdf":
+            _print(root, options.profile, solutions)
+        elif options.command == "first":
+            place = build_first(root, plan).relative_to(root)
+            say(options.profile, f"the first chapters can be read: {place}/index.html")
+        else:
+            build(root, plan, solutions=solutions)
     return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    return guarded(lambda: _command(arguments), one_line)
 
 
 if __name__ == "__main__":

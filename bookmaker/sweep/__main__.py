@@ -7,13 +7,13 @@ import argparse
 import os
 import sys
 import time
-from pathlib import Path
 
 from bookmaker.runner import build, plan, processes, published
+from bookmaker.runner.commands import guarded, one_line
 from bookmaker.runner.options import Words, count
 from bookmaker.runner.progress import say
 from privhelpers.artifacts import check_name, repository_root
-from privhelpers.errors import DamagedArtifact, InvalidParameter, PrivHelpersError
+from privhelpers.errors import DamagedArtifact, InvalidParameter
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -31,11 +31,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _sweep(root: Path, options: argparse.Namespace) -> int:
+def _sweep(options: argparse.Namespace) -> int:
     """Run what is missing of a grid, write its table and gallery, and return the exit code."""
+    processes.die_with_parent(clean=False)
+    clock = time.monotonic()
+    root = repository_root()
+    os.chdir(root)
     from bookmaker.sweep import _grid
 
-    clock = time.monotonic()
     if not options.epsilons:
         raise InvalidParameter('name the budgets: make sweep EPSILONS="1 8" SEEDS="0 1"')
     name = check_name(options.name or options.profile)
@@ -67,17 +70,7 @@ def _sweep(root: Path, options: argparse.Namespace) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a sweep and return its exit code."""
-    options = _parser().parse_args(arguments)
-    processes.die_with_parent(clean=False)
-    try:
-        root = repository_root()
-        os.chdir(root)
-        return _sweep(root, options)
-    except KeyboardInterrupt:
-        return 130
-    except (PrivHelpersError, OSError) as error:
-        print(f"refused: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
+    return guarded(lambda: _sweep(_parser().parse_args(arguments)), one_line)
 
 
 if __name__ == "__main__":

@@ -407,13 +407,13 @@ def test_a_changed_title_and_a_new_address_of_the_book_reach_every_page(renewed)
     assert "mybinder" not in further and "colab" not in further
 
 
-def test_a_warning_is_a_refusal_that_names_page_and_cause_every_time(book):
+def test_a_warning_is_a_failure_that_names_page_and_cause_every_time(book):
     edit_prose(book, "hipaa", "A sentence that can change:", "See {ref}`nowhere`.")
     for _ in range(2):  # a half-built site must not count as built the second time
         done = call(book)
-        assert done.returncode == 2
+        assert done.returncode == 1
         assert done.stderr.count("\n") == 1
-        assert re.match(r"refused: .*notebooks/hipaa\.ipynb, cell 3, line 1: .*nowhere", done.stderr)
+        assert re.match(r"failed: .*notebooks/hipaa\.ipynb, cell 3, line 1: .*nowhere", done.stderr)
         assert str(book) not in done.stderr
         assert not (book / SITE / ".complete").exists()
         assert not (book / SITE / "_build").exists()
@@ -439,8 +439,8 @@ def test_a_failed_run_takes_the_mark_away(book):
     nbformat.write(run, path)
     toy_site.record_files(book)
     done = call(book)
-    assert done.returncode == 2
-    assert done.stderr == "refused: hipaa: code cell 3 raised ValueError: no\n"
+    assert done.returncode == 1
+    assert done.stderr == "failed: hipaa: code cell 3 raised ValueError: no\n"
     assert not (book / SITE / ".complete").exists()
 
 

@@ -230,9 +230,10 @@ def test_what_is_refused_leaves_a_finished_sweep_as_it_is(root, monkeypatch, cap
     artifacts.write_atomic(cell, b"shared: {seed: 0}")
     (root / "params" / "toy-mini-s1.yml").write_text("shared: {seed: 9}")
     with processes.exclusive(root / "runs" / "toy-mini-s2" / ".lock", "profile toy-mini-s2"):
-        assert sweep.main(["--profile=toy", "--architectures=mini", *arguments]) == 2
+        code = sweep.main(["--profile=toy", "--architectures=mini", *arguments])
     message = capsys.readouterr().err
-    assert words in message and message.startswith("refused: ") and message.count("\n") == 1
+    assert (code, message.partition(":")[0]) == ((1, "failed") if "in use" in words else (2, "refused"))
+    assert words in message and message.count("\n") == 1
     assert mark.read_bytes() == b"sealed" and cell.read_bytes() == b"shared: {seed: 0}"
     assert not (root / "runs" / "toy-mini-s1").exists() and not list(root.glob("runs/toy-mini-s-*"))
 

@@ -1,0 +1,33 @@
+"""How every command ends: with an exit code, and with one line on stderr where it refused or failed."""
+
+import os
+from collections.abc import Callable
+
+from bookmaker.runner._terminal import any_terminal, message
+from privhelpers.errors import PrivHelpersError, RunFailed
+
+
+def one_line(text: str) -> str:
+    """Return a message of several lines as one."""
+    return " ".join(text.split())
+
+
+def guarded(call: Callable[[], int], worded: Callable[[str], str] = str) -> int:
+    """Return the exit code of a command: its own, or that of a refusal or a failure, which it prints.
+
+    Args:
+        call: the command; what it and those that it starts print may have any character.
+        worded: turns a message into the words of the command.
+    """
+    any_terminal()
+    os.environ.pop("PYTHONIOENCODING", None)
+    try:
+        return call()
+    except KeyboardInterrupt:
+        return 130
+    except RunFailed as error:
+        message(f"failed: {worded(str(error))}")
+        return 1
+    except (PrivHelpersError, OSError) as error:
+        message(f"refused: {worded(str(error))}")
+        return 2
