@@ -4,21 +4,17 @@ Everything is held in memory until it is complete: a command that is killed, or 
 """
 
 import argparse
-import contextlib
 import errno
-import fcntl
 import os
 import re
 import shlex
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bookmaker.runner import _bundle, _evidence
+from bookmaker.runner import _bundle, _evidence, _scratch
 from bookmaker.runner._terminal import terminal
 from bookmaker.runner.progress import say
 from privhelpers import browser, processes
@@ -194,26 +190,6 @@ def _refuse_one_in_the_other(out: Path, bundle: Path | None) -> None:
         )
 
 
-def _held(folder: Path) -> int | None:
-    """Return a descriptor that holds a folder for this process, or None where another one holds it."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-def _clear(home: Path) -> None:
-    """Remove what commands that were killed while writing left; the system let go of their folders."""
-    for left in home.glob(f"{PART}*"):
-        with contextlib.suppress(OSError):  # another command is faster
-            if (descriptor := _held(left)) is not None:
-                shutil.rmtree(left, ignore_errors=True)
-                os.close(descriptor)
-
-
 def publish(places: Sequence[Path], files: dict[str, bytes]) -> Path:
     """Put a folder of files in the first free one of some places, in one step; return that place.
 
@@ -227,15 +203,8 @@ def publish(places: Sequence[Path], files: dict[str, bytes]) -> Path:
     home = places[0].parent
     try:
         home.mkdir(parents=True, exist_ok=True)
-        _clear(home)
-        part = Path(tempfile.mkdtemp(dir=home, prefix=PART))
-        descriptor = _held(part)
-        try:
+        with _scratch.made(home, PART) as part:
             return _moved(part, places, files)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
-            if descriptor is not None:
-                os.close(descriptor)
     except OSError as error:
         raise RunFailed(
             f"{places[0]}: could not be written ({error.strerror}); is there room, or is it taken?"

@@ -1,10 +1,8 @@
 """Keep the results of a profile's complete run with the book, in `reference/<profile>`."""
 
-import shutil
-import tempfile
 from pathlib import Path
 
-from bookmaker.runner import _manifest
+from bookmaker.runner import _manifest, folders
 from bookmaker.runner import plan as planning
 from bookmaker.runner._git import commit
 from bookmaker.runner._profile import machine
@@ -53,18 +51,9 @@ def keep(root: Path, profile: str) -> Path:
     }
     files = {name: runs.existing(name).read_bytes() for name in names}
     files[f"about/{ABOUT}"] = to_json(about)
-    # Beside the old folder first: whatever fails, that one stays.
     folder = root / FOLDER / profile
-    folder.parent.mkdir(exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".part-"))
-    try:
+    with folders.replacing(folder, "*") as fresh:
         for name, data in files.items():
             Store(fresh, profile).write_bytes(name, data)
-        fresh.chmod(0o755)
-        shutil.rmtree(folder, ignore_errors=True)
-        fresh.replace(folder)
-    except BaseException:
-        shutil.rmtree(fresh, ignore_errors=True)
-        raise
     say(profile, f"kept {len(names)} files of {len(plan)} runs in {FOLDER}/{profile}")
     return folder

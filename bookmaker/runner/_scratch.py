@@ -6,6 +6,7 @@ killed, and the next one that looks removes it.
 
 import contextlib
 import fcntl
+import glob
 import os
 import shutil
 import tempfile
@@ -21,9 +22,9 @@ GONE = "-gone"  # added to the name of one that is being removed
 _made: list[Path] = []  # by this process, the outermost first
 
 
-def sweep(place: Path) -> None:
-    """Remove the folders in `place` that killed processes of this user left."""
-    for folder in place.glob(f"{PREFIX}*"):
+def sweep(place: Path, prefix: str = PREFIX) -> None:
+    """Remove the folders in `place` that killed processes of this user left; their names begin so."""
+    for folder in place.glob(f"{glob.escape(prefix)}*"):
         with contextlib.suppress(OSError):  # gone, in use, a link, or of another user
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
@@ -57,17 +58,11 @@ def leave(parent: int | None = None) -> None:
 
 
 @contextlib.contextmanager
-def scratch(place: Path | None = None) -> Iterator[Path]:
-    """Yield a new folder, meanwhile the temporary one of this process and of those that it starts.
-
-    Args:
-        place: where it is made; None: in what is the temporary folder now.
-    """
-    outer, before = tempfile.gettempdir(), os.environ.get("TMPDIR")
-    place = place or Path(outer)
-    sweep(place)
+def made(place: Path, prefix: str) -> Iterator[Path]:
+    """Yield a new folder in `place`, whose name begins so, and remove it afterwards; see `sweep`."""
+    sweep(place, prefix)
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
         try:
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:
@@ -77,15 +72,29 @@ def scratch(place: Path | None = None) -> Iterator[Path]:
         if is_at(folder, descriptor):
             break
         os.close(descriptor)
-    _made.append(folder)
-    tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
     try:
         yield folder
     finally:
-        tempfile.tempdir = outer
-        os.environ.pop("TMPDIR", None)
-        if before is not None:
-            os.environ["TMPDIR"] = before
-        _made.remove(folder)
         shutil.rmtree(folder, ignore_errors=True)
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def scratch(place: Path | None = None) -> Iterator[Path]:
+    """Yield a new folder, meanwhile the temporary one of this process and of those that it starts.
+
+    Args:
+        place: where it is made; None: in what is the temporary folder now.
+    """
+    outer, before = tempfile.gettempdir(), os.environ.get("TMPDIR")
+    with made(place or Path(outer), PREFIX) as folder:
+        _made.append(folder)
+        tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
+        try:
+            yield folder
+        finally:
+            tempfile.tempdir = outer
+            os.environ.pop("TMPDIR", None)
+            if before is not None:
+                os.environ["TMPDIR"] = before
+            _made.remove(folder)

@@ -11,7 +11,6 @@ Source: nbgrader's schema of cell metadata, version 3, and its manual on solutio
 import json
 import math
 import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +18,7 @@ import jsonschema
 import nbformat
 from nbformat import NotebookNode
 
-from bookmaker.runner import notebooks
+from bookmaker.runner import folders, notebooks
 from privhelpers.artifacts import write_atomic
 from privhelpers.errors import DamagedArtifact, MissingArtifact
 
@@ -165,16 +164,15 @@ def release(root: Path, folder: Path) -> list[Path]:
 
     Args:
         root: the repository.
-        folder: what it holds is replaced.
+        folder: all that it holds is replaced.
 
     Raises:
         PrivHelpersError: `read` refuses an assignment.
     """
-    every, written = read(root), []
-    shutil.rmtree(folder, ignore_errors=True)
-    for assignment in every:
-        path = folder / assignment.name / f"{assignment.name}.ipynb"
-        notebooks.write(student_version(assignment.notebook), path)
-        write_atomic(path.with_name("rubric.md"), assignment.rubric.encode())
-        written.append(path)
-    return written
+    every = read(root)
+    with folders.replacing(folder, "*") as new:
+        for assignment in every:
+            path = new / assignment.name / f"{assignment.name}.ipynb"
+            notebooks.write(student_version(assignment.notebook), path)
+            write_atomic(path.with_name("rubric.md"), assignment.rubric.encode())
+    return [folder / assignment.name / f"{assignment.name}.ipynb" for assignment in every]

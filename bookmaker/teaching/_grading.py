@@ -20,6 +20,7 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
+from bookmaker.runner import folders
 from bookmaker.teaching import _assignments
 from bookmaker.teaching._assignments import Assignment
 from bookmaker.teaching._sandbox import Box, Sandbox
@@ -276,7 +277,8 @@ def write(root: Path, submitted: str, folder: Path) -> tuple[list[Graded], list[
     Args:
         root: the repository.
         submitted: a folder with a folder for each student.
-        folder: where the results go, made if it is missing; no page of another student stays there.
+        folder: where the results go, made if it is missing; no page of another student stays there, and
+            other files do.
 
     Returns:
         The grades, and what was left out because its folder's name is no student's.
@@ -295,14 +297,6 @@ def write(root: Path, submitted: str, folder: Path) -> tuple[list[Graded], list[
             ]
             for home in named
         }
-    # Nothing is written before all is graded: an assignment that is refused leaves what was there.
-    pages = folder / "feedback"
-    pages.mkdir(parents=True, exist_ok=True)
-    for student, own in graded.items():
-        write_atomic(pages / f"{student}.html", feedback(student, own).encode())
-    for old in pages.glob("*.html"):
-        if old.stem not in graded:
-            old.unlink()
     grades, table = [one for own in graded.values() for one in own], io.StringIO()
     rows = csv.writer(table, lineterminator="\n")
     rows.writerow(("student", "assignment", "score", "points", "by_hand", "note"))
@@ -310,5 +304,9 @@ def write(root: Path, submitted: str, folder: Path) -> tuple[list[Graded], list[
         rows.writerow(
             (one.student, one.assignment, f"{one.score:g}", f"{one.points:g}", f"{one.by_hand:g}", one.note)
         )
-    write_atomic(folder / "grades.csv", table.getvalue().encode())
+    # All is graded by now: what else lies in the folder is as new as it can be.
+    with folders.replacing(folder, "feedback/*.html") as new:
+        for student, own in graded.items():
+            write_atomic(new / "feedback" / f"{student}.html", feedback(student, own).encode())
+        write_atomic(new / "grades.csv", table.getvalue().encode())
     return grades, odd

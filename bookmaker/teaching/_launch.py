@@ -11,7 +11,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from bookmaker.runner import chain, notebooks, written
+from bookmaker.runner import chain, folders, notebooks, written
 from bookmaker.teaching import _copies
 from privhelpers.artifacts import check_name
 from privhelpers.errors import InvalidParameter
@@ -76,15 +76,15 @@ def write_copies(root: Path, folder: Path) -> list[Path]:
 
     Args:
         root: the repository.
-        folder: where the copies go, made if it is missing.
+        folder: where the copies go, made if it is missing; what else lies there stays.
 
     Raises:
         InvalidParameter: `_config.yml` does not say where the repository is.
         MissingArtifact: a notebook is missing.
     """
-    address, made = repository(root), []
-    for slug in chain.SLUGS:
-        path = folder / f"{check_name(slug)}.ipynb"
-        notebooks.write(launch_copy(notebooks.read(chain.source(root, slug)), slug, address), path)
-        made.append(path)
-    return made
+    address, names = repository(root), [f"{check_name(slug)}.ipynb" for slug in chain.SLUGS]
+    with folders.replacing(folder) as new:
+        for slug, name in zip(chain.SLUGS, names, strict=True):
+            copy = launch_copy(notebooks.read(chain.source(root, slug)), slug, address)
+            notebooks.write(copy, new / name)
+    return [folder / name for name in names]

@@ -8,6 +8,7 @@ import html
 import re
 from pathlib import Path
 
+from bookmaker.runner import folders
 from bookmaker.runner.plan import Job
 from bookmaker.site import page_of, pages, questions
 from privhelpers.artifacts import write_atomic
@@ -35,13 +36,13 @@ def write(root: Path, plan: list[Job], folder: Path) -> list[Path]:
     Args:
         root: the repository.
         plan: every run of a profile, complete.
-        folder: where they go, made if it is missing; no other GIFT file stays there.
+        folder: where they go, made if it is missing; no other GIFT file stays there, and other files do.
 
     Raises:
         PrivHelpersError: a run is missing or damaged, or `bookmaker.site.questions` refuses a bank.
         MissingArtifact: no chapter has a quiz.
     """
-    written = []
+    quizzes = {}
     for page in (page for page in pages(plan) if page.is_chapter):
         slug, lines = page.job.slug, []
         for asked in questions(root, page.job.slug, page_of(root, page.job)):
@@ -52,11 +53,10 @@ def write(root: Path, plan: list[Job], folder: Path) -> list[Path]:
             lines.append("}\n")
         if lines:
             text = "\n".join([f"$CATEGORY: $course$/PrivAI-Leak/{slug}\n", *lines])
-            folder.mkdir(parents=True, exist_ok=True)
-            write_atomic(folder / f"{slug}.gift", text.encode())
-            written.append(folder / f"{slug}.gift")
-    if not written:
+            quizzes[f"{slug}.gift"] = text.encode()
+    if not quizzes:
         raise MissingArtifact("book/quizzes holds no quiz of any chapter")
-    for old in set(folder.glob("*.gift")) - set(written):
-        old.unlink()
-    return written
+    with folders.replacing(folder, "*.gift") as new:
+        for name, data in quizzes.items():
+            write_atomic(new / name, data)
+    return [folder / name for name in quizzes]

@@ -13,7 +13,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from bookmaker.runner import published
+from bookmaker.runner import folders, published
 from bookmaker.runner.plan import Job
 from bookmaker.site import contents, findings, machine_strings, protect
 from bookmaker.teaching._decks import slides
@@ -75,7 +75,7 @@ def fill(site: Path, parts: dict[str, list[str]], folder: Path, profile: str) ->
 
 
 def write(root: Path, plan: list[Job]) -> list[Path]:
-    """Write the decks of every chapter to `runs/<profile>/slides/` and return them.
+    """Write the decks of every chapter to `runs/<profile>/slides/`, where no other file stays; return them.
 
     Args:
         root: the repository.
@@ -84,7 +84,7 @@ def write(root: Path, plan: list[Job]) -> list[Path]:
     Raises:
         MissingArtifact: there is no finished site with solutions.
         DamagedArtifact: the site changed after it was built, or a page of it is none of a chapter.
-        RunFailed: a deck breaks a rule of the site's checks; then there are no decks.
+        RunFailed: a deck breaks a rule of the site's checks; the old decks stay.
     """
     profile = plan[0].profile
     site = published.finished(root, profile, solutions=True)
@@ -93,12 +93,8 @@ def write(root: Path, plan: list[Job]) -> list[Path]:
         for part in contents(root, plan)["parts"]
     }
     folder = root / "runs" / profile / "slides"
-    shutil.rmtree(folder, ignore_errors=True)
-    try:
-        made = fill(site / "_build" / "html", parts, folder, profile)
-        if problems := findings(folder, machine_strings(root)):
+    with folders.replacing(folder, "*") as new:
+        made = fill(site / "_build" / "html", parts, new, profile)
+        if problems := findings(new, machine_strings(root)):
             raise RunFailed(f"the slides are not fit to be shown: {'; '.join(problems[:3])}")
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return made
+    return [folder / deck.name for deck in made]

@@ -13,7 +13,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from bookmaker.runner import chain, notebooks
+from bookmaker.runner import chain, folders, notebooks
 from bookmaker.runner.plan import Job
 from bookmaker.site import exercises, page_of, pages, quoted, with_numbers
 from bookmaker.teaching import _copies
@@ -85,22 +85,23 @@ def student_copy(page: NotebookNode, source: NotebookNode, name: str = "a chapte
 def write_copies(root: Path, plan: list[Job]) -> list[Path]:
     """Write a copy of every chapter to `runs/<profile>/student/notebooks/` and return their paths.
 
+    No other notebook stays there; other files do.
+
     Raises:
         RunFailed: a run of the profile is missing or is not today's code.
         MissingArtifact: a notebook is missing.
         DamagedArtifact: a solution cannot be found.
     """
     folder = root / "runs" / plan[0].profile / "student" / "notebooks"
-    written = []
+    copies = {}
     for page in pages(plan):
         if not page.is_chapter:
             continue
         chapter = chain.source(root, page.job.slug)
         copy = student_copy(page_of(root, page.job), notebooks.read(chapter), page.job.slug)
         _copies.read_profile(copy, page.job.profile, page.job.slug)
-        path = folder / chapter.name
-        notebooks.write(copy, path)
-        written.append(path)
-    for old in set(folder.glob("*.ipynb")) - set(written):
-        old.unlink()
-    return written
+        copies[chapter.name] = copy
+    with folders.replacing(folder, "*.ipynb") as new:
+        for name, copy in copies.items():
+            notebooks.write(copy, new / name)
+    return [folder / name for name in copies]
