@@ -30,7 +30,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle profile reference env test faults fuzz kills impossible mutants identities payloads supply bench lint shape hooks lock clean help
+.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle profile reference env test faults fuzz kills impossible mutants identities payloads supply bench lint shape hooks lock clean help names
 .DELETE_ON_ERROR:
 
 
@@ -113,13 +113,17 @@ reference: $(STAMP)  ## keep the results of a profile's complete run with the bo
 	  $(PYTHON) benchmarks/audit_coverage.py --keep && exec $(PYTHON) benchmarks/audit_power.py --keep; exit; fi; \
 	exec $(PYTHON) -m bookmaker.runner reference --profile="$$PROFILE"
 
+# Isolated (-I), Python looks into no folder of ours: no file there can stand in for one of its modules.
+names:
+	@python=$$(command -v $(PYTHON) || command -v $(PY)) || exit 0; exec "$$python" -I bookmaker/__init__.py
+
 env: $(STAMP)  ## make the environment in .venv, or bring it up to requirements.txt
 
 # Only files whose hashes the lock knows are installed. torch comes first: which of its builds an index offers, with
 # CUDA or without, is decided before its hash is looked at. In the end a build with CUDA gets the libraries that it
 # names, at the versions that it names; every other one names none.
 PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
-$(STAMP): requirements.txt requirements.lock requirements-torch.lock
+$(STAMP): requirements.txt requirements.lock requirements-torch.lock | names
 	@command -v $(PY) >/dev/null || test -x $(PYTHON) || { echo "make: $(PY) was not found; \
 	install Python 3.11 (with its venv module), or name it: make env PY=/path/to/python3.11" >&2; exit 1; }
 	@test -x $(PYTHON) || $(PY) -m venv $(VENV)

@@ -1,0 +1,59 @@
+"""A file that Python would import in place of one of its modules, or a package's, is refused by its name."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def started(copy, *command):
+    """Return the exit code and the messages of Python in a copy of the book."""
+    done = subprocess.run([sys.executable, *command], cwd=copy, capture_output=True, text=True)
+    return done.returncode, done.stderr
+
+
+@pytest.fixture
+def copy(tmp_path):
+    shutil.copytree(
+        ROOT / "bookmaker", tmp_path / "bookmaker", ignore=lambda *_: ["runner", "site", "teaching"]
+    )
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "_toc.yml").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "name", ["json.py", "types.py", "random/__init__.py", "numpy.py", "notebooks/secrets.py"]
+)
+def test_a_file_that_stands_in_for_a_module_is_refused(copy, name):
+    (copy / name).parent.mkdir(exist_ok=True)
+    (copy / name).write_text("raise SystemExit('this ran')")
+    told = (2, f"refused: {name} stands in for another module of that name: rename it\n")
+    assert started(copy, "-I", "bookmaker/__init__.py") == told, "as make does first"
+    if name != "types.py":  # which a start by hand imports before it looks at any of our files
+        assert started(copy, "-c", "import bookmaker.shape") == told
+
+
+def test_other_files_are_no_stand_ins(copy):
+    for name in ("own.py", "json", "random.txt", "notebooks/own.py"):
+        (copy / name).touch()
+    (copy / "csv").mkdir()
+    assert started(copy, "-I", "bookmaker/__init__.py") == started(copy, "-c", "import bookmaker") == (0, "")
+
+
+def test_make_asks_before_it_starts_anything(copy):
+    shutil.copy2(ROOT / "Makefile", copy)
+    (copy / "json.py").write_text("raise SystemExit('this ran')")
+    for name in ("requirements.txt", "requirements.lock", "requirements-torch.lock", "venv/.stamp"):
+        (copy / name).parent.mkdir(exist_ok=True)
+        (copy / name).touch()
+    done = subprocess.run(
+        ["make", "VENV=venv", f"PYTHON={sys.executable}", "lab"], cwd=copy, capture_output=True
+    )
+    assert (
+        done.returncode == 2 and done.stderr.startswith(b"refused: json.py stands in for") and not done.stdout
+    )
