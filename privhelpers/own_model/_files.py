@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictStr
-from pydantic_core import PydanticCustomError
 from scipy.stats import binomtest
 
 from privhelpers.errors import BadRecords
@@ -34,7 +33,7 @@ _UNFAIR = 1e-4  # a coin that gives so uneven a split is not believed
 
 def _not_blank(text: str) -> str:
     if blank(text):
-        raise PydanticCustomError("blank", "is empty")
+        raise ValueError("is empty")
     return text
 
 

@@ -34,6 +34,7 @@ _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no"
 _PROBLEMS = {
     "missing": "is missing",
     "string_type": "must be a string, in quotes",
+    "value_error": "is empty",
     "bool_type": "must be true or false",
     "list_type": "must be a list of strings",
     "string_unicode": "holds half of a character (a lone surrogate); remove it",
