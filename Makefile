@@ -120,8 +120,9 @@ names:
 env: $(STAMP)  ## make the environment in .venv, or bring it up to requirements.txt
 
 # Only files whose hashes the lock knows are installed. torch comes first: which of its builds an index offers, with
-# CUDA or without, is decided before its hash is looked at. In the end a build with CUDA gets the libraries that it
-# names, at the versions that it names; every other one names none.
+# CUDA or without, is decided before its hash is looked at, and so only a wheel may come: a source would run code to
+# say what it is. In the end a build with CUDA gets the libraries that it names, at the versions that it names; every
+# other one names none.
 PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
 $(STAMP): requirements.txt requirements.lock requirements-torch.lock | names
 	@command -v $(PY) >/dev/null || test -x $(PYTHON) || { echo "make: $(PY) was not found; \
@@ -130,7 +131,7 @@ $(STAMP): requirements.txt requirements.lock requirements-torch.lock | names
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and \
 	"make: the book needs Python 3.11, this one is " + sys.version.split()[0] + "; remove it and name another: PY=...")'
 	@rm -rf build/torch
-	$(PIP) download --no-deps --dest build/torch $$(grep '^torch==' requirements.txt)
+	$(PIP) download --only-binary torch --no-deps --dest build/torch $$(grep '^torch==' requirements.txt)
 	$(PIP) install --no-compile --no-deps --require-hashes --no-index --find-links build/torch -r requirements-torch.lock
 	@rm -rf build/torch
 	$(PIP) install --no-compile --no-deps --require-hashes -r requirements.lock

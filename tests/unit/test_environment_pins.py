@@ -184,6 +184,12 @@ def test_a_wheel_holds_every_file_that_the_packages_read_and_the_command():
     assert callable(getattr(importlib.import_module(module), function))
 
 
+@pytest.mark.parametrize("name", ["Makefile", "Containerfile", "binder/postBuild"])
+def test_nothing_is_built_before_its_hash_was_looked_at(name):
+    fetched = re.findall(r"(?:pip|\(PIP\)) download (.*)", (ROOT / name).read_text())
+    assert [options.split()[:2] for options in fetched] == [["--only-binary", "torch"]]
+
+
 def test_the_image_installs_what_is_locked_by_hash_and_copies_what_is_there():
     lines = (ROOT / "Containerfile").read_text().replace("\\\n", " ").splitlines()
     copied = [word for line in lines if line.startswith("COPY ") for word in line.split()[1:-1]]
