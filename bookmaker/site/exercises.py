@@ -19,7 +19,8 @@ from privhelpers.errors import DamagedArtifact
 
 FENCE = re.compile(r"^(`{3,}|:{3,})\{(exercise|solution)\}\s*(.*?)\s*$")
 # However a solution is written: what is not found as one would stay in students' copies.
-ANY = re.compile(r"\{solution(-start|-end)?\}", re.IGNORECASE)
+ANY_SOLUTION = re.compile(r"\{solution(-start|-end)?\}|\.\.\s+solution(-start|-end)?::", re.IGNORECASE)
+NEW_LINE = re.compile(r"\r\n?|\n")  # what MyST takes for one, and nothing else
 LABEL = re.compile(r"^:label:\s*(\S+)\s*$", re.MULTILINE)
 EXERCISE, SOLUTION = "exercise", "solution"
 
@@ -65,13 +66,14 @@ def _blocks(source: str, where: str = "a cell") -> list[_Block]:
         DamagedArtifact: a directive does not end, an exercise has no label, or a solution is written in
             another way than with a fence at the start of a line.
     """
-    lines, blocks, at = source.splitlines(), [], 0
+    lines, blocks, at = NEW_LINE.split(source), [], 0
     while at < len(lines):
         if (opening := FENCE.match(lines[at])) is None:
             at += 1
             continue
         fence, kind, argument = opening.groups()
-        end = next((i for i in range(at + 1, len(lines)) if lines[i].rstrip() == fence), None)
+        closing = re.compile(rf" {{0,3}}{fence}{fence[0]}*[ \t]*")  # as MyST ends it
+        end = next((i for i in range(at + 1, len(lines)) if closing.fullmatch(lines[i])), None)
         if end is None:
             raise DamagedArtifact(f"{where}, line {at + 1}: the directive {lines[at]!r} does not end")
         label = argument if kind == SOLUTION else "".join(LABEL.findall("\n".join(lines[at:end]))[:1])
@@ -79,9 +81,9 @@ def _blocks(source: str, where: str = "a cell") -> list[_Block]:
             raise DamagedArtifact(f"{where}, line {at + 1}: the directive {lines[at]!r} has no label")
         blocks.append(_Block(kind, label, "" if kind == SOLUTION else argument, (at, end + 1)))
         at = end + 1
-    found = {at for block in blocks if block.kind == SOLUTION for at in range(*block.lines)}
+    taken_out = {at for block in blocks if block.kind == SOLUTION for at in range(*block.lines)}
     for at, line in enumerate(lines):
-        if at not in found and ANY.search(line):
+        if at not in taken_out and ANY_SOLUTION.search(line):
             raise DamagedArtifact(
                 f"{where}, line {at + 1}: {line!r} is no solution that can be taken out; begin the line with "
                 "````{solution} and end it with ````"
@@ -91,7 +93,7 @@ def _blocks(source: str, where: str = "a cell") -> list[_Block]:
 
 def _without(source: str, *kinds: str, where: str = "a cell") -> str:
     """Return a Markdown cell's source without its directives of the given kinds."""
-    lines = source.splitlines()
+    lines = NEW_LINE.split(source)
     for block in reversed(_blocks(source, where)):
         if block.kind in kinds:
             del lines[slice(*block.lines)]
@@ -125,8 +127,16 @@ def without_solutions(
         if is_solution(cell):
             kept += instead(cell)
             continue
+        where = f"{chapter}, cell {number}"
+        if left := [tag for tag in notebooks.tags(cell) if SOLUTION in tag.casefold()]:
+            raise DamagedArtifact(
+                f"{where}: a {cell.cell_type} cell with the tag {left[0]!r} is not taken out; code of a "
+                "solution has the tag 'solution', and its words stand in ````{solution}"
+            )
         if cell.cell_type == "markdown":
-            cell.source = _without(cell.source, *kinds, where=f"{chapter}, cell {number}")
+            cell.source = _without(cell.source, *kinds, where=where)
+            if pictures := cell.get("attachments"):  # those of a solution go with its words
+                cell.attachments = {name: one for name, one in pictures.items() if name in cell.source}
         kept += [cell] if cell.source.strip() else []
     return kept
 

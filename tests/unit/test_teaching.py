@@ -131,6 +131,7 @@ def test_damaged_blocks_are_named():
         "```{solution-start} ex-coin\n```\nsecret\n```{solution-end}\n```",
         "``` {Solution} ex-coin\nsecret\n```",
         "````{exercise} B\n:label: ex-b\n```{solution} ex-coin\nsecret\n```\n````",
+        "```{eval-rst}\n.. solution:: ex-coin\n   secret\n```",
     ],
 )
 def test_a_solution_that_cannot_be_taken_out_is_refused(words):
@@ -140,6 +141,38 @@ def test_a_solution_that_cannot_be_taken_out_is_refused(words):
         _student.student_copy(executed, source, "01_toy")
     with pytest.raises(DamagedArtifact, match="01_toy, cell 4, line"):
         exercises.exercises(source, "01_toy")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "```{solution} ex-coin\nsecret\u2028```\nsecret\n```",
+        "```{solution} ex-coin\nsecret\n```\u00a0\nsecret\n```",
+        "```{solution} ex-coin\r\nsecret\r\n```\r",
+        ":::{solution} ex-coin\nsecret\n  ::::: ",
+    ],
+)
+def test_a_solution_ends_where_myst_ends_it(words):
+    assert exercises._without(f"Before.\n\n{words}\nAfter.", "solution") == "Before.\n\nAfter."
+
+
+@pytest.mark.parametrize(
+    ("cell", "tag"), [(code, "Solution"), (code, "solutions"), (new_markdown_cell, "solution")]
+)
+def test_a_tag_that_takes_nothing_out_is_refused(cell, tag):
+    executed, source = chapter()
+    source.cells.append(cell("secret"))
+    source.cells[-1].metadata.tags = [tag]
+    with pytest.raises(DamagedArtifact, match=f"01_toy, cell 5: .*{tag!r} is not taken out"):
+        _student.student_copy(executed, source, "01_toy")
+
+
+def test_the_picture_of_a_solution_goes_with_its_words():
+    executed, source = chapter()
+    source.cells[2].source = EXERCISE.replace("secret", "![](attachment:b.png)") + "\n\n![](attachment:a.png)"
+    source.cells[2].attachments = {name: {"image/png": "aGk="} for name in ("a.png", "b.png")}
+    made = _student.student_copy(executed, source)
+    assert [list(cell.attachments) for cell in made.cells if "attachments" in cell] == [["a.png"]]
 
 
 @pytest.mark.parametrize("slug", SLUGS)
