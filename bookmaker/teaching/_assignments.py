@@ -28,7 +28,7 @@ PLACEHOLDERS = {"code": "# YOUR CODE HERE\nraise NotImplementedError()", "markdo
 REGION = r"^([ \t]*)### BEGIN {0}[ \t]*\n.*?^[ \t]*### END {0}[ \t]*$\n?"
 SOLUTION, HIDDEN = (re.compile(REGION.format(what), re.M | re.S) for what in ("SOLUTION", "HIDDEN TESTS"))
 # However it is written: what is left of these where the regions were cut would be released.
-MARK = re.compile(r"(?i:\b(BEGIN|END)[\s_-]+(SOLUTION|HIDDEN).*)|###[ \t]*(BEGIN|END)\b.*")
+MARK = re.compile(r"(?i:\b(BEGIN|END)[\s_-]+(SOLUTION|HIDDEN|MARK[\s_-]+SCHEME).*)|###[ \t]*(BEGIN|END)\b.*")
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _faults(notebook: NotebookNode) -> list[str]:
         left = MARK.search(SOLUTION.sub("", HIDDEN.sub("", cell.source)))
         if left:
             faults.append(f"{where} has '{left[0].strip()}' written otherwise, or without its other half")
-        if cell.cell_type == "code":
+        if cell.cell_type == "code" and (meta or "parameters" in notebooks.tags(cell)):  # what is run
             try:
                 compile(cell.source, where, "exec")
             except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -151,6 +151,7 @@ def student_version(notebook: NotebookNode) -> NotebookNode:
                 cell.source,
             )
             cell.source = kept.rstrip("\n") if kept != cell.source else placeholder
+            cell.pop("attachments", None)  # pictures of the solution
         cell.source = HIDDEN.sub("", cell.source).rstrip("\n")
         if meta.get("locked"):
             cell.metadata |= {"editable": False, "deletable": False}

@@ -129,6 +129,7 @@ class _Run:
 
     def tasks(self) -> Iterator[Task]:
         """Grade, one test cell after the other."""
+        outcomes: list[str] = []  # of the tests since the last solution
         try:
             for cell in self._assignment.notebook.cells:
                 meta = _assignments.nbgrader(cell)
@@ -136,10 +137,12 @@ class _Run:
                     continue
                 name = meta.get("grade_id", "parameters")
                 if _assignments.is_test(cell):
-                    says = self._test(name, cell.source)
-                    self._go_on(failed=bool(says))
+                    outcomes.append(says := self._test(name, cell.source))
                     yield Task(name, 0 if says else meta["points"], meta["points"], says or "passed")
                 elif meta.get("solution"):
+                    if outcomes:  # not before all tests of a solution: the later ones would pass by ours
+                        self._go_on(failed=any(outcomes))
+                        outcomes = []
                     self._steps.append(
                         (name, self._answers.get(name, f"raise NotImplementedError({MISSING!r})"))
                     )
@@ -157,11 +160,11 @@ class _Run:
                 self._box.close()
 
     def _go_on(self, *, failed: bool) -> None:
-        """Let what comes after a test that failed use right solutions: no mistake costs points twice."""
+        """Let a solution after tests that failed use right ones: no mistake costs points twice."""
         if failed:
             self._solved = True
             self._steps = [(name, self._right.get(name, code)) for name, code in self._steps]
-            self._broken = {name: how for name, how in self._broken.items() if name not in self._right}
+            self._broken = {name: said for name, said in self._broken.items() if name not in self._right}
             self._box.close()
         self._right = {}
 
@@ -297,7 +300,7 @@ def write(root: Path, submitted: str, folder: Path) -> tuple[list[Graded], list[
             ]
             for home in named
         }
-    grades, table = [one for own in graded.values() for one in own], io.StringIO()
+    grades, table = [one for results in graded.values() for one in results], io.StringIO()
     rows = csv.writer(table, lineterminator="\n")
     rows.writerow(("student", "assignment", "score", "points", "by_hand", "note"))
     for one in grades:
@@ -306,7 +309,7 @@ def write(root: Path, submitted: str, folder: Path) -> tuple[list[Graded], list[
         )
     # All is graded by now: what else lies in the folder is as new as it can be.
     with folders.replacing(folder, "feedback/*.html") as new:
-        for student, own in graded.items():
-            write_atomic(new / "feedback" / f"{student}.html", feedback(student, own).encode())
+        for student, results in graded.items():
+            write_atomic(new / "feedback" / f"{student}.html", feedback(student, results).encode())
         write_atomic(new / "grades.csv", table.getvalue().encode())
     return grades, odd

@@ -10,7 +10,7 @@ import nbformat
 import psutil
 import pytest
 import submissions
-from nbformat.v4 import new_code_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from patience import LIMIT_SECONDS
 from submissions import ROOT
 
@@ -170,6 +170,21 @@ def test_a_notebook_runs_from_top_to_bottom_as_in_jupyter(name, capsys):
         exec(compile(one.source, f"<{name}/{one.id}>", "exec"), names)
 
 
+def test_pictures_of_a_solution_are_not_released():
+    notebook = toy().notebook
+    notebook.cells[2] = new_markdown_cell("![](attachment:a.png)", attachments={"a.png": {"image/png": ""}})
+    notebook.cells[2].metadata.nbgrader = {"solution": True, "locked": False}
+    assert "attachments" not in _assignments.student_version(notebook).cells[2]
+
+
+def test_a_cell_that_no_grader_runs_may_hold_magic(tmp_path):
+    notebook = toy().notebook
+    notebook.cells.insert(1, new_code_cell("%matplotlib inline"))
+    notebooks.write(notebook, tmp_path / "assignments/toy/toy.ipynb")
+    (tmp_path / "assignments/toy/rubric.md").write_text("")
+    assert len(_assignments.read(tmp_path)) == 1
+
+
 def test_setups_differ_by_student():
     seen = set()
     for student in ("s000", "s001", "s002"):
@@ -251,6 +266,20 @@ def test_a_student_reads_no_solution_on_the_page(tmp_path, quick, give, says, te
     assert "mine" in first.says and result.score == 0
     page = _grading.feedback("ann", [result])
     assert "secret" not in page and "77" not in page and (test or says in second.says)
+
+
+def test_a_second_test_of_a_wrong_solution_is_not_passed_by_the_right_one(tmp_path, quick):
+    assignment = toy()
+    again = cell("test-again", "assert twice(5) == 10, 'again'", grade=True, points=4)
+    assignment.notebook.cells[4:4] = [cell("setup-again", "more = 1"), again]
+
+    def change(cells, notebook):
+        cells["twice"].source = "def twice(x): return 7"
+        cells["thrice"].source = "def thrice(x): return x + twice(x)"
+
+    handed_in = submitted(tmp_path, change, assignment=assignment)
+    tasks = _grading.grade(assignment, handed_in, "ann", quick).tasks
+    assert [(task.score, task.says) for task in tasks] == [(0, "twice 3"), (0, "again"), (2, "passed")]
 
 
 def test_cells_before_a_solution_read_it_but_cannot_show_it(tmp_path, quick):
@@ -434,6 +463,7 @@ def test_refusals_name_the_cure(tmp_path, capsys):
         ("twice", {}, "return 2", "cell twice is no program: 'return' outside function"),
         ("test-twice", {}, "assert twice(3) = 6", "cell test-twice is no program"),
         ("student", {}, 'student = "s', "cell 0 is no program"),
+        ("setup", {}, "# === BEGIN MARK SCHEME ===", "cell setup has 'BEGIN MARK SCHEME"),
         ("test-twice", {}, HIDDEN.replace("###", "#"), "cell test-twice has 'BEGIN HIDDEN TESTS' written"),
         ("test-twice", {}, HIDDEN.replace("HIDDEN TESTS", "hidden tests"), "has '### BEGIN hidden tests'"),
         ("test-twice", {}, f"{HIDDEN}\n{HIDDEN.replace('HIDDEN', 'HIDEN')}", "has '### BEGIN HIDEN TESTS'"),
