@@ -230,7 +230,9 @@ def _written(root: Path, toc: dict[str, Any], site: Path, solutions: bool = True
         if path.is_file() and not path.name.startswith("."):
             name = path.relative_to(root).as_posix()
             if path.suffix in (".md", ".yml"):
-                author.text(root, name)
+                words = author.text(root, name)
+                if not solutions and exercises.ANY_SOLUTION.search(words):
+                    raise InvalidParameter(f"{name}: has a solution; move it to a chapter, or take it out")
             files[name] = path.read_bytes()
     memo = Memo(site / FOLDER / "architecture.json", [Path(module.__file__) for module in MAKE_ARCHITECTURE])
     page = memo.of(_architecture.sources(root), lambda _: _architecture.architecture(root))

@@ -398,3 +398,10 @@ def test_a_broken_file_of_the_book_is_named(book, file, data, words):
     (book / file).write_bytes(data)
     with pytest.raises(InvalidParameter, match=words):
         stage(book)
+
+
+def test_a_solution_outside_of_chapters_is_in_no_site_without_solutions(book):
+    page_of_the_book = book / "book/intro.md"
+    page_of_the_book.write_text(page_of_the_book.read_text() + "\n```{Solution} ex-a\nsecret\n```\n")
+    with pytest.raises(InvalidParameter, match=r"book/intro\.md: has a solution"):
+        _staging.stage(book, toy_site.jobs(book), solutions=False)
