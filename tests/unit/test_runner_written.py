@@ -18,6 +18,8 @@ from privhelpers.errors import DamagedArtifact, InvalidParameter
         ("_toc.yml", b"root: a", "_toc.yml: must have a root, and parts"),
         ("_toc.yml", b"{root: a, parts: [{caption: b, chapters: [{file: 7}]}]}", "_toc.yml: must have"),
         ("_toc.yml", b"{root: a, parts: [b]}", "_toc.yml: must have"),
+        ("_toc.yml", b"{root: a, parts: []}", "_toc.yml: must have"),
+        ("_toc.yml", b"{root: a, parts: ''}", "_toc.yml: must have"),
     ],
 )
 def test_a_broken_file_is_named(tmp_path, file, data, words):
