@@ -8,38 +8,40 @@ from privhelpers.errors import DamagedArtifact
 
 COMPLETE, SEALED = ".complete", ".sealed"
 BESIDE = ("_failed", "build.log")  # in the folder of the site, but no part of it; hidden files are not either
-HTML, DOCTREES = (
-    "_build/html",
-    "_build/.doctrees",
-)  # the latter is what Sphinx makes the next site from, where a page did not change
+HTML = "_build/html"
+DOCTREES = "_build/.doctrees"  # what Sphinx makes the next site from, where a page did not change
 
 
 def files(site: Path) -> dict[str, str]:
     """Return the SHA-256 of every file that a site consists of or is made from, by its name below `site`."""
-    found = dict(_seals.files_below(site))
-    found |= {f"{DOCTREES}/{name}": path for name, path in _seals.files_below(site / DOCTREES)}
-    found |= {f"{HTML}/{name}": path for name, path in _seals.files_below(site / HTML, hidden=True)}
-    return {name: sha256_of(path) for name, path in found.items() if name.split("/")[0] not in BESIDE}
+    paths = dict(_seals.files_below(site))
+    paths |= {f"{DOCTREES}/{name}": path for name, path in _seals.files_below(site / DOCTREES)}
+    paths |= {f"{HTML}/{name}": path for name, path in _seals.files_below(site / HTML, hidden=True)}
+    return {name: sha256_of(path) for name, path in paths.items() if name.split("/")[0] not in BESIDE}
+
+
+def runs(site: Path) -> list[str]:
+    """Return the line of the mark of a site that names its runs' manifest, if there is one."""
+    manifest = site.parent / _manifest.MANIFEST
+    return [f"{sha256_of(manifest)}  ../{manifest.name}"] if manifest.is_file() else []
 
 
 def mark(site: Path) -> list[str]:
     """Return the lines of the mark of a site: of its list, named by its place, and of its runs' manifest."""
-    manifest = site.parent / _manifest.MANIFEST
-    lines = [f"{sha256_of(site / SEALED)}  ../../{site.parent.name}/{site.name}/{SEALED}"]
-    return lines + ([f"{sha256_of(manifest)}  ../{manifest.name}"] if manifest.is_file() else [])
+    return [f"{sha256_of(site / SEALED)}  ../../{site.parent.name}/{site.name}/{SEALED}", *runs(site)]
 
 
 def difference(site: Path) -> str:
     """Return the first file of a site that is not as it was when the site was sealed, or ""."""
     try:
-        found = _seals.difference(_seals.listed(site / SEALED), files(site))
+        changed = _seals.difference(_seals.listed(site / SEALED), files(site))
     except FileNotFoundError:
         return f"{SEALED} is gone"
     except OSError as error:
         return f"{SEALED} cannot be read ({error.strerror})"
     except DamagedArtifact as error:
         return str(error)
-    return found and f"{found} after it was made"
+    return changed and f"{changed} after it was made"
 
 
 def damage(site: Path) -> str:
@@ -47,13 +49,14 @@ def damage(site: Path) -> str:
     if site.is_symlink():
         return "it is a link to another folder"
     try:
-        given = read_bounded(site / COMPLETE, _seals.MOST_BYTES).decode("utf-8", "replace").split("\n")[:-1]
-        wanted = mark(site)
-        if not given or given[0][:64] != wanted[0][:64]:
+        given = read_bounded(site / COMPLETE, _seals.MOST_BYTES).decode("utf-8", "replace").split("\n")
+        wanted = [*mark(site), ""]
+        if given[0][:64] != wanted[0][:64]:
             return f"{SEALED} changed after it was made"
         if given[0] != wanted[0]:
             return "it was made as another site, or before a site said which it is"
-        if given[: len(wanted)] != wanted:  # a manifest that is gone is missed by itself
+        manifest_is_gone = (len(given), len(wanted)) == (3, 2)  # which is missed by itself
+        if given[1:] != wanted[1:] and not (manifest_is_gone and not given[2]):
             return f"it shows other runs than {_manifest.MANIFEST}"
     except FileNotFoundError as error:
         return f"{Path(error.filename).name} is gone"

@@ -69,6 +69,7 @@ def _command(arguments: list[str] | None = None) -> int:
     if options.command == "serve":
         with _serve.server(root, options.profile, options.port, options.solutions != "no") as server:
             server.serve_forever()
+        return 0
     plan = planning.jobs(root, options.profile)
     lock = root / "runs" / plan[0].profile / ".locks" / "site"
     solutions = options.solutions != "no"

@@ -130,7 +130,7 @@ def build_first(root: Path, plan: list[Job]) -> Path:
         PrivHelpersError: a chapter that is here cannot be a page, or there is no site.
     """
     site = stage(root, plan, first=True)
-    for name in (published.COMPLETE, published.SEALED):
+    for name in (published.COMPLETE, published.SEALED, published.FIRST):
         (site / name).unlink(missing_ok=True)
     _jupyter_book(root, site, strict=False)
     html = site / "_build" / "html"
@@ -162,7 +162,7 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
         if (root / job.sentinel).is_file() and not planning.is_current(root, job):
             raise RunFailed(f"{job.title}: {planning.state(root, job)}; run `make book`")
     with _kept_out_of_sight(site):
-        as_built = not published.site_difference(site)
+        as_built, runs = not published.site_difference(site), published.site_runs(site)
         stage(root, plan, solutions=solutions)
         fingerprint = _fingerprint(root, site).encode()
         mark = site / FINGERPRINT
@@ -183,6 +183,8 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
                     "the built site is not fit to publish", problems, f"{site.relative_to(root)}/_failed"
                 )
             )
+        if published.site_runs(site) != runs:
+            raise RunFailed("other runs were made while their site was built; run `make book` again")
     write_atomic(site / COST, to_json(processes.used(time.monotonic() - clock)))
     published.seal_site(site)
     return html

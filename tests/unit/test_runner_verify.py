@@ -309,6 +309,11 @@ def reprint(book):
     published.seal_site(book / SITE)
 
 
+def add_a_line(book):
+    with (book / SITE / ".complete").open("a") as mark:
+        mark.write("more")
+
+
 def unfinished(book):
     (book / "runs/toy/public/.complete").unlink()
 
@@ -320,6 +325,7 @@ BOOK, PUBLIC = "`make book PROFILE=toy`", "`make book PROFILE=toy SOLUTIONS=no`"
     "fault, words, cure",
     [
         (other_runs, "the site: it shows other runs than manifest.json", BOOK),
+        (add_a_line, "the site: it shows other runs than manifest.json", BOOK),
         (swap, "the site: it was made as another site", BOOK),
         (swap, "the site in public/: it was made as another site", PUBLIC),
         (link, "the site: it is a link", BOOK),

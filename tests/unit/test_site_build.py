@@ -13,7 +13,7 @@ import yaml
 from patience import LIMIT_SECONDS
 
 from bookmaker.runner import _manifest, _sites, _verify, published
-from bookmaker.site import _pdf
+from bookmaker.site import _build, _pdf
 from bookmaker.site._build import _titles, build, build_first, causes
 from privhelpers.artifacts import write_sealed
 from privhelpers.errors import RunFailed
@@ -453,6 +453,29 @@ def test_a_run_of_other_parameters_is_refused(book):
     write_sealed(sentinel, text.encode())
     (book / "params" / "toy.yml").write_text(toy_site.PROFILE)
     assert "hipaa: to run: changed profile; run `make book`" in call(book).stderr
+
+
+def test_a_site_of_runs_that_changed_meanwhile_is_not_published(book, monkeypatch):
+    def other_run(*_):
+        write_sealed(book / "runs/toy/manifest.json", b"{}")
+        return []
+
+    monkeypatch.setattr(_build, "_jupyter_book", lambda root, site: None)
+    monkeypatch.setattr(_build._checks, "findings", other_run)
+    with pytest.raises(RunFailed, match="other runs were made while their site was built"):
+        rebuild(book)
+    assert not (book / SITE / ".complete").exists()
+
+
+def test_while_first_chapters_are_built_again_nobody_is_shown_them(book, monkeypatch):
+    def stopped(*_, **__):
+        raise RunFailed("stopped")
+
+    (book / SITE / published.FIRST).touch()
+    monkeypatch.setattr(_build, "_jupyter_book", stopped)
+    with pytest.raises(RunFailed, match="stopped"):
+        build_first(book, toy_site.jobs(book))
+    assert not (book / SITE / published.FIRST).exists()
 
 
 def test_a_page_that_somebody_edited_is_not_published(book):
