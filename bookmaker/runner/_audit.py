@@ -394,7 +394,6 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
             ledger=Path(options.ledger) if options.ledger else None,
         )
         bundle = _bundle.make(about, files, given["key"])
-    if given["bundle"]:
         write_atomic(given["bundle"], bundle, new=True)
     try:
         place = publish(places, made)

@@ -268,8 +268,8 @@ def open_model(source: str | Path, *, base: str | Path | None = None) -> Target:
         UnsupportedModel: it has pickled weights, code, or keys that load some; weights that do not fill it,
             or that it leaves out; an adapter that nobody named; a tokenizer that does not fit; it is neither
             a causal nor a masked language model; its own code fails at a text; an adapter is not of its
-            base; or opening it took too much
-            time or memory in a process of its own, where this is done first.
+            base; or opening it took too much time or memory in a process of its own, where this is done
+            first.
     """
     folder = Path(source)
     under = _base(folder, base)

@@ -251,20 +251,17 @@ def read_rows(
         rows = _parquet_rows(path, columns)
     else:
         rows = _json_rows(path)
-    title, held = f"reading {name_of(path)}", 0
+    title, characters = f"reading {name_of(path)}", 0
     for where, number, value in tqdm(rows, title, unit="record", leave=False, disable=not progress):
         if isinstance(value, dict) and columns and form not in (*_TABLES, _PARQUET):
             value = dict(zip(_named(list(value), columns, where), value.values(), strict=True))
         if number > MOST_ROWS:
             raise BadRecords(f"{where}: more than {MOST_ROWS:,} records; draw patients by lot")
         row = _checked(kind, value, where, table=form in (*_TABLES, _PARQUET))
-        for content in row.model_dump().values():
-            held += (
-                sum(len(one) + _APIECE for one in content)
-                if isinstance(content, list)
-                else len(str(content or ""))
-            )
-        if held > MOST_CHARACTERS:
+        for content in vars(row).values():
+            several = isinstance(content, list)
+            characters += sum(len(one) + _APIECE for one in content) if several else len(str(content or ""))
+        if characters > MOST_CHARACTERS:
             raise BadRecords(
                 f"{where}: more than {MOST_CHARACTERS:,} characters up to here; draw patients by lot"
             )
@@ -282,7 +279,7 @@ def _checked(kind: type[BaseModel], value: object, where: str, *, table: bool) -
         if first["type"] == "missing" and (table or where.endswith("line 1")):
             problem += f"; if the file calls it otherwise, say so: COLUMNS='{field}=...'"
         raise BadRecords(f"{where}: {field} {problem}") from None
-    for name, content in row.model_dump().items():
+    for name, content in vars(row).items():
         text = str(content if not isinstance(content, list) else "".join(content))
         if "\0" in text:
             raise BadRecords(f"{where}: {name} holds a NUL character; remove it")
