@@ -16,6 +16,7 @@ from nbformat import NotebookNode
 
 from bookmaker.runner import notebooks
 from privhelpers.errors import DamagedArtifact
+from privhelpers.validate import shown
 
 FENCE = re.compile(r"^(`{3,}|:{3,})\{(exercise|solution)\}\s*(.*?)\s*$")
 # However a solution is written: what is not found as one would stay in students' copies.
@@ -75,18 +76,18 @@ def _blocks(source: str, where: str = "a cell") -> list[_Block]:
         closing = re.compile(rf" {{0,3}}{fence}{fence[0]}*[ \t]*")  # as MyST ends it
         end = next((i for i in range(at + 1, len(lines)) if closing.fullmatch(lines[i])), None)
         if end is None:
-            raise DamagedArtifact(f"{where}, line {at + 1}: the directive {lines[at]!r} does not end")
+            raise DamagedArtifact(f"{where}, line {at + 1}: the directive {shown(lines[at])} does not end")
         label = argument if kind == SOLUTION else "".join(LABEL.findall("\n".join(lines[at:end]))[:1])
         if not label:
-            raise DamagedArtifact(f"{where}, line {at + 1}: the directive {lines[at]!r} has no label")
+            raise DamagedArtifact(f"{where}, line {at + 1}: the directive {shown(lines[at])} has no label")
         blocks.append(_Block(kind, label, "" if kind == SOLUTION else argument, (at, end + 1)))
         at = end + 1
     taken_out = {at for block in blocks if block.kind == SOLUTION for at in range(*block.lines)}
     for at, line in enumerate(lines):
         if at not in taken_out and ANY_SOLUTION.search(line):
             raise DamagedArtifact(
-                f"{where}, line {at + 1}: {line!r} is no solution that can be taken out; begin the line with "
-                "````{solution} and end it with ````"
+                f"{where}, line {at + 1}: {shown(line)} is no solution that can be taken out; begin the "
+                "line with ````{solution} and end it with ````"
             )
     return blocks
 
@@ -161,6 +162,8 @@ def exercises(notebook: NotebookNode, chapter: str) -> list[Exercise]:
             if block.kind != SOLUTION:
                 titles[block.label], cells[block.label] = block.title, []
             elif block.label not in titles:
-                raise DamagedArtifact(f"{chapter}: the solution of {block.label!r} has no exercise above it")
+                raise DamagedArtifact(
+                    f"{chapter}: the solution of {shown(block.label)} has no exercise above it"
+                )
             current = block.label
     return [Exercise(chapter, label, title, tuple(cells[label])) for label, title in titles.items()]
