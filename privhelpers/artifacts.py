@@ -29,7 +29,10 @@ from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
+import yaml
+
 from privhelpers.errors import ArtifactUnavailable, DamagedArtifact, InvalidParameter, MissingArtifact
+from privhelpers.text import quoted
 from privhelpers.validate import shown
 
 RUNNER = "PRIVAI_LEAK_RUNNER"  # set in the environment of every run that the runner starts
@@ -281,6 +284,19 @@ def parse_json(text: str | bytes, where: str) -> object:
         return value
     except (ValueError, RecursionError) as error:
         raise DamagedArtifact(f"{where}: {error}") from error
+
+
+def parse_yaml(text: str) -> object:
+    """Return parsed YAML.
+
+    Raises:
+        ValueError: it is none; the message is one short line.
+    """
+    try:
+        return yaml.safe_load(text)
+    # An int of no digits is a LookupError to PyYAML, and a date that is none an AttributeError.
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
+        raise ValueError(quoted(error)) from error
 
 
 @dataclass(frozen=True)

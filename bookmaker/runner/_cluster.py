@@ -14,8 +14,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import yaml
-
+from bookmaker.runner import written
 from bookmaker.runner.plan import Job
 from privhelpers.errors import InvalidParameter, MissingProgram, RunFailed
 
@@ -43,9 +42,9 @@ def _executor(root: Path, name: str) -> str:
         raise InvalidParameter(f"cluster {name!r}: must be a folder of {FOLDER}/: {listed}")
     file = f"{FOLDER}/{name}/config.yaml"
     try:
-        executor = yaml.safe_load((root / file).read_text(encoding="utf-8"))["executor"]
-    except (yaml.YAMLError, KeyError, TypeError) as error:
-        raise InvalidParameter(f"{file}: must be YAML with an executor, such as slurm: {error}") from error
+        executor = written.mapping(root, file)["executor"]
+    except KeyError:
+        raise InvalidParameter(f"{file}: must have an executor, such as slurm") from None
     return str(executor)
 
 

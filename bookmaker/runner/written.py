@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from privhelpers.artifacts import parse_yaml
 from privhelpers.errors import InvalidParameter
+from privhelpers.text import quoted
+
+INDEX = "book/index.yml"
 
 
 def text(root: Path, file: str) -> str:
@@ -28,9 +30,9 @@ def mapping(root: Path, file: str) -> dict[str, Any]:
     """
     said = text(root, file)
     try:
-        value = yaml.safe_load(said)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InvalidParameter(f"{file}: must be YAML ({' '.join(str(error).split())})") from error
+        value = parse_yaml(said)
+    except ValueError as error:
+        raise InvalidParameter(f"{file}: must be YAML ({error})") from error
     if not isinstance(value, dict):
         raise InvalidParameter(f"{file}: must be YAML that maps names to values")
     return value
@@ -58,11 +60,23 @@ def contents(root: Path) -> dict[str, Any]:
     """
     toc = mapping(root, "_toc.yml")
     try:
-        toc["parts"][0]  # the build shows the first one while the others run
         files = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
-        named = [toc["root"], *(part["caption"] for part in toc["parts"]), *files]
-    except (LookupError, TypeError):
+        named = [toc["root"], files[0], *(part["caption"] for part in toc["parts"]), *files]
+    except (LookupError, TypeError):  # there may be no chapter at all
         named = [None]
     if not all(isinstance(name, str) for name in named):
         raise InvalidParameter("_toc.yml: must have a root, and parts with caption and chapters of files")
     return toc
+
+
+def index(root: Path) -> dict[str, list[str]]:
+    """Return the terms of the search by chapter, none where there is no file.
+
+    Raises:
+        InvalidParameter: `book/index.yml` is something else.
+    """
+    terms = mapping(root, INDEX) if (root / INDEX).is_file() else {}
+    for slug, listed in terms.items():
+        if not (isinstance(listed, list) and all(isinstance(term, str) for term in listed)):
+            raise InvalidParameter(f"{INDEX}, {quoted(slug)}: must be a list of terms")
+    return terms

@@ -30,7 +30,7 @@ from bookmaker.site._outputs import check_picture, clean_outputs, tables_memo
 from bookmaker.site._run_card import duration, run_card
 from bookmaker.site._variants import add_switch, variant
 from privhelpers.artifacts import sha256_of, write_atomic
-from privhelpers.errors import InvalidParameter, RunFailed
+from privhelpers.errors import RunFailed
 
 CHAPTER_EPSILON = 8.0
 HOME_PICTURE = (chain.STATISTICS, "fig-bars", "book/result.png")  # chapter, figure, place of the copy
@@ -39,7 +39,6 @@ CHAPTER_MODEL = {step.slug: "baseline" for step in chain.CHAIN if step.per == "m
 OURS = {"_build", "_failed", ".cost.json", ".fingerprint", "build.log", FOLDER}
 OURS |= {published.COMPLETE, published.SEALED, published.FIRST}
 PERCENT = re.compile(r"(?<=[\d`]) %(?!\w)")
-INDEX = "book/index.yml"
 TITLE = re.compile(r"^# .*\n", re.MULTILINE)
 HEADING = re.compile(r"^(\([\w-]+\)=\n)?(#+ .+)$", re.MULTILINE)  # with its label
 NOT_YET = """:::{admonition} Still to come
@@ -288,10 +287,7 @@ def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, byt
     documents: dict[str, dict[str, str]] = {}  # of each chapter: model -> page, in the order of the plan
     page_by_rule = {page.job.rule: page for page in pages(plan)}
     tables = tables_memo(site)
-    terms = author.mapping(root, INDEX) if INDEX in files else {}
-    for slug, listed in terms.items():
-        if not (isinstance(listed, list) and all(isinstance(term, str) for term in listed)):
-            raise InvalidParameter(f"{INDEX}, {slug}: must be a list of terms")
+    terms = author.index(root)
     for job in plan:
         documents.setdefault(job.slug, {})[str(job.model)] = page_by_rule[job.rule].document
     for page in page_by_rule.values():

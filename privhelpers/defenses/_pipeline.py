@@ -17,10 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-import yaml
-
 from privhelpers import validate
-from privhelpers.artifacts import read_bounded
+from privhelpers.artifacts import parse_yaml, read_bounded
 from privhelpers.defenses._output_filter import OutputFilter
 from privhelpers.defenses._spans import Span, replace
 from privhelpers.defenses.dedup import deduplicate
@@ -60,9 +58,9 @@ def read_recipe(path: Path) -> dict[str, object]:
             names the file, the entry and the value.
     """
     try:
-        recipe = yaml.safe_load(read_bounded(path, _LARGEST).decode("utf-8"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        why = " ".join(str(getattr(error, "strerror", None) or error).split())
+        recipe = parse_yaml(read_bounded(path, _LARGEST).decode("utf-8"))
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
         raise InvalidParameter(f"{path}: cannot be read as YAML: {why}") from error
     if not isinstance(recipe, dict):
         raise InvalidParameter(f"{path}: must have a line for each layer")

@@ -13,7 +13,7 @@ import yaml
 from bs4 import BeautifulSoup
 from nbformat import v4
 
-from bookmaker.runner import _manifest, chain, notebooks, published
+from bookmaker.runner import _manifest, chain, notebooks, published, written
 from bookmaker.site import _staging
 from privhelpers.artifacts import write_sealed
 from privhelpers.errors import (
@@ -123,7 +123,7 @@ def test_nothing_of_the_machine_and_no_progress_bar_is_staged(book):
 
 
 def test_every_chapter_can_be_looked_up_by_more_than_its_title():
-    terms = yaml.safe_load((toy_site.ROOT / _staging.INDEX).read_text(encoding="utf-8"))
+    terms = yaml.safe_load((toy_site.ROOT / written.INDEX).read_text(encoding="utf-8"))
     assert set(terms) == {step.slug for step in chain.CHAIN}
     every = [term.lower() for entries in terms.values() for term in entries]
     assert len(set(every)) == len(every) and not any(set(term) & set("!,;`") for term in every)
