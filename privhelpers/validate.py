@@ -10,15 +10,22 @@ privhelpers.errors.InvalidParameter: sample_rate = 0.0: must be in (0, 1]
 import functools
 import inspect
 import math
+import reprlib
 from collections.abc import Callable, Collection, Iterable
 
 from privhelpers.errors import InvalidParameter
+
+# Lists that hold one another some times over, as YAML's do, print as more than any memory holds.
+_short = reprlib.Repr()
+_short.maxlevel = 3
+_short.maxtuple = _short.maxlist = _short.maxdict = _short.maxset = _short.maxfrozenset = 40
+_short.maxstring = _short.maxlong = _short.maxother = 300
 
 
 def shown(value: object) -> str:
     """Return a value as one short line, for the message of a refusal."""
     try:
-        text = ascii(value)
+        text = _short.repr(value).encode("ascii", "backslashreplace").decode()
     except ValueError:  # a whole number too long to print
         return f"a {type(value).__name__} of very many digits"
     text = " ".join(text.split())

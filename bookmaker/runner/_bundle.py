@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from bookmaker.runner import _archive, _seals
 from privhelpers.artifacts import opened, parse_json, read_bounded, to_json
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact, PrivHelpersError
-from privhelpers.text import inert
+from privhelpers.text import inert, quoted
 
 CRATE, STATEMENT, ENVELOPE = "ro-crate-metadata.json", "statement.json", "statement.dsse.json"
 LEDGERS, REPORT = "ledgers/", "report.json"
@@ -323,8 +323,8 @@ def _about(predicate: Mapping[str, Any]) -> str:
     what, counted = predicate["about"], []
     for row in predicate["registry"]["guarantees"]:
         beside = f" ({WORDS['brought']})" if _brought(what["kind"], row) else ""
-        counted.append(f"{row['run']} epsilon {row['epsilon']:.4g}{beside}")
-    return "; ".join(filter(None, [what["title"], predicate["outcome"], *counted]))
+        counted.append(f"{quoted(row['run'])} epsilon {row['epsilon']:.4g}{beside}")
+    return "; ".join(filter(None, [quoted(what["title"]), quoted(predicate["outcome"]), *counted]))
 
 
 def check(data: bytes, public: Ed25519PublicKey | None = None) -> tuple[str, str]:

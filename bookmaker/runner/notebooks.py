@@ -10,10 +10,12 @@ from nbformat import NotebookNode
 
 from privhelpers.artifacts import write_atomic
 from privhelpers.errors import DamagedArtifact, RunFailed
+from privhelpers.text import quoted
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 KERNEL_FILE = re.compile(r"[^\s\"']*ipykernel_\d+/\d+\.py")
 UNREADABLE = (ValueError, KeyError, AttributeError, TypeError, RecursionError, nbformat.ValidationError)
+UNREADABLE += (NameError,)  # of nbformat, where a cell of format 3 is of no kind
 # Of what was printed: states of a progress bar, each drawn over by the next.
 OVERWRITTEN = re.compile(r"[^\n\r]*\r(?=[^\n\r])")
 
@@ -30,8 +32,8 @@ def _shared(path: Path) -> NotebookNode:
     try:
         return _parsed(path.read_bytes())
     except UNREADABLE as error:
-        line = str(error).strip().splitlines() or [type(error).__name__]
-        raise DamagedArtifact(f"{path.name}: not a notebook of format 4 ({line[0]})") from error
+        line = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise DamagedArtifact(f"{path.name}: not a notebook of format 4 ({quoted(line)})") from error
 
 
 def read(path: Path) -> NotebookNode:

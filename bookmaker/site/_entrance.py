@@ -13,6 +13,7 @@ from bookmaker.runner import written
 from bookmaker.site import _reports
 from privhelpers.artifacts import write_atomic
 from privhelpers.errors import InvalidParameter
+from privhelpers.validate import shown
 
 TITLE = "PrivAI-Leak"
 SUMMARY = "Teaching, measuring and auditing the privacy of language models fine-tuned on clinical notes."
@@ -36,7 +37,9 @@ def address(root: Path) -> str | None:
     if not given:
         return None
     if not isinstance(given, str) or not given.startswith(("https://", "http://")):
-        raise InvalidParameter(f"_config.yml, html.baseurl = {given!r}: must start with https:// or http://")
+        raise InvalidParameter(
+            f"_config.yml, html.baseurl = {shown(given)}: must start with https:// or http://"
+        )
     return given.rstrip("/") + "/"
 
 

@@ -26,7 +26,9 @@ from nbformat.v4 import new_markdown_cell
 
 from bookmaker.runner import written
 from bookmaker.site._quoted import QUOTE, quoted, with_numbers
+from privhelpers import text
 from privhelpers.errors import InvalidParameter
+from privhelpers.validate import shown
 
 FOLDER = "book/quizzes"
 TITLE = "Quiz"
@@ -71,13 +73,13 @@ class Question:
 
 def _paragraph(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value.strip() or "\n\n" in value.strip():
-        raise InvalidParameter(f"{where}: must be one paragraph of text, not {value!r}")
+        raise InvalidParameter(f"{where}: must be one paragraph of text, not {shown(value)}")
     return " ".join(value.split())
 
 
 def _table(value: Any, keys: tuple[str, ...], where: str) -> dict[str, Any]:
     if not isinstance(value, dict) or value.keys() - {"numbers"} != set(keys):
-        found = ", ".join(map(str, value)) if isinstance(value, dict) else repr(value)
+        found = text.quoted(", ".join(map(str, value))) if isinstance(value, dict) else shown(value)
         raise InvalidParameter(f"{where}: must have {', '.join(keys)} and nothing else, not {found}")
     return value
 
@@ -111,8 +113,9 @@ def bank(root: Path, slug: str) -> list[Question]:
     path = root / FOLDER / f"{slug}.yml"
     if not path.is_file():
         return []
-    entries = written.mapping(root, f"{FOLDER}/{path.name}")
-    return [_question(name, entry, f"{FOLDER}/{path.name}, {name}") for name, entry in entries.items()]
+    file = f"{FOLDER}/{path.name}"
+    entries = written.mapping(root, file).items()
+    return [_question(name, entry, f"{file}, {text.quoted(name)}") for name, entry in entries]
 
 
 def _computed(expression: str, known: Mapping[str, Any]) -> float:

@@ -15,6 +15,7 @@ from bookmaker.runner import chain, folders, notebooks, written
 from bookmaker.teaching import _copies
 from privhelpers.artifacts import check_name
 from privhelpers.errors import InvalidParameter
+from privhelpers.validate import shown
 
 PROFILE = "smoke"  # small enough to be made while a reader waits
 SAID = """This copy was made to run in the cloud.
@@ -52,7 +53,7 @@ def repository(root: Path) -> str:
     if not given:
         raise InvalidParameter("_config.yml, repository.url: set it; copies fetch the book from there")
     if not isinstance(given, str) or not given.startswith("https://") or any(c in given for c in "'\"\\ \n"):
-        raise InvalidParameter(f"_config.yml, repository.url = {given!r}: must start with https://")
+        raise InvalidParameter(f"_config.yml, repository.url = {shown(given)}: must start with https://")
     return given.rstrip("/")
 
 
