@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import InternalError, InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
@@ -197,7 +197,7 @@ def _described(about: Evidence, files: Mapping[str, bytes], key: str | None, row
 def _key(path: str, load: Callable[[bytes], Any], kind: type) -> Any:
     try:
         key = load(read_bounded(Path(path), LONGEST_KEY))
-    except (ValueError, TypeError, UnsupportedAlgorithm):
+    except (ValueError, TypeError, UnsupportedAlgorithm, InternalError):  # the last, of OpenSSL
         key = None
     except OSError as error:
         raise MissingArtifact(f"KEY={inert(path)}: cannot be read ({error.strerror})") from None
