@@ -3,12 +3,12 @@
 import json
 import random
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
 import nbformat
+from faults.fuzz import handed
+from faults.fuzz.door import Door
 from faults.fuzz.mutations import mutated
 from faults.harness.report import ROOT
 from nbformat import v4
@@ -16,13 +16,10 @@ from nbformat import v4
 from bookmaker.runner import (
     _manifest,
     _parameters,
-    _seals,
-    _sites,
     chain,
     notebooks,
     plan,
     profiles,
-    published,
 )
 from privhelpers import artifacts, parameters
 from privhelpers.errors import BadRecords
@@ -44,33 +41,6 @@ VALUES = (
 )
 
 
-@dataclass(frozen=True)
-class Door:
-    """A door.
-
-    Attributes:
-        name: of it, in the table.
-        inputs: a file's name and its valid bytes, each; a case changes one.
-        read: is given the home of the worker, the file's name and the changed bytes.
-        share: of a hundred cases.
-        says: what a refusal names, where it does not name the file.
-        change: makes a case of an input and another one.
-    """
-
-    name: str
-    inputs: Callable[[], tuple[tuple[str, bytes], ...]]
-    read: Callable[[Path, str, bytes], object]
-    share: int
-    says: str = ""
-    change: Callable[[random.Random, bytes, bytes], bytes] = mutated
-
-    def case(self, draw: random.Random) -> tuple[str, bytes]:
-        """Return file and bytes of a case."""
-        inputs = self.inputs()
-        name, data = draw.choice(inputs)
-        return name, self.change(draw, data, draw.choice(inputs)[1])
-
-
 @cache
 def _terms(**changes: object) -> Terms:
     usual = {
@@ -83,7 +53,7 @@ def _terms(**changes: object) -> Terms:
 
 def home(place: Path) -> Path:
     """Make what the doors read beside the changed file: the chapters' parameters, a run, a site, a model."""
-    for folder in ("params", "notebooks", "net", "site/_build", Path(_job().sentinel).parent, "artifacts/a"):
+    for folder in ("params", "notebooks", "net", Path(_job().sentinel).parent, "artifacts/a"):
         (place / folder).mkdir(parents=True, exist_ok=True)
     for slug in chain.SLUGS:
         real = chain.source(ROOT, slug)
@@ -93,8 +63,7 @@ def home(place: Path) -> Path:
         nbformat.write(v4.new_notebook(cells=[cell]), place / "notebooks" / real.name)
     for name, data in _folder_files():
         (place / "net" / name).write_bytes(data)
-    (place / "site" / "_build" / "index.html").write_bytes(b"<p>ours</p>")
-    published.seal_site(place / "site")
+    handed.prepare(place)
     return place
 
 
@@ -276,19 +245,6 @@ def _seal_inputs() -> tuple[tuple[str, bytes], ...]:
 
 
 @cache
-def _lists() -> tuple[tuple[str, bytes], ...]:
-    return (("site/.sealed", f"{'0' * 64}  _build/index.html\n{'1' * 64}  _build/more.html\n".encode()),)
-
-
-def _list(home: Path, name: str, data: bytes) -> object:
-    (home / name).write_bytes(data)
-    mark = f"{artifacts.hashlib.sha256(data).hexdigest()}  ../../{home.name}/site/{published.SEALED}\n"
-    (home / "site" / published.COMPLETE).write_text(mark)
-    _seals.listed(home / name)
-    return _sites.damage(home / "site")
-
-
-@cache
 def _tables() -> tuple[tuple[str, bytes], ...]:
     rows = [{"id": n, "text": f"note {n}\u2028", "score": n / 7} for n in range(5)]
     return (
@@ -361,25 +317,28 @@ def _repacked(draw: random.Random, data: bytes, other: bytes) -> bytes:
 
 DOORS = (
     Door("profile", _profiles, _profile, 4),
-    Door("parameters: values", partial(tuple, [("params/mine.yml", value) for value in VALUES]), _values, 20),
-    Door("parameters: cell", partial(tuple, [("toy", CELL.encode())]), _cell, 20),
-    Door("ledger", _ledgers, _ledger, 10, change=_resealed),
-    Door("records: JSONL", partial(_rows, "jsonl"), _records, 8),
-    Door("records: CSV", partial(_rows, "csv"), _records, 6),
+    Door("parameters: values", partial(tuple, [("params/mine.yml", value) for value in VALUES]), _values, 12),
+    Door("parameters: cell", partial(tuple, [("toy", CELL.encode())]), _cell, 12),
+    Door("ledger", _ledgers, _ledger, 8, change=_resealed),
+    Door("records: JSONL", partial(_rows, "jsonl"), _records, 6),
+    Door("records: CSV", partial(_rows, "csv"), _records, 5),
     Door("records: canaries", _canary_rows, _canaries, 3),
     Door("records: Parquet", _parquet_files, _parquet, 3),
-    Door("manifest: run", _runs, _run, 8),
+    Door("manifest: run", _runs, _run, 6),
     Door("manifest: seal", _seal_inputs, _run, 2, says="run.json"),
-    Door("manifest: list", _lists, _list, 2),
     Door("tables", _tables, _table, 4),
-    Door("config", _folder_inputs, _folder, 10, says="net", change=_repacked),
+    Door("config", _folder_inputs, _folder, 8, says="net", change=_repacked),
+    *handed.DOORS,
 )
 TURN = tuple(door for door in DOORS for _ in range(door.share))  # case i is at door i % 100
 
 
 def warm() -> None:
     """Import what the doors import late, once, before workers are forked; bounds hold in those."""
-    from privhelpers.own_model import _files, _open, _parquet  # noqa: F401
+    from bookmaker.site import _entrance, _quizzes, exercises  # noqa: F401
+    from privhelpers.own_model import _files, _language, _open, _parquet  # noqa: F401
+
+    handed.parser()
 
     for door in DOORS:
         door.inputs()

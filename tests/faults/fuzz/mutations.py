@@ -20,7 +20,7 @@ WORDS = (
     *b'"a.safetensors" "../x" "/etc/passwd" "gpt2" "bert" auto_map model_type'.split(),
     *b'"reserve" "torn" "open" "pld" "rdp" "prv"'.split(),
     *b"architectures patient_id text note_id identifiers inserted b'x' f'{x}' lambda:0".split(),
-    *b"!!python/name:os.system !!float !x &a *a << ? --- ... # |".split(),
+    *b"!!python/name:os.system !!float !!int !!bool !!timestamp !x &a *a << ? --- ... # |".split(),
     *(
         b"!!binary aGk=",
         b"&a [*a]",
@@ -30,6 +30,9 @@ WORDS = (
         b"|\n  x",
         b">-\n  x",
         b"# c\n",
+        b"[&a [x,x,x,x,x,x,x,x,x]"
+        + b"".join(b",&%c [%s]" % (98 + n, b",".join([b"*%c" % (97 + n)] * 9)) for n in range(9))
+        + b"]",
     ),
     *(b"in [0, 1]", b"in (1, 0)", b"in [nan, 1]", b"in [0, 1e400]", b"one of a, b", b"one of "),
     *(b'"' + b"x" * 5000 + b'"', b"y" * 5000),
