@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from bookmaker.runner import _archive, _seals
 from privhelpers.artifacts import opened, parse_json, read_bounded, to_json
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact, PrivHelpersError
-from privhelpers.text import inert, quoted
+from privhelpers.text import inert
 
 CRATE, STATEMENT, ENVELOPE = "ro-crate-metadata.json", "statement.json", "statement.dsse.json"
 LEDGERS, REPORT = "ledgers/", "report.json"
@@ -44,6 +44,7 @@ FORM = hashlib.sha256(
 TERMS = ("run", "unit", "adjacency", "delta", "accountant", "sampler", "sample_rate", "noise_multiplier")
 TERMS += ("max_grad_norm", "target_epsilon", "mode")
 LONGEST_KEY = 10_000  # bytes
+LONGEST = 200  # characters of a title in a line that is printed
 KEYS = "`openssl genpkey -algorithm ed25519 -out key.pem` makes one, and `openssl pkey -in key.pem -pubout \
 -out public.pem` its public half"
 
@@ -323,8 +324,8 @@ def _about(predicate: Mapping[str, Any]) -> str:
     what, counted = predicate["about"], []
     for row in predicate["registry"]["guarantees"]:
         beside = f" ({WORDS['brought']})" if _brought(what["kind"], row) else ""
-        counted.append(f"{quoted(row['run'])} epsilon {row['epsilon']:.4g}{beside}")
-    return "; ".join(filter(None, [quoted(what["title"]), quoted(predicate["outcome"]), *counted]))
+        counted.append(f"{row['run']} epsilon {row['epsilon']:.4g}{beside}")
+    return "; ".join(filter(None, [what["title"][:LONGEST], predicate["outcome"][:LONGEST], *counted]))
 
 
 def check(data: bytes, public: Ed25519PublicKey | None = None) -> tuple[str, str]:

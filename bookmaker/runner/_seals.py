@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 
 from privhelpers.artifacts import SEAL, check_seal, read_bounded
 from privhelpers.errors import DamagedArtifact
-from privhelpers.text import quoted
+from privhelpers.text import inert
 
 MOST_BYTES = 10_000_000  # of a list of hashes, and of a record, a manifest or a summary
 RECORD = "run.json"  # of a run, among its artifacts
@@ -77,9 +77,9 @@ def difference(recorded: dict[str, str], present: dict[str, str]) -> str:
     """Return the first file whose hash differs between the two, with what became of it, or ""."""
     for name in sorted(recorded.keys() | present.keys()):
         if name not in present:
-            return f"{quoted(name)} is gone"
+            return f"{inert(name[:200])} is gone"
         if name not in recorded:
-            return f"{quoted(name)} was added"
+            return f"{inert(name[:200])} was added"
         if present[name] != recorded[name]:
-            return f"{quoted(name)} changed"
+            return f"{inert(name[:200])} changed"
     return ""
