@@ -19,14 +19,15 @@ def files_below(folder: Path, *, hidden: bool = False) -> Iterator[tuple[str, Pa
         hidden: yield those, too, for whoever uploads the folder uploads them.
 
     Raises:
-        DamagedArtifact: one of them is a link.
+        DamagedArtifact: one of them is a link, or no file, such as a pipe.
     """
     for file in sorted(folder.rglob("*")):
         name = file.relative_to(folder)
         if not hidden and any(part.startswith(".") for part in name.parts):
             continue
-        if file.is_symlink():
-            raise DamagedArtifact(f"{inert(name.as_posix())}: is a link; a result is a plain file")
+        if file.is_symlink() or not (file.is_file() or file.is_dir()):
+            kind = "a link" if file.is_symlink() else "no file"
+            raise DamagedArtifact(f"{inert(name.as_posix()[:200])}: is {kind}; a result is a plain file")
         if not file.is_dir():
             yield name.as_posix(), file
 

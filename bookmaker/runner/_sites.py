@@ -1,5 +1,6 @@
 """What a site and its PDF consist of, and what of them is not as it was made; see `published`."""
 
+from hashlib import sha256
 from pathlib import Path
 
 from bookmaker.runner import _manifest, _seals
@@ -23,12 +24,17 @@ def files(site: Path) -> dict[str, str]:
 def runs(site: Path) -> list[str]:
     """Return the line of the mark of a site that names its runs' manifest, if there is one."""
     manifest = site.parent / _manifest.MANIFEST
-    return [f"{sha256_of(manifest)}  ../{manifest.name}"] if manifest.is_file() else []
+    return [f"{_digest(manifest)}  ../{manifest.name}"] if manifest.is_file() else []
+
+
+def _digest(path: Path) -> str:
+    """Return the SHA-256 of a list or a manifest, which has a bound."""
+    return sha256(read_bounded(path, _seals.MOST_BYTES)).hexdigest()
 
 
 def mark(site: Path) -> list[str]:
     """Return the lines of the mark of a site: of its list, named by its place, and of its runs' manifest."""
-    return [f"{sha256_of(site / SEALED)}  ../../{site.parent.name}/{site.name}/{SEALED}", *runs(site)]
+    return [f"{_digest(site / SEALED)}  ../../{site.parent.name}/{site.name}/{SEALED}", *runs(site)]
 
 
 def difference(site: Path) -> str:
@@ -75,7 +81,7 @@ def pdf_damage(site: Path, place: Path) -> str:
     try:
         check_seal(place, place.name)
         lines = read_bounded(seal_of(place), _seals.MOST_BYTES).decode("utf-8", "replace").split("\n")
-        same = lines[1:] == [f"{sha256_of(site / SEALED)}  {site.name}/{SEALED}", ""]
+        same = lines[1:] == [f"{_digest(site / SEALED)}  {site.name}/{SEALED}", ""]
     except (DamagedArtifact, OSError) as error:
         return str(error) if isinstance(error, DamagedArtifact) else f"{place.name}: its site is gone"
     return "" if same else f"{place.name}: was printed from another site than {site.name}/"

@@ -6,6 +6,7 @@ from bookmaker.runner import _manifest, _seals, _sites, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
 from privhelpers.artifacts import sha256_of
+from privhelpers.text import quoted
 
 SHOWN = 3
 
@@ -47,12 +48,12 @@ def _sweep(root: Path, name: str) -> tuple[list[str], int]:
     if wrong := _sites.damage(published.sweep(root, name)):
         return [wrong], 0
     runs, found = _seals.listed(published.sweep(root, name) / published.RUNS), []
-    cells = dict.fromkeys(sentinel.split("/")[1] for sentinel in runs)
+    cells = dict.fromkeys(sentinel.split("/")[1] for sentinel in runs if "/" in sentinel)
     plans = [planning.jobs(root, cell) for cell in cells]
     jobs = [job for plan in plans for job in plan if job.sentinel in runs]
     found += [f"{plan[0].profile}, {stray}" for plan in plans for stray in strays(root, plan)]
     if left := runs.keys() - {job.sentinel for job in jobs}:
-        found.append(f"{min(left)} is no longer a run of its profile")
+        found.append(f"{quoted(min(left))} is no longer a run of its profile")
     for job in jobs:
         path = root / job.sentinel
         same = path.is_file() and sha256_of(path) == runs[job.sentinel]

@@ -30,7 +30,7 @@ from bookmaker.site._outputs import check_picture, clean_outputs, tables_memo
 from bookmaker.site._run_card import duration, run_card
 from bookmaker.site._variants import add_switch, variant
 from privhelpers.artifacts import sha256_of, write_atomic
-from privhelpers.errors import RunFailed
+from privhelpers.errors import InvalidParameter, RunFailed
 
 CHAPTER_EPSILON = 8.0
 HOME_PICTURE = (chain.STATISTICS, "fig-bars", "book/result.png")  # chapter, figure, place of the copy

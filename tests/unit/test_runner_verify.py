@@ -99,6 +99,8 @@ FAULTS = [
     (remove, f"{SITE}/.sealed", "the site: .sealed is gone", SITE),
     (empty, f"{SITE}/.complete", "the site: .sealed changed", SITE),
     (pipe, f"{SITE}/.sealed", "the site: .complete or .sealed cannot be read (it is no reg", SITE),
+    (swell, f"{SITE}/.sealed", "the site: .complete or .sealed cannot be read (it has more", SITE),
+    (pipe, INDEX, "the site: _build/html/index.html: is no file; a result is a plain file", SITE),
 ]
 MARK = {
     HIPAA: f"{HIPAA}/run.json",
@@ -222,6 +224,15 @@ def test_a_sweep_needs_no_book_of_its_profile(swept, jobs, capsys):
     published.seal_sweep(swept, "toy", [])
     assert _verify.verify(swept, jobs)
     assert capsys.readouterr().out.startswith("sweep toy: holds: every file is as it was made: 0 runs")
+
+
+@pytest.mark.parametrize("name", ["x", "", "runs", "\x1b[2J" * 1000])
+def test_a_list_of_runs_with_names_of_no_run_is_refused_in_a_line(swept, jobs, capsys, name):
+    artifacts.write_atomic(swept / SWEEP / published.RUNS, f"{'0' * 64}  {name}\n".encode())
+    published.seal_site(swept / SWEEP)
+    assert not _verify.verify(swept, jobs)
+    line = capsys.readouterr().out.splitlines()[0]
+    assert "is no longer a run of its profile" in line and "\x1b" not in line and len(line) < 1000
 
 
 def test_what_is_missing_does_not_hold(book, jobs, capsys):
