@@ -12,6 +12,8 @@ from privhelpers.errors import DamagedArtifact, InvalidParameter
         ("_config.yml", b"", "_config.yml: must be YAML that maps"),
         ("_config.yml", b"a: [", "_config.yml: must be YAML"),
         ("_config.yml", b"a: 2024-13-01", "_config.yml: must be YAML"),
+        ("_config.yml", b"a: !!timestamp x", "_config.yml: must be YAML"),
+        ("_config.yml", b"a: !!bool x", "_config.yml: must be YAML"),
         ("_config.yml", b"repository: https://x", "_config.yml, repository: must map"),
         ("_config.yml", b"title: \xe9", "_config.yml: must be text in UTF-8; byte 8"),
         ("_toc.yml", b"- a", "_toc.yml: must be YAML that maps"),
