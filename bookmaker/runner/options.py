@@ -1,24 +1,31 @@
 """Options as `make` passes them: an empty one is one that nobody gave."""
 
 import argparse
+import math
 from collections.abc import Callable
 from typing import Any
 
 from privhelpers.validate import shown
 
 
+def _whole(text: str, least: int, most: float, words: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if not least <= number <= most:
+        raise argparse.ArgumentTypeError(f"{shown(text)}: must be {words}")
+    return number
+
+
 def count(text: str) -> int | None:
     """Return a whole number of 1 or more, or None for an empty text."""
-    if text and int(text) < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return int(text) if text else None
+    return _whole(text, 1, math.inf, "a whole number of 1 or more") if text else None
 
 
 def port(text: str) -> int:
     """Return a port of this machine, 8000 for an empty text."""
-    if not 1 <= int(text or 8000) <= 65535:
-        raise argparse.ArgumentTypeError("must be in 1 to 65535")
-    return int(text or 8000)
+    return _whole(text or "8000", 1, 65535, "a whole number in 1 to 65535")
 
 
 class Words(argparse.Action):

@@ -5,6 +5,7 @@ luck. Budgets of one cell share records, public checkpoint and shadow models, as
 """
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -98,7 +99,7 @@ def files(root: Path, grid: Sequence[Cell], *, epsilons: Sequence[float]) -> dic
     budgets, contents = _different("epsilons", epsilons), {}
     for cell in grid:
         namesake, file = f"params/{cell.profile}.yml", profiles.derived(cell.profile)
-        if (root / namesake).exists():
+        if os.path.lexists(root / namesake):
             raise InvalidParameter(f"{namesake} has the name of a cell and would run in its place; rename it")
         text = yaml.safe_dump(_given(root, cell, budgets), sort_keys=False, allow_unicode=True)
         contents[file] = text.encode()

@@ -238,6 +238,12 @@ def test_what_is_refused_leaves_a_finished_sweep_as_it_is(root, monkeypatch, cap
     assert not (root / "runs" / "toy-mini-s1").exists() and not list(root.glob("runs/toy-mini-s-*"))
 
 
+def test_a_link_that_leads_nowhere_has_the_name_of_a_cell_too(root):
+    (root / "params" / "toy-mini-s0.yml").symlink_to("nowhere")
+    with pytest.raises(InvalidParameter, match="has the name of a cell"):
+        _grid.write(root, _grid.cells("toy", architectures=["mini"], seeds=[0]), epsilons=[1])
+
+
 def test_pages_of_an_earlier_sweep_go(tmp_path):
     table = _results.as_table([measured()])
     (tmp_path / "old.html").write_text("old")
