@@ -258,9 +258,10 @@ def students(submitted: str) -> tuple[list[Path], list[str]]:
         raise InvalidParameter(
             "SUBMITTED: name the folder; for example: make grade SUBMITTED=build/submitted"
         )
-    folders = [
-        path for path in sorted(Path(submitted).glob("*")) if path.is_dir() and not path.name.startswith(".")
-    ]
+    try:
+        folders = [one for one in sorted(Path(submitted).glob("*")) if one.is_dir() and one.name[0] != "."]
+    except (OSError, ValueError):  # no folder can have such a name
+        folders = []
     named = [path for path in folders if STUDENT.fullmatch(path.name)]
     if not named:
         raise MissingArtifact(f"SUBMITTED={inert(submitted[:200])}: {PLACES}")

@@ -126,6 +126,7 @@ def test_damaged_blocks_are_named():
     "words",
     [
         "~~~{solution} ex-coin\nsecret\n~~~",
+        "```{eval-rst}\n.. solution:: ex-coin\n\n   secret\n```",
         "  ```{solution} ex-coin\n  secret\n  ```",
         "- ```{solution} ex-coin\n  secret\n  ```",
         "```{solution-start} ex-coin\n```\nsecret\n```{solution-end}\n```",

@@ -435,6 +435,8 @@ def test_refusals_name_the_cure(tmp_path, capsys):
         _grading.students("")
     with pytest.raises(MissingArtifact, match="<student>/<assignment>"):
         _grading.students(str(tmp_path))
+    with pytest.raises(MissingArtifact, match="holds nothing to grade"):
+        _grading.students(f"{tmp_path}/{'x' * 300}")
     with pytest.raises(MissingArtifact, match="a folder with a notebook"):
         _assignments.read(tmp_path)
     (tmp_path / "assignments" / "one").mkdir(parents=True)
