@@ -36,10 +36,7 @@ def posterior(log_ratio: ArrayLike, *, prior: float) -> float | NDArray[np.float
     Source: Dwork, McSherry, Nissim and Smith 2006, for the reading of epsilon as a bound on this ratio.
     """
     _open_prior(prior)
-    ratios = np.asarray(log_ratio, dtype=float)
-    if np.isnan(ratios).any():
-        raise InvalidParameter("log_ratio: must be numbers (infinite ones mean certainty)")
-    return _checks.plain(expit(logit(prior) + ratios))
+    return _checks.plain(expit(logit(prior) + _checks.real("log_ratio", log_ratio)))
 
 
 def posterior_range(*, prior: float, epsilon: float) -> tuple[float, float]:
@@ -82,7 +79,8 @@ def participation_log_ratio(
         raise InvalidParameter(
             f"noise_multiplier = {noise_multiplier}: must be {_LEAST_NOISE} or more; its square would be none"
         )
+    variance = noise_multiplier * noise_multiplier  # no power, which would overflow with an error
     # Of a unit that takes part: a mixture. The density without the unit cancels.
-    entered = np.log(sample_rate) + (2 * np.asarray(seen) - 1) / (2 * noise_multiplier**2)
+    entered = np.log(sample_rate) + (2 * _checks.real("seen", seen) - 1) / (2 * variance)
     stayed_out = np.log1p(-sample_rate) if sample_rate < 1 else -np.inf
     return np.logaddexp(stayed_out, entered)

@@ -25,6 +25,17 @@ def finite(**values: float) -> None:
             raise InvalidParameter(f"{name} = {validate.shown(value)}: must be a finite number")
 
 
+def real(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Return numbers as an array; infinite ones, which mean certainty, are welcome."""
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        array = np.array(np.nan)
+    if np.isnan(array).any():
+        raise InvalidParameter(f"{name} = {validate.shown(values)}: must be numbers")
+    return array
+
+
 def plain(values: NDArray[np.float64]) -> float | NDArray[np.float64]:
     """Return an array as it is and a lone number as a float."""
     return values if np.ndim(values) else float(values)

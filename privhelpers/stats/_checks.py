@@ -19,7 +19,7 @@ def rates(name: str, values: ArrayLike, above: float | None = None) -> np.ndarra
     """Return rates in [0, 1] (greater than `above` where given): a number or one axis of numbers."""
     try:
         array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidParameter(f"{name} = {values!r}: must be numbers") from error
     low = array >= 0 if above is None else array > above
     if array.ndim > 1 or array.size == 0 or not (low & (array <= 1)).all():

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
 from privhelpers import rng
+from privhelpers.errors import InvalidParameter
 from privhelpers.stats import _checks, checks
 from privhelpers.stats.roc import PooledScores, areas
 
@@ -102,8 +103,19 @@ def permutation_scores(
         member: whether each patient is a member, shape [patients].
         fpr: share of the non-members that the second test lets an attacker accuse, in (0, 1).
         draws, seed: as of `permutation_test`; the seed also orders equal scores.
+
+    Raises:
+        InvalidParameter: a shape or a value is none, or all patients are of one kind.
     """
-    scores, member = np.asarray(scores, dtype=float), np.asarray(member, dtype=bool)
+    try:
+        scores, member = np.asarray(scores, dtype=float), np.asarray(member, dtype=bool)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidParameter(f"scores, member: must be numbers and labels ({error})") from error
+    fits = scores.ndim == 2 and member.shape == scores.shape[:1] and 0 < member.sum() < member.size
+    if not fits or np.isnan(scores).any():
+        raise InvalidParameter(
+            "scores, member: need numbers and a label for each patient, of either kind some"
+        )
     members, others = int(member.sum()), int((~member).sum())
     allowed = math.floor(_checks.open_unit("fpr", fpr) * others)
     lot = rng.make(seed, "stats.permutation/ties").permutation(member.size)

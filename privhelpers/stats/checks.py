@@ -19,7 +19,7 @@ def vector(name: str, values: ArrayLike, least: int = 1) -> np.ndarray:
     """Return a one-dimensional array of at least `least` finite numbers."""
     try:
         array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidParameter(f"{name}: must be numbers ({error})") from error
     if array.ndim != 1 or array.size < least:
         raise InvalidParameter(f"{name} of shape {array.shape}: must be one axis of {least} values or more")
@@ -33,7 +33,10 @@ def vector(name: str, values: ArrayLike, least: int = 1) -> np.ndarray:
 
 def cluster_codes(name: str, clusters: ArrayLike, length: int) -> tuple[np.ndarray, int]:
     """Return cluster numbers from 0, one per observation, and how many clusters there are (2 or more)."""
-    labels = np.asarray(clusters)
+    try:
+        labels = np.asarray(clusters)
+    except ValueError as error:
+        raise InvalidParameter(f"{name}: must be one axis of labels ({error})") from error
     if labels.shape != (length,):
         raise InvalidParameter(
             f"{name} of shape {labels.shape}: must give one cluster to each of {length} values"

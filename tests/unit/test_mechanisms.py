@@ -319,8 +319,12 @@ def test_privacy_parameters_go_by_name():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"sample_rate": -1.0}, {"sample_rate": math.nan}, {"noise_multiplier": 0.0}]
+    "wrong",
+    [
+        *({"sample_rate": -1.0}, {"sample_rate": math.nan}, {"noise_multiplier": 0.0}),
+        *({"noise_multiplier": 1e-300}, {"seen": None}, {"seen": [10**400]}, {"seen": math.nan}),
+    ],
 )
 def test_a_log_ratio_of_no_run_is_refused(wrong):
     with pytest.raises(InvalidParameter, match=next(iter(wrong))):
-        m.participation_log_ratio(0.5, **{"sample_rate": 0.1, "noise_multiplier": 1.0} | wrong)
+        m.participation_log_ratio(**{"seen": 0.5, "sample_rate": 0.1, "noise_multiplier": 1.0} | wrong)

@@ -241,7 +241,7 @@ def test_what_is_refused_leaves_a_finished_sweep_as_it_is(root, monkeypatch, cap
 def test_a_link_that_leads_nowhere_has_the_name_of_a_cell_too(root):
     (root / "params" / "toy-mini-s0.yml").symlink_to("nowhere")
     with pytest.raises(InvalidParameter, match="has the name of a cell"):
-        _grid.write(root, _grid.cells("toy", architectures=["mini"], seeds=[0]), epsilons=[1])
+        _grid.files(root, _grid.cells("toy", architectures=["mini"], seeds=[0]), epsilons=[1])
 
 
 def test_pages_of_an_earlier_sweep_go(tmp_path):
