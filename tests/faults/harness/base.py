@@ -12,15 +12,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
+import toy_chain
+import toy_site
 from transformers import GPT2Config, GPT2LMHeadModel
 
+from bookmaker.runner import _sites, published
+from bookmaker.teaching import _assignments
+from bookmaker.teaching._assignments import Assignment
 from privhelpers import dpsgd, models, rng
-from privhelpers.artifacts import Store
+from privhelpers.artifacts import Store, write_atomic
 from privhelpers.ledger import Terms, open_ledger
 
 PATIENTS, STEPS, EVERY = 12, 6, 2
 WORDS = ("ward", "mild", "pain", "left", "right", "knee", "chest", "clear", "home", "pills", "rest")
 _HOME: list[Path] = []
+PROFILES = ("toy", "other")  # of the sites
 
 
 @contextmanager
@@ -30,11 +36,11 @@ def made() -> Iterator[Path]:
     home = Path(tempfile.mkdtemp(prefix="faults-base-"))
     _HOME.append(home)
     try:
-        for make in (ledger, store, notes, folder, hospital, whole, kept):
+        for make in MADE:
             make()
         yield home
     finally:
-        for make in (ledger, store, notes, folder, hospital, whole, kept):
+        for make in MADE:
             make.cache_clear()
         _HOME.remove(home)
         shutil.rmtree(home, ignore_errors=True)
@@ -205,3 +211,52 @@ def kept() -> Path:
     finally:
         dpsgd.PrivateOptimizer.noisy_mean = usual
     raise AssertionError("the run did not stop")
+
+
+@functools.cache
+def sites() -> Path:
+    """Return a repository with a few files as the sites and the PDF of two profiles."""
+    root = _HOME[-1] / "sites"
+    for profile in PROFILES:
+        (root / "runs" / profile).mkdir(parents=True)
+        (root / "runs" / profile / published.MANIFEST).write_text(f'{{"profile": "{profile}"}}\n')
+        for solutions, name in published.SITES.items():
+            site = published.site(root, profile, solutions=solutions)
+            for file in ("index.html", "a/b.html", "_static/x.js"):
+                write_atomic(site / _sites.HTML / file, f"{profile} {name} {file}".encode() * 9)
+            write_atomic(site / _sites.DOCTREES / "index.doctree", f"{profile} {name}".encode())
+            write_atomic(site / "_toc.yml", f"{profile} {name}".encode())
+            write_atomic(site / "build.log", b"beside it")
+            published.seal_site(site)
+            place = root / "runs" / profile / published.PDFS[solutions]
+            published.write_pdf(site, place, f"%PDF of {profile} {name}".encode())
+    return root
+
+
+@functools.cache
+def book() -> Path:
+    """Return a book of toy notebooks with complete runs, a site, and a sweep of one cell, itself."""
+    root = toy_site.build(_HOME[-1] / "book")
+    write_atomic(root / "runs/toy/site" / _sites.HTML / "index.html", b"<p>ours</p>")
+    published.seal_site(root / "runs/toy/site")
+    write_atomic(published.sweep(root, "grid") / "results.parquet", b"rows")
+    published.seal_sweep(root, "grid", toy_site.jobs(root))
+    return root
+
+
+@functools.cache
+def grid() -> Path:
+    """Return a book whose chapters take a seed and an architecture, as those of a sweep do."""
+    root = toy_chain.build(_HOME[-1] / "grid")
+    path = root / "notebooks" / "public_pretraining.ipynb"
+    toy_chain.write_notebook(path, toy_chain.HEAD + 'architecture: str = "tiny"  # which model\n', ["1"])
+    return root
+
+
+@functools.cache
+def assignments() -> dict[str, Assignment]:
+    """Return the assignments by name."""
+    return {one.name: one for one in _assignments.read(toy_site.ROOT)}
+
+
+MADE = (ledger, store, notes, folder, hospital, whole, kept, sites, book, grid, assignments)

@@ -19,21 +19,30 @@ class _Began(Exception):
     """The long work began."""
 
 
-def _began(*_: object, **__: object) -> None:
+def began(*_: object, **__: object) -> None:
+    """Stand in for the long work of a command."""
     raise _Began
 
 
-def _command(place, arguments: list[str], work: object = _began) -> bool:
-    """Run a command in this child; return whether the work began, and raise the refusal it printed."""
+def run_command(place, arguments: list[str], work: object = began, *, main=_cli.main, home=ROOT) -> bool:
+    """Run a command in this child; return whether the work began, and raise the refusal it printed.
+
+    Args:
+        place: where audits would go.
+        arguments: of the command.
+        work: what stands in for an audit's.
+        main: the command.
+        home: the repository.
+    """
     processes.die_with_parent = lambda **_: None
     own_model.open_model = own_model.read_files = work
     _audit.processes.prepare = lambda *_: None  # its server is a child of another process
     _audit.HOME = place / "audits"
-    os.chdir(ROOT)
+    os.chdir(home)
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
-            code = _cli.main(arguments)
+            code = main(arguments)
     except _Began:
         return True
     except SystemExit as left:  # argparse: its usage, then one sentence
@@ -56,7 +65,7 @@ def _audited(t: Trial, **given: object) -> Case:
         "pdf": "no",
     }
     words = [f"--{name}={value}" for name, value in (usual | given).items()]
-    return Case(lambda: _command(t.place, ["audit", *words]), watch=(t.place,), given=True)
+    return Case(lambda: run_command(t.place, ["audit", *words]), watch=(t.place,), given=True)
 
 
 @fault("audit: a number that is none")
@@ -157,7 +166,7 @@ def _(t: Trial) -> Case:
 def _(t: Trial) -> Case:
     command = t.choose(("check", "verify", "collect", "profile", "reference"))
     name = t.choose(("../x", "", "nobody", "a/b", "x" * 300, "a\0b", "a\nb", "CON:", "é", "-x", "$(id)"))
-    return Case(lambda: _command(t.place, [command, f"--profile={name}"]), given=True)
+    return Case(lambda: run_command(t.place, [command, f"--profile={name}"]), given=True)
 
 
 @fault("audit: a language that is none")
@@ -184,7 +193,7 @@ def _(t: Trial) -> Case:
             ["book", "--cores=1e3"],
         )
     )
-    return Case(lambda: _command(t.place, words), given=True)
+    return Case(lambda: run_command(t.place, words), given=True)
 
 
 @fault("a limit of hours that is none")
@@ -196,4 +205,4 @@ def _(t: Trial) -> Case:
 @fault("a run that is not in the plan")
 def _(t: Trial) -> Case:
     job = t.choose(("nobody", "", "../x", "hipaa_x", "HIPAA", "a\nb", "private_training"))
-    return Case(lambda: _command(t.place, ["run", "--profile=smoke", f"--job={job}"]), given=True)
+    return Case(lambda: run_command(t.place, ["run", "--profile=smoke", f"--job={job}"]), given=True)

@@ -13,7 +13,8 @@ from privhelpers import rng
 
 DOORS = (
     *("accounts", "arguments", "bundles", "catalogues", "checkpoints", "folders", "identity", "ledgers"),
-    *("makefile", "options", "profile", "records", "stored", "training"),
+    *("makefile", "options", "profile", "records", "sites", "statistics", "stored", "sweeps", "teaching"),
+    *("training", "written"),
 )
 REFUSED = object()  # in the place of a right result: only a refusal is right
 
