@@ -156,3 +156,19 @@ def _(t: Trial) -> Case:
     which = t.choose(("every", "on_change"))
     value = t.choose(values.NO_COUNTS if which == "every" else (*values.NO_TEXTS, "Refuse", ""))
     return Case(lambda: dpsgd.Keep(t.place, **{which: value}))
+
+
+@fault("a mode, a stream or a method of the chance that somebody put there", seconds=10)
+def _(t: Trial) -> Case:
+    chance = dpsgd.research(t.below(100)) if t.below(2) else dpsgd.release()
+    put = {
+        "mode": "research" if chance.mode == "release" else "release",
+        "sampling": torch.Generator().manual_seed(t.below(100)),
+        "fill_with_noise": lambda total, deviation: total.normal_(0, deviation),
+        "before_sum": type(chance).before_sum.__get__(chance),
+        "after_sum": lambda totals, deviation, sensitivity: None,
+        "dropout_seed": lambda: 0,
+    }
+    name = t.choose(put)
+    setattr(chance, name, put[name])
+    return Case(lambda: type(_train(chance=chance).spent), right=Claimed)

@@ -91,3 +91,38 @@ def _(t: Trial) -> Case:
         place[name] = t.choose([one for one in STRANGE if one != place[name]])
 
     return _checked(t, _restated(_archive.unpack(_made(False)), change), False)
+
+
+@fault("a statement of another type, version or form about the right files")
+def _(t: Trial) -> Case:
+    """The ledger inside is right and every hash fits: what another program states is not ours to confirm."""
+    types = ("_type", "predicateType")
+    which = t.choose((*types, "form", "outcome", "key", "epsilon", "worth", "subject", "more"))
+    other = t.choose(
+        ("https://in-toto.io/Statement/v0.1", "urn:x-privai-leak:evidence:2", "0" * 64, "", None, 1, [], {})
+    )
+
+    def change(statement: dict) -> None:
+        predicate = statement["predicate"]
+        row = predicate["registry"]["guarantees"][0]
+        if which in types:
+            statement[which] = other
+        elif which == "epsilon":
+            row["epsilon"] = t.choose((1e-300, row["epsilon"] + 1e-12, -1.0, float(10**300), None, "1"))
+        elif which == "worth":
+            row["holds"] = t.choose(("a guarantee", "", None, 1))
+        elif which == "subject":
+            statement["subject"].append(statement["subject"][t.below(len(statement["subject"]))])
+        elif which == "more":
+            t.choose((statement, predicate, row))["more"] = other
+        else:
+            predicate[which] = other
+
+    files = _archive.unpack(_made(False))
+    case = _checked(t, _restated(files, change), False)
+    same = (which == "outcome" and other == "") or (which == "key" and other is None)
+    # Words of another version are not compared, and this is said.
+    told = "made by another version" if which == "form" and other == "0" * 64 else ""
+    if told:
+        return Case(lambda: told in case.call()[1], right=True)
+    return Case(case.call, right=_bundle.check(_made(False))) if same else case

@@ -49,3 +49,40 @@ def _(t: Trial) -> Case:
         }[kind]
         path.write_bytes(text.encode("utf-16" if kind == "utf-16" else "utf-8"))
     return Case(lambda: own_model.read_language(str(path)), given=True)
+
+
+@fault("a catalogue whose name is no language, or whose sentence has other placeholders")
+def _(t: Trial) -> Case:
+    names = (
+        "xx",
+        "zz_ZZ",
+        "de-DE",
+        "d",
+        "nl.nl",
+        "NL_nl_nl_nl",
+        "n l",
+        "nl\u202e",
+        "q" * 200,
+        "_",
+        "1",
+        "de__",
+        "\n",
+    )
+    name = t.choose((*names, "nl"))
+    words = (
+        "{0}",
+        "{1} {0}",
+        "{0!r}",
+        "{0:>99999999}",
+        "{0.__class__}",
+        "{",
+        "}",
+        "{{0}}",
+        "{x}",
+        "{0} {0}",
+        "{0[0]}",
+    )
+    told = t.choose(words) if name == "nl" else "{0} teksten"
+    path = t.place / f"{name}.po"
+    path.write_text(f'msgid "{{0:,}} texts"\nmsgstr "{told}"\n')
+    return Case(lambda: own_model.read_language(str(path)).code, watch=(path,), given=True)

@@ -4,6 +4,9 @@ import contextlib
 import io
 import os
 
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed448, x25519
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from faults.harness import base
 from faults.harness.registry import Case, Trial, fault
 from faults.harness.report import ROOT
@@ -206,3 +209,93 @@ def _(t: Trial) -> Case:
 def _(t: Trial) -> Case:
     job = t.choose(("nobody", "", "../x", "hipaa_x", "HIPAA", "a\nb", "private_training"))
     return Case(lambda: run_command(t.place, ["run", "--profile=smoke", f"--job={job}"]), given=True)
+
+
+@fault("audit: OUT and BUNDLE at, in or above each other, or where something is")
+def _(t: Trial) -> Case:
+    """Refused before the work, and what lies there stays as it is."""
+    (t.place / "old").mkdir()
+    (t.place / "old" / "report.html").write_text("an old report")
+    (t.place / "old.zip").write_bytes(b"an old bundle")
+    (t.place / "link").symlink_to("old")
+    (t.place / "closed").symlink_to("closed")
+    pairs = (
+        *(
+            ("a", "a"),
+            ("a", "a/b.zip"),
+            ("a/b", "a"),
+            ("a", "./a"),
+            ("a/", "a//b/c.zip"),
+            ("old/../a", "a/x.zip"),
+        ),
+        *(
+            ("a", "old.zip"),
+            ("a", "old"),
+            ("a", "link"),
+            ("old", "b.zip"),
+            ("old.zip/a", "b.zip"),
+            ("link", "b.zip"),
+        ),
+        *(
+            ("a", "old.zip/b.zip"),
+            ("a", "closed/b.zip"),
+            ("link/a", "old/a/b.zip"),
+            ("old/a", "link/a"),
+            ("closed", "b"),
+        ),
+    )
+    out, bundle = t.choose(pairs)
+    return _audited(t, out=t.place / out, bundle=t.place / bundle)
+
+
+@fault("audit: a bundle in a folder that is missing begins the work")
+def _(t: Trial) -> Case:
+    bundle = t.choose(("b.zip", "x/b.zip", "x/y/z/b.zip", "a.zip", "aa/b.zip"))
+    case = _audited(t, out=t.place / "a", bundle=t.place / bundle)
+    return Case(case.call, right=True, refusal=False, watch=(t.place,))
+
+
+@fault("audit or verify: a key, a bundle and a ledger that do not fit together")
+def _(t: Trial) -> Case:
+    secret, public = t.place / "key.pem", t.place / "public.pem"
+    form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    key, other = (
+        Ed25519PrivateKey.generate(),
+        t.choose((x25519.X25519PrivateKey, ed448.Ed448PrivateKey)).generate(),
+    )
+    plain, locked = serialization.NoEncryption(), serialization.BestAvailableEncryption(b"x")
+    kinds = {secret: (key, plain), t.place / "x.pem": (other, plain), t.place / "closed.pem": (key, locked)}
+    for path, (one, words) in kinds.items():
+        path.write_bytes(one.private_bytes(form[0], serialization.PrivateFormat.PKCS8, words))
+    public.write_bytes(key.public_key().public_bytes(*form))
+    (t.place / "spoiled.pem").write_bytes(t.spoil(secret.read_bytes()[:60]))
+    (t.place / "long.pem").write_bytes(secret.read_bytes() + b" " * 20_000)
+    bad = t.choose(
+        ("public.pem", "x.pem", "closed.pem", "spoiled.pem", "long.pem", "gone.pem", "", "\0", "a\nb")
+    )
+    ledger = t.copy(base.ledger())
+    ways = {
+        "key alone": {"key": secret},
+        "ledger alone": {"ledger": ledger},
+        "no key": {"key": t.place / bad, "bundle": t.place / "b.zip"},
+        "no ledger": {"ledger": t.place / bad, "bundle": t.place / "b.zip"},
+        "texts shown": {"bundle": t.place / "b.zip", "show": "yes"},
+    }
+    how = t.choose((*ways, "verify key alone", "verify with a secret"))
+    if how in ways:
+        return _audited(t, **ways[how])
+    file = t.place / "b.zip"
+    file.write_bytes(b"PK")
+    words = ["verify", "--profile=smoke", f"--key={secret}"]
+    words += [f"--bundle={file}"] if how.endswith("secret") else []
+    return Case(lambda: run_command(t.place, words), watch=(t.place,), given=True)
+
+
+@fault("audit: settings with which nothing could be flagged")
+def _(t: Trial) -> Case:
+    """So few dealings that no p-value is small enough are refused, and no more."""
+    alpha = 10 ** (-4 * float(t.rng.random())) * 0.49
+    tests, dealings = 1 + t.below(400), 1 + t.below(20_000)
+    enough = tests / (dealings + 1) <= alpha
+    call = lambda: own_model.Settings(alpha=alpha, permutations=dealings).require_dealings(tests)  # noqa: E731
+    return Case(call, right=None, refusal=False) if enough else Case(call)
