@@ -41,11 +41,10 @@ def _executor(root: Path, name: str) -> str:
         listed = ", ".join(known) or "no folder is there"
         raise InvalidParameter(f"cluster {name!r}: must be a folder of {FOLDER}/: {listed}")
     file = f"{FOLDER}/{name}/config.yaml"
-    try:
-        executor = written.mapping(root, file)["executor"]
-    except KeyError:
-        raise InvalidParameter(f"{file}: must have an executor, such as slurm") from None
-    return str(executor)
+    executor = written.mapping(root, file).get("executor")
+    if not isinstance(executor, str) or not re.fullmatch("[a-z][a-z0-9-]{0,62}", executor):
+        raise InvalidParameter(f"{file}: must have an executor, such as slurm")
+    return executor
 
 
 def _check_tools(name: str, executor: str) -> None:
