@@ -79,9 +79,10 @@ def command(target: str, profile: str, solutions: bool) -> str:
 def pdf_damage(site: Path, place: Path) -> str:
     """Return what is wrong with the PDF of a site, or ""."""
     try:
-        check_seal(place, place.name)
+        digest = check_seal(place, place.name)
         lines = read_bounded(seal_of(place), _seals.MOST_BYTES).decode("utf-8", "replace").split("\n")
-        same = lines[1:] == [f"{_digest(site / SEALED)}  {site.name}/{SEALED}", ""]
+        of_site = f"{_digest(site / SEALED)}  {site.name}/{SEALED}"
     except (DamagedArtifact, OSError) as error:
         return str(error) if isinstance(error, DamagedArtifact) else f"{place.name}: its site is gone"
+    same = lines == [f"{digest}  {place.name}", of_site, ""]
     return "" if same else f"{place.name}: was printed from another site than {site.name}/"

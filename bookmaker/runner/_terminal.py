@@ -40,7 +40,7 @@ def message(line: str) -> None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the end, which else fails as well
 
 
-def any_terminal() -> None:
+def show_every_character() -> None:
     """Let both streams show every character, whatever their encoding: one that they lack by its number."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -65,7 +65,7 @@ def _sweep(root: Path, name: str) -> tuple[list[str], int]:
 def _told(name: str, found: list[str], parts: str, cure: str) -> bool:
     if found:
         more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-        again = f"; {cure} makes it again" if cure else ""
+        again = f"; to make it again: {cure}" if cure else ""
         print(f"{name}: does not hold: {'; '.join(found[:SHOWN])}{more}{again}")
     else:
         print(f"{name}: holds: every file is as it was made: {parts}")
@@ -104,5 +104,5 @@ def verify(root: Path, plan: list[Job]) -> bool:
     cures[_sites.command("book", profile, True)][:0] = found
     cures[""] = strays(root, plan)
     parts = ", ".join([f"{len(plan)} runs", *_manifest.FILES, *sites, *pdfs])
-    needed = " and ".join(command for command, of_it in cures.items() if command and of_it)
-    return _told(profile, [one for of_it in cures.values() for one in of_it], parts, needed) and holds
+    needed = ", then ".join(command for command, faults in cures.items() if command and faults)
+    return _told(profile, [one for faults in cures.values() for one in faults], parts, needed) and holds

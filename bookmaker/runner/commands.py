@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 
-from bookmaker.runner._terminal import any_terminal, message
+from bookmaker.runner._terminal import message, show_every_character
 from privhelpers.errors import PrivHelpersError, RunFailed
 
 
@@ -19,7 +19,7 @@ def guarded(call: Callable[[], int], worded: Callable[[str], str] = str) -> int:
         call: the command; what it and those that it starts print may have any character.
         worded: turns a message into the words of the command.
     """
-    any_terminal()
+    show_every_character()
     os.environ.pop("PYTHONIOENCODING", None)
     try:
         return call()

@@ -85,7 +85,7 @@ def finished(root: Path, profile: str, *, solutions: bool) -> Path:
 
     Raises:
         MissingArtifact: there is no such site, or its last build failed.
-        DamagedArtifact: it is none of these; the message says what makes it again.
+        DamagedArtifact: it changed, or is of other runs; the message says what makes it again.
     """
     place = site(root, profile, solutions=solutions)
     cure = f"run {_sites.command('book', profile, solutions)}"

@@ -325,6 +325,11 @@ def add_a_line(book):
         mark.write("more")
 
 
+def of_another_name(book):
+    seal = book / RUNS / "privai-leak.pdf.sha256"
+    seal.write_text(seal.read_text().replace("privai-leak", "other"))
+
+
 def unfinished(book):
     (book / "runs/toy/public/.complete").unlink()
 
@@ -342,6 +347,7 @@ BOOK, PUBLIC = "`make book PROFILE=toy`", "`make book PROFILE=toy SOLUTIONS=no`"
         (link, "the site: it is a link", BOOK),
         (of_another_profile, "the site: it was made as another site", BOOK),
         (reprint, "privai-leak.pdf: was printed from another site than site/", "`make pdf PROFILE=toy`"),
+        (of_another_name, "privai-leak.pdf: was printed from another site", "`make pdf PROFILE=toy`"),
         (unfinished, "public/.complete is missing", PUBLIC),
     ],
 )
