@@ -48,7 +48,7 @@ AUTHORED = (
     ("_config.yml", b'title: A\nhtml:\n  baseurl: https://a.org/b\nrepository: {url: "https://a.org/c"}\n'),
     (
         "_toc.yml",
-        b"root: a\nparts:\n- caption: One\n  chapters:\n  - file: notebooks/01_hipaa\n  - file: book/b\n",
+        b"root: a\nparts:\n- caption: One\n  chapters:\n  - file: notebooks/NN_hipaa\n  - file: book/b\n",
     ),
     ("book/index.yml", b"hipaa:\n  [Safe Harbor, k-anonymity]\ncomposition: [budget]\n"),
     (
