@@ -308,8 +308,6 @@ def _bars() -> bool:
 
 def _opened(options: argparse.Namespace, given: dict) -> dict[str, Any]:
     """Return what an audit is made of: files, settings, and the models where one is audited."""
-    import torch
-
     from privhelpers import own_model
 
     files = {"canaries": options.canaries or None, "columns": given["columns"], "progress": _bars()}
@@ -319,14 +317,16 @@ def _opened(options: argparse.Namespace, given: dict) -> dict[str, Any]:
         read = own_model.read_files(*brought, **files, synthetic=options.synthetic)
         _told(_sizes(read))
         return {"files": read, "settings": settings}
-    # The model first: where it is refused, nobody should have waited for many records.
+    # The files first: torch takes longer to load than a hundred thousand records.
+    read = own_model.read_files(*brought, **files)
+    _told(_sizes(read))
+    import torch
+
     target = own_model.open_model(options.model, base=options.base or None)
     reference = own_model.open_model(options.reference) if options.reference else None
     if target.parameters < SMALL:  # threads that wait for each other cost more than they save
         torch.set_num_threads(1)
     _told(f"{target.name}: {target.kind}, {target.parameters:,} weights")
-    read = own_model.read_files(*brought, **files)
-    _told(_sizes(read))
     settings = own_model.Settings.for_model(target, **given["effort"], **given["settings"])
     return {"target": target, "files": read, "settings": settings, "reference": reference}
 
@@ -353,10 +353,9 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
     _refuse_one_in_the_other(places[0], given["bundle"])
     os.environ.update({"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"})
     if not options.synthetic:  # which opens no folder of a stranger
-        processes.prepare("privhelpers.own_model")  # beside the imports here
+        processes.prepare("privhelpers.own_model._open")  # which loads torch, beside the reading here
 
     from privhelpers import own_model
-    from privhelpers.figures.own_model import audit_pictures
 
     # A claim or an effort that is none is refused before the long work.
     own_model.Settings.for_texts(**given["effort"], **given["settings"])
@@ -377,6 +376,8 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
         audit = own_model.examine(**parts, progress=_bars(), told=_told)
     now = datetime.now(UTC)
     facts = own_model.report_facts(audit, made=f"{now:%Y-%m-%d %H:%M} UTC", language=language)
+    from privhelpers.figures.own_model import audit_pictures
+
     pictures = audit_pictures(audit)
     page = own_model.report_page(facts, pictures, written=audit if given["show"] else None)
     made = {"report.html": page.encode(), _bundle.REPORT: to_json(facts)}

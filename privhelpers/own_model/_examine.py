@@ -19,7 +19,7 @@ from privhelpers.own_model._open import untrained
 from privhelpers.own_model._risks import risks
 from privhelpers.own_model._sample import Sample, draw_sample
 from privhelpers.own_model._settings import Settings
-from privhelpers.own_model._target import CAUSAL, Target
+from privhelpers.own_model._target import Target
 from privhelpers.own_model._wording import in_time
 from privhelpers.stats import Interval
 
@@ -145,7 +145,7 @@ def work_ahead(target: Target, reference: Target | None, sample: Sample, setting
     target.score(few, seed=settings.seed)
     seconds = (time.perf_counter() - clock) * readings * len(sample.texts) / len(few)
     written = ""
-    if target.kind == CAUSAL and target.start is not None:
+    if target.is_causal and target.start is not None:
         clock = time.perf_counter()
         target.write("", samples=2, tokens=min(8, settings.tokens), seed=settings.seed)
         seconds += (time.perf_counter() - clock) * settings.texts * settings.tokens / 16
@@ -206,14 +206,14 @@ def examine(
     if settings.control:
         control = untrained(target, seed=seed)
         fresh = scores_of(control, ask(control))
-    written = 5 * (target.kind == CAUSAL)  # tests: completions, disclosures and three risks
+    written = 5 * target.is_causal  # tests: completions, disclosures and three risks
     settings.require_dealings(2 * len(scores) + written + (files.canaries is not None))
     told(f"testing {len(scores)} attacks on membership, with {settings.permutations:,} dealings each")
     attacks = _membership.measure_attacks(scores, sample, settings, untrained=fresh)
 
     # What the model gives back in words.
     completions, disclosures, texts, regulated = None, None, [], {}
-    if target.kind == CAUSAL:
+    if target.is_causal:
         completions = _memorization.completions(scored, sample)
         told(f"letting it write {settings.texts:,} texts")
         texts = _memorization.write_texts(target, sample, settings, progress=progress)

@@ -24,7 +24,6 @@ from privhelpers.own_model._membership import Attack
 from privhelpers.own_model._memorization import PatientShares
 from privhelpers.own_model._settings import Settings
 from privhelpers.own_model._synthetic import SyntheticAudit
-from privhelpers.own_model._target import CAUSAL
 from privhelpers.own_model._verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, clearest
 from privhelpers.own_model._wording import WORDING, of_100
 from privhelpers.stats import Interval
@@ -279,7 +278,7 @@ def _not_tested(audit: Audit | SyntheticAudit, say: Language) -> list[str]:
     if isinstance(audit, SyntheticAudit):
         if audit.disclosures is None:
             left.insert(2, not_applied["copies"])
-    elif audit.target.kind != CAUSAL:
+    elif not audit.target.is_causal:
         left.insert(2, not_applied["texts"])
     elif audit.completions is None or audit.disclosures is None:
         left.insert(2, not_applied["copies"])

@@ -79,11 +79,11 @@ def _lines(path: Path) -> Iterator[tuple[str, int, str]]:
 
     Bytes that are not clean UTF-8 are refused by their offset.
     """
-    offset, number = 0, 0
+    name, offset, number = name_of(path), 0, 0
     with open(path, "rb") as handle:
         while raw := handle.readline(LONGEST_LINE + 1):
             number += 1
-            where = f"{name_of(path)}, line {number}"
+            where = f"{name}, line {number}"
             if len(raw) > LONGEST_LINE:
                 raise BadRecords(f"{where}: longer than {LONGEST_LINE:,} bytes; split the record")
             if number == 1 and raw.startswith(_WIDE):
@@ -157,11 +157,12 @@ def _table_rows(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str, i
 
     csv.field_size_limit(LONGEST_LINE)
     reader = csv.reader(whole(), delimiter=divider, strict=True)
-    where = f"{name_of(path)}, row of names"
+    name = name_of(path)
+    where = f"{name}, row of names"
     try:
-        names = _named([name.strip() for name in next(reader, [])], columns, where)
+        names = _named([one.strip() for one in next(reader, [])], columns, where)
         for number, cells in enumerate(reader, 1):
-            where = f"{name_of(path)}, row {number}"
+            where = f"{name}, row {number}"
             if not cells:
                 raise BadRecords(f"{where}: is blank; each row must hold one record")
             if len(cells) != len(names):
@@ -173,8 +174,7 @@ def _table_rows(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str, i
             yield where, number, _cells(names, cells)
     except csv.Error as error:
         raise BadRecords(
-            f"{name_of(path)}, row {number + 1}: broken ({quoted(error)}); save the table as CSV with double "
-            "quotes"
+            f"{name}, row {number + 1}: broken ({quoted(error)}); save the table as CSV with double quotes"
         ) from None
 
 

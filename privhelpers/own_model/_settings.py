@@ -3,12 +3,14 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.own_model._files import FEWEST_PATIENTS
-from privhelpers.own_model._target import CAUSAL, Target
+
+if TYPE_CHECKING:
+    from privhelpers.own_model._target import Target
 
 _SMALL, _MIDDLE = 20_000_000, 250_000_000  # weights
 EFFORTS = {"quick": 1 / 4, "standard": 1, "thorough": 4}  # times the usual patients and texts
@@ -93,7 +95,7 @@ class Settings:
             )
 
     @classmethod
-    def for_model(cls, target: Target, *, effort: str = "standard", **changes: Any) -> "Settings":
+    def for_model(cls, target: "Target", *, effort: str = "standard", **changes: Any) -> "Settings":
         """Return what can be asked of a model of this size in minutes on two cores.
 
         Args:
@@ -104,7 +106,7 @@ class Settings:
         Raises:
             InvalidParameter: there is no such effort, or a value is out of its range.
         """
-        causal = target.kind == CAUSAL
+        causal = target.is_causal
         patients, texts = 100, 48
         size: dict[str, Any] = {"notes": 3, "lower_case": False, "control": False}
         if target.parameters <= _SMALL:

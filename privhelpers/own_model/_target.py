@@ -97,6 +97,11 @@ class Target:
     files: Mapping[str, str]
 
     @property
+    def is_causal(self) -> bool:
+        """Whether it predicts the next token, and not those under a mask."""
+        return self.kind == CAUSAL
+
+    @property
     def parameters(self) -> int:
         """Number of weights, a shared matrix counted once."""
         return sum(p.numel() for p in self.model.parameters())

@@ -440,7 +440,7 @@ def test_large_files_are_drawn_by_lot(files):
 
 @pytest.mark.parametrize("weights", [10**6, 10**8, 10**9])
 def test_an_effort_asks_about_a_quarter_or_four_times_as_many(weights):
-    target = SimpleNamespace(kind=_target.CAUSAL, parameters=weights)
+    target = SimpleNamespace(is_causal=True, parameters=weights)
     usual = own_model.Settings.for_model(target)
     quick, thorough = (own_model.Settings.for_model(target, effort=e) for e in ("quick", "thorough"))
     assert own_model.Settings.for_model(target, effort="standard") == usual
