@@ -50,7 +50,8 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         seen: set[str] = set()
         for key, _ in node.value:
-            name, problem = str(key.value), ""
+            # What a list says in full can be longer than any memory, where its parts name each other.
+            name, problem = key.value if isinstance(key, yaml.ScalarNode) else "a list or a mapping", ""
             if not _WORD.fullmatch(name):
                 problem = f"{parameters.show(name)}: a name is a word of letters, digits and _"
             elif name in seen:
