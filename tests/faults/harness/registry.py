@@ -12,9 +12,9 @@ import numpy as np
 from privhelpers import rng
 
 DOORS = (
-    *("accounts", "arguments", "bundles", "catalogues", "checkpoints", "folders", "identity", "ledgers"),
-    *("makefile", "options", "profile", "records", "sites", "statistics", "stored", "sweeps", "teaching"),
-    *("training", "written"),
+    *("accounts", "arguments", "bundles", "catalogues", "checkpoints", "folders", "gradients", "identity"),
+    *("ledgers", "makefile", "options", "profile", "records", "sites", "statistics", "stored", "sweeps"),
+    *("teaching", "training", "written"),
 )
 REFUSED = object()  # in the place of a right result: only a refusal is right
 
