@@ -70,6 +70,14 @@ class Evidence:
     versions: dict[str, str]
     captions: dict[str, str] = dataclasses.field(default_factory=dict)
 
+    @classmethod
+    def stated(cls, values: Mapping[str, Any]) -> "Evidence":
+        """Return what the statement of a stranger says, or raise TypeError for a text in a list's place."""
+        about, kinds = cls(**values), (str, str, str, list, dict, dict, dict)
+        if [type(value) for value in vars(about).values()] != list(kinds):
+            raise TypeError("what it is about is of other types")
+        return about
+
 
 def sha256(data: bytes) -> str:
     """Return the hexadecimal SHA-256 of some bytes."""
@@ -312,7 +320,7 @@ def _compared(files: Mapping[str, bytes], public: Ed25519PublicKey | None) -> tu
     if predicate["form"] != FORM:
         return predicate, f"{told}; made by another version, so its words were not compared"
     plain = {name: files[name] for name in present if name != CRATE}
-    made = _described(Evidence(**predicate["about"]), plain, predicate["key"], counted)
+    made = _described(Evidence.stated(predicate["about"]), plain, predicate["key"], counted)
     for name, data in made.items():
         if files[name] != data:
             raise DamagedArtifact(f"{name} does not follow from the other files")

@@ -49,7 +49,7 @@ def loss_sizes(noise_multiplier: float, sample_rate: float) -> tuple[float, floa
     rest = math.log1p(-sample_rate) if sample_rate < 1 else -math.inf
     largest = float(np.logaddexp(rest, math.log(sample_rate) + TAIL * inverse + inverse**2 / 2))
     of_ratio = sample_rate * math.sqrt(math.expm1(min(inverse**2, 700.0)))  # which is no smaller
-    return min(of_ratio, max(math.sqrt(sample_rate) * largest, sys.float_info.min)), largest
+    return max(min(of_ratio, math.sqrt(sample_rate) * largest), sys.float_info.min), largest
 
 
 def _composed_points(interval: float, *, spread: float, largest: float, steps: int) -> float:

@@ -144,8 +144,10 @@ def _given(t: Trial, calls: dict) -> Case:
         given["source"] = random.Random(0)
 
     def made() -> bool:
-        found = _numbers(call(**given))
-        return bool(found) and not any(math.isnan(one) for one in found)
+        result = call(**given)
+        numbers = _numbers(result)
+        of_nothing = isinstance(result, np.ndarray) and not result.size
+        return bool(numbers or of_nothing) and not any(math.isnan(number) for number in numbers)
 
     return Case(made, right=True)
 

@@ -58,7 +58,7 @@ POOLS = {
         "../../x",
         "tiny x\0",
     ),
-    "name": (*NAMES[:-1], "../toy", "toy/..", "runs"),
+    "name": (*NAMES[:-1], "../toy", "toy/.."),
     "profile": (*NAMES, "none"),
     "cores": ("0", "-1", "x", "1.5", "9" * 5000),
     "limit": (*options.BAD_NUMBERS, "0", "-1", "nan", "inf"),
