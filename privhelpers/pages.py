@@ -14,6 +14,7 @@ import pandas as pd
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.text import power_of_ten
+from privhelpers.validate import shown
 
 
 def _plain(name: str, value: object) -> int | float | str:
@@ -28,7 +29,7 @@ def _plain(name: str, value: object) -> int | float | str:
         return int(value)
     if isinstance(value, numbers.Real) and not isinstance(value, bool):
         return float(value)
-    raise InvalidParameter(f"{name} = {value!r}: only a number or a string can be quoted in a sentence")
+    raise InvalidParameter(f"{name} = {shown(value)}: only a number or a string can be quoted in a sentence")
 
 
 def tell(**values: object) -> None:
@@ -45,7 +46,7 @@ def choose(condition: bool, effect: str, absence: str) -> str:
     tell(reading=choose(interval.low > 0, "members leak more than controls", "no difference shows"))
     """
     if condition not in (True, False):
-        raise InvalidParameter(f"condition = {condition!r}: must be true or false")
+        raise InvalidParameter(f"condition = {shown(condition)}: must be true or false")
     return effect if condition else absence
 
 

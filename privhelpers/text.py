@@ -19,6 +19,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from functools import lru_cache
 
+from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 
 _EXPONENT = re.compile(r"(?<=\d)e[+-]\d+")
@@ -188,7 +189,7 @@ def inert(text: str, *, keep: str = "", html: bool = False) -> str:
         html: whether the result becomes part of a page of HTML; its special characters are then escaped.
     """
     if not isinstance(text, str):
-        raise InvalidParameter(f"text = {text!r}: must be a string")
+        raise InvalidParameter(f"text = {validate.shown(text)}: must be a string")
     shown = "".join(c if c in keep or c == " " or not _acts(c) else ascii(c)[1:-1] for c in text)
     if not shown.isascii():
         shown = _unpiled(shown)

@@ -17,6 +17,7 @@ from pathlib import Path
 from bookmaker.runner import written
 from bookmaker.runner.plan import Job
 from privhelpers.errors import InvalidParameter, MissingProgram, RunFailed
+from privhelpers.validate import shown
 
 FOLDER = "cluster"
 SLURM = "slurm"
@@ -39,7 +40,7 @@ def _executor(root: Path, name: str) -> str:
     known = sorted(path.parent.name for path in (root / FOLDER).glob("*/config.yaml"))
     if name not in known:
         listed = ", ".join(known) or "no folder is there"
-        raise InvalidParameter(f"cluster {name!r}: must be a folder of {FOLDER}/: {listed}")
+        raise InvalidParameter(f"cluster {shown(name)}: must be a folder of {FOLDER}/: {listed}")
     file = f"{FOLDER}/{name}/config.yaml"
     executor = written.mapping(root, file).get("executor")
     if not isinstance(executor, str) or not re.fullmatch("[a-z][a-z0-9-]{0,62}", executor):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bookmaker.runner._step import Step
 from privhelpers.errors import InvalidParameter, MissingArtifact
+from privhelpers.validate import shown
 
 ANONYMIZATION = "anonymization"
 PRIVACY = "differential_privacy"
@@ -113,11 +114,11 @@ def source(root: Path, slug: str) -> Path:
         MissingArtifact: the chapter has no file.
     """
     if slug not in SLUGS:
-        raise InvalidParameter(f"notebook {slug!r}: must be one of {', '.join(SLUGS)}")
+        raise InvalidParameter(f"notebook {shown(slug)}: must be one of {', '.join(SLUGS)}")
     files = [path for path in (root / "notebooks").glob(f"*{slug}.ipynb") if slug_of(path.name) == slug]
     if not files:
         raise MissingArtifact(f"notebooks/NN_{slug}.ipynb is missing from this copy of the book")
     if len(files) > 1:
         names = ", ".join(sorted(path.name for path in files))
-        raise InvalidParameter(f"notebook {slug!r}: two files have this name ({names}); remove one")
+        raise InvalidParameter(f"notebook {shown(slug)}: two files have this name ({names}); remove one")
     return files[0]

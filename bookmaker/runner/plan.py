@@ -18,7 +18,7 @@ from bookmaker.runner.chain import CHAIN, DPSGD, EPSILON, MAKERS, Step, model_na
 from privhelpers.artifacts import parse_json, read_sealed, sha256_of
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact
 from privhelpers.text import quoted
-from privhelpers.validate import non_negative
+from privhelpers.validate import non_negative, shown
 
 CURRENT = "up to date"
 MAPPINGS = ("parameters", "activities", "versions", "artifacts")  # of a run's record
@@ -144,7 +144,7 @@ def _find(plan: list[Job], rule: str) -> Job:
     for job in plan:
         if job.rule == rule:
             return job
-    raise InvalidParameter(f"run {rule!r}: must be one of {', '.join(job.rule for job in plan)}")
+    raise InvalidParameter(f"run {shown(rule)}: must be one of {', '.join(job.rule for job in plan)}")
 
 
 def upto(plan: list[Job], rule: str) -> list[Job]:

@@ -161,7 +161,7 @@ def _filled(question: Question, values: Mapping[str, Any], where: str) -> Questi
     right = next(one.says for one in choices if one.right)
     kept = {one.says: one for one in choices if one.right or one.says != right}
     if len(kept) == 1:
-        raise InvalidParameter(f"{where}: all its choices read {right!r}")
+        raise InvalidParameter(f"{where}: all its choices read {shown(right)}")
     return Question(question.name, fill(question.asks), question.see, {}, tuple(kept.values()))
 
 
@@ -182,7 +182,9 @@ def questions(root: Path, slug: str, page: NotebookNode) -> list[Question]:
     for question in bank(root, slug):
         where = f"{FOLDER}/{slug}.yml, {question.name}"
         if question.see not in headings:
-            raise InvalidParameter(f"{where}: there is no heading {question.see!r}; there are {headings}")
+            raise InvalidParameter(
+                f"{where}: there is no heading {shown(question.see)}; there are {headings}"
+            )
         filled.append(_filled(question, values, where))
     return filled
 

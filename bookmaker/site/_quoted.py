@@ -16,6 +16,7 @@ from nbformat import NotebookNode
 from bookmaker.runner import notebooks
 from bookmaker.site._markdown import words
 from privhelpers.errors import InvalidParameter, MissingArtifact
+from privhelpers.validate import shown
 
 RECORD = "application/papermill.record/"
 QUOTE = re.compile(r"\{glue:text\}`([A-Za-z_]\w*)(?::([^`]*))?`")
@@ -67,7 +68,9 @@ def _pages(root: Path, profile: str) -> dict[str, Path]:
     folder = root / "runs" / profile / "notebooks"
     pages = {path.relative_to(folder).with_suffix("").as_posix(): path for path in folder.rglob("*.ipynb")}
     if not pages:
-        raise MissingArtifact(f"profile {profile!r} has no runs: `make book PROFILE={profile}` makes them")
+        raise MissingArtifact(
+            f"profile {shown(profile)} has no runs: `make book PROFILE={profile}` makes them"
+        )
     return pages
 
 

@@ -14,6 +14,7 @@ import pandas as pd
 
 from privhelpers.anonymity._measures import folded
 from privhelpers.errors import InvalidParameter
+from privhelpers.validate import shown
 
 _ANY = "Any"
 _NUMBER = re.compile(r"\d+(\.\d+)?")
@@ -69,7 +70,9 @@ def candidates(
             table[column].map(lambda general, exact=exact: _covers(general, exact, hierarchy)).astype(bool)
         )
     if not fits.any():
-        raise InvalidParameter(f"known = {dict(known)!r}: no row fits, so the person is not in this table")
+        raise InvalidParameter(
+            f"known = {shown(dict(known))}: no row fits, so the person is not in this table"
+        )
     return table[fits]
 
 

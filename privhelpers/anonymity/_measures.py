@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.text import normalize
+from privhelpers.validate import shown
 
 
 def folded(column: pd.Series) -> pd.Series:
@@ -36,7 +37,7 @@ def folded(column: pd.Series) -> pd.Series:
 def _checked(table: pd.DataFrame, quasi: Sequence[str], *others: str) -> None:
     wanted = [*quasi, *others]
     if isinstance(quasi, str) or not quasi:
-        raise InvalidParameter(f"quasi = {quasi!r}: must be a list of one column name or more")
+        raise InvalidParameter(f"quasi = {shown(quasi)}: must be a list of one column name or more")
     if missing := [column for column in wanted if column not in table.columns]:
         raise InvalidParameter(f"table: no column {missing}; it has {list(table.columns)}")
     if table.empty:
@@ -106,7 +107,7 @@ def class_report(
     column = folded(table[sensitive])
     values = list(column.unique() if order is None else folded(pd.Series(order, dtype=object)))
     if len(set(values)) < len(values) or not set(column) <= set(values):
-        raise InvalidParameter(f"order = {order!r}: must name each value of {sensitive!r} once")
+        raise InvalidParameter(f"order = {shown(order)}: must name each value of {shown(sensitive)} once")
     whole, rows = _shares(column, values), {}
     for number, index in table.groupby(_classes(table, quasi)).groups.items():
         inside = _shares(column.loc[index], values)

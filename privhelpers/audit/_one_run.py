@@ -44,7 +44,7 @@ def one_run_p_value(*, canaries: int, guesses: int, correct: int, epsilon: float
     check_guesses(canaries=canaries, guesses=guesses, correct=correct)
     validate.non_negative(epsilon=epsilon, delta=delta)
     if delta >= 1:
-        raise InvalidParameter(f"delta = {delta!r}: must be in [0, 1)")
+        raise InvalidParameter(f"delta = {validate.shown(delta)}: must be in [0, 1)")
     return _p_value(canaries, guesses, correct, epsilon, delta)
 
 
@@ -89,7 +89,7 @@ def one_run_epsilon_lower(
     check_adjacency(adjacency)
     validate.non_negative(delta=delta)
     if delta >= 1:
-        raise InvalidParameter(f"delta = {delta!r}: must be in [0, 1)")
+        raise InvalidParameter(f"delta = {validate.shown(delta)}: must be in [0, 1)")
     error = significance_of(confidence, searched)
 
     def excess(epsilon: float) -> float:

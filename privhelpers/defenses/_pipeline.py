@@ -132,7 +132,9 @@ def _checked(note: object, number: int) -> dict:
     for name in ("patient_id", "text"):
         value = note.get(name)
         if not isinstance(value, str) or blank(value):
-            raise InvalidParameter(f"{where}: {name} = {value!r}; must be a text that is not empty")
+            raise InvalidParameter(
+                f"{where}: {name} = {validate.shown(value)}; must be a text that is not empty"
+            )
         where = f"note {number} (patient {note['patient_id']!r})"
     if "\0" in note["text"]:
         raise InvalidParameter(f"{where}: text holds a NUL character; the file is not text or is damaged")

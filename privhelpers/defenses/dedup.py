@@ -165,7 +165,7 @@ def deduplicate(
         if not isinstance(note, Mapping) or not isinstance(note.get("text"), str):
             raise InvalidParameter(f"note {number}: must be a mapping with a `text`")
         if within is not None and within not in note:
-            raise InvalidParameter(f"note {number}: has no field {within!r} to look within")
+            raise InvalidParameter(f"note {number}: has no field {validate.shown(within)} to look within")
     among: dict[object, list[int]] = {}
     for place, note in enumerate(notes):
         among.setdefault(within and note[within], []).append(place)

@@ -241,7 +241,7 @@ class ClippedGradients:
         """Check the model once."""
         validate.positive(max_grad_norm=max_grad_norm)
         if memory not in MEMORY:
-            raise InvalidParameter(f"memory = {memory!r}: must be one of {', '.join(MEMORY)}")
+            raise InvalidParameter(f"memory = {validate.shown(memory)}: must be one of {', '.join(MEMORY)}")
         self.model, self.max_grad_norm, self.memory = model, max_grad_norm, memory
         self.parameters = trainable(model)
         self.modules, self.activations = owners(model), slow_activations(model)

@@ -118,7 +118,9 @@ class Keep:
         """Refuse settings out of range."""
         validate.positive_int(every=self.every)
         if self.on_change not in ON_CHANGE:
-            raise InvalidParameter(f"on_change = {self.on_change!r}: must be one of {', '.join(ON_CHANGE)}")
+            raise InvalidParameter(
+                f"on_change = {validate.shown(self.on_change)}: must be one of {', '.join(ON_CHANGE)}"
+            )
 
 
 class KeptRun:

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from privhelpers.errors import InvalidParameter
 from privhelpers.figures import _style as style
 from privhelpers.stats import RocCurve, checks
+from privhelpers.validate import shown
 
 Series = ArrayLike | tuple[ArrayLike, ArrayLike, ArrayLike]
 _LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (5, 4)))
@@ -68,7 +69,7 @@ def _checked(series: Mapping[str, Series], length: int) -> dict[str, tuple[np.nd
         else:
             values, ends = checks.vector(name, given), None
         if values.size != length:
-            raise InvalidParameter(f"series {name!r}: has {values.size} values for {length} places")
+            raise InvalidParameter(f"series {shown(name)}: has {values.size} values for {length} places")
         checked[name] = values, ends
     return checked
 
@@ -388,7 +389,7 @@ def trade_off(
             positive.
     """
     if len(set(names)) != len(names):
-        raise InvalidParameter(f"names = {list(names)!r}: must all be different")
+        raise InvalidParameter(f"names = {shown(list(names))}: must all be different")
     checked = _checked({"costs": costs, "gains": gains}, len(names))
     (across, across_ends), (upward, upward_ends) = checked.values()
     if across.min() <= 0:

@@ -45,4 +45,4 @@ def guarantee(epsilon: float, delta: float) -> None:
     """Refuse an epsilon below 0 or a delta outside [0, 1): 0 is pure differential privacy."""
     validate.non_negative(epsilon=epsilon, delta=delta)
     if delta >= 1:
-        raise InvalidParameter(f"delta = {delta!r}: must be in [0, 1)")
+        raise InvalidParameter(f"delta = {validate.shown(delta)}: must be in [0, 1)")

@@ -26,6 +26,7 @@ from privhelpers.errors import MissingArtifact, PrivHelpersError, UnsupportedMod
 from privhelpers.models._folder import check_folder
 from privhelpers.models._shapes import ARCHITECTURES, Shape
 from privhelpers.models.encoding import end_id
+from privhelpers.validate import shown
 
 HUB_NAMES = ("gpt2", "distilgpt2")
 _GAPS = "its weights do not fill the model"
@@ -59,7 +60,7 @@ def build(
     """
     shape = ARCHITECTURES.get(architecture)
     if shape is None:
-        raise UnsupportedModel(f"architecture {architecture!r}: known are {', '.join(ARCHITECTURES)}")
+        raise UnsupportedModel(f"architecture {shown(architecture)}: known are {', '.join(ARCHITECTURES)}")
     ends = {"bos_token_id": end_id(tokenizer), "eos_token_id": end_id(tokenizer)}
     make, config = _llama(shape, dropout) if shape.key_value_heads else _gpt2(shape, dropout)
     with rng.torch_seeded(rng.derive(seed, "initial weights")):

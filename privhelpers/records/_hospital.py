@@ -43,7 +43,7 @@ class Stays:
         for name, weights in vars(self).items():
             validate.non_negative(**{f"{name}, weight {k}": weight for k, weight in enumerate(weights, 1)})
             if not sum(weights):
-                raise InvalidParameter(f"{name} = {weights!r}: must hold a weight above 0")
+                raise InvalidParameter(f"{name} = {validate.shown(weights)}: must hold a weight above 0")
 
 
 ONE_NOTE = Stays(admissions=(0.58, 0.20, 0.12, 0.06, 0, 0.04), notes=(1,))
@@ -156,7 +156,9 @@ def make_hospital_records(
     )
     validate.probability(report_share=report_share)
     if hospital not in HOSPITALS:
-        raise InvalidParameter(f"hospital = {hospital!r}: must be one of {', '.join(HOSPITALS)}")
+        raise InvalidParameter(
+            f"hospital = {validate.shown(hospital)}: must be one of {', '.join(HOSPITALS)}"
+        )
     generator = rng.plain(seed, f"records/{hospital}")
     factory = PeopleFactory(generator)
     groups, names = [], set()

@@ -8,6 +8,7 @@ from privhelpers.errors import InvalidParameter
 from privhelpers.records._canaries import DIGITS, SPACE
 from privhelpers.records._hospital import Records
 from privhelpers.records._identifiers import refuse_unsafe
+from privhelpers.validate import shown
 
 HOME = "synthetic_records"
 PARTS = ("train", "validation", "heldout")
@@ -44,7 +45,7 @@ def write_records(store: Store, records: Records, public: Sequence[str]) -> None
 def read_notes(store: Store, part: str) -> list[dict]:
     """Return the notes of `train`, `validation` or `heldout`."""
     if part not in PARTS:
-        raise InvalidParameter(f"part = {part!r}: must be one of {', '.join(PARTS)}")
+        raise InvalidParameter(f"part = {shown(part)}: must be one of {', '.join(PARTS)}")
     return store.read_jsonl(f"{HOME}/{part}.jsonl")
 
 

@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privhelpers.errors import InvalidParameter
+from privhelpers.validate import shown
 
 
 def open_unit(name: str, value: float) -> float:
     """Return a number strictly between 0 and 1, such as the level of an interval."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < 1:
-        raise InvalidParameter(f"{name} = {value!r}: must be in (0, 1)")
+        raise InvalidParameter(f"{name} = {shown(value)}: must be in (0, 1)")
     return float(value)
 
 
@@ -20,11 +21,11 @@ def rates(name: str, values: ArrayLike, above: float | None = None) -> np.ndarra
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidParameter(f"{name} = {values!r}: must be numbers") from error
+        raise InvalidParameter(f"{name} = {shown(values)}: must be numbers") from error
     low = array >= 0 if above is None else array > above
     if array.ndim > 1 or array.size == 0 or not (low & (array <= 1)).all():
         bounds = "[0, 1]" if above is None else f"({above:g}, 1]"
-        raise InvalidParameter(f"{name} = {values!r}: must be in {bounds}")
+        raise InvalidParameter(f"{name} = {shown(values)}: must be in {bounds}")
     return array
 
 

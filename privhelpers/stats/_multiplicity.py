@@ -11,6 +11,7 @@ from statsmodels.stats.multitest import multipletests
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.stats import _checks
+from privhelpers.validate import shown
 
 METHODS = {"holm": "holm", "bonferroni": "bonferroni", "none": None}
 
@@ -31,7 +32,7 @@ def adjust(p_values: Mapping[str, float], method: str = "holm") -> dict:
     Source: Holm, Scandinavian Journal of Statistics 6 (1979).
     """
     if method not in METHODS:
-        raise InvalidParameter(f"method = {method!r}: must be one of {', '.join(METHODS)}")
+        raise InvalidParameter(f"method = {shown(method)}: must be one of {', '.join(METHODS)}")
     if not p_values:
         raise InvalidParameter("p_values: give one or more")
     values = _checks.rates("p_values", list(p_values.values()))

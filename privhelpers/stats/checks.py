@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privhelpers.errors import InvalidParameter
+from privhelpers.validate import shown
 
 
 def count(name: str, value: int, low: int = 0) -> int:
     """Return a whole number of at least `low`; numpy integers are welcome, booleans are not."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
-        raise InvalidParameter(f"{name} = {value!r}: must be a whole number of {low} or more")
+        raise InvalidParameter(f"{name} = {shown(value)}: must be a whole number of {low} or more")
     return int(value)
 
 

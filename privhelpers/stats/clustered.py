@@ -18,6 +18,7 @@ from privhelpers import rng
 from privhelpers.errors import InvalidParameter
 from privhelpers.stats import _checks, checks
 from privhelpers.stats._proportions import Interval
+from privhelpers.validate import shown
 
 BLOCK = 2_000_000  # weights held at once: bounds the memory of a bootstrap at about 50 MB
 
@@ -147,7 +148,7 @@ def clustered_proportion(
     if effect is None:
         effect = design_effect(outcomes, clusters)
     elif not np.isfinite(effect) or effect <= 0:
-        raise InvalidParameter(f"effect = {effect!r}: must be a number greater than 0")
+        raise InvalidParameter(f"effect = {shown(effect)}: must be a number greater than 0")
     n, p = outcomes.size, float(outcomes.mean())
     tail = (1 - level) / 2
     few = 1.0
