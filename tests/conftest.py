@@ -27,6 +27,9 @@ collect_ignore = ["faults/harness", "faults/payloads", "assignments"]  # program
 # Toys gain nothing from a second thread, and two threads that wait for each other beside the smoke
 # profile take twice the time. Set before torch is imported; runs of the chain set their own number.
 os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
+# What the make that started the tests was given, such as JOBS=4, would stand above what they give to theirs.
+for _name in [name for name in os.environ if name.startswith(("MAKE", "MFLAGS"))]:
+    del os.environ[_name]
 # No test fails because the machine is busy: Hypothesis' limit of 200 ms an example is a timing.
 hypothesis.settings.register_profile("book", deadline=None)
 hypothesis.settings.load_profile("book")

@@ -15,6 +15,7 @@ LEVEL = {room: level for level, rooms in enumerate(shape.LEVELS) for room in roo
 # Imports inside one level that the design allows.
 WITHIN = {
     ("validate", "errors"),
+    ("artifacts", "text"),
     ("pages", "text"),
     ("parameters", "text"),
     ("dpsgd", "ledger"),
