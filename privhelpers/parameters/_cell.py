@@ -170,6 +170,7 @@ def checked(known: dict[str, Parameter], values: dict[str, Any], where: str) -> 
 def show(value: object) -> str:
     """Return a value as one short line of visible characters."""
     try:
-        return inert(_short.repr(value))
+        text = inert(_short.repr(value))
     except ValueError:  # a whole number too long to print
         return type(value).__name__
+    return text if len(text) <= 200 else f"{text[:197]}..."
