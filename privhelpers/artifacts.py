@@ -286,14 +286,22 @@ def parse_json(text: str | bytes, where: str) -> object:
         raise DamagedArtifact(f"{where}: {error}") from error
 
 
+class _Loader(yaml.SafeLoader):
+    def construct_scalar(self, node: yaml.Node) -> object:
+        value = super().construct_scalar(node)
+        if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise ValueError("holds half of a character (a lone surrogate)")
+        return value
+
+
 def parse_yaml(text: str) -> object:
     """Return parsed YAML.
 
     Raises:
-        ValueError: it is none; the message is one short line.
+        ValueError: it is none, or holds half of a character; the message is one short line.
     """
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, Loader=_Loader)  # a SafeLoader
     # An int of no digits is a LookupError to PyYAML, and a date that is none an AttributeError.
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
         raise ValueError(quoted(error)) from error
