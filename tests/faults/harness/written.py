@@ -13,7 +13,7 @@ CONFIG, TOC, INDEX, QUIZ = "_config.yml", "_toc.yml", "book/index.yml", "book/qu
 READ = {
     CONFIG: (written.config, _entrance.address, _launch.repository),
     TOC: (written.contents, lambda root: _staging.contents(root, [])),
-    INDEX: (lambda root: written.mapping(root, INDEX), lambda root: written.text(root, INDEX)),
+    INDEX: (written.index,),
     QUIZ: (lambda root: _quizzes.bank(root, "comparison"),),
 }
 VALUES = (
