@@ -48,7 +48,9 @@ def _sweep(options: argparse.Namespace) -> int:
     where = {"cores": options.cores, "cluster": options.cluster, "limit": options.limit}
     build.check(root, names, **where)
     files = _grid.files(root, cells, epsilons=options.epsilons)
-    with processes.exclusive(folder / ".lock", f"sweep {name}"), build.alone(root, names):
+    # Beside its folder, which a sweep that is refused or fails leaves as it was: there, or not there.
+    lock = folder.with_name(f".{name}.lock")
+    with processes.exclusive(lock, f"sweep {name}"), build.alone(root, names):
         plans = _grid.write(root, cells, files)
         (folder / published.COMPLETE).unlink(missing_ok=True)
         if code := build.chain(root, plans, targets=_grid.targets(plans), **where):

@@ -230,6 +230,9 @@ def test_what_is_refused_leaves_a_finished_sweep_as_it_is(root, monkeypatch, cap
     artifacts.write_atomic(cell, b"shared: {seed: 0}")
     (root / "params" / "toy-mini-s1.yml").write_text("shared: {seed: 9}")
     with processes.exclusive(root / "runs" / "toy-mini-s2" / ".lock", "profile toy-mini-s2"):
+        assert sweep.main(["--profile=toy", "--name=new", "--architectures=mini", *arguments]) > 0
+        assert not (root / "runs" / "sweeps" / "new").exists(), "what is no sweep is not verified as one"
+        capsys.readouterr()
         code = sweep.main(["--profile=toy", "--architectures=mini", *arguments])
     message = capsys.readouterr().err
     assert (code, message.partition(":")[0]) == ((1, "failed") if "in use" in words else (2, "refused"))
