@@ -53,19 +53,27 @@ def hashes(folder: Path) -> dict[str, str]:
 def strays(artifacts: Path, folders: Collection[str]) -> list[str]:
     """Return in words what lies among the artifacts of a profile, and in no folder of a run.
 
+    A folder of such files is named once, by its highest place: a run that was killed, and that the profile no
+    longer has, leaves one.
+
     Args:
         artifacts: of the profile.
         folders: of its runs, by their names there; a folder with a record is one of an earlier plan's.
     """
-    found = []
+    runs = {PurePosixPath(folder) for folder in folders}
+    runs |= {PurePosixPath(record.parent.relative_to(artifacts)) for record in artifacts.rglob(RECORD)}
+    ways = {folder for run in runs for folder in run.parents}  # to the runs
+    found = {}  # a dict keeps the order
     try:
         for name, _ in files_below(artifacts):
-            above = [folder.as_posix() for folder in PurePosixPath(name).parents][:-1]
-            if not any(one in folders or (artifacts / one / RECORD).is_file() for one in above):
-                found.append(f"artifacts/{inert(name)} belongs to no run: remove it")
+            file = PurePosixPath(name)
+            if runs.isdisjoint(file.parents):
+                places = (*reversed(file.parents[:-1]), file)
+                stray = inert(str(next(place for place in places if place not in ways))[:200])
+                found[f"artifacts/{stray} belongs to no run: remove it"] = None
     except DamagedArtifact as error:
-        found.append(f"artifacts/{error}")
-    return found
+        found[f"artifacts/{error}"] = None
+    return list(found)
 
 
 def listed(path: Path) -> dict[str, str]:

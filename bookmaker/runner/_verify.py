@@ -43,15 +43,15 @@ def strays(root: Path, plan: list[Job]) -> list[str]:
     return _seals.strays(folder, {job.artifacts for job in plan})
 
 
-def _sweep(root: Path, name: str) -> tuple[list[str], int]:
-    """Return what of a sweep is not as it was made, in words, and how many runs it has."""
+def _sweep(root: Path, name: str) -> tuple[list[str], list[str], int]:
+    """Return what of a sweep is not as it was made, what belongs to no run, and how many runs it has."""
     if wrong := _sites.damage(published.sweep(root, name)):
-        return [wrong], 0
+        return [wrong], [], 0
     runs, found = _seals.listed(published.sweep(root, name) / published.RUNS), []
     cells = dict.fromkeys(sentinel.split("/")[1] for sentinel in runs if "/" in sentinel)
     plans = [planning.jobs(root, cell) for cell in cells]
     jobs = [job for plan in plans for job in plan if job.sentinel in runs]
-    found += [f"{plan[0].profile}, {stray}" for plan in plans for stray in strays(root, plan)]
+    over = [f"{plan[0].profile}, {stray}" for plan in plans for stray in strays(root, plan)]
     if left := runs.keys() - {job.sentinel for job in jobs}:
         found.append(f"{quoted(min(left))} is no longer a run of its profile")
     for job in jobs:
@@ -59,7 +59,7 @@ def _sweep(root: Path, name: str) -> tuple[list[str], int]:
         same = path.is_file() and sha256_of(path) == runs[job.sentinel]
         wrong = planning.damage(root, job) if same else "its record is not that of the sweep"
         found += [f"{job.profile}, {job.title}: {wrong}"] if wrong else []
-    return found, len(runs)
+    return found, over, len(runs)
 
 
 def _told(name: str, found: list[str], parts: str, cure: str) -> bool:
@@ -81,9 +81,9 @@ def verify(root: Path, plan: list[Job]) -> bool:
     profile, holds = plan[0].profile, True
     folder = root / "runs" / profile
     if published.sweep(root, profile).is_dir():
-        found, runs = _sweep(root, profile)
-        parts = f"{runs} runs, results.parquet, gallery"
-        holds = _told(f"sweep {profile}", found, parts, f"`make sweep PROFILE={profile} ...`")
+        found, over, runs = _sweep(root, profile)
+        parts, cure = f"{runs} runs, results.parquet, gallery", f"`make sweep PROFILE={profile} ...`"
+        holds = _told(f"sweep {profile}", found + over, parts, cure if found else "")
         if not any((root / job.sentinel).is_file() for job in plan):
             return holds
     late = [job.title for job in plan if not (root / job.sentinel).is_file()]

@@ -149,15 +149,14 @@ def test_a_file_outside_every_run_is_named_and_nothing_made_for_it(book, jobs, c
     home = book / RUNS / "artifacts"
     shutil.copytree(home / "hipaa", home / "of_an_earlier_plan")
     assert _verify.verify(book, jobs)
-    for name in ("stray.json", "nowhere/deep/x.sha256"):
+    for name in ("stray.json", "nowhere/deep/x.sha256", "private_training/dp_eps_99/step-1.pt"):
         artifacts.write_sealed(home / name, b"x")
     capsys.readouterr()
     assert not _verify.verify(book, jobs)
     line = capsys.readouterr().out
-    assert line.startswith(
-        "toy: does not hold: artifacts/nowhere/deep/x.sha256 belongs to no run: remove it; "
-    )
-    assert "artifacts/stray.json belongs to no run: remove it; and 1 more" in line
+    named = ("nowhere", "private_training/dp_eps_99", "stray.json")
+    told = "; ".join(f"artifacts/{name} belongs to no run: remove it" for name in named)
+    assert line == f"toy: does not hold: {told}; and 1 more\n"
     assert "make book" not in line and line.count("\n") == 1
     assert not build._drop_stale(book, jobs), "every run stays"
     assert "artifacts/stray.json belongs to no run: remove it" in capsys.readouterr().err
@@ -213,6 +212,14 @@ def test_a_sweep_is_compared_with_what_it_was_made_from(swept, jobs, capsys, fau
     assert not _verify.verify(swept, jobs)
     line = capsys.readouterr().out.splitlines()[0]
     assert line.startswith(f"sweep toy: does not hold: {words}") and "`make sweep PROFILE=toy ...`" in line
+
+
+def test_what_belongs_to_no_run_of_a_sweep_is_named_without_a_command(swept, jobs, capsys):
+    artifacts.write_sealed(swept / RUNS / "artifacts/private_training/dp_eps_99/step-1.pt", b"x")
+    assert not _verify.verify(swept, jobs)
+    line = capsys.readouterr().out.splitlines()[0]
+    stray = "toy, artifacts/private_training/dp_eps_99 belongs to no run: remove it"
+    assert line == f"sweep toy: does not hold: {stray}"
 
 
 def test_a_sweep_needs_no_book_of_its_profile(swept, jobs, capsys):
