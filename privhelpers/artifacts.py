@@ -302,9 +302,10 @@ def parse_yaml(text: str) -> object:
     """
     try:
         return yaml.load(text, Loader=_Loader)  # a SafeLoader
-    # An int of no digits is a LookupError to PyYAML, and a date that is none an AttributeError.
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
-        raise ValueError(quoted(error)) from error
+    # To PyYAML an int of no digits is a LookupError, a date that is none an AttributeError, and \UFFFFFFFF an
+    # OverflowError.
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError) as why:
+        raise ValueError(quoted(why)) from why
 
 
 @dataclass(frozen=True)

@@ -51,9 +51,10 @@ class _Loader(yaml.SafeLoader):
         seen: set[str] = set()
         for key, _ in node.value:
             # What a list says in full can be longer than any memory, where its parts name each other.
-            name, problem = key.value if isinstance(key, yaml.ScalarNode) else "a list or a mapping", ""
+            name, problem = key.value if isinstance(key, yaml.ScalarNode) else "", ""
             if not _WORD.fullmatch(name):
-                problem = f"{parameters.show(name)}: a name is a word of letters, digits and _"
+                told = parameters.show(name) if isinstance(key, yaml.ScalarNode) else "a list or a mapping"
+                problem = f"{told}: a name is a word of letters, digits and _"
             elif name in seen:
                 problem = f"{name} is given twice"
             if problem:
@@ -109,7 +110,8 @@ def _read(content: bytes, file: str) -> dict[str, dict[str, Any]]:
         raise InvalidParameter(f"{file}: {_one_line(error)}") from error
     except InvalidParameter:
         raise
-    except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
+    # UnicodeDecodeError is a ValueError, and \UFFFFFFFF an OverflowError.
+    except (ValueError, ArithmeticError, RecursionError) as error:
         raise InvalidParameter(f"{file}: not a profile in UTF-8 YAML ({_one_line(error)})") from error
     given = {} if given is None else given
     if not isinstance(given, dict):
@@ -146,33 +148,32 @@ def _merge(root: Path, given: dict[str, dict[str, Any]], file: str) -> dict[str,
     for slug in SLUGS:
         chapter = given.get(slug, {})
         taken = {name: value for name, value in shared.items() if name in known[slug].keys() - chapter.keys()}
-        single = {name: value for name, value in taken.items() if name != EPSILON}  # budgets may be a list
+        # The budgets of the private runs may be a list, and are checked by themselves.
+        single = {name: value for name, value in taken.items() if (slug, name) != (DPSGD, EPSILON)}
         _parameters.check(source(root, slug), single, where=f"{file}, {SHARED}")
         overrides[slug] = taken | chapter
     return overrides
 
 
-def _epsilons(root: Path, overrides: dict[str, Any], file: str) -> tuple[float, ...]:
+def _epsilons(root: Path, given: dict[str, dict[str, Any]], file: str) -> tuple[float, ...]:
     """Return the budgets, each checked against the notebook and none of them given twice."""
     notebook = source(root, DPSGD)
-    if EPSILON not in _parameters.declared(notebook):
+    known = _parameters.declared(notebook)
+    if EPSILON not in known:
         raise InvalidParameter(f"{DPSGD}: its parameters cell must declare {EPSILON}")
-    rest = {name: value for name, value in overrides.items() if name != EPSILON}
-    given = overrides.get(EPSILON, _parameters.resolve(notebook, rest, where=file)[EPSILON])
-    budgets = given if isinstance(given, list) else [given]
+    section = next((name for name in (DPSGD, SHARED) if EPSILON in given.get(name, {})), DPSGD)
+    where = f"{file}, {section}"
+    value = given.get(section, {}).get(EPSILON, known[EPSILON].default)
+    budgets = value if isinstance(value, list) else [value]
     if not budgets:
-        raise InvalidParameter(f"{file}, {DPSGD}.{EPSILON} = []: give at least one budget")
+        raise InvalidParameter(f"{where}.{EPSILON} = []: give at least one budget")
     if len(budgets) > MOST_BUDGETS:
-        raise InvalidParameter(
-            f"{file}, {DPSGD}.{EPSILON}: {len(budgets)} budgets; give {MOST_BUDGETS} at most"
-        )
-    checked = [
-        _parameters.resolve(notebook, rest | {EPSILON: budget}, where=file)[EPSILON] for budget in budgets
-    ]
+        raise InvalidParameter(f"{where}.{EPSILON}: {len(budgets)} budgets; give {MOST_BUDGETS} at most")
+    checked = [_parameters.check(notebook, {EPSILON: budget}, where=where)[EPSILON] for budget in budgets]
     names = [check_name(model_name(budget)) for budget in checked]
     if doubled := next((n for n in names if names.count(n) > 1), None):
         raise InvalidParameter(
-            f"{file}, {DPSGD}.{EPSILON} = {parameters.show(given)}: two runs would be called {doubled}"
+            f"{where}.{EPSILON} = {parameters.show(value)}: two runs would be called {doubled}"
         )
     return tuple(sorted(checked))
 
@@ -213,7 +214,7 @@ def checked(root: Path, name: str, file: str, content: bytes) -> Profile:
     """
     given = _read(content, file)
     overrides = _merge(root, given, file)
-    epsilons = _epsilons(root, overrides[DPSGD], file)
+    epsilons = _epsilons(root, given, file)
     overrides[DPSGD].pop(EPSILON, None)
     profile = Profile(name, file, given, overrides, epsilons)
     for slug in SLUGS:

@@ -150,6 +150,8 @@ def test_one_file_configures_the_pipeline(tmp_path):
         ("epsilon: 8", "epsilon: eight", "target_epsilon = 'eight'"),
         ("1.0e-5", "1", "delta = 1"),
         ("filter: 4", "filter: 0", "filter = 0"),
+        ("filter: 4", 'filter: "\\UFFFFFFFF"', "cannot be read as YAML"),
+        ("filter: 4", "filter: 1" + ":0" * 200 + ".0", "cannot be read as YAML"),
         ("filter: 4", "filter: !!python/object/apply:os.getcwd []", "cannot be read as YAML"),
         (RECIPE, "- scrub", "a line for each layer"),
         (RECIPE, "[" * 40_000, "cannot be read as YAML"),

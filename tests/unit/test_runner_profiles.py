@@ -108,6 +108,10 @@ REFUSED = [
     ("extraction: {model: public}", "extraction.model: filled in by the chain"),
     ("shared: {seed: 1}\nshared: {seed: 2}", "line 2: shared is given twice"),
     ("shared:\n  seed: 1\n  seed: 2", "line 3: seed is given twice"),
+    ("shared: {target_epsilon: []}", r"mine.yml, shared.target_epsilon = \[\]: give at least one"),
+    ("shared: {target_epsilon: abc}", r"mine.yml, shared.target_epsilon = 'abc': must be a number"),
+    ("? [shared]\n: {seed: 1}", "line 1: a list or a mapping: a name is a word"),
+    ('shared: {seed: "\\UFFFFFFFF"}', "mine.yml: not a profile in UTF-8 YAML"),
     ("shared: 3", "shared = 3: must map names to values"),
     ("- 1", "must map notebook names"),
     ("1: {seed: 1}", "1: no such notebook"),
@@ -172,3 +176,9 @@ def test_the_command_line_refuses_without_a_traceback(root):
 def test_the_profiles_of_the_book_are_valid(name):
     profile = profiles.load(toy_chain.ROOT, name)
     assert len(profile.epsilons) >= 2 and 8 in profile.epsilons
+
+
+def test_budgets_that_more_than_one_chapter_reads_are_refused_where_they_stand():
+    words = r"mine\.yml, shared\.target_epsilon = \[1, 8\]: must be a number"
+    with pytest.raises(InvalidParameter, match=words):
+        profiles.checked(toy_chain.ROOT, "mine", "mine.yml", b"shared: {target_epsilon: [1, 8]}")
