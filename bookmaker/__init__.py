@@ -16,11 +16,16 @@ _OURS = ("bookmaker", "privhelpers")
 
 def _stand_in(root: str) -> str:
     """Return the first file of a copy of the book that stands in for a module from elsewhere, or ""."""
-    others = [path for path in sys.path if os.path.realpath(path) != root]
-    for folder in (root, os.path.join(root, "notebooks")):
-        for name in sorted({name.partition(".")[0] for name in os.listdir(folder)}.difference(_OURS)):
+    folders = {root: _OURS, os.path.join(root, "notebooks"): ()}  # folder -> the modules that belong there
+    others = [path for path in sys.path if os.path.realpath(path) not in folders]
+    for folder, own in folders.items():
+        try:
+            names = {name.partition(".")[0] for name in os.listdir(folder)}
+        except OSError:  # what is missing from a copy is named by the command that needs it
+            continue
+        for name in sorted(names.difference(own)):
             found = PathFinder.find_spec(name, [folder])
-            if found and found.origin and PathFinder.find_spec(name, others):
+            if found and found.origin and (name in _OURS or PathFinder.find_spec(name, others)):
                 return os.path.relpath(found.origin, root)
     return ""
 

@@ -27,7 +27,11 @@ def copy(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["json.py", "types.py", "random/__init__.py", "numpy.py", "notebooks/secrets.py"]
+    "name",
+    [
+        *("json.py", "types.py", "random/__init__.py", "numpy.py", "notebooks/secrets.py"),
+        "notebooks/privhelpers.py",
+    ],
 )
 def test_a_file_that_stands_in_for_a_module_is_refused(copy, name):
     (copy / name).parent.mkdir(exist_ok=True)
@@ -42,6 +46,13 @@ def test_other_files_are_no_stand_ins(copy):
     for name in ("own.py", "json", "random.txt", "notebooks/own.py"):
         (copy / name).touch()
     (copy / "csv").mkdir()
+    assert started(copy, "-I", "bookmaker/__init__.py") == started(copy, "-c", "import bookmaker") == (0, "")
+    there = ("-c", "import sys; sys.path.append('..'); import bookmaker")
+    assert started(copy / "notebooks", *there) == (0, ""), "of a module's own folder"
+
+
+def test_a_missing_folder_is_left_to_the_command_that_needs_it(copy):
+    (copy / "notebooks").rmdir()
     assert started(copy, "-I", "bookmaker/__init__.py") == started(copy, "-c", "import bookmaker") == (0, "")
 
 
