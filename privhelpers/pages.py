@@ -45,7 +45,7 @@ def choose(condition: bool, effect: str, absence: str) -> str:
 
     tell(reading=choose(interval.low > 0, "members leak more than controls", "no difference shows"))
     """
-    if condition not in (True, False):
+    if np.ndim(condition) or condition not in (True, False):
         raise InvalidParameter(f"condition = {shown(condition)}: must be true or false")
     return effect if condition else absence
 

@@ -14,7 +14,7 @@ Datasets, section 3.4 (bands); Lee et al. 2022 (deduplication of training data).
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from privhelpers import validate
@@ -164,8 +164,10 @@ def deduplicate(
     for number, note in enumerate(notes):
         if not isinstance(note, Mapping) or not isinstance(note.get("text"), str):
             raise InvalidParameter(f"note {number}: must be a mapping with a `text`")
-        if within is not None and within not in note:
-            raise InvalidParameter(f"note {number}: has no field {validate.shown(within)} to look within")
+        if within is not None and not (within in note and isinstance(note[within], Hashable)):
+            raise InvalidParameter(
+                f"note {number}: has no field {validate.shown(within)} of one value to look within"
+            )
     among: dict[object, list[int]] = {}
     for place, note in enumerate(notes):
         among.setdefault(within and note[within], []).append(place)

@@ -427,11 +427,15 @@ class ClippedGradients:
         return compared
 
     def _recall(self, given: "GivenGradients") -> Recorder:
-        table, rows = self.parameters.get(given.parameter), given.row.tolist()
+        named, rows = isinstance(given.parameter, str), given.row.tolist()
+        table = self.parameters.get(given.parameter) if named else None
         if table is None or table.dim() != 2:
             raise InvalidParameter(f"parameter = {validate.shown(given.parameter)}: no trained table")
-        if not all(type(row) is int and 0 <= row < len(table) for row in rows):
+        one_axis = given.row.dim() == 1 and len(rows) > 0
+        if not (one_axis and all(type(row) is int and 0 <= row < len(table) for row in rows)):
             raise InvalidParameter(f"row: must be whole numbers from 0 to {len(table) - 1}, for each unit")
+        if not given.gradient.is_floating_point():
+            raise InvalidParameter(f"gradient: must be of a floating type, not {given.gradient.dtype}")
         if given.gradient.shape != (wanted := (len(rows), table.shape[1])):
             raise InvalidParameter(f"gradient: its shape must be {wanted}, not {tuple(given.gradient.shape)}")
         units = group_rows(None, given.row.shape[0])

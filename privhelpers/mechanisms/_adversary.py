@@ -79,6 +79,7 @@ def participation_log_ratio(
         raise InvalidParameter(
             f"noise_multiplier = {noise_multiplier}: must be {_LEAST_NOISE} or more; its square would be none"
         )
+    noise_multiplier = float(noise_multiplier)
     variance = noise_multiplier * noise_multiplier  # no power, which would overflow with an error
     # Of a unit that takes part: a mixture. The density without the unit cancels.
     entered = np.log(sample_rate) + (2 * _checks.real("seen", seen) - 1) / (2 * variance)

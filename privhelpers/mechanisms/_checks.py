@@ -29,9 +29,9 @@ def real(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Return numbers as an array; infinite ones, which mean certainty, are welcome."""
     try:
         array = np.asarray(values, dtype=float)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # the last is a tensor's with a gradient
         array = np.array(np.nan)
-    if np.isnan(array).any():
+    if np.isnan(array).any() or np.iscomplexobj(values):
         raise InvalidParameter(f"{name} = {validate.shown(values)}: must be numbers")
     return array
 

@@ -58,7 +58,7 @@ def build(
     Raises:
         UnsupportedModel: the name is not known.
     """
-    shape = ARCHITECTURES.get(architecture)
+    shape = ARCHITECTURES.get(architecture) if isinstance(architecture, str) else None
     if shape is None:
         raise UnsupportedModel(f"architecture {shown(architecture)}: known are {', '.join(ARCHITECTURES)}")
     ends = {"bos_token_id": end_id(tokenizer), "eos_token_id": end_id(tokenizer)}

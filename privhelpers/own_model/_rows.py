@@ -128,7 +128,9 @@ def _several(cell: str) -> list[str]:
 def _cells(names: Iterable[str], cells: Iterable[str]) -> dict:
     """Return one row of a table by name; what stands empty is not there, but for a text or a patient."""
     row = {
-        name: cell for name, cell in zip(names, cells, strict=True) if cell or name in ("text", "patient_id")
+        name: cell
+        for name, cell in zip(names, cells, strict=True)
+        if not blank(cell) or name in ("text", "patient_id")
     }
     if "identifiers" in row:
         row["identifiers"] = _several(row["identifiers"])

@@ -155,10 +155,7 @@ def make_hospital_records(
         canaries_per_level=canaries_per_level,
     )
     validate.probability(report_share=report_share)
-    if hospital not in HOSPITALS:
-        raise InvalidParameter(
-            f"hospital = {validate.shown(hospital)}: must be one of {', '.join(HOSPITALS)}"
-        )
+    validate.one_of(HOSPITALS, hospital=hospital)
     generator = rng.plain(seed, f"records/{hospital}")
     factory = PeopleFactory(generator)
     groups, names = [], set()

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 from statsmodels.stats.multitest import multipletests
 
+from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.stats import _checks
-from privhelpers.validate import shown
 
 METHODS = {"holm": "holm", "bonferroni": "bonferroni", "none": None}
 
@@ -31,8 +31,7 @@ def adjust(p_values: Mapping[str, float], method: str = "holm") -> dict:
 
     Source: Holm, Scandinavian Journal of Statistics 6 (1979).
     """
-    if method not in METHODS:
-        raise InvalidParameter(f"method = {shown(method)}: must be one of {', '.join(METHODS)}")
+    validate.one_of(METHODS, method=method)
     if not p_values:
         raise InvalidParameter("p_values: give one or more")
     values = _checks.rates("p_values", list(p_values.values()))

@@ -111,7 +111,8 @@ def permutation_scores(
         scores, member = np.asarray(scores, dtype=float), np.asarray(member, dtype=bool)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidParameter(f"scores, member: must be numbers and labels ({error})") from error
-    fits = scores.ndim == 2 and member.shape == scores.shape[:1] and 0 < member.sum() < member.size
+    fits = scores.ndim == 2 and scores.size and member.shape == scores.shape[:1]
+    fits = fits and 0 < member.sum() < member.size
     if not fits or np.isnan(scores).any():
         raise InvalidParameter(
             "scores, member: need numbers and a label for each patient, of either kind some"

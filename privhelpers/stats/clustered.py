@@ -7,6 +7,7 @@ Sources: Cameron, Gelbach and Miller, Review of Economics and Statistics 90 (200
 cluster bootstrap; Korn and Graubard, Survey Methodology 24 (1998), section 2, for rates near 0.
 """
 
+import numbers
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -147,7 +148,7 @@ def clustered_proportion(
     level = _checks.open_unit("level", level)
     if effect is None:
         effect = design_effect(outcomes, clusters)
-    elif not np.isfinite(effect) or effect <= 0:
+    elif isinstance(effect, bool) or not isinstance(effect, numbers.Real) or not 0 < effect < np.inf:
         raise InvalidParameter(f"effect = {shown(effect)}: must be a number greater than 0")
     n, p = outcomes.size, float(outcomes.mean())
     tail = (1 - level) / 2

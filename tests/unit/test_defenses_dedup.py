@@ -127,3 +127,5 @@ def test_within_a_patient_nobody_changes_the_notes_of_others():
     assert [n for n in done.kept if n["patient_id"] == "b"] == alone
     with pytest.raises(InvalidParameter, match="note 0"):
         defenses.deduplicate([{"text": "x"}], within="patient_id")
+    with pytest.raises(InvalidParameter, match="note 0: has no field 'patient_id' of one value"):
+        defenses.deduplicate([{"text": "x", "patient_id": ["p1"]}], within="patient_id")

@@ -231,11 +231,15 @@ def test_layer_norms_equal_one_backward_pass_for_each_row(family, tied, memory):
     [
         ({"parameter": "wte"}, "parameter = 'wte': no trained table"),
         ({"parameter": "transformer.ln_f.bias"}, "no trained table"),
+        ({"parameter": ["wte"]}, r"parameter = \['wte'\]: no trained table"),
+        ({"row": torch.tensor(0)}, "row: must be whole numbers from 0 to"),
+        ({"row": torch.tensor([], dtype=torch.long)}, "row: must be whole numbers from 0 to"),
         ({"row": torch.tensor([0, 10**6])}, "row: must be whole numbers from 0 to"),
         ({"row": torch.tensor([-1, 0])}, "row: must be whole numbers from 0 to"),
         ({"row": torch.tensor([0.0, 1.0])}, "row: must be whole numbers from 0 to"),
         ({"row": torch.tensor([0])}, r"gradient: its shape must be \(1, "),
         ({"row": torch.tensor([[0], [1]])}, "row: must be whole numbers from 0 to"),
+        ({"gradient": torch.ones(2, 32, dtype=torch.cfloat)}, "gradient: must be of a floating type"),
         ({"gradient": torch.ones(2, 3)}, r"gradient: its shape must be .*, not \(2, 3\)"),
     ],
 )

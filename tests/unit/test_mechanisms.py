@@ -326,5 +326,6 @@ def test_privacy_parameters_go_by_name():
     ],
 )
 def test_a_log_ratio_of_no_run_is_refused(wrong):
+    assert m.participation_log_ratio(0.5, noise_multiplier=10**200, sample_rate=0.1) == pytest.approx(0)
     with pytest.raises(InvalidParameter, match=next(iter(wrong))):
         m.participation_log_ratio(**{"seen": 0.5, "sample_rate": 0.1, "noise_multiplier": 1.0} | wrong)

@@ -64,6 +64,7 @@ def test_posterior_of_the_exam():
         ("prior", lambda: m.posterior(0.0, prior=0)),
         ("prior", lambda: m.posterior(0.0, prior=1)),
         ("log_ratio", lambda: m.posterior([0.0, math.nan], prior=0.5)),
+        ("log_ratio", lambda: m.posterior(np.array([1j]), prior=0.5)),
         ("epsilon", lambda: m.posterior_range(prior=0.5, epsilon=-1)),
     ],
 )

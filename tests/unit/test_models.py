@@ -208,8 +208,9 @@ def test_pickles_code_and_missing_folders_are_refused(tmp_path, tokenizer):
         models.load(folder)
     with pytest.raises(MissingArtifact, match="nowhere"):
         models.load(tmp_path / "nowhere")
-    with pytest.raises(UnsupportedModel, match="enormous"):
-        models.build("enormous", tokenizer, seed=0)
+    for name in ("enormous", ["enormous"]):
+        with pytest.raises(UnsupportedModel, match="enormous"):
+            models.build(name, tokenizer, seed=0)
 
 
 def test_a_hub_model_without_a_network_is_a_clear_refusal(monkeypatch):

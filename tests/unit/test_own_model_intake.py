@@ -234,6 +234,12 @@ def test_columns_are_named_by_option(tmp_path):
     assert _files.read_records(path, columns).notes[3].text == "note 3"
 
 
+def test_a_cell_in_which_nothing_can_be_seen_is_an_empty_one(tmp_path):
+    cells = [f"p{n},one {n},{chr(0x200B) if n else ''}\n" for n in range(60)]
+    path = written(tmp_path / "m.csv", [b"patient_id,text,note_id\n", "".join(cells).encode()])
+    assert len(_files.read_records(path).notes) == 60
+
+
 @pytest.mark.parametrize(
     ("rows", "words"),
     [

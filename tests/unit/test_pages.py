@@ -33,8 +33,9 @@ def test_told_numbers_reach_the_page(monkeypatch):
 def test_the_wording_follows_the_run(condition):
     assert pages.choose(condition, "more", "no more") == "more"
     assert pages.choose(not condition, "more", "no more") == "no more"
-    with pytest.raises(InvalidParameter, match="condition"):
-        pages.choose(float("nan"), "more", "no more")
+    for wrong in (float("nan"), np.array([True, False])):
+        with pytest.raises(InvalidParameter, match="condition"):
+            pages.choose(wrong, "more", "no more")
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,7 @@ def test_effect_labels(h, word):
         lambda: stats.auc_interval([1, 2], ["a", None], [1, 2], [0, 1]),
         lambda: stats.clustered_proportion([0, 2], [0, 1]),
         lambda: stats.clustered_proportion([0, 1], [0, 1], effect=0),
+        lambda: stats.clustered_proportion([0, 1], [0, 1], effect="x"),
         lambda: stats.mean_difference([1.0], [1.0, 2.0]),
         lambda: stats.clustered_bootstrap(np.mean, [0, 1, 2], [1.0, 2.0]),
         lambda: stats.clustered_bootstrap(np.mean, [0, 1]),

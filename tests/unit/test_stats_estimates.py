@@ -274,6 +274,7 @@ def test_detectable_is_found_with_the_power_it_names():
         lambda: stats.adjust({}),
         lambda: stats.adjust({"a": 1.2}),
         lambda: stats.adjust({"a": 0.1}, "hochberg"),
+        lambda: stats.adjust({"a": 0.1}, ["holm"]),
         lambda: stats.tost(stats.Estimate(0.0, 1.0, 5, 6), margin=0),
         lambda: stats.tost(stats.Estimate(0.0, 1.0, 5, 6), margin=float("nan")),
         lambda: stats.tost_rates(3, 2, 0, 2, margin=0.1),

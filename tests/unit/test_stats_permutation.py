@@ -80,6 +80,7 @@ def test_the_stated_power_is_the_power():
             {"scores": "abcdef"},
             {"scores": [[np.nan]] * 4},
             {"scores": [1.0] * 4},
+            {"scores": [[]] * 4},
             {"scores": [[10**400]] * 4},
         ),
         *({"member": [True] * 4}, {"member": [True, False]}, {"member": [[True, False]] * 4}),
