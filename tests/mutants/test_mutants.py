@@ -1,4 +1,4 @@
-"""Every known fault of DP-SGD code, put into ours, is noticed by the tests."""
+"""Known faults of DP-SGD code, put into ours, are noticed by the tests; `make mutants` tries all of them."""
 
 import json
 import os
@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 GENERATED = json.loads((HERE / "generated.json").read_text())
 SIDE_BY_SIDE = 2
-ONE_OF = 6  # generated mutants; all of them by `run.py "" 2 generated`
+ONE_OF, ONE_OF_GENERATED = 2, 6  # `make mutants` tries them all
 
 
 def test_names_are_unique_and_there_are_enough():
@@ -57,13 +57,13 @@ def tried(*arguments, names):
     assert done.returncode == 0
 
 
-def test_every_mutant_is_killed():
-    tried(names={mutant.name for mutant in MUTANTS})
+def test_a_sample_of_the_mutants_by_hand_is_killed():
+    tried("", str(ONE_OF), names={mutant.name for mutant in MUTANTS[::ONE_OF]})
 
 
 def test_a_sample_of_the_generated_mutants_is_killed():
     killed = [row["name"] for row in GENERATED if row["by"]]
-    tried("generated", str(ONE_OF), names=set(killed[::ONE_OF]))
+    tried("generated", str(ONE_OF_GENERATED), names=set(killed[::ONE_OF_GENERATED]))
 
 
 def test_the_audit_is_a_second_net():

@@ -48,7 +48,7 @@ OTHER = {
     "differential_privacy": {"seed": 3, "epsilon": 2.0, "delta": 1e-7, "prior": 0.2, "people": 400},
     "composition": {"seed": 3, "delta": 1e-8, "small_epsilon": 1.5, "big_epsilon": 0.8, "runs": 40},
     "hypothesis_testing": {"seed": 3, "epsilon": 0.4, "delta": 1e-7, "fpr": 0.05, "prior": 0.1},
-    "renyi_accounting": {"noise_multiplier": 2.5, "sample_rate": 0.01, "steps": 900},
+    "renyi_accounting": {"noise_multiplier": 2.5, "sample_rate": 0.05, "steps": 300},
 }
 CLOSED = re.compile(r" in [\[(](\S+), (\S+)\]$")
 
