@@ -12,7 +12,7 @@ NUMBERS = (
     *b"0 -0 -1 1 2 7 0.5 -0.0 1e308 1e309 -1e400 5e-324 1e-400 NaN nan .nan Infinity -Infinity .inf".split(),
     *b"017 0x1f 0o17 0b1 1_000 1:30 1.0 1e5 +1 1e 1j 10000000 10000001 9223372036854775808".split(),
     *b"2026-01-01 2026-01-01T00:00:00Z 12:00:00 \xd9\xa1 \xef\xbc\x91".split(),
-    *(b"9" * 20, b"9" * 400, b"9" * 5000),
+    *(b"9" * 20, b"9" * 400, b"9" * 5000, b"1" + b":0" * 200 + b".0"),
 )
 WORDS = (
     *b"true True false yes null ~ None '' \"\" {} [] [[]] () x y set list[float] __class__ __proto__".split(),
@@ -23,6 +23,7 @@ WORDS = (
     *b"!!python/name:os.system !!float !!int !!bool !!timestamp !x &a *a << ? --- ... # |".split(),
     *(
         b"!!binary aGk=",
+        rb'"\UFFFFFFFF"',
         b"&a [*a]",
         b"<<: *a",
         b"---\n",
