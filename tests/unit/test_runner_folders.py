@@ -1,8 +1,12 @@
 """A folder that a command makes is there whole, whenever the command is killed, and whichever it is."""
 
+import errno
 import os
 import signal
+import socket
+import stat
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +18,7 @@ import toy_site
 from bookmaker.runner import folders, published
 from bookmaker.teaching import _assignments, _grading, _launch, _quizzes, _slides, _student
 from privhelpers import artifacts
-from privhelpers.errors import InvalidParameter
+from privhelpers.errors import ArtifactUnavailable, InvalidParameter
 
 repository = launch.repository
 OLD, NEW = {"a": b"old", "b": b"old", "own": b"of a user"}, {"a": b"new", "b": b"new", "own": b"of a user"}
@@ -77,8 +81,36 @@ def test_a_failure_leaves_what_was_there_and_a_first_folder_is_made(tmp_path):
     assert held(place) == {"a": b"new", "b": b"new"} and names(place.parent) == ["made"]
 
 
-def test_a_system_that_exchanges_nothing_gets_the_new_folder_and_loses_none(tmp_path, monkeypatch):
+@pytest.fixture
+def copy(tmp_path):
+    """Return a folder that the refusals take for a copy of the book."""
+    (tmp_path / "_toc.yml").touch()
+    (tmp_path / "privhelpers").mkdir()
+    return tmp_path
+
+
+def refused(code, place=None):
+    """Return a function that the system refuses, or `Path.rename` where it refuses a place alone."""
+    rename = Path.rename
+
+    def call(*given, **named):
+        if place and given[0] != place:
+            return rename(*given)
+        raise OSError(code, os.strerror(code))
+
+    return call
+
+
+@pytest.fixture(params=["two steps", "an overlay"])
+def no_exchange(request, monkeypatch, tmp_path):
+    """Let the system exchange no two folders and, as an overlay, not rename the old one."""
     monkeypatch.setattr(folders.ctypes, "CDLL", lambda name: object())
+    if request.param == "an overlay":
+        monkeypatch.setattr(Path, "rename", refused(errno.EXDEV, tmp_path / "made"))
+
+
+@pytest.mark.usefixtures("no_exchange")
+def test_a_system_that_exchanges_nothing_gets_the_new_folder_and_loses_none(tmp_path):
     fill(place := tmp_path / "made", **OLD)
     replace(place)
     assert held(place) == NEW and names(tmp_path) == ["made"]
@@ -88,14 +120,134 @@ def test_a_system_that_exchanges_nothing_gets_the_new_folder_and_loses_none(tmp_
     assert held(other) == OLD
 
 
-def test_a_link_or_a_file_in_its_place_is_refused(tmp_path):
-    fill(tmp_path / "elsewhere", **OLD)
-    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "file").touch()
-    for name in ("link", "file"):
-        with pytest.raises(InvalidParameter, match=f"^{name}: a link, a file or .* move it away"):
-            replace(tmp_path / name)
-    assert held(tmp_path / "elsewhere") == OLD
+@pytest.mark.usefixtures("no_exchange")
+def test_the_old_folder_is_put_back_after_a_kill_in_an_exchange(tmp_path, monkeypatch):
+    fill(place := tmp_path / "made", **OLD)
+    rename, unlink = Path.rename, os.unlink
+
+    def call(at):
+        def first(call):
+            return lambda *given, **named: (call(*given, **named), at("gone"))
+
+        monkeypatch.setattr(Path, "rename", first(rename))
+        monkeypatch.setattr(folders.os, "unlink", first(unlink))
+        replace(place)
+
+    assert killed("gone", call)
+    monkeypatch.setattr(Path, "rename", rename)
+    assert held(place) != OLD, "it is gone, or a file of it"
+    replace(tmp_path / "made-too")  # sweeps away nothing of another's
+    with pytest.raises(ZeroDivisionError):
+        replace(place, lambda moment: 1 / 0)
+    assert held(place) == OLD and sorted(names(tmp_path)) == ["made", "made-too"]
+
+
+def test_a_link_or_a_file_in_its_place_is_refused_before_the_work(copy):
+    fill(copy / "elsewhere", **OLD)
+    fill(build := copy / "build" / "grades")
+    (build / "link").symlink_to(copy / "elsewhere")
+    (build / "file").touch()
+    for name, folder, made in (
+        ("link", build / "link", ()),
+        ("file", build / "file", ()),
+        ("link", build, ("link/*", "*/b")),
+    ):
+        with (
+            pytest.raises(InvalidParameter, match=f"^build/grades/{name}: a link, a file or .* move it away"),
+            folders.replacing(folder, *made),
+        ):
+            pytest.fail("the work began")
+    assert held(copy / "elsewhere") == OLD
+
+
+def test_pipes_sockets_and_all_of_a_user_are_the_very_files_afterwards(copy, monkeypatch):
+    fill(place := copy / "made", **OLD)
+    fill(place / "sub", kept=b"of a user")
+    (place / "link").symlink_to("nowhere")
+    os.mkfifo(place / "pipe")
+    monkeypatch.chdir(place)  # the name of a socket may have 100 characters
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("socket")
+    own = ("own", "sub/kept", "link", "pipe", "socket")
+
+    def files():
+        return {name: (place / name).lstat().st_ino for name in own}
+
+    before = files()
+    replace(place)
+    assert files() == before and (place / "link").readlink() == Path("nowhere")
+    monkeypatch.setattr(folders.os, "link", refused(errno.EPERM))
+    with pytest.raises(ArtifactUnavailable, match=r"^made/pipe: .* move it away$"):
+        replace(place)
+    assert files() == before
+    for name in ("pipe", "socket"):
+        (place / name).unlink()
+    replace(place)
+    assert held(place) == {**NEW, "sub/kept": b"of a user"} and (place / "link").is_symlink()
+
+
+def test_a_folder_of_a_user_is_not_lost_to_a_file_of_that_name(copy):
+    fill(copy / "made" / "a", own=b"of a user")
+    refusal = pytest.raises(ArtifactUnavailable, match=r"^made/a: File exists; .* move it away$")
+    with refusal, folders.replacing(copy / "made") as new:
+        (new / "a").touch()
+    assert held(copy / "made") == {"a/own": b"of a user"}
+
+
+def test_what_a_user_may_not_write_to_is_removed_like_the_rest(tmp_path, monkeypatch):
+    fill(sub := tmp_path / "made" / "sub", own=b"of a user")
+    sub.chmod(0o555)
+    remove, closed = folders.shutil.rmtree, []
+
+    def watched(folder, **named):
+        closed.extend(path for path in folder.rglob("*/") if not path.stat().st_mode & stat.S_IWUSR)
+        remove(folder, **named)
+
+    monkeypatch.setattr(folders.shutil, "rmtree", watched)
+    exchange = folders._exchange
+
+    def call(at):
+        monkeypatch.setattr(folders, "_exchange", lambda *both: (exchange(*both), at("exchanged")))
+        replace(tmp_path / "made", at)
+
+    assert killed("exchanged", call) and len(names(tmp_path)) == 2
+    replace(tmp_path / "made")
+    assert closed == [] and names(tmp_path) == ["made"], "else they stay, unless root removes them"
+    assert stat.S_IMODE(sub.stat().st_mode) == 0o555
+
+
+def test_what_changes_meanwhile_counts_as_it_is_in_the_end(copy, monkeypatch):
+    place = copy / "made"
+    for change, expected in (
+        (lambda: fill(place, **OLD), NEW),  # it appears
+        (lambda: (place / "own").write_bytes(b"edited"), {**NEW, "own": b"edited"}),
+        (lambda: folders.shutil.rmtree(place), {"a": b"new", "b": b"new"}),
+    ):
+        replace(place, lambda moment, change=change: moment == "half" and change())
+        assert held(place) == expected
+    (place / "own").touch()
+    link = os.link
+    monkeypatch.setattr(folders.os, "link", lambda path, *to, **named: (path.unlink(), link(path, *to)))
+    replace(place)  # where a file goes at the very last
+    assert held(place) == {"a": b"new", "b": b"new"}
+
+    def a_link(moment):
+        if moment == "half":
+            place.rename(copy / "elsewhere")
+            place.symlink_to("elsewhere")
+
+    with pytest.raises(InvalidParameter, match=r"^made: a link"):
+        replace(place, a_link)
+    assert held(copy / "elsewhere") == {"a": b"new", "b": b"new"} and place.is_symlink()
+
+
+def test_what_else_the_system_refuses_is_told_by_the_name_of_the_folder(copy, monkeypatch):
+    fill(place := copy / "made", **OLD)
+    monkeypatch.setattr(folders.ctypes, "CDLL", lambda name: object())
+    monkeypatch.setattr(Path, "rename", refused(errno.EBUSY, place))
+    with pytest.raises(ArtifactUnavailable, match=f"^made: {os.strerror(errno.EBUSY)}; "):
+        replace(place)
+    assert held(place) == OLD
 
 
 @pytest.fixture(scope="module")
