@@ -294,23 +294,21 @@ def write(root: Path, submitted: str, folder: Path) -> tuple[list[Graded], list[
     every = [one for one in _assignments.read(root) if any(any(home.glob(one.name)) for home in named)]
     if not every:
         raise MissingArtifact(f"SUBMITTED={inert(submitted[:200])}: {PLACES}")
-    with Sandbox() as sandbox:
+    # What cannot be written is refused before the long work.
+    with folders.replacing(folder, "feedback/*.html") as new, Sandbox() as sandbox:
         graded = {
             home.name: [
                 grade(one, home / one.name / f"{one.name}.ipynb", home.name, sandbox) for one in every
             ]
             for home in named
         }
-    grades, table = [one for results in graded.values() for one in results], io.StringIO()
-    rows = csv.writer(table, lineterminator="\n")
-    rows.writerow(("student", "assignment", "score", "points", "by_hand", "note"))
-    for one in grades:
-        rows.writerow(
-            (one.student, one.assignment, f"{one.score:g}", f"{one.points:g}", f"{one.by_hand:g}", one.note)
-        )
-    # All is graded by now: what else lies in the folder is as new as it can be.
-    with folders.replacing(folder, "feedback/*.html") as new:
         for student, results in graded.items():
             write_atomic(new / "feedback" / f"{student}.html", feedback(student, results).encode())
+        grades, table = [one for results in graded.values() for one in results], io.StringIO()
+        rows = csv.writer(table, lineterminator="\n")
+        rows.writerow(("student", "assignment", "score", "points", "by_hand", "note"))
+        for one in grades:
+            points = (f"{value:g}" for value in (one.score, one.points, one.by_hand))
+            rows.writerow((one.student, one.assignment, *points, one.note))
         write_atomic(new / "grades.csv", table.getvalue().encode())
     return grades, odd

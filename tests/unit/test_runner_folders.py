@@ -301,3 +301,13 @@ def test_every_command_for_teaching_exchanges_its_folder(tmp_path, monkeypatch, 
     own, new = {} if name in WHOLLY_OURS else {"own.txt": b"of a user"}, held(folder)
     assert set(new) == fresh | set(own) and own.items() <= new.items() and b"old" not in new.values()
     assert not list(folder.parent.glob(".part-*"))
+
+
+@pytest.mark.parametrize("link", ["", "feedback"])
+def test_grades_are_not_lost_to_a_link_that_is_found_after_them(tmp_path, monkeypatch, request, link):
+    make, folder = command("grade", tmp_path, monkeypatch, request)
+    monkeypatch.setattr(_grading, "grade", lambda *given: pytest.fail("the work began"))
+    (folder / link).parent.mkdir(parents=True)
+    (folder / link).symlink_to(tmp_path)
+    with pytest.raises(InvalidParameter, match="a link, a file or"):
+        make()

@@ -427,7 +427,7 @@ def test_a_killed_make_leaves_neither_grader_nor_sandbox(tmp_path):
         make.kill()
         make.wait()
     assert psutil.wait_procs(below, timeout=LIMIT_SECONDS)[1] == []
-    assert not (tmp_path / "build").exists(), "it went on and finished"
+    assert not (tmp_path / "build/grades").exists(), "it went on and finished"
 
 
 def test_refusals_name_the_cure(tmp_path, capsys):
