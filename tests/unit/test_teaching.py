@@ -168,12 +168,24 @@ def test_a_tag_that_takes_nothing_out_is_refused(cell, tag):
         _student.student_copy(executed, source, "01_toy")
 
 
-def test_the_picture_of_a_solution_goes_with_its_words():
+@pytest.mark.parametrize(
+    ("shown", "name", "of_solution"),
+    [
+        ("![](attachment:a.png)", "a.png", "b.png"),
+        ("![](attachment:data.png)", "data.png", "a.png"),
+        ("![](attachment:a.png) and a.pn", "a.png", "a.pn"),
+        ("![](attachment:my%20pic.png)", "my pic.png", "pic.png"),
+        ("![](attachment:my%20pic.png)", "my%20pic.png", "pic.png"),
+        ("![](<attachment:my pic (1).png>)", "my pic (1).png", "my pic"),
+        ('<img src="attachment:a.png">', "a.png", "img"),
+    ],
+)
+def test_the_picture_of_a_solution_goes_with_its_words(shown, name, of_solution):
     executed, source = chapter()
-    source.cells[2].source = EXERCISE.replace("secret", "![](attachment:b.png)") + "\n\n![](attachment:a.png)"
-    source.cells[2].attachments = {name: {"image/png": "aGk="} for name in ("a.png", "b.png")}
+    source.cells[2].source = EXERCISE.replace("secret", f"![](attachment:{of_solution})") + f"\n\n{shown}"
+    source.cells[2].attachments = {one: {"image/png": "aGk="} for one in (of_solution, name)}
     made = _student.student_copy(executed, source)
-    assert [list(cell.attachments) for cell in made.cells if "attachments" in cell] == [["a.png"]]
+    assert [list(cell.attachments) for cell in made.cells if "attachments" in cell] == [[name]]
 
 
 @pytest.mark.parametrize("slug", SLUGS)
