@@ -22,6 +22,7 @@ from privhelpers.validate import shown
 FENCE = re.compile(r"^(`{3,}|:{3,})\{(exercise|solution)\}\s*(.*?)\s*$")
 # However a solution is written: what is not found as one would stay in students' copies.
 ANY_SOLUTION = re.compile(r"\{solution(-start|-end)?\}|\.\.\s+solution(-start|-end)?::", re.IGNORECASE)
+SOLUTION_TAG = re.compile(r"(?<![^\W\d_])(?i:solution)|Solution")  # a word of a tag: no high-resolution
 NEW_LINE = re.compile(r"\r\n?|\n")  # what MyST takes for one, and nothing else
 LABEL = re.compile(r"^:label:\s*(\S+)\s*$", re.MULTILINE)
 EXERCISE, SOLUTION = "exercise", "solution"
@@ -130,9 +131,9 @@ def without_solutions(
             kept += instead(cell)
             continue
         where = f"{chapter}, cell {number}"
-        if left := [tag for tag in notebooks.tags(cell) if SOLUTION in tag.casefold()]:
+        if left := [tag for tag in notebooks.tags(cell) if SOLUTION_TAG.search(tag)]:
             raise DamagedArtifact(
-                f"{where}: a {cell.cell_type} cell with the tag {left[0]!r} is not taken out; code of a "
+                f"{where}: a {cell.cell_type} cell with the tag {shown(left[0])} is not taken out; code of a "
                 "solution has the tag 'solution', and its words stand in ````{solution}"
             )
         if cell.cell_type == "markdown":
