@@ -229,10 +229,12 @@ def _written(root: Path, toc: dict[str, Any], site: Path, solutions: bool = True
         if path.is_file() and not path.name.startswith("."):
             name = path.relative_to(root).as_posix()
             if path.suffix in (".md", ".yml"):
-                words = author.text(root, name)
-                if not solutions and exercises.ANY_SOLUTION.search(words):
-                    raise InvalidParameter(f"{name}: has a solution; move it to a chapter, or take it out")
+                author.text(root, name)  # in UTF-8, or refused
             files[name] = path.read_bytes()
+            words = files[name].decode("utf-8", "replace")
+            solved = exercises.ANY_SOLUTION.search(words) or "{code-cell}" in words or name.endswith(".ipynb")
+            if solved and not solutions:  # code may be a solution's
+                raise InvalidParameter(f"{name}: has a solution, or code; move it to a chapter, or remove it")
     memo = Memo(site / FOLDER / "architecture.json", [Path(module.__file__) for module in MAKE_ARCHITECTURE])
     page = memo.of(_architecture.sources(root), lambda _: _architecture.architecture(root))
     memo.write()

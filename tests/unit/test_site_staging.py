@@ -401,7 +401,25 @@ def test_a_broken_file_of_the_book_is_named(book, file, data, words):
 
 
 def test_a_solution_outside_of_chapters_is_in_no_site_without_solutions(book):
-    page_of_the_book = book / "book/intro.md"
-    page_of_the_book.write_text(page_of_the_book.read_text() + "\n```{Solution} ex-a\nsecret\n```\n")
+    def public():
+        return _staging._written(book, {}, book / "runs/toy/public", solutions=False)
+
+    assert "book/intro.md" in public()
+    code = v4.new_notebook(cells=[v4.new_code_cell("secret", metadata={"tags": ["solution"]})])
+    for name, added in {
+        "book/intro.md": "\n```{Solution} ex-a\nsecret\n```\n",
+        "book/glossary.md": "\n```{eval-rst}\n.. solution :: ex-a\n\n   secret\n```\n",
+        "book/ethics.md": "\n```{code-cell}\n:tags: [solution]\nsecret\n```\n",
+        "book/more.rst": ".. solution:: ex-a\n\n   secret\n",
+        "book/_static/more.txt": "caf\udce9 .. solution:: ex-a\n\n   secret\n",
+        "book/more.ipynb": nbformat.writes(code),
+    }.items():
+        path = book / name
+        before = path.read_bytes() if path.exists() else b""
+        path.write_bytes(before + added.encode("utf-8", "surrogateescape"))
+        with pytest.raises(InvalidParameter, match=f"{re.escape(name)}: has a solution"):
+            public()
+        path.write_bytes(before) if before else path.unlink()
+    (book / "book/intro.md").write_text("```{solution} ex-a\nsecret\n```\n")
     with pytest.raises(InvalidParameter, match=r"book/intro\.md: has a solution"):
         _staging.stage(book, toy_site.jobs(book), solutions=False)

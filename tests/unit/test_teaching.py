@@ -133,6 +133,8 @@ def test_damaged_blocks_are_named():
         "``` {Solution} ex-coin\nsecret\n```",
         "````{exercise} B\n:label: ex-b\n```{solution} ex-coin\nsecret\n```\n````",
         "```{eval-rst}\n.. solution:: ex-coin\n   secret\n```",
+        "```{eval-rst}\n.. Solution :: ex-coin\n\n   secret\n```",
+        "```{eval-rst}\n.. |x| solution:: ex-coin\n\n   secret\n```",
     ],
 )
 def test_a_solution_that_cannot_be_taken_out_is_refused(words):
