@@ -40,6 +40,7 @@ HEADING = re.compile(r"^#{2,3} (.+?)\s*$", re.MULTILINE)  # those that a link ca
 # Numbers, names, operations and calls of functions: neither attributes nor texts.
 EXPRESSION = re.compile(r"(?:[\w +*/()-]|(?<=\d)\.(?=\d))+")
 FUNCTIONS = {"exp": math.exp, "log": math.log, "sqrt": math.sqrt}
+NOT_COMPUTED = SyntaxError, NameError, TypeError, ValueError, ArithmeticError, RecursionError, MemoryError
 INTRO = "Choose an answer and check it; nothing is sent anywhere, and nothing is kept."
 
 
@@ -100,8 +101,11 @@ def _question(name: str, entry: Any, where: str) -> Question:
     numbers = given.get("numbers", {})
     if not isinstance(numbers, dict) or not all(isinstance(key, str) for key in numbers):
         raise InvalidParameter(f"{where}, numbers: must map names to expressions")
+    if odd := {type(value).__name__ for value in numbers.values()} - {"str", "int", "float"}:
+        raise InvalidParameter(f"{where}, numbers: must be text and numbers, not {', '.join(sorted(odd))}")
     asks, see = (_paragraph(given[key], f"{where}, {key}") for key in ("asks", "see"))
-    return Question(name, asks, see, {key: str(value) for key, value in numbers.items()}, tuple(choices))
+    numbers = {key: value if isinstance(value, str) else shown(value) for key, value in numbers.items()}
+    return Question(name, asks, see, numbers, tuple(choices))
 
 
 def bank(root: Path, slug: str) -> list[Question]:
@@ -140,16 +144,8 @@ def _filled(question: Question, values: Mapping[str, Any], where: str) -> Questi
             if not EXPRESSION.fullmatch(expression):
                 raise ValueError(f"cannot compute {expression}")
             known[name] = _computed(expression, known)
-    except (
-        SyntaxError,
-        NameError,
-        TypeError,
-        ValueError,
-        ArithmeticError,
-        RecursionError,
-        MemoryError,
-    ) as error:
-        raise InvalidParameter(f"{where}, numbers: {error}") from error
+    except NOT_COMPUTED as error:
+        raise InvalidParameter(f"{where}, numbers: {text.quoted(error)}") from error
 
     def fill(text: str) -> str:
         text = with_numbers(text, known, where)

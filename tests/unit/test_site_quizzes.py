@@ -246,6 +246,8 @@ GOOD = yaml.safe_load(toy_site.QUIZ)["second"]
         ({"wrong": "x"}, "needs a list of 2 to 4 wrong choices"),
         ({"wrong": [{"says": "x", "why": "y"}, {"says": True, "why": "y"}]}, "wrong choice 2, says: must be"),
         ({"numbers": [1]}, "numbers: must map names to expressions"),
+        ({"numbers": {"x": [1], "y": None}}, "numbers: must be text and numbers, not NoneType, list"),
+        ({"numbers": {"x": True}}, "numbers: must be text and numbers, not bool"),
     ],
 )
 def test_an_entry_that_is_none_is_named(tmp_path, change, words):
@@ -262,6 +264,15 @@ def test_a_file_that_is_no_bank_is_named(tmp_path, text, words):
     (tmp_path / "book/quizzes").mkdir(parents=True)
     (tmp_path / "book/quizzes/toy.yml").write_text(text)
     with pytest.raises(InvalidParameter, match=words):
+        _quizzes.bank(tmp_path, "toy")
+
+
+def test_numbers_that_no_memory_holds_are_refused(tmp_path):
+    (tmp_path / "book/quizzes").mkdir(parents=True)
+    nested = [f"  x{n}: &x{n} [{', '.join([f'*x{n - 1}' if n else '1'] * 9)}]\n" for n in range(30)]
+    text = yaml.safe_dump({"one": GOOD}, width=1000) + f"  numbers:\n{''.join('  ' + one for one in nested)}"
+    (tmp_path / "book/quizzes/toy.yml").write_text(text)
+    with pytest.raises(InvalidParameter, match="numbers: must be text and numbers, not list"):
         _quizzes.bank(tmp_path, "toy")
 
 
@@ -290,16 +301,20 @@ def with_numbers(**numbers):
         ("[1]", "cannot compute [1]"),
         ("().__class__", "cannot compute ().__class__"),
         ("a.real", "cannot compute a.real"),
+        ("\x1b[31m", r"cannot compute \x1b[31m"),
+        pytest.param("[" * 5000, "[...", id="odd"),
+        pytest.param(16**5000, "", id="digits"),
     ],
 )
 def test_an_expression_computes_numbers_and_does_nothing_else(expression, words):
-    with pytest.raises(InvalidParameter, match=f"here, numbers: .*{re.escape(words)}"):
+    with pytest.raises(InvalidParameter, match=f"here, numbers: .*{re.escape(words)}") as refused:
         _quizzes._filled(with_numbers(x=expression), {"word": "three", "a": 1.0, "many": 5600}, "here")
+    assert len(str(refused.value)) < 300
 
 
 def test_numbers_come_from_the_run_and_from_expressions_in_order():
-    made = _quizzes._filled(with_numbers(half="1 / 2", x="-half + sqrt(a * a) ** 2"), {"a": 3}, "here")
-    assert right(made).says == "8.5"
+    given = with_numbers(half="1 / 2", two=2, one=1.0, x="-half + sqrt(a * a) ** two * one")
+    assert right(_quizzes._filled(given, {"a": 3}, "here")).says == "8.5"
     with pytest.raises(InvalidParameter, match="quotes x, which the run"):
         _quizzes._filled(with_numbers(), {}, "here")
 
