@@ -24,7 +24,7 @@ PDFS = {True: PDF, False: "privai-leak-public.pdf"}
 WORTH, NOT_PROTECTED = _bundle.WORDS["modes"]["research"], tuple(_bundle.WORDS["not_protected"])
 MANIFEST = _manifest.MANIFEST
 COMPLETE, SEALED = _sites.COMPLETE, _sites.SEALED
-site_difference, site_runs = _sites.difference, _sites.runs
+site_difference, site_runs, site_command = _sites.difference, _sites.runs, _sites.command
 FIRST = ".first"  # a site of the first chapters, of a build that goes on
 RUNS = "runs.sha256"  # of a sweep, names from the repository on
 

@@ -20,11 +20,12 @@ from bookmaker.runner.progress import duration, say
 from bookmaker.site import _compare, _pdf, _quoted, _serve
 from bookmaker.site._build import build, build_first
 from privhelpers.artifacts import repository_root
+from privhelpers.text import inert
 
 
 def _tell_differences(compare: Callable[[], Iterator[str]]) -> int:
     """Print what differs; return 1 if something does, as `diff` does."""
-    lines = list(compare())
+    lines = [inert(line) for line in compare()]
     print("\n".join(lines) if lines else "the two read the same")
     return 1 if lines else 0
 

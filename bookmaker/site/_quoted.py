@@ -13,10 +13,11 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from bookmaker.runner import notebooks
+from bookmaker.runner import notebooks, published
 from bookmaker.site._markdown import words
+from privhelpers import text
+from privhelpers.artifacts import check_name
 from privhelpers.errors import InvalidParameter, MissingArtifact
-from privhelpers.validate import shown
 
 RECORD = "application/papermill.record/"
 QUOTE = re.compile(r"\{glue:text\}`([A-Za-z_]\w*)(?::([^`]*))?`")
@@ -58,19 +59,19 @@ def with_numbers(source: str, numbers: Mapping[str, object], where: str = "page"
         try:  # infinity and not-a-number are kept as names
             quote = format(float(given) if shape and given in ("inf", "-inf", "nan") else given, shape or "")
         except (TypeError, ValueError) as error:
-            raise InvalidParameter(f"{where}: {match[0]}: {str(given)[:60]!a} cannot be shown so") from error
+            quote = f"{text.quoted(match[0])}: {str(given)[:60]!a}"
+            raise InvalidParameter(f"{where}: {quote} cannot be shown so") from error
         return words(quote) if isinstance(numbers[name], str) else quote
 
     return QUOTE.sub(value, source)
 
 
 def _pages(root: Path, profile: str) -> dict[str, Path]:
-    folder = root / "runs" / profile / "notebooks"
+    folder = root / "runs" / check_name(profile) / "notebooks"
     pages = {path.relative_to(folder).with_suffix("").as_posix(): path for path in folder.rglob("*.ipynb")}
     if not pages:
-        raise MissingArtifact(
-            f"profile {shown(profile)} has no runs: `make book PROFILE={profile}` makes them"
-        )
+        cure = published.site_command("book", profile, solutions=True)
+        raise MissingArtifact(f"profile {profile} has no runs: {cure} makes them")
     return pages
 
 
@@ -86,6 +87,7 @@ def differences(root: Path, one: str, other: str) -> Iterator[str]:
         one, other: profiles that ran.
 
     Raises:
+        InvalidParameter: one of them is no name of a profile.
         MissingArtifact: one of them has no runs.
     """
     before, after = _pages(root, one), _pages(root, other)

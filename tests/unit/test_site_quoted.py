@@ -70,14 +70,27 @@ def test_the_command_ends_as_diff_does(root, monkeypatch, capsys):
     def lost():
         raise MissingArtifact("elsewhere: not inside a copy of the book")
 
+    for name in ("x\x1b[31m", "x" * 9000, "../runs/one", "one\n"):
+        assert command.main(["quoted", "one", name]) == 2
+        told = capsys.readouterr().err
+        assert "use 1 to 63 of a-z" in told and "\x1b" not in told and len(told) < 300
     monkeypatch.setattr(command, "repository_root", lost)
     assert command.main(["quoted", "one", "other"]) == 2 and "not inside a copy" in capsys.readouterr().err
+
+
+def test_what_a_run_quoted_does_nothing_to_the_terminal(root, monkeypatch, capsys):
+    nbformat.write(page(reading="\x1b[31mred"), root / "runs/other/notebooks/records.ipynb")
+    monkeypatch.setattr(command, "repository_root", lambda: root)
+    assert command.main(["quoted", "one", "other"]) == 1
+    assert "\n      + \\x1b[31mred\n" in capsys.readouterr().out
 
 
 def test_a_number_that_cannot_be_shown_as_asked_is_refused_and_infinity_is_a_number():
     asked = "{glue:text}`x:.2f` and {glue:text}`x`"
     assert with_numbers(asked, {"x": "inf"}) == "inf and inf"
     assert with_numbers(asked, {"x": "nan"}) == "nan and nan"
-    for source, value in ((asked, "many"), ("{glue:text}`x:.2q`", 0.5)):
-        with pytest.raises(InvalidParameter, match=r"extraction: \{glue:text\}`x:.*cannot be shown so"):
+    long = "{glue:text}`x:" + "\x1b[31m" * 999 + "`"
+    for source, value in ((asked, "many"), ("{glue:text}`x:.2q`", 0.5), (long, 0.5)):
+        with pytest.raises(InvalidParameter, match=r"extraction: \{glue:text\}`x:.*shown so") as refused:
             with_numbers(source, {"x": value}, "extraction")
+        assert len(str(refused.value)) < 300 and "\x1b" not in str(refused.value)
