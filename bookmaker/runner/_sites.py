@@ -22,18 +22,35 @@ def files(site: Path) -> dict[str, str]:
 
 
 def runs(site: Path) -> list[str]:
-    """Return the line of the mark of a site that names its runs' manifest, if there is one."""
+    """Return the line of the mark of a site that names its runs' manifest, if there is one.
+
+    Raises:
+        DamagedArtifact: the manifest cannot be read.
+    """
     manifest = site.parent / _manifest.MANIFEST
     return [f"{_digest(manifest)}  ../{manifest.name}"] if manifest.is_file() else []
 
 
+def _read(path: Path) -> bytes:
+    """Return a mark, a list or a manifest, which has a bound; raise DamagedArtifact that names it."""
+    try:
+        return read_bounded(path, _seals.MOST_BYTES)
+    except FileNotFoundError as error:
+        raise DamagedArtifact(f"{path.name} is gone") from error
+    except OSError as error:
+        raise DamagedArtifact(f"{path.name} cannot be read ({error.strerror})") from error
+
+
 def _digest(path: Path) -> str:
-    """Return the SHA-256 of a list or a manifest, which has a bound."""
-    return sha256(read_bounded(path, _seals.MOST_BYTES)).hexdigest()
+    return sha256(_read(path)).hexdigest()
 
 
 def mark(site: Path) -> list[str]:
-    """Return the lines of the mark of a site: of its list, named by its place, and of its runs' manifest."""
+    """Return the lines of the mark of a site: of its list, named by its place, and of its runs' manifest.
+
+    Raises:
+        DamagedArtifact: one of them is gone, or cannot be read.
+    """
     return [f"{_digest(site / SEALED)}  ../../{site.parent.name}/{site.name}/{SEALED}", *runs(site)]
 
 
@@ -55,7 +72,7 @@ def damage(site: Path) -> str:
     if site.is_symlink():
         return "it is a link to another folder"
     try:
-        given = read_bounded(site / COMPLETE, _seals.MOST_BYTES).decode("utf-8", "replace").split("\n")
+        given = _read(site / COMPLETE).decode("utf-8", "replace").split("\n")
         wanted = [*mark(site), ""]
         if given[0][:64] != wanted[0][:64]:
             return f"{SEALED} changed after it was made"
@@ -64,10 +81,8 @@ def damage(site: Path) -> str:
         manifest_is_gone = (len(given), len(wanted)) == (3, 2)  # which is missed by itself
         if given[1:] != wanted[1:] and not (manifest_is_gone and not given[2]):
             return f"it shows other runs than {_manifest.MANIFEST}"
-    except FileNotFoundError as error:
-        return f"{Path(error.filename).name} is gone"
-    except OSError as error:
-        return f"{COMPLETE} or {SEALED} cannot be read ({error.strerror})"
+    except DamagedArtifact as error:
+        return str(error)
     return difference(site)
 
 
@@ -78,11 +93,13 @@ def command(target: str, profile: str, solutions: bool) -> str:
 
 def pdf_damage(site: Path, place: Path) -> str:
     """Return what is wrong with the PDF of a site, or ""."""
+    if not (site / SEALED).is_file():
+        return f"{place.name}: its site is gone"
     try:
         digest = check_seal(place, place.name)
-        lines = read_bounded(seal_of(place), _seals.MOST_BYTES).decode("utf-8", "replace").split("\n")
+        lines = _read(seal_of(place)).decode("utf-8", "replace").split("\n")
         of_site = f"{_digest(site / SEALED)}  {site.name}/{SEALED}"
-    except (DamagedArtifact, OSError) as error:
-        return str(error) if isinstance(error, DamagedArtifact) else f"{place.name}: its site is gone"
+    except DamagedArtifact as error:
+        return str(error)
     same = lines == [f"{digest}  {place.name}", of_site, ""]
     return "" if same else f"{place.name}: was printed from another site than {site.name}/"

@@ -1,6 +1,7 @@
 """Everything that is published is sealed: what differs is named, refused and made again."""
 
 import os
+import re
 import shutil
 
 import pytest
@@ -98,8 +99,8 @@ FAULTS = [
     (flip, f"{SITE}/.sealed", "the site: .sealed changed", SITE),
     (remove, f"{SITE}/.sealed", "the site: .sealed is gone", SITE),
     (empty, f"{SITE}/.complete", "the site: .sealed changed", SITE),
-    (pipe, f"{SITE}/.sealed", "the site: .complete or .sealed cannot be read (it is no reg", SITE),
-    (swell, f"{SITE}/.sealed", "the site: .complete or .sealed cannot be read (it has more", SITE),
+    (pipe, f"{SITE}/.sealed", "the site: .sealed cannot be read (it is no regular", SITE),
+    (swell, f"{SITE}/.sealed", "the site: .sealed cannot be read (it has more", SITE),
     (pipe, INDEX, "the site: _build/html/index.html: is no file; a result is a plain file", SITE),
 ]
 MARK = {
@@ -249,6 +250,22 @@ def test_what_is_missing_does_not_hold(book, jobs, capsys):
     assert not _verify.verify(book, jobs)
     line = capsys.readouterr().out
     assert "2 runs are missing, comparison among them" in line and "site/.complete is missing" in line
+
+
+def test_a_manifest_that_is_too_large_is_named(book):
+    swell(book / "runs/toy/manifest.json")
+    words = r"^manifest\.json cannot be read \(it has more than 10,000,000 bytes\)$"
+    assert re.search(words, _sites.damage(book / SITE))
+    with pytest.raises(DamagedArtifact, match=words):
+        published.site_runs(book / SITE)
+
+
+def test_the_pdf_of_a_site_that_is_gone_or_too_large_is_named(book):
+    pdf = book / RUNS / published.PDF
+    swell(book / SITE / ".sealed")
+    assert _sites.pdf_damage(book / SITE, pdf).startswith(".sealed cannot be read (it has more")
+    (book / SITE / ".sealed").unlink()
+    assert _sites.pdf_damage(book / SITE, pdf) == "privai-leak.pdf: its site is gone"
 
 
 def test_the_pdf_is_sealed_and_a_build_does_not_take_it_away(book, jobs, capsys):
