@@ -156,11 +156,12 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
     """
     clock = time.monotonic()
     site = published.site(root, plan[0].profile, solutions=solutions)
+    cure = f"run {published.site_command('book', plan[0].profile, solutions)}"
     for name in (published.COMPLETE, published.FIRST):
         (site / name).unlink(missing_ok=True)
     for job in plan:
         if (root / job.sentinel).is_file() and not planning.is_current(root, job):
-            raise RunFailed(f"{job.title}: {planning.state(root, job)}; run `make book`")
+            raise RunFailed(f"{job.title}: {planning.state(root, job)}; {cure}")
     with _kept_out_of_sight(site):
         as_built, runs = not published.site_difference(site), published.site_runs(site)
         stage(root, plan, solutions=solutions)
@@ -184,7 +185,7 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
                 )
             )
         if published.site_runs(site) != runs:
-            raise RunFailed("other runs were made while their site was built; run `make book` again")
+            raise RunFailed(f"other runs were made while their site was built; {cure} again")
     write_atomic(site / COST, to_json(processes.used(time.monotonic() - clock)))
     published.seal_site(site)
     return html

@@ -73,7 +73,7 @@ def course_card(chapters: dict[str, NotebookNode], manifest: dict[str, Any]) -> 
         try:
             run = _runs(slug, manifest["runs"].values())
         except (KeyError, TypeError, ZeroDivisionError) as error:
-            raise DamagedArtifact(f"manifest.json: has no time for {slug}; run `make book` again") from error
+            raise DamagedArtifact(f"manifest.json: has no time for {slug}; build the book again") from error
         parts.append(
             f"## {opening['title']}\n\n{{ref}}`Read the chapter <{opening['label']}>`: "
             f"{opening['minutes']} minutes; its run: {run}.\n{opening['needs']}\n\n"

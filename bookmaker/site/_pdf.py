@@ -68,7 +68,7 @@ class _Server:
         self.refused += tab.evaluate("() => window.blocked") if tab else []
         if self.refused:
             asked = ", ".join(dict.fromkeys(self.refused[:3]))
-            raise RunFailed(f"the book asks for {asked}, which is no file of its site; run `make book`")
+            raise RunFailed(f"the book asks for {asked}, which is no file of its site; build it again")
 
 
 def _assemble(tab: Any, book: dict[str, Any], server: _Server) -> None:

@@ -117,5 +117,5 @@ def run_card(manifest: dict[str, Any], digest: str = "") -> str:
             "Parameters": _parameters(runs),
         }
     except (KeyError, TypeError, AttributeError) as error:
-        raise DamagedArtifact(f"manifest.json: lacks {error}; run `make book` again") from error
+        raise DamagedArtifact(f"manifest.json: lacks {error}; build the book again") from error
     return INTRO + summary + "".join(f"\n## {title}\n\n{text}" for title, text in sections.items())

@@ -456,7 +456,7 @@ def test_a_run_of_other_parameters_is_refused(book):
     text = sentinel.read_text().replace('"profile": "toy"', '"profile": "other"')
     write_sealed(sentinel, text.encode())
     (book / "params" / "toy.yml").write_text(toy_site.PROFILE)
-    assert "hipaa: to run: changed profile; run `make book`" in call(book).stderr
+    assert "hipaa: to run: changed profile; run `make book PROFILE=toy`" in call(book).stderr
 
 
 def test_a_site_of_runs_that_changed_meanwhile_is_not_published(book, monkeypatch):
@@ -466,9 +466,10 @@ def test_a_site_of_runs_that_changed_meanwhile_is_not_published(book, monkeypatc
 
     monkeypatch.setattr(_build, "_jupyter_book", lambda root, site: None)
     monkeypatch.setattr(_build._checks, "findings", other_run)
-    with pytest.raises(RunFailed, match="other runs were made while their site was built"):
-        rebuild(book)
-    assert not (book / SITE / ".complete").exists()
+    cure = "run `make book PROFILE=toy SOLUTIONS=no` again"
+    with pytest.raises(RunFailed, match=f"other runs were made while their site was built; {cure}"):
+        build(book, toy_site.jobs(book), solutions=False)
+    assert not (book / "runs/toy/public/.complete").exists()
 
 
 def test_while_first_chapters_are_built_again_nobody_is_shown_them(book, monkeypatch):

@@ -180,7 +180,7 @@ def test_a_request_that_leaves_the_site_is_a_refusal(html):
 @pytest.mark.parametrize("name", ["_static/mathjax/tex-chtml.js", "_static/print.css", f"{CHAPTER}.html"])
 def test_a_missing_file_is_a_refusal_that_names_it(html, name):
     (html / name).unlink()
-    with pytest.raises(RunFailed, match=rf"asks for {re.escape(name)}.*run `make book`"):
+    with pytest.raises(RunFailed, match=rf"asks for {re.escape(name)}.*build it again"):
         _pdf.render(html, SMALL)
 
 
