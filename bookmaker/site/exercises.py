@@ -21,7 +21,7 @@ from privhelpers.validate import shown
 
 FENCE = re.compile(r"^(`{3,}|:{3,})\{(exercise|solution)\}\s*(.*?)\s*$")
 # However a solution is written: what is not found as one would stay in students' copies.
-ANY_SOLUTION = re.compile(r"(?i)\{solution(-start|-end)?\}|\.\.\s+(\|[^|]*\|\s+)?solution(-start|-end)?\s*::")
+ANY_SOLUTION = re.compile(r"(?i)\{\s*solution(-\w+)?\s*\}|\.\.\s+(\|[^|]*\|\s+)?solution(-\w+)?\s*::")
 SOLUTION_TAG = re.compile(r"(?<![^\W\d_])(?i:solution)|Solution")  # a word of a tag: no high-resolution
 NEW_LINE = re.compile(r"\r\n?|\n")  # what MyST takes for one, and nothing else
 LABEL = re.compile(r"^:label:\s*(\S+)\s*$", re.MULTILINE)

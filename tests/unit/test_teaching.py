@@ -131,6 +131,7 @@ def test_damaged_blocks_are_named():
         "- ```{solution} ex-coin\n  secret\n  ```",
         "```{solution-start} ex-coin\n```\nsecret\n```{solution-end}\n```",
         "``` {Solution} ex-coin\nsecret\n```",
+        "```{ solution } ex-coin\nsecret\n```",
         "````{exercise} B\n:label: ex-b\n```{solution} ex-coin\nsecret\n```\n````",
         "```{eval-rst}\n.. solution:: ex-coin\n   secret\n```",
         "```{eval-rst}\n.. Solution :: ex-coin\n\n   secret\n```",
