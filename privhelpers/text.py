@@ -202,7 +202,11 @@ def quoted(text: object, most: int = 200) -> str:
     >>> quoted("expected\\n    \'\\x1b\'")
     "expected \'\\\\x1b\'"
     """
-    shown = inert(" ".join(str(text).split()))
+    try:
+        words = str(text)
+    except ValueError:  # a whole number too long to print
+        return validate.shown(text)
+    shown = inert(" ".join(words.split()))
     return shown if len(shown) <= most else f"{shown[: most - 3]}..."
 
 

@@ -27,7 +27,7 @@ def shown(value: object) -> str:
     try:
         text = _short.repr(value).encode("ascii", "backslashreplace").decode()
     except ValueError:  # a whole number too long to print
-        return f"a {type(value).__name__} of very many digits"
+        return f"{type(value).__name__} of very many digits"
     text = " ".join(text.split())
     return text if len(text) <= 100 else f"{text[:97]}..."
 

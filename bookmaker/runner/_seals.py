@@ -76,9 +76,23 @@ def strays(artifacts: Path, folders: Collection[str]) -> list[str]:
     return list(found)
 
 
+def read(path: Path) -> bytes:
+    """Return a mark, a seal, a list or a manifest, of `MOST_BYTES` at most.
+
+    Raises:
+        DamagedArtifact: it is gone, or cannot be read; the message names it.
+    """
+    try:
+        return read_bounded(path, MOST_BYTES)
+    except FileNotFoundError as error:
+        raise DamagedArtifact(f"{path.name} is gone") from error
+    except OSError as error:
+        raise DamagedArtifact(f"{path.name} cannot be read ({error.strerror})") from error
+
+
 def listed(path: Path) -> dict[str, str]:
-    """Return the hash of each name in a list of the format of `sha256sum -c`."""
-    lines = read_bounded(path, MOST_BYTES).decode("utf-8", "replace").split("\n")
+    """Return the hash of each name in a list of the format of `sha256sum -c`; errors are those of `read`."""
+    lines = read(path).decode("utf-8", "replace").split("\n")
     return {line[66:]: line[:64] for line in lines if line}
 
 

@@ -4,8 +4,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from bookmaker.runner import _manifest, _seals
-from privhelpers.artifacts import check_seal, read_bounded, seal_of, sha256_of
+from privhelpers.artifacts import check_seal, seal_of, sha256_of
 from privhelpers.errors import DamagedArtifact
+from privhelpers.text import inert
 
 COMPLETE, SEALED = ".complete", ".sealed"
 BESIDE = ("_failed", "build.log")  # in the folder of the site, but no part of it; hidden files are not either
@@ -31,18 +32,8 @@ def runs(site: Path) -> list[str]:
     return [f"{_digest(manifest)}  ../{manifest.name}"] if manifest.is_file() else []
 
 
-def _read(path: Path) -> bytes:
-    """Return a mark, a list or a manifest, which has a bound; raise DamagedArtifact that names it."""
-    try:
-        return read_bounded(path, _seals.MOST_BYTES)
-    except FileNotFoundError as error:
-        raise DamagedArtifact(f"{path.name} is gone") from error
-    except OSError as error:
-        raise DamagedArtifact(f"{path.name} cannot be read ({error.strerror})") from error
-
-
 def _digest(path: Path) -> str:
-    return sha256(_read(path)).hexdigest()
+    return sha256(_seals.read(path)).hexdigest()
 
 
 def mark(site: Path) -> list[str]:
@@ -58,12 +49,10 @@ def difference(site: Path) -> str:
     """Return the first file of a site that is not as it was when the site was sealed, or ""."""
     try:
         changed = _seals.difference(_seals.listed(site / SEALED), files(site))
-    except FileNotFoundError:
-        return f"{SEALED} is gone"
-    except OSError as error:
-        return f"{SEALED} cannot be read ({error.strerror})"
     except DamagedArtifact as error:
         return str(error)
+    except OSError as error:
+        return f"{inert(Path(error.filename or site).name[:200])} cannot be read ({error.strerror})"
     return changed and f"{changed} after it was made"
 
 
@@ -72,7 +61,7 @@ def damage(site: Path) -> str:
     if site.is_symlink():
         return "it is a link to another folder"
     try:
-        given = _read(site / COMPLETE).decode("utf-8", "replace").split("\n")
+        given = _seals.read(site / COMPLETE).decode("utf-8", "replace").split("\n")
         wanted = [*mark(site), ""]
         if given[0][:64] != wanted[0][:64]:
             return f"{SEALED} changed after it was made"
@@ -97,7 +86,7 @@ def pdf_damage(site: Path, place: Path) -> str:
         return f"{place.name}: its site is gone"
     try:
         digest = check_seal(place, place.name)
-        lines = _read(seal_of(place)).decode("utf-8", "replace").split("\n")
+        lines = _seals.read(seal_of(place)).decode("utf-8", "replace").split("\n")
         of_site = f"{_digest(site / SEALED)}  {site.name}/{SEALED}"
     except DamagedArtifact as error:
         return str(error)

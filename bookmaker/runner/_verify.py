@@ -6,6 +6,7 @@ from bookmaker.runner import _manifest, _seals, _sites, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
 from privhelpers.artifacts import sha256_of
+from privhelpers.errors import DamagedArtifact
 from privhelpers.text import quoted
 
 SHOWN = 3
@@ -47,7 +48,10 @@ def _sweep(root: Path, name: str) -> tuple[list[str], list[str], int]:
     """Return what of a sweep is not as it was made, what belongs to no run, and how many runs it has."""
     if wrong := _sites.damage(published.sweep(root, name)):
         return [wrong], [], 0
-    runs, found = _seals.listed(published.sweep(root, name) / published.RUNS), []
+    try:
+        runs, found = _seals.listed(published.sweep(root, name) / published.RUNS), []
+    except DamagedArtifact as error:
+        return [str(error)], [], 0
     cells = dict.fromkeys(sentinel.split("/")[1] for sentinel in runs if "/" in sentinel)
     plans = [planning.jobs(root, cell) for cell in cells]
     jobs = [job for plan in plans for job in plan if job.sentinel in runs]

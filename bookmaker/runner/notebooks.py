@@ -98,7 +98,7 @@ def refresh_prose(executed: NotebookNode, current: NotebookNode) -> NotebookNode
     page = nbformat.from_dict(current)
     fresh = code_cells(page)
     if [cell.source for cell in ran] != [cell.source for cell in fresh]:
-        raise RunFailed("the code of the notebook changed after it ran: run `make book` again")
+        raise RunFailed("the code of the notebook changed after it ran: build the book again")
     for cell, old in zip(fresh, ran, strict=True):
         cell.outputs, cell.execution_count = old.outputs, old.execution_count
     for cell in injected:

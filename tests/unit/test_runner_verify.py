@@ -234,6 +234,14 @@ def test_a_sweep_needs_no_book_of_its_profile(swept, jobs, capsys):
     assert capsys.readouterr().out.startswith("sweep toy: holds: every file is as it was made: 0 runs")
 
 
+def test_a_list_of_runs_that_is_too_long_is_named(swept, jobs, capsys):
+    artifacts.write_atomic(swept / SWEEP / published.RUNS, b"x" * 10_000_001)
+    published.seal_site(swept / SWEEP)
+    assert not _verify.verify(swept, jobs)
+    line = capsys.readouterr().out.splitlines()[0]
+    assert line.startswith(f"sweep toy: does not hold: {published.RUNS} cannot be read (it has more than")
+
+
 @pytest.mark.parametrize("name", ["x", "", "runs", "\x1b[2J" * 1000])
 def test_a_list_of_runs_with_names_of_no_run_is_refused_in_a_line(swept, jobs, capsys, name):
     artifacts.write_atomic(swept / SWEEP / published.RUNS, f"{'0' * 64}  {name}\n".encode())

@@ -392,6 +392,7 @@ def test_the_home_page_shows_the_picture_of_this_run(book):
         ("book/intro.md", b"# Caf\xe9", "book/intro.md: must be text in UTF-8; byte 6"),
         ("book/index.yml", b"- a", "book/index.yml: must be YAML that maps"),
         ("book/index.yml", b"hipaa: PHI", "book/index.yml, hipaa: must be a list of terms"),
+        ("book/index.yml", b"? 0x" + b"f" * 5000 + b"\n: PHI", "book/index.yml, .*very many digits"),
     ],
 )
 def test_a_broken_file_of_the_book_is_named(book, file, data, words):
