@@ -9,11 +9,13 @@ quote an answer.
 
 import ast
 import builtins
+import contextlib
 import csv
 import io
 import json
 import os
 import re
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +32,7 @@ from privhelpers.processes import open_regular
 from privhelpers.text import inert, inserted
 
 LARGEST = 5 * 2**20  # bytes of a submitted notebook
+TEST_SECONDS = 30  # of processor time that a test may take beside the student's functions
 PLACES = (
     "holds nothing to grade; each notebook stands in <student>/<assignment>/<assignment>.ipynb, "
     "and a student is letters, digits, - and _"
@@ -76,6 +79,22 @@ class Graded:
 
 class _Failed(Exception):
     """A student's function did not answer a test."""
+
+
+@contextlib.contextmanager
+def _in_time() -> Iterator[None]:
+    """End a test that an answer keeps from ending, such as a count of steps without end."""
+
+    def end(*_: object) -> None:
+        raise _Failed(f"the test did not end within {TEST_SECONDS} s with what came back")
+
+    before = signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, TEST_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _answers(path: Path) -> dict[str, str]:
@@ -213,7 +232,8 @@ class _Run:
         box = self._current_box()
         theirs = {name: self._function(name, cell, box) for name, cell in self._functions.items()}
         try:
-            exec(compile(source, "<tests>", "exec"), self._here | theirs)
+            with _in_time():
+                exec(compile(source, "<tests>", "exec"), self._here | theirs)
         except SystemExit as error:
             raise self._refusal(name, error) from error
         except Exception as error:  # what a student's answer does to a test is no fault of ours

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import signal
 import socket
 import sys
 import time
@@ -280,6 +281,17 @@ def test_a_second_test_of_a_wrong_solution_is_not_passed_by_the_right_one(tmp_pa
     handed_in = submitted(tmp_path, change, assignment=assignment)
     tasks = _grading.grade(assignment, handed_in, "ann", quick).tasks
     assert [(task.score, task.says) for task in tasks] == [(0, "twice 3"), (0, "again"), (2, "passed")]
+
+
+def test_an_answer_that_keeps_a_test_from_ending_loses_its_points_alone(tmp_path, quick, monkeypatch):
+    monkeypatch.setattr(_grading, "TEST_SECONDS", 0.2)
+    assignment = toy()
+    count = "end, step = twice(3), 0\nwhile step != end:\n    step += 1"
+    assignment.notebook.cells[4:4] = [cell("test-count", count, grade=True, points=4)]
+    handed_in = submitted(tmp_path, answer("def twice(x): return -1"), assignment=assignment)
+    _, count, _ = _grading.grade(assignment, handed_in, "ann", quick).tasks
+    assert count.score == 0 and "did not end within 0.2 s" in count.says
+    assert signal.getitimer(signal.ITIMER_PROF)[0] == 0
 
 
 def test_cells_before_a_solution_read_it_but_cannot_show_it(tmp_path, quick):
