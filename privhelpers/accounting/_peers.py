@@ -19,6 +19,7 @@ from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 
 MOST_POINTS = 2_000_000  # composed in seconds
+_MOST_PRV = 600.0  # nats; near 709, the log of the largest float64, it says less than was spent
 _PACKAGES = ("opacus", "opacus.accountants")
 
 
@@ -106,10 +107,16 @@ def opacus_epsilon(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         try:
-            return max(0.0, float(accountant.get_epsilon(delta - lost)))
+            spent = max(0.0, float(accountant.get_epsilon(delta - lost)))
         except (ValueError, ArithmeticError, RuntimeError) as error:
             if isinstance(error, InvalidParameter):
                 raise
             raise InvalidParameter(
                 f"accountant = {name!r}: cannot count this run ({error}); use pld"
             ) from error
+    if name == "prv" and spent > _MOST_PRV:
+        raise InvalidParameter(
+            f"accountant = 'prv': {spent:.4g} nats are beyond what its sums hold ({_MOST_PRV:g}), and may be "
+            "too few; use pld"
+        )
+    return spent

@@ -586,3 +586,10 @@ def test_a_peer_is_not_asked_about_noise_that_is_none(noise_multiplier):
         accounting.opacus_epsilon(
             "rdp", noise_multiplier=noise_multiplier, sample_rate=0.1, steps=10, delta=1e-5
         )
+
+
+@pytest.mark.parametrize("run", [run_of(0.01, 0.02, 1, 1e-5), run_of(0.5, 0.026, 1, 1e-5)])
+def test_prv_is_refused_where_its_sums_say_less_than_was_spent(run):
+    with pytest.raises(InvalidParameter, match=r"accountant = 'prv': 70\d.* nats are beyond .*; use pld"):
+        accounting.epsilon(**run, accountant="prv")
+    assert accounting.epsilon(**run) > 890
