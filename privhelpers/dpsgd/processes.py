@@ -12,10 +12,8 @@ nothing about the accounting changes. That is why the mean of noisy gradients of
 used here: it has another noise, and needs another accountant.
 """
 
-import secrets
 from collections.abc import Iterable
 
-import numpy as np
 import torch
 import torch.distributed as dist
 
@@ -38,7 +36,7 @@ def _gathered(value: object) -> list:
 def agreed(chance: Chance) -> Chance:
     """Return `chance` with the same draws on every process; a collective call.
 
-    In release mode process 0 sends its seeds of the draws to the others over the process group; they decide
+    In release mode process 0 sends its streams of the draws to the others over the process group; they decide
     who takes part, so that channel must be as private as the notes. The noise is drawn by process 0 alone.
 
     Raises:
@@ -47,9 +45,7 @@ def agreed(chance: Chance) -> Chance:
     if len({repr(given) for given in _gathered(chance.public())}) > 1:
         raise TrainingFailed("chance: the processes of this run have different modes or seeds")
     if chance.mode == "release":
-        seeds = _gathered((secrets.randbits(63), secrets.randbits(128)))[0]
-        chance.sampling.manual_seed(seeds[0])
-        chance.choices.bit_generator.state = np.random.default_rng(seeds[1]).bit_generator.state
+        chance.share(_gathered((chance.sampling.get_state(), chance.choices.bit_generator.state))[0])
     return chance
 
 
@@ -70,6 +66,11 @@ class SharedOptimizer(PrivateOptimizer):
         batches = list(draw)
         signs = _gathered(_sign(batches))
         rank, world = dist.get_rank(), dist.get_world_size()
+        if len(set(_gathered(self._sealed))) > 1:
+            raise TrainingFailed(
+                "plan: the processes have different noise multipliers, clipping bounds or expected batch "
+                "sizes, and the noise of one is added; give all of them the same plan"
+            )
         if len(set(signs)) > 1:
             raise TrainingFailed(
                 "draw: the processes drew different patients; begin with dpsgd.processes.agreed(chance), "

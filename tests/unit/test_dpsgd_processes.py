@@ -13,6 +13,7 @@ import torch.multiprocessing as processes
 from patience import LIMIT_SECONDS
 
 from privhelpers import dpsgd, models
+from privhelpers.dpsgd import _chance
 from privhelpers.dpsgd import processes as shared
 from privhelpers.errors import TrainingFailed
 
@@ -20,11 +21,11 @@ ROOT = Path(__file__).parents[2]
 NOTES = [[f"Patient {n} was seen on ward {n % 3}. BP 1{n % 10}0/80."] * (1 + n % 2) for n in range(12)]
 
 
-def ready(notes=NOTES):
+def ready(notes=NOTES, noise_multiplier=1.0):
     """Return what a run starts from."""
     tokenizer = models.train_tokenizer([text for texts in notes for text in texts], vocab_size=300)
     plan = dpsgd.plan_with_noise(
-        noise_multiplier=1.0,
+        noise_multiplier=noise_multiplier,
         target_delta=1e-3,
         sample_rate=0.5,
         steps=4,
@@ -34,8 +35,8 @@ def ready(notes=NOTES):
     return models.build("micro-gpt2", tokenizer, seed=0), tokenizer, plan
 
 
-def run(make_optimizer, prepare=lambda chance: chance):
-    model, tokenizer, plan = ready()
+def run(make_optimizer, prepare=lambda chance: chance, noise_multiplier=1.0):
+    model, tokenizer, plan = ready(noise_multiplier=noise_multiplier)
     settings = dpsgd.Settings(learning_rate=1e-2, max_rows=3, make_optimizer=make_optimizer)
     chance = prepare(dpsgd.research(0))
     log = dpsgd.train(model, tokenizer, NOTES, plan, settings, chance=chance, progress=False)
@@ -66,7 +67,10 @@ def disagree(rank):
         shared.agreed(dpsgd.research(rank))
     with pytest.raises(TrainingFailed, match="drew different patients"):
         run(shared.SharedOptimizer, lambda _: dpsgd.research(rank))
+    with pytest.raises(TrainingFailed, match="different noise multipliers"):
+        run(shared.SharedOptimizer, shared.agreed, noise_multiplier=1.0 + rank)
     release = shared.agreed(dpsgd.release())
+    assert _chance.is_ours(release)
     drawn = [torch.rand(3, generator=release.sampling).tolist(), release.choices.random(3).tolist()]
     assert len({repr(draws) for draws in shared._gathered(drawn)}) == 1
 
