@@ -1,6 +1,7 @@
 """From patients to micro-batches: a patient's notes enter a step together or not at all."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from privhelpers.models.masking import Pair, padded
 
 Row = list[int] | Pair  # the ids of a note; or what a masked model reads of it, and what it is asked
 Rows = list[Row]
+_MOVE = 0.02  # standard deviation by which weights are moved: that of GPT-2's first ones
 
 
 def encode_patients(
@@ -93,15 +95,18 @@ def _collated(rows: Rows, pad_id: int, attention_mask: bool = False) -> Batch:
     return {"input_ids": ids, "labels": labels}
 
 
-def needs_mask(model: PreTrainedModel, rows: Sequence[Rows], pad_id: int) -> bool:
+def needs_mask(model: PreTrainedModel, rows: Sequence[Rows], pad_id: int, *, always: bool = False) -> bool:
     """Return whether padding needs an attention mask, lest a note's gradient depend on longer ones beside it.
 
-    A causal model sees no token after the one it predicts from; one that reads in both directions does.
+    A causal model sees no token after the one it predicts from; one that reads in both directions does. It is
+    asked with its weights moved at random: what the first ones hide, such as a branch that begins at zero or
+    a weight that is no number, training can uncover.
 
     Args:
         model: that is trained.
         rows: of every patient, token ids.
         pad_id: token that fills short rows.
+        always: whether there is a mask in any case, so that the model is only checked with one.
 
     Raises:
         UnsupportedModel: the model reads padding with a mask, too, or takes none, or cannot read the notes.
@@ -109,15 +114,32 @@ def needs_mask(model: PreTrainedModel, rows: Sequence[Rows], pad_id: int) -> boo
     notes = sorted((row for patient_rows in rows for row in patient_rows), key=len)
     if len(notes[0]) == len(notes[-1]):
         return False
-    for attention_mask in (False, True):
+    for attention_mask in (True,) if always else (False, True):
         batch = _collated([notes[-1], notes[0]], pad_id, attention_mask)
-        with heard_by_name(model):
+        with heard_by_name(model), _moved(model):
             if not _reads(model, batch, after=len(notes[0])):
                 return attention_mask
     raise UnsupportedModel(
         f"{type(model).__name__}: what it makes of a note depends on the padding behind it, with an "
         "attention mask, too, so a patient's gradient would depend on others; train on notes of one length"
     )
+
+
+@contextmanager
+def _moved(model: PreTrainedModel) -> Iterator[None]:
+    """Move every weight a little for a while, and put it back to the bit; what is no number becomes one."""
+    kept = [(p, p.detach().clone()) for p in model.parameters() if p.is_floating_point()]
+    generator = torch.Generator().manual_seed(0)
+    try:
+        with torch.no_grad():
+            for weight, before in kept:
+                step = torch.empty(before.shape).normal_(0, _MOVE, generator=generator)
+                weight.copy_(torch.nan_to_num(before, 0.0, 0.0, 0.0) + step.to(before))
+        yield
+    finally:
+        with torch.no_grad():
+            for weight, before in kept:
+                weight.copy_(before)
 
 
 def _reads(model: PreTrainedModel, batch: Batch, after: int) -> bool:
@@ -135,8 +157,8 @@ def _reads(model: PreTrainedModel, batch: Batch, after: int) -> bool:
     try:
         with repeatable(model), torch.enable_grad():
             loss = losses_by_row(model, batch)[1]
-            if not torch.isfinite(loss):  # training says so, by name
-                return False
+            if not torch.isfinite(loss):
+                return True
             slopes = torch.autograd.grad(loss, looked_up, allow_unused=True) if looked_up else []
     except TypeError:  # its forward pass takes no attention mask
         return True

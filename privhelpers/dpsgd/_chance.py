@@ -24,6 +24,7 @@ _CACHED = 1 << 16  # values filled at once: they stay in the cache between the t
 _VECTOR = 16  # torch draws fewer values than these one by one, in another order
 _FINE = 30  # a step of the grid of a release is the deviation of its noise over 2^30 to 2^31
 _MOST_STEPS = 2.0**52  # float64 adds whole numbers of this size exactly
+_WORDS = 624  # of 32 bits: the state of torch's generator on the processor
 _NOISE, _DROPOUT = "noise/", "dropout/"  # before the name of a device: the state of its own stream
 
 
@@ -102,6 +103,7 @@ class _Research(Chance):
         self.noise = rng.torch_generator(seed, "dpsgd/noise")
         self.noise_on: dict[str, torch.Generator] = {}  # by device other than the processor
         self.drawn_from = self.sampling, self.choices, self.noise
+        self.drawn_as = self.sampling.initial_seed()
 
     def fill_with_noise(self, total: torch.Tensor, deviation: float) -> None:
         if total.device.type == "cpu":
@@ -153,11 +155,11 @@ class _Research(Chance):
                 self._generator_on(device).set_state(state[name])
             else:
                 torch.cuda.set_rng_state(state[name], device)
-        packed = bytes(state["choices"].numpy())
+        choices = state["choices"]
+        whole = choices.dtype == torch.uint8 and choices.shape == (64,)
+        packed = bytes(choices.numpy() if whole else 64)
         value, step, has, half = (int.from_bytes(packed[i : i + 16], "little") for i in range(0, 64, 16))
-        whole = (
-            len(packed) == 64 and state["choices"].shape == (64,) and step % 2 and has <= 1 and half < 2**32
-        )
+        whole = whole and step % 2 and has <= 1 and half < 2**32
         try:
             self.sampling.set_state(state["sampling"])
             self.noise.set_state(state["noise"])
@@ -211,13 +213,36 @@ def _add_on_grid(total: torch.Tensor, deviation: float, step: float) -> None:
         part.copy_(whole.add_(noise.to(part.device)).mul_(step))
 
 
+def _from_entropy() -> torch.Generator:
+    """Return a generator whose whole state is the system's entropy; a seed would fill 32 bits of it.
+
+    Whoever tried all seeds would know who took part in which step, and the guarantee rests on nobody knowing.
+
+    Source: Matsumoto and Nishimura 1998, "Mersenne Twister", for the state of 624 words.
+    """
+    generator = torch.Generator()
+    state = generator.get_state()  # the seed (8 bytes), two counts and a place (16), then the words
+    words = np.frombuffer(os.urandom(4 * _WORDS), dtype=np.uint32).astype(np.uint64)
+    state[:8] = torch.frombuffer(bytearray(os.urandom(8)), dtype=torch.uint8)  # tells it from others
+    state[24 : 24 + 8 * _WORDS] = torch.from_numpy(words.view(np.uint8))
+    generator.set_state(state)
+    return generator
+
+
 class _Release(Chance):
     mode = "release"
 
     def __init__(self) -> None:
-        self.sampling = torch.Generator().manual_seed(secrets.randbits(63))
+        self.sampling = _from_entropy()
         self.choices = np.random.default_rng(secrets.randbits(128))
         self.drawn_from = self.sampling, self.choices
+        self.drawn_as = self.sampling.initial_seed()
+
+    def share(self, streams: tuple[torch.Tensor, dict]) -> None:
+        """Draw as another process does, given the states of its sampling and its choices."""
+        self.sampling.set_state(streams[0])
+        self.choices.bit_generator.state = streams[1]
+        self.drawn_as = self.sampling.initial_seed()
 
     def fill_with_noise(self, total: torch.Tensor, deviation: float) -> None:
         _add_on_grid(total.zero_(), deviation, grid_step(deviation))
@@ -253,14 +278,17 @@ class _Release(Chance):
 def is_ours(chance: Chance) -> bool:
     """Return whether all chance is drawn by this module: what another class adds as noise, nobody counted.
 
-    Neither is what somebody put in the place of a stream, of a method or of the mode.
+    Neither is what somebody put in the place of a stream, of its seed, of a method or of the mode.
     """
     if type(chance) not in (_Research, _Release):
         return False
     held = vars(chance)
     streams = {id(stream) for stream in chance.drawn_from}
     put = {name for name in held if hasattr(type(chance), name)}
-    return not put and streams == {id(held[n]) for n in ("sampling", "choices", "noise") if n in held}
+    seeded = chance.sampling.initial_seed() == chance.drawn_as
+    return (
+        seeded and not put and streams == {id(held[n]) for n in ("sampling", "choices", "noise") if n in held}
+    )
 
 
 def research(seed: int) -> Chance:

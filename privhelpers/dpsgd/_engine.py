@@ -87,13 +87,14 @@ def _gradients_aside(parameters: dict[str, nn.Parameter]) -> Iterator[None]:
 
 @contextmanager
 def _all_heard(model: nn.Module, parameters: dict[str, nn.Parameter]) -> Iterator[None]:
-    """Refuse a pass in which autograd fills a `.grad`, as a use was not heard, or a buffer is written."""
-    tables = [module._buffers for module in model.modules()]
+    """Refuse a pass in which autograd fills a `.grad`, as a use was not heard, or what is kept is written."""
+    tables = [table for module in model.modules() for table in (module._buffers, module._parameters)]
 
-    def buffers() -> list[tuple[torch.Tensor, int]]:
-        return [(b, b._version) for table in tables for b in table.values() if b is not None]
+    def kept() -> list[tuple[torch.Tensor, int]]:
+        held = (value for table in tables for value in table.values() if value is not None)
+        return [(value, value._version) for value in held if not value.requires_grad]
 
-    before = buffers()
+    before = kept()
     with _gradients_aside(parameters):
         yield
         filled = [name for name, p in parameters.items() if p.grad is not None]
@@ -101,19 +102,38 @@ def _all_heard(model: nn.Module, parameters: dict[str, nn.Parameter]) -> Iterato
             raise UnsupportedModel(
                 f"{filled[0]}: is used outside of the layers whose per-unit gradients are known; freeze it"
             )
-    after = buffers()
+    after = kept()
     pairs = zip(before, after, strict=False)
     if len(before) != len(after) or any(a is not b or i != j for (a, i), (b, j) in pairs):
         raise UnsupportedModel(_written(model, before))
 
 
 def _written(model: nn.Module, before: list[tuple[torch.Tensor, int]]) -> str:
-    known = {(id(buffer), version) for buffer, version in before}
-    names = [name for name, b in model.named_buffers() if (id(b), b._version) not in known]
-    return (
-        f"{names[0] if names else type(model).__name__}: a buffer is written while the model reads, and what "
-        "it keeps of the rows is neither clipped nor covered by noise; compute it before training"
-    )
+    known = {(id(value), version) for value, version in before}
+    names = [name for name, value in _kept(model) if (id(value), value._version) not in known]
+    return _WRITTEN.format(names[0] if names else type(model).__name__)
+
+
+_WRITTEN = (
+    "{}: a buffer or a frozen weight is written while the model reads, and what it keeps of the rows is "
+    "neither clipped nor covered by noise; compute it before training"
+)
+
+
+def _kept(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield what is not trained, by name."""
+    yield from model.named_buffers()
+    yield from ((name, p) for name, p in model.named_parameters() if not p.requires_grad)
+
+
+def _contents(model: nn.Module) -> dict[str, object]:
+    """Return a number for each buffer and frozen weight that changes with its bits, however it is written."""
+    whole = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    return {
+        name: value.detach().contiguous().view(whole[value.element_size()]).sum(dtype=torch.int64).item()
+        for name, value in _kept(model)
+        if value.layout is torch.strided and value.element_size() in whole and value.device.type != "meta"
+    }
 
 
 _DROPOUTS = (
@@ -242,7 +262,7 @@ class ClippedGradients:
         validate.positive(max_grad_norm=max_grad_norm)
         if memory not in MEMORY:
             raise InvalidParameter(f"memory = {validate.shown(memory)}: must be one of {', '.join(MEMORY)}")
-        self.model, self.max_grad_norm, self.memory = model, max_grad_norm, memory
+        self.model, self._bound, self.memory = model, max_grad_norm, memory
         self.parameters = trainable(model)
         self.modules, self.activations = owners(model), slow_activations(model)
         self.names = {id(p): name for name, p in self.parameters.items()}
@@ -253,6 +273,11 @@ class ClippedGradients:
         self.workspace, self.folding = Workspace(), set()
         # The most rows, tokens of a row, and tokens of a batch that were compared, in training and not.
         self._proven: dict[bool, tuple[float, ...]] = {}
+
+    @property
+    def max_grad_norm(self) -> float:
+        """The clipping bound; it cannot be changed."""
+        return self._bound
 
     def room(self) -> dict[str, torch.Tensor]:
         """Return zeros for a clipped sum, by name of the parameter, in float32 or more."""
@@ -355,6 +380,7 @@ class ClippedGradients:
         compete where there are many, so a batch larger than those before is compared as well.
         """
         known = self._proven.pop(training := self.model.training, None)
+        contents = _contents(self.model)
         with repeatable(self.model):
             if known is None:
                 with heard_by_name(self.model):
@@ -366,6 +392,9 @@ class ClippedGradients:
                     compared = [self._compare(trial) for trial in trials]
             finally:
                 del self._proven[training]
+        for name, content in _contents(self.model).items():
+            if content != contents.get(name):
+                raise UnsupportedModel(_WRITTEN.format(name))
         if all(compared):
             self._proven[training] = tuple(map(max, known or _NONE, _size(batch)))
         elif known:
@@ -403,7 +432,6 @@ class ClippedGradients:
         Return whether there was a row to compare: one whose gradient is finite.
         """
         compared, ours = False, self.layer_norms(batch)
-        some = {n: p for n, p in self.parameters.items() if n in ours}
         digits = {p.dtype for p in self.model.parameters()}
         if torch.is_autocast_enabled(self.model.device.type):
             digits.add(torch.bfloat16)
@@ -412,17 +440,19 @@ class ClippedGradients:
             with torch.enable_grad(), _gradients_aside(self.parameters):
                 losses_by_row(self.model, {k: v[row : row + 1] for k, v in batch.items()}).sum().backward()
                 theirs = {
-                    n: 0.0 if p.grad is None else float(p.grad.double().norm()) for n, p in some.items()
+                    n: 0.0 if p.grad is None else float(p.grad.double().norm())
+                    for n, p in self.parameters.items()
                 }
             if not all(map(math.isfinite, theirs.values())):
                 continue
             compared, allowed = True, max(theirs.values(), default=0.0) * tolerance
             for name, norm in theirs.items():
-                if not abs(float(ours[name][row]) - norm) <= allowed:
+                heard = float(ours[name][row]) if name in ours else 0.0  # by no layer that is known
+                if not abs(heard - norm) <= allowed:
                     raise UnsupportedModel(
                         f"{name}: its gradient's norm for one row is {norm:.6g} by autograd for that row "
-                        f"alone, and {float(ours[name][row]):.6g} in a batch; a layer mixes rows, or does "
-                        "more with its weight than is known: replace or freeze it"
+                        f"alone, and {heard:.6g} in a batch; a layer mixes rows, or does more with its "
+                        "weight than is known: replace or freeze it"
                     )
         return compared
 
@@ -440,7 +470,7 @@ class ClippedGradients:
             raise InvalidParameter(f"gradient: its shape must be {wanted}, not {tuple(given.gradient.shape)}")
         units = group_rows(None, given.row.shape[0])
         recorder = Recorder(units, self.workspace, self.names)
-        gradient = given.gradient.to(in_full(given.gradient.dtype))
+        gradient = given.gradient.to(in_full(table.dtype))
         recorder.lookup(table, given.row[:, None], gradient[:, None, :])
         return recorder
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
+from numbers import Integral, Real
 from types import NoneType
 
 import numpy as np
@@ -119,8 +120,11 @@ class Settings:
             warm_up_steps=self.warm_up_steps, notes_per_step=self.notes_per_step, max_rows=self.max_rows
         )
         check_precision(self.matmul_precision)
-        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+        numbers = isinstance(self.betas, Sequence) and all(isinstance(beta, Real) for beta in self.betas)
+        if not numbers or len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
             raise InvalidParameter(f"betas = {validate.shown(self.betas)}: must be two numbers in [0, 1)")
+        if not (self.objective is None or callable(self.objective)):
+            raise InvalidParameter(f"objective = {validate.shown(self.objective)}: must be a function")
         if not isinstance(self.canaries, GradientCanaries | NoneType):
             raise InvalidParameter(f"canaries = {validate.shown(self.canaries)}: must be GradientCanaries")
 
@@ -178,12 +182,19 @@ def train(
 
     Source: Abadi et al. 2016, algorithm 1, with patients as examples.
     """
+    if not isinstance(plan, PrivacyPlan):
+        raise InvalidParameter(f"plan = {validate.shown(plan)}: must be what plan_privacy gives")
     spent = plan.require_budget()  # before a note is read
+    if not isinstance(settings, Settings):
+        raise InvalidParameter(f"settings = {validate.shown(settings)}: must be dpsgd.Settings(...)")
+    if not isinstance(chance, Chance):
+        raise InvalidParameter(f"chance = {validate.shown(chance)}: must be research(seed) or release()")
     if not isinstance(notes_by_patient, Sequence):
         raise InvalidParameter("notes_by_patient: must be a list, with a list of texts for each patient")
     if not isinstance(keep, Keep | NoneType):
         raise InvalidParameter(f"keep = {validate.shown(keep)}: must be dpsgd.Keep(folder)")
-    if not isinstance(snapshots, Collection):
+    whole = isinstance(snapshots, Collection) and all(isinstance(step, Integral) for step in snapshots)
+    if not whole:
         raise InvalidParameter(f"snapshots = {validate.shown(snapshots)}: must be a list of steps")
     snapshots = {int(step) for step in snapshots}
     if plan.units != len(notes_by_patient):
@@ -196,7 +207,7 @@ def train(
     if isinstance(settings.objective, Masking):
         settings.objective.check(rows)
     units, parameters, pad_id = plan.units, trainable(model), end_id(tokenizer)
-    masked = not settings.objective and needs_mask(model, rows, pad_id)
+    masked = needs_mask(model, rows, pad_id, always=settings.objective is not None)
     not_counted = _not_counted(plan, settings, chance)
     before = {name: p.detach().clone() for name, p in parameters.items()}
     weights: dict[int, dict[str, torch.Tensor]] = {}
@@ -274,7 +285,7 @@ def train(
     return DPTrainingLog(
         spent=Claimed(spent, tuple(not_counted)) if not_counted else spent,
         mode=chance.mode,
-        rdp_epsilon=None if not_counted else accountant.get_epsilon(spent.delta),
+        rdp_epsilon=None if not_counted else max(0.0, accountant.get_epsilon(spent.delta)),
         weight_change=_distance(before, parameters),
         canaries=planted.shown() if planted else None,
         weights=weights,

@@ -107,6 +107,8 @@ class PrivateOptimizer:
     def step(self, draw: Iterable[Drawn]) -> torch.Tensor:
         """Take one step with a whole Poisson draw, an empty one included; return the norms."""
         norms = self.noisy_mean(draw)
+        for parameter in (p for group in self.optimizer.param_groups for p in group["params"]):
+            parameter.grad = None  # of a weight that is frozen, or was when this optimizer was made
         for name, parameter in self.parameters.items():
             parameter.grad = self.gradients[name].to(parameter.dtype)
         self.optimizer.step()

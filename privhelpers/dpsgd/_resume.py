@@ -164,11 +164,13 @@ class KeptRun:
 
     def _put_aside(self) -> None:
         for old in self.folder.glob("step-*.safetensors*"):  # first: none may lie beside another run's ledger
-            old.unlink()
+            with artifacts.writing(old):
+                old.unlink()
         number = 1
         while (aside := self.folder / f"ledger-{number}.jsonl").exists():
             number += 1
-        (self.folder / LEDGER).rename(aside)
+        with artifacts.writing(aside):
+            (self.folder / LEDGER).rename(aside)
 
     def restore(self, canaries: int = 0) -> tuple[int, Tally]:
         """Put everything back as the last checkpoint saw it; return the next step and the counts so far.

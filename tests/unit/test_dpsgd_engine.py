@@ -443,7 +443,57 @@ def test_a_layer_without_weights_that_mixes_rows_is_refused(mix, rows):
 def test_a_buffer_that_is_written_while_the_model_reads_is_refused(write):
     model = small()
     model.transformer.drop = Mixer(write)
-    with pytest.raises(UnsupportedModel, match=r"transformer.drop.seen: a buffer is written"):
+    with pytest.raises(
+        UnsupportedModel, match=r"transformer.drop.seen: a buffer or a frozen weight is written"
+    ):
+        dpsgd.clipped_gradient_sum(model, ragged(), max_grad_norm=1.0)
+
+
+class Remembers(nn.Module):
+    """Keeps a sum of the rows that it read."""
+
+    def __init__(self, frozen, behind):
+        super().__init__()
+        self.behind, self.asleep = behind, False
+        seen = torch.zeros(1, dtype=torch.float64)
+        if frozen:
+            self.seen = nn.Parameter(seen, requires_grad=False)
+        else:
+            self.register_buffer("seen", seen)
+
+    def forward(self, value):
+        if self.asleep:
+            return value
+        with torch.no_grad():
+            (self.seen.data if self.behind else self.seen).add_(value.detach().sum())
+        return value
+
+
+@pytest.mark.parametrize("frozen, behind", [(True, False), (True, True), (False, True)])
+def test_statistics_of_rows_are_refused_wherever_a_layer_keeps_them(frozen, behind):
+    model = small()
+    model.transformer.drop = Remembers(frozen, behind)
+    with pytest.raises(UnsupportedModel, match=r"transformer.drop.seen: a buffer or a frozen weight"):
+        dpsgd.clipped_gradient_sum(model, ragged(), max_grad_norm=1.0)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_statistics_of_rows_are_refused_whenever_a_layer_begins_to_keep_them(frozen):
+    model, batch = small(), ragged()
+    model.transformer.drop = layer = Remembers(frozen, behind=False)
+    engine, layer.asleep = dpsgd.ClippedGradients(model, max_grad_norm=1.0), True
+    engine.add(batch, into=engine.room())
+    layer.asleep = False
+    with pytest.raises(UnsupportedModel, match=r"transformer.drop.seen: a buffer or a frozen weight"):
+        engine.add(batch, into=engine.room())
+
+
+def test_a_weight_that_no_layer_is_heard_to_use_is_refused_by_name():
+    model = small()
+    size = model.config.n_embd
+    linear = nn.utils.parametrizations.weight_norm(nn.Linear(size, size, dtype=model.dtype))
+    model.transformer.ln_f = nn.Sequential(model.transformer.ln_f, linear)
+    with pytest.raises(UnsupportedModel, match=r"original[01]: its gradient's norm for one row is"):
         dpsgd.clipped_gradient_sum(model, ragged(), max_grad_norm=1.0)
 
 

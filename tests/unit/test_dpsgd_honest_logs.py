@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 import torch
-from scipy.stats import binomtest
+from scipy.stats import binomtest, kstest
 from test_dpsgd_training import hospital, run, tiny_plan
 from torch import nn
 from transformers import (
@@ -13,6 +13,8 @@ from transformers import (
     BartForConditionalGeneration,
     BertConfig,
     BertLMHeadModel,
+    ConvBertConfig,
+    ConvBertForMaskedLM,
     RobertaConfig,
     RobertaForMaskedLM,
 )
@@ -92,6 +94,40 @@ def test_no_note_depends_on_a_longer_one_beside_it(make):
         return float((clipped_sum(rows, **settings) - clipped_sum(rows[:-1], **settings)).norm())
 
     assert moved(attention_mask=True) <= 0.5 * (1 + 1e-4) and moved() > 0.51
+
+
+def no_number(model):
+    """Make what the shortest note alone looks up no number."""
+    model.model.shared.weight.data[299] = float("nan")
+
+
+def no_branch(model):
+    """Let the branches begin at zero, so that at first no token's loss depends on another token."""
+    for name, weight in model.named_parameters():
+        if "out_proj" in name:
+            nn.init.zeros_(weight)
+
+
+@pytest.mark.parametrize("change", [no_number, no_branch])
+def test_padding_is_masked_whatever_the_first_weights_hide(change):
+    model = bart(300)
+    change(model)
+    kept = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    assert _batches.needs_mask(model, [[[0, 299, 0]], [[0, *range(1, 9), 0]]], 0)
+    for name, weight in model.named_parameters():
+        torch.testing.assert_close(weight, kept[name], rtol=0, atol=0, equal_nan=True)
+
+
+def test_a_masked_model_that_reads_padding_in_spite_of_its_mask_is_refused():
+    texts, tokenizer, _ = hospital()
+    tokenizer = models.with_mask(tokenizer)
+    convolving = {"embedding_size": 16, "conv_kernel_size": 5, "head_ratio": 1}
+    model = ConvBertForMaskedLM(ConvBertConfig(vocab_size=len(tokenizer), **SMALL, **convolving))
+    for module in model.modules():
+        if "Conv1" in type(module).__name__:
+            module.requires_grad_(False)
+    with pytest.raises(UnsupportedModel, match="depends on the padding behind it, with an attention mask"):
+        run(model, tokenizer, texts, tiny_plan(), objective=models.Masking.of(tokenizer))
 
 
 def test_a_causal_model_needs_no_mask_and_what_reads_padding_anyway_is_refused():
@@ -216,8 +252,12 @@ def replaced(chance):
     chance.sampling = torch.Generator().manual_seed(0)
 
 
+def seeded(chance):
+    chance.sampling.manual_seed(0)
+
+
 @pytest.mark.parametrize("make", [partial(dpsgd.research, 5), dpsgd.release])
-@pytest.mark.parametrize("change", [disclosed, replaced])
+@pytest.mark.parametrize("change", [disclosed, replaced, seeded])
 def test_a_mode_or_a_stream_that_somebody_put_there_is_not_ours(make, change):
     texts, tokenizer, model = hospital()
     chance = make()
@@ -227,6 +267,17 @@ def test_a_mode_or_a_stream_that_somebody_put_there_is_not_ours(make, change):
     assert isinstance(
         run(copy.deepcopy(model), tokenizer, texts, tiny_plan(), chance=make()).spent, PrivacySpent
     )
+
+
+def test_who_takes_part_in_a_release_follows_from_no_seed():
+    """A seed of torch's generator on the processor has 32 bits, which can be tried one by one."""
+    chances = [dpsgd.release() for _ in range(2)]
+    seeds = [chance.sampling.initial_seed() for chance in chances]
+    again = [torch.Generator().manual_seed(seed % 2**32) for seed in seeds]
+    drawn = [torch.rand(9, generator=one).tolist() for one in [c.sampling for c in chances] + again]
+    assert len({tuple(draw) for draw in drawn}) == 4
+    many = torch.rand(100_000, generator=chances[0].sampling)
+    assert kstest(many.numpy(), "uniform").pvalue > 1e-6
 
 
 # What is kept.
@@ -296,7 +347,13 @@ def test_a_note_that_cannot_be_masked_is_refused_before_a_step_is_spent(tmp_path
     assert not (tmp_path / "ledger.jsonl").exists()
 
 
-@pytest.mark.parametrize("given", [{"betas": (1.5, 0.9)}, {"betas": (0.9,)}, {"canaries": 4}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        *({"betas": (1.5, 0.9)}, {"betas": (0.9,)}, {"betas": None}, {"betas": ("a", "b")}),
+        *({"canaries": 4}, {"objective": 5}),
+    ],
+)
 def test_settings_that_are_none_are_refused(given):
     with pytest.raises(InvalidParameter, match=next(iter(given))):
         dpsgd.Settings(learning_rate=1e-3, **given)
@@ -304,13 +361,17 @@ def test_settings_that_are_none_are_refused(given):
 
 @pytest.mark.parametrize(
     "given",
-    [{"snapshots": 3}, {"snapshots": iter([1])}, {"keep": "a folder"}, {"notes_by_patient": iter([["a"]])}],
+    [
+        *({"snapshots": 3}, {"snapshots": iter([1])}, {"snapshots": ["a"]}, {"snapshots": [1.5]}),
+        *({"keep": "a folder"}, {"notes_by_patient": iter([["a"]])}),
+        *({"plan": None}, {"settings": None}, {"chance": None}),
+    ],
 )
 def test_a_call_with_what_is_none_is_refused_by_name(given):
     texts, tokenizer, model = hospital()
     usual = {"notes_by_patient": texts, "plan": tiny_plan(), "settings": dpsgd.Settings(learning_rate=1e-3)}
     with pytest.raises(InvalidParameter, match=next(iter(given))):
-        dpsgd.train(model, tokenizer, **usual | given, chance=dpsgd.research(0))
+        dpsgd.train(model, tokenizer, **{"chance": dpsgd.research(0)} | usual | given)
 
 
 def test_a_variant_of_the_optimizer_may_be_a_partial_of_ours(tmp_path):

@@ -455,6 +455,7 @@ def nothing(_):
         (flat("chance/noise"), nothing, "random streams"),
         (lambda t: t.update({"chance/noise": t["chance/noise"] * 0 + 7}), nothing, "random streams"),
         (lambda t: t.update({"chance/choices": t["chance/choices"][:-1].clone()}), nothing, "random"),
+        (lambda t: t.update({"chance/choices": t["chance/choices"].bfloat16()}), nothing, "random"),
     ],
 )  # fmt: skip
 def test_what_stands_in_a_checkpoint_is_of_its_type_and_shape(start, tmp_path, change, words, said):

@@ -17,6 +17,7 @@ from privhelpers.audit import broken
 from privhelpers.dpsgd import _chance
 from privhelpers.dpsgd._batches import bounded, micro_batches
 from privhelpers.dpsgd._chance import _Release, grid_step, secret_normals
+from privhelpers.dpsgd._losses import losses_by_row
 from privhelpers.errors import (
     BudgetExceeded,
     DamagedArtifact,
@@ -144,7 +145,24 @@ def test_the_noise_multiplier_is_sealed():
     with pytest.raises(AttributeError):
         optimizer.max_grad_norm = 10.0
     with pytest.raises(AttributeError):
+        optimizer.engine.max_grad_norm = 10.0
+    with pytest.raises(AttributeError):
         optimizer.expected_batch_size = 100.0
+
+
+def test_a_gradient_from_elsewhere_moves_no_weight():
+    """One that was there before, of a frozen weight, or of one that was frozen at the beginning."""
+    model, batch = small(), ragged()
+    losses_by_row(model, batch).sum().backward()
+    tables = model.transformer.wpe.weight, model.transformer.h[0].ln_1.weight
+    for table in tables:
+        table.requires_grad_(False)
+    optimizer = private(model, optimizer=torch.optim.SGD(model.parameters(), lr=1.0))
+    before = [table.detach().clone() for table in tables]
+    optimizer.step([(batch, None)])
+    tables[0].requires_grad_(True)
+    optimizer.step([(batch, None)])
+    assert all(torch.equal(*pair) for pair in zip(tables, before, strict=True))
 
 
 def test_opacus_accountants_attach():
