@@ -36,8 +36,8 @@ from privhelpers.own_model._target import CAUSAL, MASKED, Target, require_answer
 from privhelpers.text import quoted
 
 _JSON_FILES = ("config.json", "tokenizer_config.json", "generation_config.json")
-# Keys that name code, a kernel or a library to load. Private keys are none of a published configuration's,
-# but for those that transformers itself writes.
+# Keys that name code, a kernel, a library or another file to load. Private keys are none of a published
+# configuration's, but for those that transformers itself writes.
 _LOADERS = {
     *("auto_map", "custom_pipelines", "custom_generate", "trust_remote_code", "quantization_config"),
     *(
@@ -46,6 +46,8 @@ _LOADERS = {
         "experts_implementation",
         "kernel_config",
         "fusion_config",
+        "configuration_files",
+        "fast_tokenizer_files",
     ),
 }
 _OWN_PRIVATE = {
@@ -93,7 +95,7 @@ def _keys(value: object) -> set[str]:
 
 
 def _refuse_loaders(folder: Path) -> None:
-    """Refuse a folder whose JSON files have keys that could load code."""
+    """Refuse a folder whose JSON files have keys that could load code, or files that nobody looked at."""
     for name in (*_JSON_FILES, ADAPTER):
         if not (folder / name).is_file():
             continue
@@ -101,8 +103,8 @@ def _refuse_loaders(folder: Path) -> None:
         private = {key for key in keys if key.startswith("_")} - _OWN_PRIVATE
         if bad := sorted(keys & _LOADERS | (private if name == CONFIG else set())):
             raise UnsupportedModel(
-                f"model {folder.name!r}: {name} has {quoted(bad[0])!r}, which may load code or libraries; if "
-                "the model works without it, remove it"
+                f"model {folder.name!r}: {name} has {quoted(bad[0])!r}, which may load code, libraries or "
+                "other files; if the model works without it, remove it"
             )
 
 

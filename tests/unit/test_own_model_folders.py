@@ -88,6 +88,16 @@ def test_a_configuration_that_is_not_of_its_weights_is_refused(brought, values, 
     assert "'brought'" in str(refused.value) and len(str(refused.value)) < 600
 
 
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("config.json", "configuration_files"), ("tokenizer_config.json", "fast_tokenizer_files")],
+)
+def test_a_file_that_names_another_in_its_place_is_refused(brought, name, key):
+    change(brought, name, **{key: [name.replace(".json", ".4.0.0.json")]})
+    with pytest.raises(UnsupportedModel, match=rf"{name} has '{key}', which may load .*other files"):
+        own_model.open_model(brought)
+
+
 def test_the_books_own_loader_refuses_unused_weights_too(brought):
     change(brought, "config.json", n_layer=0)
     with pytest.raises(UnsupportedModel, match="does not use all"):
