@@ -84,6 +84,8 @@ _LORA_NOTES = {
     *("auto_mapping", "base_model_name_or_path", "revision", "peft_type", "peft_version", "task_type"),
     *("inference_mode", "init_lora_weights", "lora_dropout", "megatron_core"),
 }
+# Starts of a training that leave the weights of the base as they are; others, such as PiSSA, change them.
+_LORA_STARTS = (True, False, None, "gaussian", "eva", "orthogonal")
 _CLASSES = {CAUSAL: AutoModelForCausalLM, MASKED: AutoModelForMaskedLM}
 
 
@@ -158,6 +160,12 @@ def _lora_config(folder: Path) -> LoraConfig:
     if given.get("peft_type") != "LORA":
         raise UnsupportedModel(
             f"adapter {folder.name!r}: is {quoted(given.get('peft_type'))!r}; only LORA is known"
+        )
+    if (start := given.get("init_lora_weights", True)) not in _LORA_STARTS:
+        raise UnsupportedModel(
+            f"adapter {folder.name!r}: {ADAPTER} sets init_lora_weights to {quoted(start)!r}, which may "
+            "change its base; save it as a plain LoRA (path_initial_model_for_weight_conversion of peft's "
+            "save_pretrained)"
         )
     options = {key: value for key, value in given.items() if key in _LORA}
     usual = LoraConfig().to_dict()

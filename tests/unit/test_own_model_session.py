@@ -405,6 +405,12 @@ def test_an_adapter_without_its_base_or_with_another_is_refused(adapter, fresh, 
         ({"auto_map": {"a": "b"}}, "may load code"),
         ({"eva_config": {"rho": 2}}, "eva_config"),
         ({"somebody": 7}, "somebody"),
+        ({"init_lora_weights": "gaussian"}, None),
+        ({"init_lora_weights": "orthogonal"}, None),
+        *(
+            ({"init_lora_weights": start}, "init_lora_weights .*may change its base; save it as a plain LoRA")
+            for start in ("olora", "pissa_niter_4", "corda", "loftq", ["gaussian"])
+        ),
     ],
 )
 def test_an_adapter_that_names_more_than_weights_is_refused(adapter, fresh, tmp_path, config, words):
