@@ -98,6 +98,11 @@ def _indexed(folder: Path) -> dict[str, set[str]]:
                 "of its own folder alone"
             )
         files.setdefault(file, set()).add(tensor)
+    if WHOLE in files and len(files) > 1:
+        raise UnsupportedModel(
+            f"model {folder.name!r}: {INDEX} names {WHOLE} and other files, and libraries would read {WHOLE} "
+            "alone; save the model again"
+        )
     return files
 
 
@@ -129,6 +134,12 @@ def tensors(folder: Path) -> dict[str, tuple[str, list[int]]]:
                 f"model {folder.name!r}: {file} and {INDEX} differ in {_listed(differ)}; save the model again"
             )
         headers |= own
+    # A base model's file leaves out the first word of each name: of two such tensors, libraries drop one.
+    if twice := [name for name in headers if name.partition(".")[2] in headers]:
+        raise UnsupportedModel(
+            f"model {folder.name!r}: its weights hold {quoted(min(twice))} twice, with and without its first "
+            "word; save the model again"
+        )
     return headers
 
 

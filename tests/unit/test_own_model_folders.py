@@ -161,6 +161,25 @@ def test_shards_are_opened_whole_or_not_at_all(brought, good, tmp_path):
         own_model.open_model(brought)
 
 
+def test_an_index_beside_weights_that_libraries_read_alone_is_refused(brought):
+    own = load_file(brought / "model.safetensors")
+    whole = dict.fromkeys(own, "model.safetensors")
+    (brought / INDEX).write_text(json.dumps({"weight_map": whole}))
+    assert own_model.open_model(brought).score([TEXT]).losses
+    save_file({"extra.weight": torch.ones(3)}, brought / "a.safetensors", {"format": "pt"})
+    (brought / INDEX).write_text(json.dumps({"weight_map": whole | {"extra.weight": "a.safetensors"}}))
+    with pytest.raises(UnsupportedModel, match=r"names model\.safetensors and other files"):
+        own_model.open_model(brought)
+
+
+def test_a_tensor_under_two_names_is_refused(brought):
+    tensors = load_file(brought / "model.safetensors")
+    again = {"wte.weight": torch.zeros_like(tensors["transformer.wte.weight"])}
+    save_file(tensors | again, brought / "model.safetensors", {"format": "pt"})
+    with pytest.raises(UnsupportedModel, match=r"hold transformer\.wte\.weight twice"):
+        own_model.open_model(brought)
+
+
 def test_weights_beside_the_model_are_refused(brought):
     shutil.copy(brought / "model.safetensors", brought / "better.safetensors")
     with pytest.raises(UnsupportedModel, match=r"better\.safetensors is no part of the model"):
