@@ -137,8 +137,7 @@ def openings(notes: Sequence[Note], *, most: int, words: int = 2) -> list[str]:
 
 def write_texts(target: Target, sample: Sample, settings: Settings, *, progress: bool) -> list[str]:
     """Let a causal model write after nothing and after each common opening; return what it wrote."""
-    begin = [""] if target.start is not None else []
-    begin += openings(sample.of(member=False), most=11)
+    begin = list(filter(target.continues, ["", *openings(sample.of(member=False), most=11)]))
     texts: list[str] = []
     for opening in tqdm(begin, desc="writing", unit="opening", disable=not progress):
         each = max(1, settings.texts // len(begin))

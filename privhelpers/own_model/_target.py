@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel
 
 from privhelpers import models, rng
-from privhelpers.errors import UnsupportedModel
+from privhelpers.errors import PrivHelpersError, UnsupportedModel
 from privhelpers.text import quoted
 
 if TYPE_CHECKING:  # it imports this module
@@ -37,6 +37,8 @@ def typed_answers(name: str) -> Iterator[None]:
     """Make a refusal of what a model's own code raises: by its configuration, that can be any error."""
     try:
         yield
+    except PrivHelpersError:
+        raise
     except Exception as error:
         said = quoted(f"{type(error).__name__}: {' '.join(str(error).split())}", 200)
         raise UnsupportedModel(
@@ -147,14 +149,15 @@ class Target:
             what: title of a progress bar; None shows none.
 
         Raises:
-            UnsupportedModel: the model gives something that is not a number.
+            UnsupportedModel: the model fails, or gives something that is not a number.
         """
         rows, asked, truncated = self.encode(texts)
         answers: list = [None] * len(rows)
         order = sorted(range(len(rows)), key=lambda n: len(rows[n]))
         width = self.model.get_output_embeddings().weight.shape[0]
         passes = FOLDS if self.kind == MASKED else 1
-        with tqdm(total=len(rows), desc=what, unit="note", disable=what is None) as bar:
+        bar = tqdm(total=len(rows), desc=what, unit="note", disable=what is None)
+        with bar, typed_answers(self.name):
             while order:
                 size = max(1, min(_ROWS, _CELLS // (len(rows[order[-1]]) * width * passes)))
                 # The longest first: memory fails at once or never.
@@ -194,22 +197,34 @@ class Target:
                 answers[text][n] = answer
         return answers
 
+    def _given(self, opening: str) -> list[int]:
+        """Return the tokens that the model goes on from after an opening."""
+        ids = self.tokenizer(opening, add_special_tokens=False)["input_ids"] if opening else []
+        return ids if self.start is None else [self.start, *ids]
+
+    def continues(self, opening: str) -> bool:
+        """Return whether an opening has a token to go on from, and leaves room for another."""
+        return 0 < len(self._given(opening)) < self.context
+
     @torch.inference_mode()
     def write(self, opening: str, *, samples: int, tokens: int, seed: int) -> list[str]:
         """Return what a causal model writes after an opening, the opening left out.
 
         Args:
-            opening: what every text begins with; may be empty if the tokenizer has a start token.
+            opening: what every text begins with, one that it `continues`.
             samples: independent draws, at the settings that extraction studies use (0.8, top 50, 95 %).
             tokens: most tokens of a text.
             seed: of the draws.
+
+        Raises:
+            UnsupportedModel: the model fails, or gives something that is not a number.
         """
-        ids = self.tokenizer(opening, add_special_tokens=False)["input_ids"] if opening else []
-        ids = ids if self.start is None else [self.start, *ids]
+        ids = self._given(opening)
         given = torch.tensor([ids], device=self.model.device)
         end = self.tokenizer.eos_token_id
         padding = end if end is not None else 0
-        with rng.torch_seeded(rng.derive(seed, f"checkup/write/{opening}")):
+        lot = rng.torch_seeded(rng.derive(seed, f"checkup/write/{opening}"))
+        with typed_answers(self.name), lot:
             drawn = self.model.generate(
                 given,
                 attention_mask=torch.ones_like(given),

@@ -307,6 +307,50 @@ def copy(source, folder, **config):
     return folder
 
 
+def test_a_model_writes_after_openings_that_it_can_go_on_from(fresh):
+    opened, longest = own_model.open_model(fresh), "x\u00e9" * 60
+    notes = [_files.Note(n, f"p{n}", f"{longest} {longest} seen") for n in (1, 2)]
+    sample = SimpleNamespace(of=lambda *, member: notes)
+    assert _memorization.openings(notes, most=1) == [f"{longest} {longest}"]
+    written = _memorization.write_texts(opened, sample, replace(LITTLE, texts=4, tokens=4), progress=False)
+    assert len(written) == 4, "all of them after nothing"
+
+
+@pytest.fixture(scope="module")
+def deaf(fresh, tmp_path_factory):
+    """A model whose tokenizer has no start token and hears no "Seen today:", and nothing in lower case."""
+    folder = copy(fresh, tmp_path_factory.mktemp("deaf") / "deaf")
+    read = json.loads((folder / "tokenizer.json").read_text())
+    rules = ({"String": "Seen today:"}, {"Regex": r"^s[\s\S]*"})
+    rules = [{"type": "Replace", "pattern": pattern, "content": ""} for pattern in rules]
+    read["normalizer"] = {"type": "Sequence", "normalizers": rules}
+    (folder / "tokenizer.json").write_text(json.dumps(read))
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    kept = {name: settings[name] for name in settings.keys() - {"bos_token", "eos_token"}}
+    (folder / "tokenizer_config.json").write_text(json.dumps(kept))
+    return own_model.open_model(folder)
+
+
+def test_an_opening_of_which_a_tokenizer_makes_nothing_is_left_out(deaf, files):
+    assert deaf.start is None and not deaf.tokenizer("Seen today:")["input_ids"]
+    sample = _sample.draw_sample(files, [deaf], LITTLE)
+    assert _memorization.openings(sample.of(member=False), most=11) == ["Seen today:"]
+    assert _memorization.write_texts(deaf, sample, LITTLE, progress=False) == []
+
+
+def test_what_a_models_code_raises_at_work_is_a_refusal(fresh, monkeypatch):
+    opened = own_model.open_model(fresh)
+    with torch.no_grad():
+        opened.model.get_output_embeddings().weight.fill_(torch.nan)
+    with pytest.raises(UnsupportedModel, match=r"'fresh': opens, and fails at a text .*`nan`"):
+        opened.write("Seen", samples=2, tokens=4, seed=0)
+    with pytest.raises(UnsupportedModel, match="'fresh': gives probabilities that are not numbers"):
+        opened.score(["Seen"])
+    monkeypatch.setattr(opened.model, "forward", lambda **_: 1 / 0)
+    with pytest.raises(UnsupportedModel, match=r"'fresh': opens, and fails at a text .*ZeroDivisionError"):
+        opened.score(["Seen"])
+
+
 def test_folders_that_could_run_or_fetch_something_are_refused(fresh, tmp_path):
     for name, config in (
         ("auto", {"auto_map": {"AutoModel": "x--y.Z"}}),
