@@ -100,10 +100,12 @@ class Audit:
 
 
 def _lower_case(model: Target, sample: Sample, settings: Settings, progress: bool) -> TokenScores | None:
-    if not settings.lower_case:
+    """Return the notes as read in lower case; None if nobody asks, or the tokenizer makes nothing of some."""
+    texts = [text.lower() for text in sample.texts] if settings.lower_case else []
+    if not texts or not model.readable(texts).all():
         return None
     title = f"in lower case ({model.name})" if progress else None
-    return model.score([text.lower() for text in sample.texts], seed=settings.seed, what=title)
+    return model.score(texts, seed=settings.seed, what=title)
 
 
 def _top1(scored: TokenScores, sample: Sample, settings: Settings) -> tuple[Interval, Interval]:

@@ -338,6 +338,13 @@ def test_an_opening_of_which_a_tokenizer_makes_nothing_is_left_out(deaf, files):
     assert _memorization.write_texts(deaf, sample, LITTLE, progress=False) == []
 
 
+def test_an_audit_goes_on_without_a_case_of_which_a_tokenizer_makes_nothing(deaf, files):
+    settings = replace(LITTLE, texts=4, tokens=4, control=False, draws=10)
+    audit = own_model.examine(deaf, files, settings, progress=False)
+    names = [attack.name for attack in audit.attacks]
+    assert names == ["loss", "zlib", "min_k", "min_k_plus_plus"] and audit.texts == []
+
+
 def test_what_a_models_code_raises_at_work_is_a_refusal(fresh, monkeypatch):
     opened = own_model.open_model(fresh)
     with torch.no_grad():
