@@ -78,8 +78,22 @@ def membership_scores(
             token_scores.losses * token_scores.tokens / size for token_scores in (scored, reference)
         )
         scores["reference"] = reference_loss - audited_loss
-    # A score that is the same for all says nothing: an uncased tokenizer has no lower case to tell apart.
-    return {name: values for name, values in scores.items() if np.ptp(values) > 1e-9}
+    return told_apart(scores)
+
+
+def told_apart(scores: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the scores that differ between texts, and the first, which was fixed before any result.
+
+    One that is the same says nothing: an uncased tokenizer has no lower case to tell apart. The first is kept
+    as zeros then, with an area of 0.5: another one in its place would be chosen by what it found.
+    """
+    first = next(iter(scores))
+    same = {name for name, values in scores.items() if np.ptp(values) <= 1e-9}
+    return {
+        name: np.zeros_like(values) if name in same else values
+        for name, values in scores.items()
+        if name == first or name not in same
+    }
 
 
 def p_values(
@@ -113,7 +127,7 @@ def measure_attacks(
     """
     patients, member = sample.patients, sample.member
     draws, seed = settings.draws, settings.seed
-    fresh = {name: untrained[name] for name in scores if name in (untrained or {})}
+    fresh = {name: values for name, values in (untrained or {}).items() if name in scores and values.any()}
     p, fresh_p = p_values(scores, sample, settings), p_values(fresh, sample, settings)
     attacks = []
     for name, values in scores.items():

@@ -129,7 +129,7 @@ def examine_synthetic(
         "closest": likeness.nearest(sample.texts)[0],
         "covered": likeness.covered(sample.texts),
     }
-    scores = {name: values for name, values in scores.items() if np.ptp(values) > 1e-9}
+    scores = _membership.told_apart(scores)
     settings.require_dealings(2 * len(scores) + _COUNTED + (files.canaries is not None))
     told(f"testing {len(scores)} attacks on membership, with {settings.permutations:,} dealings each")
     attacks = _membership.measure_attacks(scores, sample, settings)

@@ -345,6 +345,19 @@ def test_an_audit_goes_on_without_a_case_of_which_a_tokenizer_makes_nothing(deaf
     assert names == ["loss", "zlib", "min_k", "min_k_plus_plus"] and audit.texts == []
 
 
+def test_a_model_that_tells_no_note_from_another_has_the_loss_as_its_key_figure(fresh, files):
+    opened = own_model.open_model(fresh)
+    with torch.no_grad():
+        for weight in opened.model.parameters():
+            weight.zero_()
+    settings = replace(LITTLE, texts=4, tokens=4, draws=10)
+    audit = own_model.examine(opened, files, settings, progress=False)
+    loss = audit.attacks[0]
+    assert loss.name == "loss" and loss.patient.auc.estimate == 0.5 and loss.p[0] > 0.5
+    figure = own_model.report_facts(audit)["key_figures"][0]
+    assert figure["value"] == "50" and figure["interval"] == "50 to 50"
+
+
 def test_what_a_models_code_raises_at_work_is_a_refusal(fresh, monkeypatch):
     opened = own_model.open_model(fresh)
     with torch.no_grad():

@@ -75,6 +75,14 @@ def test_a_set_of_other_people_is_not(elsewhere):
         assert shares.difference.low <= 0 <= shares.difference.high, name
 
 
+def test_a_set_without_a_word_of_the_notes_has_the_words_as_its_key_figure():
+    foreign = [f"\u4eca\u65e5 {chr(0x4E00 + n)}{chr(0x4E10 + n)}" for n in range(60)]
+    rows = [[{"patient_id": f"{side}{n}", "text": f"{side}{n} seen"} for n in range(60)] for side in "mh"]
+    audit = own_model.examine_synthetic(files(*rows, foreign), LITTLE)
+    assert [attack.name for attack in audit.attacks] == ["words"]
+    assert audit.attacks[0].patient.auc.estimate == 0.5
+
+
 def test_formulas_of_the_house_are_phantoms():
     """Both groups hold one formula; a set that repeats it copies nobody."""
     formula = "Called the ward and asked for the usual leaflet about sleep and walking every day."
