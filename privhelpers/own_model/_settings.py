@@ -31,7 +31,7 @@ class Settings:
     """Everything that decides an audit, apart from the model and the files.
 
     Attributes:
-        patients: of each file that are asked about, at most; drawn by lot. None for all of them.
+        patients: of each file that are asked about, at most, 50 or more; drawn by lot. None for all of them.
         notes: of a patient, at most; drawn by lot. None for all of them.
         texts: that a causal model writes.
         tokens: of each.
@@ -64,6 +64,11 @@ class Settings:
         """Refuse settings with which no audit can be run."""
         limits = {"patients": self.patients, "notes": self.notes}
         validate.positive_int(**{name: limit for name, limit in limits.items() if limit is not None})
+        if self.patients is not None and self.patients < FEWEST_PATIENTS:
+            raise InvalidParameter(
+                f"patients = {self.patients}: at least {FEWEST_PATIENTS} of each file are needed to tell a "
+                "leak from chance; give so many or more, or all"
+            )
         validate.positive_int(texts=self.texts, tokens=self.tokens)
         validate.positive_int(permutations=self.permutations, draws=self.draws)
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:

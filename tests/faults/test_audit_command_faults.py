@@ -121,6 +121,7 @@ def test_somebody_in_both_files_is_refused(call, home, opened, monkeypatch, tmp_
         ({"epsilon": "much", "delta": "1e-5", "canaries": "c.jsonl"}, "EPSILON=much: must be a number"),
         ({"epsilon": "1", "delta": "2", "canaries": "c.jsonl"}, "delta = 2.0"),
         ({"patients": "0"}, "PATIENTS=0: must be a whole number of 1 or more, or all"),
+        ({"patients": "10"}, "patients = 10: at least 50 of each file are needed"),
         ({"notes": "some"}, "NOTES=some: must be a number"),
         ({"effort": "all"}, "effort = 'all': must be one of quick, standard, thorough"),
         ({"columns": "mrn"}, "must be pairs such as"),

@@ -503,8 +503,8 @@ def test_a_pickled_adapter_is_refused(adapter, fresh, tmp_path):
 
 
 def test_large_files_are_drawn_by_lot(files):
-    chosen = _sample._drawn_notes(files.members, own_model.Settings(patients=20, notes=1))
-    assert len(chosen) == len({note.patient for note in chosen}) == 20
+    chosen = _sample._drawn_notes(files.members, own_model.Settings(patients=50, notes=1))
+    assert len(chosen) == len({note.patient for note in chosen}) == 50
     assert chosen == sorted(chosen, key=lambda note: files.members.patients.index(note.patient))
 
 
