@@ -255,6 +255,12 @@ def _check(options: argparse.Namespace) -> dict:
                     f"first (hf download {given} --local-dir folder), and name the folder"
                 )
             raise MissingArtifact(f"{name.upper()}={_shown(given)}: there is nothing at that place{cure}")
+    adapter, whole = (_is_there(f"{options.reference}/{name}.json") for name in ("adapter_config", "config"))
+    if options.reference and adapter and not whole:
+        raise InvalidParameter(
+            f"REFERENCE={_shown(options.reference)}: holds an adapter alone; merge it into its base first "
+            "(merge_and_unload of peft, then save_pretrained), and name that folder"
+        )
     seed = int(_number("seed", options.seed, int) or 0)
     if seed < 0:
         raise InvalidParameter(f"SEED={_shown(options.seed)}: must be a whole number of 0 or more")

@@ -233,6 +233,14 @@ def _require_tokenizer(folder: Path) -> None:
         )
 
 
+def _named(place: str | Path) -> Path:
+    """Return a folder by the name that messages show: that of `.` is empty."""
+    try:
+        return Path(place).resolve()
+    except (OSError, RuntimeError, ValueError):  # no folder can be at such a place
+        return Path(place)
+
+
 def _base(folder: Path, base: str | Path | None) -> Path | None:
     """Return the base of the adapter that `folder` holds, or None where it holds a whole model."""
     if (folder / CONFIG).exists():
@@ -246,9 +254,9 @@ def _base(folder: Path, base: str | Path | None) -> Path | None:
             f"model {folder.name!r}: holds an adapter alone; name the folder of the model that it was "
             "trained on as well: BASE=folder"
         )
-    if not (Path(base) / CONFIG).exists():
-        raise MissingArtifact(f"base {Path(base).name!r}: no folder with a config.json at that place")
-    return Path(base)
+    if not ((under := _named(base)) / CONFIG).exists():
+        raise MissingArtifact(f"base {under.name!r}: no folder with a config.json at that place")
+    return under
 
 
 def _bytes(folder: Path, base: Path | None, *, weights: bool) -> int:
@@ -281,7 +289,7 @@ def open_model(source: str | Path, *, base: str | Path | None = None) -> Target:
             base; or opening it took too much time or memory in a process of its own, where this is done
             first.
     """
-    folder = Path(source)
+    folder = _named(source)
     under = _base(folder, base)
     weights, other = (_bytes(folder, under, weights=kind) for kind in (True, False))
     if weights > (free := psutil.virtual_memory().available):
@@ -299,7 +307,7 @@ def open_model(source: str | Path, *, base: str | Path | None = None) -> Target:
         raise UnsupportedModel(
             f"model {folder.name!r}: its files changed while they were opened; copy it first"
         )
-    name = ascii(folder.resolve().name)[1:-1]
+    name = ascii(folder.name)[1:-1]
     target = Target(name, kind, model.to(preferred_device()), tokenizer, tokenizer.context, files)
     require_answers(target.name, target.model, kind, target.context)  # on this device, the longest text
     return target

@@ -19,7 +19,7 @@ from transformers import (
 
 from privhelpers import models, own_model
 from privhelpers.artifacts import sha256_of
-from privhelpers.errors import UnsupportedModel
+from privhelpers.errors import MissingArtifact, UnsupportedModel
 from privhelpers.own_model import _reader
 
 TEXT = "Seen today: ward seen mild pain left right knee. File SYN-12345678."
@@ -96,6 +96,17 @@ def test_a_file_that_names_another_in_its_place_is_refused(brought, name, key):
     change(brought, name, **{key: [name.replace(".json", ".4.0.0.json")]})
     with pytest.raises(UnsupportedModel, match=rf"{name} has '{key}', which may load .*other files"):
         own_model.open_model(brought)
+
+
+def test_a_refusal_names_the_folder_that_is_the_current_one(brought, monkeypatch):
+    monkeypatch.chdir(brought)
+    (brought / "config.json").write_text("{")
+    with pytest.raises(UnsupportedModel, match=r"model 'brought': config\.json is no clean JSON"):
+        own_model.open_model(".")
+    (brought / "config.json").rename("adapter_config.json")
+    for place in ("none/..", "\0", "x" * 5000):
+        with pytest.raises((MissingArtifact, OSError)):
+            own_model.open_model(".", base=place)
 
 
 def test_the_books_own_loader_refuses_unused_weights_too(brought):
