@@ -44,6 +44,7 @@ FORM = hashlib.sha256(
 TERMS = ("run", "unit", "adjacency", "delta", "accountant", "sampler", "sample_rate", "noise_multiplier")
 TERMS += ("max_grad_norm", "target_epsilon", "mode")
 LONGEST_KEY = 10_000  # bytes
+MOST_LEDGERS = 20  # each of which is counted anew, which can take seconds
 LONGEST = 200  # characters of a title in a line that is printed
 KEYS = "`openssl genpkey -algorithm ed25519 -out key.pem` makes one, and `openssl pkey -in key.pem -pubout \
 -out public.pem` its public half"
@@ -112,8 +113,10 @@ def _guarantees(files: Mapping[str, bytes]) -> list[dict[str, Any]]:
     """Return an entry of a registry for each ledger, and for a claim that the report tests."""
     from privhelpers import ledger  # which takes a second to load, and every run loads this module
 
-    rows = []
-    for name in sorted(name for name in files if name.startswith(LEDGERS)):
+    rows, names = [], sorted(name for name in files if name.startswith(LEDGERS))
+    if len(names) > MOST_LEDGERS:
+        raise InvalidParameter(f"has {len(names):,} ledgers; {MOST_LEDGERS} at most are counted")
+    for name in names:
         record = require_counted(ledger.verify(files[name], name), name)
         row = {term: getattr(record.terms, term) for term in TERMS}
         row |= {"epsilon": record.epsilon, "steps": record.steps, "planned_steps": record.terms.steps}

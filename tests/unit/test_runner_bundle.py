@@ -415,6 +415,20 @@ def test_a_ledger_is_counted_once(verified, about, files, monkeypatch):
     assert verified(data)[0] and counted == ["ledgers/ledger.jsonl"]
 
 
+def test_a_bundle_of_more_ledgers_than_can_be_counted_is_refused(verified, about, files, monkeypatch):
+    many = {f"ledgers/{n}.jsonl": files["ledgers/ledger.jsonl"] for n in range(4)}
+    monkeypatch.setattr(_bundle, "MOST_LEDGERS", 3)
+    with pytest.raises(InvalidParameter, match="has 4 ledgers; 3 at most are counted"):
+        _bundle.make(about, many)
+    monkeypatch.undo()
+    data = _bundle.make(about, many)
+    assert verified(data)[0]
+    monkeypatch.setattr(_bundle, "MOST_LEDGERS", 3)
+    monkeypatch.setattr(ledger, "verify", lambda *_: pytest.fail("one was counted"))
+    holds, line = verified(data)
+    assert not holds and "does not hold: has 4 ledgers; 3 at most are counted" in line
+
+
 def test_a_name_in_a_statement_moves_no_cursor(verified, about, files):
     good = _archive.unpack(_bundle.make(about, files))
     statement = json.loads(good[STATEMENT])
