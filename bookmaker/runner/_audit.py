@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bookmaker.runner import _bundle, _evidence, _scratch
+from bookmaker.runner import _archive, _bundle, _evidence, _scratch
 from bookmaker.runner._terminal import terminal
 from bookmaker.runner.progress import say
 from privhelpers import browser, processes
-from privhelpers.artifacts import NAME, check_name, to_json, write_atomic
+from privhelpers.artifacts import NAME, check_name, read_bounded, to_json, write_atomic
 from privhelpers.errors import InvalidParameter, MissingArtifact, RunFailed
 from privhelpers.text import inert
 
@@ -232,6 +232,19 @@ def _is_there(place: str) -> bool:
         return False
 
 
+def _ledger(given: str) -> bytes:
+    """Return a ledger, refused before the work if it is damaged or states no guarantee; it is read once."""
+    from privhelpers import ledger
+
+    name = f"LEDGER={_shown(given)}"
+    try:
+        data = read_bounded(Path(given), _archive.MOST)
+    except OSError as error:
+        raise MissingArtifact(f"{name}: cannot be read ({error.strerror})") from None
+    _bundle.require_counted(ledger.verify(data, _shown(Path(given).name)), name)
+    return data
+
+
 def _check(options: argparse.Namespace) -> dict:
     """Return the options as values, refusing what is missing or of no kind."""
     missing = [
@@ -283,12 +296,8 @@ def _check(options: argparse.Namespace) -> dict:
         raise InvalidParameter(f"{left[0].upper()}: belongs to a bundle; name one, BUNDLE=out.zip")
     if options.bundle and given["show"]:
         raise InvalidParameter("BUNDLE and SHOW: a bundle is handed on and holds no text; leave out one")
-    if options.ledger:
-        from privhelpers import ledger
-
-        # Refused now, if it is damaged or states no guarantee, and not after the work.
-        _bundle.require_counted(ledger.read_ledger(options.ledger), f"LEDGER={_shown(options.ledger)}")
     return given | {
+        "ledger": _ledger(options.ledger) if options.ledger else None,
         "bundle": new_place("BUNDLE", options.bundle) if options.bundle else None,
         "key": _bundle.private_key(options.key),
     }
@@ -398,7 +407,7 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
             made=f"{now:%Y-%m-%dT%H:%M:%SZ}",
             reference=parts["reference"].files if parts.get("reference") else {},
             catalogue=language.files,
-            ledger=Path(options.ledger) if options.ledger else None,
+            ledger=given["ledger"],
         )
         bundle = _bundle.make(about, files, given["key"])
         write_atomic(given["bundle"], bundle, new=True)

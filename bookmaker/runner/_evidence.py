@@ -32,7 +32,7 @@ def of_audit(
     *,
     made: str,
     reference: Mapping[str, str],
-    ledger: Path | None,
+    ledger: bytes | None,
     catalogue: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Evidence, dict[str, bytes]]:
     """Return what a bundle of an audit is about, and its files by name.
@@ -49,7 +49,7 @@ def of_audit(
     captions = {f"figures/{number}.svg": caption for number, caption in enumerate(pictures, 1)}
     files = {**report, **{name: pictures[caption] for name, caption in captions.items()}}
     if ledger:
-        files[LEDGERS + LEDGER] = ledger.read_bytes()
+        files[LEDGERS + LEDGER] = ledger
         captions[LEDGERS + LEDGER] = f"Ledger of a private training: {WORDS['brought']}"
     brought = [(one["file"], one["sha256"], one["role"]) for one in facts["data"]]
     for role in ("canary_file", "synthetic"):

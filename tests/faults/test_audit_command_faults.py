@@ -19,7 +19,7 @@ import toy_audit as toy
 from patience import LIMIT_SECONDS
 
 from bookmaker.runner import _archive, _audit, _cli, processes
-from privhelpers import browser, own_model
+from privhelpers import browser, ledger, own_model
 from privhelpers.errors import RunFailed
 
 ROOT = Path(__file__).parents[2]
@@ -282,6 +282,30 @@ def test_a_file_that_appeared_meanwhile_is_kept_and_nothing_is_published(call, o
     assert code == 2 and "out.zip: appeared meanwhile, and is kept" in message, message
     assert [p.name for p in tmp_path.iterdir()] == ["out.zip"]
     assert (tmp_path / "out.zip").read_bytes() == b"of another"
+
+
+def test_a_ledger_is_read_once_and_before_the_work(call, opened, monkeypatch, tmp_path):
+    quick(monkeypatch, opened)
+    terms = ledger.Terms(
+        run="dp", target_epsilon=8.0, delta=1e-5, noise_multiplier=1.5, sample_rate=0.04, steps=40,
+        max_grad_norm=1.0, accountant="rdp", mode="release",
+        fingerprint={"data": "0" * 64, "parameters": "1" * 64, "code": "2" * 64},
+    )  # fmt: skip
+    path, made = tmp_path / "ledger.jsonl", own_model.report_facts
+    with ledger.open_ledger(path, terms) as written:
+        written.reserve(20)
+    whole = path.read_bytes()
+
+    def meanwhile(*given, **more):
+        path.unlink()
+        return made(*given, **more)
+
+    monkeypatch.setattr(own_model, "report_facts", meanwhile)
+    code, message = call(bundle=tmp_path / "out.zip", ledger=path, pdf="no")
+    assert code == 0, message
+    assert _archive.unpack((tmp_path / "out.zip").read_bytes())["ledgers/ledger.jsonl"] == whole
+    code, message = call(out=tmp_path / "2", bundle=tmp_path / "2.zip", ledger=tmp_path)
+    assert code == 2 and "LEDGER=" in message and "cannot be read" in message, message
 
 
 def test_a_bundle_goes_where_its_report_cannot_be_published(call, opened, monkeypatch, tmp_path):
