@@ -44,7 +44,7 @@ FORM = hashlib.sha256(
 TERMS = ("run", "unit", "adjacency", "delta", "accountant", "sampler", "sample_rate", "noise_multiplier")
 TERMS += ("max_grad_norm", "target_epsilon", "mode")
 LONGEST_KEY = 10_000  # bytes
-MOST_LEDGERS = 20  # each of which is counted anew, which can take seconds
+MOST_LEDGERS = 60  # more than budgets of a profile; each is counted anew, which can take a second or two
 LONGEST = 200  # characters of a title in a line that is printed
 KEYS = "`openssl genpkey -algorithm ed25519 -out key.pem` makes one, and `openssl pkey -in key.pem -pubout \
 -out public.pem` its public half"
