@@ -165,8 +165,8 @@ def read_records(
     line_of_note: dict[tuple[str, str], int] = {}
     unnamed: set[tuple[str, str]] = set()
     notes, lines = [], 0
-    with held(path) as digest:
-        for where, number, row in read_rows(path, _Row, columns, progress=progress):
+    with held(path) as (file, digest):
+        for where, number, row in read_rows(file, _Row, columns, progress=progress):
             lines = number
             key = (normalize(row.patient_id), row.text)
             if row.note_id is not None and (earlier := line_of_id.setdefault(row.note_id, number)) != number:
@@ -181,13 +181,13 @@ def read_records(
             if row.note_id is None:
                 unnamed.add(key)
         sha256 = digest()
-    file = RecordFile(name_of(path), sha256, lines, tuple(notes))
-    if len(file.patients) < FEWEST_PATIENTS:
+    records = RecordFile(name_of(path), sha256, lines, tuple(notes))
+    if len(records.patients) < FEWEST_PATIENTS:
         raise BadRecords(
-            f"{file.name}: {len(file.patients)} patients in {lines} lines; at least {FEWEST_PATIENTS} are "
-            "needed to tell a leak from chance"
+            f"{records.name}: {len(records.patients)} patients in {lines} lines; at least {FEWEST_PATIENTS} "
+            "are needed to tell a leak from chance"
         )
-    return file
+    return records
 
 
 def read_canaries(path: str | Path, columns: Mapping[str, str] | None = None) -> CanaryFile:
@@ -198,8 +198,8 @@ def read_canaries(path: str | Path, columns: Mapping[str, str] | None = None) ->
             ones and others that no fair coin gives, which would make every bound wrong.
     """
     canaries, line_of_text = [], {}
-    with held(path) as digest:
-        for where, number, row in read_rows(path, _CanaryRow, columns):
+    with held(path) as (file, digest):
+        for where, number, row in read_rows(file, _CanaryRow, columns):
             if (earlier := line_of_text.setdefault(normalize(row.text), number)) != number:
                 raise BadRecords(f"{where}: the text of line {earlier} again")
             canaries.append(Canary(number, row.text, row.inserted))
@@ -252,8 +252,8 @@ def read_texts(
     Raises:
         BadRecords: as for records, or there are fewer than 50 texts.
     """
-    with held(path) as digest:
-        texts = tuple(row.text for _, _, row in read_rows(path, _TextRow, columns, progress=progress))
+    with held(path) as (file, digest):
+        texts = tuple(row.text for _, _, row in read_rows(file, _TextRow, columns, progress=progress))
         sha256 = digest()
     if len(texts) < FEWEST_TEXTS:
         raise BadRecords(f"{name_of(path)}: {len(texts)} texts; at least {FEWEST_TEXTS} are needed")

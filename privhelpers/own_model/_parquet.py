@@ -5,6 +5,7 @@ of rows, and what the file says of its own size need not be true. So it is decod
 process alone.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privhelpers.errors import BadRecords
+from privhelpers.own_model._rows import stamps
 
 MOST_ROWS = 100  # that are held at once
 _AIM, _MOST = 2**22, 2**26  # bytes of them, by what the file says and by what they are
@@ -20,17 +22,26 @@ _AIM, _MOST = 2**22, 2**26  # bytes of them, by what the file says and by what t
 class Decoded:
     """What the confined process holds: an open file, and how far it was read."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, expected: tuple[int, ...] = ()) -> None:
         """Read what the file says of itself.
 
+        Args:
+            path: of the file.
+            expected: its `stamps`, where another one must not be read in its place.
+
         Raises:
-            BadRecords: it is no Parquet file.
+            BadRecords: it is no Parquet file, or another one.
         """
         pa.set_memory_pool(pa.system_memory_pool())  # the others reserve more addresses than they use
         pa.set_cpu_count(1)
         try:
-            self._file = pq.ParquetFile(path, buffer_size=2**20)
+            file = pa.OSFile(str(path))
+            if expected and stamps(os.fstat(file.fileno())) != expected:
+                raise BadRecords("changed while it was read; copy it, and name the copy")
+            self._file = pq.ParquetFile(file, buffer_size=2**20)
             self.columns = list(self._file.schema_arrow.names)
+        except BadRecords:
+            raise
         except Exception as error:  # a stranger's file can fail with any error
             raise _broken(error) from None
         self._batches: Iterator[pa.RecordBatch] | None = None

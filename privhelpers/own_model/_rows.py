@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from pydantic import BaseModel, ValidationError
 from tqdm.auto import tqdm
@@ -47,13 +48,14 @@ def name_of(path: str | Path) -> str:
     return ascii(Path(path).name)[1:-1]
 
 
-def _stamps(told: os.stat_result) -> tuple[int, ...]:
+def stamps(told: os.stat_result) -> tuple[int, ...]:
+    """Return which file this is, and when it was changed last."""
     return told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns, told.st_ctime_ns
 
 
 @contextlib.contextmanager
-def held(path: str | Path) -> Iterator[Callable[[], str]]:
-    """Hold a file open while it is read; yield what returns its SHA-256 afterwards.
+def held(path: str | Path) -> Iterator[tuple[BinaryIO, Callable[[], str]]]:
+    """Open a file once, to be read; yield it, and what returns its SHA-256 afterwards.
 
     Raises:
         BadRecords: there is no such file, or it changed meanwhile, or another one lies at its place.
@@ -61,52 +63,52 @@ def held(path: str | Path) -> Iterator[Callable[[], str]]:
     if not Path(path).is_file():
         raise BadRecords(f"{name_of(path)}: no such file")
     with opened(Path(path)) as file:
-        before = _stamps(os.fstat(file.fileno()))
+        before = stamps(os.fstat(file.fileno()))
 
         def digest() -> str:
+            file.seek(0)
             sha256, after = hashlib.file_digest(file, "sha256").hexdigest(), ()
             with contextlib.suppress(OSError):  # it is gone
-                after = _stamps(Path(path).stat())
-            if not before == after == _stamps(os.fstat(file.fileno())):
+                after = stamps(Path(path).stat())
+            if not before == after == stamps(os.fstat(file.fileno())):
                 raise BadRecords(f"{name_of(path)}: changed while it was read; copy it, and name the copy")
             return sha256
 
-        yield digest
+        yield file, digest
 
 
-def _lines(path: Path) -> Iterator[tuple[str, int, str]]:
+def _lines(file: BinaryIO) -> Iterator[tuple[str, int, str]]:
     """Yield place, number and text of each line, never holding more than one line of bounded length.
 
     Bytes that are not clean UTF-8 are refused by their offset.
     """
-    name, offset, number = name_of(path), 0, 0
-    with open(path, "rb") as handle:
-        while raw := handle.readline(LONGEST_LINE + 1):
-            number += 1
-            where = f"{name}, line {number}"
-            if len(raw) > LONGEST_LINE:
-                raise BadRecords(f"{where}: longer than {LONGEST_LINE:,} bytes; split the record")
-            if number == 1 and raw.startswith(_WIDE):
-                raise BadRecords(
-                    f"{where}: a byte order mark of UTF-16 (byte 0); save the file as UTF-8 (in a "
-                    "spreadsheet: 'CSV UTF-8')"
-                )
-            skipped = len(_BOM) if number == 1 and raw.startswith(_BOM) else 0
-            if b"\0" in raw:
-                place = offset + raw.index(0)
-                raise BadRecords(f"{where}: holds a NUL (byte {place}); save the file as UTF-8")
-            try:
-                text = raw[skipped:].decode("utf-8")
-            except UnicodeDecodeError as error:
-                place = offset + skipped + error.start
-                raise BadRecords(f"{where}: not UTF-8 (byte {place}); save the file as UTF-8") from error
-            yield where, number, text
-            offset += len(raw)
+    name, offset, number = name_of(file.name), 0, 0
+    while raw := file.readline(LONGEST_LINE + 1):
+        number += 1
+        where = f"{name}, line {number}"
+        if len(raw) > LONGEST_LINE:
+            raise BadRecords(f"{where}: longer than {LONGEST_LINE:,} bytes; split the record")
+        if number == 1 and raw.startswith(_WIDE):
+            raise BadRecords(
+                f"{where}: a byte order mark of UTF-16 (byte 0); save the file as UTF-8 (in a "
+                "spreadsheet: 'CSV UTF-8')"
+            )
+        skipped = len(_BOM) if number == 1 and raw.startswith(_BOM) else 0
+        if b"\0" in raw:
+            place = offset + raw.index(0)
+            raise BadRecords(f"{where}: holds a NUL (byte {place}); save the file as UTF-8")
+        try:
+            text = raw[skipped:].decode("utf-8")
+        except UnicodeDecodeError as error:
+            place = offset + skipped + error.start
+            raise BadRecords(f"{where}: not UTF-8 (byte {place}); save the file as UTF-8") from error
+        yield where, number, text
+        offset += len(raw)
 
 
-def _json_rows(path: Path) -> Iterator[tuple[str, int, object]]:
+def _json_rows(file: BinaryIO) -> Iterator[tuple[str, int, object]]:
     """Yield place, number and value of each line of JSONL."""
-    for where, number, line in _lines(path):
+    for where, number, line in _lines(file):
         if not line.strip():
             raise BadRecords(f"{where}: is blank; each line must hold one record")
         try:
@@ -139,11 +141,11 @@ def _cells(names: Iterable[str], cells: Iterable[str]) -> dict:
     return row
 
 
-def _table_rows(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str, int, object]]:
+def _table_rows(file: BinaryIO, columns: Mapping[str, str]) -> Iterator[tuple[str, int, object]]:
     """Yield place, number and cells of each row of a table, the row of names not counted."""
-    lines = _lines(path)
+    lines = _lines(file)
     first = next(lines, ("", 0, ""))[2]
-    divider, held, number = max("\t;,", key=first.count), 0, 0
+    divider, held, number, name = max("\t;,", key=first.count), 0, 0, name_of(file.name)
 
     def whole() -> Iterator[str]:
         nonlocal held
@@ -152,14 +154,13 @@ def _table_rows(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str, i
             held += len(text)
             if held > LONGEST_LINE:  # of a row, which quotes can take over any number of lines
                 raise BadRecords(
-                    f"{name_of(path)}, row {number + 1}: longer than {LONGEST_LINE:,} characters; split the "
+                    f"{name}, row {number + 1}: longer than {LONGEST_LINE:,} characters; split the "
                     "record, or close a double quote"
                 )
             yield text
 
     csv.field_size_limit(LONGEST_LINE)
     reader = csv.reader(whole(), delimiter=divider, strict=True)
-    name = name_of(path)
     where = f"{name}, row of names"
     try:
         names = _named([one.strip() for one in next(reader, [])], columns, where)
@@ -180,12 +181,12 @@ def _table_rows(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str, i
         ) from None
 
 
-def _parquet_rows(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str, int, object]]:
+def _parquet_rows(file: BinaryIO, columns: Mapping[str, str]) -> Iterator[tuple[str, int, object]]:
     """Yield place, number and values of each row of a Parquet file, which another process decodes."""
     from privhelpers.own_model._parquet import Decoded  # late: it imports pyarrow
 
-    name, number = name_of(path), 0
-    seconds = _START + path.stat().st_size / 1e6
+    name, number, told = name_of(file.name), 0, os.fstat(file.fileno())
+    seconds = _START + told.st_size / 1e6
 
     def decoded(ask: Callable, *given: object) -> object:
         after = f", after row {number}" if number else ""
@@ -199,8 +200,13 @@ def _parquet_rows(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str,
                 f"seconds ({error}); write it with smaller groups of rows, or save it as JSONL"
             ) from None
 
-    file = decoded(partial(Confined, memory=_DECODING, seconds=seconds), Decoded, path.absolute())
-    ask = partial(file.ask, seconds=None)  # one budget for the whole file
+    process = decoded(
+        partial(Confined, memory=_DECODING, seconds=seconds),
+        Decoded,
+        Path(file.name).absolute(),
+        stamps(told),
+    )
+    ask = partial(process.ask, seconds=None)  # one budget for the whole file
     theirs = decoded(ask, "names")
     names = dict(zip(theirs, _named(theirs, columns, name), strict=True))
     wanted = [own for own, field in names.items() if field in FIELDS]
@@ -228,7 +234,7 @@ def _named(theirs: list[str], columns: Mapping[str, str], where: str) -> list[st
 
 
 def read_rows(
-    path: str | Path,
+    file: BinaryIO,
     kind: type[BaseModel],
     columns: Mapping[str, str] | None = None,
     *,
@@ -237,7 +243,7 @@ def read_rows(
     """Yield place, number and checked row of each record of a file.
 
     Args:
-        path: JSONL, or `.csv`, `.tsv` and `.parquet`.
+        file: from `held`: JSONL, or `.csv`, `.tsv` and `.parquet`.
         kind: what a row must be.
         columns: field -> what the file calls it, where it calls it otherwise.
         progress: whether to count the records on a bar.
@@ -245,14 +251,14 @@ def read_rows(
     Raises:
         BadRecords: there is too much in the file, or a row is none; the message names file and row.
     """
-    path, columns = Path(path), dict(columns or {})
+    path, columns = Path(file.name), dict(columns or {})
     form = path.suffix.lower()
     if form in _TABLES:
-        rows = _table_rows(path, columns)
+        rows = _table_rows(file, columns)
     elif form == _PARQUET:
-        rows = _parquet_rows(path, columns)
+        rows = _parquet_rows(file, columns)
     else:
-        rows = _json_rows(path)
+        rows = _json_rows(file)
     title, characters = f"reading {name_of(path)}", 0
     for where, number, value in tqdm(rows, title, unit="record", leave=False, disable=not progress):
         if isinstance(value, dict) and columns and form not in (*_TABLES, _PARQUET):

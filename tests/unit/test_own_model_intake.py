@@ -329,6 +329,42 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, 
         read(path)
 
 
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_a_link_that_leads_elsewhere_while_it_is_read_puts_no_other_patients_in(tmp_path, monkeypatch, form):
+    for letter in "ab":
+        people = [f"{letter}{n}" for n in range(60)]
+        if form == "parquet":
+            parquet(tmp_path / letter, patient_id=people, text=people)
+        else:
+            toy.write(tmp_path / letter, [{"patient_id": one, "text": one} for one in people])
+    link = tmp_path / f"m.{form}"
+    link.symlink_to(tmp_path / "a")
+
+    def to_and_fro(begin):
+        def reading(*given, **more):
+            link.unlink(), link.symlink_to(tmp_path / "b")
+            try:
+                return begin(*given, **more)
+            finally:
+                link.unlink(), link.symlink_to(tmp_path / "a")
+
+        return reading
+
+    def lines(given, every=_rows._lines):
+        read = every(given)
+        yield to_and_fro(next)(read)
+        yield from read
+
+    monkeypatch.setattr(_rows, "_lines", lines)
+    monkeypatch.setattr(_rows, "Confined", to_and_fro(_rows.Confined))
+    if form == "parquet":
+        with pytest.raises(BadRecords, match=r"^m\.parquet: changed while it was read; copy it"):
+            _files.read_records(link)
+        return
+    read = _files.read_records(link)
+    assert read.sha256 == sha256_of(tmp_path / "a") and {name[0] for name in read.patients} == {"a"}
+
+
 def test_identifiers_count_with_what_a_string_takes(tmp_path, monkeypatch):
     path = written(tmp_path / "m.jsonl", [row(n, identifiers=["n"] * 100) for n in range(60)])
     monkeypatch.setattr(_rows, "MOST_CHARACTERS", 100 * 1000)
