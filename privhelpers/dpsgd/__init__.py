@@ -6,9 +6,9 @@ log = train(model, tokenizer, notes_by_patient, plan, settings, chance=research(
 log.spent            # PrivacySpent, with sampler, unit, adjacency and accountant
 
 From the ground up: `_units` and `_contributions` (what a layer adds to norms and sums), `_recorder` and
-`_layers` (how a pass is listened to), `_engine` (the clipped sum), `_chance` (noise), `_optimizer` (one
-step), `_plan`, `_canaries` (units of an audit), `_checkpoint`, `_resume` and `_loop` (a run), `processes`
-(a run on several processes).
+`_layers` (how a pass is listened to), `_checks` (what a model must show), `_engine` (the clipped sum),
+`_chance` (noise), `_optimizer` (one step), `_plan`, `_canaries` (units of an audit), `_checkpoint`, `_resume`
+and `_loop` (a run), `processes` (a run on several processes).
 """
 
 from privhelpers.dpsgd._batches import micro_batches
@@ -20,9 +20,10 @@ from privhelpers.dpsgd._canaries import (
     make_room,
 )
 from privhelpers.dpsgd._chance import Chance, release, research
-from privhelpers.dpsgd._engine import Batch, ClippedGradients, GivenGradients, clipped_gradient_sum
+from privhelpers.dpsgd._engine import ClippedGradients, GivenGradients, clipped_gradient_sum
 from privhelpers.dpsgd._log import DPTrainingLog
 from privhelpers.dpsgd._loop import Settings, poisson_draws, train
+from privhelpers.dpsgd._losses import Batch
 from privhelpers.dpsgd._optimizer import PrivateOptimizer
 from privhelpers.dpsgd._plan import PrivacyPlan, epsilon_curve, plan_privacy, plan_with_noise
 from privhelpers.dpsgd._resume import Keep

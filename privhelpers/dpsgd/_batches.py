@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from privhelpers.dpsgd._engine import Batch, heard_by_name, repeatable
-from privhelpers.dpsgd._losses import losses_by_row
+from privhelpers.dpsgd._checks import heard_by_name, repeatable
+from privhelpers.dpsgd._losses import Batch, losses_by_row
 from privhelpers.errors import InvalidParameter, UnsupportedModel
 from privhelpers.models.encoding import encode, to_batch
 from privhelpers.models.masking import Pair, padded

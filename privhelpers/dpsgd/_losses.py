@@ -1,5 +1,7 @@
 """The loss of each row, as the Hugging Face model would return it for that row alone."""
 
+from collections.abc import Mapping
+
 import torch
 from torch.nn import functional
 from transformers import PreTrainedModel
@@ -7,10 +9,11 @@ from transformers import PreTrainedModel
 from privhelpers.errors import UnsupportedModel
 from privhelpers.models.scoring import row_losses
 
+Batch = Mapping[str, torch.Tensor]  # what a model is called with, and `labels`
 LANGUAGE = {"ForCausalLM": True, "ForMaskedLM": False}  # whether position t is predicted from position t - 1
 
 
-def losses_by_row(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+def losses_by_row(model: PreTrainedModel, batch: Batch) -> torch.Tensor:
     """Return the loss of every row, shape [rows], in nats (per target token for a language model).
 
     Args:

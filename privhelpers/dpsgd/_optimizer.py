@@ -12,7 +12,8 @@ from transformers import PreTrainedModel
 
 from privhelpers import validate
 from privhelpers.dpsgd._chance import Chance
-from privhelpers.dpsgd._engine import Batch, ClippedGradients, GivenGradients
+from privhelpers.dpsgd._engine import ClippedGradients, GivenGradients
+from privhelpers.dpsgd._losses import Batch
 
 Drawn = tuple[Batch | GivenGradients, torch.Tensor | None]
 

@@ -44,7 +44,8 @@ ROOMS = {
     "dpsgd": (
         (
             *("_plan", "_batches", "_optimizer", "_units", "_chance", "_log", "_loop", "_losses"),
-            *("_engine", "_contributions", "_recorder", "_layers", "_canaries", "_checkpoint", "_resume"),
+            *("_engine", "_checks", "_contributions", "_recorder", "_layers", "_canaries"),
+            *("_checkpoint", "_resume"),
         ),
         ("dpsgd_engine", "dpsgd_training", "dpsgd_resume", "dpsgd_canaries"),
     ),

@@ -19,6 +19,7 @@ class Mutant:
 
 ENGINE, RECORDER = "privhelpers.dpsgd._engine", "privhelpers.dpsgd._recorder"
 PARTS, LAYERS = "privhelpers.dpsgd._contributions", "privhelpers.dpsgd._layers"
+CHECKS = "privhelpers.dpsgd._checks"
 OPTIMIZER, LOOP = "privhelpers.dpsgd._optimizer", "privhelpers.dpsgd._loop"
 RESUME, CHANCE = "privhelpers.dpsgd._resume", "privhelpers.dpsgd._chance"
 PLAN, BATCHES = "privhelpers.dpsgd._plan", "privhelpers.dpsgd._batches"
@@ -122,7 +123,7 @@ MUTANTS = [
     # What it must refuse or let go.
     Mutant(
         "uses outside of known layers unheard",
-        ENGINE,
+        CHECKS,
         "        if filled:",
         "        if False:",
         "outside_of_its_layer",
@@ -219,14 +220,14 @@ MUTANTS = [
     ),
     Mutant(
         "rows that mix not looked for",
-        ENGINE,
-        "            self._prove(batch)\n",
-        "            self._proven[self.model.training] = _ANY\n",
+        CHECKS,
+        "            self._prove(batch, layer_norms)\n",
+        "            self._proven[self._model.training] = _ANY\n",
         "mixes_rows",
     ),
     Mutant(
         "larger batches taken on trust",
-        ENGINE,
+        CHECKS,
         "self._proven[training] = tuple(map(max, known or _NONE, _size(batch)))",
         "self._proven[training] = _ANY",
         "larger_batch",
@@ -254,7 +255,7 @@ MUTANTS = [
     ),
     Mutant(
         "buffers written unseen",
-        ENGINE,
+        CHECKS,
         "any(a is not b or i != j for (a, i), (b, j) in pairs)",
         "False",
         "begins_to_keep",
@@ -334,7 +335,7 @@ MUTANTS = [
     ),
     Mutant(
         "contents written unseen",
-        ENGINE,
+        CHECKS,
         "if content != contents.get(name):",
         "if False:",
         "wherever_a_layer_keeps_them",

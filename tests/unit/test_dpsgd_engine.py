@@ -533,9 +533,8 @@ def test_dropout_is_no_reason_to_refuse_and_goes_on_in_the_pass():
     norms = dpsgd.clipped_gradient_sum(model, ragged(), max_grad_norm=1.0)[1]
     torch.manual_seed(3)
     engine = dpsgd.ClippedGradients(model, max_grad_norm=1.0)
-    engine._proven = dict.fromkeys(
-        (True, False), (math.inf,) * 3
-    )  # without the trials: they take nothing from the stream of dropout
+    # Without the trials: they take nothing from the stream of dropout.
+    engine._checks._proven = dict.fromkeys((True, False), (math.inf,) * 3)
     assert torch.equal(engine.add(ragged(), into=engine.room()), norms)
     assert not torch.equal(engine.add(ragged(), into=engine.room()), norms)
 
