@@ -182,27 +182,9 @@ def train(
 
     Source: Abadi et al. 2016, algorithm 1, with patients as examples.
     """
-    if not isinstance(plan, PrivacyPlan):
-        raise InvalidParameter(f"plan = {validate.shown(plan)}: must be what plan_privacy gives")
+    _check_parts(model, tokenizer, plan, settings, chance, keep)
     spent = plan.require_budget()  # before a note is read
-    if not isinstance(settings, Settings):
-        raise InvalidParameter(f"settings = {validate.shown(settings)}: must be dpsgd.Settings(...)")
-    if not isinstance(chance, Chance):
-        raise InvalidParameter(f"chance = {validate.shown(chance)}: must be research(seed) or release()")
-    if not isinstance(notes_by_patient, Sequence):
-        raise InvalidParameter("notes_by_patient: must be a list, with a list of texts for each patient")
-    if not isinstance(keep, Keep | NoneType):
-        raise InvalidParameter(f"keep = {validate.shown(keep)}: must be dpsgd.Keep(folder)")
-    whole = isinstance(snapshots, Collection) and all(isinstance(step, Integral) for step in snapshots)
-    if not whole:
-        raise InvalidParameter(f"snapshots = {validate.shown(snapshots)}: must be a list of steps")
-    snapshots = {int(step) for step in snapshots}
-    if plan.units != len(notes_by_patient):
-        raise InvalidParameter(f"plan: is for {plan.units} patients, got {len(notes_by_patient)}")
-    if wrong := set(snapshots) - set(range(1, spent.steps + 1)):
-        raise InvalidParameter(f"snapshots: {validate.shown(wrong.pop())} is no step from 1 to {spent.steps}")
-    if snapshots and keep:
-        raise InvalidParameter("snapshots: a kept run has checkpoints (`keep`), and a kill would lose these")
+    snapshots = _check_run(notes_by_patient, plan, snapshots, keep)
     rows = encode_patients(model, tokenizer, notes_by_patient)
     if isinstance(settings.objective, Masking):
         settings.objective.check(rows)
@@ -291,6 +273,41 @@ def train(
         weights=weights,
         **tally.summary(),
     )
+
+
+def _check_parts(
+    model: object, tokenizer: object, plan: object, settings: object, chance: object, keep: object
+) -> None:
+    """Refuse a part of a run that is of another kind than it must be."""
+    kinds = {
+        "model": (model, torch.nn.Module, "a Hugging Face model"),
+        "tokenizer": (tokenizer, PreTrainedTokenizerBase, "a Hugging Face tokenizer"),
+        "plan": (plan, PrivacyPlan, "what plan_privacy gives"),
+        "settings": (settings, Settings, "dpsgd.Settings(...)"),
+        "chance": (chance, Chance, "research(seed) or release()"),
+        "keep": (keep, Keep | NoneType, "dpsgd.Keep(folder)"),
+    }
+    for name, (part, kind, must_be) in kinds.items():
+        if not isinstance(part, kind):
+            raise InvalidParameter(f"{name} = {validate.shown(part)}: must be {must_be}")
+
+
+def _check_run(notes_by_patient: object, plan: PrivacyPlan, snapshots: object, keep: Keep | None) -> set[int]:
+    """Refuse notes for another plan and snapshots that the run does not have; return the snapshots."""
+    if not isinstance(notes_by_patient, Sequence):
+        raise InvalidParameter("notes_by_patient: must be a list, with a list of texts for each patient")
+    if plan.units != len(notes_by_patient):
+        raise InvalidParameter(f"plan: is for {plan.units} patients, got {len(notes_by_patient)}")
+    if not isinstance(snapshots, Collection) or not all(isinstance(step, Integral) for step in snapshots):
+        raise InvalidParameter(f"snapshots = {validate.shown(snapshots)}: must be a list of steps")
+    steps = {int(step) for step in snapshots}
+    if wrong := steps - set(range(1, plan.spent.steps + 1)):
+        raise InvalidParameter(
+            f"snapshots: {validate.shown(wrong.pop())} is no step from 1 to {plan.spent.steps}"
+        )
+    if steps and keep:
+        raise InvalidParameter("snapshots: a kept run has checkpoints (`keep`), and a kill would lose these")
+    return steps
 
 
 def _not_counted(plan: PrivacyPlan, settings: Settings, chance: Chance) -> list[str]:

@@ -37,10 +37,13 @@ class PrivacyPlan:
             InvalidParameter: a value was changed to one that no plan has.
         """
         spent = self.spent
+        if not isinstance(spent, PrivacySpent):
+            raise InvalidParameter(f"spent = {validate.shown(spent)}: must be what plan_privacy gives")
+        validate.non_negative(target_epsilon=self.target_epsilon)
         _check(spent.delta, self.max_grad_norm, self.units, spent.unit)
-        if spent.adjacency != PrivacySpent.adjacency:
+        if spent.adjacency != (counted := PrivacySpent.adjacency):
             raise InvalidParameter(
-                f"adjacency = {spent.adjacency!r}: the accountants count {PrivacySpent.adjacency}"
+                f"adjacency = {validate.shown(spent.adjacency)}: the accountants count {counted}"
             )
         planned = _epsilon_of(spent, spent.steps)
         if not planned <= self.target_epsilon:

@@ -465,7 +465,20 @@ def test_a_lowered_noise_multiplier_is_refused_before_a_note_is_read():
             raise AssertionError("the notes were read")
 
     with pytest.raises(BudgetExceeded, match="must not be lowered"):
-        run(small(), None, Unread(), dataclasses.replace(plan, spent=clamped))
+        run(small(), hospital()[1], Unread(), dataclasses.replace(plan, spent=clamped))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"target_epsilon": "9"}, "target_epsilon = '9': must be a finite number"),
+        ({"target_epsilon": float("nan")}, "target_epsilon = nan"),
+        ({"spent": None}, "spent = None: must be what plan_privacy gives"),
+    ],
+)
+def test_a_plan_of_other_kinds_is_refused(change, words):
+    with pytest.raises(InvalidParameter, match=words):
+        dataclasses.replace(tiny_plan(), **change).require_budget()
 
 
 @pytest.mark.parametrize(
@@ -554,6 +567,11 @@ def test_refusals():
         run(model, tokenizer, texts[1:], tiny_plan())
     with pytest.raises(InvalidParameter, match="target_delta"):
         tiny_plan(target_delta=1 / 40)
+    for part in ("model", "tokenizer", "plan", "settings", "chance"):
+        parts = {"model": model, "tokenizer": tokenizer, "plan": tiny_plan(), "chance": dpsgd.research(0)}
+        parts |= {"settings": dpsgd.Settings(learning_rate=1e-3), part: None}
+        with pytest.raises(InvalidParameter, match=f"{part} = None: must be "):
+            dpsgd.train(notes_by_patient=texts, **parts)
     with pytest.raises(InvalidParameter, match="without notes"):
         run(model, tokenizer, [[], *texts[1:]], tiny_plan())
     for notes in ("one note", [b"bytes"], None, 1, {"of no order"}):
