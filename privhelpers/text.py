@@ -17,6 +17,7 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from decimal import ROUND_CEILING, Context
 from functools import lru_cache
 
 from privhelpers import validate
@@ -241,6 +242,24 @@ def power_of_ten(number: float) -> str:
     ('1.2·10⁻⁷', '10⁶')
     """
     return with_powers(f"{number:.1e}").replace(".0·", "·").removeprefix("1·")
+
+
+def rounded_up(number: float, digits: int = 4) -> float:
+    """Return the next number of so many digits that is not below: what an upper bound may be printed as.
+
+    >>> rounded_up(7.99612), rounded_up(0.12341), rounded_up(0.1)
+    (7.997, 0.1235, 0.1)
+    """
+    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(float(number + 0.0))))
+
+
+def rounded_down(number: float, digits: int = 4) -> float:
+    """Return the next number of so many digits that is not above: what a lower bound may be printed as.
+
+    >>> rounded_down(7.99689), rounded_down(4.1)
+    (7.996, 4.1)
+    """
+    return -rounded_up(-number, digits)
 
 
 def in_words(name: str) -> str:

@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from bookmaker.runner import _archive, _seals
 from privhelpers.artifacts import opened, parse_json, read_bounded, to_json
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact, PrivHelpersError
-from privhelpers.text import inert
+from privhelpers.text import inert, rounded_up
 
 CRATE, STATEMENT, ENVELOPE = "ro-crate-metadata.json", "statement.json", "statement.dsse.json"
 LEDGERS, REPORT = "ledgers/", "report.json"
@@ -144,12 +144,19 @@ def _worth(kind: str, row: Mapping[str, Any]) -> str:
     return f"{mode}; {WORDS['brought']}" if _brought(kind, row) else mode
 
 
+def _printed(row: Mapping[str, Any]) -> dict[str, float]:
+    """Return the bounds of a guarantee in few digits: shorter numbers promise no more."""
+    return {name: rounded_up(row[name]) for name in ("epsilon", "delta")}
+
+
 def _answer(asked: Mapping[str, str], guarantees: list[dict[str, Any]]) -> str:
     """Return what the bundle says to a topic of NIST SP 800-226."""
     if "says" in asked:
         return asked["says"]
     forms = asked.get("claimed", asked["each"]), asked["each"]
-    return "; ".join(forms["ledger" in row].format(**row) for row in guarantees) or WORDS["none"]
+    return (
+        "; ".join(forms["ledger" in row].format(**row | _printed(row)) for row in guarantees) or WORDS["none"]
+    )
 
 
 def _crate(about: Evidence, files: Mapping[str, bytes], signed: bool) -> bytes:
@@ -335,7 +342,7 @@ def _about(predicate: Mapping[str, Any]) -> str:
     what, counted = predicate["about"], []
     for row in predicate["registry"]["guarantees"]:
         beside = f" ({WORDS['brought']})" if _brought(what["kind"], row) else ""
-        counted.append(f"{row['run']} epsilon {row['epsilon']:.4g}{beside}")
+        counted.append(f"{row['run']} epsilon {_printed(row)['epsilon']:g}{beside}")
     return "; ".join(filter(None, [what["title"][:LONGEST], predicate["outcome"][:LONGEST], *counted]))
 
 

@@ -15,6 +15,7 @@ from privhelpers import validate
 from privhelpers.accounting import _renyi, _runs
 from privhelpers.accounting._spent import PrivacySpent
 from privhelpers.errors import InvalidParameter, SearchNotRandom
+from privhelpers.text import rounded_up
 
 _LAWS = {0.0: "logarithmic", 1.0: "geometric", math.inf: "Poisson"}
 _MOST = 1e9  # expected runs, and finite shape
@@ -44,8 +45,8 @@ class SearchSpent:
         """Return the epsilon with everything that must stand beside it."""
         law = _LAWS.get(self.shape, f"truncated negative binomial, shape {self.shape:g},")
         return (
-            f"ε = {self.epsilon:.4g} at δ = {self.delta:g} for the best of a random number of runs ({law} "
-            f"with mean {self.expected_runs:g}, RDP accountant), each: {self.run}"
+            f"ε = {rounded_up(self.epsilon):g} at δ = {rounded_up(self.delta):g} for the best of a random "
+            f"number of runs ({law} with mean {self.expected_runs:g}, RDP accountant), each: {self.run}"
         )
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from privhelpers.errors import InvalidParameter, SamplerMismatch
+from privhelpers.text import rounded_up
 from privhelpers.validate import shown
 
 POISSON = "Poisson"
@@ -35,8 +36,9 @@ class PrivacySpent:
 
     def __str__(self) -> str:
         """Return the epsilon with everything that must stand beside it."""
+        epsilon, delta = rounded_up(self.epsilon), rounded_up(self.delta)
         return (
-            f"ε = {self.epsilon:.4g} at δ = {self.delta:g} ({self.adjacency} of one {self.unit}, "
+            f"ε = {epsilon:g} at δ = {delta:g} ({self.adjacency} of one {self.unit}, "
             f"{self.sampler} sampling at rate {self.sample_rate:g}, {self.steps} steps, "
             f"noise multiplier {self.noise_multiplier:.4g}, {self.accountant.upper()} accountant)"
         )

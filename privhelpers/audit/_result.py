@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from privhelpers import validate
 from privhelpers.errors import AuditContradiction, InvalidParameter
+from privhelpers.text import rounded_down, rounded_up
 
 ADD_REMOVE, REPLACEMENT = "add/remove", "replacement"
 _MOST_CANARIES = 1_000_000  # a bound takes seconds for as many
@@ -38,8 +39,9 @@ class AuditResult:
 
     def __str__(self) -> str:
         """Return the bound with everything that must stand beside it."""
+        lower = rounded_down(self.epsilon_lower)
         return (
-            f"ε >= {self.epsilon_lower:.4g} at δ = {self.delta:g}, confidence {100 * self.confidence:g} % "
+            f"ε >= {lower:g} at δ = {self.delta:g}, confidence {100 * self.confidence:g} % "
             f"({self.adjacency}; {self.method}: {self.correct} of {self.guesses} guesses right, "
             f"{self.canaries} canaries, {self.searched} searched)"
         )
@@ -100,7 +102,8 @@ def require_below(lower: AuditResult | float, upper: float, *, what: str = "the 
     """
     value = lower.epsilon_lower if isinstance(lower, AuditResult) else lower
     if math.isnan(value) or math.isnan(upper) or value > upper:
+        certified, claimed = rounded_down(value), rounded_up(upper)
         raise AuditContradiction(
-            f"{what}: the audit certifies epsilon >= {value:.4g}, and the accountant claims at most "
-            f"{upper:.4g}; the sampler, the clipping, the noise or the accounting is not what was claimed"
+            f"{what}: the audit certifies epsilon >= {certified:g}, and the accountant claims at most "
+            f"{claimed:g}; the sampler, the clipping, the noise or the accounting is not what was claimed"
         )

@@ -17,6 +17,7 @@ from privhelpers.own_model._membership import Attack, broken_controls
 from privhelpers.own_model._memorization import PatientShares
 from privhelpers.own_model._wording import WORDING
 from privhelpers.stats import adjust
+from privhelpers.text import rounded_down
 
 FLAGGED, UNDECIDED, NOTHING_FOUND = "flagged", "undecided", "nothing found"
 
@@ -143,7 +144,7 @@ def decide(
     claim = canaries and canaries.claim
     if claim and claim.refuted:
         bound = claim.lower
-        told = (claim.epsilon, bound.epsilon_lower, 100 * bound.confidence)
+        told = (claim.epsilon, rounded_down(bound.epsilon_lower), 100 * bound.confidence)
         certain.append(Sentence(words["claim"], *told))
     others = [test for test in beyond if not test.coin]
     reasons = list(certain)

@@ -22,6 +22,7 @@ from bookmaker.runner._bundle import CRATE, ENVELOPE, STATEMENT
 from privhelpers import ledger
 from privhelpers.artifacts import Store
 from privhelpers.errors import DamagedArtifact, InvalidParameter, LedgerDamaged, MissingArtifact
+from privhelpers.text import rounded_up
 
 HASH = {"data": "0" * 64, "parameters": "1" * 64, "code": "2" * 64}
 CLAIM = {"epsilon": 4.0, "delta": 1e-5, "certified": 0.5, "refuted": False}
@@ -99,7 +100,7 @@ def test_the_line_says_what_holds(verified, about, files, key, tmp_path):
     holds, line = verified(data)
     epsilon = ledger.verify(files["ledgers/ledger.jsonl"], "x").epsilon
     assert holds and "every byte of its files is as stated: Audit of “net”; undecided; " in line
-    beside = f"dp-8 epsilon {epsilon:.4g} ({_bundle.WORDS['brought']}); claim epsilon 4; "
+    beside = f"dp-8 epsilon {rounded_up(epsilon):g} ({_bundle.WORDS['brought']}); claim epsilon 4; "
     assert f"; undecided; {beside}" in line and "nothing ties the two" in line
     assert "unsigned, so it shows damage, not who made it" in line and _bundle.sha256(data) in line
     assert verified(data, public) == (False, "out.zip: does not hold: is not signed, and a key was named\n")
@@ -281,7 +282,7 @@ def test_a_registry_finds_its_fields_and_every_topic_an_answer(about, files):
     answers = {one["topic"]: one["answer"] for one in predicate["nist_sp_800_226"]}
     assert len(answers) == len(_bundle.WORDS["nist"]) and all(answers.values())
     assert (
-        f"dp-8: epsilon {record.epsilon:.4g} at delta 1e-05; claim: epsilon 4"
+        f"dp-8: epsilon {rounded_up(record.epsilon):g} at delta 1e-05; claim: epsilon 4"
         in answers["privacy parameters"]
     )
     assert "sampler Poisson; accountant rdp; claim: mechanism" in answers["algorithm and accounting"]

@@ -10,8 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
+from privhelpers.accounting import PrivacySpent
 from privhelpers.errors import InvalidParameter
-from privhelpers.text import found_among, found_in, inert, inserted, normalize, places, stands_in
+from privhelpers.text import (
+    found_among,
+    found_in,
+    inert,
+    inserted,
+    normalize,
+    places,
+    rounded_down,
+    rounded_up,
+    stands_in,
+)
 
 
 @pytest.mark.parametrize(
@@ -143,3 +154,11 @@ def test_html_shows_the_characters(text):
 def test_what_is_no_text_is_refused():
     with pytest.raises(InvalidParameter, match="text"):
         inert(b"bytes")
+
+
+@given(st.floats(min_value=1e-12, max_value=1e12))
+def test_a_bound_in_few_digits_promises_no_more(number):
+    above, below = rounded_up(number), rounded_down(number)
+    assert below <= number <= above and above - below <= 1.01e-3 * number
+    spent = PrivacySpent(number, 1e-5, 1.0, 0.1, 100)
+    assert float(str(spent).split()[2]) >= number
