@@ -146,13 +146,8 @@ class KeptRun:
         """Open the ledger."""
         self.folder, self.every = Path(keep.folder), keep.every
         self.model, self.optimizer, self.chance = model, optimizer, chance
-        try:
-            self.ledger: Ledger = open_ledger(self.folder / LEDGER, terms)
-        except ResumeRefused:
-            if keep.on_change == "refuse":
-                raise
-            self._put_aside()
-            self.ledger = open_ledger(self.folder / LEDGER, terms)
+        clear = self._clear if keep.on_change == "restart" else None
+        self.ledger: Ledger = open_ledger(self.folder / LEDGER, terms, clear=clear)
 
     def __enter__(self) -> "KeptRun":
         """Return itself."""
@@ -162,15 +157,11 @@ class KeptRun:
         """Close the ledger."""
         self.ledger.close()
 
-    def _put_aside(self) -> None:
-        for old in self.folder.glob("step-*.safetensors*"):  # first: none may lie beside another run's ledger
+    def _clear(self) -> None:
+        """Remove the checkpoints of another run: none may lie beside a ledger that is not its own."""
+        for old in self.folder.glob("step-*.safetensors*"):
             with artifacts.writing(old):
                 old.unlink()
-        number = 1
-        while (aside := self.folder / f"ledger-{number}.jsonl").exists():
-            number += 1
-        with artifacts.writing(aside):
-            (self.folder / LEDGER).rename(aside)
 
     def restore(self, canaries: int = 0) -> tuple[int, Tally]:
         """Put everything back as the last checkpoint saw it; return the next step and the counts so far.

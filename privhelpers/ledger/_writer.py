@@ -5,7 +5,7 @@ The lock is a file beside the ledger; closing the ledger removes it.
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -61,7 +61,15 @@ def _put(path: Path, data: bytes) -> None:
         os.close(folder)
 
 
-def _settled(path: Path, terms: Terms) -> tuple[int, Record]:
+def _put_aside(path: Path) -> None:
+    """Rename a ledger to the first free one of ledger-1.jsonl, ledger-2.jsonl, ...; the lock is held."""
+    number = 1
+    while os.path.lexists(aside := path.with_name(f"{path.stem}-{number}{path.suffix}")):
+        number += 1
+    path.rename(aside)
+
+
+def _settled(path: Path, terms: Terms, clear: Callable[[], None] | None) -> tuple[int, Record]:
     """Return size and record of the ledger at `path`, made or mended if needed; the lock is held."""
     try:
         data = _bytes(path)
@@ -70,14 +78,18 @@ def _settled(path: Path, terms: Terms) -> tuple[int, Record]:
         _put(path, data)
     record = _chain.verify(data, path.name)
     if differences := record.terms.differences(terms):
-        raise ResumeRefused(f"{path.name} was opened under other terms: {'; '.join(differences)}")
+        if clear is None:
+            raise ResumeRefused(f"{path.name} was opened under other terms: {'; '.join(differences)}")
+        clear()
+        _put_aside(path)
+        return _settled(path, terms, None)
     if not data.endswith(b"\n"):
         data, record = _chain.mended(record, data)
         _put(path, data)
     return len(data), record
 
 
-def open_ledger(path: Path | str, terms: Terms) -> "Ledger":
+def open_ledger(path: Path | str, terms: Terms, *, clear: Callable[[], None] | None = None) -> "Ledger":
     """Open the ledger of a run for writing: a new one, or the verified one that is there.
 
     An unfinished last line, which a kill or a full disk can leave, is counted as spent by a "torn" entry.
@@ -85,6 +97,8 @@ def open_ledger(path: Path | str, terms: Terms) -> "Ledger":
     Args:
         path: of the file; its folder is made if needed.
         terms: of the run. They must fit their budget, and be those that an existing ledger sealed.
+        clear: removes what belongs to a ledger of other terms, which is then put aside under a name of its
+            own, all while no other process can open it; None: such a ledger is refused.
 
     Raises:
         BudgetExceeded: the planned steps do not fit the budget; nothing was touched.
@@ -101,7 +115,7 @@ def open_ledger(path: Path | str, terms: Terms) -> "Ledger":
     with _disk(path.name), ExitStack() as undo:
         lock = processes.Lock(path.with_name(path.name + ".lock"), path.name, busy=LedgerInUse)
         undo.callback(lock.release)
-        size, record = _settled(path, terms)
+        size, record = _settled(path, terms, clear)
         ledger = Ledger(path, record, size, processes.open_regular(path, os.O_WRONLY | os.O_APPEND), lock)
         undo.pop_all()
         return ledger

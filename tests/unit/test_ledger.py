@@ -590,6 +590,20 @@ def test_a_second_writer_is_refused_at_once_and_told_who_writes(filled):
         assert ledger.steps == 451
 
 
+def test_a_ledger_is_put_aside_while_nobody_else_can_open_it(filled):
+    old, taken = filled.read_bytes(), filled.with_name("ledger-1.jsonl")
+    taken.symlink_to("nowhere")
+
+    def clear():
+        with pytest.raises(LedgerInUse):
+            open_ledger(filled, changed(mode="release"), clear=clear)
+        assert filled.read_bytes() == old
+
+    with open_ledger(filled, changed(mode="release"), clear=clear) as ledger:
+        assert ledger.steps == 0
+    assert filled.with_name("ledger-2.jsonl").read_bytes() == old and taken.is_symlink()
+
+
 def test_a_closed_ledger_leaves_one_file(filled):
     assert list(filled.parent.iterdir()) == [filled]
     with pytest.raises(ResumeRefused):
