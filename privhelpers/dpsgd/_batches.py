@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from privhelpers.dpsgd._checks import heard_by_name, repeatable
+from privhelpers.dpsgd._checks import LOSS, allowed, heard_by_name, repeatable
 from privhelpers.dpsgd._losses import Batch, losses_by_row
 from privhelpers.errors import InvalidParameter, UnsupportedModel
 from privhelpers.models.encoding import encode, to_batch
@@ -117,7 +117,8 @@ def needs_mask(model: PreTrainedModel, rows: Sequence[Rows], pad_id: int, *, alw
     for attention_mask in (True,) if always else (False, True):
         batch = _collated([notes[-1], notes[0]], pad_id, attention_mask)
         with heard_by_name(model), _moved(model):
-            if not _reads(model, batch, after=len(notes[0])):
+            alone = _collated([notes[0]], pad_id, attention_mask)
+            if not _reads(model, batch, after=len(notes[0])) and _same(model, batch, alone):
                 return attention_mask
     raise UnsupportedModel(
         f"{type(model).__name__}: what it makes of a note depends on the padding behind it, with an "
@@ -135,11 +136,20 @@ def _moved(model: PreTrainedModel) -> Iterator[None]:
             for weight, before in kept:
                 step = torch.empty(before.shape).normal_(0, _MOVE, generator=generator)
                 weight.copy_(torch.nan_to_num(before, 0.0, 0.0, 0.0) + step.to(before))
+        torch.clear_autocast_cache()  # of the weights as they were
         yield
     finally:
+        torch.clear_autocast_cache()
         with torch.no_grad():
             for weight, before in kept:
                 weight.copy_(before)
+
+
+def _same(model: PreTrainedModel, batch: Batch, alone: Batch) -> bool:
+    """Return whether the loss of the second row is that of the same note without padding."""
+    with repeatable(model), torch.no_grad():
+        padded_loss, loss = (losses_by_row(model, one)[-1].double() for one in (batch, alone))
+    return bool(abs(padded_loss - loss) <= allowed(model, LOSS) * abs(loss))
 
 
 def _reads(model: PreTrainedModel, batch: Batch, after: int) -> bool:

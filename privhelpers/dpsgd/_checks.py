@@ -1,19 +1,24 @@
 """What is checked of a model before its clipped sums count.
 
 A sum of clipped gradients moves by no more than the bound when a unit leaves only if the model reads each row
-apart from the others, if every use of a trained weight is heard, and if nothing that is not trained keeps
-what it read. Each is asked of the model as it stands: a pass that breaks one is refused by name.
+apart from the others, if every use of a trained weight is heard, and if nothing keeps what it read. Each is
+asked of the model as it stands: a pass that breaks one is refused by name. What no comparison can show, that
+it holds for all rows and at all weights, is known of the libraries' own layers in float32 alone: `not_known`
+names the others.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from types import FunctionType, MethodType
 
 import torch
 from torch import nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedModel
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from privhelpers.dpsgd._layers import listening
 from privhelpers.dpsgd._losses import Batch, losses_by_row
@@ -24,8 +29,13 @@ from privhelpers.models.encoding import IGNORED
 from privhelpers.models.precision import layers_in
 from privhelpers.text import quoted
 
-# Of the largest norm of a row, by the digits of the pass: more is another gradient.
+# Of the largest norm of a row, by the digits of the pass: more is another gradient. Among other rows of the
+# same shape no sum has another order.
 _TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3}
+_SAME_SHAPE = {torch.float64: 1e-9, torch.float32: 1e-5}
+LOSS = {torch.float64: 1e-8, torch.float32: 1e-4}
+_SHORT = 0.05  # for fewer digits than those
+_LIBRARIES = ("torch", "transformers", "peft", "accelerate")
 _NONE, _ANY = (0.0, 0.0, 0.0), (math.inf, math.inf, math.inf)
 
 
@@ -49,7 +59,7 @@ def all_heard(model: nn.Module, parameters: dict[str, nn.Parameter]) -> Iterator
 
     def kept() -> list[tuple[torch.Tensor, int]]:
         held = (value for table in tables for value in table.values() if value is not None)
-        return [(value, value._version) for value in held if not value.requires_grad]
+        return [(value, value._version) for value in held]
 
     before = kept()
     with _gradients_aside(parameters):
@@ -72,19 +82,19 @@ def _written(model: nn.Module, before: list[tuple[torch.Tensor, int]]) -> str:
 
 
 _WRITTEN = (
-    "{}: a buffer or a frozen weight is written while the model reads, and what it keeps of the rows is "
+    "{}: a buffer or a weight is written while the model reads, and what it keeps of the rows is "
     "neither clipped nor covered by noise; compute it before training"
 )
 
 
 def _kept(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield what is not trained, by name."""
+    """Yield the tensors that outlive a pass, by name."""
     yield from model.named_buffers()
-    yield from ((name, p) for name, p in model.named_parameters() if not p.requires_grad)
+    yield from model.named_parameters()
 
 
 def _contents(model: nn.Module) -> dict[str, object]:
-    """Return a number for each buffer and frozen weight that changes with its bits, however it is written."""
+    """Return a number for each buffer and weight that changes with its bits, however it is written."""
     whole = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
     return {
         name: value.detach().contiguous().view(whole[value.element_size()]).sum(dtype=torch.int64).item()
@@ -221,7 +231,7 @@ class RowChecks:
             try:
                 with heard_by_name(self._model):
                     trials = [batch] if known else self._trials(batch)
-                    compared = [self._compare(trial, layer_norms(trial)) for trial in trials]
+                    compared = [self._compare(trial, layer_norms) for trial in trials]
             finally:
                 del self._proven[training]
         for name, content in _contents(self._model).items():
@@ -258,17 +268,19 @@ class RowChecks:
         if length > 1 and all(value.dim() < 3 for value in batch.values()):
             yield _made_of(batch, min(length, 4), min(length, 4))
 
-    def _compare(self, batch: Batch, ours: dict[str, torch.Tensor]) -> bool:
+    def _compare(self, batch: Batch, layer_norms: Callable[[Batch], dict[str, torch.Tensor]]) -> bool:
         """Refuse the model if the norms of three rows, by parameter, are not those of one backward a row.
 
-        Return whether there was a row to compare: one whose gradient is finite.
+        Nor may those of a row change where all others are replaced by it. Return whether there was a row to
+        compare: one whose gradient is finite.
         """
-        compared = False
-        digits = {p.dtype for p in self._model.parameters()}
-        if torch.is_autocast_enabled(self._model.device.type):
-            digits.add(torch.bfloat16)
-        tolerance = max(_TOLERANCE.get(dtype, 0.05) for dtype in digits)
-        for row in {0, (rows := len(batch["labels"])) // 2, rows - 1}:
+        compared, ours = False, layer_norms(batch)
+        middle = (rows := len(batch["labels"])) // 2
+        crowd = {k: v if "mask" in k else v[middle : middle + 1].expand_as(v) for k, v in batch.items()}
+        self._require_same(ours, layer_norms({k: v.contiguous() for k, v in crowd.items()}), middle)
+        tolerance = allowed(self._model)
+        for row in {0, middle, rows - 1}:
+            torch.clear_autocast_cache()  # the engine's passes leave weights there that have no graph
             with torch.enable_grad(), _gradients_aside(self._parameters):
                 losses_by_row(self._model, {k: v[row : row + 1] for k, v in batch.items()}).sum().backward()
                 theirs = {
@@ -277,13 +289,70 @@ class RowChecks:
                 }
             if not all(map(math.isfinite, theirs.values())):
                 continue
-            compared, allowed = True, max(theirs.values(), default=0.0) * tolerance
+            compared, most = True, max(theirs.values(), default=0.0) * tolerance
             for name, norm in theirs.items():
                 heard = float(ours[name][row]) if name in ours else 0.0  # by no layer that is known
-                if not abs(heard - norm) <= allowed:
+                if not abs(heard - norm) <= most:
                     raise UnsupportedModel(
                         f"{name}: its gradient's norm for one row is {norm:.6g} by autograd for that row "
                         f"alone, and {heard:.6g} in a batch; a layer mixes rows, or does more with its "
                         "weight than is known: replace or freeze it"
                     )
         return compared
+
+    def _require_same(
+        self, ours: dict[str, torch.Tensor], among_copies: dict[str, torch.Tensor], row: int
+    ) -> None:
+        """Refuse the model if a row's norms depend on what stands in the other rows."""
+        most = allowed(self._model, _SAME_SHAPE) * max(float(norms[row]) for norms in ours.values())
+        for name, norms in ours.items():
+            here, there = float(norms[row]), float(among_copies[name][row])
+            if math.isfinite(here) and math.isfinite(there) and not abs(here - there) <= most:
+                raise UnsupportedModel(
+                    f"{name}: its gradient's norm for one row is {here:.9g} among the rows of a batch, and "
+                    f"{there:.9g} among copies of itself; a layer mixes rows: replace or freeze it"
+                )
+
+
+def allowed(model: nn.Module, by_digits: Mapping[torch.dtype, float] = _TOLERANCE) -> float:
+    """Return by how much of itself a number of this model may differ through rounding."""
+    return max(by_digits.get(digits, _SHORT) for digits in _digits(model))
+
+
+def _digits(model: nn.Module) -> set[torch.dtype]:
+    """Return the types of the numbers that a model computes with."""
+    digits = {p.dtype for p in (*model.parameters(), *model.buffers()) if p.is_floating_point()}
+    kind = next(model.parameters()).device.type
+    return digits | ({torch.get_autocast_dtype(kind)} if torch.is_autocast_enabled(kind) else set())
+
+
+def not_known(model: nn.Module) -> list[str]:
+    """Return in words what of a model no proof of a bound is about; empty for a library's model in float32.
+
+    A layer of somebody's own can treat rows apart in every batch that was compared and mix them in the next,
+    or keep what it read where nobody looks. In 16 bits the rounding of one row's gradient depends on the
+    shape of the batch, so on the others, by as much as a clipping bound where notes are alike.
+    """
+    parts = {f"precision: {digits}": None for digits in sorted(map(str, _digits(model) - set(_TOLERANCE)))}
+    for module in model.modules():
+        tables = (getattr(module, name, None) or {} for name in _HOOKS)
+        added = [hook for table in tables for hook in table.values()]
+        added += [value for value in vars(module).values() if isinstance(value, _FUNCTIONS)]
+        kind = type(module)
+        for part in (kind.forward if _of_a_library(kind) else kind, *added):
+            if not _of_a_library(part):
+                parts[f"model: {getattr(part, '__qualname__', part)}"] = None
+    name = getattr(getattr(model, "config", None), "_attn_implementation", None)
+    attention = ALL_ATTENTION_FUNCTIONS.get(name) if isinstance(name, str) else None
+    if attention is not None and not _of_a_library(attention):
+        parts[f"model: attention {name}"] = None
+    return list(parts)
+
+
+_FUNCTIONS = (FunctionType, MethodType, partial)
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def _of_a_library(part: object) -> bool:
+    part = part.func if isinstance(part, partial) else part
+    return (getattr(part, "__module__", None) or "").partition(".")[0] in _LIBRARIES

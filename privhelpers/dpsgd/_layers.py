@@ -211,6 +211,11 @@ def _refuse_mixing(name: str, module: nn.Module) -> None:
             f"{name} ({type(module).__name__}): mixes the rows of a batch, so that no row has a gradient of "
             "its own; replace it by GroupNorm (opacus.validators.ModuleValidator.fix does)"
         )
+    if getattr(module, "expert_capacity", None) is not None:
+        raise UnsupportedModel(
+            f"{name} ({type(module).__name__}): an expert takes so many tokens of a batch and no more, so "
+            "that rows compete"
+        )
     if isinstance(module, nn.Embedding) and (module.max_norm is not None or module.scale_grad_by_freq):
         raise UnsupportedModel(f"{name}: an Embedding with max_norm or scale_grad_by_freq mixes rows")
 

@@ -22,6 +22,7 @@ from privhelpers.accounting import Claimed
 from privhelpers.dpsgd._batches import bounded, encode_patients, micro_batches, needs_mask
 from privhelpers.dpsgd._canaries import GradientCanaries, Planted
 from privhelpers.dpsgd._chance import Chance, is_ours
+from privhelpers.dpsgd._checks import not_known
 from privhelpers.dpsgd._engine import trainable
 from privhelpers.dpsgd._log import DPTrainingLog, Tally
 from privhelpers.dpsgd._optimizer import Drawn, PrivateOptimizer
@@ -95,8 +96,9 @@ class Settings:
         make_draws: `poisson_draws`, or a variant under study: called with the generator of the sampling,
             units, sample_rate and steps.
 
-    A run with an optimizer, draws or an objective that are not this package's own has no `PrivacySpent` in
-    its log, but what it `Claimed`, and its ledger counts steps and no epsilon.
+    A run with an optimizer, draws or an objective that are not this package's own, with layers that are no
+    library's, or in 16 bits, has no `PrivacySpent` in its log, but what it `Claimed`, and its ledger counts
+    steps and no epsilon.
 
     Raises:
         InvalidParameter: a value is out of its range.
@@ -190,7 +192,7 @@ def train(
         settings.objective.check(rows)
     units, parameters, pad_id = plan.units, trainable(model), end_id(tokenizer)
     masked = needs_mask(model, rows, pad_id, always=settings.objective is not None)
-    not_counted = _not_counted(plan, settings, chance)
+    not_counted = _not_counted(plan, settings, chance) + not_known(model)
     before = {name: p.detach().clone() for name, p in parameters.items()}
     weights: dict[int, dict[str, torch.Tensor]] = {}
     planted = None

@@ -1,10 +1,13 @@
 """A log never says more than was done: at what rate it drew, what a row depends on, whose chance it was."""
 
 import copy
+import math
 from functools import partial
+from unittest import mock
 
 import pytest
 import torch
+from peft import LoraConfig, get_peft_model
 from scipy.stats import binomtest, kstest
 from test_dpsgd_training import hospital, run, tiny_plan
 from torch import nn
@@ -18,10 +21,11 @@ from transformers import (
     RobertaConfig,
     RobertaForMaskedLM,
 )
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from privhelpers import dpsgd, models
 from privhelpers.accounting import Claimed, PrivacySpent
-from privhelpers.dpsgd import _batches
+from privhelpers.dpsgd import _batches, _loop
 from privhelpers.errors import InvalidParameter, ResumeRefused, UnsupportedModel
 from privhelpers.ledger import read_ledger
 
@@ -45,6 +49,9 @@ def bart(vocabulary):
 def bert(vocabulary):
     torch.manual_seed(0)
     return BertLMHeadModel(BertConfig(vocab_size=vocabulary, initializer_range=0.5, **SMALL)).train()
+
+
+LORA = LoraConfig(r=2, target_modules=["c_attn"], fan_in_fan_out=True)
 
 
 # The rate.
@@ -128,6 +135,24 @@ def test_a_masked_model_that_reads_padding_in_spite_of_its_mask_is_refused():
             module.requires_grad_(False)
     with pytest.raises(UnsupportedModel, match="depends on the padding behind it, with an attention mask"):
         run(model, tokenizer, texts, tiny_plan(), objective=models.Masking.of(tokenizer))
+
+
+def test_a_model_that_reads_how_much_padding_there_is_is_refused():
+    """Queries scaled by the log of how many keys there are, as some long contexts are read."""
+
+    class Scaled(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, value, *args, **more):
+            return self.inner(value * math.log(value.shape[1]), *args, **more)
+
+    texts, tokenizer, model = hospital()
+    for block in model.transformer.h:
+        block.attn = Scaled(block.attn)
+    with pytest.raises(UnsupportedModel, match="depends on the padding behind it, with"):
+        run(model, tokenizer, [*texts[1:], ["a note of a patient that is much longer"]], tiny_plan())
 
 
 def test_a_causal_model_needs_no_mask_and_what_reads_padding_anyway_is_refused():
@@ -280,6 +305,74 @@ def test_who_takes_part_in_a_release_follows_from_no_seed():
     assert kstest(many.numpy(), "uniform").pvalue > 1e-6
 
 
+# The model.
+
+
+class Adds(nn.Module):
+    """Keeps the sum of what it read where no table of a module has it."""
+
+    total = 0.0
+
+    def forward(self, value):
+        self.total = self.total + float(value.detach().sum())
+        return value
+
+
+def layer_of_ones_own(model):
+    model.transformer.ln_f = nn.Sequential(model.transformer.ln_f, Adds())
+
+
+def method_of_ones_own(model):
+    model.transformer.drop.forward = lambda value: value
+
+
+def hook_of_ones_own(model):
+    model.transformer.h[0].register_forward_pre_hook(lambda *_: None)
+
+
+def attention_of_ones_own(model):
+    given = ALL_ATTENTION_FUNCTIONS["sdpa"]
+    ALL_ATTENTION_FUNCTIONS.register("ones_own", lambda *args, **more: given(*args, **more))
+    model.config._attn_implementation = "ones_own"
+
+
+def sixteen_bits(model):
+    model.bfloat16()
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        (layer_of_ones_own, "model: Adds"),
+        (method_of_ones_own, "model: method_of_ones_own.<locals>.<lambda>"),
+        (hook_of_ones_own, "model: hook_of_ones_own.<locals>.<lambda>"),
+        (attention_of_ones_own, "model: attention ones_own"),
+        (sixteen_bits, "precision: torch.bfloat16"),
+    ],
+)
+def test_what_a_model_does_of_its_own_makes_the_budget_a_claim(change, part):
+    texts, tokenizer, model = hospital()
+    change(model)
+    log = run(model, tokenizer, texts, tiny_plan())
+    assert log.spent == Claimed(tiny_plan().spent, (part,)) and log.rdp_epsilon is None
+
+
+def test_passes_under_autocast_make_the_budget_a_claim():
+    texts, tokenizer, model = hospital()
+    with torch.autocast("cpu", torch.bfloat16):
+        log = run(model, tokenizer, texts, tiny_plan())
+    assert log.spent.parts == ("precision: torch.bfloat16",)
+
+
+@pytest.mark.parametrize("make", [lambda model: model, lambda model: get_peft_model(model, LORA)])
+def test_the_models_of_the_libraries_are_counted(make):
+    texts, tokenizer, model = hospital()
+    model = make(model)
+    model.gradient_checkpointing_enable()
+    model.enable_input_require_grads()
+    assert type(run(model, tokenizer, texts, tiny_plan()).spent) is PrivacySpent
+
+
 # What is kept.
 
 
@@ -301,16 +394,9 @@ def test_a_ledger_is_put_aside_beside_all_that_were(tmp_path):
 def test_a_release_with_canaries_goes_on_before_its_first_scores_are_kept(tmp_path):
     texts, tokenizer, model = hospital()
     given = {"keep": tmp_path, "checkpoint_every": 3, "canaries": dpsgd.GradientCanaries(count=4, seed=0)}
-    stopped, passes = copy.deepcopy(model), []
-
-    def stop(*_):
-        passes.append(1)
-        if len(passes) > 9:
-            raise KeyboardInterrupt
-
-    stopped.register_forward_hook(stop)
-    with pytest.raises(KeyboardInterrupt):
-        run(stopped, tokenizer, texts, tiny_plan(), chance=dpsgd.release(), **given)
+    stopped = mock.patch.object(_loop, "micro_batches", side_effect=KeyboardInterrupt)
+    with stopped, pytest.raises(KeyboardInterrupt):
+        run(copy.deepcopy(model), tokenizer, texts, tiny_plan(), chance=dpsgd.release(), **given)
     counted = read_ledger(tmp_path / "ledger.jsonl").steps
     log = run(copy.deepcopy(model), tokenizer, texts, tiny_plan(), chance=dpsgd.release(), **given)
     assert counted == 3 and log.canaries.scores.shape == (4,)
