@@ -405,8 +405,6 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
             made,
             pictures,
             made=f"{now:%Y-%m-%dT%H:%M:%SZ}",
-            reference=parts["reference"].files if parts.get("reference") else {},
-            catalogue=language.files,
             ledger=given["ledger"],
         )
         bundle = _bundle.make(about, files, given["key"])

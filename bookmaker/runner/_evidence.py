@@ -3,7 +3,6 @@
 import base64
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import nbformat
@@ -31,9 +30,7 @@ def of_audit(
     pictures: Mapping[str, bytes],
     *,
     made: str,
-    reference: Mapping[str, str],
     ledger: bytes | None,
-    catalogue: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Evidence, dict[str, bytes]]:
     """Return what a bundle of an audit is about, and its files by name.
 
@@ -42,9 +39,7 @@ def of_audit(
         report: files of the report by name.
         pictures: SVG by caption.
         made: when, as ISO 8601 says it.
-        reference: SHA-256 of the reference model's files by name.
         ledger: said to be of the training of the model, if any was brought.
-        catalogue: SHA-256 by name of the catalogue that words the first page, if one was brought.
     """
     captions = {f"figures/{number}.svg": caption for number, caption in enumerate(pictures, 1)}
     files = {**report, **{name: pictures[caption] for name, caption in captions.items()}}
@@ -55,10 +50,11 @@ def of_audit(
     for role in ("canary_file", "synthetic"):
         if one := facts[role]:
             brought.append((one["file"], one["sha256"], role.removesuffix("_file")))
-    model = facts["model"]["files"] if facts["model"] else {}
-    kinds = {"model": model, "reference model": reference, "words of the first page": catalogue}
-    for role, hashes in kinds.items():
-        brought += [(name, digest, role) for name, digest in hashes.items()]
+    kinds = {"files": "model", "reference_files": "reference model"} if facts["model"] else {}
+    for key, role in kinds.items():
+        brought += [(name, digest, role) for name, digest in facts["model"][key].items()]
+    if one := facts["catalogue"]:
+        brought.append((one["file"], one["sha256"], "words of the first page"))
     inputs = [dict(zip(("name", "sha256", "role"), one, strict=True)) for one in brought]
     about = Evidence("audit", facts["title"], made, inputs, facts["settings"], facts["versions"], captions)
     return about, files

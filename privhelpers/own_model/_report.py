@@ -37,6 +37,9 @@ PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-lea
 SCHEMA = "privai-leak/audit-report/2"
 # What only one kind of audit has; null in the other.
 ONE_KIND = ("model", "truncated", "guessed", "completed", "synthetic", "copies")
+# What an audit asks for with a reference model, of synthetic texts alone, and of whatever was written.
+_REFERENCE, _TEXTS = ("reference", "ez_mia", "wbc"), ("words", "closest", "covered")
+_RISKS = ("singling_out", "linkability", "inference")
 _KEPT = "\n\u00a0\u202f"  # some languages have spaces within numbers, and before a colon, that never break
 _LONGEST = 400  # characters of one piece of text that is shown
 _SHOWN = 20  # strings, and texts, that are shown where somebody asks for them
@@ -263,8 +266,10 @@ def _tested(audit: Audit | SyntheticAudit, say: Language) -> list[str]:
         done.append(say(words["copies"]))
     elif audit.completions is not None:
         done.append(say(words["completions"]))
-    if audit.risks:
+    if len(audit.risks) == len(_RISKS):
         done.append(say(words["risks"]))
+    else:
+        done += [say(WORDING["tests"][name]) for name in audit.risks]
     if audit.disclosures is not None:
         done.append(say(words["disclosures"], audit.disclosures.texts))
     if audit.canaries is not None:
@@ -284,7 +289,23 @@ def _not_tested(audit: Audit | SyntheticAudit, say: Language) -> list[str]:
         left.insert(2, not_applied["copies"])
     if audit.canaries is None:
         left.insert(2, not_applied["canaries"])
-    return [say(text) for text in left]
+    here = (say(not_applied["here"], Sentence(what)) for what in _inapplicable(audit))
+    return [*map(say, left), *here]
+
+
+def _inapplicable(audit: Audit | SyntheticAudit) -> list[str]:
+    """Return the attacks and risks that were asked for and not measured, in plain words.
+
+    The tokenizer makes nothing of a case, the reference model reads other tokens, every note scores the same,
+    or the files hold too little.
+    """
+    asked, writes = list(_TEXTS), isinstance(audit, SyntheticAudit) or audit.target.is_causal
+    if isinstance(audit, Audit):
+        unasked = {*_TEXTS, *(() if audit.reference else _REFERENCE)}
+        unasked |= set() if audit.settings.lower_case else {"lower_case"}
+        asked = [name for name in WORDING["attacks"] if name not in unasked]
+    missing = [WORDING["attacks"][name] for name in asked if name not in {one.name for one in audit.attacks}]
+    return missing + [WORDING["tests"][name] for name in _RISKS if writes and name not in audit.risks]
 
 
 def _found(audit: Audit | SyntheticAudit, say: Language) -> str:
@@ -378,6 +399,7 @@ def report_facts(audit: Audit | SyntheticAudit, *, made: str = "", language: Lan
         language: of the first page; every other sentence is English.
     """
     verdict, canaries, coverage = audit.verdict, audit.files.canaries, _coverage(audit)
+    catalogue = next(iter(language.files.items()), None)
     words, levels = _words(audit)["details"], _words(audit)["severity"][verdict.outcome]
     weakest = {name: of_100(value) for name, value in vars(audit.sensitivity).items()}
     if isinstance(audit, Audit):
@@ -389,6 +411,7 @@ def report_facts(audit: Audit | SyntheticAudit, *, made: str = "", language: Lan
                 "type": target.model.config.model_type,
                 "files": dict(target.files),
                 "reference": audit.reference and audit.reference.name,
+                "reference_files": dict(audit.reference.files) if audit.reference else {},
             },
             "truncated": audit.truncated,
             **_memory(audit),
@@ -405,6 +428,7 @@ def report_facts(audit: Audit | SyntheticAudit, *, made: str = "", language: Lan
         **dict.fromkeys(ONE_KIND),
         "schema": SCHEMA,
         "language": language.code,
+        "catalogue": catalogue and dict(zip(("file", "sha256"), catalogue, strict=True)),
         "first_page": _first_page(audit, coverage, made, language),
         **_answers(audit, coverage, ENGLISH),
         "who": words["who"],

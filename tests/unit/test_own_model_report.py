@@ -12,9 +12,9 @@ import toy_audit as toy
 
 from privhelpers import browser as programs
 from privhelpers import own_model
-from privhelpers.artifacts import to_json
+from privhelpers.artifacts import sha256_of, to_json
 from privhelpers.figures.own_model import audit_pictures
-from privhelpers.own_model import _report, _verdict, _wording
+from privhelpers.own_model import _language, _report, _verdict, _wording
 from privhelpers.own_model._language import Sentence
 from privhelpers.own_model._wording import WORDING
 
@@ -239,11 +239,22 @@ def test_a_report_in_another_language_has_the_same_details_in_english(audit):
     assert [
         first.count(f'<html lang="{code}">') for (first, _), code in zip(pages, ("en", "de"), strict=True)
     ] == [1, 1]
+    assert (english["catalogue"], german["catalogue"]) == (None, None)
     note = f"<p>{GERMAN(WORDING['labels']['english'])}</p>"
     assert [note in first for first, _ in pages] == [False, True] and pages[0][1] == pages[1][1]
     assert {name: english["first_page"]["key_figure"][name] for name in english["key_figures"][0]} == english[
         "key_figures"
     ][0]
+
+
+def test_a_catalogue_that_was_brought_stands_in_the_report_with_its_hash(audit, tmp_path):
+    (tmp_path / "nl.po").write_bytes((_language.CATALOGUES / _language.TEMPLATE).read_bytes())
+    dutch = own_model.read_language(str(tmp_path / "nl.po"))
+    facts = json.loads(to_json(own_model.report_facts(audit, language=dutch)))
+    jsonschema.validate(facts, json.loads(own_model.report_schema()))
+    digest = sha256_of(tmp_path / "nl.po")
+    assert facts["catalogue"] == {"file": "nl.po", "sha256": digest}
+    assert f"nl.po</td><td><code>{digest}</code>" in own_model.report_page(facts)
 
 
 def test_a_sample_is_said_in_the_headline_with_the_reason(audit):

@@ -143,6 +143,11 @@ def test_a_reference_of_the_same_tokens_brings_ezmia_and_wbc(home, tok, remember
         area = by_name[name].untrained.auc
         assert by_name[name].patient.auc.low > 0.6 and area.low <= 0.5 <= area.high, name
         assert by_name[name].words in str(own_model.report_facts(audit))
+    facts = own_model.report_facts(audit)
+    assert facts["model"]["reference_files"] == dict(reference.files) != dict(opened.files)
+    page, weights = own_model.report_page(facts), reference.files["model.safetensors"]
+    assert f"reference model: model.safetensors</td><td><code>{weights}</code>" in page
+    assert "what does not apply here" not in page
     # Fresh weights beat the reference nowhere, so WBC tells no note from another.
     assert by_name["wbc"].untrained.auc.estimate == 0.5 and by_name["wbc"].untrained_p is None
 
@@ -343,6 +348,17 @@ def test_an_audit_goes_on_without_a_case_of_which_a_tokenizer_makes_nothing(deaf
     audit = own_model.examine(deaf, files, settings, progress=False)
     names = [attack.name for attack in audit.attacks]
     assert names == ["loss", "zlib", "min_k", "min_k_plus_plus"] and audit.texts == []
+    left, german = own_model.report_facts(audit)["not_tested"], own_model.read_language("de")
+    lower = _wording.WORDING["attacks"]["lower_case"]
+    assert f"what does not apply here: {lower}" in left
+    assert (
+        sum(_wording.WORDING["tests"][risk] in line for risk in ("linkability", "inference") for line in left)
+        == 2
+    )
+    page = own_model.report_facts(audit, language=german)["first_page"]
+    assert f"was hier nicht anwendbar ist: {german(lower)}" in page["not_tested"]
+    unasked = replace(audit, settings=replace(audit.settings, lower_case=False))
+    assert lower not in str(own_model.report_facts(unasked)["not_tested"])
 
 
 def test_a_model_that_tells_no_note_from_another_has_the_loss_as_its_key_figure(fresh, files):

@@ -15,7 +15,7 @@ from privhelpers import own_model
 from privhelpers.artifacts import to_json
 from privhelpers.errors import InvalidParameter
 from privhelpers.figures.own_model import audit_pictures
-from privhelpers.own_model import _likeness, _risks, _verdict
+from privhelpers.own_model import _likeness, _risks, _verdict, _wording
 from privhelpers.own_model._files import Canary, CanaryFile, Files, Note, RecordFile, TextFile
 from privhelpers.own_model._sample import draw_sample
 
@@ -81,6 +81,9 @@ def test_a_set_without_a_word_of_the_notes_has_the_words_as_its_key_figure():
     audit = own_model.examine_synthetic(files(*rows, foreign), LITTLE)
     assert [attack.name for attack in audit.attacks] == ["words"]
     assert audit.attacks[0].patient.auc.estimate == 0.5
+    left = own_model.report_facts(audit)["not_tested"]
+    for attack in ("closest", "covered"):
+        assert f"what does not apply here: {_wording.WORDING['attacks'][attack]}" in left
 
 
 def test_formulas_of_the_house_are_phantoms():

@@ -526,19 +526,22 @@ def test_a_profile_whose_files_changed_has_none(book, tmp_path, monkeypatch, cap
 
 def test_evidence_names_every_input_of_an_audit():
     facts = {
-        "title": "t", "settings": {}, "versions": {}, "model": {"files": {"config.json": "1" * 64}},
+        "title": "t", "settings": {}, "versions": {},
+        "model": {
+            "files": {"config.json": "1" * 64}, "reference_files": {"model.safetensors": "4" * 64},
+        },
         "data": [{"file": "m.jsonl", "sha256": "2" * 64, "role": "trained on"}],
         "canary_file": {"file": "c.jsonl", "sha256": "3" * 64}, "synthetic": None,
+        "catalogue": {"file": "nl.po", "sha256": "5" * 64},
     }  # fmt: skip
-    more = {"reference": {"model.safetensors": "4" * 64}, "catalogue": {"nl.po": "5" * 64}}
     about, files = _evidence.of_audit(
-        facts, {"report.html": b""}, {"Areas.": b"<svg/>"}, made="now", ledger=None, **more
+        facts, {"report.html": b""}, {"Areas.": b"<svg/>"}, made="now", ledger=None
     )
     assert [(one["name"], one["sha256"][0], one["role"]) for one in about.inputs] == [
         ("m.jsonl", "2", "trained on"), ("c.jsonl", "3", "canary"), ("config.json", "1", "model"),
         ("model.safetensors", "4", "reference model"), ("nl.po", "5", "words of the first page"),
     ]  # fmt: skip
     assert files.keys() == {"report.html", "figures/1.svg"} and about.captions == {"figures/1.svg": "Areas."}
-    about, files = _evidence.of_audit(facts, {}, {}, made="now", reference={}, ledger=b"{}")
+    about, files = _evidence.of_audit(facts, {}, {}, made="now", ledger=b"{}")
     assert files.keys() == about.captions.keys() == {"ledgers/ledger.jsonl"}
     assert "nothing ties the two" in about.captions["ledgers/ledger.jsonl"]
