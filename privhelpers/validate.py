@@ -15,8 +15,17 @@ from collections.abc import Callable, Collection, Iterable
 
 from privhelpers.errors import InvalidParameter
 
+
 # Lists that hold one another some times over, as YAML's do, print as more than any memory holds.
-_short = reprlib.Repr()
+class _Short(reprlib.Repr):
+    def repr1(self, value: object, level: int) -> str:
+        """Return a value by its type: the library goes by the type's name, which any class can have."""
+        known = type(value) in _PRINTED
+        return super().repr1(value, level) if known else self.repr_instance(value, level)
+
+
+_PRINTED = (list, tuple, dict, set, frozenset, str, int)
+_short = _Short()
 _short.maxlevel = 3
 _short.maxtuple = _short.maxlist = _short.maxdict = _short.maxset = _short.maxfrozenset = 40
 _short.maxstring = _short.maxlong = _short.maxother = 300
