@@ -25,6 +25,7 @@ import psutil
 
 from privhelpers import validate
 from privhelpers.errors import ConfinedFailed, InvalidParameter, PrivHelpersError, RunFailed
+from privhelpers.text import quoted
 
 _SERVED = multiprocessing.get_context("forkserver")
 _PATIENCE = 600  # seconds for a call that uses no time, as one that waits for a device does
@@ -142,8 +143,7 @@ def _serve(connection: multiprocessing.connection.Connection, make: Callable, me
         except PrivHelpersError as error:
             connection.send((type(error), str(error)))
         except BaseException as error:  # a panic of Rust is no `Exception`
-            line = (str(error).strip().splitlines() or [""])[0]
-            connection.send((ConfinedFailed, f"{type(error).__name__}: {line[:200]}"))
+            connection.send((ConfinedFailed, quoted(f"{type(error).__name__}: {error}", 250)))
 
 
 def _kill(process: multiprocessing.Process, connection: multiprocessing.connection.Connection) -> None:

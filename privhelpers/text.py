@@ -207,7 +207,7 @@ def quoted(text: object, most: int = 200) -> str:
         words = str(text)
     except ValueError:  # a whole number too long to print
         return validate.shown(text)
-    shown = inert(" ".join(words.split()))
+    shown = inert(" ".join(words.split())[: most + 1])  # what is cut need not be made inert
     return shown if len(shown) <= most else f"{shown[: most - 3]}..."
 
 

@@ -171,6 +171,13 @@ def test_a_confined_refusal_keeps_its_type(stranger):
         stranger.ask("refuse", UnsupportedModel("not so"), seconds=5)
 
 
+def test_a_confined_error_is_told_in_one_short_line_that_does_nothing(stranger):
+    with pytest.raises(ConfinedFailed) as refused:
+        stranger.ask("refuse", ValueError("\x1b[31m\u202e\nso" + "\x07" * 10**6), seconds=5)
+    message = str(refused.value)
+    assert message.startswith(r"ValueError: \x1b[31m\u202e so\x07") and len(message) <= 250
+
+
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads /proc")
 def test_a_confined_process_ends_with_its_owner(tmp_path):
     owned = Confined(Stranger, str(tmp_path / "pid"), memory=2**28, seconds=5)

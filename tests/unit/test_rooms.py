@@ -18,6 +18,7 @@ WITHIN = {
     ("artifacts", "text"),
     ("pages", "text"),
     ("parameters", "text"),
+    ("processes", "text"),
     ("dpsgd", "ledger"),
     ("defenses", "attacks"),
     ("hipaa", "attacks"),
