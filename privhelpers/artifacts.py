@@ -69,6 +69,14 @@ def repository_root(start: Path | None = None) -> Path:
     raise MissingArtifact(f"{here.name}: not inside a copy of the book (no _toc.yml above it)")
 
 
+def is_there(place: str | Path) -> bool:
+    """Return whether something lies at a place; nothing can at one whose name no system takes."""
+    try:
+        return Path(place).exists()
+    except (OSError, ValueError):
+        return False
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
     """Open a file to read it: never a device, and never waiting for a pipe.

@@ -18,7 +18,7 @@ from bookmaker.runner import _archive, _bundle, _evidence, _scratch
 from bookmaker.runner._terminal import terminal
 from bookmaker.runner.progress import say
 from privhelpers import browser, processes
-from privhelpers.artifacts import NAME, check_name, read_bounded, to_json, write_atomic
+from privhelpers.artifacts import NAME, check_name, is_there, read_bounded, to_json, write_atomic
 from privhelpers.errors import InvalidParameter, MissingArtifact, RunFailed
 from privhelpers.text import inert
 
@@ -225,13 +225,6 @@ def _moved(part: Path, places: Sequence[Path], files: dict[str, bytes]) -> Path:
     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
 
 
-def _is_there(place: str) -> bool:
-    try:
-        return Path(place).exists()
-    except OSError:  # no file can have such a name
-        return False
-
-
 def _ledger(given: str) -> bytes:
     """Return a ledger, refused before the work if it is damaged or states no guarantee; it is read once."""
     from privhelpers import ledger
@@ -260,7 +253,7 @@ def _check(options: argparse.Namespace) -> dict:
         )
     for name in (*NEEDED, "synthetic", "canaries", "base", "reference", "ledger", "key"):
         given = getattr(options, name)
-        if given and not _is_there(given):
+        if given and not is_there(given):
             cure = ""
             if name in ("model", "base", "reference") and HUB_NAME.fullmatch(given):
                 cure = (
@@ -268,7 +261,7 @@ def _check(options: argparse.Namespace) -> dict:
                     f"first (hf download {given} --local-dir folder), and name the folder"
                 )
             raise MissingArtifact(f"{name.upper()}={_shown(given)}: there is nothing at that place{cure}")
-    adapter, whole = (_is_there(f"{options.reference}/{name}.json") for name in ("adapter_config", "config"))
+    adapter, whole = (is_there(f"{options.reference}/{name}.json") for name in ("adapter_config", "config"))
     if options.reference and adapter and not whole:
         raise InvalidParameter(
             f"REFERENCE={_shown(options.reference)}: holds an adapter alone; merge it into its base first "
@@ -332,7 +325,10 @@ def _opened(options: argparse.Namespace, given: dict) -> dict[str, Any]:
         read = own_model.read_files(*brought, **files, synthetic=options.synthetic)
         _told(_sizes(read))
         return {"files": read, "settings": settings}
-    # The files first: torch takes longer to load than a hundred thousand records.
+    # What is certain, then the files, then torch, which takes longer to load than a hundred thousand records.
+    own_model.find_model(options.model, options.base or None)
+    if options.reference:
+        own_model.find_model(options.reference)
     read = own_model.read_files(*brought, **files)
     _told(_sizes(read))
     import torch

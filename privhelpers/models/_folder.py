@@ -12,12 +12,33 @@ from pathlib import Path
 
 from safetensors import safe_open
 
-from privhelpers.artifacts import parse_json, read_bounded
+from privhelpers.artifacts import is_there, parse_json, read_bounded
 from privhelpers.errors import DamagedArtifact, MissingArtifact, UnsupportedModel
 from privhelpers.text import quoted
+from privhelpers.validate import shown
 
 CONFIG, ADAPTER = "config.json", "adapter_config.json"
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+_JSON_FILES = (CONFIG, "tokenizer_config.json", "generation_config.json", ADAPTER)
+# Keys that name code, a kernel, a library or another file to load. Private keys are none of a published
+# configuration's, but for those that transformers itself writes.
+_LOADERS = {
+    *("auto_map", "custom_pipelines", "custom_generate", "trust_remote_code", "quantization_config"),
+    *(
+        "transformers_weights",
+        "attn_implementation",
+        "experts_implementation",
+        "kernel_config",
+        "fusion_config",
+        "configuration_files",
+        "fast_tokenizer_files",
+    ),
+}
+_OWN_PRIVATE = {
+    *("_name_or_path", "_commit_hash", "_num_labels", "_from_model_config"),
+    *("_model_name_or_path", "_attn_implementation_autoset"),  # of older versions, and read by none
+    "_remove_final_layer_norm",  # of OPT
+}
 _READ = {".json", ".txt", ".model", ".jinja", ".tiktoken", ".codes", ".safetensors"}
 _LARGEST = 200_000_000  # bytes of a file that is no weights; the largest tokenizers take 40 MB
 _LARGEST_JSON = 20_000_000  # bytes of a configuration or an index, which are read here, in a second
@@ -31,6 +52,11 @@ _OWN_DEFAULTS = {("max_relative_positions", -1)}  # of transformers, for: as man
 _FARTHEST = 2**24  # positions: more than any published model reads
 
 
+def called(name: str) -> str:
+    """Return how a message names the model of a folder of this name."""
+    return f"model {shown(name)}"
+
+
 def read_files(folder: Path) -> list[Path]:
     """Return the files of a folder that libraries may read, by name.
 
@@ -41,11 +67,12 @@ def read_files(folder: Path) -> list[Path]:
     for path in files:
         if not path.is_file():
             raise UnsupportedModel(
-                f"{folder.name}: {path.name} is no regular file; put the file itself there"
+                f"{called(folder.name)}: {quoted(path.name)} is no regular file; put the file itself there"
             )
         if path.suffix != ".safetensors" and path.stat().st_size > _LARGEST:
             raise UnsupportedModel(
-                f"{folder.name}: {path.name} has {path.stat().st_size:,} bytes; {_LARGEST:,} at most are read"
+                f"{called(folder.name)}: {quoted(path.name)} has {path.stat().st_size:,} bytes; "
+                f"{_LARGEST:,} at most are read"
             )
     return files
 
@@ -59,28 +86,43 @@ def read_json(folder: Path, name: str) -> dict:
     try:
         read = parse_json(read_bounded(folder / name, _LARGEST_JSON), f"{folder.name}/{name}")
     except (DamagedArtifact, OSError) as error:
-        raise UnsupportedModel(f"model {folder.name!r}: {name} is no clean JSON ({error})") from None
+        raise UnsupportedModel(f"{called(folder.name)}: {name} is no clean JSON ({quoted(error)})") from None
     if not isinstance(read, dict):
-        raise UnsupportedModel(f"model {folder.name!r}: {name} holds no object, in braces")
+        raise UnsupportedModel(f"{called(folder.name)}: {name} holds no object, in braces")
     return read
 
 
+def _keys(value: object) -> set[str]:
+    """Return every key of nested JSON."""
+    if isinstance(value, dict):
+        return set(value).union(*map(_keys, value.values()))
+    return set().union(*map(_keys, value)) if isinstance(value, list) else set()
+
+
 def refuse_code(folder: Path) -> None:
-    """Refuse a folder whose weights or files could run code when read.
+    """Refuse a folder whose weights or files could run code, or have files read that nobody looked at.
 
     Raises:
-        UnsupportedModel: it has no safetensors, or comes with Python code.
+        UnsupportedModel: it has no safetensors, or comes with Python code or a key that names what to load.
     """
+    for name in _JSON_FILES:
+        keys = _keys(read_json(folder, name)) if (folder / name).is_file() else set()
+        private = {key for key in keys if key.startswith("_")} - _OWN_PRIVATE
+        if bad := sorted(keys & _LOADERS | (private if name == CONFIG else set())):
+            raise UnsupportedModel(
+                f"{called(folder.name)}: {name} has {shown(bad[0])}, which may load code, libraries or "
+                "other files; if the model works without it, remove it"
+            )
     pickles = [p.name for p in folder.glob("*") if p.suffix in _PICKLES]
     if not list(folder.glob("*.safetensors")):
-        warning = f" (found {_listed(pickles)}, which can run code when read)" if pickles else ""
+        warning = f" (found {listed(pickles)}, which can run code when read)" if pickles else ""
         raise UnsupportedModel(
-            f"{folder.name}: holds no .safetensors weights{warning}; convert it first: if you trust "
+            f"{called(folder.name)}: holds no .safetensors weights{warning}; convert it first: if you trust "
             "whoever made it, load model and tokenizer with transformers where they were made, then "
             "model.save_pretrained('new-folder') and tokenizer.save_pretrained('new-folder')"
         )
     if list(folder.glob("*.py")):
-        raise UnsupportedModel(f"{folder.name}: comes with Python code, which is never run")
+        raise UnsupportedModel(f"{called(folder.name)}: comes with Python code, which is never run")
 
 
 def _indexed(folder: Path) -> dict[str, set[str]]:
@@ -89,18 +131,18 @@ def _indexed(folder: Path) -> dict[str, set[str]]:
         return {WHOLE: set()}
     named = read_json(folder, INDEX).get("weight_map")
     if not isinstance(named, dict) or not named:
-        raise UnsupportedModel(f"model {folder.name!r}: {INDEX} has no weight_map")
+        raise UnsupportedModel(f"{called(folder.name)}: {INDEX} has no weight_map")
     files: dict[str, set[str]] = {}
     for tensor, file in named.items():
         if not isinstance(file, str) or Path(file).name != file or not file.endswith(".safetensors"):
             raise UnsupportedModel(
-                f"model {folder.name!r}: {INDEX} names {str(file)[:100]!r}; it may name .safetensors files "
+                f"{called(folder.name)}: {INDEX} names {shown(file)}; it may name .safetensors files "
                 "of its own folder alone"
             )
         files.setdefault(file, set()).add(tensor)
     if WHOLE in files and len(files) > 1:
         raise UnsupportedModel(
-            f"model {folder.name!r}: {INDEX} names {WHOLE} and other files, and libraries would read {WHOLE} "
+            f"{called(folder.name)}: {INDEX} names {WHOLE} and other files, and libraries would read {WHOLE} "
             "alone; save the model again"
         )
     return files
@@ -116,8 +158,12 @@ def tensors(folder: Path) -> dict[str, tuple[str, list[int]]]:
     found = {path.name for path in folder.glob("*.safetensors")}
     if found != set(indexed):
         over, gone = sorted(found - set(indexed)), sorted(set(indexed) - found)
-        what = f"{over[0]} is no part of the model; move it away" if over else f"{gone[0]} is missing"
-        raise UnsupportedModel(f"model {folder.name!r}: weights are {_listed(indexed)}, and {what}")
+        what = (
+            f"{quoted(over[0])} is no part of the model; move it away"
+            if over
+            else f"{quoted(gone[0])} is missing"
+        )
+        raise UnsupportedModel(f"{called(folder.name)}: weights are {listed(indexed)}, and {what}")
     headers: dict[str, tuple[str, list[int]]] = {}
     for file, names in indexed.items():
         try:
@@ -126,27 +172,28 @@ def tensors(folder: Path) -> dict[str, tuple[str, list[int]]]:
                 own = {name: (part.get_dtype(), part.get_shape()) for name, part in parts.items()}
         except Exception as error:  # of its own kind, and not derived from another
             raise UnsupportedModel(
-                f"model {folder.name!r}: {file} cannot be read as safetensors ({quoted(error)}); copy it "
-                "again"
+                f"{called(folder.name)}: {quoted(file)} cannot be read as safetensors ({quoted(error)}); "
+                "copy it again"
             ) from error
         if differ := sorted(own.keys() ^ names if names else own.keys() & headers.keys()):
             raise UnsupportedModel(
-                f"model {folder.name!r}: {file} and {INDEX} differ in {_listed(differ)}; save the model again"
+                f"{called(folder.name)}: {quoted(file)} and {INDEX} differ in {listed(differ)}; save the "
+                "model again"
             )
         headers |= own
     # A base model's file leaves out the first word of each name: of two such tensors, libraries drop one.
     if twice := [name for name in headers if name.partition(".")[2] in headers]:
         raise UnsupportedModel(
-            f"model {folder.name!r}: its weights hold {quoted(min(twice))} twice, with and without its first "
+            f"{called(folder.name)}: its weights hold {quoted(min(twice))} twice, with and without its first "
             "word; save the model again"
         )
     return headers
 
 
-def _listed(names: object) -> str:
+def listed(names: object) -> str:
     """Return up to three names, in words.
 
-    >>> _listed("dacb")
+    >>> listed("dacb")
     'a, b, c and 1 more'
     """
     names = sorted(map(str, names))
@@ -179,7 +226,7 @@ def _refuse_sizes(folder: Path, config: dict, shapes: dict[str, list[int]]) -> N
             continue
         if not 0 <= number <= most and (key, number) not in _OWN_DEFAULTS:
             raise UnsupportedModel(
-                f"model {folder.name!r}: config.json says {quoted(key)} = {str(number)[:30]}, and {because}, "
+                f"{called(folder.name)}: config.json says {quoted(key)} = {shown(number)}, and {because}, "
                 f"so that 0 to {most:,} are possible; restore the config.json that the weights were saved "
                 "with"
             )
@@ -195,13 +242,13 @@ def check_folder(folder: Path) -> set[str]:
         MissingArtifact: there is no such folder.
         UnsupportedModel: naming what is wrong with which file.
     """
-    if not (folder / CONFIG).exists():
-        raise MissingArtifact(f"model {folder.name!r}: no folder with a config.json at that place")
+    if not is_there(folder / CONFIG):
+        raise MissingArtifact(f"{called(folder.name)}: no folder with a config.json at that place")
     read_files(folder)
     refuse_code(folder)
     if (folder / ADAPTER).exists():
         raise UnsupportedModel(
-            f"model {folder.name!r}: {ADAPTER} lies beside a whole model, and nobody named it; move the "
+            f"{called(folder.name)}: {ADAPTER} lies beside a whole model, and nobody named it; move the "
             "adapter to a folder of its own"
         )
     headers = tensors(folder)

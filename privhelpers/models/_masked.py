@@ -25,6 +25,7 @@ from privhelpers import rng
 from privhelpers.errors import InvalidParameter, UnsupportedModel
 from privhelpers.models._shapes import ARCHITECTURES, Shape
 from privhelpers.models.architecture import preferred_device
+from privhelpers.validate import shown
 
 MASK = "<|mask|>"
 
@@ -135,7 +136,9 @@ def build_masked(
     """
     shape = MASKED_ARCHITECTURES.get(architecture)
     if shape is None:
-        raise UnsupportedModel(f"architecture {architecture!r}: known are {', '.join(MASKED_ARCHITECTURES)}")
+        raise UnsupportedModel(
+            f"architecture {shown(architecture)}: known are {', '.join(MASKED_ARCHITECTURES)}"
+        )
     if tokenizer.mask_token_id is None:
         raise InvalidParameter("tokenizer: has no mask token; models.with_mask(tokenizer) adds one")
     with rng.torch_seeded(rng.derive(seed, "initial weights")):

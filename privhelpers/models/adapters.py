@@ -34,7 +34,9 @@ def with_adapters(
     try:
         adapted = peft.get_peft_model(model, config)
     except ValueError as error:
-        raise InvalidParameter(f"targets = {list(targets)}: no layer has such a name") from error
+        raise InvalidParameter(
+            f"targets = {validate.shown(list(targets))}: no layer has such a name"
+        ) from error
     chance = rng.torch_generator(seed, "lora")
     for name, weight in adapted.named_parameters():
         if "lora_A" in name:  # as the library does, from our seed

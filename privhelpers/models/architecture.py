@@ -23,9 +23,10 @@ from transformers import (
 
 from privhelpers import rng
 from privhelpers.errors import MissingArtifact, PrivHelpersError, UnsupportedModel
-from privhelpers.models._folder import check_folder
+from privhelpers.models._folder import called, check_folder, listed
 from privhelpers.models._shapes import ARCHITECTURES, Shape
 from privhelpers.models.encoding import end_id
+from privhelpers.text import quoted
 from privhelpers.validate import shown
 
 HUB_NAMES = ("gpt2", "distilgpt2")
@@ -106,8 +107,8 @@ def _typed(source: str | Path, what: str) -> Iterator[None]:
     except (PrivHelpersError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        said = f"{type(error).__name__}: {' '.join(str(error).split())}".replace(str(source), name)[:300]
-        message = f"model {name!r}: {what} cannot be read ({said})"
+        said = f"{type(error).__name__}: {error}".replace(str(source), name)
+        message = f"{called(name)}: {what} cannot be read ({quoted(said, 300)})"
         if isinstance(error, OSError):
             raise MissingArtifact(message) from error
         raise UnsupportedModel(f"{message}; restore {what} as the trained model was saved") from error
@@ -142,17 +143,18 @@ def read_model(source: str | Path, kind: type, *, dropout: float | None = None) 
         model, loading = kind.from_pretrained(str(source), config=config, **loading_options, **safe)
     for problem, words in _LOADING.items():
         if loading.get(problem):
-            names = sorted(map(str, loading[problem]))
+            names = loading[problem]
             raise UnsupportedModel(
-                f"model {folder.name!r}: {words} ({problem.replace('_', ' ')}: {len(names)}, such as "
-                f"{', '.join(names[:3])[:300]}); save the whole model, with the config.json that it was "
+                f"{called(folder.name)}: {words} ({problem.replace('_', ' ')}: {len(names)}, such as "
+                f"{listed(names)}); save the whole model, with the config.json that it was "
                 "trained with"
             )
     weights = [name for name, _ in model.named_parameters()] if whole_numbers else []
     for name in sorted(whole_numbers):  # a base model's file leaves out the first words of a name
         if any(f".{weight}".endswith(f".{name}") or f".{name}".endswith(f".{weight}") for weight in weights):
             raise UnsupportedModel(
-                f"model {folder.name!r}: {name} holds whole numbers, and it is a weight; save the model again"
+                f"{called(folder.name)}: {quoted(name)} holds whole numbers, and it is a weight; "
+                "save the model again"
             )
     return model
 

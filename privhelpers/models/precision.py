@@ -15,6 +15,7 @@ from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from privhelpers.errors import InvalidParameter
+from privhelpers.validate import shown
 
 MATMUL_PRECISIONS = ("highest", "medium")
 _asked = "highest"
@@ -28,7 +29,7 @@ def check_precision(matmul_precision: str) -> None:
     """
     if matmul_precision not in MATMUL_PRECISIONS:
         known = ", ".join(MATMUL_PRECISIONS)
-        raise InvalidParameter(f"matmul_precision = {matmul_precision!r}: must be one of {known}")
+        raise InvalidParameter(f"matmul_precision = {shown(matmul_precision)}: must be one of {known}")
 
 
 @contextmanager

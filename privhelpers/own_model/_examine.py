@@ -22,6 +22,7 @@ from privhelpers.own_model._settings import Settings
 from privhelpers.own_model._target import Target
 from privhelpers.own_model._wording import in_time
 from privhelpers.stats import Interval
+from privhelpers.validate import shown
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,9 @@ def _score_canaries(
     scored = []
     for model in filter(None, (target, reference)):
         if not model.readable(texts).all():
-            raise BadRecords(f"{files.canaries.name}: the tokenizer of {model.name!r} makes nothing of some")
+            raise BadRecords(
+                f"{files.canaries.name}: the tokenizer of {shown(model.name)} makes nothing of some"
+            )
         scored.append(model.score(texts, seed=settings.seed))
     scores = _membership.membership_scores(scored[0], texts, reference=scored[1] if reference else None)
     scores = scores.get("reference", -scored[0].losses)

@@ -28,33 +28,15 @@ from transformers.models.auto.modeling_auto import (
 
 from privhelpers import rng
 from privhelpers.artifacts import sha256_of
-from privhelpers.errors import MissingArtifact, UnsupportedModel
-from privhelpers.models._folder import ADAPTER, CONFIG, read_files, read_json, refuse_code
+from privhelpers.errors import UnsupportedModel
+from privhelpers.models._folder import ADAPTER, CONFIG, called, read_files, read_json, refuse_code
 from privhelpers.models.architecture import preferred_device, read_model
+from privhelpers.own_model._places import find_model
 from privhelpers.own_model._reader import Reader
 from privhelpers.own_model._target import CAUSAL, MASKED, Target, require_answers, typed_answers
 from privhelpers.text import quoted
+from privhelpers.validate import shown
 
-_JSON_FILES = ("config.json", "tokenizer_config.json", "generation_config.json")
-# Keys that name code, a kernel, a library or another file to load. Private keys are none of a published
-# configuration's, but for those that transformers itself writes.
-_LOADERS = {
-    *("auto_map", "custom_pipelines", "custom_generate", "trust_remote_code", "quantization_config"),
-    *(
-        "transformers_weights",
-        "attn_implementation",
-        "experts_implementation",
-        "kernel_config",
-        "fusion_config",
-        "configuration_files",
-        "fast_tokenizer_files",
-    ),
-}
-_OWN_PRIVATE = {
-    *("_name_or_path", "_commit_hash", "_num_labels", "_from_model_config"),
-    *("_model_name_or_path", "_attn_implementation_autoset"),  # of older versions, and read by none
-    "_remove_final_layer_norm",  # of OPT
-}
 # Where the words of a tokenizer stand; one of bytes needs none, and its configuration says so.
 _WORDS = ("tokenizer.json", "vocab.json", "*.txt", "*.model", "*.tiktoken", "*.codes")
 _OF_BYTES = ("ByT5Tokenizer", "CanineTokenizer", "PerceiverTokenizer")
@@ -89,40 +71,19 @@ _LORA_STARTS = (True, False, None, "gaussian", "eva", "orthogonal")
 _CLASSES = {CAUSAL: AutoModelForCausalLM, MASKED: AutoModelForMaskedLM}
 
 
-def _keys(value: object) -> set[str]:
-    """Return every key of nested JSON."""
-    if isinstance(value, dict):
-        return set(value).union(*map(_keys, value.values()))
-    return set().union(*map(_keys, value)) if isinstance(value, list) else set()
-
-
-def _refuse_loaders(folder: Path) -> None:
-    """Refuse a folder whose JSON files have keys that could load code, or files that nobody looked at."""
-    for name in (*_JSON_FILES, ADAPTER):
-        if not (folder / name).is_file():
-            continue
-        keys = _keys(read_json(folder, name))
-        private = {key for key in keys if key.startswith("_")} - _OWN_PRIVATE
-        if bad := sorted(keys & _LOADERS | (private if name == CONFIG else set())):
-            raise UnsupportedModel(
-                f"model {folder.name!r}: {name} has {quoted(bad[0])!r}, which may load code, libraries or "
-                "other files; if the model works without it, remove it"
-            )
-
-
 def _kind(folder: Path, config: dict) -> str:
     """Return whether the folder holds a causal or a masked language model."""
     model_type, classes = config.get("model_type"), config.get("architectures") or []
     if not isinstance(model_type, str):
-        raise UnsupportedModel(f"model {folder.name!r}: config.json names no model_type")
+        raise UnsupportedModel(f"{called(folder.name)}: config.json names no model_type")
     if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
         raise UnsupportedModel(
-            f"model {folder.name!r}: config.json says architectures = {str(classes)[:100]}; it must be a "
+            f"{called(folder.name)}: config.json says architectures = {shown(classes)}; it must be a "
             'list of names, such as ["GPT2LMHeadModel"]'
         )
     if config.get("is_encoder_decoder"):
         raise UnsupportedModel(
-            f"model {folder.name!r}: config.json says is_encoder_decoder; causal and masked models are "
+            f"{called(folder.name)}: config.json says is_encoder_decoder; causal and masked models are "
             "none, and others cannot be audited"
         )
     known = {
@@ -135,7 +96,7 @@ def _kind(folder: Path, config: dict) -> str:
         named = possible
     if len(named) != 1:
         raise UnsupportedModel(
-            f"model {folder.name!r}: {quoted(', '.join(classes)) or 'no class'} of type {model_type[:100]!r} "
+            f"{called(folder.name)}: {quoted(', '.join(classes)) or 'no class'} of type {shown(model_type)} "
             "is neither a causal nor a masked language model that transformers knows; save it with its head"
         )
     return named[0]
@@ -159,11 +120,11 @@ def _lora_config(folder: Path) -> LoraConfig:
     given = read_json(folder, ADAPTER)
     if given.get("peft_type") != "LORA":
         raise UnsupportedModel(
-            f"adapter {folder.name!r}: is {quoted(given.get('peft_type'))!r}; only LORA is known"
+            f"adapter {shown(folder.name)}: is {shown(given.get('peft_type'))}; only LORA is known"
         )
     if (start := given.get("init_lora_weights", True)) not in _LORA_STARTS:
         raise UnsupportedModel(
-            f"adapter {folder.name!r}: {ADAPTER} sets init_lora_weights to {quoted(start)!r}, which may "
+            f"adapter {shown(folder.name)}: {ADAPTER} sets init_lora_weights to {shown(start)}, which may "
             "change its base; save it as a plain LoRA (path_initial_model_for_weight_conversion of peft's "
             "save_pretrained)"
         )
@@ -172,7 +133,7 @@ def _lora_config(folder: Path) -> LoraConfig:
     for key in sorted(given.keys() - _LORA - _LORA_NOTES):
         if given[key] not in (None, False, {}, [], usual.get(key)):
             raise UnsupportedModel(
-                f"adapter {folder.name!r}: {ADAPTER} sets {quoted(key)!r}, which is not known here"
+                f"adapter {shown(folder.name)}: {ADAPTER} sets {shown(key)}, which is not known here"
             )
     return LoraConfig(**options)
 
@@ -181,7 +142,9 @@ def _with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     """Return the model with the LoRA adapter of a folder added to its weights."""
     refuse_code(folder)
     if over := sorted(path.name for path in folder.glob("*.safetensors") if path.name != _ADAPTER_WEIGHTS):
-        raise UnsupportedModel(f"adapter {folder.name!r}: {over[0]} is no part of an adapter; move it away")
+        raise UnsupportedModel(
+            f"adapter {shown(folder.name)}: {quoted(over[0])} is no part of an adapter; move it away"
+        )
     config = _lora_config(folder)
     try:
         with warnings.catch_warnings():
@@ -193,13 +156,14 @@ def _with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
         missing = get_peft_model_state_dict(adapted).keys() ^ weights.keys()
         set_peft_model_state_dict(adapted, weights)
     except Exception as error:  # a stranger's folder can fail with any error
-        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        line = line.replace(str(folder), folder.name)[:200]
-        raise UnsupportedModel(f"adapter {folder.name!r}: does not fit its base model ({line})") from error
+        said = quoted(f"{type(error).__name__}: {error}".replace(str(folder), folder.name))
+        raise UnsupportedModel(
+            f"adapter {shown(folder.name)}: does not fit its base model ({said})"
+        ) from error
     if missing:
         raise UnsupportedModel(
-            f"adapter {folder.name!r}: does not fit its base model ({len(missing)} weights, such as "
-            f"{min(missing)})"
+            f"adapter {shown(folder.name)}: does not fit its base model ({len(missing)} weights, such as "
+            f"{quoted(min(missing))})"
         )
     return adapted.merge_and_unload()
 
@@ -207,15 +171,13 @@ def _with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
 def _model(folder: Path, base: Path | None) -> tuple[str, PreTrainedModel]:
     """Return kind and model of a folder, or of an adapter's folder and its base."""
     whole = folder if base is None else base
-    for place in {folder, whole}:
-        _refuse_loaders(place)
     kind = _kind(whole, read_json(whole, CONFIG))
     with _quiet():
         model = read_model(whole, _CLASSES[kind])
         if base is not None:
             model = _with_adapter(model, folder)
     if not all(torch.isfinite(p).all() for p in model.parameters()):
-        raise UnsupportedModel(f"model {folder.name!r}: some of its weights are not finite numbers")
+        raise UnsupportedModel(f"{called(folder.name)}: some of its weights are not finite numbers")
     model.generation_config = GenerationConfig()  # what the folder says of sampling is not asked
     model.config.return_dict = True  # as it is asked here, whatever the folder says
     return kind, model.eval()
@@ -227,36 +189,10 @@ def _require_tokenizer(folder: Path) -> None:
     named = read_json(folder, settings).get("tokenizer_class") if (folder / settings).is_file() else None
     if named not in _OF_BYTES and not any(next(folder.glob(pattern), None) for pattern in _WORDS):
         raise UnsupportedModel(
-            f"model {folder.name!r}: the tokenizer cannot be read, as the folder has no tokenizer.json or "
+            f"{called(folder.name)}: the tokenizer cannot be read, as the folder has no tokenizer.json or "
             "vocabulary; save there the one that the model was trained with: "
             "tokenizer.save_pretrained('folder')"
         )
-
-
-def _named(place: str | Path) -> Path:
-    """Return a folder by the name that messages show: that of `.` is empty."""
-    try:
-        return Path(place).resolve()
-    except (OSError, RuntimeError, ValueError):  # no folder can be at such a place
-        return Path(place)
-
-
-def _base(folder: Path, base: str | Path | None) -> Path | None:
-    """Return the base of the adapter that `folder` holds, or None where it holds a whole model."""
-    if (folder / CONFIG).exists():
-        if base is not None:
-            raise UnsupportedModel(f"model {folder.name!r}: is whole, so it has no base; leave out BASE=")
-        return None
-    if not (folder / ADAPTER).exists():
-        raise MissingArtifact(f"model {folder.name!r}: no folder with a config.json at that place")
-    if base is None:
-        raise MissingArtifact(
-            f"model {folder.name!r}: holds an adapter alone; name the folder of the model that it was "
-            "trained on as well: BASE=folder"
-        )
-    if not ((under := _named(base)) / CONFIG).exists():
-        raise MissingArtifact(f"base {under.name!r}: no folder with a config.json at that place")
-    return under
 
 
 def _bytes(folder: Path, base: Path | None, *, weights: bool) -> int:
@@ -289,12 +225,11 @@ def open_model(source: str | Path, *, base: str | Path | None = None) -> Target:
             base; or opening it took too much time or memory in a process of its own, where this is done
             first.
     """
-    folder = _named(source)
-    under = _base(folder, base)
+    folder, under = find_model(source, base)
     weights, other = (_bytes(folder, under, weights=kind) for kind in (True, False))
     if weights > (free := psutil.virtual_memory().available):
         raise UnsupportedModel(
-            f"model {folder.name!r}: its weights have {weights:,} bytes, and {free:,} bytes of memory are "
+            f"{called(folder.name)}: its weights have {weights:,} bytes, and {free:,} bytes of memory are "
             "free; open it on a larger machine"
         )
     _require_tokenizer(folder if under is None else under)
@@ -302,10 +237,10 @@ def open_model(source: str | Path, *, base: str | Path | None = None) -> Target:
     tokenizer = Reader(_model, folder, under, weights=weights, other=other)
     kind, model = _model(folder, under)
     if kind == MASKED and tokenizer.mask_token_id is None:
-        raise UnsupportedModel(f"model {folder.name!r}: a masked model, but its tokenizer has no mask token")
+        raise UnsupportedModel(f"{called(folder.name)}: a masked model, but its tokenizer has no mask token")
     if _hashes(folder, under) != files:
         raise UnsupportedModel(
-            f"model {folder.name!r}: its files changed while they were opened; copy it first"
+            f"{called(folder.name)}: its files changed while they were opened; copy it first"
         )
     name = ascii(folder.name)[1:-1]
     target = Target(name, kind, model.to(preferred_device()), tokenizer, tokenizer.context, files)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from privhelpers.errors import ConfinedFailed, UnsupportedModel
+from privhelpers.models._folder import called
 from privhelpers.models.architecture import read_tokenizer
 from privhelpers.own_model._target import context_of, require_answers
 from privhelpers.processes import Confined, one_thread
@@ -39,7 +40,7 @@ class _Opened:
         highest = max(tokens.values(), default=0)
         if max(len(self.tokenizer), highest + 1) > self.width:
             raise UnsupportedModel(
-                f"model {folder.name!r}: its tokenizer has {len(self.tokenizer)} tokens, the highest of them "
+                f"{called(folder.name)}: its tokenizer has {len(self.tokenizer)} tokens, the highest of them "
                 f"{highest}, and the model {self.width}; they do not belong together"
             )
         self.name = folder.name
@@ -68,12 +69,12 @@ class _Opened:
         for text, (ids, _) in zip(texts, rows, strict=True):
             if len(ids) > _GROWTH * (len(text) + 4):
                 raise UnsupportedModel(
-                    f"model {self.name!r}: its tokenizer makes {len(ids):,} tokens of {len(text):,} "
+                    f"{called(self.name)}: its tokenizer makes {len(ids):,} tokens of {len(text):,} "
                     "characters; restore the tokenizer.json that the model was trained with"
                 )
             if ids.size and not 0 <= ids.min() <= ids.max() < self.width:
                 raise UnsupportedModel(
-                    f"model {self.name!r}: its tokenizer gives token {ids.max()}, and the model has "
+                    f"{called(self.name)}: its tokenizer gives token {ids.max()}, and the model has "
                     f"{self.width}; they do not belong together"
                 )
         return rows
@@ -86,7 +87,7 @@ class _Opened:
         )  # characters; the longest tokens have a few hundred
         if any(len(text) > most for text in texts):
             raise UnsupportedModel(
-                f"model {self.name!r}: its tokenizer writes {max(map(len, texts)):,} characters for "
+                f"{called(self.name)}: its tokenizer writes {max(map(len, texts)):,} characters for "
                 f"{max(map(len, rows))} tokens; restore the tokenizer.json that the model was trained with"
             )
         return texts
@@ -122,7 +123,7 @@ class Reader:
 
     def _refusal(self, what: str, error: ConfinedFailed) -> UnsupportedModel:
         return UnsupportedModel(
-            f"model {self._name!r}: {what} failed in a process of its own ({error}); restore config.json and "
+            f"{called(self._name)}: {what} failed in a process of its own ({error}); restore config.json and "
             "tokenizer files as they were saved with the weights"
         )
 

@@ -18,7 +18,7 @@ from typing import BinaryIO
 from pydantic import BaseModel, ValidationError
 from tqdm.auto import tqdm
 
-from privhelpers.artifacts import opened, parse_json
+from privhelpers.artifacts import is_there, opened, parse_json
 from privhelpers.errors import BadRecords, ConfinedFailed, DamagedArtifact
 from privhelpers.processes import Confined
 from privhelpers.text import blank, quoted
@@ -28,6 +28,7 @@ MOST_ROWS = 2_000_000  # of a file: an audit asks about thousands, and all are h
 MOST_CHARACTERS = 500_000_000  # of their fields: 5,000 for each of 100,000 notes
 _APIECE = 50  # bytes that a string takes beside its characters; many identifiers stand in one cell
 FIELDS = ("patient_id", "text", "note_id", "identifiers", "inserted")
+_NAME = 1024  # characters of the name of a file, which has 255 bytes at most
 _BOM, _WIDE = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 _TABLES, _PARQUET = (".csv", ".tsv"), ".parquet"
 _DECODING, _START = 2**29, 60.0  # bytes of addresses and seconds of processor time for a Parquet file
@@ -45,7 +46,7 @@ _PROBLEMS = {
 
 def name_of(path: str | Path) -> str:
     """Return the name of a file as a message and a report show it."""
-    return ascii(Path(path).name)[1:-1]
+    return ascii(Path(path).name)[1:-1][:_NAME]
 
 
 def stamps(told: os.stat_result) -> tuple[int, ...]:
@@ -60,7 +61,7 @@ def held(path: str | Path) -> Iterator[tuple[BinaryIO, Callable[[], str]]]:
     Raises:
         BadRecords: there is no such file, or it changed meanwhile, or another one lies at its place.
     """
-    if not Path(path).is_file():
+    if not is_there(path) or not Path(path).is_file():
         raise BadRecords(f"{name_of(path)}: no such file")
     with opened(Path(path)) as file:
         before = stamps(os.fstat(file.fileno()))

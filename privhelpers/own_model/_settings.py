@@ -74,7 +74,7 @@ class Settings:
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise InvalidParameter(f"seed = {validate.shown(self.seed)}: must be a whole number of 0 or more")
         if not 0 < self.alpha < 0.5:
-            raise InvalidParameter(f"alpha = {self.alpha!r}: must be in (0, 0.5)")
+            raise InvalidParameter(f"alpha = {validate.shown(self.alpha)}: must be in (0, 0.5)")
         if (self.epsilon is None) != (self.delta is None):
             raise InvalidParameter(
                 "epsilon and delta: one means nothing without the other; give both or neither"

@@ -20,6 +20,7 @@ from transformers import PreTrainedModel
 
 from privhelpers import models, rng
 from privhelpers.errors import PrivHelpersError, UnsupportedModel
+from privhelpers.models._folder import called
 from privhelpers.text import quoted
 
 if TYPE_CHECKING:  # it imports this module
@@ -40,9 +41,9 @@ def typed_answers(name: str) -> Iterator[None]:
     except PrivHelpersError:
         raise
     except Exception as error:
-        said = quoted(f"{type(error).__name__}: {' '.join(str(error).split())}", 200)
+        said = quoted(f"{type(error).__name__}: {error}")
         raise UnsupportedModel(
-            f"model {name!r}: opens, and fails at a text ({said}); restore the config.json that the weights "
+            f"{called(name)}: opens, and fails at a text ({said}); restore the config.json that the weights "
             "were saved with, or take a machine with more memory"
         ) from error
 
@@ -174,7 +175,7 @@ class Target:
                     answers[number] = text[: len(asked[number])]
                 bar.update(len(chosen))
         if not all(np.isfinite(text[:, 0]).all() for text in answers):
-            raise UnsupportedModel(f"model {self.name!r}: gives probabilities that are not numbers")
+            raise UnsupportedModel(f"{called(self.name)}: gives probabilities that are not numbers")
         return models.token_scores(answers, truncated)
 
     def _fill_in(

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -17,10 +18,12 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from bookmaker.runner import _audit
 from privhelpers import models, own_model
 from privhelpers.artifacts import sha256_of
-from privhelpers.errors import MissingArtifact, UnsupportedModel
-from privhelpers.own_model import _reader
+from privhelpers.errors import MissingArtifact, PrivHelpersError, UnsupportedModel
+from privhelpers.models import architecture
+from privhelpers.own_model import _open, _reader, _target
 
 TEXT = "Seen today: ward seen mild pain left right knee. File SYN-12345678."
 INDEX = "model.safetensors.index.json"
@@ -96,6 +99,26 @@ def test_a_file_that_names_another_in_its_place_is_refused(brought, name, key):
     change(brought, name, **{key: [name.replace(".json", ".4.0.0.json")]})
     with pytest.raises(UnsupportedModel, match=rf"{name} has '{key}', which may load .*other files"):
         own_model.open_model(brought)
+    with pytest.raises(UnsupportedModel, match=rf"{name} has '{key}', which may load .*other files"):
+        models.load(brought)  # one door for the book's own models and for those that are audited
+
+
+def test_a_folder_without_a_model_is_refused_before_the_records_are_read(brought, tmp_path, monkeypatch):
+    def refused(**places):
+        brought_files = dict.fromkeys(("records", "holdout", "canaries", "synthetic"), "")
+        options = SimpleNamespace(**brought_files, **{"base": "", "reference": "", **places})
+        with pytest.raises(PrivHelpersError) as error:
+            _audit._opened(options, {"columns": {}})
+        return str(error.value)
+
+    monkeypatch.setattr(own_model, "read_files", lambda *_, **__: pytest.fail("the records were read"))
+    whole, empty = str(brought), str(tmp_path)
+    assert "no folder with a config.json" in refused(model=empty)
+    assert "no folder with a config.json" in refused(model=whole, reference=empty)
+    assert "so it has no base" in refused(model=whole, base=whole)
+    (brought / "config.json").rename(brought / "adapter_config.json")
+    assert "BASE=folder" in refused(model=whole)
+    assert f"base {tmp_path.name!r}" in refused(model=whole, base=empty)
 
 
 def test_a_refusal_names_the_folder_that_is_the_current_one(brought, monkeypatch):
@@ -105,7 +128,7 @@ def test_a_refusal_names_the_folder_that_is_the_current_one(brought, monkeypatch
         own_model.open_model(".")
     (brought / "config.json").rename("adapter_config.json")
     for place in ("none/..", "\0", "x" * 5000):
-        with pytest.raises((MissingArtifact, OSError)):
+        with pytest.raises(MissingArtifact):
             own_model.open_model(".", base=place)
 
 
@@ -393,3 +416,82 @@ def test_what_transformers_itself_writes_is_no_reason(tok, tmp_path):
     opt = small(tok, tmp_path / "opt", "opt", AutoModelForCausalLM, **sizes)
     assert "_remove_final_layer_norm" in (opt / "config.json").read_text()
     assert own_model.open_model(opt).score([TEXT]).losses
+
+
+ACTS = "\x1b[31m\u202e\n\u200b\x07"
+HOSTILE = [f"{ACTS}name", f"{'n' * 10**6}{ACTS}"]
+
+
+def _written(folder, name, **values):
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(json.dumps(values))
+    return folder
+
+
+def _tensors(folder, *names):
+    save_file({name: torch.zeros(1, dtype=torch.int64) for name in names}, folder / "model.safetensors")
+    return folder
+
+
+DOORS = {
+    "no folder": lambda home, word: models.load(home / word),
+    "no file": lambda home, word: own_model.read_files(home / word, home / word),
+    "a key": lambda home, word: models.load(_tensors(_written(home, "config.json", **{f"_{word}": 1}), "a")),
+    "a size": lambda home, word: models.load(
+        _tensors(_written(home, "config.json", **{f"{word}_size": 10**4000}), "a")
+    ),
+    "a type": lambda home, word: models.load(_tensors(_written(home, "config.json", model_type=word), "a")),
+    "a tensor": lambda home, word: models.load(
+        _tensors(_written(home, "config.json"), word, f"{word}.{word}")
+    ),
+    "an index": lambda home, word: models.load(
+        _tensors(_written(_written(home, "config.json"), INDEX, weight_map={"a": word}), "a")
+    ),
+    "an indexed file": lambda home, word: models.load(
+        _tensors(_written(_written(home, "config.json"), INDEX, weight_map={"a": f"{word}.safetensors"}), "a")
+    ),
+    "a kind": lambda home, word: _open._kind(home, {"model_type": word, "architectures": [word]}),
+    "classes": lambda home, word: _open._kind(home, {"model_type": "gpt2", "architectures": word}),
+    "an adapter": lambda home, word: _open._lora_config(
+        _written(home, "adapter_config.json", peft_type=word)
+    ),
+    "a start": lambda home, word: _open._lora_config(
+        _written(home, "adapter_config.json", peft_type="LORA", init_lora_weights=word)
+    ),
+    "a key of an adapter": lambda home, word: _open._lora_config(
+        _written(home, "adapter_config.json", peft_type="LORA", **{word: 1})
+    ),
+    "an error": lambda home, word: _typed(word),
+    "an error at work": lambda home, word: _at_work(word),
+}  # fmt: skip
+
+
+def _typed(word):
+    with architecture._typed(word, "it"):
+        raise KeyError(f"{word} is unknown")
+
+
+def _at_work(word):
+    with _target.typed_answers(word):
+        raise KeyError(f"{word} is unknown")
+
+
+@pytest.mark.parametrize("word", HOSTILE, ids=["acts", "long"])
+@pytest.mark.parametrize("door", DOORS)
+def test_a_refusal_shows_strange_names_in_one_short_line_that_does_nothing(tmp_path, door, word):
+    with pytest.raises(PrivHelpersError) as refused:
+        DOORS[door](tmp_path / "brought", word)
+    message = str(refused.value)
+    assert message.isprintable() and len(message) < 1500, message[:1000]
+
+
+@pytest.mark.parametrize("name", [f"{ACTS}.safetensors", f"{ACTS}.json", f"{ACTS}.bin"])
+def test_a_refusal_shows_strange_files_in_one_line_that_does_nothing(tmp_path, name):
+    home = tmp_path / f"brought{ACTS}"
+    _written(home, "config.json")
+    (home / name).mkdir() if name.endswith("json") else _tensors(home, "a").joinpath(name).touch()
+    if name.endswith("bin"):
+        (home / "model.safetensors").unlink()
+    with pytest.raises(PrivHelpersError) as refused:
+        models.load(home)
+    assert str(refused.value).isprintable()

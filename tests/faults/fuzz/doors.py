@@ -291,15 +291,14 @@ def _folder_inputs() -> tuple[tuple[str, bytes], ...]:
 
 def _folder(home: Path, name: str, data: bytes) -> object:
     from privhelpers.models import _folder
-    from privhelpers.own_model import _open
+    from privhelpers.own_model import _open, _places
 
     net, usual = home / "net", dict(_folder_files())
     try:
         (net / name).write_bytes(data)
-        _open._base(net, None)
+        _places.find_model(net, None)
         _open._bytes(net, None, weights=True)
         _open._require_tokenizer(net)
-        _open._refuse_loaders(net)
         kind = _open._kind(net, _folder.read_json(net, _folder.CONFIG))
         return kind, _folder.check_folder(net)
     finally:
