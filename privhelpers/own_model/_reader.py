@@ -6,7 +6,7 @@ ever runs in the process of the audit, which hands over texts and gets numbers b
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +20,9 @@ from privhelpers.processes import Confined, one_thread
 _SPARE = 2**31  # bytes of addresses beside the weights
 _START, _READ = 30.0, 5.0  # seconds of processor time for the least folder and for the least text
 _LOGITS, _WORK = 2**27, 5 * 10**10  # of the text that is tried; its tokens times the weights
-_AT_ONCE = (
-    500  # texts that the confined process reads at once: it holds some 200 bytes for each token of them
-)
+# Texts, and characters of several, that the confined process reads at once: it holds some 200 bytes for each
+# of their tokens, and hands over those that a model reads.
+_AT_ONCE, _CHARACTERS = 500, 1_000_000
 _GROWTH = 32  # tokens of one character: bytes of UTF-8 are four, the longest rewriting of Unicode is eighteen
 _SPECIAL = ("bos", "eos", "pad", "mask")
 
@@ -57,11 +57,10 @@ class _Opened:
         numbers = {f"{name}_token_id": getattr(self.tokenizer, f"{name}_token_id") for name in _SPECIAL}
         return numbers | {"size": len(self.tokenizer), "context": self.context}
 
-    def encode(self, texts: list[str], special: bool) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return ids and marks of special tokens, for each text."""
-        read = self.tokenizer(
-            texts, add_special_tokens=special, return_special_tokens_mask=True, verbose=False
-        )
+    def encode(self, texts: list[str], special: bool) -> list[tuple[np.ndarray, np.ndarray, bool]]:
+        """Return for each text ids and marks of special tokens, as a reader cuts them, and whether any is."""
+        unread = {"return_attention_mask": False, "return_token_type_ids": False, "verbose": False}
+        read = self.tokenizer(texts, add_special_tokens=special, return_special_tokens_mask=True, **unread)
         rows = [
             (np.array(ids, dtype=np.int64), np.array(marks, dtype=bool))
             for ids, marks in zip(read["input_ids"], read["special_tokens_mask"], strict=True)
@@ -77,7 +76,8 @@ class _Opened:
                     f"{called(self.name)}: its tokenizer gives token {ids.max()}, and the model has "
                     f"{self.width}; they do not belong together"
                 )
-        return rows
+        most = self.context + 1
+        return [(ids[:most], marks[:most], bool(marks.any())) for ids, marks in rows]
 
     def decode(self, rows: list[list[int]]) -> list[str]:
         """Return the text of each row, special tokens left out."""
@@ -91,6 +91,18 @@ class _Opened:
                 f"{max(map(len, rows))} tokens; restore the tokenizer.json that the model was trained with"
             )
         return texts
+
+
+def _lots(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield texts, in their order, as many as are read at once."""
+    start = characters = 0
+    for end, text in enumerate(texts):
+        if end > start and (end - start == _AT_ONCE or characters + len(text) > _CHARACTERS):
+            yield texts[start:end]
+            start, characters = end, 0
+        characters += len(text)
+    if texts:
+        yield texts[start:]
 
 
 class Reader:
@@ -136,23 +148,27 @@ class Reader:
     def __len__(self) -> int:
         return self._size
 
-    def __call__(self, texts: str | Sequence[str], *, add_special_tokens: bool = True) -> dict[str, list]:
+    def __call__(self, texts: str | Sequence[str], *, add_special_tokens: bool = True) -> dict:
         """Return `input_ids` and `special_tokens_mask`, a list of each for each text, or of one text alone.
+
+        What stands more than one token beyond the context is left out: no model reads it, and a text of a
+        million characters would hold hundreds of megabytes. `any_special` says of the whole texts whether a
+        token is special.
 
         Raises:
             UnsupportedModel: it took too much time or memory, or gives tokens that the model does not have.
         """
         many = [texts] if isinstance(texts, str) else list(texts)
-        ids, marks = [], []
-        for start in range(0, len(many), _AT_ONCE):
-            some = many[start : start + _AT_ONCE]
+        ids, marks, any_special = [], [], False
+        for some in _lots(many):
             seconds = _READ + sum(map(len, some)) / 2e4
-            for row, special in self._ask("encode", some, add_special_tokens, seconds=seconds):
+            for row, special, one in self._ask("encode", some, add_special_tokens, seconds=seconds):
                 ids.append(row.tolist())
                 marks.append(special.tolist())
+                any_special |= one
         if isinstance(texts, str):
             ids, marks = ids[0], marks[0]
-        return {"input_ids": ids, "special_tokens_mask": marks}
+        return {"input_ids": ids, "special_tokens_mask": marks, "any_special": any_special}
 
     def batch_decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each row of tokens, special tokens left out."""

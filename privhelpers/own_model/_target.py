@@ -120,7 +120,7 @@ class Target:
         if self.kind == MASKED:
             encoded = self.tokenizer(texts)
             ids, special = encoded["input_ids"], encoded["special_tokens_mask"]
-            if not any(map(any, special)) and self.start is not None:  # a tokenizer without template
+            if not encoded["any_special"] and self.start is not None:  # a tokenizer without template
                 ids = [[self.start, *row, self.start] for row in ids]
                 special = [[1, *row, 1] for row in special]
             asked = [[n for n, flag in enumerate(row) if not flag] for row in special]

@@ -1,5 +1,6 @@
 """Folders that somebody brings: a model that uses every tensor, or a refusal that says which file and why."""
 
+import copy
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import pytest
 import torch
 import toy_audit as toy
 from safetensors.torch import load_file, save_file
+from tokenizers import processors
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -346,13 +348,70 @@ def test_a_reader_says_what_the_tokenizer_of_the_folder_says(good, tok, monkeypa
     monkeypatch.setattr(_reader, "_AT_ONCE", at_once)
     reader, texts = own_model.open_model(good).tokenizer, [TEXT, "", "naïve  \u4e2d"]
     plain = tok(texts, return_special_tokens_mask=True)
-    assert reader(texts) == {name: plain[name] for name in ("input_ids", "special_tokens_mask")}
-    assert reader([]) == {"input_ids": [], "special_tokens_mask": []}
+    names, none = ("input_ids", "special_tokens_mask"), {"any_special": False}
+    assert reader(texts) == {name: plain[name] for name in names} | none
+    assert reader([]) == {name: [] for name in names} | none
     assert reader(TEXT)["input_ids"] == plain["input_ids"][0] and len(reader) == len(tok)
     assert reader.batch_decode(plain["input_ids"]) == tok.batch_decode(
         plain["input_ids"], skip_special_tokens=True
     )
     assert (reader.bos_token_id, reader.pad_token_id) == (tok.bos_token_id, tok.pad_token_id)
+
+
+TEMPLATES = {
+    "causal": None,
+    "masked without a template": None,
+    "masked between two": "[CLS] $A [SEP]",
+    "masked before one": "$A [SEP]",
+}
+LONG = [
+    *("e" * n for n in (0, 1, 7, 8, 9, 10, 11, 12, 40)),
+    *(TEXT[:n] for n in (30, 36, 37, 38, 39, 67)),
+    *("\u4e2d\u6587" * 9, "nai\u0308ve \u200d" * 5, " " * 30, "\U0001f600" * 12, f"[SEP] {TEXT * 3} [CLS]"),
+]
+
+
+@pytest.mark.parametrize("case", TEMPLATES)
+@pytest.mark.parametrize("texts", [LONG, LONG[8:9], LONG[:1]], ids=["all", "long", "empty"])
+def test_what_is_cut_from_a_text_is_what_no_model_reads(tok, case, texts):
+    """Against all tokens of each text, cut afterwards."""
+    kind, template, context = case.split()[0], TEMPLATES[case], 10
+    tok = copy.deepcopy(tok)
+    tok.add_special_tokens({"additional_special_tokens": ["[CLS]", "[SEP]"]})
+    if template:
+        ends = [(name, tok.convert_tokens_to_ids(name)) for name in ("[CLS]", "[SEP]")]
+        tok.backend_tokenizer.post_processor = processors.TemplateProcessing(template, None, ends)
+    confined = SimpleNamespace(tokenizer=tok, width=len(tok), context=context, name="it")
+    reader = object.__new__(_reader.Reader)
+    reader.bos_token_id = reader.eos_token_id = tok.bos_token_id
+    reader._ask = lambda method, *given, seconds: getattr(_reader._Opened, method)(confined, *given)
+
+    whole = tok(texts, add_special_tokens=kind == "masked", return_special_tokens_mask=True)
+    rows, special = whole["input_ids"], whole["special_tokens_mask"]
+    if kind == "causal":
+        rows, special = [[tok.bos_token_id, *row] for row in rows], [[1, *row] for row in special]
+    elif not any(map(any, special)):
+        rows = [[tok.bos_token_id, *row, tok.bos_token_id] for row in rows]
+        special = [[1, *row, 1] for row in special]
+    asked = [[n for n, mark in enumerate(row[:context]) if not mark] for row in special]
+    told = _target.Target("it", kind, None, reader, context, {}).encode(texts)
+    assert told == ([row[:context] for row in rows], asked, sum(len(row) > context for row in rows))
+
+
+def test_of_a_long_text_no_more_is_held_than_a_model_reads(good):
+    opened, text = own_model.open_model(good), f"{'e' * 200_000} {TEXT}"
+    opened.encode([TEXT])
+    assert toy.peak_of(lambda: opened.encode([text])) < 10 * len(text)
+    assert opened.encode([text])[2] == 1 and not opened.continues(text)
+
+
+def test_texts_are_read_as_many_at_once_as_the_confined_process_holds(monkeypatch):
+    monkeypatch.setattr(_reader, "_AT_ONCE", 3)
+    monkeypatch.setattr(_reader, "_CHARACTERS", 10)
+    sizes = [2, 2, 2, 2, 20, 1, 9, 1, 0, 0, 0]
+    lots = list(_reader._lots(["e" * size for size in sizes]))
+    assert [list(map(len, lot)) for lot in lots] == [[2, 2, 2], [2], [20], [1, 9], [1, 0, 0], [0]]
+    assert list(_reader._lots([])) == []
 
 
 def test_notes_that_older_libraries_left_in_a_configuration_are_no_reason(brought):
