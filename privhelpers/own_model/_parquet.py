@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privhelpers.errors import BadRecords
-from privhelpers.own_model._rows import stamps
+from privhelpers.own_model._rows import MOST_ROWS, stamps
 
-MOST_ROWS = 100  # that are held at once
+_ROWS = 100  # that are held at once
 _AIM, _MOST = 2**22, 2**26  # bytes of them, by what the file says and by what they are
 
 
@@ -30,7 +30,7 @@ class Decoded:
             expected: its `stamps`, where another one must not be read in its place.
 
         Raises:
-            BadRecords: it is no Parquet file, or another one.
+            BadRecords: it is no Parquet file, or another one, or says that it has too many rows.
         """
         pa.set_memory_pool(pa.system_memory_pool())  # the others reserve more addresses than they use
         pa.set_cpu_count(1)
@@ -40,6 +40,8 @@ class Decoded:
                 raise BadRecords("changed while it was read; copy it, and name the copy")
             self._file = pq.ParquetFile(file, buffer_size=2**20)
             self.columns = list(self._file.schema_arrow.names)
+            if (rows := self._file.metadata.num_rows) > MOST_ROWS:  # refused before half a minute of them
+                raise BadRecords(f"{rows:,} rows, more than {MOST_ROWS:,}; draw patients by lot")
         except BadRecords:
             raise
         except Exception as error:  # a stranger's file can fail with any error
@@ -76,7 +78,7 @@ class Decoded:
     def _at_once(self) -> int:
         about = self._file.metadata
         size = sum(about.row_group(n).total_byte_size for n in range(about.num_row_groups))
-        return max(1, min(MOST_ROWS, _AIM * about.num_rows // max(1, size)))
+        return max(1, min(_ROWS, _AIM * about.num_rows // max(1, size)))
 
 
 def _broken(error: Exception) -> BadRecords:

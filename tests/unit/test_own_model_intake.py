@@ -470,6 +470,14 @@ def test_rows_of_too_many_bytes_are_refused_before_they_are_handed_over(tmp_path
         _files.read_records(path)
 
 
+def test_a_file_that_says_it_has_too_many_rows_is_refused_before_one_is_read(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    nothing = pa.nulls(_rows.MOST_ROWS + 1, pa.string())
+    pq.write_table(pa.table({"patient_id": nothing, "text": nothing}), path := tmp_path / "m.parquet")
+    with pytest.raises(BadRecords, match=r"^m\.parquet: 2,000,001 rows, more than 2,000,000; draw"):
+        _files.read_records(path)
+
+
 def test_canaries_of_a_table(tmp_path):
     lines = [f"canary {n};{('true', 'No', '1', '0')[n % 4]}\n".encode() for n in range(40)]
     canaries = _files.read_canaries(written(tmp_path / "c.csv", [b"text;inserted\n", *lines])).canaries
