@@ -131,13 +131,29 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
+def composed(losses: pld.PrivacyLossDistribution, steps: int) -> pld.PrivacyLossDistribution:
+    """Return the privacy losses of `steps` adaptive releases.
+
+    Raises:
+        ArithmeticError: a float64 does not tell the points of the grid apart. What it adds to the probability
+            of one release compounds to more than there is, on lists that grow to gigabytes.
+    """
+    added = float(losses.get_delta_for_epsilon(-math.inf)) - 1  # below every loss, delta is all probability
+    if steps * added > 1:
+        raise ArithmeticError("a grid that is too fine for a float64")
+    return losses.self_compose(steps)
+
+
 def epsilon_of_losses(losses: pld.PrivacyLossDistribution, *, steps: int, delta: float) -> float:
     """Return the epsilon of `steps` adaptive releases of one privacy loss distribution each.
 
     What rounding may lose counts against delta; see `composable`.
+
+    Raises:
+        ArithmeticError: see `composed`.
     """
     with _quiet():
-        run = losses.self_compose(steps)
+        run = composed(losses, steps)
         try:
             return float(run.get_epsilon_for_delta(delta - rounding(steps)))
         except OverflowError:  # its search passed losses whose exponential is no float64; bisect instead
@@ -198,10 +214,10 @@ def _pld_epsilon(interval: float | None, **run: float) -> float:
                 value_discretization_interval=grid,
                 use_connect_dots=True,
             )
+            # All are upper bounds: where a loss is too large for its grid, another one is the smaller.
+            return min(by_formula, epsilon_of_losses(losses, steps=run["steps"], delta=run["delta"]))
     except InvalidParameter:  # a float64 does not tell the losses, or their places, apart
         return by_formula
-    # All are upper bounds: where a loss is too large for its grid, another one is the smaller.
-    return min(by_formula, epsilon_of_losses(losses, steps=run["steps"], delta=run["delta"]))
 
 
 def epsilon(
@@ -290,7 +306,7 @@ def delta_at(*, epsilon: float, noise_multiplier: float, sample_rate: float, ste
                 value_discretization_interval=grid,
                 use_connect_dots=True,
             )
-            delta = float(losses.self_compose(steps).get_delta_for_epsilon(epsilon))
+            delta = float(composed(losses, steps).get_delta_for_epsilon(epsilon))
     except InvalidParameter:  # losses too small for a float64: the steps' distances, added up
         return added_up
     return min(added_up, delta + rounding(steps))

@@ -14,6 +14,7 @@ from privhelpers.accounting._bounds import (
     BEYOND_GRIDS,
     check_run,
     composable,
+    composed,
     epsilon,
     epsilon_of_losses,
     grid_for,
@@ -86,9 +87,15 @@ def _pld_epsilon(steps: Steps, delta: float) -> float:
     try:
         with in_float64(delta=delta):
             losses = [
-                pld.from_gaussian_mechanism(
-                    sigma, sampling_prob=rate, value_discretization_interval=interval, use_connect_dots=True
-                ).self_compose(count)
+                composed(
+                    pld.from_gaussian_mechanism(
+                        sigma,
+                        sampling_prob=rate,
+                        value_discretization_interval=interval,
+                        use_connect_dots=True,
+                    ),
+                    count,
+                )
                 for (sigma, rate), count in steps.items()
             ]
             together = functools.reduce(lambda one, other: one.compose(other), losses)

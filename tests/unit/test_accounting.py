@@ -449,6 +449,24 @@ def test_a_run_that_prv_cannot_compose_is_refused_at_once(run):
         accounting.epsilon(**run_of(*run), accountant="prv")
 
 
+def test_losses_that_a_float64_blurs_are_not_composed(monkeypatch):
+    """Which would take gigabytes: what rounding adds to the probability of a step compounds."""
+    composed, sizes = _bounds.pld.PrivacyLossDistribution.self_compose, []
+
+    def counted(losses, steps):
+        sizes.append(steps)
+        return composed(losses, min(steps, 10))
+
+    monkeypatch.setattr(_bounds.pld.PrivacyLossDistribution, "self_compose", counted)
+    for q, sigma, steps, delta in ((7e-7, 669.0, 16_023, 1e-8), (1.4e-6, 31.0, 78_367, 2e-8)):
+        run = run_of(q, sigma, steps, delta)
+        by_formula = _bounds.unsampled_epsilon(math.sqrt(steps) / sigma, delta)
+        assert accounting.epsilon(**run) == min(by_formula, accounting.epsilon(**run, accountant="rdp"))
+    assert sizes == []
+    accounting.epsilon(**run_of(0.04, 1.5, 2248, 1e-5))
+    assert sizes == [2248]
+
+
 @pytest.mark.parametrize(("q", "sigma"), [(1e-300, 1.0), (1e-200, 1.0), (1e-300, 0.001), (0.01, 1e100)])
 def test_runs_at_the_ends_of_float64_have_an_epsilon(q, sigma):
     run = run_of(q, sigma, 1000, 1e-300)
