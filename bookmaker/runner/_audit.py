@@ -1,6 +1,7 @@
 """`make audit`: the audit of somebody's own model or synthetic texts, from files to a folder with reports.
 
-Everything is held in memory until it is complete: a command that is killed, or refused, leaves nothing.
+Everything is held in memory until it is complete: a command that is killed, or refused, leaves nothing. One
+that is killed between its last two renames leaves the bundle, which holds the whole report, without a folder.
 """
 
 import argparse

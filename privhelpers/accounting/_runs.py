@@ -86,16 +86,9 @@ def _pld_epsilon(steps: Steps, delta: float) -> float:
             return by_formula
     try:
         with in_float64(delta=delta):
+            grid = {"value_discretization_interval": interval, "use_connect_dots": True}
             losses = [
-                composed(
-                    pld.from_gaussian_mechanism(
-                        sigma,
-                        sampling_prob=rate,
-                        value_discretization_interval=interval,
-                        use_connect_dots=True,
-                    ),
-                    count,
-                )
+                composed(pld.from_gaussian_mechanism(sigma, sampling_prob=rate, **grid), count)
                 for (sigma, rate), count in steps.items()
             ]
             together = functools.reduce(lambda one, other: one.compose(other), losses)
