@@ -334,6 +334,18 @@ MUTANTS = [
         "first_weights_hide",
     ),
     Mutant(
+        "other rows of one shape not asked about",
+        CHECKS,
+        "if math.isfinite(here) and math.isfinite(there) and not abs(here - there) <= most:",
+        "if False:",
+        "share_the_scale",
+    ),
+    Mutant("layers of one's own counted", LOOP, " + not_known(model)", "", "of_its_own_makes"),
+    Mutant("16 bits counted", CHECKS, "map(str, _digits(model) - set(_TOLERANCE))", "()", "of_its_own_makes"),
+    Mutant(
+        "how much padding not asked about", BATCHES, " and _same(model, batch, alone)", "", "how_much_padding"
+    ),
+    Mutant(
         "contents written unseen",
         CHECKS,
         "if content != contents.get(name):",
