@@ -189,23 +189,29 @@ def test_no_page_shows_what_could_be_somebodys(smoke_site):
 
 def test_a_chapter_run_by_hand_leaves_the_profile_as_it_is(smoke_site, runs, tmp_path):
     before = {p: p.read_bytes() for p in (runs / "artifacts").rglob("*") if p.is_file()}
-    notebook, page = chain.source(smoke_site.root, "who_is_exposed"), tmp_path / "out.ipynb"
-    command = [sys.executable, "-m", "papermill", str(notebook), str(page), "-p", "profile", "smoke"]
+    sizes = yaml.safe_load((smoke_site.root / "params" / "smoke.yml").read_text())["who_is_exposed"]
     environment = {**os.environ, "PYTHONPATH": str(smoke_site.root), "PYTHONDONTWRITEBYTECODE": "1"}
-    run = {
-        "cwd": tmp_path,
-        "env": environment,
-        "capture_output": True,
-        "text": True,
-        "timeout": LIMIT_SECONDS,
-    }
-    done = subprocess.run([*command, "-p", "seed", "1"], **run)
+    page = tmp_path / "out.ipynb"
+
+    def by_hand(slug, **given):
+        chosen = [word for pair in given.items() for word in ("-p", *map(str, pair))]
+        notebook = str(chain.source(smoke_site.root, slug))
+        return subprocess.run(
+            [sys.executable, "-m", "papermill", notebook, str(page), "-p", "profile", "smoke", *chosen],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_SECONDS,
+        )
+
+    done = by_hand("who_is_exposed", seed=1, **sizes)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "started by hand" in page.read_text()
     assert before == {p: p.read_bytes() for p in (runs / "artifacts").rglob("*") if p.is_file()}
     (made,) = (runs / "by_hand").glob("*/who_is_exposed")
     assert (made / "exposed.json").exists()
-    done = subprocess.run([*command, "-p", "seeds", "1"], **run)
+    done = by_hand("composition", seeds=1)
     assert done.returncode and "did you mean seed" in done.stderr
 
 
