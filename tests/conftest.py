@@ -1,5 +1,6 @@
 """Shared by all tests; its place puts `tests/` on the import path, where the toys lie."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -65,6 +66,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "smoke_site" in getattr(item, "fixturenames", ()) and item.location[0] not in SMOKE_FILES:
             raise pytest.UsageError(f"{item.location[0]} looks at the smoke profile: name it in SMOKE_FILES")
     items.sort(key=lambda item: order.get(item.location[0], len(order)))
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was imported and collected out of every collection of garbage; libraries ask for some."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
