@@ -12,7 +12,7 @@ from faults.harness.registry import Case, Fault
 
 from privhelpers.errors import InvalidParameter
 
-SEED, TRIALS = 2026, 200
+SEED = 2026
 SLOW = ("training", "folders", "makefile")  # their trials take more than milliseconds
 
 
@@ -22,12 +22,11 @@ def ready():
         yield home
 
 
-def test_a_sample_of_every_class_has_no_third_outcome(ready):
+def test_a_trial_of_every_class_has_no_third_outcome(ready):
     classes = registry.load()
     assert len(classes) >= 100 and len({(one.door, one.name) for one in classes}) == len(classes)
     quick = [one for one in classes if one.door not in SLOW]
-    assert len(quick) <= TRIALS
-    results = [judge.run(quick[index % len(quick)], SEED, index) for index in range(TRIALS)]
+    results = [judge.run(one, SEED, index) for index, one in enumerate(quick)]
     third = [result for result in results if result.outcome == judge.THIRD]
     assert not third, third
     assert {result.outcome for result in results} == {judge.RIGHT, judge.REFUSAL}

@@ -7,7 +7,7 @@ from faults.harness import base, counted
 from privhelpers.dpsgd._chance import _Research
 from privhelpers.ledger import Ledger
 
-RUNS = 3
+RUNS = 2
 ONE_OF = 9  # boundaries; all of them by `make kills`
 
 
