@@ -382,6 +382,9 @@ def test_more_trials_than_a_test_can_multiply_are_refused(trials):
     ):
         with pytest.raises(InvalidParameter, match="at most 1,000,000,000"):
             call()
+
+
+def test_the_most_trials_that_a_test_can_multiply_are_tested():
     most = stats.two_proportion(1, 1_000_000_000, 1, 1_000_000_000)
     assert most.fisher_p == pytest.approx(1.0)
 
