@@ -18,6 +18,7 @@ from privhelpers import browser
 
 ROOT = Path(__file__).parents[1]
 SMOKE_FILES = ("tests/book/test_browser.py", "tests/notebooks/test_chain.py")
+TOY_FILES = ("tests/unit/test_site_pdf.py", "tests/book/test_quiz.py")
 # Files that take minutes, which no process shall begin when the others are about to end.
 LONG_FILES = (
     *("tests/faults/test_chain_faults.py", "tests/cluster/test_slurm.py", "tests/unit/test_site_build.py"),
@@ -76,12 +77,12 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileScheduling:
-    """Share the tests among processes by files, and give all files of the smoke profile to one."""
+    """Share the tests among processes by files, and give all files that look at one site to one."""
 
     class Files(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            return SMOKE_FILES[0] if file in SMOKE_FILES else file
+            return next((files[0] for files in (SMOKE_FILES, TOY_FILES) if file in files), file)
 
     return Files(config, log)
 
@@ -99,6 +100,18 @@ def smoke_site(tmp_path_factory: pytest.TempPathFactory) -> SmokeSite:
         said = (done.stdout + done.stderr)[-4000:]
         pytest.fail(f"the smoke profile ended with exit code {done.returncode}:\n{said}")
     return SmokeSite(root, root / "runs" / "smoke" / "site" / "_build" / "html")
+
+
+@pytest.fixture(scope="session")
+def toy_book(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site of a toy book, once for all tests that look at it; whoever changes it builds another."""
+    import toy_site
+
+    from bookmaker.site._build import build
+
+    root = toy_site.build(tmp_path_factory.mktemp("toy") / "book")
+    build(root, toy_site.jobs(root))
+    return root
 
 
 class Patient:

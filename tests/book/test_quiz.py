@@ -3,20 +3,17 @@
 import re
 
 import pytest
-import toy_site
 from browsing import BARRIERS, axe_core
 
 from bookmaker.site import _pdf
-from bookmaker.site._build import build
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
+def site(toy_book):
     """Return the HTML of a toy book, in which one chapter has a quiz."""
-    root = toy_site.build(tmp_path_factory.mktemp("toy") / "book")
-    return build(root, toy_site.jobs(root))
+    return toy_book / "runs/toy/site/_build/html"
 
 
 def test_a_quiz_is_answered_by_keys_alone(site, chromium):

@@ -7,14 +7,12 @@ import subprocess
 import sys
 
 import pytest
-import toy_site
 from patience import LIMIT_SECONDS
 from pypdf import PdfReader
 
 from bookmaker.runner.chain import SLUGS
 from bookmaker.site import __main__ as command
 from bookmaker.site import _pdf
-from bookmaker.site._build import build
 from bookmaker.site._entrance import SUMMARY, TITLE
 from privhelpers import browser
 from privhelpers.errors import MissingArtifact, MissingProgram, RunFailed
@@ -32,16 +30,14 @@ def files_of(folder):
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory):
+def printed(toy_book):
     """A toy book whose site is built and printed, and what the site was before that."""
-    root = toy_site.build(tmp_path_factory.mktemp("toy") / "book")
-    build(root, toy_site.jobs(root))
-    before = files_of(root / SITE)
+    before = files_of(toy_book / SITE)
     call = [sys.executable, "-m", "bookmaker.site", "pdf", "--profile", "toy"]
-    done = subprocess.run(call, cwd=root, capture_output=True, text=True, timeout=LIMIT_SECONDS)
+    done = subprocess.run(call, cwd=toy_book, capture_output=True, text=True, timeout=LIMIT_SECONDS)
     assert done.returncode == 0, done.stderr
     assert re.search(r"printed in [\d.]+ s: runs/toy/privai-leak\.pdf, [\d.]+ MB", done.stderr)
-    return root, before
+    return toy_book, before
 
 
 @pytest.fixture(scope="module")
