@@ -203,7 +203,6 @@ def publish(places: Sequence[Path], files: dict[str, bytes]) -> Path:
     """
     home = places[0].parent
     try:
-        home.mkdir(parents=True, exist_ok=True)
         with _scratch.made(home, PART) as part:
             return _moved(part, places, files)
     except OSError as error:

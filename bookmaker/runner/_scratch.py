@@ -59,14 +59,32 @@ def leave(parent: int | None = None) -> None:
 
 @contextlib.contextmanager
 def made(place: Path, prefix: str) -> Iterator[Path]:
-    """Yield a new folder in `place`, whose name begins so, and remove it afterwards; see `sweep`."""
+    """Yield a new folder in `place`, whose name begins so, and remove it afterwards; see `sweep`.
+
+    `place` and what it lacks above it are made too, and go again if nothing stays there.
+    """
+    missing = [above for above in (place, *place.parents) if not above.exists()]
+    with contextlib.ExitStack() as undo:
+        for above in reversed(missing):
+            undo.callback(_remove_if_empty, above)
+        yield undo.enter_context(_made_in(place, prefix))
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+@contextlib.contextmanager
+def _made_in(place: Path, prefix: str) -> Iterator[Path]:
     sweep(place, prefix)
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
+        place.mkdir(parents=True, exist_ok=True)
         try:
+            folder = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:
-            continue  # another process swept it away before it was locked
+            continue  # another process swept it away before it was locked, or the place with it
         with contextlib.suppress(OSError):  # a file system without locks: nobody can sweep there
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if is_at(folder, descriptor):

@@ -121,7 +121,6 @@ def replacing(folder: Path, *made: str) -> Iterator[Path]:
                 if os.path.lexists(left / NEW) and (left / OLD).is_dir():  # killed in an exchange
                     _fill(folder, left / OLD)
                 _unlock(left)
-            folder.parent.mkdir(parents=True, exist_ok=True)
             beside = stack.enter_context(_scratch.made(folder.parent, prefix))
             stack.callback(_unlock, beside)
             new = beside / NEW

@@ -487,7 +487,9 @@ def test_publishing_is_all_or_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(_audit, "write_atomic", full)
     with pytest.raises(_audit.RunFailed, match="No space left"):
         _audit.publish([home / "other"], {"a": b"3"})
-    assert [p.name for p in home.iterdir()] == ["new"]
+    with pytest.raises(_audit.RunFailed, match="No space left"):
+        _audit.publish([home / "above" / "all" / "other"], {"a": b"3"})
+    assert [p.name for p in home.iterdir()] == ["new"], "folders above it went with it"
 
 
 def test_a_place_for_reports_that_cannot_be_made_is_refused(tmp_path):
