@@ -16,6 +16,7 @@ KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3
 KERNEL_FILE = re.compile(r"[^\s\"']*ipykernel_\d+/\d+\.py")
 UNREADABLE = (ValueError, KeyError, AttributeError, TypeError, RecursionError, nbformat.ValidationError)
 UNREADABLE += (NameError,)  # of nbformat, where a cell of format 3 is of no kind
+COLOR = re.compile(r"(\x1b\[[0-9;]*m)")  # what follows it is no part of a word
 # Of what was printed: states of a progress bar, each drawn over by the next.
 OVERWRITTEN = re.compile(r"[^\n\r]*\r(?=[^\n\r])")
 
@@ -56,9 +57,21 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def _without_paths(text: str, root: Path) -> str:
-    """Return an output's text without this copy's place and the kernel's file names."""
-    return KERNEL_FILE.sub("<cell>", text.replace(f"{root}/", "").replace(str(root), "."))
+def naming(folder: str) -> str:
+    """Return a pattern of a folder's name where a text means it: `/p` is no part of `and/pages` or `</p>`.
+
+    It looks back, since a literal is found fast. After the name of a folder that ends in "/" is anything.
+    """
+    name = re.escape(folder)
+    end = "" if folder.endswith("/") else r"(?![\w-]|\.\w)"
+    return rf"{name}(?:(?<=file://{name})|(?<![\w<.\\/)}}\]-]{name})(?<!&lt;{name})){end}"
+
+
+def without_paths(text: str, root: Path) -> str:
+    """Return a text without this copy's place and the kernel's file names."""
+    place = re.compile(f"{naming(str(root))}(/?)")
+    parts = [place.sub(lambda found: "" if found[1] else ".", part) for part in COLOR.split(text)]
+    return KERNEL_FILE.sub("<cell>", "".join(parts))
 
 
 def clean(notebook: NotebookNode, root: Path) -> None:
@@ -78,7 +91,7 @@ def clean(notebook: NotebookNode, root: Path) -> None:
         for output in cell.get("outputs", []):
             holder = output if "text" in output else output.get("data", {})
             for kind in holder.keys() & {"text", "text/plain", "text/html", "text/markdown"}:
-                holder[kind] = _without_paths(holder[kind], root)
+                holder[kind] = without_paths(holder[kind], root)
             if "text" in output:
                 output.text = OVERWRITTEN.sub("", output.text)
 

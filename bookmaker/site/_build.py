@@ -11,8 +11,8 @@ import time
 from importlib import metadata
 from pathlib import Path
 
+from bookmaker.runner import notebooks, processes, published
 from bookmaker.runner import plan as planning
-from bookmaker.runner import processes, published
 from bookmaker.runner.plan import Job
 from bookmaker.site import _cards, _checks, _entrance, _policy, _reports
 from bookmaker.site._staging import stage
@@ -55,7 +55,8 @@ def _titles(site: Path) -> str:
 
 def causes(log: str, site: Path) -> list[str]:
     """Return what went wrong in a log of Sphinx, `page:line: cause`, without the paths of this machine."""
-    text = ANSI.sub("", log).replace(f"{site}/", "").replace(f"{site.parents[2]}/", "")
+    text = ANSI.sub("", log).replace(f"{site}/", "")
+    text = notebooks.without_paths(text, site.parents[2])
     matches = [match for line in text.splitlines() if (match := CAUSE.match(line.strip()))]
     return list(dict.fromkeys(f"{_place(m['place'])}: {m['cause'].strip()}" for m in matches))
 

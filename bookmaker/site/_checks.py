@@ -14,6 +14,7 @@ from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
+from bookmaker.runner import notebooks
 from bookmaker.site import _policy
 from bookmaker.site._memo import FOLDER, Memo
 
@@ -172,20 +173,24 @@ def pages_memo(site: Path) -> Memo:
 
 
 def machine_strings(root: Path) -> list[re.Pattern[str]]:
-    """Return patterns of what would betray the machine: its folders and, where it is no word, its name."""
+    """Return patterns of what would betray the machine: its folders and, where it is no word, its name.
+
+    A copy that lies in `/work`, where the book tells readers to mount theirs, is like any other.
+    """
     folders = {str(root), sys.prefix, f"{Path.home()}/", f"{tempfile.gettempdir()}/"}
-    patterns = [_alone(re.escape(name), r"[\w./-]") for name in sorted(folders) if len(name) > 2]
-    patterns += [_alone(f"/{users}/", r"[\w./-]") + r"\w+/" for users in ("home", "Users")]
+    if root.parent == Path(root.anchor):
+        own = re.compile(notebooks.naming(str(root)))
+        sources = [*root.glob("book/**/*.md"), *root.glob("notebooks/*.ipynb")]
+        if any(own.search(path.read_text(encoding="utf-8", errors="replace")) for path in sources):
+            folders -= {str(root)}
+    patterns = [notebooks.naming(name) for name in sorted(folders) if len(name) > 2]
+    patterns += [notebooks.naming(f"/{users}/") + r"\w+/" for users in ("home", "Users")]
     patterns += [r"[A-Z]:\\Users\\"]
     name = platform.node()
     if len(name) > 4 and re.search(r"[\d.-]", name):
-        patterns.append(_alone(re.escape(name), r"[\w-]") + r"(?![\w-])")
+        literal = re.escape(name)
+        patterns.append(rf"{literal}(?<![\w-]{literal})(?![\w-])")
     return [re.compile(pattern) for pattern in patterns]
-
-
-def _alone(literal: str, part: str) -> str:
-    """Return a pattern of a literal that no `part` precedes; it looks back, since a literal is found fast."""
-    return rf"{literal}(?<!{part}{literal})"
 
 
 def _is_external(url: str) -> bool:

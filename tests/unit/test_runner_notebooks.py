@@ -1,5 +1,7 @@
 """Executed notebooks: complete or refused, free of this machine, and shown under today's prose."""
 
+from pathlib import Path
+
 import pytest
 from nbformat import v4
 
@@ -63,6 +65,19 @@ def test_paths_and_times_are_left_out(tmp_path):
     ]
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
     assert "papermill" not in notebook.cells[3].metadata
+
+
+@pytest.mark.parametrize("root", ["/b", "/code", "/p", "/work", "/srv/a+b"])
+def test_where_the_copy_lies_changes_no_other_words(root):
+    """A path is told from words and tags that hold the name of its folder."""
+    notebook, name = executed(), root.rpartition("/")[2]
+    others = f"of extraction{root}aseline, a{root}, <{name}>x</{name}>, &lt;/{name}&gt;, (1){root} .{root}/x"
+    others += f" {root}-2 {root}.old https://elsewhere.example{root} {root}s"
+    paths = f"{root}/x '{root}' \"{root}/x\" <i>{root}</i> file://{root}/x \x1b[31m{root}/x ={root}. ({root})"
+    notebook.cells[3].outputs = [v4.new_output("display_data", {"text/html": f"{others}\n{paths}"})]
+    notebooks.clean(notebook, Path(root))
+    cleaned = "x '.' \"x\" <i>.</i> file://x \x1b[31mx =.. (.)"
+    assert notebook.cells[3].outputs[0].data["text/html"].split("\n") == [others, cleaned]
 
 
 def test_a_page_has_the_words_of_the_source_and_the_outputs_of_the_run():

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+from pathlib import Path
 
 import pytest
 
@@ -33,7 +34,7 @@ def site(tmp_path):
 
 
 def findings(folder, root="/srv/clone"):
-    return _checks.findings(folder, _checks.machine_strings(root))
+    return _checks.findings(folder, _checks.machine_strings(Path(root)))
 
 
 REPORT = '<!doctype html>\n<html lang="de"><head><meta charset="utf-8">\n{}\n</head><body>{}</body></html>'
@@ -188,6 +189,26 @@ def test_a_clone_with_a_common_name_is_not_mistaken_for_a_link(site):
     assert findings(site('<a href="./other.html">x</a><a href="../book/x">'), "/book") == [
         "index.html: the link ../book/x leads nowhere"
     ]
+
+
+@pytest.mark.parametrize("root", ["/p", "/code", "/div", "/table", "/site"])
+def test_a_clone_with_the_name_of_a_tag_is_not_mistaken_for_it(site, root):
+    name = root[1:]
+    page = f"<{name}>&lt;{name}&gt;&lt;/{name}&gt; of</{name}><p>runs/toy{root} {root}s</p>"
+    assert findings(site(page), root) == []
+    told = [f"index.html: names this machine ({root})"] if len(root) > 2 else []
+    assert findings(site(f'<p>"{root}/runs"</p>'), root) == told
+
+
+def test_a_folder_where_the_book_tells_readers_to_mount_theirs_betrays_nothing(site, monkeypatch):
+    """A folder of one's own is named, even where a page of the sources holds it by mistake."""
+    monkeypatch.setattr(_checks.Path, "glob", lambda self, pattern: [sources] * (self == Path(root)))
+    sources = site() / "other.html"
+    for root, told in (("/work", []), ("/srv/clone", ["index.html: names this machine (/srv/clone)"])):
+        sources.write_text(f'-v "$PWD:{root}"')
+        machine = _checks.machine_strings(Path(root))
+        sources.write_text(OTHER)
+        assert _checks.findings(site(f'<p>-v "$PWD:{root}"</p>'), machine) == told
 
 
 def test_the_name_of_the_machine_counts_unless_it_is_a_word(site, monkeypatch):
