@@ -1,18 +1,21 @@
-"""A file that Python would import in place of one of its modules, or a package's, is refused by its name."""
+"""What no command can work with is refused first: a file in place of a module, a place that is no text."""
 
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from patience import LIMIT_SECONDS
 
 ROOT = Path(__file__).parents[2]
 
 
-def started(copy, *command):
+def started(copy, *command, **variables):
     """Return the exit code and the messages of Python in a copy of the book."""
-    done = subprocess.run([sys.executable, *command], cwd=copy, capture_output=True, text=True)
+    given = {"cwd": copy, "env": os.environ | variables, "timeout": LIMIT_SECONDS}
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, **given)
     return done.returncode, done.stderr
 
 
@@ -49,6 +52,27 @@ def test_other_files_are_no_stand_ins(copy):
     assert started(copy, "-I", "bookmaker/__init__.py") == started(copy, "-c", "import bookmaker") == (0, "")
     there = ("-c", "import sys; sys.path.append('..'); import bookmaker")
     assert started(copy / "notebooks", *there) == (0, ""), "of a module's own folder"
+
+
+@pytest.mark.parametrize("name", ["TMPDIR", "TEMP", "TMP", "this copy"])
+def test_a_place_that_is_no_text_is_refused(copy, name):
+    """Kernels write down where they are, in UTF-8: a build there never ended."""
+    place, variables = Path(os.fsdecode(os.fsencode(copy) + b"\xff")), {}
+    if name == "this copy":
+        copy.rename(place)
+        copy = place
+    else:
+        place.mkdir()
+        variables = {name: str(place)}
+    for command in (("-I", "bookmaker/__init__.py"), ("-c", "import bookmaker.shape")):
+        code, message = started(copy, *command, **variables)
+        assert code == 2 and message.count("\n") == 1
+        assert message.startswith(f"refused: {name} lies in '") and r"\udcff', which is no text" in message
+
+
+def test_letters_of_any_language_are_text(copy):
+    copy = copy.rename(copy.with_name("épsilon ε 日"))
+    assert started(copy, "-c", "import bookmaker", TMPDIR=str(copy)) == (0, "")
 
 
 def test_a_missing_folder_is_left_to_the_command_that_needs_it(copy):
