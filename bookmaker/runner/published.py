@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bookmaker.runner import _bundle, _manifest, _sites
+from bookmaker.runner import written as author
 from bookmaker.runner.plan import Job
 from privhelpers.artifacts import parse_json, seal_of, sha256_of, write_atomic, write_sealed
 from privhelpers.errors import DamagedArtifact, MissingArtifact
@@ -61,8 +62,14 @@ def seal_site(site: Path) -> None:
 
     Args:
         site: its folder, see `site`.
+
+    Raises:
+        InvalidParameter: the list cannot hold the name of a file.
     """
-    lines = "".join(f"{digest}  {name}\n" for name, digest in _sites.files(site).items())
+    files = _sites.files(site)
+    for name in files:
+        author.check_name(name)
+    lines = "".join(f"{digest}  {name}\n" for name, digest in files.items())
     write_atomic(site / SEALED, lines.encode())
     write_atomic(site / COMPLETE, "".join(f"{line}\n" for line in _sites.mark(site)).encode())
 

@@ -1,13 +1,26 @@
 """Files that an author edits, each read with a refusal that names it and says what it must be."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 from privhelpers.artifacts import parse_yaml
 from privhelpers.errors import InvalidParameter
-from privhelpers.text import quoted
+from privhelpers.text import inert, quoted
 
 INDEX = "book/index.yml"
+
+
+def check_name(name: str) -> None:
+    """Refuse the name of a file that a list of hashes, with a line for each, cannot hold.
+
+    Raises:
+        InvalidParameter: it is no text in UTF-8, or has a control character, such as a line break.
+    """
+    if re.search(r"[\x00-\x1f\x7f\ud800-\udfff]", name):
+        raise InvalidParameter(
+            f"{inert(name)}: its name has a control character, or is no text in UTF-8; rename it"
+        )
 
 
 def text(root: Path, file: str) -> str:

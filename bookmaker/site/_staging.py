@@ -228,6 +228,7 @@ def _written(root: Path, toc: dict[str, Any], site: Path, solutions: bool = True
     for path in sorted((root / "book").rglob("*")):
         if path.is_file() and not path.name.startswith("."):
             name = path.relative_to(root).as_posix()
+            author.check_name(name)
             if path.suffix in (".md", ".yml"):
                 author.text(root, name)  # in UTF-8, or refused
             files[name] = path.read_bytes()

@@ -10,7 +10,7 @@ import toy_site
 from bookmaker.runner import _cli, _manifest, _sites, _verify, build, plan, published
 from bookmaker.site import _pdf
 from privhelpers import artifacts
-from privhelpers.errors import DamagedArtifact
+from privhelpers.errors import DamagedArtifact, InvalidParameter
 
 RUNS, HIPAA = "runs/toy", "runs/toy/artifacts/hipaa"
 SWEEP = "runs/sweeps/toy"
@@ -249,6 +249,19 @@ def test_a_list_of_runs_with_names_of_no_run_is_refused_in_a_line(swept, jobs, c
     assert not _verify.verify(swept, jobs)
     line = capsys.readouterr().out.splitlines()[0]
     assert "is no longer a run of its profile" in line and "\x1b" not in line and len(line) < 1000
+
+
+NAMES = {b"a\nb.png": r"a\nb.png", b"sub\r/x": r"sub\r/x", b"x\xff.png": r"x\udcff.png"}
+
+
+@pytest.mark.parametrize("of_sweep", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_no_list_is_written_that_cannot_hold_a_name(tmp_path, name, of_sweep):
+    folder = tmp_path / (SWEEP if of_sweep else SITE)
+    artifacts.write_atomic(folder / os.fsdecode(name), b"x")
+    with pytest.raises(InvalidParameter, match=rf"^{re.escape(NAMES[name])}: .*rename it$"):
+        published.seal_sweep(tmp_path, "toy", []) if of_sweep else published.seal_site(folder)
+    assert not (folder / published.SEALED).exists() and not (folder / published.COMPLETE).exists()
 
 
 def test_what_is_missing_does_not_hold(book, jobs, capsys):

@@ -43,3 +43,8 @@ def test_a_notebook_with_brackets_without_end_is_refused(tmp_path):
     (tmp_path / "a.ipynb").write_text("[" * 100_000)
     with pytest.raises(DamagedArtifact, match=r"a\.ipynb: not a notebook"):
         notebooks.read(tmp_path / "a.ipynb")
+
+
+@pytest.mark.parametrize("name", ["book/Bild 1.23\u202fPM.png", "book/ä\u200dε.png", "book/a\\b.png"])
+def test_names_that_systems_give_are_names(name):
+    written.check_name(name)

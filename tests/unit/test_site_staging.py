@@ -390,6 +390,8 @@ def test_the_home_page_shows_the_picture_of_this_run(book):
     "file, data, words",
     [
         ("book/intro.md", b"# Caf\xe9", "book/intro.md: must be text in UTF-8; byte 6"),
+        ("book/x\udcff.png", b"", r"^book/x\\udcff\.png: its name has .*; rename it$"),
+        ("book/a\nb.png", b"", r"^book/a\\nb\.png: its name has .*; rename it$"),
         ("book/index.yml", b"- a", "book/index.yml: must be YAML that maps"),
         ("book/index.yml", b"hipaa: PHI", "book/index.yml, hipaa: must be a list of terms"),
         ("book/index.yml", b"? 0x" + b"f" * 5000 + b"\n: PHI", "book/index.yml, .*very many digits"),
