@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from bookmaker.runner import notebooks
@@ -55,6 +56,17 @@ def _named_by(cell: str) -> frozenset[str]:
         return _imported("\n".join(lines), "")
 
 
+@contextmanager
+def _reading(where: str) -> Iterator[None]:
+    """Turn what keeps code from being read meanwhile into a refusal that says where."""
+    try:
+        yield
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = f", line {error.lineno}" if getattr(error, "lineno", None) else ""
+        said = getattr(error, "msg", "") or str(error) or "nested too deep"
+        raise InvalidParameter(f"{where}{line}: {said}") from error
+
+
 def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
@@ -88,7 +100,8 @@ class Helpers:
         """Return the files that `file` of a package imports directly, and the data that belong to it."""
         if file not in self._next:
             package = ".".join(file.relative_to(self.root).parent.parts)
-            modules = _imported(file.read_text(encoding="utf-8"), package) | {package}
+            with _reading(file.relative_to(self.root).as_posix()):
+                modules = _imported(file.read_text(encoding="utf-8"), package) | {package}
             files = {path for name in modules for path in self._files_of(name)}
             if file.name == "__init__.py":
                 beside = (path for path in file.parent.iterdir() if path.is_file())
@@ -108,16 +121,12 @@ class Helpers:
         """Return the files of the packages that a notebook imports, directly or not, sorted.
 
         Raises:
-            InvalidParameter: a code cell is not Python.
+            InvalidParameter: a code cell, or a helper, is not Python.
         """
         queue: set[Path] = set()
         for number, source in enumerate(notebooks.code_of(notebook), 1):
-            try:
+            with _reading(f"notebooks/{notebook.name}, code cell {number}"):
                 modules = _named_by(source)
-            except SyntaxError as error:
-                raise InvalidParameter(
-                    f"notebooks/{notebook.name}, code cell {number}, line {error.lineno}: {error.msg}"
-                ) from error
             queue |= {path for name in modules for path in self._files_of(name)}
         seen: set[Path] = set()
         while queue:
@@ -138,7 +147,7 @@ class Helpers:
         """Return the fingerprint of a source notebook: its code and its helpers' bytes.
 
         Raises:
-            InvalidParameter: a code cell is not Python.
+            InvalidParameter: a code cell, or a helper, is not Python.
         """
         return _digest([notebooks.code_of(notebook), self.hashes(self.of(notebook))])
 

@@ -2,6 +2,7 @@
 
 import os
 import platform
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from bookmaker.runner import plan as planning
 from bookmaker.runner._activity import ACTIVITIES
 from bookmaker.runner.plan import Job
 from privhelpers.artifacts import parse_json, write_atomic
+from privhelpers.errors import DamagedArtifact
 
 SITE = "site"  # its row in the table
+MOST = 1e9  # seconds, or MiB, that something may have cost
 HEAD = """# How long a run of each chapter takes, in seconds: the mean over its models. A profile that never
 # ran here is expected to take as long. Written by `python -m bookmaker.runner profile --expect`.
 """
@@ -48,13 +51,21 @@ def idle_seconds(runs: list[dict[str, Any]], cores: int) -> float:
     return idle
 
 
+COLUMNS = {"wall s": "seconds", "CPU s": "cpu_seconds", "peak MiB": "peak_memory_mib"}
+
+
 def _columns(cost: dict[str, Any]) -> dict[str, float]:
     """Return what `processes.used` recorded, under the names of the table."""
-    return {
-        "wall s": cost["seconds"],
-        "CPU s": cost["cpu_seconds"],
-        "peak MiB": cost["peak_memory_mib"],
-    }
+    return {column: cost[name] for column, name in COLUMNS.items()}
+
+
+def _of_site(path: Path) -> dict[str, float]:
+    """Return what the build of a site cost, or {} where nothing says it: the file has no seal."""
+    with suppress(OSError, DamagedArtifact, LookupError, TypeError):
+        cost = _columns(parse_json(path.read_bytes(), path.name))
+        if all(type(value) in (int, float) and 0 <= value < MOST for value in cost.values()):
+            return cost
+    return {}
 
 
 def table(runs: list[dict[str, Any]], by: str = "chapter") -> pd.DataFrame:
@@ -107,9 +118,7 @@ def tell(root: Path, profile: str, *, cores: int, keep: bool) -> None:
     """
     runs = records(root, planning.jobs(root, profile))
     frame = table(runs)
-    site = root / "runs" / profile / SITE / ".cost.json"
-    if site.is_file():
-        cost = _columns(parse_json(site.read_bytes(), site.name))
+    if cost := _of_site(root / "runs" / profile / SITE / ".cost.json"):
         frame.loc[SITE] = pd.Series(cost).reindex(frame.columns).fillna(0)
     frame.loc["all"] = frame.sum()
     frame.loc["all", "peak MiB"] = frame["peak MiB"].iloc[:-1].max()

@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import json
 import re
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from privhelpers.text import quoted
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 KERNEL_FILE = re.compile(r"[^\s\"']*ipykernel_\d+/\d+\.py")
 UNREADABLE = (ValueError, KeyError, AttributeError, TypeError, RecursionError, nbformat.ValidationError)
-UNREADABLE += (NameError,)  # of nbformat, where a cell of format 3 is of no kind
+# Of nbformat, where a cell of format 3 is of no kind, and where the format is no number.
+UNREADABLE += (NameError, AssertionError)
 COLOR = re.compile(r"(\x1b\[[0-9;]*m)")  # what follows it is no part of a word
 # Of what was printed: states of a progress bar, each drawn over by the next.
 OVERWRITTEN = re.compile(r"[^\n\r]*\r(?=[^\n\r])")
@@ -25,6 +27,7 @@ OVERWRITTEN = re.compile(r"[^\n\r]*\r(?=[^\n\r])")
 def _parsed(content: bytes) -> NotebookNode:
     notebook = nbformat.reads(content.decode("utf-8"), as_version=4)
     nbformat.validate(notebook)
+    json.dumps(notebook, ensure_ascii=False).encode()  # half of a character, which no file can hold, raises
     return notebook
 
 

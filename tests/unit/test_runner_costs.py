@@ -129,6 +129,24 @@ def test_the_table_adds_the_runs_of_a_chapter_and_keeps_the_largest_memory():
     assert row.tolist() == [2, 40, 20, 900, 40, 0]
 
 
+COST = {"seconds": 7.0, "cpu_seconds": 5.0, "peak_memory_mib": 80}
+
+
+@pytest.mark.parametrize(
+    "cost", [COST, {}, [], 3, *(COST | {"seconds": odd} for odd in ("7", None, 1e300, True, -1))]
+)
+def test_what_a_site_cost_has_a_row_where_it_is_known(tmp_path, monkeypatch, capsys, cost):
+    """The file has no seal: what it says is believed only if it can be."""
+    monkeypatch.setattr(_profile.planning, "jobs", lambda root, profile: [])
+    monkeypatch.setattr(_profile, "records", lambda root, plan: [run("a", 0, 10.0)])
+    path = tmp_path / "runs/toy/site/.cost.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(cost))
+    _profile.tell(tmp_path, "toy", cores=1, keep=False)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("site")]
+    assert rows == ([["site", "7", "5", "80"]] if cost is COST else [])
+
+
 def test_runs_on_several_models_have_rows_of_their_own():
     table = _profile.table([run("a", 0, 10.0, model="x"), run("a", 0, 30.0, model="y")], by="run")
     assert table["wall s"].to_dict() == {"a y": 30, "a x": 10}

@@ -102,6 +102,29 @@ def test_a_cell_with_magics_is_read_and_one_that_is_not_python_refused(root):
         _fingerprint.Helpers(root).fingerprint(path)
 
 
+@pytest.mark.parametrize(
+    "code, said",
+    [
+        ("-" * 100_000 + "1", ": nested too deep"),
+        ("%time x\n" + "-" * 100_000 + "1", ": nested too deep"),
+        ("x = '\0'", "(, line 1)?: source code .* null bytes"),
+    ],
+)
+def test_code_that_python_cannot_read_is_refused_by_its_place(root, code, said):
+    edit(root, "hipaa", lambda nb: nb.cells[2].update(source=code))
+    with pytest.raises(InvalidParameter, match=rf"^notebooks/hipaa\.ipynb, code cell 2{said}$"):
+        fingerprints(root)
+
+
+@pytest.mark.parametrize(
+    "text, said", [(b"x = = 1", ", line 1: invalid syntax"), (b"# \xff", ": .*byte 0xff")]
+)
+def test_a_helper_that_python_cannot_read_is_refused_by_its_name(root, text, said):
+    (root / "privhelpers" / "text.py").write_bytes(text)
+    with pytest.raises(InvalidParameter, match=rf"^privhelpers/text\.py{said}"):
+        fingerprints(root)
+
+
 def test_the_site_depends_on_pages_prose_and_its_own_code(root):
     seen = {_fingerprint.of_site(root)}
     for file in (

@@ -39,8 +39,21 @@ def test_what_is_missing_in_a_configuration_is_empty(tmp_path):
     assert written.config(tmp_path) == {"title": "A", "html": {}, "repository": {}}
 
 
-def test_a_notebook_with_brackets_without_end_is_refused(tmp_path):
-    (tmp_path / "a.ipynb").write_text("[" * 100_000)
+HALF = '{"cell_type": "markdown", "id": "a", "metadata": {}, "source": "\\ud800"}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": "x"}',
+        '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": NaN}',
+        f'{{"cells": [{HALF}], "metadata": {{}}, "nbformat": 4, "nbformat_minor": 5}}',
+    ],
+    ids=["brackets without end", "text for a number", "no number", "half of a character"],
+)
+def test_a_notebook_that_cannot_be_read_or_written_is_refused(tmp_path, text):
+    (tmp_path / "a.ipynb").write_text(text)
     with pytest.raises(DamagedArtifact, match=r"a\.ipynb: not a notebook"):
         notebooks.read(tmp_path / "a.ipynb")
 
