@@ -20,12 +20,10 @@ endif
 $(foreach name,$(GIVEN),$(if $(filter undefined,$(origin $(name))),,$(eval override $(name) := $$(value $(name)))))
 export $(GIVEN)
 
-# Nothing of another Python installation may leak in, and `-m bookmaker...` must find this copy.
-unexport PYTHONHOME PYTHONSTARTUP PYTHONOPTIMIZE
-# What is printed has letters such as an ε, whatever an encoding that somebody named lacks.
-unexport PYTHONIOENCODING
-# Byte code of our own modules is kept beside them: otherwise every run compiles the helpers anew.
-unexport PYTHONDONTWRITEBYTECODE
+# Nothing of another Python installation and no setting of Python's may leak in, such as PYTHONINSPECT, which makes a
+# traceback of every exit code, PYTHONIOENCODING, which may lack an ε, or PYTHONDONTWRITEBYTECODE: without byte code
+# beside our own modules every run compiles the helpers anew. And `-m bookmaker...` must find this copy.
+unexport $(filter PYTHON%,$(.VARIABLES))
 export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 

@@ -16,11 +16,13 @@ def guarded(call: Callable[[], int], worded: Callable[[str], str] = str) -> int:
     """Return the exit code of a command: its own, or that of a refusal or a failure, which it prints.
 
     Args:
-        call: the command; what it and those that it starts print may have any character.
+        call: the command; what it and those that it starts print may have any character, whatever a
+            user's settings of Python say.
         worded: turns a message into the words of the command.
     """
     show_every_character()
-    os.environ.pop("PYTHONIOENCODING", None)
+    for name in ("PYTHONIOENCODING", "PYTHONINSPECT"):  # the latter makes 1 of the exit code of a command
+        os.environ.pop(name, None)
     try:
         return call()
     except KeyboardInterrupt:

@@ -92,6 +92,20 @@ def test_nothing_that_is_given_is_run(made, tmp_path, target, by_environment):
     assert words.count(value) == len(names), calls
 
 
+def test_no_setting_of_python_reaches_the_programs(tmp_path):
+    stub = tmp_path / "python"
+    stub.write_text("#!/bin/sh\nenv\n")
+    stub.chmod(0o755)
+    settings = dict.fromkeys(
+        ("INSPECT", "HASHSEED", "MALLOC", "HOME", "STARTUP", "WARNINGS", "IOENCODING"), "x"
+    )
+    environment = os.environ | {f"PYTHON{name}": value for name, value in settings.items()}
+    command = ["make", "-s", "-o", ".venv/.stamp", "check", f"PYTHON={stub}"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    names = [line.partition("=")[0] for line in done.stdout.splitlines() if line.startswith("PYTHON")]
+    assert set(names) == {"PYTHONPATH", "PYTHONNOUSERSITE"}
+
+
 def test_every_variable_of_the_makefile_is_given_as_text():
     text = (ROOT / "Makefile").read_text()
     ours = {

@@ -16,6 +16,7 @@ def test_what_a_terminal_lacks_is_printed_by_its_number(tmp_path, monkeypatch):
     monkeypatch.setattr(_launch, "write_copies", lambda root, folder: [root / "ε" / "chapter"])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    monkeypatch.setenv("PYTHONINSPECT", "1")
     for main, given, code in (
         (site.main, ["compare", str(tmp_path / "old"), str(tmp_path / "new")], 1),
         (teaching.main, ["launch"], 0),
@@ -26,3 +27,4 @@ def test_what_a_terminal_lacks_is_printed_by_its_number(tmp_path, monkeypatch):
         stream.flush()
         assert rb"\u03b5" in stream.buffer.getvalue()
     assert "PYTHONIOENCODING" not in os.environ, "what a command starts may print every character, too"
+    assert "PYTHONINSPECT" not in os.environ, "and ends with its own exit code"
