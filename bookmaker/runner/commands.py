@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 
+from bookmaker.runner import _refusals
 from bookmaker.runner._terminal import message, show_every_character
 from privhelpers.errors import PrivHelpersError, RunFailed
 
@@ -31,5 +32,5 @@ def guarded(call: Callable[[], int], worded: Callable[[str], str] = str) -> int:
         message(f"failed: {worded(str(error))}")
         return 1
     except (PrivHelpersError, OSError) as error:
-        message(f"refused: {worded(str(error))}")
+        message(f"refused: {worded(_refusals.told(error))}")
         return 2

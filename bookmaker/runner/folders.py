@@ -13,18 +13,11 @@ import shutil
 from collections.abc import Collection, Iterator, Set
 from pathlib import Path
 
-from bookmaker.runner import _scratch
-from privhelpers.artifacts import repository_root
+from bookmaker.runner import _refusals, _scratch
 from privhelpers.errors import ArtifactUnavailable, InvalidParameter
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # linux/fcntl.h, linux/fs.h
 NEW, OLD = "new", "old"  # names of both folders while one takes the place of the other
-
-
-def _named(place: Path) -> str:
-    """Return a place from the repository on, or its name alone where it lies elsewhere."""
-    root = repository_root(place.parent)
-    return place.relative_to(root).as_posix() if place.is_relative_to(root) else place.name
 
 
 @contextlib.contextmanager
@@ -35,9 +28,7 @@ def _refusing(place: Path) -> Iterator[None]:
     except ArtifactUnavailable:
         raise
     except OSError as error:
-        raise ArtifactUnavailable(
-            f"{_named(place)}: {error.strerror or error}; make room or move it away"
-        ) from error
+        raise ArtifactUnavailable(_refusals.worded(place, error)) from error
 
 
 def _check(folder: Path, made: Collection[str]) -> None:
@@ -46,7 +37,7 @@ def _check(folder: Path, made: Collection[str]) -> None:
         fit = place.is_dir() and not place.is_symlink() and os.access(place, os.R_OK | os.W_OK | os.X_OK)
         if os.path.lexists(place) and not fit:
             raise InvalidParameter(
-                f"{_named(place)}: a link, a file or a read-only folder lies there; move it away"
+                f"{_refusals.named(place)}: a link, a file or a read-only folder lies there; move it away"
             )
 
 

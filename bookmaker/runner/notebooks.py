@@ -9,6 +9,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from bookmaker.runner import _refusals
 from privhelpers.artifacts import write_atomic
 from privhelpers.errors import DamagedArtifact, RunFailed
 from privhelpers.text import quoted
@@ -37,7 +38,8 @@ def _shared(path: Path) -> NotebookNode:
         return _parsed(path.read_bytes())
     except UNREADABLE as error:
         line = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise DamagedArtifact(f"{path.name}: not a notebook of format 4 ({quoted(line)})") from error
+        what = f"{_refusals.named(path)}: not a notebook of format 4 ({quoted(line)})"
+        raise DamagedArtifact(f"{what}; save it from Jupyter, or restore it") from error
 
 
 def read(path: Path) -> NotebookNode:

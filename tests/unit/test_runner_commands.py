@@ -1,12 +1,18 @@
 """Every command by hand: whatever a terminal can show, it ends with its words and no traceback."""
 
+import errno
 import io
 import os
 import sys
 
+import pytest
+
+from bookmaker.runner import _refusals, commands
 from bookmaker.site import __main__ as site
 from bookmaker.teaching import __main__ as teaching
 from bookmaker.teaching import _launch
+from privhelpers.artifacts import repository_root, write_atomic
+from privhelpers.errors import ArtifactUnavailable, MissingArtifact
 
 
 def test_what_a_terminal_lacks_is_printed_by_its_number(tmp_path, monkeypatch):
@@ -28,3 +34,40 @@ def test_what_a_terminal_lacks_is_printed_by_its_number(tmp_path, monkeypatch):
         assert rb"\u03b5" in stream.buffer.getvalue()
     assert "PYTHONIOENCODING" not in os.environ, "what a command starts may print every character, too"
     assert "PYTHONINSPECT" not in os.environ, "and ends with its own exit code"
+
+
+def refusal(capsys, error):
+    """Return what a command prints that ends with an error."""
+
+    def command():
+        raise error
+
+    assert commands.guarded(command) == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.ENOSPC, errno.ENOENT, errno.EISDIR])
+def test_what_the_system_refuses_is_told_by_its_place_with_a_cure(capsys, monkeypatch, number):
+    said, root = os.strerror(number), repository_root()
+    told = f"refused: runs/toy: {said}; {_refusals.CURES.get(number, _refusals.CURE)}\n"
+    assert refusal(capsys, OSError(number, said, str(root / "runs" / "toy"))) == told
+    assert refusal(capsys, OSError(number, said, "runs/toy")) == told
+    assert refusal(capsys, OSError(number, said, "/elsewhere/a\nb")) == told.replace("runs/toy", "a b")
+
+    def nowhere(start=None):
+        raise MissingArtifact("not inside a copy of the book")
+
+    monkeypatch.setattr(_refusals, "repository_root", nowhere)  # as where the package is installed
+    assert refusal(capsys, OSError(number, said, "/elsewhere/a")) == told.replace("runs/toy", "a")
+
+
+def test_a_file_that_cannot_be_written_is_told_without_a_number(capsys, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ArtifactUnavailable) as refused:
+        write_atomic(tmp_path / "a.bin", b"x")
+    told = f"refused: a.bin: {os.strerror(errno.ENOSPC)}; make room\n"
+    assert refusal(capsys, refused.value) == told
+    assert refusal(capsys, OSError("of no number")) == "refused: of no number\n"

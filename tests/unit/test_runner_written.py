@@ -53,9 +53,14 @@ HALF = '{"cell_type": "markdown", "id": "a", "metadata": {}, "source": "\\ud800"
     ids=["brackets without end", "text for a number", "no number", "half of a character"],
 )
 def test_a_notebook_that_cannot_be_read_or_written_is_refused(tmp_path, text):
-    (tmp_path / "a.ipynb").write_text(text)
-    with pytest.raises(DamagedArtifact, match=r"a\.ipynb: not a notebook"):
-        notebooks.read(tmp_path / "a.ipynb")
+    """By its place in the copy of the book, with what helps."""
+    for folder in ("privhelpers", "notebooks"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "_toc.yml").touch()
+    (tmp_path / "notebooks" / "a.ipynb").write_text(text)
+    told = r"^notebooks/a\.ipynb: not a notebook of format 4 \(.+\); save it from Jupyter, or restore it$"
+    with pytest.raises(DamagedArtifact, match=told):
+        notebooks.read(tmp_path / "notebooks" / "a.ipynb")
 
 
 @pytest.mark.parametrize("name", ["book/Bild 1.23\u202fPM.png", "book/ä\u200dε.png", "book/a\\b.png"])
