@@ -45,6 +45,28 @@ PIECES += (
     " ",
     "=",
 )
+# With one of them Python may work otherwise, say something of its own, or not start.
+SETTINGS = (
+    "INSPECT",
+    "HASHSEED",
+    "MALLOC",
+    "HOME",
+    "STARTUP",
+    "WARNINGS",
+    "IOENCODING",
+    "UTF8",
+    "VERBOSE",
+    "DEVMODE",
+)
+SETTINGS += (
+    "OPTIMIZE",
+    "TRACEMALLOC",
+    "INTMAXSTRDIGITS",
+    "PROFILEIMPORTTIME",
+    "SAFEPATH",
+    "PLATLIBDIR",
+    "DEBUG",
+)
 
 
 @fault("a value of a variable with characters of make or of a shell")
@@ -74,3 +96,18 @@ def _(t: Trial) -> Case:
         return done.returncode, right in passed, gone.exists()
 
     return Case(call, right=(0, True, False), refusal=False)
+
+
+@fault("a setting of Python in the environment of make")
+def _(t: Trial) -> Case:
+    name = "PYTHON" + t.choose(SETTINGS)
+    value = t.choose(("1", "0", "", "x", "error", str(t.place), "-1", "9" * 50))
+    plain = {key: text for key, text in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))}
+
+    def call():
+        words = ["make", "-s", "-o", ".venv/.stamp", "check", f"PYTHON={sys.executable}", "PROFILE=none"]
+        ways = {"cwd": ROOT, "capture_output": True, "timeout": LIMIT_SECONDS, "stdin": subprocess.DEVNULL}
+        done = subprocess.run(words, env=plain | {name: value}, text=True, **ways)
+        return done.returncode, done.stderr.startswith("refused: params/none.yml"), done.stderr.count("\n")
+
+    return Case(call, right=(2, True, 2), refusal=False)

@@ -196,6 +196,37 @@ def _(t: Trial) -> Case:
     return Case(lambda: _read(root, profile, solutions), watch=(site,))
 
 
+@fault("a file with an odd name, sealed with the site or the sweep that it lies in")
+def _(t: Trial) -> Case:
+    root, profile, solutions = _copied(t)
+    site = published.site(root, profile, solutions=solutions)
+    letters = (
+        b"a",
+        b" ",
+        b"\n",
+        b"\r",
+        b"\t",
+        b"\x1b",
+        b"\x7f",
+        b"\xff",
+        b"\\",
+        b"*",
+        "é".encode(),
+        "\u2028".encode(),
+    )
+    name = b"".join(t.choose(letters) for _ in range(1 + t.below(4)))
+    path = site / t.choose((_sites.HTML, "book")) / os.fsdecode(b"x" + name + b".png")
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"")
+
+    def call():
+        published.seal_site(site)
+        return _read(root, profile, solutions)
+
+    held = not any(letter < 32 or letter == 127 for letter in name) and b"\xff" not in name
+    return Case(call, right=site, refusal=False) if held else Case(call, watch=(root,))
+
+
 @fault("a PDF that is not of the site beside it")
 def _(t: Trial) -> Case:
     root, profile, solutions = _copied(t)
