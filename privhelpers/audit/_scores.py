@@ -53,6 +53,8 @@ def count_correct(
         by: "rank": the highest half of the guesses are called included and the lowest half excluded; "sign":
             a score above 0 is called included, the largest sizes first.
 
+    Among equal scores a fixed lot decides, and never the place in the list.
+
     Raises:
         InvalidParameter: a value is out of its range.
 
@@ -64,10 +66,11 @@ def count_correct(
     coins, values = check_scores(included, scores)
     validate.positive_int(coins.size, guesses=guesses)
     validate.one_of((BY_RANK, BY_SIGN), by=by)
+    lot = rng.make(0, "audit/ties").permutation(coins.size)  # a list may be ordered by the coins
     if by == BY_SIGN:
-        surest = np.argsort(-np.abs(values), kind="stable")[:guesses]
+        surest = np.lexsort((lot, -np.abs(values)))[:guesses]
         return guesses, int(np.sum((values[surest] > 0) == coins[surest]))
-    order, half = np.argsort(-values, kind="stable"), guesses // 2
+    order, half = np.lexsort((lot, -values)), guesses // 2
     called, ruled_out = order[:half], order[coins.size - half :]
     return 2 * half, int(coins[called].sum() + (~coins[ruled_out]).sum())
 

@@ -8,6 +8,7 @@ names the others.
 """
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -18,6 +19,7 @@ from torch import nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedModel
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from privhelpers.dpsgd._layers import listening
@@ -35,7 +37,7 @@ _TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3}
 _SAME_SHAPE = {torch.float64: 1e-9, torch.float32: 1e-5}
 LOSS = {torch.float64: 1e-8, torch.float32: 1e-4}
 _SHORT = 0.05  # for fewer digits than those
-_LIBRARIES = ("torch", "transformers", "peft", "accelerate")
+_LIBRARIES = {"torch", "transformers", "peft", "accelerate", "numpy"} | sys.stdlib_module_names
 _NONE, _ANY = (0.0, 0.0, 0.0), (math.inf, math.inf, math.inf)
 
 
@@ -323,7 +325,8 @@ def _digits(model: nn.Module) -> set[torch.dtype]:
     """Return the types of the numbers that a model computes with."""
     digits = {p.dtype for p in (*model.parameters(), *model.buffers()) if p.is_floating_point()}
     kind = next(model.parameters()).device.type
-    return digits | ({torch.get_autocast_dtype(kind)} if torch.is_autocast_enabled(kind) else set())
+    shortened = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    return digits | ({torch.get_autocast_dtype(kind)} if shortened else set())
 
 
 def not_known(model: nn.Module) -> list[str]:
@@ -332,27 +335,39 @@ def not_known(model: nn.Module) -> list[str]:
     A layer of somebody's own can treat rows apart in every batch that was compared and mix them in the next,
     or keep what it read where nobody looks. In 16 bits the rounding of one row's gradient depends on the
     shape of the batch, so on the others, by as much as a clipping bound where notes are alike.
+
+    What replaces a function inside of a library's module is not seen.
     """
     parts = {f"precision: {digits}": None for digits in sorted(map(str, _digits(model) - set(_TOLERANCE)))}
+    found = [hook for table in _GLOBAL_HOOKS for hook in table.values()]
     for module in model.modules():
-        tables = (getattr(module, name, None) or {} for name in _HOOKS)
-        added = [hook for table in tables for hook in table.values()]
-        added += [value for value in vars(module).values() if isinstance(value, _FUNCTIONS)]
         kind = type(module)
-        for part in (kind.forward if _of_a_library(kind) else kind, *added):
-            if not _of_a_library(part):
-                parts[f"model: {getattr(part, '__qualname__', part)}"] = None
-    name = getattr(getattr(model, "config", None), "_attn_implementation", None)
-    attention = ALL_ATTENTION_FUNCTIONS.get(name) if isinstance(name, str) else None
-    if attention is not None and not _of_a_library(attention):
-        parts[f"model: attention {name}"] = None
-    return list(parts)
+        found += (kind.forward, kind.__call__) if _of_a_library(kind) else (kind,)
+        found += (hook for name in _HOOKS for hook in (getattr(module, name, None) or {}).values())
+        found += (value if isinstance(value, _FUNCTIONS) else type(value) for value in vars(module).values())
+        found += (type(parameter) for parameter in module.parameters(recurse=False))
+        attention = getattr(getattr(module, "config", None), "_attn_implementation", None)
+        for known in (ALL_ATTENTION_FUNCTIONS, ALL_MASK_ATTENTION_FUNCTIONS):
+            found += [known[attention]] if isinstance(attention, str) and attention in known else []
+    own = (part for part in found if not _of_a_library(part))
+    return list(parts | {f"model: {getattr(part, '__qualname__', part)}": None for part in own})
 
 
 _FUNCTIONS = (FunctionType, MethodType, partial)
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_GLOBAL_HOOKS = [getattr(nn.modules.module, f"_global{name}") for name in _HOOKS]
 
 
 def _of_a_library(part: object) -> bool:
-    part = part.func if isinstance(part, partial) else part
-    return (getattr(part, "__module__", None) or "").partition(".")[0] in _LIBRARIES
+    """Return whether a class, or a function with all that it wraps, is of a library or of Python."""
+    layers = [part]
+    while (inner := _inside(layers[-1])) is not None:
+        layers.append(inner)
+    # A function keeps the module that it was written in, whatever it was told to look like.
+    written_in = (getattr(one, "__globals__", {}).get("__name__") or one.__module__ or "" for one in layers)
+    return all(name.partition(".")[0] in _LIBRARIES for name in written_in)
+
+
+def _inside(part: object) -> object:
+    names = ("func",) if isinstance(part, partial) else ("__func__", "__wrapped__")
+    return next((getattr(part, name) for name in names if hasattr(part, name)), None)

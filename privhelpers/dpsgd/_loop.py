@@ -97,8 +97,8 @@ class Settings:
             units, sample_rate and steps.
 
     A run with an optimizer, draws or an objective that are not this package's own, with layers that are no
-    library's, or in 16 bits, has no `PrivacySpent` in its log, but what it `Claimed`, and its ledger counts
-    steps and no epsilon.
+    library's, with 16-bit weights, or under autocast, has no `PrivacySpent` in its log, but what it
+    `Claimed`, and its ledger counts steps and no epsilon.
 
     Raises:
         InvalidParameter: a value is out of its range.

@@ -219,3 +219,13 @@ def test_the_published_example_of_scores():
     ]
     hull = ConvexHull([(0, 0), *steps, (1, 1), (1, 0)])
     assert hull.volume == pytest.approx(0.595)
+
+
+@pytest.mark.parametrize("by", ["rank", "sign"])
+@pytest.mark.parametrize("score", [0.0, 1.0])
+def test_equal_scores_certify_nothing_however_the_list_is_ordered(by, score):
+    included = np.repeat([True, False], 500)
+    for coins in (included, ~included):
+        for method in (audit.BINOMIAL, audit.FDP):
+            bound = audit.audit_in_one_run(coins, np.full(1000, score), delta=1e-5, by=by, method=method)
+            assert bound.epsilon_lower == 0

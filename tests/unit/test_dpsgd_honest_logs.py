@@ -1,12 +1,14 @@
 """A log never says more than was done: at what rate it drew, what a row depends on, whose chance it was."""
 
 import copy
+import functools
 import math
 from functools import partial
 from unittest import mock
 
 import pytest
 import torch
+from accelerate.hooks import ModelHook, add_hook_to_module
 from peft import LoraConfig, get_peft_model
 from scipy.stats import binomtest, kstest
 from test_dpsgd_training import hospital, run, tiny_plan
@@ -21,11 +23,13 @@ from transformers import (
     RobertaConfig,
     RobertaForMaskedLM,
 )
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from privhelpers import dpsgd, models
 from privhelpers.accounting import Claimed, PrivacySpent
 from privhelpers.dpsgd import _batches, _loop
+from privhelpers.dpsgd._checks import not_known
 from privhelpers.errors import InvalidParameter, ResumeRefused, UnsupportedModel
 from privhelpers.ledger import read_ledger
 
@@ -336,6 +340,42 @@ def attention_of_ones_own(model):
     model.config._attn_implementation = "ones_own"
 
 
+def disguised_method(model):
+    block = model.transformer.h[0].mlp
+    given = block.forward
+
+    @functools.wraps(given)
+    def forward(value):
+        return given(value)
+
+    block.forward = forward
+
+
+class Callable:
+    def __call__(self, value):
+        return value
+
+
+def object_of_ones_own(model):
+    del model.transformer.h[0].mlp.act
+    model.transformer.h[0].mlp.act = Callable()
+
+
+class Watch(ModelHook):
+    pass
+
+
+def hook_of_accelerate(model):
+    add_hook_to_module(model.transformer.h[0].mlp, Watch())
+
+
+def mask_of_ones_own(model):
+    given = ALL_MASK_ATTENTION_FUNCTIONS["sdpa"]
+    ALL_ATTENTION_FUNCTIONS.register("masked", ALL_ATTENTION_FUNCTIONS["sdpa"])
+    ALL_MASK_ATTENTION_FUNCTIONS.register("masked", lambda *args, **more: given(*args, **more))
+    model.config._attn_implementation = "masked"
+
+
 def sixteen_bits(model):
     model.bfloat16()
 
@@ -346,7 +386,11 @@ def sixteen_bits(model):
         (layer_of_ones_own, "model: Adds"),
         (method_of_ones_own, "model: method_of_ones_own.<locals>.<lambda>"),
         (hook_of_ones_own, "model: hook_of_ones_own.<locals>.<lambda>"),
-        (attention_of_ones_own, "model: attention ones_own"),
+        (attention_of_ones_own, "model: attention_of_ones_own.<locals>.<lambda>"),
+        (disguised_method, "model: GPT2MLP.forward"),
+        (object_of_ones_own, "model: Callable"),
+        (hook_of_accelerate, "model: Watch"),
+        (mask_of_ones_own, "model: mask_of_ones_own.<locals>.<lambda>"),
         (sixteen_bits, "precision: torch.bfloat16"),
     ],
 )
@@ -355,6 +399,14 @@ def test_what_a_model_does_of_its_own_makes_the_budget_a_claim(change, part):
     change(model)
     log = run(model, tokenizer, texts, tiny_plan())
     assert log.spent == Claimed(tiny_plan().spent, (part,)) and log.rdp_epsilon is None
+
+
+def test_a_hook_on_all_modules_makes_the_budget_a_claim():
+    hook = nn.modules.module.register_module_forward_hook(lambda *_: None)
+    try:
+        assert not_known(hospital()[2])
+    finally:
+        hook.remove()
 
 
 def test_passes_under_autocast_make_the_budget_a_claim():
