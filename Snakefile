@@ -1,13 +1,13 @@
-# The chain of notebooks, then the site. Called by `make book`; what runs is decided in bookmaker/runner/plan.py.
-# Every value is a literal and every command refers to its rule's own params: Snakemake reruns for a
-# changed literal only, and evaluates a command after this loop has ended.
+# The chain of notebooks, then the site, in the order of bookmaker/runner/plan.py. Called by `make book`, which
+# decides what is to be made (bookmaker/runner/build.py): no time of a file counts here (`ancient`).
+# Every command refers to its rule's own params, for it is evaluated after this loop has ended.
 import os
 import sys
 from pathlib import Path
 
 sys.path.insert(0, workflow.basedir)
 
-from bookmaker.runner import plan, processes
+from bookmaker.runner import build, plan, processes
 
 os.environ[processes.PARENT] = str(os.getpid())  # here or on a node: who starts what rules start
 
@@ -15,15 +15,14 @@ os.environ[processes.PARENT] = str(os.getpid())  # here or on a node: who starts
 PROFILES = [Path(file).stem for file in config["profile"].split(",")]
 PLANS = {profile: plan.jobs(Path(workflow.basedir), profile) for profile in PROFILES}
 JOBS = [job for jobs in PLANS.values() for job in jobs]
-SITE = plan.site_fingerprint(Path(workflow.basedir))
 PYTHON = sys.executable
 
 
 # Every run by name: a missing file between two that are up to date is not made again otherwise.
 rule all:
     input:
-        [job.sentinel for job in JOBS],
-        [f"runs/{profile}/site/.complete" for profile in PROFILES],
+        [job.mark for job in JOBS],
+        [f"runs/{profile}/{build.BUILT}" for profile in PROFILES],
 
 
 for job in JOBS:
@@ -32,19 +31,16 @@ for job in JOBS:
         name:
             f"{job.profile}/{job.rule}"
         input:
-            job.inputs,
+            ancient(job.marks_before),
         output:
-            job.sentinel,
-            job.notebook,
+            job.mark,
         params:
             job=job.rule,
             profile=job.profile,
-            fingerprint=job.fingerprint,
-            parameters=job.parameters,
         threads: job.threads
         priority: job.priority
         shell:
-            "exec {PYTHON:q} -m bookmaker.runner run --profile {params.profile} --job {params.job} --threads {threads}"
+            "exec {PYTHON:q} -m bookmaker.runner run --profile {params.profile} --job {params.job} --threads {threads} --needed"
 
 
 for profile, jobs in PLANS.items():
@@ -53,7 +49,7 @@ for profile, jobs in PLANS.items():
         name:
             f"{profile}/manifest"
         input:
-            [job.sentinel for job in jobs],
+            ancient([job.mark for job in jobs]),
         output:
             f"runs/{profile}/manifest.json",
             f"runs/{profile}/summary.json",
@@ -67,13 +63,11 @@ for profile, jobs in PLANS.items():
         name:
             f"{profile}/site"
         input:
-            f"runs/{profile}/manifest.json",
-            [job.sentinel for job in jobs],
+            ancient([f"runs/{profile}/manifest.json", *(job.mark for job in jobs)]),
         output:
-            f"runs/{profile}/site/.complete",
+            touch(f"runs/{profile}/{build.BUILT}"),
         params:
             profile=profile,
-            fingerprint=SITE,
         localrule: True
         shell:
             "exec {PYTHON:q} -m bookmaker.site build --profile {params.profile}"

@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 from nbformat import v4
 
-from bookmaker.runner import _manifest, _seals, chain, plan
+from bookmaker.runner import _inputs, _manifest, _seals, chain, plan
 from bookmaker.runner.plan import Job
 from privhelpers.artifacts import Store, seal_of, sha256_of, to_json
 
@@ -206,9 +206,10 @@ def write_run(root: Path, job: Job, run: nbformat.NotebookNode) -> None:
 
 
 def keep_record(root: Path, job: Job, record: dict) -> None:
-    """Write the record of a run, with the hashes of the files that lie there now."""
+    """Write the record of a run, with the hashes of the files, and of what it reads, that lie there now."""
     files = {"page": sha256_of(root / job.notebook)}
     files["artifacts"] = _seals.hashes((root / job.sentinel).parent)
+    files["inputs"] = _inputs.hashes(root, job.inputs)
     path = root / job.sentinel
     path.write_bytes(to_json(record | files))
     # Not by `artifacts.seal`, which waits for the disk: a busy one takes a second, and there are many runs.

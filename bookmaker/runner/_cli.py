@@ -23,15 +23,12 @@ from privhelpers.errors import DamagedArtifact, InvalidParameter
 def _check(root: Path, options: argparse.Namespace) -> int:
     """Print the plan of a profile whose every value was checked."""
     plan = planning.jobs(root, options.profile)
-    slugs = {job.rule: job.slug for job in plan}
-    current = 0
+    slugs, states = {job.rule: job.slug for job in plan}, _verify.states(root, plan)
     for job in plan:
-        state = planning.state(root, job)
-        current += state == planning.CURRENT
         runs = Counter(slugs[rule] for rule in job.needs)
         after = [slug if count == 1 else f"{count} of {slug}" for slug, count in runs.items()]
-        print(f"{job.title:<45} {state:<11} after {', '.join(after) or 'nothing'}")
-    print(f"{len(plan)} runs, {current} up to date")
+        print(f"{job.title:<45} {states[job.rule]:<11} after {', '.join(after) or 'nothing'}")
+    print(f"{len(plan)} runs, {list(states.values()).count(planning.CURRENT)} up to date")
     for wrong in _verify.of_all_runs(root, plan).values():
         print(wrong)
     return 0
@@ -65,7 +62,7 @@ def _run(root: Path, options: argparse.Namespace) -> int:
     for needed in (one for one in before if one.rule in job.needs and (root / one.sentinel).is_file()):
         if wrong := planning.damage(root, needed):
             raise DamagedArtifact(f"{job.title} reads {needed.title}: {wrong}; `make book` makes it again")
-    _execute.run(root, job, threads=options.threads)
+    _execute.run(root, job, threads=options.threads, needed=options.needed)
     return 0
 
 
@@ -83,10 +80,11 @@ def _book(root: Path, options: argparse.Namespace) -> int:
     plan = planning.jobs(root, options.profile)
     from bookmaker.runner import build
 
-    targets = [job.sentinel for job in planning.upto(plan, options.until)] if options.until else []
+    wanted = planning.upto(plan, options.until) if options.until else []
+    targets = [job.mark for job in wanted]
     public = options.solutions == "no" and not targets  # the other site stays as it is
     if public:
-        targets = [*(job.sentinel for job in plan), f"runs/{options.profile}/manifest.json"]
+        targets = [*(job.mark for job in plan), f"runs/{options.profile}/manifest.json"]
     where = {"cores": options.cores, "cluster": options.cluster, "limit": options.limit}
     with build.alone(root, [options.profile]):
         code = build.chain(root, [plan], targets=targets, **where)
@@ -95,7 +93,7 @@ def _book(root: Path, options: argparse.Namespace) -> int:
         code = subprocess.run([*command, "--solutions", "no"], cwd=root, check=False).returncode
     if not code:
         site = published.site(Path(), options.profile, solutions=not public)
-        place = targets[-1] if options.until else site / "_build" / "html" / "index.html"
+        place = wanted[-1].sentinel if wanted else site / "_build" / "html" / "index.html"
         say(options.profile, f"complete in {duration(time.monotonic() - clock)}: {place}")
     return code
 
@@ -148,6 +146,7 @@ def _parser() -> argparse.ArgumentParser:
         if name == "run":
             command.add_argument("--job", required=True, help="name of the run, as `check` prints it")
             command.add_argument("--threads", type=count, default=1, help="cores that it may use")
+            command.add_argument("--needed", action="store_true", help="unless it is up to date")
         if name in ("run", "book"):
             command.add_argument("--limit", default="", help="hours that a cell may take")
         if name == "book":

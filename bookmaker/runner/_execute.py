@@ -18,6 +18,7 @@ from traitlets.config import Config
 from bookmaker.runner import (
     _activity,
     _children,
+    _inputs,
     _kernel,
     _limits,
     _outcome,
@@ -28,6 +29,7 @@ from bookmaker.runner import (
     notebooks,
     processes,
 )
+from bookmaker.runner import plan as planning
 from bookmaker.runner._complete import check_complete
 from bookmaker.runner._environment import environment
 from bookmaker.runner._terminal import Tee, terminal
@@ -154,7 +156,7 @@ def _attempt(root: Path, job: Job, threads: int, store: Store, limits: dict[str,
     """Run, verify and publish the executed notebook; return the content of run.json."""
     part = root / "runs" / job.profile / ".parts" / f"{job.rule}.ipynb"
     part.parent.mkdir(parents=True, exist_ok=True)
-    started = datetime.now(UTC)
+    started, read = datetime.now(UTC), _inputs.hashes(root, job.inputs)
     with open(root / job.log, "w", encoding="utf-8", buffering=1) as log:
         try:
             with _limits.watched(job.title, **limits) as watch:
@@ -163,7 +165,7 @@ def _attempt(root: Path, job: Job, threads: int, store: Store, limits: dict[str,
                 check_complete(executed, job.title)
                 notebooks.clean(executed, root)
                 _pictures.lighten(executed)
-                run = _outcome.describe(store, job, started, cost)
+                run = _outcome.describe(store, job, started, cost, read)
                 notebooks.write(executed, root / job.notebook)
                 run["page"] = sha256_of(root / job.notebook)
         except BaseException as error:
@@ -183,13 +185,14 @@ def _reason(error: BaseException) -> list[str]:
     return [line for line in lines if line.strip(" -")][-SHOWN_LINES:]
 
 
-def run(root: Path, job: Job, *, threads: int) -> None:
+def run(root: Path, job: Job, *, threads: int, needed: bool = False) -> None:
     """Run one job; afterwards its sentinel exists, or the call has raised and nothing is published.
 
     Args:
         root: the repository.
         job: one of `plan.jobs`.
         threads: cores that the kernel may use, 1 or more.
+        needed: keep a run that is up to date, now that all that it reads is there.
 
     Raises:
         RunFailed: the notebook failed, ended early, reached a limit, or wrote a file without its hash.
@@ -201,6 +204,10 @@ def run(root: Path, job: Job, *, threads: int) -> None:
     (root / job.log).parent.mkdir(parents=True, exist_ok=True)
     # A run whose build was killed a moment ago may still be ending: wait for it, on a busy machine too.
     with processes.exclusive(lock, f"run {job.title}", wait=60):
+        if needed and planning.is_current(root, job):
+            (root / job.mark).touch()
+            say(job.profile, f"{job.title} kept: all that it reads is as it was")
+            return
         _empty(root, job, store)
         say(job.profile, f"{job.title} started")
         clock = time.monotonic()
@@ -213,6 +220,7 @@ def run(root: Path, job: Job, *, threads: int) -> None:
             say(job.profile, f"{job.title} FAILED after {passed} (log: {job.log})")
             raise RunFailed("\n    ".join([f"{job.title} failed:", *_reason(error)])) from error
         write_sealed(root / job.sentinel, to_json(finished))
+        (root / job.mark).touch()
         say(
             job.profile,
             f"{job.title} done in {duration(time.monotonic() - clock)}{_remaining.place(root, job.profile)}",

@@ -54,7 +54,7 @@ def shown(root: Path, plan: Sequence[Job], seconds: float | None) -> Iterator[No
         yield
         return
     stop = threading.Event()
-    files = [root / job.sentinel for job in first]
+    files = [root / job.mark for job in first]
     waiting = threading.Thread(
         target=_wait_and_build, args=(root, profile, files, stop), name="first-chapters"
     )

@@ -4,7 +4,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from bookmaker.runner import _seals, profiles
+from bookmaker.runner import _inputs, _seals, profiles
 from bookmaker.runner import plan as planning
 from bookmaker.runner.chain import STATISTICS
 from bookmaker.runner.plan import Job
@@ -25,9 +25,13 @@ def described(root: Path, plan: list[Job]) -> dict[str, Any]:
 
     Raises:
         MissingArtifact: a run is not complete.
-        DamagedArtifact: a record does not carry the bytes that were written.
+        DamagedArtifact: a record does not carry the bytes that were written, or a run read other results than
+            those that are there now.
     """
     runs = [planning.record(root, job) for job in plan]
+    for job, run in zip(plan, runs, strict=True):
+        if wrong := _inputs.misread(root, job.inputs, run["inputs"]):
+            raise DamagedArtifact(f"{job.title}: {wrong}")
     name = plan[0].profile
     return {
         "profile": name,

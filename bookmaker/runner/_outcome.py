@@ -35,7 +35,9 @@ def cost(seconds: float, activities: Path) -> dict[str, Any]:
     return processes.used(seconds) | {"activities": _activity.read(activities, seconds)}
 
 
-def describe(store: Store, job: Job, started: datetime, cost: dict[str, Any]) -> dict[str, Any]:
+def describe(
+    store: Store, job: Job, started: datetime, cost: dict[str, Any], read: dict[str, str]
+) -> dict[str, Any]:
     """Return the content of run.json for a run that completed.
 
     Args:
@@ -43,6 +45,7 @@ def describe(store: Store, job: Job, started: datetime, cost: dict[str, Any]) ->
         job: what ran.
         started: moment in UTC.
         cost: of the run; see there.
+        read: from `_inputs.hashes`, before it ran.
     """
     return {
         "rule": job.rule,
@@ -53,5 +56,6 @@ def describe(store: Store, job: Job, started: datetime, cost: dict[str, Any]) ->
         **cost,
         "versions": versions(),
         "fingerprint": job.fingerprint,
+        "inputs": read,
         "artifacts": _seals.hashes(store.path(job.artifacts)),
     }

@@ -48,7 +48,7 @@ def begin(root: Path, names: Sequence[str], stale: Sequence[Job], cores: int | N
     # A chapter that nobody has timed yet must not silence what is known of the others.
     past = [one for one in seconds if one is not None]
     seconds = [sum(past) / len(past) if one is None and past else one for one in seconds]
-    runs = [(job.sentinel, job.threads, expected) for job, expected in zip(stale, seconds, strict=True)]
+    runs = [(job.mark, job.threads, expected) for job, expected in zip(stale, seconds, strict=True)]
     for name in names:
         note = {"started": time.time(), "cores": cores, "runs": runs}
         write_atomic(root / "runs" / name / NOTE, to_json(note))
@@ -83,7 +83,7 @@ def place(root: Path, profile: str) -> str:
     """Return how far a build is, such as ` (12 of 56; 9 min 20 s so far, about 35 min left)`."""
     try:
         note = json.loads((root / "runs" / profile / NOTE).read_text(encoding="utf-8"))
-        runs = [(root / sentinel, threads, seconds) for sentinel, threads, seconds in note["runs"]]
+        runs = [(root / mark, threads, seconds) for mark, threads, seconds in note["runs"]]
         todo = [run for run in runs if not run[0].exists()]
         done = [run for run in runs if run[0].exists()]
         passed = time.time() - note["started"]

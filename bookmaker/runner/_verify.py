@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bookmaker.runner import _manifest, _seals, _sites, published
+from bookmaker.runner import _inputs, _manifest, _seals, _sites, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
 from privhelpers.artifacts import sha256_of
@@ -44,6 +44,19 @@ def strays(root: Path, plan: list[Job]) -> list[str]:
     return _seals.strays(folder, {job.artifacts for job in plan})
 
 
+def states(root: Path, plan: list[Job], *, hashed: bool = False) -> dict[str, str]:
+    """Return the `state` of every run of a plan, by rule, where each stands after those that it needs."""
+    found: dict[str, str] = {}
+    for job in plan:
+        late = next((rule for rule in job.needs if found.get(rule, planning.CURRENT) != planning.CURRENT), "")
+        found[job.rule] = planning.state(root, job, hashed=hashed, waits_for=late)
+    return found
+
+
+def _misread(root: Path, job: Job) -> str:
+    return _inputs.misread(root, job.inputs, planning.record(root, job)["inputs"])
+
+
 def _sweep(root: Path, name: str) -> tuple[list[str], list[str], int]:
     """Return what of a sweep is not as it was made, what belongs to no run, and how many runs it has."""
     if wrong := _sites.damage(published.sweep(root, name)):
@@ -61,7 +74,8 @@ def _sweep(root: Path, name: str) -> tuple[list[str], list[str], int]:
     for job in jobs:
         path = root / job.sentinel
         same = path.is_file() and sha256_of(path) == runs[job.sentinel]
-        wrong = planning.damage(root, job) if same else "its record is not that of the sweep"
+        wrong = "" if same else "its record is not that of the sweep"
+        wrong = wrong or planning.damage(root, job) or _misread(root, job)
         found += [f"{job.profile}, {job.title}: {wrong}"] if wrong else []
     return found, over, len(runs)
 
@@ -94,6 +108,9 @@ def verify(root: Path, plan: list[Job]) -> bool:
     sites = [name for name in published.SITES.values() if (folder / name / published.COMPLETE).is_file()]
     pdfs = [name for name in published.PDFS.values() if (folder / name).is_file()]
     wrong, cures = damages(root, plan), {}  # what makes it again -> what is wrong
+    for job in plan:
+        if (place := root / job.sentinel) not in wrong and place.is_file() and (why := _misread(root, job)):
+            wrong[place] = f"{job.title}: {why}"
     for solutions, name in published.SITES.items():
         site, pdf = folder / name, folder / published.PDFS[solutions]
         found = [wrong.pop(place) for place in (site, site / published.COMPLETE) if place in wrong]

@@ -1,12 +1,20 @@
-"""The whole chain under Snakemake, quiet but for one line per run."""
+"""The whole chain under Snakemake, quiet but for one line per run.
+
+What must be made is decided by what runs recorded (`_verify.states`), never by the times of files, which a
+copy or a clock changes. Snakemake orders the runs: it sees a file for each, its mark, which a build puts
+there anew where a run is up to date and so are all before it, and which every other run leaves when it is
+made, or finds that all that it reads is as it was. Every input is `ancient`: only a missing file counts.
+"""
 
 import contextlib
+import os
 import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bookmaker.runner import (
     _children,
+    _fingerprint,
     _first_chapters,
     _limits,
     _remaining,
@@ -14,38 +22,58 @@ from bookmaker.runner import (
     _verify,
     _warm,
     processes,
+    published,
 )
 from bookmaker.runner import _cluster as clusters
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
 from bookmaker.runner.progress import say
+from privhelpers.artifacts import write_atomic
 
 OPTIONS = (
     "--nolock",  # our own lock goes away with its holder, Snakemake's does not
     "--rerun-incomplete",
     "--keep-going",
+    *("--rerun-triggers", "mtime"),  # neither code nor values by its own records; times: see above
     *("--scheduler", "greedy"),
     *("--quiet", "progress", "rules", "host", "reason"),
 )
 SHOWN_LINES = 20
+# Of a profile: the mark of its site, and what that was built from, but for the runs.
+BUILT, SOURCES = ".built", ".sources"
 CORES = 2  # of a build that says nothing else
 
 
 def _drop_stale(root: Path, plan: list[Job]) -> list[Job]:
-    """Remove what is damaged and the sentinel of every run whose code or parameters are not those on record.
+    """Remove what is damaged and the sentinel of every run that must be made; mark those that are up to date.
 
-    Snakemake keeps its own records in `.snakemake` and sees code and parameters change too, but only for as
-    long as that folder is there.
+    Returns those that are not, or may not be: what some read is known only when others were made.
     """
     for mark, wrong in _verify.damages(root, plan).items():
         say(plan[0].profile, f"{wrong}: to be made again")
         mark.unlink(missing_ok=True)
     for stray in _verify.strays(root, plan):
         say(plan[0].profile, stray)
-    stale = [job for job in plan if planning.state(root, job, hashed=True) != planning.CURRENT]
-    for job in stale:
-        (root / job.sentinel).unlink(missing_ok=True)
-    return stale
+    states = _verify.states(root, plan, hashed=True)
+    for job in plan:
+        (root / job.mark).unlink(missing_ok=True)
+        if states[job.rule] == planning.CURRENT:
+            (root / job.mark).touch()
+        elif not states[job.rule].startswith(planning.WAITS):
+            (root / job.sentinel).unlink(missing_ok=True)
+    return [job for job in plan if states[job.rule] != planning.CURRENT]
+
+
+def _renew(root: Path, profile: str) -> None:
+    """Let a site that is not complete, or that was built from other sources, be built again."""
+    folder = root / "runs" / profile
+    sources, note = _fingerprint.of_site(root).encode(), folder / SOURCES
+    complete = (published.site(root, profile) / published.COMPLETE).is_file()
+    if not (complete and note.is_file() and note.read_bytes() == sources):
+        (folder / BUILT).unlink(missing_ok=True)
+        write_atomic(note, sources)
+    with contextlib.suppress(FileNotFoundError):
+        os.utime(folder / published.MANIFEST)  # Snakemake refuses a site that is older, the clock set back
 
 
 @contextlib.contextmanager
@@ -88,18 +116,6 @@ def _snakemake(log: Path, profiles: Sequence[str], targets: Sequence[str], where
     return 0
 
 
-def _forget(root: Path, log: Path, plans: Sequence[list[Job]]) -> None:
-    """Let Snakemake forget the runs that are not complete.
-
-    A job goes on when the build that sent it was killed, and nobody writes down that it ended: beside its
-    results, what Snakemake knew of an earlier run would look like a change.
-    """
-    missing = [job for plan in plans for job in plan if not (root / job.sentinel).exists()]
-    files = [file for job in missing for file in (job.sentinel, job.notebook)]
-    if files:
-        _snakemake(log, [plan[0].profile for plan in plans], [], ["--cleanup-metadata", *files])
-
-
 def _explain(root: Path, plans: Sequence[list[Job]], log: Path) -> None:
     """Say which runs did not complete, or what else stopped Snakemake."""
     ended = clusters.ended(log)
@@ -107,7 +123,7 @@ def _explain(root: Path, plans: Sequence[list[Job]], log: Path) -> None:
         say(profile, f"stopped, no site: {words}")
     quiet = not ended
     for plan in plans:
-        missing = [job for job in plan if not (root / job.sentinel).exists()]
+        missing = [job for job in plan if not (root / job.mark).exists()]
         if failed := [job.title for job in missing if (root / job.failed).exists()]:
             waiting = len(missing) - len(failed)
             rest = f"; {waiting} runs wait for them" if waiting else ""
@@ -185,11 +201,11 @@ def chain(
         waiting: list[Job] = []
         for name, plan in zip(names, plans, strict=True):
             stale = _drop_stale(root, plan)
-            waiting += [job for job in stale if not targets or job.sentinel in targets]
+            waiting += [job for job in stale if not targets or job.mark in targets]
+            if not targets:
+                _renew(root, name)
             say(name, f"{len(plan)} runs, {len(plan) - len(stale)} up to date")
         seconds = _remaining.begin(root, names, waiting, cores if cluster else cores or CORES)
-        if cluster:
-            _forget(root, log, plans)
         alone = not targets and not cluster and len(plans) == 1
         early = _first_chapters.shown(root, plans[0], seconds) if alone else contextlib.nullcontext()
         with watched, _warm.server(root, 0 if cluster else len(waiting), names), early:

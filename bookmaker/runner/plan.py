@@ -12,7 +12,7 @@ from typing import Any
 
 from nbformat import NotebookNode
 
-from bookmaker.runner import _fingerprint, _seals, notebooks, profiles
+from bookmaker.runner import _fingerprint, _inputs, _seals, notebooks, profiles
 from bookmaker.runner._complete import check_complete
 from bookmaker.runner.chain import CHAIN, DPSGD, EPSILON, MAKERS, Step, model_name, source
 from privhelpers.artifacts import parse_json, read_sealed, sha256_of
@@ -21,7 +21,9 @@ from privhelpers.text import quoted
 from privhelpers.validate import non_negative, shown
 
 CURRENT = "up to date"
-MAPPINGS = ("parameters", "activities", "versions", "artifacts")  # of a run's record
+WAITS = "to run, unless it reads the same: "  # a run before it is to be made
+MARK = ".made"
+MAPPINGS = ("parameters", "activities", "versions", "artifacts", "inputs")  # of a run's record
 TEXTS = ("fingerprint", "page")
 
 
@@ -34,6 +36,7 @@ class Job:
         profile, slug, model: what runs; model is None where the notebook runs once.
         parameters: every parameter of the notebook.
         needs: rules that must be complete before.
+        inputs: the sentinels of these and of all that they need in turn, by rule.
         fingerprint: SHA-256 of the notebook's code and of the helpers that it imports.
         threads, priority: see `chain.Step`.
     """
@@ -44,7 +47,7 @@ class Job:
     model: str | None
     parameters: dict[str, Any]
     needs: tuple[str, ...]
-    inputs: tuple[str, ...]
+    inputs: dict[str, str]
     fingerprint: str
     threads: int
     priority: int
@@ -58,6 +61,16 @@ class Job:
     def sentinel(self) -> str:
         """The file that exists when the run is complete."""
         return f"runs/{self.profile}/artifacts/{self.artifacts}/{_seals.RECORD}"
+
+    @property
+    def mark(self) -> str:
+        """What Snakemake takes for the run, see `build`; hidden, so that it is no artifact."""
+        return _mark(self.sentinel)
+
+    @property
+    def marks_before(self) -> list[str]:
+        """The marks of the runs before it."""
+        return [_mark(sentinel) for sentinel in self.inputs.values()]
 
     @property
     def notebook(self) -> str:
@@ -78,6 +91,10 @@ class Job:
     def title(self) -> str:
         """The run in a line of progress."""
         return self.slug if self.model is None else f"{self.slug} {self.model}"
+
+
+def _mark(sentinel: str) -> str:
+    return sentinel.removesuffix(_seals.RECORD) + MARK
 
 
 def models(profile: profiles.Profile) -> list[str]:
@@ -122,7 +139,9 @@ def jobs(root: Path, profile_name: str) -> list[Job]:
     for step in CHAIN:
         code = helpers.fingerprint(source(root, step.slug))
         for model, planned in _variants(step, profile):
-            needs = _needs(step, model, plan)
+            needs, inputs = _needs(step, model, plan), {}
+            for other in needs:
+                inputs |= other.inputs | {other.rule: other.sentinel}
             job = Job(
                 rule=step.slug if model is None else f"{step.slug}_{model}",
                 profile=profile.name,
@@ -130,7 +149,7 @@ def jobs(root: Path, profile_name: str) -> list[Job]:
                 model=model,
                 parameters=profile.resolve(root, step.slug, **planned),
                 needs=tuple(other.rule for other in needs),
-                inputs=tuple(other.sentinel for other in needs),
+                inputs=inputs,
                 fingerprint=code,
                 threads=step.threads,
                 priority=step.priority,
@@ -156,18 +175,14 @@ def upto(plan: list[Job], rule: str) -> list[Job]:
     return [job for job in plan if job.rule in wanted]
 
 
-def site_fingerprint(root: Path) -> str:
-    """Return the fingerprint of everything but the runs that the site is built from."""
-    return _fingerprint.of_site(root)
-
-
 def _check(done: Any, job: Job) -> None:
     """Raise unless a record is that of `job`, and each of its values of the type that a page shows."""
     if [done[key] for key in ("rule", "notebook", "model")] != [job.rule, job.slug, job.model]:
         raise ValueError(f"it is of another run, {done['rule']!r}")
+    done.setdefault("inputs", {})  # of a run made before records named what they read: it names nothing
     if wrong := [name for name in MAPPINGS if not isinstance(done[name], dict)]:
         raise TypeError(f"{wrong[0]} must be a table")
-    texts = {name: done[name] for name in TEXTS} | done["versions"] | done["artifacts"]
+    texts = {name: done[name] for name in TEXTS} | done["versions"] | done["artifacts"] | done["inputs"]
     if wrong := [name for name, value in texts.items() if not isinstance(value, str)]:
         raise TypeError(f"{wrong[0]} must be text")
     datetime.fromisoformat(done["started"])
@@ -231,7 +246,7 @@ def executed(root: Path, job: Job) -> NotebookNode:
 
 
 def _outdated(root: Path, job: Job) -> str:
-    """Return why a run must be made, where it is not complete or was made from something else, or "".
+    """Return why a run must be made whatever it reads: it is not complete, or of other code or values; or "".
 
     Raises:
         DamagedArtifact: its record is not as the run wrote it.
@@ -247,17 +262,23 @@ def _outdated(root: Path, job: Job) -> str:
     return ""
 
 
-def state(root: Path, job: Job, *, hashed: bool = False) -> str:
+def state(root: Path, job: Job, *, hashed: bool = False, waits_for: str = "") -> str:
     """Return `CURRENT` where a run completed as planned and its files are as it left them, or what is not.
 
     Args:
         root: the repository.
         job: the run.
         hashed: `damage` was just asked; otherwise every recorded hash is compared with the bytes on disk.
+        waits_for: a run before it that is to be made; only afterwards is it known what this one must read.
     """
     if not hashed and (root / job.sentinel).is_file() and (found := damage(root, job)):
         return f"damaged: {found}"
-    return _outdated(root, job) or CURRENT
+    if why := _outdated(root, job):
+        return why
+    if waits_for:
+        return f"{WAITS}{waits_for} is to run"
+    why = _inputs.misread(root, job.inputs, record(root, job)["inputs"])
+    return f"to run: {why}" if why else CURRENT
 
 
 def is_current(root: Path, job: Job) -> bool:

@@ -55,7 +55,7 @@ def _sweep(options: argparse.Namespace) -> int:
         (folder / published.COMPLETE).unlink(missing_ok=True)
         if code := build.chain(root, plans, targets=_grid.targets(plans), **where):
             return code
-        made = [job for jobs in plans for job in jobs if (root / job.sentinel).is_file()]
+        made = [job for jobs in plans for job in jobs if (root / job.mark).is_file()]
         for job in made:
             if wrong := plan.damage(root, job):
                 raise DamagedArtifact(f"{job.profile}, {job.title}: {wrong}; start the sweep again")

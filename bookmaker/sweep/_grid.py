@@ -120,4 +120,4 @@ def write(root: Path, grid: Sequence[Cell], contents: Mapping[str, bytes]) -> li
 
 def targets(plans: Iterable[list[Job]]) -> list[str]:
     """Return the files that exist when every model of every plan has been measured."""
-    return [job.sentinel for jobs in plans for job in jobs if job.slug in MEASURING]
+    return [job.mark for jobs in plans for job in jobs if job.slug in MEASURING]

@@ -37,6 +37,11 @@ def started(done):
     ]
 
 
+def kept(done):
+    """Return the titles of the runs that a build left as they were, when all that they read was there."""
+    return sorted(re.findall(r"\] (.+) kept: ", done.stderr))
+
+
 def named(marker):
     """Return the processes that have a word in their command line."""
     return [p for p in psutil.process_iter(["cmdline"]) if marker in (p.info["cmdline"] or [])]
@@ -266,32 +271,50 @@ def test_a_site_without_solutions_is_made_beside_the_other_one(chain):
     "change, expected",
     [
         ("prose", []),
-        ("parameter", [HIPAA]),
-        ("helper", ["comparison", HIPAA, "report_audit"]),
-        ("parameter without Snakemake's records", [HIPAA]),
+        ("results", [HIPAA, "report_audit"]),
+        ("helper", ["comparison"]),
+        ("parameter of a copy", [HIPAA]),
         ("lost artifact", [HIPAA]),
     ],
 )
 def test_a_change_reruns_what_depends_on_it_and_nothing_else(chain, change, expected):
     root = chain[0]
     complete = root / "runs/toy/site/.complete"
-    site = complete.stat().st_mtime_ns
     if change == "prose":
+        shutil.rmtree(root / ".snakemake")
         path = root / "notebooks" / f"{HIPAA}.ipynb"
         path.write_text(path.read_text().replace("# Toy", "# Other words"))
     elif change == "helper":
         (root / "privhelpers/toy/shallow.py").write_text('"""Changed."""\n')
     elif change == "lost artifact":
         (root / "runs/toy/artifacts" / HIPAA / "ledger.json").unlink()
+    elif change == "results":
+        set_last_cell(root, "comparison", 'store.write_json("comparison/summary.json", {"models": {}})')
+        made = toy_chain.call(root, "run", "--profile", "toy", "--job", "comparison")
+        assert made.returncode == 0, made.stderr
+        told = toy_chain.call(root, "verify", "--profile", "toy").stdout
+        assert "hipaa: comparison was made again since, with other results" in told, told
+        for slug in expected:  # as if they were made later
+            set_clock(root / "runs/toy/artifacts" / slug, days=1)
     else:
-        limit = 0.25 if change == "parameter" else 0.75
-        (root / "params/toy.yml").write_text(f"{toy_chain.PROFILE}{HIPAA}:\n  limit: {limit}\n")
-    if "Snakemake" in change:
-        (root / ".snakemake").rename(root / "old")
+        (root / "params/toy.yml").write_text(f"{toy_chain.PROFILE}{HIPAA}:\n  limit: 0.25\n")
+        shutil.rmtree(root / ".snakemake")
+        set_clock(root / "runs", days=2)
+        set_clock(root / "runs/toy/artifacts" / RECORDS, days=4)
+    site = complete.stat().st_mtime_ns
     done = toy_chain.call(root, "book", "--profile", "toy")
     assert done.returncode == 0, done.stderr
     assert sorted(started(done)) == expected
-    assert complete.stat().st_mtime_ns > site, "the site shows the change"
+    # Those that read the comparison find the same bytes, whoever made them.
+    assert kept(done) == ([HIPAA, "report_audit"] if change == "helper" else []), done.stderr
+    assert complete.stat().st_mtime_ns != site, "the site shows the change"
+
+
+def set_clock(folder, days):
+    """Date every file of a folder so many days ahead of now."""
+    moment = time.time() + days * 86_400
+    for path in folder.rglob("*"):
+        os.utime(path, (moment, moment))
 
 
 def wait_for(condition, process=None):

@@ -27,7 +27,7 @@ def book(tmp_path, monkeypatch):
     monkeypatch.setattr(_first_chapters, "sys", SimpleNamespace(executable=str(program)))
     monkeypatch.setattr(_first_chapters, "POLL_SECONDS", 0.01)
     slugs = ("one", "two", "three")
-    return tmp_path, [SimpleNamespace(slug=s, sentinel=f"{s}.json", profile="toy") for s in slugs]
+    return tmp_path, [SimpleNamespace(slug=s, mark=f"{s}.json", profile="toy") for s in slugs]
 
 
 def called(root, seconds=LIMIT_SECONDS):

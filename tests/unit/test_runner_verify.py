@@ -1,5 +1,6 @@
 """Everything that is published is sealed: what differs is named, refused and made again."""
 
+import json
 import os
 import re
 import shutil
@@ -7,7 +8,7 @@ import shutil
 import pytest
 import toy_site
 
-from bookmaker.runner import _cli, _manifest, _sites, _verify, build, plan, published
+from bookmaker.runner import _cli, _evidence, _manifest, _sites, _verify, build, plan, published
 from bookmaker.site import _pdf
 from privhelpers import artifacts
 from privhelpers.errors import DamagedArtifact, InvalidParameter
@@ -271,6 +272,47 @@ def test_what_is_missing_does_not_hold(book, jobs, capsys):
     assert not _verify.verify(book, jobs)
     line = capsys.readouterr().out
     assert "2 runs are missing, comparison among them" in line and "site/.complete is missing" in line
+
+
+def make_again(root, jobs, rule, **values):
+    """Let a run be made again as it was, but for its record's values."""
+    job = next(job for job in jobs if job.rule == rule)
+    record = json.loads((root / job.sentinel).read_text())
+    toy_site.keep_record(root, job, record | values)
+
+
+def test_results_made_again_since_are_named_and_neither_kept_nor_published(book, jobs, capsys, monkeypatch):
+    artifacts.write_sealed(book / RUNS / "artifacts/comparison/summary.json", b'{"models": {"x": {}}}\n')
+    make_again(book, jobs, "comparison")
+    states = _verify.states(book, jobs)
+    late = {rule: state for rule, state in states.items() if state != plan.CURRENT}
+    words = "comparison was made again since, with other results"
+    assert set(late) == {"hipaa", "report_audit"} and late["hipaa"] == f"to run: {words}"
+    assert not _verify.verify(book, jobs)
+    assert f"hipaa: {words}" in capsys.readouterr().out
+    for refused in (_manifest.collect, published.manifest, _evidence.of_profile):
+        with pytest.raises(DamagedArtifact, match=words):
+            refused(book, jobs)
+    monkeypatch.chdir(book)
+    assert _cli.main(["check", "--profile", "toy"]) == 0
+    assert f"to run: {words}" in capsys.readouterr().out
+
+
+def test_the_same_results_made_again_change_nothing(book, jobs):
+    make_again(book, jobs, "comparison", seconds=7.0, started="2027-01-01T00:00:00+00:00")
+    assert set(_verify.states(book, jobs).values()) == {plan.CURRENT}
+
+
+def test_a_record_that_does_not_say_what_it_read_is_made_again(book, jobs):
+    for job in jobs:
+        record = json.loads((book / job.sentinel).read_text())
+        del record["inputs"]
+        artifacts.write_sealed(book / job.sentinel, artifacts.to_json(record))
+    states = _verify.states(book, jobs)
+    assert states["synthetic_records"] == plan.CURRENT, "it reads nothing"
+    words = "to run: its record does not say which results of synthetic_records it read"
+    assert states["public_pretraining"] == words
+    assert states["hipaa"].startswith(plan.WAITS)
 
 
 def test_a_manifest_that_is_too_large_is_named(book):

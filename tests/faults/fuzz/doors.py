@@ -212,7 +212,7 @@ def _parquet(home: Path, name: str, data: bytes) -> object:
 
 @cache
 def _job() -> plan.Job:
-    return plan.Job("hipaa", "toy", "hipaa", None, {}, (), (), "0" * 64, 1, 0)
+    return plan.Job("hipaa", "toy", "hipaa", None, {}, (), {}, "0" * 64, 1, 0)
 
 
 @cache
@@ -222,6 +222,7 @@ def _runs() -> tuple[tuple[str, bytes], ...]:
         "started": "2026-01-01T00:00:00+00:00", "seconds": 61.0, "cpu_seconds": 80.0, "peak_memory_mib": 512,
         "activities": {"start-up": 21.0, "training": 40.0}, "versions": {"python": "3.11.0"},
         "fingerprint": "0" * 64, "artifacts": {"sheet.html": "1" * 64}, "page": "2" * 64,
+        "inputs": {"comparison": "3" * 64},
     }  # fmt: skip
     return ((_job().sentinel, artifacts.to_json(record)),)
 
