@@ -18,6 +18,7 @@ from traitlets.config import Config
 from bookmaker.runner import (
     _activity,
     _children,
+    _fingerprint,
     _inputs,
     _kernel,
     _limits,
@@ -166,6 +167,9 @@ def _attempt(root: Path, job: Job, threads: int, store: Store, limits: dict[str,
                 notebooks.clean(executed, root)
                 _pictures.lighten(executed)
                 run = _outcome.describe(store, job, started, cost, read)
+                code = _fingerprint.Helpers(root, job.profile).fingerprint(source(root, job.slug))
+                if (code, _inputs.hashes(root, job.inputs)) != (job.fingerprint, read):
+                    raise RunFailed("its code, or results that it reads, changed while it ran; make it again")
                 notebooks.write(executed, root / job.notebook)
                 run["page"] = sha256_of(root / job.notebook)
         except BaseException as error:

@@ -4,6 +4,7 @@ Jupyter starts a kernel as a new Python. Here the process exists already: it wai
 of the one notebook that its parent executes (see `_warm`).
 """
 
+import importlib
 import json
 import os
 import signal
@@ -79,6 +80,10 @@ def become(request: dict[str, Any]) -> int:
     sys.argv = ["ipykernel_launcher.py", *request["arguments"]]
     if sys.path[0] in ("", str(Path.cwd())):  # as ipykernel's own launcher does; IPython adds it again
         del sys.path[0]
+    # The server has some helpers in memory from before; a cell imports them as they are now on disk.
+    for name in [name for name in sys.modules if name.split(".")[0] == "privhelpers"]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
     from ipykernel.kernelapp import IPKernelApp
 
     IPKernelApp.launch_instance()

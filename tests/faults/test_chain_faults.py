@@ -67,8 +67,9 @@ def toy(tmp_path_factory):
         ("import sys\nsys.exit(0)", "SystemExit"),
         ("import os\nos.kill(os.getpid(), 9)", "DeadKernelError"),
         ("store.path('synthetic_records/x.csv').write_text('x')", "has no .sha256"),
+        ("open('privhelpers/toy_records.py', 'a').write('# edited')", "changed while it ran"),
     ],
-    ids=["error", "exit", "killed", "unsealed"],
+    ids=["error", "exit", "killed", "unsealed", "edited"],
 )
 def test_a_run_that_does_not_complete_leaves_no_result(toy, code, reason):
     old = set_last_cell(toy, RECORDS, code)
@@ -430,9 +431,15 @@ WHO = """
 import json, os, psutil
 runner = psutil.Process(os.getppid())
 who = {"kernel": os.getpid(), "runner": runner.pid, "server": runner.ppid(), "asserts": __debug__}
-store.write_json(PLACE, {**who, "stained": hasattr(json, "stain") or "STAIN" in os.environ})
+store.write_json(PLACE, {**who, "edited": edited, "stained": hasattr(json, "stain") or "STAIN" in os.environ})
 json.stain = os.environ["STAIN"] = "1"
 """
+
+
+EDITS = {  # what the server has in memory is edited while it goes on
+    RECORDS: "\nedited = open('privhelpers/browser.py', 'a').write('EDITED = True\\n')",
+    PRETRAINING: "\nfrom privhelpers import browser\nedited = hasattr(browser, 'EDITED')",
+}
 
 
 @pytest.fixture(scope="module")
@@ -441,7 +448,7 @@ def forked(tmp_path_factory):
     root = warmed(toy_chain.build(tmp_path_factory.mktemp("forked") / "book"))
     for slug in (RECORDS, PRETRAINING):
         old = set_last_cell(root, slug, "")
-        set_last_cell(root, slug, old + WHO.replace("PLACE", repr(f"{slug}/who.json")))
+        set_last_cell(root, slug, old + EDITS[slug] + WHO.replace("PLACE", repr(f"{slug}/who.json")))
     command = toy_chain.command("book", "--profile", "toy", "--until", PRETRAINING)
     done = toy_chain.finish(root, command, {"PYTHONOPTIMIZE": "1"})
     assert done.returncode == 0, done.stderr
@@ -454,6 +461,7 @@ def test_runs_of_one_server_share_nothing_but_the_server(forked):
     assert first["server"] == second["server"]
     assert len({first["kernel"], first["runner"], second["kernel"], second["runner"], first["server"]}) == 5
     assert not first["stained"] and not second["stained"]
+    assert second["edited"] is True, "nor helpers as they were when the server started"
     assert first["asserts"] and second["asserts"], "nor the wish to leave out assertions"
     assert "existing" not in done.stdout + done.stderr, "kernels print nothing to the terminal"
 
