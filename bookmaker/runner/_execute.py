@@ -132,8 +132,7 @@ def _papermill(
         # kernel, because by default all kernels of one folder share the same socket files.
         address = Config({"KernelManager": {"transport": "ipc", "ip": str(sockets / "s")}})
         papermill.execute_notebook(
-            str(source(root, job.slug)),
-            str(part),
+            *(str(path).replace("{", "{{").replace("}", "}}") for path in (source(root, job.slug), part)),
             parameters=job.parameters,
             engine_name=ENGINE,
             kernel_name="python3",

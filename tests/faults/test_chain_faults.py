@@ -57,7 +57,7 @@ def set_last_cell(root, slug, code):
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
-    return toy_chain.build(tmp_path_factory.mktemp("faults") / "book")
+    return toy_chain.build(tmp_path_factory.mktemp("faults") / "{profile} {y}")
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_an_artifact_folder_that_is_a_link_is_refused(toy, tmp_path):
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory):
     """Return a toy book whose first build failed in the baseline and whose second went through."""
-    root = toy_chain.build(tmp_path_factory.mktemp("chain") / "book")
+    root = toy_chain.build(tmp_path_factory.mktemp("chain") / "{profile} {y}")
     path = root / "notebooks" / "fine_tuning.ipynb"
     good = path.read_bytes()
     set_last_cell(root, "fine_tuning", "raise RuntimeError('no convergence')")
