@@ -459,7 +459,7 @@ def test_a_run_of_other_parameters_is_refused(book):
     assert "hipaa: to run: changed profile; run `make book PROFILE=toy`" in call(book).stderr
 
 
-def test_a_site_of_runs_that_changed_meanwhile_is_not_published(book, monkeypatch):
+def test_a_site_of_runs_that_changed_meanwhile_is_not_published(public, book, monkeypatch):
     def other_run(*_):
         write_sealed(book / "runs/toy/manifest.json", b"{}")
         return []
