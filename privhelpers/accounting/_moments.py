@@ -10,6 +10,7 @@ on the noise is computed once. Logarithms throughout: at order 8192 a moment wou
 
 import functools
 import math
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,14 +19,17 @@ from scipy.special import gammaln, gammasgn, log_ndtr
 
 _FIRST_TERMS, _MOST_TERMS = 32, 2048  # of the series of a fractional order
 _NEGLIGIBLE = 1e-8  # a term over the moment: what the series may stay above the truth
-_ROUNDING = 1e-15  # of a logarithm that is nearly zero; added, to stay above
+_ROUNDING = 4 * sys.float_info.epsilon  # relative, of each number that the logarithm of a term is made of
 _NEARLY_WHOLE = 1e-12  # relative: so near a whole order the series' own gamma functions have poles
 
 
-def _log_binomial(order: NDArray, k: NDArray) -> tuple[NDArray, NDArray]:
-    """Return logarithm and sign of the binomial coefficient, which alternates once k exceeds a real order."""
-    logs = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
-    return logs, gammasgn(order - k + 1)
+def _log_binomial(order: NDArray, k: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """Return logarithm and sign of the binomial coefficient, and the size of what the logarithm is made of.
+
+    The sign alternates once k exceeds a real order.
+    """
+    parts = gammaln(order + 1), -gammaln(k + 1), -gammaln(order - k + 1)
+    return sum(parts), gammasgn(order - k + 1), sum(map(np.abs, parts))
 
 
 @functools.lru_cache(maxsize=64)
@@ -39,16 +43,10 @@ def _whole_terms(orders: tuple[float, ...]) -> tuple[NDArray, NDArray, NDArray, 
 
 
 @functools.lru_cache(maxsize=64)
-def _series_terms(orders: tuple[float, ...], terms: int) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-    """Return i, order - i, log binomial and its sign, each [orders, terms]."""
+def _series_terms(orders: tuple[float, ...], terms: int) -> tuple[NDArray, ...]:
+    """Return i, order - i, log binomial, its sign and the size of its parts, each [orders, terms]."""
     order, i = np.array(orders)[:, None], np.arange(float(terms))[None, :]
     return np.broadcast_to(i, (len(orders), terms)), order - i, *_log_binomial(order, i)
-
-
-def _signed_logsumexp(logs: NDArray, signs: NDArray) -> NDArray:
-    """Return the logarithm of the sum over the last axis, which the caller knows to be positive."""
-    top = logs.max(axis=-1, keepdims=True)
-    return np.log(np.einsum("ot,ot->o", signs, np.exp(logs - top))) + top[:, 0]
 
 
 class _Whole:
@@ -73,27 +71,34 @@ class _Fractional:
     """Fractional orders: the integral cut where both parts of the mixture are equal, a series on either side.
 
     Left of the cut the power is expanded in the ratio of the two parts, right of it in its inverse. Past the
-    order the terms alternate and shrink: the last one bounds the error and is added, to stay above.
+    order the terms alternate and shrink: the last one bounds the error and is added, to stay above. So is
+    what rounding may have taken, as the terms cancel: where noise leaves next to no divergence, a bound is
+    loose here and tight at whole orders.
     """
 
     def __init__(self, orders: NDArray, q: float, terms: int | None = None) -> None:
         self.orders, self.q = orders, q
         self.terms = terms or max(_FIRST_TERMS, 2 * math.ceil(orders.max()))
-        self.i, self.j, ways, sign = _series_terms(tuple(orders.tolist()), self.terms)
+        self.i, self.j, ways, sign, size = _series_terms(tuple(orders.tolist()), self.terms)
         self.sign = np.concatenate([sign, sign], axis=1)
         self.log_q, self.log_rest = math.log(q), math.log1p(-q)
         self.left = ways + self.i * self.log_q + self.j * self.log_rest
         self.right = ways + self.j * self.log_q + self.i * self.log_rest
+        made_of = size + self.terms - (self.i + np.abs(self.j)) * (self.log_q + self.log_rest)
+        self.made_of = np.concatenate([made_of, made_of], axis=1)
 
     def __call__(self, sigma: float) -> NDArray:
         cut = sigma**2 * (self.log_rest - self.log_q) + 0.5
         pairs = 0.5 / sigma**2
-        left = self.left + self.i * (self.i - 1) * pairs + log_ndtr((cut - self.i) / sigma)
-        right = self.right + self.j * (self.j - 1) * pairs + log_ndtr((self.j - cut) / sigma)
-        total = _signed_logsumexp(np.concatenate([left, right], axis=1), self.sign)
-        last = np.logaddexp(left[:, -1], right[:, -1])
-        result = np.logaddexp(total, last) + _ROUNDING
-        open_ends = np.exp(last - total) > _NEGLIGIBLE * np.abs(total)
+        gains = np.concatenate([self.i * (self.i - 1), self.j * (self.j - 1)], axis=1) * pairs
+        tails = log_ndtr(np.concatenate([cut - self.i, self.j - cut], axis=1) / sigma)
+        logs = np.concatenate([self.left, self.right], axis=1) + gains + tails
+        top = logs.max(axis=1)
+        terms = np.exp(logs - top[:, None])
+        rounding = _ROUNDING * np.einsum("ot,ot->o", terms, self.made_of + gains - tails)
+        last = terms[:, self.terms - 1] + terms[:, -1]
+        result = np.log(np.einsum("ot,ot->o", self.sign, terms) + last + rounding) + top
+        open_ends = last * np.exp(top - result) > _NEGLIGIBLE * np.abs(result)
         if open_ends.any() and self.terms < _MOST_TERMS:
             longer = _Fractional(self.orders[open_ends], self.q, 2 * self.terms)
             result[open_ends] = longer(sigma)

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from privhelpers import accounting
+from privhelpers import accounting, mechanisms
 from privhelpers.accounting import _printed
 from privhelpers.errors import InvalidParameter
 
@@ -90,6 +90,31 @@ def test_above_the_reports_formula_at_every_order(order, sigma, q):
     """q^2 alpha / (2 sigma^2) is the leading term for a small rate and much noise: never an upper bound."""
     ours = accounting.rdp(noise_multiplier=sigma, sample_rate=q, steps=1, orders=[order])[0]
     assert ours >= q**2 * order / (2 * sigma**2) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("sigma", [1e5, 1e6, 1e7, 5e7, 1e8, 1e9, 1e20, 1e100])
+@pytest.mark.parametrize("q", [0.1, 0.4, 0.5, 0.9])
+def test_noise_beyond_rounding_leaves_every_order_above_its_leading_term(q, sigma):
+    """The terms of a fractional order cancel to less than they are rounded by."""
+    orders = np.array(accounting.RDP_ORDERS)
+    ours = accounting.rdp(noise_multiplier=sigma, sample_rate=q, steps=1, orders=orders)
+    leading = q**2 * orders / (2 * sigma**2)
+    assert np.all(ours >= leading * (1 - 1e-9))
+    whole = (orders == np.floor(orders)) & (orders < 20)
+    assert ours[whole] == pytest.approx(leading[whole], rel=1e-7, abs=0)
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+def test_very_many_steps_of_very_much_noise_spend_what_one_gaussian_does(accountant):
+    """At so much noise the steps are one Gaussian release of mu = q sqrt(T) / sigma."""
+    run = {"sample_rate": 0.5, "delta": 1e-5, "accountant": accountant}
+    told = []
+    for sigma, steps in ((1e7, 10**15), (1e8, 10**17), (1e9, 10**19 - 1)):
+        told.append(accounting.epsilon(noise_multiplier=sigma, steps=steps, **run))
+        least = mechanisms.gdp_epsilon(mu=0.5 * math.sqrt(steps) / sigma, delta=1e-5)
+        assert least * (1 - 1e-6) <= told[-1] <= 1.1 * least
+    noisier = [accounting.epsilon(noise_multiplier=sigma, steps=10**17, **run) for sigma in (1e8, 2e8, 1e9)]
+    assert noisier == sorted(noisier, reverse=True) and noisier[-1] > 0
 
 
 def test_the_reports_formula_explodes_past_a_threshold():
