@@ -27,6 +27,7 @@ ACCOUNTANTS = ("pld", "rdp", "prv")
 POINTS_TO_EPSILON, POINTS_IN_SPREAD, MOST_POINTS = 5000, 20, 200_000
 MOST_COMPOSED, MOST_STEPS = 1_000_000, 2_000_000  # points and steps of the whole run: seconds
 TAIL = 10.0  # standard deviations of noise beyond which dp-accounting cuts
+_BISECTED = 1e-6  # relative: what a bisection leaves above the least epsilon
 _MOST_LOOPED = 10_000  # steps of which each is composed by itself, where all losses fall on one point
 
 
@@ -144,20 +145,23 @@ def composed(losses: pld.PrivacyLossDistribution, steps: int) -> pld.PrivacyLoss
     return losses.self_compose(steps)
 
 
-def epsilon_of_losses(losses: pld.PrivacyLossDistribution, *, steps: int, delta: float) -> float:
+def epsilon_of_losses(
+    losses: pld.PrivacyLossDistribution, *, steps: int, delta: float, optimistic: bool = False
+) -> float:
     """Return the epsilon of `steps` adaptive releases of one privacy loss distribution each.
 
-    What rounding may lose counts against delta; see `composable`.
+    What rounding may lose counts against delta, or for it in an optimistic epsilon; see `composable`.
 
     Raises:
         ArithmeticError: see `composed`.
     """
     with _quiet():
         run = composed(losses, steps)
+        left = delta + rounding(steps) if optimistic else delta - rounding(steps)
         try:
-            return float(run.get_epsilon_for_delta(delta - rounding(steps)))
+            return float(run.get_epsilon_for_delta(left))
         except OverflowError:  # its search passed losses whose exponential is no float64; bisect instead
-            return _bisected(run, delta - rounding(steps))
+            return _bisected(run, left) * (1 - _BISECTED if optimistic else 1)
 
 
 def _bisected(run: pld.PrivacyLossDistribution, delta: float) -> float:
@@ -168,7 +172,7 @@ def _bisected(run: pld.PrivacyLossDistribution, delta: float) -> float:
         low, high = high, 2 * high
         if high > 1e9:
             return math.inf
-    while high - low > 1e-6 * high:
+    while high - low > _BISECTED * high:
         middle = (low + high) / 2
         low, high = (middle, high) if run.get_delta_for_epsilon(middle) > delta else (low, middle)
     return high
@@ -348,6 +352,7 @@ def pld_bracket(
                 ),
                 steps=steps,
                 delta=delta,
+                optimistic=not pessimistic,
             )
             for pessimistic in (False, True)
         )

@@ -371,6 +371,13 @@ def test_pld_alone_is_below_rdp_on_ordinary_runs():
         assert accounting.epsilon(**run) < 0.97 * accounting.epsilon(**run, accountant="rdp")
 
 
+def test_the_low_end_of_a_bracket_counts_rounding_for_delta():
+    """At a delta of little more than float64 rounds, taking rounding off puts it above the truth."""
+    sigma, steps, delta = 30.0, 1000, 5e-13
+    low, high = accounting.pld_bracket(**run_of(1.0, sigma, steps, delta), interval=1e-4)
+    assert low <= mechanisms.gdp_epsilon(mu=math.sqrt(steps) / sigma, delta=delta) <= high
+
+
 def test_the_bracket_closes_with_its_grid():
     run = run_of(0.04, 1.5, 500, 1e-5)
     wide = accounting.pld_bracket(**run, interval=1e-3)
