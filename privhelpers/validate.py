@@ -11,6 +11,7 @@ import functools
 import inspect
 import math
 import reprlib
+import sys
 from collections.abc import Callable, Collection, Iterable
 
 from privhelpers.errors import InvalidParameter
@@ -85,10 +86,10 @@ def probability(**values: float) -> None:
 
 
 def delta(value: float) -> None:
-    """Refuse a failure probability outside (0, 1)."""
+    """Refuse a failure probability outside (0, 1), or so small that a float64 loses digits of it."""
     _number("delta", value)
-    if not 0 < value < 1:
-        raise InvalidParameter(f"delta = {shown(value)}: must be in (0, 1)")
+    if not sys.float_info.min <= value < 1:
+        raise InvalidParameter(f"delta = {shown(value)}: must be in (0, 1), from 2.3e-308 on")
 
 
 def one_of(known: Collection[str], **values: str) -> None:

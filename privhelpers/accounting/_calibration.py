@@ -85,6 +85,7 @@ def _by_rdp(target: float, *, gap: float, sample_rate: float, steps: int, delta:
     return _descend(excess, *_enough(excess, _guess(target, sample_rate, steps, delta)), gap=gap)[0]
 
 
+@validate.within_float64
 def calibrate_noise_multiplier(
     *,
     target_epsilon: float,

@@ -101,6 +101,8 @@ def patient_epsilon(
     run = {"noise_multiplier": noise_multiplier, "sample_rate": sample_rate, "steps": steps, "delta": delta}
     check_run(**run)
     validate.positive_int(1_000_000, notes_per_patient=notes_per_patient)
+    if interval is not None:
+        validate.positive(interval=interval)
     if notes_per_patient == 1 and interval is None:
         return epsilon(**run)
     rate = min(1.0, sample_rate * math.sqrt(notes_per_patient))

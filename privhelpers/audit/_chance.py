@@ -12,6 +12,7 @@ from privhelpers.errors import InvalidParameter
 from privhelpers.mechanisms import participation_log_ratio
 
 _MOST_CANARIES = 10_000_000  # at some 40 bytes each
+_MOST_STEPS = 1_000_000  # at some 20 microseconds or more
 Shows = Callable[[np.random.Generator, NDArray[np.bool_], int], NDArray[np.float64]]
 
 
@@ -30,7 +31,7 @@ def simulate_scores(
         canaries: number of canaries, each with a coordinate of its own, from 1 to 10 million.
         noise_multiplier: noise standard deviation over the clipping norm, greater than 0.
         sample_rate: probability that an included canary enters a step, in (0, 1].
-        steps: number of steps, 1 or more.
+        steps: number of steps, from 1 to 1 million.
         seed: of coins, draws and noise.
         shows: for a run with a fault, what a step shows at the coordinates, over the clipping norm: of the
             generator, the coins and the number of the step. The scores still believe the claim.
@@ -42,7 +43,7 @@ def simulate_scores(
         InvalidParameter: a value is out of its range.
     """
     validate.positive_int(_MOST_CANARIES, canaries=canaries)
-    validate.positive_int(steps=steps)
+    validate.positive_int(_MOST_STEPS, steps=steps)
     validate.positive(noise_multiplier=noise_multiplier)
     validate.probability(sample_rate=sample_rate)
     generator = rng.make(seed, "audit/simulation")

@@ -35,6 +35,7 @@ from privhelpers.audit._scores import check_scores
 OWN_CURVE = "DP-SGD's own curve"
 _LEAST_NOISE = 0.1  # noise multiplier at which the search ends: what it spends is no guarantee any more
 _FINE = 1e-6  # of log sigma
+_MOST_REACHED = 1 - 1e-15  # of an advantage whose Gaussian is finite
 
 
 @cache  # every search begins at the least noise
@@ -84,14 +85,14 @@ def own_curve_epsilon_lower(
 @cache  # a search of a fifth of a second; simulated audits ask for the same count again
 def _searched(*, canaries: int, correct: int, error: float, delta: float, **run: float) -> float:
     wrong = float(beta.isf(error, canaries - correct + 1, correct)) if correct else 1.0
-    advantage = 1 - 2 * wrong
+    advantage = min(1 - 2 * wrong, _MOST_REACHED)
     if advantage <= 0:
         return 0.0
 
     def excess(log_sigma: float) -> float:
         """Below 0 where the noise is refuted; nearly linear in its logarithm."""
         reached = _distance(noise_multiplier=math.exp(log_sigma), **run)
-        return math.log(ndtri((1 + min(reached, 1 - 1e-15)) / 2) / ndtri((1 + advantage) / 2))
+        return math.log(ndtri((1 + min(reached, _MOST_REACHED)) / 2) / ndtri((1 + advantage) / 2))
 
     # Distances add up over steps: delta(0) <= q T (2 Phi(1 / (2 sigma)) - 1) < q T / (sigma sqrt(2 pi)).
     low, high = math.log(_LEAST_NOISE), math.log(run["sample_rate"] * run["steps"] / advantage)

@@ -401,6 +401,7 @@ BAD = [
     {"steps": True},
     {"delta": 1.0},
     {"delta": 0.0},
+    {"delta": 1e-320},
     {"delta": math.nan},
 ]
 
@@ -433,7 +434,7 @@ def test_a_clip_that_bounds_nothing_is_refused(max_grad_norm):
         )
 
 
-@pytest.mark.parametrize("target", [0.0, -1.0, math.nan, math.inf])
+@pytest.mark.parametrize("target", [0.0, -1.0, math.nan, math.inf, 1e308])
 def test_impossible_targets_are_refused(target):
     with pytest.raises(InvalidParameter, match="target_epsilon"):
         accounting.calibrate_noise_multiplier(target_epsilon=target, sample_rate=0.1, steps=10, delta=1e-5)
@@ -484,7 +485,7 @@ def test_runs_at_the_ends_of_float64_have_an_epsilon(q, sigma):
 def test_the_published_curve_refuses_the_noise_that_the_accountants_refuse(sigma):
     with pytest.raises(InvalidParameter, match="noise_multiplier"):
         accounting.curve_epsilon(noise_multiplier=sigma, delta=1e-5)
-    assert accounting.curve_epsilon(noise_multiplier=1.0, delta=5e-324, scale=1.7e308) == math.inf
+    assert accounting.curve_epsilon(noise_multiplier=1.0, delta=2.3e-308, scale=1.7e308) == math.inf
 
 
 @pytest.mark.parametrize(
@@ -516,6 +517,8 @@ def test_other_refusals():
         accounting.epsilon(**GOOD, accountant="gdp")
     with pytest.raises(InvalidParameter, match="interval"):
         accounting.epsilon(**GOOD, interval=0.0)
+    with pytest.raises(InvalidParameter, match="interval = inf"):
+        accounting.patient_epsilon(**GOOD, notes_per_patient=2, interval=math.inf)
     with pytest.raises(InvalidParameter, match="notes_per_patient"):
         accounting.patient_epsilon(**GOOD, notes_per_patient=0)
     with pytest.raises(InvalidParameter, match="adjacency"):

@@ -196,6 +196,9 @@ def test_the_trial_reached_these_with_four_numbers_of_guesses():
         lambda: audit.simulate_scores(canaries=10, noise_multiplier=1.0, sample_rate=0.0, steps=1, seed=0),
         lambda: audit.simulate_scores(canaries=10**12, noise_multiplier=1.0, **RUN, seed=0),
         lambda: audit.simulate_scores(canaries=10, noise_multiplier=5e-324, **RUN, seed=0),
+        lambda: audit.simulate_scores(
+            canaries=1, noise_multiplier=1.0, sample_rate=0.1, steps=1_000_001, seed=0
+        ),
     ],
 )
 def test_bad_input_is_refused_with_a_typed_error(call):
