@@ -16,10 +16,13 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
 from privhelpers import validate
 from privhelpers.mechanisms import _checks
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+_ROUNDING = 1e-10  # relative: more than a delta of the exact curve is rounded by
 
 
 def dp_tradeoff(fpr: ArrayLike, *, epsilon: float, delta: float = 0.0) -> float | NDArray[np.float64]:
@@ -68,8 +71,15 @@ def _log_gdp_delta(mu: float, epsilon: float) -> float:
         return -math.inf
     if epsilon == 0:
         return math.log(math.erf(mu / math.sqrt(8)))
-    mine = float(log_ndtr(-epsilon / mu + mu / 2))
-    neighbors = epsilon + float(log_ndtr(-epsilon / mu - mu / 2))
+    near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    if mu < 0.5 and near < 40:
+        # Both parts nearly cancel; over the density at `near` they are Mills ratios M, and M' = x M - 1.
+        between = (near + far) / 2 + mu / 2 * _NODES
+        falls = 1 - between * math.sqrt(math.pi / 2) * erfcx(between / math.sqrt(2))
+        most = mu / math.sqrt(8 * math.pi) * float(_WEIGHTS @ falls)
+        return math.log(max(most, 5e-324)) - near * near / 2
+    mine = float(log_ndtr(-near))
+    neighbors = math.log(max(float(erfcx(far / math.sqrt(2))) / 2, 5e-324)) - near * near / 2
     return mine + math.log(-math.expm1(neighbors - mine)) if neighbors < mine else -math.inf
 
 
@@ -109,7 +119,7 @@ def gdp_epsilon(*, mu: float, delta: float) -> float:
 
     def excess(epsilon: float) -> float:
         # A floor keeps the root finder finite where the curve has run out of floating-point numbers.
-        return max(_log_gdp_delta(mu, epsilon), -1e6) - math.log(delta)
+        return max(_log_gdp_delta(mu, epsilon), -1e6) - math.log(delta) + _ROUNDING
 
     if excess(0.0) <= 0:
         return 0.0
@@ -117,9 +127,9 @@ def gdp_epsilon(*, mu: float, delta: float) -> float:
     enough = mu * mu / 2 - mu * float(ndtri(delta))
     if not math.isfinite(enough):
         return math.inf
-    root = brentq(excess, 0.0, enough, xtol=1e-13, rtol=1e-14) if excess(enough) < 0 else enough
+    root = brentq(excess, 0.0, enough, xtol=1e-14 * enough, rtol=1e-14) if excess(enough) < 0 else enough
     while excess(root) > 0:
-        root += 1e-12 * max(1.0, root)
+        root += 1e-12 * max(mu, root)
     return root
 
 
@@ -127,7 +137,8 @@ def gdp_epsilon(*, mu: float, delta: float) -> float:
 def gaussian_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float:
     """Return the smallest standard deviation of Gaussian noise that gives (epsilon, delta)-DP.
 
-    The returned value was put back into the exact curve and does not exceed delta there.
+    The returned value was put back into the exact curve and does not exceed delta there; 1e-10 of delta is
+    kept back for what that curve is rounded by.
 
     Args:
         sensitivity: L2 sensitivity of the query, greater than 0.
@@ -149,7 +160,7 @@ def gaussian_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float
         raise ArithmeticError("a privacy loss beyond float64")
 
     def excess(mu: float) -> float:
-        return _log_gdp_delta(mu, epsilon) - math.log(delta)
+        return _log_gdp_delta(mu, epsilon) - math.log(delta) + _ROUNDING
 
     unsafe = 2 * safe
     while excess(unsafe) <= 0:

@@ -37,6 +37,29 @@ def test_a_delta_below_float64_is_0(epsilon):
     assert m.gdp_delta(mu=5e-324, epsilon=epsilon) == m.gdp_epsilon(mu=5e-324, delta=2.3e-308) == 0
 
 
+@pytest.mark.parametrize("mu", [1e-13, 1e-10, 1e-7])
+@pytest.mark.parametrize("ratio", [0.01, 1.0, 4.0, 6.0])
+def test_hardly_any_signal_has_the_delta_of_its_limit(mu, ratio):
+    """As mu falls, delta / mu at epsilon = ratio mu goes to E max(z - ratio, 0): the parts nearly cancel."""
+
+    def limit(ratio):
+        return quad(lambda z: (z - ratio) * math.exp(-z * z / 2) / math.sqrt(2 * math.pi), ratio, 40)[0]
+
+    near = 10 * mu + 1e-8
+    delta = m.gdp_delta(mu=mu, epsilon=ratio * mu)
+    assert delta == pytest.approx(mu * limit(ratio), rel=near)
+    epsilon = m.gdp_epsilon(mu=mu, delta=delta)
+    assert epsilon >= ratio * mu and epsilon == pytest.approx(ratio * mu, rel=near)
+    noise = m.gaussian_sigma(sensitivity=1.0, epsilon=ratio * mu, delta=delta)
+    assert noise >= 1 / mu and noise == pytest.approx(1 / mu, rel=near)
+
+
+@given(mu=st.floats(5e-324, 1.0), ratio=st.floats(0, 100))
+def test_a_delta_near_the_end_of_float64_is_a_number(mu, ratio):
+    mu *= 1e-320
+    assert 0 <= m.gdp_delta(mu=mu, epsilon=ratio * mu) <= 5e-324 + mu
+
+
 def test_largest_auc_at_the_ends():
     assert m.largest_auc(epsilon=0) == 0.5
     assert m.largest_auc(epsilon=800, delta=1e-5) == 1.0
