@@ -40,6 +40,8 @@ def _checked(table: pd.DataFrame, quasi: Sequence[str], *others: str) -> None:
         raise InvalidParameter(f"quasi = {shown(quasi)}: must be a list of one column name or more")
     if missing := [column for column in wanted if column not in table.columns]:
         raise InvalidParameter(f"table: no column {missing}; it has {list(table.columns)}")
+    if not table.columns.is_unique:
+        raise InvalidParameter(f"table: each column needs a name of its own, not {list(table.columns)}")
     if table.empty:
         raise InvalidParameter("table: has no rows; give one person or more")
     if empty := [column for column in wanted if table[column].isna().any()]:
@@ -104,6 +106,7 @@ def class_report(
         InvalidParameter: a column does not exist or holds a missing value, or `order` lacks a value.
     """
     _checked(table, quasi, sensitive)
+    table = table.reset_index(drop=True)  # labels of rows may repeat, as after `concat`
     column = folded(table[sensitive])
     values = list(column.unique() if order is None else folded(pd.Series(order, dtype=object)))
     if len(set(values)) < len(values) or not set(column) <= set(values):

@@ -50,6 +50,16 @@ def test_three_diverse_table():
     assert an.t_closeness(table, VISIBLE, "salary", order=order) == pytest.approx(0.375)
 
 
+def test_the_labels_of_rows_do_not_matter():
+    whole, plain = tables.four_anonymous(), an.class_report(tables.four_anonymous(), QUASI, "condition")
+    for labels in ([0, 1, 2] * 4, [7] * 12, whole["condition"]):  # as after `concat` or `set_index`
+        labeled = whole.set_axis(labels, axis=0)
+        pd.testing.assert_frame_equal(an.class_report(labeled, QUASI, "condition"), plain)
+        assert an.k_anonymity(labeled, QUASI) == 4
+        # Of twelve alike rows in their labels, the attacker still finds only the four that fit.
+        assert len(an.candidates(labeled, {"age": 31})) == 4
+
+
 def test_spelling_is_not_diversity():
     table = tables.four_anonymous()
     assert table["condition"].iloc[:4].nunique() == 3  # as printed
@@ -252,6 +262,7 @@ def test_a_town_repeats_with_its_seed_and_changes_with_another():
         (lambda: an.k_anonymity(tables.patients(), []), "quasi"),
         (lambda: an.k_anonymity(tables.patients(), "age"), "quasi"),
         (lambda: an.k_anonymity(tables.patients(), ["salary"]), "salary"),
+        (lambda: an.k_anonymity(tables.patients().set_axis([*"aabcde"], axis=1), ["a"]), "of its own"),
         (lambda: an.k_anonymity(tables.patients().iloc[:0], ["age"]), "no rows"),
         (lambda: an.k_anonymity(pd.DataFrame({"a": [1, None]}), ["a"]), "missing"),
         (lambda: an.t_closeness(tables.three_diverse(), VISIBLE, "salary", order=[20, 30]), "order"),
