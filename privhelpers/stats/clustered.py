@@ -92,19 +92,22 @@ def clustered_bootstrap(
     return percentile_interval(estimate, replicates, level, f"cluster bootstrap, {draws} draws")
 
 
-def _outcomes(hits: ArrayLike, clusters: ArrayLike) -> tuple[np.ndarray, np.ndarray, int]:
+def _outcomes(hits: ArrayLike, clusters: ArrayLike) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return outcomes, cluster numbers, and how many clusters of equal size would say as much."""
     outcomes = checks.vector("hits", hits)
     if not np.isin(outcomes, (0, 1)).all():
         raise InvalidParameter("hits: must be 0 or 1 (or False, True)")
-    codes, n_clusters = checks.cluster_codes("clusters", clusters, outcomes.size)
-    return outcomes, codes, n_clusters
+    codes, _ = checks.cluster_codes("clusters", clusters, outcomes.size)
+    sizes = np.bincount(codes) / np.bincount(codes).max()
+    return outcomes, codes, float(sizes.sum() ** 2 / np.sum(sizes**2))
 
 
 def design_effect(hits: ArrayLike, clusters: ArrayLike) -> float:
     """Return by how much clustering multiplies the variance of a rate (1: not at all).
 
     The cluster-robust variance of the rate over p(1-p)/n. Where every outcome is the same, the data say
-    nothing about clustering and the worst case is returned: the mean cluster size.
+    nothing about clustering and the worst case is returned, of clusters that agree within: the size of the
+    cluster of a mean trial, sum m^2 / sum m over sizes m, which is the mean size if all are equal.
 
     Args:
         hits: outcome of each trial, 0 or 1, shape (n,).
@@ -119,7 +122,7 @@ def design_effect(hits: ArrayLike, clusters: ArrayLike) -> float:
     n, p = outcomes.size, outcomes.mean()
     if p in (0, 1):
         return n / n_clusters
-    residuals = np.bincount(codes, weights=outcomes - p, minlength=n_clusters)
+    residuals = np.bincount(codes, weights=outcomes - p)
     variance = n_clusters / (n_clusters - 1) * np.sum(residuals**2) / n**2
     return float(variance / (p * (1 - p) / n))
 
@@ -131,12 +134,15 @@ def clustered_proportion(
 
     Clopper-Pearson at the effective number of trials (trials over design effect, with a correction for
     few clusters), because a bootstrap of zero leaks in any number of attempts is the interval [0, 0].
+    Clusters of unequal sizes m count as (sum m)^2 / sum m^2 equal ones. A handful covers too rarely: at a
+    rate of 0.1 and a correlation of 0.5, five of 60 trials 85 %, three of 100 beside twenty of one 82 %
+    (2000 draws each). The worst `effect`, the `design_effect` of no hit, covered in every draw.
 
     Args:
         hits: outcome of each trial, 0 or 1, shape (n,).
         clusters: cluster of each trial (any labels), shape (n,).
-        effect: design effect to use, greater than 0; default: `design_effect` of these data, which is
-            the mean cluster size (so the clusters alone count) when no trial, or every trial, is a hit.
+        effect: design effect to use, greater than 0; default: `design_effect` of these data, which lets
+            the clusters alone count when no trial, or every trial, is a hit.
         level: nominal coverage, in (0, 1).
 
     Raises:
@@ -156,7 +162,7 @@ def clustered_proportion(
     if p not in (0, 1):
         few = (distributions.t.isf(tail, n - 1) / distributions.t.isf(tail, n_clusters - 1)) ** 2
     # A design effect below 1 is noise more often than truth: never claim more trials than there were.
-    effective = min(n, few * n / effect)
+    effective = max(min(n, few * n / effect), 1e-12)  # of one cluster that outweighs all: [0, 1]
     beta = distributions.beta.ppf
     low = 0.0 if p == 0 else beta(tail, p * effective, (1 - p) * effective + 1)
     high = 1.0 if p == 1 else beta(1 - tail, p * effective + 1, (1 - p) * effective)

@@ -345,6 +345,25 @@ def test_clustered_proportion_covers_a_clustered_rate():
     assert held >= 134 and naive <= 120
 
 
+def test_unequal_clusters_count_as_fewer_equal_ones():
+    clusters = np.repeat(np.arange(10), [55, *[5] * 9])  # 100 trials; sum m^2 = 55^2 + 9 x 5^2 = 3250
+    none = stats.clustered_proportion(np.zeros(100), clusters)
+    assert stats.design_effect(np.zeros(100), clusters) == pytest.approx(32.5)
+    assert none.high == pytest.approx(1 - 0.025 ** (32.5 / 100))
+    outweighed = stats.clustered_proportion(np.arange(10**5) % 2, np.arange(10**5) == 7)
+    assert (outweighed.low, outweighed.high) == pytest.approx((0, 1), abs=1e-9)
+
+
+@pytest.mark.parametrize("sizes", [[200, *[1] * 9], [50, 50, *[2] * 28]])
+def test_clustered_proportion_covers_a_rate_of_unequal_clusters(sizes):
+    """Two trials of a cluster correlate by 0.9: taken as equal clusters, coverage is 1 % and 65 %."""
+    generator, held, clusters = np.random.default_rng(0), 0, np.repeat(np.arange(len(sizes)), sizes)
+    for _ in range(150):
+        rates = generator.beta(0.4 / 9, 0.6 / 9, len(sizes))
+        held += 0.4 in stats.clustered_proportion(generator.random(clusters.size) < rates[clusters], clusters)
+    assert held >= 134
+
+
 def test_mean_difference_is_welch():
     planted, control = [1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 1.0, 1.0, 1.0]
     interval = stats.mean_difference(planted, control)
