@@ -31,7 +31,8 @@ class Equivalence:
         low, high: its interval of level 1 - 2 alpha, the one that must lie inside the margins.
         margin: smallest difference that would matter.
         p_value: of the hypothesis that the true difference is the margin or more, in either direction.
-        p_difference: two-sided, of the hypothesis that the true difference is 0.
+        p_difference: two-sided, of the hypothesis that the true difference is 0. Like the other it is 1
+            where nothing varied.
         alpha: error allowed to each of the tests.
     """
 

@@ -38,27 +38,35 @@ class Estimate:
     clusters: int
 
     def interval(self, level: float = 0.95) -> Interval:
-        """Return the interval of Student's distribution around the value."""
+        """Return the interval of Student's distribution around the value.
+
+        Where nothing varied from cluster to cluster it is one point, which covers nothing: `method` says so.
+        """
         tail = (1 - _checks.open_unit("level", level)) / 2
         reach = float(distributions.t.isf(tail, self.degrees)) * self.standard_error
         method = f"cluster-robust t, {self.clusters} clusters"
+        if self.standard_error == 0:
+            method = f"no interval: nothing varied over {self.clusters} clusters"
         return Interval(self.value, self.value - reach, self.value + reach, level, method)
 
     def p_value(self, null: float = 0.0) -> float:
-        """Return the two-sided p-value of the hypothesis that the truth is `null`."""
-        gap = abs(self.value - null)
+        """Return the two-sided p-value of the hypothesis that the truth is `null`.
+
+        It is 1 where nothing varied: the data do not say how far the truth may lie, and nothing is refuted.
+        Scores that part the arms perfectly are tested by `permutation_auc`.
+        """
         if self.standard_error == 0:
-            return 1.0 if gap == 0 else 0.0
-        return float(2 * distributions.t.sf(gap / self.standard_error, self.degrees))
+            return 1.0
+        return float(2 * distributions.t.sf(abs(self.value - null) / self.standard_error, self.degrees))
 
 
-def _sums(values: np.ndarray, codes: np.ndarray, clusters: int) -> np.ndarray:
-    return np.bincount(codes, weights=values, minlength=clusters)
-
-
-def _variance_of_sum(sums: np.ndarray) -> float:
-    """Return the variance of a sum over independent clusters whose expected total is 0."""
-    return float(sums.size / (sums.size - 1) * np.sum(sums**2))
+def _variance_of_mean(values: np.ndarray, codes: np.ndarray, clusters: int, mass: ArrayLike = 1.0) -> float:
+    mass = np.broadcast_to(mass, values.shape)
+    sums = np.bincount(codes, weights=mass * (values - np.average(values, weights=mass)))
+    # Sums at the size of rounding are none: a test would take them for a spread, and any gap for a finding.
+    if np.abs(sums).max() <= 1e-12 * np.bincount(codes, weights=mass * np.abs(values)).max():
+        return 0.0
+    return float(clusters / (clusters - 1) * np.sum(sums**2) / mass.sum() ** 2)
 
 
 def _satterthwaite(variances: list[float], clusters: list[int]) -> float:
@@ -94,9 +102,8 @@ def clustered_mean(values: ArrayLike, clusters: ArrayLike, *, weights: ArrayLike
     if mass.size != array.size or (mass <= 0).any():
         raise InvalidParameter(f"weights: must be {array.size} numbers above 0")
     codes, count = checks.cluster_codes("clusters", clusters, array.size)
-    mean = float(np.average(array, weights=mass))
-    variance = _variance_of_sum(_sums(mass * (array - mean), codes, count)) / mass.sum() ** 2
-    return Estimate(mean, float(np.sqrt(variance)), count - 1, count)
+    variance = _variance_of_mean(array, codes, count, mass)
+    return Estimate(float(np.average(array, weights=mass)), float(np.sqrt(variance)), count - 1, count)
 
 
 def clustered_difference(
@@ -161,10 +168,7 @@ def _area(placements: tuple[np.ndarray, np.ndarray], patients: tuple[ArrayLike, 
     names, variances, counts = ("member_patients", "nonmember_patients"), [], []
     for name, arm_placements, labels in zip(names, placements, patients, strict=True):
         codes, count = checks.cluster_codes(name, labels, arm_placements.size)
-        variances.append(
-            _variance_of_sum(_sums(arm_placements - arm_placements.mean(), codes, count))
-            / arm_placements.size**2
-        )
+        variances.append(_variance_of_mean(arm_placements, codes, count))
         counts.append(count)
     degrees = _satterthwaite(variances, counts)
     return Estimate(float(placements[0].mean()), float(np.sqrt(sum(variances))), degrees, sum(counts))

@@ -1,5 +1,6 @@
 """Estimates with clustered standard errors, permutations, corrections, equivalence, power."""
 
+import itertools
 import math
 
 import numpy as np
@@ -95,8 +96,28 @@ def test_pairing_takes_away_what_both_measurements_share():
 
 def test_nothing_varies():
     still = stats.clustered_mean([1, 1, 1, 1], [0, 0, 1, 1])
-    assert (still.standard_error, still.p_value(1.0), still.p_value(0.0)) == (0, 1, 0)
-    assert stats.tost(still, margin=0.1, null=1.0).verdict == "undecided"
+    assert (still.standard_error, still.p_value(1.0), still.p_value(0.0)) == (0, 1, 1)
+    assert "nothing varied" in still.interval().method
+    assert {stats.tost(still, margin=0.1, null=null).verdict for null in (0.0, 1.0)} == {"undecided"}
+
+
+@pytest.mark.parametrize(
+    ("values", "size"), [([0.1] * 60, 3), ([0, 0, 1] * 20, 3), ([0.3 - 0.1, 0.8 - 0.6] * 30, 1)]
+)
+def test_rounding_is_no_spread(values, size):
+    still = stats.clustered_mean(values, np.arange(60) // size)
+    assert (still.standard_error, still.p_value()) == (0, 1)
+
+
+def test_few_pairs_that_all_differ_alike_are_no_finding():
+    """Two coins each of K patients: in one dealing of eight, both differences of 2 patients are alike, not 0."""
+    for patients in (2, 3):
+        coins = np.array(list(itertools.product((0, 1), repeat=2 * patients)))
+        found = [
+            stats.paired_difference(coin[:patients], coin[patients:], range(patients)).p_value()
+            for coin in coins
+        ]
+        assert np.mean(np.array(found) <= 0.05) <= 0.05
 
 
 # Areas.
