@@ -71,7 +71,9 @@ def auc_interval(
 ) -> Interval:
     """Return the area under the ROC curve with a patient-clustered percentile bootstrap.
 
-    Member patients and non-member patients are resampled separately, with all their notes.
+    Member patients and non-member patients are resampled separately, with all their notes. Near 1 the
+    interval covers too rarely: an area of 0.98 in 76 % of 1000 draws with 20 single notes an arm, in 91 %
+    with 100, instead of 95 %. There `permutation_auc` tests the area, with no formula for its spread.
 
     Args:
         member_scores, nonmember_scores: one score per note, higher = more member-like.
@@ -103,7 +105,10 @@ def roc_curve(
     """Return the ROC curve on a grid of false-positive rates with a patient-clustered band.
 
     Heights are read off the ROC itself, neighboring points joined, not off its hull: on scores that separate
-    nothing they average the false-positive rate, and the band keeps its coverage.
+    nothing they average the false-positive rate, and the band keeps its coverage. On scores that separate it
+    covers too rarely where few non-members decide: at a rate of 0.01 with 100 single notes an arm, in 84 %
+    of 1000 draws instead of 95 %. There set the threshold on other non-members, and count the members above
+    it with `clustered_proportion`.
 
     Args:
         member_scores, nonmember_scores: one score per note, higher = more member-like.

@@ -174,7 +174,9 @@ def mean_difference(planted: ArrayLike, control: ArrayLike, *, level: float = 0.
     """Return the Welch interval of mean(planted) - mean(control) for independent units.
 
     Welch rather than bootstrap: a few dozen canaries are too few for percentiles, which come out too
-    narrow, and the two arms have different spreads (planted canaries pile up at the ceiling).
+    narrow, and the two arms have different spreads (planted canaries pile up at the ceiling). A handful of
+    units that are 0 or 1 covers too rarely: 2 against 2 in 87 % of 4000 draws instead of 95 %. For rates
+    take `newcombe_difference` of two `clopper_pearson` intervals, which covered in every draw.
 
     Args:
         planted: one value per planted unit, such as the exposure of a canary in bits; 2 or more.

@@ -110,7 +110,7 @@ def test_rounding_is_no_spread(values, size):
 
 
 def test_few_pairs_that_all_differ_alike_are_no_finding():
-    """Two coins each of K patients: in one dealing of eight, both differences of 2 patients are alike, not 0."""
+    """Two coins each of K patients: with 2, one dealing in eight has both differences alike and not 0."""
     for patients in (2, 3):
         coins = np.array(list(itertools.product((0, 1), repeat=2 * patients)))
         found = [
