@@ -125,7 +125,7 @@ def compose_runs(runs: Sequence[PrivacySpent], *, delta: float, accountant: str 
     """
     validate.delta(delta)
     validate.one_of(ACCOUNTANTS, accountant=accountant)
-    runs = list(runs)
+    runs = validate.row("runs", runs)
     if not runs:
         raise InvalidParameter("runs: must be at least one")
     check_runs(runs, accountant)

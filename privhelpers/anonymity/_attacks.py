@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from privhelpers.anonymity._measures import folded
+from privhelpers.anonymity._measures import folded, has_columns
 from privhelpers.errors import InvalidParameter
 from privhelpers.validate import shown
 
@@ -62,8 +62,9 @@ def candidates(
     Raises:
         InvalidParameter: a column does not exist, or no row fits.
     """
-    if missing := [column for column in known if column not in table.columns]:
-        raise InvalidParameter(f"known: no column {missing}; the table has {list(table.columns)}")
+    if not isinstance(known, Mapping) or not isinstance(hierarchy or {}, Mapping):
+        raise InvalidParameter(f"known = {shown(known)}, hierarchy: must each be a value by name")
+    has_columns("known", table, known)
     fits = pd.Series(True, index=table.index)
     for column, exact in known.items():
         fits &= (
@@ -103,6 +104,7 @@ def composition(
         raise InvalidParameter("releases: give one or more")
     possible = []
     for release in releases:
+        has_columns("sensitive", release, [sensitive])
         usable = {column: value for column, value in known.items() if column in release.columns}
         column = candidates(release, usable, hierarchy)[sensitive]
         possible.append(dict(zip(folded(column)[::-1], column[::-1], strict=True)))

@@ -12,7 +12,7 @@
 Sources: Sweeney 2002 (k); Machanavajjhala et al. 2007 (l); Li, Li and Venkatasubramanian 2007 (t).
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -34,12 +34,19 @@ def folded(column: pd.Series) -> pd.Series:
     return column.map(lambda value: normalize(value) if isinstance(value, str) else value)
 
 
+def has_columns(name: str, table: pd.DataFrame, wanted: Iterable[str]) -> None:
+    """Refuse a table that is none, or that has no column of a name that an argument gives."""
+    if not isinstance(table, pd.DataFrame):
+        raise InvalidParameter(f"table = {shown(table)}: must be a DataFrame of pandas")
+    if missing := [one for one in wanted if not isinstance(one, Hashable) or one not in table.columns]:
+        raise InvalidParameter(f"{name}: no column {shown(missing)}; the table has {list(table.columns)}")
+
+
 def _checked(table: pd.DataFrame, quasi: Sequence[str], *others: str) -> None:
-    wanted = [*quasi, *others]
-    if isinstance(quasi, str) or not quasi:
+    if isinstance(quasi, str) or not isinstance(quasi, Sequence) or not quasi:
         raise InvalidParameter(f"quasi = {shown(quasi)}: must be a list of one column name or more")
-    if missing := [column for column in wanted if column not in table.columns]:
-        raise InvalidParameter(f"table: no column {missing}; it has {list(table.columns)}")
+    wanted = [*quasi, *others]
+    has_columns("table", table, wanted)
     if not table.columns.is_unique:
         raise InvalidParameter(f"table: each column needs a name of its own, not {list(table.columns)}")
     if table.empty:

@@ -1,6 +1,7 @@
 """What an audit may say, and the refusal to publish a book whose bounds contradict each other."""
 
 import math
+import numbers
 from dataclasses import dataclass
 
 from privhelpers import validate
@@ -55,9 +56,9 @@ def significance_of(confidence: float, searched: int = 1) -> float:
     """
     validate.probability(confidence=confidence)
     validate.positive_int(searched=searched)
-    if confidence == 1:
+    if 1 - confidence in (0, 1):  # of 1e-17 as well: the error rounds to 1
         raise InvalidParameter(
-            "confidence = 1: must be below 1; no finite number of canaries gives certainty"
+            f"confidence = {confidence:g}: must be in (0, 1); no finite number of canaries gives certainty"
         )
     return (1 - confidence) / searched
 
@@ -92,7 +93,8 @@ def require_below(lower: AuditResult | float, upper: float, *, what: str = "the 
         what: the model, for the message.
 
     Raises:
-        AuditContradiction: the audit certifies more than the accountant allows, or a bound is no number.
+        InvalidParameter: a bound is of a type that is no number.
+        AuditContradiction: the audit certifies more than the accountant allows, or a bound is NaN.
 
     >>> require_below(1.4, 4.0)
     >>> require_below(4.1, 4.0, what="dp-eps-4")  # doctest: +ELLIPSIS
@@ -101,6 +103,8 @@ def require_below(lower: AuditResult | float, upper: float, *, what: str = "the 
     privhelpers.errors.AuditContradiction: dp-eps-4: the audit certifies epsilon >= 4.1, and ...
     """
     value = lower.epsilon_lower if isinstance(lower, AuditResult) else lower
+    if not isinstance(value, numbers.Real) or not isinstance(upper, numbers.Real):
+        raise InvalidParameter(f"lower, upper = {validate.shown((value, upper))}: must be numbers")
     if math.isnan(value) or math.isnan(upper) or value > upper:
         certified, claimed = rounded_down(value), rounded_up(upper)
         raise AuditContradiction(

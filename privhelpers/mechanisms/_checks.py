@@ -13,6 +13,7 @@ from privhelpers.errors import InvalidParameter
 def unit_interval(**values: ArrayLike) -> None:
     """Refuse a value, or an array that holds one, outside [0, 1]."""
     for name, value in values.items():
+        real(name, value)  # of one length
         numbers = np.asarray(value)
         if numbers.dtype.kind not in "fiu" or not np.all((numbers >= 0) & (numbers <= 1)):
             raise InvalidParameter(f"{name} = {validate.shown(value)}: must be in [0, 1]")

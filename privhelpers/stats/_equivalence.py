@@ -17,7 +17,8 @@ from scipy.stats import t
 from statsmodels.stats.proportion import confint_proportions_2indep
 
 from privhelpers import validate
-from privhelpers.stats import _checks
+from privhelpers.errors import InvalidParameter
+from privhelpers.stats import _checks, checks
 from privhelpers.stats._estimates import Estimate
 from privhelpers.stats._proportions import two_proportion
 
@@ -78,6 +79,9 @@ def tost(estimate: Estimate, *, margin: float, null: float = 0.0, alpha: float =
     """
     validate.positive(margin=margin)
     alpha = _checks.open_unit("alpha", alpha)
+    if not isinstance(estimate, Estimate):
+        raise InvalidParameter(f"estimate = {validate.shown(estimate)}: must be an `Estimate`")
+    null = float(checks.vector("null", [null])[0])
     difference, error = estimate.value - null, estimate.standard_error
     room = margin - abs(difference)  # to the nearer margin, whose test has the larger p-value
     # Where nothing varied, the data do not say how far the truth may lie from them: nothing is refuted.

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats as distributions
 
+from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.stats import _checks, checks
 from privhelpers.stats._proportions import Interval
@@ -223,6 +224,9 @@ def paired_auc_difference(
 
     Source: as `clustered_auc`.
     """
+    members, nonmembers = validate.row("members", members), validate.row("nonmembers", nonmembers)
+    if len(members) != 2 or len(nonmembers) != 2:
+        raise InvalidParameter("members and nonmembers: must each be two rows of scores")
     first, second = (_placements(*scores) for scores in zip(members, nonmembers, strict=True))
     if first[0].size != second[0].size or first[1].size != second[1].size:
         raise InvalidParameter("members and nonmembers: both scores must be of the same notes")

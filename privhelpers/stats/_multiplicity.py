@@ -32,8 +32,8 @@ def adjust(p_values: Mapping[str, float], method: str = "holm") -> dict:
     Source: Holm, Scandinavian Journal of Statistics 6 (1979).
     """
     validate.one_of(METHODS, method=method)
-    if not p_values:
-        raise InvalidParameter("p_values: give one or more")
+    if not isinstance(p_values, Mapping) or not p_values:
+        raise InvalidParameter(f"p_values = {validate.shown(p_values)}: give one or more, by name")
     values = _checks.rates("p_values", list(p_values.values()))
     if METHODS[method] is not None:
         values = multipletests(values, method=METHODS[method])[1]

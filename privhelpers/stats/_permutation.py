@@ -44,8 +44,9 @@ def permutation_test(
     >>> permutation_test(lambda labels: labels @ scores[:, None], scores >= 20, draws=99)
     array([0.01])
     """
-    draws, member = checks.count("draws", draws, low=1), np.asarray(member, dtype=bool)
-    generator, step = rng.make(seed, "stats.permutation"), max(1, BLOCK // (cells or member.size))
+    draws, member = checks.count("draws", draws, low=1), checks.vector("member", member).astype(bool)
+    cells = member.size if cells is None else checks.count("cells", cells, low=1)
+    generator, step = rng.make(seed, "stats.permutation"), max(1, BLOCK // cells)
     real, as_extreme = statistic(member[None])[0], 0
     for start in range(0, draws, step):
         size = min(step, draws - start)

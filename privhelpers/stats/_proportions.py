@@ -148,12 +148,17 @@ def newcombe_difference(one: Interval, two: Interval) -> Interval:
     Args:
         one, two: rates with intervals of the same level, of independent arms.
 
+    Raises:
+        InvalidParameter: one is no interval, or their levels differ.
+
     Source: Newcombe, Statistics in Medicine 17 (1998), method 10, with other intervals inside.
 
     >>> difference = newcombe_difference(clopper_pearson(0, 20), clopper_pearson(0, 20))
     >>> round(difference.low, 3), difference.estimate, round(difference.high, 3)
     (-0.168, 0.0, 0.168)
     """
+    if not isinstance(one, Interval) or not isinstance(two, Interval) or one.level != two.level:
+        raise InvalidParameter(f"one, two = {shown(one)}, {shown(two)}: must be intervals of the same level")
     estimate = one.estimate - two.estimate
     low = estimate - math.hypot(one.estimate - one.low, two.high - two.estimate)
     high = estimate + math.hypot(one.high - one.estimate, two.estimate - two.low)
@@ -166,8 +171,7 @@ def effect_label(cohens_h: float) -> str:
     Raises:
         InvalidParameter: h is no finite number.
     """
-    if not math.isfinite(cohens_h):
-        raise InvalidParameter(f"cohens_h = {cohens_h}: must be a finite number")
+    checks.vector("cohens_h", [cohens_h])
     return next((word for bound, word in EFFECT_BOUNDS if abs(cohens_h) < bound), "large")
 
 

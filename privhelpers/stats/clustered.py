@@ -154,7 +154,7 @@ def clustered_proportion(
     level = _checks.open_unit("level", level)
     if effect is None:
         effect = design_effect(outcomes, clusters)
-    elif isinstance(effect, bool) or not isinstance(effect, numbers.Real) or not 0 < effect < np.inf:
+    elif isinstance(effect, bool) or not isinstance(effect, numbers.Real) or not 0 < effect < 1e300:
         raise InvalidParameter(f"effect = {shown(effect)}: must be a number greater than 0")
     n, p = outcomes.size, float(outcomes.mean())
     tail = (1 - level) / 2

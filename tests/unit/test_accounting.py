@@ -521,6 +521,9 @@ def test_other_refusals():
         accounting.patient_epsilon(**GOOD, notes_per_patient=2, interval=math.inf)
     with pytest.raises(InvalidParameter, match="notes_per_patient"):
         accounting.patient_epsilon(**GOOD, notes_per_patient=0)
+    for interval in (-1.0, math.inf):
+        with pytest.raises(InvalidParameter, match="interval = "):
+            accounting.patient_epsilon(**GOOD, notes_per_patient=2, interval=interval)
     with pytest.raises(InvalidParameter, match="adjacency"):
         accounting.epsilon_without_amplification(
             noise_multiplier=1.0, participations=1, delta=1e-5, adjacency="add/remove"

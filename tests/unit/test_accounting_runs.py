@@ -114,6 +114,7 @@ def test_what_nobody_counted_is_not_composed(run):
     ("arguments", "words"),
     [
         ({"runs": []}, "runs"),
+        ({"runs": 3}, "runs"),
         ({"delta": 0.0}, "delta"),
         ({"delta": math.nan}, "delta"),
         ({"accountant": "prv"}, "accountant = 'prv'"),

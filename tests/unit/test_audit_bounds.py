@@ -184,6 +184,9 @@ def test_a_contradiction_stops_the_build_and_names_the_run():
     for lower, upper in ((math.nan, 1.0), (1.0, math.nan)):
         with pytest.raises(AuditContradiction):
             audit.require_below(lower, upper)
+    for lower, upper in (("1", 2.0), (1.0, [2.0]), (None, 2.0)):
+        with pytest.raises(InvalidParameter, match="lower, upper"):
+            audit.require_below(lower, upper)
 
 
 def test_a_result_says_everything_that_must_stand_beside_it():

@@ -201,6 +201,7 @@ BAD = [
     ("delta", math.nan),
     ("confidence", 0.0),
     ("confidence", 1.0),
+    ("confidence", 1e-17),
     ("confidence", math.nan),
     ("canaries", [100]),
     ("sample_rate", [0.1]),

@@ -293,6 +293,7 @@ SURE = {"sensitivity": 1, "epsilon": 50, "delta": 0.1}  # no noise, but for a ch
         ("step", lambda: m.laplace_on_grid(1, sensitivity=1, epsilon=1, source=SOURCE, step=5e-324)),
         ("answer", lambda: m.laplace_on_grid(10**400, sensitivity=1, epsilon=1, source=SOURCE)),
         ("epsilons", lambda: m.basic_composition(epsilons=[1e308] * 2)),
+        ("fpr", lambda: m.dp_tradeoff([[0.1, 0.2], [0.3]], epsilon=1.0)),
         ("epsilons", lambda: m.basic_composition(epsilons=1.0)),
         ("deltas", lambda: m.basic_composition(epsilons=[1], deltas=0.1)),
         ("runs", lambda: m.advanced_composition(epsilon=1, runs=10**308, delta_slack=1e-5)),
