@@ -71,9 +71,9 @@ def site(smoke_site) -> Iterator[tuple[Path, str]]:
 
 def barriers(page, looks: set[str]) -> list[str]:
     """Ask axe-core about an open page, in both themes; texts of the `looks` of earlier pages are left out."""
-    with suppress(sync_api.TimeoutError):  # then axe-core names the box
-        page.wait_for_function(REACHED_BY_KEYS, timeout=5_000)
     page.evaluate(WITHOUT_REPEATS)
+    with suppress(sync_api.TimeoutError):  # then axe-core names the box
+        page.wait_for_function(REACHED_BY_KEYS, timeout=30_000)
     page.evaluate(axe_core())
     serious = page.evaluate(BARRIERS, ["light", STRUCTURE])
     looks.update(page.evaluate(KEEP_NEW_LOOKS, sorted(looks)))

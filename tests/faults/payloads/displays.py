@@ -273,7 +273,8 @@ def _report_page(texts: Texts) -> str:
     whole = " ".join(values)
     facts["data"] = [facts["data"][0] | {"file": text, "role": text} for text in values]
     facts["model"] |= {"name": whole, "type": whole, "reference": whole, "kind": whole}
-    facts["model"]["files"] = dict.fromkeys(values, "0")
+    facts["model"] |= dict.fromkeys(("files", "reference_files"), dict.fromkeys(values, "0"))
+    facts["catalogue"] = {"file": whole, "sha256": "0"}
     facts["first_page"] |= {"title": whole, "about": whole, "named": whole}
     facts["explanations"] = values
     facts["tests"] = [facts["tests"][0] | {"name": text} for text in values]
