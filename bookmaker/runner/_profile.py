@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -85,13 +86,16 @@ def table(runs: list[dict[str, Any]], by: str = "chapter") -> pd.DataFrame:
 
 
 def machine() -> str:
-    """Return processor and cores of this machine, and with what it multiplies bfloat16, if it does."""
+    """Return processor and cores of this machine, with what it multiplies bfloat16, if it does, and GPUs."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
     name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
     flags = next((line.split(":", 1)[1].split() for line in lines if line.startswith("flags")), [])
     short = next((f", {flag}" for flag in ("amx_bf16", "avx512_bf16") if flag in flags), "")
-    return f"{name or platform.processor() or platform.machine()}, {os.cpu_count()} cores{short}"
+    known_to_driver = sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))
+    told = "".join(file.read_text(encoding="utf-8") for file in known_to_driver)
+    gpus = "".join(f", {model.strip()}" for model in re.findall(r"(?m)^Model:(.*)", told))
+    return f"{name or platform.processor() or platform.machine()}, {os.cpu_count()} cores{short}{gpus}"
 
 
 def expect(profile: str, runs: list[dict[str, Any]]) -> None:
