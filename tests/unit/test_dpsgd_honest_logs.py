@@ -410,7 +410,7 @@ def test_a_hook_on_all_modules_makes_the_budget_a_claim():
 
 def test_passes_under_autocast_make_the_budget_a_claim():
     texts, tokenizer, model = hospital()
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(model.device.type, torch.bfloat16):
         log = run(model, tokenizer, texts, tiny_plan())
     assert log.spent.parts == ("precision: torch.bfloat16",)
 

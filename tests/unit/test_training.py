@@ -65,11 +65,11 @@ def test_accumulation_is_one_larger_batch(start):
 
 
 def test_a_pass_in_bfloat16_trains_weights_in_float32(start):
-    """Mixed precision, on a processor; autocast keeps short copies of weights, which no step changes."""
+    """Mixed precision; autocast keeps short copies of weights, which no step changes."""
     model, tokenizer = start
     twin, made = copy.deepcopy(model), settings(epochs=2, accumulation_steps=2)
     exact, _ = training.train(model, tokenizer, TEXTS, made, seed=0, progress=False)
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(model.device.type, torch.bfloat16):
         short, _ = training.train(twin, tokenizer, TEXTS, made, seed=0, progress=False)
     assert {p.dtype for p in twin.parameters()} == {torch.float32}
     assert short.train_loss == pytest.approx(exact.train_loss, rel=0.02)
@@ -98,7 +98,8 @@ def test_a_swapped_layer_has_the_gradients_of_the_library(start, architecture):
     tokenizer = start[1]
     model = models.build(architecture, tokenizer, seed=0)
     twin = copy.deepcopy(model)
-    ids, labels = models.to_batch(models.encode(tokenizer, TEXTS[:5], max_length=64).ids, 0)
+    rows = models.encode(tokenizer, TEXTS[:5], max_length=64).ids
+    ids, labels = (side.to(model.device) for side in models.to_batch(rows, 0))
     models.row_losses(model(input_ids=ids).logits, labels).sum().backward()
     with precision.training_in(twin, "medium"), precision.layers_in("highest"):
         models.row_losses(twin(input_ids=ids).logits, labels).sum().backward()
