@@ -352,9 +352,9 @@ def begun(tmp_path_factory):
     return root
 
 
-@pytest.fixture(params=["by itself", "forked"])
+@pytest.fixture(params=["forked"])
 def slow(begun, tmp_path, request):
-    """Return a copy of the book whose second run waits, which is started in each of the two ways."""
+    """Return a copy of the book whose second run waits, started by a server or, where asked for, by itself."""
     root = shutil.copytree(begun, tmp_path / "book")
     with tempfile.TemporaryDirectory() as short:  # the path of a socket below it has room for 100 characters
         (root / "tmp").symlink_to(short)
@@ -380,6 +380,7 @@ def left(root):
     return [str(path.relative_to(root)) for path in (root / "tmp").rglob("*")]
 
 
+@pytest.mark.parametrize("slow", ["by itself", "forked"], indirect=True)
 def test_kill_9_of_make_leaves_no_process_and_the_next_build_goes_on(slow):
     until = f"book --profile toy --until {PRETRAINING}"
     (slow / "Makefile").write_text(
@@ -466,7 +467,6 @@ def test_runs_of_one_server_share_nothing_but_the_server(forked):
     assert "existing" not in done.stdout + done.stderr, "kernels print nothing to the terminal"
 
 
-@pytest.mark.parametrize("slow", ["forked"], indirect=True)
 def test_a_killed_server_takes_its_runs_along_and_the_next_build_goes_on(slow):
     build, root = launch(slow), slow
     wait_for(lambda: pretraining_runs(root), build)
