@@ -19,9 +19,10 @@ from privhelpers.own_model._settings import Settings
 if TYPE_CHECKING:  # who reads the sources, as the fingerprint of a run does, finds these modules here
     from privhelpers.own_model._blind import BlindBaseline, blind_baselines, text_kernels
     from privhelpers.own_model._examine import Audit, examine
+    from privhelpers.own_model._facts import report_facts, report_schema
     from privhelpers.own_model._open import open_model, untrained
     from privhelpers.own_model._outlook import outlook
-    from privhelpers.own_model._report import report_facts, report_page, report_schema
+    from privhelpers.own_model._page import report_page
     from privhelpers.own_model._sample import Sample, draw_sample
     from privhelpers.own_model._synthetic import SyntheticAudit, examine_synthetic
     from privhelpers.own_model._target import Target
@@ -29,9 +30,10 @@ if TYPE_CHECKING:  # who reads the sources, as the fingerprint of a run does, fi
 _LATER = {  # modules that load torch or scikit-learn, opened when a name of theirs is first asked for
     **dict.fromkeys(("BlindBaseline", "blind_baselines", "text_kernels"), "_blind"),
     **dict.fromkeys(("Audit", "examine"), "_examine"),
+    **dict.fromkeys(("report_facts", "report_schema"), "_facts"),
     **dict.fromkeys(("open_model", "untrained"), "_open"),
     "outlook": "_outlook",
-    **dict.fromkeys(("report_facts", "report_page", "report_schema"), "_report"),
+    "report_page": "_page",
     **dict.fromkeys(("Sample", "draw_sample"), "_sample"),
     **dict.fromkeys(("SyntheticAudit", "examine_synthetic"), "_synthetic"),
     "Target": "_target",

@@ -25,3 +25,12 @@ def of_100(value: float) -> str:
     ('97', '0.4', '0')
     """
     return f"{100 * value:.0f}" if value >= 0.095 or value == 0 else f"{100 * value:.1f}"
+
+
+def small(p: float) -> str:
+    """Return a p-value with two digits.
+
+    >>> small(0.0312), small(0.00031)
+    ('0.031', '3.1e-04')
+    """
+    return f"{p:.2g}" if p >= 0.001 else f"{p:.1e}"

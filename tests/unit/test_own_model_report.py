@@ -14,7 +14,7 @@ from privhelpers import browser as programs
 from privhelpers import own_model
 from privhelpers.artifacts import sha256_of, to_json
 from privhelpers.figures.own_model import audit_pictures
-from privhelpers.own_model import _language, _report, _verdict, _wording
+from privhelpers.own_model import _language, _page, _verdict, _wording
 from privhelpers.own_model._language import Sentence
 from privhelpers.own_model._wording import WORDING
 
@@ -275,7 +275,7 @@ def test_a_sample_is_said_in_the_headline_with_the_reason(audit):
 def test_no_sentence_promises_what_an_audit_cannot_know(page):
     source = "".join(
         Path(path).read_text()
-        for path in (_wording.__file__, _report._PAGE, _report._PAGE.with_name("wording.yml"))
+        for path in (_wording.__file__, _page._PAGE, _page._PAGE.with_name("wording.yml"))
     ).lower()
     sentences = ("".join(read(page).text) + source).lower()
     for promise in ("compliant", "records protected", "elimination", "anonymous", "guaranteed"):
@@ -298,7 +298,7 @@ def test_every_outcome_has_its_words(audit, outcome):
 
 
 def test_shares_are_read_out_of_100():
-    assert [_report.of_100(x) for x in (0, 0.0004, 0.0123, 0.0949, 0.0951, 0.5, 1)] == [
+    assert [_wording.of_100(x) for x in (0, 0.0004, 0.0123, 0.0949, 0.0951, 0.5, 1)] == [
         "0", "0.0", "1.2", "9.5", "10", "50", "100",
     ]  # fmt: skip
 

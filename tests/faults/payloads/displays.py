@@ -36,7 +36,7 @@ from privhelpers.artifacts import check_name
 from privhelpers.attacks import case_studies
 from privhelpers.claims import TextTable
 from privhelpers.errors import PrivHelpersError
-from privhelpers.own_model import _report
+from privhelpers.own_model import _page
 
 ROOT = Path(__file__).parents[3]
 CHAPTERS = {"hostile": chain.CHAIN[0].slug, "plain": chain.CHAIN[1].slug}  # chapters that lend their places
@@ -280,7 +280,7 @@ def _report_page(texts: Texts) -> str:
     facts["tests"] = [facts["tests"][0] | {"name": text} for text in values]
     pictures = {text: b"<svg/>" for text in values}
     written = SimpleNamespace(texts=values, disclosures=SimpleNamespace(disclosed=tuple(values)))
-    with mock.patch.object(_report, "_SHOWN", len(values)):
+    with mock.patch.object(_page, "_SHOWN", len(values)):
         return own_model.report_page(facts, pictures, written=written)
 
 
