@@ -22,6 +22,8 @@ from privhelpers.errors import InvalidParameter
 from privhelpers.text import normalize
 from privhelpers.validate import shown
 
+_MEASURES = ("size", "distinct_l", "entropy_l", "t")  # what `class_report` says of each class
+
 
 def folded(column: pd.Series) -> pd.Series:
     """Return a column whose text is folded to lower case with single spaces; numbers stay.
@@ -53,6 +55,10 @@ def _checked(table: pd.DataFrame, quasi: Sequence[str], *others: str) -> None:
         raise InvalidParameter("table: has no rows; give one person or more")
     if empty := [column for column in wanted if table[column].isna().any()]:
         raise InvalidParameter(f"table: missing values in {empty}; write a word such as 'unknown' for them")
+    try:
+        hash(tuple(value for column in wanted for value in table[column]))
+    except TypeError as error:
+        raise InvalidParameter(f"table: values must be words or numbers ({error})") from None
 
 
 def _classes(table: pd.DataFrame, quasi: Sequence[str]) -> pd.Series:
@@ -110,23 +116,29 @@ def class_report(
         order: all its values, lowest first, for the ordered distance; None for the categorical one.
 
     Raises:
-        InvalidParameter: a column does not exist or holds a missing value, or `order` lacks a value.
+        InvalidParameter: a column does not exist or holds a missing value, `order` lacks a value, or a
+            quasi-identifier has the name of a measure.
     """
     _checked(table, quasi, sensitive)
+    if taken := [column for column in quasi if column in _MEASURES]:
+        raise InvalidParameter(f"quasi: {taken} are columns of the report itself; rename those of the table")
     table = table.reset_index(drop=True)  # labels of rows may repeat, as after `concat`
     column = folded(table[sensitive])
-    values = list(column.unique() if order is None else folded(pd.Series(order, dtype=object)))
-    if len(set(values)) < len(values) or not set(column) <= set(values):
+    try:
+        values = list(column.unique() if order is None else folded(pd.Series(order, dtype=object)))
+        each_once = len(set(values)) == len(values) and set(column) <= set(values)
+    except TypeError:  # a set, which has no order, or a value that is a list
+        each_once = False
+    if not each_once:
         raise InvalidParameter(f"order = {shown(order)}: must name each value of {shown(sensitive)} once")
     whole, rows = _shares(column, values), {}
     for number, index in table.groupby(_classes(table, quasi)).groups.items():
         inside = _shares(column.loc[index], values)
+        distance = _distance(inside, whole, ordered=order is not None)
+        measures = len(index), int(np.count_nonzero(inside)), _entropy_l(inside), distance
         rows[number] = {
             **table.loc[index[0], list(quasi)],
-            "size": len(index),
-            "distinct_l": int(np.count_nonzero(inside)),
-            "entropy_l": _entropy_l(inside),
-            "t": _distance(inside, whole, ordered=order is not None),
+            **dict(zip(_MEASURES, measures, strict=True)),
         }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("class")
 

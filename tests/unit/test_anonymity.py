@@ -270,6 +270,13 @@ def test_a_town_repeats_with_its_seed_and_changes_with_another():
         (lambda: an.composition([3], "disease", {}), "DataFrame"),
         (lambda: an.town(inhabitants=10**18, listed=9, areas=2, seed=0), "inhabitants"),
         (lambda: an.k_anonymity(tables.patients(), ["salary"]), "salary"),
+        (lambda: an.k_anonymity(pd.DataFrame({"a": [[1], [2]]}), ["a"]), "words or numbers"),
+        (lambda: an.class_report(tables.patients(), ["age"], "condition", order=[[1], [2]]), "order"),
+        (lambda: an.class_report(tables.patients(), ["age"], "condition", order={"Flu"}), "order"),
+        *(
+            (lambda named=name: an.t_closeness(pd.DataFrame({named: [1], "s": [2]}), [named], "s"), "rename")
+            for name in ("size", "distinct_l", "entropy_l", "t")
+        ),
         (lambda: an.k_anonymity(tables.patients().set_axis([*"aabcde"], axis=1), ["a"]), "of its own"),
         (lambda: an.k_anonymity(tables.patients().iloc[:0], ["age"]), "no rows"),
         (lambda: an.k_anonymity(pd.DataFrame({"a": [1, None]}), ["a"]), "missing"),
