@@ -161,8 +161,9 @@ def clustered_proportion(
     few = 1.0
     if p not in (0, 1):
         few = (distributions.t.isf(tail, n - 1) / distributions.t.isf(tail, n_clusters - 1)) ** 2
-    # A design effect below 1 is noise more often than truth: never claim more trials than there were.
-    effective = max(min(n, few * n / effect), 1e-12)  # of one cluster that outweighs all: [0, 1]
+    # A design effect below 1, or the 0 of clusters that share one rate, is noise more often than truth: never
+    # claim more trials than there were. Where one cluster outweighs all, none are left: [0, 1].
+    effective = max(few * n / max(effect, few), 1e-12)
     beta = distributions.beta.ppf
     low = 0.0 if p == 0 else beta(tail, p * effective, (1 - p) * effective + 1)
     high = 1.0 if p == 1 else beta(1 - tail, p * effective + 1, (1 - p) * effective)

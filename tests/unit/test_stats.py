@@ -339,6 +339,16 @@ def test_zero_hits_count_the_clusters_unless_the_effect_is_known():
     assert never_better.high == pytest.approx(stats.clopper_pearson(0, 1400).high)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("sizes", [[2, 2], [20, 20, 20]])
+def test_clusters_of_one_rate_count_every_trial_and_divide_by_nothing(sizes):
+    hits, clusters = np.arange(sum(sizes)) % 2, np.repeat(np.arange(len(sizes)), sizes)
+    assert stats.design_effect(hits, clusters) == 0
+    exact = stats.clopper_pearson(int(hits.sum()), hits.size)
+    clustered = stats.clustered_proportion(hits, clusters)
+    assert (clustered.low, clustered.high) == pytest.approx((exact.low, exact.high))
+
+
 def test_clustered_proportion_covers_a_clustered_rate():
     """Rates of 40 prompts are Beta(1, 4): the mean is 0.2 and the design effect of 20 trials about 4.2."""
     generator, held, naive = np.random.default_rng(0), 0, 0
