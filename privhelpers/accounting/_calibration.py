@@ -102,7 +102,8 @@ def calibrate_noise_multiplier(
     can overshoot the budget. Round it up if it must be rounded; lowering it voids the guarantee.
 
     Args:
-        target_epsilon: budget of the whole run, greater than 0.
+        target_epsilon: budget of the whole run, greater than 0 and no less than delta: as a probability may
+            move by delta anyway, a smaller one promises hardly more, and takes long to find.
         sample_rate, steps, delta, accountant: as in `epsilon`.
         tolerance: relative gap allowed between the returned sigma's epsilon and the target, in (0, 1].
 
@@ -120,6 +121,11 @@ def calibrate_noise_multiplier(
     run = {"sample_rate": sample_rate, "steps": steps, "delta": delta}
     check_run(noise_multiplier=1.0, **run)
     check_accountant(accountant)
+    if target_epsilon < delta:
+        raise InvalidParameter(
+            f"target_epsilon = {target_epsilon:g}: must be at least delta = {delta:g}, by which any "
+            "probability may move as it is: choose a smaller delta"
+        )
     takes_part = -math.expm1(steps * math.log1p(-sample_rate)) if sample_rate < 1 else 1.0
     if takes_part <= delta:
         raise InvalidParameter(
