@@ -13,8 +13,12 @@ import math
 import reprlib
 import sys
 from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING
 
 from privhelpers.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 # Lists that hold one another some times over, as YAML's do, print as more than any memory holds.
@@ -97,6 +101,23 @@ def one_of(known: Collection[str], **values: str) -> None:
     for name, value in values.items():
         if not isinstance(value, str) or value not in known:
             raise InvalidParameter(f"{name} = {shown(value)}: must be one of {', '.join(known)}")
+
+
+def function(**values: Callable) -> None:
+    """Refuse a value that nobody can call."""
+    for name, value in values.items():
+        if not callable(value):
+            raise InvalidParameter(f"{name} = {shown(value)}: must be a function")
+
+
+def array(name: str, values: object, dtype: type | None = None) -> "np.ndarray":
+    """Return values as an array, or refuse what makes none, such as rows of several lengths."""
+    import numpy as np  # late: whoever only starts a command waits for it
+
+    try:
+        return np.asarray(values, dtype=dtype)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # the last is a tensor's
+        raise InvalidParameter(f"{name} = {shown(values)}: must be numbers ({error})") from None
 
 
 def row(name: str, values: Iterable[float]) -> list[float]:

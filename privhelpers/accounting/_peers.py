@@ -92,6 +92,7 @@ def opacus_epsilon(
 
     Source: Opacus (Yousefpour et al. 2021); Gopi, Lee and Wutschitz 2021 (PRV).
     """
+    validate.one_of(("rdp", "prv"), name=name)
     validate.positive(noise_multiplier=noise_multiplier)
     validate.probability(sample_rate=sample_rate)
     validate.positive_int(steps=steps)

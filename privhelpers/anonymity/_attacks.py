@@ -49,6 +49,11 @@ def _covers(general: object, exact: object, hierarchy: Mapping[str, str] | None 
     return False
 
 
+def _by_name(known: Mapping[str, object], hierarchy: Mapping[str, str] | None) -> None:
+    if not isinstance(known, Mapping) or not (hierarchy is None or isinstance(hierarchy, Mapping)):
+        raise InvalidParameter(f"known = {shown(known)}, hierarchy: must each be a value by name")
+
+
 def candidates(
     table: pd.DataFrame, known: Mapping[str, object], hierarchy: Mapping[str, str] | None = None
 ) -> pd.DataFrame:
@@ -62,8 +67,7 @@ def candidates(
     Raises:
         InvalidParameter: a column does not exist, or no row fits.
     """
-    if not isinstance(known, Mapping) or not isinstance(hierarchy or {}, Mapping):
-        raise InvalidParameter(f"known = {shown(known)}, hierarchy: must each be a value by name")
+    _by_name(known, hierarchy)
     has_columns("known", table, known)
     fits = pd.Series(True, index=table.index)
     for column, exact in known.items():
@@ -100,8 +104,9 @@ def composition(
 
     Source: Ganta, Kasiviswanathan and Smith 2008.
     """
-    if not releases:
-        raise InvalidParameter("releases: give one or more")
+    if not isinstance(releases, Sequence) or not releases:
+        raise InvalidParameter(f"releases = {shown(releases)}: must be a list of one table or more")
+    _by_name(known, hierarchy)
     possible = []
     for release in releases:
         has_columns("sensitive", release, [sensitive])

@@ -13,6 +13,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from privhelpers import validate
 from privhelpers.attacks.extraction import Profile
 from privhelpers.errors import InvalidParameter
 from privhelpers.models.encoding import end_id
@@ -88,6 +89,7 @@ def candidate_table(
     Returns:
         Shape [prefixes, candidates].
     """
+    validate.positive_int(batch_size=batch_size)
     rows = _checked(tokenizer, candidates)
     device = model.device
     ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True).to(device)

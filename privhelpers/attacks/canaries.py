@@ -24,6 +24,8 @@ from privhelpers.errors import InvalidParameter
 from privhelpers.models import greedy_continuations
 from privhelpers.models.encoding import end_id
 
+_MOST_REFERENCES = 10_000_000  # in memory, and beyond what exposure is measured with
+
 
 @dataclass(frozen=True)
 class CanaryResult:
@@ -67,8 +69,9 @@ def _exposure(*, rank: float, references: int) -> float:
 
 
 def draw_references(digits: int, count: int, seed: int) -> list[str]:
-    """Draw `count` different secrets uniformly from all strings of `digits` digits."""
-    validate.positive_int(digits=digits, count=count)
+    """Draw `count` different secrets uniformly from all strings of `digits` digits, 18 at most."""
+    validate.positive_int(18, digits=digits)
+    validate.positive_int(_MOST_REFERENCES, count=count)
     if count > 10**digits // 2:
         raise InvalidParameter(f"count = {count}: must be at most half of the space of 10**{digits}")
     generator = rng.make(seed, "exposure/references")
@@ -100,6 +103,7 @@ def secret_log_probabilities(
     Raises:
         InvalidParameter: secrets of different token lengths cannot be ranked fairly.
     """
+    validate.positive_int(batch_size=batch_size)
     rows = tokenizer(list(secrets), add_special_tokens=False)["input_ids"]
     if len({len(row) for row in rows}) != 1:
         raise InvalidParameter("secrets: have different token lengths, so their ranks would mean nothing")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 
 
@@ -22,7 +23,7 @@ def group_means(values: ArrayLike, groups: ArrayLike) -> tuple[np.ndarray, np.nd
         values: one number a note.
         groups: group of each note, such as its patient or its admission.
     """
-    values, groups = np.asarray(values, dtype=float), np.asarray(groups)
+    values, groups = validate.array("values", values, float), validate.array("groups", groups)
     if values.shape != groups.shape or values.ndim != 1 or not values.size:
         raise InvalidParameter(f"groups of shape {groups.shape}: must name one group for each of the values")
     names, codes = np.unique(groups, return_inverse=True)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import norm
 
+from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 
 _LEAST_SPREAD = 1e-30  # identical shadow values have a likelihood, not a division by zero
@@ -50,7 +51,7 @@ def logit_statistic(losses: ArrayLike) -> np.ndarray:
     >>> logit_statistic(-np.log([0.85, 0.4])).round(6).tolist()
     [1.734601, -0.405465]
     """
-    losses = np.asarray(losses, dtype=float)
+    losses = validate.array("losses", losses, float)
     if (losses < 0).any() or not np.isfinite(losses).all():
         raise InvalidParameter("losses: must be finite and 0 or more")
     return -losses - np.log(-np.expm1(-np.maximum(losses, 1e-12)))
@@ -69,7 +70,7 @@ def _fit(values: ArrayLike, present: ArrayLike, *, fixed_variance: bool) -> _Nor
     Raises:
         InvalidParameter: shapes differ, or no value counts.
     """
-    values, present = np.asarray(values, dtype=float), np.asarray(present, dtype=bool)
+    values, present = validate.array("values", values, float), validate.array("present", present, bool)
     if values.ndim != 2 or values.shape != present.shape:
         raise InvalidParameter(
             f"values {values.shape} and present {present.shape}: must be [models, texts] both"
@@ -100,7 +101,7 @@ def online(target: ArrayLike, values: ArrayLike, inside: ArrayLike, *, fixed_var
 
     Source: Carlini et al. 2022, algorithm 1.
     """
-    inside, target = np.asarray(inside, dtype=bool), np.asarray(target, dtype=float)
+    inside, target = validate.array("inside", inside, bool), validate.array("target", target, float)
     member = _fit(values, inside, fixed_variance=fixed_variance)
     other = _fit(values, ~inside, fixed_variance=fixed_variance)
     return member.log_density(target) - other.log_density(target)
@@ -118,8 +119,9 @@ def offline(target: ArrayLike, values: ArrayLike, inside: ArrayLike, *, fixed_va
 
     Source: Carlini et al. 2022, section V-B.
     """
-    other = _fit(values, ~np.asarray(inside, dtype=bool), fixed_variance=fixed_variance)
-    return (np.asarray(target, dtype=float) - other.mean) / (other.deviation + _LEAST_SPREAD)
+    inside, target = validate.array("inside", inside, bool), validate.array("target", target, float)
+    other = _fit(values, ~inside, fixed_variance=fixed_variance)
+    return (target - other.mean) / (other.deviation + _LEAST_SPREAD)
 
 
 def all_forms(target: ArrayLike, values: ArrayLike, inside: ArrayLike) -> dict[str, np.ndarray]:

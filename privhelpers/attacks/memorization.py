@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.models import Sampling, draw_probabilities, greedy_guesses, to_batch
 from privhelpers.models.encoding import end_id
@@ -102,6 +103,7 @@ def recall(
 
     Source: Carlini et al. 2023, definition 3.1; Hayes et al. 2025.
     """
+    validate.positive_int(batch_size=batch_size)
     sampling = sampling or Sampling()
     model.eval()
     rows = [p + s for p, s in zip(halves.prefixes, halves.suffixes, strict=True)]

@@ -67,6 +67,6 @@ def first(scores: ArrayLike, count: int, *, seed: int) -> np.ndarray:
         seed: of the lot.
     """
     validate.positive_int(count=count)
-    values = np.asarray(scores, dtype=float)
+    values = validate.array("scores", validate.row("scores", scores), float)
     lot = rng.make(seed, "ranking/ties").permutation(len(values))
     return np.lexsort((lot, -values))[:count]

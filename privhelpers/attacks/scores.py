@@ -76,7 +76,12 @@ class Arms:
 
 def split(scores: ArrayLike, patients: ArrayLike, member: ArrayLike) -> Arms:
     """Return the arms of scores that stand in one array, by whether each is a member's."""
-    scores, patients, member = np.asarray(scores, dtype=float), np.asarray(patients), np.asarray(member, bool)
+    scores, member = validate.array("scores", scores, float), validate.array("member", member, bool)
+    patients = validate.array("patients", patients)
+    if scores.ndim != 1 or not scores.shape == patients.shape == member.shape:
+        raise InvalidParameter(
+            f"scores {scores.shape}, patients {patients.shape}, member {member.shape}: need one each a note"
+        )
     return Arms(scores[member], patients[member], scores[~member], patients[~member])
 
 
@@ -145,6 +150,7 @@ def measure(arms: Arms, *, draws: int = 1000, seed: int = 0, level: float = 0.95
         seed: of the resampling.
         level: nominal coverage, in (0, 1).
     """
+    validate.probability(level=level)
     pooled = roc.PooledScores(arms.member_scores, arms.control_scores)
 
     def figures(member: np.ndarray, control: np.ndarray) -> np.ndarray:

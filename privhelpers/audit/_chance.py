@@ -46,11 +46,13 @@ def simulate_scores(
     validate.positive_int(_MOST_STEPS, steps=steps)
     validate.positive(noise_multiplier=noise_multiplier)
     validate.probability(sample_rate=sample_rate)
+    if shows is not None:
+        validate.function(shows=shows)
     generator = rng.make(seed, "audit/simulation")
     included = generator.random(canaries) < 0.5
     scores = np.zeros(canaries)
     for step in range(steps):
-        if shows:
+        if shows is not None:
             seen = shows(generator, included, step)
         else:
             drawn = included & (generator.random(canaries) < sample_rate)
@@ -77,7 +79,7 @@ def claim_p_value(
         included, scores: of the run, shape [canaries].
         noise_multiplier, sample_rate, steps: claimed.
         seed: of the simulation that the scores are compared with.
-        times: simulated canaries for each one of the run, 1 or more.
+        times: simulated canaries for each one of the run, 1 or more; 10 million together at most.
 
     Returns:
         Two-sample Kolmogorov-Smirnov p-value, of included and excluded canaries, doubled for the two.
@@ -86,7 +88,7 @@ def claim_p_value(
         InvalidParameter: a value is out of its range, or one of the two groups is empty.
     """
     coins, values = check_scores(included, scores)
-    validate.positive_int(times=times)
+    validate.positive_int(_MOST_CANARIES // coins.size, times=times)
     if coins.all() or not coins.any():
         raise InvalidParameter("included: needs canaries of both kinds")
     claim = {"noise_multiplier": noise_multiplier, "sample_rate": sample_rate, "steps": steps}

@@ -84,6 +84,7 @@ def check_adjacency(adjacency: str) -> None:
     validate.one_of((ADD_REMOVE, REPLACEMENT), adjacency=adjacency)
 
 
+@validate.within_float64
 def require_below(lower: AuditResult | float, upper: float, *, what: str = "the run") -> None:
     """Refuse a lower bound that exceeds the upper bound on the same epsilon.
 
@@ -93,7 +94,7 @@ def require_below(lower: AuditResult | float, upper: float, *, what: str = "the 
         what: the model, for the message.
 
     Raises:
-        InvalidParameter: a bound is of a type that is no number.
+        InvalidParameter: a bound is of a type that is no number, or beyond a float64 and yet finite.
         AuditContradiction: the audit certifies more than the accountant allows, or a bound is NaN.
 
     >>> require_below(1.4, 4.0)

@@ -26,10 +26,7 @@ def check_scores(included: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.boo
     Raises:
         InvalidParameter: lengths differ, there is no canary, a coin is neither 0 nor 1, a score is NaN.
     """
-    try:
-        coins, values = np.asarray(included), np.asarray(scores, dtype=float)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidParameter(f"included, scores: must be rows of numbers ({error})") from None
+    coins, values = validate.array("included", included), validate.array("scores", scores, float)
     if coins.ndim != 1 or coins.shape != values.shape or coins.size == 0:
         raise InvalidParameter(
             f"included, scores: shapes {coins.shape}, {values.shape}; need one of each a canary"
@@ -176,7 +173,7 @@ def swap_pairs(planted: ArrayLike, seed: int) -> tuple[NDArray[np.int64], NDArra
     Raises:
         InvalidParameter: the halves are not equal.
     """
-    mask = np.asarray(planted, dtype=bool)
+    mask = validate.array("planted", planted, bool)
     if mask.ndim != 1 or mask.size == 0 or 2 * int(mask.sum()) != mask.size:
         raise InvalidParameter(f"planted: {int(mask.sum())} of {mask.size}; must be one half, chosen by lot")
     generator = rng.make(seed, "audit/pairs")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from privhelpers import validate
 from privhelpers.claims import _others, _report
 from privhelpers.errors import InvalidParameter
 from privhelpers.text import with_powers
@@ -84,8 +85,7 @@ class Audited:
 
 
 def _loaded(document: str) -> dict[str, Any]:
-    if document not in DOCUMENTS:
-        raise InvalidParameter(f"document = {document!r}: must be one of {', '.join(DOCUMENTS)}")
+    validate.one_of(DOCUMENTS, document=document)
     loaded = _read(document)
     # A long document names files of claims instead of listing them.
     named = [[claim] if isinstance(claim, dict) else _read(claim) for claim in loaded["claims"]]

@@ -77,7 +77,7 @@ def resampled_difference(
     groups = (("clusters", clusters), ("control_clusters", control_clusters))
     owners = [checks.cluster_codes(*group, arm.size) for group, arm in zip(groups, arms, strict=True)]
     generator = rng.make(seed, "factorial/difference")
-    blocks = weight_blocks(owners, checks.count("draws", draws, low=1), generator)
+    blocks = weight_blocks(owners, checks.draws(draws), generator)
     drawn = [(a @ arms[0]) / a.sum(1) - (b @ arms[1]) / b.sum(1) for a, b in blocks]
     return Resampled(float(arms[0].mean() - arms[1].mean()), np.concatenate(drawn), sum(a.size for a in arms))
 
@@ -95,6 +95,6 @@ def resampled_mean(
     """
     values, weights = checks.vector("values", values), checks.vector("weights", weights)
     owners = [checks.cluster_codes("clusters", clusters, values.size)]
-    blocks = weight_blocks(owners, checks.count("draws", draws, low=1), rng.make(seed, "factorial/mean"))
+    blocks = weight_blocks(owners, checks.draws(draws), rng.make(seed, "factorial/mean"))
     drawn = [(w @ (weights * values)) / (w @ weights) for (w,) in blocks]
     return Resampled(float(np.average(values, weights=weights)), np.concatenate(drawn), values.size)

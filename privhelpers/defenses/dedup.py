@@ -21,6 +21,7 @@ from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 
 _WORD = re.compile(r"\w+")
+_MOST_PERMUTATIONS = 100_000
 SURE = 0.999  # probability that a pair exactly at the threshold is proposed
 
 
@@ -106,13 +107,14 @@ def near_duplicates(
         texts: the texts.
         threshold: least Jaccard similarity of a pair, in (0, 1].
         shingle: words of a shingle.
-        permutations: hash functions of MinHash, 2 or more.
+        permutations: hash functions of MinHash, 2 to 100,000.
         seed: of the hash functions.
     """
     from datasketch import MinHash, MinHashLSH
 
     validate.probability(threshold=threshold)
-    validate.positive_int(shingle=shingle, permutations=permutations)
+    validate.positive_int(shingle=shingle)
+    validate.positive_int(_MOST_PERMUTATIONS, permutations=permutations)
     if permutations < 2:
         raise InvalidParameter(f"permutations = {permutations}: must be 2 or more")
     sets = [shingles(text, shingle) for text in texts]

@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import random
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,13 +29,18 @@ def finite(**values: float) -> None:
 
 def real(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Return numbers as an array; infinite ones, which mean certainty, are welcome."""
-    try:
-        array = np.asarray(values, dtype=float)
-    except (TypeError, ValueError, OverflowError, RuntimeError):  # the last is a tensor's with a gradient
-        array = np.array(np.nan)
+    array = validate.array(name, values, float)
     if np.isnan(array).any() or np.iscomplexobj(values):
         raise InvalidParameter(f"{name} = {validate.shown(values)}: must be numbers")
     return array
+
+
+def chance(source: random.Random) -> None:
+    """Refuse a source that draws no whole numbers, such as a generator of numpy."""
+    if not isinstance(source, random.Random):
+        raise InvalidParameter(
+            f"source = {validate.shown(source)}: must be a random.Random, such as random.SystemRandom()"
+        )
 
 
 def plain(values: NDArray[np.float64]) -> float | NDArray[np.float64]:

@@ -175,6 +175,7 @@ def laplace_on_grid(
 
     Source: Canonne, Kamath and Steinke 2020, section 5.
     """
+    _checks.chance(source)
     validate.positive(epsilon=epsilon)
     place, reach = _to_grid(answer, sensitivity, step)
     noise = _sample_discrete_laplace(scale=reach / Fraction(epsilon), source=source)
@@ -196,6 +197,7 @@ def gaussian_on_grid(
 
     Source: Canonne, Kamath and Steinke 2020, theorem 7.
     """
+    _checks.chance(source)
     place, reach = _to_grid(answer, sensitivity, step)
     sigma = _discrete_gaussian_sigma(sensitivity=reach, epsilon=epsilon, delta=delta)
     noise = _sample_discrete_gaussian(variance=Fraction(sigma) ** 2, source=source)

@@ -158,7 +158,7 @@ def greedy_guesses(
         tokens: how many to write, past an end token too.
         batch_size: prefixes that are run together.
     """
-    validate.positive_int(tokens=tokens)
+    validate.positive_int(tokens=tokens, batch_size=batch_size)
     model.eval()
     written: list[list[int]] = [[] for _ in prefixes]
     sure: list[list[float]] = [[] for _ in prefixes]

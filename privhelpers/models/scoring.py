@@ -12,6 +12,7 @@ import torch
 from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.models.encoding import IGNORED, Rows, encode, end_id, to_batch
 
@@ -139,6 +140,7 @@ def _passes(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, rows: Rows, batch_size: int
 ) -> Iterator[tuple[list[int], torch.Tensor, torch.Tensor, torch.Tensor]]:
     """Yield places, ids, labels and logits of batches of similar length, the model in evaluation mode."""
+    validate.positive_int(batch_size=batch_size)
     was_training = model.training
     model.eval()
     order = sorted(range(len(rows.ids)), key=lambda i: len(rows.ids[i]))

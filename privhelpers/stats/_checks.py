@@ -5,8 +5,16 @@ import numbers
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.validate import shown
+
+
+def count(name: str, value: int, low: int = 0) -> int:
+    """Return a whole number of at least `low`; numpy integers are welcome, booleans are not."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
+        raise InvalidParameter(f"{name} = {shown(value)}: must be a whole number of {low} or more")
+    return int(value)
 
 
 def open_unit(name: str, value: float) -> float:
@@ -18,10 +26,7 @@ def open_unit(name: str, value: float) -> float:
 
 def rates(name: str, values: ArrayLike, above: float | None = None) -> np.ndarray:
     """Return rates in [0, 1] (greater than `above` where given): a number or one axis of numbers."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidParameter(f"{name} = {shown(values)}: must be numbers") from error
+    array = validate.array(name, values, float)
     low = array >= 0 if above is None else array > above
     if array.ndim > 1 or array.size == 0 or not (low & (array <= 1)).all():
         bounds = "[0, 1]" if above is None else f"({above:g}, 1]"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
-from privhelpers import rng
+from privhelpers import rng, validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.stats import _checks, checks
 from privhelpers.stats.roc import PooledScores, areas
@@ -34,9 +34,12 @@ def permutation_test(
         statistic: takes labels of shape [dealings, patients] and returns [dealings, statistics], larger
             where there is more evidence.
         member: the real label of each patient.
-        draws: dealings, 1 or more; the least p-value is 1 / (draws + 1).
+        draws: dealings, 1 to 10 million; the least p-value is 1 / (draws + 1).
         seed: of the dealings, 0 or more.
         cells: numbers that one dealing takes in memory; by default one a patient.
+
+    Raises:
+        InvalidParameter: a value is out of its range, or `statistic` is no function.
 
     Source: Phipson and Smyth, Stat. Appl. Genet. Mol. Biol. 9 (2010), for the 1 that is added.
 
@@ -44,8 +47,9 @@ def permutation_test(
     >>> permutation_test(lambda labels: labels @ scores[:, None], scores >= 20, draws=99)
     array([0.01])
     """
-    draws, member = checks.count("draws", draws, low=1), checks.vector("member", member).astype(bool)
-    cells = member.size if cells is None else checks.count("cells", cells, low=1)
+    validate.function(statistic=statistic)
+    draws, member = checks.draws(draws), checks.vector("member", member).astype(bool)
+    cells = member.size if cells is None else _checks.count("cells", cells, low=1)
     generator, step = rng.make(seed, "stats.permutation"), max(1, BLOCK // cells)
     real, as_extreme = statistic(member[None])[0], 0
     for start in range(0, draws, step):
@@ -108,10 +112,7 @@ def permutation_scores(
     Raises:
         InvalidParameter: a shape or a value is none, or all patients are of one kind.
     """
-    try:
-        scores, member = np.asarray(scores, dtype=float), np.asarray(member, dtype=bool)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidParameter(f"scores, member: must be numbers and labels ({error})") from error
+    scores, member = validate.array("scores", scores, float), validate.array("member", member, bool)
     fits = scores.ndim == 2 and scores.size and member.shape == scores.shape[:1]
     fits = fits and 0 < member.sum() < member.size
     if not fits or np.isnan(scores).any():

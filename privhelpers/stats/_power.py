@@ -5,7 +5,7 @@ import math
 from scipy.stats import norm
 
 from privhelpers import validate
-from privhelpers.stats import _checks, checks
+from privhelpers.stats import _checks
 
 
 def _reach(power: float, tail: float) -> float:
@@ -73,8 +73,8 @@ def detectable_rate(
     >>> round(detectable_rate(224), 4)
     0.0174
     """
-    other = checks.count("control_units", units if control_units is None else control_units, low=1)
-    units, control = checks.count("units", units, low=1), float(_checks.rates("control", control))
+    other = _checks.count("control_units", units if control_units is None else control_units, low=1)
+    units, control = _checks.count("units", units, low=1), float(_checks.rates("control", control))
     reach = _reach(power, _checks.open_unit("alpha", alpha) / 2) * math.sqrt(1 / units + 1 / other)
     angle = math.asin(math.sqrt(control)) + reach / 2
     return 1.0 if angle >= math.pi / 2 else math.sin(angle) ** 2

@@ -76,8 +76,8 @@ class TwoProportion:
 
 
 def _counts(successes: int, trials: int, arm: str = "") -> tuple[int, int]:
-    trials = checks.count(f"trials{arm}", trials, low=1)
-    successes = checks.count(f"successes{arm}", successes)
+    trials = _checks.count(f"trials{arm}", trials, low=1)
+    successes = _checks.count(f"successes{arm}", successes)
     if trials > MOST_TRIALS:
         raise InvalidParameter(f"trials{arm} = {shown(trials)}: must be at most {MOST_TRIALS:,}")
     if successes > trials:

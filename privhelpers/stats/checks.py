@@ -1,27 +1,26 @@
 """Checks that the statistics share; every refusal names the argument and says what it must be."""
 
-import numbers
-
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privhelpers import validate
 from privhelpers.errors import InvalidParameter
+from privhelpers.stats import _checks
 from privhelpers.validate import shown
 
+_MOST_DRAWS = 10_000_000
 
-def count(name: str, value: int, low: int = 0) -> int:
-    """Return a whole number of at least `low`; numpy integers are welcome, booleans are not."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
-        raise InvalidParameter(f"{name} = {shown(value)}: must be a whole number of {low} or more")
-    return int(value)
+
+def draws(value: int) -> int:
+    """Return how often chance is asked: 1 to 10 million, which take hours already."""
+    if (number := _checks.count("draws", value, low=1)) > _MOST_DRAWS:
+        raise InvalidParameter(f"draws = {shown(value)}: must be at most {_MOST_DRAWS:,}")
+    return number
 
 
 def vector(name: str, values: ArrayLike, least: int = 1) -> np.ndarray:
     """Return a one-dimensional array of at least `least` finite numbers."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidParameter(f"{name}: must be numbers ({error})") from error
+    array = validate.array(name, values, float)
     if array.ndim != 1 or array.size < least:
         raise InvalidParameter(f"{name} of shape {array.shape}: must be one axis of {least} values or more")
     bad = np.flatnonzero(~np.isfinite(array))

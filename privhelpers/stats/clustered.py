@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy import stats as distributions
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
-from privhelpers import rng
+from privhelpers import rng, validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.stats import _checks, checks
 from privhelpers.stats._proportions import Interval
@@ -68,15 +68,16 @@ def clustered_bootstrap(
         statistic: called with one resampled array per entry of `arrays`; returns a number.
         clusters: cluster of each observation (any labels), shape (n,).
         arrays: observations, each of length n along the first axis.
-        draws: bootstrap draws, 1 or more.
+        draws: bootstrap draws, 1 to 10 million.
         seed: seed of the resampling, 0 or more.
         level: nominal coverage, in (0, 1).
 
     Raises:
         InvalidParameter: lengths differ, fewer than 2 clusters, or the statistic is not finite on a draw.
     """
-    draws, level = checks.count("draws", draws, low=1), _checks.open_unit("level", level)
-    columns = [np.asarray(array) for array in arrays]
+    validate.function(statistic=statistic)
+    draws, level = checks.draws(draws), _checks.open_unit("level", level)
+    columns = [validate.array("arrays", array) for array in arrays]
     if not columns or any(column.ndim == 0 or len(column) != len(columns[0]) for column in columns):
         raise InvalidParameter("arrays: give one or more, all of the same length")
     codes, n_clusters = checks.cluster_codes("clusters", clusters, len(columns[0]))

@@ -78,7 +78,7 @@ def replicates(
     seed: int,
 ) -> np.ndarray:
     """Return a statistic of patient-clustered draws, both arms resampled separately."""
-    draws = checks.count("draws", draws, low=1)
+    draws = checks.draws(draws)
     names = ("member_patients", "nonmember_patients")
     arms = [
         checks.cluster_codes(name, labels, codes.size)
