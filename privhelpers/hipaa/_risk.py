@@ -17,6 +17,7 @@ from typing import NoReturn
 
 import pandas as pd
 
+from privhelpers import validate
 from privhelpers.errors import InvalidParameter, NotOneNumber
 from privhelpers.text import blank
 
@@ -127,12 +128,9 @@ class Declared:
 
     def __post_init__(self) -> None:
         """Refuse an unknown question or answer, and a declaration of nobody."""
-        if self.subject not in ANSWERS:
-            raise InvalidParameter(f"subject = {self.subject!r}: must be one of {', '.join(ANSWERS)}")
-        if self.answer not in ANSWERS[self.subject]:
-            known = ", ".join(ANSWERS[self.subject])
-            raise InvalidParameter(f"{self.subject} = {self.answer!r}: must be one of {known}")
-        if blank(self.by):
+        validate.one_of(ANSWERS, subject=self.subject)
+        validate.one_of(ANSWERS[self.subject], **{self.subject: self.answer})
+        if not isinstance(self.by, str) or blank(self.by):
             raise InvalidParameter(f"{self.subject}: by is empty; a declaration has a person behind it")
 
 
@@ -144,8 +142,8 @@ def declare(subject: str, answer: str, *, by: str, on: str, note: str = "", sour
     """
     try:
         day = datetime.date.fromisoformat(on)
-    except ValueError as error:
-        raise InvalidParameter(f"on = {on!r}: must be a date like 2024-01-01") from error
+    except (TypeError, ValueError) as error:
+        raise InvalidParameter(f"on = {validate.shown(on)}: must be a date like 2024-01-01") from error
     return Declared(subject, answer, by, day, note, source)
 
 

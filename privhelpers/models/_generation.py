@@ -102,14 +102,14 @@ def generate(
 
     Args:
         prompt: what every text begins with; the empty prompt lets the model start a text of its own.
-        samples: number of independent draws, all in one batch.
+        samples: number of independent draws, all in one batch, 1 to a million.
         seed: of the stream for this prompt; two prompts with one seed draw from different streams.
         sampling: how tokens are drawn; default: the report's settings.
 
     Raises:
         InvalidParameter: the prompt already fills max_length.
     """
-    validate.positive_int(samples=samples)
+    validate.positive_int(1_000_000, samples=samples)
     sampling = sampling or Sampling()
     model.eval()
     end = end_id(tokenizer)

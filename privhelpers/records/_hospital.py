@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from privhelpers import rng, validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.records._canaries import Canary, make_canaries
+from privhelpers.records._canaries import SPACE, Canary, make_canaries
 from privhelpers.records._identifiers import PeopleFactory
 from privhelpers.records._notes import Visit, narrative_note, render, report_note
 from privhelpers.records._vocabulary import (
@@ -149,11 +149,9 @@ def make_hospital_records(
         InvalidParameter: a value is out of its range.
     """
     validate.positive_int(
-        patients=patients,
-        validation_patients=validation_patients,
-        heldout_patients=heldout_patients,
-        canaries_per_level=canaries_per_level,
+        patients=patients, validation_patients=validation_patients, heldout_patients=heldout_patients
     )
+    validate.positive_int(SPACE // 100, canaries_per_level=canaries_per_level)
     validate.probability(report_share=report_share)
     validate.one_of(HOSPITALS, hospital=hospital)
     generator = rng.plain(seed, f"records/{hospital}")

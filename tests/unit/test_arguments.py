@@ -5,7 +5,18 @@ import random
 import numpy as np
 import pytest
 
-from privhelpers import accounting, anonymity, audit, claims, defenses, mechanisms, stats
+from privhelpers import (
+    accounting,
+    anonymity,
+    audit,
+    claims,
+    defenses,
+    hipaa,
+    mechanisms,
+    models,
+    records,
+    stats,
+)
 from privhelpers.anonymity import tables
 from privhelpers.attacks import attributes, canaries, lira, memorization, ranking
 from privhelpers.attacks.scores import Arms, measure, split
@@ -18,6 +29,7 @@ RUN = {"noise_multiplier": 1.0, "sample_rate": 0.5, "steps": 2}
 COINS = [True, False] * 4
 ARMS = ([1.0, 2.0, 3.0], [1, 2, 3], [0.0, 1.0, 2.0], [4, 5, 6])
 LOSSES, INSIDE, FIXED = [[1.0], [2.0]], [[True], [False]], {"fixed_variance": True}
+HOSPITAL = {"seed": 0, "patients": 2, "validation_patients": 2, "heldout_patients": 2}
 GRID = {"sensitivity": 1.0, "epsilon": 1.0}
 CALLS = {  # what is called with one of the values as its keyword argument
     "draws": (
@@ -86,6 +98,14 @@ CALLS = {  # what is called with one of the values as its keyword argument
         (0, 1, 10**6, HUGE),
         lambda permutations: defenses.near_duplicates(["a"], permutations=permutations),
     ),
+    "documents": ((0, 10**18), lambda documents: records.make_public_corpus(seed=0, documents=documents)),
+    "vocab_size": ((9, 10**18), lambda vocab_size: models.train_tokenizer([], vocab_size=vocab_size)),
+    "samples": ((0, 10**18), lambda samples: models.generate(None, None, "", samples=samples, seed=0)),
+    "canaries_per_level": ((0, 10**6), lambda **bad: records.make_hospital_records(**HOSPITAL | bad)),
+    "subject": ((RAGGED, {}, "x"), lambda subject: hipaa.declare(subject, "no", by="me", on="2024-01-01")),
+    "access": ((RAGGED, ()), lambda access: hipaa.declare("access", access, by="me", on="2024-01-01")),
+    "by": ((None, RAGGED), lambda by: hipaa.declare("access", "partners", by=by, on="2024-01-01")),
+    "on": ((None, 3), lambda on: hipaa.declare("access", "partners", by="me", on=on)),
     "count": ((10**7 + 1, HUGE), lambda count: canaries.draw_references(18, count=count, seed=0)),
 }
 
