@@ -354,7 +354,7 @@ def begun(tmp_path_factory):
 
 @pytest.fixture(params=["forked"])
 def slow(begun, tmp_path, request):
-    """Return a copy of the book whose second run waits, started by a server or, where asked for, by itself."""
+    """Return a copy of the book whose second run waits, started by a server or, if asked for, by itself."""
     root = shutil.copytree(begun, tmp_path / "book")
     with tempfile.TemporaryDirectory() as short:  # the path of a socket below it has room for 100 characters
         (root / "tmp").symlink_to(short)
