@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from bookmaker.runner import notebooks
+from bookmaker.runner import notebooks, written
 from bookmaker.runner.chain import slug_of
 from bookmaker.runner.commands import guarded, one_line
 from privhelpers.artifacts import repository_root
@@ -190,13 +190,18 @@ def _page_code(path: Path) -> str:
 
 def _programs(root: Path) -> dict[str, str]:
     """Return the code outside of the packages and the chapters that calls them, by the place of its file."""
-    programs = {f"book/{path.name}": _page_code(path) for path in sorted((root / "book").glob("*.md"))}
-    for path in sorted((root / "binder").glob("*.py")):
+    programs = {f"book/{path.name}": _page_code(path) for path in written.files(root / "book", "*.md")}
+    for path in written.files(root / "binder", "*.py"):
         programs[f"binder/{path.name}"] = path.read_text(encoding="utf-8")
     if (root / "Snakefile").is_file():  # Python up to its first rule
         code = (root / "Snakefile").read_text(encoding="utf-8")
         programs["Snakefile"] = re.split(r"^rule ", code, maxsplit=1, flags=re.M)[0]
     return programs
+
+
+def modules(root: Path) -> list[Path]:
+    """Return every module of both packages, sorted."""
+    return sorted(path for package in PACKAGES for path in written.files(root / package, "**/*.py"))
 
 
 def rooms(root: Path) -> dict[str, Room]:
@@ -207,7 +212,7 @@ def rooms(root: Path) -> dict[str, Room]:
     """
     all_rooms: dict[str, Room] = defaultdict(Room)
     readers: list[tuple[str, ast.AST]] = []
-    for path in sorted(path for package in PACKAGES for path in (root / package).rglob("*.py")):
+    for path in modules(root):
         name, source = _room_of(path, root), path.read_text(encoding="utf-8")
         tree, room = _parse(source), all_rooms[_room_of(path, root)]
         room.lines += _code_lines(source)
@@ -222,7 +227,7 @@ def rooms(root: Path) -> dict[str, Room]:
                 room.names[node.name] = f"{path.relative_to(root)}:{node.lineno}"
                 room.signatures[node.name] = _face(node)
                 room.says[node.name] = _first_line(node)
-    for path in sorted((root / "notebooks").glob("*.ipynb")):
+    for path in written.files(root / "notebooks", "*.ipynb"):
         readers.append((slug_of(path.name), _parse(chapter_code(path))))
     readers += [(place, _parse(code)) for place, code in _programs(root).items()]
     for reader, tree in readers:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bookmaker.runner import notebooks
+from bookmaker.runner import notebooks, written
 from privhelpers.artifacts import sha256_of
 from privhelpers.errors import InvalidParameter
 
@@ -104,16 +104,11 @@ class Helpers:
                 modules = _imported(file.read_text(encoding="utf-8"), package) | {package}
             files = {path for name in modules for path in self._files_of(name)}
             if file.name == "__init__.py":
-                beside = (path for path in file.parent.iterdir() if path.is_file())
-                files |= {path for path in beside if path.suffix not in (".py", ".pyc")}
+                files |= {path for path in written.files(file.parent, "*") if path.suffix != ".py"}
             reader, kept = KEPT_RESULTS
             if file == self.root / reader:
                 mine = self.root / kept / self.profile if self.profile else None
-                files |= {
-                    path
-                    for path in (self.root / kept).rglob("*")
-                    if path.is_file() and mine not in path.parents
-                }
+                files |= {path for path in written.files(self.root / kept) if mine not in path.parents}
             self._next[file] = files
         return self._next[file]
 
@@ -154,10 +149,9 @@ class Helpers:
 
 def of_site(root: Path) -> str:
     """Return the fingerprint of everything but the runs that the site is built from."""
-    files = [root / name for name in ("_config.yml", "_toc.yml") if (root / name).is_file()]
-    for folder, pattern in (("book", "**/*"), ("notebooks", "*.ipynb")):
-        files += [path for path in (root / folder).glob(pattern) if path.is_file() and path.name[:1] != "."]
-    # All helpers: a page of the site says which of them serves which chapter.
-    sources = sorted(path for package in PACKAGES for path in (root / package).rglob("*.py"))
-    helpers = Helpers(root)
-    return _digest(helpers.hashes(sorted(files)) + helpers.hashes(sources))
+    files = [root / name for name in ("_config.yml", "_toc.yml", "Snakefile") if (root / name).is_file()]
+    files += written.files(root / "notebooks", "*.ipynb") + written.files(root / "binder", "*.py")
+    # All of the packages: a page says which helper serves which chapter, and others show words of their data.
+    for folder in ("book", *PACKAGES):
+        files += written.files(root / folder)
+    return _digest(Helpers(root).hashes(files))

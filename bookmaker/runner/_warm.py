@@ -27,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bookmaker.runner import _children, processes
+from bookmaker.runner import _children, processes, written
 from bookmaker.runner._environment import environment
 
 INLINE = "module://matplotlib_inline.backend_inline"
@@ -115,8 +115,11 @@ def run_elsewhere(arguments: list[str]) -> int | None:
 def _imported_by_helpers(root: Path) -> list[tuple[str, tuple[str, ...]]]:
     """Return the libraries that the helpers import at their top: module, and the names taken from it."""
     wanted: dict[str, set[str]] = {}
-    for file in sorted((root / "privhelpers").rglob("*.py")):
-        for statement in ast.parse(file.read_text(encoding="utf-8")).body:
+    for file in written.files(root / "privhelpers", "**/*.py"):
+        statements: list[ast.stmt] = []
+        with suppress(Exception):  # whatever keeps Python from reading it, the runs that import it say so
+            statements = ast.parse(file.read_text(encoding="utf-8")).body
+        for statement in statements:
             if isinstance(statement, ast.Import):
                 for alias in statement.names:
                     wanted.setdefault(alias.name, set())

@@ -11,6 +11,23 @@ from privhelpers.text import inert, quoted
 INDEX = "book/index.yml"
 
 
+def files(folder: Path, pattern: str = "**/*") -> list[Path]:
+    """Return the files below a folder that match and that an author keeps there, sorted.
+
+    Left out are byte code and what editors and systems leave: hidden files, copies (`x~`), and the links
+    that lead nowhere by which an editor marks a file that is open.
+    """
+    return sorted(
+        path
+        for path in folder.glob(pattern)
+        if path.is_file()
+        and not any(
+            part[0] in ".#" or part[-1] == "~" or part == "__pycache__"
+            for part in path.relative_to(folder).parts
+        )
+    )
+
+
 def check_name(name: str) -> None:
     """Refuse the name of a file that a list of hashes, with a line for each, cannot hold.
 

@@ -5,7 +5,7 @@ import hashlib
 from pathlib import Path
 
 from bookmaker import shape
-from bookmaker.runner import chain, notebooks
+from bookmaker.runner import chain, notebooks, written
 from privhelpers.artifacts import sha256_of
 
 INTRO = """(architecture)=
@@ -118,10 +118,10 @@ def _helpers(all_rooms: dict[str, shape.Room], slugs: list[str]) -> str:
 
 def sources(root: Path) -> str:
     """Return name and SHA-256 of all that the page is made from; of a chapter, of its code alone."""
-    files = [path for package in shape.PACKAGES for path in (root / package).rglob("*.py")]
-    files += [*(root / "book").glob("*.md"), *(root / "binder").glob("*.py"), *root.glob("Snakefile")]
+    files = [*shape.modules(root), *root.glob("Snakefile")]
+    files += written.files(root / "book", "*.md") + written.files(root / "binder", "*.py")
     lines = [f"{path.relative_to(root).as_posix()} {sha256_of(path)}" for path in sorted(files)]
-    for path in sorted((root / "notebooks").glob("*.ipynb")):
+    for path in written.files(root / "notebooks", "*.ipynb"):
         code = "\0".join(notebooks.code_of(path))
         lines.append(f"{path.name} {hashlib.sha256(code.encode()).hexdigest()}")
     return "\n".join(lines)

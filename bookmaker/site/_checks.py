@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from bookmaker.runner import notebooks
+from bookmaker.runner import notebooks, written
 from bookmaker.site import _policy
 from bookmaker.site._memo import FOLDER, Memo
 
@@ -180,7 +180,7 @@ def machine_strings(root: Path) -> list[re.Pattern[str]]:
     folders = {str(root), sys.prefix, f"{Path.home()}/", f"{tempfile.gettempdir()}/"}
     if root.parent == Path(root.anchor):
         own = re.compile(notebooks.naming(str(root)))
-        sources = [*root.glob("book/**/*.md"), *root.glob("notebooks/*.ipynb")]
+        sources = written.files(root / "book", "**/*.md") + written.files(root / "notebooks", "*.ipynb")
         if any(own.search(path.read_text(encoding="utf-8", errors="replace")) for path in sources):
             folders -= {str(root)}
     patterns = [notebooks.naming(name) for name in sorted(folders) if len(name) > 2]

@@ -195,7 +195,8 @@ def contents(root: Path, plan: list[Job]) -> dict[str, Any]:
         if folder == "notebooks":  # an address keeps its name when the chapter's number changes
             entry["file"] = f"notebooks/{chain.slug_of(name)}"
     named = {toc["root"], *(entry["file"] for part in toc["parts"] for entry in part["chapters"])}
-    written = {path.relative_to(root).with_suffix("").as_posix() for path in (root / "book").rglob("*.md")}
+    pages = author.files(root / "book", "**/*.md")
+    written = {path.relative_to(root).with_suffix("").as_posix() for path in pages}
     if forgotten := sorted((written | {f"notebooks/{job.slug}" for job in plan}) - named):
         raise RunFailed(f"_toc.yml: has no place for {', '.join(forgotten)}")
     return toc
@@ -225,17 +226,16 @@ def _written(root: Path, toc: dict[str, Any], site: Path, solutions: bool = True
         config = yaml.safe_dump(settings, allow_unicode=True, sort_keys=False).encode()
     files = {"_config.yml": config}
     files["_toc.yml"] = yaml.safe_dump(toc, allow_unicode=True, sort_keys=False).encode()
-    for path in sorted((root / "book").rglob("*")):
-        if path.is_file() and not path.name.startswith("."):
-            name = path.relative_to(root).as_posix()
-            author.check_name(name)
-            if path.suffix in (".md", ".yml"):
-                author.text(root, name)  # in UTF-8, or refused
-            files[name] = path.read_bytes()
-            words = files[name].decode("utf-8", "replace")
-            solved = exercises.ANY_SOLUTION.search(words) or "{code-cell}" in words or name.endswith(".ipynb")
-            if solved and not solutions:  # code may be a solution's
-                raise InvalidParameter(f"{name}: has a solution, or code; move it to a chapter, or remove it")
+    for path in author.files(root / "book"):
+        name = path.relative_to(root).as_posix()
+        author.check_name(name)
+        if path.suffix in (".md", ".yml"):
+            author.text(root, name)  # in UTF-8, or refused
+        files[name] = path.read_bytes()
+        words = files[name].decode("utf-8", "replace")
+        solved = exercises.ANY_SOLUTION.search(words) or "{code-cell}" in words or name.endswith(".ipynb")
+        if solved and not solutions:  # code may be a solution's
+            raise InvalidParameter(f"{name}: has a solution, or code; move it to a chapter, or remove it")
     memo = Memo(site / FOLDER / "architecture.json", [Path(module.__file__) for module in MAKE_ARCHITECTURE])
     page = memo.of(_architecture.sources(root), lambda _: _architecture.architecture(root))
     memo.write()

@@ -4,7 +4,9 @@ import nbformat
 import pytest
 import toy_chain
 
-from bookmaker.runner import _fingerprint
+from bookmaker import shape
+from bookmaker.runner import _fingerprint, _warm, written
+from bookmaker.site import _architecture
 from privhelpers.errors import InvalidParameter
 
 
@@ -15,7 +17,7 @@ def root(tmp_path):
 
 def fingerprints(root):
     helpers = _fingerprint.Helpers(root)
-    return {p.stem: helpers.fingerprint(p) for p in sorted((root / "notebooks").glob("*.ipynb"))}
+    return {p.stem: helpers.fingerprint(p) for p in written.files(root / "notebooks", "*.ipynb")}
 
 
 def changed(root, before):
@@ -143,6 +145,31 @@ def test_the_site_depends_on_pages_prose_and_its_own_code(root):
     (root / "privhelpers" / "toy_nobody.py").write_text("x = 1\n")
     with_helper = _fingerprint.of_site(root)
     assert with_helper not in seen, "a page lists every helper"
+    (root / "privhelpers" / "toy" / "words.yml").write_text("a: b\n")
+    with_data = _fingerprint.of_site(root)
+    assert with_data != with_helper, "pages show words of a package's data"
     (root / "tests").mkdir()
     (root / "tests" / "test_toy.py").write_text("x = 1\n")
-    assert _fingerprint.of_site(root) == with_helper, "no page shows a test"
+    assert _fingerprint.of_site(root) == with_data, "no page shows a test"
+
+
+LEFT = (".errors.py.swp", "errors.py~", "#errors.py#", ".DS_Store", ".hidden.py")
+
+
+def test_what_editors_and_systems_leave_changes_nothing(root):
+    """An editor's lock is a link that leads nowhere; on macOS a look into a folder leaves a file there."""
+    (root / "bookmaker" / "shape.py").write_text("")
+    before = fingerprints(root), _fingerprint.of_site(root), _architecture.sources(root)
+    for folder in ("privhelpers", "privhelpers/toy", "bookmaker/site", "book"):
+        for name in LEFT:
+            (root / folder / name).write_bytes(b"b0VIM \xff")
+        (root / folder / ".#errors.py").symlink_to("me@host.1234:1")
+    (root / "notebooks" / ".#hipaa.ipynb").symlink_to("me@host.1234:1")
+    assert (fingerprints(root), _fingerprint.of_site(root), _architecture.sources(root)) == before
+    assert shape.rooms(root) and _warm._imported_by_helpers(root)
+
+
+def test_a_helper_that_nobody_imports_may_be_broken(root):
+    wanted = _warm._imported_by_helpers(root)
+    (root / "privhelpers" / "toy_nobody.py").write_text("def broken(:\n")
+    assert _warm._imported_by_helpers(root) == wanted

@@ -202,7 +202,9 @@ def test_a_clone_with_the_name_of_a_tag_is_not_mistaken_for_it(site, root):
 
 def test_a_folder_where_the_book_tells_readers_to_mount_theirs_betrays_nothing(site, monkeypatch):
     """A folder of one's own is named, even where a page of the sources holds it by mistake."""
-    monkeypatch.setattr(_checks.Path, "glob", lambda self, pattern: [sources] * (self == Path(root)))
+    monkeypatch.setattr(
+        _checks.written, "files", lambda folder, pattern: [sources] * (folder.parent == Path(root))
+    )
     sources = site() / "other.html"
     for root, told in (("/work", []), ("/srv/clone", ["index.html: names this machine (/srv/clone)"])):
         sources.write_text(f'-v "$PWD:{root}"')
