@@ -22,7 +22,7 @@ PYTHON = sys.executable
 rule all:
     input:
         [job.mark for job in JOBS],
-        [f"runs/{profile}/{build.BUILT}" for profile in PROFILES],
+        [file for profile in PROFILES for file in build.made_from_all(profile)],
 
 
 for job in JOBS:
@@ -51,8 +51,7 @@ for profile, jobs in PLANS.items():
         input:
             ancient([job.mark for job in jobs]),
         output:
-            f"runs/{profile}/manifest.json",
-            f"runs/{profile}/summary.json",
+            [f"runs/{profile}/{name}" for name in build.FILES],
         params:
             profile=profile,
         localrule: True  # on a cluster too: it takes a moment

@@ -94,11 +94,13 @@ HELPERS = {
     "bookmaker/site/__main__.py": '''"""Toy."""
 import sys
 from pathlib import Path
-from bookmaker.runner.published import seal_site
+from bookmaker.runner._fingerprint import of_site
+from bookmaker.runner.published import SOURCES, seal_site
 name = "public" if sys.argv[4:] == ["--solutions", "no"] else "site"
 page = Path("runs", sys.argv[3], name, "_build", "html", "index.html")
 page.parent.mkdir(parents=True, exist_ok=True)
 page.write_text("toy")
+(page.parents[2] / SOURCES).write_text(of_site(Path.cwd()))
 seal_site(page.parents[2])
 ''',
 }

@@ -84,7 +84,7 @@ def _book(root: Path, options: argparse.Namespace) -> int:
     targets = [job.mark for job in wanted]
     public = options.solutions == "no" and not targets  # the other site stays as it is
     if public:
-        targets = [*(job.mark for job in plan), f"runs/{options.profile}/manifest.json"]
+        targets = [*(job.mark for job in plan), *(f"runs/{options.profile}/{name}" for name in build.FILES)]
     where = {"cores": options.cores, "cluster": options.cluster, "limit": options.limit}
     with build.alone(root, [options.profile]):
         code = build.chain(root, [plan], targets=targets, **where)

@@ -16,11 +16,12 @@ def of_all_runs(root: Path, plan: list[Job]) -> dict[Path, str]:
     """Return what is made from all runs of a profile and is there, but not as it was made; see `damages`."""
     folder = root / "runs" / plan[0].profile
     found = {folder / name: wrong for name, wrong in _manifest.damage(root, plan).items()}
+    late = "it shows other runs than the present ones" if folder / published.MANIFEST in found else ""
     for name in published.SITES.values():
         site = folder / name
         # A link goes as a whole: what it leads to is not ours to change.
         mark = site if site.is_symlink() else site / published.COMPLETE
-        if (mark.is_symlink() or mark.is_file()) and (wrong := _sites.damage(site)):
+        if (mark.is_symlink() or mark.is_file()) and (wrong := _sites.damage(site) or late):
             found[mark] = f"the {'site' if name == 'site' else f'site in {name}/'}: {wrong}"
     return found
 

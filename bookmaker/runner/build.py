@@ -17,6 +17,7 @@ from bookmaker.runner import (
     _fingerprint,
     _first_chapters,
     _limits,
+    _manifest,
     _remaining,
     _scratch,
     _verify,
@@ -28,7 +29,7 @@ from bookmaker.runner import _cluster as clusters
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
 from bookmaker.runner.progress import say
-from privhelpers.artifacts import write_atomic
+from privhelpers.errors import RunFailed
 
 OPTIONS = (
     "--nolock",  # our own lock goes away with its holder, Snakemake's does not
@@ -39,8 +40,7 @@ OPTIONS = (
     *("--quiet", "progress", "rules", "host", "reason"),
 )
 SHOWN_LINES = 20
-# Of a profile: the mark of its site, and what that was built from, but for the runs.
-BUILT, SOURCES = ".built", ".sources"
+BUILT, FILES = ".built", _manifest.FILES  # of a profile: the mark of its site, and what is made from all runs
 CORES = 2  # of a build that says nothing else
 
 
@@ -64,14 +64,18 @@ def _drop_stale(root: Path, plan: list[Job]) -> list[Job]:
     return [job for job in plan if states[job.rule] != planning.CURRENT]
 
 
+def made_from_all(profile: str) -> list[str]:
+    """Return what a whole build of a profile makes of its runs."""
+    return [f"runs/{profile}/{name}" for name in (*FILES, BUILT)]
+
+
 def _renew(root: Path, profile: str) -> None:
-    """Let a site that is not complete, or that was built from other sources, be built again."""
-    folder = root / "runs" / profile
-    sources, note = _fingerprint.of_site(root).encode(), folder / SOURCES
-    complete = (published.site(root, profile) / published.COMPLETE).is_file()
-    if not (complete and note.is_file() and note.read_bytes() == sources):
+    """Let a site be built again that is not complete, was built from other sources, or has no manifest."""
+    folder, site = root / "runs" / profile, published.site(root, profile)
+    note = site / published.SOURCES
+    complete = all(path.is_file() for path in (*(folder / name for name in FILES), site / published.COMPLETE))
+    if not (complete and note.is_file() and note.read_text() == _fingerprint.of_site(root)):
         (folder / BUILT).unlink(missing_ok=True)
-        write_atomic(note, sources)
     with contextlib.suppress(FileNotFoundError):
         os.utime(folder / published.MANIFEST)  # Snakemake refuses a site that is older, the clock set back
 
@@ -136,6 +140,23 @@ def _explain(root: Path, plans: Sequence[list[Job]], log: Path) -> None:
             say(profile, f"  {line}")
 
 
+def _require(root: Path, profiles: Sequence[str], plans: Sequence[list[Job]], targets: Sequence[str]) -> None:
+    """Refuse to call complete what is not there, whatever Snakemake says of itself."""
+    wanted = [*targets]
+    for profile, plan in zip(profiles, plans, strict=True):
+        if not targets:
+            wanted += [*(job.mark for job in plan), *made_from_all(profile)]
+            wanted.append(f"runs/{profile}/{published.SITES[True]}/{published.COMPLETE}")
+    if missing := [file for file in wanted if not (root / file).is_file()]:
+        raise RunFailed(
+            f"Snakemake ended without an error, and {missing[0]} was not made; see {_log(profiles[0])}"
+        )
+
+
+def _log(profile: str) -> str:
+    return f"runs/{profile}/logs/snakemake.log"
+
+
 def check(root: Path, names: Sequence[str], cores: int | None, cluster: str | None, limit: str) -> list[str]:
     """Return where Snakemake runs, once nothing stands in the way; the arguments are those of `chain`.
 
@@ -186,10 +207,11 @@ def chain(
 
     Raises:
         PrivHelpersError: the limit is none, or the cluster cannot be used.
+        RunFailed: the schedule ended well, and something that it had to make is not there.
     """
     _limits.hand_down(limit)
     names = [plan[0].profile for plan in plans]
-    log = root / "runs" / names[0] / "logs" / "snakemake.log"
+    log = root / _log(names[0])
     _children.adopt()
     with contextlib.ExitStack() as stack:
         stack.callback(_children.kill_children)  # such as what the cell of a killed run left behind
@@ -213,4 +235,6 @@ def chain(
         _remaining.end(root, names)
         if code:
             _explain(root, plans, log)
+        else:
+            _require(root, names, plans, targets)
     return code

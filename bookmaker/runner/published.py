@@ -26,6 +26,7 @@ WORTH, NOT_PROTECTED = _bundle.WORDS["modes"]["research"], tuple(_bundle.WORDS["
 MANIFEST = _manifest.MANIFEST
 COMPLETE, SEALED = _sites.COMPLETE, _sites.SEALED
 site_difference, site_runs, site_command = _sites.difference, _sites.runs, _sites.command
+SOURCES = ".sources"  # of a site: the fingerprint of what it was built from beside the runs
 FIRST = ".first"  # a site of the first chapters, of a build that goes on
 RUNS = "runs.sha256"  # of a sweep, names from the repository on
 

@@ -11,7 +11,7 @@ import time
 from importlib import metadata
 from pathlib import Path
 
-from bookmaker.runner import notebooks, processes, published
+from bookmaker.runner import _fingerprint, notebooks, processes, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
 from bookmaker.site import _cards, _checks, _entrance, _policy, _reports
@@ -30,7 +30,7 @@ SHOWN = 5
 CELL = 10_000
 
 
-def _fingerprint(root: Path, site: Path) -> str:
+def _unseen(site: Path) -> str:
     """Return what an incremental build cannot see change: configuration, contents, our code, the tools."""
     digest = hashlib.sha256()
     digest.update(repr([(tool, metadata.version(tool)) for tool in TOOLS]).encode())
@@ -153,7 +153,8 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
 
     Raises:
         PrivHelpersError: a run is missing, failed or out of date, a page does not build without warnings,
-            or the built site breaks a rule of `checks`. Then there is neither a site nor `.complete`.
+            the built site breaks a rule of `checks`, or what it is built from changed meanwhile. Then there
+            is neither a site nor `.complete`.
     """
     clock = time.monotonic()
     site = published.site(root, plan[0].profile, solutions=solutions)
@@ -165,8 +166,9 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
             raise RunFailed(f"{job.title}: {planning.state(root, job)}; {cure}")
     with _kept_out_of_sight(site):
         as_built, runs = not published.site_difference(site), published.site_runs(site)
+        sources = _fingerprint.of_site(root)
         stage(root, plan, solutions=solutions)
-        fingerprint = _fingerprint(root, site).encode()
+        fingerprint = _unseen(site).encode()
         mark = site / FINGERPRINT
         # Sphinx writes only the pages that changed at their source: a page that somebody edited would stay.
         if not (as_built and mark.is_file() and mark.read_bytes() == fingerprint):
@@ -187,6 +189,9 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
             )
         if published.site_runs(site) != runs:
             raise RunFailed(f"other runs were made while their site was built; {cure} again")
+        if _fingerprint.of_site(root) != sources:
+            raise RunFailed(f"its sources changed while the site was built; {cure} again")
+    write_atomic(site / published.SOURCES, sources.encode())
     write_atomic(site / COST, to_json(processes.used(time.monotonic() - clock)))
     published.seal_site(site)
     return html

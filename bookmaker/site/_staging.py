@@ -37,7 +37,7 @@ HOME_PICTURE = (chain.STATISTICS, "fig-bars", "book/result.png")  # chapter, fig
 CHAPTER_MODEL = {step.slug: "baseline" for step in chain.CHAIN if step.per == "model"}
 # In the folder, but not staged.
 OURS = {"_build", "_failed", ".cost.json", ".fingerprint", "build.log", FOLDER}
-OURS |= {published.COMPLETE, published.SEALED, published.FIRST}
+OURS |= {published.COMPLETE, published.SEALED, published.SOURCES, published.FIRST}
 PERCENT = re.compile(r"(?<=[\d`]) %(?!\w)")
 TITLE = re.compile(r"^# .*\n", re.MULTILINE)
 HEADING = re.compile(r"^(\([\w-]+\)=\n)?(#+ .+)$", re.MULTILINE)  # with its label

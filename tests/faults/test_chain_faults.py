@@ -259,10 +259,11 @@ def test_a_site_without_solutions_is_made_beside_the_other_one(chain):
     root = chain[0]
     before = {path: path.stat().st_mtime_ns for path in (root / "runs/toy/site").rglob("*") if path.is_file()}
     assert not (root / "runs/toy/public").exists()
+    (root / "runs/toy/summary.json").unlink()
     done = toy_chain.call(root, "book", "--profile", "toy", "--solutions", "no")
     assert done.returncode == 0 and started(done) == [], done.stderr
     assert "runs/toy/public/_build/html/index.html" in done.stderr
-    assert (root / "runs/toy/public/.complete").is_file()
+    assert (root / "runs/toy/public/.complete").is_file() and (root / "runs/toy/summary.json").is_file()
     assert {path: path.stat().st_mtime_ns for path in before} == before
     refused = toy_chain.call(root, "book", "--profile", "toy", "--solutions", "perhaps")
     assert refused.returncode == 2 and "'perhaps'" in refused.stderr
@@ -302,9 +303,11 @@ def test_a_change_reruns_what_depends_on_it_and_nothing_else(chain, change, expe
         shutil.rmtree(root / ".snakemake")
         set_clock(root / "runs", days=2)
         set_clock(root / "runs/toy/artifacts" / RECORDS, days=4)
+        (root / "runs/toy/manifest.json").unlink()
     site = complete.stat().st_mtime_ns
     done = toy_chain.call(root, "book", "--profile", "toy")
     assert done.returncode == 0, done.stderr
+    assert (root / "runs/toy/manifest.json").is_file() and complete.is_file()
     assert sorted(started(done)) == expected
     # Those that read the comparison find the same bytes, whoever made them.
     assert kept(done) == ([HIPAA, "report_audit"] if change == "helper" else []), done.stderr

@@ -8,10 +8,20 @@ import shutil
 import pytest
 import toy_site
 
-from bookmaker.runner import _cli, _evidence, _manifest, _sites, _verify, build, plan, published
+from bookmaker.runner import (
+    _cli,
+    _evidence,
+    _fingerprint,
+    _manifest,
+    _sites,
+    _verify,
+    build,
+    plan,
+    published,
+)
 from bookmaker.site import _pdf
 from privhelpers import artifacts
-from privhelpers.errors import DamagedArtifact, InvalidParameter
+from privhelpers.errors import DamagedArtifact, InvalidParameter, RunFailed
 
 RUNS, HIPAA = "runs/toy", "runs/toy/artifacts/hipaa"
 SWEEP = "runs/sweeps/toy"
@@ -337,6 +347,45 @@ def test_the_pdf_is_sealed_and_a_build_does_not_take_it_away(book, jobs, capsys)
     assert "privai-leak.pdf: its bytes changed" in capsys.readouterr().out
     build._drop_stale(book, jobs)
     assert (book / RUNS / published.PDF).exists()
+
+
+def finished(book):
+    """Return whether a build would leave the toy's site as it is."""
+    artifacts.write_atomic(book / RUNS / build.BUILT, b"")
+    build._renew(book, "toy")
+    return (book / RUNS / build.BUILT).exists()
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "summary.json", "site/.complete", "site/.sources", ""])
+def test_a_site_stays_only_with_all_that_is_made_of_the_same_runs_and_sources(book, jobs, name):
+    """A build that was killed between its last run and the manifest left a site of older runs for good."""
+    (book / SITE / published.SOURCES).write_text(_fingerprint.of_site(book))
+    assert finished(book)
+    if name:
+        (book / RUNS / name).unlink()
+    else:
+        (book / "book" / "new.md").write_text("# New\n")
+    assert not finished(book)
+
+
+def test_a_site_whose_manifest_is_gone_is_not_shown(book, jobs):
+    (book / RUNS / published.MANIFEST).unlink()
+    with pytest.raises(DamagedArtifact, match=r"other runs than manifest\.json; run `make book PROFILE=toy`"):
+        published.finished(book, "toy", solutions=True)
+    build._drop_stale(book, jobs)
+    assert not (book / SITE / ".complete").exists() and not _verify.damages(book, jobs)
+
+
+def test_what_a_build_must_make_and_did_not_is_named(book, jobs):
+    for job in jobs:
+        (book / job.mark).touch()
+    (book / RUNS / build.BUILT).touch()
+    build._require(book, ["toy"], [jobs], [])
+    for file in (f"{SITE}/.complete", "runs/toy/summary.json", jobs[-1].mark):
+        (book / file).unlink()
+        with pytest.raises(RunFailed, match=f"{re.escape(file)} was not made; see runs/toy/logs"):
+            build._require(book, ["toy"], [jobs], [])
+    build._require(book, ["toy"], [jobs], [jobs[0].mark])
 
 
 def test_no_pdf_is_printed_from_a_site_that_changed(book):

@@ -459,15 +459,22 @@ def test_a_run_of_other_parameters_is_refused(book):
     assert "hipaa: to run: changed profile; run `make book PROFILE=toy`" in call(book).stderr
 
 
-def test_a_site_of_runs_that_changed_meanwhile_is_not_published(public, book, monkeypatch):
-    def other_run(*_):
-        write_sealed(book / "runs/toy/manifest.json", b"{}")
+@pytest.mark.parametrize(
+    "file, told",
+    [
+        ("runs/toy/manifest.json", "other runs were made while their site was built"),
+        ("book/intro.md", "its sources changed while the site was built"),  # and may be changed back later
+    ],
+)
+def test_a_site_of_what_changed_meanwhile_is_not_published(public, book, monkeypatch, file, told):
+    def changed(*_):
+        write_sealed(book / file, b"{}")
         return []
 
     monkeypatch.setattr(_build, "_jupyter_book", lambda root, site: None)
-    monkeypatch.setattr(_build._checks, "findings", other_run)
+    monkeypatch.setattr(_build._checks, "findings", changed)
     cure = "run `make book PROFILE=toy SOLUTIONS=no` again"
-    with pytest.raises(RunFailed, match=f"other runs were made while their site was built; {cure}"):
+    with pytest.raises(RunFailed, match=f"{told}; {cure}"):
         build(book, toy_site.jobs(book), solutions=False)
     assert not (book / "runs/toy/public/.complete").exists()
 
