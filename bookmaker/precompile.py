@@ -24,12 +24,13 @@ TOOLS = (
 def _main() -> int:
     """Import everything."""
     sys.dont_write_bytecode = False
-    from bookmaker.runner import _warm
+    from bookmaker.runner import _bytecode, _warm
 
     os.environ.update(_warm.LOADED)
     _warm.load(Path.cwd(), [])
     for module in TOOLS:
         importlib.import_module(module)
+    _bytecode.trust_contents(Path.cwd())
     return 0
 
 

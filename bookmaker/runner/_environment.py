@@ -45,6 +45,7 @@ def environment(root: Path, scratch: Path, threads: int) -> dict[str, str]:
         "TRANSFORMERS_OFFLINE": "1",
         "TRANSFORMERS_VERBOSITY": "error",  # no advice about settings that a chapter chose
         "PYTHONHASHSEED": "0",
+        "PYTHONPYCACHEPREFIX": "",  # its byte code is not checked, see `_bytecode`
         "PYTHONOPTIMIZE": "",  # it would leave out the assertions, which hold up what a chapter claims
         PARENT: "",  # what a cell starts is no part of a build
         # Above a user's matplotlibrc, and empty. The folder stays theirs, with its list of fonts: making one

@@ -17,6 +17,7 @@ from traitlets.config import Config
 
 from bookmaker.runner import (
     _activity,
+    _bytecode,
     _children,
     _fingerprint,
     _inputs,
@@ -156,6 +157,7 @@ def _attempt(root: Path, job: Job, threads: int, store: Store, limits: dict[str,
     """Run, verify and publish the executed notebook; return the content of run.json."""
     part = root / "runs" / job.profile / ".parts" / f"{job.rule}.ipynb"
     part.parent.mkdir(parents=True, exist_ok=True)
+    _bytecode.trust_contents(root)
     started, read = datetime.now(UTC), _inputs.hashes(root, job.inputs)
     with open(root / job.log, "w", encoding="utf-8", buffering=1) as log:
         try:

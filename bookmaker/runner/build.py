@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bookmaker.runner import (
+    _bytecode,
     _children,
     _fingerprint,
     _first_chapters,
@@ -223,6 +224,7 @@ def chain(
         waiting: list[Job] = []
         for name, plan in zip(names, plans, strict=True):
             stale = _drop_stale(root, plan)
+    _bytecode.trust_contents(root)
             waiting += [job for job in stale if not targets or job.mark in targets]
             if not targets:
                 _renew(root, name)

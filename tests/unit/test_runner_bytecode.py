@@ -1,0 +1,52 @@
+"""A module that changed is never run from the byte code of before, whatever its time and size say."""
+
+import os
+import py_compile
+from importlib.machinery import SourceFileLoader
+
+import pytest
+
+from bookmaker.runner import _bytecode
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    (tmp_path / "privhelpers").mkdir()
+    path = tmp_path / "privhelpers" / "one.py"
+    write(path, 1)
+    py_compile.compile(str(path), invalidation_mode=py_compile.PycInvalidationMode.TIMESTAMP)
+    write(path, 2)
+    return path
+
+
+def write(path, value):
+    path.write_text(f"VALUE = {value}\n")
+    os.utime(path, (10**9, 10**9))
+
+
+def value(path):
+    names = {}
+    exec(SourceFileLoader("one", str(path)).get_code("one"), names)
+    return names["VALUE"]
+
+
+def test_byte_code_is_compared_by_content_from_then_on(module, tmp_path):
+    assert value(module) == 1, "so Python does by itself"
+    _bytecode.trust_contents(tmp_path)
+    assert value(module) == 2
+    for number in (3, 4):  # Python keeps it anew, and checks that again
+        write(module, number)
+        assert value(module) == number
+
+
+def test_where_python_may_not_keep_byte_code_none_stays(module, tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    _bytecode.trust_contents(tmp_path)
+    assert value(module) == 2 and not list(tmp_path.rglob("*.pyc"))
+
+
+def test_a_module_that_is_no_python_has_none(module, tmp_path):
+    module.write_text("def broken(:\n")
+    _bytecode.trust_contents(tmp_path)
+    assert not list(tmp_path.rglob("*.pyc"))
