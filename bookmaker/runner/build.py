@@ -38,6 +38,7 @@ OPTIONS = (
     "--keep-going",
     *("--rerun-triggers", "mtime"),  # neither code nor values by its own records; times: see above
     *("--scheduler", "greedy"),
+    *("--profile", "none"),  # a user's own, in SNAKEMAKE_PROFILE, is for other workflows
     *("--quiet", "progress", "rules", "host", "reason"),
 )
 SHOWN_LINES = 20
@@ -165,7 +166,9 @@ def check(root: Path, names: Sequence[str], cores: int | None, cluster: str | No
         PrivHelpersError: the limit is none, or the cluster cannot be used.
     """
     _limits.hours(limit)
-    return clusters.options(root, cluster, names, cores) if cluster else ["--cores", str(cores or CORES)]
+    if cluster:
+        return clusters.options(root, cluster, names, cores)
+    return ["--cores", str(cores or CORES), "--workflow-profile", "none"]
 
 
 @contextlib.contextmanager
@@ -229,6 +232,9 @@ def chain(
             if not targets:
                 _renew(root, name)
             say(name, f"{len(plan)} runs, {len(plan) - len(stale)} up to date")
+        for name in [name for name in os.environ if name.startswith("SNAKEMAKE_")]:
+            if not cluster or name == "SNAKEMAKE_PROFILE":  # the others may say what a cluster's plugin needs
+                del os.environ[name]
         seconds = _remaining.begin(root, names, waiting, cores if cluster else cores or CORES)
         alone = not targets and not cluster and len(plans) == 1
         early = _first_chapters.shown(root, plans[0], seconds) if alone else contextlib.nullcontext()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import toy_chain
 
-from bookmaker.runner import _cluster, plan
+from bookmaker.runner import _cluster, build, plan
 from privhelpers.errors import InvalidParameter, MissingProgram, RunFailed
 
 ROOT = Path(__file__).parents[2]
@@ -91,14 +91,15 @@ def test_refusals_reach_the_command_line_before_anything_runs(tmp_path):
     assert not (root / "runs/toy/artifacts").exists()
 
 
-def test_snakemake_understands_the_file_and_every_line_in_it_that_waits(tmp_path):
+def test_snakemake_understands_the_file_and_every_line_in_it_that_waits(tmp_path, monkeypatch):
     from snakemake.cli import parse_args
 
     text = SLURM_FILE.read_text()
     waiting = r"^( *)# (?=slurm_\w+: |gpu: |set-resources:|  )"
     assert len(re.findall(waiting, text, re.MULTILINE)) == 7
     write(tmp_path, "slurm", re.sub(waiting, r"\1", text, flags=re.MULTILINE))
-    _, arguments = parse_args(["--workflow-profile", str(tmp_path / "cluster/slurm")])
+    monkeypatch.setenv("SNAKEMAKE_PROFILE", str(tmp_path / "of the user"))
+    _, arguments = parse_args([*build.OPTIONS, "--workflow-profile", str(tmp_path / "cluster/slurm")])
     assert arguments.executor == "slurm" and arguments.slurm_status_command == "squeue"
     assert {"mem_mb", "runtime", "slurm_partition", "slurm_account", "gpu"} <= set(
         arguments.default_resources
