@@ -35,7 +35,8 @@ from privhelpers.errors import ArtifactUnavailable, DamagedArtifact, InvalidPara
 from privhelpers.text import quoted
 from privhelpers.validate import shown
 
-RUNNER = "PRIVAI_LEAK_RUNNER"  # set in the environment of every run that the runner starts
+# Set in the environment of every run that the runner starts: a hash of its code, inputs and versions.
+RUNNER = "PRIVAI_LEAK_RUNNER"
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 SEAL, _LONGEST_SEAL = ".sha256", 1000  # bytes
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -414,14 +415,14 @@ class Store:
         """Return a folder, made if needed, in which a run that was killed finds its files again.
 
         It lies beside the artifacts, in `runs/<profile>/unfinished`: the folder of a run's artifacts is
-        emptied whenever the run starts.
+        emptied whenever the run starts. The runner removes it once the run is complete.
         """
         path = self._unfinished(name)
         path.mkdir(parents=True, exist_ok=True)
         return path
 
     def forget(self, name: str) -> None:
-        """Remove the folder `unfinished(name)`, if it is there: its run is over, or is to start anew."""
+        """Remove the folder `unfinished(name)`, if it is there: its run is complete, or is to start anew."""
         path = self._unfinished(name)
         if path.exists():
             # Away in one piece: a kill must not leave a checkpoint without the ledger that counts for it.
@@ -430,27 +431,30 @@ class Store:
 
 
 class Parts:
-    """Results of the parts of a long run, kept until it is over: a kill loses the part under way alone.
+    """Results of the parts of a long run, kept until it is complete: a kill loses the part under way alone.
+
+    By hand nothing is kept: nobody knows then whether a cell was changed.
 
         parts = Parts(store, "real_model/parts", [seed, epochs])
         answers = parts.keep("baseline", train_and_attack)
 
     Args:
         store: of the run.
-        name: of their folder, as in `Store.unfinished`; `Store.forget` removes it when the run is over.
-        given: whatever the results follow from besides our code, as JSON takes it.
+        name: of their folder, as in `Store.unfinished`.
+        given: the parameters that the results follow from, as JSON takes them.
     """
 
     def __init__(self, store: Store, name: str, given: object) -> None:
-        """Find the folder; results of other values, or of other code of this package, will not be read."""
-        files = sorted(Path(__file__).parent.rglob("*.py"))
-        made_from = [given, [[path.name, sha256_of(path)] for path in files]]
-        self._mark = hashlib.sha256(to_json(made_from)).hexdigest()
+        """Find the folder; results of other values, code, inputs or versions will not be read."""
+        self._run = os.environ.get(RUNNER)
+        self._mark = hashlib.sha256(to_json([given, self._run])).hexdigest()
         self._store = Store(store.unfinished(name), store.profile)
 
     def keep(self, part: str, make: Callable[[], object]) -> object:
         """Return the result of a part: the kept one, or what `make` returns, as JSON gives it back."""
         file = f"{part}.json"
+        if not self._run:
+            return parse_json(to_json(make()), file)
         try:
             kept = self._store.read_json(file)
         except (MissingArtifact, DamagedArtifact):

@@ -52,7 +52,7 @@ def environment(root: Path, scratch: Path, threads: int) -> dict[str, str]:
         # takes a second, and every run would.
         "MATPLOTLIBRC": os.devnull,
         "PYTHONPATH": str(root),
-        RUNNER: "1",  # it may change the artifacts of its profile
+        RUNNER: "1",  # it may change the artifacts of its profile; a run has a hash here
         # Seconds between two states of a progress bar: each is kept in the log.
         "TQDM_MININTERVAL": "0.5" if terminal() else "10",
         # First on Jupyter's search path: a kernel called python3 in the user's home cannot win.

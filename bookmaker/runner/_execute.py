@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -38,7 +39,7 @@ from bookmaker.runner._terminal import Tee, terminal
 from bookmaker.runner.chain import source
 from bookmaker.runner.plan import Job
 from bookmaker.runner.progress import duration, say
-from privhelpers.artifacts import Store, sha256_of, to_json, write_sealed
+from privhelpers.artifacts import RUNNER, Store, sha256_of, to_json, write_sealed
 from privhelpers.errors import PrivHelpersError, RunFailed
 
 ENGINE = "bookmaker"
@@ -122,13 +123,15 @@ def _empty(root: Path, job: Job, store: Store) -> None:
 
 
 def _papermill(
-    root: Path, job: Job, part: Path, log: TextIO, threads: int, watch: _limits.Watch
+    root: Path, job: Job, part: Path, log: TextIO, threads: int, watch: _limits.Watch, read: dict[str, str]
 ) -> dict[str, Any]:
     """Execute the notebook into `part`; return what it cost. No process that a cell started is left."""
     clock = time.monotonic()
     with _prepared(root, threads) as (scratch, sockets):
         activities = scratch / "activity.json"
         os.environ[_activity.FILE] = str(activities)
+        of_run = [job.rule, job.fingerprint, read, _outcome.versions()]  # what its parts follow from
+        os.environ[RUNNER] = sha256(to_json(of_run)).hexdigest()
         # Sockets instead of TCP ports, which parallel kernels race for; the address must differ for each
         # kernel, because by default all kernels of one folder share the same socket files.
         address = Config({"KernelManager": {"transport": "ipc", "ip": str(sockets / "s")}})
@@ -162,7 +165,7 @@ def _attempt(root: Path, job: Job, threads: int, store: Store, limits: dict[str,
     with open(root / job.log, "w", encoding="utf-8", buffering=1) as log:
         try:
             with _limits.watched(job.title, **limits) as watch:
-                cost = _papermill(root, job, part, log, threads, watch)
+                cost = _papermill(root, job, part, log, threads, watch, read)
                 executed = notebooks.read(part)
                 check_complete(executed, job.title)
                 notebooks.clean(executed, root)
@@ -190,6 +193,13 @@ def _reason(error: BaseException) -> list[str]:
     return [line for line in lines if line.strip(" -")][-SHOWN_LINES:]
 
 
+def _over(root: Path, job: Job, store: Store) -> None:
+    """Tell Snakemake that a run is complete, and remove what it kept in case of a kill."""
+    with suppress(PrivHelpersError, OSError):  # which changes no result
+        store.forget(job.artifacts)
+    (root / job.mark).touch()
+
+
 def run(root: Path, job: Job, *, threads: int, needed: bool = False) -> None:
     """Run one job; afterwards its sentinel exists, or the call has raised and nothing is published.
 
@@ -210,7 +220,7 @@ def run(root: Path, job: Job, *, threads: int, needed: bool = False) -> None:
     # A run whose build was killed a moment ago may still be ending: wait for it, on a busy machine too.
     with processes.exclusive(lock, f"run {job.title}", wait=60):
         if needed and planning.is_current(root, job):
-            (root / job.mark).touch()
+            _over(root, job, store)
             say(job.profile, f"{job.title} kept: all that it reads is as it was")
             return
         _empty(root, job, store)
@@ -225,7 +235,7 @@ def run(root: Path, job: Job, *, threads: int, needed: bool = False) -> None:
             say(job.profile, f"{job.title} FAILED after {passed} (log: {job.log})")
             raise RunFailed("\n    ".join([f"{job.title} failed:", *_reason(error)])) from error
         write_sealed(root / job.sentinel, to_json(finished))
-        (root / job.mark).touch()
+        _over(root, job, store)
         say(
             job.profile,
             f"{job.title} done in {duration(time.monotonic() - clock)}{_remaining.place(root, job.profile)}",

@@ -119,7 +119,7 @@ def train_all(
     """Train the models of `tasks` from the public checkpoint and score the candidates under each.
 
     Every result is kept in `store.unfinished(folder)` under the fingerprint of what it depends on, as soon
-    as its model is trained: a run that was killed, or is repeated, trains only what is missing. One torch
+    as its model is trained: a run that was killed trains only what is missing. One torch
     thread a model, so that a result does not depend on the number of processes.
 
     Args:

@@ -19,6 +19,7 @@ from patience import LIMIT_SECONDS
 from bookmaker.runner import plan, processes
 
 RUNS = toy_chain.runs(epsilons=1)
+KEPT = ["unfinished/fine_tuning", "unfinished/scrubbing"]  # of two runs, in case of a kill
 RECORDS, PRETRAINING, HIPAA = "synthetic_records", "public_pretraining", "hipaa"
 
 
@@ -190,19 +191,26 @@ def chain(tmp_path_factory):
     path = root / "notebooks" / "fine_tuning.ipynb"
     good = path.read_bytes()
     set_last_cell(root, "fine_tuning", "raise RuntimeError('no convergence')")
+    for name in KEPT:
+        (root / "runs/toy" / name / "parts").mkdir(parents=True)
     failed = toy_chain.call(root, "book", "--profile", "toy")
-    published = [
+    there = [
         name
-        for name in ("manifest.json", "summary.json", "site/.complete")
+        for name in ("manifest.json", "summary.json", "site/.complete", *KEPT)
         if (root / "runs/toy" / name).exists()
     ]
     path.write_bytes(good)
-    return root, failed, published, toy_chain.call(root, "book", "--profile", "toy")
+    # A user's profile of Snakemake, and one that it would find by its place, steer nothing.
+    for folder in ("profiles/default", "own"):
+        (root / folder).mkdir(parents=True)
+        (root / folder / "config.yaml").write_text("touch: true\nuntil: [toy/uncertainty]\n")
+    second = toy_chain.command("book", "--profile", "toy")
+    return root, failed, there, toy_chain.finish(root, second, {"SNAKEMAKE_PROFILE": str(root / "own")})
 
 
 def test_a_failed_run_stops_the_site_but_not_its_neighbors(chain):
-    root, failed, published, _ = chain
-    assert failed.returncode == 1 and published == []
+    root, failed, there, _ = chain
+    assert failed.returncode == 1 and there == KEPT[:1], "a run that is complete needs its parts no more"
     assert "RuntimeError: no convergence" in failed.stderr
     waiting = [job for job in plan.jobs(root, "toy") if waits_for(root, job.rule, "fine_tuning")]
     assert f"stopped, no site: fine_tuning failed; {len(waiting)} runs wait" in failed.stderr
@@ -220,6 +228,7 @@ def test_the_next_build_finishes_without_redoing_what_was_done(chain):
     assert (root / "runs/toy/site/_build/html/index.html").exists()
     assert "[toy] comparison done in " in finished.stderr
     assert not list((root / "runs/toy/failed").iterdir())
+    assert not list((root / "runs/toy/unfinished").iterdir())
 
 
 def test_manifest_and_summary(chain):
