@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 from nbformat import v4
 
-from bookmaker.runner import _inputs, _manifest, _seals, chain, plan
+from bookmaker.runner import _inputs, _manifest, _outcome, _seals, chain, plan
 from bookmaker.runner.plan import Job
 from privhelpers.artifacts import Store, seal_of, sha256_of, to_json
 
@@ -192,7 +192,7 @@ def write_run(root: Path, job: Job, run: nbformat.NotebookNode) -> None:
     """Write an executed notebook and the sentinel that says its run was complete."""
     (root / job.notebook).parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(run, root / job.notebook)
-    versions = {"python": "3.11.0", "privhelpers": "0.1.0"}
+    versions = {name: _outcome.versions()[name] for name in ("python", "privhelpers")}
     record = {"rule": job.rule, "notebook": job.slug, "model": job.model, "parameters": job.parameters}
     record |= {
         "cpu_seconds": 80.0,

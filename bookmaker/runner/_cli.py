@@ -29,8 +29,8 @@ def _check(root: Path, options: argparse.Namespace) -> int:
         after = [slug if count == 1 else f"{count} of {slug}" for slug, count in runs.items()]
         print(f"{job.title:<45} {states[job.rule]:<11} after {', '.join(after) or 'nothing'}")
     print(f"{len(plan)} runs, {list(states.values()).count(planning.CURRENT)} up to date")
-    for wrong in _verify.of_all_runs(root, plan).values():
-        print(wrong)
+    for told in (*_verify.of_all_runs(root, plan).values(), _verify.other_versions(root, plan)):
+        print(told, end="\n" if told else "")
     return 0
 
 

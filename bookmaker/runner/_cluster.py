@@ -16,6 +16,7 @@ from pathlib import Path
 
 from bookmaker.runner import written
 from bookmaker.runner.plan import Job
+from bookmaker.runner.progress import counted
 from privhelpers.errors import InvalidParameter, MissingProgram, RunFailed
 from privhelpers.validate import shown
 
@@ -94,8 +95,9 @@ def options(root: Path, name: str, profiles: Sequence[str], jobs: int | None) ->
     # The jobs of a build that was killed go on; a second job for the same run would only disturb the first.
     if executor == SLURM and (left := _queued(root, profiles)):
         raise RunFailed(
-            f"Slurm still has {len(left)} jobs of an earlier build of {', '.join(profiles)}: "
-            f"wait until they end (squeue --me), or stop them: scancel {' '.join(left)}"
+            f"Slurm still has {counted(len(left), 'job', 'jobs')} of an earlier build of "
+            f"{', '.join(profiles)}: wait until they end (squeue --me), or stop them: "
+            f"scancel {' '.join(left)}"
         )
     at_once = ["--jobs", str(jobs)] if jobs else []
     return ["--workflow-profile", str(root / FOLDER / name), *at_once, *JOB_NAME, *QUIET]

@@ -161,7 +161,7 @@ def _attempt(root: Path, job: Job, threads: int, store: Store, limits: dict[str,
     part = root / "runs" / job.profile / ".parts" / f"{job.rule}.ipynb"
     part.parent.mkdir(parents=True, exist_ok=True)
     _bytecode.trust_contents(root)
-    started, read = datetime.now(UTC), _inputs.hashes(root, job.inputs)
+    started, read = datetime.now(UTC), _inputs.hashes(root, job.reads)
     with open(root / job.log, "w", encoding="utf-8", buffering=1) as log:
         try:
             with _limits.watched(job.title, **limits) as watch:
@@ -172,7 +172,7 @@ def _attempt(root: Path, job: Job, threads: int, store: Store, limits: dict[str,
                 _pictures.lighten(executed)
                 run = _outcome.describe(store, job, started, cost, read)
                 code = _fingerprint.Helpers(root, job.profile).fingerprint(source(root, job.slug))
-                if (code, _inputs.hashes(root, job.inputs)) != (job.fingerprint, read):
+                if (code, _inputs.hashes(root, job.reads)) != (job.fingerprint, read):
                     raise RunFailed("its code, or results that it reads, changed while it ran; make it again")
                 notebooks.write(executed, root / job.notebook)
                 run["page"] = sha256_of(root / job.notebook)

@@ -6,21 +6,25 @@ from hashlib import sha256
 from pathlib import Path
 
 from bookmaker.runner import _seals
-from privhelpers.artifacts import parse_json, read_sealed, to_json
+from privhelpers.artifacts import SEAL, parse_json, read_sealed, to_json
 from privhelpers.errors import DamagedArtifact
 
 
 def hashes(root: Path, inputs: Mapping[str, str]) -> dict[str, str]:
-    """Return a hash of the results of each complete run, by rule.
+    """Return a hash of the results of each complete run, by rule, and of the seals in a folder of no run.
 
     It is one of their artifacts alone: whoever made the same files again, later or faster, changed nothing.
 
     Args:
         root: the repository.
-        inputs: the runs' sentinels by rule, see `plan.Job`.
+        inputs: the runs' sentinels by rule, see `plan.Job.reads`.
     """
     found = {}
     for rule, sentinel in inputs.items():
+        if (root / sentinel).is_dir():
+            seals = sorted((root / sentinel).rglob(f"*{SEAL}"))
+            found[rule] = sha256(b"".join(_seals.read(seal) for seal in seals)).hexdigest()
+            continue
         with suppress(DamagedArtifact, LookupError, TypeError):  # gone or damaged: that run says so itself
             done = parse_json(read_sealed(root / sentinel, sentinel, _seals.MOST_BYTES), sentinel)
             found[rule] = sha256(to_json(done["artifacts"])).hexdigest()

@@ -30,7 +30,7 @@ def described(root: Path, plan: list[Job]) -> dict[str, Any]:
     """
     runs = [planning.record(root, job) for job in plan]
     for job, run in zip(plan, runs, strict=True):
-        if wrong := _inputs.misread(root, job.inputs, run["inputs"]):
+        if wrong := _inputs.misread(root, job.reads, run["inputs"]):
             raise DamagedArtifact(f"{job.title}: {wrong}")
     name = plan[0].profile
     return {

@@ -1,12 +1,14 @@
 """`make verify`: whether all that a profile publishes is there and as it was made, in one line."""
 
+from contextlib import suppress
 from pathlib import Path
 
-from bookmaker.runner import _inputs, _manifest, _seals, _sites, published
+from bookmaker.runner import _inputs, _manifest, _outcome, _seals, _sites, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
+from bookmaker.runner.progress import counted
 from privhelpers.artifacts import sha256_of
-from privhelpers.errors import DamagedArtifact
+from privhelpers.errors import DamagedArtifact, MissingArtifact
 from privhelpers.text import quoted
 
 SHOWN = 3
@@ -54,8 +56,24 @@ def states(root: Path, plan: list[Job], *, hashed: bool = False) -> dict[str, st
     return found
 
 
+def other_versions(root: Path, plan: list[Job]) -> str:
+    """Return in one line how many complete runs were made with versions that are not installed now, or ""."""
+    now, found = _outcome.versions(), {}
+    for job in plan:
+        with suppress(MissingArtifact, DamagedArtifact):  # which is told by itself
+            for name, version in planning.record(root, job)["versions"].items():
+                if version != now.get(name, version):
+                    found.setdefault(name, []).append(version)
+    told = [
+        f"{counted(len(old), 'run was', 'runs were')} made with {name} {', '.join(sorted({*old}))}, "
+        f"and {now[name]} is installed"
+        for name, old in sorted(found.items())
+    ]
+    return "; ".join([*told, f"to make all anew, remove runs/{plan[0].profile}"]) if told else ""
+
+
 def _misread(root: Path, job: Job) -> str:
-    return _inputs.misread(root, job.inputs, planning.record(root, job)["inputs"])
+    return _inputs.misread(root, job.reads, planning.record(root, job)["inputs"])
 
 
 def _sweep(root: Path, name: str) -> tuple[list[str], list[str], int]:
@@ -121,10 +139,15 @@ def verify(root: Path, plan: list[Job]) -> bool:
         damage = pdf.name in pdfs and _sites.pdf_damage(site, pdf)
         cures[_sites.command("pdf", profile, solutions)] = [damage] if damage else []
     found = list(wrong.values())
-    found += [f"{len(late)} runs are missing, {late[0]} among them"] if late else []
+    if late:
+        among = " among them" if len(late) > 1 else ""
+        found.append(f"{counted(len(late), 'run is', 'runs are')} missing, {late[0]}{among}")
     found += [f"{name} is missing" for name in _manifest.FILES if not (folder / name).is_file()]
     cures[_sites.command("book", profile, True)][:0] = found
     cures[""] = strays(root, plan)
     parts = ", ".join([f"{len(plan)} runs", *_manifest.FILES, *sites, *pdfs])
     needed = ", then ".join(command for command, faults in cures.items() if command and faults)
-    return _told(profile, [one for faults in cures.values() for one in faults], parts, needed) and holds
+    holds &= _told(profile, [one for faults in cures.values() for one in faults], parts, needed)
+    if others := other_versions(root, plan):
+        print(f"{profile}: {others}")
+    return holds

@@ -29,7 +29,7 @@ from bookmaker.runner import (
 from bookmaker.runner import _cluster as clusters
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
-from bookmaker.runner.progress import say
+from bookmaker.runner.progress import counted, say
 from privhelpers.errors import RunFailed
 
 OPTIONS = (
@@ -61,7 +61,9 @@ def _drop_stale(root: Path, plan: list[Job]) -> list[Job]:
         (root / job.mark).unlink(missing_ok=True)
         if states[job.rule] == planning.CURRENT:
             (root / job.mark).touch()
-        elif not states[job.rule].startswith(planning.WAITS):
+            continue
+        (root / job.failed).unlink(missing_ok=True)  # of an earlier build
+        if not states[job.rule].startswith(planning.WAITS):
             (root / job.sentinel).unlink(missing_ok=True)
     return [job for job in plan if states[job.rule] != planning.CURRENT]
 
@@ -123,7 +125,13 @@ def _snakemake(log: Path, profiles: Sequence[str], targets: Sequence[str], where
 
 
 def _explain(root: Path, plans: Sequence[list[Job]], log: Path) -> None:
-    """Say which runs did not complete, or what else stopped Snakemake."""
+    """Say which runs did not complete, or what else stopped Snakemake.
+
+    Raises:
+        RunFailed: its words are gone.
+    """
+    if not log.is_file():
+        raise RunFailed(f"runs/{plans[0][0].profile} was removed while it was built; make it again")
     ended = clusters.ended(log)
     for profile, words in ended:
         say(profile, f"stopped, no site: {words}")
@@ -132,7 +140,7 @@ def _explain(root: Path, plans: Sequence[list[Job]], log: Path) -> None:
         missing = [job for job in plan if not (root / job.mark).exists()]
         if failed := [job.title for job in missing if (root / job.failed).exists()]:
             waiting = len(missing) - len(failed)
-            rest = f"; {waiting} runs wait for them" if waiting else ""
+            rest = f"; {counted(waiting, 'run waits', 'runs wait')} for them" if waiting else ""
             say(plan[0].profile, f"stopped, no site: {', '.join(failed)} failed{rest}")
             quiet = False
     if quiet:
@@ -216,6 +224,7 @@ def chain(
     _limits.hand_down(limit)
     names = [plan[0].profile for plan in plans]
     log = root / _log(names[0])
+    _bytecode.trust_contents(root)
     _children.adopt()
     with contextlib.ExitStack() as stack:
         stack.callback(_children.kill_children)  # such as what the cell of a killed run left behind
@@ -223,18 +232,19 @@ def chain(
         # The nodes of a cluster have temporary folders of their own.
         stack.enter_context(contextlib.nullcontext() if cluster else _scratch.scratch())
         where = check(root, names, cores, cluster, limit)
+        for name in [name for name in os.environ if name.startswith("SNAKEMAKE_")]:
+            if not cluster or name == "SNAKEMAKE_PROFILE":  # the others may say what a cluster's plugin needs
+                del os.environ[name]
         watched = clusters.told(root, plans) if cluster else contextlib.nullcontext()
         waiting: list[Job] = []
         for name, plan in zip(names, plans, strict=True):
             stale = _drop_stale(root, plan)
-    _bytecode.trust_contents(root)
             waiting += [job for job in stale if not targets or job.mark in targets]
             if not targets:
                 _renew(root, name)
             say(name, f"{len(plan)} runs, {len(plan) - len(stale)} up to date")
-        for name in [name for name in os.environ if name.startswith("SNAKEMAKE_")]:
-            if not cluster or name == "SNAKEMAKE_PROFILE":  # the others may say what a cluster's plugin needs
-                del os.environ[name]
+            if others := _verify.other_versions(root, plan):
+                say(name, others)
         seconds = _remaining.begin(root, names, waiting, cores if cluster else cores or CORES)
         alone = not targets and not cluster and len(plans) == 1
         early = _first_chapters.shown(root, plans[0], seconds) if alone else contextlib.nullcontext()

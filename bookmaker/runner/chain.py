@@ -49,6 +49,7 @@ YOUR_MODEL = "your_model"
 # The runs that make the models which no epsilon names; every other model comes from DPSGD.
 MAKERS = {"public": PRETRAINING, "baseline": BASELINE, "best_nonprivate": BASELINE}
 EPSILON = "target_epsilon"
+PRETRAINED = "pretrained"  # a value of start_from, and the folder of that model
 PLANNED = ("profile", "model", "models")  # parameters that the plan fills in
 
 

@@ -14,7 +14,7 @@ from nbformat import NotebookNode
 
 from bookmaker.runner import _fingerprint, _inputs, _seals, notebooks, profiles
 from bookmaker.runner._complete import check_complete
-from bookmaker.runner.chain import CHAIN, DPSGD, EPSILON, MAKERS, Step, model_name, source
+from bookmaker.runner.chain import CHAIN, DPSGD, EPSILON, MAKERS, PRETRAINED, Step, model_name, source
 from privhelpers.artifacts import parse_json, read_sealed, sha256_of
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact
 from privhelpers.text import quoted
@@ -51,6 +51,12 @@ class Job:
     fingerprint: str
     threads: int
     priority: int
+
+    @property
+    def reads(self) -> dict[str, str]:
+        """What its record names with a hash: its inputs, and a model that others trained."""
+        others = {PRETRAINED: PRETRAINED} if self.parameters.get("start_from") == PRETRAINED else {}
+        return self.inputs | others
 
     @property
     def artifacts(self) -> str:
@@ -277,7 +283,7 @@ def state(root: Path, job: Job, *, hashed: bool = False, waits_for: str = "") ->
         return why
     if waits_for:
         return f"{WAITS}{waits_for} is to run"
-    why = _inputs.misread(root, job.inputs, record(root, job)["inputs"])
+    why = _inputs.misread(root, job.reads, record(root, job)["inputs"])
     return f"to run: {why}" if why else CURRENT
 
 

@@ -8,6 +8,11 @@ def say(profile: str, text: str) -> None:
     message(f"[{profile}] {text}")
 
 
+def counted(number: int, one: str, more: str) -> str:
+    """Return a number with what it counts, such as `1 run is` and `2 runs are`."""
+    return f"{number} {one if number == 1 else more}"
+
+
 def duration(seconds: float) -> str:
     """Return seconds as short words."""
     if seconds < 9.95:

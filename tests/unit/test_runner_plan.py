@@ -1,12 +1,13 @@
 """The chain as data: which runs there are and which wait for which."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import toy_chain
 
-from bookmaker.runner import _seals, plan
+from bookmaker.runner import _inputs, _seals, plan
 from privhelpers.artifacts import Store, sha256_of, to_json, write_sealed
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact
 
@@ -212,3 +213,17 @@ def test_an_executed_notebook_is_read_only_as_its_run_left_it(root, done):
     (root / job.notebook).unlink()
     with pytest.raises(MissingArtifact, match="is missing"):
         plan.executed(root, job)
+
+
+def test_a_model_that_others_trained_is_read_like_a_run(root):
+    """Its seals count: whoever fetches another one has other results."""
+    job = next(job for job in plan.jobs(root, "toy") if job.rule == "real_model")
+    assert job.reads == job.inputs
+    job = replace(job, parameters=job.parameters | {"start_from": "pretrained"})
+    assert set(job.reads) - set(job.inputs) == {"pretrained"}
+    assert "pretrained" not in _inputs.hashes(root, job.reads), "it was not fetched"
+    write_sealed(root / "pretrained" / "some-model" / "model.safetensors", b"1")
+    read = _inputs.hashes(root, job.reads)
+    assert _inputs.misread(root, job.reads, read) == ""
+    write_sealed(root / "pretrained" / "some-model" / "model.safetensors", b"2")
+    assert _inputs.misread(root, job.reads, read) == "pretrained was made again since, with other results"

@@ -13,6 +13,7 @@ from bookmaker.runner import (
     _evidence,
     _fingerprint,
     _manifest,
+    _outcome,
     _sites,
     _verify,
     build,
@@ -347,6 +348,37 @@ def test_the_pdf_is_sealed_and_a_build_does_not_take_it_away(book, jobs, capsys)
     assert "privai-leak.pdf: its bytes changed" in capsys.readouterr().out
     build._drop_stale(book, jobs)
     assert (book / RUNS / published.PDF).exists()
+
+
+def test_runs_of_other_versions_are_counted_in_one_line(book, jobs, capsys, monkeypatch):
+    now = _outcome.versions()
+    monkeypatch.setattr(_outcome, "versions", lambda: now | {"python": "9.0"})
+    told = f"{len(jobs)} runs were made with python {now['python']}, and 9.0 is installed; to make all anew"
+    assert _verify.verify(book, jobs)
+    assert f"toy: {told}, remove runs/toy\n" in capsys.readouterr().out
+    monkeypatch.chdir(book)
+    assert _cli.main(["check", "--profile", "toy"]) == 0
+    assert told in capsys.readouterr().out
+    assert set(_verify.states(book, jobs).values()) == {plan.CURRENT}, "nothing is thrown away"
+    for job in jobs[1:]:
+        (book / job.sentinel).unlink()
+    assert _verify.other_versions(book, jobs).startswith("1 run was made with python")
+
+
+def test_what_failed_in_an_earlier_build_did_not_fail_in_this_one(book, jobs, capsys):
+    job = next(job for job in jobs if job.rule == "hipaa")
+    (book / job.sentinel).unlink()
+    assert not _verify.verify(book, jobs)
+    assert "1 run is missing, hipaa" in capsys.readouterr().out
+    artifacts.write_atomic(book / job.failed, b"{}")
+    build._drop_stale(book, jobs)
+    assert not (book / job.failed).exists()
+
+
+def test_runs_that_were_removed_while_they_were_built_are_told(book, jobs):
+    """By `make clean`, or by hand."""
+    with pytest.raises(RunFailed, match=r"^runs/toy was removed while it was built"):
+        build._explain(book, [jobs], book / "runs/toy/logs/snakemake.log")
 
 
 def finished(book):
