@@ -15,6 +15,7 @@ os.environ[processes.PARENT] = str(os.getpid())  # here or on a node: who starts
 PROFILES = [Path(file).stem for file in config["profile"].split(",")]
 PLANS = {profile: plan.jobs(Path(workflow.basedir), profile) for profile in PROFILES}
 JOBS = [job for jobs in PLANS.values() for job in jobs]
+MADE_FROM_ALL = [file for profile in PROFILES for file in build.made_from_all(profile)]
 PYTHON = sys.executable
 
 
@@ -22,7 +23,7 @@ PYTHON = sys.executable
 rule all:
     input:
         [job.mark for job in JOBS],
-        [file for profile in PROFILES for file in build.made_from_all(profile)],
+        MADE_FROM_ALL,
 
 
 for job in JOBS:

@@ -6,6 +6,7 @@ import pandas as pd
 
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
+from bookmaker.runner.progress import counted
 from bookmaker.site import exercises, pages
 
 
@@ -13,7 +14,7 @@ def _state(cells: list) -> str:
     """Return how much of a solution ran."""
     if not cells:
         return "words only"
-    return "1 cell ran" if len(cells) == 1 else f"{len(cells)} cells ran"
+    return counted(len(cells), "cell ran", "cells ran")
 
 
 def report(root: Path, plan: list[Job]) -> pd.DataFrame:
