@@ -21,11 +21,11 @@ def hashes(root: Path, inputs: Mapping[str, str]) -> dict[str, str]:
     """
     found = {}
     for rule, sentinel in inputs.items():
-        if (root / sentinel).is_dir():
-            seals = sorted((root / sentinel).rglob(f"*{SEAL}"))
-            found[rule] = sha256(b"".join(_seals.read(seal) for seal in seals)).hexdigest()
-            continue
         with suppress(DamagedArtifact, LookupError, TypeError):  # gone or damaged: that run says so itself
+            if (root / sentinel).is_dir():
+                seals = sorted((root / sentinel).rglob(f"*{SEAL}"))
+                found[rule] = sha256(b"".join(map(_seals.read, seals))).hexdigest()
+                continue
             done = parse_json(read_sealed(root / sentinel, sentinel, _seals.MOST_BYTES), sentinel)
             found[rule] = sha256(to_json(done["artifacts"])).hexdigest()
     return found

@@ -78,7 +78,7 @@ def _renew(root: Path, profile: str) -> None:
     folder, site = root / "runs" / profile, published.site(root, profile)
     note = site / published.SOURCES
     complete = all(path.is_file() for path in (*(folder / name for name in FILES), site / published.COMPLETE))
-    if not (complete and note.is_file() and note.read_text() == _fingerprint.of_site(root)):
+    if not (complete and note.is_file() and note.read_bytes() == _fingerprint.of_site(root).encode()):
         (folder / BUILT).unlink(missing_ok=True)
     with contextlib.suppress(FileNotFoundError):
         os.utime(folder / published.MANIFEST)  # Snakemake refuses a site that is older, the clock set back
