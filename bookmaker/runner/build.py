@@ -140,7 +140,8 @@ def _explain(root: Path, plans: Sequence[list[Job]], log: Path) -> None:
         missing = [job for job in plan if not (root / job.mark).exists()]
         if failed := [job.title for job in missing if (root / job.failed).exists()]:
             waiting = len(missing) - len(failed)
-            rest = f"; {counted(waiting, 'run waits', 'runs wait')} for them" if waiting else ""
+            them = "it" if len(failed) == 1 else "them"
+            rest = f"; {counted(waiting, 'run waits', 'runs wait')} for {them}" if waiting else ""
             say(plan[0].profile, f"stopped, no site: {', '.join(failed)} failed{rest}")
             quiet = False
     if quiet:
