@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from privhelpers.dpsgd._checks import LOSS, allowed, heard_by_name, repeatable
+from privhelpers.dpsgd._checks import LOSS, allowed, heard_by_name, keeping_nothing, repeatable
 from privhelpers.dpsgd._losses import Batch, losses_by_row
 from privhelpers.errors import InvalidParameter, UnsupportedModel
 from privhelpers.models.encoding import encode, to_batch
@@ -109,14 +109,15 @@ def needs_mask(model: PreTrainedModel, rows: Sequence[Rows], pad_id: int, *, alw
         always: whether there is a mask in any case, so that the model is only checked with one.
 
     Raises:
-        UnsupportedModel: the model reads padding with a mask, too, or takes none, or cannot read the notes.
+        UnsupportedModel: the model reads padding with a mask, too, or takes none, or cannot read the notes,
+            or keeps something of them.
     """
     notes = sorted((row for patient_rows in rows for row in patient_rows), key=len)
     if len(notes[0]) == len(notes[-1]):
         return False
     for attention_mask in (True,) if always else (False, True):
         batch = _collated([notes[-1], notes[0]], pad_id, attention_mask)
-        with heard_by_name(model), _moved(model):
+        with keeping_nothing(model), heard_by_name(model), _moved(model):
             alone = _collated([notes[0]], pad_id, attention_mask)
             if not _reads(model, batch, after=len(notes[0])) and _same(model, batch, alone):
                 return attention_mask

@@ -2,25 +2,19 @@
 
 A sum of clipped gradients moves by no more than the bound when a unit leaves only if the model reads each row
 apart from the others, if every use of a trained weight is heard, and if nothing keeps what it read. Each is
-asked of the model as it stands: a pass that breaks one is refused by name. What no comparison can show, that
-it holds for all rows and at all weights, is known of the libraries' own layers in float32 alone: `not_known`
-names the others.
+asked of the model as it stands: a pass that breaks one is refused by name. No comparison can show that it
+holds for all rows and at all weights: `_known` says of what that is known.
 """
 
 import math
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
-from types import FunctionType, MethodType
 
 import torch
 from torch import nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedModel
-from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
-from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from privhelpers.dpsgd._layers import listening
 from privhelpers.dpsgd._losses import Batch, losses_by_row
@@ -37,7 +31,7 @@ _TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3}
 _SAME_SHAPE = {torch.float64: 1e-9, torch.float32: 1e-5}
 LOSS = {torch.float64: 1e-8, torch.float32: 1e-4}
 _SHORT = 0.05  # for fewer digits than those
-_LIBRARIES = {"torch", "transformers", "peft", "accelerate", "numpy"} | sys.stdlib_module_names
+FULL_DIGITS = frozenset(_TOLERANCE)
 _NONE, _ANY = (0.0, 0.0, 0.0), (math.inf, math.inf, math.inf)
 
 
@@ -74,37 +68,59 @@ def all_heard(model: nn.Module, parameters: dict[str, nn.Parameter]) -> Iterator
     after = kept()
     pairs = zip(before, after, strict=False)
     if len(before) != len(after) or any(a is not b or i != j for (a, i), (b, j) in pairs):
-        raise UnsupportedModel(_written(model, before))
+        named = ((name, module._buffers | module._parameters) for name, module in model.named_modules())
+        names = [f"{name}.{key}" for name, table in named for key in table if table[key] is not None]
+        written = (n for n, (a, i), (b, j) in zip(names, before, after, strict=False) if a is not b or i != j)
+        raise _written(next(written, type(model).__name__))
 
 
-def _written(model: nn.Module, before: list[tuple[torch.Tensor, int]]) -> str:
-    known = {(id(value), version) for value, version in before}
-    names = [name for name, value in _kept(model) if (id(value), value._version) not in known]
-    return _WRITTEN.format(names[0] if names else type(model).__name__)
+def _written(name: str) -> UnsupportedModel:
+    other = ", or choose a rope_type that no row changes, neither dynamic nor longrope" * ("rotary" in name)
+    return UnsupportedModel(
+        f"{name.lstrip('.')}: is written while the model reads, and what it keeps of the rows is neither "
+        f"clipped nor covered by noise; compute it before training{other}"
+    )
 
 
-_WRITTEN = (
-    "{}: a buffer or a weight is written while the model reads, and what it keeps of the rows is "
-    "neither clipped nor covered by noise; compute it before training"
-)
-
-
-def _kept(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield the tensors that outlive a pass, by name."""
-    yield from model.named_buffers()
-    yield from model.named_parameters()
+@contextmanager
+def keeping_nothing(model: nn.Module) -> Iterator[None]:
+    """Refuse passes after which a number that the model holds is another, however it was written."""
+    before = _contents(model)
+    yield
+    after = _contents(model)
+    for name in before | after:
+        if before.get(name) != after.get(name):
+            raise _written(name)
 
 
 def _contents(model: nn.Module) -> dict[str, object]:
-    """Return a number for each buffer and weight that changes with its bits, however it is written."""
-    whole = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-    return {
-        name: value.detach().contiguous().view(whole[value.element_size()]).sum(dtype=torch.int64).item()
-        for name, value in _kept(model)
-        if value.layout is torch.strided and value.element_size() in whole and value.device.type != "meta"
-    }
+    """Return by name what outlives a pass: of tensors, a number that changes with their bits."""
+    held: dict[str, object] = {}
+    for name, module in model.named_modules():
+        for table in (vars(module), module._buffers, module._parameters):
+            held |= {f"{name}.{key}": value for key, value in table.items()}
+        config = getattr(vars(module).get("config"), "__dict__", {})
+        held |= {f"{name}.config.{key}": value for key, value in config.items()}
+    return {name: _content(value) for name, value in held.items() if not name.endswith(_TABLES)}
 
 
+_TABLES = ("._buffers", "._parameters", "_hooks")  # what is in them stands there by its own name, or runs
+
+
+def _content(value: object) -> object:
+    if isinstance(value, torch.Tensor):
+        whole = _WHOLE.get(value.element_size())
+        if value.layout is not torch.strided or whole is None or value.device.type == "meta":
+            return None
+        return value.detach().contiguous().view(whole).sum(dtype=torch.int64).item()
+    if isinstance(value, tuple | list):
+        return [_content(one) for one in value]
+    if type(value) is dict:
+        return {name: _content(one) for name, one in value.items()}
+    return repr(value) if isinstance(value, int | float | str | set | torch.dtype) else type(value)
+
+
+_WHOLE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _DROPOUTS = (
     functional.dropout,
     functional.dropout1d,
@@ -117,12 +133,20 @@ _DROPOUTS = (
 
 
 class _WithoutDropout(TorchFunctionMode):
-    """Lets every value through, so that a model in training gives the same numbers every time."""
+    """Lets every value through, so that a model in training gives the same numbers every time.
+
+    No layer is dropped, so that one that mixes rows is always compared, and what a router's scores are
+    jittered by is the middle of its range.
+    """
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if function in _DROPOUTS:
             return args[0] if args else kwargs["input"]
+        if function is torch.rand and args in (([],), ((),)):  # a layer whose number is low is dropped
+            return torch.ones(())
+        if function is torch.Tensor.uniform_ and len(args) == 3 and not kwargs:
+            return args[0].fill_((args[1] + args[2]) / 2)
         if function is functional.scaled_dot_product_attention:
             names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
             args, kwargs = (), dict(zip(names, args, strict=False)) | kwargs | {"dropout_p": 0.0}
@@ -224,8 +248,7 @@ class RowChecks:
         compete where there are many, so a batch larger than those before is compared as well.
         """
         known = self._proven.pop(training := self._model.training, None)
-        contents = _contents(self._model)
-        with repeatable(self._model):
+        with keeping_nothing(self._model), repeatable(self._model):
             if known is None:
                 with heard_by_name(self._model):
                     self._check_folding(batch)
@@ -236,9 +259,6 @@ class RowChecks:
                     compared = [self._compare(trial, layer_norms) for trial in trials]
             finally:
                 del self._proven[training]
-        for name, content in _contents(self._model).items():
-            if content != contents.get(name):
-                raise UnsupportedModel(_WRITTEN.format(name))
         if all(compared):
             self._proven[training] = tuple(map(max, known or _NONE, _size(batch)))
         elif known:
@@ -318,56 +338,12 @@ class RowChecks:
 
 def allowed(model: nn.Module, by_digits: Mapping[torch.dtype, float] = _TOLERANCE) -> float:
     """Return by how much of itself a number of this model may differ through rounding."""
-    return max(by_digits.get(digits, _SHORT) for digits in _digits(model))
+    return max(by_digits.get(digits, _SHORT) for digits in digits_of(model))
 
 
-def _digits(model: nn.Module) -> set[torch.dtype]:
+def digits_of(model: nn.Module) -> set[torch.dtype]:
     """Return the types of the numbers that a model computes with."""
     digits = {p.dtype for p in (*model.parameters(), *model.buffers()) if p.is_floating_point()}
     kind = next(model.parameters()).device.type
     shortened = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
     return digits | ({torch.get_autocast_dtype(kind)} if shortened else set())
-
-
-def not_known(model: nn.Module) -> list[str]:
-    """Return in words what of a model no proof of a bound is about; empty for a library's model in float32.
-
-    A layer of somebody's own can treat rows apart in every batch that was compared and mix them in the next,
-    or keep what it read where nobody looks. In 16 bits the rounding of one row's gradient depends on the
-    shape of the batch, so on the others, by as much as a clipping bound where notes are alike.
-
-    What replaces a function inside of a library's module is not seen.
-    """
-    parts = {f"precision: {digits}": None for digits in sorted(map(str, _digits(model) - set(_TOLERANCE)))}
-    found = [hook for table in _GLOBAL_HOOKS for hook in table.values()]
-    for module in model.modules():
-        kind = type(module)
-        found += (kind.forward, kind.__call__) if _of_a_library(kind) else (kind,)
-        found += (hook for name in _HOOKS for hook in (getattr(module, name, None) or {}).values())
-        found += (value if isinstance(value, _FUNCTIONS) else type(value) for value in vars(module).values())
-        found += (type(parameter) for parameter in module.parameters(recurse=False))
-        attention = getattr(getattr(module, "config", None), "_attn_implementation", None)
-        for known in (ALL_ATTENTION_FUNCTIONS, ALL_MASK_ATTENTION_FUNCTIONS):
-            found += [known[attention]] if isinstance(attention, str) and attention in known else []
-    own = (part for part in found if not _of_a_library(part))
-    return list(parts | {f"model: {getattr(part, '__qualname__', part)}": None for part in own})
-
-
-_FUNCTIONS = (FunctionType, MethodType, partial)
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-_GLOBAL_HOOKS = [getattr(nn.modules.module, f"_global{name}") for name in _HOOKS]
-
-
-def _of_a_library(part: object) -> bool:
-    """Return whether a class, or a function with all that it wraps, is of a library or of Python."""
-    layers = [part]
-    while (inner := _inside(layers[-1])) is not None:
-        layers.append(inner)
-    # A function keeps the module that it was written in, whatever it was told to look like.
-    written_in = (getattr(one, "__globals__", {}).get("__name__") or one.__module__ or "" for one in layers)
-    return all(name.partition(".")[0] in _LIBRARIES for name in written_in)
-
-
-def _inside(part: object) -> object:
-    names = ("func",) if isinstance(part, partial) else ("__func__", "__wrapped__")
-    return next((getattr(part, name) for name in names if hasattr(part, name)), None)

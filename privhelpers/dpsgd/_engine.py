@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from privhelpers import validate
 from privhelpers.dpsgd._checks import RowChecks, all_heard
@@ -52,8 +52,11 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     """Return the parameters that are trained, by name.
 
     Raises:
-        UnsupportedModel: there is none.
+        UnsupportedModel: there is none, or the model is not of Hugging Face.
     """
+    config, device = (getattr(model, name, None) for name in ("config", "device"))
+    if not (isinstance(config, PreTrainedConfig) and isinstance(device, torch.device)):
+        raise UnsupportedModel(f"{type(model).__name__}: is no Hugging Face model, which has a config")
     parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if not parameters:
         raise UnsupportedModel(
@@ -117,7 +120,7 @@ class ClippedGradients:
         self.names = {id(p): name for name, p in self.parameters.items()}
         held = Counter(id(p) for m in self.modules for p in m.parameters(recurse=False) if p.requires_grad)
         self.shared = {identity for identity, times in held.items() if times > 1}
-        if model.config.is_encoder_decoder:  # both halves may look up in one table
+        if getattr(model.config, "is_encoder_decoder", False):  # both halves may look up in one table
             self.shared |= {id(m.weight) for m in self.modules if isinstance(m, nn.Embedding)}
         self.workspace = Workspace()
         self._checks = RowChecks(model, self.parameters, self.modules)

@@ -22,15 +22,16 @@ from privhelpers.accounting import Claimed
 from privhelpers.dpsgd._batches import bounded, encode_patients, micro_batches, needs_mask
 from privhelpers.dpsgd._canaries import GradientCanaries, Planted
 from privhelpers.dpsgd._chance import Chance, is_ours
-from privhelpers.dpsgd._checks import not_known
 from privhelpers.dpsgd._engine import trainable
+from privhelpers.dpsgd._known import not_known, own_tokenizer
+from privhelpers.dpsgd._layers import owners
 from privhelpers.dpsgd._log import DPTrainingLog, Tally
 from privhelpers.dpsgd._optimizer import Drawn, PrivateOptimizer
 from privhelpers.dpsgd._plan import PrivacyPlan
 from privhelpers.dpsgd._resume import Keep, KeptRun, fingerprint, terms_of
 from privhelpers.dpsgd.processes import SharedOptimizer
 from privhelpers.errors import InvalidParameter, TrainingFailed
-from privhelpers.models.encoding import end_id
+from privhelpers.models.encoding import end_id, to_batch
 from privhelpers.models.masking import Masking, Pair
 from privhelpers.models.precision import check_precision, layers_in
 from privhelpers.models.repeatable import repeatable_on
@@ -96,9 +97,9 @@ class Settings:
         make_draws: `poisson_draws`, or a variant under study: called with the generator of the sampling,
             units, sample_rate and steps.
 
-    A run with an optimizer, draws or an objective that are not this package's own, with layers that are no
-    library's, with 16-bit weights, or under autocast, has no `PrivacySpent` in its log, but what it
-    `Claimed`, and its ledger counts steps and no epsilon.
+    A run with an optimizer, draws or an objective that are not this package's own, with a tokenizer or layers
+    that are no library's, with quantized or compiled ones, with 16-bit weights, or under autocast, has no
+    `PrivacySpent` in its log, but what it `Claimed`, and its ledger counts steps and no epsilon.
 
     Raises:
         InvalidParameter: a value is out of its range.
@@ -175,8 +176,9 @@ def train(
         progress: show a progress bar.
 
     Raises:
-        InvalidParameter: the plan is for another number of patients, a patient has no list of notes, or
-            `snapshots` names a step that the run does not have, or stands beside `keep`.
+        InvalidParameter: the plan is for another number of patients, a patient has no list of notes,
+            `snapshots` names a step that the run does not have, or stands beside `keep`, or an optimizer,
+            draws or an objective under study give something else.
         UnsupportedModel: all weights are frozen, or a part of the model has no known per-unit gradient.
         BudgetExceeded: the plan does not fit its budget; nothing was read or trained.
         ResumeRefused: the folder of `keep` belongs to a run with other data, parameters or code.
@@ -187,12 +189,17 @@ def train(
     _check_parts(model, tokenizer, plan, settings, chance, keep)
     spent = plan.require_budget()  # before a note is read
     snapshots = _check_run(notes_by_patient, plan, snapshots, keep)
+    units, parameters, pad_id = plan.units, trainable(model), end_id(tokenizer)
+    owners(model)  # refuses what has no gradient per unit by its name, before a pass is made
     rows = encode_patients(model, tokenizer, notes_by_patient)
+    if len(rows) != units:
+        raise InvalidParameter(f"notes_by_patient: says that it has {units} patients, and gives {len(rows)}")
     if isinstance(settings.objective, Masking):
         settings.objective.check(rows)
-    units, parameters, pad_id = plan.units, trainable(model), end_id(tokenizer)
     masked = needs_mask(model, rows, pad_id, always=settings.objective is not None)
-    not_counted = _not_counted(plan, settings, chance) + not_known(model)
+    shortest = min((row for patient_rows in rows for row in patient_rows), key=len)
+    trial = dict(zip(("input_ids", "labels"), to_batch([shortest], pad_id), strict=True))
+    not_counted = _not_counted(tokenizer, plan, settings, chance) + not_known(model, trial)
     before = {name: p.detach().clone() for name, p in parameters.items()}
     weights: dict[int, dict[str, torch.Tensor]] = {}
     planted = None
@@ -208,12 +215,13 @@ def train(
         expected_batch_size=plan.expected_batch_size,
         chance=chance,
     )
+    _require("make_optimizer", optimizer, isinstance(optimizer, PrivateOptimizer), "PrivateOptimizer")
     accountant = RDPAccountant()  # beside the accountant of the plan, stepped as the run goes
     optimizer.attach_step_hook(accountant.get_optimizer_hook_fn(spent.sample_rate))
     kept = None
     if keep:
         given = settings.public() | chance.public() | {"not_counted": not_counted}
-        marks = fingerprint(model, rows, given, settings.parts())
+        marks = fingerprint(model, rows, given, (*settings.parts(), type(tokenizer)))
         terms = terms_of(plan, chance.mode, marks, keep.run, not_counted)
         kept = KeptRun(keep, terms, model, adam, chance)
     model.train()
@@ -228,14 +236,17 @@ def train(
         accountant.history = [(spent.noise_multiplier, spent.sample_rate, start)] if start else []
         if planted and tally.canary_scores:
             planted.scores[:] = tally.canary_scores
+        everybody = units + (planted.units if planted else 0)
         draws = settings.make_draws(
             chance.sampling,
-            units=units + (planted.units if planted else 0),
+            units=everybody,
             sample_rate=spent.sample_rate,
             steps=spent.steps - start,
         )
+        _require("make_draws", draws, isinstance(draws, Iterable), "draws")
         bar = tqdm(draws, total=spent.steps, initial=start, desc="DP-SGD", unit="step", disable=not progress)
         for step, drawn in enumerate(bar, start):
+            _require("make_draws", drawn, _are_units(drawn, everybody), f"list of units below {everybody}")
             # 1. Count the step as spent, on the disk, before it is taken.
             if kept:
                 kept.before(step)
@@ -243,7 +254,7 @@ def train(
             patients = [bounded(rows[i], settings.notes_per_step, chance.choices) for i in drawn if i < units]
             if settings.objective:  # before micro-batches are made, so that their size changes no mask
                 patients = [
-                    [settings.objective(row, chance.choices) for row in patient_rows]
+                    [_pair(settings.objective(row, chance.choices)) for row in patient_rows]
                     for patient_rows in patients
                 ]
             batches: list[Drawn] = list(
@@ -300,7 +311,7 @@ def _check_run(notes_by_patient: object, plan: PrivacyPlan, snapshots: object, k
         raise InvalidParameter("notes_by_patient: must be a list, with a list of texts for each patient")
     if plan.units != len(notes_by_patient):
         raise InvalidParameter(f"plan: is for {plan.units} patients, got {len(notes_by_patient)}")
-    if not isinstance(snapshots, Collection) or not all(isinstance(step, Integral) for step in snapshots):
+    if not isinstance(snapshots, Collection) or not all(map(_is_number, snapshots)):
         raise InvalidParameter(f"snapshots = {validate.shown(snapshots)}: must be a list of steps")
     steps = {int(step) for step in snapshots}
     if wrong := steps - set(range(1, plan.spent.steps + 1)):
@@ -312,9 +323,32 @@ def _check_run(notes_by_patient: object, plan: PrivacyPlan, snapshots: object, k
     return steps
 
 
-def _not_counted(plan: PrivacyPlan, settings: Settings, chance: Chance) -> list[str]:
+def _is_number(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _are_units(drawn: object, units: int) -> bool:
+    return isinstance(drawn, Collection) and all(_is_number(unit) and 0 <= unit < units for unit in drawn)
+
+
+def _pair(asked: object) -> Pair:
+    lengths = isinstance(asked, tuple) and [len(row) for row in asked if isinstance(row, Collection)]
+    right = lengths and len(asked) == 2 and lengths == [lengths[0]] * 2
+    _require("objective", asked, right, "pair of lists of one length")
+    return asked
+
+
+def _require(part: str, gives: object, right: bool, what: str) -> None:
+    if not right:
+        raise InvalidParameter(f"{part}: gave {type(gives).__name__}, and no {what}")
+
+
+def _not_counted(
+    tokenizer: PreTrainedTokenizerBase, plan: PrivacyPlan, settings: Settings, chance: Chance
+) -> list[str]:
     """Return the parts that stand in for those that the accountant's proof is about, in words."""
     ours = {
+        "tokenizer": (type(tokenizer), not own_tokenizer(tokenizer)),
         "plan": (type(plan), type(plan) is PrivacyPlan),
         "make_optimizer": (settings.make_optimizer, settings.make_optimizer in _COUNTED),
         "make_draws": (settings.make_draws, settings.make_draws is poisson_draws),

@@ -45,7 +45,13 @@ def layers_in(matmul_precision: str) -> Iterator[None]:
 
 @contextmanager
 def _multiplying_in(matmul_precision: str) -> Iterator[None]:
-    before = torch.get_float32_matmul_precision()
+    try:
+        before = torch.get_float32_matmul_precision()
+    except RuntimeError as error:
+        raise InvalidParameter(
+            'torch: a backend has digits of its own; set fp32_precision = "none" again in torch.backends,'
+            " its mkldnn.matmul and its cuda.matmul, and ask by matmul_precision"
+        ) from error
     torch.set_float32_matmul_precision(matmul_precision)
     try:
         yield

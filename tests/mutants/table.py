@@ -19,7 +19,7 @@ class Mutant:
 
 ENGINE, RECORDER = "privhelpers.dpsgd._engine", "privhelpers.dpsgd._recorder"
 PARTS, LAYERS = "privhelpers.dpsgd._contributions", "privhelpers.dpsgd._layers"
-CHECKS = "privhelpers.dpsgd._checks"
+CHECKS, KNOWN = "privhelpers.dpsgd._checks", "privhelpers.dpsgd._known"
 OPTIMIZER, LOOP = "privhelpers.dpsgd._optimizer", "privhelpers.dpsgd._loop"
 RESUME, CHANCE = "privhelpers.dpsgd._resume", "privhelpers.dpsgd._chance"
 PLAN, BATCHES = "privhelpers.dpsgd._plan", "privhelpers.dpsgd._batches"
@@ -340,15 +340,15 @@ MUTANTS = [
         "if False:",
         "share_the_scale",
     ),
-    Mutant("layers of one's own counted", LOOP, " + not_known(model)", "", "of_its_own_makes"),
-    Mutant("16 bits counted", CHECKS, "map(str, _digits(model) - set(_TOLERANCE))", "()", "of_its_own_makes"),
+    Mutant("layers of one's own counted", LOOP, " + not_known(model, trial)", "", "of_its_own_makes"),
+    Mutant("16 bits counted", KNOWN, "sorted(map(str, digits))", "()", "of_its_own_makes"),
     Mutant(
         "how much padding not asked about", BATCHES, " and _same(model, batch, alone)", "", "how_much_padding"
     ),
     Mutant(
         "contents written unseen",
         CHECKS,
-        "if content != contents.get(name):",
+        "if before.get(name) != after.get(name):",
         "if False:",
         "wherever_a_layer_keeps_them",
     ),

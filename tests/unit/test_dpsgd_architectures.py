@@ -10,6 +10,7 @@ from peft import LoraConfig, get_peft_model
 from torch import nn
 
 from privhelpers import dpsgd
+from privhelpers.dpsgd._known import not_known
 from privhelpers.errors import UnsupportedModel
 
 UNITS = torch.tensor([0, 1, 1, 2, 3, 0])
@@ -28,9 +29,10 @@ def agree(model, batch, unit=None, *, close=1e-12, memory="fast"):
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_architectures_are_exact(name):
+def test_architectures_are_exact_and_known(name):
     model = build(*EXACT[name])
-    agree(model, batch_for(model), UNITS)
+    agree(model, batch := batch_for(model), UNITS)
+    assert not_known(model, {part: values[:1] for part, values in batch.items()}) == []
 
 
 @pytest.mark.parametrize("name", EXACT)

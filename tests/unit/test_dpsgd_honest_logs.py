@@ -8,10 +8,16 @@ from unittest import mock
 
 import pytest
 import torch
+from accelerate import Accelerator
 from peft import LoraConfig, get_peft_model
 from scipy.stats import binomtest, kstest
 from test_dpsgd_training import hospital, run, tiny_plan
+from tokenizers import pre_tokenizers
 from torch import nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint
 from transformers import (
     BartConfig,
     BartForConditionalGeneration,
@@ -19,16 +25,22 @@ from transformers import (
     BertLMHeadModel,
     ConvBertConfig,
     ConvBertForMaskedLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MixtralConfig,
+    MixtralForCausalLM,
+    PreTrainedTokenizer,
     RobertaConfig,
     RobertaForMaskedLM,
 )
+from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from privhelpers import dpsgd, models
 from privhelpers.accounting import Claimed, PrivacySpent
-from privhelpers.dpsgd import _batches, _loop
-from privhelpers.dpsgd._checks import not_known
+from privhelpers.dpsgd import _batches, _loop, _resume
+from privhelpers.dpsgd._known import not_known, own_tokenizer
 from privhelpers.errors import InvalidParameter, ResumeRefused, UnsupportedModel
 from privhelpers.ledger import read_ledger
 
@@ -54,6 +66,7 @@ def bert(vocabulary):
     return BertLMHeadModel(BertConfig(vocab_size=vocabulary, initializer_range=0.5, **SMALL)).train()
 
 
+ONE = {name: torch.ones(1, 4, dtype=torch.long) for name in ("input_ids", "labels")}
 LORA = LoraConfig(r=2, target_modules=["c_attn"], fan_in_fan_out=True)
 
 
@@ -311,18 +324,13 @@ def test_who_takes_part_in_a_release_follows_from_no_seed():
 # The model.
 
 
-class Adds(nn.Module):
-    """Keeps the sum of what it read where no table of a module has it."""
-
-    total = 0.0
-
+class Passes(nn.Module):
     def forward(self, value):
-        self.total = self.total + float(value.detach().sum())
         return value
 
 
 def layer_of_ones_own(model):
-    model.transformer.ln_f = nn.Sequential(model.transformer.ln_f, Adds())
+    model.transformer.ln_f = nn.Sequential(model.transformer.ln_f, Passes())
 
 
 def method_of_ones_own(model):
@@ -382,7 +390,7 @@ def sixteen_bits(model):
 @pytest.mark.parametrize(
     ("change", "part"),
     [
-        (layer_of_ones_own, "model: Adds"),
+        (layer_of_ones_own, "model: Passes"),
         (method_of_ones_own, "model: method_of_ones_own.<locals>.<lambda>"),
         (hook_of_ones_own, "model: hook_of_ones_own.<locals>.<lambda>"),
         (attention_of_ones_own, "model: attention_of_ones_own.<locals>.<lambda>"),
@@ -400,12 +408,246 @@ def test_what_a_model_does_of_its_own_makes_the_budget_a_claim(change, part):
     assert log.spent == Claimed(tiny_plan().spent, (part,)) and log.rdp_epsilon is None
 
 
+def act_of_ones_own(value):
+    return functional.gelu(value)
+
+
+def quantized(model):
+    frozen = model.requires_grad_(False).get_submodule("bert.encoder.layer.0.intermediate")
+    frozen.dense = nn.quantized.dynamic.Linear.from_float(quantizable(frozen.dense))
+
+
+def quantizable(linear):
+    linear.qconfig = torch.ao.quantization.default_dynamic_qconfig
+    return linear
+
+
+def act_is(make):
+    def change(model):
+        layer = model.bert.encoder.layer[0].intermediate
+        del layer.intermediate_act_fn
+        layer.intermediate_act_fn = make()
+
+    return change
+
+
+def elsewhere(name):
+    """Return a layer of one's own that says that it stands in another module."""
+    return type("Passes", (Passes,), {"__module__": name})
+
+
+def by_accelerate(model):
+    Accelerator(cpu=True, mixed_precision="bf16").prepare_model(model)
+
+
+def method_of_a_library(model):
+    model.bert.pooler = model.bert.encoder
+    model.bert.encoder.forward = partial(type(model.bert.encoder).forward, model.bert.encoder)
+
+
+@pytest.mark.filterwarnings("ignore:.*is deprecated:DeprecationWarning")
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        (lambda model: None, []),
+        (quantized, ["model: Linear", "model: LinearPackedParams"]),
+        (act_is(lambda: functional.gelu), []),
+        (act_is(lambda: torch.tanh), []),
+        (act_is(lambda: partial(functional.gelu, approximate="tanh")), []),
+        (
+            act_is(lambda: partial(checkpoint, act_of_ones_own, use_reentrant=False)),
+            ["model: act_of_ones_own"],
+        ),
+        (act_is(lambda: functools.lru_cache(act_of_ones_own)), ["model: act_of_ones_own"]),
+        (act_is(lambda: torch.vmap(act_of_ones_own)), ["model: act_of_ones_own"]),
+        (act_is(lambda: torch.jit.script(act_of_ones_own)), ["model: torch.jit.ScriptFunction"]),
+        (act_is(lambda: torch.jit.script(Passes())), ["model: RecursiveScriptModule"]),
+        (act_is(lambda: torch.ops.aten.gelu.default), ["model: aten::gelu"]),
+        *(
+            (act_is(elsewhere(name)), ["model: Passes"])
+            for name in ("profile", "builtins", "torch.nn.modules")
+        ),
+        (by_accelerate, ["precision: torch.bfloat16", "model: convert_outputs_to_fp32.<locals>.forward"]),
+        (method_of_a_library, ["model: partial"]),
+    ],
+)
+def test_what_is_no_plain_part_of_a_library_is_not_known(change, parts):
+    change(model := bert(300))
+    assert not_known(model, ONE) == parts
+
+
+def test_experts_of_ones_own_are_not_known():
+    sizes = {"vocab_size": 50, "num_attention_heads": 2, "num_key_value_heads": 2, "num_local_experts": 2}
+    config = MixtralConfig(hidden_size=16, num_hidden_layers=1, intermediate_size=32, **sizes)
+    model, given = MixtralForCausalLM(config), ALL_EXPERTS_FUNCTIONS["batched_mm"]
+    assert not_known(model, ONE) == []
+    ALL_EXPERTS_FUNCTIONS.register("own_experts", lambda *args, **more: given(*args, **more))
+    model.config._experts_implementation = "own_experts"
+    assert not_known(model, ONE) == ["model: test_experts_of_ones_own_are_not_known.<locals>.<lambda>"]
+
+
+class Watching(TorchFunctionMode):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+
+
+class Dispatching(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    ("around", "parts"),
+    [
+        (partial(torch.device, "cpu"), []),
+        (Watching, ["torch: Watching"]),
+        (Dispatching, ["torch: Dispatching"]),
+        (torch.autograd.graph.save_on_cpu, ["torch: saved_tensors_hooks"]),
+    ],
+)
+def test_what_stands_around_a_run_and_changes_what_it_computes_is_not_known(around, parts):
+    model = bert(300)
+    with around():
+        assert not_known(model, ONE) == parts
+
+
 def test_a_hook_on_all_modules_makes_the_budget_a_claim():
     hook = nn.modules.module.register_module_forward_hook(lambda *_: None)
     try:
-        assert not_known(hospital()[2])
+        assert not_known(hospital()[2], ONE)
     finally:
         hook.remove()
+
+
+class Words(PreTrainedTokenizer):
+    """Numbers words as it meets them, so that one patient renumbers those of all others."""
+
+    vocab_size = 300
+
+    def __init__(self):
+        self.ids = {"<end>": 0}
+        super().__init__(eos_token="<end>", pad_token="<end>")
+
+    def get_vocab(self):
+        return dict(self.ids)
+
+    def _tokenize(self, text):
+        return text.split()
+
+    def _convert_token_to_id(self, token):
+        return self.ids.setdefault(token, len(self.ids))
+
+
+class Splits:
+    def pre_tokenize(self, text):
+        pass
+
+
+def in_python(tokenizer):
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.PreTokenizer.custom(Splits())
+    return tokenizer
+
+
+def shadowed(tokenizer):
+    tokenizer._encode_plus = lambda *args, **more: None
+    return tokenizer
+
+
+def test_a_tokenizer_of_ones_own_makes_the_budget_a_claim_and_its_code_belongs_to_the_run(tmp_path):
+    texts, tokenizer, model = hospital()
+    log = run(model, Words(), texts, tiny_plan(), keep=tmp_path)
+    assert log.spent.parts == ("tokenizer: Words",) and not own_tokenizer(tokenizer)
+    ours, other = (_resume.fingerprint(model, [], {}, [kind]) for kind in (Words, type(tokenizer)))
+    assert ours["code"] != other["code"]
+    stopped = mock.patch.object(_loop, "fingerprint", side_effect=KeyboardInterrupt)
+    with stopped as asked, pytest.raises(KeyboardInterrupt):
+        run(model, Words(), texts, tiny_plan(), keep=tmp_path)
+    assert Words in asked.call_args.args[3]
+
+
+@pytest.mark.parametrize("change", [in_python, shadowed])
+def test_a_tokenizer_that_runs_code_of_ones_own_is_not_counted(change):
+    assert own_tokenizer(change(hospital()[1]))
+
+
+class Adds(nn.Module):
+    """Keeps the sum of what it read where no table of a module has it."""
+
+    total = 0.0
+
+    def forward(self, value):
+        self.total = self.total + float(value.detach().sum())
+        return value
+
+
+class Shortens(nn.Module):
+    """As models that choose an attention by the length of what they read, for good."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.config, config.attention_type = config, "sparse"
+
+    def forward(self, value):
+        if value.shape[1] < 9:
+            self.config.attention_type = "full"
+        return value
+
+
+@pytest.mark.parametrize(
+    ("make", "name"), [(lambda _: Adds(), "drop.total"), (Shortens, "config.attention_type")]
+)
+def test_what_a_pass_changes_for_good_is_refused_by_name(make, name):
+    texts, tokenizer, model = hospital()
+    model.transformer.drop = make(model.config)
+    with pytest.raises(UnsupportedModel, match=f"{name}: is written while the model reads"):
+        run(model, tokenizer, texts, tiny_plan())
+    engine = dpsgd.ClippedGradients(model, max_grad_norm=1.0)
+    model.config.attention_type = "sparse"
+    with pytest.raises(UnsupportedModel, match=f"{name}: is written while the model reads"):
+        engine.add({part: value.repeat(1, 3) for part, value in ONE.items()}, into=engine.room())
+
+
+def test_a_rotation_that_follows_the_longest_row_is_refused_by_its_reason():
+    rope = {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [2.0] * 4, "rope_theta": 1e4}
+    rope |= {"original_max_position_embeddings": 64, "factor": 2.0}
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=50, rope_parameters=rope, **sizes))
+    with pytest.raises(UnsupportedModel, match=r"rotary.*or choose a rope_type that no row changes"):
+        dpsgd.clipped_gradient_sum(model, ONE, max_grad_norm=1.0)
+
+
+class Mixes(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, value, *args, **more):
+        return self.inner(value + value.mean(0, keepdim=True), *args, **more)
+
+
+def test_layers_that_are_dropped_by_chance_are_compared_all_the_same():
+    """One coin for a batch mixes no rows; a layer that does is found, however seldom it runs."""
+    ids = torch.randint(1, 50, (3, 6), generator=torch.Generator().manual_seed(0))
+    model = BartForConditionalGeneration(
+        BartConfig(vocab_size=50, encoder_layerdrop=0.9, **BART | {"encoder_layers": 2})
+    )
+    model.train()
+    for _ in range(3):
+        dpsgd.clipped_gradient_sum(model, {"input_ids": ids, "labels": ids}, max_grad_norm=1.0)
+    layers = model.model.encoder.layers
+    layers[0] = Mixes(layers[0])
+    for _ in range(3):
+        with pytest.raises(UnsupportedModel, match="mixes rows"):
+            dpsgd.clipped_gradient_sum(model, {"input_ids": ids, "labels": ids}, max_grad_norm=1.0)
+
+
+def test_a_router_that_jitters_is_counted():
+    sizes = {"vocab_size": 300, "hidden_size": 16, "num_hidden_layers": 1, "intermediate_size": 32}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "num_local_experts": 2}
+    config = MixtralConfig(router_jitter_noise=0.3, max_position_embeddings=64, **sizes, **heads)
+    model = get_peft_model(MixtralForCausalLM(config), LoraConfig(r=2, target_modules=["q_proj"]))
+    texts, tokenizer, _ = hospital()
+    assert type(run(model, tokenizer, texts, tiny_plan()).spent) is PrivacySpent
 
 
 def test_passes_under_autocast_make_the_budget_a_claim():
@@ -496,12 +738,18 @@ def test_settings_that_are_none_are_refused(given):
         dpsgd.Settings(learning_rate=1e-3, **given)
 
 
+class Fewer(list):
+    def __iter__(self):
+        return iter([["a"]])
+
+
 @pytest.mark.parametrize(
     "given",
     [
         *({"snapshots": 3}, {"snapshots": iter([1])}, {"snapshots": ["a"]}, {"snapshots": [1.5]}),
-        *({"keep": "a folder"}, {"notes_by_patient": iter([["a"]])}),
+        *({"keep": "a folder"}, {"notes_by_patient": iter([["a"]])}, {"snapshots": [True]}),
         *({"plan": None}, {"settings": None}, {"chance": None}),
+        {"notes_by_patient": Fewer([["a"]] * 40)},
     ],
 )
 def test_a_call_with_what_is_none_is_refused_by_name(given):
@@ -509,6 +757,47 @@ def test_a_call_with_what_is_none_is_refused_by_name(given):
     usual = {"notes_by_patient": texts, "plan": tiny_plan(), "settings": dpsgd.Settings(learning_rate=1e-3)}
     with pytest.raises(InvalidParameter, match=next(iter(given))):
         dpsgd.train(model, tokenizer, **{"chance": dpsgd.research(0)} | usual | given)
+
+
+@pytest.mark.parametrize(
+    ("part", "gives"),
+    [
+        *(("objective", gives) for gives in (3, ([1], [1, 2]), ([1],), (1, 2))),
+        ("make_optimizer", None),
+        *(("make_draws", gives) for gives in ([[40]], [[-1]], [["a"]], [3], 3)),
+    ],
+)
+def test_a_part_under_study_that_gives_what_is_none_is_refused_by_name(part, gives):
+    texts, tokenizer, model = hospital()
+    with pytest.raises(InvalidParameter, match=part):
+        run(model, tokenizer, texts, tiny_plan(), **{part: lambda *_, **__: gives})
+
+
+def test_what_is_no_model_of_hugging_face_is_refused_by_name():
+    texts, tokenizer, _ = hospital()
+    for call in (
+        lambda model: run(model, tokenizer, texts, tiny_plan()),
+        lambda model: dpsgd.ClippedGradients(model, max_grad_norm=1.0),
+    ):
+        with pytest.raises(UnsupportedModel, match="Linear: is no Hugging Face model"):
+            call(nn.Linear(3, 3))
+
+
+def test_tokens_that_have_weights_of_their_own_are_refused_by_their_reason():
+    texts, tokenizer, model = hospital()
+    model = get_peft_model(model, LoraConfig(r=2, target_modules=["c_attn"], trainable_token_indices=[1, 2]))
+    with pytest.raises(UnsupportedModel, match="trainable_tokens_delta"):
+        run(model, tokenizer, texts, tiny_plan())
+
+
+def test_digits_that_a_backend_was_told_are_refused_by_what_to_take_back():
+    matmul = torch.backends.mkldnn.matmul
+    told, matmul.fp32_precision = matmul.fp32_precision, "bf16"
+    try:
+        with pytest.raises(InvalidParameter, match='set fp32_precision = "none" again'):
+            dpsgd.clipped_gradient_sum(hospital()[2], ONE, max_grad_norm=1.0)
+    finally:
+        matmul.fp32_precision = told
 
 
 def test_a_variant_of_the_optimizer_may_be_a_partial_of_ours(tmp_path):

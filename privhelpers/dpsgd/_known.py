@@ -1,0 +1,191 @@
+"""Of which parts of a run it is known that they treat rows apart, in every batch and at all weights.
+
+A layer of somebody's own can treat rows apart in every batch that was compared and mix them in the next, or
+keep what it read where nobody looks. So what is known is a short list: the layers of torch and transformers
+that compute in float32, those of peft, and what these libraries give them. Anything else is named, and a run
+with it claims its budget.
+"""
+
+import contextlib
+import sys
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from functools import partial, partialmethod
+from inspect import getattr_static
+from types import BuiltinFunctionType, FunctionType, MethodType, NoneType
+
+import torch
+from tokenizers import Tokenizer
+from torch import nn
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+from torch.utils.hooks import RemovableHandle
+from transformers import PreTrainedTokenizerBase
+from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from privhelpers.dpsgd._checks import FULL_DIGITS, digits_of, heard_by_name, repeatable
+from privhelpers.dpsgd._losses import Batch, losses_by_row
+
+_LIBRARIES = ("torch", "transformers", "peft", "tokenizers", "sentencepiece")
+# Not those that quantize, trace or compile: one scale for a batch mixes its rows.
+_LAYERS = ("torch.nn.modules.", "transformers.models.", "transformers.activations")
+_LAYERS += ("transformers.pytorch_utils", "peft.")
+_VALUES = (bool, int, float, str, NoneType, torch.dtype, torch.device, torch.Size)
+_VALUES += (torch.no_grad, RemovableHandle)
+_TENSORS = (torch.Tensor, nn.Parameter, nn.Buffer)
+_LISTS, _TABLES = (tuple, list, set), (dict, OrderedDict)
+# What only calls something else, and where it keeps that.
+_AROUND = {MethodType: ("__func__", "__self__"), staticmethod: ("__func__",), classmethod: ("__func__",)}
+_AROUND |= {property: ("fget",), contextlib._GeneratorContextManager: ("func",)}
+_GLOBAL_HOOKS = [value for name, value in vars(nn.modules.module).items() if name.startswith("_global_")]
+_CHOSEN = (ALL_ATTENTION_FUNCTIONS, ALL_MASK_ATTENTION_FUNCTIONS, ALL_EXPERTS_FUNCTIONS)
+
+
+def not_known(model: nn.Module, batch: Batch) -> list[str]:
+    """Return in words what of a model no proof of a bound is about; empty for a library's model in float32.
+
+    In 16 bits the rounding of one row's gradient depends on the shape of the batch, so on the others, by as
+    much as a clipping bound where notes are alike.
+
+    What replaces a function inside of a library's module is not seen.
+
+    Args:
+        model: as it is trained.
+        batch: that it can read, such as one row.
+    """
+    with heard_by_name(model), repeatable(model), torch.no_grad(), _Digits() as within:
+        losses_by_row(model, batch)
+    digits = (digits_of(model) | within.seen) - FULL_DIGITS
+    parts = [f"precision: {one}" for one in sorted(map(str, digits))]
+    modes = (*_get_current_function_mode_stack(), *_get_current_dispatch_mode_stack())
+    around = [_named(mode) for mode in modes if type(mode) is not DeviceContext]  # which only says where
+    around += ["saved_tensors_hooks"] * bool(torch._C._autograd._top_saved_tensors_default_hooks(True))
+    found = _Found(model.modules())
+    own = [*found.unknown(_GLOBAL_HOOKS), *(part for one in model.modules() for part in found.of_module(one))]
+    parts += [*(f"torch: {one}" for one in around), *(f"model: {_named(part)}" for part in own)]
+    return list(dict.fromkeys(parts))
+
+
+def own_tokenizer(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Return whether a tokenizer runs code that is no library's: one note may change another's ids."""
+    found, kind, values = _Found(()), type(tokenizer), vars(tokenizer).values()
+    if not _of_a_library(kind) or [*found.of_class(kind), *found.shadows(tokenizer), *found.unknown(values)]:
+        return True
+    try:
+        return not all(value.to_str() for value in values if isinstance(value, Tokenizer))
+    except Exception:  # it has a part in Python, which cannot be written down
+        return True
+
+
+class _Digits(TorchFunctionMode):
+    """Notes the types of the numbers that a pass computes: autocast may begin inside of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[torch.dtype] = set()
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        out = function(*args, **(kwargs or {}))
+        if isinstance(out, torch.Tensor) and out.is_floating_point():
+            self.seen.add(out.dtype)
+        return out
+
+
+def _named(part: object) -> str:
+    return getattr(part, "__qualname__", type(part).__qualname__)
+
+
+def _of_a_library(part: type | FunctionType) -> bool:
+    """Return whether a class stands in a library's module under its name, or a function was written there.
+
+    A function keeps the names of the module that it was written in, whatever it was told to look like.
+    """
+    function = isinstance(part, FunctionType)
+    if function and part.__globals__ is vars(contextlib):  # a decorator, around what is looked into
+        return True
+    name = str(part.__globals__.get("__name__") if function else part.__module__)
+    there, package = sys.modules.get(name), sys.modules.get(name.partition(".")[0])
+    installed = getattr(package, "__name__", None) in _LIBRARIES and tuple(package.__path__)
+    if not (installed and str(getattr(there, "__file__", None)).startswith(installed)):
+        return False
+    if function:
+        return part.__globals__ is vars(there)
+    for step in part.__qualname__.split("."):
+        there = getattr_static(there, step, None)
+    return there is part
+
+
+class _Found:
+    """Walks through what parts are made of; each class and function once.
+
+    Args:
+        modules: of the model, which are walked through by themselves.
+    """
+
+    def __init__(self, modules: Iterable[nn.Module]) -> None:
+        """Begin with nothing seen."""
+        self._seen: dict[int, object] = {id(module): module for module in modules}
+
+    def of_module(self, module: nn.Module) -> Iterator[object]:
+        """Yield what is not known of one module beside those inside of it."""
+        kind, held = type(module), vars(module)
+        if not (_of_a_library(kind) and kind.__module__.startswith(_LAYERS)):
+            yield kind
+            return
+        yield from self.of_class(kind)
+        yield from self.shadows(module)
+        yield from self.unknown(value for name, value in held.items() if "state_dict" not in name)
+        names = [v for v in getattr(held.get("config"), "__dict__", {}).values() if isinstance(v, str)]
+        yield from self.unknown(table[name] for table in _CHOSEN for name in names if name in table)
+
+    def of_class(self, kind: type) -> Iterator[object]:
+        """Yield the functions of a class, and of those before it, that are no library's."""
+        for one in kind.__mro__:
+            if id(one) not in self._seen and _of_a_library(one):
+                self._seen[id(one)] = one
+                yield from self.unknown(filter(_runs, vars(one).values()))
+
+    def shadows(self, part: object) -> Iterator[object]:
+        """Yield what an object has in place of a method of its class."""
+        for name, value in vars(part).items():
+            if callable(value) and getattr_static(type(part), name, self) is not self:
+                yield value
+
+    def unknown(self, parts: Iterable[object]) -> Iterator[object]:
+        """Yield what is not known of values, and of what they hold, wrap or were given."""
+        for part in parts:
+            if type(part) in _TABLES:
+                yield from self.unknown(part.values())
+            elif type(part) in _LISTS:
+                yield from self.unknown(part)
+            elif isinstance(part, torch.Tensor):
+                if type(part) not in _TENSORS or part.is_quantized:
+                    yield type(part)
+            elif type(part) not in _VALUES and id(part) not in self._seen:
+                self._seen[id(part)] = part
+                yield from self._unknown(part)
+
+    def _unknown(self, part: object) -> Iterator[object]:
+        if isinstance(part, partial | partialmethod):
+            yield from self.unknown((part.func, *part.args, *part.keywords.values()))
+        elif type(part) in _AROUND:
+            yield from self.unknown(getattr(part, name) for name in _AROUND[type(part)])
+        elif isinstance(part, FunctionType) and _of_a_library(part):
+            cells = (cell.cell_contents for cell in part.__closure__ or () if cell != type(cell)())
+            given = (*cells, *(part.__defaults__ or ()), *(part.__kwdefaults__ or {}).values())
+            yield from self.unknown(filter(_runs, given))
+        elif isinstance(part, BuiltinFunctionType | type):
+            name, written = str(part.__module__), isinstance(part, type)
+            if not (name == "builtins" or _of_a_library(part) if written else name.startswith("torch")):
+                yield part
+        elif callable(part) or type(part).__module__.startswith("torch") or not _of_a_library(type(part)):
+            yield part
+
+
+def _runs(value: object) -> bool:
+    """Return whether a value can be called, or makes a method; a class is known by its objects."""
+    makes = type(value) in _AROUND or isinstance(value, partialmethod)
+    return makes or (callable(value) and not isinstance(value, type))
