@@ -110,7 +110,7 @@ _TABLES = ("._buffers", "._parameters", "_hooks")  # what is in them stands ther
 def _content(value: object) -> object:
     if isinstance(value, torch.Tensor):
         whole = _WHOLE.get(value.element_size())
-        if value.layout is not torch.strided or whole is None or value.device.type == "meta":
+        if value.layout is not torch.strided or whole is None or value.is_quantized or value.is_meta:
             return None
         return value.detach().contiguous().view(whole).sum(dtype=torch.int64).item()
     if isinstance(value, tuple | list):

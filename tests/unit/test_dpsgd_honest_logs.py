@@ -36,6 +36,7 @@ from transformers import (
 from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from transformers.models.bert.modeling_bert import BertLayer
 
 from privhelpers import dpsgd, models
 from privhelpers.accounting import Claimed, PrivacySpent
@@ -436,6 +437,26 @@ def elsewhere(name):
     return type("Passes", (Passes,), {"__module__": name})
 
 
+def eight_bits():
+    return torch.quantize_per_tensor(torch.ones(2, 2), 0.1, 0, torch.qint8)
+
+
+def quantized_buffer(model):
+    model.bert.register_buffer("scale", eight_bits())
+
+
+def packed(model):
+    model.bert.packed = torch.ops.quantized.linear_prepack(eight_bits(), None)
+
+
+def kept_in_a_list(model):
+    model.bert.others = [Passes()]
+
+
+def method_of_a_class(model):
+    type(model.bert.encoder.layer[0]).ones_own = act_of_ones_own
+
+
 def by_accelerate(model):
     Accelerator(cpu=True, mixed_precision="bf16").prepare_model(model)
 
@@ -465,13 +486,16 @@ def method_of_a_library(model):
         (act_is(lambda: torch.ops.aten.gelu.default), ["model: aten::gelu"]),
         *(
             (act_is(elsewhere(name)), ["model: Passes"])
-            for name in ("profile", "builtins", "torch.nn.modules")
+            for name in ("profile", "builtins", "torch.nn.modules.linear")
         ),
         (by_accelerate, ["precision: torch.bfloat16", "model: convert_outputs_to_fp32.<locals>.forward"]),
         (method_of_a_library, ["model: partial"]),
+        *((quantized_buffer, ["model: Tensor"]), (packed, ["model: LinearPackedParamsBase"])),
+        *((kept_in_a_list, ["model: Passes"]), (method_of_a_class, ["model: act_of_ones_own"])),
     ],
 )
-def test_what_is_no_plain_part_of_a_library_is_not_known(change, parts):
+def test_what_is_no_plain_part_of_a_library_is_not_known(change, parts, monkeypatch):
+    monkeypatch.setattr(BertLayer, "ones_own", None, raising=False)
     change(model := bert(300))
     assert not_known(model, ONE) == parts
 
@@ -588,7 +612,7 @@ class Shortens(nn.Module):
         self.config, config.attention_type = config, "sparse"
 
     def forward(self, value):
-        if value.shape[1] < 9:
+        if value.shape[1] < 99:
             self.config.attention_type = "full"
         return value
 
