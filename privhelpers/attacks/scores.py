@@ -78,7 +78,7 @@ def split(scores: ArrayLike, patients: ArrayLike, member: ArrayLike) -> Arms:
     """Return the arms of scores that stand in one array, by whether each is a member's."""
     scores, member = validate.array("scores", scores, float), validate.array("member", member, bool)
     patients = validate.array("patients", patients)
-    if scores.ndim != 1 or not scores.shape == patients.shape == member.shape:
+    if patients.ndim != 1 or not scores.shape[:1] == patients.shape == member.shape:
         raise InvalidParameter(
             f"scores {scores.shape}, patients {patients.shape}, member {member.shape}: need one each a note"
         )
