@@ -25,6 +25,14 @@ def test_a_patient_lies_on_one_side_and_the_sides_are_equal():
     assert not np.array_equal(side, half_of_patients(patients, seed=2))
 
 
+def test_halves_of_several_scores_a_note_keep_their_columns():
+    scores, patients = scores_of(0)
+    halves = half_against_half(np.column_stack([scores, -scores]), patients, 0)
+    one = half_against_half(scores, patients, 0)
+    assert np.array_equal(halves.member_scores[:, 0], one.member_scores)
+    assert np.array_equal(halves.control_scores[:, 1], -one.control_scores)
+
+
 def test_held_out_halves_pass_on_many_seeds():
     scores, patients = scores_of(0)
     intervals = [
