@@ -24,7 +24,8 @@ from privhelpers.stats import Interval
 PARTS = 5  # of the patients; each is judged by what was learned from the other four
 RIDGE = 1.0  # of the regression; a text's likeness to itself is 1
 _CELLS = 16  # numbers a patient that one dealing takes in memory
-_LONGEST = 20_000  # characters of one patient that are looked at
+_LONGEST = 40_000  # characters of one patient that are looked at
+_STRETCH = 400  # characters; where there are more, so many stretches are drawn by lot from all notes
 _ROWS = 256  # of the table of products that are made at once
 DEALINGS = 999  # that an audit asks for at most: a program learns anew from each
 _MOST = 2000  # patients of a group that are judged, drawn by lot: likeness is a table of every two
@@ -57,10 +58,18 @@ def _words(texts: Sequence[str]) -> sparse.csr_matrix:
     return make_pipeline(make_union(letters, words), TfidfTransformer(sublinear_tf=True)).fit_transform(texts)
 
 
-def _shape(texts: Sequence[str]) -> list[float]:
+def _looked_at(text: str, lot: np.random.Generator) -> str:
+    """Return a text, or stretches of a longer one from all over it: what differs late differs, too."""
+    if len(text) <= _LONGEST:
+        return text
+    stretches = [text[start : start + _STRETCH] for start in range(0, len(text), _STRETCH)]
+    return "".join(stretches[n] for n in sorted(lot.permutation(len(stretches))[: _LONGEST // _STRETCH]))
+
+
+def _shape(texts: Sequence[str], lot: np.random.Generator) -> list[float]:
     """Return figures of a patient's notes that no single word decides."""
     lengths = [len(text) for text in texts]
-    joined = "".join(texts)[:_LONGEST]
+    joined = _looked_at("".join(texts), lot)
     kinds = (str.isdigit, str.isupper, str.isspace)
     shares = [sum(map(kind, joined)) / max(1, len(joined)) for kind in kinds]
     words = [len(text.split()) for text in texts]
@@ -100,8 +109,9 @@ def _products(rows: sparse.csr_matrix) -> np.ndarray:
 
 def _kernels(people: Sequence[Sequence[str]]) -> Iterator[tuple[str, np.ndarray]]:
     """Yield what `text_kernels` returns, one table at a time: each takes 128 MB for 4,000 patients."""
-    yield "words", _products(_words(["\n".join(texts)[:_LONGEST] for texts in people]))
-    shape = StandardScaler().fit_transform(np.array([_shape(texts) for texts in people]))
+    lot = rng.make(0, "checkup/blind/stretches")
+    yield "words", _products(_words([_looked_at("\n".join(texts), lot) for texts in people]))
+    shape = StandardScaler().fit_transform(np.array([_shape(texts, lot) for texts in people]))
     yield "shape", rbf_kernel(shape)
 
 

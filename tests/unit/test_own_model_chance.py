@@ -29,6 +29,20 @@ def test_baselines_see_files_that_differ_and_only_those():
     assert blind_baselines(people(150, 1), longer, permutations=499, draws=50)[1].p <= 0.01
 
 
+def test_what_differs_late_is_seen_where_not_all_is_read(monkeypatch):
+    monkeypatch.setattr(_blind, "_LONGEST", 240)
+    monkeypatch.setattr(_blind, "_STRETCH", 40)
+    early = [people(60, n) + people(60, n + 7) for n in (1, 2)]
+    late = [people(60, n, extra) + people(60, n + 7, extra) for n, extra in ((3, ()), (4, ("yew",) * 9))]
+    members, heldout = (
+        [[*begin, *begin, *end] for begin, end in zip(begins, ends, strict=True)]
+        for begins, ends in zip(early, late, strict=True)
+    )
+    assert min(len("".join(texts[:4])) for texts in (*members, *heldout)) > 200
+    words, _ = blind_baselines(members, heldout, permutations=99, draws=20)
+    assert words.p == 0.01, "an explanation, as an attack that reads all of it finds what differs"
+
+
 def test_two_files_are_compared_in_the_memory_of_few_tables_of_all_patients():
     rows = sparse.csr_matrix(rng.make(0, "rows").random((1000, 40)) < 0.4, dtype=float)
     assert np.array_equal(_blind._products(rows), (rows @ rows.T).toarray())
