@@ -112,7 +112,7 @@ def _beyond(**values: float) -> InvalidParameter:
     given = ", ".join(f"{name} = {validate.shown(value)}" for name, value in values.items())
     return InvalidParameter(
         f"{given}: no privacy loss distribution in float64, on this grid and in seconds, holds such a run; "
-        "use epsilon with accountant='rdp'"
+        "epsilon with accountant='rdp' bounds it from above"
     )
 
 
@@ -196,7 +196,8 @@ def unsampled_epsilon(mu: float, delta: float) -> float:
 
 
 @functools.lru_cache(maxsize=1024)  # a plan, its training and a page's words ask for one run again and again
-def _pld_epsilon(interval: float | None, **run: float) -> float:
+def _pld_epsilon(interval: float | None, **run: float) -> tuple[float, bool]:
+    """Return an epsilon, and whether a grid held the run, so that it is tight."""
     by_rdp = _rdp_epsilon(**run)
     # Far beyond any guarantee RDP's least order is too large, and this one is the smaller.
     by_formula = min(
@@ -204,12 +205,12 @@ def _pld_epsilon(interval: float | None, **run: float) -> float:
     )
     # No longer a guarantee of anything, and no grid can hold its exponentials; or nothing is left to tighten.
     if by_rdp > BEYOND_GRIDS or by_rdp == 0:
-        return by_formula
+        return by_formula, by_rdp == 0
     step = {name: run[name] for name in ("noise_multiplier", "sample_rate", "steps")}
     grid = interval or grid_for(epsilon=by_rdp, **step)
     spread, largest = loss_sizes(run["noise_multiplier"], run["sample_rate"])
     if not composable(grid, spread=spread, largest=largest, steps=run["steps"], delta=run["delta"]):
-        return by_formula
+        return by_formula, False
     try:
         with in_float64(**run):
             losses = pld.from_gaussian_mechanism(
@@ -219,9 +220,9 @@ def _pld_epsilon(interval: float | None, **run: float) -> float:
                 use_connect_dots=True,
             )
             # All are upper bounds: where a loss is too large for its grid, another one is the smaller.
-            return min(by_formula, epsilon_of_losses(losses, steps=run["steps"], delta=run["delta"]))
+            return min(by_formula, epsilon_of_losses(losses, steps=run["steps"], delta=run["delta"])), True
     except InvalidParameter:  # a float64 does not tell the losses, or their places, apart
-        return by_formula
+        return by_formula, False
 
 
 def epsilon(
@@ -233,6 +234,7 @@ def epsilon(
     accountant: str = "pld",
     sampler: str = POISSON,
     interval: float | None = None,
+    fallback: bool = True,
 ) -> float:
     """Return the epsilon that `steps` Poisson-subsampled Gaussian steps spend, add/remove adjacency.
 
@@ -245,13 +247,14 @@ def epsilon(
         sampler: how the batches were drawn; anything but "Poisson" is refused.
         interval: grid of the privacy loss in nats, PLD only; finer is tighter and slower. Left out,
             `grid_for` chooses it.
+        fallback: PLD only; whether a run that no grid of ours holds gets a looser bound or is refused.
 
     Where no grid of ours holds the run (a delta near what float64 rounds, millions of steps, losses beyond
     float64, an epsilon above a million), PLD gives way to the smaller of two that bound it too: RDP, and
     Gaussian noise without sampling.
 
     Raises:
-        InvalidParameter: a value is out of its range.
+        InvalidParameter: a value is out of its range, or no grid holds the run and no other bound is wanted.
         SamplerMismatch: the batches were not drawn by Poisson sampling.
 
     Source: Koskela, Jalko and Honkela 2020, and Doroshenko et al. 2022 (PLD); Mironov, Talwar and Zhang
@@ -270,7 +273,10 @@ def epsilon(
         return _rdp_epsilon(**run)
     if accountant == "prv":
         return _peers.opacus_epsilon("prv", **run)
-    return _pld_epsilon(interval, **run)
+    bound, held = _pld_epsilon(interval, **run)
+    if not (held or fallback):
+        raise _beyond(**run)
+    return bound
 
 
 def delta_at(*, epsilon: float, noise_multiplier: float, sample_rate: float, steps: int) -> float:

@@ -67,10 +67,12 @@ def own_curve_epsilon_lower(
         confidence: of the bound, in (0, 1).
 
     Returns:
-        Nats, by the PLD accountant, add/remove; at most what a noise multiplier of 0.1 spends.
+        Nats, by the PLD accountant, add/remove; at most what a noise multiplier of 0.1 spends. The noise is
+        rounded up by more than this epsilon is: the result was never above that of exact curves.
 
     Raises:
-        InvalidParameter: a value is out of its range.
+        InvalidParameter: a value is out of its range, or PLD cannot tell the run's epsilon at this delta from
+            what a float64 rounds: another accountant's is an upper bound, which certifies nothing.
 
     Source: Clopper and Pearson 1934; Kairouz, Oh and Viswanath 2015 (the errors that a curve demands);
     Nasr et al. 2023, section 4 (a trade-off curve instead of epsilon and delta).
@@ -100,7 +102,7 @@ def _searched(*, canaries: int, correct: int, error: float, delta: float, **run:
         refuted = _LEAST_NOISE
     else:
         refuted = math.exp(brentq(excess, low, high, xtol=_FINE) + _FINE)
-    return accounting.epsilon(noise_multiplier=refuted, **run, delta=delta)
+    return accounting.epsilon(noise_multiplier=refuted, **run, delta=delta, fallback=False)
 
 
 def own_curve_audit(

@@ -97,6 +97,26 @@ def test_no_noise_at_all_is_certified_to_exceed_any_promise():
     assert math.isfinite(rare.epsilon_lower) and rare.epsilon_lower > 50
 
 
+def test_an_upper_bound_of_another_accountant_certifies_nothing():
+    """At this delta only RDP is left, which is no limit from below: it certified 17.4 of 16.8."""
+    long = {"sample_rate": 0.01, "steps": 10_000}
+    with pytest.raises(InvalidParameter, match="delta = 1e-12"):
+        audit.own_curve_epsilon_lower(canaries=1000, correct=900, **long, delta=1e-12)
+    assert audit.own_curve_epsilon_lower(canaries=1000, correct=500, **long, delta=1e-12) == 0
+    run = {"noise_multiplier": 0.8, **long, "delta": 1e-12}
+    assert accounting.epsilon(**run) == accounting.epsilon(**run, accountant="rdp")
+
+
+def test_the_bound_lies_below_the_closed_form_at_the_noise_that_is_refuted():
+    for steps, correct, delta in ((1, 9900, 1e-5), (150, 7213, 1e-7), (10, 8230, 1e-3)):
+        bound = audit.own_curve_epsilon_lower(
+            canaries=10_000, correct=correct, sample_rate=1.0, steps=steps, delta=delta
+        )
+        mu = 2 * ndtri((1 + advantage_limit(10_000, correct)) / 2)
+        exact = mechanisms.gdp_epsilon(mu=mu, delta=delta)
+        assert (1 - 2e-3) * exact < bound <= exact
+
+
 def right_calls(coins, scores):
     return int(((scores > np.median(scores)) == coins).sum())
 
