@@ -123,13 +123,16 @@ def gdp_epsilon(*, mu: float, delta: float) -> float:
 
     if excess(0.0) <= 0:
         return 0.0
-    # The first half of the curve alone reaches delta here, so the whole of it is at or below.
+    # The first half of the curve alone reaches delta here, so the whole is at or below it, but for rounding.
     enough = mu * mu / 2 - mu * float(ndtri(delta))
     if not math.isfinite(enough):
         return math.inf
-    root = brentq(excess, 0.0, enough, xtol=1e-14 * enough, rtol=1e-14) if excess(enough) < 0 else enough
+    enough = max(enough, 1e-12 * mu)
+    while excess(enough) > 0:
+        enough *= 2
+    root, step = brentq(excess, 0.0, enough, xtol=1e-14 * enough, rtol=1e-14), 1e-12
     while excess(root) > 0:
-        root += 1e-12 * max(mu, root)
+        root, step = root + step * max(mu, root), 2 * step
     return root
 
 
@@ -165,9 +168,11 @@ def gaussian_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float
     unsafe = 2 * safe
     while excess(unsafe) <= 0:
         unsafe *= 2
-    mu = brentq(excess, safe, unsafe, xtol=1e-14 * safe, rtol=1e-14) if excess(safe) < 0 else safe
+    while excess(safe) > 0:
+        safe /= 2
+    mu, step = brentq(excess, safe, unsafe, xtol=1e-14 * safe, rtol=1e-14), 1e-12
     while excess(mu) > 0:
-        mu *= 1 - 1e-12
+        mu, step = mu * (1 - step), 2 * step
     if not 0 < sensitivity / mu < math.inf:
         raise ArithmeticError("noise beyond float64")
     return sensitivity / mu

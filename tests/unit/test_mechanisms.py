@@ -10,12 +10,12 @@ import pytest
 from dp_accounting import pld
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special, stats
 
 from privhelpers import mechanisms as m
 from privhelpers import rng
 from privhelpers.errors import InvalidParameter
-from privhelpers.mechanisms import _grid
+from privhelpers.mechanisms import _grid, _tradeoff
 from privhelpers.mechanisms._composition import Guarantee
 
 EPSILONS = st.floats(0.01, 10)
@@ -58,6 +58,27 @@ def test_gdp_epsilon_inverts_gdp_delta(mu, delta):
     if epsilon > 0:
         assert m.gdp_delta(mu=mu, epsilon=epsilon) == pytest.approx(delta, rel=1e-6)
         assert epsilon == pytest.approx(dp_accounting.get_epsilon_gaussian(1 / mu, delta), abs=1e-6)
+
+
+@pytest.mark.parametrize("short", [1e-9, 1e-10, 1e-12, 1e-14])
+@pytest.mark.parametrize("size", [1e-6, 1.0, 100.0, 1e6])
+def test_a_delta_near_1_is_inverted_at_once_and_to_the_safe_side(short, size, monkeypatch):
+    """Where rounding exceeds what is left of delta, a search in steps of 1e-12 took hours."""
+    asked, counted = [0], _tradeoff._log_gdp_delta
+
+    def log_delta(mu, epsilon):
+        asked[0] += 1
+        assert asked[0] < 1000
+        return counted(mu, epsilon)
+
+    monkeypatch.setattr(_tradeoff, "_log_gdp_delta", log_delta)
+    delta = 1 - short
+    sigma = m.gaussian_sigma(sensitivity=1, epsilon=size, delta=delta)
+    searched = [(1 / sigma, size), (size, m.gdp_epsilon(mu=size, delta=delta))]
+    for mu, epsilon in filter(all, searched):  # at 0, any delta as large would do
+        near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+        rest = special.ndtr(near) + math.exp(epsilon + special.log_ndtr(-far))  # 1 - delta: a sum
+        assert 1 - delta < rest < 1 - delta + 2e-10
 
 
 def test_gdp_delta_at_the_ends():
