@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
-from scipy.stats import norm
+from scipy.stats import binom, norm
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_ind, ttost_paired
 
@@ -245,7 +245,7 @@ def test_the_four_verdicts():
 
 
 @given(st.integers(1, 300), st.integers(1, 300), st.data(), st.floats(0.01, 0.5))
-def test_equivalence_of_rates_is_newcombes_interval(n_a, n_b, data, margin):
+def test_equivalence_of_rates_is_an_interval_between_the_margins(n_a, n_b, data, margin):
     a, b = data.draw(st.integers(0, n_a)), data.draw(st.integers(0, n_b))
     equivalence = stats.tost_rates(a, n_a, b, n_b, margin=margin)
     assert equivalence.low - 1e-9 <= equivalence.difference <= equivalence.high + 1e-9
@@ -258,8 +258,32 @@ def test_equivalence_of_rates_is_newcombes_interval(n_a, n_b, data, margin):
 
 def test_a_published_newcombe_interval():
     """56/70 against 48/80, 95 %: method 10 gives 0.0524 to 0.3339 (Newcombe 1998, table II, case a)."""
-    equivalence = stats.tost_rates(56, 70, 48, 80, margin=0.5, alpha=0.025)
-    assert (equivalence.low, equivalence.high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
+    interval = stats.newcombe_difference(stats.wilson(56, 70), stats.wilson(48, 80))
+    assert (interval.low, interval.high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("units", "control", "margin", "alpha"),
+    [(20, 0.0, 0.0765, 0.1), (20, 0.0, 0.12, 0.05), (20, 0.0, 0.2, 0.1), (14, 0.05, 0.35, 0.05)],
+)
+def test_rates_that_differ_by_the_margin_are_called_equivalent_with_at_most_alpha(
+    units, control, margin, alpha
+):
+    """All outcomes; by Newcombe's interval a control that is never hit made it 0.20 where alpha is 0.10."""
+    hits = np.arange(units + 1)
+    declared = [
+        [stats.tost_rates(int(a), units, int(b), units, margin=margin, alpha=alpha).equivalent for b in hits]
+        for a in hits
+    ]
+    chances = (binom.pmf(hits, units, rate) for rate in (control + margin, control))
+    error = next(chances) @ np.array(declared, dtype=float) @ next(chances)
+    assert error <= alpha
+
+
+def test_the_interval_of_equivalence_exists_at_every_alpha():
+    for alpha in (1e-300, 0.9):
+        equivalence = stats.tost_rates(1, 20, 1, 20, margin=0.2, alpha=alpha)
+        assert equivalence.low <= 0 <= equivalence.high and equivalence.equivalent == (alpha > 0.5)
 
 
 def test_no_leak_in_small_arms_is_not_equivalence():
