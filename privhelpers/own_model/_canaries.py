@@ -89,7 +89,7 @@ def audit_canaries(canaries: Sequence[Canary], scores: np.ndarray, settings: Set
         canaries: with the outcome of each coin, fair and independent of the others; or one half of them was
             chosen by lot.
         scores: higher for those that look inserted, made without the coins.
-        settings: of the audit; the confidence of the lower bound is 1 - alpha.
+        settings: of the audit; the confidence of the lower bound is 1 - alpha / 2, the tests have the rest.
 
     Source: Steinke, Nasr and Jagielski 2023.
     """
@@ -112,7 +112,7 @@ def _claim(coins: np.ndarray, scores: np.ndarray, settings: Settings) -> Claim:
     """
     half = 2 * int(coins.sum()) == coins.size
     chance = float(binom.pmf(coins.size // 2, coins.size, 0.5)) if coins.size % 2 == 0 else 0.0
-    bound = {"delta": settings.delta, "confidence": 1 - settings.alpha / (1 + chance), "method": BINOMIAL}
+    bound = {"delta": settings.delta, "confidence": 1 - settings.share / (1 + chance), "method": BINOMIAL}
     adjacency, by = ADD_REMOVE, BY_RANK
     if half:
         pairs, coins = swap_pairs(coins, settings.seed)
@@ -122,6 +122,6 @@ def _claim(coins: np.ndarray, scores: np.ndarray, settings: Settings) -> Claim:
     return Claim(
         settings.epsilon,
         settings.delta,
-        replace(lower, confidence=1 - settings.alpha),
+        replace(lower, confidence=1 - settings.share),
         most / (2 if half else 1),
     )

@@ -188,7 +188,7 @@ def examine(
     """
     settings = settings or Settings.for_model(target)
     _canaries.require_testable(files, settings)
-    seed, alpha = settings.seed, settings.alpha
+    seed = settings.seed
     sample = draw_sample(files, [target, *filter(None, [reference])], settings)
 
     def ask(model: Target) -> TokenScores:
@@ -237,7 +237,7 @@ def examine(
     reference_p = None
     if other is not None:  # two tests of the loss, so the smaller p-value counts twice
         reference_p = 2 * min(_membership.p_values({"loss": -other.losses}, sample, settings)["loss"])
-    explanations = _verdict.alternative_explanations(blind, attacks, reference_p, alpha=alpha)
+    explanations = _verdict.alternative_explanations(blind, attacks, reference_p, alpha=settings.alpha)
     counts = {
         "completions": completions and completions.by_patient,
         "disclosures": disclosures and disclosures.by_patient,
@@ -258,7 +258,7 @@ def examine(
         disclosures=disclosures,
         risks=regulated,
         canaries=canaries,
-        sensitivity=sensitivity(len(members), len(heldout), tests=len(p_values), alpha=alpha),
-        verdict=_verdict.decide(p_values, explanations, canaries, alpha=alpha),
+        sensitivity=sensitivity(len(members), len(heldout), tests=len(p_values), alpha=settings.share),
+        verdict=_verdict.decide(p_values, explanations, canaries, alpha=settings.share),
         texts=texts,
     )

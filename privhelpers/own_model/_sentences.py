@@ -137,7 +137,7 @@ def _inapplicable(audit: Audit | SyntheticAudit) -> list[str]:
 def _found(audit: Audit | SyntheticAudit, say: Language) -> str:
     """Return what was found beyond chance, in one sentence."""
     words, verdict = WORDING["answers"]["found"], audit.verdict
-    beyond = [test for test in verdict.tests if test.adjusted <= audit.settings.alpha]
+    beyond = [test for test in verdict.tests if test.adjusted <= audit.settings.share]
     if verdict.outcome == NOTHING_FOUND:
         weakest = say.number(of_100(audit.sensitivity.auc))
         return say(words[NOTHING_FOUND], len(verdict.tests), weakest)

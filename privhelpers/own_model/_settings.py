@@ -38,7 +38,8 @@ class Settings:
         lower_case: whether notes are read in lower case too.
         control: whether a model with fresh weights is asked the same.
         epsilon, delta: a claimed budget, for one record more or less; only canaries can refute it.
-        alpha: chance of flagging a model that learned nothing of its records, in (0, 0.5).
+        alpha: chance of flagging a model that learned nothing of its records, in (0, 0.5); where an epsilon
+            is claimed, one half is for the tests and one for the bound that may refute it.
         permutations: of each test; 1 / (permutations + 1) must lie well below alpha over the tests.
         draws: bootstrap resamples of patients.
         seed: of everything that is drawn.
@@ -83,20 +84,25 @@ class Settings:
             validate.positive(epsilon=self.epsilon)
             validate.delta(self.delta)
 
+    @property
+    def share(self) -> float:
+        """The error of all tests together; a bound against a claimed epsilon has as much, both are alpha."""
+        return self.alpha if self.epsilon is None else self.alpha / 2
+
     def require_dealings(self, tests: int) -> None:
         """Refuse so few permutations that no dealing could flag a model.
 
         Args:
-            tests: of the audit, among which Holm's correction divides alpha.
+            tests: of the audit, among which Holm's correction divides `share`.
 
         Raises:
-            InvalidParameter: the least p-value is above alpha after the correction.
+            InvalidParameter: the least p-value is above `share` after the correction.
         """
-        if tests > self.alpha * (self.permutations + 1):
+        if tests > self.share * (self.permutations + 1):
             raise InvalidParameter(
                 f"permutations = {self.permutations:,}: among {tests} tests the least p-value would be "
-                f"{min(1, tests / (self.permutations + 1)):.2g}, above alpha = {self.alpha:g}, so "
-                f"that nothing could be found; give {math.ceil(tests / self.alpha) - 1:,} or more"
+                f"{min(1, tests / (self.permutations + 1)):.2g}, above alpha = {self.share:g} for all of "
+                f"them, so that nothing could be found; give {math.ceil(tests / self.share) - 1:,} or more"
             )
 
     @classmethod

@@ -164,6 +164,6 @@ def examine_synthetic(
         disclosures=disclosures,
         risks=regulated,
         canaries=canaries,
-        sensitivity=sensitivity(len(members), len(heldout), tests=len(p_values), alpha=settings.alpha),
-        verdict=_verdict.decide(p_values, explanations, canaries, alpha=settings.alpha),
+        sensitivity=sensitivity(len(members), len(heldout), tests=len(p_values), alpha=settings.share),
+        verdict=_verdict.decide(p_values, explanations, canaries, alpha=settings.share),
     )

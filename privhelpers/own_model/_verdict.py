@@ -132,8 +132,8 @@ def decide(
     Args:
         p_values: of every test, by a plain name; "canaries" is the one that a coin dealt.
         explanations: from `alternative_explanations`.
-        canaries: the canaries, if there are any.
-        alpha: chance of flagging a model that learned nothing, over all tests together, in (0, 1).
+        canaries: the canaries, if there are any; the bound against a claim has an error of its own.
+        alpha: chance of flagging a model that learned nothing by any of the tests, in (0, 1).
 
     Source: Holm 1979.
     """

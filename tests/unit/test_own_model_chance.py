@@ -1,5 +1,7 @@
 """Blind baselines, verdicts and canaries: right where nothing leaks, and where something does."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import toy_audit as toy
@@ -105,6 +107,18 @@ def test_canaries_refute_a_claim_that_is_false_and_no_other():
     assert not closed.claim.refuted and closed.p > 0.01
     told = _verdict.decide({"canaries": closed.p}, (), open_book, alpha=0.01)
     assert told.outcome == _verdict.FLAGGED and "refuted" in told.reasons[0]
+
+
+def test_a_claim_and_the_tests_share_the_chance_of_a_false_alarm():
+    plain, claiming = Settings(alpha=0.04), Settings(alpha=0.04, epsilon=1.0, delta=1e-5, draws=50)
+    assert (plain.share, claiming.share) == (0.04, 0.02)
+    for coins in (np.arange(100) % 2 == 0, np.arange(100) % 3 == 0):  # a lot of one half, and single coins
+        canaries = [Canary(n, f"c{n}", bool(coin)) for n, coin in enumerate(coins, 1)]
+        claim = _canaries.audit_canaries(canaries, 1.0 * coins, replace(claiming, permutations=9)).claim
+        assert 1 - claim.lower.confidence + claiming.share == pytest.approx(claiming.alpha)
+    with pytest.raises(InvalidParameter, match=r"above alpha = 0\.02 for all of them"):
+        replace(claiming, permutations=99).require_dealings(4)
+    replace(plain, permutations=99).require_dealings(4)
 
 
 def test_half_a_claim_and_a_strange_one_are_refused():

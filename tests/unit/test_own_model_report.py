@@ -37,7 +37,7 @@ def audit(tmp_path_factory):
     )
     tok = toy.tokenizer([row["text"] for row in others])
     folder = toy.save(toy.causal(tok), tok, home / "net<img onerror=x>")
-    settings = own_model.Settings(texts=12, tokens=8, permutations=1999, draws=60, epsilon=4.0, delta=1e-5)
+    settings = own_model.Settings(texts=12, tokens=8, permutations=3999, draws=60, epsilon=4.0, delta=1e-5)
     made = own_model.examine(own_model.open_model(folder), files, settings, progress=False)
     made.texts[0] = SCRIPT + BIDI + "javascript:x"
     return made
@@ -186,7 +186,7 @@ def test_the_appendix_says_how_each_figure_was_made_and_from_how_many(page, audi
     members, others = facts["attacks"][0]["patient"]["n"]
     assert f"{members} and {others} patients" in appendix
     assert "{} and {} notes".format(*facts["attacks"][0]["note"]["n"]) in appendix
-    assert f"dealt anew {settings['permutations']:,} times; p is 5.0e-04 at least" in appendix
+    assert f"dealt anew {settings['permutations']:,} times; p is 2.5e-04 at least" in appendix
     assert f"{len(facts['tests'])} tests" in appendix and f"seed {settings['seed']}," in appendix
     assert all(f"{name} {version}" in appendix for name, version in facts["versions"].items())
     assert all(digest in appendix for digest in audit.target.files.values())
