@@ -163,8 +163,8 @@ def search_epsilon(
         together = _runs.compose_runs([replace(run, steps=run.steps * expected_runs)], delta=delta)
         raise SearchNotRandom(
             f"shape = None: the best of {expected_runs} fixed runs is not covered by the epsilon of one; it "
-            f"spends what all of them together spend, ε = {together:.4g} at δ = {delta:g} "
-            "(accounting.compose_runs), or draw the number of runs at random"
+            f"spends what all of them together spend, ε = {rounded_up(together):g} at "
+            f"δ = {rounded_up(delta):g} (accounting.compose_runs), or draw the number of runs at random"
         )
     _runs.check_runs([run], "rdp")
     curve = _renyi.rdp(noise_multiplier=run.noise_multiplier, sample_rate=run.sample_rate, steps=run.steps)

@@ -40,9 +40,9 @@ class AuditResult:
 
     def __str__(self) -> str:
         """Return the bound with everything that must stand beside it."""
-        lower = rounded_down(self.epsilon_lower)
+        lower, delta = rounded_down(self.epsilon_lower), rounded_down(self.delta)
         return (
-            f"ε >= {lower:g} at δ = {self.delta:g}, confidence {100 * self.confidence:g} % "
+            f"ε >= {lower:g} at δ = {delta:g}, confidence {100 * rounded_down(self.confidence, 8):.8g} % "
             f"({self.adjacency}; {self.method}: {self.correct} of {self.guesses} guesses right, "
             f"{self.canaries} canaries, {self.searched} searched)"
         )

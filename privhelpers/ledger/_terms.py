@@ -10,6 +10,7 @@ from privhelpers import accounting, validate
 from privhelpers.accounting import POISSON, check_accountant, check_run, require_poisson
 from privhelpers.artifacts import NAME
 from privhelpers.errors import BudgetExceeded, InvalidParameter
+from privhelpers.text import rounded_up
 
 MODES = ("research", "release")
 ADJACENCY = "add/remove"  # of one unit: what every accountant of ours counts
@@ -147,8 +148,8 @@ class Terms:
         planned = self.epsilon_of(self.steps)
         if not planned <= self.target_epsilon:
             raise BudgetExceeded(
-                f"steps = {self.steps}: the planned run would spend epsilon {planned:.6g}, more than its "
-                f"target_epsilon = {self.target_epsilon:g}: plan fewer steps or more noise"
+                f"steps = {self.steps}: the planned run would spend epsilon {rounded_up(planned, 6):g}, more "
+                f"than its target_epsilon = {self.target_epsilon:g}: plan fewer steps or more noise"
             )
 
     def differences(self, other: "Terms") -> list[str]:

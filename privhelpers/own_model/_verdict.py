@@ -7,6 +7,7 @@
 Canaries are judged apart: a coin dealt them, so no difference between two files can explain what is found.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,6 @@ from privhelpers.own_model._membership import Attack, broken_controls
 from privhelpers.own_model._memorization import PatientShares
 from privhelpers.own_model._wording import WORDING
 from privhelpers.stats import adjust
-from privhelpers.text import rounded_down
 
 FLAGGED, UNDECIDED, NOTHING_FOUND = "flagged", "undecided", "nothing found"
 
@@ -144,7 +144,8 @@ def decide(
     claim = canaries and canaries.claim
     if claim and claim.refuted:
         bound = claim.lower
-        told = (claim.epsilon, rounded_down(bound.epsilon_lower), 100 * bound.confidence)
+        certified = math.floor(100 * bound.epsilon_lower) / 100  # as many digits as the sentence shows
+        told = (claim.epsilon, certified, 100 * bound.confidence)
         certain.append(Sentence(words["claim"], *told))
     others = [test for test in beyond if not test.coin]
     reasons = list(certain)

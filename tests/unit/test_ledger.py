@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -220,8 +221,9 @@ def test_a_plan_over_its_budget_is_refused_before_anything_else(path):
     for terms in (changed(steps=3000), changed(noise_multiplier=1.0), changed(noise_multiplier=1e-3)):
         with pytest.raises(BudgetExceeded, match=rf"steps = {terms.steps}: .* target_epsilon = 8"):
             open_ledger(path, terms)
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceeded) as refusal:
         open_ledger(path, changed(target_epsilon=rdp(2000) * (1 - 1e-9)))
+    assert float(re.search(r"epsilon (\S+), more", str(refusal.value))[1]) >= rdp(2000)
     assert not path.parent.exists()
     with open_ledger(path, changed(target_epsilon=rdp(2000))) as ledger:
         assert ledger.reserve(2000).epsilon == rdp(2000), "all of a budget may be spent"

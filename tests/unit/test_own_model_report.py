@@ -167,12 +167,13 @@ def test_what_was_found_is_laid_to_training_only_where_nothing_else_explains_it(
     why = Sentence(WORDING["explanations"]["words"], 88)
     assert found(loud | {"canaries": 0.5}, (why,))[0] == why
     assert found(loud, (why,))[0] == WORDING["reasons"]["canaries"], "the coin is beyond all doubt"
-    bound = dataclasses.replace(audit.canaries.claim.lower, epsilon_lower=5.0)
+    bound = dataclasses.replace(audit.canaries.claim.lower, epsilon_lower=5.2369)
     claim = dataclasses.replace(audit.canaries.claim, lower=bound)
     refuted = dataclasses.replace(audit.canaries, claim=claim)
     assert found(loud, (), refuted)[0].endswith("explains; the claimed epsilon of 4 is refuted.")
     quiet, judged = found(dict.fromkeys(loud, 0.5), (), refuted)
     assert quiet == judged.reasons[0] and quiet.startswith("The claimed epsilon of 4 is refuted")
+    assert "at least 5.23 (" in quiet, "no more than is certified"
 
 
 def test_the_appendix_says_how_each_figure_was_made_and_from_how_many(page, audit):
