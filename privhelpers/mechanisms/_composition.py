@@ -18,6 +18,8 @@ from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.mechanisms import _checks
 
+_ROUNDED = np.finfo(float).eps  # of each number that goes into a sum
+
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -113,12 +115,18 @@ def optimal_composition(*, epsilon: float, runs: int, delta_slack: float, delta:
     lies = np.arange(runs + 1)
     ways = gammaln(runs + 1) - gammaln(lies + 1) - gammaln(runs - lies + 1)
     total = runs * np.log1p(np.exp(-epsilon))  # logarithm of (1 + e^-epsilon)^runs
-    mine = np.cumsum(np.exp(ways - lies * epsilon - total))
+    chances = np.exp(ways - lies * epsilon - total)
+    # At or below each threshold, and beyond it: of the two that add up to 1, the smaller is exact.
+    mine, rest = np.cumsum(chances), np.append(np.cumsum(chances[:0:-1])[::-1], 0.0)
     neighbors = np.logaddexp.accumulate(ways - (runs - lies) * epsilon - total)
-    asks = mine > delta_slack
-    needed = np.log(mine[asks] - delta_slack) - neighbors[asks]
+    rounded = _ROUNDED * (4 * gammaln(runs + 1) + 2 * runs * min(epsilon, 1e300) + runs + 10)  # relative
+    left = np.where(mine < rest, mine - delta_slack, (1 - delta_slack) - rest)
+    left += rounded * np.minimum(mine, rest)
+    asks = left > 0
+    needed = np.log(left[asks]) - neighbors[asks] + rounded
     survives = runs * math.log1p(-delta) + math.log1p(-delta_slack)
-    return Guarantee(max(0.0, float(needed.max(initial=0.0))), -math.expm1(survives))
+    most = min(float(needed.max(initial=0.0)), runs * epsilon * (1 + _ROUNDED))  # never beyond the sum
+    return Guarantee(most, -math.expm1(survives))
 
 
 def group_privacy(*, epsilon: float, size: int, delta: float = 0.0, tight: bool = False) -> Guarantee:

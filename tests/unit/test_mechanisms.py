@@ -2,6 +2,7 @@
 
 import math
 import random
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import dp_accounting
@@ -200,6 +201,24 @@ def test_optimal_composition_is_the_privacy_loss_distribution(epsilon, delta, ru
     )
     composed = single.self_compose(runs).get_delta_for_epsilon(answer.epsilon)
     assert composed == pytest.approx(answer.delta, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "runs", "slack"),
+    [(3.15, 400, 0.9998), (3.94, 400, 0.99999), (0.01, 150, 1 - 1e-9), (0.5, 60, 0.7), (2.0, 9, 1e-12)],
+)
+def test_optimal_composition_is_on_the_safe_side_of_50_digits(epsilon, runs, slack):
+    """Near a slack of 1 what is left of a chance is a small difference of large numbers."""
+    with localcontext(prec=50):
+        lie, left = (-Decimal(epsilon)).exp(), Decimal(slack)
+        mine, neighbors, exact = Decimal(0), Decimal(0), Decimal(0)
+        for lies in range(runs + 1):
+            chance = math.comb(runs, lies) / (1 + lie) ** runs
+            mine, neighbors = mine + chance * lie**lies, neighbors + chance * lie ** (runs - lies)
+            if mine > left:
+                exact = max(exact, ((mine - left) / neighbors).ln())
+        found = Decimal(m.optimal_composition(epsilon=epsilon, runs=runs, delta_slack=slack).epsilon)
+        assert exact <= found <= exact * (1 + Decimal("1e-9")) + Decimal("1e-12")
 
 
 def test_optimal_composition_of_many_runs():
