@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from privhelpers import accounting, validate
 from privhelpers.accounting import PrivacySpent
 from privhelpers.errors import BudgetExceeded, InvalidParameter
+from privhelpers.text import rounded_up
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,8 @@ class PrivacyPlan:
         if not planned <= self.target_epsilon:
             raise BudgetExceeded(
                 f"noise_multiplier = {spent.noise_multiplier:g}: {spent.steps} steps would spend epsilon "
-                f"{planned:.6g}, more than target_epsilon = {self.target_epsilon:g}; a calibrated noise "
-                "multiplier must not be lowered"
+                f"{rounded_up(planned, 6):g}, more than target_epsilon = {self.target_epsilon:g}; a "
+                "calibrated noise multiplier must not be lowered"
             )
         return replace(spent, epsilon=planned)
 
@@ -95,7 +96,9 @@ def plan_privacy(
     )
     spent = _spent(sigma, target_delta, sample_rate, steps, accountant, unit_name)
     if spent.epsilon > target_epsilon:
-        raise InvalidParameter(f"target_epsilon = {target_epsilon:g}: calibration gave {spent.epsilon:.6g}")
+        raise InvalidParameter(
+            f"target_epsilon = {target_epsilon:g}: calibration gave {rounded_up(spent.epsilon, 6):g}"
+        )
     return PrivacyPlan(target_epsilon, max_grad_norm, units, spent)
 
 
