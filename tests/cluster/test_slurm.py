@@ -117,7 +117,7 @@ def test_a_failed_notebook_ends_the_build_with_its_error(story):
 def test_a_build_waits_for_the_jobs_of_one_that_was_killed(story):
     _, _, early, _, seen = story
     assert early.returncode == 1
-    assert "Slurm still has 1 jobs of an earlier build" in early.stderr
+    assert "Slurm still has 1 job of an earlier build" in early.stderr
     assert f"scancel {seen[-1][0]}" in early.stderr
 
 
