@@ -329,8 +329,8 @@ MUTANTS = [
     Mutant(
         "padding asked at the first weights alone",
         "privhelpers.dpsgd._batches",
-        "with heard_by_name(model), _moved(model):",
-        "with heard_by_name(model):",
+        "heard_by_name(model), _moved(model):",
+        "heard_by_name(model):",
         "first_weights_hide",
     ),
     Mutant(

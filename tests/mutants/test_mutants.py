@@ -21,6 +21,12 @@ def test_names_are_unique_and_there_are_enough():
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) > 60
 
 
+def test_every_mutant_by_hand_fits():
+    for mutant in MUTANTS:
+        text = (ROOT / (mutant.module.replace(".", "/") + ".py")).read_text()
+        assert text.count(mutant.old) == 1, mutant.name
+
+
 def test_every_generated_mutant_fits_and_has_a_test_or_a_reason():
     assert len({row["name"] for row in GENERATED}) == len(GENERATED)
     for row in GENERATED:
