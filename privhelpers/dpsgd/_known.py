@@ -17,6 +17,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType, NoneType
 import torch
 from tokenizers import Tokenizer
 from torch import nn
+from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
@@ -31,8 +32,15 @@ from privhelpers.dpsgd._losses import Batch, losses_by_row
 
 _LIBRARIES = ("torch", "transformers", "peft", "tokenizers", "sentencepiece")
 # Not those that quantize, trace or compile: one scale for a batch mixes its rows.
-_LAYERS = ("torch.nn.modules.", "transformers.models.", "transformers.activations")
-_LAYERS += ("transformers.pytorch_utils", "peft.")
+_LAYERS = ("transformers.models.", "transformers.activations", "transformers.pytorch_utils", "peft.")
+# Of torch those that hold others, or work on a number or on the last dimension: attention, recurrence and
+# what is told a dimension can take the first, which is the batch.
+_HOLDING = (nn.Module, nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
+_BY_NUMBER = (nn.Identity, nn.Dropout, nn.ReLU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.LeakyReLU, nn.Mish)
+_BY_NUMBER += (nn.ELU, nn.Softplus, nn.Hardtanh, nn.ReLU6)
+_BY_ROW = (nn.Linear, nn.Embedding, nn.LayerNorm, nn.RMSNorm, nn.Conv1d)
+_OF_TORCH = frozenset(_HOLDING + _BY_NUMBER + _BY_ROW)
+_ONE_SCALE = ("transformers.models.nystromformer.",)  # takes a largest number over the batch
 _VALUES = (bool, int, float, str, NoneType, torch.dtype, torch.device, torch.Size)
 _VALUES += (torch.no_grad, RemovableHandle)
 _TENSORS = (torch.Tensor, nn.Parameter, nn.Buffer)
@@ -41,6 +49,7 @@ _LISTS, _TABLES = (tuple, list, set), (dict, OrderedDict)
 _AROUND = {MethodType: ("__func__", "__self__"), staticmethod: ("__func__",), classmethod: ("__func__",)}
 _AROUND |= {property: ("fget",), contextlib._GeneratorContextManager: ("func",)}
 _GLOBAL_HOOKS = [value for name, value in vars(nn.modules.module).items() if name.startswith("_global_")]
+_GLOBAL_HOOKS += [_global_optimizer_pre_hooks, _global_optimizer_post_hooks]
 _CHOSEN = (ALL_ATTENTION_FUNCTIONS, ALL_MASK_ATTENTION_FUNCTIONS, ALL_EXPERTS_FUNCTIONS)
 
 
@@ -132,13 +141,17 @@ class _Found:
     def of_module(self, module: nn.Module) -> Iterator[object]:
         """Yield what is not known of one module beside those inside of it."""
         kind, held = type(module), vars(module)
-        if not (_of_a_library(kind) and kind.__module__.startswith(_LAYERS)):
+        apart = kind.__module__.startswith(_LAYERS) and not kind.__module__.startswith(_ONE_SCALE)
+        apart |= kind in _OF_TORCH or (kind is nn.Softmax and module.dim == -1)
+        if not (apart and _of_a_library(kind)):
             yield kind
             return
         yield from self.of_class(kind)
         yield from self.shadows(module)
         yield from self.unknown(value for name, value in held.items() if "state_dict" not in name)
-        names = [v for v in getattr(held.get("config"), "__dict__", {}).values() if isinstance(v, str)]
+        values = getattr(held.get("config"), "__dict__", {}).values()
+        yield from self.unknown(values)
+        names = [value for value in values if isinstance(value, str)]
         yield from self.unknown(table[name] for table in _CHOSEN for name in names if name in table)
 
     def of_class(self, kind: type) -> Iterator[object]:
@@ -164,6 +177,8 @@ class _Found:
             elif isinstance(part, torch.Tensor):
                 if type(part) not in _TENSORS or part.is_quantized:
                     yield type(part)
+                hooks = (part._backward_hooks, getattr(part, "_post_accumulate_grad_hooks", None))
+                yield from self.unknown(filter(None, hooks))
             elif type(part) not in _VALUES and id(part) not in self._seen:
                 self._seen[id(part)] = part
                 yield from self._unknown(part)
@@ -179,7 +194,9 @@ class _Found:
             yield from self.unknown(filter(_runs, given))
         elif isinstance(part, BuiltinFunctionType | type):
             name, written = str(part.__module__), isinstance(part, type)
-            if not (name == "builtins" or _of_a_library(part) if written else name.startswith("torch")):
+            if not (
+                name == "builtins" or _of_a_library(part) if written else name.partition(".")[0] == "torch"
+            ):
                 yield part
         elif callable(part) or type(part).__module__.startswith("torch") or not _of_a_library(type(part)):
             yield part

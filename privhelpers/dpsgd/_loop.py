@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import validate
-from privhelpers.accounting import Claimed
+from privhelpers.accounting import Claimed, PrivacySpent
 from privhelpers.dpsgd._batches import bounded, encode_patients, micro_batches, needs_mask
 from privhelpers.dpsgd._canaries import GradientCanaries, Planted
 from privhelpers.dpsgd._chance import Chance, is_ours
@@ -350,6 +350,9 @@ def _not_counted(
     ours = {
         "tokenizer": (type(tokenizer), not own_tokenizer(tokenizer)),
         "plan": (type(plan), type(plan) is PrivacyPlan),
+        "spent": (type(plan.spent), type(plan.spent) is PrivacySpent),
+        "settings": (type(settings), type(settings) is Settings),
+        "canaries": (type(settings.canaries), type(settings.canaries) in (GradientCanaries, NoneType)),
         "make_optimizer": (settings.make_optimizer, settings.make_optimizer in _COUNTED),
         "make_draws": (settings.make_draws, settings.make_draws is poisson_draws),
         "objective": (type(settings.objective), type(settings.objective) in (Masking, NoneType)),

@@ -3,6 +3,7 @@
 import copy
 import functools
 import math
+from dataclasses import replace
 from functools import partial
 from unittest import mock
 
@@ -15,6 +16,7 @@ from test_dpsgd_training import hospital, run, tiny_plan
 from tokenizers import pre_tokenizers
 from torch import nn
 from torch.nn import functional
+from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
@@ -492,12 +494,42 @@ def method_of_a_library(model):
         (method_of_a_library, ["model: partial"]),
         *((quantized_buffer, ["model: Tensor"]), (packed, ["model: LinearPackedParamsBase"])),
         *((kept_in_a_list, ["model: Passes"]), (method_of_a_class, ["model: act_of_ones_own"])),
+        (lambda model: setattr(model, "spare", nn.LSTM(4, 4)), ["model: LSTM"]),  # rows are its time
+        (lambda model: setattr(model, "spare", nn.Softmax(0)), ["model: Softmax"]),
+        (lambda model: setattr(model, "spare", nn.Softmax(-1)), []),
+        (lambda model: setattr(model.config, "scale", Passes()), ["model: Passes"]),
+        (lambda model: model.cls.predictions.bias.register_hook(act_of_ones_own), ["model: act_of_ones_own"]),
     ],
 )
 def test_what_is_no_plain_part_of_a_library_is_not_known(change, parts, monkeypatch):
     monkeypatch.setattr(BertLayer, "ones_own", None, raising=False)
     change(model := bert(300))
     assert not_known(model, ONE) == parts
+
+
+def test_hooks_of_every_optimizer_are_not_known():
+    handle = register_optimizer_step_post_hook(act_of_ones_own)
+    try:
+        assert not_known(bert(300), ONE) == ["model: act_of_ones_own"]
+    finally:
+        handle.remove()
+
+
+class OtherSpent(PrivacySpent):
+    """May say another epsilon of the same steps."""
+
+
+class OtherSettings(dpsgd.Settings):
+    """May compute a learning rate from notes."""
+
+
+def test_kinds_of_ones_own_of_what_a_run_is_told_are_not_counted():
+    texts, tokenizer, model = hospital()
+    plan, settings = tiny_plan(), OtherSettings(learning_rate=1e-3)
+    plan = replace(plan, spent=OtherSpent(**vars(plan.spent)))
+    chance = dpsgd.research(0)
+    log = dpsgd.train(model, tokenizer, texts, plan, settings, chance=chance, progress=False)
+    assert log.spent.parts == ("spent: OtherSpent", "settings: OtherSettings")
 
 
 def test_experts_of_ones_own_are_not_known():
