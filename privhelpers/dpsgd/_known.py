@@ -17,7 +17,6 @@ from types import BuiltinFunctionType, FunctionType, MethodType, NoneType
 import torch
 from tokenizers import Tokenizer
 from torch import nn
-from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
@@ -49,7 +48,6 @@ _LISTS, _TABLES = (tuple, list, set), (dict, OrderedDict)
 _AROUND = {MethodType: ("__func__", "__self__"), staticmethod: ("__func__",), classmethod: ("__func__",)}
 _AROUND |= {property: ("fget",), contextlib._GeneratorContextManager: ("func",)}
 _GLOBAL_HOOKS = [value for name, value in vars(nn.modules.module).items() if name.startswith("_global_")]
-_GLOBAL_HOOKS += [_global_optimizer_pre_hooks, _global_optimizer_post_hooks]
 _CHOSEN = (ALL_ATTENTION_FUNCTIONS, ALL_MASK_ATTENTION_FUNCTIONS, ALL_EXPERTS_FUNCTIONS)
 
 

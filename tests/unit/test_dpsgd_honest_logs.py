@@ -16,7 +16,6 @@ from test_dpsgd_training import hospital, run, tiny_plan
 from tokenizers import pre_tokenizers
 from torch import nn
 from torch.nn import functional
-from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
@@ -505,14 +504,6 @@ def test_what_is_no_plain_part_of_a_library_is_not_known(change, parts, monkeypa
     monkeypatch.setattr(BertLayer, "ones_own", None, raising=False)
     change(model := bert(300))
     assert not_known(model, ONE) == parts
-
-
-def test_hooks_of_every_optimizer_are_not_known():
-    handle = register_optimizer_step_post_hook(act_of_ones_own)
-    try:
-        assert not_known(bert(300), ONE) == ["model: act_of_ones_own"]
-    finally:
-        handle.remove()
 
 
 class OtherSpent(PrivacySpent):
