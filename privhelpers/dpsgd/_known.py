@@ -32,7 +32,7 @@ from privhelpers.dpsgd._losses import Batch, losses_by_row
 _LIBRARIES = ("torch", "transformers", "peft", "tokenizers", "sentencepiece")
 # Not those that quantize, trace or compile: one scale for a batch mixes its rows.
 _LAYERS = ("transformers.models.", "transformers.activations", "transformers.pytorch_utils", "peft.")
-# Of torch those that hold others, or work on a number or on the last dimension: attention, recurrence and
+# Of torch those that hold others, or work on a number or on the last dimensions: attention, recurrence and
 # what is told a dimension can take the first, which is the batch.
 _HOLDING = (nn.Module, nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
 _BY_NUMBER = (nn.Identity, nn.Dropout, nn.ReLU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.LeakyReLU, nn.Mish)
@@ -168,11 +168,7 @@ class _Found:
     def unknown(self, parts: Iterable[object]) -> Iterator[object]:
         """Yield what is not known of values, and of what they hold, wrap or were given."""
         for part in parts:
-            if type(part) in _TABLES:
-                yield from self.unknown(part.values())
-            elif type(part) in _LISTS:
-                yield from self.unknown(part)
-            elif isinstance(part, torch.Tensor):
+            if isinstance(part, torch.Tensor):
                 if type(part) not in _TENSORS or part.is_quantized:
                     yield type(part)
                 hooks = (part._backward_hooks, getattr(part, "_post_accumulate_grad_hooks", None))
@@ -182,7 +178,11 @@ class _Found:
                 yield from self._unknown(part)
 
     def _unknown(self, part: object) -> Iterator[object]:
-        if isinstance(part, partial | partialmethod):
+        if type(part) in _TABLES:
+            yield from self.unknown(part.values())
+        elif type(part) in _LISTS:
+            yield from self.unknown(part)
+        elif isinstance(part, partial | partialmethod):
             yield from self.unknown((part.func, *part.args, *part.keywords.values()))
         elif type(part) in _AROUND:
             yield from self.unknown(getattr(part, name) for name in _AROUND[type(part)])

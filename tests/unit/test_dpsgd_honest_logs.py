@@ -454,6 +454,11 @@ def kept_in_a_list(model):
     model.bert.others = [Passes()]
 
 
+def held_by_itself(model):
+    model.config.others = others = [Passes()]
+    others.append(others)
+
+
 def method_of_a_class(model):
     type(model.bert.encoder.layer[0]).ones_own = act_of_ones_own
 
@@ -492,7 +497,8 @@ def method_of_a_library(model):
         (by_accelerate, ["precision: torch.bfloat16", "model: convert_outputs_to_fp32.<locals>.forward"]),
         (method_of_a_library, ["model: partial"]),
         *((quantized_buffer, ["model: Tensor"]), (packed, ["model: LinearPackedParamsBase"])),
-        *((kept_in_a_list, ["model: Passes"]), (method_of_a_class, ["model: act_of_ones_own"])),
+        *((kept_in_a_list, ["model: Passes"]), (held_by_itself, ["model: Passes"])),
+        (method_of_a_class, ["model: act_of_ones_own"]),
         (lambda model: setattr(model, "spare", nn.LSTM(4, 4)), ["model: LSTM"]),  # rows are its time
         (lambda model: setattr(model, "spare", nn.Softmax(0)), ["model: Softmax"]),
         (lambda model: setattr(model, "spare", nn.Softmax(-1)), []),
