@@ -15,9 +15,6 @@ from privhelpers.dpsgd._batches import micro_batches
 from privhelpers.dpsgd._canaries import (
     CanaryScores,
     GradientCanaries,
-    drop_spare_rows,
-    free_coordinates,
-    make_room,
 )
 from privhelpers.dpsgd._chance import Chance, release, research
 from privhelpers.dpsgd._engine import ClippedGradients, GivenGradients, clipped_gradient_sum
@@ -41,10 +38,7 @@ __all__ = [
     "PrivateOptimizer",
     "Settings",
     "clipped_gradient_sum",
-    "drop_spare_rows",
     "epsilon_curve",
-    "free_coordinates",
-    "make_room",
     "micro_batches",
     "plan_privacy",
     "plan_with_noise",

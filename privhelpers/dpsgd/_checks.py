@@ -7,9 +7,11 @@ holds for all rows and at all weights: `_known` says of what that is known.
 """
 
 import math
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
@@ -154,14 +156,25 @@ class _WithoutDropout(TorchFunctionMode):
 
 
 @contextmanager
+def streams_kept(model: PreTrainedModel) -> Iterator[None]:
+    """Leave the random streams of torch, NumPy and Python as they were."""
+    python, numpy = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng(devices=[model.device] if model.device.type == "cuda" else []):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
+
+
+@contextmanager
 def repeatable(model: PreTrainedModel) -> Iterator[None]:
     """Run the model as it is, in training or not, without dropout, and leave the random streams as they were.
 
     Layers stay in training: some mix rows there alone, and libraries pack quantized weights anew for
     evaluation. They multiply in all digits, so that what is compared differs by little else.
     """
-    devices = [model.device] if model.device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices), _WithoutDropout(), layers_in("highest"):
+    with streams_kept(model), _WithoutDropout(), layers_in("highest"):
         yield
 
 

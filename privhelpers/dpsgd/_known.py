@@ -7,6 +7,7 @@ with it claims its budget.
 """
 
 import contextlib
+import random
 import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -14,19 +15,20 @@ from functools import partial, partialmethod
 from inspect import getattr_static
 from types import BuiltinFunctionType, FunctionType, MethodType, NoneType
 
+import numpy as np
 import torch
 from tokenizers import Tokenizer
 from torch import nn
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
-from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedTokenizerBase
 from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from privhelpers.dpsgd._checks import FULL_DIGITS, digits_of, heard_by_name, repeatable
+from privhelpers.dpsgd._checks import FULL_DIGITS, digits_of, heard_by_name, repeatable, streams_kept
 from privhelpers.dpsgd._losses import Batch, losses_by_row
 
 _LIBRARIES = ("torch", "transformers", "peft", "tokenizers", "sentencepiece")
@@ -38,8 +40,12 @@ _HOLDING = (nn.Module, nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.Parameter
 _BY_NUMBER = (nn.Identity, nn.Dropout, nn.ReLU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.LeakyReLU, nn.Mish)
 _BY_NUMBER += (nn.ELU, nn.Softplus, nn.Hardtanh, nn.ReLU6)
 _BY_ROW = (nn.Linear, nn.Embedding, nn.LayerNorm, nn.RMSNorm, nn.Conv1d)
-_OF_TORCH = frozenset(_HOLDING + _BY_NUMBER + _BY_ROW)
+_UNREAD = (nn.CrossEntropyLoss,)  # of labels, which a pass does not give the model
+_OF_TORCH = frozenset(_HOLDING + _BY_NUMBER + _BY_ROW + _UNREAD)
 _ONE_SCALE = ("transformers.models.nystromformer.",)  # takes a largest number over the batch
+# What draws for each number that it gives, so for each row by itself.
+_DRAWN_BY_NUMBER = ("native_dropout", "_fused_dropout", "bernoulli", "bernoulli_", "uniform_", "normal_")
+_DRAWN_BY_NUMBER += ("rand", "rand_like", "randn", "randn_like")
 _VALUES = (bool, int, float, str, NoneType, torch.dtype, torch.device, torch.Size)
 _VALUES += (torch.no_grad, RemovableHandle)
 _TENSORS = (torch.Tensor, nn.Parameter, nn.Buffer)
@@ -60,14 +66,15 @@ def not_known(model: nn.Module, batch: Batch) -> list[str]:
     What replaces a function inside of a library's module is not seen.
 
     Args:
-        model: as it is trained.
+        model: as it is trained, in training.
         batch: that it can read, such as one row.
     """
+    modes = (*_get_current_function_mode_stack(), *_get_current_dispatch_mode_stack())
     with heard_by_name(model), repeatable(model), torch.no_grad(), _Digits() as within:
         losses_by_row(model, batch)
     digits = (digits_of(model) | within.seen) - FULL_DIGITS
     parts = [f"precision: {one}" for one in sorted(map(str, digits))]
-    modes = (*_get_current_function_mode_stack(), *_get_current_dispatch_mode_stack())
+    parts += [f"chance of all rows at once: {one}" for one in _shared_chance(model, batch)]
     around = [_named(mode) for mode in modes if type(mode) is not DeviceContext]  # which only says where
     around += ["saved_tensors_hooks"] * bool(torch._C._autograd._top_saved_tensors_default_hooks(True))
     found = _Found(model.modules())
@@ -85,6 +92,75 @@ def own_tokenizer(tokenizer: PreTrainedTokenizerBase) -> bool:
         return not all(value.to_str() for value in values if isinstance(value, Tokenizer))
     except Exception:  # it has a part in Python, which cannot be written down
         return True
+
+
+def _shared_chance(model: nn.Module, batch: Batch) -> list[str]:
+    """Return by name what a pass draws for several rows together, such as whether a layer is dropped.
+
+    Who shares a pass follows from who was drawn, so one unit more gives the others another chance, and no
+    clipping bounds by how much that moves their sum. Numbers of each row's own follow no other row.
+    """
+    passes = []
+    for rows in (2, 3):
+        copies = {name: torch.cat([value[:1]] * rows) for name, value in batch.items()}
+        with streams_kept(model), torch.no_grad(), _Scalars(1.0), _Draws() as draws:
+            losses_by_row(model, copies)
+        passes.append(draws)
+    two, three = passes
+    shared = ["Python or NumPy"] * (two.elsewhere or three.elsewhere)
+    if [name for name, _ in two.numbers] != [name for name, _ in three.numbers]:
+        return [*shared, "draws that follow the number of rows"]
+    for (name, of_two), (_, of_three) in zip(two.numbers, three.numbers, strict=True):
+        by_number = name in _DRAWN_BY_NUMBER or "attention" in name
+        shared += [name] * (3 * of_two != 2 * of_three or not by_number)
+    calls = []
+    for scalar in (1.0, 0.0):  # a layer whose number is low is dropped: other calls, or none that succeeds
+        with contextlib.suppress(Exception), repeatable(model), torch.no_grad(), _Scalars(scalar):
+            with _Draws() as draws:
+                losses_by_row(model, copies)
+            calls.append(draws.calls)
+    return [*dict.fromkeys(shared), *["whether a layer is dropped"] * (len(set(calls)) + len(calls) != 3)]
+
+
+class _Scalars(TorchFunctionMode):
+    """Gives one number wherever a pass draws a single one."""
+
+    def __init__(self, number: float) -> None:
+        super().__init__()
+        self._number = torch.tensor(number)
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.rand and args in (([],), ((),)):
+            return self._number.clone()
+        return function(*args, **(kwargs or {}))
+
+
+class _Draws(TorchDispatchMode):
+    """Counts the calls of a pass, and the random numbers of each call that draws some."""
+
+    def __enter__(self) -> "_Draws":
+        self.calls, self.numbers, self._before = 0, [], self._others()
+        return super().__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self.elsewhere = self._before != self._others()
+        return super().__exit__(*error)
+
+    @staticmethod
+    def _others() -> tuple[object, ...]:
+        _, numbers, place, *_ = np.random.get_state()
+        return random.getstate(), numbers.tobytes(), place
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        out = function(*args, **(kwargs or {}))
+        first = out[0] if isinstance(out, tuple) else out
+        self.calls += 1
+        name = function.overloadpacket.__name__
+        if isinstance(first, torch.Tensor) and (
+            torch.Tag.nondeterministic_seeded in function.tags or "random" in name
+        ):
+            self.numbers.append((name, first.numel()))
+        return out
 
 
 class _Digits(TorchFunctionMode):

@@ -86,8 +86,8 @@ class Settings:
         betas: of Adam. Less momentum than its default: with few, large and noisy steps an old gradient is
             worth less.
         notes_per_step: at most so many notes of a patient enter one step, 1 or more.
-        max_rows: rows of a physical micro-batch, 1 or more; changes speed and memory, never more than
-            rounding.
+        max_rows: rows of a physical micro-batch, 1 or more; changes speed and memory, and which numbers of
+            the dropout a row meets; in a model without dropout, never more than rounding.
         objective: turns a row of ids into what the model reads and what it is asked, anew at every step,
             such as `models.Masking`; None: each token is predicted from those before it.
         matmul_precision: "highest", or "medium": linear layers multiply in bfloat16 where that is faster;
@@ -189,7 +189,7 @@ def train(
     _check_parts(model, tokenizer, plan, settings, chance, keep)
     spent = plan.require_budget()  # before a note is read
     snapshots = _check_run(notes_by_patient, plan, snapshots, keep)
-    units, parameters, pad_id = plan.units, trainable(model), end_id(tokenizer)
+    units, own, pad_id = plan.units, trainable(model), end_id(tokenizer)
     owners(model)  # refuses what has no gradient per unit by its name, before a pass is made
     rows = encode_patients(model, tokenizer, notes_by_patient)
     if len(rows) != units:
@@ -199,89 +199,96 @@ def train(
     masked = needs_mask(model, rows, pad_id, always=settings.objective is not None)
     shortest = min((row for patient_rows in rows for row in patient_rows), key=len)
     trial = dict(zip(("input_ids", "labels"), to_batch([shortest], pad_id), strict=True))
-    not_counted = _not_counted(tokenizer, plan, settings, chance) + not_known(model, trial)
-    before = {name: p.detach().clone() for name, p in parameters.items()}
-    weights: dict[int, dict[str, torch.Tensor]] = {}
-    planted = None
-    if settings.canaries:
-        longest = max(len(row) for patient_rows in rows for row in patient_rows)
-        planted = Planted(settings.canaries, model, longest, plan)
-    adam = torch.optim.Adam(parameters.values(), lr=settings.learning_rate, betas=settings.betas, fused=True)
-    optimizer = settings.make_optimizer(
-        adam,
-        model,
-        noise_multiplier=spent.noise_multiplier,
-        max_grad_norm=plan.max_grad_norm,
-        expected_batch_size=plan.expected_batch_size,
-        chance=chance,
-    )
-    _require("make_optimizer", optimizer, isinstance(optimizer, PrivateOptimizer), "PrivateOptimizer")
-    accountant = RDPAccountant()  # beside the accountant of the plan, stepped as the run goes
-    optimizer.attach_step_hook(accountant.get_optimizer_hook_fn(spent.sample_rate))
-    kept = None
-    if keep:
-        given = settings.public() | chance.public() | {"not_counted": not_counted}
-        marks = fingerprint(model, rows, given, (*settings.parts(), type(tokenizer)))
-        terms = terms_of(plan, chance.mode, marks, keep.run, not_counted)
-        kept = KeptRun(keep, terms, model, adam, chance)
     model.train()
-    with (
-        chance.dropout(),
-        kept or nullcontext(),
-        layers_in(settings.matmul_precision),
-        repeatable_on(model.device),
-    ):
-        # 0. Go on from the last checkpoint; the canaries' numbers follow on those of the patients.
-        start, tally = kept.restore(len(planted.scores) if planted else 0) if kept else (0, Tally())
-        accountant.history = [(spent.noise_multiplier, spent.sample_rate, start)] if start else []
-        if planted and tally.canary_scores:
-            planted.scores[:] = tally.canary_scores
-        everybody = units + (planted.units if planted else 0)
-        draws = settings.make_draws(
-            chance.sampling,
-            units=everybody,
-            sample_rate=spent.sample_rate,
-            steps=spent.steps - start,
+    not_counted = _not_counted(tokenizer, plan, settings, chance) + not_known(model, trial)
+    before = {name: p.detach().clone() for name, p in own.items()}
+    weights: dict[int, dict[str, torch.Tensor]] = {}
+    with Planted(settings.canaries, model, plan) if settings.canaries else nullcontext() as planted:
+        parameters = trainable(model)  # the rows of the canaries are among them
+        adam = torch.optim.Adam(
+            parameters.values(), lr=settings.learning_rate, betas=settings.betas, fused=True
         )
-        _require("make_draws", draws, isinstance(draws, Iterable), "draws")
-        bar = tqdm(draws, total=spent.steps, initial=start, desc="DP-SGD", unit="step", disable=not progress)
-        for step, drawn in enumerate(bar, start):
-            _require("make_draws", drawn, _are_units(drawn, everybody), f"list of units below {everybody}")
-            # 1. Count the step as spent, on the disk, before it is taken.
-            if kept:
-                kept.before(step)
-            # 2. Each unit was drawn independently; of a patient's notes take a few.
-            patients = [bounded(rows[i], settings.notes_per_step, chance.choices) for i in drawn if i < units]
-            if settings.objective:  # before micro-batches are made, so that their size changes no mask
-                patients = [
-                    [_pair(settings.objective(row, chance.choices)) for row in patient_rows]
-                    for patient_rows in patients
-                ]
-            batches: list[Drawn] = list(
-                micro_batches(patients, settings.max_rows, pad_id, attention_mask=masked)
+        optimizer = settings.make_optimizer(
+            adam,
+            model,
+            noise_multiplier=spent.noise_multiplier,
+            max_grad_norm=plan.max_grad_norm,
+            expected_batch_size=plan.expected_batch_size,
+            chance=chance,
+        )
+        _require("make_optimizer", optimizer, isinstance(optimizer, PrivateOptimizer), "PrivateOptimizer")
+        accountant = RDPAccountant()  # beside the accountant of the plan, stepped as the run goes
+        optimizer.attach_step_hook(accountant.get_optimizer_hook_fn(spent.sample_rate))
+        kept = None
+        if keep:
+            given = settings.public() | chance.public() | {"not_counted": not_counted}
+            key = keep.key() if chance.mode == "release" else b""
+            marks = fingerprint(model, rows, given, (*settings.parts(), type(tokenizer)), key=key)
+            terms = terms_of(plan, chance.mode, marks, keep.run, not_counted)
+            kept = KeptRun(keep, terms, model, adam, chance)
+        with (
+            chance.dropout(),
+            kept or nullcontext(),
+            layers_in(settings.matmul_precision),
+            repeatable_on(model.device),
+        ):
+            # 0. Go on from the last checkpoint; the canaries' numbers follow on those of the patients.
+            start, tally = kept.restore(len(planted.scores) if planted else 0) if kept else (0, Tally())
+            accountant.history = [(spent.noise_multiplier, spent.sample_rate, start)] if start else []
+            if planted and tally.canary_scores:
+                planted.scores[:] = tally.canary_scores
+            everybody = units + (planted.units if planted else 0)
+            draws = settings.make_draws(
+                chance.sampling,
+                units=everybody,
+                sample_rate=spent.sample_rate,
+                steps=spent.steps - start,
             )
-            if canaries := [i - units for i in drawn if i >= units]:
-                batches.append((planted.gradients_of(canaries), None))
-            # 3. Clip each unit's gradient, sum, add noise, divide by the expected batch size, step.
-            adam.param_groups[0]["lr"] = settings.learning_rate_at(step, spent.steps)
-            norms = optimizer.step(batches)
-            # 4. Note what happened, and keep it.
-            tally.add(norms[: len(patients)], plan.max_grad_norm)
-            if planted:
-                planted.watch(optimizer.gradients)
-                tally.canary_scores = planted.scores.tolist()
-            if step + 1 in snapshots:
-                weights[step + 1] = {name: p.detach().clone() for name, p in parameters.items()}
-            if kept and kept.is_due(step + 1):
-                _check_finite(parameters)
-                kept.after(step + 1, tally)
-    _check_finite(parameters)
-    model.eval()
+            _require("make_draws", draws, isinstance(draws, Iterable), "draws")
+            bar = tqdm(
+                draws, total=spent.steps, initial=start, desc="DP-SGD", unit="step", disable=not progress
+            )
+            for step, drawn in enumerate(bar, start):
+                _require(
+                    "make_draws", drawn, _are_units(drawn, everybody), f"list of units below {everybody}"
+                )
+                # 1. Count the step as spent, on the disk, before it is taken.
+                if kept:
+                    kept.before(step)
+                # 2. Each unit was drawn independently; of a patient's notes take a few.
+                patients = [
+                    bounded(rows[i], settings.notes_per_step, chance.choices) for i in drawn if i < units
+                ]
+                if settings.objective:  # before micro-batches are made, so that their size changes no mask
+                    patients = [
+                        [_pair(settings.objective(row, chance.choices)) for row in patient_rows]
+                        for patient_rows in patients
+                    ]
+                batches: list[Drawn] = list(
+                    micro_batches(patients, settings.max_rows, pad_id, attention_mask=masked)
+                )
+                if canaries := [i - units for i in drawn if i >= units]:
+                    batches.append((planted.gradients_of(canaries), None))
+                # 3. Clip each unit's gradient, sum, add noise, divide by the expected batch size, step.
+                adam.param_groups[0]["lr"] = settings.learning_rate_at(step, spent.steps)
+                norms = optimizer.step(batches)
+                # 4. Note what happened, and keep it.
+                tally.add(norms[: len(patients)], plan.max_grad_norm)
+                if planted:
+                    planted.watch(optimizer.gradients)
+                    tally.canary_scores = planted.scores.tolist()
+                if step + 1 in snapshots:
+                    weights[step + 1] = {name: p.detach().clone() for name, p in own.items()}
+                if kept and kept.is_due(step + 1):
+                    _check_finite(parameters)
+                    kept.after(step + 1, tally)
+        _check_finite(parameters)
+        model.eval()
     return DPTrainingLog(
         spent=Claimed(spent, tuple(not_counted)) if not_counted else spent,
         mode=chance.mode,
         rdp_epsilon=None if not_counted else max(0.0, accountant.get_epsilon(spent.delta)),
-        weight_change=_distance(before, parameters),
+        weight_change=_distance(before, own),
         canaries=planted.shown() if planted else None,
         weights=weights,
         **tally.summary(),

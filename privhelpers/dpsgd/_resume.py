@@ -5,8 +5,11 @@ steps in between are counted once. Release mode cannot repeat them: they stay co
 with the step after them.
 """
 
+import errno
 import hashlib
+import hmac
 import json
+import secrets
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -21,10 +24,11 @@ from privhelpers.dpsgd._batches import Rows
 from privhelpers.dpsgd._chance import Chance
 from privhelpers.dpsgd._log import Tally
 from privhelpers.dpsgd._plan import PrivacyPlan
-from privhelpers.errors import DamagedArtifact, InvalidParameter, ResumeRefused
+from privhelpers.errors import ArtifactUnavailable, DamagedArtifact, InvalidParameter, ResumeRefused
 from privhelpers.ledger import Ledger, Terms, open_ledger
 
-LEDGER = "ledger.jsonl"
+LEDGER, KEY = "ledger.jsonl", "secret.key"
+_KEY_BYTES = 32
 PACKAGE = Path(__file__).parents[1]
 # Whose code a private step runs, besides the modules that belong to no room.
 ROOMS = ("accounting", "dpsgd", "ledger", "mechanisms", "models")
@@ -47,7 +51,15 @@ def _settings(model: torch.nn.Module) -> list[str]:
     """Return what a model computes with beside its weights, as texts; not where it was loaded from."""
     config = model.config.to_dict() if hasattr(model, "config") else {}
     config.pop("_name_or_path", None)
-    return [json.dumps(config, sort_keys=True, default=repr), repr(model)]
+    adapters = {name: {**vars(one)} for name, one in getattr(model, "peft_config", {}).items()}
+    for one in adapters.values():
+        one.pop("base_model_name_or_path", None)
+    return [*(json.dumps(one, sort_keys=True, default=_plain) for one in (config, adapters)), repr(model)]
+
+
+def _plain(value: object) -> object:
+    """Return a value of a configuration as text; a set in an order that no process chooses."""
+    return sorted(map(repr, value)) if isinstance(value, set) else repr(value)
 
 
 def _code(model: torch.nn.Module, parts: Iterable[object]) -> list[list[str]]:
@@ -62,17 +74,24 @@ def _code(model: torch.nn.Module, parts: Iterable[object]) -> list[list[str]]:
 
 
 def fingerprint(
-    model: torch.nn.Module, rows: list[Rows], parameters: Mapping[str, object], parts: Iterable[object] = ()
+    model: torch.nn.Module,
+    rows: list[Rows],
+    parameters: Mapping[str, object],
+    parts: Iterable[object] = (),
+    *,
+    key: bytes = b"",
 ) -> dict[str, str]:
     """Return what a run depends on, as SHA-256 of its data, its parameters (with first weights), its code.
 
     Args:
         model, rows, parameters: of the run.
         parts: classes and functions that the caller brought.
+        key: of a release, whose ledger is published: without it, whoever knows all patients but one could
+            tell by the hash of the data whether that one took part. Empty: the hash is that of the data.
     """
-    code = _code(model, parts)
+    code, data = _code(model, parts), _digest(rows)
     return {
-        "data": _digest(rows),
+        "data": hmac.new(key, data.encode(), "sha256").hexdigest() if key else data,
         "parameters": _digest([dict(parameters), _weights(model), _settings(model)]),
         "code": _digest([code, *([name, version(name)] for name in ("torch", "transformers", "opacus"))]),
     }
@@ -100,7 +119,8 @@ class Keep:
     """Where a private run keeps what outlives a kill.
 
     Attributes:
-        folder: of the ledger and the checkpoints; made if needed.
+        folder: of the ledger and the checkpoints; made if needed. The checkpoints, and in release mode the
+            key beside them, are as private as the notes; the ledger alone is for others.
         run: name in the ledger.
         every: steps between two checkpoints, and reserved at once, 1 or more.
         on_change: what to do with a folder of another run: "refuse", or "restart" beside its old ledger. What
@@ -122,6 +142,26 @@ class Keep:
             raise InvalidParameter(
                 f"on_change = {validate.shown(self.on_change)}: must be one of {', '.join(ON_CHANGE)}"
             )
+
+    def key(self) -> bytes:
+        """Return the folder's key, random bytes that lie nowhere else; made if there is none.
+
+        Raises:
+            DamagedArtifact: it is not what was written.
+            ArtifactUnavailable: the system refuses to read or write it.
+        """
+        path = Path(self.folder) / KEY
+        try:
+            if not artifacts.is_there(path):
+                artifacts.write_atomic(path, secrets.token_bytes(_KEY_BYTES), new=True)
+        except ArtifactUnavailable as error:
+            if error.errno != errno.EEXIST:  # another process was first
+                raise
+        with artifacts.writing(path):
+            key = artifacts.read_bounded(path, _KEY_BYTES)
+        if len(key) != _KEY_BYTES:
+            raise DamagedArtifact(f"{KEY}: has {len(key)} bytes, not {_KEY_BYTES}; this run cannot go on")
+        return key
 
 
 class KeptRun:

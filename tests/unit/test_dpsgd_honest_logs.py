@@ -3,10 +3,12 @@
 import copy
 import functools
 import math
+import random
 from dataclasses import replace
 from functools import partial
 from unittest import mock
 
+import numpy as np
 import pytest
 import torch
 from accelerate import Accelerator
@@ -26,10 +28,15 @@ from transformers import (
     BertLMHeadModel,
     ConvBertConfig,
     ConvBertForMaskedLM,
+    DebertaV2ForMaskedLM,
+    DistilBertConfig,
+    DistilBertForMaskedLM,
     LlamaConfig,
     LlamaForCausalLM,
     MixtralConfig,
     MixtralForCausalLM,
+    OPTConfig,
+    OPTForCausalLM,
     PreTrainedTokenizer,
     RobertaConfig,
     RobertaForMaskedLM,
@@ -43,7 +50,7 @@ from privhelpers import dpsgd, models
 from privhelpers.accounting import Claimed, PrivacySpent
 from privhelpers.dpsgd import _batches, _loop, _resume
 from privhelpers.dpsgd._known import not_known, own_tokenizer
-from privhelpers.errors import InvalidParameter, ResumeRefused, UnsupportedModel
+from privhelpers.errors import DamagedArtifact, InvalidParameter, ResumeRefused, UnsupportedModel
 from privhelpers.ledger import read_ledger
 
 BART = {
@@ -694,6 +701,75 @@ def test_layers_that_are_dropped_by_chance_are_compared_all_the_same():
             dpsgd.clipped_gradient_sum(model, {"input_ids": ids, "labels": ids}, max_grad_norm=1.0)
 
 
+def with_chance(kind, **more):
+    """Return a small model in training, with chance of its own."""
+    torch.manual_seed(0)
+    sizes = {
+        "vocab_size": 50,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "max_position_embeddings": 64,
+    }
+    if kind is OPTForCausalLM:
+        return kind(OPTConfig(hidden_size=16, ffn_dim=32, word_embed_proj_dim=16, **sizes, **more)).train()
+    config = kind.config_class(hidden_size=16, intermediate_size=32, **sizes, **more)
+    return kind(config).train()
+
+
+RELATIVE = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"]}
+SHARED = "chance of all rows at once: "
+
+
+@pytest.mark.parametrize(
+    ("make", "parts"),
+    [
+        (partial(with_chance, OPTForCausalLM), []),
+        (partial(with_chance, OPTForCausalLM, layerdrop=1e-4), [f"{SHARED}whether a layer is dropped"]),
+        (partial(with_chance, LlamaForCausalLM, attention_dropout=0.1), []),
+        (partial(with_chance, DebertaV2ForMaskedLM), []),
+        (partial(with_chance, DebertaV2ForMaskedLM, **RELATIVE), [f"{SHARED}bernoulli_"]),
+        (partial(with_chance, DebertaV2ForMaskedLM, **RELATIVE, hidden_dropout_prob=0.0), []),
+    ],
+)
+def test_chance_that_rows_share_makes_the_budget_a_claim(make, parts):
+    """Who shares a pass follows from who was drawn: of OPT, a sum moved by 12 bounds for one patient."""
+    model, state = make(), torch.get_rng_state()
+    assert not_known(model, ONE) == parts
+    assert torch.equal(state, torch.get_rng_state())
+
+
+@pytest.mark.parametrize(
+    ("draw", "part"),
+    [
+        (lambda value: value * random.random(), "Python or NumPy"),
+        (lambda value: value * np.random.random(), "Python or NumPy"),
+        (lambda value: value[torch.randperm(len(value))], "randperm"),
+        (lambda value: value * torch.rand(1), "rand"),
+        (lambda value: value + torch.randn(value.shape[1:]), "randn"),
+        (lambda value: value + torch.randn_like(value), None),
+    ],
+)
+def test_each_kind_of_shared_chance_is_found(draw, part):
+    model = bert(300)
+    model.bert.embeddings.register_forward_hook(lambda module, given, value: draw(value))
+    state = random.getstate()
+    found = [one for one in not_known(model, ONE) if one.startswith(SHARED)]
+    assert found == [f"{SHARED}{part}"] * bool(part)
+    assert random.getstate() == state
+
+
+def test_a_run_with_layers_that_are_dropped_claims_its_budget():
+    texts, tokenizer, _ = hospital()
+    model = with_chance(OPTForCausalLM, layerdrop=0.1)
+    model.resize_token_embeddings(300)
+    assert type(run(model.eval(), tokenizer, texts, tiny_plan()).spent) is Claimed  # trained in training
+
+
+def test_a_loss_that_is_held_and_not_called_is_known():
+    config = DistilBertConfig(vocab_size=50, dim=16, n_layers=1, n_heads=2, hidden_dim=32)
+    assert not_known(DistilBertForMaskedLM(config).train(), ONE) == []
+
+
 def test_a_router_that_jitters_is_counted():
     sizes = {"vocab_size": 300, "hidden_size": 16, "num_hidden_layers": 1, "intermediate_size": 32}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "num_local_experts": 2}
@@ -760,13 +836,38 @@ def test_other_settings_of_the_model_are_another_run(tmp_path):
             run(model, tokenizer, texts, tiny_plan(), keep=tmp_path)
 
 
-def test_canaries_lie_where_no_note_of_a_roberta_has_a_gradient():
-    model = RobertaForMaskedLM(RobertaConfig(vocab_size=50, pad_token_id=1, **SMALL))
-    name, first, _ = dpsgd.free_coordinates(model, 12)
-    ids = torch.randint(2, 50, (3, 12), generator=torch.Generator().manual_seed(0))
-    model(input_ids=ids, labels=ids).loss.backward()
-    touched = dict(model.named_parameters())[name].grad.norm(dim=1).nonzero().flatten()
-    assert int(touched.max()) == first - 1
+def test_other_settings_of_adapters_are_another_run():
+    """A rank, a scale or a dropout stands in no weight; targets are a set, in whatever order."""
+    targets = [f"{one}_proj" for one in "qkvo"]
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    marks = []
+    for given in ({}, {"target_modules": targets[::-1]}, {"lora_alpha": 64}, {"lora_dropout": 0.1}):
+        torch.manual_seed(0)
+        model = LlamaForCausalLM(LlamaConfig(vocab_size=50, **sizes))
+        model = get_peft_model(model, LoraConfig(**{"r": 2, "target_modules": targets} | given))
+        marks.append(_resume.fingerprint(model, [], {})["parameters"])
+    assert marks[0] == marks[1] and len(set(marks)) == 3
+
+
+def test_the_ledger_of_a_release_does_not_tell_who_was_in_it(tmp_path):
+    """Whoever knows all patients but one could compute the hash of the data with that one and without."""
+    texts, tokenizer, model = hospital()
+    rows = _batches.encode_patients(model, tokenizer, texts)
+    plain = _resume.fingerprint(model, rows, {})["data"]
+    marks = {}
+    for name, chance in (("a", dpsgd.release), ("b", dpsgd.release), ("c", partial(dpsgd.research, 0))):
+        run(copy.deepcopy(model), tokenizer, texts, tiny_plan(), keep=tmp_path / name, chance=chance())
+        marks[name] = read_ledger(tmp_path / name / "ledger.jsonl").terms.fingerprint["data"]
+    assert marks["c"] == plain and len({plain, marks["a"], marks["b"]}) == 3
+    key = tmp_path / "a" / "secret.key"
+    known = _resume.fingerprint(model, rows, {}, key=key.read_bytes())["data"]
+    assert marks["a"] == known and len(key.read_bytes()) == 32
+    key.unlink()  # then nobody can say whether the data are those
+    with pytest.raises(ResumeRefused, match=r"fingerprint.data"):
+        run(model, tokenizer, texts, tiny_plan(), keep=tmp_path / "a", chance=dpsgd.release())
+    key.write_bytes(b"short")
+    with pytest.raises(DamagedArtifact, match=r"secret\.key: has 5 bytes"):
+        run(model, tokenizer, texts, tiny_plan(), keep=tmp_path / "a", chance=dpsgd.release())
 
 
 def test_a_note_that_cannot_be_masked_is_refused_before_a_step_is_spent(tmp_path):
