@@ -22,7 +22,7 @@ def start():
 
 @pytest.fixture(scope="module")
 def claim():
-    return tiny_plan(**PLAN, target_epsilon=1.0)
+    return tiny_plan(**PLAN, target_epsilon=0.7)
 
 
 @pytest.fixture(scope="module")
