@@ -341,6 +341,20 @@ MUTANTS = [
         "share_the_scale",
     ),
     Mutant("layers of one's own counted", LOOP, " + not_known(model, trial)", "", "of_its_own_makes"),
+    Mutant(
+        "draws for all rows counted",
+        KNOWN,
+        "3 * of_two != 2 * of_three or not by_number",
+        "not by_number",
+        "shared_chance_is_found",
+    ),
+    Mutant(
+        "dropped layers counted",
+        KNOWN,
+        "len(set(calls)) + len(calls) != 3",
+        "not calls",
+        "chance_that_rows_share",
+    ),
     Mutant("16 bits counted", KNOWN, "sorted(map(str, digits))", "()", "of_its_own_makes"),
     Mutant(
         "how much padding not asked about", BATCHES, " and _same(model, batch, alone)", "", "how_much_padding"
@@ -407,6 +421,13 @@ MUTANTS = [
         "canaries_are_clipped",
     ),
     Mutant(
+        "rows of the canaries stay",
+        "privhelpers.dpsgd._canaries",
+        "        delattr(self._model, _SPARE)",
+        "        pass",
+        "adapters_of_a_llama",
+    ),
+    Mutant(
         "every canary takes part",
         "privhelpers.dpsgd._canaries",
         "self._taking_part = np.flatnonzero(self.included)",
@@ -431,11 +452,18 @@ MUTANTS = [
     Mutant(
         "weights of the step after",
         LOOP,
-        "if step + 1 in snapshots:\n                weights[step + 1] =",
-        "if step in snapshots:\n                weights[step] =",
+        "if step + 1 in snapshots:\n                    weights[step + 1] =",
+        "if step in snapshots:\n                    weights[step] =",
         "snapshots",
     ),
     # Going on after a kill.
+    Mutant(
+        "the data hashed without a key",
+        RESUME,
+        'hmac.new(key, data.encode(), "sha256").hexdigest() if key else data',
+        "data",
+        "ledger_of_a_release",
+    ),
     Mutant(
         "steps counted after they are taken",
         LOOP,
@@ -481,8 +509,8 @@ MUTANTS = [
     Mutant(
         "resume with other data",
         RESUME,
-        '"data": _digest(rows),',
-        '"data": _digest(None),',
+        "_code(model, parts), _digest(rows)",
+        "_code(model, parts), _digest(None)",
         "other_terms and data",
     ),
     Mutant(
