@@ -16,6 +16,7 @@ from privhelpers.models.masking import Pair, padded
 
 Row = list[int] | Pair  # the ids of a note; or what a masked model reads of it, and what it is asked
 Rows = list[Row]
+_PUBLIC, _PUBLIC_TEXT = 128, 'The ward "A" has 20 beds, 7 of them free; 3 patients: pain, fever, cough. '
 _MOVE = 0.02  # standard deviation by which weights are moved: that of GPT-2's first ones
 
 
@@ -95,17 +96,36 @@ def _collated(rows: Rows, pad_id: int, attention_mask: bool = False) -> Batch:
     return {"input_ids": ids, "labels": labels}
 
 
-def needs_mask(model: PreTrainedModel, rows: Sequence[Rows], pad_id: int, *, always: bool = False) -> bool:
+def public_rows(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Rows:
+    """Return a long and a short row that no patient wrote, which a model is asked about before a run.
+
+    What is decided by such rows follows from the model alone, and is the same whoever takes part.
+    """
+    length = max(3, min(model.config.max_position_embeddings - 2, _PUBLIC))  # RoBERTa reads two fewer
+    long = encode(tokenizer, [_PUBLIC_TEXT * length], max_length=length).ids[0]
+    return [long, long[: max(2, len(long) // 3)]]
+
+
+def needs_mask(
+    model: PreTrainedModel,
+    rows: Sequence[Rows],
+    pad_id: int,
+    *,
+    public: Rows,
+    always: bool = False,
+) -> bool:
     """Return whether padding needs an attention mask, lest a note's gradient depend on longer ones beside it.
 
     A causal model sees no token after the one it predicts from; one that reads in both directions does. It is
     asked with its weights moved at random: what the first ones hide, such as a branch that begins at zero or
-    a weight that is no number, training can uncover.
+    a weight that is no number, training can uncover. Rows that nobody wrote decide, since what all batches
+    have must not follow from one patient's note; the longest and the shortest note can only refuse.
 
     Args:
         model: that is trained.
         rows: of every patient, token ids.
         pad_id: token that fills short rows.
+        public: a long row and a short one, of nobody.
         always: whether there is a mask in any case, so that the model is only checked with one.
 
     Raises:
@@ -113,18 +133,26 @@ def needs_mask(model: PreTrainedModel, rows: Sequence[Rows], pad_id: int, *, alw
             or keeps something of them.
     """
     notes = sorted((row for patient_rows in rows for row in patient_rows), key=len)
-    if len(notes[0]) == len(notes[-1]):
-        return False
-    for attention_mask in (True,) if always else (False, True):
-        batch = _collated([notes[-1], notes[0]], pad_id, attention_mask)
-        with keeping_nothing(model), heard_by_name(model), _moved(model):
-            alone = _collated([notes[0]], pad_id, attention_mask)
-            if not _reads(model, batch, after=len(notes[0])) and _same(model, batch, alone):
-                return attention_mask
-    raise UnsupportedModel(
-        f"{type(model).__name__}: what it makes of a note depends on the padding behind it, with an "
-        "attention mask, too, so a patient's gradient would depend on others; train on notes of one length"
-    )
+    ragged = len(notes[0]) < len(notes[-1])
+    tried = (True,) if always else (False, True)
+    sound = (mask for mask in tried if not _padding_counts(model, *public, pad_id, mask))
+    attention_mask = next(sound, None)
+    if not ragged:  # no note is padded
+        return bool(attention_mask) or always
+    if attention_mask is None or _padding_counts(model, notes[-1], notes[0], pad_id, attention_mask):
+        too = ", with an attention mask, too" * (attention_mask is None)
+        raise UnsupportedModel(
+            f"{type(model).__name__}: what it makes of a note depends on the padding behind it{too}, so a "
+            "patient's gradient would depend on others; train on notes of one length"
+        )
+    return attention_mask
+
+
+def _padding_counts(model: PreTrainedModel, long: Row, short: Row, pad_id: int, attention_mask: bool) -> bool:
+    """Return whether what a model makes of a short row depends on the padding that a longer one needs."""
+    batch, alone = (_collated(rows, pad_id, attention_mask) for rows in ([long, short], [short]))
+    with keeping_nothing(model), heard_by_name(model), _moved(model):
+        return _reads(model, batch, after=len(short)) or not _same(model, batch, alone)
 
 
 @contextmanager

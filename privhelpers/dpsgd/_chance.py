@@ -10,11 +10,12 @@ import os
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
 
 import numpy as np
 import torch
+from torch import distributed as dist
 
 from privhelpers import rng
 from privhelpers.errors import DamagedArtifact
@@ -120,7 +121,8 @@ class _Research(Chance):
         return self.noise_on[device]
 
     def dropout_seed(self) -> int:
-        return rng.derive(self.seed, "dpsgd/dropout")
+        rank = dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+        return rng.derive(self.seed, f"dpsgd/dropout/{rank}" if rank else "dpsgd/dropout")
 
     def public(self) -> dict[str, object]:
         return {"mode": self.mode, "seed": self.seed}
@@ -266,6 +268,13 @@ class _Release(Chance):
 
     def dropout_seed(self) -> int:
         return secrets.randbits(63)
+
+    @contextmanager
+    def dropout(self) -> Iterator[None]:
+        """Seed the global generators; that of the processor, which keeps 32 bits of a seed, gets a state."""
+        with super().dropout():
+            torch.set_rng_state(_from_entropy().get_state())
+            yield
 
     def state(self) -> dict[str, torch.Tensor]:
         return {}

@@ -42,7 +42,19 @@ _BY_NUMBER += (nn.ELU, nn.Softplus, nn.Hardtanh, nn.ReLU6)
 _BY_ROW = (nn.Linear, nn.Embedding, nn.LayerNorm, nn.RMSNorm, nn.Conv1d)
 _UNREAD = (nn.CrossEntropyLoss,)  # of labels, which a pass does not give the model
 _OF_TORCH = frozenset(_HOLDING + _BY_NUMBER + _BY_ROW + _UNREAD)
-_ONE_SCALE = ("transformers.models.nystromformer.",)  # takes a largest number over the batch
+# Attention that takes a largest number over the batch, or that reads the tokens of the largest scores: which
+# of equal ones those are follows from how far a row is padded.
+_OTHER_ATTENTION = (
+    "nystromformer",
+    "doge",
+    "deepseek_v32",
+    "deepseek_v4",
+    "glm_moe_dsa",
+    "glm5_next",
+    "axk2",
+)
+_OTHER_ATTENTION += ("dots3_note", "hy_v4", "mistral_large4", "minimax_m3_vl", "qwen4_exp", "mra")
+_OTHER_ATTENTION = tuple(f"transformers.models.{name}." for name in _OTHER_ATTENTION)
 # What draws for each number that it gives, so for each row by itself.
 _DRAWN_BY_NUMBER = ("native_dropout", "_fused_dropout", "bernoulli", "bernoulli_", "uniform_", "normal_")
 _DRAWN_BY_NUMBER += ("rand", "rand_like", "randn", "randn_like")
@@ -97,22 +109,23 @@ def own_tokenizer(tokenizer: PreTrainedTokenizerBase) -> bool:
 def _shared_chance(model: nn.Module, batch: Batch) -> list[str]:
     """Return by name what a pass draws for several rows together, such as whether a layer is dropped.
 
-    Who shares a pass follows from who was drawn, so one unit more gives the others another chance, and no
-    clipping bounds by how much that moves their sum. Numbers of each row's own follow no other row.
+    Who shares a pass follows from who was drawn, and with it how far a row is padded. So one unit more gives
+    the others another chance, and no clipping bounds by how much that moves their sum. Numbers of each row's
+    own, whose law follows no other row and no length, are as good as alone.
     """
-    passes = []
-    for rows in (2, 3):
-        copies = {name: torch.cat([value[:1]] * rows) for name, value in batch.items()}
+    passes, length = [], next((value.shape[1] for value in batch.values() if value.dim() > 1), 0)
+    for rows, tokens in ((2, length), (3, length), (2, length // 2)):
+        cut = {n: value[:1, :tokens] if value.dim() > 1 else value[:1] for n, value in batch.items()}
+        copies = {name: torch.cat([value] * rows) for name, value in cut.items()}
         with streams_kept(model), torch.no_grad(), _Scalars(1.0), _Draws() as draws:
             losses_by_row(model, copies)
         passes.append(draws)
-    two, three = passes
-    shared = ["Python or NumPy"] * (two.elsewhere or three.elsewhere)
-    if [name for name, _ in two.numbers] != [name for name, _ in three.numbers]:
-        return [*shared, "draws that follow the number of rows"]
-    for (name, of_two), (_, of_three) in zip(two.numbers, three.numbers, strict=True):
-        by_number = name in _DRAWN_BY_NUMBER or "attention" in name
-        shared += [name] * (3 * of_two != 2 * of_three or not by_number)
+    shared = ["Python or NumPy"] * any(draws.elsewhere for draws in passes)
+    if len({tuple(name for name, _ in draws.numbers) for draws in passes}) > 1:
+        return [*shared, "draws that follow the rows or their length"]
+    for (name, two), (_, three) in zip(*(draws.numbers for draws in passes[:2]), strict=True):
+        by_number = name.partition(" ")[0] in _DRAWN_BY_NUMBER or "attention" in name
+        shared += [name] * (3 * two != 2 * three or not by_number)
     calls = []
     for scalar in (1.0, 0.0):  # a layer whose number is low is dropped: other calls, or none that succeeds
         with contextlib.suppress(Exception), repeatable(model), torch.no_grad(), _Scalars(scalar):
@@ -136,7 +149,7 @@ class _Scalars(TorchFunctionMode):
 
 
 class _Draws(TorchDispatchMode):
-    """Counts the calls of a pass, and the random numbers of each call that draws some."""
+    """Counts the calls of a pass, and of each that draws, with its bounds, the random numbers."""
 
     def __enter__(self) -> "_Draws":
         self.calls, self.numbers, self._before = 0, [], self._others()
@@ -156,10 +169,12 @@ class _Draws(TorchDispatchMode):
         first = out[0] if isinstance(out, tuple) else out
         self.calls += 1
         name = function.overloadpacket.__name__
-        if isinstance(first, torch.Tensor) and (
-            torch.Tag.nondeterministic_seeded in function.tags or "random" in name
-        ):
-            self.numbers.append((name, first.numel()))
+        draws = torch.Tag.nondeterministic_seeded in function.tags or "random" in name
+        bounds = [f"{one:g}" for one in (*args, *(kwargs or {}).values()) if type(one) is float]
+        if "attention" in name:  # which of its kernels runs follows the length; none draws without dropout
+            draws &= any(type(one) is float and one > 0 for one in args)
+        if isinstance(first, torch.Tensor) and draws:
+            self.numbers.append((" ".join([name, *bounds]), first.numel()))
         return out
 
 
@@ -215,7 +230,7 @@ class _Found:
     def of_module(self, module: nn.Module) -> Iterator[object]:
         """Yield what is not known of one module beside those inside of it."""
         kind, held = type(module), vars(module)
-        apart = kind.__module__.startswith(_LAYERS) and not kind.__module__.startswith(_ONE_SCALE)
+        apart = kind.__module__.startswith(_LAYERS) and not kind.__module__.startswith(_OTHER_ATTENTION)
         apart |= kind in _OF_TORCH or (kind is nn.Softmax and module.dim == -1)
         if not (apart and _of_a_library(kind)):
             yield kind

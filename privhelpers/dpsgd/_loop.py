@@ -19,7 +19,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import validate
 from privhelpers.accounting import Claimed, PrivacySpent
-from privhelpers.dpsgd._batches import bounded, encode_patients, micro_batches, needs_mask
+from privhelpers.dpsgd._batches import bounded, encode_patients, micro_batches, needs_mask, public_rows
 from privhelpers.dpsgd._canaries import GradientCanaries, Planted
 from privhelpers.dpsgd._chance import Chance, is_ours
 from privhelpers.dpsgd._engine import trainable
@@ -196,9 +196,9 @@ def train(
         raise InvalidParameter(f"notes_by_patient: says that it has {units} patients, and gives {len(rows)}")
     if isinstance(settings.objective, Masking):
         settings.objective.check(rows)
-    masked = needs_mask(model, rows, pad_id, always=settings.objective is not None)
-    shortest = min((row for patient_rows in rows for row in patient_rows), key=len)
-    trial = dict(zip(("input_ids", "labels"), to_batch([shortest], pad_id), strict=True))
+    public = public_rows(model, tokenizer)
+    masked = needs_mask(model, rows, pad_id, public=public, always=settings.objective is not None)
+    trial = dict(zip(("input_ids", "labels"), to_batch(public[:1], pad_id), strict=True))
     model.train()
     not_counted = _not_counted(tokenizer, plan, settings, chance) + not_known(model, trial)
     before = {name: p.detach().clone() for name, p in own.items()}

@@ -315,15 +315,15 @@ MUTANTS = [
     Mutant(
         "padding read",
         LOOP,
-        "masked = needs_mask(model, rows, pad_id, always=settings.objective is not None)",
+        "masked = needs_mask(model, rows, pad_id, public=public, always=settings.objective is not None)",
         "masked = False",
         "whatever_the_micro_batches",
     ),
     Mutant(
         "a masked model's padding unasked",
         LOOP,
-        "masked = needs_mask(model, rows, pad_id, always=settings.objective is not None)",
-        "masked = not settings.objective and needs_mask(model, rows, pad_id)",
+        "masked = needs_mask(model, rows, pad_id, public=public, always=settings.objective is not None)",
+        "masked = not settings.objective and needs_mask(model, rows, pad_id, public=public)",
         "in_spite_of_its_mask",
     ),
     Mutant(
@@ -344,7 +344,7 @@ MUTANTS = [
     Mutant(
         "draws for all rows counted",
         KNOWN,
-        "3 * of_two != 2 * of_three or not by_number",
+        "3 * two != 2 * three or not by_number",
         "not by_number",
         "shared_chance_is_found",
     ),
@@ -355,9 +355,27 @@ MUTANTS = [
         "not calls",
         "chance_that_rows_share",
     ),
+    Mutant(
+        "dropout of a release seeded",
+        CHANCE,
+        "            torch.set_rng_state(_from_entropy().get_state())\n",
+        "",
+        "dropout_of_a_release",
+    ),
+    Mutant(
+        "the notes decide of a mask",
+        BATCHES,
+        "_padding_counts(model, *public, pad_id, mask)",
+        "ragged and _padding_counts(model, notes[-1], notes[0], pad_id, mask)",
+        "whether_there_is_a_mask",
+    ),
     Mutant("16 bits counted", KNOWN, "sorted(map(str, digits))", "()", "of_its_own_makes"),
     Mutant(
-        "how much padding not asked about", BATCHES, " and _same(model, batch, alone)", "", "how_much_padding"
+        "how much padding not asked about",
+        BATCHES,
+        " or not _same(model, batch, alone)",
+        "",
+        "how_much_padding",
     ),
     Mutant(
         "contents written unseen",

@@ -31,6 +31,8 @@ from transformers import (
     DebertaV2ForMaskedLM,
     DistilBertConfig,
     DistilBertForMaskedLM,
+    DogeConfig,
+    DogeForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     MixtralConfig,
@@ -40,7 +42,10 @@ from transformers import (
     PreTrainedTokenizer,
     RobertaConfig,
     RobertaForMaskedLM,
+    XLMConfig,
+    XLMWithLMHeadModel,
 )
+from transformers.integrations import activate_neftune
 from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
@@ -76,6 +81,7 @@ def bert(vocabulary):
 
 
 ONE = {name: torch.ones(1, 4, dtype=torch.long) for name in ("input_ids", "labels")}
+PUBLIC = [[0, *range(1, 31), 0], [0, *range(1, 9)]]
 LORA = LoraConfig(r=2, target_modules=["c_attn"], fan_in_fan_out=True)
 
 
@@ -113,7 +119,7 @@ def test_no_note_depends_on_a_longer_one_beside_it(make):
     model = make(len(tokenizer))
     rows = _batches.encode_patients(model, tokenizer, texts[:6])
     rows.append([[0, *range(1, 60), 0]])
-    assert _batches.needs_mask(model, rows, 0)
+    assert _batches.needs_mask(model, rows, 0, public=PUBLIC)
 
     def clipped_sum(rows, **settings):
         engine = dpsgd.ClippedGradients(model, max_grad_norm=0.5)
@@ -145,7 +151,7 @@ def test_padding_is_masked_whatever_the_first_weights_hide(change):
     model = bart(300)
     change(model)
     kept = {name: weight.detach().clone() for name, weight in model.named_parameters()}
-    assert _batches.needs_mask(model, [[[0, 299, 0]], [[0, *range(1, 9), 0]]], 0)
+    assert _batches.needs_mask(model, [[[0, 299, 0]], [[0, *range(1, 9), 0]]], 0, public=PUBLIC)
     for name, weight in model.named_parameters():
         torch.testing.assert_close(weight, kept[name], rtol=0, atol=0, equal_nan=True)
 
@@ -183,7 +189,7 @@ def test_a_model_that_reads_how_much_padding_there_is_is_refused():
 def test_a_causal_model_needs_no_mask_and_what_reads_padding_anyway_is_refused():
     texts, tokenizer, model = hospital()
     rows = _batches.encode_patients(model, tokenizer, texts)
-    assert not _batches.needs_mask(model, rows, 0)
+    assert not _batches.needs_mask(model, rows, 0, public=PUBLIC)
 
     class MeanOfAll(nn.Module):
         def forward(self, x):
@@ -212,7 +218,22 @@ def test_a_note_longer_than_a_roberta_can_read_is_refused_by_name():
     """Its positions begin after the padding token, so it has fewer than its config says."""
     model = RobertaForMaskedLM(RobertaConfig(vocab_size=300, pad_token_id=1, **SMALL))
     with pytest.raises(UnsupportedModel, match="RobertaForMaskedLM: cannot read these rows"):
-        _batches.needs_mask(model, [[[2, 3, 4]], [[2] * 64]], 0)
+        _batches.needs_mask(model, [[[2, 3, 4]], [[2] * 64]], 0, public=PUBLIC)
+
+
+def test_whether_there_is_a_mask_follows_from_no_note():
+    """XLM without a mask counts the tokens that are not its padding: one short note gave all others one."""
+    tokenizer = models.train_tokenizer(['"I feel unwell" "at night"'] * 9, vocab_size=258)
+    sizes = {"emb_dim": 16, "n_layers": 1, "n_heads": 2, "max_position_embeddings": 24, "use_lang_emb": False}
+    torch.manual_seed(0)
+    model = XLMWithLMHeadModel(XLMConfig(vocab_size=260, dropout=0.0, attention_dropout=0.0, **sizes))
+    public = _batches.public_rows(model, tokenizer)
+    long, short = '"I feel unwell" "I cough" "at night" ""', "fever"
+    masks = []
+    for texts in ([[long]] * 4, [[long]] * 4 + [[short]]):
+        rows = _batches.encode_patients(model, tokenizer, texts)
+        masks.append(_batches.needs_mask(model, rows, 0, public=public))
+    assert len(public[0]) == 22 and len(public[1]) == 7 and masks[0] == masks[1]
 
 
 class Capacity(nn.Module):
@@ -717,7 +738,7 @@ def with_chance(kind, **more):
 
 
 RELATIVE = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"]}
-SHARED = "chance of all rows at once: "
+SHARED, LONGER = "chance of all rows at once: ", "draws that follow the rows or their length"
 
 
 @pytest.mark.parametrize(
@@ -727,7 +748,7 @@ SHARED = "chance of all rows at once: "
         (partial(with_chance, OPTForCausalLM, layerdrop=1e-4), [f"{SHARED}whether a layer is dropped"]),
         (partial(with_chance, LlamaForCausalLM, attention_dropout=0.1), []),
         (partial(with_chance, DebertaV2ForMaskedLM), []),
-        (partial(with_chance, DebertaV2ForMaskedLM, **RELATIVE), [f"{SHARED}bernoulli_"]),
+        (partial(with_chance, DebertaV2ForMaskedLM, **RELATIVE), [f"{SHARED}bernoulli_ 0.9"]),
         (partial(with_chance, DebertaV2ForMaskedLM, **RELATIVE, hidden_dropout_prob=0.0), []),
     ],
 )
@@ -745,6 +766,8 @@ def test_chance_that_rows_share_makes_the_budget_a_claim(make, parts):
         (lambda value: value * np.random.random(), "Python or NumPy"),
         (lambda value: value[torch.randperm(len(value))], "randperm"),
         (lambda value: value * torch.rand(1), "rand"),
+        (lambda value: value + torch.empty_like(value).uniform_(0, 1 / value.shape[1]), LONGER),
+        (lambda value: value + torch.empty_like(value).uniform_(0, 1), None),
         (lambda value: value + torch.randn(value.shape[1:]), "randn"),
         (lambda value: value + torch.randn_like(value), None),
     ],
@@ -756,6 +779,32 @@ def test_each_kind_of_shared_chance_is_found(draw, part):
     found = [one for one in not_known(model, ONE) if one.startswith(SHARED)]
     assert found == [f"{SHARED}{part}"] * bool(part)
     assert random.getstate() == state
+
+
+def test_noise_as_wide_as_a_row_is_short_makes_the_budget_a_claim():
+    """NEFTune: a longer note in a micro-batch gives all others less noise; a sum moved by 20 bounds."""
+    _, _, model = hospital()
+    assert not not_known(model.train(), ONE)
+    activate_neftune(model, 5.0)
+    assert not_known(model, ONE) == [f"{SHARED}{LONGER}"]
+
+
+def test_attention_to_the_tokens_of_the_largest_scores_is_not_known():
+    """Which of equal ones are read follows from the padding, however exact the numbers are."""
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    model = DogeForCausalLM(DogeConfig(vocab_size=50, num_key_value_heads=2, **sizes)).train()
+    assert "model: DogeAttention" in not_known(model, ONE)
+
+
+def test_the_dropout_of_a_release_follows_from_no_seed():
+    """A seed fills 32 bits of the generator, and whoever tries all knows every mask."""
+    before, states = torch.get_rng_state(), []
+    for _ in range(2):
+        with dpsgd.release().dropout():
+            states.append(torch.get_rng_state())
+    seeded = torch.Generator().manual_seed(int.from_bytes(states[0][:8].numpy().tobytes(), "little"))
+    assert not torch.equal(*states) and not torch.equal(seeded.get_state(), states[0])
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_a_run_with_layers_that_are_dropped_claims_its_budget():
