@@ -19,6 +19,7 @@ from privhelpers.accounting._bounds import (
     check_run,
     delta_at,
     epsilon,
+    epsilon_lower,
     pld_bracket,
 )
 from privhelpers.accounting._calibration import calibrate_noise_multiplier
@@ -61,6 +62,7 @@ __all__ = [
     "curve_epsilon",
     "delta_at",
     "epsilon",
+    "epsilon_lower",
     "epsilon_without_amplification",
     "opacus_epsilon",
     "patient_epsilon",

@@ -67,8 +67,8 @@ def own_curve_epsilon_lower(
         confidence: of the bound, in (0, 1).
 
     Returns:
-        Nats, by the PLD accountant, add/remove; at most what a noise multiplier of 0.1 spends. The noise is
-        rounded up by more than this epsilon is: the result was never above that of exact curves.
+        Nats, add/remove; at most what a noise multiplier of 0.1 spends. The noise is rounded up, and its
+        epsilon down (`accounting.epsilon_lower`): never above what exact curves give.
 
     Raises:
         InvalidParameter: a value is out of its range, or PLD cannot tell the run's epsilon at this delta from
@@ -102,7 +102,7 @@ def _searched(*, canaries: int, correct: int, error: float, delta: float, **run:
         refuted = _LEAST_NOISE
     else:
         refuted = math.exp(brentq(excess, low, high, xtol=_FINE) + _FINE)
-    return accounting.epsilon(noise_multiplier=refuted, **run, delta=delta, fallback=False)
+    return accounting.epsilon_lower(noise_multiplier=refuted, **run, delta=delta)
 
 
 def own_curve_audit(

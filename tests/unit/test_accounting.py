@@ -389,6 +389,25 @@ def test_the_low_end_of_a_bracket_counts_rounding_for_delta():
     assert low <= mechanisms.gdp_epsilon(mu=math.sqrt(steps) / sigma, delta=delta) <= high
 
 
+def test_the_lower_bound_is_below_the_exact_curve_and_near_it():
+    for sigma, steps, delta in ((5.0, 100, 1e-13), (1.0, 1, 1e-5), (8e5, 10_000, 8e-6), (2e3, 10**6, 1e-7)):
+        lower = accounting.epsilon_lower(**run_of(1.0, sigma, steps, delta))
+        exact = mechanisms.gdp_epsilon(mu=math.sqrt(steps) / sigma, delta=delta)
+        assert 0.5 * exact < lower <= exact, (sigma, steps, delta)
+    for run in (run_of(0.1, 1.0, 150, 1e-5), run_of(0.1, 4.0, 150, 1e-5), run_of(0.05, 1.0, 40, 1e-5)):
+        upper = accounting.epsilon(**run)
+        assert upper * (1 - 1e-3) < accounting.epsilon_lower(**run) <= upper
+    assert accounting.epsilon_lower(**run_of(0.01, 1e9, 1, 1e-5)) == 0
+
+
+@pytest.mark.parametrize(
+    ("steps", "delta", "sigma"), [(10**7, 1e-5, 5.0), (10_000, 1e-12, 1.0), (10_000, 1e-5, 0.05)]
+)
+def test_a_run_that_no_grid_holds_has_no_lower_bound(steps, delta, sigma):
+    with pytest.raises(InvalidParameter, match="no privacy loss distribution"):
+        accounting.epsilon_lower(**run_of(0.5, sigma, steps, delta))
+
+
 def test_the_bracket_closes_with_its_grid():
     run = run_of(0.04, 1.5, 500, 1e-5)
     wide = accounting.pld_bracket(**run, interval=1e-3)
@@ -618,7 +637,7 @@ def test_an_epsilon_that_was_kept_is_told_of_its_own_run_alone():
     changes = {"noise_multiplier": 1.1, "sample_rate": 0.11, "steps": 11, "delta": 2e-5, "interval": 0.01}
     runs = [run, *(run | {name: value} for name, value in changes.items())]
     first, again = ([accounting.epsilon(**one) for one in runs] for _ in range(2))
-    anew = [_bounds._pld_epsilon.__wrapped__(**({"interval": None} | one))[0] for one in runs]
+    anew = [_bounds._pld_epsilon.__wrapped__(**({"interval": None} | one)) for one in runs]
     assert first == again == anew and len(set(anew)) == len(runs)
 
 

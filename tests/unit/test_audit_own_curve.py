@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import ndtr, ndtri
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from privhelpers import accounting, audit, mechanisms, stats
 from privhelpers.errors import InvalidParameter
@@ -115,6 +116,39 @@ def test_the_bound_lies_below_the_closed_form_at_the_noise_that_is_refuted():
         mu = 2 * ndtri((1 + advantage_limit(10_000, correct)) / 2)
         exact = mechanisms.gdp_epsilon(mu=mu, delta=delta)
         assert (1 - 2e-3) * exact < bound <= exact
+
+
+def exact_epsilon(mu, delta, rate=1.0):
+    """Of one step: the hockey stick of its mixture is q (N(mu, 1) - (1 + (e^epsilon - 1) / q) N(0, 1))."""
+
+    def excess(epsilon):
+        level = math.log1p(math.expm1(epsilon) / rate)
+        first, second = log_ndtr(mu / 2 - level / mu), level + log_ndtr(-mu / 2 - level / mu)
+        return math.log(rate) + first + math.log(-math.expm1(second - first)) - math.log(delta)
+
+    return brentq(excess, 0.0, 100.0, xtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("delta", "steps", "rate", "canaries", "correct"),
+    [
+        (1e-13, 1, 1.0, 1000, 700),
+        (1e-13, 100, 1.0, 1000, 700),
+        (1e-12, 1000, 1.0, 12_000, 7462),
+        (1e-13, 1, 0.3, 1000, 600),
+        (1e-12, 1, 0.9, 12_000, 9000),
+    ],
+)
+def test_no_delta_near_what_is_rounded_certifies_more_than_the_exact_curve(
+    delta, steps, rate, canaries, correct
+):
+    """An upper bound on the epsilon of the refuted noise, in place of a lower one, was up to 1 % above."""
+    bound = audit.own_curve_epsilon_lower(
+        canaries=canaries, correct=correct, sample_rate=rate, steps=steps, delta=delta
+    )
+    mu = 2 * ndtri((1 + advantage_limit(canaries, correct) / rate) / 2)
+    exact = exact_epsilon(mu, delta, rate)
+    assert 0.9 * exact < bound <= exact
 
 
 def right_calls(coins, scores):
