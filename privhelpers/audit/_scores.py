@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privhelpers import rng, validate
-from privhelpers.audit._one_run import fdp_epsilon_lower, fdp_mu_lower, one_run_epsilon_lower
-from privhelpers.audit._result import ADD_REMOVE, REPLACEMENT, AuditResult, check_adjacency
+from privhelpers.audit._one_run import fdp_mu_lower, one_run_epsilon_lower
+from privhelpers.audit._result import ADD_REMOVE, REPLACEMENT, AuditResult, check_adjacency, check_guesses
 from privhelpers.errors import InvalidParameter
 from privhelpers.mechanisms import gdp_epsilon
 
@@ -136,13 +136,14 @@ def audit_in_one_run(
 
 
 def most_certifiable(
-    *, canaries: int, delta: float, confidence: float = 0.95, searched: int = 1, method: str = BINOMIAL
+    *, canaries: int, method: str = BINOMIAL, shares: Sequence[float] = (1.0,), **settings: object
 ) -> float:
-    """Return the epsilon that perfect guesses at every canary certify: no audit of so many can say more.
+    """Return the epsilon that an audit certifies whose guesses are all right: of so many, none can say more.
 
     Args:
-        canaries: fair coins, 1 to 1,000,000.
-        delta, confidence, searched, method: as in `audit_in_one_run`.
+        canaries: fair coins, 2 to 1,000,000.
+        method, shares: as in `audit_in_one_run`; by default every canary is guessed at, and nothing searched.
+        settings: `delta`, `confidence` and `adjacency` of that audit.
 
     Raises:
         InvalidParameter: a value is out of its range.
@@ -150,10 +151,9 @@ def most_certifiable(
     >>> round(most_certifiable(canaries=1000, delta=1e-9), 2)
     5.81
     """
-    validate.one_of((BINOMIAL, FDP), method=method)
-    bound = fdp_epsilon_lower if method == FDP else one_run_epsilon_lower
-    counts = {"canaries": canaries, "guesses": canaries, "correct": canaries}
-    return bound(**counts, delta=delta, confidence=confidence, searched=searched)
+    check_guesses(canaries=canaries, guesses=canaries, correct=canaries)
+    sure = np.ones(canaries)
+    return audit_in_one_run(sure, sure, by=BY_SIGN, method=method, shares=shares, **settings).epsilon_lower
 
 
 def swap_pairs(planted: ArrayLike, seed: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

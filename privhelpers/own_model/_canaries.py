@@ -17,10 +17,10 @@ from privhelpers.audit import (
     BY_RANK,
     BY_SIGN,
     REPLACEMENT,
+    SHARES,
     AuditResult,
     audit_in_one_run,
     most_certifiable,
-    searched_guesses,
     swap_pairs,
 )
 from privhelpers.errors import InvalidParameter
@@ -118,10 +118,5 @@ def _claim(coins: np.ndarray, scores: np.ndarray, settings: Settings) -> Claim:
         pairs, coins = swap_pairs(coins, settings.seed)
         scores, adjacency, by = scores[pairs[:, 0]] - scores[pairs[:, 1]], REPLACEMENT, BY_SIGN
     lower = audit_in_one_run(coins, scores, adjacency=adjacency, by=by, **bound)
-    most = most_certifiable(canaries=len(coins), searched=len(searched_guesses(len(coins))), **bound)
-    return Claim(
-        settings.epsilon,
-        settings.delta,
-        replace(lower, confidence=1 - settings.share),
-        most / (2 if half else 1),
-    )
+    most = most_certifiable(canaries=len(coins), shares=SHARES, adjacency=adjacency, **bound)
+    return Claim(settings.epsilon, settings.delta, replace(lower, confidence=1 - settings.share), most)

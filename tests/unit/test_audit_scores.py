@@ -158,9 +158,15 @@ def test_a_swap_certifies_half():
 def test_more_canaries_certify_more_and_perfection_has_a_ceiling():
     ceilings = [audit.most_certifiable(canaries=m, delta=1e-5) for m in (100, 300, 1000, 3000)]
     assert all(np.diff(ceilings) > 0)
-    coins = np.arange(1000) < 500
-    perfect = audit.audit_in_one_run(coins, np.where(coins, 1.0, 0.0), delta=1e-5, method=audit.BINOMIAL)
-    assert perfect.epsilon_lower < ceilings[2]
+    for method in (audit.BINOMIAL, audit.FDP):
+        settings = {"delta": 1e-5, "method": method, "shares": audit.SHARES}
+        coins = np.arange(1000) < 500
+        perfect = audit.audit_in_one_run(coins, np.where(coins, 1.0, 0.0), **settings)
+        assert perfect.epsilon_lower == audit.most_certifiable(canaries=1000, **settings)
+        pairs, first = audit.swap_pairs(coins, 0)
+        settings["adjacency"] = audit.REPLACEMENT
+        swapped = audit.audit_in_one_run(first, np.where(first, 1.0, -1.0), by=audit.BY_SIGN, **settings)
+        assert swapped.epsilon_lower == audit.most_certifiable(canaries=len(pairs), **settings)
 
 
 def test_the_trial_reached_these_with_four_numbers_of_guesses():
@@ -192,6 +198,7 @@ def test_the_trial_reached_these_with_four_numbers_of_guesses():
         lambda: audit.most_certifiable(canaries=6 * 10**10, delta=1e-5),
         lambda: audit.most_certifiable(canaries=10, delta=1e-5, method=np.array([1, 2])),
         lambda: audit.most_certifiable(canaries=10, delta=1e-5, method="best"),
+        lambda: audit.most_certifiable(canaries=1, delta=1e-5),
         lambda: audit.simulate_scores(canaries=10, noise_multiplier=0.0, **RUN, seed=0),
         lambda: audit.simulate_scores(canaries=10, noise_multiplier=1.0, sample_rate=0.0, steps=1, seed=0),
         lambda: audit.simulate_scores(canaries=10**12, noise_multiplier=1.0, **RUN, seed=0),
