@@ -18,6 +18,7 @@ from privhelpers import rng, stats, validate
 from privhelpers.attacks import groups
 from privhelpers.errors import InvalidParameter
 from privhelpers.stats import Interval, roc
+from privhelpers.stats.clustered import opened
 
 LOW_RATES = (0.001, 0.01)  # false-positive rates at which an accusation may matter
 
@@ -144,6 +145,11 @@ def as_plain(value: object) -> object:
 def measure(arms: Arms, *, draws: int = 1000, seed: int = 0, level: float = 0.95) -> Measured:
     """Measure one attack with patient-clustered intervals, all from the same resampled patients.
 
+    A rate that no draw changes, such as 0 or 1, gets exact ends in place of a point (`stats.clustered`): 0.01
+    at 1 % false positives was covered in 99 % of 300 draws of 40 members and 500 controls. The threshold of a
+    rate comes from the same controls: of fewer than 1 / rate it covers too rarely, 0.02 at 0.1 % in 41 % of
+    300 draws of 120 and 120.
+
     Args:
         arms: scores of members and controls, with their patients.
         draws: bootstrap resamples of patients, 1 or more.
@@ -162,7 +168,8 @@ def measure(arms: Arms, *, draws: int = 1000, seed: int = 0, level: float = 0.95
     method = f"patient-clustered percentile bootstrap, {draws} draws"
     equal = pooled.equal()
     rows = zip(figures(*equal)[0], *ends, strict=True)
-    auc, low, one = (Interval(float(e), float(lo), float(hi), level, method) for e, lo, hi in rows)
+    owners = arms.member_patients, arms.control_patients
+    auc, low, one = (opened(Interval(*map(float, row), level, method), *owners) for row in rows)
     advantage = float(roc.advantages(*equal)[0])
     leakage = None
     if arms.threshold is not None:

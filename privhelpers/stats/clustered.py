@@ -31,6 +31,37 @@ def percentile_interval(estimate: float, replicates: np.ndarray, level: float, m
     return Interval(float(estimate), float(low), float(high), level, method)
 
 
+def _equal_clusters(codes: np.ndarray) -> float:
+    """Return how many clusters of equal size would say as much."""
+    sizes = np.bincount(codes) / np.bincount(codes).max()
+    return float(sizes.sum() ** 2 / np.sum(sizes**2))
+
+
+def unseen_share(clusters: float, level: float) -> float:
+    """Return the largest share of units that none of so many independent ones may show: Clopper-Pearson's."""
+    return 1 - ((1 - level) / 2) ** (1 / clusters)
+
+
+def opened(interval: Interval, *patients: ArrayLike) -> Interval:
+    """Return an interval of a mean over pairs, or a wider one where its ends are equal.
+
+    A bootstrap of what does not vary is a point and claims certainty. One patient of each arm makes k
+    independent pairs, k of the smaller arm (of equal sizes, as in `clustered_proportion`). If all have the
+    value e, pairs of another one may be a share q with (1 - q)^k >= (1 - level) / 2, and then the mean is
+    (1 - q) e + q x, x from 0 to 1. At e = 0 and 1 these ends are Clopper and Pearson's (1934), of k trials.
+
+    Args:
+        interval: of a value from 0 to 1.
+        patients: patient of each note, of each arm.
+    """
+    if interval.low < interval.high:
+        return interval
+    pairs = min(_equal_clusters(np.unique(owners, return_inverse=True)[1]) for owners in patients)
+    q, e = unseen_share(pairs, interval.level), interval.estimate
+    method = f"{interval.method}, which do not differ: Clopper-Pearson of {pairs:.0f} pairs of patients"
+    return Interval(e, (1 - q) * e, (1 - q) * e + q, interval.level, method)
+
+
 def _resampled_weights(
     codes: np.ndarray, clusters: int, draws: int, generator: np.random.Generator
 ) -> np.ndarray:
@@ -99,8 +130,7 @@ def _outcomes(hits: ArrayLike, clusters: ArrayLike) -> tuple[np.ndarray, np.ndar
     if not np.isin(outcomes, (0, 1)).all():
         raise InvalidParameter("hits: must be 0 or 1 (or False, True)")
     codes, _ = checks.cluster_codes("clusters", clusters, outcomes.size)
-    sizes = np.bincount(codes) / np.bincount(codes).max()
-    return outcomes, codes, float(sizes.sum() ** 2 / np.sum(sizes**2))
+    return outcomes, codes, _equal_clusters(codes)
 
 
 def design_effect(hits: ArrayLike, clusters: ArrayLike) -> float:

@@ -34,6 +34,20 @@ def test_one_bootstrap_gives_what_the_single_intervals_give():
     assert measured.as_json()["auc"] == [measured.auc.estimate, measured.auc.low, measured.auc.high]
 
 
+def test_no_hit_among_few_patients_is_no_proof_of_none():
+    owners = np.arange(120)
+    for notes in (1, 3):  # the notes of a patient are no more patients
+        names = owners.repeat(notes)
+        below = Arms(names - 500.0, names, 1.0 * names, names + 500, threshold=1e9)
+        measured = scores.measure(below, draws=50)
+        most = stats.clopper_pearson(0, 120).high
+        for rate in (measured.tpr_at_01pct_fpr, measured.tpr_at_1pct_fpr, measured.auc):
+            assert (rate.estimate, rate.low, rate.high) == (0, 0, pytest.approx(most))
+        # "Member" was said of nobody, which leaves room for a difference either way.
+        leakage = measured.leakage
+        assert (leakage.low, leakage.estimate, leakage.high) == (pytest.approx(-most), 0, pytest.approx(most))
+
+
 def test_the_area_is_that_of_mann_whitney_not_of_the_hull():
     both_arms = Arms(np.array([0.0, 4, 6, 7]), np.arange(4), np.array([1.0, 2, 3, 5]), np.arange(4, 8))
     assert scores.measure(both_arms, draws=10).auc.estimate == 11 / 16  # the hull has 13/16

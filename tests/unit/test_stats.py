@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import ndtri
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from privhelpers import rng, stats
@@ -287,6 +288,34 @@ def test_intervals_keep_their_coverage_where_nothing_leaks():
         ]
     # Binomial(60, .95) falls under 51 with probability 0.002.
     assert held.min() >= 51
+
+
+def test_what_no_draw_changes_is_no_point():
+    """A bootstrap of arms that are told perfectly is [1, 1]: it covered an area of 0.98 in 57 %."""
+    high, low, owners = np.arange(10, 20), np.arange(10), np.arange(10)
+    least = 0.025 ** (1 / 10)
+    for scores, ends in (((high, low), (least, 1)), ((low, high), (0, 1 - least))):
+        interval = stats.auc_interval(scores[0], owners, scores[1], owners, draws=50)
+        assert (interval.low, interval.high) == pytest.approx(ends)
+        exact = stats.clopper_pearson(10 * int(interval.estimate), 10)
+        assert (interval.low, interval.high) == pytest.approx((exact.low, exact.high))
+    same = stats.auc_interval(np.ones(10), owners, np.ones(10), owners, draws=50)
+    assert (same.low, same.high) == pytest.approx((least / 2, 1 - least / 2)) and same.estimate == 0.5
+    # Notes of one patient are no units of their own, and the smaller arm makes the pairs.
+    few = stats.auc_interval(high, owners // 2, np.arange(9), np.arange(9), draws=50)
+    assert few.low == pytest.approx(0.025 ** (1 / 5)) and "5 pairs" in few.method
+    band = stats.roc_curve(low, owners, high, owners, fpr=[0.05, 0.5, 1.0], draws=50)
+    assert band.low.tolist() == [0, 0, 1] and band.high == pytest.approx([1 - least, 1 - least, 1])
+
+
+def test_an_area_near_one_is_covered_with_few_patients():
+    owners, draw = np.arange(10), np.random.default_rng(0)
+    shift = ndtri(0.98) * 2**0.5
+    covered = [
+        0.98 in stats.auc_interval(draw.normal(shift, 1, 10), owners, draw.normal(size=10), owners, draws=100)
+        for _ in range(100)
+    ]
+    assert sum(covered) >= 90
 
 
 def test_roc_band_contains_its_curve_and_agrees_with_the_single_rate():
