@@ -142,7 +142,9 @@ def verify(root: Path, plan: list[Job]) -> bool:
     if late:
         among = " among them" if len(late) > 1 else ""
         found.append(f"{counted(len(late), 'run is', 'runs are')} missing, {late[0]}{among}")
-    found += [f"{name} is missing" for name in _manifest.FILES if not (folder / name).is_file()]
+    for name in _manifest.FILES:
+        if not (path := folder / name).is_file():
+            found.append(f"{name} is no file; move it away" if path.exists() else f"{name} is missing")
     cures[_sites.command("book", profile, True)][:0] = found
     cures[""] = strays(root, plan)
     parts = ", ".join([f"{len(plan)} runs", *_manifest.FILES, *sites, *pdfs])

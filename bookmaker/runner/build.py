@@ -50,7 +50,14 @@ def _drop_stale(root: Path, plan: list[Job]) -> list[Job]:
     """Remove what is damaged and the sentinel of every run that must be made; mark those that are up to date.
 
     Returns those that are not, or may not be: what some read is known only when others were made.
+
+    Raises:
+        RunFailed: a folder, or a device, lies where a file of the build belongs.
     """
+    sites = [f"runs/{plan[0].profile}/{name}/{published.COMPLETE}" for name in published.SITES.values()]
+    for file in (*made_from_all(plan[0].profile), *sites, *(f for j in plan for f in (j.sentinel, j.mark))):
+        if (root / file).exists() and not (root / file).is_file():
+            raise RunFailed(f"{file} is no file; move it away")
     for mark, wrong in _verify.damages(root, plan).items():
         say(plan[0].profile, f"{wrong}: to be made again")
         mark.unlink(missing_ok=True)

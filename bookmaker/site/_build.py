@@ -76,6 +76,8 @@ def _jupyter_book(root: Path, site: Path, *, strict: bool = True) -> None:
         RunFailed: naming the page and the cause of each of the first warnings; where not `strict`, only if
             there is no site.
     """
+    if not (site / "_build").is_dir():
+        _clear(site / "_build")
     command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(site)]
     # Its Sphinx extension lies beside this file, which is not below `root` where a test made up the book.
     ours = str(Path(__file__).parents[2])
@@ -88,7 +90,9 @@ def _jupyter_book(root: Path, site: Path, *, strict: bool = True) -> None:
     write_atomic(site / LOG, log.encode())
     problems = causes(log, site)
     if done.returncode or (problems and strict):
-        problems = problems or [ANSI.sub("", line) for line in log.splitlines() if line.strip()][-3:]
+        problems = (
+            problems or [ANSI.sub("", line) for line in log.splitlines() if re.search(r"\w", line)][-3:]
+        )
         raise RunFailed(_several("the site does not build", problems, f"{site.relative_to(root)}/{LOG}"))
 
 
@@ -108,11 +112,19 @@ def _drop_unused_images(html: Path) -> None:
             image.unlink()
 
 
+def _clear(place: Path) -> None:
+    """Remove a folder, or what lies in its place."""
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place, ignore_errors=True)
+    else:
+        place.unlink(missing_ok=True)
+
+
 @contextlib.contextmanager
 def _kept_out_of_sight(site: Path):
     """Move a site that failed to `_failed`: the next build must not find it half done and call it good."""
     failed = site / "_failed"
-    shutil.rmtree(failed, ignore_errors=True)
+    _clear(failed)
     try:
         yield
     except BaseException:
@@ -172,7 +184,7 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
         mark = site / FINGERPRINT
         # Sphinx writes only the pages that changed at their source: a page that somebody edited would stay.
         if not (as_built and mark.is_file() and mark.read_bytes() == fingerprint):
-            shutil.rmtree(site / "_build", ignore_errors=True)
+            _clear(site / "_build")
         write_atomic(mark, fingerprint)
         _jupyter_book(root, site)
         html = site / "_build" / "html"

@@ -136,6 +136,19 @@ def test_a_difference_is_named_and_its_mark_is_taken_away(book, jobs, capsys, fa
     assert not _verify.damages(book, jobs), "what is left holds, so the next build has no dead end"
 
 
+@pytest.mark.parametrize("file", ["manifest.json", "artifacts/hipaa/run.json", "site/.complete"])
+def test_a_folder_in_the_place_of_a_file_is_named_by_the_build(book, jobs, capsys, file):
+    """`make book` ended well on a folder, and then asked for `make book`."""
+    place = book / RUNS / file
+    place.unlink()
+    place.mkdir()
+    assert not _verify.verify(book, jobs)
+    if "/" not in file:
+        assert f"{file} is no file; move it away" in capsys.readouterr().out
+    with pytest.raises(RunFailed, match=f"^{RUNS}/{file} is no file; move it away$"):
+        build._drop_stale(book, jobs)
+
+
 def test_a_hidden_file_in_what_is_uploaded_is_named(book, jobs, capsys):
     (book / SITE / "_build/html/.htaccess").write_text("Redirect / https://evil.example/")
     assert not _verify.verify(book, jobs)

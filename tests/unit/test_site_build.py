@@ -436,6 +436,27 @@ def test_a_picture_without_alt_text_is_a_refusal(book):
     assert not (book / SITE / ".complete").exists()
 
 
+def test_a_file_in_the_place_of_a_folder_of_the_site_is_removed(tmp_path, monkeypatch):
+    """Sphinx said nothing of it but a line of signs."""
+    site = tmp_path / SITE
+    site.mkdir(parents=True)
+    for name in ("_build", "_failed"):
+        (site / name).write_text("a file")
+
+    def run(*_, **__):
+        assert not (site / "_build").exists() and not (site / "_failed").exists()
+        (site / "_build").mkdir()
+        return subprocess.CompletedProcess([], 1, "=====\nno room\n=====\n", "")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    with (
+        pytest.raises(RunFailed, match=f"^the site does not build: no room; see {SITE}"),
+        _build._kept_out_of_sight(site),
+    ):
+        _build._jupyter_book(tmp_path, site)
+    assert (site / "_failed").is_dir() and not (site / "_build").exists()
+
+
 def test_a_failed_run_takes_the_mark_away(book):
     path = book / "runs/toy/notebooks/hipaa.ipynb"
     run = nbformat.read(path, as_version=4)
