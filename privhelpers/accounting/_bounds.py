@@ -28,8 +28,8 @@ POINTS_TO_EPSILON, POINTS_IN_SPREAD, MOST_POINTS = 5000, 20, 200_000
 MOST_COMPOSED, MOST_STEPS = 1_000_000, 2_000_000  # points and steps of the whole run: seconds
 TAIL = 10.0  # standard deviations of noise beyond which dp-accounting cuts
 _BISECTED = 1e-6  # relative: what a bisection leaves above the least epsilon
-_CONCEDED = 4e-4  # relative: about what a lower bound gives up to its grid
-_LEFT_OUT = 1e-4  # share of delta that a lower bound gives up to it
+_CONCEDED = 6e-4  # relative: about what a lower bound gives up to its grid
+_LEFT_OUT = 1e-3  # share of delta that a lower bound gives up to it
 _MOST_LOOPED = 10_000  # steps of which each is composed by itself, where all losses fall on one point
 
 
@@ -170,12 +170,14 @@ def epsilon_of_losses(
     """
     with _quiet():
         run = composed(losses, steps)
-        total = max(1.0, float(run.get_delta_for_epsilon(-math.inf)))  # as in `composed`
-        left = delta * total + rounding(steps) if optimistic else delta - rounding(steps)
+        if optimistic:  # its search ends a little too high where losses have no exponential in float64
+            total = max(1.0, float(run.get_delta_for_epsilon(-math.inf)))  # as in `composed`
+            return _bisected(run, delta * total + rounding(steps)) * (1 - _BISECTED)
+        left = delta - rounding(steps)
         try:
             return float(run.get_epsilon_for_delta(left))
-        except OverflowError:  # its search passed losses whose exponential is no float64; bisect instead
-            return _bisected(run, left) * (1 - _BISECTED if optimistic else 1)
+        except OverflowError:
+            return _bisected(run, left)
 
 
 def _bisected(run: pld.PrivacyLossDistribution, delta: float) -> float:
@@ -184,7 +186,7 @@ def _bisected(run: pld.PrivacyLossDistribution, delta: float) -> float:
     low, high = 0.0, 1.0
     while run.get_delta_for_epsilon(high) > delta:
         low, high = high, 2 * high
-        if high > 1e9:
+        if high > 1e300:
             return math.inf
     while high - low > _BISECTED * high:
         middle = (low + high) / 2

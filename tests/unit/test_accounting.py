@@ -390,7 +390,7 @@ def test_the_low_end_of_a_bracket_counts_rounding_for_delta():
 
 
 def test_the_lower_bound_is_below_the_exact_curve_and_near_it():
-    for sigma, steps, delta in ((5.0, 100, 1e-13), (1.0, 1, 1e-5), (8e5, 10_000, 8e-6)):
+    for sigma, steps, delta in ((5.0, 100, 1e-13), (1.0, 1, 1e-5), (8e5, 10_000, 8e-6), (0.2, 100, 1e-9)):
         lower = accounting.epsilon_lower(**run_of(1.0, sigma, steps, delta))
         exact = mechanisms.gdp_epsilon(mu=math.sqrt(steps) / sigma, delta=delta)
         assert 0.5 * exact < lower <= exact, (sigma, steps, delta)

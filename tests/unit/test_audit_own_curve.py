@@ -70,7 +70,7 @@ def test_a_distance_exists_for_any_noise(sigma):
 
 
 @given(st.integers(50, 399), st.sampled_from([0.9, 0.95, 0.999]))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_the_bound_grows_with_right_guesses_and_shrinks_with_care(correct, confidence):
     def bound(right, level):
         return audit.own_curve_epsilon_lower(
@@ -132,7 +132,6 @@ def exact_epsilon(mu, delta, rate=1.0):
 @pytest.mark.parametrize(
     ("delta", "steps", "rate", "canaries", "correct"),
     [
-        (1e-13, 1, 1.0, 1000, 700),
         (1e-13, 100, 1.0, 1000, 700),
         (1e-12, 1000, 1.0, 12_000, 7462),
         (1e-13, 1, 0.3, 1000, 600),
@@ -223,7 +222,7 @@ def test_the_bound_is_above_the_truth_as_rarely_as_it_says_and_not_by_being_empt
 def test_the_bound_reaches_most_of_the_truth_with_many_canaries(target, least):
     sigma = accounting.calibrate_noise_multiplier(target_epsilon=target, **BOOK, delta=DELTA)
     bounds = []
-    for seed in range(5):
+    for seed in range(3):
         seen = audit.simulate_scores(canaries=12_000, noise_multiplier=sigma, **BOOK, seed=seed)
         bounds.append(audit.own_curve_audit(*seen, **BOOK, delta=DELTA).epsilon_lower)
     assert np.median(bounds) >= least * target
