@@ -37,11 +37,6 @@ def _equal_clusters(codes: np.ndarray) -> float:
     return float(sizes.sum() ** 2 / np.sum(sizes**2))
 
 
-def unseen_share(clusters: float, level: float) -> float:
-    """Return the largest share of units that none of so many independent ones may show: Clopper-Pearson's."""
-    return 1 - ((1 - level) / 2) ** (1 / clusters)
-
-
 def opened(interval: Interval, *patients: ArrayLike) -> Interval:
     """Return an interval of a mean over pairs, or a wider one where its ends are equal.
 
@@ -57,7 +52,7 @@ def opened(interval: Interval, *patients: ArrayLike) -> Interval:
     if interval.low < interval.high:
         return interval
     pairs = min(_equal_clusters(np.unique(owners, return_inverse=True)[1]) for owners in patients)
-    q, e = unseen_share(pairs, interval.level), interval.estimate
+    q, e = 1 - ((1 - interval.level) / 2) ** (1 / pairs), interval.estimate
     method = f"{interval.method}, which do not differ: Clopper-Pearson of {pairs:.0f} pairs of patients"
     return Interval(e, (1 - q) * e, (1 - q) * e + q, interval.level, method)
 
