@@ -306,7 +306,7 @@ def epsilon_lower(*, noise_multiplier: float, sample_rate: float, steps: int, de
     Source: Doroshenko et al. 2022 (the split); Hoeffding 1963.
 
     >>> round(epsilon_lower(noise_multiplier=1.0, sample_rate=1.0, steps=1, delta=1e-5), 2)
-    4.38
+    4.37
     """
     step = {"noise_multiplier": noise_multiplier, "sample_rate": sample_rate}
     run = {**step, "steps": steps, "delta": delta}
