@@ -5,14 +5,14 @@ cells has an interval of its own. It covers the choice of patients, not the luck
 trained once.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privhelpers import rng
 from privhelpers.stats import Interval, checks, roc
-from privhelpers.stats.clustered import percentile_interval, weight_blocks
+from privhelpers.stats.clustered import opened, percentile_interval, weight_blocks
 
 
 @dataclass(frozen=True)
@@ -23,16 +23,19 @@ class Resampled:
         estimate: on these people.
         replicates: on each resample of them, shape [draws]; the same resamples in every cell.
         n: observations behind it, of both arms together.
+        patients: of an area: the patient of each note, of each arm.
     """
 
     estimate: float
     replicates: np.ndarray
     n: int
+    patients: tuple[ArrayLike, ...] = field(default=(), repr=False, compare=False)
 
     def interval(self, level: float = 0.95) -> Interval:
-        """Return the percentile interval."""
+        """Return the percentile interval; of an area that no draw changes, exact ends."""
         method = f"cluster bootstrap, {self.replicates.size} draws"
-        return percentile_interval(self.estimate, self.replicates, level, method)
+        found = percentile_interval(self.estimate, self.replicates, level, method)
+        return opened(found, *self.patients) if self.patients else found
 
 
 def resampled_auc(
@@ -53,8 +56,9 @@ def resampled_auc(
         seed: of the resampling, the same for all cells.
     """
     pooled = roc.PooledScores(member_scores, other_scores)
-    drawn = roc.replicates(roc.areas, pooled, (member_patients, other_patients), draws, seed)
-    return Resampled(float(roc.areas(*pooled.equal())[0]), drawn, sum(map(np.size, pooled.codes)))
+    patients = member_patients, other_patients
+    drawn = roc.replicates(roc.areas, pooled, patients, draws, seed)
+    return Resampled(float(roc.areas(*pooled.equal())[0]), drawn, sum(map(np.size, pooled.codes)), patients)
 
 
 def resampled_difference(

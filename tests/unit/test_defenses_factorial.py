@@ -36,6 +36,8 @@ def test_an_area_is_that_of_stats_and_its_replicates_are_shared():
     )
     assert area.n == 80
     # shifting both arms changes no replicate: the same people were drawn
+    told = _resampling.resampled_auc(members + 100, patients, others, patients, draws=20).interval()
+    assert told.low == pytest.approx(stats.clopper_pearson(20, 20).low) and told.high == 1
     shifted = _resampling.resampled_auc(members + 1, patients, others + 1, patients, draws=100, seed=3)
     assert (shifted.replicates == area.replicates).all()
 
