@@ -45,7 +45,9 @@ def tests_ahead(sample: Sample, settings: Settings, *, attacks: int) -> str:
         for arms in (notes, notes.by_patient())
     )
     scales = settings.permutations / few.permutations, settings.draws / few.draws
-    seconds = attacks * (1 + settings.control) * (scales[0] * dealing + scales[1] * drawing)
+    models = 1 + settings.control
+    # The audited model's patients are dealt twice, once with the two groups exchanged.
+    seconds = attacks * ((1 + models) * scales[0] * dealing + models * scales[1] * drawing)
 
     square = np.ones((_SIZE, _SIZE))
     rate = 2 * _SIZE**3 / seconds_of(lambda: square @ square)

@@ -57,7 +57,7 @@ class CanaryResult:
     Attributes:
         inserted, kept_out: how many.
         auc: of the score; the interval takes each canary as a unit of its own.
-        p: chance of so much if the coin left no trace.
+        p, reverse_p: chance of so much if the coin left no trace; the same of those that were kept out.
         claim: None if no epsilon was claimed.
     """
 
@@ -65,6 +65,7 @@ class CanaryResult:
     kept_out: int
     auc: Interval
     p: float
+    reverse_p: float
     claim: Claim | None
 
 
@@ -97,9 +98,12 @@ def audit_canaries(canaries: Sequence[Canary], scores: np.ndarray, settings: Set
     inside, outside = scores[coins], scores[~coins]
     units = np.arange(len(inside)), np.arange(len(outside))
     area = stats.auc_interval(inside, units[0], outside, units[1], draws=settings.draws, seed=settings.seed)
-    p, _ = stats.permutation_scores(scores[:, None], coins, draws=settings.permutations, seed=settings.seed)
+    p, reverse_p = (
+        stats.permutation_scores(scores[:, None], side, draws=settings.permutations, seed=settings.seed)[0]
+        for side in (coins, ~coins)
+    )
     claim = None if settings.epsilon is None else _claim(coins, scores, settings)
-    return CanaryResult(len(inside), len(outside), area, float(p[0]), claim)
+    return CanaryResult(len(inside), len(outside), area, float(p[0]), float(reverse_p[0]), claim)
 
 
 def _claim(coins: np.ndarray, scores: np.ndarray, settings: Settings) -> Claim:

@@ -243,7 +243,7 @@ def examine(
         "disclosures": disclosures and disclosures.by_patient,
         **regulated,
     }
-    p_values = _verdict.p_values_by_test(attacks, counts, canaries)
+    p_values, reverse = _verdict.p_values_by_test(attacks, counts, canaries)
     return Audit(
         target=target,
         reference=reference,
@@ -259,6 +259,6 @@ def examine(
         risks=regulated,
         canaries=canaries,
         sensitivity=sensitivity(len(members), len(heldout), tests=len(p_values), alpha=settings.share),
-        verdict=_verdict.decide(p_values, explanations, canaries, alpha=settings.share),
+        verdict=_verdict.decide(p_values, explanations, canaries, reverse=reverse, alpha=settings.share),
         texts=texts,
     )

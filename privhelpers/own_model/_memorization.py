@@ -48,11 +48,13 @@ class PatientShares:
     Attributes:
         members, heldout: of each group.
         p: chance of so many members, or more, if being a member did not matter: Fisher's exact test.
+        reverse_p: the same of held-out patients.
     """
 
     members: Share
     heldout: Share
     p: float
+    reverse_p: float
 
     @property
     def difference(self) -> Interval:
@@ -66,7 +68,8 @@ def compare_patients(hits: Iterable[str], asked: Iterable[str], members: Collect
     inside = Share(len(hits & members), len(asked & members))
     outside = Share(len(hits - members), len(asked - members))
     table = [[share.hits, share.of - share.hits] for share in (inside, outside)]
-    return PatientShares(inside, outside, float(fisher_exact(table, "greater")[1]))
+    p, reverse_p = (float(fisher_exact(table, side).pvalue) for side in ("greater", "less"))
+    return PatientShares(inside, outside, p, reverse_p)
 
 
 @dataclass(frozen=True)

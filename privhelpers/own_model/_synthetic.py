@@ -152,7 +152,7 @@ def examine_synthetic(
         seed=settings.seed,
     )
     counts = {"copies": copies.by_patient, "disclosures": disclosures and disclosures.by_patient, **regulated}
-    p_values = _verdict.p_values_by_test(attacks, counts, canaries)
+    p_values, reverse = _verdict.p_values_by_test(attacks, counts, canaries)
     explanations = _verdict.alternative_explanations(blind, attacks, None, alpha=settings.alpha)
     return SyntheticAudit(
         files=files,
@@ -165,5 +165,5 @@ def examine_synthetic(
         risks=regulated,
         canaries=canaries,
         sensitivity=sensitivity(len(members), len(heldout), tests=len(p_values), alpha=settings.share),
-        verdict=_verdict.decide(p_values, explanations, canaries, alpha=settings.share),
+        verdict=_verdict.decide(p_values, explanations, canaries, reverse=reverse, alpha=settings.share),
     )

@@ -5,11 +5,15 @@
     nothing found  at a stated sensitivity: weaker leaks, and stronger attackers, are not excluded
 
 Canaries are judged apart: a coin dealt them, so no difference between two files can explain what is found.
+
+Every test is made with the two groups exchanged as well. What that finds is no leak of the records, and no
+clean bill either: the files may be exchanged, or the held-out patients trained on.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from privhelpers.own_model._blind import BlindBaseline
 from privhelpers.own_model._canaries import CanaryResult
@@ -31,12 +35,14 @@ class Test:
         p: its p-value.
         adjusted: the same after Holm's correction for all tests of the audit.
         coin: whether a coin dealt who is in, so that nothing but training can explain it.
+        reverse: the p-value with the two groups exchanged, corrected for as many such tests.
     """
 
     name: str
     p: float
     adjusted: float
     coin: bool = False
+    reverse: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -60,8 +66,8 @@ def p_values_by_test(
     attacks: Sequence[Attack],
     counts: Mapping[str, PatientShares | None],
     canaries: CanaryResult | None,
-) -> dict[str, float]:
-    """Return the p-value of each test that these figures allow, by a plain name.
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the p-value of each test that these figures allow, by a plain name, as it is and exchanged.
 
     Args:
         attacks: on membership.
@@ -69,16 +75,15 @@ def p_values_by_test(
             it could not be asked.
         canaries: the canaries, if there are any.
     """
-    p_values = {
+    both = {
         Sentence(WORDING["attack_test"], Sentence(attack.words), Sentence(test)): p
         for attack in attacks
-        for test, p in zip(WORDING["attack_tests"], attack.p, strict=True)
+        for test, *p in zip(WORDING["attack_tests"], attack.p, attack.reverse_p, strict=True)
     }
-    names = WORDING["tests"]
-    p_values |= {Sentence(names[name]): count.p for name, count in counts.items() if count is not None}
-    if canaries is not None:
-        p_values[Sentence(names["canaries"])] = canaries.p
-    return p_values
+    asked = {name: one for name, one in {**counts, "canaries": canaries}.items() if one is not None}
+    both |= {Sentence(WORDING["tests"][name]): (one.p, one.reverse_p) for name, one in asked.items()}
+    p_values, reverse = ({name: p[side] for name, p in both.items()} for side in (0, 1))
+    return p_values, reverse
 
 
 def alternative_explanations(
@@ -125,20 +130,27 @@ def decide(
     explanations: Sequence[str],
     canaries: CanaryResult | None = None,
     *,
+    reverse: Mapping[str, float] = MappingProxyType({}),
     alpha: float,
 ) -> Verdict:
     """Conclude.
+
+    Where some test finds something with the two groups exchanged, no other one is laid to training: neither
+    is chance, and training on the records explains one of them at most. Canaries that were kept out and look
+    inserted do not explain what the files show; without them, nothing would be found.
 
     Args:
         p_values: of every test, by a plain name; "canaries" is the one that a coin dealt.
         explanations: from `alternative_explanations`.
         canaries: the canaries, if there are any; the bound against a claim has an error of its own.
+        reverse: p-values of the same tests with the two groups exchanged, corrected by themselves.
         alpha: chance of flagging a model that learned nothing by any of the tests, in (0, 1).
 
     Source: Holm 1979.
     """
     words, adjusted, coin = WORDING["reasons"], adjust(dict(p_values)), WORDING["tests"]["canaries"]
-    tests = tuple(Test(name, p, adjusted[name], name == coin) for name, p in p_values.items())
+    reverse = adjust(dict(reverse)) if reverse else dict.fromkeys(p_values, 1.0)
+    tests = tuple(Test(name, p, adjusted[name], name == coin, reverse[name]) for name, p in p_values.items())
     beyond = [test for test in tests if test.adjusted <= alpha]
     certain = [Sentence(words["canaries"]) for test in beyond if test.coin]
     claim = canaries and canaries.claim
@@ -152,9 +164,12 @@ def decide(
     if others:
         of_files = sum(not test.coin for test in tests)
         reasons.append(Sentence(words["beyond"], len(others), of_files, clearest(others)))
-    explanations = tuple(explanations)
+    exchanged, told = {test.coin for test in tests if test.reverse <= alpha}, WORDING["explanations"]
+    explanations = (*explanations, *([Sentence(told["exchanged"])] if False in exchanged else []))
+    inverted = [Sentence(told["inverted"])] if True in exchanged else []
     if certain or (others and not explanations):
-        return Verdict(FLAGGED, tuple(reasons), tests, explanations)
+        return Verdict(FLAGGED, (*reasons, *inverted), tests, explanations)
+    explanations = (*explanations, *inverted)
     if explanations:
         return Verdict(UNDECIDED, explanations, tests, explanations)
     return Verdict(NOTHING_FOUND, (Sentence(words["nothing"], len(tests)),), tests, ())

@@ -12,6 +12,7 @@ from privhelpers.errors import InvalidParameter
 from privhelpers.own_model import Settings, _blind, _canaries, _verdict
 from privhelpers.own_model._blind import BlindBaseline, blind_baselines
 from privhelpers.own_model._files import Canary
+from privhelpers.own_model._wording import WORDING
 from privhelpers.stats import Interval
 
 WORDS = ("alder", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple", "oak", "pine", "rowan", "willow")
@@ -79,6 +80,27 @@ def test_tests_that_tie_are_among_the_clearest():
     assert told.startswith("2 of 3 tests") and "among the clearest" in told and told.endswith("is loss.")
 
 
+def test_what_a_test_finds_with_the_groups_exchanged_is_no_nothing_found():
+    """Held-out patients who look trained on leave it open; such canaries take back no finding."""
+    told, quiet = WORDING["explanations"], {"loss": 0.999, "zlib": 0.9, "canaries": 0.5}
+
+    def decide(reverse, found=quiet, why=()):
+        return _verdict.decide(found, why, reverse=quiet | reverse, alpha=0.01)
+
+    found, loud = quiet | {"zlib": 1e-4}, {"loss": 1e-4}
+    assert decide({"loss": 0.004}).outcome == _verdict.NOTHING_FOUND, "three tests, by Holm's rule"
+    for judged in (decide(loud), decide(loud, found)):
+        assert (judged.outcome, judged.reasons) == (_verdict.UNDECIDED, (told["exchanged"],))
+        assert [test.reverse for test in judged.tests] == pytest.approx([3e-4, 1, 1])
+    assert decide(loud, quiet | {"canaries": 1e-4}).outcome == _verdict.FLAGGED
+    inverted = {"canaries": 1e-4}
+    assert decide(inverted).reasons == (told["inverted"],)
+    assert decide(inverted, why=("the files differ",)).reasons == ("the files differ", told["inverted"])
+    flagged = decide(inverted, found)
+    assert flagged.outcome == _verdict.FLAGGED and flagged.reasons[1:] == (told["inverted"],)
+    assert flagged.explanations == ()
+
+
 def test_many_tests_are_paid_for():
     verdict = _verdict.decide({f"t{n}": 0.004 for n in range(10)}, (), alpha=0.01)
     assert verdict.outcome == _verdict.NOTHING_FOUND and verdict.tests[0].adjusted == pytest.approx(0.04)
@@ -103,7 +125,10 @@ def test_canaries_refute_a_claim_that_is_false_and_no_other():
     open_book = _canaries.audit_canaries(canaries, noise + 100 * coins, claim)
     assert open_book.claim.refuted and open_book.p == 0.001 and open_book.auc.estimate == 1
     assert open_book.claim.lower.epsilon_lower <= open_book.claim.most_certifiable
+    inverted = _canaries.audit_canaries(canaries, noise - 100 * coins, claim)
+    assert (inverted.p, inverted.reverse_p) == (1, 0.001) == (open_book.reverse_p, open_book.p)
     closed = _canaries.audit_canaries(canaries, noise, claim)
+    assert closed.reverse_p > 0.01
     assert not closed.claim.refuted and closed.p > 0.01
     told = _verdict.decide({"canaries": closed.p}, (), open_book, alpha=0.01)
     assert told.outcome == _verdict.FLAGGED and "refuted" in told.reasons[0]

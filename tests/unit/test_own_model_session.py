@@ -120,8 +120,8 @@ def test_an_estimate_has_dealings_draws_and_the_comparison_of_the_files(files, m
 
     # A hundredth of a second for 39 of 1,999 dealings, and for 2 of 60 draws of notes and of patients.
     assert (told(5), told(50)) == ("10 s more", "2 min more")
-    assert told(50, replace(LITTLE, control=False)) == "60 s more"
-    assert told(50, replace(LITTLE, permutations=1, draws=1)) == "3 s more"
+    assert told(50, replace(LITTLE, control=False)) == "80 s more"
+    assert told(50, replace(LITTLE, permutations=1, draws=1)) == "4 s more"
     monkeypatch.setattr(_blind, "operations", lambda *_, **__: 2.7e12)
     assert told(5) == "2 min more"
     monkeypatch.undo()
@@ -159,6 +159,19 @@ def test_files_that_differ_by_themselves_decide_nothing(home, remembers, members
     audit = own_model.examine(own_model.open_model(remembers), files, settings, progress=False)
     assert audit.verdict.outcome == _verdict.UNDECIDED
     assert "sees the two files alone" in audit.verdict.reasons[0]
+
+
+def test_records_and_holdout_that_are_exchanged_are_no_nothing_found(remembers, files):
+    exchanged = replace(files, members=files.heldout, heldout=files.members)
+    settings = replace(LITTLE, texts=4, tokens=8, lower_case=False, control=False)
+    audit = own_model.examine(own_model.open_model(remembers), exchanged, settings, progress=False)
+    loss = audit.attacks[0]
+    assert loss.patient.auc.high < 0.3 and loss.reverse_p[0] < 0.001 < 0.99 < loss.p[0]
+    assert audit.verdict.outcome == _verdict.UNDECIDED and "not exchanged" in audit.verdict.reasons[0]
+    facts = own_model.report_facts(audit)
+    assert audit.verdict.reasons[0] in own_model.report_page(facts)
+    assert facts["answers"]["found"] == audit.verdict.reasons[0]
+    assert [test["reverse"] <= settings.alpha for test in facts["tests"][:2]] == [True, True]
 
 
 def test_the_same_seed_gives_the_same_report(flagged, remembers, files):

@@ -39,13 +39,13 @@ def texts_of(rows):
 
 
 MEMBERS, HELDOUT, OTHERS = (toy.notes(letter, 60, seed=n) for n, letter in enumerate("mhx"))
+COPIES = [*texts_of(MEMBERS)[::2], *texts_of(OTHERS)]
 
 
 @pytest.fixture(scope="module")
 def copied():
     """Every third text repeats a member's note; the others come from nobody."""
-    texts = [*texts_of(MEMBERS)[::2], *texts_of(OTHERS)]
-    return own_model.examine_synthetic(files(MEMBERS, HELDOUT, texts), LITTLE)
+    return own_model.examine_synthetic(files(MEMBERS, HELDOUT, COPIES), LITTLE)
 
 
 @pytest.fixture(scope="module")
@@ -126,9 +126,20 @@ def echoing():
 
 
 def test_canaries_echo_in_a_set_that_was_made_from_them(echoing):
-    for audit, outcome in ((echoing, _verdict.FLAGGED), (with_canaries(1), _verdict.NOTHING_FOUND)):
+    kept_out = with_canaries(1)
+    for audit, outcome in ((echoing, _verdict.FLAGGED), (kept_out, _verdict.UNDECIDED)):
         assert audit.verdict.outcome == outcome
         assert (audit.canaries.p <= 0.001) == (outcome == _verdict.FLAGGED)
+    assert kept_out.canaries.reverse_p <= 0.001 and "wrong way round" in kept_out.verdict.reasons[0]
+
+
+def test_a_set_that_repeats_held_out_notes_is_no_nothing_found(copied):
+    audit = own_model.examine_synthetic(files(HELDOUT, MEMBERS, COPIES), LITTLE, blind=copied.blind)
+    assert audit.verdict.outcome == _verdict.UNDECIDED and "not exchanged" in audit.verdict.reasons[0]
+    for counted in (audit.copies, audit.disclosures):
+        assert counted.by_patient.reverse_p < 0.001 < 0.999 < counted.by_patient.p
+    assert audit.risks["singling_out"].reverse_p < 0.001 < 0.5 < audit.risks["singling_out"].p
+    assert audit.copies.by_patient.reverse_p == pytest.approx(copied.copies.by_patient.p)
 
 
 @pytest.mark.parametrize("outcome", [_verdict.FLAGGED, _verdict.UNDECIDED, _verdict.NOTHING_FOUND])
