@@ -12,6 +12,7 @@ and the report counts it.
 No message quotes a record: it may be sent on by somebody who must not see what stands in it.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from privhelpers.text import blank, normalize
 FEWEST_PATIENTS = 50  # in each file: with fewer, only the loudest leak could be told from chance
 FEWEST_CANARIES = 20
 FEWEST_TEXTS = 50  # of a synthetic data set
+_WHOLE = re.compile(r"([0-9]+)(?:\.0+)?")  # a number, as a spreadsheet may write it
 _UNFAIR = 1e-4  # a coin that gives so uneven a split is not believed
 
 
@@ -218,12 +220,26 @@ def _line_of_text(rows: Iterable[Note]) -> dict[str, int]:
     return {normalize(note.text): note.line for note in reversed(list(rows))}
 
 
+def _spellings(*files: RecordFile) -> dict[str, str]:
+    """Return by id what makes it another's: the id, or its number where each id of the files is one."""
+    numbers = {note.patient: _WHOLE.fullmatch(note.patient) for file in files for note in file.notes}
+    whole = all(numbers.values())
+    return {patient: number[1].lstrip("0") if whole else patient for patient, number in numbers.items()}
+
+
 def _refuse_overlap(members: RecordFile, heldout: RecordFile) -> None:
     """Refuse two files that share a patient or a text: a record cannot be trained on and held out."""
-    patients = {note.patient: note.line for note in reversed(members.notes)}
-    texts = _line_of_text(members.notes)
+    spelled, texts = _spellings(members, heldout), _line_of_text(members.notes)
+    patients = {spelled[note.patient]: note for note in reversed(members.notes)}
     for note in heldout.notes:
-        lines = {"patient": patients.get(note.patient), "text": texts.get(normalize(note.text))}
+        known = patients.get(spelled[note.patient])
+        if known and known.patient != note.patient:
+            raise BadRecords(
+                f"{heldout.name}, line {note.line}: its patient has the number of the one in {members.name}, "
+                f"line {known.line}, written otherwise: one file lost its leading zeros, or got .0 at the "
+                "end, as in a spreadsheet; write the ids of both files as text, in one way"
+            )
+        lines = {"patient": known and known.line, "text": texts.get(normalize(note.text))}
         for what, line in lines.items():
             if line is not None:
                 raise BadRecords(

@@ -144,6 +144,20 @@ def test_no_file_is_no_record(tmp_path):
             _files.read_records(path)
 
 
+@pytest.mark.parametrize("lost", ["{}", "{}.0", "{:09}.00"])
+def test_numbers_that_lost_their_zeros_are_the_same_patients(tmp_path, lost):
+    members = [row(n, patient_id=f"{n:06}") for n in range(60)]
+    others = [row(n, patient_id=lost.format(n)) for n in range(100, 160)]
+    holdout = written(tmp_path / "h.jsonl", [*others, row(99, patient_id=lost.format(3))])
+    words = r"^h\.jsonl, line 61: its patient has the number of the one in m\.jsonl, line 4.*leading zeros"
+    with pytest.raises(BadRecords, match=words):
+        read_files(written(tmp_path / "m.jsonl", members), holdout)
+    mixed = written(tmp_path / "m.jsonl", [*members, row(98, patient_id="A7")])
+    assert read_files(mixed, holdout), "ids that are no numbers are compared as they stand"
+    written(tmp_path / "h.jsonl", others)
+    assert read_files(written(tmp_path / "m.jsonl", members), tmp_path / "h.jsonl")
+
+
 def test_a_patient_or_text_in_both_files_is_refused_with_both_lines(tmp_path):
     members = written(tmp_path / "m.jsonl", GOOD)
     others = [row(n) for n in range(100, 160)]
