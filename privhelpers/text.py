@@ -256,10 +256,10 @@ def rounded_up(number: float, digits: int = 4) -> float:
 def rounded_down(number: float, digits: int = 4) -> float:
     """Return the next number of so many digits that is not above: what a lower bound may be printed as.
 
-    >>> rounded_down(7.99689), rounded_down(4.1)
-    (7.996, 4.1)
+    >>> rounded_down(7.99689), rounded_down(4.1), rounded_down(0.0)
+    (7.996, 4.1, 0.0)
     """
-    return -rounded_up(-number, digits)
+    return -rounded_up(-number, digits) + 0.0  # no -0.0
 
 
 def in_words(name: str) -> str:
