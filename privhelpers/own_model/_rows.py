@@ -128,6 +128,11 @@ def _several(cell: str) -> list[str]:
     return [one.strip() for one in cell.split("|") if not blank(one)]
 
 
+def _truth(cell: object) -> object:
+    """Return what a cell of a table says is true or false; any other one is returned as it is."""
+    return _TRUTH.get(str(cell).strip().casefold(), cell)
+
+
 def _cells(names: Iterable[str], cells: Iterable[str]) -> dict:
     """Return one row of a table by name; what stands empty is not there, but for a text or a patient."""
     row = {
@@ -138,7 +143,7 @@ def _cells(names: Iterable[str], cells: Iterable[str]) -> dict:
     if "identifiers" in row:
         row["identifiers"] = _several(row["identifiers"])
     if "inserted" in row:
-        row["inserted"] = _TRUTH.get(row["inserted"].strip().casefold(), row["inserted"])
+        row["inserted"] = _truth(row["inserted"])
     return row
 
 
@@ -220,6 +225,8 @@ def _parquet_rows(file: BinaryIO, columns: Mapping[str, str]) -> Iterator[tuple[
                     values[field] = str(values[field])
             if isinstance(values.get("identifiers"), str):
                 values["identifiers"] = _several(values["identifiers"])
+            if "inserted" in values:
+                values["inserted"] = _truth(values["inserted"])
             yield f"{name}, row {number}", number, values
 
 
@@ -285,6 +292,8 @@ def _checked(kind: type[BaseModel], value: object, where: str, *, table: bool) -
         first = error.errors(include_input=False, include_url=False)[0]
         field = ascii(".".join(map(str, first["loc"])) or "the line").strip("'")
         problem = _PROBLEMS.get(first["type"], first["msg"].lower())
+        if first["type"] == "string_type" and table:
+            problem = "must be text; cast the column to text"
         if first["type"] == "missing" and (table or where.endswith("line 1")):
             problem += f"; if the file calls it otherwise, say so: COLUMNS='{field}=...'"
         raise BadRecords(f"{where}: {field} {problem}") from None

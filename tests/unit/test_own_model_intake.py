@@ -428,12 +428,15 @@ def test_a_parquet_file_holds_the_same_records(tmp_path):
         _files.read_records(path)
     for bad, words in (
         (NOTES[:30] + [None] * 30, "row 31: text is missing"),
-        (list(range(60)), "row 1: text must"),
+        (list(range(60)), "row 1: text must be text; cast the column to text"),
         ([*NOTES[:59], "x" * (_rows.LONGEST_LINE + 1)], "row 60: text longer than 1,000,000 characters"),
     ):
         path = parquet(tmp_path / "bad.parquet", patient_id=[f"p{n}" for n in range(60)], text=bad)
         with pytest.raises(BadRecords, match=rf"^bad\.parquet, {words}"):
             _files.read_records(path)
+    path = parquet(tmp_path / "bad.parquet", patient_id=[float(n) for n in range(60)], text=NOTES)
+    with pytest.raises(BadRecords, match=r"^bad\.parquet, row 1: patient_id must be text; cast the column"):
+        _files.read_records(path)
     whole = path.read_bytes()
     for spoiled in (b"", b"PAR1", whole[:-9], whole[:40] + b"\0" * 40 + whole[80:]):
         with pytest.raises(BadRecords, match=r"^bad\.parquet"):
@@ -498,6 +501,12 @@ def test_canaries_of_a_table(tmp_path):
     assert [canary.inserted for canary in canaries[:4]] == [True, False, True, False]
     with pytest.raises(BadRecords, match=r"row 41: inserted must be true or false"):
         _files.read_canaries(written(tmp_path / "c.csv", [b"text;inserted\n", *lines, b"x;perhaps\n"]))
+    texts = [f"canary {n}" for n in range(40)]
+    for inserted in ([0, 1] * 20, ["No", "1"] * 20, [False, True] * 20):
+        read = _files.read_canaries(parquet(tmp_path / "c.parquet", text=texts, inserted=inserted)).canaries
+        assert [canary.inserted for canary in read[:4]] == [False, True, False, True]
+    with pytest.raises(BadRecords, match=r"row 1: inserted must be true or false"):
+        _files.read_canaries(parquet(tmp_path / "c.parquet", text=texts, inserted=[2] * 40))
 
 
 def test_texts_of_a_synthetic_data_set(tmp_path):
