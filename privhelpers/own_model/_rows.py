@@ -1,8 +1,9 @@
 """The forms of a file of records: JSONL, CSV or Parquet by its ending, one checked row at a time.
 
 JSONL is one object a line, whatever the file's ending; `.csv` and `.tsv` have a first row of names and
-commas, semicolons or tabs between; `.parquet` is read by groups of rows. Text is UTF-8, with or without a
-byte order mark. No message quotes a record: it may be sent on by somebody who must not see what stands in it.
+commas, semicolons or tabs between, or what a line `sep=;` above it says; `.parquet` is read by groups of
+rows. Text is UTF-8, with or without a byte order mark. No message quotes a record: it may be sent on by
+somebody who must not see what stands in it.
 """
 
 import contextlib
@@ -10,6 +11,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -32,6 +34,7 @@ _NAME = 1024  # characters of the name of a file, which has 255 bytes at most
 _BOM, _WIDE = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 _TABLES, _PARQUET = (".csv", ".tsv"), ".parquet"
 _DECODING, _START = 2**29, 60.0  # bytes of addresses and seconds of processor time for a Parquet file
+_DIVIDER = re.compile(r'"?sep=([\t;,|])"?\s*', re.IGNORECASE)  # a first line that spreadsheets write
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _PROBLEMS = {
     "missing": "is missing",
@@ -151,7 +154,10 @@ def _table_rows(file: BinaryIO, columns: Mapping[str, str]) -> Iterator[tuple[st
     """Yield place, number and cells of each row of a table, the row of names not counted."""
     lines = _lines(file)
     first = next(lines, ("", 0, ""))[2]
-    divider, held, number, name = max("\t;,", key=first.count), 0, 0, name_of(file.name)
+    held, number, name = 0, 0, name_of(file.name)
+    if said := _DIVIDER.fullmatch(first):
+        first = next(lines, ("", 0, ""))[2]
+    divider = said[1] if said else max("\t;,", key=first.count)
 
     def whole() -> Iterator[str]:
         nonlocal held

@@ -233,6 +233,18 @@ def test_a_table_holds_the_same_records(tmp_path, name, divider, ends):
         assert (records.notes[7].patient, records.notes[7].line) == ("007", 8)
 
 
+@pytest.mark.parametrize("divider", list(";,|\t"))
+def test_a_table_may_say_first_what_divides_it(tmp_path, divider):
+    """As a spreadsheet has it; such a line counts as no row."""
+    path = table(tmp_path / "m.csv", ["patient_id", "text"], divider, "\r\n")
+    path.write_bytes(b"\xef\xbb\xbfsep=" + f"{divider}\r\n".encode() + path.read_bytes())
+    records = _files.read_records(path)
+    assert [note.text for note in records.notes] == NOTES and records.notes[7].line == 8
+    path.write_bytes(b"sep=;\n")
+    with pytest.raises(BadRecords, match=r"^m\.csv: 0 patients in 0 lines"):
+        _files.read_records(path)
+
+
 def test_columns_are_named_by_option(tmp_path):
     columns = {"patient_id": "mrn", "text": "Note Text"}
     path = table(tmp_path / "m.csv", ["mrn", "Note Text"])
