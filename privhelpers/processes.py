@@ -28,6 +28,7 @@ from privhelpers.errors import ConfinedFailed, InvalidParameter, PrivHelpersErro
 from privhelpers.text import quoted
 
 _SERVED = multiprocessing.get_context("forkserver")
+_CONFINED, _ASKED_AGAIN = "confined", 97  # name of such a process, and its exit code where it asks for one
 _PATIENCE = 600  # seconds for a call that uses no time, as one that waits for a device does
 
 
@@ -160,6 +161,8 @@ def prepare(module: str) -> None:
     Raises:
         InvalidParameter: the folder of temporary files cannot hold its socket, for its name is too long.
     """
+    if multiprocessing.current_process().name == _CONFINED:  # it imports the script, which asks once more
+        os._exit(_ASKED_AGAIN)
     _SERVED.set_forkserver_preload([module])
     try:
         multiprocessing.forkserver.ensure_running()
@@ -188,10 +191,13 @@ class Confined:
 
         Raises:
             ConfinedFailed: it ended, broke a bound, or raised an error that is none of ours.
+            InvalidParameter: the script at work has no `if __name__ == "__main__":` above its calls.
         """
         prepare(make.__module__)
         self._connection, other = _SERVED.Pipe()
-        self._process = _SERVED.Process(target=_serve, args=(other, make, memory), daemon=True)
+        self._process = _SERVED.Process(
+            target=_serve, name=_CONFINED, args=(other, make, memory), daemon=True
+        )
         self._process.start()
         other.close()
         self._end = weakref.finalize(self, _kill, self._process, self._connection)
@@ -225,6 +231,11 @@ class Confined:
             self._process.join(timeout=1)
             code = self._process.exitcode
             self._end()
+            if code == _ASKED_AGAIN:
+                raise InvalidParameter(
+                    'the script at work: put its calls under `if __name__ == "__main__":`; what others '
+                    "gave is opened in another process, which imports the script and must not start it again"
+                ) from None
             raise ConfinedFailed(_reason(code, seconds)) from None
         except BaseException:  # Ctrl-C: an answer to this call would be taken for the next one's
             self._end()

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -185,6 +186,16 @@ def test_a_confined_process_ends_with_its_owner(tmp_path):
     assert running(pid)
     del owned
     assert not running(pid)
+
+
+def test_a_script_that_its_own_process_would_start_again_is_told_where_its_calls_belong(tmp_path):
+    call = "Confined(dict, memory=2**28, seconds=5).ask('keys', seconds=5)"
+    guard = 'if __name__ == "__main__":'
+    for line, words in ((call, rf"InvalidParameter: .*{guard}"), (f"{guard} {call}", r"ConfinedFailed: ")):
+        script = tmp_path / "script.py"
+        script.write_text(f"from privhelpers.processes import Confined\n{line}\n")
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+        assert done.stderr.count("Traceback") == 1 and re.search(words, done.stderr), done.stderr
 
 
 def test_a_folder_whose_name_is_too_long_for_a_socket_is_named_with_its_cure(tmp_path):
