@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from bookmaker.runner import _audit, _bundle, _evidence, _limits, _verify, processes, published
+from bookmaker.runner import _audit, _bundle, _bytecode, _evidence, _limits, _verify, processes, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.commands import guarded
 from bookmaker.runner.options import count
@@ -115,6 +115,7 @@ def _reference(root: Path, options: argparse.Namespace) -> int:
 
 def _audit_yours(root: Path, options: argparse.Namespace) -> int:
     processes.die_with_parent(clean=True)
+    _bytecode.trust_contents(root)
     _audit.run(root, options)
     return 0
 

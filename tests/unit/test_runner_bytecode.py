@@ -6,7 +6,7 @@ from importlib.machinery import SourceFileLoader
 
 import pytest
 
-from bookmaker.runner import _bytecode
+from bookmaker.runner import _bytecode, _cli
 
 
 @pytest.fixture
@@ -38,6 +38,14 @@ def test_byte_code_is_compared_by_content_from_then_on(module, tmp_path):
     for number in (3, 4):  # Python keeps it anew, and checks that again
         write(module, number)
         assert value(module) == number
+
+
+def test_an_audit_compares_it_before_it_imports_what_audits(module, tmp_path, monkeypatch):
+    run = []
+    monkeypatch.setattr(_cli, "repository_root", lambda: tmp_path)
+    monkeypatch.setattr(_cli.processes, "die_with_parent", lambda **_: None)
+    monkeypatch.setattr(_cli._audit, "run", lambda *_: run.append(value(module)))
+    assert _cli.main(["audit"]) == 0 and run == [2]
 
 
 def test_where_python_may_not_keep_byte_code_none_stays(module, tmp_path, monkeypatch):
