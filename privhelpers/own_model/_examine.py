@@ -115,11 +115,13 @@ def _top1(scored: TokenScores, sample: Sample, settings: Settings) -> tuple[Inte
     intervals = []
     for side in (sample.member, ~sample.member):
         means, patients = groups.group_means(rates[side], sample.patients[side])
-        intervals.append(
-            stats.clustered_bootstrap(
-                np.mean, np.arange(len(patients)), means, draws=settings.draws, seed=settings.seed
-            )
+        count = len(patients)
+        share = stats.clustered_bootstrap(
+            np.mean, np.arange(count), means, draws=settings.draws, seed=settings.seed
         )
+        if share.low == share.high and share.estimate in (0, 1):  # resamples of one value have no spread
+            share = stats.clopper_pearson(round(share.estimate * count), count)
+        intervals.append(share)
     return intervals[0], intervals[1]
 
 

@@ -5,8 +5,10 @@ import html.parser
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
+import numpy as np
 import pytest
 import toy_audit as toy
 
@@ -14,7 +16,7 @@ from privhelpers import browser as programs
 from privhelpers import own_model
 from privhelpers.artifacts import sha256_of, to_json
 from privhelpers.figures.own_model import audit_pictures
-from privhelpers.own_model import _language, _page, _verdict, _wording
+from privhelpers.own_model import _examine, _language, _page, _verdict, _wording
 from privhelpers.own_model._language import Sentence
 from privhelpers.own_model._wording import WORDING
 
@@ -256,6 +258,17 @@ def test_a_catalogue_that_was_brought_stands_in_the_report_with_its_hash(audit, 
     digest = sha256_of(tmp_path / "nl.po")
     assert facts["catalogue"] == {"file": "nl.po", "sha256": digest}
     assert f"nl.po</td><td><code>{digest}</code>" in own_model.report_page(facts)
+
+
+def test_words_that_nobody_has_guessed_leave_an_interval(audit):
+    """A bootstrap of no hits has no width; of 60 patients without one it is up to 1 - 0.025^(1/60)."""
+    for right in (0, 1):
+        scored = SimpleNamespace(greedy=[np.full(9, right == 1)] * len(audit.sample.notes))
+        for share in _examine._top1(scored, audit.sample, audit.settings):
+            ends = [0, 1 - 0.025 ** (1 / 60)] if right == 0 else [0.025 ** (1 / 60), 1]
+            assert [share.low, share.high] == pytest.approx(ends) and share.estimate == right
+    page = words_in(own_model.report_page(own_model.report_facts(audit)))
+    assert "an interval near 0 or 1 holds the true figure less often" in page
 
 
 def test_a_sample_is_said_in_the_headline_with_the_reason(audit):
