@@ -79,9 +79,11 @@ def crowded(audit, outcome: str):
             Sentence(whys["canaries"]),
         ),
         _verdict.UNDECIDED: (
+            Sentence(words["exchanged"]),
             Sentence(words["words"], 88),
             Sentence(words["shape"], 77),
             Sentence(words["untrained"]),
+            Sentence(words["inverted"]),
         ),
         _verdict.NOTHING_FOUND: (Sentence(whys["nothing"], 15),),
     }[outcome]

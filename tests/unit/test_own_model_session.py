@@ -167,7 +167,7 @@ def test_records_and_holdout_that_are_exchanged_are_no_nothing_found(remembers, 
     audit = own_model.examine(own_model.open_model(remembers), exchanged, settings, progress=False)
     loss = audit.attacks[0]
     assert loss.patient.auc.high < 0.3 and loss.reverse_p[0] < 0.001 < 0.99 < loss.p[0]
-    assert audit.verdict.outcome == _verdict.UNDECIDED and "not exchanged" in audit.verdict.reasons[0]
+    assert audit.verdict.outcome == _verdict.UNDECIDED and "are exchanged" in audit.verdict.reasons[0]
     facts = own_model.report_facts(audit)
     assert audit.verdict.reasons[0] in own_model.report_page(facts)
     assert facts["answers"]["found"] == audit.verdict.reasons[0]
