@@ -22,6 +22,7 @@ from privhelpers.own_model._settings import Settings
 from privhelpers.own_model._target import Target
 from privhelpers.own_model._wording import in_time
 from privhelpers.stats import Interval
+from privhelpers.stats.clustered import opened
 from privhelpers.validate import shown
 
 
@@ -119,9 +120,7 @@ def _top1(scored: TokenScores, sample: Sample, settings: Settings) -> tuple[Inte
         share = stats.clustered_bootstrap(
             np.mean, np.arange(count), means, draws=settings.draws, seed=settings.seed
         )
-        if share.low == share.high and share.estimate in (0, 1):  # resamples of one value have no spread
-            share = stats.clopper_pearson(round(share.estimate * count), count)
-        intervals.append(share)
+        intervals.append(opened(share, np.arange(count)))
     return intervals[0], intervals[1]
 
 
