@@ -42,19 +42,12 @@ _BY_NUMBER += (nn.ELU, nn.Softplus, nn.Hardtanh, nn.ReLU6)
 _BY_ROW = (nn.Linear, nn.Embedding, nn.LayerNorm, nn.RMSNorm, nn.Conv1d)
 _UNREAD = (nn.CrossEntropyLoss,)  # of labels, which a pass does not give the model
 _OF_TORCH = frozenset(_HOLDING + _BY_NUMBER + _BY_ROW + _UNREAD)
-# Attention that takes a largest number over the batch, or that reads the tokens of the largest scores: which
-# of equal ones those are follows from how far a row is padded.
-_OTHER_ATTENTION = (
-    "nystromformer",
-    "doge",
-    "deepseek_v32",
-    "deepseek_v4",
-    "glm_moe_dsa",
-    "glm5_next",
-    "axk2",
-)
-_OTHER_ATTENTION += ("dots3_note", "hy_v4", "mistral_large4", "minimax_m3_vl", "qwen4_exp", "mra")
-_OTHER_ATTENTION = tuple(f"transformers.models.{name}." for name in _OTHER_ATTENTION)
+# Where rows meet: attention that takes a largest or least number over the batch, or reads the tokens of the
+# largest scores (which of equal ones follows from how far a row is padded); adapters with one router for all.
+_TOGETHER = ("nystromformer", "doge", "deepseek_v32", "deepseek_v4", "glm_moe_dsa", "glm5_next", "axk2")
+_TOGETHER += ("mra", "dots3_note", "hy_v4", "mistral_large4", "minimax_m3_vl", "qwen4_exp")
+_TOGETHER += ("gemma4_assistant", "gemma4_unified_assistant")
+_TOGETHER = (*(f"transformers.models.{name}." for name in _TOGETHER), "peft.tuners.lily.")
 # What draws for each number that it gives, so for each row by itself.
 _DRAWN_BY_NUMBER = ("native_dropout", "_fused_dropout", "bernoulli", "bernoulli_", "uniform_", "normal_")
 _DRAWN_BY_NUMBER += ("rand", "rand_like", "randn", "randn_like")
@@ -230,7 +223,7 @@ class _Found:
     def of_module(self, module: nn.Module) -> Iterator[object]:
         """Yield what is not known of one module beside those inside of it."""
         kind, held = type(module), vars(module)
-        apart = kind.__module__.startswith(_LAYERS) and not kind.__module__.startswith(_OTHER_ATTENTION)
+        apart = kind.__module__.startswith(_LAYERS) and not kind.__module__.startswith(_TOGETHER)
         apart |= kind in _OF_TORCH or (kind is nn.Softmax and module.dim == -1)
         if not (apart and _of_a_library(kind)):
             yield kind

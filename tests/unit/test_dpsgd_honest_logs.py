@@ -6,6 +6,7 @@ import math
 import random
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from unittest import mock
 
 import numpy as np
@@ -53,7 +54,7 @@ from transformers.models.bert.modeling_bert import BertLayer
 
 from privhelpers import dpsgd, models
 from privhelpers.accounting import Claimed, PrivacySpent
-from privhelpers.dpsgd import _batches, _loop, _resume
+from privhelpers.dpsgd import _batches, _known, _loop, _resume
 from privhelpers.dpsgd._known import not_known, own_tokenizer
 from privhelpers.errors import DamagedArtifact, InvalidParameter, ResumeRefused, UnsupportedModel
 from privhelpers.ledger import read_ledger
@@ -794,6 +795,10 @@ def test_attention_to_the_tokens_of_the_largest_scores_is_not_known():
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
     model = DogeForCausalLM(DogeConfig(vocab_size=50, num_key_value_heads=2, **sizes)).train()
     assert "model: DogeAttention" in not_known(model, ONE)
+
+
+def test_each_module_whose_rows_meet_is_one_of_the_libraries():
+    assert not [name for name in _known._TOGETHER if find_spec(name.rstrip(".")) is None]
 
 
 def test_the_dropout_of_a_release_follows_from_no_seed():
