@@ -244,7 +244,8 @@ def examine(
         "disclosures": disclosures and disclosures.by_patient,
         **regulated,
     }
-    p_values, reverse = _verdict.p_values_by_test(attacks, counts, canaries)
+    # What it wrote began as held-out notes do, so that no exchange is asked about these texts.
+    p_values, reverse = _verdict.p_values_by_test(attacks, counts, canaries, exchanged=("completions",))
     return Audit(
         target=target,
         reference=reference,

@@ -232,7 +232,11 @@ def report_facts(audit: Audit | SyntheticAudit, *, made: str = "", language: Lan
         "explanations": [str(explanation) for explanation in verdict.explanations],
         "sensitivity": {**vars(audit.sensitivity), "sentence": words["sensitivity"].format(**weakest)},
         "key_figures": [key_figure(audit, ENGLISH), *more_figures(audit)],
-        "tests": [{**vars(test), "name": str(test.name)} for test in verdict.tests],
+        "tests": [
+            {name: value for name, value in vars(test).items() if value is not None}
+            | {"name": str(test.name)}
+            for test in verdict.tests
+        ],
         "attacks": [_attack(attack) for attack in audit.attacks],
         "blind": [_fields(one, "name", "auc", "p") for one in audit.blind],
         "methods": _methods(audit),

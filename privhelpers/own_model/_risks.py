@@ -87,13 +87,13 @@ def singled_out(
     inside, outside = alone(member[None, fits])[0], alone(~member[None, fits])[0]
     shares = compare_patients(np.array(people)[fits][inside | outside], people, people[: member.sum()])
     p = stats.permutation_test(
-        lambda labels: np.stack([alone(side[:, fits]).sum(axis=1) for side in (labels, ~labels)], axis=1),
+        lambda labels: alone(labels[:, fits]).sum(axis=1, keepdims=True),
         member,
         draws=settings.permutations,
         seed=settings.seed,
         cells=holders.shape[1] + 2 * member.size,
     )
-    return replace(shares, p=float(p[0]), reverse_p=float(p[1]))
+    return replace(shares, p=float(p[0]))
 
 
 def linked(sample: Sample, likeness: Likeness) -> PatientShares:

@@ -152,7 +152,8 @@ def examine_synthetic(
         seed=settings.seed,
     )
     counts = {"copies": copies.by_patient, "disclosures": disclosures and disclosures.by_patient, **regulated}
-    p_values, reverse = _verdict.p_values_by_test(attacks, counts, canaries)
+    exchanged = "copies", "disclosures"
+    p_values, reverse = _verdict.p_values_by_test(attacks, counts, canaries, exchanged=exchanged)
     explanations = _verdict.alternative_explanations(blind, attacks, None, alpha=settings.alpha)
     return SyntheticAudit(
         files=files,

@@ -6,12 +6,14 @@
 
 Canaries are judged apart: a coin dealt them, so no difference between two files can explain what is found.
 
-Every test is made with the two groups exchanged as well. What that finds is no leak of the records, and no
-clean bill either: the files may be exchanged, or the held-out patients trained on.
+Attacks on membership, canaries and counts of what is repeated are asked with the groups exchanged as well.
+What that finds is no leak of the records, and no clean bill either: the files may be exchanged, or the
+held-out patients trained on. The other tests are not: a leak may single out fewer members than held-out
+patients, and what a model writes begins as held-out notes do.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -24,6 +26,8 @@ from privhelpers.own_model._wording import WORDING
 from privhelpers.stats import adjust
 
 FLAGGED, UNDECIDED, NOTHING_FOUND = "flagged", "undecided", "nothing found"
+# Tests of what is repeated: it is no record of the other file's patients, so that no exchange explains it.
+_REPEATED = ("completions", "copies", "disclosures")
 
 
 @dataclass(frozen=True)
@@ -35,14 +39,14 @@ class Test:
         p: its p-value.
         adjusted: the same after Holm's correction for all tests of the audit.
         coin: whether a coin dealt who is in, so that nothing but training can explain it.
-        reverse: the p-value with the two groups exchanged, corrected for as many such tests.
+        reverse: the p-value with the two groups exchanged, corrected for as many such tests; None: not asked.
     """
 
     name: str
     p: float
     adjusted: float
     coin: bool = False
-    reverse: float = 1.0
+    reverse: float | None = None
 
 
 @dataclass(frozen=True)
@@ -66,14 +70,17 @@ def p_values_by_test(
     attacks: Sequence[Attack],
     counts: Mapping[str, PatientShares | None],
     canaries: CanaryResult | None,
+    *,
+    exchanged: Collection[str],
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the p-value of each test that these figures allow, by a plain name, as it is and exchanged.
+    """Return the p-value of each test by a plain name, and exchanged, of those that this may be asked.
 
     Args:
         attacks: on membership.
         counts: patients that something happened to, by its key under `tests` in `wording.yml`; None where
             it could not be asked.
         canaries: the canaries, if there are any.
+        exchanged: keys of the counts that held-out patients raise just as members do, if they were used.
     """
     both = {
         Sentence(WORDING["attack_test"], Sentence(attack.words), Sentence(test)): p
@@ -81,9 +88,14 @@ def p_values_by_test(
         for test, *p in zip(WORDING["attack_tests"], attack.p, attack.reverse_p, strict=True)
     }
     asked = {name: one for name, one in {**counts, "canaries": canaries}.items() if one is not None}
-    both |= {Sentence(WORDING["tests"][name]): (one.p, one.reverse_p) for name, one in asked.items()}
-    p_values, reverse = ({name: p[side] for name, p in both.items()} for side in (0, 1))
-    return p_values, reverse
+    both |= {
+        Sentence(WORDING["tests"][name]): (
+            one.p,
+            *([one.reverse_p] if name in (*exchanged, "canaries") else ()),
+        )
+        for name, one in asked.items()
+    }
+    return {name: p[0] for name, p in both.items()}, {name: p[1] for name, p in both.items() if len(p) > 1}
 
 
 def alternative_explanations(
@@ -135,22 +147,25 @@ def decide(
 ) -> Verdict:
     """Conclude.
 
-    Where some test finds something with the two groups exchanged, no other one is laid to training: neither
-    is chance, and training on the records explains one of them at most. Canaries that were kept out and look
-    inserted do not explain what the files show; without them, nothing would be found.
+    What is found with the two groups exchanged turns "nothing found" into "undecided". It also explains what
+    attacks and risks find the right way round, but no notes or strings of members that come back: of
+    exchanged files, those that come back are the others. Canaries that were kept out and look inserted
+    explain nothing that the files show.
 
     Args:
         p_values: of every test, by a plain name; "canaries" is the one that a coin dealt.
         explanations: from `alternative_explanations`.
         canaries: the canaries, if there are any; the bound against a claim has an error of its own.
-        reverse: p-values of the same tests with the two groups exchanged, corrected by themselves.
+        reverse: p-values with the two groups exchanged, of those tests that were asked so, corrected apart.
         alpha: chance of flagging a model that learned nothing by any of the tests, in (0, 1).
 
     Source: Holm 1979.
     """
     words, adjusted, coin = WORDING["reasons"], adjust(dict(p_values)), WORDING["tests"]["canaries"]
-    reverse = adjust(dict(reverse)) if reverse else dict.fromkeys(p_values, 1.0)
-    tests = tuple(Test(name, p, adjusted[name], name == coin, reverse[name]) for name, p in p_values.items())
+    reverse = adjust(dict(reverse)) if reverse else {}
+    tests = tuple(
+        Test(name, p, adjusted[name], name == coin, reverse.get(name)) for name, p in p_values.items()
+    )
     beyond = [test for test in tests if test.adjusted <= alpha]
     certain = [Sentence(words["canaries"]) for test in beyond if test.coin]
     claim = canaries and canaries.claim
@@ -164,12 +179,13 @@ def decide(
     if others:
         of_files = sum(not test.coin for test in tests)
         reasons.append(Sentence(words["beyond"], len(others), of_files, clearest(others)))
-    exchanged, told = {test.coin for test in tests if test.reverse <= alpha}, WORDING["explanations"]
-    explanations = (*explanations, *([Sentence(told["exchanged"])] if False in exchanged else []))
-    inverted = [Sentence(told["inverted"])] if True in exchanged else []
-    if certain or (others and not explanations):
-        return Verdict(FLAGGED, (*reasons, *inverted), tests, explanations)
-    explanations = (*explanations, *inverted)
+    told, sides = WORDING["explanations"], {name == coin for name, p in reverse.items() if p <= alpha}
+    exchanged = [Sentence(told["exchanged"])] if False in sides else []
+    inverted = [Sentence(told["inverted"])] if True in sides else []
+    repeated = {WORDING["tests"][name] for name in _REPEATED} & {test.name for test in others}
+    if certain or (others and not explanations and (repeated or not exchanged)):
+        return Verdict(FLAGGED, (*reasons, *inverted), tests, (*explanations, *exchanged))
+    explanations = (*explanations, *exchanged, *inverted)
     if explanations:
         return Verdict(UNDECIDED, explanations, tests, explanations)
     return Verdict(NOTHING_FOUND, (Sentence(words["nothing"], len(tests)),), tests, ())

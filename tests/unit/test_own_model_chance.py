@@ -92,6 +92,15 @@ def test_what_a_test_finds_with_the_groups_exchanged_is_no_nothing_found():
     for judged in (decide(loud), decide(loud, found)):
         assert (judged.outcome, judged.reasons) == (_verdict.UNDECIDED, (told["exchanged"],))
         assert [test.reverse for test in judged.tests] == pytest.approx([3e-4, 1, 1])
+    for name, outcome in {
+        **dict.fromkeys(("copies", "completions", "disclosures"), _verdict.FLAGGED),
+        **dict.fromkeys(("singling_out", "linkability", "inference"), _verdict.UNDECIDED),
+    }.items():
+        judged = decide(loud, quiet | {WORDING["tests"][name]: 1e-4})
+        assert judged.outcome == outcome, name
+        assert told["exchanged"] in judged.explanations and judged.tests[-1].reverse is None
+        blamed = decide(loud, quiet | {WORDING["tests"][name]: 1e-4}, ("the files differ",))
+        assert blamed.outcome == _verdict.UNDECIDED
     assert decide(loud, quiet | {"canaries": 1e-4}).outcome == _verdict.FLAGGED
     inverted = {"canaries": 1e-4}
     assert decide(inverted).reasons == (told["inverted"],)

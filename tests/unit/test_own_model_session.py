@@ -174,6 +174,12 @@ def test_records_and_holdout_that_are_exchanged_are_no_nothing_found(remembers, 
     assert [test["reverse"] <= settings.alpha for test in facts["tests"][:2]] == [True, True]
 
 
+def test_no_exchange_is_asked_of_what_a_model_writes_after_held_out_openings(flagged):
+    written = {_wording.WORDING["tests"][name] for name in ("disclosures", *flagged.risks)}
+    assert len(written) == 4
+    assert {test.name for test in flagged.verdict.tests if test.reverse is None} == written
+
+
 def test_the_same_seed_gives_the_same_report(flagged, remembers, files):
     again = own_model.examine(own_model.open_model(remembers), files, LITTLE, progress=False)
     assert own_model.report_facts(again) == own_model.report_facts(flagged)
