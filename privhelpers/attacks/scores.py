@@ -8,7 +8,7 @@ A score is HIGHER for what looks more like a member, such as minus the loss of a
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -170,6 +170,8 @@ def measure(arms: Arms, *, draws: int = 1000, seed: int = 0, level: float = 0.95
     rows = zip(figures(*equal)[0], *ends, strict=True)
     owners = arms.member_patients, arms.control_patients
     auc, low, one = (opened(Interval(*map(float, row), level, method), *owners) for row in rows)
+    # The curve rises: the lower rate gets no end above that of the higher one.
+    low, one = replace(low, low=min(low.low, one.low)), replace(one, high=max(low.high, one.high))
     advantage = float(roc.advantages(*equal)[0])
     leakage = None
     if arms.threshold is not None:

@@ -31,7 +31,7 @@ class RocCurve:
 
     Attributes:
         fpr: false-positive rates of the grid, in (0, 1], increasing.
-        tpr, low, high: true-positive rate and its band, same shape as `fpr`.
+        tpr, low, high: true-positive rate and its band, same shape as `fpr`; none falls as `fpr` rises.
         level: nominal coverage of the band at each point, in (0, 1).
         method: how the band was made.
     """
@@ -115,7 +115,7 @@ def roc_curve(
     Args:
         member_scores, nonmember_scores: one score per note, higher = more member-like.
         member_patients, nonmember_patients: patient of each note (any labels), as long as the scores.
-        fpr: grid, in (0, 1]; default 60 log-spaced rates from 1 / (non-member notes) to 1.
+        fpr: grid, in (0, 1], or one rate; default 60 log-spaced rates from 1 / (non-member notes) to 1.
         draws: bootstrap draws, 1 or more.
         seed: seed of the resampling, 0 or more.
         level: nominal coverage of the band at each rate, in (0, 1).
@@ -124,9 +124,9 @@ def roc_curve(
         InvalidParameter: lengths differ, a score is not finite, or an arm has fewer than 2 patients.
     """
     level, pooled = _checks.open_unit("level", level), PooledScores(member_scores, nonmember_scores)
-    grid = (
-        np.geomspace(1 / pooled.codes[1].size, 1, 60) if fpr is None else _checks.rates("fpr", fpr, above=0)
-    )
+    if fpr is None:
+        fpr = np.geomspace(1 / pooled.codes[1].size, 1, 60)
+    grid = np.atleast_1d(_checks.rates("fpr", fpr, above=0))
 
     def heights(member: np.ndarray, nonmember: np.ndarray) -> np.ndarray:
         return curve_heights(member, nonmember, grid)
@@ -142,4 +142,8 @@ def roc_curve(
         for row in zip(tpr, *ends, strict=True)
     ]
     low, high = (np.where(grid < 1, [getattr(one, end) for one in band], 1.0) for end in ("low", "high"))
+    # The curve rises, so that an end of one rate is one of the rates above it, or below it, too.
+    order = np.argsort(grid)
+    low[order] = np.minimum.accumulate(low[order[::-1]])[::-1]
+    high[order] = np.maximum.accumulate(high[order])
     return RocCurve(grid, tpr, low, high, level, method)

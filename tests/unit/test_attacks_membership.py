@@ -48,6 +48,15 @@ def test_no_hit_among_few_patients_is_no_proof_of_none():
         assert (leakage.low, leakage.estimate, leakage.high) == (pytest.approx(-most), 0, pytest.approx(most))
 
 
+@pytest.mark.parametrize(("rest", "place"), [(-1.0, 991.5), (5000.0, 998.5)])
+def test_a_lower_rate_of_wrong_accusations_has_no_higher_end(rest, place):
+    """One member stands out among the others, or hides, and eight controls or one lie above that one."""
+    members = np.r_[np.full(199, rest), place], np.arange(200)
+    measured = scores.measure(Arms(*members, np.arange(1000.0), np.arange(200, 1200)), draws=200)
+    for end in ("low", "estimate", "high"):
+        assert getattr(measured.tpr_at_01pct_fpr, end) <= getattr(measured.tpr_at_1pct_fpr, end), end
+
+
 def test_the_area_is_that_of_mann_whitney_not_of_the_hull():
     both_arms = Arms(np.array([0.0, 4, 6, 7]), np.arange(4), np.array([1.0, 2, 3, 5]), np.arange(4, 8))
     assert scores.measure(both_arms, draws=10).auc.estimate == 11 / 16  # the hull has 13/16

@@ -308,6 +308,26 @@ def test_what_no_draw_changes_is_no_point():
     assert band.low.tolist() == [0, 0, 1] and band.high == pytest.approx([1 - least, 1 - least, 1])
 
 
+def test_a_band_rises_with_the_rate_also_where_some_rates_do_not_vary():
+    """Five non-members lie above the one member who stands out, or one member hides among the others."""
+    owners, others = np.arange(200), np.arange(200.0)
+    for member in (np.r_[np.full(199, -1.0), 194.5], np.r_[np.full(199, 500.0), 150.5]):
+        arms = member, owners, others, owners + 200
+        curve = stats.roc_curve(*arms, draws=200)
+        for end in (curve.low, curve.tpr, curve.high):
+            assert (np.diff(end) >= 0).all()
+        assert (curve.low <= curve.tpr).all() and (curve.tpr <= curve.high).all()
+        assert curve.low[-1] == curve.high[-1] == 1
+        mixed = stats.roc_curve(*arms, fpr=[0.01, 1.0, 0.001], draws=200)
+        assert mixed.low[2] <= mixed.low[0] <= mixed.low[1] == 1 >= mixed.high[0] >= mixed.high[2] > 0
+
+
+def test_one_rate_is_a_grid():
+    arms = np.arange(10), np.arange(10), np.arange(10), np.arange(10, 20)
+    curve = stats.roc_curve(*arms, fpr=0.5, draws=20)
+    assert curve.fpr.tolist() == [0.5] and curve.low[0] <= curve.tpr[0] <= curve.high[0]
+
+
 def test_an_area_near_one_is_covered_with_few_patients():
     owners, draw = np.arange(10), np.random.default_rng(0)
     shift = ndtri(0.98) * 2**0.5
