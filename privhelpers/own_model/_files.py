@@ -220,26 +220,29 @@ def _line_of_text(rows: Iterable[Note]) -> dict[str, int]:
     return {normalize(note.text): note.line for note in reversed(list(rows))}
 
 
-def _spellings(*files: RecordFile) -> dict[str, str]:
-    """Return by id what makes it another's: the id, or its number where each id of the files is one."""
-    numbers = {note.patient: _WHOLE.fullmatch(note.patient) for file in files for note in file.notes}
-    whole = all(numbers.values())
-    return {patient: number[1].lstrip("0") if whole else patient for patient, number in numbers.items()}
+def _number(patient: str) -> str | None:
+    """Return the digits of an id that is a number, without leading zeros; None for another one."""
+    whole = _WHOLE.fullmatch(patient)
+    return whole and whole[1].lstrip("0")
 
 
 def _refuse_overlap(members: RecordFile, heldout: RecordFile) -> None:
     """Refuse two files that share a patient or a text: a record cannot be trained on and held out."""
-    spelled, texts = _spellings(members, heldout), _line_of_text(members.notes)
-    patients = {spelled[note.patient]: note for note in reversed(members.notes)}
+    texts = _line_of_text(members.notes)
+    patients, numbers = (
+        {of(note.patient): note.line for note in reversed(members.notes)} for of in (str, _number)
+    )
+    numbers.pop(None, None)
     for note in heldout.notes:
-        known = patients.get(spelled[note.patient])
-        if known and known.patient != note.patient:
+        lines = {"patient": patients.get(note.patient), "text": texts.get(normalize(note.text))}
+        known = numbers.get(_number(note.patient))
+        if known and lines["patient"] is None:
             raise BadRecords(
                 f"{heldout.name}, line {note.line}: its patient has the number of the one in {members.name}, "
-                f"line {known.line}, written otherwise: one file lost its leading zeros, or got .0 at the "
-                "end, as in a spreadsheet; write the ids of both files as text, in one way"
+                f"line {known}, written otherwise: one file lost its leading zeros, or got .0 at the end, as "
+                "in a spreadsheet; write the ids of both files as text, in one way, or, if these are two "
+                "patients, a letter before the ids of one file"
             )
-        lines = {"patient": known and known.line, "text": texts.get(normalize(note.text))}
         for what, line in lines.items():
             if line is not None:
                 raise BadRecords(

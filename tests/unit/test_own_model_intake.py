@@ -152,8 +152,17 @@ def test_numbers_that_lost_their_zeros_are_the_same_patients(tmp_path, lost):
     words = r"^h\.jsonl, line 61: its patient has the number of the one in m\.jsonl, line 4.*leading zeros"
     with pytest.raises(BadRecords, match=words):
         read_files(written(tmp_path / "m.jsonl", members), holdout)
-    mixed = written(tmp_path / "m.jsonl", [*members, row(98, patient_id="A7")])
-    assert read_files(mixed, holdout), "ids that are no numbers are compared as they stand"
+    mixed = written(tmp_path / "m.jsonl", [*members, *(row(n, patient_id=f"A{n}") for n in (90, 93))])
+    with pytest.raises(BadRecords, match=f"{words}.*letter before the ids of one file"):
+        read_files(mixed, holdout)
+    same = written(tmp_path / "h.jsonl", [*others, row(99, patient_id="000003")])
+    twice = written(tmp_path / "m.jsonl", [row(98, patient_id=lost.format(3)), *members])
+    where = 1 if lost.format(3) == "000003" else 5
+    with pytest.raises(BadRecords, match=rf"line 61: its patient stands in m\.jsonl, line {where};"):
+        read_files(twice, same)
+    letters = [*others, *(row(n, patient_id=name) for n, name in ((97, "a90"), (99, "A090")))]
+    written(tmp_path / "h.jsonl", letters)
+    assert read_files(mixed, tmp_path / "h.jsonl"), "ids that are no numbers are compared as they stand"
     written(tmp_path / "h.jsonl", others)
     assert read_files(written(tmp_path / "m.jsonl", members), tmp_path / "h.jsonl")
 
