@@ -148,15 +148,23 @@ def _found(audit: Audit | SyntheticAudit, say: Language) -> str:
     return say(words[FLAGGED], len(beyond), len(verdict.tests), refuted or clearest(beyond))
 
 
+def _next(audit: Audit | SyntheticAudit) -> list[str]:
+    """Return what to do next: first what may be wrong with the files, where it is that which is left open."""
+    words, verdict = words_of(audit), audit.verdict
+    told = verdict.explanations if verdict.outcome == UNDECIDED else ()
+    first = [step for name, step in words["check"].items() if words["explanations"][name] in told]
+    return [*first, *words["next"][verdict.outcome]]
+
+
 def _four_answers(audit: Audit | SyntheticAudit, say: Language) -> dict[str, str]:
     """Return what somebody who decides asks, answered in one sentence each."""
-    words, verdict = words_of(audit)["answers"], audit.verdict
+    words, verdict, steps = words_of(audit)["answers"], audit.verdict, _next(audit)
     sides = (audit.sample.texts_by_patient(member=member) for member in (True, False))
     return {
         "tested": say(words["tested"], *map(len, sides), len(verdict.tests)),
         "found": _found(audit, say),
         "not_tested": say(words["not_tested"]),
-        "next": say(words["next"][verdict.outcome]),
+        "next": say(steps[0] if steps[0] in WORDING["check"].values() else words["next"][verdict.outcome]),
     }
 
 
@@ -183,7 +191,7 @@ def answers(audit: Audit | SyntheticAudit, coverage: Mapping, say: Language) -> 
         "reasons": [say.word(reason) for reason in verdict.reasons],
         "tested": _tested(audit, say),
         "not_tested": _not_tested(audit, say),
-        "next": [say(line) for line in words["next"][verdict.outcome]],
+        "next": [say(line) for line in _next(audit)],
     }
 
 

@@ -106,6 +106,8 @@ def test_formulas_of_the_house_are_phantoms():
 def test_files_that_differ_decide_nothing():
     later = toy.notes("h", 60, seed=1, extra="night ")
     audit = own_model.examine_synthetic(files(MEMBERS, later, texts_of(OTHERS)), LITTLE)
+    first = own_model.report_facts(audit)["next"][0]
+    assert first == _wording.WORDING["synthetic"]["next"][_verdict.UNDECIDED][0], "none are exchanged"
     assert audit.verdict.outcome == _verdict.UNDECIDED and "two files alone" in audit.verdict.reasons[0]
     copied = files(MEMBERS, later, texts_of(MEMBERS))
     of_the_files = own_model.examine_synthetic(copied, LITTLE, blind=audit.blind)
@@ -131,6 +133,8 @@ def test_canaries_echo_in_a_set_that_was_made_from_them(echoing):
         assert audit.verdict.outcome == outcome
         assert (audit.canaries.p <= 0.001) == (outcome == _verdict.FLAGGED)
     assert kept_out.canaries.reverse_p <= 0.001 and "wrong way round" in kept_out.verdict.reasons[0]
+    steps = [own_model.report_facts(audit)["next"] for audit in (kept_out, echoing)]
+    assert [_wording.WORDING["check"]["inverted"] in step for step in steps] == [True, False]
 
 
 @pytest.fixture(scope="module")
@@ -158,11 +162,16 @@ def test_a_set_that_repeats_held_out_notes_is_no_nothing_found(of_the_others):
         assert counted.by_patient.reverse_p < 0.001 < 0.999 < counted.by_patient.p
     assert audit.risks["singling_out"].p > 0.5
     # A leak need not single out more members, so that this is not asked of held-out patients.
-    unasked = {_wording.WORDING["tests"][name] for name in audit.risks}
+    facts, words = own_model.report_facts(audit), _wording.WORDING
+    assert facts["next"][0] == facts["answers"]["next"] == words["check"]["exchanged"]
+    assert facts["next"][1:] == words["synthetic"]["next"][_verdict.UNDECIDED]
+    unasked = {words["tests"][name] for name in audit.risks}
     assert {test.name for test in audit.verdict.tests if test.reverse is None} == unasked
-    tests = own_model.report_facts(audit)["tests"]
-    assert {test["name"] for test in tests if "reverse" not in test} == unasked
-    assert own_model.report_page(own_model.report_facts(audit)).count('<td class="n">–</td></tr>') == 3
+    assert {test["name"] for test in facts["tests"] if "reverse" not in test} == unasked
+    dash, tests = '<td class="n">–</td></tr>', facts["tests"]
+    assert own_model.report_page(facts).count(dash) == 3
+    older = {**facts, "tests": [{k: v for k, v in test.items() if k != "reverse"} for test in tests]}
+    assert own_model.report_page(older).count(dash) == len(tests), "of reports before this was asked"
 
 
 @pytest.mark.parametrize("outcome", [_verdict.FLAGGED, _verdict.UNDECIDED, _verdict.NOTHING_FOUND])
