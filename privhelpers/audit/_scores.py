@@ -138,11 +138,12 @@ def audit_in_one_run(
 def most_certifiable(
     *, canaries: int, method: str = BINOMIAL, shares: Sequence[float] = (1.0,), **settings: object
 ) -> float:
-    """Return the epsilon that an audit certifies whose guesses are all right: of so many, none can say more.
+    """Return the epsilon that `audit_in_one_run` certifies if all guesses are right: its most.
 
     Args:
         canaries: fair coins, 2 to 1,000,000.
-        method, shares: as in `audit_in_one_run`; by default every canary is guessed at, and nothing searched.
+        method, shares: as there; by default every canary is guessed at (of an odd number, perhaps all but
+            one: see `searched_guesses`), and nothing searched.
         settings: `delta`, `confidence` and `adjacency` of that audit.
 
     Raises:
@@ -152,6 +153,8 @@ def most_certifiable(
     5.81
     """
     check_guesses(canaries=canaries, guesses=canaries, correct=canaries)
+    if canaries < 2:
+        raise InvalidParameter("canaries = 1: must be 2 or more, as one alone cannot be ranked")
     sure = np.ones(canaries)
     return audit_in_one_run(sure, sure, by=BY_SIGN, method=method, shares=shares, **settings).epsilon_lower
 

@@ -169,6 +169,22 @@ def test_more_canaries_certify_more_and_perfection_has_a_ceiling():
         assert swapped.epsilon_lower == audit.most_certifiable(canaries=len(pairs), **settings)
 
 
+@pytest.mark.parametrize("canaries", [20, 21, 22, 23])
+def test_no_audit_of_so_many_canaries_certifies_more_than_the_most(canaries):
+    coins, settings = np.arange(canaries) < 10, {"delta": 1e-5, "method": audit.BINOMIAL, "shares": (1.0,)}
+    most = audit.most_certifiable(canaries=canaries, **settings)
+    for by, right in (
+        (audit.BY_RANK, np.arange(canaries)[::-1]),
+        (audit.BY_SIGN, np.where(coins, 1.0, -1.0)),
+    ):
+        assert 0 < audit.audit_in_one_run(coins, right, by=by, **settings).epsilon_lower <= most
+
+
+def test_one_canary_is_refused_by_the_name_of_its_argument():
+    with pytest.raises(InvalidParameter, match=r"^canaries = 1: "):
+        audit.most_certifiable(canaries=1, delta=1e-5)
+
+
 def test_the_trial_reached_these_with_four_numbers_of_guesses():
     expected = {100: 2.45, 300: 3.5, 1000: 4.7, 3000: 5.6}  # at most 50 % of the canaries were guessed at
     for canaries, bound in expected.items():
@@ -198,7 +214,6 @@ def test_the_trial_reached_these_with_four_numbers_of_guesses():
         lambda: audit.most_certifiable(canaries=6 * 10**10, delta=1e-5),
         lambda: audit.most_certifiable(canaries=10, delta=1e-5, method=np.array([1, 2])),
         lambda: audit.most_certifiable(canaries=10, delta=1e-5, method="best"),
-        lambda: audit.most_certifiable(canaries=1, delta=1e-5),
         lambda: audit.simulate_scores(canaries=10, noise_multiplier=0.0, **RUN, seed=0),
         lambda: audit.simulate_scores(canaries=10, noise_multiplier=1.0, sample_rate=0.0, steps=1, seed=0),
         lambda: audit.simulate_scores(canaries=10**12, noise_multiplier=1.0, **RUN, seed=0),
