@@ -157,6 +157,13 @@ def _table_rows(file: BinaryIO, columns: Mapping[str, str]) -> Iterator[tuple[st
     held, number, name = 0, 0, name_of(file.name)
     if said := _DIVIDER.fullmatch(first):
         first = next(lines, ("", 0, ""))[2]
+        if first and (blank(first) or (said[1] not in first and any(one in first for one in "\t;,|"))):
+            raise BadRecords(
+                f"{name}, line 2: is no row of names with the divider that line 1 says; remove a blank line, "
+                "or line 1 where it is wrong"
+            )
+    elif first.lstrip('"')[:4].lower() == "sep=":
+        raise BadRecords(f"{name}, line 1: sep= must name one divider, a tab or ; , or |; remove the line")
     divider = said[1] if said else max("\t;,", key=first.count)
 
     def whole() -> Iterator[str]:

@@ -254,6 +254,23 @@ def test_a_table_may_say_first_what_divides_it(tmp_path, divider):
         _files.read_records(path)
 
 
+@pytest.mark.parametrize(
+    ("first", "line"),
+    [("sep=;", 2), ("sep=,\n", 2), ("sep=,\n ", 2), ("sep=;,", 1), ("sep= ,", 1), ('"sep=:"', 1)],
+)
+def test_a_line_that_says_a_wrong_divider_is_named(tmp_path, first, line):
+    path = table(tmp_path / "m.csv", ["patient_id", "text"])
+    path.write_bytes(f"{first}\n".encode() + path.read_bytes())
+    with pytest.raises(BadRecords, match=rf"^m\.csv, line {line}: .*remove"):
+        _files.read_records(path)
+
+
+def test_a_table_of_one_column_may_say_what_divides_it(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("sep=;\ntext\n" + "".join(f"text {n}\n" for n in range(60)))
+    assert len(_files.read_texts(path).texts) == 60
+
+
 def test_columns_are_named_by_option(tmp_path):
     columns = {"patient_id": "mrn", "text": "Note Text"}
     path = table(tmp_path / "m.csv", ["mrn", "Note Text"])
