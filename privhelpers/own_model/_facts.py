@@ -54,6 +54,10 @@ def _fields(source: object, *names: str) -> dict:
     return {name: getattr(source, name) for name in names}
 
 
+def _given(source: object) -> dict:
+    return {name: value for name, value in vars(source).items() if value is not None}
+
+
 def _memory(audit: Audit) -> dict:
     """Return what the model gave back, as counts."""
     completions = audit.completions
@@ -232,11 +236,7 @@ def report_facts(audit: Audit | SyntheticAudit, *, made: str = "", language: Lan
         "explanations": [str(explanation) for explanation in verdict.explanations],
         "sensitivity": {**vars(audit.sensitivity), "sentence": words["sensitivity"].format(**weakest)},
         "key_figures": [key_figure(audit, ENGLISH), *more_figures(audit)],
-        "tests": [
-            {name: value for name, value in vars(test).items() if value is not None}
-            | {"name": str(test.name)}
-            for test in verdict.tests
-        ],
+        "tests": [{**_given(test), "name": str(test.name)} for test in verdict.tests],
         "attacks": [_attack(attack) for attack in audit.attacks],
         "blind": [_fields(one, "name", "auc", "p") for one in audit.blind],
         "methods": _methods(audit),
@@ -253,8 +253,7 @@ def report_facts(audit: Audit | SyntheticAudit, *, made: str = "", language: Lan
 
 def _settings(settings: Settings) -> dict:
     """Return the settings of an audit; a limit that is none is "all"."""
-    given = {name: value for name, value in vars(settings).items() if value is not None}
-    return {"patients": "all", "notes": "all"} | given
+    return {"patients": "all", "notes": "all"} | _given(settings)
 
 
 def report_schema() -> bytes:

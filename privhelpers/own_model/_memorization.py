@@ -48,16 +48,13 @@ class PatientShares:
     Attributes:
         members, heldout: of each group.
         p: chance of so many members, or more, if being a member did not matter: Fisher's exact test.
+        reverse_p: of so many held-out patients, or more, by that test, where that may be asked.
     """
 
     members: Share
     heldout: Share
     p: float
-
-    @property
-    def reverse_p(self) -> float:
-        """The chance of so many held-out patients, or more, by Fisher's exact test."""
-        return _fisher(self.heldout, self.members)
+    reverse_p: float
 
     @property
     def difference(self) -> Interval:
@@ -65,18 +62,14 @@ class PatientShares:
         return stats.newcombe_difference(self.members.interval, self.heldout.interval)
 
 
-def _fisher(some: Share, others: Share) -> float:
-    """Return the chance that something happens to as many of some, or more, if who is who does not matter."""
-    table = [[share.hits, share.of - share.hits] for share in (some, others)]
-    return float(fisher_exact(table, "greater").pvalue)
-
-
 def compare_patients(hits: Iterable[str], asked: Iterable[str], members: Collection[str]) -> PatientShares:
     """Compare how many member and held-out patients something happened to."""
     hits, asked, members = set(hits), set(asked), set(members)
     inside = Share(len(hits & members), len(asked & members))
     outside = Share(len(hits - members), len(asked - members))
-    return PatientShares(inside, outside, _fisher(inside, outside))
+    table = [[share.hits, share.of - share.hits] for share in (inside, outside)]
+    p, reverse_p = (float(fisher_exact(table, side).pvalue) for side in ("greater", "less"))
+    return PatientShares(inside, outside, p, reverse_p)
 
 
 @dataclass(frozen=True)

@@ -88,14 +88,10 @@ def p_values_by_test(
         for test, *p in zip(WORDING["attack_tests"], attack.p, attack.reverse_p, strict=True)
     }
     asked = {name: one for name, one in {**counts, "canaries": canaries}.items() if one is not None}
-    both |= {
-        Sentence(WORDING["tests"][name]): (
-            one.p,
-            *([one.reverse_p] if name in (*exchanged, "canaries") else ()),
-        )
-        for name, one in asked.items()
-    }
-    return {name: p[0] for name, p in both.items()}, {name: p[1] for name, p in both.items() if len(p) > 1}
+    both |= {Sentence(WORDING["tests"][name]): (one.p, one.reverse_p) for name, one in asked.items()}
+    unasked = {WORDING["tests"][name] for name in asked if name not in (*exchanged, "canaries")}
+    reverse = {name: p[1] for name, p in both.items() if name not in unasked}
+    return {name: p[0] for name, p in both.items()}, reverse
 
 
 def alternative_explanations(
@@ -163,9 +159,7 @@ def decide(
     """
     words, adjusted, coin = WORDING["reasons"], adjust(dict(p_values)), WORDING["tests"]["canaries"]
     reverse = adjust(dict(reverse)) if reverse else {}
-    tests = tuple(
-        Test(name, p, adjusted[name], name == coin, reverse.get(name)) for name, p in p_values.items()
-    )
+    tests = tuple(Test(one, p, adjusted[one], one == coin, reverse.get(one)) for one, p in p_values.items())
     beyond = [test for test in tests if test.adjusted <= alpha]
     certain = [Sentence(words["canaries"]) for test in beyond if test.coin]
     claim = canaries and canaries.claim

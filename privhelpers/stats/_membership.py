@@ -124,18 +124,15 @@ def roc_curve(
         InvalidParameter: lengths differ, a score is not finite, or an arm has fewer than 2 patients.
     """
     level, pooled = _checks.open_unit("level", level), PooledScores(member_scores, nonmember_scores)
-    if fpr is None:
-        fpr = np.geomspace(1 / pooled.codes[1].size, 1, 60)
+    fpr = np.geomspace(1 / pooled.codes[1].size, 1, 60) if fpr is None else fpr
     grid = np.atleast_1d(_checks.rates("fpr", fpr, above=0))
 
     def heights(member: np.ndarray, nonmember: np.ndarray) -> np.ndarray:
         return curve_heights(member, nonmember, grid)
 
     drawn = replicates(heights, pooled, (member_patients, nonmember_patients), draws, seed)
-    tpr, ends = (
-        heights(*pooled.equal())[0],
-        np.percentile(drawn, [50 * (1 - level), 50 * (1 + level)], axis=0),
-    )
+    tpr = heights(*pooled.equal())[0]
+    ends = np.percentile(drawn, [50 * (1 - level), 50 * (1 + level)], axis=0)
     method = f"patient-clustered percentile bootstrap, {draws} draws"
     band = [
         opened(Interval(*map(float, row), level, method), member_patients, nonmember_patients)
