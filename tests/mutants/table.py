@@ -301,8 +301,9 @@ MUTANTS = [
     Mutant(
         "empty batches skipped",
         LOOP,
-        "        for step, drawn in enumerate(bar, start):\n",
-        "        for step, drawn in enumerate(bar, start):\n            if not drawn:\n                continue\n",
+        "            for step, drawn in enumerate(bar, start):\n",
+        "            for step, drawn in enumerate(bar, start):\n"
+        "                if not drawn:\n                    continue\n",
         "empty_draw",
     ),
     Mutant(
@@ -387,9 +388,10 @@ MUTANTS = [
     Mutant(
         "a shuffled sampler",
         LOOP,
-        "        for step, drawn in enumerate(bar, start):\n",
-        "        for step, drawn in enumerate(bar, start):\n            size = round(plan.expected_batch_size)\n"
-        "            drawn = torch.randperm(units)[:size].tolist()\n",
+        "            for step, drawn in enumerate(bar, start):\n",
+        "            for step, drawn in enumerate(bar, start):\n"
+        "                size = round(plan.expected_batch_size)\n"
+        "                drawn = torch.randperm(units)[:size].tolist()\n",
         "poisson_draws",
     ),
     Mutant(

@@ -25,6 +25,7 @@ def test_every_mutant_by_hand_fits():
     for mutant in MUTANTS:
         text = (ROOT / (mutant.module.replace(".", "/") + ".py")).read_text()
         assert text.count(mutant.old) == 1, mutant.name
+        compile(text.replace(mutant.old, mutant.new), mutant.name, "exec")  # else any test would kill it
 
 
 def test_every_generated_mutant_fits_and_has_a_test_or_a_reason():
@@ -32,6 +33,7 @@ def test_every_generated_mutant_fits_and_has_a_test_or_a_reason():
     for row in GENERATED:
         text = (ROOT / (row["module"].replace(".", "/") + ".py")).read_text()
         assert text.count(row["old"]) == 1, row["name"]
+        compile(text.replace(row["old"], row["new"]), row["name"], "exec")
         assert bool(row["by"]) != bool(row.get("equivalent")), row["name"]
         file, _, test = row["by"].partition("::")
         assert not test or f"def {test.partition('[')[0]}(" in (ROOT / file).read_text(), row["name"]
