@@ -6,10 +6,11 @@
 
 Canaries are judged apart: a coin dealt them, so no difference between two files can explain what is found.
 
-Attacks on membership, canaries and counts of what is repeated are asked with the groups exchanged as well.
+The loss of all patients, canaries and counts of what is repeated are asked with the groups exchanged as well.
 What that finds is no leak of the records, and no clean bill either: the files may be exchanged, or the
-held-out patients trained on. The other tests are not: a leak may single out fewer members than held-out
-patients, and what a model writes begins as held-out notes do.
+held-out patients trained on. The other tests are not. A difference of two losses can fall as a model
+remembers, a leak may single out fewer members than held-out patients, and what a model writes begins as
+held-out notes do.
 """
 
 import math
@@ -82,16 +83,20 @@ def p_values_by_test(
         canaries: the canaries, if there are any.
         exchanged: keys of the counts that held-out patients raise just as members do, if they were used.
     """
-    both = {
+    p_values = {
         Sentence(WORDING["attack_test"], Sentence(attack.words), Sentence(test)): p
         for attack in attacks
-        for test, *p in zip(WORDING["attack_tests"], attack.p, attack.reverse_p, strict=True)
+        for test, p in zip(WORDING["attack_tests"], attack.p, strict=True)
     }
     asked = {name: one for name, one in {**counts, "canaries": canaries}.items() if one is not None}
-    both |= {Sentence(WORDING["tests"][name]): (one.p, one.reverse_p) for name, one in asked.items()}
-    unasked = {WORDING["tests"][name] for name in asked if name not in (*exchanged, "canaries")}
-    reverse = {name: p[1] for name, p in both.items() if name not in unasked}
-    return {name: p[0] for name, p in both.items()}, reverse
+    p_values |= {Sentence(WORDING["tests"][name]): one.p for name, one in asked.items()}
+    reversible = (*exchanged, "canaries")
+    reverse = {WORDING["tests"][name]: one.reverse_p for name, one in asked.items() if name in reversible}
+    for attack in attacks:
+        if attack.name == "loss":
+            words = Sentence(attack.words), Sentence(WORDING["attack_tests"][0])
+            reverse[Sentence(WORDING["attack_test"], *words)] = attack.reverse_p[0]
+    return p_values, reverse
 
 
 def alternative_explanations(

@@ -171,13 +171,25 @@ def test_records_and_holdout_that_are_exchanged_are_no_nothing_found(remembers, 
     facts = own_model.report_facts(audit)
     assert audit.verdict.reasons[0] in own_model.report_page(facts)
     assert facts["answers"]["found"] == audit.verdict.reasons[0]
-    assert [test["reverse"] <= settings.alpha for test in facts["tests"][:2]] == [True, True]
+    assert [test.get("reverse", 1) <= settings.alpha for test in facts["tests"][:2]] == [True, False]
 
 
 def test_no_exchange_is_asked_of_what_a_model_writes_after_held_out_openings(flagged):
     written = {_wording.WORDING["tests"][name] for name in ("disclosures", *flagged.risks)}
     assert len(written) == 4
-    assert {test.name for test in flagged.verdict.tests if test.reverse is None} == written
+    unasked = {test.name for test in flagged.verdict.tests if test.reverse is None}
+    assert unasked >= written
+    assert not {_wording.WORDING["tests"][name] for name in ("completions", "canaries")} & unasked
+
+
+def test_no_exchange_is_asked_of_a_difference_of_losses(flagged):
+    """Of a model that read its records in lower case, a note loses less by it the better it is known."""
+    asked = [test.name for test in flagged.verdict.tests if test.reverse is not None]
+    assert sum("loss" in name for name in asked) == 1 and not any("lower" in name for name in asked)
+    falling = [replace(one, reverse_p=(1e-4, 1e-4)) for one in flagged.attacks if one.name != "loss"]
+    known = [one for one in flagged.attacks if one.name == "loss"]
+    _, reverse = _verdict.p_values_by_test([*known, *falling], {}, None, exchanged=())
+    assert len(reverse) == 1 and min(reverse.values()) == known[0].reverse_p[0]
 
 
 def test_the_same_seed_gives_the_same_report(flagged, remembers, files):
