@@ -5,6 +5,7 @@ times, or an archive with fixed ones, a run would execute the old code, and be r
 """
 
 import py_compile
+import re
 import sys
 from contextlib import suppress
 from importlib.util import source_from_cache
@@ -29,4 +30,7 @@ def trust_contents(root: Path) -> None:
             kept.unlink()
             if not sys.dont_write_bytecode:
                 mode = py_compile.PycInvalidationMode.CHECKED_HASH
-                py_compile.compile(source_from_cache(kept), kept, doraise=True, invalidation_mode=mode)
+                level = int((re.findall(r"\.opt-([12])\.", kept.name) or [0])[0])  # of `python -O`
+                py_compile.compile(
+                    source_from_cache(kept), kept, doraise=True, optimize=level, invalidation_mode=mode
+                )

@@ -2,7 +2,7 @@
 
 import os
 import py_compile
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 
 import pytest
 
@@ -38,6 +38,17 @@ def test_byte_code_is_compared_by_content_from_then_on(module, tmp_path):
     for number in (3, 4):  # Python keeps it anew, and checks that again
         write(module, number)
         assert value(module) == number
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_byte_code_without_assertions_stays_so(module, tmp_path, level):
+    module.write_text("VALUE = __debug__\n")
+    mode = py_compile.PycInvalidationMode.TIMESTAMP
+    kept = py_compile.compile(str(module), optimize=level, invalidation_mode=mode)
+    _bytecode.trust_contents(tmp_path)
+    names = {}
+    exec(SourcelessFileLoader("one", kept).get_code("one"), names)
+    assert names["VALUE"] is False
 
 
 def test_an_audit_compares_it_before_it_imports_what_audits(module, tmp_path, monkeypatch):
