@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -236,8 +236,10 @@ def examine(
         members, heldout, permutations=min(settings.permutations, DEALINGS), draws=settings.draws, seed=seed
     )
     reference_p = None
-    if other is not None:  # two tests of the loss, so the smaller p-value counts twice
-        reference_p = 2 * min(_membership.p_values({"loss": -other.losses}, sample, settings)["loss"])
+    if other is not None:  # it may have seen either file: the smallest of four p-values counts four times
+        both = sample, replace(sample, member=~sample.member)
+        dealt = [_membership.p_values({"loss": -other.losses}, one, settings)["loss"] for one in both]
+        reference_p = 4 * min(map(min, dealt))
     explanations = _verdict.alternative_explanations(blind, attacks, reference_p, alpha=settings.alpha)
     counts = {
         "completions": completions and completions.by_patient,

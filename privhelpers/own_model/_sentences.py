@@ -153,6 +153,8 @@ def _next(audit: Audit | SyntheticAudit) -> list[str]:
     words, verdict = words_of(audit), audit.verdict
     told = verdict.explanations if verdict.outcome == UNDECIDED else ()
     first = [step for name, step in words["check"].items() if words["explanations"][name] in told]
+    if told == (words["explanations"]["inverted"],):  # no question of who was held out
+        return first
     return [*first, *words["next"][verdict.outcome]]
 
 

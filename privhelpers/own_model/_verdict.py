@@ -6,11 +6,10 @@
 
 Canaries are judged apart: a coin dealt them, so no difference between two files can explain what is found.
 
-The loss of all patients, canaries and counts of what is repeated are asked with the groups exchanged as well.
-What that finds is no leak of the records, and no clean bill either: the files may be exchanged, or the
-held-out patients trained on. The other tests are not. A difference of two losses can fall as a model
-remembers, a leak may single out fewer members than held-out patients, and what a model writes begins as
-held-out notes do.
+Attacks, canaries and counts of what is repeated are asked with the groups exchanged as well. What that finds
+is no leak of the records, and no clean bill either: the files may be exchanged, or the held-out patients
+trained on in place of the others. Not asked so is what a leak itself can turn round: some attacks
+(`_membership.TURNED_BY_LEAKS`), singling out, and what a model writes, for it begins as held-out notes do.
 """
 
 import math
@@ -93,9 +92,8 @@ def p_values_by_test(
     reversible = (*exchanged, "canaries")
     reverse = {WORDING["tests"][name]: one.reverse_p for name, one in asked.items() if name in reversible}
     for attack in attacks:
-        if attack.name == "loss":
-            words = Sentence(attack.words), Sentence(WORDING["attack_tests"][0])
-            reverse[Sentence(WORDING["attack_test"], *words)] = attack.reverse_p[0]
+        for test, p in zip(WORDING["attack_tests"], attack.reverse_p or (), strict=False):
+            reverse[Sentence(WORDING["attack_test"], Sentence(attack.words), Sentence(test))] = p
     return p_values, reverse
 
 
@@ -114,7 +112,7 @@ def alternative_explanations(
     Args:
         blind: the baselines that never saw the model.
         attacks: with their control on fresh weights.
-        reference_p: of the loss attack on the reference model, if there is one.
+        reference_p: of the loss attack on the reference model, either way round, if there is one.
         alpha: error of each, in (0, 1).
     """
     words = WORDING["explanations"]
@@ -183,7 +181,7 @@ def decide(
     inverted = [Sentence(told["inverted"])] if True in sides else []
     repeated = {WORDING["tests"][name] for name in _REPEATED} & {test.name for test in others}
     if certain or (others and not explanations and (repeated or not exchanged)):
-        return Verdict(FLAGGED, (*reasons, *inverted), tests, (*explanations, *exchanged))
+        return Verdict(FLAGGED, (*reasons, *exchanged, *inverted), tests, tuple(explanations))
     explanations = (*explanations, *exchanged, *inverted)
     if explanations:
         return Verdict(UNDECIDED, explanations, tests, explanations)

@@ -98,7 +98,7 @@ def test_what_a_test_finds_with_the_groups_exchanged_is_no_nothing_found():
     }.items():
         judged = decide(loud, quiet | {WORDING["tests"][name]: 1e-4})
         assert judged.outcome == outcome, name
-        assert told["exchanged"] in judged.explanations and judged.tests[-1].reverse is None
+        assert judged.reasons[-1] == told["exchanged"] and judged.tests[-1].reverse is None
         blamed = decide(loud, quiet | {WORDING["tests"][name]: 1e-4}, ("the files differ",))
         assert blamed.outcome == _verdict.UNDECIDED
     assert decide(loud, quiet | {"canaries": 1e-4}).outcome == _verdict.FLAGGED

@@ -152,6 +152,17 @@ def test_a_reference_of_the_same_tokens_brings_ezmia_and_wbc(home, tok, remember
     assert by_name["wbc"].untrained.auc.estimate == 0.5 and by_name["wbc"].untrained_p is None
 
 
+def test_a_reference_that_saw_the_held_out_patients_explains_what_is_found(remembers, fresh, files):
+    """Beside it a model that never saw either file seems to know the others better."""
+    exchanged = replace(files, members=files.heldout, heldout=files.members)
+    settings = replace(LITTLE, texts=4, tokens=8, lower_case=False, control=False)
+    innocent, saw_heldout = own_model.open_model(fresh), own_model.open_model(remembers)
+    audit = own_model.examine(innocent, exchanged, settings, reference=saw_heldout, progress=False)
+    assert min(test.adjusted for test in audit.verdict.tests) <= settings.share
+    assert audit.verdict.outcome == _verdict.UNDECIDED
+    assert audit.verdict.reasons == (_wording.WORDING["explanations"]["reference"],)
+
+
 def test_files_that_differ_by_themselves_decide_nothing(home, remembers, members, tok):
     shifted = toy.write(home / "s.jsonl", toy.notes("s", 60, seed=3, extra="night "))
     files = own_model.read_files(home / "m.jsonl", shifted)
@@ -171,7 +182,7 @@ def test_records_and_holdout_that_are_exchanged_are_no_nothing_found(remembers, 
     facts = own_model.report_facts(audit)
     assert audit.verdict.reasons[0] in own_model.report_page(facts)
     assert facts["answers"]["found"] == audit.verdict.reasons[0]
-    assert [test.get("reverse", 1) <= settings.alpha for test in facts["tests"][:2]] == [True, False]
+    assert [test.get("reverse", 1) <= settings.alpha for test in facts["tests"][:2]] == [True, True]
 
 
 def test_no_exchange_is_asked_of_what_a_model_writes_after_held_out_openings(flagged):
@@ -182,14 +193,12 @@ def test_no_exchange_is_asked_of_what_a_model_writes_after_held_out_openings(fla
     assert not {_wording.WORDING["tests"][name] for name in ("completions", "canaries")} & unasked
 
 
-def test_no_exchange_is_asked_of_a_difference_of_losses(flagged):
+def test_no_exchange_is_asked_of_what_lower_case_costs(flagged):
     """Of a model that read its records in lower case, a note loses less by it the better it is known."""
-    asked = [test.name for test in flagged.verdict.tests if test.reverse is not None]
-    assert sum("loss" in name for name in asked) == 1 and not any("lower" in name for name in asked)
-    falling = [replace(one, reverse_p=(1e-4, 1e-4)) for one in flagged.attacks if one.name != "loss"]
-    known = [one for one in flagged.attacks if one.name == "loss"]
-    _, reverse = _verdict.p_values_by_test([*known, *falling], {}, None, exchanged=())
-    assert len(reverse) == 1 and min(reverse.values()) == known[0].reverse_p[0]
+    assert [one.name for one in flagged.attacks if one.reverse_p is None] == ["lower_case"]
+    words = _wording.WORDING["attacks"]["lower_case"]
+    unasked = [test for test in flagged.verdict.tests if words in test.name]
+    assert len(unasked) == 2 and {test.reverse for test in unasked} == {None}
 
 
 def test_the_same_seed_gives_the_same_report(flagged, remembers, files):

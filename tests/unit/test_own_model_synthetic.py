@@ -1,9 +1,12 @@
 """The audit of synthetic texts: what repeats its records is found, what comes from other people is not."""
 
 import dataclasses
+import itertools
 import json
 import math
+import random
 import re
+from collections import defaultdict
 
 import jsonschema
 import numpy as np
@@ -166,12 +169,45 @@ def test_a_set_that_repeats_held_out_notes_is_no_nothing_found(of_the_others):
     assert facts["next"][0] == facts["answers"]["next"] == words["check"]["exchanged"]
     assert facts["next"][1:] == words["synthetic"]["next"][_verdict.UNDECIDED]
     asked = {words["tests"][name] for name in ("copies", "disclosures")}
+    asked |= {f"{words['attacks']['words']}: {test}" for test in words["attack_tests"]}
     assert {test.name for test in audit.verdict.tests if test.reverse is not None} == asked
     assert {test["name"] for test in facts["tests"] if "reverse" in test} == asked
     dash, tests = '<td class="n">–</td></tr>', facts["tests"]
-    assert own_model.report_page(facts).count(dash) == len(tests) - 2
+    assert own_model.report_page(facts).count(dash) == len(tests) - 4
     older = {**facts, "tests": [{k: v for k, v in test.items() if k != "reverse"} for test in tests]}
     assert own_model.report_page(older).count(dash) == len(tests), "of reports before this was asked"
+
+
+def test_exchanged_files_are_seen_where_no_text_repeats_a_note():
+    halves = [" ".join(text.split()[:8]) for text in texts_of(MEMBERS)]
+    right, exchanged = (
+        own_model.examine_synthetic(files(*sides, halves), LITTLE)
+        for sides in ((MEMBERS, HELDOUT), (HELDOUT, MEMBERS))
+    )
+    assert right.verdict.outcome == _verdict.FLAGGED and exchanged.verdict.outcome == _verdict.UNDECIDED
+    assert exchanged.copies.by_patient.heldout.hits == 0 and exchanged.attacks[0].reverse_p[0] < 0.001
+
+
+def test_a_maker_that_throws_away_what_is_too_close_is_no_exchange():
+    """It turns the closest texts round, and still tells who was read."""
+    draw, after = random.Random(0), defaultdict(list)
+    for text in texts_of(MEMBERS):
+        for word, following in itertools.pairwise(["", *text.split()]):
+            after[word].append(following)
+
+    def written():
+        steps = itertools.accumulate(
+            range(12), lambda word, _: draw.choice(after[word] or after[""]), initial=""
+        )
+        return " ".join(steps)
+
+    chain = [written() for _ in range(2000)]
+    closeness, _ = _likeness.Likeness(texts_of(MEMBERS), chain).nearest(chain)
+    kept = [chain[place] for place in np.argsort(closeness)[:400]]
+    audit = own_model.examine_synthetic(files(MEMBERS, HELDOUT, kept), LITTLE)
+    areas = {attack.name: attack.patient.auc for attack in audit.attacks}
+    assert areas["closest"].high < 0.5 < areas["words"].low
+    assert audit.verdict.outcome == _verdict.FLAGGED
 
 
 @pytest.mark.parametrize("outcome", [_verdict.FLAGGED, _verdict.UNDECIDED, _verdict.NOTHING_FOUND])
