@@ -247,7 +247,9 @@ def examine(
         **regulated,
     }
     # What it wrote began as held-out notes do, so that no exchange is asked about these texts.
-    p_values, reverse = _verdict.p_values_by_test(attacks, counts, canaries, exchanged=("completions",))
+    p_values, reverse, turned = _verdict.p_values_by_test(
+        attacks, counts, canaries, exchanged=("completions",)
+    )
     return Audit(
         target=target,
         reference=reference,
@@ -263,6 +265,8 @@ def examine(
         risks=regulated,
         canaries=canaries,
         sensitivity=sensitivity(len(members), len(heldout), tests=len(p_values), alpha=settings.share),
-        verdict=_verdict.decide(p_values, explanations, canaries, reverse=reverse, alpha=settings.share),
+        verdict=_verdict.decide(
+            p_values, explanations, canaries, reverse=reverse, turned=turned, alpha=settings.share
+        ),
         texts=texts,
     )

@@ -19,8 +19,8 @@ from privhelpers.own_model._settings import Settings
 from privhelpers.own_model._wording import WORDING
 from privhelpers.stats import Interval
 
-# Of attacks whose area a leak can take below 0.5: a model that read its notes in lower case gains less by it
-# the better it knows one, and a maker may throw away the texts that come closest to its records.
+# Attacks whose area a leak can take below 0.5: a model that read its notes in lower case gains less by it the
+# better it knows one, and a maker may throw away the texts that come closest to its records.
 TURNED_BY_LEAKS = ("lower_case", "closest", "covered")
 
 
@@ -32,7 +32,7 @@ class Attack:
         name: key of `attacks` in `wording.yml`.
         patient, note: what it achieves for patients, and for single notes.
         p: chance of so high an area, and of so many members above all but 1 % of the others.
-        reverse_p: the same with members and held-out patients exchanged; None where it is not asked.
+        reverse_p: the same with members and held-out patients exchanged.
         untrained, untrained_p: the same of patients on a model with fresh weights; None if it was not asked,
             and no p-values where it gives all the same score.
         nulls: area of one half of the held-out patients against the other (`held_out`), and after the labels
@@ -43,7 +43,7 @@ class Attack:
     patient: Measured
     note: Measured
     p: tuple[float, float]
-    reverse_p: tuple[float, float] | None
+    reverse_p: tuple[float, float]
     untrained: Measured | None
     untrained_p: tuple[float, float] | None
     nulls: dict[str, Interval]
@@ -135,8 +135,7 @@ def measure_attacks(
     draws, seed = settings.draws, settings.seed
     fresh = {name: values for name, values in (untrained or {}).items() if name in scores and values.any()}
     p, fresh_p = p_values(scores, sample, settings), p_values(fresh, sample, settings)
-    steady = {name: values for name, values in scores.items() if name not in TURNED_BY_LEAKS}
-    reverse_p = p_values(steady, replace(sample, member=~member), settings)
+    reverse_p = p_values(scores, replace(sample, member=~member), settings)
     attacks = []
     for name, values in scores.items():
         notes = split(values, patients, member)
@@ -151,7 +150,7 @@ def measure_attacks(
                 patient=measure(notes.by_patient(), draws=draws, seed=seed),
                 note=measure(notes, draws=draws, seed=seed),
                 p=p[name],
-                reverse_p=reverse_p.get(name),
+                reverse_p=reverse_p[name],
                 untrained=null,
                 untrained_p=fresh_p.get(name),
                 nulls=controls.nulls(notes.by_patient(), trained=True, draws=max(100, draws // 2), seed=seed),

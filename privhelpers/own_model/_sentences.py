@@ -115,6 +115,8 @@ def _not_tested(audit: Audit | SyntheticAudit, say: Language) -> list[str]:
         left.insert(2, not_applied["copies"])
     if audit.canaries is None:
         left.insert(2, not_applied["canaries"])
+    if isinstance(audit, Audit) and audit.reference:
+        left.insert(2, not_applied["reference"])
     here = (say(not_applied["here"], Sentence(what)) for what in _inapplicable(audit))
     return [*map(say, left), *here]
 

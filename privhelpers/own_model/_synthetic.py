@@ -153,7 +153,7 @@ def examine_synthetic(
     )
     counts = {"copies": copies.by_patient, "disclosures": disclosures and disclosures.by_patient, **regulated}
     exchanged = "copies", "disclosures"
-    p_values, reverse = _verdict.p_values_by_test(attacks, counts, canaries, exchanged=exchanged)
+    p_values, reverse, turned = _verdict.p_values_by_test(attacks, counts, canaries, exchanged=exchanged)
     explanations = _verdict.alternative_explanations(blind, attacks, None, alpha=settings.alpha)
     return SyntheticAudit(
         files=files,
@@ -166,5 +166,7 @@ def examine_synthetic(
         risks=regulated,
         canaries=canaries,
         sensitivity=sensitivity(len(members), len(heldout), tests=len(p_values), alpha=settings.share),
-        verdict=_verdict.decide(p_values, explanations, canaries, reverse=reverse, alpha=settings.share),
+        verdict=_verdict.decide(
+            p_values, explanations, canaries, reverse=reverse, turned=turned, alpha=settings.share
+        ),
     )

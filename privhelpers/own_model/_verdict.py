@@ -8,8 +8,9 @@ Canaries are judged apart: a coin dealt them, so no difference between two files
 
 Attacks, canaries and counts of what is repeated are asked with the groups exchanged as well. What that finds
 is no leak of the records, and no clean bill either: the files may be exchanged, or the held-out patients
-trained on in place of the others. Not asked so is what a leak itself can turn round: some attacks
-(`_membership.TURNED_BY_LEAKS`), singling out, and what a model writes, for it begins as held-out notes do.
+trained on in place of the others. What a leak itself can turn round (`_membership.TURNED_BY_LEAKS`) explains
+nothing away, but is no clean bill. Singling out, and what a model writes, for it begins as held-out notes do,
+are not asked so.
 """
 
 import math
@@ -20,7 +21,7 @@ from types import MappingProxyType
 from privhelpers.own_model._blind import BlindBaseline
 from privhelpers.own_model._canaries import CanaryResult
 from privhelpers.own_model._language import Sentence
-from privhelpers.own_model._membership import Attack, broken_controls
+from privhelpers.own_model._membership import TURNED_BY_LEAKS, Attack, broken_controls
 from privhelpers.own_model._memorization import PatientShares
 from privhelpers.own_model._wording import WORDING
 from privhelpers.stats import adjust
@@ -72,8 +73,10 @@ def p_values_by_test(
     canaries: CanaryResult | None,
     *,
     exchanged: Collection[str],
-) -> tuple[dict[str, float], dict[str, float]]:
+) -> tuple[dict[str, float], dict[str, float], set[str]]:
     """Return the p-value of each test by a plain name, and exchanged, of those that this may be asked.
+
+    The third value names those of the exchanged tests that a leak can raise.
 
     Args:
         attacks: on membership.
@@ -91,10 +94,13 @@ def p_values_by_test(
     p_values |= {Sentence(WORDING["tests"][name]): one.p for name, one in asked.items()}
     reversible = (*exchanged, "canaries")
     reverse = {WORDING["tests"][name]: one.reverse_p for name, one in asked.items() if name in reversible}
+    turned = set()
     for attack in attacks:
-        for test, p in zip(WORDING["attack_tests"], attack.reverse_p or (), strict=False):
-            reverse[Sentence(WORDING["attack_test"], Sentence(attack.words), Sentence(test))] = p
-    return p_values, reverse
+        for test, p in zip(WORDING["attack_tests"], attack.reverse_p, strict=True):
+            name = Sentence(WORDING["attack_test"], Sentence(attack.words), Sentence(test))
+            reverse[name] = p
+            turned |= {name} if attack.name in TURNED_BY_LEAKS else set()
+    return p_values, reverse, turned
 
 
 def alternative_explanations(
@@ -142,6 +148,7 @@ def decide(
     canaries: CanaryResult | None = None,
     *,
     reverse: Mapping[str, float] = MappingProxyType({}),
+    turned: Collection[str] = (),
     alpha: float,
 ) -> Verdict:
     """Conclude.
@@ -156,6 +163,7 @@ def decide(
         explanations: from `alternative_explanations`.
         canaries: the canaries, if there are any; the bound against a claim has an error of its own.
         reverse: p-values with the two groups exchanged, of those tests that were asked so, corrected apart.
+        turned: names of those that a leak can raise: they take back "nothing found", and no finding.
         alpha: chance of flagging a model that learned nothing by any of the tests, in (0, 1).
 
     Source: Holm 1979.
@@ -176,13 +184,16 @@ def decide(
     if others:
         of_files = sum(not test.coin for test in tests)
         reasons.append(Sentence(words["beyond"], len(others), of_files, clearest(others)))
-    told, sides = WORDING["explanations"], {name == coin for name, p in reverse.items() if p <= alpha}
-    exchanged = [Sentence(told["exchanged"])] if False in sides else []
-    inverted = [Sentence(told["inverted"])] if True in sides else []
+    told, held_out = WORDING["explanations"], {name for name, p in reverse.items() if p <= alpha}
+    inverted = [Sentence(told["inverted"])] if coin in held_out else []
+    other_way = [Sentence(told["exchanged"])] if held_out - {coin} else []
+    exchanged = other_way if held_out - {coin, *turned} else []
     repeated = {WORDING["tests"][name] for name in _REPEATED} & {test.name for test in others}
     if certain or (others and not explanations and (repeated or not exchanged)):
-        return Verdict(FLAGGED, (*reasons, *exchanged, *inverted), tests, tuple(explanations))
-    explanations = (*explanations, *exchanged, *inverted)
+        # An exchange explains nothing of what is repeated, and is told beside it.
+        beside, why = (exchanged, ()) if repeated else ((), exchanged)
+        return Verdict(FLAGGED, (*reasons, *beside, *inverted), tests, (*explanations, *why))
+    explanations = (*explanations, *other_way, *inverted)
     if explanations:
         return Verdict(UNDECIDED, explanations, tests, explanations)
     return Verdict(NOTHING_FOUND, (Sentence(words["nothing"], len(tests)),), tests, ())

@@ -101,7 +101,8 @@ def test_what_a_test_finds_with_the_groups_exchanged_is_no_nothing_found():
         assert judged.reasons[-1] == told["exchanged"] and judged.tests[-1].reverse is None
         blamed = decide(loud, quiet | {WORDING["tests"][name]: 1e-4}, ("the files differ",))
         assert blamed.outcome == _verdict.UNDECIDED
-    assert decide(loud, quiet | {"canaries": 1e-4}).outcome == _verdict.FLAGGED
+    judged = decide(loud, found | {"canaries": 1e-4})
+    assert judged.outcome == _verdict.FLAGGED and judged.explanations == (told["exchanged"],)
     inverted = {"canaries": 1e-4}
     assert decide(inverted).reasons == (told["inverted"],)
     assert decide(inverted, why=("the files differ",)).reasons == ("the files differ", told["inverted"])

@@ -160,7 +160,10 @@ def test_a_reference_that_saw_the_held_out_patients_explains_what_is_found(remem
     audit = own_model.examine(innocent, exchanged, settings, reference=saw_heldout, progress=False)
     assert min(test.adjusted for test in audit.verdict.tests) <= settings.share
     assert audit.verdict.outcome == _verdict.UNDECIDED
-    assert audit.verdict.reasons == (_wording.WORDING["explanations"]["reference"],)
+    words, facts = _wording.WORDING, own_model.report_facts(audit)
+    assert audit.verdict.reasons == (words["explanations"]["reference"],)
+    assert facts["next"][0] == facts["answers"]["next"] == words["check"]["reference"]
+    assert words["not_applied"]["reference"] in facts["not_tested"]
 
 
 def test_files_that_differ_by_themselves_decide_nothing(home, remembers, members, tok):
@@ -193,12 +196,18 @@ def test_no_exchange_is_asked_of_what_a_model_writes_after_held_out_openings(fla
     assert not {_wording.WORDING["tests"][name] for name in ("completions", "canaries")} & unasked
 
 
-def test_no_exchange_is_asked_of_what_lower_case_costs(flagged):
+def test_what_lower_case_costs_is_no_exchange_and_no_nothing_found(flagged):
     """Of a model that read its records in lower case, a note loses less by it the better it is known."""
-    assert [one.name for one in flagged.attacks if one.reverse_p is None] == ["lower_case"]
+    _, reverse, turned = _verdict.p_values_by_test(flagged.attacks, {}, None, exchanged=())
     words = _wording.WORDING["attacks"]["lower_case"]
-    unasked = [test for test in flagged.verdict.tests if words in test.name]
-    assert len(unasked) == 2 and {test.reverse for test in unasked} == {None}
+    assert {name for name in reverse if words in name} == turned and len(turned) == 2
+    found = {test.name: test.p for test in flagged.verdict.tests}
+    loud = dict.fromkeys(turned, 1e-6)
+    for by_leaks, outcome in ((turned, _verdict.FLAGGED), (set(), _verdict.UNDECIDED)):
+        attacks = {name: p for name, p in found.items() if name in reverse}
+        assert _verdict.decide(attacks, (), reverse=loud, turned=by_leaks, alpha=0.01).outcome == outcome
+    left = _verdict.decide(dict.fromkeys(found, 0.5), (), reverse=loud, turned=turned, alpha=0.01)
+    assert left.reasons == (_wording.WORDING["explanations"]["exchanged"],)
 
 
 def test_the_same_seed_gives_the_same_report(flagged, remembers, files):
