@@ -204,6 +204,19 @@ def words_of_the_first_page(page):
     return len([word for word in words if any(c.isalnum() for c in word)])
 
 
+def test_a_note_of_two_patients_is_counted_below_the_files(page, audit):
+    assert "stand under another patient too" not in page
+    first, *_, last = audit.files.members.notes
+    again = dataclasses.replace(first, patient=last.patient, text=first.text.upper())
+    members = dataclasses.replace(audit.files.members, notes=(*audit.files.members.notes, again))
+    shared = dataclasses.replace(audit, files=dataclasses.replace(audit.files, members=members))
+    facts = own_model.report_facts(shared)
+    assert [row["shared_notes"] for row in facts["data"]] == [2, 0]
+    text = words_in(own_model.report_page(facts, drawn(audit)))
+    assert text.count("stand under another patient too") == 1
+    assert "2 notes of m<b>.jsonl stand under another patient too, word for word" in text
+
+
 MOST_WORDS = 350
 OUTCOMES = [_verdict.FLAGGED, _verdict.UNDECIDED, _verdict.NOTHING_FOUND]
 
