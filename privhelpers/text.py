@@ -26,7 +26,7 @@ from privhelpers.errors import InvalidParameter
 _EXPONENT = re.compile(r"(?<=\d)e[+-]\d+")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
-_PLAIN = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-") | {"’": "'", "‘": "'"})
+_PLAIN = dict.fromkeys("‐‑‒–—―−", "-") | {"’": "'", "‘": "'"}
 _CORE = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)  # from the first letter or digit to the last
 _SEPARATORS = r"[-./() ]{0,2}"
 _NUMBER = re.compile(rf"[0-9](?:{_SEPARATORS}[0-9]){{5,}}")
@@ -67,10 +67,13 @@ def normalize(text: str) -> str:
     >>> normalize("  Ｏ’Brien–Hill\\n ")
     "o'brien-hill"
     """
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).translate(_PLAIN)
-    shaped = "".join(c for c in folded if unicodedata.category(c) != "Cf")
-    if len(shaped) < len(folded):  # a letter and its accent can come together only now
-        shaped = unicodedata.normalize("NFKC", shaped)
+    if text.isascii():  # the rest would change nothing here, and takes many times as long
+        return " ".join(text.lower().split())
+    shaped = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    if odd := [c for c in set(shaped) if c in _PLAIN or unicodedata.category(c) == "Cf"]:
+        for character in odd:
+            shaped = shaped.replace(character, _PLAIN.get(character, ""))
+        shaped = unicodedata.normalize("NFKC", shaped)  # a letter and its accent can come together only now
     return " ".join(shaped.split())
 
 

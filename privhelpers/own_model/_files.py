@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictStr
-from scipy.stats import binomtest
 
 from privhelpers.errors import BadRecords
 from privhelpers.own_model._rows import held, name_of, read_rows
@@ -206,6 +205,8 @@ def read_canaries(path: str | Path, columns: Mapping[str, str] | None = None) ->
                 raise BadRecords(f"{where}: the text of line {earlier} again")
             canaries.append(Canary(number, row.text, row.inserted))
         sha256 = digest()
+    from scipy.stats import binomtest  # late: it loads longer than all else here, and few bring canaries
+
     inserted = sum(canary.inserted for canary in canaries)
     counts = f"{name_of(path)}: {inserted} inserted of {len(canaries)} canaries"
     if len(canaries) < FEWEST_CANARIES or inserted in (0, len(canaries)):

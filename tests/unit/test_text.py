@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
+from privhelpers import text as text_module
 from privhelpers.accounting import PrivacySpent
 from privhelpers.errors import InvalidParameter
 from privhelpers.text import (
@@ -45,6 +46,38 @@ def test_what_reads_the_same_has_one_spelling(text, other):
 @given(st.text(max_size=40))
 def test_normalizing_twice_is_normalizing_once(text):
     assert normalize(normalize(text)) == normalize(text)
+
+
+EVERYTHING = "".join(map(chr, range(sys.maxunicode + 1)))
+PLAIN = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-") | dict.fromkeys("‘’", "'"))
+MARKS = "".join(filter(unicodedata.combining, EVERYTHING))
+HARD = st.sampled_from("‐‑‒–—―−‘’-'<=>aeoıİßﬁＡ \n\t\x1c\x85\u00a0\u00ad\u200b\u202e\u2066\ufeff" + MARKS)
+
+
+def normalized_one_by_one(text):
+    """Return the one spelling of a text as its definition says it, with a look at each character."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).translate(PLAIN)
+    shaped = "".join(c for c in folded if unicodedata.category(c) != "Cf")
+    return " ".join(unicodedata.normalize("NFKC", shaped).split())
+
+
+@given(st.text(max_size=40) | st.text(st.characters(codec="ascii"), max_size=40) | st.text(HARD, max_size=12))
+def test_the_short_way_to_a_spelling_is_the_long_one(text):
+    assert normalize(text) == normalized_one_by_one(text)
+
+
+def test_the_short_way_is_right_for_every_character():
+    ascii_text = "".join(map(chr, range(128)))
+    assert normalize(ascii_text) == normalized_one_by_one(ascii_text)
+    texts = [
+        "".join(f"E{c}\u0301" for c in EVERYTHING[n : n + 1000]) for n in range(0, len(EVERYTHING), 1000)
+    ]
+    assert all(normalize(text) == normalized_one_by_one(text) for text in texts)
+
+
+def test_a_text_of_ascii_alone_is_not_looked_up_in_tables_of_unicode(monkeypatch):
+    monkeypatch.setattr(text_module, "unicodedata", None)  # a hundred thousand notes are compared in a second
+    assert normalize(" Ann\x1c\n HILL ") == "ann hill"
 
 
 @pytest.mark.parametrize(
@@ -109,9 +142,6 @@ def test_many_values_in_many_texts_are_those_that_stand_in_one_of_them():
 )
 def test_places_are_those_of_the_text_as_it_was_written(value, text, expected):
     assert [text[start:end] for start, end in places(value, text)] == expected
-
-
-EVERYTHING = "".join(map(chr, range(sys.maxunicode + 1)))
 
 
 def test_no_character_that_acts_is_left():
