@@ -24,7 +24,8 @@ from privhelpers.defenses._spans import Span, replace
 from privhelpers.defenses.dedup import deduplicate
 from privhelpers.defenses.patterns import PatternScrubber
 from privhelpers.errors import InvalidParameter
-from privhelpers.text import blank
+from privhelpers.records import by_patient
+from privhelpers.text import blank, normalize
 
 if TYPE_CHECKING:  # torch is loaded when something is trained
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -156,11 +157,8 @@ class Prepared:
     report: PipelineReport
 
     def by_patient(self) -> dict[str, list[str]]:
-        """Return the texts of each patient."""
-        texts: dict[str, list[str]] = {}
-        for note in self.notes:
-            texts.setdefault(note["patient_id"], []).append(note["text"])
-        return texts
+        """Return the texts of each patient (`records.by_patient`)."""
+        return by_patient(self.notes)
 
 
 @dataclass(frozen=True)
@@ -255,12 +253,12 @@ class Pipeline:
             within = "patient_id" if self.within_patients else None
             done = deduplicate(kept, threshold=self.threshold, within=within)
             kept, groups = done.kept, done.groups
-        owners = [note["patient_id"] for note in read]
+        owners = [normalize(note["patient_id"]) for note in read]
         report = PipelineReport(
             notes_read=len(read),
             notes_kept=len(kept),
             patients_read=len(set(owners)),
-            patients_kept=len({note["patient_id"] for note in kept}),
+            patients_kept=len(by_patient(kept)),
             identifiers=dict(sorted(Counter(span.kind for spans in spans_by_text for span in spans).items())),
             notes_touched=sum(map(bool, spans_by_text)),
             duplicates_removed=len(read) - len(kept),

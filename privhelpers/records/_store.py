@@ -8,6 +8,7 @@ from privhelpers.errors import InvalidParameter
 from privhelpers.records._canaries import DIGITS, SPACE
 from privhelpers.records._hospital import Records
 from privhelpers.records._identifiers import refuse_unsafe
+from privhelpers.text import blank, normalize
 from privhelpers.validate import shown
 
 HOME = "synthetic_records"
@@ -61,8 +62,22 @@ def read_canaries(store: Store) -> tuple[list[dict], dict]:
 
 
 def by_patient(notes: Sequence[dict]) -> dict[str, list[str]]:
-    """Return the texts of each patient, in the order of first appearance: the privacy units."""
+    """Return the texts of each patient, in the order of first appearance: the privacy units.
+
+    Ids that read the same by `text.normalize`, whatever their case, width, white space and characters without
+    a shape, are one patient, under the first spelling, as in an audit. An id that lost its leading zeros is
+    another one.
+
+    Raises:
+        InvalidParameter: an id is no text, or shows nothing, so that nobody knows whose note it is.
+    """
     units: dict[str, list[str]] = {}
-    for note in notes:
-        units.setdefault(note["patient_id"], []).append(note["text"])
+    first: dict[str, str] = {}  # spelling of each patient
+    for number, note in enumerate(notes):
+        patient = note["patient_id"]
+        if not isinstance(patient, str) or blank(patient):
+            raise InvalidParameter(
+                f"notes[{number}]: patient_id = {shown(patient)}: must be a text that is not empty"
+            )
+        units.setdefault(first.setdefault(normalize(patient), patient), []).append(note["text"])
     return units

@@ -65,6 +65,15 @@ def test_any_scrubber_serves():
     assert list(result.by_patient()) == ["p1", "p2", "p3"] and len(result.by_patient()["p1"]) == 2
 
 
+def test_ids_that_read_the_same_are_one_patient():
+    texts = ["seen at noon", "seen at  noon", "called her daughter in the evening"]
+    notes = [{"patient_id": p, "text": t} for p, t in zip(["P3", "p3 ", "\uff503"], texts, strict=True)]
+    result = defenses.Pipeline(threshold=0.8).prepare(notes)
+    assert result.by_patient() == {"P3": [texts[0], texts[2]]}
+    report = result.report
+    assert (report.patients_read, report.patients_kept, report.of_other_patients) == (1, 1, 0)
+
+
 def test_copies_across_patients_and_a_plan_per_patient_exclude_each_other():
     with pytest.raises(InvalidParameter, match="within_patients"):
         defenses.Pipeline(threshold=0.8, plan=object())

@@ -89,3 +89,18 @@ def test_units_hold_every_note_of_their_patient_once(records):
     assert sum(map(len, units.values())) == len(records.train)
     for canary in records.canaries:
         assert units.get(canary.patient_id, []) == [canary.text] * canary.copies
+
+
+def test_ids_that_read_the_same_are_one_unit(records):
+    spelled = ["P3", "p4", "p3", "P3 ", "\uff303", "p\u200b3", "P\uff14", "03"]
+    notes = [{"patient_id": patient, "text": str(n)} for n, patient in enumerate(spelled)]
+    units = by_patient(notes)
+    assert list(units.items()) == [("P3", list("02345")), ("p4", list("16")), ("03", ["7"])]
+    for part in (records.train, records.heldout):  # those of the book's hospital are as they are written
+        assert list(by_patient(part)) == list(dict.fromkeys(note["patient_id"] for note in part))
+
+
+@pytest.mark.parametrize("patient", ["", " \n", "\u200b", 3, None])
+def test_a_note_of_nobody_joins_no_unit(patient):
+    with pytest.raises(InvalidParameter, match=r"^notes\[1\]: patient_id = .*: must be a text"):
+        by_patient([{"patient_id": "p1", "text": "a"}, {"patient_id": patient, "text": "b"}])
