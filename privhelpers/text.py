@@ -16,7 +16,8 @@ import html as markup
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Hashable, Iterable
 from decimal import ROUND_CEILING, Context
 from functools import lru_cache
 
@@ -75,6 +76,18 @@ def normalize(text: str) -> str:
             shaped = shaped.replace(character, _PLAIN.get(character, ""))
         shaped = unicodedata.normalize("NFKC", shaped)  # a letter and its accent can come together only now
     return " ".join(shaped.split())
+
+
+def owners_of_texts(texts: Iterable[tuple[Hashable, str]]) -> Counter[str]:
+    """Return how many owners each text has, by its one spelling.
+
+    Args:
+        texts: pairs of an owner and a text of theirs.
+
+    >>> owners_of_texts([("p1", "Seen."), ("p2", "SEEN. "), ("p2", "seen.")])
+    Counter({'seen.': 2})
+    """
+    return Counter(text for _, text in {(owner, normalize(text)) for owner, text in texts})
 
 
 def _letters(normalized: str) -> str:

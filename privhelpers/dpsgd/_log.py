@@ -1,7 +1,7 @@
 """What a private run did, counted as it runs and carried over a kill."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -10,12 +10,19 @@ import torch
 from privhelpers.accounting import Claimed, PrivacySpent
 from privhelpers.dpsgd._canaries import CanaryScores
 from privhelpers.errors import DamagedArtifact
+from privhelpers.text import owners_of_texts
 from privhelpers.validate import shown
 
 
 @dataclass(frozen=True)
 class DPTrainingLog:
-    """What a private run did. Norms and batch sizes are not private outputs: publish none for real data.
+    """What a private run did.
+
+    Norms, batch sizes and counts are of the private notes, without noise, and as private as these: publish
+    none for real data.
+
+    Epsilon protects each unit by itself. A person whose notes stand under two ids is two units, protected by
+    twice the epsilon at (1 + e^epsilon) delta (group privacy). `shared_texts` counts what may be such notes.
 
     Attributes:
         spent: the budget by the accountant of the plan; or, if a part under study stood in for one that is
@@ -30,6 +37,9 @@ class DPTrainingLog:
         lost_steps: steps that were spent and then lost by a kill, in release mode.
         refused_gradients: gradients that were not finite and counted as zero.
         weight_change: Euclidean distance between the weights before and after.
+        shared_texts: texts that stand under more than one patient, by `text.normalize`.
+        notes_beyond_bound: notes that patients have beyond `notes_per_step`, summed over patients; a step
+            that draws such a patient leaves so many out, others each time.
         canaries: what the run showed of an audit's canaries, if it carried any.
         weights: by step, a copy of the trainable parameters by name after each of the `snapshots`.
     """
@@ -44,8 +54,20 @@ class DPTrainingLog:
     lost_steps: int
     refused_gradients: int
     weight_change: float
+    shared_texts: int
+    notes_beyond_bound: int
     canaries: CanaryScores | None = None
     weights: Mapping[int, Mapping[str, torch.Tensor]] = field(default_factory=dict)
+
+
+def counts_of_notes(notes_by_patient: Iterable[Sequence[str]], notes_per_step: int) -> dict[str, int]:
+    """Return what the notes alone say of a run, as `DPTrainingLog` holds it."""
+    notes = list(notes_by_patient)
+    owners = owners_of_texts((unit, text) for unit, texts in enumerate(notes) for text in texts)
+    return {
+        "shared_texts": sum(count > 1 for count in owners.values()),
+        "notes_beyond_bound": sum(max(0, len(texts) - notes_per_step) for texts in notes),
+    }
 
 
 def _is_count(value: object) -> bool:

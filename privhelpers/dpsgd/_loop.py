@@ -25,7 +25,7 @@ from privhelpers.dpsgd._chance import Chance, is_ours
 from privhelpers.dpsgd._engine import trainable
 from privhelpers.dpsgd._known import not_known, own_tokenizer
 from privhelpers.dpsgd._layers import owners
-from privhelpers.dpsgd._log import DPTrainingLog, Tally
+from privhelpers.dpsgd._log import DPTrainingLog, Tally, counts_of_notes
 from privhelpers.dpsgd._optimizer import Drawn, PrivateOptimizer
 from privhelpers.dpsgd._plan import PrivacyPlan
 from privhelpers.dpsgd._resume import Keep, KeptRun, fingerprint, terms_of
@@ -85,7 +85,8 @@ class Settings:
         warm_up_steps: steps with a rising learning rate, 1 or more; it also falls linearly to zero.
         betas: of Adam. Less momentum than its default: with few, large and noisy steps an old gradient is
             worth less.
-        notes_per_step: at most so many notes of a patient enter one step, 1 or more.
+        notes_per_step: at most so many notes of a patient enter one step, 1 or more; those beyond are counted
+            (`DPTrainingLog.notes_beyond_bound`).
         max_rows: rows of a physical micro-batch, 1 or more; changes speed and memory, and which numbers of
             the dropout a row meets; in a model without dropout, never more than rounding.
         objective: turns a row of ids into what the model reads and what it is asked, anew at every step,
@@ -165,7 +166,8 @@ def train(
     stream of the process, so of two trainings in two threads neither repeats.
 
     Args:
-        notes_by_patient: the notes of each patient; a patient is one privacy unit.
+        notes_by_patient: the notes of each patient; a patient is one privacy unit. The same text under two
+            of them stays two, and is counted (`DPTrainingLog.shared_texts`).
         plan: sealed by `plan_privacy`; `plan.units` must be the number of patients.
         settings: how to train.
         chance: `research(seed)` or `release()`: of sampling, note choice, dropout and noise.
@@ -194,6 +196,7 @@ def train(
     rows = encode_patients(model, tokenizer, notes_by_patient)
     if len(rows) != units:
         raise InvalidParameter(f"notes_by_patient: says that it has {units} patients, and gives {len(rows)}")
+    counts = counts_of_notes(notes_by_patient, settings.notes_per_step)
     if isinstance(settings.objective, Masking):
         settings.objective.check(rows)
     public = public_rows(model, tokenizer)
@@ -291,6 +294,7 @@ def train(
         weight_change=_distance(before, own),
         canaries=planted.shown() if planted else None,
         weights=weights,
+        **counts,
         **tally.summary(),
     )
 

@@ -13,7 +13,6 @@ No message quotes a record: it may be sent on by somebody who must not see what 
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictSt
 
 from privhelpers.errors import BadRecords
 from privhelpers.own_model._rows import held, name_of, read_rows
-from privhelpers.text import blank, normalize
+from privhelpers.text import blank, normalize, owners_of_texts
 
 FEWEST_PATIENTS = 50  # in each file: with fewer, only the loudest leak could be told from chance
 FEWEST_CANARIES = 20
@@ -106,7 +105,7 @@ class RecordFile:
     @property
     def shared(self) -> int:
         """Notes whose text stands under another patient too: perhaps one person under two ids."""
-        owners = Counter(text for _, text in {(note.patient, normalize(note.text)) for note in self.notes})
+        owners = owners_of_texts((note.patient, note.text) for note in self.notes)
         return sum(count for count in owners.values() if count > 1)
 
 

@@ -87,6 +87,15 @@ def test_an_interrupted_run_ends_with_the_same_weights_and_counts(start, whole, 
     assert read_ledger(tmp_path / "ledger.jsonl").steps == 12
 
 
+def test_an_interrupted_run_has_counted_all_notes(start, tmp_path):
+    texts = [start[0][1], *start[0][1:]]  # a text of two units
+    for stop in (7, None, None):  # interrupted, gone on with, and asked again at its end
+        with nullcontext() if stop is None else pytest.raises(Stop):
+            _, log = attempt((texts, *start[1:]), tmp_path, stop=stop, notes_per_step=2)
+            assert (log.shared_texts, log.notes_beyond_bound) == (1, sum(len(n) == 3 for n in texts))
+            assert log.notes_beyond_bound > 0
+
+
 def test_interrupted_twice(start, whole, tmp_path):
     for stop in (3, 4):  # before step 3; then, from the checkpoint at 0, before step 4
         with pytest.raises(Stop):

@@ -370,6 +370,26 @@ def test_an_empty_draw_is_a_step_of_noise():
     assert log.rdp_epsilon == pytest.approx(expected.get_epsilon(1e-3), rel=1e-9)
 
 
+def test_a_text_of_two_units_and_notes_beyond_the_bound_are_counted():
+    """Three units of one text are three units in the budget, whoever wrote them; the log says so."""
+    texts, tokenizer, model = hospital()
+    plan, sizes = tiny_plan(steps=1), [len(notes) for notes in texts]
+    assert max(sizes) <= 4
+    log = run(copy.deepcopy(model), tokenizer, texts, plan)
+    assert (log.shared_texts, log.notes_beyond_bound) == (0, 0)
+    seen = "Seen on the ward, no fever."
+    doubled = [[seen], ["SEEN on the  ward, no fever.", "of this one alone"], [seen, seen], *texts[3:]]
+    doubled[4:6] = [
+        [*texts[4], "Home."],
+        ["home.", "again", "again", "a third", "a fourth", "a fifth", "a sixth"],
+    ]
+    log = run(copy.deepcopy(model), tokenizer, doubled, plan, notes_per_step=5)
+    assert (log.shared_texts, log.notes_beyond_bound) == (2, 2)
+    log = run(copy.deepcopy(model), tokenizer, doubled, plan, notes_per_step=1)
+    assert log.notes_beyond_bound == sum(len(notes) - 1 for notes in doubled) > 2
+    assert log.spent == plan.spent
+
+
 def test_batches_are_poisson_draws():
     texts, tokenizer, model = hospital()
     plan, divisors = tiny_plan(sample_rate=0.3, steps=60, target_epsilon=50.0), []
