@@ -5,6 +5,7 @@ steps in between are counted once. Release mode cannot repeat them: they stay co
 with the step after them.
 """
 
+import contextlib
 import errno
 import hashlib
 import hmac
@@ -13,7 +14,7 @@ import secrets
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import torch
@@ -32,6 +33,7 @@ _KEY_BYTES = 32
 PACKAGE = Path(__file__).parents[1]
 # Whose code a private step runs, besides the modules that belong to no room.
 ROOMS = ("accounting", "dpsgd", "ledger", "mechanisms", "models")
+LIBRARIES = ("torch", "transformers", "opacus", "peft", "numpy")
 ON_CHANGE = ("refuse", "restart")
 
 
@@ -73,6 +75,15 @@ def _code(model: torch.nn.Module, parts: Iterable[object]) -> list[list[str]]:
     return [[name, artifacts.sha256_of(path)] for name, path in sorted(files.items())]
 
 
+def _versions() -> list[list[str]]:
+    """Return name and version of every library, of those that are installed, whose code a step may run."""
+    found = []
+    for name in LIBRARIES:
+        with contextlib.suppress(PackageNotFoundError):
+            found.append([name, version(name)])
+    return found
+
+
 def fingerprint(
     model: torch.nn.Module,
     rows: list[Rows],
@@ -93,7 +104,7 @@ def fingerprint(
     return {
         "data": hmac.new(key, data.encode(), "sha256").hexdigest() if key else data,
         "parameters": _digest([dict(parameters), _weights(model), _settings(model)]),
-        "code": _digest([code, *([name, version(name)] for name in ("torch", "transformers", "opacus"))]),
+        "code": _digest([code, *_versions()]),
     }
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from contextlib import nullcontext
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from unittest import mock
 
@@ -253,6 +254,27 @@ def test_the_fingerprint_covers_every_module_that_training_imports():
     covered = {name for name, _ in _resume._code(torch.nn.Linear(1, 1), ())}
     assert {str(path.relative_to(_resume.PACKAGE)) for path in found} <= covered
     assert len(found) > 30
+
+
+@pytest.mark.parametrize("name", ["torch", "transformers", "opacus", "peft", "numpy"])
+def test_another_version_of_a_library_is_other_code(monkeypatch, name):
+    layer, version = torch.nn.Linear(1, 1), _resume.version
+    usual = _resume.fingerprint(layer, [], {})
+    monkeypatch.setattr(_resume, "version", lambda one: "0" if one == name else version(one))
+    other = _resume.fingerprint(layer, [], {})
+    assert [part for part in usual if usual[part] != other[part]] == ["code"]
+
+
+def test_a_library_that_is_missing_hinders_no_run(monkeypatch):
+    def without_peft(name):
+        if name == "peft":
+            raise PackageNotFoundError(name)
+        return "1"
+
+    monkeypatch.setattr(_resume, "version", lambda name: "1")
+    usual = _resume.fingerprint(torch.nn.Linear(1, 1), [], {})["code"]
+    monkeypatch.setattr(_resume, "version", without_peft)
+    assert _resume.fingerprint(torch.nn.Linear(1, 1), [], {})["code"] != usual
 
 
 def test_the_code_of_a_model_and_of_a_part_of_ones_own_is_covered(tmp_path, monkeypatch):
