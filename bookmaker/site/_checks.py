@@ -1,8 +1,10 @@
 """What a built site must not do: run or load what is not its own, lead nowhere, betray its machine.
 
-Reads the HTML that a browser gets, after every tool has had its say.
+Reads the HTML and the other texts that a browser gets, after every tool has had its say.
 """
 
+import contextlib
+import getpass
 import os
 import platform
 import re
@@ -45,6 +47,12 @@ SCRIPT_URL = re.compile(r"['\"`](https?:)?//[a-z0-9-]+\.[^'\"`\s]+", re.IGNORECA
 ADDRESSES = {"action", "background", "data", "href", "poster", "src", "xlink:href"}
 SCRIPT_ADDRESS = re.compile(r"(?:javascript|vbscript|data:text)", re.IGNORECASE)
 OWN_SCRIPT = re.compile(r"(?:\.\./)*(?:_static/(?!.*\.\.)|searchindex\.js)")
+# Accounts and machines that many readers have, and what a machine writes before a name, colors in between.
+SHARED = {"admin", "jovyan", "localhost", "root", "runner", "student", "ubuntu", "user", "vscode"}
+QUOTE, GAP = r"(?:\\?[\"']|&quot;|&#39;)", r"(?:<[^>]+>|\s)*"
+KEYS = "|".join(rf"{key}(?:name)?{QUOTE}{GAP}:{GAP}{QUOTE}" for key in ("user", "login", "host", "node"))
+BEFORE_A_NAME = rf"(?:/(?<![\w.-]/)(?:home|Users)/|USER=|LOGNAME=|HOSTNAME=|@(?<=\w@)|{KEYS})"
+TEXTS = {".css", ".csv", ".ipynb", ".js", ".json", ".md", ".svg", ".txt", ".xml", ".yml"}  # besides pages
 TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -172,10 +180,27 @@ def pages_memo(site: Path) -> Memo:
     return Memo(site / FOLDER / "pages.json", [Path(__file__)])
 
 
+def _naming(name: str, said: str) -> list[str]:
+    """Return patterns of the name of a user or a machine, as `machine_strings` says."""
+    literal = re.escape(name)
+    whole = rf"{literal}(?<![\w-]{literal})(?![\w-])"
+    if len(name) <= 3 or name.rstrip("0123456789") in SHARED:
+        return []
+    if re.search(r"[\d._-]", name) and not re.search(whole, said):
+        return [whole]
+    address = rf"{literal}@(?<![\w.-]{literal}@)(?=[A-Za-z])(?![\w.-]*\bexample\b)"
+    return [address, rf"{BEFORE_A_NAME}{literal}(?!\.?[\w-])"]
+
+
 def machine_strings(root: Path) -> list[re.Pattern[str]]:
-    """Return patterns of what would betray the machine: its folders and, where it is no word, its name.
+    """Return patterns of what would betray the machine: its folders, its name and that of its user.
 
     A copy that lies in `/work`, where the book tells readers to mount theirs, is like any other.
+
+    A name counts anywhere, as a whole word, if it holds a digit, dot, dash or underscore and `_config.yml`,
+    such as in the repository's address, does not say it. Any other may be a word, and counts where machines
+    write it: `name@host`, `/home/name`, `USER=name`, `"user": "name"`. One of up to three letters, or in
+    `SHARED` (digits may follow, as in `student07`), betrays nobody.
     """
     folders = {str(root), sys.prefix, f"{Path.home()}/", f"{tempfile.gettempdir()}/"}
     if root.parent == Path(root.anchor):
@@ -186,10 +211,11 @@ def machine_strings(root: Path) -> list[re.Pattern[str]]:
     patterns = [notebooks.naming(name) for name in sorted(folders) if len(name) > 2]
     patterns += [notebooks.naming(f"/{users}/") + r"\w+/" for users in ("home", "Users")]
     patterns += [r"[A-Z]:\\Users\\"]
-    name = platform.node()
-    if len(name) > 4 and re.search(r"[\d.-]", name):
-        literal = re.escape(name)
-        patterns.append(rf"{literal}(?<![\w-]{literal})(?![\w-])")
+    names = {platform.node()}
+    with contextlib.suppress(ImportError, KeyError, OSError):  # a user that the system does not know
+        names.add(getpass.getuser())
+    said = "".join(path.read_text(encoding="utf-8", errors="replace") for path in root.glob("_config.yml"))
+    patterns += [pattern for name in sorted(names) for pattern in _naming(name, said)]
     return [re.compile(pattern) for pattern in patterns]
 
 
@@ -241,7 +267,7 @@ def findings(html: Path, machine: list[re.Pattern[str]], memo: Memo | None = Non
 
     Args:
         html: the folder with `index.html`.
-        machine: patterns that no page may contain, see `machine_strings`.
+        machine: patterns that no text of the build may contain, see `machine_strings`.
         memo: what an earlier check read in pages with the same bytes.
     """
     html = html.resolve()
@@ -265,11 +291,9 @@ def findings(html: Path, machine: list[re.Pattern[str]], memo: Memo | None = Non
         problems += _load_problems(html, name, page.loads)
         problems += _link_problems(html, name, pages)
         problems += _text_problems(name, texts[path], machine)
-    for path in sorted(html.rglob("*.css")):
-        name = path.relative_to(html).as_posix()
-        problems += _load_problems(html, name, _css_urls(path.read_text(encoding="utf-8")))
-    for path in [*html.glob("searchindex.js"), *html.glob("_sources/**/*")]:
-        if path.is_file():
-            name = path.relative_to(html).as_posix()
-            problems += _text_problems(name, path.read_text(encoding="utf-8"), machine)
+    for path in sorted(path for path in html.rglob("*") if path.suffix in TEXTS and path.is_file()):
+        text, place = path.read_text(encoding="utf-8", errors="replace"), path.relative_to(html)
+        problems += _load_problems(html, place.as_posix(), _css_urls(text) if path.suffix == ".css" else [])
+        if place.parts[0] != "_static" or len(place.parts) == 2:  # what lies deeper there is a library's
+            problems += _text_problems(place.as_posix(), text, machine)
     return problems

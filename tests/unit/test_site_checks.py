@@ -220,6 +220,82 @@ def test_the_name_of_the_machine_counts_unless_it_is_a_word(site, monkeypatch):
     assert findings(site("<p>synthetic records</p>")) == []
 
 
+def named(monkeypatch, user, host="records"):
+    """Return a site's findings on a machine with these names."""
+    monkeypatch.setattr(_checks.platform, "node", lambda: host)
+    monkeypatch.setattr(_checks.getpass, "getuser", lambda: user)
+    return findings
+
+
+@pytest.mark.parametrize("user", ["jane.doe", "ab_1234", "mueller7"])
+def test_a_name_that_is_no_word_counts_as_a_whole_word(site, monkeypatch, user):
+    for text in (f"made by {user} today", f"&quot;{user}&quot;", f"{user}@ward"):
+        assert named(monkeypatch, user)(site(f"<p>{text}</p>")) == [
+            f"index.html: names this machine ({user})"
+        ]
+    assert findings(site(f"<p>x{user}, {user}x, {user}-x</p>")) == []
+
+
+COLORED = '<span class="nt">"user"</span><span class="p">:</span><span class="w"> </span><span>"notes"</span>'
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("notes@ward:~$ ls", "notes@"),
+        ("/home/notes, it is", "/home/notes"),
+        ("in /Users/notes", "/Users/notes"),
+        ("USER=notes", "USER=notes"),
+        ("LOGNAME=notes", "LOGNAME=notes"),
+        ("HOSTNAME=records", "HOSTNAME=records"),
+        ("someone@records:~$", "@records"),
+        ('{"user": "notes"}', 'user": "notes'),
+        ("{&#39;username&#39;:&#39;notes&#39;}", "username&#39;:&#39;notes"),
+        (r'"{\"hostname\": \"records\"}"', r"hostname\": \"records"),
+        ("{&quot;node&quot;: &quot;records&quot;}", "node&quot;: &quot;records"),
+        (COLORED, COLORED[18:-8]),
+    ],
+)
+def test_a_name_that_is_a_word_counts_where_a_machine_writes_it(site, monkeypatch, text, told):
+    problems = named(monkeypatch, "notes")(site(f"<p>{text}</p>"))
+    assert problems == [f"index.html: names this machine ({told})"]
+
+
+def test_a_word_is_no_finding_though_a_user_or_a_machine_has_it_for_a_name(site, monkeypatch):
+    page = """<p>The "notes" of synthetic records, my-notes@ward, notes@mail.example.org, a@notes.de, notes=1,
+    "title": "notes", https://ward.de/home/notes, @records, notes@1.2</p>"""
+    assert named(monkeypatch, "notes")(site(page)) == []
+    page = "<p>{0}@ward, /home/{0}, USER={0}, made by {0}</p>"
+    for user in ("root", "runner", "student07", "localhost", "a.b", "ann"):
+        assert named(monkeypatch, user, user)(site(page.format(user))) == [], user
+
+
+def test_a_name_that_the_configuration_says_is_public(site, monkeypatch, tmp_path_factory):
+    root = tmp_path_factory.mktemp("clone")
+    (root / "_config.yml").write_text("repository: {url: https://git.example/jane-doe/book}")
+    for user, told in (("jane-doe", []), ("john-doe", ["index.html: names this machine (john-doe)"])):
+        assert named(monkeypatch, user)(site(f"<a href='https://git.example/{user}'></a>"), root) == told
+    assert named(monkeypatch, "jane-doe")(site("<p>jane-doe@ward</p>"), root), "of this machine all the same"
+
+
+@pytest.mark.parametrize("error", [KeyError, ImportError, OSError])
+def test_a_user_whom_the_system_does_not_know_has_no_name(site, monkeypatch, error):
+    def unknown():
+        raise error
+
+    monkeypatch.setattr(_checks.getpass, "getuser", unknown)
+    assert findings(site("<p>x</p>")) == []
+
+
+def test_every_text_that_the_build_writes_is_read(site):
+    folder, kinds = site(), ("css", "csv", "ipynb", "js", "json", "md", "svg", "txt", "xml", "yml")
+    names = [f"{place}/b.{kind}" for place in ("_images", "_static") for kind in kinds]
+    for name in [*names, "_static/library/a.js", "_images/a.png"]:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(b"\xff '/srv/clone/runs'")
+    assert findings(folder) == [f"{name}: names this machine (/srv/clone)" for name in names]
+
+
 def test_no_site_is_a_finding(tmp_path):
     assert findings(tmp_path) == ["index.html: is missing"]
 
