@@ -8,7 +8,7 @@ import pytest
 from dp_accounting.rdp import rdp_privacy_accountant
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from privhelpers import accounting, mechanisms, rng
 from privhelpers.accounting import _bounds, _calibration
@@ -609,6 +609,27 @@ def test_runs_that_no_grid_holds_are_counted_without_one(run):
     every_step = mu * (mu / 2 - float(ndtri(run["delta"])))
     least = min(accounting.epsilon(**run, accountant="rdp"), every_step)
     assert accounting.epsilon(**run) == pytest.approx(least, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"steps": _bounds.MOST_STEPS + 1},
+        {"steps": 1, "interval": 1e-9, "spread": 1e-6},  # the list of one step is too long
+        {"interval": 1e-6},  # that of all steps is
+        {"delta": 1e-15},  # drowned in rounding
+    ],
+)
+def test_what_takes_too_long_or_drowns_in_rounding_is_not_composed(change):
+    run = {"interval": 1e-3, "spread": 0.1, "largest": 1.0, "steps": 10_000, "delta": 1e-5}
+    assert _bounds.composable(**run) and not _bounds.composable(**run | change)
+
+
+def test_the_distance_of_a_run_that_no_grid_holds_is_that_of_its_steps_added_up():
+    """By definition the outputs of one step with its unit are 2 Phi(1 / (2 sigma)) - 1 apart."""
+    run = {"noise_multiplier": 1e6, "sample_rate": 1e-3, "steps": 10**8}
+    most = 10**5 * (2 * ndtr(0.5e-6) - 1)
+    assert accounting.delta_at(epsilon=0.0, **run) == pytest.approx(most, rel=1e-6)
 
 
 EXTREME = {

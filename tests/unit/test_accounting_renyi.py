@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from privhelpers import accounting, mechanisms
-from privhelpers.accounting import _printed
+from privhelpers.accounting import _moments, _printed
 from privhelpers.errors import InvalidParameter
 
 
@@ -102,6 +102,15 @@ def test_noise_beyond_rounding_leaves_every_order_above_its_leading_term(q, sigm
     assert np.all(ours >= leading * (1 - 1e-9))
     whole = (orders == np.floor(orders)) & (orders < 20)
     assert ours[whole] == pytest.approx(leading[whole], rel=1e-7, abs=0)
+
+
+def test_rounding_is_counted_for_every_part_of_a_term():
+    """The logarithm of a term is a sum, and each of its parts is rounded by as much as it is large."""
+    series = _moments._Fractional(np.array([1.5, 10.5, 40.5]), 1e-40)
+    logs = series.log_q, series.log_rest
+    for place, (of_i, of_j) in ((slice(series.terms), logs), (slice(series.terms, None), logs[::-1])):
+        parts = np.abs(series.i * of_i) + np.abs(series.j * of_j)
+        assert np.all(parts <= series.made_of[:, place])
 
 
 @pytest.mark.parametrize("accountant", ["pld", "rdp"])

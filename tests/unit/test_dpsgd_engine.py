@@ -22,12 +22,13 @@ from transformers import (
 from transformers.pytorch_utils import Conv1D
 
 from privhelpers import dpsgd
-from privhelpers.dpsgd import _recorder
+from privhelpers.dpsgd import _checks, _recorder
 from privhelpers.dpsgd._contributions import Inner, LookedUp, Product, Tied, row_squares
 from privhelpers.dpsgd._layers import listening, slow_activations
 from privhelpers.dpsgd._losses import losses_by_row
 from privhelpers.dpsgd._units import group_rows
 from privhelpers.errors import InvalidParameter, UnsupportedModel
+from privhelpers.models.encoding import IGNORED
 from privhelpers.models.precision import layers_in
 from privhelpers.models.scoring import row_losses
 
@@ -610,6 +611,20 @@ def test_an_unknown_loss_is_refused():
     batch["labels"] = batch["labels"].double()
     with pytest.raises(UnsupportedModel, match="has no known value for one row"):
         dpsgd.clipped_gradient_sum(model, batch, max_grad_norm=1.0)
+
+
+def test_rows_without_numbers_are_grouped_as_units_of_one_row():
+    alone, numbered = group_rows(None, 5), group_rows(torch.arange(5), 5)
+    assert alone.runs == numbered.runs == ((5, 1),)
+    assert alone.sizes().tolist() == numbered.sizes().tolist() == [1] * 5
+
+
+def test_rows_that_are_made_for_a_trial_begin_at_a_token_that_is_asked_for():
+    """The second is the first turned by one token, so that no two are alike."""
+    batch = {"input_ids": torch.arange(6)[None], "labels": torch.tensor([[IGNORED] * 3 + [3, 4, 5]])}
+    made = _checks._made_of(batch, 2, 3)
+    assert made["input_ids"].tolist() == [[3, 4, 5], [2, 3, 4]]
+    assert made["labels"].tolist() == [[3, 4, 5], [IGNORED, 3, 4]]
 
 
 @pytest.mark.parametrize("unit", [[0, 2], [1, 2], [0], [0.0, 1.0]])

@@ -103,6 +103,17 @@ def test_units_are_drawn_at_the_rate_that_is_accounted(default, rate, units):
     assert len(draws) == 5 and binomtest(drawn, 5 * units, rate).pvalue > 1e-4
 
 
+def test_a_number_whose_24_bits_tell_nothing_gets_53_more(monkeypatch):
+    """At a rate of 3/4 of their smallest step, numbers that begin with 24 zeros are decided by the rest."""
+
+    def rand(count, *, dtype, generator):
+        return torch.zeros(4) if dtype == torch.float32 else torch.tensor([0.2, 0.8, 0.7, 0.9]).double()
+
+    monkeypatch.setattr(torch, "rand", rand)
+    rate = 0.75 * 2.0**-24
+    assert list(dpsgd.poisson_draws(torch.Generator(), units=4, sample_rate=rate, steps=1)) == [[0, 2]]
+
+
 @pytest.mark.parametrize("wrong", [{"units": 0}, {"sample_rate": 2.0}, {"sample_rate": 0.0}])
 def test_no_draw_has_another_rate_than_can_be_accounted(wrong):
     given = {"units": 3, "sample_rate": 0.5, "steps": 1} | wrong
@@ -185,6 +196,21 @@ def test_a_model_that_reads_how_much_padding_there_is_is_refused():
         block.attn = Scaled(block.attn)
     with pytest.raises(UnsupportedModel, match="depends on the padding behind it, with"):
         run(model, tokenizer, [*texts[1:], ["a note of a patient that is much longer"]], tiny_plan())
+
+
+def test_the_one_longest_note_is_asked_about():
+    """Rows of nobody are shorter than what this model does otherwise, and so is every note but one."""
+
+    class MeanOfLong(nn.Module):
+        def forward(self, x):
+            return x + x.mean(1, keepdim=True) if x.shape[1] > 40 else x
+
+    _, _, model = hospital()
+    model.transformer.ln_f = nn.Sequential(model.transformer.ln_f, MeanOfLong())
+    rows = [[[0, 5, 6, 0]], [[0, *range(1, 46), 0]]]
+    assert not _batches.needs_mask(model, rows[:1], 0, public=PUBLIC)
+    with pytest.raises(UnsupportedModel, match="depends on the padding behind it"):
+        _batches.needs_mask(model, rows, 0, public=PUBLIC)
 
 
 def test_a_causal_model_needs_no_mask_and_what_reads_padding_anyway_is_refused():

@@ -422,6 +422,15 @@ def test_same_seed_same_weights_other_seed_other_weights():
     assert torch.equal(first, second) and not torch.equal(first, third)
 
 
+def test_the_learning_rate_rises_linearly_and_falls_to_zero():
+    """By hand: a fifth more of 0.1 in each of 5 steps, unless the way down, a twentieth a step, is below."""
+    settings = dpsgd.Settings(learning_rate=0.1, warm_up_steps=5)
+    rates = [settings.learning_rate_at(step, 20) for step in range(20)]
+    assert rates == pytest.approx(
+        [0.02, 0.04, 0.06, 0.08] + [0.1 * (20 - step) / 20 for step in range(4, 20)]
+    )
+
+
 def test_snapshots_are_the_weights_after_their_steps_and_change_nothing():
     texts, tokenizer, model = hospital()
     watched, plain, seen = copy.deepcopy(model), copy.deepcopy(model), []
