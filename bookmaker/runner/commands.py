@@ -34,3 +34,8 @@ def guarded(call: Callable[[], int], worded: Callable[[str], str] = str) -> int:
     except (PrivHelpersError, OSError) as error:
         message(f"refused: {worded(_refusals.told(error))}")
         return 2
+    except MemoryError:
+        message(
+            "failed: memory ran out; free some, or use fewer cores, and call again: what is complete is kept"
+        )
+        return 1

@@ -46,6 +46,15 @@ def refusal(capsys, error):
     return capsys.readouterr().err
 
 
+def test_memory_that_runs_out_ends_a_command_with_one_line(capsys):
+    def command():
+        raise MemoryError
+
+    assert commands.guarded(command) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("failed: memory ran out; ") and told.count("\n") == 1
+
+
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.ENOSPC, errno.ENOENT, errno.EISDIR])
 def test_what_the_system_refuses_is_told_by_its_place_with_a_cure(capsys, monkeypatch, number):
     said, root = os.strerror(number), repository_root()
