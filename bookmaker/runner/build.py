@@ -191,6 +191,8 @@ def check(root: Path, names: Sequence[str], cores: int | None, cluster: str | No
 def alone(root: Path, names: Sequence[str]) -> Iterator[None]:
     """Hold some profiles for this process, from before anything of theirs is written.
 
+    All builds take them in one order, so that of several that want the same ones at once, one goes on.
+
     Args:
         root: the repository.
         names: of the profiles.
@@ -199,7 +201,7 @@ def alone(root: Path, names: Sequence[str]) -> Iterator[None]:
         RunFailed: a build of one of them is going on; the message says in which process.
     """
     with contextlib.ExitStack() as locks:
-        for name in names:
+        for name in sorted(names):
             locks.enter_context(processes.exclusive(root / "runs" / name / ".lock", f"profile {name}"))
         yield
 

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from bookmaker.runner import _refusals, commands
+from bookmaker.runner import _refusals, build, commands
 from bookmaker.site import __main__ as site
 from bookmaker.teaching import __main__ as teaching
 from bookmaker.teaching import _launch
 from privhelpers.artifacts import repository_root, write_atomic
-from privhelpers.errors import ArtifactUnavailable, MissingArtifact
+from privhelpers.errors import ArtifactUnavailable, MissingArtifact, RunFailed
 
 
 def test_what_a_terminal_lacks_is_printed_by_its_number(tmp_path, monkeypatch):
@@ -53,6 +53,15 @@ def test_memory_that_runs_out_ends_a_command_with_one_line(capsys):
     assert commands.guarded(command) == 1
     told = capsys.readouterr().err
     assert told.startswith("failed: memory ran out; ") and told.count("\n") == 1
+
+
+def test_builds_that_name_their_profiles_in_another_order_do_not_refuse_each_other(tmp_path):
+    """One that finds the first of them held has taken none that the other one still wants."""
+    with build.alone(tmp_path, ["first"]):
+        for names in (["second", "first"], ["first", "second"]):
+            with pytest.raises(RunFailed, match="profile first is in use"), build.alone(tmp_path, names):
+                raise AssertionError
+            assert not (tmp_path / "runs" / "second").exists()
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.ENOSPC, errno.ENOENT, errno.EISDIR])
