@@ -1,19 +1,29 @@
 """A sample of the faults of `make faults`, and a judge that can say that something is wrong."""
 
+import contextlib
 import json
 import os
 import signal
 import time
+from types import SimpleNamespace
 
 import pytest
 from faults.harness import __main__ as program
-from faults.harness import base, counted, judge, registry, report
+from faults.harness import base, counted, elsewhere, judge, options, registry, report, surroundings, training
 from faults.harness.registry import Case, Fault
 
+from bookmaker.runner import _verify, build, plan, processes
+from privhelpers import artifacts, ledger
 from privhelpers.errors import InvalidParameter
 
 SEED, TRIALS = 2026, 200
-SLOW = ("training", "folders", "makefile")  # their trials take more than milliseconds
+SLOW = (
+    "training",
+    "folders",
+    "makefile",
+    "surroundings",
+    "together",
+)  # their trials take more than milliseconds
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +121,104 @@ def test_the_judge_reports_a_planted_third_outcome(ready, name):
     assert result.outcome == judge.THIRD and words in result.said, result
     assert judge.run(Fault(name, "planted", lambda t: Case(refuse)), 0, 0).outcome == judge.REFUSAL
     assert judge.run(Fault(name, "planted", lambda t: Case(lambda: 1, right=1)), 0, 0).outcome == judge.RIGHT
+
+
+def in_pieces(path, data, **_):
+    """Write as somebody would who thinks of no reader and of no end."""
+    path.write_bytes(data[:5])
+    time.sleep(0.02)
+    path.write_bytes(data)
+
+
+def half(path, data):
+    path.write_bytes(data[:5])
+    raise MemoryError
+
+
+def free(*_, **__):
+    """Stand in for a lock that locks nothing."""
+    return SimpleNamespace(release=lambda: None)
+
+
+@contextlib.contextmanager
+def held(*_, **__):
+    """Stand in for what holds a lock."""
+    yield
+
+
+def unordered(root, names):
+    """Hold profiles in the order in which they are named."""
+    locks = contextlib.ExitStack()
+    for name in names:
+        locks.enter_context(processes.exclusive(root / "runs" / name / ".lock", f"profile {name}"))
+        time.sleep(0.05)
+    return locks
+
+
+def by_times(root, jobs, **_):
+    """Call up to date what is newer than its page, as make does."""
+    newer = [(root / one.sentinel).stat().st_mtime >= (root / one.notebook).stat().st_mtime for one in jobs]
+    return {one.rule: plan.CURRENT if up else "older" for one, up in zip(jobs, newer, strict=True)}
+
+
+def dated(*_):
+    return str(time.time()), None
+
+
+def near(_):
+    """Stand in for a process whose surroundings change a result."""
+    return SimpleNamespace(ask=lambda *_, **__: "other")
+
+
+def refused_run(*_, **__):
+    refuse()
+
+
+BROKEN = {  # beginning of a class, and what is wrong: what is put in which place, and what a trial says of it
+    "training: the disk is slow, refused": (base, "train", refused_run, "refused what is right"),
+    "training: memory runs out, uncounted": (training, "_spent", lambda _: -1, "the ledger counts -1 steps"),
+    "stored: slow disk, half": (artifacts, "write_atomic", in_pieces, "read meanwhile"),
+    "stored: memory runs out, half": (artifacts, "write_sealed", half, "JSONDecodeError"),
+    "options: memory runs out, told": (options._cli, "guarded", lambda run: run(), "MemoryError"),
+    "together: two builds, not locked": (processes, "exclusive", held, "another result: False"),
+    "together: two builds, unordered": (build, "alone", unordered, "both are refused"),
+    "together: two sweeps, not locked": (processes, "exclusive", held, "of the other sweep"),
+    "together: two runs, not locked": (ledger._writer.processes, "Lock", free, "refused what is right"),
+    "together: two writers, not locked": (ledger._writer.processes, "Lock", free, "refused what is right"),
+    "surroundings: a private run, dependent": (surroundings, "_process", near, "another result: 'other'"),
+    "surroundings: records, dependent": (elsewhere.RESULTS, "records", elsewhere._around, "another result"),
+    "surroundings: the clock, dependent": (base, "train", dated, "another result"),
+    "surroundings: the clock, by times": (_verify, "states", by_times, "'older'"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_class_of_what_is_around_a_run_notices_what_does_not_hold(ready, monkeypatch, case):
+    place, name, stand_in, words = BROKEN[case]
+    begins = case.rpartition(", ")[0]
+    one = next(one for one in registry.load() if f"{one.door}: {one.name}".startswith(begins))
+    (monkeypatch.setitem if isinstance(place, dict) else monkeypatch.setattr)(place, name, stand_in)
+    said = ""
+    for index in range(40):  # whose moments differ
+        result = judge.run(one, SEED, index)
+        said = result.said if result.outcome == judge.THIRD else said
+        if words in said:
+            return
+    raise AssertionError(f"nothing, or something else, was noticed: {said}")
+
+
+def test_surroundings_are_other_ones(tmp_path):
+    """What depends on them differs, so that equal results say something."""
+    near = elsewhere.RESULTS["around"](0, tmp_path)
+    there = elsewhere.Elsewhere({"PYTHONHASHSEED": "7", "LC_ALL": "C", "PYTHONUTF8": "0"})
+    try:
+        far = there.ask("around", 0, tmp_path, zone="XYZ-13:37", at=0, seconds=1e9)
+        assert there.ask("nobody", 0, tmp_path).startswith('"KeyError')
+    finally:
+        there.close()
+    pairs = list(zip(json.loads(near.replace("'", '"')), json.loads(far.replace("'", '"')), strict=True))
+    assert len(pairs) == 4 and all(one != other for one, other in pairs), pairs
+    assert pairs[2][1] == 13 * 3600 + 37 * 60 and pairs[3][1] - pairs[3][0] == pytest.approx(1e9, abs=100)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import torch
@@ -27,6 +27,7 @@ PATIENTS, STEPS, EVERY = 12, 6, 2
 WORDS = ("ward", "mild", "pain", "left", "right", "knee", "chest", "clear", "home", "pills", "rest")
 _HOME: list[Path] = []
 PROFILES = ("toy", "other")  # of the sites
+ENDED = ExitStack()  # what is to be done once nothing is made any more
 
 
 @contextmanager
@@ -40,6 +41,7 @@ def made() -> Iterator[Path]:
             make()
         yield home
     finally:
+        ENDED.close()
         for make in MADE:
             make.cache_clear()
         _HOME.remove(home)
@@ -124,7 +126,7 @@ def folder() -> Path:
     """Return the folder of a small model."""
     _, tokenizer, model = hospital()
     place = _HOME[-1] / "net"
-    models.save(model, tokenizer, place)
+    models.save(copy.deepcopy(model), tokenizer, place)  # saving notes the type of its numbers in it
     return place
 
 

@@ -1,18 +1,19 @@
-"""An injected file layer: counts what reaches the system, and fails, or kills, at one such moment."""
+"""An injected file layer: counts what reaches the system, and fails, waits, or kills, at one such moment."""
 
 import errno
 import io
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from unittest import mock
 
-FULL, FAILING, READ_ONLY, KILL = "disk full", "device fails", "read-only", "kill"
+FULL, FAILING, READ_ONLY, KILL, SLOW = "disk full", "device fails", "read-only", "kill", "slow disk"
 _NUMBER = {FULL: errno.ENOSPC, FAILING: errno.EIO, READ_ONLY: errno.EROFS}
 # Calls that change names; a full disk still renames and removes.
 _ALL = ("replace", "rename", "unlink", "mkdir")
-_NAMES = {FULL: ("mkdir",), FAILING: _ALL, READ_ONLY: _ALL, KILL: _ALL}
+_NAMES = {FULL: ("mkdir",), FAILING: _ALL, READ_ONLY: _ALL, KILL: _ALL, SLOW: _ALL}
 _write, _fsync = os.write, os.fsync
 
 
@@ -24,12 +25,21 @@ class Layer:
         at: number of the one that goes wrong, from 1; 0: none.
         kind: what happens then.
         lasting: whether everything after it goes wrong too.
-        share: part of the bytes of a write that still arrives.
+        share: part of the bytes of a write that still arrives, or arrives before the others.
+        pause: seconds that a slow disk takes.
     """
 
-    def __init__(self, kind: str = KILL, at: int = 0, *, lasting: bool = False, share: float = 0.5) -> None:
+    def __init__(
+        self,
+        kind: str = KILL,
+        at: int = 0,
+        *,
+        lasting: bool = False,
+        share: float = 0.5,
+        pause: float = 0.0,
+    ) -> None:
         self.calls: list[str] = []
-        self.at, self.kind, self.lasting, self.share = at, kind, lasting, share
+        self.at, self.kind, self.lasting, self.share, self.pause = at, kind, lasting, share, pause
 
     def _moment(self, call: str) -> bool:
         self.calls.append(call)
@@ -39,15 +49,19 @@ class Layer:
     def _fail(self) -> None:
         if self.kind == KILL:
             os.kill(os.getpid(), signal.SIGKILL)
+        if self.kind == SLOW:
+            time.sleep(self.pause)
+            return
         number = _NUMBER[self.kind]
         raise OSError(number, os.strerror(number))
 
     def write(self, descriptor: int, data: bytes) -> int:
+        done = 0
         if self._moment("write"):
             if self.kind != READ_ONLY and (some := bytes(data[: int(self.share * len(data))])):
-                _write(descriptor, some)
+                done = _write(descriptor, some)
             self._fail()
-        return _write(descriptor, data)
+        return done + _write(descriptor, data[done:])
 
     def fsync(self, descriptor: int) -> None:
         if self._moment("fsync"):

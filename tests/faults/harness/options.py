@@ -10,11 +10,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from faults.harness import base
 from faults.harness.registry import Case, Trial, fault
 from faults.harness.report import ROOT
+from faults.harness.scarce import Exhausted
 
 from bookmaker.runner import _audit, _cli, _limits, processes
 from privhelpers import own_model
 from privhelpers.errors import InvalidParameter
 
+CALLS = {"check": 97_000, "verify": 97_000}  # of ours in a command, a few more
 BAD_NUMBERS = ("x", "1e", "0x1", "--1", "1,5", "1 2", "\0", "é", "$(id)", "None", "1" * 5000 + "x")
 
 
@@ -197,6 +199,34 @@ def _(t: Trial) -> Case:
         )
     )
     return Case(lambda: run_command(t.place, words), given=True)
+
+
+@fault("memory runs out in a command", seconds=10)
+def _(t: Trial) -> Case:
+    """It ends with one line, as every failure does; called again, it says what it says undisturbed."""
+    words = [t.choose(CALLS), "--profile=toy"]
+    at, usual = 1 + t.below(CALLS[words[0]]), _cli._parser
+    _cli.repository_root = base.book
+
+    def told(under: contextlib.AbstractContextManager) -> tuple[int, str, str]:
+        _cli._parser = lambda: (under.__enter__(), usual())[1]  # within the command, not before it
+        out, said = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(out):
+            try:
+                return _cli.main(words), out.getvalue(), said.getvalue()
+            finally:
+                under.__exit__(None, None, None)
+
+    right = told(contextlib.ExitStack())
+
+    def call() -> tuple[int, str, str]:
+        code, out, said = told(Exhausted(at))
+        one_line = said.startswith(("failed: ", "refused: ")) and said.count("\n") == 1
+        if not right[1].startswith(out) or (code and not one_line):
+            raise RuntimeError(f"exit code {code}: {out[-200:]}{said}")
+        return told(contextlib.ExitStack())
+
+    return Case(call, right=right, refusal=False, watch=(base.book() / "runs",))
 
 
 @fault("a limit of hours that is none")

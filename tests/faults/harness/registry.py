@@ -13,8 +13,8 @@ from privhelpers import rng
 
 DOORS = (
     *("accounts", "arguments", "bundles", "catalogues", "checkpoints", "folders", "gradients", "identity"),
-    *("ledgers", "makefile", "options", "profile", "records", "sites", "statistics", "stored", "sweeps"),
-    *("teaching", "training", "written"),
+    *("ledgers", "makefile", "options", "profile", "records", "sites", "statistics", "stored"),
+    *("surroundings", "sweeps", "teaching", "together", "training", "written"),
 )
 REFUSED = object()  # in the place of a right result: only a refusal is right
 

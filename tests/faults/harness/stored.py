@@ -1,14 +1,19 @@
-"""The door of artifacts: damaged files and seals, refused writes, kills, names, JSON of strangers."""
+"""The door of artifacts: damaged files and seals, refused or slow writes, kills, names, JSON of strangers."""
 
+import contextlib
 import json
 import os
+import time
 
 from faults.harness import base, values
-from faults.harness.layer import FAILING, FULL, KILL, READ_ONLY, Layer, injected, survived
+from faults.harness.beside import Beside
+from faults.harness.layer import FAILING, FULL, KILL, READ_ONLY, SLOW, Layer, injected, survived
 from faults.harness.registry import Case, Trial, fault
+from faults.harness.scarce import Exhausted, bounded
 
 from privhelpers import artifacts
 from privhelpers.artifacts import Store
+from privhelpers.errors import DamagedArtifact
 
 TABLE = {"figures": [0.5, 1e-300, "µ"], "n": 7}
 READ = {
@@ -155,6 +160,62 @@ def _register() -> None:
 
 
 _register()
+
+
+@fault("slow disk, while a table is written and read")
+def _(t: Trial) -> Case:
+    """Whoever reads meanwhile finds the old table or the new one, or that a seal is not its own."""
+    store, lasting = _copy(t), bool(t.below(2))
+    new = {"figures": [t.below(10**6)] * 50}
+    pause = (1 + t.below(8 if lasting else 100)) / 1000
+    layer = Layer(SLOW, 1 + t.below(12), lasting=lasting, share=float(t.rng.random()), pause=pause)
+
+    def work() -> None:
+        with injected(layer):
+            store.write_json("auditing/audit.json", new)
+
+    path, whole = store.root / "auditing" / "audit.json", {artifacts.to_json(one) for one in (TABLE, new)}
+
+    def call() -> dict:
+        writer, seen = Beside(work), set()
+        while not writer.over():
+            seen.add(path.read_bytes())
+            with contextlib.suppress(DamagedArtifact):
+                seen.add(artifacts.to_json(store.read_json("auditing/audit.json")))
+            time.sleep(0.001)
+        writer.result()
+        if more := seen - whole:
+            raise RuntimeError(f"read meanwhile: {more}")
+        return store.read_json("auditing/audit.json")
+
+    return Case(call, right=new, refusal=False)
+
+
+@fault("memory runs out, while a table is written or read")
+def _(t: Trial) -> Case:
+    """At one call of ours, or for all that needs more than a few bytes; what was there stays, or is new."""
+    store, name, writes = _copy(t), "auditing/audit.json", bool(t.below(2))
+    new = {"figures": [t.below(10**6)] * (1 + t.below(200_000))}
+    if not writes:
+        store.write_json(name, new)
+    old = store.read_json(name)
+    scarce = t.choose(("call", "bytes"))
+    under = Exhausted(1 + t.below(60)) if scarce == "call" else bounded(t.below(4_000_000))
+    act = lambda: store.write_json(name, new) if writes else store.read_json(name)  # noqa: E731
+
+    def call() -> dict:
+        try:
+            with under:
+                act()
+        except MemoryError:
+            pass
+        # Between the new seal and the new file there is no table that reads, and there is the old file.
+        if json.loads((store.root / name).read_bytes()) not in (old, new):
+            raise RuntimeError("the file is neither the old one nor the new one")
+        act()
+        return store.read_json(name)
+
+    return Case(call, right=new, refusal=False)
 
 
 @fault("JSON of strangers")

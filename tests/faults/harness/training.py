@@ -1,23 +1,38 @@
-"""The door of private runs: killed, or refused by the disk, at any write; gone on to the same weights."""
+"""The door of private runs: killed at any write, refused or held up by the disk there, or without memory.
+
+Each goes on to the same weights.
+"""
 
 import os
+from contextlib import AbstractContextManager
 
 from faults.harness import base
-from faults.harness.layer import FAILING, FULL, KILL, READ_ONLY, Layer, injected, survived
+from faults.harness.layer import FAILING, FULL, KILL, READ_ONLY, SLOW, Layer, injected, survived
 from faults.harness.registry import Case, Trial, fault
+from faults.harness.report import ROOT
+from faults.harness.scarce import Exhausted
 
 from privhelpers.errors import LedgerInUse, PrivHelpersError, ResumeRefused
 from privhelpers.ledger import read_ledger
 from privhelpers.processes import Lock
 
 MOMENTS = 75  # a little more than a whole run has
+CALLS = {"dpsgd/": 82_000, "artifacts.py": 1050, "ledger/": 282, "processes.py": 42}  # of a whole run, too
+MEMORY = "no memory"
 
 
 def _disturbed(t: Trial, kind: str, *, lasting: bool = False, times: int = 1) -> Case:
     folder, taken = t.place / "kept", t.place / "taken"
-    moments = [1 + t.below(MOMENTS) for _ in range(times)]
+    part = t.choose(CALLS) if kind == MEMORY else ""
+    moments = [1 + t.below(CALLS.get(part, MOMENTS)) for _ in range(times)]
     share = float(t.rng.random())
+    pause = (1 + t.below(4 if lasting else 300)) / 1000 if kind == SLOW else 0.0
     told: list[str] = []
+
+    def under(at: int) -> AbstractContextManager:
+        if kind == MEMORY:
+            return Exhausted(at, (f"{ROOT}/privhelpers/{part}",))
+        return injected(Layer(kind, at, lasting=lasting, share=share, pause=pause))
 
     def attempt(at: int) -> str | None:
         taken.write_bytes(b"")
@@ -29,7 +44,7 @@ def _disturbed(t: Trial, kind: str, *, lasting: bool = False, times: int = 1) ->
         result = t.place / "result"
 
         def work() -> None:
-            with injected(Layer(kind, at, lasting=lasting, share=share)):
+            with under(at):
                 weights = base.train(folder, note=note)[0]
             result.write_text(weights)
 
@@ -43,6 +58,11 @@ def _disturbed(t: Trial, kind: str, *, lasting: bool = False, times: int = 1) ->
         except PrivHelpersError as error:
             if "\n" in str(error) or str(t.place) in str(error):
                 told.append(f"a refusal that is no clean sentence: {error}")
+            if kind == SLOW:
+                told.append(f"a slow disk is refused: {error}")
+        except MemoryError:
+            if kind != MEMORY:
+                raise
         os.close(note)
         spent, done = _spent(folder), taken.stat().st_size
         if spent < begun + done or spent < before:
@@ -100,6 +120,18 @@ def _(t: Trial) -> Case:
 @fault("the disk becomes read-only", seconds=20)
 def _(t: Trial) -> Case:
     return _disturbed(t, READ_ONLY, lasting=True)
+
+
+@fault("the disk is slow", seconds=20)
+def _(t: Trial) -> Case:
+    """At one moment, or from one on."""
+    return _disturbed(t, SLOW, lasting=bool(t.below(2)))
+
+
+@fault("memory runs out", seconds=20)
+def _(t: Trial) -> Case:
+    """Where the call is made again in the same process, as in Jupyter, it ends in the right weights."""
+    return _disturbed(t, MEMORY)
 
 
 @fault("a release killed once", seconds=20)
