@@ -317,18 +317,27 @@ class Lock:
                     raise busy(message) from None
                 time.sleep(0.2)
                 continue
-            if is_at(path, descriptor):
+            try:
+                held = is_at(path, descriptor)
+            except BaseException:  # memory ran out: nothing may stay locked that nobody can release
+                os.close(descriptor)
+                raise
+            if held:
                 break
             os.close(descriptor)  # its holder removed it after we had opened it: that one locks nothing
-        with contextlib.suppress(OSError):  # only the message to another process needs it
+        try:
             os.ftruncate(descriptor, 0)
             now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
             os.pwrite(descriptor, f"process {os.getpid()}, since {now}\n".encode(), 0)
+        except (OSError, MemoryError):  # only the message to another process needs it
+            pass
         self._path, self._descriptor = path, descriptor
 
     def release(self) -> None:
         """Remove the lock while we hold it, so that no copy of the descriptor in a forked child matters."""
-        if is_at(self._path, self._descriptor):
-            with contextlib.suppress(OSError):  # it is no obstacle
-                self._path.unlink()
-        os.close(self._descriptor)
+        try:
+            if is_at(self._path, self._descriptor):
+                with contextlib.suppress(OSError):  # it is no obstacle
+                    self._path.unlink()
+        finally:
+            os.close(self._descriptor)

@@ -9,12 +9,24 @@ from types import SimpleNamespace
 
 import pytest
 from faults.harness import __main__ as program
-from faults.harness import base, counted, elsewhere, judge, options, registry, report, surroundings, training
+from faults.harness import (
+    base,
+    counted,
+    elsewhere,
+    judge,
+    options,
+    registry,
+    report,
+    scarce,
+    surroundings,
+    training,
+)
 from faults.harness.registry import Case, Fault
 
 from bookmaker.runner import _verify, build, plan, processes
 from privhelpers import artifacts, ledger
-from privhelpers.errors import InvalidParameter
+from privhelpers import processes as locks
+from privhelpers.errors import InvalidParameter, RunFailed
 
 SEED, TRIALS = 2026, 200
 SLOW = (
@@ -151,7 +163,7 @@ def unordered(root, names):
     locks = contextlib.ExitStack()
     for name in names:
         locks.enter_context(processes.exclusive(root / "runs" / name / ".lock", f"profile {name}"))
-        time.sleep(0.05)
+        time.sleep(0.3)
     return locks
 
 
@@ -205,6 +217,17 @@ def test_a_class_of_what_is_around_a_run_notices_what_does_not_hold(ready, monke
         if words in said:
             return
     raise AssertionError(f"nothing, or something else, was noticed: {said}")
+
+
+def test_a_lock_is_free_again_at_whatever_call_memory_ran_out(tmp_path):
+    path, within, at, ran_out = tmp_path / "lock", (f"{report.ROOT}/privhelpers/processes.py",), 0, True
+    while ran_out:
+        at, ran_out = at + 1, False
+        with contextlib.suppress(MemoryError), scarce.Exhausted(at, within) as calls:
+            locks.Lock(path, "it", busy=RunFailed).release()
+        ran_out = calls.count == at
+        locks.Lock(path, "it", busy=RunFailed).release()
+    assert at > 10
 
 
 def test_surroundings_are_other_ones(tmp_path):
