@@ -28,7 +28,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle profile reference env test faults fuzz kills impossible mutants identities payloads supply bench lint shape hooks lock clean help names
+.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle profile reference env test faults fuzz kills chainkills impossible mutants identities payloads supply bench lint shape hooks lock clean help names
 .DELETE_ON_ERROR:
 
 
@@ -156,6 +156,9 @@ fuzz: $(STAMP)  ## give bytes that nobody would write to every door, N= cases of
 
 kills: $(STAMP)  ## kill a private run N= times before lines of SEED=, and at every boundary of a write: build/faults/kills-<SEED>.md
 	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.kills --number="$$N" --seed="$$SEED" --jobs="$$JOBS"
+
+chainkills: $(STAMP)  ## kill a process of a build of the smoke profile at moments of SEED=, N= times, and call it again: build/faults/chain-kills-<SEED>.md
+	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.chain_kills --number="$$N" --seed="$$SEED" --jobs="$$JOBS"
 
 impossible: $(STAMP)  ## look for numbers that a release cannot give without a unit, in N= draws: build/faults/impossible-<SEED>.md
 	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.impossible --number="$$N" --seed="$$SEED" --jobs="$$JOBS"

@@ -40,6 +40,7 @@ HANDED_OVER = {  # what recipes pass on, besides their own words
     "test": (),
     "faults": ("N", "SEED", "JOBS"),
     "fuzz": ("N", "SEED", "JOBS"),
+    "chainkills": ("N", "SEED", "JOBS"),
     "identities": ("N", "SEED", "JOBS"),
     "assignments": (),
     "grade": ("SUBMITTED",),

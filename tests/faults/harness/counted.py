@@ -69,13 +69,13 @@ def program(
     """Run a program that counts, as make calls it, and return its exit code: 2 for a refusal.
 
     Args:
-        name: of the target of make.
+        name: of the target of make, which is written without hyphens, and of its files.
         usual: trials where make names no number; None: they are fixed, and nothing is drawn.
         count: runs them and returns the exit code.
         arguments: `--number`, `--seed` and `--jobs`, empty where make was not told.
         only: runs the trial `--only` of a seed alone.
     """
-    parser = argparse.ArgumentParser(prog=f"make {name}")
+    parser = argparse.ArgumentParser(prog=f"make {name.replace('-', '')}")
     for option in ("--number", "--seed", "--jobs"):
         parser.add_argument(option, default="")
     if only:
