@@ -47,7 +47,8 @@ NOTEBOOKS: dict[str, tuple[str, list[str]]] = {
         [
             WRITE
             + "import os, sys, time\nfor step in range(steps):\n    time.sleep(0.1)\n"
-            + "    print(step, file=sys.stderr)\n    if os.path.exists('go'):\n        break",
+            + "    print(step, end='\\r', file=sys.stderr)\n    if os.path.exists('go'):\n        break\n"
+            + "print('over', file=sys.stderr)",
             'store.write_json("public_pretraining/m.json", {})',
         ],
     ),

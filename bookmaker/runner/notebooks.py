@@ -15,6 +15,7 @@ from privhelpers.errors import DamagedArtifact, RunFailed
 from privhelpers.text import quoted
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
+INJECTED = "injected-parameters"  # papermill's tag
 KERNEL_FILE = re.compile(r"[^\s\"']*ipykernel_\d+/\d+\.py")
 UNREADABLE = (ValueError, KeyError, AttributeError, TypeError, RecursionError, nbformat.ValidationError)
 # Of nbformat, where a cell of format 3 is of no kind, and where the format is no number.
@@ -82,6 +83,9 @@ def without_paths(text: str, root: Path) -> str:
 def clean(notebook: NotebookNode, root: Path) -> None:
     """Drop what says on which machine and when a notebook ran: metadata, and paths in printed text.
 
+    The cell of the injected parameters, whose id papermill draws, gets a fixed one, so that the same run
+    leaves the same bytes.
+
     Args:
         notebook: an executed notebook, changed in place.
         root: the repository; paths below it become relative.
@@ -91,6 +95,8 @@ def clean(notebook: NotebookNode, root: Path) -> None:
         kernelspec=NotebookNode(KERNELSPEC), language_info=NotebookNode(name=language.get("name", "python"))
     )
     for cell in notebook.cells:
+        if INJECTED in tags(cell):
+            cell.id = INJECTED
         for key in ("papermill", "execution", "ExecuteTime"):
             cell.metadata.pop(key, None)
         for output in cell.get("outputs", []):
@@ -111,8 +117,8 @@ def refresh_prose(executed: NotebookNode, current: NotebookNode) -> NotebookNode
         RunFailed: the code cells differ, so the outputs are not those of this source.
     """
     ran = code_cells(executed)
-    injected = [cell for cell in ran if "injected-parameters" in tags(cell)]
-    ran = [cell for cell in ran if "injected-parameters" not in tags(cell)]
+    injected = [cell for cell in ran if INJECTED in tags(cell)]
+    ran = [cell for cell in ran if INJECTED not in tags(cell)]
     page = nbformat.from_dict(current)
     fresh = code_cells(page)
     if [cell.source for cell in ran] != [cell.source for cell in fresh]:

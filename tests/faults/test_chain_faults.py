@@ -14,6 +14,7 @@ import nbformat
 import psutil
 import pytest
 import toy_chain
+from faults import chain_kills
 from patience import LIMIT_SECONDS
 
 from bookmaker.runner import plan, processes
@@ -373,6 +374,16 @@ def slow(begun, tmp_path, request):
         yield warmed(root) if request.param == "forked" else root
 
 
+@pytest.fixture(scope="module")
+def undisturbed(begun, tmp_path_factory):
+    """Return the hash of every result of the book's first two runs, which nobody disturbed."""
+    root = shutil.copytree(begun, tmp_path_factory.mktemp("undisturbed") / "book")
+    (root / "go").touch()
+    done = toy_chain.call(root, "book", "--profile", "toy", "--until", PRETRAINING)
+    assert done.returncode == 0, done.stderr
+    return chain_kills.results(root, "toy")
+
+
 def launch(root, *command, interrupt=signal.SIG_DFL):
     (root / "tmp").mkdir(exist_ok=True)
     return subprocess.Popen(
@@ -392,17 +403,25 @@ def left(root):
     return [str(path.relative_to(root)) for path in (root / "tmp").rglob("*")]
 
 
-@pytest.mark.parametrize("slow", ["by itself", "forked"], indirect=True)
-def test_kill_9_of_make_leaves_no_process_and_the_next_build_goes_on(slow):
+def launch_make(root):
+    """Call make, which builds as `launch` does."""
     until = f"book --profile toy --until {PRETRAINING}"
-    (slow / "Makefile").write_text(
+    (root / "Makefile").write_text(
         f"START = {processes.PARENT}=$(shell echo $$PPID) exec {sys.executable}\n"
         f".PHONY: book\nbook:\n\t@$(START) -m bookmaker.runner {until}\n"
     )
-    make = launch(slow, "make", "book")
+    return launch(root, "make", "book")
+
+
+@pytest.mark.parametrize("slow", ["by itself", "forked"], indirect=True)
+def test_kill_9_of_make_leaves_no_process_and_the_next_build_goes_on(slow, undisturbed, request):
+    make = launch_make(slow)
     wait_for(lambda: pretraining_runs(slow), make)
     children = below(make)
     assert len(children) >= 3, "launcher, run and kernel, or a server beside them"
+    alive = chain_kills.living(psutil.Process(make.pid))
+    kinds = {"make", "build", "run", "kernel"} | ({"server"} if "forked" in request.node.name else set())
+    assert {kind for kind, found in alive.items() if found} == kinds, alive
     for child in children:
         if any(word.startswith("bookmaker.") for word in child.cmdline()) and child.ppid() in (
             make.pid,
@@ -425,6 +444,24 @@ def test_kill_9_of_make_leaves_no_process_and_the_next_build_goes_on(slow):
     done = toy_chain.call(slow, "book", "--profile", "toy", "--until", PRETRAINING)
     assert done.returncode == 0, done.stderr
     assert started(done) == [PRETRAINING]
+    assert chain_kills.results(slow, "toy") == undisturbed
+
+
+def test_kill_9_of_the_build_alone_ends_its_runs_and_the_next_comes_to_the_same_results(slow, undisturbed):
+    make = launch_make(slow)
+    wait_for(lambda: pretraining_runs(slow), make)
+    children = below(make)
+    [build] = chain_kills.living(psutil.Process(make.pid))["build"]  # Snakemake runs in it
+    build.kill()
+    make.communicate(timeout=LIMIT_SECONDS)
+    _, alive = psutil.wait_procs(children, timeout=LIMIT_SECONDS)
+    assert alive == [] and make.returncode == 2
+    assert not (slow / "runs/toy/artifacts" / PRETRAINING / "run.json").exists()
+    (slow / "go").touch()
+    again = launch(slow)
+    _, words = again.communicate(timeout=LIMIT_SECONDS)
+    assert again.returncode == 0, words
+    assert chain_kills.results(slow, "toy") == undisturbed and left(slow) == []
 
 
 def test_a_run_killed_by_the_system_takes_its_kernel_along_and_fails(slow):

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import nbformat
 import pytest
 from nbformat import v4
 
@@ -41,6 +42,19 @@ def test_a_table_keeps_what_stands_before_a_carriage_return(tmp_path):
     notebook.cells[3].outputs = [v4.new_output("display_data", {"text/html": cell, "text/plain": "a\rb"})]
     notebooks.clean(notebook, tmp_path)
     assert notebook.cells[3].outputs[0].data == {"text/html": cell, "text/plain": "a\rb"}
+
+
+def test_the_same_run_leaves_the_same_bytes(tmp_path):
+    """Papermill draws the id of the cell that it injects."""
+    pages = []
+    for drawn in ("e5b1a0c2", "0d3f77aa"):
+        notebook = executed()
+        for number, cell in enumerate(notebook.cells):
+            cell.id = drawn if "injected-parameters" in notebooks.tags(cell) else f"cell-{number}"
+        notebooks.clean(notebook, tmp_path)
+        assert drawn not in nbformat.writes(notebook)
+        pages.append(nbformat.writes(notebook))
+    assert pages[0] == pages[1]
 
 
 def test_paths_and_times_are_left_out(tmp_path):
