@@ -31,7 +31,7 @@ from faults.harness import counted, report
 from faults.harness.judge import OUTCOMES, REFUSAL, RIGHT, THIRD
 from patience import LIMIT_SECONDS
 
-from bookmaker.runner import _children, _scratch, _seals, _sites, _verify, plan, published
+from bookmaker.runner import _children, _manifest, _scratch, _seals, _sites, _verify, plan, published
 from bookmaker.runner.plan import Job
 from privhelpers import rng
 from privhelpers.artifacts import SEAL, parse_json, read_sealed, sha256_of, to_json, write_atomic
@@ -86,7 +86,7 @@ class Book:
 
 
 def results(root: Path, profile: str) -> dict[str, str]:
-    """Return the SHA-256 of every artifact, seal, executed notebook and record, and of the summary, by name.
+    """Return the SHA-256 of every artifact, seal, executed notebook and record, and of a summary, by name.
 
     Of a record, what says when and how fast its run was made is left out, and so is the record's own seal.
     """
@@ -99,7 +99,8 @@ def results(root: Path, profile: str) -> dict[str, str]:
                 found[f"{part}/{name}"] = sha256(to_json(lasting)).hexdigest()
             elif path.name != _seals.RECORD + SEAL:
                 found[f"{part}/{name}"] = sha256_of(path)
-    return found | {"summary.json": sha256_of(folder / "summary.json")}
+    summary = folder / _manifest.SUMMARY
+    return found | ({summary.name: sha256_of(summary)} if summary.is_file() else {})
 
 
 def book(root: Path, profile: str, command: Sequence[str]) -> Book:
@@ -358,8 +359,8 @@ def table(rows: list[dict], seed: int, ran: str, machine: str) -> str:
             "In each trial `make book` makes a few runs and the site again, and one of its processes is",
             "ended by SIGKILL at a moment that chance chose; then the same command is called until it ends",
             f"well, {CALLS} times at most. Right bytes: every artifact, executed notebook and record, but",
-            "for its times, has the SHA-256 of an undisturbed build, `make verify` holds, and no process and",
-            'no temporary file is left. Typed refusal: the same, after a call that said "is in use by process".',
+            "for its times, has the SHA-256 of an undisturbed build, `make verify` holds, no process is left",
+            'and no temporary file. Typed refusal: the same, after a call that said "is in use by process".',
             "All else is a third outcome; the upper bound is of its chance, one-sided, at 95 %",
             "(Clopper-Pearson).",
             f"Builds that ended before their moment, with no process killed: {len(rows) - len(hit)}.",
