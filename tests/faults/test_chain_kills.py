@@ -122,3 +122,24 @@ def test_results_are_all_that_a_run_made_but_its_times(whole, tmp_path):
 
     assert changed(seconds=99.0, started="2001-01-01T00:00:00+00:00") == ""
     assert changed(fingerprint="0" * 64) == "artifacts/hipaa/run.json changed"
+
+
+@pytest.mark.parametrize(
+    "words, parent, kind",
+    [
+        ("make book", "", "make"),
+        ("python -m bookmaker.runner book --profile=smoke", "make", "build"),
+        ("python -m bookmaker.runner._warm 5 smoke", "build", "server"),
+        ("python -m bookmaker.runner._warm 5 smoke", "server", "run"),
+        ("python -m bookmaker.runner._warm 5 smoke", "run", "kernel"),
+        ("python -m bookmaker.runner run --profile smoke --job hipaa", "build", "run"),
+        ("python -m ipykernel_launcher -f x", "run", "kernel"),
+        ("python -c from multiprocessing.spawn import spawn_main", "kernel", "worker"),
+        ("python -m bookmaker.runner collect --profile smoke", "build", "site"),
+        ("python -m bookmaker.site build --profile smoke", "build", "site"),
+        ("python -c from jupyter_book.cli.main import main", "site", "worker"),
+        ("chromium", "worker", "worker"),
+    ],
+)
+def test_a_process_is_known_by_its_command_and_its_parent(words, parent, kind):
+    assert chain_kills._kind(words.split(), parent) == kind
