@@ -45,6 +45,8 @@ def environment(root: Path, scratch: Path, threads: int) -> dict[str, str]:
         "TRANSFORMERS_OFFLINE": "1",
         "TRANSFORMERS_VERBOSITY": "error",  # no advice about settings that a chapter chose
         "PYTHONHASHSEED": "0",
+        # A kernel that loads tqdm by itself would show it on the page; the server keeps warnings quiet.
+        "PYTHONWARNINGS": "ignore:IProgress not found",
         "PYTHONPYCACHEPREFIX": "",  # its byte code is not checked, see `_bytecode`
         "PYTHONOPTIMIZE": "",  # it would leave out the assertions, which hold up what a chapter claims
         PARENT: "",  # what a cell starts is no part of a build

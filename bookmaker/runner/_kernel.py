@@ -20,6 +20,7 @@ from jupyter_client.provisioning import LocalProvisioner
 
 from bookmaker.runner import _children
 
+COLUMNS = 20  # of a table, as pandas prints it in a kernel that loaded it itself
 _waiting: "_Process | None" = None  # the process that this one forked
 
 
@@ -77,6 +78,8 @@ def become(request: dict[str, Any]) -> int:
     os.chdir(request["cwd"])
     if "torch" in sys.modules:  # read the number of threads when the server loaded it
         sys.modules["torch"].set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    if "pandas" in sys.modules:  # looked for a terminal when the server loaded it, and took it for one
+        sys.modules["pandas"].set_option("display.max_columns", COLUMNS)
     sys.argv = ["ipykernel_launcher.py", *request["arguments"]]
     if sys.path[0] in ("", str(Path.cwd())):  # as ipykernel's own launcher does; IPython adds it again
         del sys.path[0]

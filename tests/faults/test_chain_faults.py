@@ -516,6 +516,26 @@ def test_runs_of_one_server_share_nothing_but_the_server(forked):
     assert "existing" not in done.stdout + done.stderr, "kernels print nothing to the terminal"
 
 
+WIDE = """
+import pandas, tqdm.auto
+pandas.DataFrame([range(25)], columns=[f"a long name {number}" for number in range(25)])
+"""
+
+
+def test_a_run_leaves_the_same_page_by_itself_and_forked(tmp_path):
+    """Pandas looks for a terminal when it is loaded, which is in the server or in the kernel."""
+    root, pages = toy_chain.build(tmp_path / "by itself"), []
+    (root / "privhelpers/toy_nobody.py").write_text("import pandas\nimport tqdm.auto\n")
+    old = set_last_cell(root, RECORDS, "")
+    set_last_cell(root, RECORDS, old + WIDE)
+    other = warmed(shutil.copytree(root, tmp_path / "forked"))
+    for book, words in ((root, ("run", "--job", RECORDS)), (other, ("book", "--until", RECORDS))):
+        done = toy_chain.call(book, *words, "--profile", "toy")
+        assert done.returncode == 0, done.stderr
+        pages.append((book / "runs/toy/notebooks" / f"{RECORDS}.ipynb").read_text())
+    assert "a long name 3" in pages[0] and pages[0] == pages[1]
+
+
 def test_a_killed_server_takes_its_runs_along_and_the_next_build_goes_on(slow):
     build, root = launch(slow), slow
     wait_for(lambda: pretraining_runs(root), build)
