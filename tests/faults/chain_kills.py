@@ -58,7 +58,8 @@ START = 8.0  # seconds until the first run has begun
 CALLS = 3  # after the one that is disturbed
 GRACE = 60.0  # seconds in which the processes of a killed build must have ended
 # What a record says about the time at which its run was made, and not about its results.
-TIMES = ("started", "seconds", "cpu_seconds", "peak_memory_mib", "activities")
+TIMES = ("started", "seconds", "cpu_seconds", "peak_memory_mib", "activities", "page")
+BAR = re.compile(r"\[\d+:\d\d(?::\d\d)?<[^]\n]*\]")  # seconds and speed at the end of a progress bar
 TRACEBACK = re.compile(r"Traceback \(most recent call last\):\s+File ")
 TYPED = re.compile(r"^(refused: |failed: |\[[\w-]+\] stopped, no site)", re.MULTILINE)
 IN_USE = re.compile(r"^failed: .* is in use by process \d+", re.MULTILINE)
@@ -88,7 +89,8 @@ class Book:
 def results(root: Path, profile: str) -> dict[str, str]:
     """Return the SHA-256 of every artifact, seal, executed notebook and record, and of a summary, by name.
 
-    Of a record, what says when and how fast its run was made is left out, and so is the record's own seal.
+    What says when and how fast a run was made is left out: in a record with the hash of its page, in an
+    executed notebook at the end of a progress bar. So is the record's own seal.
     """
     folder, found = root / "runs" / profile, {}
     for part in ("artifacts", "notebooks"):
@@ -97,6 +99,9 @@ def results(root: Path, profile: str) -> dict[str, str]:
                 record = parse_json(read_sealed(path, name, _seals.MOST_BYTES), name)
                 lasting = {key: value for key, value in record.items() if key not in TIMES}
                 found[f"{part}/{name}"] = sha256(to_json(lasting)).hexdigest()
+            elif path.suffix == ".ipynb":
+                text = path.read_text(encoding="utf-8")
+                found[f"{part}/{name}"] = sha256(BAR.sub("[]", text).encode()).hexdigest()
             elif path.name != _seals.RECORD + SEAL:
                 found[f"{part}/{name}"] = sha256_of(path)
     summary = folder / _manifest.SUMMARY

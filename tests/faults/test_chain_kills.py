@@ -114,13 +114,20 @@ def test_a_trial_draws_the_same_runs_and_the_same_moment_from_the_same_seed(spoi
 
 def test_results_are_all_that_a_run_made_but_its_times(whole, tmp_path):
     root = shutil.copytree(whole.root, tmp_path / "book")
-    record = root / "runs/toy/artifacts/hipaa/run.json"
+    record, pages = root / "runs/toy/artifacts/hipaa/run.json", set()
 
     def changed(**values):
         write_sealed(record, to_json(json.loads(record.read_text()) | values))
         return _seals.difference(whole.results, chain_kills.results(root, "toy"))
 
     assert changed(seconds=99.0, started="2001-01-01T00:00:00+00:00") == ""
+    page = root / "runs/toy/notebooks/hipaa.ipynb"
+    text = page.read_text()
+    for speed in ("00:01<00:00, 29.11note/s", "1:02:03<00:00,  2.5s/note"):
+        page.write_text(text.replace("exposure", f"exposure: 100%|##| 20/20 [{speed}]", 1))
+        pages = {chain_kills.results(root, "toy")["notebooks/hipaa.ipynb"]} | pages
+    assert len(pages) == 1 and whole.results["notebooks/hipaa.ipynb"] not in pages
+    page.write_text(text)
     assert changed(fingerprint="0" * 64) == "artifacts/hipaa/run.json changed"
 
 
