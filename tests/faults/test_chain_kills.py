@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import shutil
 import sys
 
@@ -68,6 +69,7 @@ def spoiled(whole, monkeypatch):
 
     monkeypatch.setattr(chain_kills, "started", started)
     monkeypatch.setattr(chain_kills, "START", 0.1)
+    monkeypatch.setattr(chain_kills, "MARK", f"CHAIN_KILLS_{os.getpid()}")  # apart from other trials
     monkeypatch.setattr(chain_kills, "GRACE", 0.2)
 
     def spoil(code=""):
