@@ -104,7 +104,9 @@ class Elsewhere:
         """Start it with some variables beside the usual ones."""
         command = [sys.executable, "-m", __name__]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        self._process = subprocess.Popen(command, env={**os.environ, **environment}, **pipes)
+        tests = Path(__file__).parents[2]
+        imports = {"PYTHONPATH": os.pathsep.join([str(tests.parent), str(tests)])}
+        self._process = subprocess.Popen(command, env={**os.environ, **imports, **environment}, **pipes)
 
     def ask(self, name: str, seed: int, place: Path, **settings: object) -> str:
         """Return a result, see `computed`, or how it failed."""
