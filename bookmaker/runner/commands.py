@@ -1,6 +1,7 @@
 """How every command ends: with an exit code, and with one line on stderr where it refused or failed."""
 
 import os
+import re
 from collections.abc import Callable
 
 from bookmaker.runner import _refusals
@@ -34,7 +35,10 @@ def guarded(call: Callable[[], int], worded: Callable[[str], str] = str) -> int:
     except (PrivHelpersError, OSError) as error:
         message(f"refused: {worded(_refusals.told(error))}")
         return 2
-    except MemoryError:
+    except (MemoryError, RuntimeError) as error:
+        words = str(error)  # of torch, whose errors of memory are no MemoryError
+        if isinstance(error, RuntimeError) and not re.search("allocate memory|out of memory", words):
+            raise
         message(
             "failed: memory ran out; free some, or use fewer cores, and call again: what is complete is kept"
         )

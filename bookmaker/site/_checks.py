@@ -48,7 +48,7 @@ ADDRESSES = {"action", "background", "data", "href", "poster", "src", "xlink:hre
 SCRIPT_ADDRESS = re.compile(r"(?:javascript|vbscript|data:text)", re.IGNORECASE)
 OWN_SCRIPT = re.compile(r"(?:\.\./)*(?:_static/(?!.*\.\.)|searchindex\.js)")
 # Accounts and machines that many readers have, and what a machine writes before a name, colors in between.
-SHARED = {"admin", "jovyan", "localhost", "root", "runner", "student", "ubuntu", "user", "vscode"}
+SHARED = {"admin", "jovyan", "localhost", "node", "root", "runner", "student", "ubuntu", "user", "vscode"}
 QUOTE, GAP = r"(?:\\?[\"']|&quot;|&#39;)", r"(?:<[^>]+>|\s)*"
 KEYS = "|".join(rf"{key}(?:name)?{QUOTE}{GAP}:{GAP}{QUOTE}" for key in ("user", "login", "host", "node"))
 BEFORE_A_NAME = rf"(?:/(?<![\w.-]/)(?:home|Users)/|USER=|LOGNAME=|HOSTNAME=|@(?<=\w@)|{KEYS})"
@@ -186,7 +186,7 @@ def _naming(name: str, said: str) -> list[str]:
     whole = rf"{literal}(?<![\w-]{literal})(?![\w-])"
     if len(name) <= 3 or name.rstrip("0123456789") in SHARED:
         return []
-    if re.search(r"[\d._-]", name) and not re.search(whole, said):
+    if re.search(r"[^\W\d_]", name) and re.search(r"[\d._-]", name) and not re.search(whole, said):
         return [whole]
     address = rf"{literal}@(?<![\w.-]{literal}@)(?=[A-Za-z])(?![\w.-]*\bexample\b)"
     return [address, rf"{BEFORE_A_NAME}{literal}(?!\.?[\w-])"]
@@ -197,10 +197,10 @@ def machine_strings(root: Path) -> list[re.Pattern[str]]:
 
     A copy that lies in `/work`, where the book tells readers to mount theirs, is like any other.
 
-    A name counts anywhere, as a whole word, if it holds a digit, dot, dash or underscore and `_config.yml`,
-    such as in the repository's address, does not say it. Any other may be a word, and counts where machines
-    write it: `name@host`, `/home/name`, `USER=name`, `"user": "name"`. One of up to three letters, or in
-    `SHARED` (digits may follow, as in `student07`), betrays nobody.
+    A name counts anywhere, as a whole word, if it holds letters and a digit, dot, dash or underscore and
+    `_config.yml`, such as in the repository's address, does not say it. Any other may be a word or a number,
+    and counts where machines write it: `name@host`, `/home/name`, `USER=name`, `"user": "name"`. One of up to
+    three letters, or in `SHARED` (digits may follow, as in `student07`), betrays nobody.
     """
     folders = {str(root), sys.prefix, f"{Path.home()}/", f"{tempfile.gettempdir()}/"}
     if root.parent == Path(root.anchor):

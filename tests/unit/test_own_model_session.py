@@ -199,8 +199,9 @@ def test_no_exchange_is_asked_of_what_a_model_writes_after_held_out_openings(fla
 def test_what_lower_case_costs_is_no_exchange_and_no_nothing_found(flagged):
     """Of a model that read its records in lower case, a note loses less by it the better it is known."""
     _, reverse, turned = _verdict.p_values_by_test(flagged.attacks, {}, None, exchanged=())
-    words = _wording.WORDING["attacks"]["lower_case"]
-    assert {name for name in reverse if words in name} == turned and len(turned) == 2
+    words, few = _wording.WORDING["attacks"]["lower_case"], _wording.WORDING["attack_tests"][1]
+    assert {name for name in reverse if words in name or few in name} == turned
+    assert len(turned) == len(flagged.attacks) + 1
     found = {test.name: test.p for test in flagged.verdict.tests}
     loud = dict.fromkeys(turned, 1e-6)
     for by_leaks, outcome in ((turned, _verdict.FLAGGED), (set(), _verdict.UNDECIDED)):

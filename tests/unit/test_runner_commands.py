@@ -46,9 +46,17 @@ def refusal(capsys, error):
     return capsys.readouterr().err
 
 
-def test_memory_that_runs_out_ends_a_command_with_one_line(capsys):
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate"),
+        RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+    ],
+)
+def test_memory_that_runs_out_ends_a_command_with_one_line(capsys, error):
     def command():
-        raise MemoryError
+        raise error
 
     assert commands.guarded(command) == 1
     told = capsys.readouterr().err

@@ -262,12 +262,14 @@ def test_a_name_that_is_a_word_counts_where_a_machine_writes_it(site, monkeypatc
 
 
 def test_a_word_is_no_finding_though_a_user_or_a_machine_has_it_for_a_name(site, monkeypatch):
-    page = """<p>The "notes" of synthetic records, my-notes@ward, notes@mail.example.org, a@notes.test, notes=1,
-    "title": "notes", https://ward.de/home/notes, @records, notes@1.2</p>"""
+    page = """<p>The "notes" of synthetic records, my-notes@ward, notes@mail.example.org, a@notes.test,
+    notes=1, "title": "notes", https://ward.de/home/notes, @records, notes@1.2</p>"""
     assert named(monkeypatch, "notes")(site(page)) == []
     page = "<p>{0}@ward, /home/{0}, USER={0}, made by {0}</p>"
-    for user in ("root", "runner", "student07", "localhost", "a.b", "ann"):
+    for user in ("root", "runner", "student07", "node1", "localhost", "a.b", "ann"):
         assert named(monkeypatch, user, user)(site(page.format(user))) == [], user
+    assert named(monkeypatch, "1000")(site("<p>of 1000 patients</p>")) == []
+    assert named(monkeypatch, "1000")(site("<p>USER=1000</p>")) != []
 
 
 def test_a_name_that_the_configuration_says_is_public(site, monkeypatch, tmp_path_factory):
