@@ -2,12 +2,13 @@
 
 import copy
 import functools
+import itertools
 import json
 import re
 from pathlib import Path
 
 import nbformat
-from nbformat import NotebookNode
+from nbformat import NotebookNode, v4
 
 from bookmaker.runner import _refusals
 from privhelpers.artifacts import write_atomic
@@ -80,6 +81,23 @@ def without_paths(text: str, root: Path) -> str:
     return KERNEL_FILE.sub("<cell>", "".join(parts))
 
 
+def _whole_streams(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Return outputs whose printed text is one piece of stdout and one of stderr, between two others.
+
+    A kernel sends what is printed in pieces, and where one ends depends on the clock.
+    """
+    whole = []
+    for printed, group in itertools.groupby(outputs, lambda output: output.output_type == "stream"):
+        if not printed:
+            whole += group
+            continue
+        texts = {"stdout": "", "stderr": ""}
+        for output in group:
+            texts[output.name] += output.text
+        whole += [v4.new_output("stream", name=name, text=text) for name, text in texts.items() if text]
+    return whole
+
+
 def clean(notebook: NotebookNode, root: Path) -> None:
     """Drop what says on which machine and when a notebook ran: metadata, and paths in printed text.
 
@@ -99,6 +117,8 @@ def clean(notebook: NotebookNode, root: Path) -> None:
             cell.id = INJECTED
         for key in ("papermill", "execution", "ExecuteTime"):
             cell.metadata.pop(key, None)
+        if "outputs" in cell:
+            cell.outputs = _whole_streams(cell.outputs)
         for output in cell.get("outputs", []):
             holder = output if "text" in output else output.get("data", {})
             for kind in holder.keys() & {"text", "text/plain", "text/html", "text/markdown"}:

@@ -57,6 +57,28 @@ def test_the_same_run_leaves_the_same_bytes(tmp_path):
     assert pages[0] == pages[1]
 
 
+def test_what_is_printed_is_whole_wherever_the_kernel_cut_it(tmp_path):
+    def piece(name, text):
+        return v4.new_output("stream", name=name, text=text)
+
+    picture = v4.new_output("display_data", {"text/plain": "a"})
+    last = piece("stdout", "three\n")
+    for cut in (
+        [piece("stderr", "careful\n"), piece("stdout", "one\ntw"), piece("stdout", "o\n")],
+        [
+            piece("stdout", "one\n"),
+            piece("stderr", "care"),
+            piece("stdout", "two\n"),
+            piece("stderr", "ful\n"),
+        ],
+    ):
+        notebook = executed()
+        notebook.cells[3].outputs = [*cut, picture, last]
+        notebooks.clean(notebook, tmp_path)
+        whole = [piece("stdout", "one\ntwo\n"), piece("stderr", "careful\n"), picture, last]
+        assert notebook.cells[3].outputs == whole
+
+
 def test_paths_and_times_are_left_out(tmp_path):
     notebook = executed()
     notebook.metadata["papermill"] = {"input_path": str(tmp_path)}
