@@ -8,9 +8,9 @@ Canaries are judged apart: a coin dealt them, so no difference between two files
 
 Attacks, canaries and counts of what is repeated are asked with the groups exchanged as well. What that finds
 is no leak of the records, and no clean bill either: the files may be exchanged, or the held-out patients
-trained on in place of the others. What a leak itself can turn round (`_membership.TURNED_BY_LEAKS`) explains
-nothing away, but is no clean bill. Singling out, and what a model writes, for it begins as held-out notes do,
-are not asked so.
+trained on in place of the others. What a leak itself can turn round (`_membership.TURNED_BY_LEAKS`, and the
+surest few of every attack) explains nothing away, but is no clean bill. Singling out, and what a model
+writes, for it begins as held-out notes do, are not asked so.
 """
 
 import math
