@@ -272,6 +272,11 @@ def _require_whole_characters(text: str, value: object) -> None:
             raise ValueError("holds half of a character (a lone surrogate)") from None
 
 
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_no_duplicates, parse_constant=_refuse_constant, parse_float=_finite
+)
+
+
 def parse_json(text: str | bytes, where: str) -> object:
     """Return parsed JSON.
 
@@ -286,9 +291,7 @@ def parse_json(text: str | bytes, where: str) -> object:
     """
     try:
         text = text if isinstance(text, str) else text.decode("utf-8")
-        value = json.loads(
-            text, object_pairs_hook=_no_duplicates, parse_constant=_refuse_constant, parse_float=_finite
-        )
+        value = _DECODER.decode(text)
         _require_whole_characters(text, value)
         return value
     except (ValueError, RecursionError) as error:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import psutil
 import torch
-from peft import LoraConfig, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
 from safetensors.torch import load_file
 from transformers import (
     AutoModelForCausalLM,
@@ -115,8 +114,10 @@ def _quiet() -> Iterator[None]:
         logging.enable_progress_bar()
 
 
-def _lora_config(folder: Path) -> LoraConfig:
-    """Return the configuration of an adapter, of the keys that we know: others can name libraries to load."""
+def _lora_config(folder: Path) -> dict:
+    """Return the options of an adapter, of the keys that we know: others can name libraries to load."""
+    import peft
+
     given = read_json(folder, ADAPTER)
     if given.get("peft_type") != "LORA":
         raise UnsupportedModel(
@@ -129,32 +130,34 @@ def _lora_config(folder: Path) -> LoraConfig:
             "save_pretrained)"
         )
     options = {key: value for key, value in given.items() if key in _LORA}
-    usual = LoraConfig().to_dict()
+    usual = peft.LoraConfig().to_dict()
     for key in sorted(given.keys() - _LORA - _LORA_NOTES):
         if given[key] not in (None, False, {}, [], usual.get(key)):
             raise UnsupportedModel(
                 f"adapter {shown(folder.name)}: {ADAPTER} sets {shown(key)}, which is not known here"
             )
-    return LoraConfig(**options)
+    return options
 
 
 def _with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     """Return the model with the LoRA adapter of a folder added to its weights."""
+    import peft  # late: it takes as long to load as transformers, and few bring an adapter
+
     refuse_code(folder)
     if over := sorted(path.name for path in folder.glob("*.safetensors") if path.name != _ADAPTER_WEIGHTS):
         raise UnsupportedModel(
             f"adapter {shown(folder.name)}: {quoted(over[0])} is no part of an adapter; move it away"
         )
-    config = _lora_config(folder)
+    config = peft.LoraConfig(**_lora_config(folder))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a library that it will change one day
-            adapted = get_peft_model(model, config)
+            adapted = peft.get_peft_model(model, config)
         weights = load_file(folder / _ADAPTER_WEIGHTS)
         if whole := sorted(name for name, weight in weights.items() if not weight.is_floating_point()):
             raise ValueError(f"{whole[0]} holds whole numbers")
-        missing = get_peft_model_state_dict(adapted).keys() ^ weights.keys()
-        set_peft_model_state_dict(adapted, weights)
+        missing = peft.get_peft_model_state_dict(adapted).keys() ^ weights.keys()
+        peft.set_peft_model_state_dict(adapted, weights)
     except Exception as error:  # a stranger's folder can fail with any error
         said = quoted(f"{type(error).__name__}: {error}".replace(str(folder), folder.name))
         raise UnsupportedModel(
