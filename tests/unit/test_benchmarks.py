@@ -1,6 +1,9 @@
 """The arithmetic of the benchmarks' tables; nothing here is timed."""
 
 import importlib.util
+import re
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,3 +95,23 @@ def test_memory_is_set_against_the_plain_step(table):
 def test_a_reason_is_one_line(table):
     assert table.reason(RuntimeError("first\nsecond")) == "RuntimeError: first"
     assert table.reason(KeyError()) == "KeyError: "
+
+
+@pytest.fixture(scope="module")
+def refusals():
+    spec = importlib.util.spec_from_file_location("refusals", FILE.parent / "refusals.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["refusals"] = module  # where its dataclass looks for it
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["refusals"]
+
+
+def test_a_mistake_counts_as_refused_only_by_the_words_that_name_it(refusals, tmp_path):
+    profile, notes, *_ = refusals.made(tmp_path, 60)
+    assert refusals.refused(profile, tmp_path)[1] == ""
+    assert refusals.refused(notes, tmp_path)[1] == ""
+    other = replace(notes, names="line 59")
+    assert re.match("exit code 2: refused: .*line 60", refusals.refused(other, tmp_path)[1])
+    sound = replace(profile, arguments=("check", "--profile=smoke"))
+    assert refusals.refused(sound, tmp_path)[1].startswith("exit code 0: ")
