@@ -1,5 +1,6 @@
 """How every command ends: with an exit code, and with one line on stderr where it refused or failed."""
 
+import errno
 import os
 import re
 from collections.abc import Callable
@@ -12,6 +13,16 @@ from privhelpers.errors import PrivHelpersError, RunFailed
 def one_line(text: str) -> str:
     """Return a message of several lines as one."""
     return " ".join(text.split())
+
+
+def _no_memory(error: Exception) -> bool:
+    """Return whether memory ran out: of Python, of the system, or of torch, which says so in words alone."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    words = "allocate memory|cuda out of memory|bad_alloc"
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and re.search(words, str(error), re.IGNORECASE) is not None
+    )
 
 
 def guarded(call: Callable[[], int], worded: Callable[[str], str] = str) -> int:
@@ -32,14 +43,14 @@ def guarded(call: Callable[[], int], worded: Callable[[str], str] = str) -> int:
     except RunFailed as error:
         message(f"failed: {worded(str(error))}")
         return 1
-    except (PrivHelpersError, OSError) as error:
+    except (PrivHelpersError, OSError, MemoryError, RuntimeError) as error:
+        if _no_memory(error):
+            message(
+                "failed: memory ran out; free some, or use fewer cores, and call again: what is complete "
+                "is kept"
+            )
+            return 1
+        if not isinstance(error, PrivHelpersError | OSError):
+            raise
         message(f"refused: {worded(_refusals.told(error))}")
         return 2
-    except (MemoryError, RuntimeError) as error:
-        words = str(error)  # of torch, whose errors of memory are no MemoryError
-        if isinstance(error, RuntimeError) and not re.search("allocate memory|out of memory", words):
-            raise
-        message(
-            "failed: memory ran out; free some, or use fewer cores, and call again: what is complete is kept"
-        )
-        return 1

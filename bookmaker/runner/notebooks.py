@@ -93,7 +93,7 @@ def _whole_streams(outputs: list[NotebookNode]) -> list[NotebookNode]:
             continue
         texts = {"stdout": "", "stderr": ""}
         for output in group:
-            texts[output.name] += output.text
+            texts[output.name] = texts.get(output.name, "") + output.text
         whole += [v4.new_output("stream", name=name, text=text) for name, text in texts.items() if text]
     return whole
 

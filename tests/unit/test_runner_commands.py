@@ -52,6 +52,8 @@ def refusal(capsys, error):
         MemoryError(),
         RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate"),
         RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("std::bad_alloc"),
+        OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
     ],
 )
 def test_memory_that_runs_out_ends_a_command_with_one_line(capsys, error):
@@ -61,6 +63,14 @@ def test_memory_that_runs_out_ends_a_command_with_one_line(capsys, error):
     assert commands.guarded(command) == 1
     told = capsys.readouterr().err
     assert told.startswith("failed: memory ran out; ") and told.count("\n") == 1
+
+
+def test_another_error_keeps_its_traceback():
+    def command():
+        raise RuntimeError("shapes differ")
+
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        commands.guarded(command)
 
 
 def test_builds_that_name_their_profiles_in_another_order_do_not_refuse_each_other(tmp_path):

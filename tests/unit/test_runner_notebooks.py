@@ -90,6 +90,7 @@ def test_paths_and_times_are_left_out(tmp_path):
         v4.new_output("display_data", {"text/plain": f"PosixPath('{tmp_path}/runs')", "image/png": "00"}),
         v4.new_output("display_data", {"text/html": f"<p>{tmp_path}</p>"}),
         v4.new_output("stream", name="stderr", text="\r 0%\r 50%\r100%\nnext\r\nlast"),
+        v4.new_output("stream", name="another", text="kept"),
     ]
     notebooks.clean(notebook, tmp_path)
     texts = [o.text if "text" in o else o.data for o in notebook.cells[3].outputs]
@@ -98,6 +99,7 @@ def test_paths_and_times_are_left_out(tmp_path):
         {"text/plain": "PosixPath('runs')", "image/png": "00"},
         {"text/html": "<p>.</p>"},
         "100%\nnext\r\nlast",
+        "kept",
     ]
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
     assert "papermill" not in notebook.cells[3].metadata
