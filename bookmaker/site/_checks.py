@@ -51,7 +51,7 @@ OWN_SCRIPT = re.compile(r"(?:\.\./)*(?:_static/(?!.*\.\.)|searchindex\.js)")
 SHARED = {"admin", "jovyan", "localhost", "node", "root", "runner", "student", "ubuntu", "user", "vscode"}
 QUOTE, GAP = r"(?:\\?[\"']|&quot;|&#39;)", r"(?:<[^>]+>|\s)*"
 KEYS = "|".join(rf"{key}(?:name)?{QUOTE}{GAP}:{GAP}{QUOTE}" for key in ("user", "login", "host", "node"))
-BEFORE_A_NAME = rf"(?:/(?<![\w.-]/)(?:home|Users)/|USER=|LOGNAME=|HOSTNAME=|@(?<=\w@)|{KEYS})"
+BEFORE_A_NAME = rf"(?:/(?<![\w.-]/)(?:home|Users|scratch|data)/|USER=|LOGNAME=|HOSTNAME=|@(?<=\w@)|{KEYS})"
 TEXTS = {".css", ".csv", ".ipynb", ".js", ".json", ".md", ".svg", ".txt", ".xml", ".yml"}  # besides pages
 TRACEBACK = "Traceback (most recent call last)"
 
@@ -184,7 +184,7 @@ def _naming(name: str, said: str) -> list[str]:
     """Return patterns of the name of a user or a machine, as `machine_strings` says."""
     literal = re.escape(name)
     whole = rf"{literal}(?<![\w-]{literal})(?![\w-])"
-    if len(name) <= 3 or name.rstrip("0123456789") in SHARED:
+    if len(name) <= 3 or re.sub(r"\d{1,3}$", "", name) in SHARED:
         return []
     if re.search(r"[^\W\d_]", name) and re.search(r"[\d._-]", name) and not re.search(whole, said):
         return [whole]
@@ -200,7 +200,7 @@ def machine_strings(root: Path) -> list[re.Pattern[str]]:
     A name counts anywhere, as a whole word, if it holds letters and a digit, dot, dash or underscore and
     `_config.yml`, such as in the repository's address, does not say it. Any other may be a word or a number,
     and counts where machines write it: `name@host`, `/home/name`, `USER=name`, `"user": "name"`. One of up to
-    three letters, or in `SHARED` (digits may follow, as in `student07`), betrays nobody.
+    three letters, or in `SHARED` (up to three digits may follow, as in `student07`), betrays nobody.
     """
     folders = {str(root), sys.prefix, f"{Path.home()}/", f"{tempfile.gettempdir()}/"}
     if root.parent == Path(root.anchor):
@@ -211,7 +211,7 @@ def machine_strings(root: Path) -> list[re.Pattern[str]]:
     patterns = [notebooks.naming(name) for name in sorted(folders) if len(name) > 2]
     patterns += [notebooks.naming(f"/{users}/") + r"\w+/" for users in ("home", "Users")]
     patterns += [r"[A-Z]:\\Users\\"]
-    names = {platform.node()}
+    names = {platform.node(), platform.node().partition(".")[0]}
     with contextlib.suppress(ImportError, KeyError, OSError):  # a user that the system does not know
         names.add(getpass.getuser())
     said = "".join(path.read_text(encoding="utf-8", errors="replace") for path in root.glob("_config.yml"))

@@ -216,6 +216,8 @@ def test_a_folder_where_the_book_tells_readers_to_mount_theirs_betrays_nothing(s
 def test_the_name_of_the_machine_counts_unless_it_is_a_word(site, monkeypatch):
     monkeypatch.setattr(_checks.platform, "node", lambda: "ward-7")
     assert findings(site("<p>on ward-7 today</p>")) == ["index.html: names this machine (ward-7)"]
+    monkeypatch.setattr(_checks.platform, "node", lambda: "ward-7.hospital.example")
+    assert findings(site("<p>on ward-7 today</p>")) == ["index.html: names this machine (ward-7)"]
     monkeypatch.setattr(_checks.platform, "node", lambda: "records")
     assert findings(site("<p>synthetic records</p>")) == []
 
@@ -245,6 +247,7 @@ COLORED = '<span class="nt">"user"</span><span class="p">:</span><span class="w"
         ("notes@ward:~$ ls", "notes@"),
         ("/home/notes, it is", "/home/notes"),
         ("in /Users/notes", "/Users/notes"),
+        ("/scratch/notes/runs", "/scratch/notes"),
         ("USER=notes", "USER=notes"),
         ("LOGNAME=notes", "LOGNAME=notes"),
         ("HOSTNAME=records", "HOSTNAME=records"),
