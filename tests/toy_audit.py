@@ -82,6 +82,7 @@ def crowded(audit, outcome: str):
             Sentence(words["exchanged"]),
             Sentence(words["words"], 88),
             Sentence(words["shape"], 77),
+            Sentence(words["rarity"], 66),
             Sentence(words["untrained"]),
             Sentence(words["inverted"]),
         ),

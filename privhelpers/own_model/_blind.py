@@ -7,6 +7,7 @@ nothing about the model, whichever way they come out.
 Source: Das, Zhang and Tramer 2024.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -21,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from privhelpers import rng, stats
 from privhelpers.stats import Interval
 
+NAMES = ("words", "shape", "rarity")
 PARTS = 5  # of the patients; each is judged by what was learned from the other four
 RIDGE = 1.0  # of the regression; a text's likeness to itself is 1
 _CELLS = 16  # numbers a patient that one dealing takes in memory
@@ -36,7 +38,7 @@ class BlindBaseline:
     """What one baseline achieves without the model.
 
     Attributes:
-        name: "words" or "shape".
+        name: one of `NAMES`.
         auc: of held-out judgements, patient by patient.
         p: chance of so much if the files do not differ.
         parts: in which of five parts the lot put each patient, members first; a patient is judged by what
@@ -76,6 +78,22 @@ def _shape(texts: Sequence[str], lot: np.random.Generator) -> list[float]:
     return [len(texts), min(lengths), max(lengths), float(np.mean(lengths)), float(np.mean(words)), *shares]
 
 
+def _rarity(texts: Sequence[str]) -> np.ndarray:
+    """Return how rare the words, pairs of words and runs of letters of each patient are, shape [patients, 3].
+
+    A slip of the pen teaches a program that counts words nothing about another patient's slip; a language
+    model finds both surprising. Every digit counts as the same: numbers of their own say nothing.
+    """
+    texts = [re.sub(r"\d", "0", text) for text in texts]
+    columns = []
+    for analyzer, run in (("word", (1, 1)), ("word", (2, 2)), ("char_wb", (4, 4))):
+        size = {"n_features": 2**18, "alternate_sign": False, "binary": True, "norm": None}
+        has = HashingVectorizer(analyzer=analyzer, ngram_range=run, **size).fit_transform(texts)
+        patients, runs = (np.maximum(1, np.asarray(has.sum(axis)).ravel()) for axis in (0, 1))
+        columns.append(has @ np.log(len(texts) / patients) / runs)
+    return np.array(columns).T
+
+
 def _smoother(kernel: np.ndarray, parts: np.ndarray) -> np.ndarray:
     """Return the matrix that turns labels into judgements of patients by what the other parts teach.
 
@@ -110,19 +128,22 @@ def _products(rows: sparse.csr_matrix) -> np.ndarray:
 def _kernels(people: Sequence[Sequence[str]]) -> Iterator[tuple[str, np.ndarray]]:
     """Yield what `text_kernels` returns, one table at a time: each takes 128 MB for 4,000 patients."""
     lot = rng.make(0, "checkup/blind/stretches")
-    yield "words", _products(_words([_looked_at("\n".join(texts), lot) for texts in people]))
-    shape = StandardScaler().fit_transform(np.array([_shape(texts, lot) for texts in people]))
-    yield "shape", rbf_kernel(shape)
+    joined = [_looked_at("\n".join(texts), lot) for texts in people]
+    yield "words", _products(_words(joined))
+    shape = np.array([_shape(texts, lot) for texts in people])
+    yield "shape", rbf_kernel(StandardScaler().fit_transform(shape))
+    yield "rarity", rbf_kernel(StandardScaler().fit_transform(_rarity(joined)))
 
 
 def text_kernels(people: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
-    """Return how alike the notes of every two patients are, shape [patients, patients], in two ways.
+    """Return how alike the notes of every two patients are, shape [patients, patients], in three ways.
 
     Args:
         people: the texts of each patient.
 
     Returns:
-        `words`: by shared words and short runs of letters; `shape`: by number, length and make-up alone.
+        `words`: by shared words and short runs of letters; `shape`: by number, length and make-up alone;
+        `rarity`: by how few other patients share their words and runs of letters.
     """
     return dict(_kernels(people))
 
@@ -132,7 +153,7 @@ def operations(members: int, heldout: int, *, dealings: int) -> float:
     size = min(members, _MOST) + min(heldout, _MOST)
     learn, judge = size * (1 - 1 / PARTS), size / PARTS
     solved = PARTS * (learn**3 / 3 + 2 * learn**2 * judge)
-    return 2 * (solved + 2 * min(dealings, DEALINGS) * size**2)
+    return len(NAMES) * (solved + 2 * min(dealings, DEALINGS) * size**2)
 
 
 def blind_baselines(
@@ -143,7 +164,7 @@ def blind_baselines(
     draws: int = 500,
     seed: int = 0,
 ) -> list[BlindBaseline]:
-    """Try to tell two groups of patients apart by what their notes say and by how they are shaped.
+    """Try to tell two groups of patients apart by words, shape and rarity of their notes.
 
     Args:
         members, heldout: the texts of each patient; of more than 2,000, as many are drawn by lot.

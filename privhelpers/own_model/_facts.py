@@ -195,7 +195,7 @@ def report_facts(audit: Audit | SyntheticAudit, *, made: str = "", language: Lan
     verdict, canaries, coverage = audit.verdict, audit.files.canaries, _coverage(audit)
     catalogue = next(iter(language.files.items()), None)
     words, levels = words_of(audit)["details"], words_of(audit)["severity"][verdict.outcome]
-    weakest = {name: of_100(value) for name, value in vars(audit.sensitivity).items()}
+    weakest = {name: of_100(value, up=True) for name, value in vars(audit.sensitivity).items()}
     if isinstance(audit, Audit):
         target = audit.target
         own = {

@@ -141,7 +141,7 @@ def _found(audit: Audit | SyntheticAudit, say: Language) -> str:
     words, verdict = WORDING["answers"]["found"], audit.verdict
     beyond = [test for test in verdict.tests if test.adjusted <= audit.settings.share]
     if verdict.outcome == NOTHING_FOUND:
-        weakest = say.number(of_100(audit.sensitivity.auc))
+        weakest = say.number(of_100(audit.sensitivity.auc, up=True))
         return say(words[NOTHING_FOUND], len(verdict.tests), weakest)
     if verdict.explanations or not beyond:  # what was found must not be laid to training, or is no test
         return say.word(verdict.reasons[0])

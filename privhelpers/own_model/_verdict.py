@@ -41,6 +41,7 @@ class Test:
         adjusted: the same after Holm's correction for all tests of the audit.
         coin: whether a coin dealt who is in, so that nothing but training can explain it.
         reverse: the p-value with the two groups exchanged, corrected for as many such tests; None: not asked.
+        turned: whether a leak can make that small, too, so that it excuses no finding.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Test:
     adjusted: float
     coin: bool = False
     reverse: float | None = None
+    turned: bool = False
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,10 @@ def decide(
     """
     words, adjusted, coin = WORDING["reasons"], adjust(dict(p_values)), WORDING["tests"]["canaries"]
     reverse = adjust(dict(reverse)) if reverse else {}
-    tests = tuple(Test(one, p, adjusted[one], one == coin, reverse.get(one)) for one, p in p_values.items())
+    tests = tuple(
+        Test(one, p, adjusted[one], one == coin, reverse.get(one), one in turned)
+        for one, p in p_values.items()
+    )
     beyond = [test for test in tests if test.adjusted <= alpha]
     certain = [Sentence(words["canaries"]) for test in beyond if test.coin]
     claim = canaries and canaries.claim

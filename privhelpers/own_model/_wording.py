@@ -1,5 +1,6 @@
 """The words of an audit, which stand in `wording.yml`, for somebody who reads no statistics."""
 
+import math
 from pathlib import Path
 
 import yaml
@@ -18,13 +19,20 @@ def in_time(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5700 else f"{seconds / 3600:.1f} h"
 
 
-def of_100(value: float) -> str:
+def of_100(value: float, *, up: bool = False) -> str:
     """Return a share as a number out of 100; small ones keep a decimal.
 
-    >>> of_100(0.974), of_100(0.004), of_100(0.0)
-    ('97', '0.4', '0')
+    Args:
+        value: in [0, 1].
+        up: whether to round up, for what may have been missed.
+
+    >>> of_100(0.974), of_100(0.004), of_100(0.0), of_100(0.732), of_100(0.732, up=True)
+    ('97', '0.4', '0', '73', '74')
     """
-    return f"{100 * value:.0f}" if value >= 0.095 or value == 0 else f"{100 * value:.1f}"
+    places = 0 if value >= 0.095 or value == 0 else 1
+    if up:
+        value = math.ceil(round(value * 10 ** (2 + places), 6)) / 10 ** (2 + places)
+    return f"{100 * value:.{places}f}"
 
 
 def small(p: float) -> str:

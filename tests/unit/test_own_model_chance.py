@@ -1,6 +1,7 @@
 """Blind baselines, verdicts and canaries: right where nothing leaks, and where something does."""
 
 from dataclasses import replace
+from string import ascii_lowercase
 
 import numpy as np
 import pytest
@@ -26,10 +27,30 @@ def people(count: int, seed: int, extra: tuple[str, ...] = ()) -> list[list[str]
 def test_baselines_see_files_that_differ_and_only_those():
     same = blind_baselines(people(150, 1), people(150, 2), permutations=499, draws=50)
     assert all(baseline.p > 0.01 for baseline in same)
-    words, _ = blind_baselines(people(150, 1), people(150, 2, ("yew",)), permutations=499, draws=50)
+    words, *_ = blind_baselines(people(150, 1), people(150, 2, ("yew",)), permutations=499, draws=50)
     assert words.name == "words" and words.p <= 0.01 and words.auc.estimate > 0.6
     longer = [[" ".join([*text.split(), *text.split()[:3]]) for text in texts] for texts in people(150, 2)]
     assert blind_baselines(people(150, 1), longer, permutations=499, draws=50)[1].p <= 0.01
+
+
+def test_slips_of_the_pen_are_seen_though_no_two_patients_share_one():
+    chance = rng.plain(0, "slips")
+
+    def slip(text):
+        words = text.split()
+        at = chance.choice([n for n, word in enumerate(words) if len(word) > 2])
+        cut = chance.randrange(1, len(words[at]))
+        words[at] = words[at][:cut] + chance.choice(ascii_lowercase) + words[at][cut + 1 :]
+        return " ".join(words)
+
+    members, slips = ([[row["text"]] for row in toy.notes(letter, 70, seed=1)] for letter in "mh")
+    slips = [[slip(text)] for [text] in slips]
+    by_name = {one.name: one for one in blind_baselines(members, slips, permutations=499, draws=50)}
+    assert tuple(by_name) == _blind.NAMES
+    assert by_name["words"].p > 0.01 and by_name["shape"].p > 0.01, "what else sees a slip"
+    assert by_name["rarity"].p <= 0.01 and by_name["rarity"].auc.estimate > 0.8
+    told = _verdict.alternative_explanations(list(by_name.values()), [], None, alpha=0.01)
+    assert [str(one).count("how rare the words") for one in told] == [1]
 
 
 def test_what_differs_late_is_seen_where_not_all_is_read(monkeypatch):
@@ -42,7 +63,7 @@ def test_what_differs_late_is_seen_where_not_all_is_read(monkeypatch):
         for begins, ends in zip(early, late, strict=True)
     )
     assert min(len("".join(texts[:4])) for texts in (*members, *heldout)) > 200
-    words, _ = blind_baselines(members, heldout, permutations=99, draws=20)
+    words, *_ = blind_baselines(members, heldout, permutations=99, draws=20)
     assert words.p == 0.01, "an explanation, as an attack that reads all of it finds what differs"
 
 

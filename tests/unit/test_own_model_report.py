@@ -107,6 +107,8 @@ def test_the_figures_of_the_page_are_those_of_the_file(page, audit):
         assert figure["interval"] and figure["control"] and figure["control_figures"]["value"]
         assert figure["question"] in text and figure["sentence"] in text
     assert facts["canaries"]["claim"]["epsilon"] == 4.0 and "not refuted" in text
+    stars = [test["turned"] for test in facts["tests"] if "reverse" in test]
+    assert {*stars} == {True, False} and len(re.findall(r"\d \*", text)) == sum(stars)
     assert all(file["sha256"] in text for file in facts["data"])
     jsonschema.validate(facts, json.loads(own_model.report_schema()))
     assert facts["settings"]["seed"] == 0 and facts["versions"]["torch"]
