@@ -88,7 +88,7 @@ def made(home: Path, number: int) -> list[Mistake]:
         Mistake("a file of notes that is cut off", audit(holdout=broken), f"line {number}", 5),
         Mistake("a note that stands in both files", audit(holdout=both), "both", 5),
         Mistake("weights that are cut off", audit(model="cut"), "model.safetensors", 10),
-        Mistake("weights that the configuration does not use", audit(model="fewer"), "n_layer", 10),
+        Mistake("weights that the configuration does not use", audit(model="fewer"), "all of its weights", 10),
     ]
 
 
