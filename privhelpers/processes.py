@@ -3,12 +3,14 @@
 import concurrent.futures.process
 import contextlib
 import fcntl
+import functools
 import gc
 import itertools
 import math
 import multiprocessing
 import multiprocessing.connection
 import multiprocessing.forkserver
+import multiprocessing.util
 import os
 import resource
 import signal
@@ -153,10 +155,24 @@ def _kill(process: multiprocessing.Process, connection: multiprocessing.connecti
     process.join()
 
 
+def _end_server() -> None:
+    """Kill the server: while it still imports, whoever reads what this process printed waits for it, too."""
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if "multiprocessing.forkserver" in " ".join(child.cmdline()):
+                child.kill()
+
+
+@functools.cache
+def _server_ends_with_this_process() -> None:
+    multiprocessing.util.Finalize(None, _end_server, exitpriority=-100)  # last: it waits for its children
+
+
 def prepare(module: str) -> None:
     """Start the server of confined processes, which imports a module meanwhile; later calls do nothing.
 
-    It imports and computes nothing else: unlike a process at work, it can be forked safely.
+    It imports and computes nothing else: unlike a process at work, it can be forked safely. It ends with this
+    process, after every process that it forked.
 
     Raises:
         InvalidParameter: the folder of temporary files cannot hold its socket, for its name is too long.
@@ -171,6 +187,7 @@ def prepare(module: str) -> None:
             f"TMPDIR={tempfile.gettempdir()[:100]!r}: no socket can be made there ({error}); set TMPDIR to a "
             "folder with a shorter name that can be written to, such as /tmp"
         ) from error
+    _server_ends_with_this_process()
 
 
 class Confined:

@@ -24,6 +24,23 @@ def threads_and_square(number):
     return torch.get_num_threads(), number**2
 
 
+def test_a_server_that_still_imports_ends_with_its_process(tmp_path):
+    """Whoever reads what a refused command printed would wait for the import."""
+    (tmp_path / "slow.py").write_text(
+        f"import time\nprint('begun', flush=True)\ntime.sleep({LIMIT_SECONDS})\n"
+    )
+    call = subprocess.Popen(
+        [sys.executable, "-c", "from privhelpers.processes import prepare; prepare('slow'); input()"],
+        env=os.environ | {"PYTHONPATH": f"{ROOT}:{tmp_path}"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert call.stdout.readline() == "begun\n"
+    # Nothing holds the pipe any more: the import would do so for twice as long.
+    assert call.communicate("\n", timeout=LIMIT_SECONDS / 2) == ("", None) and call.returncode == 0
+
+
 @pytest.mark.parametrize("processes", [1, 2])
 def test_every_job_runs_once_on_one_thread(processes):
     results = dict(side_by_side(threads_and_square, [(n,) for n in range(4)], processes=processes))
