@@ -17,12 +17,10 @@ def one_line(text: str) -> str:
 
 def _no_memory(error: Exception) -> bool:
     """Return whether memory ran out: of Python, of the system, or of torch, which says so in words alone."""
-    if isinstance(error, OSError):
-        return error.errno == errno.ENOMEM
-    words = "allocate memory|cuda out of memory|bad_alloc"
-    return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError) and re.search(words, str(error), re.IGNORECASE) is not None
-    )
+    if isinstance(error, PrivHelpersError | OSError):
+        return getattr(error, "errno", None) == errno.ENOMEM
+    words = r"allocate memory|\bout of memory\b|bad_alloc"
+    return isinstance(error, MemoryError) or re.search(words, str(error)) is not None
 
 
 def guarded(call: Callable[[], int], worded: Callable[[str], str] = str) -> int:

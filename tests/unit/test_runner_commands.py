@@ -52,6 +52,7 @@ def refusal(capsys, error):
         MemoryError(),
         RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate"),
         RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("CUDA error: out of memory"),
         RuntimeError("std::bad_alloc"),
         OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
     ],
