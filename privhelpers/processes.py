@@ -157,10 +157,11 @@ def _kill(process: multiprocessing.Process, connection: multiprocessing.connecti
 
 def _end_server() -> None:
     """Kill the server: while it still imports, whoever reads what this process printed waits for it, too."""
-    for child in psutil.Process().children():
-        with contextlib.suppress(psutil.Error):
-            if "multiprocessing.forkserver" in " ".join(child.cmdline()):
-                child.kill()
+    server = getattr(multiprocessing.forkserver._forkserver, "_forkserver_pid", None)
+    if server is not None:  # our child that nobody waited for, so that its number is no other's
+        with contextlib.suppress(OSError):
+            os.kill(server, signal.SIGKILL)
+            os.waitpid(server, 0)
 
 
 @functools.cache

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -35,10 +36,15 @@ def test_a_server_that_still_imports_ends_with_its_process(tmp_path):
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
-    assert call.stdout.readline() == "begun\n"
-    # Nothing holds the pipe any more: the import would do so for twice as long.
-    assert call.communicate("\n", timeout=LIMIT_SECONDS / 2) == ("", None) and call.returncode == 0
+    try:
+        assert call.stdout.readline() == "begun\n"
+        # Nothing holds the pipe any more: the import would do so for twice as long.
+        assert call.communicate("\n", timeout=LIMIT_SECONDS / 2) == ("", None) and call.returncode == 0
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(call.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("processes", [1, 2])
