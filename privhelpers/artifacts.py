@@ -291,6 +291,8 @@ def parse_json(text: str | bytes, where: str) -> object:
     """
     try:
         text = text if isinstance(text, str) else text.decode("utf-8")
+        if text.startswith("\ufeff"):
+            raise ValueError("begins with a byte order mark; save it as UTF-8 without one")
         value = _DECODER.decode(text)
         _require_whole_characters(text, value)
         return value

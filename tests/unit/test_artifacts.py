@@ -87,7 +87,7 @@ def test_links_out_of_the_store_are_refused(store, tmp_path):
         store.write_bytes("link/file", b"x")
 
 
-@pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"a": NaN}', '{"a": 1', "[" * 100_000])
+@pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"a": NaN}', '{"a": 1', "[" * 100_000, "\ufeff{}"])
 def test_json_that_only_a_lenient_parser_takes_is_refused(store, text):
     store.write_bytes("bad.json", text.encode())
     with pytest.raises(DamagedArtifact, match=r"bad\.json"):
