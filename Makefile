@@ -175,14 +175,14 @@ payloads: $(STAMP)  ## show hostile texts on every page in Chromium, with and wi
 supply: $(STAMP)  ## what the environment consists of, in build/supply: a bill of materials (CycloneDX) and the licenses
 	@exec $(PYTHON) tests/supply.py
 
-bench: $(STAMP)  ## measure side by side: noise calibration, private steps and attacks against their peers, how long a bound of an audit takes, and a refusal
+bench: $(STAMP)  ## measure side by side: noise calibration, private steps and attacks against their peers, how long a bound of an audit and a refusal take
 	@$(PYTHON) benchmarks/calibration.py
 	@$(PYTHON) benchmarks/dpsgd.py
 	@$(PYTHON) benchmarks/attacks.py
 	@$(PYTHON) benchmarks/layer_norms.py
 	@$(PYTHON) benchmarks/audit_coverage.py --seconds
-	@$(PYTHON) benchmarks/refusals.py
-	@exec $(PYTHON) benchmarks/shadows.py
+	@$(PYTHON) benchmarks/shadows.py
+	@exec $(PYTHON) benchmarks/refusals.py
 
 lint: $(STAMP)  ## check style, format and that notebooks carry no outputs
 	@$(BIN)/ruff check .

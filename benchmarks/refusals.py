@@ -1,9 +1,9 @@
 """How long a user waits until a mistake is refused: whole commands, in seconds on the clock.
 
 A mistake in a profile, in one of 100,000 notes, and in a model folder, each found late: in the last chapter,
-in the last line, in the weights. The commands take turns, round after round. `make bench` runs it, and it
-ends with exit code 1 where one was not refused by the words that name its mistake, or where the median of
-its seconds is above what is promised.
+in the last line, in the weights. The commands take turns, round after round, in a copy of what git has in its
+index. `make bench` runs it, and it ends with exit code 1 where one was not refused by the words that name its
+mistake, or where the median of its seconds is above what is promised.
 """
 
 import argparse
@@ -66,11 +66,11 @@ def made(home: Path, number: int) -> list[Mistake]:
     git(ROOT, "checkout-index", "--all", f"--prefix={home}/")
     smoke = (home / "params" / "smoke.yml").read_text(encoding="utf-8")
     (home / "params" / "mistaken.yml").write_text(smoke.rpartition("texts:")[0] + "texts: -1\n", "utf-8")
-    first = json.dumps({"patient_id": "a0", "text": "Patient a0 was seen on day 0."})
+    again = json.dumps({"patient_id": "b", "text": "Patient a0 was seen on day 0."})
     records = _notes(home / "records.jsonl", number, "a")
     holdout = _notes(home / "holdout.jsonl", number, "b")
     broken = _notes(home / "broken.jsonl", number, "b", '{"patient_id": "b", "text": ')
-    both = _notes(home / "both.jsonl", number, "b", first)
+    twice = _notes(home / "twice.jsonl", number, "b", again)
     tokenizer = models.train_tokenizer(["Patient a0 was seen on day 0."], vocab_size=300)
     model = models.build("tiny-gpt2", tokenizer, seed=0).eval()
     for folder in ("whole", "cut", "fewer"):
@@ -86,9 +86,11 @@ def made(home: Path, number: int) -> list[Mistake]:
     return [
         Mistake("a profile with a number out of its range", ("book", "--profile=mistaken"), "texts", 2),
         Mistake("a file of notes that is cut off", audit(holdout=broken), f"line {number}", 5),
-        Mistake("a note that stands in both files", audit(holdout=both), "both", 5),
+        Mistake("a note that stands in both files", audit(holdout=twice), "text stands in", 5),
         Mistake("weights that are cut off", audit(model="cut"), "model.safetensors", 10),
-        Mistake("weights that the configuration does not use", audit(model="fewer"), "all of its weights", 10),
+        Mistake(
+            "weights that the configuration does not use", audit(model="fewer"), "all of its weights", 10
+        ),
     ]
 
 
@@ -113,8 +115,8 @@ def refused(mistake: Mistake, home: Path) -> tuple[float, str]:
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print the table, and return 1 if a mistake was not refused by name or in time."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="turns of all commands")
-    parser.add_argument("--notes", type=int, default=NOTES, help="lines in a file of notes")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="turns of all commands, 1 or more")
+    parser.add_argument("--notes", type=int, default=NOTES, help="lines in a file of notes, 60 or more")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="refusals-") as folder:
         mistakes = made(Path(folder), options.notes)
@@ -134,7 +136,7 @@ def main(arguments: list[str] | None = None) -> int:
         median = statistics.median(times)
         print(f"  {mistake.name:<46}{mistake.seconds:>10g}{median:>10.2f}{max(times):>10.2f}")
         if median > mistake.seconds:
-            amiss.setdefault(mistake.name, f"{median:.2f} s, promised are {mistake.seconds:g}")
+            amiss.setdefault(mistake.name, f"{median:.2f} s, promised: {mistake.seconds:g}")
     for name, wrong in amiss.items():
         print(f"  {name}: {wrong}")
     return int(bool(amiss))

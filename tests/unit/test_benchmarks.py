@@ -108,10 +108,10 @@ def refusals():
 
 
 def test_a_mistake_counts_as_refused_only_by_the_words_that_name_it(refusals, tmp_path):
-    profile, notes, *_ = refusals.made(tmp_path, 60)
+    profile, notes, shared, *_ = refusals.made(tmp_path, 60)
     assert refusals.refused(profile, tmp_path)[1] == ""
-    assert refusals.refused(notes, tmp_path)[1] == ""
+    assert refusals.refused(notes, tmp_path)[1] == refusals.refused(shared, tmp_path)[1] == ""
     other = replace(notes, names="line 59")
-    assert re.match("exit code 2: refused: .*line 60", refusals.refused(other, tmp_path)[1])
+    assert re.search("^exit code 2: (?s:.*)line 60", refusals.refused(other, tmp_path)[1])
     sound = replace(profile, arguments=("check", "--profile=smoke"))
     assert refusals.refused(sound, tmp_path)[1].startswith("exit code 0: ")
