@@ -199,8 +199,9 @@ def machine_strings(root: Path) -> list[re.Pattern[str]]:
 
     A name counts anywhere, as a whole word, if it holds letters and a digit, dot, dash or underscore and
     `_config.yml`, such as in the repository's address, does not say it. Any other may be a word or a number,
-    and counts where machines write it: `name@host`, `/home/name`, `USER=name`, `"user": "name"`. One of up to
-    three letters, or in `SHARED` (up to three digits may follow, as in `student07`), betrays nobody.
+    and counts where machines write it: `name@host`, `/home/name`, `/scratch/name`, `USER=name`,
+    `"user": "name"`. One of up to three letters, or in `SHARED` (up to three digits may follow, as in
+    `student07`), betrays nobody.
     """
     folders = {str(root), sys.prefix, f"{Path.home()}/", f"{tempfile.gettempdir()}/"}
     if root.parent == Path(root.anchor):

@@ -84,11 +84,11 @@ def _rarity(texts: Sequence[str]) -> np.ndarray:
     A slip of the pen teaches a program that counts words nothing about another patient's slip; a language
     model finds both surprising. Every digit counts as the same: numbers of their own say nothing.
     """
-    texts = [re.sub(r"\d", "0", text) for text in texts]
     columns = []
     for analyzer, run in (("word", (1, 1)), ("word", (2, 2)), ("char_wb", (4, 4))):
         size = {"n_features": 2**18, "alternate_sign": False, "binary": True, "norm": None}
-        has = HashingVectorizer(analyzer=analyzer, ngram_range=run, **size).fit_transform(texts)
+        digits_alike = (re.sub(r"\d", "0", text) for text in texts)
+        has = HashingVectorizer(analyzer=analyzer, ngram_range=run, **size).fit_transform(digits_alike)
         patients, runs = (np.maximum(1, np.asarray(has.sum(axis)).ravel()) for axis in (0, 1))
         columns.append(has @ np.log(len(texts) / patients) / runs)
     return np.array(columns).T
@@ -129,10 +129,12 @@ def _kernels(people: Sequence[Sequence[str]]) -> Iterator[tuple[str, np.ndarray]
     """Yield what `text_kernels` returns, one table at a time: each takes 128 MB for 4,000 patients."""
     lot = rng.make(0, "checkup/blind/stretches")
     joined = [_looked_at("\n".join(texts), lot) for texts in people]
-    yield "words", _products(_words(joined))
+    rarity, tables = _rarity(joined), [_products(_words(joined))]
+    del joined  # nothing here outlives its use
+    yield "words", tables.pop()
     shape = np.array([_shape(texts, lot) for texts in people])
     yield "shape", rbf_kernel(StandardScaler().fit_transform(shape))
-    yield "rarity", rbf_kernel(StandardScaler().fit_transform(_rarity(joined)))
+    yield "rarity", rbf_kernel(StandardScaler().fit_transform(rarity))
 
 
 def text_kernels(people: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
@@ -187,10 +189,10 @@ def blind_baselines(
         del kernel  # neither table outlives its use
 
         def areas(labels: np.ndarray, learner: np.ndarray = learner) -> np.ndarray:
-            return _areas(labels.astype(float) @ learner.T, labels)[:, None]
+            return _areas((labels.astype(float) @ learner.T).round(12), labels)[:, None]
 
         p = stats.permutation_test(areas, member, draws=permutations, seed=seed, cells=_CELLS * member.size)
-        scores = learner @ member.astype(float)
+        scores = (learner @ member.astype(float)).round(12)  # what is equal but for rounding ties
         area = stats.auc_interval(scores[member], units[0], scores[~member], units[1], draws=draws, seed=seed)
         baselines.append(BlindBaseline(name, area, float(p[0]), parts))
         del areas, learner
