@@ -9,6 +9,7 @@ from privhelpers.errors import DamagedArtifact
 from privhelpers.text import inert
 
 COMPLETE, SEALED = ".complete", ".sealed"
+OTHER_RUNS = f"it shows other runs than {_manifest.MANIFEST}"  # a whole site, and not of what is there now
 BESIDE = ("_failed", "build.log")  # in the folder of the site, but no part of it; hidden files are not either
 HTML = "_build/html"
 DOCTREES = "_build/.doctrees"  # what Sphinx makes the next site from, where a page did not change
@@ -68,7 +69,7 @@ def damage(site: Path) -> str:
         if given[0] != wanted[0]:
             return "it was made as another site, or before a site said which it is"
         if given[1:] != wanted[1:]:
-            return f"it shows other runs than {_manifest.MANIFEST}"
+            return OTHER_RUNS
     except DamagedArtifact as error:
         return str(error)
     return difference(site)

@@ -265,10 +265,22 @@ def amiss(whole: Book, place: Path) -> str:
     return "" if holds else f"verify: {said.getvalue().strip()}"
 
 
-def _damaged_site(whole: Book, place: Path) -> str:
-    """Return what is wrong with a site that is called complete after a kill, or ""."""
-    site = published.site(place / "book", whole.profile)
-    return _sites.damage(site) if (site / published.COMPLETE).exists() else ""
+def damaged_site(root: Path, profile: str) -> str:
+    """Return what is wrong with a site that is called complete after a kill, or "".
+
+    It may be that of the runs before, where the kill came between a manifest and its site: then it is whole,
+    and every command that hands it out refuses it and says what makes it again.
+    """
+    site = published.site(root, profile)
+    if not (site / published.COMPLETE).exists():
+        return ""
+    wrong = _sites.damage(site)
+    if wrong == _sites.OTHER_RUNS:
+        wrong = _sites.difference(site)
+        with contextlib.suppress(PrivHelpersError):
+            published.finished(root, profile, solutions=True)
+            wrong = wrong or "a site of other runs is handed out"
+    return wrong
 
 
 def _called(whole: Book, place: Path, moment: float, wanted: str, chance: np.random.Generator) -> dict:
@@ -279,7 +291,7 @@ def _called(whole: Book, place: Path, moment: float, wanted: str, chance: np.ran
     if call.poll() is None:
         hit = killed(psutil.Process(call.pid), wanted, chance)
     code, said = ended(call, place)
-    codes, wrong = [code], untyped(code, said, hit) or _damaged_site(whole, place)
+    codes, wrong = [code], untyped(code, said, hit) or damaged_site(place / "book", whole.profile)
     while not wrong and codes[-1] != 0:
         if len(codes) > CALLS:
             wrong = f"no end after {CALLS} more calls: {_end(said)}"
@@ -369,7 +381,8 @@ def table(rows: list[dict], seed: int, ran: str, machine: str) -> str:
             "for its times, has the SHA-256 of an undisturbed build, `make verify` holds, no process is left",
             'and no temporary file. Typed refusal: the same, after a call that said "is in use by process".',
             "All else is a third outcome; the upper bound is of its chance, one-sided, at 95 %",
-            "(Clopper-Pearson).",
+            "(Clopper-Pearson). A kill may leave the whole site of the runs before; then every command that",
+            "hands a site out must refuse it.",
             f"Builds that ended before their moment, with no process killed: {len(rows) - len(hit)}.",
             "",
             f"| {' | '.join(head)} |",

@@ -101,6 +101,22 @@ def test_builds_that_come_to_the_same_results_are_counted_by_what_was_killed(spo
     assert chain_kills.main(["--number=x"]) == 2
 
 
+def test_a_site_of_the_runs_before_is_allowed_where_it_is_whole_and_refused(whole, tmp_path, monkeypatch):
+    """The kill came after the manifest was gone or new, and before the site was made again."""
+    root = tmp_path / "book"
+    shutil.copytree(whole.root, root, symlinks=True)
+    assert chain_kills.damaged_site(root, "toy") == ""
+    write_atomic(root / "runs/toy/manifest.json", b"{}")
+    assert chain_kills.damaged_site(root, "toy") == ""
+    monkeypatch.setattr(published, "finished", lambda *_, **__: None)
+    assert chain_kills.damaged_site(root, "toy") == "a site of other runs is handed out"
+    monkeypatch.undo()
+    write_atomic(root / "runs/toy/site/_build/html/index.html", b"<p>half</p>")
+    assert chain_kills.damaged_site(root, "toy").endswith("index.html changed after it was made")
+    (root / "runs/toy/site/.complete").unlink()
+    assert chain_kills.damaged_site(root, "toy") == "", "nobody calls it complete"
+
+
 def test_a_hang_is_a_third_outcome(spoiled, monkeypatch):
     monkeypatch.setattr(chain_kills, "LIMIT_SECONDS", 2)
     row = chain_kills.trial(0, seed=0, whole=spoiled("time.sleep(3600)"))
