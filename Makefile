@@ -144,8 +144,8 @@ $(STAMP): requirements.txt requirements.lock requirements-torch.lock | names
 test: $(STAMP)  ## run every test, on JOBS= cores
 	@command -v chromium >/dev/null || echo "make: the browser tests will fail, for Chromium was not found; \
 	on Debian: apt-get install chromium" >&2
-	@# One process more than cores: some wait for the smoke profile, a schedule or a kill.
-	@workers=$$(expr "$${JOBS:-2}" + 1) || { echo "make: JOBS must be a whole number above 0" >&2; exit 2; }; \
+	@# Two processes more than cores: one waits for the smoke profile, others for a schedule or a kill.
+	@workers=$$(expr "$${JOBS:-2}" + 2) || { echo "make: JOBS must be a whole number above 0" >&2; exit 2; }; \
 	exec $(PYTHON) -m pytest --numprocesses "$$workers" --dist loadfile --no-loadscope-reorder
 
 faults: $(STAMP)  ## disturb runs, files and arguments on purpose, N= trials of SEED=, JOBS= at once: build/faults/faults-<SEED>.md counts the outcomes

@@ -135,7 +135,7 @@ def test_the_usual_values_reach_the_programs(made):
     assert {"--epsilons=1 8", "--seeds=0 1", "--architectures=", "--cores=3", "--profile=course"} <= set(
         sweep
     )
-    assert "4" in made("test", {"JOBS": "3"})[1][0] and "3" in made("test", {})[1][0]
+    assert "5" in made("test", {"JOBS": "3"})[1][0] and "4" in made("test", {})[1][0]
     assert made("lab", {"OPTIONS": "--no-browser --port=9999 *"})[1][0][-3:] == [
         *("--no-browser", "--port=9999", "*")
     ]
