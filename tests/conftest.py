@@ -24,6 +24,8 @@ LONG_FILES = (
     *("tests/faults/test_chain_faults.py", "tests/cluster/test_slurm.py", "tests/unit/test_site_build.py"),
     *("tests/unit/test_site_pdf.py", "tests/notebooks/test_foundations.py"),
     *("tests/faults/test_audit_command_faults.py", "tests/mutants/test_mutants.py"),
+    *("tests/unit/test_own_model_session.py", "tests/unit/test_own_model_folders.py"),
+    *("tests/faults/test_harness.py", "tests/faults/test_payloads.py", "tests/faults/test_resume_faults.py"),
 )
 collect_ignore = ["faults/harness", "faults/payloads", "assignments"]  # programs and cells: no tests
 # Toys gain nothing from a second thread, and two threads that wait for each other beside the smoke
