@@ -1,5 +1,6 @@
 """Shared by all tests; its place puts `tests/` on the import path, where the toys lie."""
 
+import fcntl
 import gc
 import os
 import shutil
@@ -17,7 +18,9 @@ from bookmaker.runner import _git
 from privhelpers import browser
 
 ROOT = Path(__file__).parents[1]
-SMOKE_FILES = ("tests/book/test_browser.py", "tests/notebooks/test_chain.py")
+# Files that look at the smoke profile. The first begins it before all else; the others wait for it, so that
+# they begin when most is done.
+SMOKE_FILES = ("tests/book/test_browser.py", "tests/book/test_decks.py", "tests/notebooks/test_chain.py")
 TOY_FILES = ("tests/unit/test_site_pdf.py", "tests/book/test_quiz.py")
 # Files that take minutes, which no process shall begin when the others are about to end.
 LONG_FILES = (
@@ -44,12 +47,14 @@ class SmokeSite:
     """The smoke profile, run from nothing in a copy of the repository.
 
     Attributes:
-        root: the copy.
-        html: folder of the built site.
+        root: a copy of that folder, which no other process of the tests reads.
+        html: folder of the built site in it.
+        made_in: the folder in which it ran.
     """
 
     root: Path
     html: Path
+    made_in: Path
 
 
 def copy_repository(place: Path) -> Path:
@@ -63,12 +68,20 @@ def copy_repository(place: Path) -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests of the smoke profile, whose process is idle while its runs use both cores."""
-    order = dict.fromkeys(SMOKE_FILES, 0) | {file: place for place, file in enumerate(LONG_FILES, 1)}
+    """Begin with the smoke profile, whose process is idle while its runs use both cores; short files end."""
+    first, *later = SMOKE_FILES
+    order = {file: place for place, file in enumerate((first, *LONG_FILES))}
+    others = len(order)
+    order |= dict.fromkeys(later, others + 1)
     for item in items:
         if "smoke_site" in getattr(item, "fixturenames", ()) and item.location[0] not in SMOKE_FILES:
             raise pytest.UsageError(f"{item.location[0]} looks at the smoke profile: name it in SMOKE_FILES")
-    items.sort(key=lambda item: order.get(item.location[0], len(order)))
+
+    def place(item: pytest.Item) -> int:
+        file = item.location[0]
+        return order.get(file, others + 2 * file.startswith("tests/unit/"))
+
+    items.sort(key=place)
 
 
 def pytest_collection_finish() -> None:
@@ -79,29 +92,45 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileScheduling:
-    """Share the tests among processes by files, and give all files that look at one site to one."""
+    """Share the tests among processes by files, and give all files that look at the toy site to one."""
 
     class Files(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            return next((files[0] for files in (SMOKE_FILES, TOY_FILES) if file in files), file)
+            return TOY_FILES[0] if file in TOY_FILES else file
 
     return Files(config, log)
 
 
-@pytest.fixture(scope="session")
-def smoke_site(tmp_path_factory: pytest.TempPathFactory) -> SmokeSite:
-    """Run the smoke profile from nothing, once for all tests that look at what it leaves."""
-    root = copy_repository(tmp_path_factory.mktemp("smoke") / "book")
+def _run_smoke(root: Path) -> str:
+    """Run the smoke profile in a copy of the repository at `root`; return why it did not end well, or ""."""
+    copy_repository(root)
     command = [sys.executable, "-m", "bookmaker.runner", "book", "--profile", "smoke", "--cores", "2"]
     environment = {**os.environ, "PYTHONPATH": str(root)}
     done = subprocess.run(
         command, cwd=root, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS
     )
-    if done.returncode:
-        said = (done.stdout + done.stderr)[-4000:]
-        pytest.fail(f"the smoke profile ended with exit code {done.returncode}:\n{said}")
-    return SmokeSite(root, root / "runs" / "smoke" / "site" / "_build" / "html")
+    said = (done.stdout + done.stderr)[-4000:]
+    return f"the smoke profile ended with exit code {done.returncode}:\n{said}" if done.returncode else ""
+
+
+@pytest.fixture(scope="session")
+def smoke_site(tmp_path_factory: pytest.TempPathFactory) -> SmokeSite:
+    """Run the smoke profile from nothing, once for all processes of the tests; each looks at its own copy."""
+    place = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        place = place.parent
+    made, ended = place / "smoke-made" / "book", place / "smoke-ended"
+    with open(place / "smoke-lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not ended.exists():
+            ended.write_text("the smoke profile did not end", encoding="utf-8")
+            ended.write_text(_run_smoke(made), encoding="utf-8")
+    if wrong := ended.read_text(encoding="utf-8"):
+        pytest.fail(wrong)
+    root = tmp_path_factory.mktemp("smoke") / "book"
+    shutil.copytree(made, root, symlinks=True)
+    return SmokeSite(root, root / "runs" / "smoke" / "site" / "_build" / "html", made)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
 
+DRAWN = "() => window.MathJax && MathJax.startup ? MathJax.startup.promise.then(() => true) : true"
+FORMULAS = """() => [...document.querySelectorAll('.math')]
+    .filter(e => !e.querySelector('mjx-container')).map(e => e.textContent.slice(0, 80))"""
 # Formulas have a reader of their own (MathJax), and colored code is thousands of spans of a few kinds: one of
 # each kind is left, the rest becomes plain text.
 WITHOUT_REPEATS = """() => {

@@ -171,7 +171,7 @@ def test_the_manifest_seals_every_artifact(runs):
 
 def test_executed_notebooks_hold_no_path_of_the_machine(runs, smoke_site):
     for path in (runs / "notebooks").rglob("*.ipynb"):
-        assert str(smoke_site.root) not in path.read_text()
+        assert str(smoke_site.made_in) not in path.read_text()
 
 
 def test_nothing_generated_could_belong_to_a_person(runs):
