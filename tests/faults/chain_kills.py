@@ -55,6 +55,7 @@ KINDS = {
     "site": "the build of the manifest or of the site",
     "group": "the whole process group",
 }
+DURING_RUNS = ("server", "run", "kernel")  # which live no longer than the runs, and not while a site is made
 SHORTEST, LONGEST = 10.0, 40.0  # seconds of the runs that a trial makes again, on all cores
 START = 8.0  # seconds until the first run has begun
 CALLS = 3  # after the one that is disturbed
@@ -313,7 +314,9 @@ def trial(index: int, *, seed: int, whole: Book) -> dict:
         (place / "tmp").mkdir()
         chosen = removed(place / "book", whole, chance)
         seconds = [whole.seconds[job.rule] for job in chosen]
-        lasts = START + max(*seconds, sum(seconds) / CORES) + whole.site if seconds else START
+        lasts = START + max(0.0, *seconds, sum(seconds) / CORES)
+        if wanted not in DURING_RUNS:
+            lasts += whole.site
         moment = lasts * chance.random()
         try:
             row = _called(whole, place, moment, wanted, chance)
