@@ -79,18 +79,21 @@ def _shape(texts: Sequence[str], lot: np.random.Generator) -> list[float]:
 
 
 def _rarity(texts: Sequence[str]) -> np.ndarray:
-    """Return how rare the words, pairs of words and runs of letters of each patient are, shape [patients, 3].
+    """Return how rare the words, pairs of words and runs of letters of each patient are, shape [patients, 6].
 
-    A slip of the pen teaches a program that counts words nothing about another patient's slip; a language
-    model finds both surprising. Every digit counts as the same: numbers of their own say nothing.
+    For each of the three, the mean rarity over the patient's, and the share that nobody else has: one slip in
+    a long note hardly moves a mean. A slip of the pen teaches a program that counts words nothing about
+    another patient's slip; a language model finds both surprising, and a stray capital as well. Every digit
+    counts as the same: numbers differ from patient to patient anyway.
     """
     columns = []
     for analyzer, run in (("word", (1, 1)), ("word", (2, 2)), ("char_wb", (4, 4))):
         size = {"n_features": 2**18, "alternate_sign": False, "binary": True, "norm": None}
+        table = HashingVectorizer(analyzer=analyzer, ngram_range=run, lowercase=False, **size)
         digits_alike = (re.sub(r"\d", "0", text) for text in texts)
-        has = HashingVectorizer(analyzer=analyzer, ngram_range=run, **size).fit_transform(digits_alike)
+        has = table.fit_transform(digits_alike)
         patients, runs = (np.maximum(1, np.asarray(has.sum(axis)).ravel()) for axis in (0, 1))
-        columns.append(has @ np.log(len(texts) / patients) / runs)
+        columns += [has @ np.log(len(texts) / patients) / runs, has @ (patients == 1) / runs]
     return np.array(columns).T
 
 

@@ -68,7 +68,7 @@ def test_the_packages_stay_small_and_show_only_what_others_use():
     assert not unused, "give it an underscore, move it into a module _name.py, or delete it"
     assert sum(len(room.names) for room in rooms.values()) <= 600
     helpers = sum(room.lines for name, room in rooms.items() if name.startswith("privhelpers."))
-    assert helpers <= 16_100 and sum(room.lines for room in rooms.values()) <= 24_020
+    assert helpers <= 16_100 and sum(room.lines for room in rooms.values()) <= 24_030
 
 
 def test_the_page_for_maintainers_names_every_chapter_room_and_public_helper():
