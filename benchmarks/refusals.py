@@ -118,6 +118,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="turns of all commands, 1 or more")
     parser.add_argument("--notes", type=int, default=NOTES, help="lines in a file of notes, 60 or more")
     options = parser.parse_args(arguments)
+    for name, least in (("rounds", 1), ("notes", 60)):
+        if getattr(options, name) < least:
+            parser.error(f"--{name} = {getattr(options, name)}: must be {least} or more")
     with tempfile.TemporaryDirectory(prefix="refusals-") as folder:
         mistakes = made(Path(folder), options.notes)
         took: dict[str, list[float]] = {mistake.name: [] for mistake in mistakes}

@@ -19,8 +19,8 @@ def _no_memory(error: Exception) -> bool:
     """Return whether memory ran out: of Python, of the system, or of torch, which says so in words alone."""
     if isinstance(error, PrivHelpersError | OSError):
         return getattr(error, "errno", None) == errno.ENOMEM
-    words = r"allocate memory|\bout of memory\b|bad_alloc"
-    return isinstance(error, MemoryError) or re.search(words, str(error)) is not None
+    words = r"allocate memory|\bout of memory\b|\bnot enough memory\b|bad_alloc"
+    return isinstance(error, MemoryError) or re.search(words, str(error), re.IGNORECASE) is not None
 
 
 def guarded(call: Callable[[], int], worded: Callable[[str], str] = str) -> int:

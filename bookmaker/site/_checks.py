@@ -10,7 +10,7 @@ import platform
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
@@ -192,6 +192,15 @@ def _naming(name: str, said: str) -> list[str]:
     return [address, rf"{BEFORE_A_NAME}{literal}(?!\.?[\w-])"]
 
 
+def _sources(root: Path) -> list[Path]:
+    """Return the files that the pages of the book are written in."""
+    return written.files(root / "book", "**/*.md") + written.files(root / "notebooks", "*.ipynb")
+
+
+def _said(files: Iterable[Path]) -> str:
+    return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in files)
+
+
 def machine_strings(root: Path) -> list[re.Pattern[str]]:
     """Return patterns of what would betray the machine: its folders, its name and that of its user.
 
@@ -199,24 +208,24 @@ def machine_strings(root: Path) -> list[re.Pattern[str]]:
 
     A name counts anywhere, as a whole word, if it holds letters and a digit, dot, dash or underscore and
     `_config.yml`, such as in the repository's address, does not say it. Any other may be a word or a number,
-    and counts where machines write it: `name@host`, `/home/name`, `/scratch/name`, `USER=name`,
-    `"user": "name"`. One of up to three letters, or in `SHARED` (up to three digits may follow, as in
-    `student07`), betrays nobody.
+    and counts where machines write it: `name@host`, `/home/name`, `/scratch/name`, `/data/name`, `USER=name`,
+    `"user": "name"`. So does a host's name up to its dot that the sources of a page say. One of up to three
+    letters, or in `SHARED` (up to three digits may follow, as in `student07`), betrays nobody.
     """
     folders = {str(root), sys.prefix, f"{Path.home()}/", f"{tempfile.gettempdir()}/"}
     if root.parent == Path(root.anchor):
         own = re.compile(notebooks.naming(str(root)))
-        sources = written.files(root / "book", "**/*.md") + written.files(root / "notebooks", "*.ipynb")
-        if any(own.search(path.read_text(encoding="utf-8", errors="replace")) for path in sources):
+        if own.search(_said(_sources(root))):
             folders -= {str(root)}
     patterns = [notebooks.naming(name) for name in sorted(folders) if len(name) > 2]
     patterns += [notebooks.naming(f"/{users}/") + r"\w+/" for users in ("home", "Users")]
     patterns += [r"[A-Z]:\\Users\\"]
-    names = {platform.node(), platform.node().partition(".")[0]}
+    host, said = platform.node(), _said(root.glob("_config.yml"))
+    # Up to its dot a host's name may be a word of the book: `python3` of `python3.local`.
+    names = {host.partition(".")[0]: said + _said(_sources(root)), host: said}
     with contextlib.suppress(ImportError, KeyError, OSError):  # a user that the system does not know
-        names.add(getpass.getuser())
-    said = "".join(path.read_text(encoding="utf-8", errors="replace") for path in root.glob("_config.yml"))
-    patterns += [pattern for name in sorted(names) for pattern in _naming(name, said)]
+        names[getpass.getuser()] = said
+    patterns += [pattern for name in sorted(names) for pattern in _naming(name, names[name])]
     return [re.compile(pattern) for pattern in patterns]
 
 

@@ -195,7 +195,8 @@ def report_facts(audit: Audit | SyntheticAudit, *, made: str = "", language: Lan
     verdict, canaries, coverage = audit.verdict, audit.files.canaries, _coverage(audit)
     catalogue = next(iter(language.files.items()), None)
     words, levels = words_of(audit)["details"], words_of(audit)["severity"][verdict.outcome]
-    weakest = {name: of_100(value, up=True) for name, value in vars(audit.sensitivity).items()}
+    # What may have been missed is rounded up; its power is chosen, and none of it.
+    weakest = {name: of_100(value, up=name != "power") for name, value in vars(audit.sensitivity).items()}
     if isinstance(audit, Audit):
         target = audit.target
         own = {

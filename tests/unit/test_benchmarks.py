@@ -107,6 +107,13 @@ def refusals():
     del sys.modules["refusals"]
 
 
+@pytest.mark.parametrize("given", ["--rounds=0", "--notes=59"])
+def test_too_little_to_measure_is_refused(refusals, capsys, given):
+    with pytest.raises(SystemExit) as ended:
+        refusals.main([given])
+    assert ended.value.code == 2 and "or more" in capsys.readouterr().err
+
+
 def test_a_mistake_counts_as_refused_only_by_the_words_that_name_it(refusals, tmp_path):
     profile, notes, shared, *_ = refusals.made(tmp_path, 60)
     assert refusals.refused(profile, tmp_path)[1] == ""

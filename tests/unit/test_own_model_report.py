@@ -332,6 +332,13 @@ def test_shares_are_read_out_of_100():
     ]  # fmt: skip
 
 
+def test_what_may_have_been_missed_is_rounded_up_and_the_power_of_that_is_not(audit):
+    weakest = dataclasses.replace(audit.sensitivity, auc=0.7321, tpr=0.0312, power=0.9049)
+    facts = own_model.report_facts(dataclasses.replace(audit, sensitivity=weakest))
+    said = facts["sensitivity"]["sentence"]
+    assert "in 74 of 100 pairs" in said and " 3.2 of 100" in said and " 90 %" in said
+
+
 @pytest.fixture(scope="module")
 def browser():
     from playwright.sync_api import sync_playwright

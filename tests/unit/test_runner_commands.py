@@ -53,6 +53,8 @@ def refusal(capsys, error):
         RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate"),
         RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"),
         RuntimeError("CUDA error: out of memory"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: not enough memory: you tried to get 2 bytes"),
+        RuntimeError("Out Of Memory"),
         RuntimeError("std::bad_alloc"),
         OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
     ],

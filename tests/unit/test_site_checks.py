@@ -248,6 +248,7 @@ COLORED = '<span class="nt">"user"</span><span class="p">:</span><span class="w"
         ("/home/notes, it is", "/home/notes"),
         ("in /Users/notes", "/Users/notes"),
         ("/scratch/notes/runs", "/scratch/notes"),
+        ("/data/notes", "/data/notes"),
         ("USER=notes", "USER=notes"),
         ("LOGNAME=notes", "LOGNAME=notes"),
         ("HOSTNAME=records", "HOSTNAME=records"),
@@ -273,6 +274,17 @@ def test_a_word_is_no_finding_though_a_user_or_a_machine_has_it_for_a_name(site,
         assert named(monkeypatch, user, user)(site(page.format(user))) == [], user
     assert named(monkeypatch, "1000")(site("<p>of 1000 patients</p>")) == []
     assert named(monkeypatch, "1000")(site("<p>USER=1000</p>")) != []
+
+
+def test_a_hosts_name_up_to_its_dot_may_be_a_word_of_the_book(site, monkeypatch, tmp_path_factory):
+    root = tmp_path_factory.mktemp("clone")
+    (root / "book").mkdir()
+    (root / "book" / "intro.md").write_text("Install python3 first.")
+    for host, told in (("python3.lan", []), ("ward-7.lan", ["index.html: names this machine (ward-7)"])):
+        page = f"<p>by {host.removesuffix('.lan')} here</p>"
+        assert named(monkeypatch, "root", host)(site(page), root) == told
+    assert named(monkeypatch, "root", "python3.lan")(site("<p>someone@python3:~$</p>"), root) != []
+    assert named(monkeypatch, "root", "python3.lan")(site("<p>python3.lan</p>"), root) != []
 
 
 def test_a_name_that_the_configuration_says_is_public(site, monkeypatch, tmp_path_factory):
