@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,7 +116,7 @@ def _run_smoke(root: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def smoke_site(tmp_path_factory: pytest.TempPathFactory) -> SmokeSite:
+def smoke_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmokeSite]:
     """Run the smoke profile from nothing, once for all processes of the tests; each looks at its own copy."""
     place = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -130,7 +131,8 @@ def smoke_site(tmp_path_factory: pytest.TempPathFactory) -> SmokeSite:
         pytest.fail(wrong)
     root = tmp_path_factory.mktemp("smoke") / "book"
     shutil.copytree(made, root, symlinks=True)
-    return SmokeSite(root, root / "runs" / "smoke" / "site" / "_build" / "html", made)
+    yield SmokeSite(root, root / "runs" / "smoke" / "site" / "_build" / "html", made)
+    shutil.rmtree(root, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
