@@ -4,6 +4,7 @@ Jupyter starts a kernel as a new Python. Here the process exists already: it wai
 of the one notebook that its parent executes (see `_warm`).
 """
 
+import contextlib
 import importlib
 import json
 import os
@@ -109,7 +110,8 @@ class _Provisioner(LocalProvisioner):
             "env": kwargs["env"],
             "cwd": str(kwargs.get("cwd") or Path.cwd()),
         }
-        with process.orders:
+        # A process that was killed reads nothing; that it died is noticed as at any later moment.
+        with process.orders, contextlib.suppress(ConnectionError):
             process.orders.sendall(json.dumps(request).encode())
         self.process = process
         self.pid = self.pgid = process.pid
