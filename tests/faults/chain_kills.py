@@ -40,8 +40,8 @@ from privhelpers.errors import PrivHelpersError
 PROFILE, CORES = "smoke", 2
 # Two processes give these chapters workers, and change no result.
 WORKERS = ("shadow_models", "defenses")
-# Its result says how long its parts took, so that no two runs of it leave the same bytes.
-TIMED = ("real_model",)
+# Their results say how long their parts took, so that no two runs of them leave the same bytes.
+TIMED = ("real_model", "defenses")
 SOURCES = ("book", "Snakefile", "_config.yml", "_toc.yml", "tests/conftest.py")  # beside the usual ones
 PREFIX = "chainkills-"
 MARK = "CHAIN_KILLS"  # environment variable: the trial that a process belongs to

@@ -9,10 +9,12 @@ import sys
 import psutil
 import pytest
 import toy_site
+from conftest import ROOT
 from faults import chain_kills
 from faults.harness import counted, judge
 
-from bookmaker.runner import _seals, published
+from bookmaker.runner import _seals, plan, published
+from privhelpers import rng
 from privhelpers.artifacts import to_json, write_atomic, write_sealed
 
 # A build that waits to be killed, and that puts back what is missing when it is called again.
@@ -78,6 +80,18 @@ def spoiled(whole, monkeypatch):
         return dataclasses.replace(whole, command=command, seconds=seconds, site=0.0)
 
     return spoil
+
+
+def test_no_trial_makes_a_run_again_whose_results_say_how_long_it_took(whole, monkeypatch):
+    rules = {job.rule for job in plan.jobs(ROOT, chain_kills.PROFILE)}
+    assert {*chain_kills.TIMED, *chain_kills.WORKERS} <= rules, "a chapter that was renamed"
+    jobs = plan.jobs(whole.root, "toy")
+    monkeypatch.setattr(chain_kills, "TIMED", [job.rule for job in jobs[1:]])
+    monkeypatch.setattr(chain_kills.shutil, "rmtree", lambda folder: None)
+    monkeypatch.setattr(chain_kills.Path, "unlink", lambda file: None)
+    for seed in range(20):
+        chosen = chain_kills.removed(whole.root, whole, rng.make(seed, "timed"))
+        assert [job.rule for job in chosen] == [jobs[0].rule]
 
 
 @pytest.mark.parametrize("name", SPOILED)
