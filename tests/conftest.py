@@ -25,13 +25,12 @@ SMOKE_FILES = ("tests/book/test_browser.py", "tests/book/test_decks.py", "tests/
 TOY_FILES = ("tests/unit/test_site_pdf.py", "tests/book/test_quiz.py")
 # Files that take minutes, which no process shall begin when the others are about to end.
 LONG_FILES = (
-    *("tests/faults/test_chain_faults.py", "tests/cluster/test_slurm.py", "tests/unit/test_site_build.py"),
+    *("tests/unit/test_runner_builds.py", "tests/cluster/test_slurm.py", "tests/unit/test_site_build.py"),
     *("tests/unit/test_site_pdf.py", "tests/notebooks/test_foundations.py"),
-    *("tests/faults/test_audit_command_faults.py", "tests/mutants/test_mutants.py"),
+    *("tests/unit/test_audit_command.py", "tests/mutants/test_mutants.py"),
     *("tests/unit/test_own_model_session.py", "tests/unit/test_own_model_folders.py"),
-    *("tests/faults/test_harness.py", "tests/faults/test_payloads.py", "tests/faults/test_resume_faults.py"),
 )
-collect_ignore = ["faults/harness", "faults/payloads", "assignments"]  # programs and cells: no tests
+collect_ignore = ["assignments"]  # cells of notebooks: no tests
 # Toys gain nothing from a second thread, and two threads that wait for each other beside the smoke
 # profile take twice the time. Set before torch is imported; runs of the chain set their own number.
 os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"

@@ -8,11 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import identities
 import pytest
 import toy_chain
 import yaml
 from bs4 import BeautifulSoup
-from faults import identities
 from patience import LIMIT_SECONDS
 
 from bookmaker.runner import chain

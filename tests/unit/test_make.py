@@ -38,10 +38,7 @@ HANDED_OVER = {  # what recipes pass on, besides their own words
     "profile": ("PROFILE", "JOBS"),
     "reference": ("PROFILE",),
     "test": (),
-    "faults": ("N", "SEED", "JOBS"),
-    "fuzz": ("N", "SEED", "JOBS"),
-    "chainkills": ("N", "SEED", "JOBS"),
-    "identities": ("N", "SEED", "JOBS"),
+    "mutants": ("JOBS",),
     "assignments": (),
     "grade": ("SUBMITTED",),
     "bench": (),
@@ -128,6 +125,23 @@ def test_every_variable_of_the_makefile_is_given_as_text():
     assert set(re.findall(r"\$\((\w+)\)", text)) <= ours
     handed = {name for names in HANDED_OVER.values() for name in names}
     assert handed | {"OPTIONS", "PORT"} == set(variables())
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (["check", "PROFILE=nosuch"], "nosuch"),
+        (["book", "PROFILE=smoke", "JOBS=many"], "JOBS"),
+        (["audit", "MODEL=m"], "RECORDS"),
+        (["grade", "SUBMITTED=nosuch"], "nosuch"),
+    ],
+)
+def test_a_wrong_value_is_named_in_one_line(given, named):
+    command = ["make", "--no-print-directory", "-o", ".venv/.stamp", *given, f"PYTHON={sys.executable}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_SECONDS)
+    first, *rest = done.stderr.splitlines()
+    assert done.returncode == 2 and named in first and first.startswith("refused: "), done.stderr
+    assert len(rest) == 1 and rest[0].startswith("make: ***"), "the second line is make's own"
 
 
 def test_the_usual_values_reach_the_programs(made):

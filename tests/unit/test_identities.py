@@ -1,8 +1,7 @@
 """No generated patient carries what can be a real identifier, by rules that the generator does not know."""
 
+import identities
 import pytest
-from faults import identities
-from faults.harness import counted, report
 
 # Only in pieces: the files of this project hold no string that looks like somebody's number.
 REAL = {
@@ -48,32 +47,6 @@ def test_generated_patients_carry_nothing_that_can_be_somebodys():
         seen = identities.hospital(number, 2026, 250)
         assert not seen["real"], seen["examples"]
         assert seen["notes"] >= 250 and {"SSN, ITIN, ATIN or IRSN", "telephone number"} <= {*seen["seen"]}
-
-
-def test_a_real_one_is_counted_and_fails_the_command(monkeypatch, tmp_path, capsys):
-    plain, page = identities.make_hospital_records, []
-
-    def spoiled(**asked):
-        records = plain(**asked)
-        records.heldout[0]["text"] += " Call " + "-".join(("212", "736", "5000"))
-        return records
-
-    monkeypatch.setattr(counted, "PLACE", tmp_path)
-    monkeypatch.setattr(identities, "HOSPITAL", 30)
-    monkeypatch.setattr(identities, "beside", lambda: {"a page": (1, page)})
-    assert identities.main(["--number=30", "--seed=1"]) == 0
-    page.append(("page.html", "mail address", "x"))
-    assert identities.main(["--number=30", "--seed=1"]) == 1, "what a page shows fails the command, too"
-    assert "| a page | 1 | 1 |" in (tmp_path / "identities-1.md").read_text()
-    page.clear()
-    assert "Possible ones: 0;" in (tmp_path / "identities-1.md").read_text()
-    monkeypatch.setattr(identities, "make_hospital_records", spoiled)
-    monkeypatch.setattr(counted, "code", lambda: "spoiled")
-    assert identities.main(["--number=30", "--seed=1"]) == 1
-    text = (tmp_path / "identities-1.md").read_text()
-    assert "Possible ones: 1;" in text and "| telephone number |" in text
-    assert f"at most {100 * report.upper_bound(1, 30):.2g} %" in text
-    assert identities.main(["--number=x"]) == 2 and "refused: N='x'" in capsys.readouterr().err
 
 
 def test_no_file_of_the_project_shows_what_can_be_somebodys():

@@ -1,7 +1,5 @@
-"""A ledger under kills, cuts, a full disk and a second writer: it never counts less than was done."""
+"""A ledger after kills, cuts, a full disk and a second writer: it never counts less than was done."""
 
-import contextlib
-import errno
 import json
 import multiprocessing
 import os
@@ -14,10 +12,8 @@ import pytest
 from patience import LIMIT_SECONDS
 
 from privhelpers.errors import (
-    LedgerDamaged,
     LedgerInUse,
     LedgerUnavailable,
-    PrivHelpersError,
     ResumeRefused,
 )
 from privhelpers.ledger import Terms, open_ledger, read_ledger
@@ -81,7 +77,7 @@ def _train(path, finished, seed):
 
 
 def test_a_kill_at_any_moment_leaves_at_least_the_steps_that_were_taken(path, tmp_path):
-    finished, chance, trials, head = tmp_path / "finished", random.Random(7), 25, None
+    finished, chance, trials, head = tmp_path / "finished", random.Random(7), 6, None
     finished.touch()
     for trial in range(trials):
         before = finished.stat().st_size
@@ -162,14 +158,14 @@ def test_a_kill_while_a_ledger_is_made_leaves_none_or_a_whole_one(path, when):
 # Cuts
 
 
-@pytest.mark.parametrize(("reserves", "torn"), [([7], 1), ([3, 5, 2], 5), ([3, 2, 7], 3)])
-def test_a_last_line_cut_at_any_byte_is_counted_as_spent(path, reserves, torn):
+@pytest.mark.parametrize(("reserves", "torn"), [([7], 1), ([3, 5, 2], 5)])
+def test_a_last_line_that_is_cut_is_counted_as_spent(path, reserves, torn):
     data = filled(path, *reserves)
     record = read_ledger(path)
     *_, line = data.splitlines(keepends=True)
     start, before = len(data) - len(line), sum(reserves[:-1])
     legible = line.index(b'"total_steps"')  # from there on the line still says what it reserved
-    for cut in range(len(line) + 1):
+    for cut in [*range(0, len(line), 5), len(line) - 1, len(line)]:
         path.write_bytes(data[: start + cut])
         if 0 < cut < len(line) - 1:
             assert read_ledger(path).unfinished == cut
@@ -197,23 +193,6 @@ def test_a_cut_line_counts_within_the_plan(path, left):
     with open_ledger(path, terms) as ledger:
         assert ledger.record.entries[-1].steps == left
         assert ledger.steps == 9 + left and ledger.remaining == 0
-
-
-def test_an_opening_line_that_is_cut_is_refused(path):
-    data = filled(path)
-    for cut in range(len(data)):
-        path.write_bytes(data[:cut])
-        with pytest.raises(LedgerDamaged, match="line 1"):
-            open_ledger(path, TERMS)
-        assert path.read_bytes() == data[:cut]
-
-
-@pytest.mark.parametrize("tail", [b"\0" * 4096, b"\xff", b"[" * 100_000, b"9" * 5000, b"{}", b'"\\ud800"'])
-def test_what_a_crash_of_the_machine_may_leave_at_the_end_counts_as_torn(path, tail):
-    path.write_bytes(filled(path, 4) + tail)
-    with open_ledger(path, TERMS) as ledger:
-        assert ledger.steps == 8 and ledger.record.entries[-1].kind == "torn"
-    assert tail not in path.read_bytes()
 
 
 # Writers
@@ -247,47 +226,6 @@ def test_a_second_writer_is_refused_and_a_dead_one_is_no_obstacle(path, tmp_path
         assert lock.read_text().startswith(f"process {os.getpid()}, since ")
 
 
-WINS = 5  # of every writer
-
-
-def _race(path, start, wins):
-    wait_until(start.exists)
-    won = 0
-    while won < WINS:
-        with contextlib.suppress(LedgerInUse), open_ledger(path, TERMS) as ledger:
-            ledger.reserve(1)
-            ledger.reserve(1)
-            won += 1
-            with open(wins, "ab", buffering=0) as handle:
-                handle.write(b"..")
-
-
-def test_writers_that_race_for_a_new_ledger_write_one_chain(path, tmp_path):
-    start, wins = tmp_path / "start", tmp_path / "wins"
-    racers = [PROCESSES.Process(target=_race, args=(path, start, wins)) for _ in range(5)]
-    for racer in racers:
-        racer.start()
-    start.touch()
-    for racer in racers:
-        racer.join(LIMIT_SECONDS)
-    assert [racer.exitcode for racer in racers] == [0] * 5
-    assert read_ledger(path).steps == wins.stat().st_size == 5 * 2 * WINS
-
-
-def test_a_forked_child_keeps_no_lock(path):
-    ledger = open_ledger(path, TERMS)
-    child = os.fork()
-    if not child:
-        time.sleep(LIMIT_SECONDS)
-        os._exit(0)
-    try:
-        ledger.close()
-        open_ledger(path, TERMS).close()
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-
-
 # Disks
 
 
@@ -304,83 +242,10 @@ def _reserve_on_a_full_disk(path, room):
         assert ledger.steps == 4, "a reserve that failed allows no step"
 
 
-@pytest.mark.parametrize("room", [0, 1, 100])
+@pytest.mark.parametrize("room", [0, 100])
 def test_a_full_disk_refuses_the_step_and_what_was_written_counts(path, room):
     data = filled(path, 4)
     assert run(_reserve_on_a_full_disk, path, room) == 0
     assert path.stat().st_size == len(data) + room
     with open_ledger(path, TERMS) as ledger:
         assert ledger.steps == (8 if room else 4)
-
-
-def _open_on_a_full_disk(path):
-    _limit(100)
-    with pytest.raises(LedgerUnavailable, match=r"ledger\.jsonl: File too large"):
-        open_ledger(path, TERMS)
-
-
-def test_a_full_disk_makes_no_half_ledger_and_loses_no_cut_line(path):
-    assert run(_open_on_a_full_disk, path) == 0
-    assert not path.exists() and not list(path.parent.glob(".part-*"))
-    cut = filled(path, 4) + b"{"
-    path.write_bytes(cut)
-    assert run(_open_on_a_full_disk, path) == 0
-    assert path.read_bytes() == cut and not list(path.parent.glob(".part-*"))
-    with open_ledger(path, TERMS) as ledger:
-        assert ledger.steps == 8
-
-
-@pytest.mark.parametrize(("name", "number"), [("write", errno.ENOSPC), ("fsync", errno.EIO)])
-def test_a_device_that_fails_allows_no_step_and_no_further_line(path, monkeypatch, name, number):
-    filled(path, 4)
-
-    def failing(*_):
-        raise OSError(number, os.strerror(number))
-
-    with open_ledger(path, TERMS) as ledger:
-        with monkeypatch.context() as patch:
-            patch.setattr(os, name, failing)
-            with pytest.raises(LedgerUnavailable, match=os.strerror(number)):
-                ledger.reserve(2)
-        with pytest.raises(LedgerUnavailable, match="open it again"):
-            ledger.reserve(2)
-        assert ledger.steps == 4
-    # After a failed fsync nobody knows whether the line is there: what is there counts.
-    assert read_ledger(path).steps == (4 if name == "write" else 6)
-
-
-def test_an_interrupt_inside_a_write_allows_no_further_line(path, monkeypatch):
-    filled(path, 4)
-    write = os.write
-
-    def interrupted(descriptor, line):
-        write(descriptor, line[:20])
-        raise KeyboardInterrupt
-
-    with open_ledger(path, TERMS) as ledger:
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "write", interrupted)
-            with pytest.raises(KeyboardInterrupt):
-                ledger.reserve(2)
-        with pytest.raises(LedgerUnavailable):
-            ledger.reserve(2)
-    with open_ledger(path, TERMS) as ledger:
-        assert ledger.steps == 8
-
-
-def test_short_writes_make_a_whole_line(path, monkeypatch):
-    write = os.write
-    with open_ledger(path, TERMS) as ledger, monkeypatch.context() as patch:
-        patch.setattr(os, "write", lambda descriptor, line: write(descriptor, line[:7]))
-        ledger.reserve(3)
-        ledger.reserve(3)
-    record = read_ledger(path)
-    assert record.steps == 6 and record.unfinished == 0
-
-
-def test_a_folder_that_cannot_be_written_is_a_typed_refusal(tmp_path):
-    (tmp_path / "file").write_text("in the place of a folder")
-    for call in (open_ledger, lambda path, _: read_ledger(path)):
-        with pytest.raises(LedgerUnavailable, match=r"ledger\.jsonl: ") as refusal:
-            call(tmp_path / "file" / "ledger.jsonl", TERMS)
-        assert isinstance(refusal.value, PrivHelpersError)

@@ -1,26 +1,21 @@
-"""`make identities N=... SEED=... JOBS=...`: looks for identifiers of real people in generated patients.
+"""Rules for identifiers that can belong to a real person, and where to look for them.
 
-It also looks through the files of the repository and the sites that are built there.
-
-The rules are written down here a second time, from what the authorities publish, and share no code with the
-check that `privhelpers.records` makes before it writes.
+The rules are written here a second time, from what the authorities publish, and share no code with the check
+that `privhelpers.records` makes before it writes.
 """
 
 import contextlib
 import html
 import ipaddress
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from faults.harness import counted, report
-
 from bookmaker.runner import _git
 from privhelpers.records import make_hospital_records
 
-HOSPITAL = 20_000  # patients; a factory has numbers for 20,196 people
+ROOT = Path(__file__).parents[1]
 Shown = tuple[int, list[tuple[str, str, str]]]  # files, and of each value: its file, its kind, itself
 ASIDE = 500  # of them for validation, and as many held out
 RESERVED = ("example.com", "example.net", "example.org", "example", "test", "invalid", "localhost")
@@ -137,9 +132,9 @@ def shown(text: str) -> Iterator[tuple[str, str]]:
 def repository() -> Shown:
     """Return how many files of text git tracks, and the name, kind and value of what they show."""
     texts = {}
-    for name in filter(None, _git.git(report.ROOT, "ls-files", "-z").split("\0")):
+    for name in filter(None, _git.git(ROOT, "ls-files", "-z").split("\0")):
         with contextlib.suppress(UnicodeDecodeError, FileNotFoundError):
-            texts[name] = (report.ROOT / name).read_text(encoding="utf-8")
+            texts[name] = (ROOT / name).read_text(encoding="utf-8")
     return len(texts), [(name, *one) for name, text in texts.items() for one in shown(text)]
 
 
@@ -153,15 +148,6 @@ def site(html_folder: Path) -> Shown:
             values += [(name, *one) for one in shown(html.unescape(text))]
             pages += 1
     return pages, values
-
-
-def beside() -> dict[str, Shown]:
-    """Return what the repository and the sites that are built in it show, by the words for each."""
-    sites = sorted(report.ROOT.glob("runs/*/site/_build/html"))
-    return {
-        "files of the repository": repository(),
-        **{f"pages of the site of `{folder.parents[2].name}`": site(folder) for folder in sites},
-    }
 
 
 def hospital(number: int, seed: int, patients: int) -> dict:
@@ -195,75 +181,3 @@ def hospital(number: int, seed: int, patients: int) -> dict:
         "notes": len(notes),
         "characters": sum(len(note["text"]) for note in notes),
     }
-
-
-def _possible(rows: list[dict]) -> int:
-    return sum(sum(row["real"].values()) for row in rows)
-
-
-def table(rows: list[dict], places: dict[str, Shown], seed: int, ran: str, machine: str) -> str:
-    """Return what was found in all hospitals, and beside them, as Markdown.
-
-    Args:
-        rows: lines of the record.
-        places: what `repository` and `site` returned, by the words for it.
-        seed: of the run.
-        ran: commit.
-        machine: its processor.
-    """
-    patients, notes, length = (sum(row[name] for row in rows) for name in ("patients", "notes", "characters"))
-    counts = {of: sum((Counter(row[of]) for row in rows), Counter()) for of in ("seen", "real")}
-    kinds = [f"| {kind} | {counts['seen'][kind]:,} | {counts['real'][kind]:,} |" for kind in RULES]
-    examples = [f"- {kind}: {text!a}" for row in rows for kind, text in row["examples"]]
-    bound = 100 * report.upper_bound(min(_possible(rows), patients), patients)
-    return "\n".join(
-        [
-            "# Identifiers of real people in generated patients",
-            "",
-            f"Seed {seed}, {patients:,} patients of {len(rows):,} hospitals, {notes:,} notes,",
-            f"{length:,} characters, commit {ran}, on {machine}.",
-            f"Possible ones: {_possible(rows):,}; chance of one in a patient: at most {bound:.2g} %,",
-            "one-sided, at 95 % (Clopper-Pearson, patients taken as independent draws).",
-            "",
-            "| in the form of | seen | can be somebody's |",
-            "|---|---|---|",
-            *kinds,
-            *(["", *examples] if examples else []),
-            "",
-            f"Beside the patients, apart from {len(QUOTED)} values that are quotations:",
-            "",
-            "| looked through | files | can be somebody's |",
-            "|---|---|---|",
-            *(f"| {words} | {files:,} | {len(values)} |" for words, (files, values) in places.items()),
-            "",
-            *(
-                f"- {name}, {kind}: {value!a}"
-                for _, values in places.values()
-                for name, kind, value in values
-            ),
-        ]
-    )
-
-
-def _count(asked: counted.Count) -> int:
-    hospitals = -(-asked.number // HOSPITAL)  # whole ones alone: a longer run later takes them over
-
-    def trial(index: int) -> dict:
-        return hospital(index, asked.seed, HOSPITAL)
-
-    def tell(rows: list[dict]) -> str:
-        return f"[identities] {len(rows)} of {hospitals} hospitals, {_possible(rows)} possible"
-
-    rows = asked.rows(trial, hospitals, tell)
-    places = beside()
-    asked.publish(table(rows, places, asked.seed, asked.commit, asked.machine))
-    return int(_possible(rows) > 0 or any(values for _, values in places.values()))
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Look through patients and return 1 if one of them may carry a real identifier."""
-    return counted.program("identities", 1_000_000, _count, arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,267 @@
+"""`make audit` with what people have: refused in one line with exit code 2, or published whole."""
+
+import base64
+import dataclasses
+import json
+import re
+import shutil
+from pathlib import Path
+
+import jsonschema
+import pytest
+import toy_audit as toy
+
+from bookmaker.runner import _archive, _audit, _cli, processes
+from privhelpers import browser, own_model
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with a small model and two good files."""
+    place = tmp_path_factory.mktemp("brought")
+    tok = toy.tokenizer([row["text"] for row in toy.notes("x", 60, seed=9)])
+    toy.save(toy.causal(tok), tok, place / "net")
+    toy.write(place / "m.jsonl", toy.notes("m", 60, seed=1))
+    toy.write(place / "h.jsonl", toy.notes("h", 60, seed=2))
+    toy.write(place / "c.jsonl", [{"text": f"canary {n}", "inserted": n % 2 == 0} for n in range(40)])
+    toy.write(place / "s.jsonl", [{"text": row["text"]} for row in toy.notes("m", 60, seed=1)])
+    return place
+
+
+@pytest.fixture(scope="module")
+def opened(home):
+    """The small model, opened once for the tests that are about records."""
+    return own_model.open_model(home / "net")
+
+
+@pytest.fixture
+def call(home, tmp_path, monkeypatch, capsys):
+    """Return a function that runs the command in this process: exit code and what stands on stderr."""
+    monkeypatch.setattr(processes, "die_with_parent", lambda **_: None)
+    monkeypatch.setattr(_audit, "HOME", tmp_path / "audits")
+    monkeypatch.chdir(ROOT)
+
+    def run(**given):
+        good = {"model": home / "net", "records": home / "m.jsonl", "holdout": home / "h.jsonl"}
+        values = good | {"out": tmp_path / "out"} | given
+        code = _cli.main(["audit", *(f"--{name}={value}" for name, value in values.items())])
+        return code, capsys.readouterr().err
+
+    return run
+
+
+def lines_of(home, name):
+    return (home / name).read_bytes().splitlines(keepends=True)
+
+
+BAD = {
+    "broken": (lambda rows: [*rows[:4], b'{"patient_id": \n', *rows[4:]], "line 5: broken"),
+    "same record": (lambda rows: [*rows, rows[1]], "the patient and text of line 2 again"),
+    "few": (lambda rows: rows[:30], "patients in 30 lines; at least 50"),
+}
+
+
+@pytest.mark.parametrize("option", ["records", "holdout"])
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_records_are_refused_with_file_and_line(call, home, monkeypatch, tmp_path, kind, option):
+    monkeypatch.setattr(own_model, "open_model", lambda *_, **__: pytest.fail("the files come first"))
+    spoil, words = BAD[kind]
+    path = tmp_path / "bad.jsonl"
+    path.write_bytes(b"".join(spoil(lines_of(home, "m.jsonl" if option == "records" else "h.jsonl"))))
+    code, message = call(**{option: path})
+    assert code == 2 and message.startswith("refused: bad.jsonl") and words in message, message
+    assert message.count("\n") == 1
+    assert not (tmp_path / "out").exists() and not (tmp_path / "audits").exists()
+
+
+def test_somebody_in_both_files_is_refused(call, home, opened, monkeypatch, tmp_path):
+    monkeypatch.setattr(own_model, "open_model", lambda *_, **__: opened)
+    other = tmp_path / "both.jsonl"
+    other.write_bytes(b"".join([*lines_of(home, "h.jsonl"), lines_of(home, "m.jsonl")[6]]))
+    code, message = call(holdout=other)
+    assert code == 2 and "both.jsonl, line" in message and "stands in m.jsonl, line" in message
+    assert call(holdout=home / "m.jsonl")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"model": ""}, "missing: MODEL=folder"),
+        ({"records": "", "holdout": ""}, "missing: RECORDS=members.jsonl, HOLDOUT=nonmembers.jsonl"),
+        ({"model": "no/such/place"}, "MODEL=no/such/place: there is nothing"),
+        ({"canaries": "no.jsonl"}, "CANARIES=no.jsonl: there is nothing"),
+        ({"model": "gpt2"}, "nothing is fetched: if this is a name of the Hugging Face hub, save it"),
+        ({"epsilon": "4", "canaries": "c.jsonl"}, "one means nothing without the other"),
+        ({"epsilon": "4", "delta": "1e-5"}, "a claim can only be tested with canaries"),
+        ({"epsilon": "-1", "delta": "1e-5", "canaries": "c.jsonl"}, "must be greater than 0"),
+        ({"epsilon": "much", "delta": "1e-5", "canaries": "c.jsonl"}, "EPSILON=much: must be a number"),
+        ({"epsilon": "1", "delta": "2", "canaries": "c.jsonl"}, "delta = 2.0"),
+        ({"patients": "0"}, "PATIENTS=0: must be a whole number of 1 or more, or all"),
+        ({"patients": "10"}, "patients = 10: at least 50 of each file are needed"),
+        ({"notes": "some"}, "NOTES=some: must be a number"),
+        ({"effort": "all"}, "effort = 'all': must be one of quick, standard, thorough"),
+        ({"columns": "name=mrn"}, "name is no field; the fields are patient_id, text"),
+        ({"synthetic": "s.jsonl"}, "SYNTHETIC and MODEL: texts are audited without a model"),
+        ({"pdf": "perhaps"}, "PDF=perhaps: must be yes or no"),
+        ({"seed": "1.5"}, "SEED=1.5: must be a number"),
+        ({"seed": "-2"}, "SEED=-2: must be a whole number of 0 or more"),
+        ({"key": "c.jsonl"}, "KEY: belongs to a bundle; name one, BUNDLE=out.zip"),
+        ({"ledger": "c.jsonl"}, "LEDGER: belongs to a bundle"),
+        ({"bundle": "new.zip", "ledger": "c.jsonl"}, "c.jsonl, line 1: is not a line of a ledger"),
+        ({"bundle": "new.zip", "key": "c.jsonl"}, "is no private Ed25519 key in PEM"),
+        ({"bundle": "new.zip", "show": "yes"}, "BUNDLE and SHOW: a bundle is handed on"),
+        ({"bundle": "c.jsonl"}, "c.jsonl: is there already"),
+    ],
+)
+def test_bad_options_are_refused_before_the_work(call, home, given, words):
+    brought = {"canaries", "synthetic", "base", "bundle", "key", "ledger"} & given.keys()
+    given = given | {name: home / given[name] for name in brought if (home / given[name][:99]).exists()}
+    code, message = call(**given)
+    assert code == 2 and message.startswith("refused: ") and words in message, message
+
+
+def test_a_folder_that_is_no_model_is_refused(call, tmp_path, home):
+    (tmp_path / "empty").mkdir()
+    broken = shutil.copytree(home / "net", tmp_path / "broken")
+    (broken / "config.json").write_text("{")
+    coded = shutil.copytree(home / "net", tmp_path / "coded")
+    (coded / "modeling.py").write_text("raise SystemExit('ran')")
+    for folder, words in (("empty", "no folder with a config.json"), ("broken", "no clean JSON"),
+                          ("coded", "Python code, which is never run")):  # fmt: skip
+        code, message = call(model=tmp_path / folder, pdf="no")
+        assert code == 2 and words in message and len(message.splitlines()) <= 2, message
+
+
+def test_an_old_report_is_kept(call, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "report.html").write_text("old")
+    code, message = call()
+    assert code == 2 and "is there already" in message
+    assert (tmp_path / "out" / "report.html").read_text() == "old"
+
+
+def test_without_chromium_it_stops_before_the_work(call, monkeypatch, tmp_path):
+    monkeypatch.setattr(browser.shutil, "which", lambda name: None)
+    monkeypatch.setattr(own_model, "open_model", lambda *_, **__: pytest.fail("the work began"))
+    code, message = call()
+    assert code == 2 and "apt-get install chromium" in message and "PDF=no" in message
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_good_audit_is_published_whole_beside_an_older_one(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(browser.shutil, "which", lambda name: None)
+    monkeypatch.setattr(
+        own_model.Settings,
+        "for_model",
+        lambda target, **claim: own_model.Settings(texts=12, tokens=8, lower_case=False, **claim),
+    )
+    (tmp_path / "audits" / "net").mkdir(parents=True)
+    code, message = call(out="", pdf="no", language="de")
+    assert code == 0 and "complete in" in message, message
+    made = tmp_path / "audits" / "net-2"
+    assert sorted(p.name for p in made.iterdir()) == ["report.html", "report.json", "report.schema.json"]
+    facts = json.loads((made / "report.json").read_text())
+    jsonschema.validate(facts, json.loads((made / "report.schema.json").read_text()))
+    assert "asked to read" in message and "at most about" in message
+    assert f"All {facts['data'][0]['patients']} patients of m.jsonl" in message
+    assert facts["outcome"] == "nothing found" and set(facts["model"]["files"]) >= {"model.safetensors"}
+    assert facts["language"] == "de" and '<html lang="de">' in (made / "report.html").read_text()
+    assert not list((tmp_path / "audits").glob(".*"))
+
+
+def quick(monkeypatch, opened):
+    """Let an audit take a second."""
+    little = own_model.Settings(
+        texts=12, tokens=8, lower_case=False, control=False, permutations=1999, draws=60
+    )
+    monkeypatch.setattr(own_model, "open_model", lambda *_, **__: opened)
+    monkeypatch.setattr(
+        own_model.Settings, "for_model", lambda target, **given: dataclasses.replace(little, **given)
+    )
+    monkeypatch.setattr(own_model.Settings, "for_texts", lambda **given: dataclasses.replace(little, **given))
+
+
+def test_a_bundle_holds_the_report_and_no_text_of_a_record(call, home, opened, monkeypatch, tmp_path, capsys):
+    quick(monkeypatch, opened)
+    code, message = call(bundle=tmp_path / "out.zip", canaries=home / "c.jsonl", pdf="no")
+    assert code == 0 and "evidence: " in message, message
+    assert _cli.main(["verify", f"--bundle={tmp_path / 'out.zip'}"]) == 0
+    said = capsys.readouterr().out
+    assert "out.zip: holds: " in said and "Privacy audit of the language model “net”" in said
+    files = _archive.unpack((tmp_path / "out.zip").read_bytes())
+    published = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert published.items() <= files.items() and sum(n.startswith("figures/") for n in files) == 3
+    inputs = json.loads(files["statement.json"])["predicate"]["about"]["inputs"]
+    assert {one["name"] for one in inputs} >= {"m.jsonl", "h.jsonl", "c.jsonl", "model.safetensors"}
+    everything = b"\n".join([*files.values(), *(base64.b64decode(svg) for svg in inlined(files))]).decode()
+    for name in ("m.jsonl", "h.jsonl"):
+        for row in map(json.loads, lines_of(home, name)):
+            words = row["text"].split()
+            assert words[-1].rstrip(".") not in everything, "the number of a file"
+            assert not any(" ".join(words[n : n + 4]) in everything for n in range(len(words) - 3))
+
+
+def inlined(files):
+    return re.findall(rb"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)", files["report.html"])
+
+
+@pytest.mark.parametrize("given", [{}, {"model": "", "synthetic": "s.jsonl"}])
+def test_a_dry_run_says_what_would_be_done_and_makes_nothing(
+    call, home, opened, monkeypatch, tmp_path, given
+):
+    quick(monkeypatch, opened)
+    monkeypatch.setattr(own_model, "examine", lambda *_, **__: pytest.fail("the work began"))
+    monkeypatch.setattr(own_model, "examine_synthetic", lambda *_, **__: pytest.fail("the work began"))
+    given = given | ({"synthetic": home / given["synthetic"]} if given else {})
+    code, message = call(**given, pdf="no", bundle=tmp_path / "out.zip", **{"dry-run": "yes"})
+    assert code == 0 and "120 patients would be asked about" in message, message
+    assert re.search(r"tests, intervals and the comparison of the two files take about \d+ s more\n", message)
+    assert "out.zip would be made" in message
+    assert message.splitlines()[-1] == "[audit] nothing was made: this was a dry run"
+    assert not list(tmp_path.iterdir())
+
+
+def test_fewer_patients_than_were_brought_are_said_aloud(call, opened, monkeypatch, tmp_path):
+    quick(monkeypatch, opened)
+    code, message = call(pdf="no", patients=50, notes="all")
+    facts = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert code == 0 and "Asked about were 50 of 60 patients" in message and "PATIENTS=all" in message
+    assert facts["coverage"]["members"]["patients"] == [50, 60] and not facts["coverage"]["whole"]
+    assert "Asked about: 50 of 60 patients, and 50 of 60 held-out ones" in facts["headline"]
+    assert "50 of 60 patients" in (tmp_path / "out" / "report.html").read_text()
+    assert facts["settings"]["patients"] == 50 and facts["settings"]["notes"] == "all"
+
+
+def test_synthetic_texts_are_audited_without_a_model(call, home, monkeypatch, tmp_path):
+    monkeypatch.setattr(own_model, "open_model", lambda *_, **__: pytest.fail("a model was opened"))
+    code, message = call(model="", synthetic=home / "s.jsonl", pdf="no", out="", columns="120")
+    assert code == 0 and "flagged: " in message, message
+    made = tmp_path / "audits" / "s"
+    facts = json.loads((made / "report.json").read_text())
+    jsonschema.validate(facts, json.loads((made / "report.schema.json").read_text()))
+    assert facts["kind"] == "synthetic" and facts["copies"]["by_patient"]["members"][:2] == [60, 60]
+    code, message = call(model="", synthetic="", pdf="no")
+    assert code == 2 and "missing: MODEL=folder" in message
+
+
+def test_publishing_is_all_or_nothing(tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    left = home / f"{_audit.PART}abc"
+    left.mkdir(parents=True)
+    _audit.publish([home / "new"], {"a": b"1", "b": b"2"})
+    assert not left.exists() and (home / "new" / "b").read_bytes() == b"2"
+    with pytest.raises(_audit.RunFailed):
+        _audit.publish([home / "new"], {"a": b"3"})
+    assert (home / "new" / "a").read_bytes() == b"1"
+
+    def full(path, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(_audit, "write_atomic", full)
+    with pytest.raises(_audit.RunFailed, match="No space left"):
+        _audit.publish([home / "other"], {"a": b"3"})
+    with pytest.raises(_audit.RunFailed, match="No space left"):
+        _audit.publish([home / "above" / "all" / "other"], {"a": b"3"})
+    assert [p.name for p in home.iterdir()] == ["new"], "folders above it went with it"
