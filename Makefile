@@ -11,7 +11,7 @@ STAMP   := $(VENV)/.stamp
 # the environment ("$$PROFILE"), so that neither make nor the shell runs a part of it. PY, VENV and PYTHON name
 # what is to be run.
 GIVEN := PROFILE JOBS CLUSTER LIMIT PORT EPSILONS SEEDS ARCHS ROOM MODEL RECORDS HOLDOUT CANARIES BASE REFERENCE \
-  SYNTHETIC COLUMNS PATIENTS NOTES EFFORT EPSILON DELTA OUT PDF SHOW SEED OPTIONS N SOLUTIONS BUNDLE KEY LEDGER DRY \
+  SYNTHETIC COLUMNS PATIENTS NOTES EFFORT EPSILON DELTA OUT PDF SHOW SEED OPTIONS SOLUTIONS BUNDLE KEY LEDGER DRY \
   SUBMITTED LANGUAGE
 # A shell's own LANGUAGE says in what language programs speak to somebody; that of a report is given to make.
 ifneq ($(origin LANGUAGE),command line)
@@ -28,7 +28,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle profile reference env test faults fuzz kills chainkills impossible mutants identities payloads supply bench lint shape hooks lock clean help names
+.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle profile reference env test mutants supply bench lint shape hooks lock clean help names
 .DELETE_ON_ERROR:
 
 
@@ -148,29 +148,8 @@ test: $(STAMP)  ## run every test, on JOBS= cores
 	@workers=$$(expr "$${JOBS:-2}" + 2) || { echo "make: JOBS must be a whole number above 0" >&2; exit 2; }; \
 	exec $(PYTHON) -m pytest --numprocesses "$$workers" --dist loadfile --no-loadscope-reorder
 
-faults: $(STAMP)  ## disturb runs, files and arguments on purpose, N= trials of SEED=, JOBS= at once: build/faults/faults-<SEED>.md counts the outcomes
-	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.harness --number="$$N" --seed="$$SEED" --jobs="$$JOBS"
-
-fuzz: $(STAMP)  ## give bytes that nobody would write to every door, N= cases of SEED=, JOBS= at once: build/faults/fuzz-<SEED>.md
-	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.fuzz --number="$$N" --seed="$$SEED" --jobs="$$JOBS"
-
-kills: $(STAMP)  ## kill a private run N= times before lines of SEED=, and at every boundary of a write: build/faults/kills-<SEED>.md
-	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.kills --number="$$N" --seed="$$SEED" --jobs="$$JOBS"
-
-chainkills: $(STAMP)  ## kill a process of a build of the smoke profile at moments of SEED=, N= times, and call it again: build/faults/chain-kills-<SEED>.md
-	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.chain_kills --number="$$N" --seed="$$SEED" --jobs="$$JOBS"
-
-impossible: $(STAMP)  ## look for numbers that a release cannot give without a unit, in N= draws: build/faults/impossible-<SEED>.md
-	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.impossible --number="$$N" --seed="$$SEED" --jobs="$$JOBS"
-
-mutants: $(STAMP)  ## put faults into the private training one at a time, and say which test notices each: build/faults/mutants.md
+mutants: $(STAMP)  ## put faults into the private training one at a time, and say which test notices each: build/mutants.md
 	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) tests/mutants/count.py --jobs="$$JOBS"
-
-identities: $(STAMP)  ## look for identifiers of real people in N= generated patients of SEED=, in the repository and in the sites that are built: build/faults/identities-<SEED>.md
-	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.identities --number="$$N" --seed="$$SEED" --jobs="$$JOBS"
-
-payloads: $(STAMP)  ## show hostile texts on every page in Chromium, with and without the pages' policies: build/faults/payloads.md counts what they did
-	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) -m faults.payloads
 
 supply: $(STAMP)  ## what the environment consists of, in build/supply: a bill of materials (CycloneDX) and the licenses
 	@exec $(PYTHON) tests/supply.py
