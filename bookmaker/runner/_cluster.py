@@ -11,7 +11,8 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bookmaker.runner import written
@@ -26,13 +27,32 @@ SLURM_PLUGIN = "snakemake-executor-plugin-slurm==2.8.0"
 QUEUED = "PENDING,CONFIGURING,RUNNING,SUSPENDED"
 JOB_NAME = ("--jobname", "run.{jobid}")  # a file's name too, so without the slash of our rules' names
 QUIET = ("--quiet", "progress", "host", "reason")  # but not about jobs that Slurm ended
-# What the plugin writes of a job that Slurm itself ended or refused; FAILED is the run's own error.
+# What the plugin writes of a job that Slurm ended or refused.
 ENDED = re.compile(
-    r"Error in rule (?P<profile>\S+?)/(?P<run>\S+):\n +message: SLURM"
-    r"(?:-job '(?P<number>\d+)' failed, SLURM status is: '(?!FAILED)(?P<status>\w+)'"
-    r"| sbatch failed\. The error message was '(?P<refusal>.+?)(?:'\.)?$)",
+    r"Error in rule (?P<profile>\S+?)/(?P<run>\S+):\n +message: "
+    r"(?:SLURM-job '(?P<number>\w+)' failed.*?, SLURM status is: '(?P<state>[^']+)'"
+    r"|(?:SLURM sbatch failed\. The error message was|Part of failed array sbatch .*?The error message was) "
+    r"'(?P<refusal>.+?)(?:'\.)?$"
+    r"|(?:Job|Array job) submission failed with exception: (?P<exception>.+)$)",
     re.MULTILINE,
 )
+FAILED, PREEMPTED = "FAILED", "PREEMPTED"
+AGAIN = "start the same command again"
+# Every state in which a job can end without being complete, and what to do (man squeue, "JOB STATE CODES").
+CURES = {
+    "BOOT_FAIL": f"its node did not start; {AGAIN}",
+    "CANCELLED": f"someone canceled it, or a limit of the site did; {AGAIN}",
+    "DEADLINE": f"it could not end by its deadline; {AGAIN}",
+    FAILED: "it ended with an error or a signal; read {log}, and " + AGAIN,
+    "LAUNCH_FAILED": f"its node could not start it; {AGAIN}",
+    "NODE_FAIL": f"its node failed; {AGAIN}",
+    "OUT_OF_MEMORY": f"give it more memory, mem_mb in the file of the cluster, and {AGAIN}",
+    PREEMPTED: f"another job took its place; {AGAIN}, or name another slurm_partition",
+    "REVOKED": f"another cluster took it over; {AGAIN}",
+    "SPECIAL_EXIT": f"the site held it back; {AGAIN}",
+    "TIMEOUT": f"give it more time, runtime in the file of the cluster, and {AGAIN}",
+}
+LEFT_TO_SLURM = 120.0  # seconds in which a preempted job may return to the queue
 POLL_SECONDS = 5.0  # a shared file system answers slowly, and a sweep has many files
 
 
@@ -103,13 +123,78 @@ def options(root: Path, name: str, profiles: Sequence[str], jobs: int | None) ->
     return ["--workflow-profile", str(root / FOLDER / name), *at_once, *JOB_NAME, *QUIET]
 
 
-def ended(log: Path) -> list[tuple[str, str]]:
-    """Return profile and words for every run that Slurm ended or refused, read from Snakemake's log."""
+class States(dict[str, str]):
+    """The last state of each job, by its number, as Slurm says it, such as "CANCELLED by 0"."""
+
+    def __init__(self) -> None:
+        """Begin without a job."""
+        super().__init__()
+        self._preempted: dict[str, float] = {}  # since when, on the clock of this process
+
+    def as_plugin(self, said: dict[str, str]) -> dict[str, str]:
+        """Keep what Slurm says of each job, and return it in the words that the plugin knows.
+
+        The plugin would wait without end for a job whose state it does not know, for one that "CANCELLED by"
+        a user says of, and for a preempted one that no queue takes back.
+        """
+        self.update(said)
+        known = {}
+        for number, state in said.items():
+            word = state.split()[0].rstrip("+") if state.strip() else state
+            if word == PREEMPTED:
+                since = self._preempted.setdefault(number, time.monotonic())
+                ended = time.monotonic() - since >= LEFT_TO_SLURM
+                known[number] = FAILED if ended else "PENDING"
+            else:
+                self._preempted.pop(number, None)
+                known[number] = FAILED if word in CURES.keys() - {"NODE_FAIL"} else word
+        return known
+
+
+@contextlib.contextmanager
+def states() -> Iterator[States]:
+    """Yield the states of Slurm's jobs, which are kept as the plugin asks for them, until the block ends."""
+    kept = States()
+    try:
+        import snakemake_executor_plugin_slurm as plugin
+    except ImportError:  # the cluster has another scheduler
+        yield kept
+        return
+    ask = plugin.query_job_status
+
+    async def asked(*given: object, **named: object) -> tuple[dict[str, str] | None, float | None]:
+        said, seconds = await ask(*given, **named)
+        return (said if said is None else kept.as_plugin(said)), seconds
+
+    plugin.query_job_status = asked
+    try:
+        yield kept
+    finally:
+        plugin.query_job_status = ask
+
+
+def ended(log: Path, last: Mapping[str, str]) -> list[tuple[str, str, str, str]]:
+    """Return every run that Slurm ended or refused, read from Snakemake's log.
+
+    Args:
+        log: Snakemake's.
+        last: the last state of each job by its number; the log's own where it is missing.
+
+    Returns:
+        Of each run its profile, its name, the word for its state ("" if it was refused), and what to say.
+    """
     runs = []
     for job in ENDED.finditer(log.read_text(encoding="utf-8")):
-        number, status, refusal = job.group("number", "status", "refusal")
-        words = f"ended by Slurm: {status} (job {number})" if number else f"refused by Slurm: {refusal}"
-        runs.append((job["profile"], f"{job['run']} {words}"))
+        profile, run, number = job.group("profile", "run", "number")
+        if number:
+            state = last.get(number) or job["state"]
+            word = state.split()[0].rstrip("+")
+            cure = CURES.get(word, AGAIN).format(log=f"runs/{profile}/logs/{run}.log")
+            runs.append((profile, run, word, f"{run} ended by Slurm: {state} (job {number}): {cure}"))
+        else:
+            refusal = job["refusal"] or job["exception"]
+            words = f"{run} refused by Slurm: {refusal}: mend the file of the cluster, and {AGAIN}"
+            runs.append((profile, run, "", words))
     return runs
 
 

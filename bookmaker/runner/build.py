@@ -9,7 +9,7 @@ made, or finds that all that it reads is as it was. Every input is `ancient`: on
 import contextlib
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bookmaker.runner import (
@@ -131,7 +131,7 @@ def _snakemake(log: Path, profiles: Sequence[str], targets: Sequence[str], where
     return 0
 
 
-def _explain(root: Path, plans: Sequence[list[Job]], log: Path) -> None:
+def _explain(root: Path, plans: Sequence[list[Job]], log: Path, states: Mapping[str, str]) -> None:
     """Say which runs did not complete, or what else stopped Snakemake.
 
     Raises:
@@ -139,10 +139,13 @@ def _explain(root: Path, plans: Sequence[list[Job]], log: Path) -> None:
     """
     if not log.is_file():
         raise RunFailed(f"runs/{plans[0][0].profile} was removed while it was built; make it again")
-    ended = clusters.ended(log)
-    for profile, words in ended:
-        say(profile, f"stopped, no site: {words}")
-    quiet = not ended
+    # What failed by itself said why, and is named below.
+    own = {(job.profile, job.rule) for plan in plans for job in plan if (root / job.failed).exists()}
+    quiet = True
+    for profile, run, state, words in clusters.ended(log, states):
+        if state != clusters.FAILED or (profile, run) not in own:
+            say(profile, f"stopped, no site: {words}")
+            quiet = False
     for plan in plans:
         missing = [job for job in plan if not (root / job.mark).exists()]
         if failed := [job.title for job in missing if (root / job.failed).exists()]:
@@ -258,11 +261,12 @@ def chain(
         seconds = _remaining.begin(root, names, waiting, cores if cluster else cores or CORES)
         alone = not targets and not cluster and len(plans) == 1
         early = _first_chapters.shown(root, plans[0], seconds) if alone else contextlib.nullcontext()
+        states = stack.enter_context(clusters.states() if cluster else contextlib.nullcontext({}))
         with watched, _warm.server(root, 0 if cluster else len(waiting), names), early:
             code = _snakemake(log, names, targets, where)
         _remaining.end(root, names)
         if code:
-            _explain(root, plans, log)
+            _explain(root, plans, log, states)
         else:
             _require(root, names, plans, targets)
     return code

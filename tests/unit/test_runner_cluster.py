@@ -151,10 +151,103 @@ sbatch: error: Batch job submission failed: Invalid partition name specified'.
 
 def test_what_slurm_ended_is_told_apart_from_what_failed(tmp_path):
     (tmp_path / "log").write_text(SAID)
-    assert _cluster.ended(tmp_path / "log") == [
-        ("toy", "synthetic_records ended by Slurm: TIMEOUT (job 4)"),
-        (
-            "other",
-            "private_training_dp-eps-8 refused by Slurm: sbatch: error: invalid partition specified: x",
-        ),
-    ]
+    timed_out, failed, refused = _cluster.ended(tmp_path / "log", {})
+    assert timed_out[:3] == ("toy", "synthetic_records", "TIMEOUT") and "(job 4)" in timed_out[3]
+    assert failed[:3] == ("other", "public_pretraining", _cluster.FAILED)
+    assert "runs/other/logs/public_pretraining.log" in failed[3]
+    assert refused[:3] == ("other", "private_training_dp-eps-8", "")
+    assert "invalid partition specified: x" in refused[3]
+
+
+FINAL = (
+    *("BOOT_FAIL", "CANCELLED", "CANCELLED by 0", "CANCELLED by 1000", "DEADLINE", "FAILED", "LAUNCH_FAILED"),
+    *("NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "SPECIAL_EXIT", "TIMEOUT"),
+)
+
+
+def lines_of_the_plugin(state, command, monkeypatch):
+    """Return what Slurm's plugin logs of a job in a state, and whether it goes on waiting for it."""
+    import asyncio
+    from types import SimpleNamespace
+    from unittest import mock
+
+    import snakemake_executor_plugin_slurm as plugin
+
+    said = []
+    executor = mock.MagicMock()
+    executor.get_status_command.return_value = command
+    executor.workflow.executor_settings = SimpleNamespace(
+        init_seconds_before_status_checks=1, status_attempts=1, requeue=False, keep_successful_logs=True
+    )
+    executor.next_seconds_between_status_checks = executor._status_query_calls = 1
+    executor._status_query_min_seconds = executor._status_query_max_seconds = None
+    executor._status_query_failures, executor._status_query_total_seconds = 0, 0.0
+    executor._status_query_cycle_rows, executor._failed_nodes = [], set()
+    executor.status_rate_limiter.__aenter__ = mock.AsyncMock()
+    executor.status_rate_limiter.__aexit__ = mock.AsyncMock()
+    executor.report_job_error = lambda job, msg, **_: said.append(msg)
+    job = SimpleNamespace(external_jobid="7", aux={})
+
+    async def answer(*_):
+        return {"7": state}, 0.0
+
+    async def check():
+        return [one async for one in plugin.Executor.check_active_jobs(executor, [job])]
+
+    monkeypatch.setattr(plugin, "query_job_status", answer)
+    monkeypatch.setattr(plugin, "is_query_tool_available", lambda tool: tool == command)
+    monkeypatch.setattr(plugin, "get_min_job_age", lambda: 10**6)
+    monkeypatch.setattr(plugin.subprocess, "check_output", lambda *_, **__: "")
+    with _cluster.states() as states:
+        waiting = asyncio.run(check())
+    return said, bool(waiting), states
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("command", ["squeue", "sacct"])
+@pytest.mark.parametrize("state", FINAL)
+def test_every_state_in_which_a_job_can_end_names_run_state_and_cure(state, command, tmp_path, monkeypatch):
+    monkeypatch.setattr(_cluster, "LEFT_TO_SLURM", 0.0)
+    said, waiting, states = lines_of_the_plugin(state, command, monkeypatch)
+    assert len(said) == 1 and not waiting
+    (tmp_path / "log").write_text(f"Error in rule toy/hipaa:\n    message: {said[0]}\n    jobid: 3\n")
+    [(profile, run, word, words)] = _cluster.ended(tmp_path / "log", states)
+    assert (profile, run, word) == ("toy", "hipaa", state.split()[0])
+    assert words.startswith("hipaa ended by Slurm:") and f"{state} (job 7)" in words
+    assert _cluster.AGAIN in words
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("state", ["PENDING", "RUNNING", "COMPLETING", "REQUEUED", "SUSPENDED", "PREEMPTED"])
+def test_a_job_that_can_go_on_is_waited_for(state, monkeypatch):
+    said, waiting, _ = lines_of_the_plugin(state, "squeue", monkeypatch)
+    assert said == [] and waiting
+
+
+def test_a_preempted_job_that_returns_to_the_queue_has_its_whole_time_again(monkeypatch):
+    clock = iter([0.0, 0.0, 100.0, 100.0, 150.0, 150.0])
+    monkeypatch.setattr(_cluster.time, "monotonic", lambda: next(clock))
+    states = _cluster.States()
+    seen = [states.as_plugin({"7": one})["7"] for one in ("PREEMPTED", "PENDING", "PREEMPTED", "PREEMPTED")]
+    assert seen == ["PENDING"] * 4 and states["7"] == "PREEMPTED"
+
+
+@pytest.mark.wrong_numbers
+def test_a_run_that_slurm_killed_by_a_signal_is_named_and_one_that_said_why_is_named_once(tmp_path, capsys):
+    root = toy_chain.build(tmp_path / "book")
+    jobs = plan.jobs(root, "toy")
+    log = root / "runs/toy/logs/snakemake.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(
+        "".join(
+            f"Error in rule toy/{job.rule}:\n"
+            f"    message: SLURM-job '{n}' failed, SLURM status is: 'FAILED'. Reason: Unknown.\n"
+            for n, job in enumerate(jobs[:2])
+        )
+    )
+    (root / jobs[1].failed).parent.mkdir(parents=True)
+    (root / jobs[1].failed).touch()
+    build._explain(root, [jobs], log, {})
+    lines = capsys.readouterr().err.splitlines()
+    assert [jobs[0].rule in line and "FAILED (job 0)" in line for line in lines] == [True, False]
+    assert f"{jobs[1].title} failed" in lines[1]
