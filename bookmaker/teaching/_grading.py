@@ -1,10 +1,12 @@
 """Grades for submissions, which lie as nbgrader has them: `<student>/<assignment>/<assignment>.ipynb`.
 
-Of a submission only the cells count that were left to the student; setup and tests are the teacher's. The
-tests run here, and the student's functions in a `Sandbox`, so that nothing there can see a test, change one,
-or write a grade. Where the tests of a task failed, its right solution runs there for the later ones, and what
-ran before can read it: from then on, a student is told no words of that process. What a test says must not
-quote an answer.
+Setup and tests are the teacher's; the student's are the cells that were left to them and those that they
+added. These run as in nbgrader, with errors allowed: a cell that fails after it defined a function costs
+nothing. The tests run here, and the student's functions in a `Sandbox`, so that nothing there can see a test,
+change one, or write a grade. Where the tests of a task failed, its right solution runs there for the later
+ones, and what ran before can read it: from then on, a student is told no words of that process. Nor are they
+told words of a process that was given the input of a hidden test, which ends with that test; of a hidden
+test's own words they see what is typed there, without the values in it.
 """
 
 import ast
@@ -13,32 +15,36 @@ import contextlib
 import csv
 import io
 import json
+import math
 import os
 import re
 import signal
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
+from nbformat import NotebookNode
 
 from bookmaker.runner import folders
 from bookmaker.teaching import _assignments
 from bookmaker.teaching._assignments import Assignment
-from bookmaker.teaching._sandbox import Box, Sandbox
+from bookmaker.teaching._sandbox import UNDEFINED, Box, Sandbox
 from privhelpers.artifacts import write_atomic
 from privhelpers.errors import ConfinedFailed, DamagedArtifact, InvalidParameter, MissingArtifact
 from privhelpers.processes import open_regular
 from privhelpers.text import inert, inserted
 
-LARGEST = 5 * 2**20  # bytes of a submitted notebook
+LARGEST = 64 * 2**20  # bytes of a submitted notebook, with its outputs
 TEST_SECONDS = 30  # of processor time that a test may take beside the student's functions
 PLACES = (
     "holds nothing to grade; each notebook stands in <student>/<assignment>/<assignment>.ipynb, "
     "and a student is letters, digits, - and _"
 )
 STUDENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
-TWICE, MISSING = "this cell stands in the notebook twice", "no such cell"
+MISSING = "no such cell"
+UNTOLD = "a hidden test did not hold"
 # The types that a student may be told of: a class may have any name.
 ERRORS = {
     name for name, one in vars(builtins).items() if isinstance(one, type) and issubclass(one, BaseException)
@@ -97,13 +103,12 @@ def _in_time() -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def _answers(path: Path) -> dict[str, str]:
-    """Return what stands in each cell of a submission, by its grade_id (its id where that was lost).
+def _answers(path: Path) -> list[tuple[str, str]]:
+    """Return grade_id (or id, if an editor lost that) and source of each cell of code, in their order.
 
     Raises:
         InvalidParameter: it cannot be read; the message says why.
     """
-    answers: dict[str, str] = {}
     try:
         if path.resolve() != path.parents[2].resolve().joinpath(*path.parts[-3:]):
             raise InvalidParameter("lies behind a link, as somebody else's would")
@@ -112,11 +117,14 @@ def _answers(path: Path) -> dict[str, str]:
                 raise InvalidParameter(
                     f"is larger than {LARGEST >> 20} MiB; clear its outputs and hand it in again"
                 )
-        for cell in json.loads(content)["cells"]:
-            name = cell["metadata"].get("nbgrader", {}).get("grade_id", cell.get("id"))
-            source = "".join(cell["source"])
-            # Which of two is meant, nobody can know.
-            answers[name] = f"raise SyntaxError({TWICE!r})" if name in answers else source
+        notebook, answers = json.loads(content.decode("utf-8-sig")), []
+        # Version 3 of the format had sheets, and called a source of code its input.
+        sheets = [notebook] if "cells" in notebook else notebook["worksheets"]
+        for cell in [cell for sheet in sheets for cell in sheet["cells"]]:
+            meta = (cell.get("metadata") or {}).get("nbgrader") or {}
+            source = cell.get("source", cell.get("input", ""))
+            if cell["cell_type"] == "code":
+                answers.append((str(meta.get("grade_id") or cell.get("id") or ""), "".join(source)))
     except InvalidParameter:
         raise
     except FileNotFoundError:
@@ -124,6 +132,29 @@ def _answers(path: Path) -> dict[str, str]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError):
         raise InvalidParameter("is no notebook that can be read; save it again in Jupyter") from None
     return answers
+
+
+def _by_place(answers: list[tuple[str, str]], known: set[str]) -> dict[str, list[str]]:
+    """Return the sources of a student by the cell of the assignment that they belong to or follow.
+
+    Args:
+        answers: name and source of each cell of theirs, in their order.
+        known: names of the cells of the assignment.
+
+    Returns:
+        Under "=name" the cells of that name: if it was copied, there are several, and the last one counts
+        because all run. Under "+name" the cells that the student added between that one and the next; "+" for
+        those before the first.
+    """
+    places: dict[str, list[str]] = {}
+    place = "+"
+    for name, source in answers:
+        if name in known:
+            place = f"+{name}"
+            places.setdefault(f"={name}", []).append(source)
+        else:
+            places.setdefault(place, []).append(source)
+    return places
 
 
 def _functions(source: str) -> list[str]:
@@ -135,9 +166,11 @@ class _Run:
     """The cells of an assignment, in order: the student's in a box, the others here."""
 
     def __init__(
-        self, assignment: Assignment, answers: dict[str, str], student: str, sandbox: Sandbox
+        self, assignment: Assignment, answers: list[tuple[str, str]], student: str, sandbox: Sandbox
     ) -> None:
-        self._assignment, self._answers, self._sandbox = assignment, answers, sandbox
+        self._assignment, self._sandbox = assignment, sandbox
+        known = {self._name(cell) for cell in assignment.notebook.cells if self._runs(cell)}
+        self._answers = _by_place(answers, known)
         self._student, self._box, self._done = student, None, 0
         self._steps: list[tuple[str, str]] = []  # for the box: name and code of each cell so far
         self._broken: dict[str, str] = {}  # cells that failed, and how
@@ -145,16 +178,26 @@ class _Run:
         self._functions: dict[str, str] = {}  # of the solutions so far: in which cell
         self._here: dict[str, object] = {"__name__": "__tests__"}
         self._solved = False  # whether a right solution has stood in the box
+        self._hidden = False  # whether the box was given the input of a hidden test
+        self._sources: dict[str, str] = {}  # of the teacher's cells that ran here
+
+    @staticmethod
+    def _runs(cell: NotebookNode) -> bool:
+        return cell.cell_type == "code" and bool(
+            _assignments.nbgrader(cell) or "parameters" in cell.metadata.get("tags", ())
+        )
+
+    @staticmethod
+    def _name(cell: NotebookNode) -> str:
+        return _assignments.nbgrader(cell).get("grade_id", "parameters")
 
     def tasks(self) -> Iterator[Task]:
         """Grade, one test cell after the other."""
         outcomes: list[str] = []  # of the tests since the last solution
         try:
-            for cell in self._assignment.notebook.cells:
-                meta = _assignments.nbgrader(cell)
-                if cell.cell_type != "code" or not (meta or "parameters" in cell.metadata.get("tags", ())):
-                    continue
-                name = meta.get("grade_id", "parameters")
+            self._added("+")
+            for cell in filter(self._runs, self._assignment.notebook.cells):
+                meta, name = _assignments.nbgrader(cell), self._name(cell)
                 if _assignments.is_test(cell):
                     outcomes.append(says := self._test(name, cell.source))
                     yield Task(name, 0 if says else meta["points"], meta["points"], says or "passed")
@@ -162,27 +205,33 @@ class _Run:
                     if outcomes:  # not before all tests of a solution: the later ones would pass by ours
                         self._go_on(failed=any(outcomes))
                         outcomes = []
-                    self._steps.append(
-                        (name, self._answers.get(name, f"raise NotImplementedError({MISSING!r})"))
-                    )
+                    theirs = self._answers.get(f"={name}", [f"raise NotImplementedError({MISSING!r})"])
+                    self._steps += [(name, source) for source in theirs]
                     self._right[name] = cell.source
                     self._functions |= dict.fromkeys(_functions(cell.source), name)
                 else:
                     code = NUMBER.sub(lambda found: f"{found[1]}{self._student!r}", cell.source)
                     self._steps.append((name, code))
+                    self._sources[f"<{name}>"] = code
                     try:
                         exec(compile(code, f"<{name}>", "exec"), self._here)
                     except (Exception, SystemExit) as error:
                         raise self._refusal(name, error) from error
+                self._added(f"+{name}")
         finally:
             if self._box:
                 self._box.close()
+
+    def _added(self, place: str) -> None:
+        """Let the cells run that the student added at a place; what they are called is not known."""
+        self._steps += [(place, source) for source in self._answers.get(place, ())]
 
     def _go_on(self, *, failed: bool) -> None:
         """Let a solution after tests that failed use right ones: no mistake costs points twice."""
         if failed:
             self._solved = True
             self._steps = [(name, self._right.get(name, code)) for name, code in self._steps]
+            self._steps += self._right.items()  # whatever a cell that was added defines
             self._broken = {name: said for name, said in self._broken.items() if name not in self._right}
             self._box.close()
         self._right = {}
@@ -190,12 +239,13 @@ class _Run:
     def _current_box(self) -> Box:
         """Return a box in which every cell so far has run, but those that end a box."""
         if self._box is None or self._box.ended:
-            self._box, self._done = self._sandbox.open(), 0
+            self._box, self._done, self._hidden = self._sandbox.open(), 0, False
         for name, code in self._steps[self._done :]:
             self._done += 1
             if not self._broken.get(name, "").startswith("the program was ended"):
                 try:
                     self._box.run(code, name=name)
+                    self._broken.pop(name, None)
                 except ConfinedFailed as error:
                     self._broken[name] = self._said(error)
                     if self._box.ended:
@@ -204,11 +254,12 @@ class _Run:
 
     def _function(self, name: str, cell: str, box: Box) -> Callable:
         def function(*arguments: object, **keywords: object) -> object:
-            if cell in self._broken:
-                raise _Failed(f"the cell {cell} failed: {self._broken[cell]}")
             try:
                 return box.call(name, *arguments, **keywords)
             except ConfinedFailed as error:
+                # What is not there, because its cell failed, is told by how that failed.
+                if cell in self._broken and str(error) == f"NameError: {UNDEFINED.format(name)}":
+                    raise _Failed(f"the cell {cell} failed: {self._broken[cell]}") from None
                 raise _Failed(f"{name}: {self._said(error)}") from None
 
         return function
@@ -216,7 +267,7 @@ class _Run:
     def _said(self, error: ConfinedFailed) -> str:
         """Return of what a box said the words that a student may read."""
         kind, _, words = str(error).partition(": ")
-        if not self._solved or (kind in ERRORS and words in (TWICE, MISSING)):
+        if not (self._solved or self._hidden) or (kind in ERRORS and words == MISSING):
             return str(error)
         if self._box.ended:
             return self._box.ended.partition(" with exit code")[0]
@@ -231,17 +282,61 @@ class _Run:
         """Return "" if the tests of a cell pass, and else what they say."""
         box = self._current_box()
         theirs = {name: self._function(name, cell, box) for name, cell in self._functions.items()}
+        shown, hidden = _parts(source)
+        names = self._here | theirs
         try:
             with _in_time():
-                exec(compile(source, "<tests>", "exec"), self._here | theirs)
+                exec(compile(shown, "<tests>", "exec"), names)
+                self._hidden = bool(hidden.body)
+                exec(compile(hidden, "<tests>", "exec"), names)
         except SystemExit as error:
             raise self._refusal(name, error) from error
         except Exception as error:  # what a student's answer does to a test is no fault of ours
-            text, kind = str(error), type(error).__name__
-            if not isinstance(error, AssertionError | _Failed):
-                text = kind if self._solved else f"{kind}: {text}"
-            return inert(text[:400]) or "a test did not hold"
+            return inert(self._words(error, source)[:400]) or "a test did not hold"
+        finally:
+            if self._hidden:
+                box.close()
         return ""
+
+    def _words(self, error: Exception, source: str) -> str:
+        """Return what a test may say: nothing of a value if it is hidden."""
+        kind, text = type(error).__name__, str(error)
+        if isinstance(error, _Failed):
+            return text
+        if self._hidden:
+            if isinstance(error, AssertionError):
+                return _typed(error, self._sources | {"<tests>": source}) or UNTOLD
+            return f"{UNTOLD}: {kind}" if kind in ERRORS else UNTOLD
+        if isinstance(error, AssertionError):
+            return text
+        return kind if self._solved else f"{kind}: {text}"
+
+
+def _parts(source: str) -> tuple[ast.Module, ast.Module]:
+    """Return a test cell in two: what a student can read, and the rest from its first hidden test on."""
+    tree = ast.parse(source)
+    mark = _assignments.HIDDEN.search(source)
+    first = source[: mark.start()].count("\n") + 1 if mark else math.inf
+    shown = [node for node in tree.body if node.end_lineno < first]
+    return ast.Module(shown, []), ast.Module(tree.body[len(shown) :], [])
+
+
+def _typed(error: AssertionError, sources: dict[str, str]) -> str:
+    """Return the words of an assertion as they are typed in one of some sources, with ... for each value."""
+    lines = [
+        (frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename in sources
+    ]
+    if not lines:
+        return ""
+    file, line = lines[-1]
+    for node in ast.walk(ast.parse(sources[file])):
+        if isinstance(node, ast.Assert) and node.lineno <= line <= node.end_lineno:
+            parts = node.msg.values if isinstance(node.msg, ast.JoinedStr) else [node.msg]
+            texts = [str(part.value) if isinstance(part, ast.Constant) else "..." for part in parts]
+            return "".join(texts) if any(isinstance(part, ast.Constant) for part in parts) else ""
+    return ""
 
 
 def grade(assignment: Assignment, path: Path, student: str, sandbox: Sandbox) -> Graded:

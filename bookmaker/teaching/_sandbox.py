@@ -15,6 +15,7 @@ import array
 import contextlib
 import ctypes
 import importlib
+import io
 import json
 import math
 import os
@@ -26,6 +27,8 @@ import struct
 import subprocess
 import sys
 import time
+import warnings
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -34,14 +37,19 @@ from bookmaker.runner import _children
 from privhelpers.errors import ConfinedFailed
 from privhelpers.text import inert
 
+# What a notebook may import. Each is loaded once, before anything is given up.
 MODULES = (
-    "bisect cmath collections copy dataclasses decimal fractions functools heapq itertools json math "
-    "operator random re statistics string textwrap time typing warnings numpy scipy.optimize scipy.special "
-    "scipy.stats privhelpers.rng"
+    "abc array asyncio base64 bisect calendar cmath collections contextlib copy csv dataclasses datetime "
+    "decimal enum fractions functools gc hashlib heapq inspect io itertools json logging math numbers "
+    "operator os pathlib pickle pprint random re secrets statistics string struct sys tempfile textwrap time "
+    "timeit traceback types typing unittest uuid warnings numpy numpy.random numpy.testing scipy.integrate "
+    "scipy.linalg scipy.optimize scipy.special scipy.stats pandas matplotlib.pyplot seaborn tqdm tqdm.auto "
+    "tqdm.notebook IPython IPython.display privhelpers.rng bookmaker.teaching._cells"
 )
 LARGEST = 2**18  # bytes of an answer; a test may compare every number of it with every one of its own
 PATIENCE = 6  # times as long may it take on a busy machine
 READY, REFUSED = b"+", b"-"
+UNDEFINED = "{} is not defined"  # by any cell that ran
 
 # What a process needs to compute and to answer: read, write, poll, close, fstat, lseek, mmap, mprotect,
 # munmap, brk, rt_sigaction, rt_sigprocmask, rt_sigreturn, select, sched_yield, mremap, madvise, nanosleep,
@@ -164,14 +172,20 @@ def _answer(connection: socket.socket, seconds: int, memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))  # the hard one cannot be caught
     connection.sendall(READY if _give_up_system_calls() else REFUSED)
     names: dict[str, object] = {"__name__": "__main__"}
+    _cells, ipython = (sys.modules[name] for name in ("bookmaker.teaching._cells", "IPython"))
+    shell = _cells.Shell(names)
+    ipython.get_ipython = ipython.core.getipython.get_ipython = ipython.display.get_ipython = names[
+        "get_ipython"
+    ]
+    ipython.display.display = names["display"]
     while True:
         ask, name, arguments, keywords = unpack(_receive(connection))
         try:
             answer = None
             if ask == "run":
-                exec(compile(arguments[0], f"<{name}>", "exec"), names)
+                shell.run(arguments[0], name)
             elif name not in names:
-                raise NameError(f"{name} is not defined")
+                raise NameError(UNDEFINED.format(name))
             else:
                 answer = names[name](*arguments, **keywords)
             reply = {"answer": pack(answer)}
@@ -180,12 +194,35 @@ def _answer(connection: socket.socket, seconds: int, memory: int) -> None:
         _send(connection, reply)
 
 
+def _load_from_files() -> None:
+    """Load what figures and progress bars need and a confined process cannot read or make."""
+    pyplot, tqdm = sys.modules["matplotlib.pyplot"], sys.modules["tqdm"]
+    fonts = sys.modules["matplotlib.font_manager"]
+    file = fonts.findfont("DejaVu Sans")  # it comes with matplotlib, and is every font from now on
+    font = fonts.ft2font.FT2Font(io.BytesIO(Path(file).read_bytes()))  # which reads a glyph when it draws it
+    fonts.fontManager._find_fonts_by_props = lambda *_: [file]
+    for module in [module for name, module in sys.modules.items() if name.startswith("matplotlib.")]:
+        for name, value in (("findfont", file), ("get_font", font)):
+            if hasattr(module, name):
+                setattr(module, name, lambda *_, value=value, **__: value)
+    sys.modules["matplotlib.text"].Text.get_parse_math = lambda _: False  # formulas need more fonts
+    figure, axes = pyplot.subplots()
+    axes.set(title="x")
+    figure.canvas.draw()
+    pyplot.close(figure)
+    tqdm.notebook.tqdm, tqdm.notebook.trange = tqdm.tqdm, tqdm.trange  # not in widgets, which no one sees
+    for _ in tqdm.tqdm([0], file=io.StringIO()):  # makes its locks once
+        pass
+
+
 def _main() -> None:
     """Be the clean process: fork when asked, say how the fork ended when asked."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the other side, and this one ends with it
     control, seconds, memory = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3])
-    for module in MODULES.split():
-        importlib.import_module(module)
+    with warnings.catch_warnings(action="ignore"):
+        for module in MODULES.split():
+            importlib.import_module(module)
+        _load_from_files()
     sys.path.clear()
     sys.path_importer_cache.clear()
     while True:
@@ -270,6 +307,7 @@ class Sandbox:
         self._control, other = socket.socketpair()
         # Nothing of our environment but what Python needs: what a program knows, it can say in an error.
         environment = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+        environment["MPLBACKEND"] = "agg"
         environment |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         command = [
             sys.executable,

@@ -81,7 +81,7 @@ def table(rows: list[dict], made: list[dict], ran: str, machine: str, more: Sequ
     )
 
 
-def _code() -> str:
+def _hash_of_sources() -> str:
     """Return the SHA-256 of what the verdict on a mutant depends on."""
     digest = hashlib.sha256()
     for folder in SOURCES:
@@ -118,7 +118,7 @@ def main(jobs: int) -> int:
     mutants, made = [*MUTANTS, *run.generated()], json.loads(run.GENERATED.read_text())
     run.prepare()
     gc.freeze()  # pytest collects garbage at its end, and would look at all that is imported here
-    code = _code()
+    code = _hash_of_sources()
     done = {row["index"] for row in _rows_of(code)}
     todo = [index for index in range(len(mutants) + 1 + len(net.NET)) if index not in done]
     record, lanes = os.open(RECORD, os.O_WRONLY | os.O_APPEND), []

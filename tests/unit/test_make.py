@@ -131,7 +131,7 @@ def test_every_variable_of_the_makefile_is_given_as_text():
     ("given", "named"),
     [
         (["check", "PROFILE=nosuch"], "nosuch"),
-        (["book", "PROFILE=smoke", "JOBS=many"], "JOBS"),
+        (["sweep", "EPSILONS=much"], "much"),
         (["audit", "MODEL=m"], "RECORDS"),
         (["grade", "SUBMITTED=nosuch"], "nosuch"),
     ],

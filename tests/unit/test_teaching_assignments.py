@@ -1,6 +1,7 @@
 """Right submissions get full points and wrong ones do not, whatever they do to the grader."""
 
 import csv
+import json
 import os
 import signal
 import socket
@@ -295,12 +296,12 @@ def test_an_answer_that_keeps_a_test_from_ending_loses_its_points_alone(tmp_path
 
 
 def test_cells_before_a_solution_read_it_but_cannot_show_it(tmp_path, quick):
-    spy = """import builtins
+    spy = """import ast
 kept = []
-def compile(source, *others, compile=compile):
+def parse(source, *others, parse=ast.parse, **more):
     kept.append(source)
-    return compile(source, *others)
-builtins.compile = compile
+    return parse(source, *others, **more)
+ast.parse = parse
 def twice(x): return 2 * x"""
     assignment = toy()
     more = [cell("more", THRICE.replace("thrice", "more"), solution=True, locked=False)]
@@ -343,13 +344,207 @@ def test_an_answer_is_found_by_its_cell_where_an_editor_lost_the_metadata(tmp_pa
     assert [task.score for task in graded(tmp_path, quick, change).tasks] == [3, 0]
 
 
-def test_a_cell_that_stands_twice_counts_for_nothing(tmp_path, quick):
-    def change(cells, notebook):
-        cells["twice"].source = "def twice(x): return x + x"
-        notebook.cells.append(cells["twice"])
+def copied(answer):
+    return new_code_cell(answer, id="of-the-copy", metadata=cell("twice", "", solution=True).metadata)
 
-    first, _ = graded(tmp_path, quick, change).tasks
-    assert first.score == 0 and "twice" in first.says
+
+RIGHT = "def twice(x): return 2 * x"
+# What a student's cell may hold with a right answer, and costs no point.
+HARMLESS = {
+    "display": f"{RIGHT}\ndisplay(twice(2), display_id=True).update(3)",
+    "import display": f"from IPython.display import display, Markdown\n{RIGHT}\ndisplay(Markdown('x'))",
+    "inline": f"%matplotlib inline\n{RIGHT}",
+    "time a line": f"{RIGHT}\n%time x = twice(3)\ny = %time twice(x)\nassert y == 12",
+    "time a cell": f"%%time\n{RIGHT}",
+    "capture": f"%%capture said\n{RIGHT}",
+    "pip": f"%pip install numpy\n!pip install numpy\n{RIGHT}",
+    "extensions": f"%load_ext autoreload\n%autoreload 2\n%config Completer.use_jedi = False\n{RIGHT}",
+    "shell": f"!ls -l | head\nfiles = !ls\n{RIGHT}\nfor one in files.copy(): print(one)",
+    "help": f"import math\nmath.sin?\n?math.sin\n{RIGHT}\ntwice??",
+    "no such magic": f"%nosuchmagic 1\n{RIGHT}",
+    "a magic in a block": f"{RIGHT}\nif True:\n    %time twice(3)\n    !ls",
+    "get_ipython": f"get_ipython().run_line_magic('matplotlib', 'inline')\n{RIGHT}",
+    "import get_ipython": f"from IPython import get_ipython\nget_ipython().magic('time 1')\n{RIGHT}",
+    "figures": "import matplotlib.pyplot as plt\nimport seaborn as sns\nsns.set_theme()\n"
+    f"fig, ax = plt.subplots()\nax.set_title('$x$ and x')\nfig.tight_layout()\nplt.show()\n{RIGHT}",
+    "pandas": f"import pandas as pd\ntable = pd.DataFrame({{'x': [1]}})\ntable.describe()\n{RIGHT}",
+    "progress": "from tqdm.auto import tqdm\nfrom tqdm.notebook import trange\nfor i in trange(2): pass\n"
+    f"for i in tqdm(range(3)): print(i)\n{RIGHT}",
+    "floods": f"print('x' * 10**6)\nimport sys\nsys.stderr.write('x' * 10**6)\n{RIGHT}",
+    "input after it": f"{RIGHT}\nname = input('Your name? ')",
+    "an error after it": f"{RIGHT}\n1 / 0",
+    "await": f"import asyncio\nasync def one(): return 1\nx = await one()\nawait asyncio.sleep(0)\n{RIGHT}",
+    "the future": f"from __future__ import annotations\ndef other(x: Nosuch): return x\n{RIGHT}",
+    "warnings": f"import warnings\nwarnings.warn('x')\nimport logging\nlogging.error('x')\n{RIGHT}",
+    "a last value": f"{RIGHT}\ntwice(3)",
+    "a class": "class Twice:\n    def __call__(self, x): return 2 * x\ntwice = Twice()",
+    "main": f"{RIGHT}\nif __name__ == '__main__':\n    print(twice(1))",
+    "other line ends": RIGHT.replace(": ", ":\r\n    "),
+    "comments": f"# only a comment\n\n{RIGHT}\n\n# and one",
+}
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("source", HARMLESS.values(), ids=HARMLESS)
+def test_what_a_notebook_may_hold_costs_no_point(tmp_path, sandbox, source):
+    first, _ = graded(tmp_path, sandbox, answer(source)).tasks
+    assert first.score == 3, first.says
+
+
+def insert(place, source):
+    return lambda cells, notebook: notebook.cells.insert(place, new_code_cell(source))
+
+
+# What a student does to the notebook, their answer, and the points of the first task.
+CHANGES = {
+    "a helper in a cell of its own": (insert(2, "def two(): return 2"), "def twice(x): return two() * x", 3),
+    "a helper in the first cell": (
+        insert(0, "%matplotlib inline\ntwo = 2"),
+        "def twice(x): return two * x",
+        3,
+    ),
+    "an error elsewhere": (insert(2, "1 / 0"), RIGHT, 3),
+    "a syntax error elsewhere": (insert(2, "def x(:"), RIGHT, 3),
+    "a program that ends itself elsewhere": (insert(2, "import os\nos._exit(1)"), RIGHT, 3),
+    "another kernel": (
+        lambda cells, notebook: notebook.metadata.update(
+            kernelspec={"name": "ir", "display_name": "R", "language": "R"}, colab={"provenance": []}
+        ),
+        RIGHT,
+        3,
+    ),
+    "a copy before it": (
+        lambda cells, notebook: notebook.cells.insert(2, copied("def twice(x): return 0")),
+        RIGHT,
+        3,
+    ),
+    "a copy after it": (lambda cells, notebook: notebook.cells.append(copied(RIGHT)), "x = 1", 3),
+    "a scratch cell that spoils it": (insert(3, "def twice(x): return 7"), RIGHT, 0),
+    "no other cells": (lambda cells, notebook: notebook.update(cells=[cells["twice"]]), RIGHT, 3),
+    "another order": (lambda cells, notebook: notebook.cells.reverse(), RIGHT, 3),
+    "text in its place": (lambda cells, notebook: cells["twice"].update(cell_type="markdown"), RIGHT, 0),
+}
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("change, source, score", CHANGES.values(), ids=CHANGES)
+def test_what_a_student_may_do_to_the_notebook(tmp_path, quick, change, source, score):
+    def changed(cells, notebook):
+        cells["twice"].source = source
+        change(cells, notebook)
+
+    first, _ = graded(tmp_path, quick, changed).tasks
+    assert first.score == score, first.says
+
+
+def saved_as(notebook, version):
+    """Return a notebook as older and other programs save it."""
+    for one in notebook["cells"]:
+        if version == "vscode":
+            one["metadata"]["vscode"] = {"languageId": "python"}
+        else:
+            del one["id"]
+        if version == "colab":
+            one["metadata"] |= {"id": "Xy1", "colab": {"base_uri": "https://example.com"}}
+        if version == "null":
+            one["metadata"] = {"nbgrader": one["metadata"].get("nbgrader")}
+        if version == 3:
+            one["input"] = one.pop("source")
+    if version == 3:
+        return {"nbformat": 3, "nbformat_minor": 0, "worksheets": [{"cells": notebook["cells"]}]}
+    return notebook | {"nbformat_minor": 5 if version == "vscode" else 2}
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("version", [3, 4, "vscode", "colab", "null"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["plain", "byte order mark"])
+def test_a_notebook_of_any_program_is_read(tmp_path, quick, version, mark):
+    path = submitted(tmp_path, answer(RIGHT))
+    path.write_text(mark + json.dumps(saved_as(json.loads(path.read_text()), version)), encoding="utf-8")
+    first, _ = _grading.grade(toy(), path, "ann", quick).tasks
+    assert first.score == 3, first.says
+
+
+# How a function may try to show what it was given: 3000009, the input of a hidden test.
+LEAKS = {
+    "raise": "raise ValueError(x)",
+    "raise text": "raise ValueError(f'seen {x}')",
+    "a type": "raise type(f'E{x}', (Exception,), {})('no such cell')",
+    "a cause": "try: 1 / 0\n    except ArithmeticError as error:\n        raise KeyError(x) from error",
+    "an assertion": "assert False, x",
+    "a note": "error = ValueError()\n    error.add_note(str(x))\n    raise error",
+    "print": "print(x)",
+    "return": "return str(x)",
+    "return a list": "return [x, str(x)]",
+    "return an array": "import numpy as np\n    return np.array([x] * 9)",
+    "return a dict": "return {str(x): x}",
+    "repr": "class Shown:\n        def __repr__(self): return str(x)\n    return Shown()",
+    "warn": "import warnings\n    warnings.simplefilter('error')\n    warnings.warn(str(x))",
+    "exit": "raise SystemExit(x)",
+    "exit code": "import os\n    os._exit(x % 251)",
+    "syntax error": "raise SyntaxError(str(x), ('f', 1, 1, str(x)))",
+    "name error": "raise NameError(f'twice{x} is not defined')",
+    "display": "display(x)",
+    "a global": "global kept\n    kept = x",
+    "forged": "import json, os\n    said = json.dumps({'error': f'{x}'}).encode()\n"
+    "    os.write(3, len(said).to_bytes(4, 'big') + said)",
+}
+
+
+def with_hidden(test, setup=""):
+    assignment = toy()
+    assignment.notebook.cells[1].source += setup
+    shown = HIDDEN.partition("###")[0]
+    assignment.notebook.cells[3].source = f"{shown}### BEGIN HIDDEN TESTS\n{test}\n### END HIDDEN TESTS"
+    return assignment
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("quoted", ["'hidden'", "f'for {secret} {twice(secret)}'", "str(secret)"])
+@pytest.mark.parametrize("leak", LEAKS.values(), ids=LEAKS)
+def test_no_page_shows_the_input_of_a_hidden_test(tmp_path, quick, leak, quoted):
+    assignment = with_hidden(f"assert twice(secret) == 2 * secret, {quoted}")
+    later = "try:\n    said = kept\nexcept NameError:\n    said = 0\nraise ValueError(str(said))"
+
+    def change(cells, notebook):
+        cells["twice"].source = f"def twice(x):\n    if x == 3: return 6\n    {leak}"
+        cells["thrice"].source = later
+
+    result = _grading.grade(assignment, submitted(tmp_path, change, assignment=assignment), "ann", quick)
+    page = _grading.feedback("ann", [result])
+    assert result.tasks[0].score == 0 and result.tasks[0].says
+    assert "3000009" not in page and f"code {3000009 % 251}" not in page
+    assert "ValueError" in result.tasks[1].says
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize(
+    "test",
+    [
+        "assert [0][twice(secret)] == 1",
+        "{}[str(twice(secret))]",
+        "import numpy as np\nnp.testing.assert_allclose(twice(secret)[0], secret + 1)",
+        "check(twice(secret), secret)",
+        "for value in [secret]:\n    assert twice(value) == 0",
+        "raise ValueError(twice(secret))",
+    ],
+)
+def test_a_hidden_test_says_nothing_of_its_values_however_it_fails(tmp_path, quick, test):
+    assignment = with_hidden(test, "\ndef check(a, b):\n    assert a == -b, f'{a} for {b}'")
+    source = "def twice(x): return 6 if x == 3 else [x, str(x)]"
+    path = submitted(tmp_path, answer(source), assignment=assignment)
+    result = _grading.grade(assignment, path, "ann", quick)
+    assert result.tasks[0].score == 0 and result.tasks[0].says
+    assert "3000009" not in _grading.feedback("ann", [result])
+
+
+def test_a_visible_test_after_a_hidden_one_still_tells_a_student_their_own_words(tmp_path, quick):
+    def change(cells, notebook):
+        cells["twice"].source = RIGHT
+        cells["thrice"].source = "def thrice(x): raise ValueError('my own words')"
+
+    first, second = graded(tmp_path, quick, change).tasks
+    assert first.score == 3 and "my own words" in second.says
 
 
 @pytest.mark.parametrize(
@@ -360,7 +555,7 @@ def test_a_cell_that_stands_twice_counts_for_nothing(tmp_path, quick):
         (b"[" * 10**5, "is no notebook"),
         (b'{"cells": [7]}', "is no notebook"),
         (b"\xff\xfe", "is no notebook"),
-        (b" " * (5 * 2**20 + 1), "larger than 5 MiB"),
+        (b" " * (_grading.LARGEST + 1), "larger than 64 MiB"),
     ],
 )
 def test_what_cannot_be_read_is_a_note(tmp_path, content, note):
