@@ -38,6 +38,9 @@ SPOKEN = {
     # As pandas writes it, and as it is once its two headers were made one.
     "<div>\n<style scoped>": '<div tabindex="0" role="group" aria-label="Table">\n<style scoped>',
     '<div>\n<style scoped="">': '<div tabindex="0" role="group" aria-label="Table">\n<style scoped>',
+    '<div class="pst-scrollable-table-container">': (
+        '<div class="pst-scrollable-table-container" tabindex="0" role="group" aria-label="Table">'
+    ),
     '<div role="list" class="citation-list">': '<div class="citation-list">',
     ' role="doc-biblioentry"': "",
     ' onclick="toggleFullScreen()"': "",

@@ -132,6 +132,19 @@ def test_no_page_mentions_thebe_or_has_a_script_twice(finished):
     assert len(inline) == len(set(inline)) > 3
 
 
+@pytest.mark.wrong_numbers
+def test_every_table_that_can_be_scrolled_is_reached_by_keys_and_has_a_name(finished):
+    """Whether a table is wider than its page depends on the fonts of the reader."""
+    pages = {path.name: path.read_text() for path in (finished / SITE / "_build" / "html").rglob("*.html")}
+    boxes = [
+        (name, box)
+        for name, text in pages.items()
+        for box in re.findall(r'<div[^>]*class="pst-scrollable-table-container"[^>]*>', text)
+    ]
+    assert "run_card.html" in dict(boxes)
+    assert [one for one in boxes if 'tabindex="0" role="group" aria-label="Table"' not in one[1]] == []
+
+
 REPORT = "runs/toy/artifacts/your_model/report.html"
 SHEET = "runs/toy/artifacts/hipaa/sheet.html"
 COPY = "reports/your_model.html"

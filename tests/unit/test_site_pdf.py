@@ -5,7 +5,10 @@ import re
 import shutil
 import subprocess
 import sys
+import unicodedata
+from pathlib import Path
 
+import matplotlib
 import pytest
 from patience import LIMIT_SECONDS
 from pypdf import PdfReader
@@ -47,7 +50,7 @@ def reader(printed):
 
 @pytest.fixture(scope="module")
 def texts(reader):
-    return [page.extract_text() for page in reader.pages]
+    return [unicodedata.normalize("NFKC", page.extract_text()) for page in reader.pages]
 
 
 @pytest.fixture
@@ -80,7 +83,8 @@ def heading(root, name):
 
 
 def plain(text):
-    return re.sub(r"\s+", "", text)
+    """Return a text without blanks, and with letters in place of ligatures, which depend on the fonts."""
+    return re.sub(r"\s+", "", unicodedata.normalize("NFKC", text))
 
 
 def test_every_page_of_the_book_begins_a_page_in_the_order_of_the_contents(printed, reader, texts):
@@ -207,11 +211,32 @@ def test_code_and_tables_wider_than_the_paper_are_wrapped_or_made_smaller(html):
     assert "x" * 400 + "end" in text and "wide" * 4 + "19" in text
 
 
-def test_a_heading_of_two_lines_is_one_bookmark_with_its_spaces(html):
-    title = "A heading of so many words that they cannot stand beside each other on one line of this paper"
-    edit(html, "<h1>Toy hipaa", f"<h1>{title}")
-    marks = bookmarks(PdfReader(io.BytesIO(_pdf.render(html, SMALL))))
-    assert title in [marked for _, marked, _ in marks]
+@pytest.fixture(params=["the machine's fonts", "DejaVu alone"])
+def fonts(request, tmp_path, monkeypatch):
+    """Let Chromium have the fonts of this machine, or those alone that come with matplotlib."""
+    if request.param == "DejaVu alone":
+        place, file = Path(matplotlib.get_data_path(), "fonts", "ttf"), tmp_path / "fonts.conf"
+        every = '<match><edit name="family" mode="append"><string>DejaVu Sans</string></edit></match>'
+        lines = f"<dir>{place}</dir><cachedir>{tmp_path / 'cache'}</cachedir>{every}"
+        file.write_text(f'<?xml version="1.0"?><fontconfig>{lines}</fontconfig>', encoding="utf-8")
+        monkeypatch.setenv("FONTCONFIG_FILE", str(file))
+
+
+@pytest.mark.wrong_numbers
+def test_a_heading_of_several_lines_is_one_bookmark_with_its_spaces(html, fonts):
+    two = "A heading of so many words that they do not fit next to each other on one line of this paper"
+    three = f"{two}, and the first offices that find fluffy waffles need a third line, whatever the font is"
+    edit(html, "<h1>Toy hipaa", f"<h1>{two}")
+    edit(html, "<h2>Summary", f"<h2>{three}</h2><h3>{two}</h3><h4>{three}</h4><h2>Summary")
+    part = (
+        "A part whose name fills more than one line of the paper, since it says so much of what it is about"
+    )
+    book = SMALL | {"parts": [{"caption": part, "pages": FEW[0]["pages"]}]}
+    made = PdfReader(io.BytesIO(_pdf.render(html, book)))
+    titles = [marked for _, marked, _ in bookmarks(made)]
+    assert [titles.count(one) for one in (part, two, three)] == [1, 2, 2], titles
+    text = "".join(page.extract_text() for page in made.pages)
+    assert not re.search("[\ufb00-\ufb06]", text), "a word that is copied or searched has its own letters"
 
 
 def test_a_refusal_keeps_the_older_pdf(printed, monkeypatch, capsys):
