@@ -1,0 +1,242 @@
+"""Texts that act when a page takes them for more than characters, in every display of the book, in Chromium.
+
+One that runs calls `ran` with its number, and one that asks for something asks `payload.invalid`. The
+policies of the pages are switched off, so that escaping alone has to hold.
+"""
+
+import json
+import re
+import zipfile
+from contextlib import contextmanager
+from types import SimpleNamespace
+from unittest import mock
+
+import pandas as pd
+import pytest
+import toy_site
+from nbformat import v4
+
+from bookmaker.site import _build, _outputs, _pdf
+from bookmaker.sweep import _gallery, _results
+from bookmaker.teaching import _grading
+from privhelpers import hipaa, own_model
+from privhelpers.errors import PrivHelpersError
+from privhelpers.own_model import _page
+from privhelpers.text import inert
+
+pytestmark = pytest.mark.browser
+CHAPTER = "extraction"
+# § is the number of the payload.
+PAYLOADS = [
+    text.replace("§", str(number))
+    for number, text in enumerate(
+        (
+            "<script>ran(§)</script>",
+            "<script\t>ran(§)</script\n>",
+            "<script type='text/javascript' charset=utf-8 nonce=1>ran(§)</script>",
+            "<script><!--\nran(§)\n//--></script>",
+            "<script>Function('ran(§)')()</script>",
+            "<script src='data:text/javascript,ran(§)'></script>",
+            "<svg><script href='data:text/javascript,ran(§)'/></svg>",
+            "</p></div></article></main><script>ran(§)</script>",
+            "<template><template></template></template><script>ran(§)</script>",
+            "<img src=x onerror=ran(§)>",
+            "<video src=x onerror=ran(§)></video>",
+            "<iframe srcdoc='' onload=ran(§)></iframe>",
+            "<link rel=stylesheet href=x onerror=ran(§)>",
+            "<svg><style onload=ran(§)></style></svg>",
+            "<select autofocus onfocus=ran(§)></select>",
+            "<xss autofocus tabindex=1 onfocus=ran(§)>x</xss>",
+            "<body onpageshow=ran(§)>",
+            "<body onmessage=ran(§)>",
+            "<svg><set onbegin=ran(§) attributeName=x></svg>",
+            "<b oncontentvisibilityautostatechange=ran(§) style=content-visibility:auto>x</b>",
+            "<img/src=x/onerror=ran(§)>",
+            "<IMG SRC=x ONERROR=ran(§)>",
+            "<img src=x onerror=&#114;&#97;n(§)>",
+            "<img src=x onerror=top['r'+'an'](§)>",
+            "<img src='x' x='>' onerror=ran(§)>",
+            "<img src=x onerror=ran(§) <p>",
+            "<?x ><img src=x onerror=ran(§)>",
+            "<svg></p><style><a id='</style><img src=x onerror=ran(§)>'>",
+            "&lt;img src=x onerror=ran(§)&gt;<img src=x onerror=ran(§)>",
+            "<a href=javascript:ran(§)>x</a>",
+            "<a href='java\nscript:ran(§)'>x</a>",
+            "<a href=java&Tab;script:ran(§)>x</a>",
+            "<a href=javascript:%72an(§)>x</a>",
+            "<svg><a><set attributeName=href to=javascript:ran(§) /><text y=9>x</text></a></svg>",
+            "<iframe src=javascript:parent.ran(§)></iframe>",
+            "<object data='data:text/html,<script>ran(§)</script>'></object>",
+            "<meta http-equiv=refresh content='0;url=javascript:ran(§)'>",
+            "<img src=http://payload.invalid/§>",
+            "<video poster=http://payload.invalid/§></video>",
+            "<embed src=http://payload.invalid/§>",
+            "<link rel=icon href=http://payload.invalid/§>",
+            "<link rel=manifest href=http://payload.invalid/§>",
+            "<svg><use href=http://payload.invalid/§#x></svg>",
+            "<style>@import url(http://payload.invalid/§);</style>",
+            "<p style=background:url(http://payload.invalid/§)>x",
+            "<p style=\"background:image-set('http://payload.invalid/§' 1x)\">x",
+            "<meta http-equiv=refresh content='0;url=http://payload.invalid/§'>",
+            "<a href=http://payload.invalid/§ download>x</a>",
+            "<form action=http://payload.invalid/§ method=post><input type=submit></form>",
+            "<form><input type=image alt=x formaction=http://payload.invalid/§></form>",
+            "<p style='background:\\75rl(http://payload.invalid/§)'>x",
+            "<p style='background:URL(http://payload.invalid/§)'>x",
+            "<style>@IMPORT 'http://payload.invalid/§';</style>",
+            "<style>[title^='x']{background:url(http://payload.invalid/§)}</style><b title=x>x</b>",
+            "<div style='position:fixed;inset:0;background:#fff'>x</div>",
+            "<div style='position/**/:fixed;inset:0;background:#fff'>x</div>",
+            "<div style='translate:0 -90px;height:300px;background:#fff'>x</div>",
+            "<style>html::before{content:'x';position:fixed;inset:0;background:#fff}</style>",
+            "<svg><style>main{display:none}</style></svg>",
+            "<button style='position:fixed;inset:0;background:#fff'>Log in</button>",
+        )
+    )
+]
+KEPT = "\n\t\r\u00a0\u202f"  # what lays out text; some displays spell it out
+SPACE = re.compile(r"\\[ntr]|\\xa0|\\u202f|\s")
+NOTES = "window.ran = number => console.info(`ran ${number}`);"
+# Someone acts on everything below a place: each handler is called, and each link and button is pressed.
+ACT = """where => {
+    for (const one of document.querySelectorAll(`${where} *`)) {
+        for (const {name} of [...one.attributes])
+            if (name.startsWith('on')) one.dispatchEvent(new Event(name.slice(2), {bubbles: true}));
+        if (one.matches(`a[href^='javascript'], a[href*='payload'], area, form *`)) one.click();
+    }
+}"""
+
+
+def table():
+    values = pd.Series(PAYLOADS, dtype=object)
+    with pd.option_context("display.max_rows", None, "display.max_colwidth", None):
+        return pd.DataFrame({"text": values.array}, index=pd.Index(PAYLOADS, dtype=object))._repr_html_()
+
+
+def accepted(text):
+    """Return whether an output that is this markup gets on a page at all."""
+    try:
+        _outputs.clean_outputs(v4.new_code_cell("", outputs=[toy_site.show(text_html=text)]), "toy")
+    except PrivHelpersError:
+        return False
+    return True
+
+
+def shown_on_a_chapter():
+    outputs = [v4.new_output("stream", text="".join(f"{text}\n" for text in PAYLOADS))]
+    outputs += [toy_site.show(text_plain=repr(text)) for text in PAYLOADS]
+    outputs.append(toy_site.show(text_plain="x", text_html=table()))
+    return outputs + [toy_site.show(text_html=text) for text in PAYLOADS if accepted(text)]
+
+
+def report():
+    """Return the report of an audit in which every name is a payload."""
+    with zipfile.ZipFile(toy_site.ROOT / "reference" / "report" / "evidence.zip") as kept:
+        facts = json.loads(kept.read("report.json"))
+    whole = " ".join(PAYLOADS)
+    facts["data"] = [facts["data"][0] | {"file": text, "role": text} for text in PAYLOADS]
+    facts["model"] |= {"name": whole, "type": whole, "kind": whole, "files": dict.fromkeys(PAYLOADS, "0")}
+    facts["first_page"] |= {"title": whole, "about": whole}
+    facts["explanations"] = PAYLOADS
+    facts["tests"] = [facts["tests"][0] | {"name": text} for text in PAYLOADS]
+    written = SimpleNamespace(texts=PAYLOADS, disclosures=SimpleNamespace(disclosed=tuple(PAYLOADS)))
+    with mock.patch.object(_page, "_SHOWN", len(PAYLOADS)):
+        return own_model.report_page(facts, {text: b"<svg/>" for text in PAYLOADS}, written=written)
+
+
+def feedback():
+    whole = " ".join(PAYLOADS)
+    tasks = tuple(_grading.Task(text, 0, 1, text) for text in PAYLOADS)
+    return _grading.feedback(whole, [_grading.Graded(whole, whole, tasks, 1, whole)])
+
+
+def measured():
+    rows = []
+    for number, text in enumerate(PAYLOADS):
+        row = dict.fromkeys(_results.COLUMNS) | {
+            "profile": "a",
+            "model": "dp-eps-8",
+            "seed": 0,
+            "level": 0.95,
+        }
+        row |= {"architecture": text, "epsilon": 8.0, "delta": 1e-5, "n": 9, "distinct_n": 9, "clusters": 9}
+        row |= {"estimate": 2.0, "low": 1.0, "high": 3.0, "unit": text, "cluster": text}
+        row |= {"family": text, "method": text}
+        rows.append(row | {"measure": text, "arm": text})
+        if number % 25 == 0:  # a picture of all would be as high as a house
+            rows.append(row | {"measure": "perplexity", "arm": "control"})
+    return _results.as_table(rows)
+
+
+@pytest.fixture(scope="module")
+def html(tmp_path_factory):
+    """Build a toy book whose chapter shows every payload, and the pages that stand by themselves."""
+    root = toy_site.build(tmp_path_factory.mktemp("payloads") / "book")
+    for job in toy_site.jobs(root):
+        if job.slug == CHAPTER:
+            run = toy_site.executed(toy_site.source(CHAPTER), job)
+            next(cell for cell in run.cells if cell.id == "text").outputs = shown_on_a_chapter()
+            toy_site.write_run(root, job, run)
+    _build.build(root, toy_site.jobs(root))
+    html = root / "runs/toy/site/_build/html"
+    pages = {"report": report(), "feedback": feedback()}
+    pages["sheet"] = hipaa.sheet_page([(text, text, text) for text in PAYLOADS])
+    for name, page in pages.items():
+        (html / f"{name}.html").write_text(page, encoding="utf-8")
+    _gallery.write(measured(), html / "gallery", " ".join(PAYLOADS))
+    return html
+
+
+@contextmanager
+def opened(chromium, html, page):
+    """Open a page without its policy; yield the tab, and the list of what acted."""
+    acted, server, context = [], _pdf._Server(html), chromium.new_context(bypass_csp=True)
+    context.add_init_script(NOTES)
+    context.on("console", lambda said: acted.append(said.text) if said.text.startswith("ran ") else None)
+    context.on("dialog", lambda dialog: (acted.append("a dialog"), dialog.dismiss()))
+
+    def answer(route):
+        if "payload.invalid" in route.request.url:
+            acted.append(route.request.url)
+        server.answer(route)
+
+    context.route("**/*", answer)
+    tab = context.new_page()
+    tab.goto(f"{_pdf.ADDRESS}{page}")
+    yield tab, acted
+    context.close()
+
+
+PAGES = {
+    f"notebooks/{CHAPTER}.html": "article",
+    "report.html": "main",
+    "feedback.html": "body",
+    "sheet.html": "body",
+    "gallery/index.html": "body",
+    "gallery/compare.html": "body",
+    "search.html?q=payload": "#search-results",
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_payload_runs_or_asks_for_an_address(html, chromium, page):
+    with opened(chromium, html, page) as (tab, acted):
+        tab.wait_for_timeout(500)  # what begins by itself
+        tab.evaluate(ACT, PAGES[page])
+        tab.wait_for_timeout(500)
+        assert acted == []
+
+
+@pytest.mark.parametrize("page", [f"notebooks/{CHAPTER}.html", "report.html", "feedback.html", "sheet.html"])
+def test_every_payload_is_read_as_it_is_written(html, chromium, page):
+    with opened(chromium, html, page) as (tab, _):
+        text = SPACE.sub("", tab.evaluate("where => document.querySelector(where).textContent", PAGES[page]))
+        assert [one for one in PAYLOADS if SPACE.sub("", inert(one, keep=KEPT)) not in text] == []
+
+
+def test_the_payloads_act_where_nothing_stops_them(tmp_path, chromium):
+    frames = "".join(f"<main><p>{text}</p></main>" for text in PAYLOADS[:9])
+    (tmp_path / "raw.html").write_text(f"<!doctype html><meta charset=utf-8><body>{frames}", encoding="utf-8")
+    with opened(chromium, tmp_path, "raw.html") as (tab, acted):
+        tab.wait_for_timeout(500)
+        assert acted
