@@ -165,7 +165,7 @@ def test_the_ledger_of_a_part_under_study_counts_steps_and_no_epsilon(start, tmp
         attempt(start, tmp_path)
 
 
-# Killed after so many steps of each attempt, with a checkpoint every 5: steps that are lost, and that are kept.
+# Kills, each after so many steps of its attempt (a checkpoint every 5), the steps lost and those kept.
 KILLS = {
     "before the first step": ([0], 5, [*range(5, 12)]),  # 0 to 4 were reserved, and none was taken
     "between reserving and a step": ([5], 5, [*range(5), 10, 11]),

@@ -137,7 +137,7 @@ def test_a_step_has_the_gradient_of_one_large_batch(start, monkeypatch, texts, b
 
 @pytest.mark.wrong_numbers
 def test_the_bound_and_the_schedule_are_of_steps_and_not_of_physical_batches(start, monkeypatch):
-    """Ten rows in batches of two, three at a time: two steps an epoch; the bound is on their whole gradient."""
+    """Ten rows in batches of two, three at a time: two steps an epoch, each bounded as a whole."""
     model, tokenizer = start
     how = {"batch_size": 2, "accumulation_steps": 3, "epochs": 4, "learning_rate": 0.8, "warm_up": 0.5}
     free, _, _ = steps_of(monkeypatch, model, tokenizer, LONG[:10], **how)
