@@ -29,7 +29,9 @@ class Settings:
         epochs: passes over the texts, 1 or more.
         learning_rate: peak of the schedule, greater than 0.
         batch_size: texts of one physical batch.
-        accumulation_steps: physical batches of one optimizer step.
+        accumulation_steps: physical batches of one optimizer step, fewer in the last step of an epoch. The
+            gradient of a step is that of one large batch: the mean over its rows of each row's own mean loss
+            per token, so a row counts alike in a long or short text, a full or a small batch.
         weight_decay: of AdamW, 0 or more.
         warm_up: share of the steps with rising learning rate, in [0, 1]; it then falls linearly to zero.
         max_grad_norm: bound on the norm of a step's gradient (of the batch, not of a record: no privacy).
@@ -64,7 +66,7 @@ class TrainingLog:
     """Losses epoch by epoch, in nats per token.
 
     Attributes:
-        train_loss: mean over the notes seen in each epoch, dropout included.
+        train_loss: mean over the notes seen in each epoch of a note's mean loss, dropout included.
         validation_loss: after each epoch, empty without validation texts.
         best_epoch: epoch (from 1) with the lowest validation loss, 0 without validation.
         stopped_early: patience ran out before the last epoch.
@@ -207,13 +209,15 @@ class _Objective:
 def _one_epoch(objective: _Objective, rows, settings, shuffler, stepper, bar) -> float:
     batches = epoch_batches(rows, settings.batch_size, shuffler)
     total = 0.0
-    for number, batch in enumerate(batches, 1):
-        losses = objective(batch)
-        (losses.mean() / settings.accumulation_steps).backward()
-        total += float(losses.detach().sum())
-        if number % settings.accumulation_steps == 0 or number == len(batches):
-            stepper()
-            bar.update()
+    for first in range(0, len(batches), settings.accumulation_steps):
+        group = batches[first : first + settings.accumulation_steps]
+        rows_of_step = sum(map(len, group))  # fewer in the last group, or with the epoch's small batch
+        for batch in group:
+            losses = objective(batch)
+            (losses.sum() / rows_of_step).backward()
+            total += float(losses.detach().sum())
+        stepper()
+        bar.update()
     return total / len(rows)
 
 

@@ -3,50 +3,18 @@
 >>> from privhelpers.anonymity import tables
 >>> sorted(composition(tables.hospitals(), "condition", {"gender": "M", "age": 25, "zip": "30602"}))
 ['Cancer']
->>> _covers("130**", "13053"), _covers("40+", 38)
-(True, False)
 """
 
-import re
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
+from privhelpers.anonymity._labels import as_range, is_withheld, says_nothing
+from privhelpers.anonymity._labels import covers as _covers
 from privhelpers.anonymity._measures import folded, has_columns
 from privhelpers.errors import InvalidParameter
 from privhelpers.validate import shown
-
-_ANY = "Any"
-_NUMBER = re.compile(r"\d+(\.\d+)?")
-
-
-def _covers(general: object, exact: object, hierarchy: Mapping[str, str] | None = None) -> bool:
-    """Say whether a released value is true of an exact one.
-
-    Understood are equality, "Any", ranges "20-29" (ends included), "40+", stars "130**" (same length),
-    and the ancestors of a category in `hierarchy`.
-
-    Args:
-        general: value as released.
-        exact: value of one person.
-        hierarchy: parent of each category that has one.
-    """
-    general, exact = str(general).strip(), str(exact).strip()
-    if general in (exact, _ANY):
-        return True
-    if _NUMBER.fullmatch(exact):
-        if match := re.fullmatch(r"(\d+)-(\d+)", general):
-            return float(match[1]) <= float(exact) <= float(match[2])
-        if match := re.fullmatch(r"(\d+)\+", general):
-            return float(match[1]) <= float(exact)
-    if general.endswith("*"):
-        return len(general) == len(exact) and exact.startswith(general.rstrip("*"))
-    seen = {exact}
-    while (exact := (hierarchy or {}).get(exact, _ANY)) not in (_ANY, *seen):
-        if exact == general:
-            return True
-        seen.add(exact)
-    return False
 
 
 def _by_name(known: Mapping[str, object], hierarchy: Mapping[str, str] | None) -> None:
@@ -57,23 +25,34 @@ def _by_name(known: Mapping[str, object], hierarchy: Mapping[str, str] | None) -
 def candidates(
     table: pd.DataFrame, known: Mapping[str, object], hierarchy: Mapping[str, str] | None = None
 ) -> pd.DataFrame:
-    """Return the rows whose released values are true of what the attacker knows.
+    """Return the rows whose released values may be true of what the attacker knows.
+
+    A released value is a number, a date, a word, an interval of pandas, or a label: `20-29` and `20 to 29`
+    (both ends included), `[20, 30)`, `[20, 30[` and `(20, 30]` (ends as written), `<30`, `≥90`, `90+`,
+    `30 and over`, `1980s`, `{a, b}`, an ancestor in `hierarchy`, or stars that each stand for one character:
+    `2*`, `130**`. One that is missing, empty, `*`, or `Any` fits everybody. Case, white space and the kind of
+    a dash do not matter.
 
     Args:
         table: a release.
-        known: exact value by column; columns that are not named are unknown to the attacker.
+        known: exact value by column; columns that are not named are unknown to the attacker. A range such as
+            `20-24` fits each label that has a value in common with it.
         hierarchy: parent of each category that has one.
 
     Raises:
-        InvalidParameter: a column does not exist, or no row fits.
+        InvalidParameter: a column does not exist, a known value is missing, a label cannot be read next to
+            the known value, or no row fits.
     """
     _by_name(known, hierarchy)
     has_columns("known", table, known)
     fits = pd.Series(True, index=table.index)
     for column, exact in known.items():
-        fits &= (
-            table[column].map(lambda general, exact=exact: _covers(general, exact, hierarchy)).astype(bool)
-        )
+        if says_nothing(exact):
+            raise InvalidParameter(f"known[{shown(column)}] = {shown(exact)}: says nothing; leave it out")
+        try:
+            fits &= np.array([_covers(general, exact, hierarchy) for general in table[column]], bool)
+        except InvalidParameter as error:
+            raise InvalidParameter(f"column {shown(column)}, {error}") from None
     if not fits.any():
         raise InvalidParameter(
             f"known = {shown(dict(known))}: no row fits, so the person is not in this table"
@@ -97,10 +76,12 @@ def composition(
         known, hierarchy: as in `candidates`.
 
     Returns:
-        The values as the first release spells them.
+        The values as the first release spells them. A range such as `[20, 30)` is left if each other release
+        has a range or number that meets it.
 
     Raises:
-        InvalidParameter: there is no release, or no row of one fits.
+        InvalidParameter: there is no release, no row of one fits, a label cannot be read, or the sensitive
+            value of a row that fits is missing, so that nothing is ruled out.
 
     Source: Ganta, Kasiviswanathan and Smith 2008.
     """
@@ -112,6 +93,22 @@ def composition(
         has_columns("sensitive", release, [sensitive])
         usable = {column: value for column, value in known.items() if column in release.columns}
         column = candidates(release, usable, hierarchy)[sensitive]
-        possible.append(dict(zip(folded(column)[::-1], column[::-1], strict=True)))
-    left = set.intersection(*(set(spellings) for spellings in possible))
-    return {possible[0][value] for value in left}
+        if any(map(is_withheld, column)):
+            raise InvalidParameter(
+                f"sensitive: {shown(sensitive)} is missing in a row that fits, so any value is possible; "
+                "leave that release out"
+            )
+        try:
+            possible.append(dict(zip(folded(column)[::-1], column[::-1], strict=True)))
+        except TypeError as error:
+            raise InvalidParameter(f"sensitive: values must be words or numbers ({error})") from None
+    first, *others = possible
+    return {spelled for value, spelled in first.items() if all(_is_among(value, other) for other in others)}
+
+
+def _is_among(value: object, others: Mapping[object, object]) -> bool:
+    """Say whether a sensitive value is one of others, or as a range meets one of them."""
+    if value in others:
+        return True
+    mine = as_range(value)
+    return mine is not None and any(mine.meets(other) for other in map(as_range, others) if other)

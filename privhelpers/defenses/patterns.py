@@ -24,9 +24,9 @@ from privhelpers.defenses._spans import Scrubbed, Span, merge, replace
 from privhelpers.defenses.folding import fold
 
 _TABLE = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
+_PART = re.compile(rf"\{{({'|'.join(_TABLE['parts'])})\}}")
 RULES: list[tuple[str, str]] = [
-    (kind, form.replace("{month}", _TABLE["month"]).replace("{street}", _TABLE["street"]))
-    for kind, form, _ in _TABLE["rules"]
+    (kind, _PART.sub(lambda name: _TABLE["parts"][name[1]], form)) for kind, form, _ in _TABLE["rules"]
 ]
 _COMPILED = [(kind, re.compile(form)) for kind, form in RULES]
 _PIECES = [pieces for _, _, pieces in _TABLE["rules"]]
@@ -44,16 +44,7 @@ def _is_ip(text: str) -> bool:
     return all(int(part) <= 255 for part in text.split("."))
 
 
-def _is_date(text: str) -> bool:
-    """Say whether a date in numbers has a month and a day; one with the name of a month has."""
-    if any(c.isalpha() for c in text):
-        return True
-    numbers = [int(part) for part in re.split(r"[-/.]", text)]
-    low, high = sorted(numbers[1:] if numbers[0] > 31 else numbers[:2])
-    return 1 <= low <= 12 and high <= 31
-
-
-_CHECKS = {"card": _luhn, "ip": _is_ip, "date": _is_date}
+_CHECKS = {"card": _luhn, "ip": _is_ip}
 
 
 def find_identifiers(text: str, *, spelled: bool = False) -> list[Span]:

@@ -30,11 +30,14 @@ class DPTrainingLog:
         mode: "research": the seed of the noise is known, so the guarantee is void; or "release".
         rdp_epsilon: the same run by Opacus' RDP accountant, stepped beside the training (a looser bound);
             None if nothing was counted.
-        batch_sizes: units in each step, shape [steps].
-        median_norms: median gradient norm before clipping in each step (NaN for an empty one), shape [steps].
-        clipped_share: share of drawn units whose gradient was clipped.
-        empty_steps: steps that were noise alone.
-        lost_steps: steps that were spent and then lost by a kill, in release mode.
+        batch_sizes: units in each step whose work is in the weights, in order, shape [steps - lost_steps].
+        median_norms: median norm before clipping of the gradients that were finite in each of these steps
+            (NaN if there were none), shape [steps - lost_steps].
+        clipped_share: share of the units in these steps whose gradient was finite and was clipped; 0 if no
+            unit was drawn.
+        empty_steps: those of these steps that drew no unit and were noise alone.
+        lost_steps: steps that were spent and then lost by a kill, in release mode. Nothing is known of them,
+            so no other count contains them.
         refused_gradients: gradients that were not finite and counted as zero.
         weight_change: Euclidean distance between the weights before and after.
         shared_texts: texts that stand under more than one patient, by `text.normalize`.
@@ -101,11 +104,14 @@ class Tally:
         Raises:
             DamagedArtifact: they are not the counts of so many steps.
         """
-        lists = {"sizes": steps, "medians": steps, "canary_scores": canaries if steps else 0}
         known = {name.name for name in fields(cls)}
         if set(counts) != known:
             wrong = sorted(map(str, known ^ set(counts)))
             raise DamagedArtifact(f"checkpoint: counts are not those of a run: {wrong[0][:100]}")
+        taken = steps - counts["lost"] if _is_count(counts["lost"]) else -1
+        if taken < 0:
+            raise DamagedArtifact(f"checkpoint: lost = {shown(counts['lost'])} is no count of {steps} steps")
+        lists = {"sizes": taken, "medians": taken, "canary_scores": canaries if taken else 0}
         for name, value in counts.items():
             if name in lists:
                 kind = _is_count if name == "sizes" else _is_number
@@ -119,11 +125,11 @@ class Tally:
 
     def add(self, norms: torch.Tensor, max_grad_norm: float) -> None:
         """Count one step by its norms before clipping."""
-        median = float(norms.median()) if len(norms) else float("nan")
+        finite = norms[torch.isfinite(norms)]
         self.sizes.append(len(norms))
-        self.medians.append(median if np.isfinite(median) else None)
-        self.clipped += int((norms > max_grad_norm).sum())
-        self.refused += int((~torch.isfinite(norms)).sum())
+        self.medians.append(float(np.median(finite.numpy())) if len(finite) else None)
+        self.clipped += int((finite > max_grad_norm).sum())
+        self.refused += len(norms) - len(finite)
 
     def summary(self) -> dict[str, object]:
         """Return the counts as `DPTrainingLog` holds them."""

@@ -246,10 +246,12 @@ class KeptRun:
             self.chance.restore(streams)
             return progress.step, tally
         # New noise would be a second answer to the same question: the lost steps stay lost.
-        lost = self.ledger.steps - progress.step
-        tally.sizes += [0] * lost
-        tally.medians += [None] * lost
-        tally.lost += lost
+        tally.lost += self.ledger.steps - progress.step
+        if tally.lost == self.ledger.terms.steps:
+            raise ResumeRefused(
+                f"{self.folder.name}: all {tally.lost} steps are spent, and a kill lost what they gave; this "
+                "budget is gone"
+            )
         return self.ledger.steps, tally
 
     def before(self, step: int) -> None:

@@ -1,6 +1,9 @@
 """Known values of the textbook tables, the theorems of the chapter on random tables, and refusals."""
 
+import contextlib
+import datetime
 import itertools
+import random
 
 import numpy as np
 import pandas as pd
@@ -98,6 +101,144 @@ def test_covers(general, exact, expected):
 
 def test_a_circular_hierarchy_ends():
     assert not _attacks._covers("c", "a", {"a": "b", "b": "a"})
+
+
+# Label, value, whether they fit; None: the label is refused. Lower end, upper end, inside, outside.
+READ = {
+    "pandas": [("(20, 30]", 20, 0), ("(20, 30]", 30, 1), ("[20, 30)", 20, 1), ("[20, 30)", 30, 0)],
+    "pandas, floats": [("(19.9, 30.0]", 19.9, 0), ("(19.9, 30.0]", 30, 1), ("(-inf, 20.0]", -5, 1)],
+    "pandas, open end": [("(90.0, inf]", 90, 0), ("(90.0, inf]", 120, 1), ("[90, )", 90, 1)],
+    "pandas interval": [(pd.Interval(20, 30), 20, 0), (pd.Interval(20, 30), 30, 1)],
+    "pandas, other end": [(pd.Interval(20, 30, "left"), 20, 1), (pd.Interval(20, 30, "neither"), 30, 0)],
+    "R": [("[20,30)", 20, 1), ("[20,30)", 30, 0), ("(20,30]", 20, 0), ("(20,30]", 29.5, 1)],
+    "ARX": [("[20, 30[", 20, 1), ("[20, 30[", 30, 0), ("]20, 30]", 20, 0), ("]20, 30]", 30, 1)],
+    "ARX, suppressed": [("*", 25, 1), ("*", "Asian", 1), ("**", 5, 1), ("*****", "13053", 1)],
+    "ARX, masked": [("2*", 29, 1), ("2*", 30, 0), ("2*", 2, 0), ("*3053", "13053", 1), ("1*053", "14153", 0)],
+    "ARX, set": [("{20, 30}", 25, 0), ("{20, 30}", 30, 1), ("{M, F}", "f", 1), ("{M, F}", "X", 0)],
+    "semicolon": [("[20; 30[", 29, 1), ("] 20 ; 30 [", 30, 0)],
+    "hyphen": [("20-29", 29, 1), ("20-29", 30, 0), (" 20 - 29 ", "20", 1), ("20-29", 30.2, 0)],
+    "en dash": [("20–29", 20, 1), ("20–29", 25, 1), ("20–29", 29, 1), ("20–29", 30, 0)],
+    "other dashes": [("20—29", 25, 1), ("20‑29", 25, 1), ("20 − 29", 19, 0)],
+    "words between": [("20 to 29", 29, 1), ("between 20 and 29", 30, 0), ("from 20 to 29", 20, 1)],
+    "dots": [("20..29", 29, 1), ("20...29", 30, 0), ("20…29", 25, 1)],
+    "below": [("<30", 29, 1), ("<30", 30, 0), ("< 30", 30, 0), ("under 30", 30, 0), ("less than 30", 3, 1)],
+    "at most": [("≤ 30", 30, 1), ("<=30", 31, 0), ("30 and under", 30, 1), ("up to 30", 31, 0)],
+    "above": [(">30", 30, 0), ("over 89", 89, 0), ("over 89", 90, 1), ("more than 89", 89, 0)],
+    "at least": [("≥90", 90, 1), (">= 90", 89, 0), ("90+", 90, 1), ("90 +", 89, 0), ("at least 90", 90, 1)],
+    "and over": [("30 and over", 30, 1), ("30 and over", 29, 0), ("85 years and over", 86, 1)],
+    "both ends": [(">20, <30", 40, 0), (">20 and <30", 20, 0), ("20 <= age < 30", 30, 0), ("20<x<=30", 9, 0)],
+    "mixed": [("20 to <30", 30, 0), (">20-30", 20, 0), ("<20 or >60", 30, 0), ("<20 or >60", 70, 1)],
+    "negative": [("-10--5", -7, 1), ("[-10, 0)", -10, 1), ("−10 to −5", -4, 0), ("<-5", -5, 0)],
+    "large": [("$50,000-$74,999", 60_000, 1), ("50,000+", 50_000, 1), ("[1,000, 2,000)", 2000, 0)],
+    "units": [("20-29 years", "25", 1), ("20-29", "25 years", 1), ("age 20-29", 30, 0), ("80+ years", 80, 1)],
+    "years": [("1980-1989", 1985, 1), ("1980–1989", 1990, 0), ("1980s", 1989, 1), ("1980s", 1990, 0)],
+    "dates": [("1985", "1985-03-02", 1), ("1980-1989", "1990-01-01", 0), ("1985-03", "1985-03-31", 1)],
+    "days": [("1980-01-01 - 1989-12-31", "1989-12-31", 1), ("[1980-01-01, 1990-01-01)", "1990-01-01", 0)],
+    "days of Python": [("[1980-01-01, 1990-01-01)", datetime.date(1990, 1, 1), 0), ("1985-**", "1985-03", 1)],
+    "days of pandas": [(pd.Interval(*map(pd.Timestamp, ("1980", "1990"))), pd.Timestamp("1980-01-01"), 0)],
+    "numbers": [(25, "25", 1), ("25", 25.0, 1), (25.0, 25, 1), ("25.5", 25.5, 1), ("25", 26, 0)],
+    "ZIP codes": [("130**", "13053", 1), ("021**", 2139, 1), ("02139", 2139, 1), ("021**", "03139", 0)],
+    "missing": [(None, 25, 1), (float("nan"), 25, 1), ("", 25, 1), (pd.NA, "Asian", 1), ("unknown", 25, 1)],
+    "words": [("Married", " married ", 1), ("Married", "Single", 0), ("ANY", 25, 1), ("20-29", "Asian", 0)],
+    "lists": [("M/F", "F", 1), ("M|F", "X", 0), ("M or F", "m", 1), (("20-29", "40-49"), 45, 1)],
+    "known as a range": [("20-29", "25-34", 1), ("20-29", "30-39", 0), ("(20, 30]", "30-39", 1)],
+    "unclear": [("020-29x", 25, None), ("20/29", 25, None), ("20, 30", 25, None), ("30-20", 25, None)],
+    "unclear star": [("021*", "02139", None), ("2*", 205, None), ("2*-3*", 25, None), ("130XX", 13053, None)],
+    "unclear word": [("adult", 25, None), ("not 20", 25, None), ("late 20s", 25, None), ("~20", 25, None)],
+    "unclear end": [("20-29", 29.5, None), ("[20, 30", 25, None), ("18-", 25, None), ("≈30", 25, None)],
+}  # fmt: skip
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("form", READ)
+def test_a_label_is_read_with_both_its_ends_or_refused(form):
+    for label, value, fits in READ[form]:
+        release = pd.DataFrame({"q": [label, "*"], "s": ["Flu", "Cancer"]})
+        if fits is None:
+            with pytest.raises(InvalidParameter, match="column 'q', label"):
+                an.candidates(release, {"q": value})
+            continue
+        found = an.candidates(release, {"q": value})
+        assert found.index.tolist() == ([0, 1] if fits else [1]), (label, value)
+        known = an.composition([release, release[release["s"] == "Flu"].assign(q="*")], "s", {"q": value})
+        assert known == ({"Flu"} if fits else set())
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("right", [True, False])
+def test_labels_of_pandas_are_read_as_intervals_categories_and_text(right):
+    """A person is among the rows of the own class exactly, whatever holds the labels."""
+    ages = pd.Series([20, 25, 30, 35, 40, 99])
+    cut = pd.cut(ages, [19, 20, 30, 40, np.inf], right=right)
+    for column in (cut, cut.astype(object), cut.astype(str), cut.astype(str).astype("category")):
+        table = pd.DataFrame({"age": column, "s": range(6)})
+        for age, label in zip(ages, cut, strict=True):
+            assert table.loc[an.candidates(table, {"age": age}).index, "s"].tolist() == [
+                number for number, other in enumerate(cut) if other == label
+            ]
+
+
+@pytest.mark.wrong_numbers
+def test_a_value_outside_the_bins_of_pandas_is_possible_for_all():
+    table = pd.DataFrame({"age": pd.cut(pd.Series([5, 25]), [20, 30]), "s": ["Flu", "Cancer"]})
+    assert an.candidates(table, {"age": 25})["s"].tolist() == ["Flu", "Cancer"]
+    assert an.candidates(table, {"age": 40})["s"].tolist() == ["Flu"]
+
+
+@pytest.mark.wrong_numbers
+def test_a_word_next_to_a_number_is_read_by_the_hierarchy():
+    table = pd.DataFrame({"age": ["minor", "adult", "*"]})
+    parents = {15: "minor", "30": "adult", "40-49": "adult"}
+    assert an.candidates(table, {"age": 15}, parents).index.tolist() == [0, 2]
+    assert an.candidates(table, {"age": 30.0}, parents).index.tolist() == [1, 2]
+    upper = pd.DataFrame({"origin": ["ASIAN", "American"]})
+    assert an.candidates(upper, {"origin": "korean"}, tables.NATIONALITIES).index.tolist() == [0]
+
+
+@pytest.mark.wrong_numbers
+def test_overlapping_groups_of_two_releases_meet_where_both_hold():
+    """By hand: 30 is in the first group of one release and in the second of the other."""
+    first = pd.DataFrame({"age": ["[20, 30]", "]30, 40]"], "s": ["Flu", "Cancer"]})
+    second = pd.DataFrame({"age": ["20–29", "30–49"], "s": ["Cancer", "Flu"]})
+    for age, left in ((20, set()), (29, set()), (30, {"Flu"}), (31, set()), (40, set())):
+        assert an.composition([first, second], "s", {"age": age}) == left, age
+    second.loc[0, "age"] = "*"
+    assert an.composition([first, second], "s", {"age": 31}) == {"Cancer"}
+    assert an.composition([first, second], "s", {"age": 20}) == set()
+
+
+@pytest.mark.wrong_numbers
+def test_sensitive_ranges_that_meet_are_both_possible():
+    first = pd.DataFrame({"q": ["1"] * 3, "salary": ["[20, 30[", "30-39", ">60"]})
+    second = pd.DataFrame({"q": ["1"] * 2, "salary": [pd.Interval(25, 30), "65"]})
+    assert an.composition([first, second], "salary", {"q": 1}) == {"[20, 30[", "30-39", ">60"}
+    second["salary"] = ["30", "50-60"]
+    assert an.composition([first, second], "salary", {"q": 1}) == {"30-39"}
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("missing", [None, float("nan"), "", "*", "unknown"])
+def test_a_missing_sensitive_value_rules_nothing_out(missing):
+    first = pd.DataFrame({"q": ["20-29", "20-29", "30-39"], "s": ["Flu", missing, "Cancer"]})
+    second = pd.DataFrame({"q": ["20-29"] * 2, "s": ["Flu", "Cancer"]})
+    with pytest.raises(InvalidParameter, match="'s' is missing"):
+        an.composition([first, second], "s", {"q": 25})
+    assert an.composition([first, second.assign(q="*")], "s", {"q": 35}) == {"Cancer"}
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("known", [None, float("nan"), "", "*", "Any", pd.NaT])
+def test_a_known_value_that_says_nothing_is_refused(known):
+    with pytest.raises(InvalidParameter, match="known\\['age'\\]"):
+        an.candidates(tables.four_anonymous(), {"age": known})
+
+
+def test_any_label_is_read_or_refused():
+    generator = random.Random(0)
+    for _ in range(3000):
+        label = "".join(generator.choices("0123456789-–<>=≤+*[](){},;. orkys/~∞", k=generator.randint(0, 12)))
+        with contextlib.suppress(InvalidParameter):
+            assert _attacks._covers(label, generator.randint(0, 99)) in (True, False)
 
 
 # Distances and diversity.

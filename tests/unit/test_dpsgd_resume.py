@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import dataclasses
 import errno
 import json
 import os
@@ -11,8 +12,10 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 import pytest
 import torch
+from opacus.accountants import RDPAccountant
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from test_dpsgd_training import hospital, run, tiny_plan
@@ -20,6 +23,7 @@ from test_dpsgd_training import hospital, run, tiny_plan
 from privhelpers import artifacts, dpsgd
 from privhelpers.accounting import Claimed
 from privhelpers.dpsgd import _checkpoint, _resume
+from privhelpers.dpsgd._log import Tally
 from privhelpers.errors import (
     ArtifactUnavailable,
     DamagedArtifact,
@@ -161,16 +165,118 @@ def test_the_ledger_of_a_part_under_study_counts_steps_and_no_epsilon(start, tmp
         attempt(start, tmp_path)
 
 
-def test_release_mode_loses_steps_and_never_counts_them_twice(start, tmp_path):
-    with pytest.raises(Stop):
-        attempt(start, tmp_path, stop=7, chance=dpsgd.release())
-    _, log = attempt(start, tmp_path, chance=dpsgd.release())
-    assert log.lost_steps == 5  # 5 to 9 were reserved, their checkpoint was not reached
-    assert len(log.batch_sizes) == 12 and log.batch_sizes[5:10].tolist() == [0] * 5
-    assert read_ledger(tmp_path / "ledger.jsonl").steps == 12
-    assert log.mode == "release"
+# Kills, each after so many steps of its attempt (a checkpoint every 5), the steps lost and those kept.
+KILLS = {
+    "before the first step": ([0], 5, [*range(5, 12)]),  # 0 to 4 were reserved, and none was taken
+    "between reserving and a step": ([5], 5, [*range(5), 10, 11]),
+    "in the last steps": ([11], 2, [*range(10)]),
+    "twice in a row": ([7, 0], 7, [*range(5)]),
+    "twice, a checkpoint between": ([3, 6], 7, [*range(5, 10)]),
+}
+
+
+def noting(norms):
+    """Return a context in which the norms of every step that is taken are noted."""
+    usual = dpsgd.PrivateOptimizer.step
+
+    def noted(self, draw):
+        norms.append(usual(self, draw))
+        return norms[-1]
+
+    return mock.patch.object(dpsgd.PrivateOptimizer, "step", noted)
+
+
+def killed_and_gone_on_with(start, folder, kills, **settings):
+    """Return the log of a run that was killed after so many steps of each attempt, and the norms it kept."""
+    kept, first = [], 0
+    for stop in [*kills, None]:
+        taken = []
+        with noting(taken):
+            if stop is None:
+                _, log = attempt(start, folder, **settings)
+            else:
+                with pytest.raises(Stop):
+                    attempt(start, folder, stop=stop, **settings)
+        (checkpoint,) = folder.glob("step-*.safetensors")
+        kept += taken[: max(0, int(checkpoint.stem.removeprefix("step-")) - first)]
+        first = read_ledger(folder / "ledger.jsonl").steps
+    return log, kept
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("kills", KILLS)
+def test_a_release_reports_the_steps_that_are_in_its_weights(start, tmp_path, kills):
+    """Lost steps are counted as lost, once; every other figure is of the steps whose work is kept."""
+    stops, lost, steps = KILLS[kills]
+    plan = tiny_plan(**PLAN, sample_rate=0.6)  # an empty draw has probability 1e-16
+    log, norms = killed_and_gone_on_with(start, tmp_path, stops, plan=plan, chance=dpsgd.release())
+    assert (log.lost_steps, log.empty_steps, log.mode) == (lost, 0, "release")
+    assert log.batch_sizes.tolist() == [len(step) for step in norms]
+    assert len(log.batch_sizes) == len(steps) == 12 - lost
+    assert abs(log.batch_sizes.mean() - 24) < 5 * (9.6 / len(steps)) ** 0.5
+    assert log.median_norms.tolist() == [float(np.median(step)) for step in norms]
+    drawn = np.concatenate(norms)
+    assert log.clipped_share == pytest.approx((drawn > 0.5).mean()) and log.refused_gradients == 0
+    counted = RDPAccountant()
+    counted.history = [(plan.spent.noise_multiplier, 0.6, 12)]  # lost or not, every step is spent
+    assert log.rdp_epsilon == pytest.approx(counted.get_epsilon(1e-3), rel=1e-9)
+    assert log.spent == plan.spent and log.weight_change > 0
+    record = read_ledger(tmp_path / "ledger.jsonl")
+    assert (record.steps, record.terms.steps) == (12, 12)
     (file,) = tmp_path.glob("step-*.safetensors")
     assert b"chance/" not in file.read_bytes()
+    _, again = attempt(start, tmp_path, stop=0, plan=plan, chance=dpsgd.release())  # it is over, and says so
+    for field in dataclasses.fields(log):
+        np.testing.assert_equal(getattr(again, field.name), getattr(log, field.name), field.name)
+
+
+@pytest.mark.wrong_numbers
+def test_empty_draws_and_lost_steps_are_told_apart(start, tmp_path):
+    """At this rate most draws are empty; steps 5 to 9 are lost."""
+    plan = tiny_plan(**PLAN, sample_rate=0.01)
+    settings = {"plan": plan, "chance": dpsgd.release(), "max_rows": 1}
+    log, norms = killed_and_gone_on_with(start, tmp_path, [7], **settings)
+    assert log.lost_steps == 5 and log.empty_steps == sum(len(step) == 0 for step in norms)
+    assert log.empty_steps + np.count_nonzero(log.batch_sizes) + log.lost_steps == 12
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("stop", [0, 11])
+def test_a_release_that_lost_all_its_steps_is_refused(start, tmp_path, stop):
+    """All were reserved at once, and the one checkpoint is from before the first."""
+    settings = {"chance": dpsgd.release(), "checkpoint_every": 50}
+    with pytest.raises(Stop):
+        attempt(start, tmp_path, stop=stop, **settings)
+    for _ in range(2):
+        with pytest.raises(ResumeRefused, match="12 steps are spent"):
+            attempt(start, tmp_path, **settings)
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize(("stops", "max_rows"), [([7], 48), ([7, 4], 2)])
+def test_a_repeated_run_reports_what_the_undisturbed_one_does(start, tmp_path, stops, max_rows):
+    """Research mode with canaries and micro-batches: every field of the log, whatever killed it."""
+    settings = {"canaries": dpsgd.GradientCanaries(count=6, seed=1), "max_rows": max_rows}
+    _, plain = attempt(start, None, **settings)
+    for stop in stops:
+        with pytest.raises(Stop):
+            attempt(start, tmp_path, stop=stop, **settings)
+    _, log = attempt(start, tmp_path, **settings)
+    assert log.lost_steps == 0 and log.canaries.scores.tolist() == plain.canaries.scores.tolist()
+    for field in dataclasses.fields(log):
+        if field.name != "canaries":
+            np.testing.assert_equal(getattr(log, field.name), getattr(plain, field.name), field.name)
+
+
+@pytest.mark.wrong_numbers
+def test_what_is_no_finite_gradient_is_refused_and_neither_clipped_nor_in_the_median():
+    tally = Tally()
+    for norms in ([1.0, 3.0], [], [float("inf"), 0.25, 0.5, float("nan")], [float("nan")]):
+        tally.add(torch.tensor(norms, dtype=torch.float64), 0.5)
+    told = tally.summary()
+    np.testing.assert_equal(told["median_norms"], [2.0, np.nan, 0.375, np.nan])
+    assert told["batch_sizes"].tolist() == [2, 0, 4, 1] and told["clipped_share"] == 2 / 7
+    assert (told["refused_gradients"], told["empty_steps"], told["lost_steps"]) == (3, 1, 0)
 
 
 def test_release_mode_without_its_checkpoint_is_refused(start, tmp_path):
@@ -477,6 +583,9 @@ def nothing(_):
         (nothing, lambda p: p["counts"].update(medians={}), "medians = "),
         (nothing, lambda p: p["counts"].update(medians=["a"] * 5), "medians = "),
         (nothing, lambda p: p["counts"].update(clipped="x"), "clipped = 'x'"),
+        (nothing, lambda p: p["counts"].update(lost=6), "lost = 6"),
+        (nothing, lambda p: p["counts"].update(lost=1), "sizes = "),
+        (nothing, lambda p: p["counts"].update(lost="x"), "lost = 'x'"),
         (nothing, lambda p: p["counts"].update(canary_scores=[1.0]), "canary_scores = "),
         (flat("optimizer/0/exp_avg"), nothing, "optimizer/0/exp_avg has another shape"),
         (lambda tensors: tensors.pop("optimizer/0/exp_avg"), nothing, "optimizer's state is not"),

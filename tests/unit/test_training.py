@@ -51,17 +51,115 @@ def test_early_stopping_keeps_the_best_weights(start):
     assert loss == pytest.approx(min(log.validation_loss))
 
 
-def test_accumulation_is_one_larger_batch(start):
+class Steps(torch.optim.SGD):
+    """Stands in for AdamW: notes the gradient and the rate of every step, and changes no weight."""
+
+    def __init__(self, params, **_):
+        super().__init__(params, lr=0.0)
+        self.seen = []
+        NOTED.append(self.seen)
+
+    def step(self, closure=None):
+        (group,) = self.param_groups
+        whole = torch.cat([p.grad.flatten() for p in group["params"] if p.grad is not None])
+        self.seen.append((group["lr"], whole.clone()))
+
+
+NOTED = []
+
+
+def steps_of(monkeypatch, model, tokenizer, texts, masking=None, **changes):
+    """Return (rate, gradient before its clipping) of every step of a training, its log and its batches."""
+    NOTED.clear()
+    batches, usual = [], training.epoch_batches
+
+    def noted(*args):
+        batches.append(usual(*args))
+        return batches[-1]
+
+    monkeypatch.setattr(torch.optim, "AdamW", Steps)
+    monkeypatch.setattr(training, "epoch_batches", noted)
+    made = settings(**{"max_grad_norm": 1e9, **changes})
+    log, _ = training.train(model, tokenizer, texts, made, seed=0, masking=masking, progress=False)
+    monkeypatch.undo()
+    return NOTED[0], log, batches
+
+
+def batched(rows, size):
+    """Return the rows in their order, `size` at a time."""
+    return [rows[i : i + size] for i in range(0, len(rows), size)]
+
+
+def mean_gradient(model, rows):
+    """Return the gradient of the mean over rows of each row's mean loss per token, row by row."""
+    model.zero_grad()
+    for row in rows:
+        ids, labels = (side.to(model.device) for side in models.to_batch([row], 0))
+        (model(input_ids=ids, labels=labels).loss / len(rows)).backward()
+    found = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+    model.zero_grad()
+    return found
+
+
+LONG = [" ".join(TEXTS[i : i + 1 + i % 4]) for i in range(40)]  # of one to four times the tokens
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize(
+    ("texts", "batch_size", "accumulation"),
+    [
+        (16, 8, 2),  # full groups
+        (20, 4, 2),  # five batches: the last group has one
+        (17, 4, 2),  # a batch of one row, which can stand in the middle of the epoch
+        (25, 4, 3),  # seven batches, one of one row
+        (5, 4, 64),  # more than the epoch has
+        (1, 4, 2),
+        (9, 1, 4),
+        (13, 16, 1),  # no accumulation
+    ],
+)
+def test_a_step_has_the_gradient_of_one_large_batch(start, monkeypatch, texts, batch_size, accumulation):
     model, tokenizer = start
-    twin = copy.deepcopy(model)
-    same_length = [
-        text for text in TEXTS if len(tokenizer(text)["input_ids"]) == len(tokenizer(TEXTS[0])["input_ids"])
+    seen, log, epochs = steps_of(
+        monkeypatch, model, tokenizer, LONG[:texts], batch_size=batch_size, accumulation_steps=accumulation
+    )
+    groups = [
+        [row for batch in epoch[i : i + accumulation] for row in batch]
+        for epoch in epochs
+        for i in range(0, len(epoch), accumulation)
     ]
-    texts = same_length[:16]
-    training.train(model, tokenizer, texts, settings(epochs=1, batch_size=16), seed=0, progress=False)
-    halves = settings(epochs=1, batch_size=8, accumulation_steps=2)
-    training.train(twin, tokenizer, texts, halves, seed=0, progress=False)
-    torch.testing.assert_close(weights(model), weights(twin), rtol=1e-4, atol=2e-5)
+    assert len(seen) == len(groups) and sum(map(len, groups)) == 3 * texts
+    for (_, gradient), rows in zip(seen, groups, strict=True):
+        torch.testing.assert_close(gradient, mean_gradient(model, rows), rtol=1e-4, atol=1e-6)
+    each = [sum(float(loss) for loss in models.score(model, tokenizer, LONG[:texts]).losses) / texts] * 3
+    assert log.train_loss == pytest.approx(each, rel=1e-5)
+
+
+@pytest.mark.wrong_numbers
+def test_the_bound_and_the_schedule_are_of_steps_and_not_of_physical_batches(start, monkeypatch):
+    """Ten rows in batches of two, three at a time: two steps an epoch, each bounded as a whole."""
+    model, tokenizer = start
+    how = {"batch_size": 2, "accumulation_steps": 3, "epochs": 4, "learning_rate": 0.8, "warm_up": 0.5}
+    free, _, _ = steps_of(monkeypatch, model, tokenizer, LONG[:10], **how)
+    bound, _, _ = steps_of(monkeypatch, model, tokenizer, LONG[:10], max_grad_norm=0.01, **how)
+    assert [rate for rate, _ in free] == pytest.approx([0.2, 0.4, 0.6, 0.8, 0.8, 0.6, 0.4, 0.2])
+    for (_, whole), (_, clipped) in zip(free, bound, strict=True):
+        assert float(clipped.norm()) == pytest.approx(0.01, rel=1e-3)
+        torch.testing.assert_close(clipped, whole * (0.01 / whole.norm()), rtol=1e-3, atol=1e-8)
+
+
+@pytest.mark.wrong_numbers
+def test_a_masked_model_accumulates_by_rows_too(monkeypatch):
+    """The masks are drawn row by row, so whatever the batches, each row is asked the same."""
+    tokenizer = models.with_mask(models.train_tokenizer(TEXTS, vocab_size=300))
+    model, masking = models.build_masked("tiny-bert", tokenizer, seed=0), models.Masking.of(tokenizer)
+    monkeypatch.setattr(training, "epoch_batches", lambda rows, size, _: batched(rows, size))
+    parts, _, _ = steps_of(
+        monkeypatch, model, tokenizer, LONG[:7], masking, batch_size=3, accumulation_steps=4, epochs=1
+    )
+    monkeypatch.setattr(training, "epoch_batches", lambda rows, size, _: batched(rows, size))
+    whole, _, _ = steps_of(monkeypatch, model, tokenizer, LONG[:7], masking, batch_size=7, epochs=1)
+    torch.testing.assert_close(parts[0][1], whole[0][1], rtol=1e-4, atol=1e-6)
 
 
 def test_a_pass_in_bfloat16_trains_weights_in_float32(start):
