@@ -575,21 +575,42 @@ def test_large_files_are_drawn_by_lot(files):
     assert chosen == sorted(chosen, key=lambda note: files.members.patients.index(note.patient))
 
 
-@pytest.mark.parametrize("weights", [10**6, 10**8, 10**9])
-def test_an_effort_asks_about_a_quarter_or_four_times_as_many(weights):
-    target = SimpleNamespace(is_causal=True, parameters=weights)
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("weights", [10**6, 20_000_000, 20_000_001, 10**8, 250_000_000, 250_000_001, 10**9])
+def test_an_effort_asks_about_a_quarter_or_four_times_as_many(weights, causal):
+    target = SimpleNamespace(is_causal=causal, parameters=weights)
     usual = own_model.Settings.for_model(target)
     quick, thorough = (own_model.Settings.for_model(target, effort=e) for e in ("quick", "thorough"))
     assert own_model.Settings.for_model(target, effort="standard") == usual
     assert (thorough.patients, thorough.texts) == (4 * usual.patients, 4 * usual.texts)
     assert quick.patients == max(_files.FEWEST_PATIENTS, usual.patients // 4) < usual.patients
-    assert usual.texts // 4 <= quick.texts <= usual.texts
+    assert 4 * quick.texts == usual.texts, "only patients have a least number"
     for other in (quick, thorough):
         assert replace(other, patients=usual.patients, texts=usual.texts) == usual
-    assert own_model.Settings.for_model(target, effort="quick", patients=None).patients is None
+    given = {"patients": None, "texts": 7, "notes": 2}
+    chosen = own_model.Settings.for_model(target, effort="quick", **given)
+    assert {name: getattr(chosen, name) for name in given} == given, "what is set is not scaled"
     assert (
         own_model.Settings.for_texts(effort="quick").patients * 4 == own_model.Settings.for_texts().patients
     )
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("texts", [1, 5, 12, 30, 31, 48])
+def test_as_many_texts_are_written_as_the_settings_say(texts, files):
+    asked = []
+
+    def write(opening, *, samples, tokens, seed):
+        asked.append((opening, samples))
+        return [opening] * samples
+
+    sample = _sample.draw_sample(files, [], own_model.Settings())
+    target = SimpleNamespace(continues=lambda opening: True, write=write)
+    written = _memorization.write_texts(target, sample, own_model.Settings(texts=texts), progress=False)
+    counts = [count for _, count in asked]
+    assert len(written) == texts and max(counts) - min(counts) <= 1 and min(counts) > 0
+    assert len({opening for opening, _ in asked}) == len(asked)
 
 
 def test_so_few_dealings_that_nothing_could_be_found_are_refused(files, remembers, monkeypatch):
