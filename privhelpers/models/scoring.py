@@ -48,7 +48,7 @@ class TokenScores:
         log_p: natural log of the probability of each token, the end token included.
         mean: of the log-probability at that place over the vocabulary, weighted by the model itself.
         deviation: standard deviation of the same.
-        greedy: whether no other token is more probable at its place.
+        greedy: whether greedy decoding writes it at its place; of equally probable tokens, the lowest id.
         truncated: how many texts were cut to the model's length.
     """
 
@@ -183,6 +183,19 @@ def _vocabulary_moments(log_p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
     return mean, spread.sqrt()
 
 
+def _is_first(log_p: torch.Tensor, asked: torch.Tensor, asked_log_p: torch.Tensor) -> torch.Tensor:
+    """Return whether each target is the first of the most probable tokens; `log_p` is written over.
+
+    A maximum, and a look at the few ties, take a sixth of the time of `argmax`.
+    """
+    others = log_p.scatter_(-1, asked[:, None], -torch.inf)
+    highest = others.amax(-1)
+    first = asked_log_p > highest
+    tied = (asked_log_p == highest).nonzero()[:, 0]
+    first[tied] = asked[tied] < others[tied].argmax(-1)
+    return first
+
+
 def token_answers(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Return what a model says of each target: the first four fields of `TokenScores`, along a new last axis.
 
@@ -194,8 +207,9 @@ def token_answers(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     for piece, asked in _pieces(logits, targets):
         log_p = piece.float().log_softmax(-1)
         target_log_p = log_p.gather(-1, asked[:, None])[:, 0]
-        greedy = (target_log_p == log_p.amax(-1)).float()  # `argmax` takes sixteen times as long
-        answers.append(torch.stack([target_log_p, *_vocabulary_moments(log_p), greedy], -1))
+        moments = _vocabulary_moments(log_p)
+        greedy = _is_first(log_p, asked, target_log_p).float()
+        answers.append(torch.stack([target_log_p, *moments, greedy], -1))
     return torch.cat(answers).view(*targets.shape, 4)
 
 
