@@ -15,6 +15,7 @@ from privhelpers.own_model._ahead import tests_ahead
 from privhelpers.own_model._blind import DEALINGS, BlindBaseline, blind_baselines
 from privhelpers.own_model._files import Files
 from privhelpers.own_model._likeness import Likeness
+from privhelpers.own_model._names import Check
 from privhelpers.own_model._open import untrained
 from privhelpers.own_model._risks import risks
 from privhelpers.own_model._sample import Sample, draw_sample
@@ -242,13 +243,13 @@ def examine(
         reference_p = 4 * min(map(min, dealt))
     explanations = _verdict.alternative_explanations(blind, attacks, reference_p, alpha=settings.alpha)
     counts = {
-        "completions": completions and completions.by_patient,
-        "disclosures": disclosures and disclosures.by_patient,
+        Check.COMPLETIONS: completions and completions.by_patient,
+        Check.DISCLOSURES: disclosures and disclosures.by_patient,
         **regulated,
     }
     # What it wrote began as held-out notes do, so that no exchange is asked about these texts.
     p_values, reverse, turned = _verdict.p_values_by_test(
-        attacks, counts, canaries, exchanged=("completions",)
+        attacks, counts, canaries, exchanged=(Check.COMPLETIONS,)
     )
     return Audit(
         target=target,

@@ -14,6 +14,7 @@ from privhelpers.attacks import controls, groups, signals
 from privhelpers.attacks.scores import Measured, measure, split
 from privhelpers.errors import ControlFailed
 from privhelpers.models import TokenScores
+from privhelpers.own_model._names import AttackName
 from privhelpers.own_model._sample import Sample
 from privhelpers.own_model._settings import Settings
 from privhelpers.own_model._wording import WORDING
@@ -21,7 +22,7 @@ from privhelpers.stats import Interval
 
 # Attacks whose area a leak can take below 0.5: a model that read its notes in lower case gains less by it the
 # better it knows one, and a maker may throw away the texts that come closest to its records.
-TURNED_BY_LEAKS = ("lower_case", "closest", "covered")
+TURNED_BY_LEAKS = (AttackName.LOWER_CASE, AttackName.CLOSEST, AttackName.COVERED)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ from privhelpers.own_model import (
     _verdict,
     _wording,
 )
+from privhelpers.own_model._names import AttackTest, Part
 from privhelpers.text import found_in
 
 LITTLE = own_model.Settings(texts=24, tokens=24, permutations=1999, draws=60)
@@ -199,10 +200,10 @@ def test_no_exchange_is_asked_of_what_a_model_writes_after_held_out_openings(fla
 def test_what_lower_case_costs_is_no_exchange_and_no_nothing_found(flagged):
     """Of a model that read its records in lower case, a note loses less by it the better it is known."""
     _, reverse, turned = _verdict.p_values_by_test(flagged.attacks, {}, None, exchanged=())
-    words, few = _wording.WORDING["attacks"]["lower_case"], _wording.WORDING["attack_tests"][1]
-    assert {name for name in reverse if words in name or few in name} == turned
+    expected = {AttackTest(attack.name, Part.FEW) for attack in flagged.attacks}
+    assert expected | {AttackTest("lower_case", Part.ALL)} == turned
     assert len(turned) == len(flagged.attacks) + 1
-    found = {test.name: test.p for test in flagged.verdict.tests}
+    found = {test.key: test.p for test in flagged.verdict.tests}
     loud = dict.fromkeys(turned, 1e-6)
     for by_leaks, outcome in ((turned, _verdict.FLAGGED), (set(), _verdict.UNDECIDED)):
         attacks = {name: p for name, p in found.items() if name in reverse}

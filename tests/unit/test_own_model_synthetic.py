@@ -170,7 +170,7 @@ def test_a_set_that_repeats_held_out_notes_is_no_nothing_found(of_the_others):
     assert facts["next"][1:] == words["synthetic"]["next"][_verdict.UNDECIDED]
     asked = {words["tests"][name] for name in ("copies", "disclosures")}
     names = words["attacks"]["words"], words["attacks"]["closest"], words["attacks"]["covered"]
-    asked |= {f"{name}: {test}" for name in names for test in words["attack_tests"]}
+    asked |= {f"{name}: {test}" for name in names for test in words["attack_tests"].values()}
     assert {test.name for test in audit.verdict.tests if test.reverse is not None} == asked
     assert {test["name"] for test in facts["tests"] if "reverse" in test} == asked
     dash, tests = '<td class="n">–</td></tr>', facts["tests"]
@@ -391,3 +391,24 @@ def test_only_the_closest_texts_are_kept():
     assert near[0, 0] == pytest.approx(1) and near[0, 1] > 0 and near[0, 2] == 0
     assert near[1].tolist() == pytest.approx([0, 0, 0, 1])
     assert np.allclose(near.max(axis=1), likeness.nearest(["one two three four", "five six"])[0])
+
+
+@pytest.mark.wrong_numbers
+def test_other_words_change_no_figure_of_a_report(of_the_others, monkeypatch):
+    def figures():
+        audit = own_model.examine_synthetic(of_the_others.files, LITTLE, blind=of_the_others.blind)
+        facts = own_model.report_facts(audit)
+        kept = {name: value for name, value in facts.items() if name not in ("first_page", "key_figures")}
+        return audit.verdict.outcome, numbers(kept), len(facts["next"]), len(facts["not_tested"])
+
+    def numbers(facts):
+        """Return keys, numbers and shapes, and leave out every word."""
+        if isinstance(facts, dict):
+            return {key: numbers(value) for key, value in facts.items()}
+        if isinstance(facts, list):
+            return [numbers(value) for value in facts]
+        return str if isinstance(facts, str) else facts
+
+    usual = figures()
+    toy.reword(monkeypatch)
+    assert figures() == usual
