@@ -43,7 +43,7 @@ def _even_arms(sample: Sample, seed: int) -> tuple[list[str], np.ndarray]:
 
 def _guesses(texts: Sequence[str], likeness: Likeness, seed: int) -> list[tuple[str, ...]]:
     """Return the three rarest words of each text, of 2,000 at most drawn by lot, each guess once."""
-    distinct = list(dict.fromkeys(texts))
+    distinct = sorted(set(texts))
     drawn = rng.make(seed, "checkup/risks/guesses").permutation(len(distinct))[:_GUESSES]
     rarest = (
         sorted({*words_of(distinct[n])}, key=lambda word: (-likeness.rarity(word), word)) for n in drawn

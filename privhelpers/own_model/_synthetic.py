@@ -79,7 +79,7 @@ def _copies(texts: tuple[str, ...], sample: Sample, *, progress: bool) -> Copies
         copied += [notes[n].patient for n in np.flatnonzero(repeated)]
         counts.append(int(repeats.sum()))
     members = {note.patient for note in sample.of(member=True)}
-    shares = compare_patients(copied, sample.patients, members)
+    shares = compare_patients(copied, (note.patient for note in sample.notes), members)
     chance, of = shares.heldout.interval, shares.members.of
     ends = (of * end for end in (chance.estimate, chance.low, chance.high))
     return Copies(shares, *counts, Interval(*ends, chance.level, chance.method))

@@ -570,10 +570,14 @@ def test_a_pickled_adapter_is_refused(adapter, fresh, tmp_path):
         own_model.open_model(folder, base=fresh)
 
 
-def test_large_files_are_drawn_by_lot(files):
+def test_large_files_are_drawn_at_random(files):
     chosen = _sample._drawn_notes(files.members, own_model.Settings(patients=50, notes=1))
     assert len(chosen) == len({note.patient for note in chosen}) == 50
-    assert chosen == sorted(chosen, key=lambda note: files.members.patients.index(note.patient))
+    every = _sample._drawn_notes(files.members, own_model.Settings())
+    assert sorted(every, key=lambda note: note.line) == list(files.members.notes)
+    assert [note for note in every if note in chosen] == chosen, "more patients keep those of before"
+    other = _sample._drawn_notes(files.members, own_model.Settings(patients=50, notes=1, seed=1))
+    assert {note.patient for note in other} != {note.patient for note in chosen}
 
 
 @pytest.mark.wrong_numbers
