@@ -14,7 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.models.encoding import IGNORED, Rows, encode, end_id, to_batch
+from privhelpers.models.encoding import IGNORED, Rows, encode, end_id, to_batch, token_bounds
 
 _CACHED = 64  # positions whose logits stay in a core's cache while they are worked on
 _IMPOSSIBLE = -1000.0  # the log of what is zero in every precision
@@ -40,6 +40,13 @@ class Scores:
         return float(np.exp(np.average(self.losses, weights=self.tokens)))
 
 
+def whole_bounds(tokens: int, text: str) -> np.ndarray:
+    """Return what is known of where the tokens of a text end that was scored from end to end."""
+    bounds = np.full(tokens + 1, -1)
+    bounds[[0, -1]] = 0, len(text)
+    return bounds
+
+
 @dataclass(frozen=True)
 class TokenScores:
     """What one model says of every token of several texts; each list holds one array a text.
@@ -50,6 +57,8 @@ class TokenScores:
         deviation: standard deviation of the same.
         greedy: whether greedy decoding writes it at its place; of equally probable tokens, the lowest id.
         truncated: how many texts were cut to the model's length.
+        bounds: the character of its text at which the first token begins, and where each ends, shape
+            [tokens + 1] a text; -1 where that is not known. None if every text was scored from end to end.
     """
 
     log_p: list[np.ndarray]
@@ -57,6 +66,29 @@ class TokenScores:
     deviation: list[np.ndarray]
     greedy: list[np.ndarray]
     truncated: int
+    bounds: list[np.ndarray] | None = None
+
+    def bounds_of(self, number: int, text: str) -> np.ndarray:
+        """Return the bounds of one text, shape [tokens + 1]; those that are not known are -1."""
+        if self.bounds is not None:
+            return self.bounds[number]
+        return whole_bounds(len(self.log_p[number]), text)
+
+    def part_read(self, number: int, text: str) -> str:
+        """Return the part of one text that its tokens are about; all of it where that is not known."""
+        start, *_, end = self.bounds_of(number, text)
+        return text[max(start, 0) : end if end >= 0 else None]
+
+    def head(self, counts: Sequence[int]) -> "TokenScores":
+        """Return the first tokens of each text, as many as `counts` says."""
+        fields = self.log_p, self.mean, self.deviation, self.greedy
+        log_p, mean, deviation, greedy = (
+            [values[:count] for values, count in zip(field, counts, strict=True)] for field in fields
+        )
+        bounds = self.bounds and [
+            values[: count + 1] for values, count in zip(self.bounds, counts, strict=True)
+        ]
+        return TokenScores(log_p, mean, deviation, greedy, self.truncated, bounds)
 
     @property
     def losses(self) -> np.ndarray:
@@ -213,10 +245,12 @@ def token_answers(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return torch.cat(answers).view(*targets.shape, 4)
 
 
-def token_scores(answers: Sequence[np.ndarray], truncated: int) -> TokenScores:
+def token_scores(
+    answers: Sequence[np.ndarray], truncated: int, bounds: list[np.ndarray] | None = None
+) -> TokenScores:
     """Return the answers about several texts, each of shape [tokens, 4], field by field."""
     log_p, mean, deviation, greedy = ([text[:, field] for text in answers] for field in range(4))
-    return TokenScores(log_p, mean, deviation, [values > 0 for values in greedy], truncated)
+    return TokenScores(log_p, mean, deviation, [values > 0 for values in greedy], truncated, bounds)
 
 
 @torch.inference_mode()
@@ -234,4 +268,5 @@ def score_tokens(
         answers = token_answers(logits[:, :-1], ids[:, 1:]).double().cpu().numpy()
         for row, number in zip(answers, chosen, strict=True):
             answers_by_text[number] = row[: len(rows.ids[number]) - 1]
-    return token_scores(answers_by_text, rows.truncated)
+    bounds = token_bounds(tokenizer, texts, rows) if rows.truncated else None
+    return token_scores(answers_by_text, rows.truncated, bounds)
