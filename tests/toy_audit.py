@@ -18,6 +18,7 @@ from bookmaker.runner import _audit
 from privhelpers import models, own_model, rng, training
 from privhelpers.own_model import Language, _language, _verdict
 from privhelpers.own_model._language import Sentence
+from privhelpers.own_model._names import AttackName, AttackTest, Cause, Part
 from privhelpers.own_model._wording import WORDING
 
 SENTENCE = (
@@ -68,10 +69,9 @@ def crowded(audit, outcome: str):
 
     A sample of the patients, every kind of reason, and the longest name of a test.
     """
-    words, whys = WORDING["explanations"], WORDING["reasons"]
-    attack = "ez_mia" if isinstance(audit, own_model.Audit) else "closest"
-    name = (Sentence(part) for part in (WORDING["attacks"][attack], WORDING["attack_tests"][1]))
-    longest = Sentence(WORDING["attack_test"], *name)
+    whys, cause = WORDING["reasons"], _verdict.Explanation
+    attack = AttackName.EZ_MIA if isinstance(audit, own_model.Audit) else AttackName.CLOSEST
+    longest = _verdict.worded(AttackTest(attack, Part.FEW))
     reasons = {
         _verdict.FLAGGED: (
             Sentence(whys["claim"], 4.0, 5.12, 97.5),
@@ -79,12 +79,12 @@ def crowded(audit, outcome: str):
             Sentence(whys["canaries"]),
         ),
         _verdict.UNDECIDED: (
-            Sentence(words["exchanged"]),
-            Sentence(words["words"], 88),
-            Sentence(words["shape"], 77),
-            Sentence(words["rarity"], 66),
-            Sentence(words["untrained"]),
-            Sentence(words["inverted"]),
+            cause(Cause.EXCHANGED),
+            cause(Cause.WORDS, 88),
+            cause(Cause.SHAPE, 77),
+            cause(Cause.RARITY, 66),
+            cause(Cause.UNTRAINED),
+            cause(Cause.INVERTED),
         ),
         _verdict.NOTHING_FOUND: (Sentence(whys["nothing"], 15),),
     }[outcome]
@@ -100,6 +100,24 @@ def crowded(audit, outcome: str):
     kept = [n for n, note in enumerate(audit.sample.notes) if int(note.patient[1:]) < 55]
     sample = own_model.Sample([audit.sample.notes[n] for n in kept], audit.sample.member[kept], 3)
     return dataclasses.replace(audit, verdict=judged, sample=sample)
+
+
+def _reworded(words: dict | list | str) -> dict | list | str:
+    """Return wording in reverse order, each sentence the same words around its placeholders."""
+    if isinstance(words, dict):
+        return {key: _reworded(words[key]) for key in reversed(words)}
+    if isinstance(words, list):
+        return [_reworded(part) for part in reversed(words)]
+    return " ".join(["same", *re.findall("{[^{}]*}", words)])
+
+
+def reword(monkeypatch) -> None:
+    """Give every sentence of a report other words, and another order, in all modules that hold them."""
+    changed = _reworded(WORDING)
+    for key in list(WORDING):
+        monkeypatch.delitem(WORDING, key)
+    for key, part in changed.items():
+        monkeypatch.setitem(WORDING, key, part)
 
 
 def longest_pages(audit, outcome: str) -> dict[str, tuple[dict, str]]:

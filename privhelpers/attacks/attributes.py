@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import validate
+from privhelpers.attacks._ranks import expected_rank
 from privhelpers.attacks.extraction import Profile
 from privhelpers.errors import InvalidParameter
 from privhelpers.models.encoding import end_id
@@ -105,14 +107,14 @@ def candidate_table(
     for chosen in groups:
         start = torch.tensor([starts[n] for n in chosen], device=device)
         first = model(input_ids=start, use_cache=True, logits_to_keep=1)
-        table[chosen] = first.logits[:, -1].log_softmax(-1)[:, ids[:, 0]].double().cpu().numpy()
+        table[chosen] = first.logits[:, -1].float().log_softmax(-1)[:, ids[:, 0]].double().cpu().numpy()
         for block in blocks:
             lengths = torch.tensor([len(rows[c]) for c in block], device=device)
             if lengths.max() > 1:
                 part = ids[block, : lengths.max()].repeat(len(chosen), 1)
                 cache = copy.deepcopy(first.past_key_values)
                 cache.batch_repeat_interleave(len(block))
-                logits = model(input_ids=part[:, :-1], past_key_values=cache).logits
+                logits = model(input_ids=part[:, :-1], past_key_values=cache).logits.float()
                 each = logits.gather(2, part[:, 1:, None])[..., 0] - logits.logsumexp(-1)
                 places = torch.arange(1, part.shape[1], device=device)
                 each = each * (places < lengths.repeat(len(chosen))[:, None])
@@ -121,17 +123,31 @@ def candidate_table(
     return table
 
 
-def ranks(table: np.ndarray, candidates: Sequence[str], truths: Sequence[Sequence[str]]) -> np.ndarray:
-    """Return the place of the best-placed true value of each row; 1 is the first, ties count as better.
+def ranks(table: ArrayLike, candidates: Sequence[str], truths: Sequence[Sequence[str]]) -> np.ndarray:
+    """Return the place of the best-placed true value of each row; 1 is the first.
+
+    Equal scores count as in random order: the place is their mean over all orders, which need not be a whole
+    number, and is 1 only if no wrong value scores as high.
 
     Args:
         table: scores, higher is more likely, shape [rows, candidates].
-        candidates: names of the columns.
-        truths: the true values of each row, all of them candidates.
+        candidates: names of the columns, all different.
+        truths: the true values of each row, one or more, all of them candidates.
+
+    Returns:
+        Shape [rows].
+
+    Raises:
+        InvalidParameter: shapes differ, a name repeats or is not a candidate, or a score is not a number.
     """
-    place = {name: number for number, name in enumerate(candidates)}
-    best_ranks = []
-    for row, truth in zip(table, truths, strict=True):
-        best = max(row[place[name]] for name in truth)
-        best_ranks.append(1 + int(np.sum(row > best)))
-    return np.array(best_ranks)
+    scores = validate.array("table", table, float)
+    if scores.shape != (len(truths), len(candidates)) or len(set(candidates)) < len(candidates):
+        raise InvalidParameter(
+            f"table {scores.shape}: needs a row for each of {len(truths)} truths and a column for each of "
+            f"{len(set(candidates))} different candidates"
+        )
+    unknown = [name for truth in truths for name in truth if name not in candidates]
+    if unknown:
+        raise InvalidParameter(f"truths: {unknown[0]!r} is not among the candidates")
+    right = [np.isin(candidates, list(truth)) for truth in truths]
+    return np.array([expected_rank(*row) for row in zip(scores, right, strict=True)])

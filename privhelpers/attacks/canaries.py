@@ -11,7 +11,8 @@ were drawn the same way and kept out. What the model says of the kept-out ones i
 
 import copy
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,7 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import rng, validate
+from privhelpers.attacks._ranks import expected_rank
 from privhelpers.errors import InvalidParameter
 from privhelpers.models import greedy_continuations
 from privhelpers.models.encoding import end_id
@@ -68,17 +70,63 @@ def _exposure(*, rank: float, references: int) -> float:
     return math.log2(references + 1) - math.log2(rank)
 
 
-def draw_references(digits: int, count: int, seed: int) -> list[str]:
-    """Draw `count` different secrets uniformly from all strings of `digits` digits, 18 at most."""
+def draw_references(digits: int, count: int, seed: int, *, without: Collection[str] = ()) -> list[str]:
+    """Draw `count` different secrets uniformly from all strings of `digits` digits, 18 at most.
+
+    Args:
+        digits: length of a secret.
+        count: how many, at most half of the space.
+        seed: of the draws.
+        without: secrets that are never drawn, such as those of all canaries: a canary is not ranked against
+            itself, nor against a secret that the model was trained on.
+
+    Raises:
+        InvalidParameter: a value is out of its range, or too few secrets are left to draw from.
+    """
     validate.positive_int(18, digits=digits)
     validate.positive_int(_MOST_REFERENCES, count=count)
-    if count > 10**digits // 2:
-        raise InvalidParameter(f"count = {count}: must be at most half of the space of 10**{digits}")
+    space = 10**digits
+    taken = {int(secret) for secret in without if _is_secret(secret, digits)}
+    most = min(space // 2, space - len(taken))
+    if count > most:
+        raise InvalidParameter(
+            f"count = {count}: must be at most {most}: of {space} secrets of {digits} digits, {len(taken)} "
+            "are left out and at most half are drawn"
+        )
     generator = rng.make(seed, "exposure/references")
     drawn: dict[int, None] = {}
     while len(drawn) < count:
-        drawn.update(dict.fromkeys(generator.integers(10**digits, size=count - len(drawn)).tolist()))
+        fresh = generator.integers(space, size=count - len(drawn)).tolist()
+        drawn.update(dict.fromkeys(secret for secret in fresh if secret not in taken))
     return [f"{secret:0{digits}d}" for secret in drawn]
+
+
+def secrets_in(texts: Iterable[str], digits: int) -> set[str]:
+    """Return every string of `digits` digits in the texts, those within longer numbers included.
+
+    >>> sorted(secrets_in(["MRN: 1234, room 56"], 3))
+    ['123', '234']
+    """
+    validate.positive_int(18, digits=digits)
+    return {match[1] for text in texts for match in re.finditer(rf"(?=([0-9]{{{digits}}}))", text)}
+
+
+def _is_secret(secret: str, digits: int) -> bool:
+    return len(secret) == digits and secret.isascii() and secret.isdigit()
+
+
+def _require_canaries(canaries: Sequence[dict], digits: int) -> None:
+    """Refuse a secret of another space, and one text that is planted and kept out."""
+    planted = {canary["prefix"] + canary["secret"]: canary for canary in canaries if canary["planted"]}
+    for canary in canaries:
+        name = canary["canary_id"]
+        if not _is_secret(canary["secret"], digits):
+            raise InvalidParameter(f"canary {name!r}: its secret must be a string of {digits} digits")
+        twin = planted.get(canary["prefix"] + canary["secret"])
+        if twin is not None and not canary["planted"]:
+            raise InvalidParameter(
+                f"canary {name!r}: is a control, but {twin['canary_id']!r} with the same text was planted"
+            )
 
 
 @torch.inference_mode()
@@ -110,13 +158,13 @@ def secret_log_probabilities(
     ids = torch.tensor(rows, device=model.device)
     start = [end_id(tokenizer), *tokenizer(prefix, add_special_tokens=False)["input_ids"]]
     first = model(input_ids=torch.tensor([start], device=model.device), use_cache=True, logits_to_keep=1)
-    log_p = first.logits[0, -1].log_softmax(-1)[ids[:, 0]]
+    log_p = first.logits[0, -1].float().log_softmax(-1)[ids[:, 0]]
     if ids.shape[1] > 1:
         rest = []
         for part in ids.split(batch_size):
             cache = copy.deepcopy(first.past_key_values)
             cache.batch_repeat_interleave(len(part))
-            logits = model(input_ids=part[:, :-1], past_key_values=cache).logits
+            logits = model(input_ids=part[:, :-1], past_key_values=cache).logits.float()
             rest.append((logits.gather(2, part[:, 1:, None])[..., 0] - logits.logsumexp(-1)).sum(1))
         log_p = log_p + torch.cat(rest)
     return log_p.double().cpu().numpy()
@@ -130,6 +178,7 @@ def measure(
     digits: int,
     references: int,
     seed: int,
+    texts: Iterable[str] = (),
     progress: bool = True,
 ) -> list[CanaryResult]:
     """Rank each canary's secret among random ones of its space, and try to extract it greedily.
@@ -138,9 +187,18 @@ def measure(
         canaries: planted and controls, as in `canaries.json`: prefix, secret, planted, copies.
         digits: length of a secret.
         references: other secrets to rank against; the exposure measured is at most log2(references + 1).
-        seed: of the references, which are the same for every canary and every model.
+        seed: of the references, which are the same for every canary and every model, and none of which is
+            the secret of a canary.
+        texts: that the model was trained on; no reference is part of a number in them either.
+
+    Raises:
+        InvalidParameter: a secret has other than `digits` digits or is not of one length in tokens, a control
+            has the text of a planted canary, too few other secrets are left, or the model gives
+            probabilities that are not numbers.
     """
-    others = draw_references(digits, references, seed)
+    _require_canaries(canaries, digits)
+    own = {canary["secret"] for canary in canaries}
+    others = draw_references(digits, references, seed, without=own | secrets_in(texts, digits))
     prefixes = [
         [end_id(tokenizer), *tokenizer(c["prefix"], add_special_tokens=False)["input_ids"]] for c in canaries
     ]
@@ -150,7 +208,7 @@ def measure(
         tqdm(canaries, desc="exposure", unit="canary", disable=not progress), greedy, strict=True
     ):
         log_p = secret_log_probabilities(model, tokenizer, canary["prefix"], [canary["secret"], *others])
-        rank = 1 + int(np.sum(log_p[1:] > log_p[0])) + 0.5 * int(np.sum(log_p[1:] == log_p[0]))
+        rank = expected_rank(log_p, np.arange(len(log_p)) == 0)
         secret = tokenizer(canary["secret"], add_special_tokens=False)["input_ids"]
         results.append(
             CanaryResult(

@@ -94,7 +94,7 @@ def recall(
     """Score every second half in one pass.
 
     Greedy decoding returns a half exactly if each of its tokens is the most probable one after those before
-    it, so nothing has to be decoded.
+    it, the first of several that are equally probable, so nothing has to be decoded.
 
     Args:
         halves: what `halve` returned.
@@ -117,7 +117,7 @@ def recall(
         asked = torch.cat([logits[place, span] for place, span in enumerate(spans)])
         targets = torch.tensor([t for n in chosen for t in halves.suffixes[n]], device=model.device)
         lengths = [len(halves.suffixes[n]) for n in chosen]
-        best = (asked.gather(-1, targets[:, None])[:, 0] == asked.amax(-1)).split(lengths)
+        best = (asked.argmax(-1) == targets).split(lengths)
         each = draw_probabilities(asked, targets, sampling).double().split(lengths)
         recalled[chosen] = [bool(part.all()) for part in best]
         log_p[chosen] = [part.sum().item() for part in each]

@@ -37,8 +37,9 @@ class Signals:
         min_k: mean log-probability of the least likely share of the tokens.
         min_k_plus_plus: the same after each log-probability was standardized over the vocabulary.
         tokens: number of predicted tokens.
-        zlib_bytes: length of the compressed text, which no model enters.
-        lower_loss: loss of the text in lower case; None if it was not asked for.
+        zlib_bytes: length of the compressed text, as far as the model reads it; no model enters it.
+        lower_loss: loss of the text in lower case; None if it was not asked for. If one of the two passes
+            reads a part of the text only, it is the loss plus what lower case adds where both read.
         token_log_p: log-probability of every token, one array a text.
         token_greedy: whether each token is the model's first guess at its place, one array a text.
     """
@@ -153,9 +154,65 @@ def measure(
         scored: what this model says of the texts, if that is known; else it is asked.
     """
     scored = scored or score_tokens(model, tokenizer, texts, batch_size=batch_size)
-    lowered = [text.lower() for text in texts]
-    lower_loss = score(model, tokenizer, lowered, batch_size=batch_size).losses if lower else None
+    lower_loss = None
+    if lower:
+        lowered = [text.lower() for text in texts]
+        plain = score(model, tokenizer, lowered, batch_size=batch_size)
+        lower_loss = plain.losses
+        if scored.truncated or plain.truncated:
+            by_token = score_tokens(model, tokenizer, lowered, batch_size=batch_size)
+            lower_loss = lower_case_loss(scored, by_token, texts)
     return from_tokens(scored, texts, share=share, lower_loss=lower_loss)
+
+
+def shared_part(one: np.ndarray, other: np.ndarray) -> tuple[slice, slice, slice] | None:
+    """Return which tokens of two readings of a text are about the same characters, and these characters.
+
+    Two models may read a text up to different places, or not score its first token, and tokens of two
+    tokenizers end at different places. The shared part begins and ends where a token ends in both.
+
+    Args:
+        one, other: bounds of the tokens, as of `TokenScores`, shape [tokens + 1] each.
+
+    Returns:
+        Tokens of the first reading, tokens of the second, and characters; None if no part is shared.
+
+    >>> shared_part(np.array([0, 2, 5, 9]), np.array([0, 5, 7]))
+    (slice(0, 2, None), slice(0, 1, None), slice(0, 5, None))
+    """
+    common = np.intersect1d(one[one >= 0], other[other >= 0])
+    if common.size < 2:
+        return None
+    start, end = int(common[0]), int(common[-1])
+    first, second = (
+        slice(
+            0 if bounds[0] == start else int(np.flatnonzero(bounds == start)[-1]),
+            int(np.flatnonzero(bounds == end)[-1]),
+        )
+        for bounds in (one, other)
+    )
+    return first, second, slice(start, end)
+
+
+def lower_case_loss(scored: TokenScores, lower: TokenScores, texts: Sequence[str]) -> np.ndarray:
+    """Return the loss of each text plus what lower case adds to it where both are read, in nats per token.
+
+    If both are read from end to end that is the loss in lower case.
+
+    Args:
+        scored, lower: the tokens of the texts, and of the texts in lower case, by one model.
+        texts: as they are written.
+    """
+    losses = scored.losses
+    for number, text in enumerate(texts):
+        bounds, lowered = scored.bounds_of(number, text), text.lower()
+        if len(lowered) != len(text):  # few characters become two
+            moved = np.cumsum([0, *(len(character.lower()) for character in text)])
+            bounds = np.where(bounds >= 0, moved[bounds], -1)
+        part = shared_part(bounds, lower.bounds_of(number, lowered))
+        if part is not None:
+            losses[number] += scored.log_p[number][part[0]].mean() - lower.log_p[number][part[1]].mean()
+    return losses
 
 
 def from_tokens(
@@ -175,7 +232,9 @@ def from_tokens(
         min_k=np.array([_min_k(log_p, share=share) for log_p, _, _ in rows]),
         min_k_plus_plus=np.array([_min_k(_standardized(*row), share=share) for row in rows]),
         tokens=scored.tokens,
-        zlib_bytes=np.array([len(zlib.compress(text.encode())) for text in texts]),
+        zlib_bytes=np.array(
+            [len(zlib.compress(scored.part_read(n, text).encode())) for n, text in enumerate(texts)]
+        ),
         lower_loss=lower_loss,
         token_log_p=tuple(scored.log_p),
         token_greedy=tuple(scored.greedy),
@@ -192,7 +251,8 @@ def scores(
 
     Args:
         signals: of the texts under the attacked model.
-        references: losses of the same texts under models that were not trained on them, by name.
+        references: losses of the same texts under models that were not trained on them, by name; these
+            models must read the same tokens of each text, or the difference is one of what they read.
         reference_log_p: log-probability of every token of the texts under one such model, one array a text;
             its tokens must be those of the attacked model.
 

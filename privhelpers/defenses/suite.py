@@ -133,7 +133,13 @@ def _attack(
     halves = memorization.halve(tokenizer, suite.notes, longest=model.config.max_position_embeddings)
     options = {"seed": suite.seed, "progress": False}
     ranked = canaries.measure(
-        model, tokenizer, suite.canaries, digits=suite.digits, references=suite.references, **options
+        model,
+        tokenizer,
+        suite.canaries,
+        digits=suite.digits,
+        references=suite.references,
+        texts=[note["text"] for note in suite.notes],
+        **options,
     )
     return Outcome(
         cell=trial.cell if trial.texts else None,

@@ -21,7 +21,7 @@ from privhelpers.artifacts import SEAL, Store, check_name, repository_root
 from privhelpers.errors import MissingArtifact
 from privhelpers.models.architecture import ARCHITECTURES, build, load, save
 from privhelpers.models.encoding import train_tokenizer
-from privhelpers.models.scoring import TokenScores, score_tokens, token_scores
+from privhelpers.models.scoring import TokenScores, score_tokens, token_scores, whole_bounds
 
 HOMES = {
     "public": "public_pretraining/public",
@@ -120,11 +120,18 @@ def scores_of(store: Store, name: str, texts: Sequence[str]) -> TokenScores:
     """
     answers = _kept_answers(store, name)
     missing, truncated = [text for text in texts if _mark_of(text) not in answers], 0
+    cut: dict[str, np.ndarray] = {}
     if missing or not texts:
         scores = score_tokens(*take(store, name), missing)
         truncated = scores.truncated
         answers |= zip(map(_mark_of, missing), _answers(scores), strict=True)
-    return token_scores([answers[_mark_of(text)] for text in texts], truncated)
+        cut = dict(zip(missing, scores.bounds or (), strict=scores.bounds is not None))
+    found = [answers[_mark_of(text)] for text in texts]
+    bounds = cut and [
+        cut[text] if text in cut else whole_bounds(len(rows), text)
+        for text, rows in zip(texts, found, strict=True)
+    ]
+    return token_scores(found, truncated, bounds or None)
 
 
 def _kept_answers(store: Store, name: str) -> dict[str, np.ndarray]:

@@ -25,6 +25,7 @@ from privhelpers.audit import (
 )
 from privhelpers.errors import InvalidParameter
 from privhelpers.own_model._files import Canary, Files
+from privhelpers.own_model._sample import content_key
 from privhelpers.own_model._settings import Settings
 from privhelpers.stats import Interval
 
@@ -94,7 +95,9 @@ def audit_canaries(canaries: Sequence[Canary], scores: np.ndarray, settings: Set
 
     Source: Steinke, Nasr and Jagielski 2023.
     """
-    coins = np.array([canary.inserted for canary in canaries])
+    # The order of the file decides nothing: of equal scores, of pairs and of what is drawn.
+    order = sorted(range(len(canaries)), key=lambda n: content_key(settings.seed, [canaries[n].text]))
+    coins, scores = np.array([canaries[n].inserted for n in order]), np.asarray(scores)[order]
     inside, outside = scores[coins], scores[~coins]
     units = np.arange(len(inside)), np.arange(len(outside))
     area = stats.auc_interval(inside, units[0], outside, units[1], draws=settings.draws, seed=settings.seed)

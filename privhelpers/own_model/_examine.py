@@ -15,7 +15,9 @@ from privhelpers.own_model._ahead import tests_ahead
 from privhelpers.own_model._blind import DEALINGS, BlindBaseline, blind_baselines
 from privhelpers.own_model._files import Files
 from privhelpers.own_model._likeness import Likeness
+from privhelpers.own_model._names import AttackName, Check
 from privhelpers.own_model._open import untrained
+from privhelpers.own_model._reading import read_alike
 from privhelpers.own_model._risks import risks
 from privhelpers.own_model._sample import Sample, draw_sample
 from privhelpers.own_model._settings import Settings
@@ -138,8 +140,11 @@ def _score_canaries(
                 f"{files.canaries.name}: the tokenizer of {shown(model.name)} makes nothing of some"
             )
         scored.append(model.score(texts, seed=settings.seed))
-    scores = _membership.membership_scores(scored[0], texts, reference=scored[1] if reference else None)
-    scores = scores.get("reference", -scored[0].losses)
+    scores = -scored[0].losses
+    if reference is not None:
+        against, other = read_alike((target, reference), tuple(scored), texts, seed=settings.seed)
+        found = _membership.membership_scores(scored[0], texts, reference=other, against=against)
+        scores = found.get(AttackName.REFERENCE, scores)
     return _canaries.audit_canaries(files.canaries.canaries, scores, settings)
 
 
@@ -202,9 +207,11 @@ def examine(
     same = reference is not None and target.reads_as(reference, sample.texts)
 
     def scores_of(model: Target, tokens: TokenScores) -> dict[str, np.ndarray]:
-        lower = _lower_case(model, sample, settings, progress)
+        lower, against, known = _lower_case(model, sample, settings, progress), None, other
+        if reference is not None:
+            against, known = read_alike((model, reference), (tokens, other), sample.texts, seed=seed)
         return _membership.membership_scores(
-            tokens, sample.texts, lower=lower, reference=other, same_tokens=same
+            tokens, sample.texts, lower=lower, reference=known, against=against, same_tokens=same
         )
 
     scored = ask(target)
@@ -242,13 +249,13 @@ def examine(
         reference_p = 4 * min(map(min, dealt))
     explanations = _verdict.alternative_explanations(blind, attacks, reference_p, alpha=settings.alpha)
     counts = {
-        "completions": completions and completions.by_patient,
-        "disclosures": disclosures and disclosures.by_patient,
+        Check.COMPLETIONS: completions and completions.by_patient,
+        Check.DISCLOSURES: disclosures and disclosures.by_patient,
         **regulated,
     }
     # What it wrote began as held-out notes do, so that no exchange is asked about these texts.
     p_values, reverse, turned = _verdict.p_values_by_test(
-        attacks, counts, canaries, exchanged=("completions",)
+        attacks, counts, canaries, exchanged=(Check.COMPLETIONS,)
     )
     return Audit(
         target=target,

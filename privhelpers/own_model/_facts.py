@@ -13,17 +13,19 @@ from privhelpers.own_model._examine import Audit
 from privhelpers.own_model._language import ENGLISH, Language
 from privhelpers.own_model._membership import Attack
 from privhelpers.own_model._memorization import PatientShares
+from privhelpers.own_model._names import Recipient
 from privhelpers.own_model._sentences import (
     answers,
-    by_option,
     first_page,
     key_figure,
+    limit_of,
     more_figures,
     short_coverage,
     words_of,
 )
 from privhelpers.own_model._settings import Settings
 from privhelpers.own_model._synthetic import SyntheticAudit
+from privhelpers.own_model._verdict import Test
 from privhelpers.own_model._wording import WORDING, of_100, small
 
 _FORM = Path(__file__).with_name("report.schema.json")
@@ -58,6 +60,12 @@ def _given(source: object) -> dict:
     return {name: value for name, value in vars(source).items() if value is not None}
 
 
+def _test(test: Test) -> dict:
+    facts = _given(test) | {"name": str(test.name)}
+    del facts["key"]
+    return facts
+
+
 def _memory(audit: Audit) -> dict:
     """Return what the model gave back, as counts."""
     completions = audit.completions
@@ -77,7 +85,7 @@ def _resemblance(audit: SyntheticAudit) -> dict:
     """Return near copies, as counts."""
     copies, found = audit.copies, audit.copies.by_patient
     ends = [f"{end:.0f}" for end in as_plain(copies.phantoms)]
-    told = WORDING["synthetic"]["details"]["phantoms"].format(
+    told = words_of(audit)["details"]["phantoms"].format(
         copies.texts, copies.heldout_texts, found.members.of, found.members.hits, *ends
     )
     return {
@@ -139,7 +147,7 @@ def _coverage(audit: Audit | SyntheticAudit) -> dict:
         limits = settings.patients, settings.notes
         most = ["all" if limit is None else f"at most {limit:,}" for limit in limits]
         first, second = [*people[:2], *notes[:2], names[0]], [*people[2:], *notes[2:], names[1]]
-        told = words["part"].format(*first, *second, *most, words["why"][by_option(audit)])
+        told = words["part"].format(*first, *second, *most, words["why"][limit_of(audit)])
     if audit.sample.unreadable:
         told = f"{told} {words['unreadable'].format(audit.sample.unreadable)}"
     coverage = {"whole": whole, "members": sides[0], "held_out": sides[1]}
@@ -194,7 +202,8 @@ def report_facts(audit: Audit | SyntheticAudit, *, made: str = "", language: Lan
     """
     verdict, canaries, coverage = audit.verdict, audit.files.canaries, _coverage(audit)
     catalogue = next(iter(language.files.items()), None)
-    words, levels = words_of(audit)["details"], words_of(audit)["severity"][verdict.outcome]
+    words, own_words = words_of(audit)["details"], words_of(audit)
+    levels, advice = own_words["severity"][verdict.outcome], words["advice"][verdict.outcome]
     # What may have been missed is rounded up; its power is chosen, and none of it.
     weakest = {name: of_100(value, up=name != "power") for name, value in vars(audit.sensitivity).items()}
     if isinstance(audit, Audit):
@@ -231,13 +240,12 @@ def report_facts(audit: Audit | SyntheticAudit, *, made: str = "", language: Lan
         "outcome": verdict.outcome,
         "coverage": coverage,
         "severity": [
-            [who, f"{level.capitalize()}: {what}"]
-            for (who, level), what in zip(levels, words["advice"][verdict.outcome], strict=True)
+            [own_words["recipients"][who], f"{levels[who].capitalize()}: {advice[who]}"] for who in Recipient
         ],
         "explanations": [str(explanation) for explanation in verdict.explanations],
         "sensitivity": {**vars(audit.sensitivity), "sentence": words["sensitivity"].format(**weakest)},
         "key_figures": [key_figure(audit, ENGLISH), *more_figures(audit)],
-        "tests": [{**_given(test), "name": str(test.name)} for test in verdict.tests],
+        "tests": [_test(test) for test in verdict.tests],
         "attacks": [_attack(attack) for attack in audit.attacks],
         "blind": [_fields(one, "name", "auc", "p") for one in audit.blind],
         "methods": _methods(audit),

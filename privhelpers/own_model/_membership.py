@@ -14,6 +14,7 @@ from privhelpers.attacks import controls, groups, signals
 from privhelpers.attacks.scores import Measured, measure, split
 from privhelpers.errors import ControlFailed
 from privhelpers.models import TokenScores
+from privhelpers.own_model._names import AttackName
 from privhelpers.own_model._sample import Sample
 from privhelpers.own_model._settings import Settings
 from privhelpers.own_model._wording import WORDING
@@ -21,7 +22,7 @@ from privhelpers.stats import Interval
 
 # Attacks whose area a leak can take below 0.5: a model that read its notes in lower case gains less by it the
 # better it knows one, and a maker may throw away the texts that come closest to its records.
-TURNED_BY_LEAKS = ("lower_case", "closest", "covered")
+TURNED_BY_LEAKS = (AttackName.LOWER_CASE, AttackName.CLOSEST, AttackName.COVERED)
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def membership_scores(
     *,
     lower: TokenScores | None = None,
     reference: TokenScores | None = None,
+    against: TokenScores | None = None,
     same_tokens: bool = False,
 ) -> dict[str, np.ndarray]:
     """Return the score of each text under each attack that one model allows.
@@ -68,23 +70,40 @@ def membership_scores(
         scored: the tokens of the texts by the audited model.
         texts: what was scored.
         lower: of the texts in lower case, by the same model.
-        reference: of the texts by another model, whose tokens may be others: both are counted per byte.
+        reference: of the texts by another model, whose tokens may be others, and which may read less.
+        against: of the texts by the audited model, for the comparison with the reference, where that must
+            see no more of a text than the reference does (`_reading.read_alike`); by default `scored`.
         same_tokens: whether the tokens of the reference are the same, as EZ-MIA and WBC ask.
 
     Source: see `attacks.signals`.
     """
-    lower_loss = None if lower is None else lower.losses
-    scores = signals.scores(
-        signals.from_tokens(scored, texts, lower_loss=lower_loss),
-        reference_log_p=reference.log_p if reference and same_tokens else None,
-    )
+    lower_loss = None if lower is None else signals.lower_case_loss(scored, lower, texts)
+    scores = signals.scores(signals.from_tokens(scored, texts, lower_loss=lower_loss))
     if reference is not None:
-        size = np.array([len(text.encode()) for text in texts])
-        audited_loss, reference_loss = (
-            token_scores.losses * token_scores.tokens / size for token_scores in (scored, reference)
-        )
-        scores["reference"] = reference_loss - audited_loss
+        against = against or scored
+        if same_tokens:
+            counts = np.minimum(against.tokens, reference.tokens)
+            measured = signals.from_tokens(against.head(counts), texts)
+            moved = signals.scores(measured, reference_log_p=reference.head(counts).log_p)
+            scores |= {name: moved[name] for name in (AttackName.EZ_MIA, AttackName.WBC)}
+        scores[AttackName.REFERENCE] = _reference_scores(against, reference, texts)
     return told_apart(scores)
+
+
+def _reference_scores(one: TokenScores, other: TokenScores, texts: Sequence[str]) -> np.ndarray:
+    """Return by how many nats a byte one model predicts each text better than another, where both read it.
+
+    Dividing the losses of what each model reads by the whole text, or by what it reads, would score the
+    length of long texts. A text without a part that both read says nothing, and gets the mean of the others.
+    """
+    gains = np.full(len(texts), np.nan)
+    for number, text in enumerate(texts):
+        part = signals.shared_part(one.bounds_of(number, text), other.bounds_of(number, text))
+        if part is not None and (size := len(text[part[2]].encode())):
+            gain = one.log_p[number][part[0]].sum() - other.log_p[number][part[1]].sum()
+            gains[number] = gain / size
+    known = ~np.isnan(gains)
+    return np.where(known, gains, gains[known].mean() if known.any() else 0.0)
 
 
 def told_apart(scores: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

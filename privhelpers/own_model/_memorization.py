@@ -139,12 +139,13 @@ def openings(notes: Sequence[Note], *, most: int, words: int = 2) -> list[str]:
 
 
 def write_texts(target: Target, sample: Sample, settings: Settings, *, progress: bool) -> list[str]:
-    """Let a causal model write after nothing and after each common opening; return what it wrote."""
+    """Let a causal model write `settings.texts` texts, after nothing and after common openings in turn."""
     begin = list(filter(target.continues, ["", *openings(sample.of(member=False), most=11)]))
+    begin = begin[: settings.texts]
     texts: list[str] = []
-    for opening in tqdm(begin, desc="writing", unit="opening", disable=not progress):
-        each = max(1, settings.texts // len(begin))
-        texts += target.write(opening, samples=each, tokens=settings.tokens, seed=settings.seed)
+    for number, opening in enumerate(tqdm(begin, desc="writing", unit="opening", disable=not progress)):
+        samples = len(range(number, settings.texts, len(begin)))  # the first ones take what does not divide
+        texts += target.write(opening, samples=samples, tokens=settings.tokens, seed=settings.seed)
     return texts
 
 

@@ -20,10 +20,11 @@ from privhelpers.processes import Confined, one_thread
 _SPARE = 2**31  # bytes of addresses beside the weights
 _START, _READ = 30.0, 5.0  # seconds of processor time for the least folder and for the least text
 _LOGITS, _WORK = 2**27, 5 * 10**10  # of the text that is tried; its tokens times the weights
-# Texts, and characters of several, that the confined process reads at once: it holds some 200 bytes for each
+# Texts, and characters of several, that the confined process reads at once: it holds some 400 bytes for each
 # of their tokens, and hands over those that a model reads.
-_AT_ONCE, _CHARACTERS = 500, 1_000_000
+_AT_ONCE, _CHARACTERS = 500, 500_000
 _GROWTH = 32  # tokens of one character: bytes of UTF-8 are four, the longest rewriting of Unicode is eighteen
+_HALVINGS = 40  # of a long text, by a tokenizer that does not say where its tokens end
 _SPECIAL = ("bos", "eos", "pad", "mask")
 
 
@@ -55,12 +56,21 @@ class _Opened:
     def facts(self) -> dict[str, int | None]:
         """Return the numbers that a reader shows."""
         numbers = {f"{name}_token_id": getattr(self.tokenizer, f"{name}_token_id") for name in _SPECIAL}
-        return numbers | {"size": len(self.tokenizer), "context": self.context}
+        numbers |= {"size": len(self.tokenizer), "context": self.context}
+        return numbers | {"tries": 1 if self.tokenizer.is_fast else _HALVINGS}
 
-    def encode(self, texts: list[str], special: bool) -> list[tuple[np.ndarray, np.ndarray, bool]]:
-        """Return for each text ids and marks of special tokens, as a reader cuts them, and whether any is."""
+    def encode(
+        self, texts: list[str], special: bool
+    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, bool]]:
+        """Return for each text what a reader keeps of it, and whether any token is special.
+
+        That is ids, marks of special tokens, and the character at which each token ends.
+        """
         unread = {"return_attention_mask": False, "return_token_type_ids": False, "verbose": False}
-        read = self.tokenizer(texts, add_special_tokens=special, return_special_tokens_mask=True, **unread)
+        fast = {"return_offsets_mapping": True} if self.tokenizer.is_fast else {}
+        read = self.tokenizer(
+            texts, add_special_tokens=special, return_special_tokens_mask=True, **unread, **fast
+        )
         rows = [
             (np.array(ids, dtype=np.int64), np.array(marks, dtype=bool))
             for ids, marks in zip(read["input_ids"], read["special_tokens_mask"], strict=True)
@@ -77,7 +87,16 @@ class _Opened:
                     f"{self.width}; they do not belong together"
                 )
         most = self.context + 1
-        return [(ids[:most], marks[:most], bool(marks.any())) for ids, marks in rows]
+        offsets = read.get("offset_mapping") or [None] * len(texts)
+        return [
+            (
+                ids[:most],
+                marks[:most],
+                _ends(self.tokenizer, self.context, text, marks, one),
+                bool(marks.any()),
+            )
+            for text, (ids, marks), one in zip(texts, rows, offsets, strict=True)
+        ]
 
     def decode(self, rows: list[list[int]]) -> list[str]:
         """Return the text of each row, special tokens left out."""
@@ -91,6 +110,35 @@ class _Opened:
                 f"{max(map(len, rows))} tokens; restore the tokenizer.json that the model was trained with"
             )
         return texts
+
+
+def _ends(
+    tokenizer: Callable,
+    context: int,
+    text: str,
+    marks: np.ndarray,
+    offsets: Sequence[tuple[int, int]] | None,
+) -> np.ndarray:
+    """Return the character at which each token of a text ends that is kept; -1 where nothing says so."""
+    most = context + 1
+    if offsets is not None:
+        return np.array([end for _, end in offsets[:most]], dtype=np.int64)
+    ends = np.full(min(len(marks), most), -1)
+    if len(marks) >= most > 2:  # where a model stops, with a token of its own before the text or without
+        special = int(np.cumprod(marks).sum())
+        for last in (most - 3, most - 2):
+            ends[last] = _end_of(tokenizer, text, last + 1 - special)
+    return ends
+
+
+def _end_of(tokenizer: Callable, text: str, count: int) -> int:
+    """Return how many characters of a text the first tokens are about, by halving."""
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        size = len(tokenizer(text[:middle], add_special_tokens=False, verbose=False)["input_ids"])
+        low, high = (middle, high) if size <= count else (low, middle - 1)
+    return low
 
 
 def _lots(texts: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -107,6 +155,8 @@ def _lots(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 
 class Reader:
     """The tokenizer of a folder: called as one of transformers is, and answered from a confined process."""
+
+    _tries = 1  # how often a text is read
 
     def __init__(
         self, open_whole: Callable, folder: Path, base: Path | None, *, weights: int, other: int
@@ -131,6 +181,7 @@ class Reader:
             raise self._refusal("opening the folder", error) from None
         facts = self._ask("facts", seconds=_READ)
         self._size, self.context = facts.pop("size"), facts.pop("context")
+        self._tries = facts.pop("tries")
         self.bos_token_id, self.eos_token_id, self.pad_token_id, self.mask_token_id = facts.values()
 
     def _refusal(self, what: str, error: ConfinedFailed) -> UnsupportedModel:
@@ -149,8 +200,9 @@ class Reader:
         return self._size
 
     def __call__(self, texts: str | Sequence[str], *, add_special_tokens: bool = True) -> dict:
-        """Return `input_ids` and `special_tokens_mask`, a list of each for each text, or of one text alone.
+        """Return `input_ids`, `special_tokens_mask` and `ends`, a list of each for each text, or of one.
 
+        The ends are the characters at which the tokens end, -1 where the tokenizer does not say it.
         What stands more than one token beyond the context is left out: no model reads it, and a text of a
         million characters would hold hundreds of megabytes. `any_special` says of the whole texts whether a
         token is special.
@@ -159,16 +211,17 @@ class Reader:
             UnsupportedModel: it took too much time or memory, or gives tokens that the model does not have.
         """
         many = [texts] if isinstance(texts, str) else list(texts)
-        ids, marks, any_special = [], [], False
+        ids, marks, ends, any_special = [], [], [], False
         for some in _lots(many):
-            seconds = _READ + sum(map(len, some)) / 2e4
-            for row, special, one in self._ask("encode", some, add_special_tokens, seconds=seconds):
+            seconds = _READ + self._tries * sum(map(len, some)) / 2e4
+            for row, special, places, one in self._ask("encode", some, add_special_tokens, seconds=seconds):
                 ids.append(row.tolist())
                 marks.append(special.tolist())
+                ends.append(places.tolist())
                 any_special |= one
         if isinstance(texts, str):
-            ids, marks = ids[0], marks[0]
-        return {"input_ids": ids, "special_tokens_mask": marks, "any_special": any_special}
+            ids, marks, ends = ids[0], marks[0], ends[0]
+        return {"input_ids": ids, "special_tokens_mask": marks, "ends": ends, "any_special": any_special}
 
     def batch_decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each row of tokens, special tokens left out."""

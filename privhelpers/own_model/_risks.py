@@ -20,6 +20,7 @@ from privhelpers import rng, stats
 from privhelpers.own_model._files import Note
 from privhelpers.own_model._likeness import Likeness, words_of
 from privhelpers.own_model._memorization import PatientShares, compare_patients
+from privhelpers.own_model._names import Check
 from privhelpers.own_model._sample import Sample
 from privhelpers.own_model._settings import Settings
 
@@ -42,7 +43,7 @@ def _even_arms(sample: Sample, seed: int) -> tuple[list[str], np.ndarray]:
 
 def _guesses(texts: Sequence[str], likeness: Likeness, seed: int) -> list[tuple[str, ...]]:
     """Return the three rarest words of each text, of 2,000 at most drawn by lot, each guess once."""
-    distinct = list(dict.fromkeys(texts))
+    distinct = sorted(set(texts))
     drawn = rng.make(seed, "checkup/risks/guesses").permutation(len(distinct))[:_GUESSES]
     rarest = (
         sorted({*words_of(distinct[n])}, key=lambda word: (-likeness.rarity(word), word)) for n in drawn
@@ -180,8 +181,8 @@ def risks(
         settings: of the audit.
     """
     shares = {
-        "singling_out": singled_out(texts, sample, likeness, settings),
-        "linkability": linked(sample, likeness),
-        "inference": inferred(texts, sample, likeness),
+        Check.SINGLING_OUT: singled_out(texts, sample, likeness, settings),
+        Check.LINKABILITY: linked(sample, likeness),
+        Check.INFERENCE: inferred(texts, sample, likeness),
     }
     return {name: one for name, one in shares.items() if one is not None}

@@ -1,9 +1,13 @@
-"""Which of the notes are asked about.
+"""Which of the notes are asked about, and in which order.
 
-Large files and large models meet in a budget: patients are drawn by lot, so that what is found holds for all.
+Large files and large models meet in a budget: patients are drawn at random, so that what is found holds for
+all. The seed and the texts alone decide: the same records draw the same sample, and everything that is drawn
+afterwards, whatever the file is called, what kind of file it is, how it names its columns and its patients,
+and in which order it has them.
 """
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +24,7 @@ class Sample:
     """The notes that are asked about.
 
     Attributes:
-        notes: members first.
+        notes: members first; patients, and the notes of each, in an order that texts and seed decide.
         member: whether each was trained on, shape [notes].
         unreadable: notes that a tokenizer makes nothing of.
     """
@@ -36,8 +40,9 @@ class Sample:
 
     @property
     def patients(self) -> np.ndarray:
-        """The patient of each note."""
-        return np.array([note.patient for note in self.notes])
+        """The patient of each note, as a number: the place among the patients of the sample."""
+        numbers: dict[str, int] = {}
+        return np.array([numbers.setdefault(note.patient, len(numbers)) for note in self.notes])
 
     def of(self, *, member: bool) -> list[Note]:
         """Return the notes of one side."""
@@ -51,20 +56,32 @@ class Sample:
         return list(people.values())
 
 
+def content_key(seed: int, contents: Iterable[str]) -> bytes:
+    """Return random bytes that a seed and some strings decide: what is sorted by them is in random order."""
+    stream = rng.derive(seed, "checkup/drawn").to_bytes(8, "big")
+    hashed = hashlib.blake2b(key=stream, digest_size=16)
+    for content in contents:
+        data = content.encode("utf-8", "surrogatepass")
+        hashed.update(len(data).to_bytes(8, "big") + data)
+    return hashed.digest()
+
+
 def _drawn_notes(file: RecordFile, settings: Settings) -> list[Note]:
-    """Return all notes of a file, or those of patients drawn by lot."""
-    generator = rng.make(settings.seed, f"checkup/drawn/{file.name}")
-    patients = file.patients
-    kept = [patients[i] for i in sorted(generator.permutation(len(patients))[: settings.patients])]
-    by_patient: dict[str, list[Note]] = {patient: [] for patient in kept}
+    """Return all notes of a file, or those that are drawn, in random order, patient by patient."""
+    by_patient: dict[str, list[Note]] = {}
     for note in file.notes:
-        if note.patient in by_patient:
-            by_patient[note.patient].append(note)
-    return [
-        notes[i]
-        for notes in by_patient.values()
-        for i in sorted(generator.permutation(len(notes))[: settings.notes])
-    ]
+        by_patient.setdefault(note.patient, []).append(note)
+    people = []
+    for notes in by_patient.values():
+        contents = sorted([note.text, *sorted(note.identifiers)] for note in notes)
+        people.append((content_key(settings.seed, [part for row in contents for part in row]), notes))
+    people.sort(key=lambda one: one[0])
+    drawn = []
+    for key, notes in people[: settings.patients]:
+        # With the patient: a text that many share is not drawn for all of them or for none.
+        ordered = sorted(notes, key=lambda note: content_key(settings.seed, [key.hex(), note.text]))
+        drawn += ordered[: settings.notes]
+    return drawn
 
 
 def draw_sample(files: Files, models: Sequence[Target], settings: Settings) -> Sample:

@@ -5,15 +5,18 @@ from collections.abc import Mapping
 from privhelpers.attacks.scores import as_plain
 from privhelpers.own_model._examine import Audit
 from privhelpers.own_model._language import ENGLISH, Language, Sentence
+from privhelpers.own_model._names import AttackName, Cause, Check, Limit, Recipient
 from privhelpers.own_model._settings import Settings
 from privhelpers.own_model._synthetic import SyntheticAudit
-from privhelpers.own_model._verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, clearest
+from privhelpers.own_model._verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, causes, clearest
 from privhelpers.own_model._wording import WORDING, of_100
 from privhelpers.stats import Interval
 
 # What an audit asks for with a reference model, of synthetic texts alone, and of whatever was written.
-_REFERENCE, _TEXTS = ("reference", "ez_mia", "wbc"), ("words", "closest", "covered")
-_RISKS = ("singling_out", "linkability", "inference")
+_REFERENCE = (AttackName.REFERENCE, AttackName.EZ_MIA, AttackName.WBC)
+_TEXTS = (AttackName.WORDS, AttackName.CLOSEST, AttackName.COVERED)
+_RISKS = (Check.SINGLING_OUT, Check.LINKABILITY, Check.INFERENCE)
+_CHECKED = (Cause.EXCHANGED, Cause.INVERTED, Cause.REFERENCE)  # first of all, before anything is done
 
 
 def words_of(audit: Audit | SyntheticAudit) -> dict:
@@ -30,16 +33,17 @@ def _over(usual: Mapping, own: Mapping) -> dict:
     return {**usual, **deeper}
 
 
-def by_option(audit: Audit | SyntheticAudit) -> bool:
-    """Tell whether somebody chose how many are asked about, other than what this kind of audit takes."""
+def limit_of(audit: Audit | SyntheticAudit) -> Limit:
+    """Return what limits the sample: what this kind of audit takes by default, or an option."""
     usual = Settings.for_model(audit.target) if isinstance(audit, Audit) else Settings.for_texts()
-    return (audit.settings.patients, audit.settings.notes) != (usual.patients, usual.notes)
+    chosen = (audit.settings.patients, audit.settings.notes) != (usual.patients, usual.notes)
+    return Limit.OPTIONS if chosen else Limit.MINUTES
 
 
 def short_coverage(audit: Audit | SyntheticAudit, coverage: Mapping, say: Language) -> str:
     """Return how many patients were asked about, and why no more, where not all were."""
     people = (*coverage["members"]["patients"], *coverage["held_out"]["patients"])
-    return "" if coverage["whole"] else say(WORDING["coverage"]["short"][by_option(audit)], *people)
+    return "" if coverage["whole"] else say(WORDING["coverage"]["short"][limit_of(audit)], *people)
 
 
 def _figure(
@@ -130,8 +134,8 @@ def _inapplicable(audit: Audit | SyntheticAudit) -> list[str]:
     asked, writes = list(_TEXTS), isinstance(audit, SyntheticAudit) or audit.target.is_causal
     if isinstance(audit, Audit):
         unasked = {*_TEXTS, *(() if audit.reference else _REFERENCE)}
-        unasked |= set() if audit.settings.lower_case else {"lower_case"}
-        asked = [name for name in WORDING["attacks"] if name not in unasked]
+        unasked |= set() if audit.settings.lower_case else {AttackName.LOWER_CASE}
+        asked = [name for name in AttackName if name not in unasked]
     missing = [WORDING["attacks"][name] for name in asked if name not in {one.name for one in audit.attacks}]
     return missing + [WORDING["tests"][name] for name in _RISKS if writes and name not in audit.risks]
 
@@ -150,25 +154,29 @@ def _found(audit: Audit | SyntheticAudit, say: Language) -> str:
     return say(words[FLAGGED], len(beyond), len(verdict.tests), refuted or clearest(beyond))
 
 
+def _checked_first(audit: Audit | SyntheticAudit) -> list[str]:
+    """Return what to check in the files before anything else, if that may explain an open verdict."""
+    told = causes(audit.verdict.explanations) if audit.verdict.outcome == UNDECIDED else ()
+    return [words_of(audit)["check"][cause] for cause in _CHECKED if cause in told]
+
+
 def _next(audit: Audit | SyntheticAudit) -> list[str]:
-    """Return what to do next: first what may be wrong with the files, where it is that which is left open."""
-    words, verdict = words_of(audit), audit.verdict
-    told = verdict.explanations if verdict.outcome == UNDECIDED else ()
-    first = [step for name, step in words["check"].items() if words["explanations"][name] in told]
-    if told == (words["explanations"]["inverted"],):  # no question of who was held out
-        return first
-    return [*first, *words["next"][verdict.outcome]]
+    """Return what to do next."""
+    first, verdict = _checked_first(audit), audit.verdict
+    if first and len(verdict.explanations) == 1 and causes(verdict.explanations) == {Cause.INVERTED}:
+        return first  # no question of who was held out
+    return [*first, *words_of(audit)["next"][verdict.outcome]]
 
 
 def _four_answers(audit: Audit | SyntheticAudit, say: Language) -> dict[str, str]:
     """Return what somebody who decides asks, answered in one sentence each."""
-    words, verdict, steps = words_of(audit)["answers"], audit.verdict, _next(audit)
+    words, verdict, first = words_of(audit)["answers"], audit.verdict, _checked_first(audit)
     sides = (audit.sample.texts_by_patient(member=member) for member in (True, False))
     return {
         "tested": say(words["tested"], *map(len, sides), len(verdict.tests)),
         "found": _found(audit, say),
         "not_tested": say(words["not_tested"]),
-        "next": say(steps[0] if steps[0] in WORDING["check"].values() else words["next"][verdict.outcome]),
+        "next": say(first[0] if first else words["next"][verdict.outcome]),
     }
 
 
@@ -180,7 +188,7 @@ def _terms(audit: Audit | SyntheticAudit, say: Language) -> list[list[str]]:
     if audit.verdict.outcome == UNDECIDED:
         del terms["differential_privacy"]
     percent = 100 * audit.settings.alpha
-    return [[say(term), say(meaning, percent)] for term, meaning in terms.values()]
+    return [[say(one["term"]), say(one["meaning"], percent)] for one in terms.values()]
 
 
 def answers(audit: Audit | SyntheticAudit, coverage: Mapping, say: Language) -> dict:
@@ -214,7 +222,10 @@ def first_page(audit: Audit | SyntheticAudit, coverage: Mapping, made: str, say:
     if audit.disclosures is not None:
         sides = audit.disclosures.by_patient.members, audit.disclosures.by_patient.heldout
         named = say(first["named"], *(number for side in sides for number in (side.hits, side.of)))
-    levels = [[say(first["recipient"], say(who)), say(level)] for who, level in words["severity"][outcome]]
+    levels = [
+        [say(first["recipient"], say(words["recipients"][who])), say(words["severity"][outcome][who])]
+        for who in Recipient
+    ]
     return {
         **answers(audit, coverage, say),
         "about": " ".join(about),

@@ -1,7 +1,6 @@
 """How an audit is run: how much is asked of the model, what is claimed, and how much chance is allowed."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +15,14 @@ _SMALL, _MIDDLE = 20_000_000, 250_000_000  # weights
 EFFORTS = {"quick": 1 / 4, "standard": 1, "thorough": 4}  # times the usual patients and texts
 
 
-def _times(effort: str, numbers: Mapping[str, int]) -> dict[str, int]:
-    """Return how much is asked at an effort, from what is asked at the usual one."""
+def _scaled(effort: str, *, patients: int, **numbers: int) -> dict[str, int]:
+    """Scale default sample sizes by effort; 50 patients are asked about at least."""
     if effort not in EFFORTS:
         raise InvalidParameter(f"effort = {validate.shown(effort)}: must be one of {', '.join(EFFORTS)}")
-    return {
-        name: max(min(number, FEWEST_PATIENTS), round(EFFORTS[effort] * number))
-        for name, number in numbers.items()
+    scaled = {
+        name: round(EFFORTS[effort] * number) for name, number in (numbers | {"patients": patients}).items()
     }
+    return scaled | {"patients": max(FEWEST_PATIENTS, scaled["patients"])}
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,8 @@ class Settings:
 
         Args:
             target: the model.
-            effort: quick (a quarter of the patients and texts), standard, or thorough (four times as many).
+            effort: quick (a quarter of the patients, but 50 or more, and of the texts), standard, or thorough
+                (four times as many).
             changes: other fields, and those that shall differ.
 
         Raises:
@@ -124,7 +124,7 @@ class Settings:
             patients, texts, size = 2000 if causal else 500, cls.texts, {"lower_case": causal}
         elif target.parameters <= _MIDDLE:
             patients, texts, size = 250, 120, {"notes": 5, "lower_case": False}
-        return cls(**size | _times(effort, {"patients": patients, "texts": texts}) | changes)
+        return cls(**size | _scaled(effort, patients=patients, texts=texts) | changes)
 
     @classmethod
     def for_texts(cls, *, effort: str = "standard", **changes: Any) -> "Settings":
@@ -135,5 +135,4 @@ class Settings:
         Raises:
             InvalidParameter: there is no such effort, or a value is out of its range.
         """
-        usual = {"patients": cls.patients}
-        return cls(**{"permutations": 19_999} | _times(effort, usual) | changes)
+        return cls(**{"permutations": 19_999} | _scaled(effort, patients=cls.patients) | changes)

@@ -18,6 +18,7 @@ from privhelpers.own_model._examine import Sensitivity, sensitivity
 from privhelpers.own_model._files import Files
 from privhelpers.own_model._likeness import Likeness, near_copies, word_losses
 from privhelpers.own_model._memorization import PatientShares, compare_patients
+from privhelpers.own_model._names import Check
 from privhelpers.own_model._risks import risks
 from privhelpers.own_model._sample import Sample, draw_sample
 from privhelpers.own_model._settings import Settings
@@ -78,7 +79,7 @@ def _copies(texts: tuple[str, ...], sample: Sample, *, progress: bool) -> Copies
         copied += [notes[n].patient for n in np.flatnonzero(repeated)]
         counts.append(int(repeats.sum()))
     members = {note.patient for note in sample.of(member=True)}
-    shares = compare_patients(copied, sample.patients, members)
+    shares = compare_patients(copied, (note.patient for note in sample.notes), members)
     chance, of = shares.heldout.interval, shares.members.of
     ends = (of * end for end in (chance.estimate, chance.low, chance.high))
     return Copies(shares, *counts, Interval(*ends, chance.level, chance.method))
@@ -151,8 +152,9 @@ def examine_synthetic(
         draws=settings.draws,
         seed=settings.seed,
     )
-    counts = {"copies": copies.by_patient, "disclosures": disclosures and disclosures.by_patient, **regulated}
-    exchanged = "copies", "disclosures"
+    named = disclosures and disclosures.by_patient
+    counts = {Check.COPIES: copies.by_patient, Check.DISCLOSURES: named, **regulated}
+    exchanged = Check.COPIES, Check.DISCLOSURES
     p_values, reverse, turned = _verdict.p_values_by_test(attacks, counts, canaries, exchanged=exchanged)
     explanations = _verdict.alternative_explanations(blind, attacks, None, alpha=settings.alpha)
     return SyntheticAudit(

@@ -116,43 +116,88 @@ class Target:
         return next((token for token in token_ids if token is not None), None)
 
     def encode(self, texts: Sequence[str]) -> tuple[list[list[int]], list[list[int]], int]:
-        """Return rows of ids, the places of each row that are asked for, and how many texts were cut."""
+        """Return token ids, the positions to score, and the number of truncated texts."""
+        return self._encoded(texts)[:3]
+
+    def _encoded(
+        self, texts: Sequence[str]
+    ) -> tuple[list[list[int]], list[list[int]], int, list[np.ndarray]]:
+        """Return what `encode` does, and the bounds of the scored tokens, as of `TokenScores`."""
         if self.kind == MASKED:
             encoded = self.tokenizer(texts)
-            ids, special = encoded["input_ids"], encoded["special_tokens_mask"]
+            ids, special, ends = encoded["input_ids"], encoded["special_tokens_mask"], encoded["ends"]
             if not encoded["any_special"] and self.start is not None:  # a tokenizer without template
                 ids = [[self.start, *row, self.start] for row in ids]
                 special = [[1, *row, 1] for row in special]
+                ends = [[-1, *row, -1] for row in ends]
             asked = [[n for n, flag in enumerate(row) if not flag] for row in special]
         else:
-            plain = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
-            ids = [row if self.start is None else [self.start, *row] for row in plain]
+            encoded = self.tokenizer(texts, add_special_tokens=False)
+            ids, ends = encoded["input_ids"], encoded["ends"]
+            if self.start is not None:
+                ids, ends = [[self.start, *row] for row in ids], [[0, *row] for row in ends]
             asked = [list(range(1, len(row))) for row in ids]
         cut = sum(len(row) > self.context for row in ids)
-        asked = [[place for place in row if place < self.context] for row in asked]
-        return [row[: self.context] for row in ids], asked, cut
+        read = [[place for place in row if place < self.context] for row in asked]
+        bounds = [self._bounds(*one) for one in zip(texts, ends, asked, read, strict=True)]
+        return [row[: self.context] for row in ids], read, cut, bounds
+
+    def _bounds(
+        self, text: str, ends: Sequence[int], asked: Sequence[int], read: Sequence[int]
+    ) -> np.ndarray:
+        """Return where the first of the tokens that are read begins, and where each of them ends."""
+        start = ends[0] if self.kind == CAUSAL and ends else 0
+        bounds = np.array([start, *(ends[place] for place in read)])
+        if read and len(read) == len(asked):
+            bounds[-1] = len(text)  # blanks at the end, which some tokenizers drop, are read as well
+        known = bounds >= 0
+        bounds[known] = np.maximum.accumulate(bounds[known])
+        return bounds
 
     def readable(self, texts: Sequence[str]) -> np.ndarray:
         """Return which texts have a token to ask for, shape [texts]."""
         return np.array([bool(places) for places in self.encode(texts)[1]])
 
     def reads_as(self, other: "Target", texts: Sequence[str]) -> bool:
-        """Return whether another model is asked for the same tokens of these texts, in the same way."""
-        return self.kind == other.kind and self.encode(texts)[:2] == other.encode(texts)[:2]
+        """Return whether another model is asked for the same tokens of these texts, in the same way.
+
+        One of them may read less of a long text: what both read is compared.
+        """
+        if self.kind != other.kind:
+            return False
+        least = min(self.context, other.context)
+        (rows, asked, _), (other_rows, other_asked, _) = self.encode(texts), other.encode(texts)
+        return all(
+            row[:least] == another[:least] and places[:count] == others[:count]
+            for row, another, places, others in zip(rows, other_rows, asked, other_asked, strict=True)
+            for count in [min(len(places), len(others))]
+        )
 
     @torch.inference_mode()
-    def score(self, texts: Sequence[str], *, seed: int = 0, what: str | None = None) -> models.TokenScores:
+    def score(
+        self,
+        texts: Sequence[str],
+        *,
+        seed: int = 0,
+        what: str | None = None,
+        most: Sequence[int] | None = None,
+    ) -> models.TokenScores:
         """Ask for every token of every text, in batches of similar length.
 
         Args:
             texts: each with a token to ask for.
             seed: of the groups in which a masked model's tokens are hidden, the same for every model.
             what: title of a progress bar; None shows none.
+            most: tokens of each text that are asked for, 1 or more; the model does not see those after them.
 
         Raises:
             UnsupportedModel: the model fails, or gives something that is not a number.
         """
-        rows, asked, truncated = self.encode(texts)
+        rows, asked, truncated, bounds = self._encoded(texts)
+        if most is not None:
+            asked = [places[:count] for places, count in zip(asked, most, strict=True)]
+            rows = [row[: places[-1] + 1] for row, places in zip(rows, asked, strict=True)]
+            bounds = [row[: count + 1] for row, count in zip(bounds, most, strict=True)]
         answers: list = [None] * len(rows)
         order = sorted(range(len(rows)), key=lambda n: len(rows[n]))
         width = self.model.get_output_embeddings().weight.shape[0]
@@ -176,7 +221,7 @@ class Target:
                 bar.update(len(chosen))
         if not all(np.isfinite(text[:, 0]).all() for text in answers):
             raise UnsupportedModel(f"{called(self.name)}: gives probabilities that are not numbers")
-        return models.token_scores(answers, truncated)
+        return models.token_scores(answers, truncated, bounds)
 
     def _fill_in(
         self, ids: torch.Tensor, mask: torch.Tensor, asked: Sequence[Sequence[int]], seed: int

@@ -23,12 +23,37 @@ from privhelpers.own_model._canaries import CanaryResult
 from privhelpers.own_model._language import Sentence
 from privhelpers.own_model._membership import TURNED_BY_LEAKS, Attack, broken_controls
 from privhelpers.own_model._memorization import PatientShares
+from privhelpers.own_model._names import AttackTest, Cause, Check, Part, TestKey
 from privhelpers.own_model._wording import WORDING
 from privhelpers.stats import adjust
 
 FLAGGED, UNDECIDED, NOTHING_FOUND = "flagged", "undecided", "nothing found"
 # Tests of what is repeated: it is no record of the other file's patients, so that no exchange explains it.
-_REPEATED = ("completions", "copies", "disclosures")
+_REPEATED = frozenset({Check.COMPLETIONS, Check.COPIES, Check.DISCLOSURES})
+
+
+class Explanation(Sentence):
+    """What else than training may explain a difference, in words that know their cause.
+
+    Args:
+        cause: key of the sentence under `explanations` in `wording.yml`.
+        values: for its placeholders.
+    """
+
+    def __new__(cls, cause: Cause, *values: object) -> "Explanation":
+        """Make the English sentence."""
+        explanation = super().__new__(cls, WORDING["explanations"][cause], *values)
+        explanation.cause = cause
+        return explanation
+
+    def __getnewargs__(self) -> tuple:
+        """Return what a copy is made of."""
+        return self.cause, *self.values
+
+
+def causes(explanations: Sequence[str]) -> set[Cause]:
+    """Return the causes that some explanations name."""
+    return {one.cause for one in explanations if isinstance(one, Explanation)}
 
 
 @dataclass(frozen=True)
@@ -36,7 +61,8 @@ class Test:
     """One test of the audit.
 
     Attributes:
-        name: what was tested, in plain words.
+        key: what was tested.
+        name: the same in plain words, on which nothing rests.
         p: its p-value.
         adjusted: the same after Holm's correction for all tests of the audit.
         coin: whether a coin dealt who is in, so that nothing but training can explain it.
@@ -44,6 +70,7 @@ class Test:
         turned: whether a leak can make that small, too, so that it excuses no finding.
     """
 
+    key: TestKey | str
     name: str
     p: float
     adjusted: float
@@ -75,35 +102,39 @@ def p_values_by_test(
     canaries: CanaryResult | None,
     *,
     exchanged: Collection[str],
-) -> tuple[dict[str, float], dict[str, float], set[str]]:
-    """Return the p-value of each test by a plain name, and exchanged, of those that this may be asked.
-
-    The third value names those of the exchanged tests that a leak can raise.
+) -> tuple[dict[TestKey, float], dict[TestKey, float], set[TestKey]]:
+    """Return p-values by test, the same with the two groups exchanged, and which of those a leak can raise.
 
     Args:
         attacks: on membership.
-        counts: patients that something happened to, by its key under `tests` in `wording.yml`; None where
-            it could not be asked.
+        counts: patients that something happened to, by test; None where it could not be asked.
         canaries: the canaries, if there are any.
-        exchanged: keys of the counts that held-out patients raise just as members do, if they were used.
+        exchanged: tests of counts that held-out patients raise just as members do, if they were used.
     """
-    p_values = {
-        Sentence(WORDING["attack_test"], Sentence(attack.words), Sentence(test)): p
-        for attack in attacks
-        for test, p in zip(WORDING["attack_tests"], attack.p, strict=True)
+    p_values: dict[TestKey, float] = {}
+    reverse: dict[TestKey, float] = {}
+    asked = {
+        Check(name): one for name, one in {**counts, Check.CANARIES: canaries}.items() if one is not None
     }
-    asked = {name: one for name, one in {**counts, "canaries": canaries}.items() if one is not None}
-    p_values |= {Sentence(WORDING["tests"][name]): one.p for name, one in asked.items()}
-    reversible = (*exchanged, "canaries")
-    reverse = {WORDING["tests"][name]: one.reverse_p for name, one in asked.items() if name in reversible}
-    turned = set()
     for attack in attacks:
-        for test, p in zip(WORDING["attack_tests"], attack.reverse_p, strict=True):
-            name = Sentence(WORDING["attack_test"], Sentence(attack.words), Sentence(test))
-            reverse[name] = p
-            few = test == WORDING["attack_tests"][1]  # scores of members may be higher and vary less
-            turned |= {name} if few or attack.name in TURNED_BY_LEAKS else set()
+        tests = [AttackTest(attack.name, part) for part in Part]
+        p_values |= zip(tests, attack.p, strict=True)
+        reverse |= zip(tests, attack.reverse_p, strict=True)
+    # Of those with few accused: scores of members may be higher and vary less.
+    turned = {test for test in reverse if test.part == Part.FEW or test.attack in TURNED_BY_LEAKS}
+    for check, one in asked.items():
+        p_values[check] = one.p
+        if check in (*exchanged, Check.CANARIES):
+            reverse[check] = one.reverse_p
     return p_values, reverse, turned
+
+
+def worded(test: TestKey | str) -> str:
+    """Return what was tested in plain words; a test that `wording.yml` does not know keeps its name."""
+    if isinstance(test, AttackTest):
+        words = WORDING["attacks"][test.attack], WORDING["attack_tests"][test.part]
+        return Sentence(WORDING["attack_test"], *map(Sentence, words))
+    return Sentence(WORDING["tests"][test]) if test in WORDING["tests"] else test
 
 
 def alternative_explanations(
@@ -124,18 +155,17 @@ def alternative_explanations(
         reference_p: of the loss attack on the reference model, either way round, if there is one.
         alpha: error of each, in (0, 1).
     """
-    words = WORDING["explanations"]
     explanations = [
-        Sentence(words[baseline.name], 100 * baseline.auc.estimate)
+        Explanation(Cause(baseline.name), 100 * baseline.auc.estimate)
         for baseline in blind
         if baseline.p <= alpha
     ]
     fresh = {f"{a.name}/{n}": p for a in attacks for n, p in enumerate(a.untrained_p or ())}
     if fresh and min(adjust(fresh).values()) <= alpha:
-        explanations.append(Sentence(words["untrained"]))
+        explanations.append(Explanation(Cause.UNTRAINED))
     if reference_p is not None and reference_p <= alpha:
-        explanations.append(Sentence(words["reference"]))
-    return (*explanations, *(Sentence(words["tools"], problem) for problem in broken_controls(attacks)))
+        explanations.append(Explanation(Cause.REFERENCE))
+    return (*explanations, *(Explanation(Cause.TOOLS, problem) for problem in broken_controls(attacks)))
 
 
 def clearest(tests: Sequence[Test]) -> Sentence:
@@ -146,12 +176,12 @@ def clearest(tests: Sequence[Test]) -> Sentence:
 
 
 def decide(
-    p_values: Mapping[str, float],
+    p_values: Mapping[TestKey | str, float],
     explanations: Sequence[str],
     canaries: CanaryResult | None = None,
     *,
-    reverse: Mapping[str, float] = MappingProxyType({}),
-    turned: Collection[str] = (),
+    reverse: Mapping[TestKey | str, float] = MappingProxyType({}),
+    turned: Collection[TestKey | str] = (),
     alpha: float,
 ) -> Verdict:
     """Conclude.
@@ -162,19 +192,19 @@ def decide(
     explain nothing that the files show.
 
     Args:
-        p_values: of every test, by a plain name; "canaries" is the one that a coin dealt.
+        p_values: of every test; `Check.CANARIES` is the one that a coin dealt.
         explanations: from `alternative_explanations`.
         canaries: the canaries, if there are any; the bound against a claim has an error of its own.
         reverse: p-values with the two groups exchanged, of those tests that were asked so, corrected apart.
-        turned: names of those that a leak can raise: they take back "nothing found", and no finding.
+        turned: those that a leak can raise: they take back "nothing found", and no finding.
         alpha: chance of flagging a model that learned nothing by any of the tests, in (0, 1).
 
     Source: Holm 1979.
     """
-    words, adjusted, coin = WORDING["reasons"], adjust(dict(p_values)), WORDING["tests"]["canaries"]
+    words, adjusted, coin = WORDING["reasons"], adjust(dict(p_values)), Check.CANARIES
     reverse = adjust(dict(reverse)) if reverse else {}
     tests = tuple(
-        Test(one, p, adjusted[one], one == coin, reverse.get(one), one in turned)
+        Test(one, worded(one), p, adjusted[one], one == coin, reverse.get(one), one in turned)
         for one, p in p_values.items()
     )
     beyond = [test for test in tests if test.adjusted <= alpha]
@@ -190,11 +220,11 @@ def decide(
     if others:
         of_files = sum(not test.coin for test in tests)
         reasons.append(Sentence(words["beyond"], len(others), of_files, clearest(others)))
-    told, held_out = WORDING["explanations"], {name for name, p in reverse.items() if p <= alpha}
-    inverted = [Sentence(told["inverted"])] if coin in held_out else []
-    other_way = [Sentence(told["exchanged"])] if held_out - {coin} else []
+    held_out = {test for test, p in reverse.items() if p <= alpha}
+    inverted = [Explanation(Cause.INVERTED)] if coin in held_out else []
+    other_way = [Explanation(Cause.EXCHANGED)] if held_out - {coin} else []
     exchanged = other_way if held_out - {coin, *turned} else []
-    repeated = {WORDING["tests"][name] for name in _REPEATED} & {test.name for test in others}
+    repeated = _REPEATED & {test.key for test in others}
     if certain or (others and not explanations and (repeated or not exchanged)):
         # An exchange explains nothing of what is repeated, and is told beside it.
         beside, why = (exchanged, ()) if repeated else ((), exchanged)

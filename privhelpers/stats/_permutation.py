@@ -18,6 +18,7 @@ from privhelpers.stats.roc import PooledScores, areas
 
 BLOCK = 4_000_000  # cells held at once
 SLACK = 1e-12  # rounding must not make a dealing that repeats the real one look less extreme than it
+_WHOLE = 1e-9  # 0.29 of 100 is 29, and 28.999999999999996 in floating point
 
 
 def permutation_test(
@@ -32,7 +33,8 @@ def permutation_test(
 
     Args:
         statistic: takes labels of shape [dealings, patients] and returns [dealings, statistics], larger
-            where there is more evidence.
+            where there is more evidence; values that differ by less than 1e-12, or by less than that share
+            of the real one, count as equal.
         member: the real label of each patient.
         draws: dealings, 1 to 10 million; the least p-value is 1 / (draws + 1).
         seed: of the dealings, 0 or more.
@@ -52,10 +54,11 @@ def permutation_test(
     cells = member.size if cells is None else _checks.count("cells", cells, low=1)
     generator, step = rng.make(seed, "stats.permutation"), max(1, BLOCK // cells)
     real, as_extreme = statistic(member[None])[0], 0
+    least = real - SLACK * np.maximum(1, np.abs(real))
     for start in range(0, draws, step):
         size = min(step, draws - start)
         dealt = generator.permuted(np.broadcast_to(member, (size, member.size)), axis=1)
-        as_extreme = as_extreme + (statistic(dealt) >= real - SLACK).sum(axis=0)
+        as_extreme = as_extreme + (statistic(dealt) >= least).sum(axis=0)
     return (1 + as_extreme) / (1 + draws)
 
 
@@ -107,7 +110,7 @@ def permutation_scores(
         scores: one row a patient, one column an attack; higher is more member-like.
         member: whether each patient is a member, shape [patients].
         fpr: share of the non-members that the second test lets an attacker accuse, in (0, 1).
-        draws, seed: as of `permutation_test`; the seed also orders equal scores.
+        draws, seed: as of `permutation_test`. Equal scores count as in random order, on average.
 
     Raises:
         InvalidParameter: a shape or a value is none, or all patients are of one kind.
@@ -120,22 +123,37 @@ def permutation_scores(
             "scores, member: need numbers and a label for each patient, of either kind some"
         )
     members, others = int(member.sum()), int((~member).sum())
-    allowed = math.floor(_checks.open_unit("fpr", fpr) * others)
-    lot = rng.make(seed, "stats.permutation/ties").permutation(member.size)
-    orders = [np.lexsort((lot, -column)) for column in scores.T]
+    allowed = min(math.floor(_checks.open_unit("fpr", fpr) * others + _WHOLE), others - 1)
     ranks = rankdata(scores, axis=0) / (members * others)  # their sum grows as the AUC does
-
+    columns = [_ordered(column) for column in scores.T]
     top = 8 * (allowed + 8)  # places among which so many non-members are found, as a rule
 
-    def hits(labels: np.ndarray, order: np.ndarray) -> np.ndarray:
-        """Return how many members stand before the first non-member that is too many."""
-        wrong = np.cumsum(~labels[:, order[:top]], axis=1, dtype=np.int32) > allowed
-        if not wrong[:, -1].all():
-            wrong = np.cumsum(~labels[:, order], axis=1, dtype=np.int32) > allowed
-        return np.where(wrong[:, -1], wrong.argmax(axis=1), member.size) - min(allowed, others)
+    def hits(labels: np.ndarray, order: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """Return how many members stand before the first non-member that is too many.
+
+        Of m members and n non-members with the score of that one, in random order, a share of
+        (r + 1) / (n + 1) of the members is expected before it, where r of these non-members are allowed.
+        """
+        seen = ends[min(top, member.size) - 1]
+        wrong = np.cumsum(~labels[:, order[:seen]], axis=1, dtype=np.int32)
+        if not (wrong[:, -1] > allowed).all():
+            wrong = np.cumsum(~labels[:, order], axis=1, dtype=np.int32)
+        place, rows = (wrong > allowed).argmax(axis=1), np.arange(len(labels))
+        start, end = starts[place], ends[place]
+        before = np.where(start > 0, wrong[rows, start - 1], 0)
+        equal = wrong[rows, end - 1] - before
+        return start - before + (end - start - equal) * (allowed - before + 1) / (equal + 1)
 
     def both(labels: np.ndarray) -> np.ndarray:
-        return np.hstack([labels @ ranks, np.stack([hits(labels, order) for order in orders], axis=1)])
+        return np.hstack([labels @ ranks, np.stack([hits(labels, *one) for one in columns], axis=1)])
 
     p = permutation_test(both, member, draws=draws, seed=seed)
-    return p[: len(orders)], p[len(orders) :]
+    return p[: len(columns)], p[len(columns) :]
+
+
+def _ordered(column: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the order of scores, highest first, and where the scores equal to each place begin and end."""
+    order = np.argsort(-column, kind="stable")
+    _, group, sizes = np.unique(-column, return_inverse=True, return_counts=True)
+    ends = np.cumsum(sizes)[group[order]]
+    return order, ends - sizes[group[order]], ends

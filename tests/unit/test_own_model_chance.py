@@ -13,6 +13,7 @@ from privhelpers.errors import InvalidParameter
 from privhelpers.own_model import Settings, _blind, _canaries, _verdict
 from privhelpers.own_model._blind import BlindBaseline, blind_baselines
 from privhelpers.own_model._files import Canary
+from privhelpers.own_model._names import AttackName, AttackTest, Cause, Check, Limit, Part, Recipient
 from privhelpers.own_model._wording import WORDING
 from privhelpers.records import make_hospital_records
 from privhelpers.stats import Interval
@@ -140,10 +141,10 @@ def test_what_a_test_finds_with_the_groups_exchanged_is_no_nothing_found():
         **dict.fromkeys(("copies", "completions", "disclosures"), _verdict.FLAGGED),
         **dict.fromkeys(("singling_out", "linkability", "inference"), _verdict.UNDECIDED),
     }.items():
-        judged = decide(loud, quiet | {WORDING["tests"][name]: 1e-4})
+        judged = decide(loud, quiet | {Check(name): 1e-4})
         assert judged.outcome == outcome, name
         assert judged.reasons[-1] == told["exchanged"] and judged.tests[-1].reverse is None
-        blamed = decide(loud, quiet | {WORDING["tests"][name]: 1e-4}, ("the files differ",))
+        blamed = decide(loud, quiet | {Check(name): 1e-4}, ("the files differ",))
         assert blamed.outcome == _verdict.UNDECIDED
     judged = decide(loud, found | {"canaries": 1e-4})
     assert judged.outcome == _verdict.FLAGGED and judged.explanations == (told["exchanged"],)
@@ -153,6 +154,44 @@ def test_what_a_test_finds_with_the_groups_exchanged_is_no_nothing_found():
     flagged = decide(inverted, found)
     assert flagged.outcome == _verdict.FLAGGED and flagged.reasons[1:] == (told["inverted"],)
     assert flagged.explanations == ()
+
+
+ATTACKS = [AttackTest(name, part) for name in ("loss", "zlib", "lower_case") for part in Part]
+QUIET = {key: 0.5 + n / 1000 for n, key in enumerate([*ATTACKS, *Check])}
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("found", [(), ATTACKS[:1], ATTACKS[1:4], *([one] for one in Check), list(Check)])
+@pytest.mark.parametrize("turned_round", [(), ATTACKS[:2], ATTACKS[4:], [Check.CANARIES], [Check.COPIES]])
+def test_no_word_decides_a_verdict(found, turned_round, monkeypatch):
+    def judged():
+        p_values = QUIET | dict.fromkeys(found, 1e-4)
+        reverse = QUIET | dict.fromkeys(turned_round, 1e-4)
+        blind = [BlindBaseline("shape", half(0.6), 0.5, np.arange(5))]
+        why = _verdict.alternative_explanations(blind, [], None, alpha=0.01)
+        one = _verdict.decide(p_values, why, reverse=reverse, turned=ATTACKS[4:], alpha=0.01)
+        tests = [replace(test, name="") for test in one.tests]
+        return one.outcome, len(one.reasons), tests, _verdict.causes(one.explanations)
+
+    usual = judged()
+    toy.reword(monkeypatch)
+    assert judged() == usual and len(usual[2]) == len(QUIET)
+
+
+@pytest.mark.wrong_numbers
+def test_every_name_has_its_words():
+    for names, words in {
+        AttackName: WORDING["attacks"],
+        Part: WORDING["attack_tests"],
+        Check: WORDING["tests"],
+        Cause: WORDING["explanations"],
+        Recipient: WORDING["recipients"],
+        Limit: WORDING["coverage"]["short"],
+    }.items():
+        assert set(names) == set(words) and len(set(words.values())) == len(words), names
+    assert {Limit(name) for name in WORDING["details"]["coverage"]["why"]} == set(Limit)
+    for levels in (*WORDING["severity"].values(), *WORDING["details"]["advice"].values()):
+        assert set(levels) == set(Recipient)
 
 
 def test_many_tests_are_paid_for():

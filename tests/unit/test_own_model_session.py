@@ -38,6 +38,7 @@ from privhelpers.own_model import (
     _verdict,
     _wording,
 )
+from privhelpers.own_model._names import AttackTest, Part
 from privhelpers.text import found_in
 
 LITTLE = own_model.Settings(texts=24, tokens=24, permutations=1999, draws=60)
@@ -199,10 +200,10 @@ def test_no_exchange_is_asked_of_what_a_model_writes_after_held_out_openings(fla
 def test_what_lower_case_costs_is_no_exchange_and_no_nothing_found(flagged):
     """Of a model that read its records in lower case, a note loses less by it the better it is known."""
     _, reverse, turned = _verdict.p_values_by_test(flagged.attacks, {}, None, exchanged=())
-    words, few = _wording.WORDING["attacks"]["lower_case"], _wording.WORDING["attack_tests"][1]
-    assert {name for name in reverse if words in name or few in name} == turned
+    expected = {AttackTest(attack.name, Part.FEW) for attack in flagged.attacks}
+    assert expected | {AttackTest("lower_case", Part.ALL)} == turned
     assert len(turned) == len(flagged.attacks) + 1
-    found = {test.name: test.p for test in flagged.verdict.tests}
+    found = {test.key: test.p for test in flagged.verdict.tests}
     loud = dict.fromkeys(turned, 1e-6)
     for by_leaks, outcome in ((turned, _verdict.FLAGGED), (set(), _verdict.UNDECIDED)):
         attacks = {name: p for name, p in found.items() if name in reverse}
@@ -569,27 +570,52 @@ def test_a_pickled_adapter_is_refused(adapter, fresh, tmp_path):
         own_model.open_model(folder, base=fresh)
 
 
-def test_large_files_are_drawn_by_lot(files):
+def test_large_files_are_drawn_at_random(files):
     chosen = _sample._drawn_notes(files.members, own_model.Settings(patients=50, notes=1))
     assert len(chosen) == len({note.patient for note in chosen}) == 50
-    assert chosen == sorted(chosen, key=lambda note: files.members.patients.index(note.patient))
+    every = _sample._drawn_notes(files.members, own_model.Settings())
+    assert sorted(every, key=lambda note: note.line) == list(files.members.notes)
+    assert [note for note in every if note in chosen] == chosen, "more patients keep those of before"
+    other = _sample._drawn_notes(files.members, own_model.Settings(patients=50, notes=1, seed=1))
+    assert {note.patient for note in other} != {note.patient for note in chosen}
 
 
-@pytest.mark.parametrize("weights", [10**6, 10**8, 10**9])
-def test_an_effort_asks_about_a_quarter_or_four_times_as_many(weights):
-    target = SimpleNamespace(is_causal=True, parameters=weights)
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("weights", [10**6, 20_000_000, 20_000_001, 10**8, 250_000_000, 250_000_001, 10**9])
+def test_an_effort_asks_about_a_quarter_or_four_times_as_many(weights, causal):
+    target = SimpleNamespace(is_causal=causal, parameters=weights)
     usual = own_model.Settings.for_model(target)
     quick, thorough = (own_model.Settings.for_model(target, effort=e) for e in ("quick", "thorough"))
     assert own_model.Settings.for_model(target, effort="standard") == usual
     assert (thorough.patients, thorough.texts) == (4 * usual.patients, 4 * usual.texts)
     assert quick.patients == max(_files.FEWEST_PATIENTS, usual.patients // 4) < usual.patients
-    assert usual.texts // 4 <= quick.texts <= usual.texts
+    assert 4 * quick.texts == usual.texts, "only patients have a least number"
     for other in (quick, thorough):
         assert replace(other, patients=usual.patients, texts=usual.texts) == usual
-    assert own_model.Settings.for_model(target, effort="quick", patients=None).patients is None
+    given = {"patients": None, "texts": 7, "notes": 2}
+    chosen = own_model.Settings.for_model(target, effort="quick", **given)
+    assert {name: getattr(chosen, name) for name in given} == given, "what is set is not scaled"
     assert (
         own_model.Settings.for_texts(effort="quick").patients * 4 == own_model.Settings.for_texts().patients
     )
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("texts", [1, 5, 12, 30, 31, 48])
+def test_as_many_texts_are_written_as_the_settings_say(texts, files):
+    asked = []
+
+    def write(opening, *, samples, tokens, seed):
+        asked.append((opening, samples))
+        return [opening] * samples
+
+    sample = _sample.draw_sample(files, [], own_model.Settings())
+    target = SimpleNamespace(continues=lambda opening: True, write=write)
+    written = _memorization.write_texts(target, sample, own_model.Settings(texts=texts), progress=False)
+    counts = [count for _, count in asked]
+    assert len(written) == texts and max(counts) - min(counts) <= 1 and min(counts) > 0
+    assert len({opening for opening, _ in asked}) == len(asked)
 
 
 def test_so_few_dealings_that_nothing_could_be_found_are_refused(files, remembers, monkeypatch):

@@ -10,6 +10,7 @@ from collections import defaultdict
 
 import jsonschema
 import numpy as np
+import pandas as pd
 import pytest
 import toy_audit as toy
 from scipy import sparse
@@ -170,7 +171,7 @@ def test_a_set_that_repeats_held_out_notes_is_no_nothing_found(of_the_others):
     assert facts["next"][1:] == words["synthetic"]["next"][_verdict.UNDECIDED]
     asked = {words["tests"][name] for name in ("copies", "disclosures")}
     names = words["attacks"]["words"], words["attacks"]["closest"], words["attacks"]["covered"]
-    asked |= {f"{name}: {test}" for name in names for test in words["attack_tests"]}
+    asked |= {f"{name}: {test}" for name in names for test in words["attack_tests"].values()}
     assert {test.name for test in audit.verdict.tests if test.reverse is not None} == asked
     assert {test["name"] for test in facts["tests"] if "reverse" in test} == asked
     dash, tests = '<td class="n">–</td></tr>', facts["tests"]
@@ -391,3 +392,107 @@ def test_only_the_closest_texts_are_kept():
     assert near[0, 0] == pytest.approx(1) and near[0, 1] > 0 and near[0, 2] == 0
     assert near[1].tolist() == pytest.approx([0, 0, 0, 1])
     assert np.allclose(near.max(axis=1), likeness.nearest(["one two three four", "five six"])[0])
+
+
+@pytest.mark.wrong_numbers
+def test_other_words_change_no_figure_of_a_report(of_the_others, monkeypatch):
+    def figures():
+        audit = own_model.examine_synthetic(of_the_others.files, LITTLE, blind=of_the_others.blind)
+        facts = own_model.report_facts(audit)
+        kept = {name: value for name, value in facts.items() if name not in ("first_page", "key_figures")}
+        return audit.verdict.outcome, numbers(kept), len(facts["next"]), len(facts["not_tested"])
+
+    def numbers(facts):
+        """Return keys, numbers and shapes, and leave out every word."""
+        if isinstance(facts, dict):
+            return {key: numbers(value) for key, value in facts.items()}
+        if isinstance(facts, list):
+            return [numbers(value) for value in facts]
+        return str if isinstance(facts, str) else facts
+
+    usual = figures()
+    toy.reword(monkeypatch)
+    assert figures() == usual
+
+
+def written(home, kind, name, rows, fields):
+    """Write rows as a file of a kind, its fields under other names."""
+    table = pd.DataFrame([{fields.get(key, key): value for key, value in row.items()} for row in rows])
+    path = home / f"{name}.{kind}"
+    if kind == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_dict("records")), encoding="utf-8")
+    elif kind == "csv":
+        table.to_csv(path, index=False)
+    else:
+        table.to_parquet(path)
+    return path
+
+
+SAME = {
+    "renamed": {"name": "z"},
+    "in a folder": {"folder": "elsewhere"},
+    "as CSV": {"kind": "csv"},
+    "as Parquet": {"kind": "parquet"},
+    "other columns": {"fields": {"patient_id": "mrn", "text": "note"}},
+    "other order": {"order": -1},
+    "other ids": {"ids": lambda patient: f"{patient[0]}-{997 * (int(patient[1:]) + 1) % 1009}"},
+}
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory):
+    """Return what an audit finds of the same records in a file of some form, all but what names the file."""
+    texts = texts_of(MEMBERS[::4]) + texts_of(OTHERS)
+    canaries = [{"text": f"Canary {n} of the ward {n % 7}", "inserted": n % 3 == 0} for n in range(40)]
+
+    def find(kind="jsonl", name="a", folder=".", fields=None, order=1, ids=str):
+        home, fields = tmp_path_factory.mktemp("same") / folder, fields or {}
+        home.mkdir(exist_ok=True)
+        sides = []
+        for number, rows in enumerate((MEMBERS, HELDOUT)):
+            rows = [{"patient_id": ids(row["patient_id"]), "text": row["text"]} for row in rows[::order]]
+            sides.append(written(home, kind, f"{name}{number}", rows, fields))
+        made = written(home, kind, f"{name}-c", canaries[::order], fields)
+        synthetic = written(home, kind, f"{name}-s", [{"text": text} for text in texts[::order]], fields)
+        brought = own_model.read_files(*sides, made, synthetic=synthetic, columns=fields)
+        settings = own_model.Settings(patients=50, notes=1, permutations=1999, draws=20)
+        audit = own_model.examine_synthetic(brought, settings)
+        facts = own_model.report_facts(audit)
+        facts["data"] = [
+            {key: value for key, value in one.items() if key not in ("file", "sha256")}
+            for one in facts["data"]
+        ]
+        for named in ("first_page", "title", "coverage", "canary_file", "synthetic"):
+            del facts[named]
+        return audit.sample.texts, facts
+
+    return find
+
+
+@pytest.fixture(scope="module")
+def usual(audited):
+    return audited()
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("form", SAME)
+def test_the_same_records_give_the_same_audit_in_every_form(form, audited, usual):
+    texts, facts = audited(**SAME[form])
+    assert texts == usual[0] and len(texts) == 100
+    assert facts == usual[1]
+
+
+@pytest.mark.wrong_numbers
+def test_the_two_files_are_drawn_from_apart():
+    """Neither patients of equal ids or places, nor notes of equal texts, are drawn together."""
+    rows = [{"patient_id": f"{n}", "text": f"note {n}"} for n in range(400)]
+    others = [{"patient_id": f"o{n}", "text": f"note {n} of others"} for n in range(400)]
+    settings = own_model.Settings(patients=200)
+    drawn = draw_sample(files(rows, others, []), [], settings)
+    places = [{int(note.text.split()[1]) for note in drawn.of(member=side)} for side in (True, False)]
+    assert 60 < len(places[0] & places[1]) < 140
+    shared = [
+        {"patient_id": f"{n}", "text": text} for n in range(400) for text in ("shared by all", f"only of {n}")
+    ]
+    one_each = draw_sample(files(shared, others, []), [], own_model.Settings(notes=1))
+    assert 120 < sum(note.text == "shared by all" for note in one_each.of(member=True)) < 280
