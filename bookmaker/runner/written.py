@@ -7,8 +7,14 @@ from typing import Any
 from privhelpers.artifacts import parse_yaml
 from privhelpers.errors import InvalidParameter
 from privhelpers.text import inert, quoted
+from privhelpers.validate import shown
 
 INDEX = "book/index.yml"
+# What would end an entry of Sphinx's index, or begin one of another kind.
+_NOT_IN_A_TERM = re.compile(
+    r"[\x00-\x1f\x7f,;!`]|^\s*$|^\s*(single|pair|double|triple|see|seealso|module|keyword|operator|object|"
+    r"exception|statement|builtin):"
+)
 
 
 def files(folder: Path, pattern: str = "**/*") -> list[Path]:
@@ -103,10 +109,15 @@ def index(root: Path) -> dict[str, list[str]]:
     """Return the terms of the search by chapter, none where there is no file.
 
     Raises:
-        InvalidParameter: `book/index.yml` is something else.
+        InvalidParameter: `book/index.yml` is something else, or a term would be more than one entry.
     """
     terms = mapping(root, INDEX) if (root / INDEX).is_file() else {}
     for slug, listed in terms.items():
         if not (isinstance(listed, list) and all(isinstance(term, str) for term in listed)):
             raise InvalidParameter(f"{INDEX}, {quoted(slug)}: must be a list of terms")
+        if wrong := [term for term in listed if _NOT_IN_A_TERM.search(term)]:
+            raise InvalidParameter(
+                f"{INDEX}, {quoted(slug)}: {shown(wrong[0])} cannot be a term; leave out commas, semicolons, "
+                "exclamation marks, backticks, line breaks, and a first word such as see:"
+            )
     return terms
