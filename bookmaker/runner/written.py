@@ -74,6 +74,15 @@ def mapping(root: Path, file: str) -> dict[str, Any]:
     return value
 
 
+def _refuse_word_for_truth(value: object, name: str) -> None:
+    """Refuse `yes`, `no`, `on` and `off`, which are text here and truth values to other programs."""
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            _refuse_word_for_truth(inner, f"{name}, {quoted(key)}")
+    elif isinstance(value, str) and value.lower() in ("yes", "no", "on", "off"):
+        raise InvalidParameter(f"{name} = {shown(value)}: write true or false")
+
+
 def config(root: Path) -> dict[str, Any]:
     """Return the settings of the site; `html` and `repository` are mappings, empty where they are missing.
 
@@ -81,6 +90,7 @@ def config(root: Path) -> dict[str, Any]:
         InvalidParameter: `_config.yml` is something else.
     """
     settings = mapping(root, "_config.yml")
+    _refuse_word_for_truth(settings, "_config.yml")
     for name in ("html", "repository"):
         settings[name] = settings.get(name) or {}
         if not isinstance(settings[name], dict):

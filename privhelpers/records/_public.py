@@ -9,14 +9,13 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import yaml
-
 from privhelpers import rng, validate
+from privhelpers.artifacts import parse_yaml
 from privhelpers.errors import InvalidParameter
 from privhelpers.records._identifiers import SPACE_BITS, PeopleFactory, Person
 from privhelpers.records._vocabulary import ALL_CONDITIONS, MEDICATIONS, PROCEDURES
 
-_WORDS = yaml.safe_load(Path(__file__).with_name("public_words.yml").read_text(encoding="utf-8"))
+_WORDS = parse_yaml(Path(__file__).with_name("public_words.yml").read_text(encoding="utf-8"))
 _ILLNESSES, _DRUGS = (*ALL_CONDITIONS, *_WORDS["illnesses"]), (*MEDICATIONS, *_WORDS["drugs"])
 PEOPLE_AT_A_TIME = 10_000  # then numbers may repeat: there are only 20,196 impossible SSNs
 NOTE_SHARE, PROMPT_SHARE = 0.64, 0.08  # the rest is health education

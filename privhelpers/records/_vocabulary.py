@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import yaml
 
 from privhelpers import validate
+from privhelpers.artifacts import parse_yaml
 
-_CLINICAL = yaml.safe_load(Path(__file__).with_name("clinical.yml").read_text(encoding="utf-8"))
+_CLINICAL = parse_yaml(Path(__file__).with_name("clinical.yml").read_text(encoding="utf-8"))
 CONDITIONS, RARE_CONDITIONS, MEDICATIONS, PROCEDURES = (
     tuple(_CLINICAL[kind]) for kind in ("conditions", "rare_conditions", "medications", "procedures")
 )
