@@ -181,11 +181,7 @@ def test_a_bad_recipe_is_refused_by_file_entry_and_value(tmp_path, old, new, mat
     ("old", "new", "match"),
     [
         ("filter: 4", "filter: 4\nfilter: 8", "line 9: filter is given twice"),
-        (
-            "  target_epsilon: 8\n",
-            "  target_epsilon: 1\n  target_epsilon: 8\n",
-            "target_epsilon is given twice",
-        ),
+        ("dp:\n", "dp:\n  target_epsilon: 1\n", "line 5: target_epsilon is given twice"),
         ("filter: 4", "filter: 4\ndp: {target_epsilon: 1}", "line 9: dp is given twice"),
         ("filter: 4", "filter: 010", "filter = '010'"),
         ("filter: 4", "filter: 0x10", "filter = '0x10'"),
