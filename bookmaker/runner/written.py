@@ -10,6 +10,8 @@ from privhelpers.text import inert, quoted
 from privhelpers.validate import shown
 
 INDEX = "book/index.yml"
+# Text to our reader, a truth value to jupyter-book's.
+_TRUTH = re.compile(r"^[^#'\"\n]*:[ \t]+(yes|no|on|off)[ \t]*(#.*)?$", re.IGNORECASE | re.MULTILINE)
 # What would end an entry of Sphinx's index, or begin one of another kind.
 _NOT_IN_A_TERM = re.compile(
     r"[\x00-\x1f\x7f,;!`]|^\s*$|^\s*(single|pair|double|triple|see|seealso|module|keyword|operator|object|"
@@ -74,23 +76,15 @@ def mapping(root: Path, file: str) -> dict[str, Any]:
     return value
 
 
-def _refuse_word_for_truth(value: object, name: str) -> None:
-    """Refuse `yes`, `no`, `on` and `off`, which are text here and truth values to other programs."""
-    if isinstance(value, dict | list):
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            _refuse_word_for_truth(inner, f"{name}, {quoted(key)}")
-    elif isinstance(value, str) and value.lower() in ("yes", "no", "on", "off"):
-        raise InvalidParameter(f"{name} = {shown(value)}: write true or false")
-
-
 def config(root: Path) -> dict[str, Any]:
     """Return the settings of the site; `html` and `repository` are mappings, empty where they are missing.
 
     Raises:
-        InvalidParameter: `_config.yml` is something else.
+        InvalidParameter: `_config.yml` is something else, or has a yes or no without quotes.
     """
     settings = mapping(root, "_config.yml")
-    _refuse_word_for_truth(settings, "_config.yml")
+    if word := _TRUTH.search(text(root, "_config.yml")):
+        raise InvalidParameter(f"_config.yml: {quoted(word[0].strip())}: write true or false, or put quotes")
     for name in ("html", "repository"):
         settings[name] = settings.get(name) or {}
         if not isinstance(settings[name], dict):

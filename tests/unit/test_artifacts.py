@@ -338,7 +338,8 @@ def test_parts_outlive_a_kill_and_not_a_change(tmp_path, monkeypatch):
     [("0", 0), ("7", 7), ("+7", 7), ("1_000", 1000), ("1e3", 1000.0), ("-.5", -0.5), ("6.e-3", 0.006)]
     + [("1e-5", 1e-5), ("1E-5", 1e-5), ("1.0e-5", 1e-5), ("1.5e5", 1.5e5), ("-2e+3", -2000.0), ("0e0", 0.0)]
     + [("TRUE", True), ("false", False), ("~", None), ("", None), (".inf", float("inf"))]
-    + [(text, text) for text in ["017", "08", "0o17", "0b1", "0x1F", "1:30", "12:30:45", "1:30.5", "1_", "_1", "1,000", "1e", "=", ".", "nan", "inf"]]
+    + [(text, text) for text in ("017", "08", "0o17", "0b1", "0x1F", "1:30", "12:30:45", "1:30.5")]
+    + [(text, text) for text in ("1_", "_1", "1,000", "1e", "=", ".", "nan", "inf")]
     + [(text, text) for text in ("yes", "No", "on", "off", "y", "n", "2024-01-01", "2024-13-45", "1 000")],
 )  # fmt: skip
 def test_a_value_in_yaml_is_what_it_looks_like(text, value):

@@ -420,7 +420,9 @@ def test_the_home_page_shows_the_picture_of_this_run(book):
         ("book/a\nb.png", b"", r"^book/a\\nb\.png: its name has .*; rename it$"),
         ("book/index.yml", b"- a", "book/index.yml: must be YAML that maps"),
         ("book/index.yml", b"hipaa: PHI", "book/index.yml, hipaa: must be a list of terms"),
-        ("book/index.yml", b"? 0x" + b"f" * 5000 + b"\n: PHI", "book/index.yml, .*very many digits"),
+        ("book/index.yml", b"? 0x" + b"f" * 5000 + b"\n: PHI", r"book/index.yml, 0xf*\.\.\.: must be a list"),
+        ("book/index.yml", b"a: []\na: [b]", "book/index.yml: must be YAML .line 2: a is given twice"),
+        ("_config.yml", b"html:\n  use_edit_page_button: No\n", "_config.yml: .*write true or false"),
     ],
 )
 def test_a_broken_file_of_the_book_is_named(book, file, data, words):
