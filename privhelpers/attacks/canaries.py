@@ -62,7 +62,7 @@ def _exposure(*, rank: float, references: int) -> float:
 
     Source: Carlini et al. 2019, sections 4.2 and 4.3.
     """
-    validate.positive_int(references=references)
+    references = validate.positive_int(references=references)
     if not 1 <= rank <= references + 1:
         raise InvalidParameter(f"rank = {rank}: must be in [1, {references + 1}]")
     return math.log2(references + 1) - math.log2(rank)
@@ -70,8 +70,8 @@ def _exposure(*, rank: float, references: int) -> float:
 
 def draw_references(digits: int, count: int, seed: int) -> list[str]:
     """Draw `count` different secrets uniformly from all strings of `digits` digits, 18 at most."""
-    validate.positive_int(18, digits=digits)
-    validate.positive_int(_MOST_REFERENCES, count=count)
+    digits = validate.positive_int(18, digits=digits)
+    count = validate.positive_int(_MOST_REFERENCES, count=count)
     if count > 10**digits // 2:
         raise InvalidParameter(f"count = {count}: must be at most half of the space of 10**{digits}")
     generator = rng.make(seed, "exposure/references")
@@ -103,7 +103,7 @@ def secret_log_probabilities(
     Raises:
         InvalidParameter: secrets of different token lengths cannot be ranked fairly.
     """
-    validate.positive_int(batch_size=batch_size)
+    batch_size = validate.positive_int(batch_size=batch_size)
     rows = tokenizer(list(secrets), add_special_tokens=False)["input_ids"]
     if len({len(row) for row in rows}) != 1:
         raise InvalidParameter("secrets: have different token lengths, so their ranks would mean nothing")

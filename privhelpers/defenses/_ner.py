@@ -74,7 +74,7 @@ def train_ner(
         InvalidParameter: no document holds an identifier.
         TrainingFailed: the loss is not a finite number.
     """
-    validate.positive_int(epochs=epochs, batch=batch)
+    epochs, batch = validate.positive_int(epochs=epochs, batch=batch)
     if not any(note["spans"] for note in notes):
         raise InvalidParameter("notes: none holds an identifier to learn")
     order = rng.plain(seed, "ner/order")

@@ -123,7 +123,7 @@ def make_unusual_notes(*, seed: int, people: int, notes_each: int = 3) -> list[d
     Returns:
         Notes with `patient_id`, `kind` ("unusual"), `text` and `spans`; a span has its `form` too.
     """
-    validate.positive_int(people=people, notes_each=notes_each)
+    people, notes_each = validate.positive_int(people=people, notes_each=notes_each)
     generator = rng.plain(seed, "unusual formats")
     factory = PeopleFactory(generator)
     notes = []

@@ -175,7 +175,7 @@ def make_public_corpus(
         documents: how many, 20 or more so that a twentieth can be held back; 10 million at most.
         excluded_names: full names of patients and canaries.
     """
-    validate.positive_int(10_000_000, documents=documents)
+    documents = validate.positive_int(10_000_000, documents=documents)
     writer = _Writer(seed)
     corpus: dict[str, None] = {}  # in order, and each text once: a document held back must not be trained on
     while len(corpus) < documents:

@@ -55,8 +55,8 @@ def zipf_probabilities(count: int, exponent: float = 1.1) -> np.ndarray:
     >>> [round(float(p), 3) for p in zipf_probabilities(3, 1.0)]
     [0.545, 0.273, 0.182]
     """
-    validate.positive_int(10_000_000, count=count)
-    validate.positive(exponent=exponent)
+    count = validate.positive_int(10_000_000, count=count)
+    exponent = validate.positive(exponent=exponent)
     weights = np.arange(1, count + 1, dtype=float) ** -exponent
     return weights / weights.sum()
 

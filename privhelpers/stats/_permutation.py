@@ -49,7 +49,7 @@ def permutation_test(
     """
     validate.function(statistic=statistic)
     draws, member = checks.draws(draws), checks.vector("member", member).astype(bool)
-    cells = member.size if cells is None else _checks.count("cells", cells, low=1)
+    cells = member.size if cells is None else validate.positive_int(cells=cells)
     generator, step = rng.make(seed, "stats.permutation"), max(1, BLOCK // cells)
     real, as_extreme = statistic(member[None])[0], 0
     for start in range(0, draws, step):
@@ -120,7 +120,7 @@ def permutation_scores(
             "scores, member: need numbers and a label for each patient, of either kind some"
         )
     members, others = int(member.sum()), int((~member).sum())
-    allowed = math.floor(_checks.open_unit("fpr", fpr) * others)
+    allowed = math.floor(validate.open_unit(fpr=fpr) * others)
     lot = rng.make(seed, "stats.permutation/ties").permutation(member.size)
     orders = [np.lexsort((lot, -column)) for column in scores.T]
     ranks = rankdata(scores, axis=0) / (members * others)  # their sum grows as the AUC does
