@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import yaml
 from audit_kept import Key, go_on
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -23,7 +22,7 @@ from bookmaker.runner._git import commit
 from bookmaker.runner._outcome import versions
 from bookmaker.runner._profile import machine
 from privhelpers import models, records, stats, training
-from privhelpers.artifacts import Store
+from privhelpers.artifacts import Store, parse_yaml
 from privhelpers.attacks import canaries
 from privhelpers.results.reference import ABOUT, FOLDER
 
@@ -84,7 +83,7 @@ def asked(
 def measure(key: Key) -> dict:
     """Pretrain and fine-tune a model of one size; return what it says under each of its three states."""
     profile, architecture, seed = key
-    course = yaml.safe_load((PARAMS / f"{profile}.yml").read_text(encoding="utf-8"))
+    course = parse_yaml((PARAMS / f"{profile}.yml").read_text(encoding="utf-8"))
     made, public = hospital(course["synthetic_records"], seed)
     held_back = len(public) // 20
     pretraining, tuning = course["public_pretraining"], course["fine_tuning"]
@@ -120,7 +119,7 @@ def measure(key: Key) -> dict:
 
 def keep(rows: dict[Key, dict], profile: str, root: Path) -> Path:
     """Write what was measured, and how, where a chapter reads it; return the folder."""
-    settings = yaml.safe_load((PARAMS / f"{profile}.yml").read_text(encoding="utf-8"))
+    settings = parse_yaml((PARAMS / f"{profile}.yml").read_text(encoding="utf-8"))
     store = Store(root / FOLDER / "size", "size")
     kept = [{"size": size, "seed": seed} | row for (_, size, seed), row in rows.items()]
     store.write_json("private_utility/size.json", kept)

@@ -75,7 +75,7 @@ def side_by_side(
     Raises:
         RunFailed: a process ended without a result; the message says what it may have been at.
     """
-    validate.positive_int(processes=processes)
+    processes = validate.positive_int(processes=processes)
     if min(processes, len(jobs)) <= 1:
         yield from ((number, _on_one_thread(function, job)) for number, job in enumerate(jobs))
         return

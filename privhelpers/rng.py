@@ -17,14 +17,12 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from privhelpers.errors import InvalidParameter
-from privhelpers.validate import shown
+from privhelpers import validate
 
 
 def derive(seed: int, name: str) -> int:
     """Return a 63-bit seed for the stream `name` under the run's `seed` (0 or more)."""
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InvalidParameter(f"seed = {shown(seed)}: must be a whole number of 0 or more")
+    seed = validate.non_negative_int(seed=seed)
     digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 

@@ -51,11 +51,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse settings out of range."""
-        validate.positive_int(
-            epochs=self.epochs, batch_size=self.batch_size, accumulation_steps=self.accumulation_steps
-        )
-        validate.positive(learning_rate=self.learning_rate, max_grad_norm=self.max_grad_norm)
-        validate.non_negative(weight_decay=self.weight_decay, warm_up=self.warm_up, patience=self.patience)
+        validate.fields(self, validate.positive_int, "epochs", "batch_size", "accumulation_steps")
+        validate.fields(self, validate.positive, "learning_rate", "max_grad_norm")
+        validate.fields(self, validate.non_negative, "weight_decay", "warm_up", "patience")
         if self.warm_up > 1:
             raise InvalidParameter(f"warm_up = {self.warm_up}: must be in [0, 1]")
         check_precision(self.matmul_precision)

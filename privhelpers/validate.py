@@ -1,19 +1,23 @@
 """Checks at the boundary of a public function, one line each.
 
 >>> positive(noise_multiplier=1.1)
+1.1
 >>> probability(sample_rate=0.0)
 Traceback (most recent call last):
 ...
 privhelpers.errors.InvalidParameter: sample_rate = 0.0: must be in (0, 1]
 """
 
+import contextlib
+import decimal
 import functools
 import inspect
 import math
+import numbers
 import reprlib
 import sys
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from privhelpers.errors import InvalidParameter
 
@@ -46,54 +50,114 @@ def shown(value: object) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
-def _number(name: str, value: float) -> None:
+def _plain(value: object) -> int | float | None:
+    """Return a number of Python, or a single one of numpy, pandas or torch, as Python's; None for all else.
+
+    A truth value, a time, a masked number and an array of one element are no numbers.
+    """
+    if getattr(value, "shape", None) == () and not hasattr(value, "mask"):
+        kind = getattr(getattr(value, "dtype", None), "kind", "f")  # torch has none
+        value = value.item() if kind in "iuf" else None
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    return float(value) if isinstance(value, numbers.Real | decimal.Decimal) else None
+
+
+def _number(name: str, value: float) -> int | float:
     try:
-        finite = not isinstance(value, bool) and isinstance(value, (int, float)) and math.isfinite(value)
+        plain = _plain(value)
+        if plain is not None and math.isfinite(plain):
+            return plain
     except OverflowError:  # a whole number; it may even be too long to print
         raise InvalidParameter(f"{name}: is too large for a float64") from None
-    if not finite:
-        raise InvalidParameter(f"{name} = {shown(value)}: must be a finite number")
+    except (ValueError, RuntimeError):  # a signaling NaN, a tensor without data
+        pass
+    raise InvalidParameter(f"{name} = {shown(value)}: must be a finite number")
 
 
-def positive(**values: float) -> None:
-    """Refuse a value that is not a finite number above zero."""
-    for name, value in values.items():
-        _number(name, value)
-        if value <= 0:
-            raise InvalidParameter(f"{name} = {shown(value)}: must be greater than 0")
+def _whole(name: str, value: int, low: int, most: float) -> int:
+    number = value if type(value) is int else None
+    if number is None:
+        with contextlib.suppress(OverflowError, ValueError, RuntimeError):
+            number = _plain(value)
+    if not isinstance(number, int) or number < low:
+        cure = f"; write {int(number)}" if isinstance(number, float) and number.is_integer() else ""
+        raise InvalidParameter(f"{name} = {shown(value)}: must be a whole number of {low} or more{cure}")
+    _number(name, number)
+    if number > most:
+        raise InvalidParameter(f"{name} = {shown(value)}: must be at most {most:,}")
+    return number
 
 
-def non_negative(**values: float) -> None:
-    """Refuse a value that is not a finite number of zero or more."""
-    for name, value in values.items():
-        _number(name, value)
-        if value < 0:
-            raise InvalidParameter(f"{name} = {shown(value)}: must be 0 or more")
+def _in_range(values: dict, inside: Callable, words: str) -> Any:
+    checked = {name: _number(name, value) for name, value in values.items()}
+    for name, number in checked.items():
+        if not inside(number):
+            raise InvalidParameter(f"{name} = {shown(values[name])}: must be {words}")
+    return _one_or_all(checked)
 
 
-def positive_int(most: float = math.inf, /, **values: int) -> None:
-    """Refuse a value that is not a whole number above zero, or that is above `most`."""
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InvalidParameter(f"{name} = {shown(value)}: must be a whole number of 1 or more")
-        _number(name, value)
-        if value > most:
-            raise InvalidParameter(f"{name} = {shown(value)}: must be at most {most:,}")
+def _one_or_all(checked: dict) -> Any:
+    return next(iter(checked.values())) if len(checked) == 1 else tuple(checked.values())
 
 
-def probability(**values: float) -> None:
-    """Refuse a value outside (0, 1]."""
-    for name, value in values.items():
-        _number(name, value)
-        if not 0 < value <= 1:
-            raise InvalidParameter(f"{name} = {shown(value)}: must be in (0, 1]")
+def finite(**values: float) -> Any:
+    """Return numbers of either sign as Python's, and refuse what is not a finite one.
+
+    Every check of this module takes the numbers of Python, numpy, pandas and torch, and decimals and
+    fractions, and returns Python's: one value alone, or several in the order of the arguments. Go on with
+    what is returned: `np.int8(100) * 2` is -56, and a float32 takes the digits of what it meets.
+    """
+    return _in_range(values, lambda number: True, "a finite number")
 
 
-def delta(value: float) -> None:
-    """Refuse a failure probability outside (0, 1), or so small that a float64 loses digits of it."""
-    _number("delta", value)
-    if not sys.float_info.min <= value < 1:
+def positive(**values: float) -> Any:
+    """Return numbers above zero, as `finite` does, and refuse others."""
+    return _in_range(values, lambda number: number > 0, "greater than 0")
+
+
+def non_negative(**values: float) -> Any:
+    """Return numbers of zero or more, as `finite` does, and refuse others."""
+    return _in_range(values, lambda number: number >= 0, "0 or more")
+
+
+def positive_int(most: float = math.inf, /, **values: int) -> Any:
+    """Return whole numbers above zero, as `finite` does, and refuse others and those above `most`.
+
+    A float is refused, be it 300.0: a count that became one came from a sum or mean that may be no count.
+    """
+    return _one_or_all({name: _whole(name, value, 1, most) for name, value in values.items()})
+
+
+def non_negative_int(most: float = math.inf, /, **values: int) -> Any:
+    """Return whole numbers of zero or more, as `positive_int` does, and refuse others."""
+    return _one_or_all({name: _whole(name, value, 0, most) for name, value in values.items()})
+
+
+def probability(**values: float) -> Any:
+    """Return numbers in (0, 1], as `finite` does, and refuse others."""
+    return _in_range(values, lambda number: 0 < number <= 1, "in (0, 1]")
+
+
+def open_unit(**values: float) -> Any:
+    """Return numbers strictly between 0 and 1, such as the level of an interval, and refuse others."""
+    return _in_range(values, lambda number: 0 < number < 1, "in (0, 1)")
+
+
+def delta(value: float) -> float:
+    """Return a failure probability; one outside (0, 1), or where float64 loses digits, is refused."""
+    number = _number("delta", value)
+    if not sys.float_info.min <= number < 1:
         raise InvalidParameter(f"delta = {shown(value)}: must be in (0, 1), from 2.3e-308 on")
+    return number
+
+
+def fields(record: object, check: Callable, *names: str) -> None:
+    """Check fields of a frozen dataclass, and keep what the check returns."""
+    for name in names:
+        object.__setattr__(record, name, check(**{name: getattr(record, name)}))
 
 
 def one_of(known: Collection[str], **values: str) -> None:

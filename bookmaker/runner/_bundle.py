@@ -21,13 +21,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from cryptography.exceptions import InternalError, InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from bookmaker.runner import _archive, _seals
-from privhelpers.artifacts import opened, parse_json, read_bounded, to_json
+from privhelpers.artifacts import opened, parse_json, parse_yaml, read_bounded, to_json
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact, PrivHelpersError
 from privhelpers.text import inert, rounded_up
 
@@ -36,7 +35,7 @@ LEDGERS, REPORT = "ledgers/", "report.json"
 HOLDS = "holds"  # what a guarantee is worth, in words
 IN_TOTO, PREDICATE = "https://in-toto.io/Statement/v1", "urn:x-privai-leak:evidence:1"
 PAYLOAD = "application/vnd.in-toto+json"
-WORDS = yaml.safe_load(Path(__file__).with_name("bundle.yml").read_text(encoding="utf-8"))
+WORDS = parse_yaml(Path(__file__).with_name("bundle.yml").read_text(encoding="utf-8"))
 # Whose words and form a bundle has: this file's and theirs.
 FORM = hashlib.sha256(
     Path(__file__).read_bytes() + Path(__file__).with_name("bundle.yml").read_bytes()

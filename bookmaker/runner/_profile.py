@@ -15,7 +15,7 @@ from bookmaker.runner import _remaining
 from bookmaker.runner import plan as planning
 from bookmaker.runner._activity import ACTIVITIES
 from bookmaker.runner.plan import Job
-from privhelpers.artifacts import parse_json, write_atomic
+from privhelpers.artifacts import parse_json, parse_yaml, write_atomic
 from privhelpers.errors import DamagedArtifact
 
 SITE = "site"  # its row in the table
@@ -100,7 +100,7 @@ def machine() -> str:
 
 def expect(profile: str, runs: list[dict[str, Any]]) -> None:
     """Keep the seconds of a profile's runs as what a build on another machine may expect."""
-    known = yaml.safe_load(_remaining.EXPECTED.read_text(encoding="utf-8"))
+    known = parse_yaml(_remaining.EXPECTED.read_text(encoding="utf-8"))
     seconds = pd.DataFrame(runs).groupby("notebook")["seconds"].mean().round().astype(int)
     known["machine"] = machine()
     known["seconds"][profile] = {str(slug): int(value) for slug, value in seconds.items()}

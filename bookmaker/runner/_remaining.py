@@ -11,12 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from bookmaker.runner import _seals
 from bookmaker.runner.plan import Job
 from bookmaker.runner.progress import duration
-from privhelpers.artifacts import parse_json, read_bounded, to_json, write_atomic
+from privhelpers.artifacts import parse_json, parse_yaml, read_bounded, to_json, write_atomic
 from privhelpers.errors import PrivHelpersError
 
 EXPECTED = Path(__file__).with_name("expected.yml")  # seconds of each chapter's runs, on the machine it names
@@ -26,7 +24,7 @@ ENOUGH = 30.0  # seconds of finished runs from which this machine's speed is kno
 
 def expected(root: Path, profile: str) -> dict[str, float]:
     """Return what a profile's chapters are known to take, and its runs took when it was last complete."""
-    known = yaml.safe_load(EXPECTED.read_text(encoding="utf-8"))["seconds"].get(profile, {})
+    known = parse_yaml(EXPECTED.read_text(encoding="utf-8"))["seconds"].get(profile, {})
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, PrivHelpersError):
         manifest = root / "runs" / profile / "manifest.json"
         past = parse_json(read_bounded(manifest, _seals.MOST_BYTES), manifest.name)["runs"]

@@ -6,72 +6,20 @@ private_training:            # one chapter, by its slug
   target_epsilon: [1, 8]     # here a list: one run per budget
 """
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
-
-import yaml
+from typing import Any
 
 from bookmaker.runner import _parameters
 from bookmaker.runner.chain import DPSGD, EPSILON, PLANNED, SLUGS, model_name, source
 from privhelpers import parameters
-from privhelpers.artifacts import check_name
+from privhelpers.artifacts import check_name, parse_yaml
 from privhelpers.errors import InvalidParameter, MissingArtifact
 from privhelpers.text import quoted
 
 SHARED = "shared"
 MOST_BYTES = 10_000  # of a file: five times our longest
-DEEPEST = 10
 MOST_BUDGETS = 50  # a plan has some nine runs for each
-_WORD = re.compile(r"\w{1,63}", re.ASCII)
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML in which nothing is read as something else than it looks like.
-
-    Numbers are decimal: 017 and 1:30, which YAML 1.1 reads as 15 and 90, are text, and so are yes and dates.
-    Tags, doubled keys and keys that are no words are refused.
-    """
-
-    yaml_implicit_resolvers: ClassVar = {}
-
-    def fetch_tag(self) -> None:
-        self._refuse("a tag, such as !!float, is not read; write the value as it is")
-
-    def fetch_flow_collection_start(self, token: type) -> None:
-        if self.flow_level == DEEPEST:
-            self._refuse(f"more than {DEEPEST} brackets inside each other")
-        super().fetch_flow_collection_start(token)
-
-    def _refuse(self, problem: str) -> NoReturn:
-        raise yaml.scanner.ScannerError(None, None, problem, self.get_mark())
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            # What a list says in full can be longer than any memory, where its parts name each other.
-            name, problem = key.value if isinstance(key, yaml.ScalarNode) else "", ""
-            if not _WORD.fullmatch(name):
-                told = parameters.show(name) if isinstance(key, yaml.ScalarNode) else "a list or a mapping"
-                problem = f"{told}: a name is a word of letters, digits and _"
-            elif name in seen:
-                problem = f"{name} is given twice"
-            if problem:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"line {key.start_mark.line + 1}: {problem}"
-                )
-            seen.add(name)
-        return super().construct_mapping(node, deep)
-
-
-for _kind, _look in {
-    "null": r"~|null|Null|NULL|",
-    "bool": r"true|True|TRUE|false|False|FALSE",
-    "int": r"[-+]?(0|[1-9][0-9]*(_[0-9]+)*)",
-    "float": r"[-+]?(([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+|\.inf)|\.nan",
-}.items():
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", re.compile(rf"^(?:{_look})\Z"), None)
 
 
 @dataclass(frozen=True)
@@ -102,17 +50,15 @@ class Profile:
 
 def _read(content: bytes, file: str) -> dict[str, dict[str, Any]]:
     """Return the mapping of mappings in a profile file."""
+    if len(content) > MOST_BYTES:
+        raise InvalidParameter(f"{file}: longer than {MOST_BYTES:,} bytes; a profile is a few lines")
     try:
-        if len(content) > MOST_BYTES:
-            raise InvalidParameter(f"{file}: longer than {MOST_BYTES:,} bytes; a profile is a few lines")
-        given = yaml.load(content.decode("utf-8"), Loader=_Loader)  # a SafeLoader
-    except yaml.YAMLError as error:
-        raise InvalidParameter(f"{file}: {_one_line(error)}") from error
-    except InvalidParameter:
-        raise
-    # UnicodeDecodeError is a ValueError, and \UFFFFFFFF an OverflowError.
-    except (ValueError, ArithmeticError, RecursionError) as error:
-        raise InvalidParameter(f"{file}: not a profile in UTF-8 YAML ({_one_line(error)})") from error
+        given = parse_yaml(content.decode("utf-8"))
+    except ValueError as error:  # UnicodeDecodeError is one
+        told = (
+            str(error) if str(error).startswith("line ") else f"not a profile in UTF-8 YAML ({quoted(error)})"
+        )
+        raise InvalidParameter(f"{file}: {told}") from error
     given = {} if given is None else given
     if not isinstance(given, dict):
         raise InvalidParameter(f"{file}: must map notebook names to their parameters")
@@ -127,12 +73,6 @@ def _read(content: bytes, file: str) -> dict[str, dict[str, Any]]:
             if name in PLANNED:
                 raise InvalidParameter(f"{file}, {section}.{name}: filled in by the chain, leave it out")
     return {section: values or {} for section, values in given.items()}
-
-
-def _one_line(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    text = quoted(getattr(error, "problem", None) or error)
-    return f"line {mark.line + 1}: {text}" if mark else text
 
 
 def _merge(root: Path, given: dict[str, dict[str, Any]], file: str) -> dict[str, dict[str, Any]]:

@@ -7,8 +7,16 @@ from typing import Any
 from privhelpers.artifacts import parse_yaml
 from privhelpers.errors import InvalidParameter
 from privhelpers.text import inert, quoted
+from privhelpers.validate import shown
 
 INDEX = "book/index.yml"
+# Text to our reader, a truth value to jupyter-book's.
+_TRUTH = re.compile(r"^[^#'\"\n]*:[ \t]+(yes|no|on|off)[ \t]*(#.*)?$", re.IGNORECASE | re.MULTILINE)
+# What would end an entry of Sphinx's index, or begin one of another kind.
+_NOT_IN_A_TERM = re.compile(
+    r"[\x00-\x1f\x7f,;!`]|^\s*$|^\s*(single|pair|double|triple|see|seealso|module|keyword|operator|object|"
+    r"exception|statement|builtin):"
+)
 
 
 def files(folder: Path, pattern: str = "**/*") -> list[Path]:
@@ -72,9 +80,11 @@ def config(root: Path) -> dict[str, Any]:
     """Return the settings of the site; `html` and `repository` are mappings, empty where they are missing.
 
     Raises:
-        InvalidParameter: `_config.yml` is something else.
+        InvalidParameter: `_config.yml` is something else, or has a yes or no without quotes.
     """
     settings = mapping(root, "_config.yml")
+    if word := _TRUTH.search(text(root, "_config.yml")):
+        raise InvalidParameter(f"_config.yml: {quoted(word[0].strip())}: write true or false, or put quotes")
     for name in ("html", "repository"):
         settings[name] = settings.get(name) or {}
         if not isinstance(settings[name], dict):
@@ -103,10 +113,15 @@ def index(root: Path) -> dict[str, list[str]]:
     """Return the terms of the search by chapter, none where there is no file.
 
     Raises:
-        InvalidParameter: `book/index.yml` is something else.
+        InvalidParameter: `book/index.yml` is something else, or a term would be more than one entry.
     """
     terms = mapping(root, INDEX) if (root / INDEX).is_file() else {}
     for slug, listed in terms.items():
         if not (isinstance(listed, list) and all(isinstance(term, str) for term in listed)):
             raise InvalidParameter(f"{INDEX}, {quoted(slug)}: must be a list of terms")
+        if wrong := [term for term in listed if _NOT_IN_A_TERM.search(term)]:
+            raise InvalidParameter(
+                f"{INDEX}, {quoted(slug)}: {shown(wrong[0])} cannot be a term; leave out commas, semicolons, "
+                "exclamation marks, backticks, line breaks, and a first word such as see:"
+            )
     return terms

@@ -7,11 +7,9 @@ The map and the card that other sites show of a link need full addresses. They a
 from html import escape
 from pathlib import Path
 
-import yaml
-
 from bookmaker.runner import written
 from bookmaker.site import _reports
-from privhelpers.artifacts import write_atomic
+from privhelpers.artifacts import parse_yaml, write_atomic
 from privhelpers.errors import InvalidParameter
 from privhelpers.validate import shown
 
@@ -83,7 +81,7 @@ def _redirects(html: Path) -> dict[str, str]:
     Args:
         html: the folder of the site; a page that it lacks has no old address either.
     """
-    old_names = yaml.safe_load(OLD_ADDRESSES.read_text(encoding="utf-8"))
+    old_names = parse_yaml(OLD_ADDRESSES.read_text(encoding="utf-8"))
     redirects = {}
     for old, slug in old_names.items():
         pages = [html / "notebooks" / f"{slug}.html", *(html / "runs").glob(f"{slug}--*.html")]

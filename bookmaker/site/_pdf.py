@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import yaml
-
 from bookmaker.runner import published
 from bookmaker.site._entrance import FIRST_PAGE, SUMMARY, TITLE
 from privhelpers import __version__, browser
+from privhelpers.artifacts import parse_yaml
 from privhelpers.errors import RunFailed
 
 ADDRESS = "http://book.invalid/"  # no server can have this name (RFC 2606)
@@ -34,7 +33,7 @@ def parts(site: Path) -> list[dict[str, Any]]:
     Args:
         site: the folder `runs/<profile>/site`.
     """
-    toc = yaml.safe_load((site / "_toc.yml").read_text(encoding="utf-8"))
+    toc = parse_yaml((site / "_toc.yml").read_text(encoding="utf-8"))
     print_parts: list[dict[str, Any]] = [{"caption": "", "pages": [{"name": toc["root"], "level": 1}]}]
     for part in toc["parts"]:
         pages = [{"name": chapter["file"], "level": 1} for chapter in part["chapters"]]

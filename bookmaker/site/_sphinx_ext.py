@@ -12,7 +12,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import yaml
 from docutils import nodes
 from myst_nb.ext.glue.utils import PendingGlueReference
 from pybtex import plugin
@@ -24,6 +23,7 @@ from sphinx.transforms import SphinxTransform
 from bookmaker.site import _numbers
 from bookmaker.site._first_use import LinkFirstUse
 from bookmaker.site._spaces import HoldTogether
+from privhelpers.artifacts import parse_yaml
 
 OF_RUNS = ("book/run_card", "book/model_cards")  # pages that are made of what runs wrote
 MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions", "a11y", "ui/lazy.js", "sre")
@@ -106,7 +106,7 @@ def _launch_chapters_only(
 @functools.cache
 def _places(toc: Path) -> dict[str, str]:
     """Return, for each page of a staged table of contents, in which part it stands, as HTML."""
-    parts = yaml.safe_load(toc.read_text(encoding="utf-8"))["parts"]
+    parts = parse_yaml(toc.read_text(encoding="utf-8"))["parts"]
     return {
         one["file"]: f"part {number} of {len(parts)}: {escape(part['caption'])}"
         for number, part in enumerate(parts, 1)

@@ -126,15 +126,17 @@ def _keep_percents(page: NotebookNode) -> None:
 def _add_index(page: NotebookNode, terms: list[str]) -> None:
     """Let the search find a chapter by terms that are not in its title."""
     entries = ", ".join(f"! {term}" for term in terms)
+    directive = f"\n```{{index}} {entries}\n```\n"
     for cell in page.cells[: bool(terms)]:
-        cell.source = TITLE.sub(rf"\g<0>\n```{{index}} {entries}\n```\n", cell.source, 1)
+        # A function, because a backslash in a template would be read as an escape.
+        cell.source = TITLE.sub(lambda title: title[0] + directive, cell.source, 1)
 
 
 def _tell_minutes(page: NotebookNode, reading: int, seconds: float) -> None:
     """Say how long reading takes, as the syllabus counts it, and how long the run of this page took."""
     told = f"Reading {reading} minutes; the run of this page took {duration(seconds)}"
     for cell in page.cells[:1]:
-        cell.source = READING.sub(told, cell.source, 1)
+        cell.source = READING.sub(lambda _: told, cell.source, 1)
 
 
 def _name(page: NotebookNode, source: Path) -> None:

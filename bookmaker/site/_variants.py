@@ -36,12 +36,19 @@ def _labels(notebook: NotebookNode) -> set[str]:
 def _rename(text: str, labels: set[str], suffix: str) -> str:
     """Give every label, where it is set and where it is referred to, the suffix of this page."""
     for label in labels:
-        name, new = re.escape(label), f"{label}{suffix}"
-        text = re.sub(rf"^\({name}\)=", f"({new})=", text, flags=re.MULTILINE)
-        text = re.sub(rf"^(\$\$\s*)\({name}\)", rf"\1({new})", text, flags=re.MULTILINE)
-        text = re.sub(rf"^(\s*:(?:label|name):\s*){name}\s*$", rf"\g<1>{new}", text, flags=re.MULTILINE)
-        text = re.sub(rf"(\{{[\w:]+\}}`(?:[^`]*<)?){name}(>?`)", rf"\g<1>{new}\2", text)
-        text = re.sub(rf"(\]\(#?){name}\)", rf"\g<1>{new})", text)
+        name = re.escape(label)
+
+        def renamed(found: re.Match, new: str = f"{label}{suffix}") -> str:
+            return f"{found[1]}{new}{found[2]}"
+
+        for place in (
+            rf"^(\(){name}(\)=)",
+            rf"^(\$\$\s*\(){name}(\))",
+            rf"^(\s*:(?:label|name):\s*){name}([ \t]*)$",
+            rf"(\{{[\w:]+\}}`(?:[^`]*<)?){name}(>?`)",
+            rf"(\]\(#?){name}(\))",
+        ):
+            text = re.sub(place, renamed, text, flags=re.MULTILINE)
     return text
 
 

@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from dp_accounting.pld import privacy_loss_distribution as pld
@@ -33,12 +34,14 @@ _LEFT_OUT = 1e-3  # share of delta that a lower bound gives up to it
 _MOST_LOOPED = 10_000  # steps of which each is composed by itself, where all losses fall on one point
 
 
-def check_run(*, noise_multiplier: float, sample_rate: float, steps: int, delta: float) -> None:
-    """Refuse what is no run of DP-SGD, by the name of the value that is wrong."""
-    check_noise(noise_multiplier)
-    validate.probability(sample_rate=sample_rate)
-    validate.positive_int(steps=steps)
-    validate.delta(delta)
+def check_run(*, noise_multiplier: float, sample_rate: float, steps: int, delta: float) -> dict[str, Any]:
+    """Return a run of DP-SGD in Python's numbers, and refuse what is none, by the name of the wrong value."""
+    return {
+        "noise_multiplier": check_noise(noise_multiplier),
+        "sample_rate": validate.probability(sample_rate=sample_rate),
+        "steps": validate.positive_int(steps=steps),
+        "delta": validate.delta(delta),
+    }
 
 
 def check_accountant(accountant: str) -> None:
@@ -272,12 +275,11 @@ def epsilon(
     >>> round(epsilon(noise_multiplier=1.5, sample_rate=0.04, steps=2249, delta=1e-5), 2)
     6.77
     """
-    run = {"noise_multiplier": noise_multiplier, "sample_rate": sample_rate, "steps": steps, "delta": delta}
-    check_run(**run)
+    run = check_run(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps, delta=delta)
     check_accountant(accountant)
     require_poisson(sampler, accountant=accountant)
     if interval is not None:
-        validate.positive(interval=interval)
+        interval = validate.positive(interval=interval)
     if accountant == "rdp":
         return _rdp_epsilon(**run)
     if accountant == "prv":
@@ -308,9 +310,9 @@ def epsilon_lower(*, noise_multiplier: float, sample_rate: float, steps: int, de
     >>> round(epsilon_lower(noise_multiplier=1.0, sample_rate=1.0, steps=1, delta=1e-5), 2)
     4.37
     """
+    run = check_run(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps, delta=delta)
+    noise_multiplier, sample_rate, steps, delta = run.values()
     step = {"noise_multiplier": noise_multiplier, "sample_rate": sample_rate}
-    run = {**step, "steps": steps, "delta": delta}
-    check_run(**run)
     by_rdp, left_out = _rdp_epsilon(**run), _LEFT_OUT * delta
     if by_rdp == 0:
         return 0.0
@@ -353,9 +355,10 @@ def delta_at(*, epsilon: float, noise_multiplier: float, sample_rate: float, ste
     >>> round(delta_at(epsilon=0.0, noise_multiplier=1.0, sample_rate=1.0, steps=1), 4)
     0.3829
     """
-    validate.non_negative(epsilon=epsilon)
-    run = {"noise_multiplier": noise_multiplier, "sample_rate": sample_rate, "steps": steps}
-    check_run(**run, delta=0.5)
+    epsilon = validate.non_negative(epsilon=epsilon)
+    run = check_run(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps, delta=0.5)
+    del run["delta"]
+    noise_multiplier, sample_rate, steps = run.values()
     spread, largest = loss_sizes(noise_multiplier, sample_rate)
     grid = grid_for(epsilon=_COARSEST * POINTS_TO_EPSILON, **run)
     added_up = min(1.0, steps * sample_rate * math.erf(1 / (math.sqrt(8) * noise_multiplier)))
@@ -387,9 +390,9 @@ def pld_bracket(
 
     Source: Koskela, Jalko and Honkela 2020.
     """
-    run = {"noise_multiplier": noise_multiplier, "sample_rate": sample_rate, "steps": steps, "delta": delta}
-    check_run(**run)
-    validate.positive(interval=interval)
+    run = check_run(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps, delta=delta)
+    noise_multiplier, sample_rate, steps, delta = run.values()
+    interval = validate.positive(interval=interval)
     spread, largest = loss_sizes(noise_multiplier, sample_rate)
     looped = interval > largest and steps > _MOST_LOOPED
     if looped or not composable(interval, spread=spread, largest=largest, steps=steps, delta=delta):

@@ -116,10 +116,11 @@ def calibrate_noise_multiplier(
     >>> 7.99 < epsilon(noise_multiplier=sigma, **run) <= 8.0
     True
     """
-    validate.positive(target_epsilon=target_epsilon)
-    validate.probability(tolerance=tolerance)
-    run = {"sample_rate": sample_rate, "steps": steps, "delta": delta}
-    check_run(noise_multiplier=1.0, **run)
+    target_epsilon = validate.positive(target_epsilon=target_epsilon)
+    tolerance = validate.probability(tolerance=tolerance)
+    run = check_run(noise_multiplier=1.0, sample_rate=sample_rate, steps=steps, delta=delta)
+    del run["noise_multiplier"]
+    sample_rate, steps, delta = run.values()
     check_accountant(accountant)
     if target_epsilon < delta:
         raise InvalidParameter(

@@ -66,9 +66,11 @@ def epsilon_without_amplification(
 
     Source: Balle and Wang 2018, theorem 8; Dong, Roth and Su 2022, corollary 3.3 (composition).
     """
-    check_noise(noise_multiplier)
-    validate.positive_int(participations=participations, notes_per_patient=notes_per_patient)
-    validate.delta(delta)
+    noise_multiplier = check_noise(noise_multiplier)
+    participations, notes_per_patient = validate.positive_int(
+        participations=participations, notes_per_patient=notes_per_patient
+    )
+    delta = validate.delta(delta)
     validate.one_of(_MOVES, adjacency=adjacency)
     sigma = noise_multiplier / (_MOVES[adjacency] * notes_per_patient * math.sqrt(participations))
     return float(get_epsilon_gaussian(sigma, delta)) if sigma > _LEAST_SIGMA else math.inf
@@ -98,11 +100,11 @@ def patient_epsilon(
 
     Source: Choquette-Choo, Ganesh, Steinke and Thakurta 2024 (mixture of Gaussians).
     """
-    run = {"noise_multiplier": noise_multiplier, "sample_rate": sample_rate, "steps": steps, "delta": delta}
-    check_run(**run)
-    validate.positive_int(1_000_000, notes_per_patient=notes_per_patient)
+    run = check_run(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps, delta=delta)
+    noise_multiplier, sample_rate, steps, delta = run.values()
+    notes_per_patient = validate.positive_int(1_000_000, notes_per_patient=notes_per_patient)
     if interval is not None:
-        validate.positive(interval=interval)
+        interval = validate.positive(interval=interval)
     if notes_per_patient == 1 and interval is None:
         return epsilon(**run)
     rate = min(1.0, sample_rate * math.sqrt(notes_per_patient))

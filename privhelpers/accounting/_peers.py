@@ -93,10 +93,10 @@ def opacus_epsilon(
     Source: Opacus (Yousefpour et al. 2021); Gopi, Lee and Wutschitz 2021 (PRV).
     """
     validate.one_of(("rdp", "prv"), name=name)
-    validate.positive(noise_multiplier=noise_multiplier)
-    validate.probability(sample_rate=sample_rate)
-    validate.positive_int(steps=steps)
-    validate.delta(delta)
+    noise_multiplier = validate.positive(noise_multiplier=noise_multiplier)
+    sample_rate = validate.probability(sample_rate=sample_rate)
+    steps = validate.positive_int(steps=steps)
+    delta = validate.delta(delta)
     lost = (steps + 100) * sys.float_info.epsilon if name == "prv" and steps < sys.maxsize else 0.0
     if lost > delta / 2:
         raise InvalidParameter(

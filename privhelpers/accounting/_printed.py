@@ -27,7 +27,8 @@ def _printed_rdp(*, noise_multiplier: float, sample_rate: float, steps: int) -> 
     Raises:
         InvalidParameter: a value is out of its range.
     """
-    check_run(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps, delta=0.5)
+    run = check_run(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps, delta=0.5)
+    noise_multiplier, sample_rate, steps, _ = run.values()
     orders = np.array(PRINTED_ORDERS)
     plain = orders / (2 * noise_multiplier**2)
     factor = np.where(orders <= 1 / sample_rate, sample_rate**2, min(1.0, 1.5 * sample_rate))
@@ -60,7 +61,7 @@ def printed_calibration(*, target_epsilon: float, sample_rate: float, steps: int
     Raises:
         InvalidParameter: a value is out of its range.
     """
-    validate.positive(target_epsilon=target_epsilon)
+    target_epsilon = validate.positive(target_epsilon=target_epsilon)
     low, high = SEARCHED
     for _ in range(50):
         sigma = (low + high) / 2
@@ -81,7 +82,7 @@ def clamped(sigma: float, *, target_epsilon: float) -> float:
     Raises:
         InvalidParameter: a value is out of its range.
     """
-    validate.positive(sigma=sigma, target_epsilon=target_epsilon)
+    sigma, target_epsilon = validate.positive(sigma=sigma, target_epsilon=target_epsilon)
     cap = 5.0 if target_epsilon <= 1 else 3.0 if target_epsilon <= 5 else 2.0
     return max(min(sigma, cap), 0.5)
 
@@ -104,9 +105,9 @@ def curve_epsilon(*, noise_multiplier: float, delta: float, scale: float = 8.0) 
     Raises:
         InvalidParameter: a value is out of its range.
     """
-    check_noise(noise_multiplier)
-    validate.positive(scale=scale)
-    validate.delta(delta)
+    noise_multiplier = check_noise(noise_multiplier)
+    scale = validate.positive(scale=scale)
+    delta = validate.delta(delta)
     # The minimum over all real orders, which lies at 1 + sqrt(ln(1/delta) / slope).
     slope, cost = scale / noise_multiplier**2, math.log(1 / delta)
     orders = np.array(PRINTED_ORDERS)

@@ -41,13 +41,14 @@ class RenyiBound:
     order: float
 
 
-def check_noise(noise_multiplier: float) -> None:
-    """Refuse a noise multiplier that is no positive number, or whose square a float64 cannot hold."""
-    validate.positive(noise_multiplier=noise_multiplier)
+def check_noise(noise_multiplier: float) -> float:
+    """Return a noise multiplier, and refuse one that is not positive or whose square is beyond a float64."""
+    noise_multiplier = validate.positive(noise_multiplier=noise_multiplier)
     if not 1 / LARGEST_NOISE <= noise_multiplier <= LARGEST_NOISE:
         raise InvalidParameter(
             f"noise_multiplier = {noise_multiplier!r}: must be in [{1 / LARGEST_NOISE:g}, {LARGEST_NOISE:g}]"
         )
+    return noise_multiplier
 
 
 def _numbers(values: Sequence[float]) -> NDArray[np.float64]:
@@ -101,9 +102,9 @@ def rdp(
     Source: Mironov 2017, proposition 7 (Gaussian) and proposition 1 (composition); Mironov, Talwar and
     Zhang 2019, section 3.3 (sampled Gaussian).
     """
-    check_noise(noise_multiplier)
-    validate.probability(sample_rate=sample_rate)
-    validate.positive_int(steps=steps)
+    noise_multiplier = check_noise(noise_multiplier)
+    sample_rate = validate.probability(sample_rate=sample_rate)
+    steps = validate.positive_int(steps=steps)
     alpha = check_orders(orders)
     if sample_rate < 1 and alpha.max() > LARGEST_ORDER:
         raise InvalidParameter(
@@ -157,7 +158,7 @@ def rdp_to_epsilon(
     Source: Mironov 2017, proposition 3 (classic); Balle et al. 2020 and Canonne, Kamath and Steinke 2020,
     proposition 12 (improved).
     """
-    validate.delta(delta)
+    delta = validate.delta(delta)
     alpha, spent = check_orders(orders), check_divergences(rdp, orders)
     validate.one_of(CONVERSIONS, conversion=conversion)
     costs = conversion_costs(alpha, delta=delta, conversion=conversion)

@@ -5,6 +5,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dp_accounting.pld import privacy_loss_distribution as pld
 
@@ -31,17 +32,19 @@ ADJACENCY = "add/remove"
 Steps = dict[tuple[float, float], int]  # (noise multiplier, sample rate) -> steps
 
 
-def check_runs(runs: Sequence[PrivacySpent], accountant: str) -> None:
-    """Refuse runs that are none, or whose losses do not add up."""
+def check_runs(runs: Sequence[PrivacySpent], accountant: str) -> list[PrivacySpent]:
+    """Return runs in Python's numbers, and refuse what is none, or runs whose losses do not add up."""
+    checked = []
     for i, run in enumerate(runs):
         if not isinstance(run, PrivacySpent):
             raise InvalidParameter(f"runs[{i}] is a {type(run).__name__}: must be a PrivacySpent")
-        check_run(
+        plain = check_run(
             noise_multiplier=run.noise_multiplier,
             sample_rate=run.sample_rate,
             steps=run.steps,
             delta=run.delta,
         )
+        checked.append(replace(run, **plain))
         require_poisson(run.sampler, accountant=accountant)
         if run.adjacency != ADJACENCY:
             raise InvalidParameter(f"runs[{i}].adjacency = {run.adjacency!r}: must be {ADJACENCY!r}")
@@ -50,6 +53,7 @@ def check_runs(runs: Sequence[PrivacySpent], accountant: str) -> None:
                 f"runs[{i}].unit = {run.unit!r}: runs[0] protects one {runs[0].unit!r}, and losses of "
                 "different units do not add up"
             )
+    return checked
 
 
 def _rdp_epsilon(steps: Steps, delta: float) -> float:
@@ -123,12 +127,12 @@ def compose_runs(runs: Sequence[PrivacySpent], *, delta: float, accountant: str 
     >>> round(compose_runs([run], delta=1e-5), 2), round(compose_runs([run, run], delta=1e-5), 2)
     (6.77, 10.19)
     """
-    validate.delta(delta)
+    delta = validate.delta(delta)
     validate.one_of(ACCOUNTANTS, accountant=accountant)
     runs = validate.row("runs", runs)
     if not runs:
         raise InvalidParameter("runs: must be at least one")
-    check_runs(runs, accountant)
+    runs = check_runs(runs, accountant)
     steps: Steps = Counter()
     # Sorted, so that the order of the runs does not show in the last digit.
     for run in sorted(runs, key=lambda run: (run.noise_multiplier, run.sample_rate)):

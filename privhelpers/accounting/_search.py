@@ -50,12 +50,13 @@ class SearchSpent:
         )
 
 
-def _check_law(expected_runs: float, shape: float) -> None:
-    validate.positive(expected_runs=expected_runs)
+def _check_law(expected_runs: float, shape: float) -> tuple[float, float]:
+    expected_runs = validate.positive(expected_runs=expected_runs)
     if type(shape) is not float or shape != math.inf:
-        validate.non_negative(shape=shape)
+        shape = validate.non_negative(shape=shape)
     if not 1 <= expected_runs <= _MOST or _MOST < shape < math.inf:
         raise InvalidParameter(f"expected_runs = {expected_runs!r}, shape = {shape!r}: beyond 1 or {_MOST:g}")
+    return expected_runs, shape
 
 
 def _mean(log_gamma: float, shape: float) -> float:
@@ -85,7 +86,7 @@ def stop_probability(*, expected_runs: float, shape: float) -> float:
     >>> stop_probability(expected_runs=4, shape=1)
     0.25
     """
-    _check_law(expected_runs, shape)
+    expected_runs, shape = _check_law(expected_runs, shape)
     if shape == math.inf:
         raise InvalidParameter("shape = inf: a Poisson number of runs has no probability to stop")
     if expected_runs == 1 or shape == 1:
@@ -122,7 +123,7 @@ def search_rdp(
     Source: Papernot and Steinke 2022, theorem 2 (truncated negative binomial; its second order ranges over
     `orders` and 1) and theorem 6 (Poisson).
     """
-    _check_law(expected_runs, shape)
+    expected_runs, shape = _check_law(expected_runs, shape)
     alpha, spent = _renyi.check_orders(orders), _renyi.check_divergences(rdp, orders)
     once = spent + math.log(expected_runs) / (alpha - 1)
     if shape == math.inf:
@@ -156,19 +157,20 @@ def search_epsilon(
     >>> round(search_epsilon(run, expected_runs=8, shape=0, delta=1e-5).epsilon, 2)
     10.65
     """
-    validate.delta(delta)
+    delta = validate.delta(delta)
     if shape is None:
-        validate.positive_int(expected_runs=expected_runs)
-        _runs.check_runs([run], "pld")
+        expected_runs = validate.positive_int(expected_runs=expected_runs)
+        [run] = _runs.check_runs([run], "pld")
         together = _runs.compose_runs([replace(run, steps=run.steps * expected_runs)], delta=delta)
         raise SearchNotRandom(
             f"shape = None: the best of {expected_runs} fixed runs is not covered by the epsilon of one; it "
             f"spends what all of them together spend, ε = {rounded_up(together):g} at "
             f"δ = {rounded_up(delta):g} (accounting.compose_runs), or draw the number of runs at random"
         )
-    _runs.check_runs([run], "rdp")
+    [run] = _runs.check_runs([run], "rdp")
     curve = _renyi.rdp(noise_multiplier=run.noise_multiplier, sample_rate=run.sample_rate, steps=run.steps)
     orders = _renyi.RDP_ORDERS
+    expected_runs, shape = _check_law(expected_runs, shape)
     curve = search_rdp(orders=orders, rdp=curve, expected_runs=expected_runs, shape=shape)
     bound = _renyi.rdp_to_epsilon(orders=orders, rdp=curve, delta=delta)
     return SearchSpent(bound.epsilon, delta, run, expected_runs, shape, bound.order)

@@ -62,7 +62,9 @@ def town(*, inhabitants: int, listed: int, areas: int, seed: int) -> pd.DataFram
     Raises:
         InvalidParameter: a count is out of its range.
     """
-    validate.positive_int(10_000_000, inhabitants=inhabitants, listed=listed, areas=areas)
+    inhabitants, listed, areas = validate.positive_int(
+        10_000_000, inhabitants=inhabitants, listed=listed, areas=areas
+    )
     if not 6 <= listed <= inhabitants:
         raise InvalidParameter(f"listed = {listed}: must be in [6, {inhabitants}], the number of inhabitants")
     if areas < 2:

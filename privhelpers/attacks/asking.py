@@ -51,7 +51,7 @@ def ask(
     """
     if kind not in FORMS:
         raise InvalidParameter(f"kind = {kind!r}: must be one of {', '.join(FORMS)}")
-    validate.positive_int(batch_size=batch_size)
+    batch_size = validate.positive_int(batch_size=batch_size)
     asked = [
         (person.patient_id, form.format(name), value)
         for person in group

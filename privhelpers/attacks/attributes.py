@@ -91,7 +91,7 @@ def candidate_table(
     Returns:
         Shape [prefixes, candidates].
     """
-    validate.positive_int(batch_size=batch_size)
+    batch_size = validate.positive_int(batch_size=batch_size)
     rows = _checked(tokenizer, candidates)
     device = model.device
     ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True).to(device)

@@ -64,7 +64,7 @@ def _exposure(*, rank: float, references: int) -> float:
 
     Source: Carlini et al. 2019, sections 4.2 and 4.3.
     """
-    validate.positive_int(references=references)
+    references = validate.positive_int(references=references)
     if not 1 <= rank <= references + 1:
         raise InvalidParameter(f"rank = {rank}: must be in [1, {references + 1}]")
     return math.log2(references + 1) - math.log2(rank)
@@ -83,8 +83,8 @@ def draw_references(digits: int, count: int, seed: int, *, without: Collection[s
     Raises:
         InvalidParameter: a value is out of its range, or too few secrets are left to draw from.
     """
-    validate.positive_int(18, digits=digits)
-    validate.positive_int(_MOST_REFERENCES, count=count)
+    digits = validate.positive_int(18, digits=digits)
+    count = validate.positive_int(_MOST_REFERENCES, count=count)
     space = 10**digits
     taken = {int(secret) for secret in without if _is_secret(secret, digits)}
     most = min(space // 2, space - len(taken))
@@ -151,7 +151,7 @@ def secret_log_probabilities(
     Raises:
         InvalidParameter: secrets of different token lengths cannot be ranked fairly.
     """
-    validate.positive_int(batch_size=batch_size)
+    batch_size = validate.positive_int(batch_size=batch_size)
     rows = tokenizer(list(secrets), add_special_tokens=False)["input_ids"]
     if len({len(row) for row in rows}) != 1:
         raise InvalidParameter("secrets: have different token lengths, so their ranks would mean nothing")

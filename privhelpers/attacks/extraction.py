@@ -134,7 +134,7 @@ def attempt(
     progress: bool = True,
 ) -> list[Generation]:
     """Generate `per_prompt` texts after each of the 14 prompts; every attempt is a draw of its own."""
-    validate.positive_int(per_prompt=per_prompt)
+    per_prompt = validate.positive_int(per_prompt=per_prompt)
     bar = tqdm(PROMPTS, desc="extraction", unit="prompt", disable=not progress)
     return [
         Generation(prompt, text)

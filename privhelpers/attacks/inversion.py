@@ -63,7 +63,7 @@ def input_span(weight_gradient: torch.Tensor, *, noise: float = 0.0) -> torch.Te
     Source: Petrov et al. 2024, without noise; with noise, the largest singular value of an m by n matrix of
     unit normals is close to sqrt(m) + sqrt(n).
     """
-    validate.non_negative(noise=noise)
+    noise = validate.non_negative(noise=noise)
     width, outputs = weight_gradient.shape
     left, values, _ = torch.linalg.svd(weight_gradient.double(), full_matrices=False)
     edge = max(_MARGIN * noise * (width**0.5 + outputs**0.5), _ROUNDING * float(values[0]))
@@ -79,7 +79,7 @@ def candidate_inputs(model: PreTrainedModel, *, length: int) -> torch.Tensor:
     Returns:
         Shape [length, vocabulary, width]; entry [t] belongs to position t + 1, after the first end token.
     """
-    validate.positive_int(length=length)
+    length = validate.positive_int(length=length)
     inner = model.transformer
     places = inner.wpe.weight[1 : length + 1, None, :]
     return functional.normalize(inner.h[0].ln_1(inner.wte.weight[None] + places).double(), dim=-1)
@@ -136,7 +136,7 @@ def check_batch(
 
     Source: Petrov et al. 2024, for decoders.
     """
-    validate.positive_int(rows=rows)
+    rows = validate.positive_int(rows=rows)
     _, first = check_span(candidates, gradient)
     weight_gradient = gradient[attention_weight(1)]
     basis = input_span(weight_gradient)

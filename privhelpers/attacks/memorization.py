@@ -103,7 +103,7 @@ def recall(
 
     Source: Carlini et al. 2023, definition 3.1; Hayes et al. 2025.
     """
-    validate.positive_int(batch_size=batch_size)
+    batch_size = validate.positive_int(batch_size=batch_size)
     sampling = sampling or Sampling()
     model.eval()
     rows = [p + s for p, s in zip(halves.prefixes, halves.suffixes, strict=True)]

@@ -66,7 +66,7 @@ def first(scores: ArrayLike, count: int, *, seed: int) -> np.ndarray:
         count: how many, 1 or more; all of them if there are fewer.
         seed: of the lot.
     """
-    validate.positive_int(count=count)
+    count = validate.positive_int(count=count)
     values = validate.array("scores", validate.row("scores", scores), float)
     lot = rng.make(seed, "ranking/ties").permutation(len(values))
     return np.lexsort((lot, -values))[:count]

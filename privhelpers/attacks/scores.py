@@ -156,7 +156,7 @@ def measure(arms: Arms, *, draws: int = 1000, seed: int = 0, level: float = 0.95
         seed: of the resampling.
         level: nominal coverage, in (0, 1).
     """
-    validate.probability(level=level)
+    level = validate.probability(level=level)
     pooled = roc.PooledScores(arms.member_scores, arms.control_scores)
 
     def figures(member: np.ndarray, control: np.ndarray) -> np.ndarray:
@@ -244,7 +244,7 @@ def choose(
     if not attacks:
         raise InvalidParameter("attacks: there is nothing to choose from")
     if fpr is not None:
-        validate.probability(fpr=fpr)
+        fpr = validate.probability(fpr=fpr)
     halves: list[str] = []
     for side in ("member_patients", "control_patients"):
         names = np.unique(np.concatenate([getattr(arms, side) for arms in attacks.values()]))

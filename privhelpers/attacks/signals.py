@@ -71,7 +71,7 @@ def _min_k(values: ArrayLike, *, share: float = SHARE) -> float:
 
     Source: Shi et al. 2024, section 3; Zhang et al. 2025, section 4.
     """
-    validate.probability(share=share)
+    share = validate.probability(share=share)
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or not values.size:
         raise InvalidParameter("values: give one axis with one number or more")

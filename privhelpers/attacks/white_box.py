@@ -87,7 +87,7 @@ def batches(
     Raises:
         InvalidParameter: there is no text, or one is empty.
     """
-    validate.positive_int(masks=masks, batch_size=batch_size)
+    masks, batch_size = validate.positive_int(masks=masks, batch_size=batch_size)
     if not texts:
         raise InvalidParameter("texts: there is nothing to look at")
     rows = encode(tokenizer, texts, max_length=model.config.max_position_embeddings).ids

@@ -42,10 +42,10 @@ def simulate_scores(
     Raises:
         InvalidParameter: a value is out of its range.
     """
-    validate.positive_int(_MOST_CANARIES, canaries=canaries)
-    validate.positive_int(_MOST_STEPS, steps=steps)
-    validate.positive(noise_multiplier=noise_multiplier)
-    validate.probability(sample_rate=sample_rate)
+    canaries = validate.positive_int(_MOST_CANARIES, canaries=canaries)
+    steps = validate.positive_int(_MOST_STEPS, steps=steps)
+    noise_multiplier = validate.positive(noise_multiplier=noise_multiplier)
+    sample_rate = validate.probability(sample_rate=sample_rate)
     if shows is not None:
         validate.function(shows=shows)
     generator = rng.make(seed, "audit/simulation")
@@ -88,7 +88,7 @@ def claim_p_value(
         InvalidParameter: a value is out of its range, or one of the two groups is empty.
     """
     coins, values = check_scores(included, scores)
-    validate.positive_int(_MOST_CANARIES // coins.size, times=times)
+    times = validate.positive_int(_MOST_CANARIES // coins.size, times=times)
     if coins.all() or not coins.any():
         raise InvalidParameter("included: needs canaries of both kinds")
     claim = {"noise_multiplier": noise_multiplier, "sample_rate": sample_rate, "steps": steps}

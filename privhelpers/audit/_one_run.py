@@ -41,8 +41,8 @@ def one_run_p_value(*, canaries: int, guesses: int, correct: int, epsilon: float
 
     Source: Steinke, Nasr and Jagielski 2023.
     """
-    check_guesses(canaries=canaries, guesses=guesses, correct=correct)
-    validate.non_negative(epsilon=epsilon, delta=delta)
+    canaries, guesses, correct = check_guesses(canaries=canaries, guesses=guesses, correct=correct)
+    epsilon, delta = validate.non_negative(epsilon=epsilon, delta=delta)
     if delta >= 1:
         raise InvalidParameter(f"delta = {validate.shown(delta)}: must be in [0, 1)")
     return _p_value(canaries, guesses, correct, epsilon, delta)
@@ -85,9 +85,9 @@ def one_run_epsilon_lower(
 
     Source: Steinke, Nasr and Jagielski 2023; Vadhan 2017, lemma 2.2 (replacement).
     """
-    check_guesses(canaries=canaries, guesses=guesses, correct=correct)
+    canaries, guesses, correct = check_guesses(canaries=canaries, guesses=guesses, correct=correct)
     check_adjacency(adjacency)
-    validate.non_negative(delta=delta)
+    delta = validate.non_negative(delta=delta)
     if delta >= 1:
         raise InvalidParameter(f"delta = {validate.shown(delta)}: must be in [0, 1)")
     error = significance_of(confidence, searched)
@@ -124,9 +124,9 @@ def fdp_mass(*, canaries: int, guesses: int, correct: int, mu: float, significan
 
     Source: Mahloujifar, Melis and Chaudhuri 2025.
     """
-    check_guesses(canaries=canaries, guesses=guesses, correct=correct)
-    validate.non_negative(mu=mu)
-    validate.probability(significance=significance)
+    canaries, guesses, correct = check_guesses(canaries=canaries, guesses=guesses, correct=correct)
+    mu = validate.non_negative(mu=mu)
+    significance = validate.probability(significance=significance)
     tail, above = significance, 0.0  # Pr[V >= count + 1], and the sum of the tails beyond it
     for count in range(correct - 1, -1, -1):
         right = ((count + 1) * tail + above) / canaries  # E[V; V > count] / m
@@ -152,7 +152,7 @@ def fdp_mu_lower(
 
     Source: Mahloujifar, Melis and Chaudhuri 2025.
     """
-    check_guesses(canaries=canaries, guesses=guesses, correct=correct)
+    canaries, guesses, correct = check_guesses(canaries=canaries, guesses=guesses, correct=correct)
     counts = {"canaries": canaries, "guesses": guesses, "correct": correct}
     error = significance_of(confidence, searched)
 
@@ -192,7 +192,7 @@ def fdp_epsilon_lower(
 
     Source: Mahloujifar, Melis and Chaudhuri 2025; Dong, Roth and Su 2022, corollary 2.13.
     """
-    validate.delta(delta)
+    delta = validate.delta(delta)
     counts = {"canaries": canaries, "guesses": guesses, "correct": correct}
     mu = fdp_mu_lower(**counts, confidence=confidence, searched=searched)
     return gdp_epsilon(mu=mu, delta=delta) if mu > 0 else 0.0

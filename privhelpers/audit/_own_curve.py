@@ -77,11 +77,10 @@ def own_curve_epsilon_lower(
     Source: Clopper and Pearson 1934; Kairouz, Oh and Viswanath 2015 (the errors that a curve demands);
     Nasr et al. 2023, section 4 (a trade-off curve instead of epsilon and delta).
     """
-    check_guesses(canaries=canaries, guesses=canaries, correct=correct)
-    run = {"sample_rate": sample_rate, "steps": steps}
-    accounting.check_run(noise_multiplier=1.0, **run, delta=delta)
-    error = significance_of(confidence)
-    return _searched(canaries=canaries, correct=correct, error=error, delta=delta, **run)
+    canaries, _, correct = check_guesses(canaries=canaries, guesses=canaries, correct=correct)
+    run = accounting.check_run(noise_multiplier=1.0, sample_rate=sample_rate, steps=steps, delta=delta)
+    del run["noise_multiplier"]
+    return _searched(canaries=canaries, correct=correct, error=significance_of(confidence), **run)
 
 
 @cache  # a search of a fifth of a second; simulated audits ask for the same count again

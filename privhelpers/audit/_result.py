@@ -54,8 +54,8 @@ def significance_of(confidence: float, searched: int = 1) -> float:
     Raises:
         InvalidParameter: the confidence is outside (0, 1), or nothing is searched.
     """
-    validate.probability(confidence=confidence)
-    validate.positive_int(searched=searched)
+    confidence = validate.probability(confidence=confidence)
+    searched = validate.positive_int(searched=searched)
     if 1 - confidence in (0, 1):  # of 1e-17 as well: the error rounds to 1
         raise InvalidParameter(
             f"confidence = {confidence:g}: must be in (0, 1); no finite number of canaries gives certainty"
@@ -63,16 +63,15 @@ def significance_of(confidence: float, searched: int = 1) -> float:
     return (1 - confidence) / searched
 
 
-def check_guesses(*, canaries: int, guesses: int, correct: int) -> None:
-    """Refuse counts that no audit can have.
+def check_guesses(*, canaries: int, guesses: int, correct: int) -> tuple[int, int, int]:
+    """Return canaries, guesses and right ones as Python's numbers, and refuse counts that no audit can have.
 
     Raises:
         InvalidParameter: not whole, or not 0 <= correct <= guesses <= canaries <= 1,000,000.
     """
-    validate.positive_int(_MOST_CANARIES, canaries=canaries)
-    for name, value, most in (("guesses", guesses, canaries), ("correct", correct, guesses)):
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-            raise InvalidParameter(f"{name} = {validate.shown(value)}: must be a whole number in [0, {most}]")
+    canaries = validate.positive_int(_MOST_CANARIES, canaries=canaries)
+    guesses = validate.non_negative_int(canaries, guesses=guesses)
+    return canaries, guesses, validate.non_negative_int(guesses, correct=correct)
 
 
 def check_adjacency(adjacency: str) -> None:

@@ -61,7 +61,7 @@ def count_correct(
     (4, 2)
     """
     coins, values = check_scores(included, scores)
-    validate.positive_int(coins.size, guesses=guesses)
+    guesses = validate.positive_int(coins.size, guesses=guesses)
     validate.one_of((BY_RANK, BY_SIGN), by=by)
     lot = rng.make(0, "audit/ties").permutation(coins.size)  # a list may be ordered by the coins
     if by == BY_SIGN:
@@ -78,10 +78,9 @@ def searched_guesses(canaries: int, shares: Sequence[float] = SHARES) -> list[in
     Raises:
         InvalidParameter: no share, or a value out of its range.
     """
-    validate.positive_int(canaries=canaries)
+    canaries = validate.positive_int(canaries=canaries)
     shares = validate.row("shares", shares)
-    for share in shares or [None]:
-        validate.probability(shares=share)
+    shares = [validate.probability(shares=share) for share in shares or [None]]
     return sorted({max(2, 2 * round(share * canaries / 2)) for share in shares if canaries > 1})
 
 
@@ -116,7 +115,7 @@ def audit_in_one_run(
     coins, values = check_scores(included, scores)
     validate.one_of((BINOMIAL, FDP), method=method)
     check_adjacency(adjacency)
-    validate.delta(delta)  # a bound of 0 is found without it
+    delta = validate.delta(delta)  # a bound of 0 is found without it
     numbers = searched_guesses(coins.size, shares)
     if not numbers:
         raise InvalidParameter("included: one canary alone cannot be ranked")
@@ -152,7 +151,7 @@ def most_certifiable(
     >>> round(most_certifiable(canaries=1000, delta=1e-9), 2)
     5.81
     """
-    check_guesses(canaries=canaries, guesses=canaries, correct=canaries)
+    canaries, _, _ = check_guesses(canaries=canaries, guesses=canaries, correct=canaries)
     if canaries < 2:
         raise InvalidParameter("canaries = 1: must be 2 or more, as one alone cannot be ranked")
     sure = np.ones(canaries)

@@ -8,9 +8,9 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
-import yaml
 
 from privhelpers import validate
+from privhelpers.artifacts import parse_yaml
 from privhelpers.claims import _others, _report
 from privhelpers.errors import InvalidParameter
 from privhelpers.text import with_powers
@@ -93,7 +93,7 @@ def _loaded(document: str) -> dict[str, Any]:
 
 
 def _read(name: str) -> Any:
-    return yaml.safe_load(Path(__file__).with_name(f"{name}.yml").read_text(encoding="utf-8"))
+    return parse_yaml(Path(__file__).with_name(f"{name}.yml").read_text(encoding="utf-8"))
 
 
 def printed(document: str) -> SimpleNamespace:

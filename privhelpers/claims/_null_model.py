@@ -30,7 +30,7 @@ def _years_before(day: date, years: int) -> date:
 
 def _patients(count: int, today: date = _REFERENCE) -> list[tuple[str, str, str, date]]:
     """Draw name, social security number, telephone and birthday in the order of the report's calls."""
-    validate.positive_int(count=count)
+    count = validate.positive_int(count=count)
     fake = Faker("en_US")
     fake.seed_instance(_SEED)
     drawn = []
@@ -98,7 +98,7 @@ def plain_english(words: int = 60, texts: int = 600) -> list[str]:
         words: length of a piece, 1 or more; a text of the report has up to 80 tokens.
         texts: most pieces, 1 or more.
     """
-    validate.positive_int(words=words, texts=texts)
+    words, texts = validate.positive_int(words=words, texts=texts)
     every = " ".join(topics.topics[key] for key in sorted(topics.topics)).split()
     pieces = [" ".join(every[i : i + words]) for i in range(0, len(every) - words + 1, words)]
     return pieces[:: max(1, len(pieces) // texts)][:texts]
@@ -127,7 +127,7 @@ def simulated_leaks(
     Returns:
         Leaking attempts of each simulated report, shape [simulations].
     """
-    validate.positive_int(simulations=simulations)
+    simulations = validate.positive_int(simulations=simulations)
     draw = rng.make(seed, "report/leaks")
     lower = [text.lower() for text in texts]
     # The rule is looked up: which text holds which word, and so which record would leak with which text.

@@ -13,20 +13,19 @@ from pathlib import Path
 
 import numpy as np
 import spacy
-import yaml
 from spacy.language import Language
 from spacy.training import Example
 from tqdm.auto import tqdm
 
 from privhelpers import rng, validate
-from privhelpers.artifacts import Store
+from privhelpers.artifacts import Store, parse_yaml
 from privhelpers.defenses._spans import Scrubbed, Span, merge, replace
 from privhelpers.defenses.patterns import find_identifiers
 from privhelpers.errors import DamagedArtifact, InvalidParameter, TrainingFailed
 
 _LIST = "files.json"
 KINDS = {"dob": "date"}  # a recognizer sees a date, not whose birthday it is; the others keep their names
-_MODEL = yaml.safe_load(Path(__file__).with_name("recognizer.yml").read_text(encoding="utf-8"))
+_MODEL = parse_yaml(Path(__file__).with_name("recognizer.yml").read_text(encoding="utf-8"))
 
 
 @contextlib.contextmanager
@@ -75,7 +74,7 @@ def train_ner(
         InvalidParameter: no document holds an identifier.
         TrainingFailed: the loss is not a finite number.
     """
-    validate.positive_int(epochs=epochs, batch=batch)
+    epochs, batch = validate.positive_int(epochs=epochs, batch=batch)
     if not any(note["spans"] for note in notes):
         raise InvalidParameter("notes: none holds an identifier to learn")
     order = rng.plain(seed, "ner/order")

@@ -68,7 +68,7 @@ class OutputFilter:
         Raises:
             InvalidParameter: `ngram` is below 1.
         """
-        validate.positive_int(ngram=ngram)
+        ngram = validate.positive_int(ngram=ngram)
         self.ngram, self.identifiers, self.normalize = ngram, identifiers, normalize
         allowed = {run for text in allowed_texts for run, _, _ in self._runs(text)}
         self._protected = {run for text in protected_texts for run, _, _ in self._runs(text)} - allowed

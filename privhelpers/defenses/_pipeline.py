@@ -183,7 +183,7 @@ class Pipeline:
     def __post_init__(self) -> None:
         """Refuse a combination whose guarantee would not hold."""
         if self.threshold is not None:
-            validate.probability(threshold=self.threshold)
+            validate.fields(self, validate.probability, "threshold")
         if self.plan and self.threshold and not self.within_patients:
             raise InvalidParameter("within_patients: must be True where a plan per patient follows")
 

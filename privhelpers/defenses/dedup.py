@@ -112,9 +112,9 @@ def near_duplicates(
     """
     from datasketch import MinHash, MinHashLSH
 
-    validate.probability(threshold=threshold)
-    validate.positive_int(shingle=shingle)
-    validate.positive_int(_MOST_PERMUTATIONS, permutations=permutations)
+    threshold = validate.probability(threshold=threshold)
+    shingle = validate.positive_int(shingle=shingle)
+    permutations = validate.positive_int(_MOST_PERMUTATIONS, permutations=permutations)
     if permutations < 2:
         raise InvalidParameter(f"permutations = {permutations}: must be 2 or more")
     sets = [shingles(text, shingle) for text in texts]

@@ -10,13 +10,12 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import yaml
-
 from privhelpers import rng, validate
+from privhelpers.artifacts import parse_yaml
 from privhelpers.records import Field, PeopleFactory, Person, render
 
 Writer = Callable[[str], str]
-_TABLE = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
+_TABLE = parse_yaml(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
 _ACCENTS = str.maketrans("aeiou", "áéíóú")
 _ARABIC = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
 _WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -125,7 +124,7 @@ def make_unusual_notes(*, seed: int, people: int, notes_each: int = 3) -> list[d
     Returns:
         Notes with `patient_id`, `kind` ("unusual"), `text` and `spans`; a span has its `form` too.
     """
-    validate.positive_int(people=people, notes_each=notes_each)
+    people, notes_each = validate.positive_int(people=people, notes_each=notes_each)
     generator = rng.plain(seed, "unusual formats")
     factory = PeopleFactory(generator)
     notes = []

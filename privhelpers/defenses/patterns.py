@@ -18,12 +18,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
+from privhelpers.artifacts import parse_yaml
 from privhelpers.defenses._spans import Scrubbed, Span, merge, replace
 from privhelpers.defenses.folding import fold
 
-_TABLE = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
+_TABLE = parse_yaml(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
 _PART = re.compile(rf"\{{({'|'.join(_TABLE['parts'])})\}}")
 RULES: list[tuple[str, str]] = [
     (kind, _PART.sub(lambda name: _TABLE["parts"][name[1]], form)) for kind, form, _ in _TABLE["rules"]

@@ -44,8 +44,9 @@ class GradientCanaries:
 
     def __post_init__(self) -> None:
         """Refuse settings out of range."""
-        validate.positive_int(count=self.count)
-        validate.positive(raw_norm=self.raw_norm)
+        validate.fields(self, validate.positive_int, "count")
+        validate.fields(self, validate.non_negative_int, "seed")
+        validate.fields(self, validate.positive, "raw_norm")
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ class ClippedGradients:
 
     def __init__(self, model: PreTrainedModel, *, max_grad_norm: float, memory: str = "fast") -> None:
         """Check the model once."""
-        validate.positive(max_grad_norm=max_grad_norm)
+        max_grad_norm = validate.positive(max_grad_norm=max_grad_norm)
         if memory not in MEMORY:
             raise InvalidParameter(f"memory = {validate.shown(memory)}: must be one of {', '.join(MEMORY)}")
         self.model, self._bound, self.memory = model, max_grad_norm, memory

@@ -59,8 +59,8 @@ def poisson_draws(
     Raises:
         InvalidParameter: a value is out of its range.
     """
-    validate.positive_int(units=units)
-    validate.probability(sample_rate=sample_rate)
+    units = validate.positive_int(units=units)
+    sample_rate = validate.probability(sample_rate=sample_rate)
     for _ in range(steps):
         uniform = torch.rand(units, generator=generator, dtype=torch.float32).double()
         undecided = torch.nonzero((uniform <= sample_rate) & (sample_rate < uniform + _BITS)).flatten()
@@ -119,10 +119,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse settings out of range."""
-        validate.positive(learning_rate=self.learning_rate)
-        validate.positive_int(
-            warm_up_steps=self.warm_up_steps, notes_per_step=self.notes_per_step, max_rows=self.max_rows
-        )
+        validate.fields(self, validate.positive, "learning_rate")
+        validate.fields(self, validate.positive_int, "warm_up_steps", "notes_per_step", "max_rows")
         check_precision(self.matmul_precision)
         numbers = isinstance(self.betas, Sequence) and all(isinstance(beta, Real) for beta in self.betas)
         if not numbers or len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):

@@ -52,7 +52,11 @@ class PrivateOptimizer:
         memory: str = "fast",
     ) -> None:
         """Check the model and make room for the gradients."""
-        validate.positive(noise_multiplier=noise_multiplier, expected_batch_size=expected_batch_size)
+        noise_multiplier, max_grad_norm, expected_batch_size = validate.positive(
+            noise_multiplier=noise_multiplier,
+            max_grad_norm=max_grad_norm,
+            expected_batch_size=expected_batch_size,
+        )
         self.engine = self.make_engine(model, max_grad_norm=max_grad_norm, memory=memory)
         self.optimizer, self.chance = optimizer, chance
         self._sealed = (noise_multiplier, max_grad_norm, expected_batch_size)

@@ -40,14 +40,14 @@ class PrivacyPlan:
         spent = self.spent
         if not isinstance(spent, PrivacySpent):
             raise InvalidParameter(f"spent = {validate.shown(spent)}: must be what plan_privacy gives")
-        validate.non_negative(target_epsilon=self.target_epsilon)
+        target_epsilon = validate.non_negative(target_epsilon=self.target_epsilon)
         _check(spent.delta, self.max_grad_norm, self.units, spent.unit)
         if spent.adjacency != (counted := PrivacySpent.adjacency):
             raise InvalidParameter(
                 f"adjacency = {validate.shown(spent.adjacency)}: the accountants count {counted}"
             )
         planned = _epsilon_of(spent, spent.steps)
-        if not planned <= self.target_epsilon:
+        if not planned <= target_epsilon:
             raise BudgetExceeded(
                 f"noise_multiplier = {spent.noise_multiplier:g}: {spent.steps} steps would spend epsilon "
                 f"{rounded_up(planned, 6):g}, more than target_epsilon = {self.target_epsilon:g}; a "
@@ -85,8 +85,8 @@ def plan_privacy(
     Raises:
         InvalidParameter: a value is out of its range.
     """
-    validate.positive(target_epsilon=target_epsilon)
-    _check(target_delta, max_grad_norm, units, unit_name)
+    target_epsilon = validate.positive(target_epsilon=target_epsilon)
+    target_delta, max_grad_norm, units = _check(target_delta, max_grad_norm, units, unit_name)
     sigma = accounting.calibrate_noise_multiplier(
         target_epsilon=target_epsilon,
         sample_rate=sample_rate,
@@ -128,25 +128,26 @@ def plan_with_noise(
     >>> plan_with_noise(noise_multiplier=1e-20, units=1000, **settings).spent.epsilon > 1e9
     True
     """
-    _check(target_delta, max_grad_norm, units, unit_name)
+    target_delta, max_grad_norm, units = _check(target_delta, max_grad_norm, units, unit_name)
     spent = _spent(noise_multiplier, target_delta, sample_rate, steps, accountant, unit_name)
     return PrivacyPlan(spent.epsilon, max_grad_norm, units, spent)
 
 
-def _check(target_delta: float, max_grad_norm: float, units: int, unit_name: str) -> None:
-    validate.positive(max_grad_norm=max_grad_norm)
-    validate.positive_int(units=units)
-    validate.delta(target_delta)
+def _check(target_delta: float, max_grad_norm: float, units: int, unit_name: str) -> tuple[float, float, int]:
+    max_grad_norm = validate.positive(max_grad_norm=max_grad_norm)
+    units = validate.positive_int(units=units)
+    target_delta = validate.delta(target_delta)
     if target_delta >= 1 / units:
         raise InvalidParameter(
             f"target_delta = {target_delta:g}: must be below 1 / {units}, one over the number of {unit_name}s"
         )
+    return target_delta, max_grad_norm, units
 
 
 def _spent(
     sigma: float, delta: float, sample_rate: float, steps: int, accountant: str, unit: str
 ) -> PrivacySpent:
-    run = {"noise_multiplier": sigma, "delta": delta, "sample_rate": sample_rate, "steps": steps}
+    run = accounting.check_run(noise_multiplier=sigma, sample_rate=sample_rate, steps=steps, delta=delta)
     bound = accounting.epsilon(**run, accountant=accountant)
     return PrivacySpent(epsilon=bound, **run, accountant=accountant, unit=unit)
 
@@ -165,7 +166,7 @@ def _epsilon_of(spent: PrivacySpent, steps: int) -> float:
 
 def epsilon_curve(plan: PrivacyPlan, points: int = 12) -> tuple[list[int], list[float]]:
     """Return (steps, epsilon spent by then) at up to `points` places of the run, the last included."""
-    validate.positive_int(points=points)
+    points = validate.positive_int(points=points)
     total = plan.spent.steps
     steps = sorted({max(1, round(total * i / points)) for i in range(1, points + 1)})
     return steps, [_epsilon_of(plan.spent, step) for step in steps]

@@ -148,7 +148,7 @@ class Keep:
 
     def __post_init__(self) -> None:
         """Refuse settings out of range."""
-        validate.positive_int(every=self.every)
+        validate.fields(self, validate.positive_int, "every")
         if self.on_change not in ON_CHANGE:
             raise InvalidParameter(
                 f"on_change = {validate.shown(self.on_change)}: must be one of {', '.join(ON_CHANGE)}"

@@ -22,8 +22,7 @@ _REALS = ("target_epsilon", "delta", "noise_multiplier", "sample_rate", "max_gra
 
 def _positive(name: str, value: float) -> float:
     try:
-        validate.positive(**{name: value})
-        return float(value)
+        return float(validate.positive(**{name: value}))
     except OverflowError:
         raise InvalidParameter(f"{name}: is too large for a float64") from None
 
@@ -107,12 +106,13 @@ class Terms:
         for name in _REALS:
             object.__setattr__(self, name, _positive(name, getattr(self, name)))
         object.__setattr__(self, "fingerprint", _hashes(self.fingerprint))
-        check_run(
+        run = check_run(
             noise_multiplier=self.noise_multiplier,
             sample_rate=self.sample_rate,
             steps=self.steps,
             delta=self.delta,
         )
+        object.__setattr__(self, "steps", run["steps"])
         if self.steps > MOST_STEPS:
             raise InvalidParameter(f"steps: must be {MOST_STEPS:,} or fewer")
         check_accountant(self.accountant)

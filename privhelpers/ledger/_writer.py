@@ -212,7 +212,7 @@ class Ledger:
 
         Source: Rogers, Roth, Ullman and Vadhan 2016 (privacy filters).
         """
-        validate.positive_int(steps=steps)
+        steps = validate.positive_int(steps=steps)
         if steps > self.remaining:
             raise BudgetExceeded(
                 f"steps = {steps}: {self.steps} of the {self.terms.steps} planned steps are reserved, and "

@@ -17,7 +17,7 @@ _LEAST_NOISE = 1e-100
 
 
 def _open_prior(prior: float) -> None:
-    validate.probability(prior=prior)
+    prior = validate.probability(prior=prior)
     if prior == 1:
         raise InvalidParameter("prior = 1: must be in (0, 1); certainty cannot be moved by an answer")
 
@@ -51,7 +51,7 @@ def posterior_range(*, prior: float, epsilon: float) -> tuple[float, float]:
 
     Source: as `posterior`.
     """
-    validate.non_negative(epsilon=epsilon)
+    epsilon = validate.non_negative(epsilon=epsilon)
     low, high = posterior(np.array([-epsilon, epsilon]), prior=prior)
     return float(low), float(high)
 
@@ -73,8 +73,8 @@ def participation_log_ratio(
     >>> participation_log_ratio(0.5, noise_multiplier=1.0, sample_rate=0.3).round(12) + 0.0
     np.float64(0.0)
     """
-    validate.positive(noise_multiplier=noise_multiplier)
-    validate.probability(sample_rate=sample_rate)
+    noise_multiplier = validate.positive(noise_multiplier=noise_multiplier)
+    sample_rate = validate.probability(sample_rate=sample_rate)
     if noise_multiplier < _LEAST_NOISE:
         raise InvalidParameter(
             f"noise_multiplier = {noise_multiplier}: must be {_LEAST_NOISE} or more; its square would be none"

@@ -1,7 +1,5 @@
 """Checks that the files of this room share."""
 
-import math
-import numbers
 import random
 
 import numpy as np
@@ -18,13 +16,6 @@ def unit_interval(**values: ArrayLike) -> None:
         numbers = np.asarray(value)
         if numbers.dtype.kind not in "fiu" or not np.all((numbers >= 0) & (numbers <= 1)):
             raise InvalidParameter(f"{name} = {validate.shown(value)}: must be in [0, 1]")
-
-
-def finite(**values: float) -> None:
-    """Refuse what is not a finite number of either sign; numpy numbers are welcome, booleans are not."""
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-            raise InvalidParameter(f"{name} = {validate.shown(value)}: must be a finite number")
 
 
 def real(name: str, values: ArrayLike) -> NDArray[np.float64]:
@@ -48,8 +39,9 @@ def plain(values: NDArray[np.float64]) -> float | NDArray[np.float64]:
     return values if np.ndim(values) else float(values)
 
 
-def guarantee(epsilon: float, delta: float) -> None:
-    """Refuse an epsilon below 0 or a delta outside [0, 1): 0 is pure differential privacy."""
-    validate.non_negative(epsilon=epsilon, delta=delta)
+def guarantee(epsilon: float, delta: float) -> tuple[float, float]:
+    """Return both, and refuse an epsilon below 0 or a delta outside [0, 1); 0 is pure privacy."""
+    epsilon, delta = validate.non_negative(epsilon=epsilon, delta=delta)
     if delta >= 1:
         raise InvalidParameter(f"delta = {validate.shown(delta)}: must be in [0, 1)")
+    return epsilon, delta

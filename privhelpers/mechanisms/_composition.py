@@ -59,17 +59,17 @@ def basic_composition(*, epsilons: Sequence[float], deltas: Sequence[float] | No
         raise InvalidParameter(
             f"deltas: {len(deltas)} values for {len(epsilons)} epsilons; one each, at least one"
         )
-    for epsilon, delta in zip(epsilons, deltas, strict=True):
-        _checks.guarantee(epsilon, delta)
-    return Guarantee(math.fsum(epsilons), math.fsum(deltas))
+    checked = [_checks.guarantee(epsilon, delta) for epsilon, delta in zip(epsilons, deltas, strict=True)]
+    return Guarantee(*map(math.fsum, zip(*checked, strict=True)))
 
 
-def _check_runs(epsilon: float, delta: float, runs: int, delta_slack: float) -> None:
-    _checks.guarantee(epsilon, delta)
-    validate.positive_int(runs=runs)
-    validate.probability(delta_slack=delta_slack)
+def _check_runs(epsilon: float, delta: float, runs: int, delta_slack: float) -> tuple:
+    epsilon, delta = _checks.guarantee(epsilon, delta)
+    runs = validate.positive_int(runs=runs)
+    delta_slack = validate.probability(delta_slack=delta_slack)
     if delta_slack == 1:
         raise InvalidParameter("delta_slack = 1: must be in (0, 1)")
+    return epsilon, delta, runs, delta_slack
 
 
 @validate.within_float64
@@ -87,7 +87,7 @@ def advanced_composition(*, epsilon: float, runs: int, delta_slack: float, delta
 
     Source: Dwork, Rothblum and Vadhan 2010, theorem III.3; Dwork and Roth 2014, theorem 3.20.
     """
-    _check_runs(epsilon, delta, runs, delta_slack)
+    epsilon, delta, runs, delta_slack = _check_runs(epsilon, delta, runs, delta_slack)
     drift = runs * epsilon * math.expm1(epsilon) if epsilon < 700 else math.inf
     spread = epsilon * math.sqrt(2 * runs * -math.log(delta_slack))
     return Guarantee(drift + spread, runs * delta + delta_slack)
@@ -110,8 +110,8 @@ def optimal_composition(*, epsilon: float, runs: int, delta_slack: float, delta:
 
     Source: Kairouz, Oh and Viswanath 2015, theorem 3.3, read between its grid points too.
     """
-    _check_runs(epsilon, delta, runs, delta_slack)
-    validate.positive_int(10_000_000, runs=runs)
+    epsilon, delta, runs, delta_slack = _check_runs(epsilon, delta, runs, delta_slack)
+    runs = validate.positive_int(10_000_000, runs=runs)
     lies = np.arange(runs + 1)
     ways = gammaln(runs + 1) - gammaln(lies + 1) - gammaln(runs - lies + 1)
     total = runs * np.log1p(np.exp(-epsilon))  # logarithm of (1 + e^-epsilon)^runs
@@ -143,8 +143,8 @@ def group_privacy(*, epsilon: float, size: int, delta: float = 0.0, tight: bool 
 
     Source: Dwork and Roth 2014, theorem 2.2 (delta 0); Vadhan 2017, lemma 2.2 and its proof.
     """
-    _checks.guarantee(epsilon, delta)
-    validate.positive_int(size=size)
+    epsilon, delta = _checks.guarantee(epsilon, delta)
+    size = validate.positive_int(size=size)
     if delta == 0:
         return Guarantee(size * epsilon, 0.0)
     if size * epsilon > 700:

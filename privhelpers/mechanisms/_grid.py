@@ -10,7 +10,6 @@ True
 """
 
 import math
-import numbers
 import random
 from fractions import Fraction
 
@@ -90,8 +89,8 @@ def _sample_discrete_gaussian(*, variance: Fraction, source: random.Random) -> i
 
 
 def _positive_fraction(name: str, value: float | Fraction) -> Fraction:
-    validate.positive(**{name: float(value) if isinstance(value, Fraction) else value})
-    return Fraction(value)
+    number = validate.positive(**{name: float(value) if isinstance(value, Fraction) else value})
+    return value if isinstance(value, Fraction) else Fraction(number)
 
 
 def _log_normaliser(sigma: float) -> float:
@@ -113,7 +112,7 @@ def _discrete_gaussian_pmf(k: ArrayLike, *, sigma: float) -> NDArray[np.float64]
 
     Source: Canonne, Kamath and Steinke 2020, definition 1.
     """
-    validate.positive(sigma=sigma)
+    sigma = validate.positive(sigma=sigma)
     return np.exp(-(np.asarray(k, dtype=float) ** 2) / (2 * sigma**2) - _log_normaliser(sigma))
 
 
@@ -132,9 +131,9 @@ def _discrete_gaussian_delta(*, sigma: float, sensitivity: int, epsilon: float) 
 
     Source: Canonne, Kamath and Steinke 2020, theorem 7.
     """
-    validate.positive(sigma=sigma)
-    validate.positive_int(sensitivity=sensitivity)
-    validate.non_negative(epsilon=epsilon)
+    sigma = validate.positive(sigma=sigma)
+    sensitivity = validate.positive_int(sensitivity=sensitivity)
+    epsilon = validate.non_negative(epsilon=epsilon)
     if sigma > _FINEST:
         raise InvalidParameter(f"sigma = {sigma:g} steps: at most {_FINEST}; choose a larger step")
     first = math.floor(epsilon * sigma**2 / sensitivity - sensitivity / 2)
@@ -150,10 +149,10 @@ def _to_grid(answer: float, sensitivity: float, step: float) -> tuple[int, int]:
     Rounding half up moves with its argument, so two answers d steps apart end at most ceil(d) apart; the
     usual rounding half to even does not have that property.
     """
-    _checks.finite(answer=answer)
-    validate.positive(sensitivity=sensitivity, step=step)
+    answer = validate.finite(answer=answer)
+    sensitivity, step = validate.positive(sensitivity=sensitivity, step=step)
     width = Fraction(step)
-    exact = Fraction(int(answer) if isinstance(answer, numbers.Integral) else float(answer))
+    exact = Fraction(answer)
     return math.floor(exact / width + Fraction(1, 2)), math.ceil(Fraction(sensitivity) / width)
 
 
@@ -176,7 +175,7 @@ def laplace_on_grid(
     Source: Canonne, Kamath and Steinke 2020, section 5.
     """
     _checks.chance(source)
-    validate.positive(epsilon=epsilon)
+    epsilon = validate.positive(epsilon=epsilon)
     place, reach = _to_grid(answer, sensitivity, step)
     noise = _sample_discrete_laplace(scale=reach / Fraction(epsilon), source=source)
     return float((place + noise) * Fraction(step))
@@ -217,7 +216,7 @@ def _discrete_gaussian_sigma(*, sensitivity: int, epsilon: float, delta: float) 
 
     Source: Balle and Wang 2018, theorem 8, as the start; Canonne, Kamath and Steinke 2020, theorem 7.
     """
-    validate.positive_int(sensitivity=sensitivity)
+    sensitivity = validate.positive_int(sensitivity=sensitivity)
     sigma = gaussian_sigma(sensitivity=sensitivity, epsilon=epsilon, delta=delta)
     while _discrete_gaussian_delta(sigma=sigma, sensitivity=sensitivity, epsilon=epsilon) > delta:
         sigma *= 1.002

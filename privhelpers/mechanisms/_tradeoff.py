@@ -39,7 +39,7 @@ def dp_tradeoff(fpr: ArrayLike, *, epsilon: float, delta: float = 0.0) -> float 
     Source: Wasserman and Zhou 2010, theorem 2.4; Kairouz, Oh and Viswanath 2015, theorem 2.1; Dong, Roth and
     Su 2022, proposition 2.5.
     """
-    _checks.guarantee(epsilon, delta)
+    epsilon, delta = _checks.guarantee(epsilon, delta)
     _checks.unit_interval(fpr=fpr)
     alpha = np.asarray(fpr, dtype=float)
     with np.errstate(divide="ignore", over="ignore"):  # log 0 and e^large have the right limits here
@@ -60,7 +60,7 @@ def gdp_tradeoff(fpr: ArrayLike, *, mu: float) -> float | NDArray[np.float64]:
 
     Source: Dong, Roth and Su 2022, section 2.2.
     """
-    validate.non_negative(mu=mu)
+    mu = validate.non_negative(mu=mu)
     _checks.unit_interval(fpr=fpr)
     return _checks.plain(ndtr(-ndtri(np.asarray(fpr, dtype=float)) - mu))
 
@@ -95,7 +95,7 @@ def gdp_delta(*, mu: float, epsilon: float) -> float:
 
     Source: Dong, Roth and Su 2022, corollary 2.13; Balle and Wang 2018, theorem 8.
     """
-    validate.non_negative(mu=mu, epsilon=epsilon)
+    mu, epsilon = validate.non_negative(mu=mu, epsilon=epsilon)
     return math.exp(_log_gdp_delta(mu, epsilon))
 
 
@@ -114,8 +114,8 @@ def gdp_epsilon(*, mu: float, delta: float) -> float:
 
     Source: the inverse of `gdp_delta` in epsilon.
     """
-    validate.non_negative(mu=mu)
-    validate.delta(delta)
+    mu = validate.non_negative(mu=mu)
+    delta = validate.delta(delta)
 
     def excess(epsilon: float) -> float:
         # A floor keeps the root finder finite where the curve has run out of floating-point numbers.
@@ -153,8 +153,8 @@ def gaussian_sigma(*, sensitivity: float, epsilon: float, delta: float) -> float
 
     Source: Balle and Wang 2018, theorem 8 and algorithm 1.
     """
-    validate.positive(sensitivity=sensitivity, epsilon=epsilon)
-    validate.delta(delta)
+    sensitivity, epsilon = validate.positive(sensitivity=sensitivity, epsilon=epsilon)
+    delta = validate.delta(delta)
     tail = -float(ndtri(delta))
     # The first half of the exact curve alone bounds it, and can be inverted by hand: a safe start.
     root = math.hypot(tail, math.sqrt(2 * epsilon))
@@ -220,7 +220,7 @@ def largest_advantage(*, epsilon: float, delta: float = 0.0) -> float:
 
     Source: Kairouz, Oh and Viswanath 2015, theorem 2.1; Humphries et al. 2023.
     """
-    _checks.guarantee(epsilon, delta)
+    epsilon, delta = _checks.guarantee(epsilon, delta)
     half = math.tanh(epsilon / 2)
     return half + delta * (1 - half)
 
@@ -237,5 +237,5 @@ def largest_auc(*, epsilon: float, delta: float = 0.0) -> float:
 
     Source: the area under the curve of `dp_tradeoff`, which is a polygon.
     """
-    _checks.guarantee(epsilon, delta)
+    epsilon, delta = _checks.guarantee(epsilon, delta)
     return 1 - (1 - delta) ** 2 * (1 - math.tanh(epsilon / 2)) / 2

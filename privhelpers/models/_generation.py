@@ -35,10 +35,10 @@ class Sampling:
 
     def __post_init__(self) -> None:
         """Refuse settings that transformers would silently ignore."""
-        validate.positive(temperature=self.temperature)
-        validate.probability(top_p=self.top_p)
-        validate.positive_int(max_length=self.max_length)
-        validate.non_negative(top_k=self.top_k)
+        validate.fields(self, validate.positive, "temperature")
+        validate.fields(self, validate.probability, "top_p")
+        validate.fields(self, validate.positive_int, "max_length")
+        validate.fields(self, validate.non_negative, "top_k")
 
 
 def kept_tokens(logits: torch.Tensor, sampling: Sampling) -> tuple[torch.Tensor, torch.Tensor]:
@@ -109,7 +109,7 @@ def generate(
     Raises:
         InvalidParameter: the prompt already fills max_length.
     """
-    validate.positive_int(1_000_000, samples=samples)
+    samples = validate.positive_int(1_000_000, samples=samples)
     sampling = sampling or Sampling()
     model.eval()
     end = end_id(tokenizer)
@@ -158,7 +158,7 @@ def greedy_guesses(
         tokens: how many to write, past an end token too.
         batch_size: prefixes that are run together.
     """
-    validate.positive_int(tokens=tokens, batch_size=batch_size)
+    tokens, batch_size = validate.positive_int(tokens=tokens, batch_size=batch_size)
     model.eval()
     written: list[list[int]] = [[] for _ in prefixes]
     sure: list[list[float]] = [[] for _ in prefixes]

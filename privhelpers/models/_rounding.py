@@ -29,7 +29,7 @@ def rounded(model: nn.Module, bits: int) -> nn.Module:
     >>> rounded(layer, 2).weight.tolist()
     [[1.0, 0.0]]
     """
-    validate.positive_int(bits=bits)
+    bits = validate.positive_int(bits=bits)
     if bits < 2:
         raise InvalidParameter("bits = 1: must be 2 or more; one bit around 0 leaves zeros alone")
     smaller = copy.deepcopy(model)

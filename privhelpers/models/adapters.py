@@ -27,7 +27,7 @@ def with_adapters(
 
     Source: Hu et al. 2022, section 4.1.
     """
-    validate.positive_int(rank=rank)
+    rank = validate.positive_int(rank=rank)
     config = peft.LoraConfig(
         r=rank, lora_alpha=2 * rank, target_modules=list(targets), fan_in_fan_out=fan_in_fan_out
     )

@@ -46,7 +46,7 @@ def train_tokenizer(texts: Sequence[str], *, vocab_size: int) -> PreTrainedToken
 
     Source: Sennrich, Haddow and Birch 2016; byte level as in Radford et al. 2019, section 2.2.
     """
-    validate.positive_int(1_000_000, vocab_size=vocab_size)
+    vocab_size = validate.positive_int(1_000_000, vocab_size=vocab_size)
     if vocab_size < 257:
         raise InvalidParameter(f"vocab_size = {vocab_size}: must be 257 or more (256 bytes and an end token)")
     tokenizer = Tokenizer(models.BPE())

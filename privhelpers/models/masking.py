@@ -46,7 +46,7 @@ class Masking:
 
     def __post_init__(self) -> None:
         """Refuse a share that is none."""
-        validate.probability(share=self.share)
+        validate.fields(self, validate.probability, "share")
 
     @classmethod
     def of(cls, tokenizer: PreTrainedTokenizerBase, *, share: float = 0.15) -> "Masking":
@@ -164,7 +164,7 @@ def losses_by_mask(
     Returns:
         Losses in nats per token, shape [texts, masks], and hidden tokens, shape [texts].
     """
-    validate.positive_int(masks=masks, batch_size=batch_size)
+    masks, batch_size = validate.positive_int(masks=masks, batch_size=batch_size)
     if not texts:
         raise InvalidParameter("texts: there is nothing to score")
     masking, was_training = Masking.of(tokenizer), model.training

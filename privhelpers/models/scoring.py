@@ -172,7 +172,7 @@ def _passes(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, rows: Rows, batch_size: int
 ) -> Iterator[tuple[list[int], torch.Tensor, torch.Tensor, torch.Tensor]]:
     """Yield places, ids, labels and logits of batches of similar length, the model in evaluation mode."""
-    validate.positive_int(batch_size=batch_size)
+    batch_size = validate.positive_int(batch_size=batch_size)
     was_training = model.training
     model.eval()
     order = sorted(range(len(rows.ids)), key=lambda i: len(rows.ids[i]))

@@ -166,6 +166,7 @@ def _data(audit: Audit | SyntheticAudit) -> list[dict]:
                 "lines": file.lines,
                 "repeated_lines": file.repeated,
                 "shared_notes": file.shared,
+                "identifiers_not_found": file.not_found,
                 "patients": len(file.patients),
                 "patients_asked": len({note.patient for note in asked}),
                 "notes_asked": len(asked),

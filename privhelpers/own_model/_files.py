@@ -3,7 +3,9 @@
 A record has a `patient_id` and a `text` (`_rows` has the forms of files). With a `note_id`, that is what
 must be unique; without one, the same text of the same patient twice is the same record twice. A repeated text
 under another `note_id` is a note that the model saw more than once: it is counted, and scored once. Other
-fields are passed over, but for `identifiers`, a list of strings in the text that name the patient.
+fields are passed over, but for `identifiers`, a list of strings in the text that name the patient. One that
+is in no text of its patient is counted and left out, because nothing would find it; if that is true of most,
+the list was not read as it was meant, and the file is refused.
 
 Ids that read the same, whatever their case, width, white space and characters without a shape, are one
 patient. The same text under two ids may be one person or a phrase that fits many: it stays with two patients,
@@ -14,7 +16,7 @@ No message quotes a record: it may be sent on by somebody who must not see what 
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +24,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictSt
 
 from privhelpers.errors import BadRecords
 from privhelpers.own_model._rows import held, name_of, read_rows
-from privhelpers.text import blank, normalize, owners_of_texts
+from privhelpers.text import blank, found_in, normalize, owners_of_texts
 
 FEWEST_PATIENTS = 50  # in each file: with fewer, only the loudest leak could be told from chance
 FEWEST_CANARIES = 20
@@ -45,7 +47,7 @@ class _Row(BaseModel):
     patient_id: _Filled
     text: _Filled
     note_id: _Filled | None = None
-    identifiers: list[_Filled] = []
+    identifiers: list[_Filled] | None = None
 
 
 class _TextRow(BaseModel):
@@ -85,12 +87,14 @@ class RecordFile:
         sha256: of its bytes.
         lines: how many it has.
         notes: its records, each text of a patient once.
+        not_found: identifiers that are in no text of their patient; no note has them.
     """
 
     name: str
     sha256: str
     lines: int
     notes: tuple[Note, ...]
+    not_found: int = 0
 
     @property
     def patients(self) -> list[str]:
@@ -146,6 +150,39 @@ class Files:
     synthetic: TextFile | None = None
 
 
+def _with_own_identifiers(name: str, notes: list[Note]) -> tuple[tuple[Note, ...], int]:
+    """Return notes with those of their identifiers that are in a text of their patient, and count the others.
+
+    Raises:
+        BadRecords: most are in none.
+    """
+    texts: dict[str, list[str]] = {}
+    declared: dict[str, dict[str, None]] = {}
+    for note in notes:
+        texts.setdefault(note.patient, []).append(note.text)
+        declared.setdefault(note.patient, {}).update(dict.fromkeys(note.identifiers))
+    found = {  # nothing matches across a bar
+        patient: set(found_in(values, " | ".join(texts[patient]))) if values else set()
+        for patient, values in declared.items()
+    }
+    missing = {patient: values.keys() - found[patient] for patient, values in declared.items()}
+    total, not_found = (sum(map(len, of.values())) for of in (declared, missing))
+    if 2 * not_found > total:
+        line = next(note.line for note in notes if missing[note.patient].intersection(note.identifiers))
+        raise BadRecords(
+            f"{name}, line {line}: {not_found} of {total} identifiers are in no text of their patient, the "
+            "first one here; write them as the text has them, as a JSON list or with | between, and numbers "
+            "as text (a spreadsheet drops zeros and adds .0)"
+        )
+    if not not_found:
+        return tuple(notes), 0
+    kept = (
+        replace(note, identifiers=tuple(one for one in note.identifiers if one in found[note.patient]))
+        for note in notes
+    )
+    return tuple(kept), not_found
+
+
 def read_records(
     path: str | Path, columns: Mapping[str, str] | None = None, *, progress: bool = False
 ) -> RecordFile:
@@ -158,8 +195,8 @@ def read_records(
 
     Raises:
         BadRecords: a line is broken, blank, too long, not UTF-8 or repeated, a field is missing, empty or of
-            the wrong type, there are fewer than 50 patients, or the file changed meanwhile. The message says
-            which line.
+            the wrong type, most identifiers are in no text of their patient, there are fewer than 50
+            patients, or the file changed meanwhile. The message says which line.
     """
     line_of_id: dict[str, int] = {}
     line_of_note: dict[tuple[str, str], int] = {}
@@ -172,7 +209,7 @@ def read_records(
             if row.note_id is not None and (earlier := line_of_id.setdefault(row.note_id, number)) != number:
                 raise BadRecords(f"{where}: the note_id of line {earlier} again; each record needs its own")
             if (earlier := line_of_note.setdefault(key, number)) == number:
-                notes.append(Note(number, *key, tuple(row.identifiers)))
+                notes.append(Note(number, *key, tuple(row.identifiers or ())))
             elif row.note_id is None or key in unnamed:
                 raise BadRecords(
                     f"{where}: the patient and text of line {earlier} again; remove one of them, or give "
@@ -181,7 +218,8 @@ def read_records(
             if row.note_id is None:
                 unnamed.add(key)
         sha256 = digest()
-    records = RecordFile(name_of(path), sha256, lines, tuple(notes))
+    found, not_found = _with_own_identifiers(name_of(path), notes)
+    records = RecordFile(name_of(path), sha256, lines, found, not_found)
     if len(records.patients) < FEWEST_PATIENTS:
         raise BadRecords(
             f"{records.name}: {len(records.patients)} patients in {lines} lines; at least {FEWEST_PATIENTS} "

@@ -1,11 +1,12 @@
 """The forms of a file of records: JSONL, CSV or Parquet by its ending, one checked row at a time.
 
 JSONL is one object a line, whatever the file's ending; `.csv` and `.tsv` have a first row of names and
-commas, semicolons or tabs between, or what a line `sep=;` above it says; `.parquet` is read by groups of
-rows. Text is UTF-8, with or without a byte order mark. No message quotes a record: it may be sent on by
+commas, semicolons, tabs or bars between, or what a line `sep=;` above it says; `.parquet` is read by groups
+of rows. Text is UTF-8, with or without a byte order mark. No message quotes a record: it may be sent on by
 somebody who must not see what stands in it.
 """
 
+import collections
 import contextlib
 import csv
 import hashlib
@@ -22,6 +23,7 @@ from tqdm.auto import tqdm
 
 from privhelpers.artifacts import is_there, opened, parse_json
 from privhelpers.errors import BadRecords, ConfinedFailed, DamagedArtifact
+from privhelpers.own_model._cells import NOTHING, strings_of
 from privhelpers.processes import Confined
 from privhelpers.text import blank, quoted
 
@@ -36,6 +38,7 @@ _TABLES, _PARQUET = (".csv", ".tsv"), ".parquet"
 _DECODING, _START = 2**29, 60.0  # bytes of addresses and seconds of processor time for a Parquet file
 _DIVIDER = re.compile(r'"?sep=([\t;,|])"?\s*', re.IGNORECASE)  # a first line that spreadsheets write
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_ONE_A_LINE = "write one JSON object a line (in pandas: to_json(path, orient='records', lines=True))"
 _PROBLEMS = {
     "missing": "is missing",
     "string_type": "must be a string, in quotes",
@@ -110,11 +113,24 @@ def _lines(file: BinaryIO) -> Iterator[tuple[str, int, str]]:
         offset += len(raw)
 
 
+def _by_column(value: dict) -> bool:
+    """Return whether an object is a whole table, as pandas writes it unless it is asked for lines."""
+    return value.keys() >= {"columns", "data"} or (
+        bool(value) and all(isinstance(inner, dict | list) for inner in value.values())
+    )
+
+
 def _json_rows(file: BinaryIO) -> Iterator[tuple[str, int, object]]:
     """Yield place, number and value of each line of JSONL."""
+    empty = ""
     for where, number, line in _lines(file):
         if not line.strip():
-            raise BadRecords(f"{where}: is blank; each line must hold one record")
+            empty = empty or where
+            continue
+        if empty:  # blank lines at the end of a file are usual
+            raise BadRecords(f"{empty}: is blank; each line must hold one record")
+        if number == 1 and line.lstrip().startswith("["):
+            raise BadRecords(f"{where}: a JSON list; {_ONE_A_LINE}")
         try:
             value = parse_json(line.rstrip("\r\n"), where)
         except DamagedArtifact as error:
@@ -123,12 +139,9 @@ def _json_rows(file: BinaryIO) -> Iterator[tuple[str, int, object]]:
             told = "nested too deep" if isinstance(cause, RecursionError) else told
             hint = "" if number > 1 else "; a table must be named .csv, .tsv or .parquet"
             raise BadRecords(f"{where}: broken, not one JSON object a line ({told}){hint}") from None
+        if number == 1 and isinstance(value, dict) and _by_column(value):
+            raise BadRecords(f"{where}: all records in one JSON object; {_ONE_A_LINE}")
         yield where, number, value
-
-
-def _several(cell: str) -> list[str]:
-    """Return the strings that a cell holds, divided by bars."""
-    return [one.strip() for one in cell.split("|") if not blank(one)]
 
 
 def _truth(cell: object) -> object:
@@ -137,26 +150,65 @@ def _truth(cell: object) -> object:
 
 
 def _cells(names: Iterable[str], cells: Iterable[str]) -> dict:
-    """Return one row of a table by name; what stands empty is not there, but for a text or a patient."""
+    """Return one row of a table by name; an empty or missing value is left out, but a text or a patient."""
     row = {
         name: cell
         for name, cell in zip(names, cells, strict=True)
         if not blank(cell) or name in ("text", "patient_id")
     }
+    if row.get("patient_id", "").strip() in NOTHING:
+        row["patient_id"] = ""
+    if row.get("note_id", "").strip() in NOTHING:
+        del row["note_id"]
     if "identifiers" in row:
-        row["identifiers"] = _several(row["identifiers"])
+        row["identifiers"] = strings_of(row["identifiers"], row.get("text", ""))
     if "inserted" in row:
         row["inserted"] = _truth(row["inserted"])
     return row
+
+
+def _divider(first: str, columns: Mapping[str, str]) -> str:
+    """Return what divides a row of names: what gives the most names that we know, and then the most names."""
+    known = {*FIELDS, *columns.values()}
+
+    def names(divider: str) -> tuple[int, int]:
+        cells = next(csv.reader([first.replace("\r", " ")], delimiter=divider), [])
+        return sum(cell.strip() in known for cell in cells), len(cells)
+
+    return max("\t;,|", key=names)
+
+
+def _records(lines: Iterator[str], divider: str, quoting: int, name: str) -> Iterator[tuple[list, list[str]]]:
+    """Yield the cells of each row of a table, the row of names first, and its lines in the file."""
+    taken: list[str] = []
+    held, row = 0, 0
+
+    def whole() -> Iterator[str]:
+        nonlocal held
+        for text in lines:
+            held += len(text)
+            if taken and held > LONGEST_LINE:  # of a row, which quotes can take over any number of lines
+                raise BadRecords(
+                    f"{name}, row {row}: longer than {LONGEST_LINE:,} characters; split the record, or "
+                    "close a double quote"
+                )
+            taken.append(text)
+            yield text
+
+    csv.field_size_limit(LONGEST_LINE)
+    for cells in csv.reader(whole(), delimiter=divider, strict=True, quoting=quoting):
+        yield cells, taken.copy()
+        held, row = 0, row + 1
+        taken.clear()
 
 
 def _table_rows(file: BinaryIO, columns: Mapping[str, str]) -> Iterator[tuple[str, int, object]]:
     """Yield place, number and cells of each row of a table, the row of names not counted."""
     lines = _lines(file)
     first = next(lines, ("", 0, ""))[2]
-    held, number, name = 0, 0, name_of(file.name)
+    name, before = name_of(file.name), 0
     if said := _DIVIDER.fullmatch(first):
-        first = next(lines, ("", 0, ""))[2]
+        first, before = next(lines, ("", 0, ""))[2], 1
         if first and (blank(first) or (said[1] not in first and any(one in first for one in "\t;,|"))):
             raise BadRecords(
                 f"{name}, line 2: is no row of names with the divider that line 1 says; remove a blank line, "
@@ -164,40 +216,111 @@ def _table_rows(file: BinaryIO, columns: Mapping[str, str]) -> Iterator[tuple[st
             )
     elif first.lstrip('"')[:4].lower() == "sep=":
         raise BadRecords(f"{name}, line 1: sep= must name one divider, a tab or ; , or |; remove the line")
-    divider = said[1] if said else max("\t;,", key=first.count)
+    divider = said[1] if said else _divider(first, columns)
 
-    def whole() -> Iterator[str]:
-        nonlocal held
-        yield first
-        for _, _, text in lines:
-            held += len(text)
-            if held > LONGEST_LINE:  # of a row, which quotes can take over any number of lines
-                raise BadRecords(
-                    f"{name}, row {number + 1}: longer than {LONGEST_LINE:,} characters; split the "
-                    "record, or close a double quote"
-                )
-            yield text
+    def texts() -> Iterator[str]:
+        file.seek(0)
+        return (text for _, number, text in _lines(file) if number > before)
 
-    csv.field_size_limit(LONGEST_LINE)
-    reader = csv.reader(whole(), delimiter=divider, strict=True)
-    where = f"{name}, row of names"
+    quoting = _quoting(texts, divider, columns, name, before)
+    number, where, empty = 0, f"{name}, row of names", ""
     try:
-        names = _named([one.strip() for one in next(reader, [])], columns, where)
-        for number, cells in enumerate(reader, 1):
+        rows = _records(texts(), divider, quoting, name)
+        names = _named([one.strip() for one in next(rows, ([],))[0]], columns, where)
+        for number, (cells, _) in enumerate(rows, 1):
             where = f"{name}, row {number}"
-            if not cells:
-                raise BadRecords(f"{where}: is blank; each row must hold one record")
+            if all(map(blank, cells)):
+                empty = empty or where
+                continue
+            if empty:  # blank rows at the end of a file are usual
+                raise BadRecords(f"{empty}: is blank; each row must hold one record")
             if len(cells) != len(names):
                 raise BadRecords(
                     f"{where}: {len(cells)} cells under {len(names)} names; put text that holds the divider, "
-                    "quotes or line breaks in double quotes"
+                    "quotes or line breaks in double quotes, and leave out row names that have no column"
                 )
-            held = 0
             yield where, number, _cells(names, cells)
     except csv.Error as error:
+        hint = "; save the table as CSV with double quotes, and those inside doubled (in R: qmethod='double')"
+        if "new-line character" in str(error):
+            hint = "; end each line with a line feed, and put text with other line ends in double quotes"
+        raise BadRecords(f"{name}, row {number + 1}: broken ({quoted(error)}){hint}") from None
+
+
+def _form_of(cell: str) -> str:
+    """Return the form of an id: words with a digit are alike, others are themselves."""
+    cell = cell.strip().strip('"').strip()
+    return re.sub(r"[^\W_]+", lambda word: "0" if re.search(r"\d", word[0]) else word[0], cell)
+
+
+def _quoting(
+    texts: Callable[[], Iterator[str]], divider: str, columns: Mapping[str, str], name: str, before: int
+) -> int:
+    """Return how the csv module is to read the quotes of a table.
+
+    A program either puts text with quotes in double quotes, or writes quotes as they are. A note that begins
+    with a quote tells the two apart: read in the first way, it goes on until a note that ends with one, and
+    all rows between become one. Such a row shows in its lines, each of which has as many cells as the table
+    and the ids of a row. A table with tabs that is whole without quoting is then read so.
+
+    Raises:
+        BadRecords: some rows may be one row or several, and nothing tells which.
+    """
+    bare, failed = False, False  # whether quotes are in the middle of a cell
+    merged: dict[int, tuple[int, int, set]] = {}  # row of several lines -> first and last one, forms of ids
+    known: set[tuple[str, ...]] = set()  # forms of the ids of rows of one line
+    plain, ended, size = divider == "\t", False, 0  # whether each line is a row
+
+    def every() -> Iterator[str]:
+        nonlocal plain, ended, size
+        for text in texts():
+            size = size or text.count(divider) + 1
+            ended = ended or blank(text)
+            plain = plain and size > 1 and (blank(text) or (not ended and text.count(divider) + 1 == size))
+            yield text
+
+    lines = every()
+    try:
+        rows, line = _records(lines, divider, csv.QUOTE_MINIMAL, name), before
+        names, taken = next(rows, ([], []))
+        plain = plain and '"' not in "".join(taken)
+        ours = _named([one.strip() for one in names], columns, f"{name}, row of names")
+        text_at = ours.index("text") if "text" in ours else len(ours)
+        # From the end for a column after the text, which may hold dividers.
+        ids = [
+            place if place < text_at else place - len(ours)
+            for place, field in enumerate(ours)
+            if field in ("patient_id", "note_id", "inserted")
+        ]
+        line += len(taken)
+        for number, (cells, taken) in enumerate(rows, 1):
+            written, inside = "".join(taken).count('"'), "".join(cells).count('"')
+            bare = bare or (inside > 0 and (written < 2 * inside + 2 or written % 2 == 1))
+            failed = failed or len(cells) != len(names)
+            pieces = [text.rstrip("\r\n").split(divider) for text in taken]
+            if all(len(piece) >= len(names) for piece in pieces):
+                forms = {tuple(_form_of(piece[place]) for place in ids) for piece in pieces}
+                if len(taken) == 1:
+                    known |= forms
+                else:
+                    merged[number] = line + 1, line + len(taken), forms
+            line += len(taken)
+    except (csv.Error, BadRecords):  # the second reading says what is wrong
+        failed = True
+        if plain:
+            with contextlib.suppress(BadRecords):
+                collections.deque(lines, maxlen=0)
+    unsure = [row for row, (_, _, forms) in merged.items() if (forms <= known if ids else bare)]
+    if plain and (failed or bare or unsure):
+        return csv.QUOTE_NONE
+    if unsure:
+        begin, end, _ = merged[unsure[0]]
         raise BadRecords(
-            f"{name}, row {number + 1}: broken ({quoted(error)}); save the table as CSV with double quotes"
-        ) from None
+            f"{name}, row {unsure[0]}: lines {begin} to {end} are one record by their double quotes, and "
+            "look like a record each; put every text in double quotes, those inside doubled, or save the "
+            "table as JSONL or Parquet"
+        )
+    return csv.QUOTE_MINIMAL
 
 
 def _parquet_rows(file: BinaryIO, columns: Mapping[str, str]) -> Iterator[tuple[str, int, object]]:
@@ -233,11 +356,14 @@ def _parquet_rows(file: BinaryIO, columns: Mapping[str, str]) -> Iterator[tuple[
         for row in rows:
             number += 1
             values = {names[own]: value for own, value in row.items() if value is not None}
-            for field in {"patient_id", "note_id"} & values.keys():  # often kept as numbers
+            for field in {"patient_id", "note_id", "identifiers"} & values.keys():  # often kept as numbers
                 if type(values[field]) is int:
                     values[field] = str(values[field])
-            if isinstance(values.get("identifiers"), str):
-                values["identifiers"] = _several(values["identifiers"])
+            own = values.get("identifiers")
+            if isinstance(own, str):
+                values["identifiers"] = strings_of(own, str(values.get("text", "")))
+            elif isinstance(own, list):
+                values["identifiers"] = [one for one in own if one is not None]
             if "inserted" in values:
                 values["inserted"] = _truth(values["inserted"])
             yield f"{name}, row {number}", number, values
@@ -248,7 +374,8 @@ def _named(theirs: list[str], columns: Mapping[str, str], where: str) -> list[st
 
     A field that `columns` gives another name may keep its own in a file that lacks the other.
     """
-    if len(set(theirs)) < len(theirs):
+    named = [name for name in theirs if name]  # an index, or what a divider at the end of each line leaves
+    if len(set(named)) < len(named):
         raise BadRecords(f"{where}: two columns of one name; rename one")
     ours = {theirs_: field for field, theirs_ in columns.items() if theirs_ in theirs}
     return [ours.get(name, f"other {name}" if name in ours.values() else name) for name in theirs]
@@ -307,6 +434,8 @@ def _checked(kind: type[BaseModel], value: object, where: str, *, table: bool) -
         problem = _PROBLEMS.get(first["type"], first["msg"].lower())
         if first["type"] == "string_type" and table:
             problem = "must be text; cast the column to text"
+        if first["type"] == "list_type" and table:
+            problem = "must be text or a list of texts; cast the column to text"
         if first["type"] == "missing" and (table or where.endswith("line 1")):
             problem += f"; if the file calls it otherwise, say so: COLUMNS='{field}=...'"
         raise BadRecords(f"{where}: {field} {problem}") from None

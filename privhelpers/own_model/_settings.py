@@ -62,17 +62,16 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse settings with which no audit can be run."""
-        limits = {"patients": self.patients, "notes": self.notes}
-        validate.positive_int(**{name: limit for name, limit in limits.items() if limit is not None})
+        limited = [name for name in ("patients", "notes") if getattr(self, name) is not None]
+        validate.fields(self, validate.positive_int, *limited)
         if self.patients is not None and self.patients < FEWEST_PATIENTS:
             raise InvalidParameter(
                 f"patients = {self.patients}: at least {FEWEST_PATIENTS} of each file are needed to tell a "
                 "leak from chance; give so many or more, or all"
             )
-        validate.positive_int(texts=self.texts, tokens=self.tokens)
-        validate.positive_int(permutations=self.permutations, draws=self.draws)
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise InvalidParameter(f"seed = {validate.shown(self.seed)}: must be a whole number of 0 or more")
+        validate.fields(self, validate.positive_int, "texts", "tokens", "permutations", "draws")
+        validate.fields(self, validate.non_negative_int, "seed")
+        validate.fields(self, validate.finite, "alpha")
         if not 0 < self.alpha < 0.5:
             raise InvalidParameter(f"alpha = {validate.shown(self.alpha)}: must be in (0, 0.5)")
         if (self.epsilon is None) != (self.delta is None):
@@ -80,8 +79,8 @@ class Settings:
                 "epsilon and delta: one means nothing without the other; give both or neither"
             )
         if self.epsilon is not None:
-            validate.positive(epsilon=self.epsilon)
-            validate.delta(self.delta)
+            validate.fields(self, validate.positive, "epsilon")
+            object.__setattr__(self, "delta", validate.delta(self.delta))
 
     @property
     def share(self) -> float:

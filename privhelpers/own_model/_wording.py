@@ -3,9 +3,9 @@
 import math
 from pathlib import Path
 
-import yaml
+from privhelpers.artifacts import parse_yaml
 
-WORDING = yaml.safe_load(Path(__file__).with_name("wording.yml").read_text(encoding="utf-8"))
+WORDING = parse_yaml(Path(__file__).with_name("wording.yml").read_text(encoding="utf-8"))
 
 
 def in_time(seconds: float) -> str:

@@ -84,7 +84,7 @@ def make_canaries(
 
     Source: Carlini et al. 2019, section 4.1.
     """
-    validate.positive_int(per_level=per_level)
+    per_level = validate.positive_int(per_level=per_level)
     generator = rng.plain(seed, f"canaries/{hospital}")
     planted = per_level * len(levels)
     secrets = _secrets(2 * planted, factory, generator)

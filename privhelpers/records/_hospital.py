@@ -40,9 +40,13 @@ class Stays:
 
     def __post_init__(self) -> None:
         """Refuse weights that no draw can use."""
-        for name, weights in vars(self).items():
-            validate.non_negative(**{f"{name}, weight {k}": weight for k, weight in enumerate(weights, 1)})
-            if not sum(weights):
+        for name, weights in list(vars(self).items()):
+            checked = tuple(
+                validate.non_negative(**{f"{name}, weight {k}": weight})
+                for k, weight in enumerate(weights, 1)
+            )
+            object.__setattr__(self, name, checked)
+            if not sum(checked):
                 raise InvalidParameter(f"{name} = {validate.shown(weights)}: must hold a weight above 0")
 
 
@@ -148,11 +152,11 @@ def make_hospital_records(
     Raises:
         InvalidParameter: a value is out of its range.
     """
-    validate.positive_int(
+    patients, validation_patients, heldout_patients = validate.positive_int(
         patients=patients, validation_patients=validation_patients, heldout_patients=heldout_patients
     )
-    validate.positive_int(SPACE // 100, canaries_per_level=canaries_per_level)
-    validate.probability(report_share=report_share)
+    canaries_per_level = validate.positive_int(SPACE // 100, canaries_per_level=canaries_per_level)
+    report_share = validate.probability(report_share=report_share)
     validate.one_of(HOSPITALS, hospital=hospital)
     generator = rng.plain(seed, f"records/{hospital}")
     factory = PeopleFactory(generator)

@@ -9,14 +9,13 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import yaml
-
 from privhelpers import rng, validate
+from privhelpers.artifacts import parse_yaml
 from privhelpers.errors import InvalidParameter
 from privhelpers.records._identifiers import SPACE_BITS, PeopleFactory, Person
 from privhelpers.records._vocabulary import ALL_CONDITIONS, MEDICATIONS, PROCEDURES
 
-_WORDS = yaml.safe_load(Path(__file__).with_name("public_words.yml").read_text(encoding="utf-8"))
+_WORDS = parse_yaml(Path(__file__).with_name("public_words.yml").read_text(encoding="utf-8"))
 _ILLNESSES, _DRUGS = (*ALL_CONDITIONS, *_WORDS["illnesses"]), (*MEDICATIONS, *_WORDS["drugs"])
 PEOPLE_AT_A_TIME = 10_000  # then numbers may repeat: there are only 20,196 impossible SSNs
 NOTE_SHARE, PROMPT_SHARE = 0.64, 0.08  # the rest is health education
@@ -176,7 +175,7 @@ def make_public_corpus(
         documents: how many, 20 or more so that a twentieth can be held back; 10 million at most.
         excluded_names: full names of patients and canaries.
     """
-    validate.positive_int(10_000_000, documents=documents)
+    documents = validate.positive_int(10_000_000, documents=documents)
     writer = _Writer(seed)
     corpus: dict[str, None] = {}  # in order, and each text once: a document held back must not be trained on
     while len(corpus) < documents:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import yaml
 
 from privhelpers import validate
+from privhelpers.artifacts import parse_yaml
 
-_CLINICAL = yaml.safe_load(Path(__file__).with_name("clinical.yml").read_text(encoding="utf-8"))
+_CLINICAL = parse_yaml(Path(__file__).with_name("clinical.yml").read_text(encoding="utf-8"))
 CONDITIONS, RARE_CONDITIONS, MEDICATIONS, PROCEDURES = (
     tuple(_CLINICAL[kind]) for kind in ("conditions", "rare_conditions", "medications", "procedures")
 )
@@ -55,8 +55,8 @@ def zipf_probabilities(count: int, exponent: float = 1.1) -> np.ndarray:
     >>> [round(float(p), 3) for p in zipf_probabilities(3, 1.0)]
     [0.545, 0.273, 0.182]
     """
-    validate.positive_int(10_000_000, count=count)
-    validate.positive(exponent=exponent)
+    count = validate.positive_int(10_000_000, count=count)
+    exponent = validate.positive(exponent=exponent)
     weights = np.arange(1, count + 1, dtype=float) ** -exponent
     return weights / weights.sum()
 

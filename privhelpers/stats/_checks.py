@@ -1,27 +1,11 @@
 """Checks that the statistics alone need; figures and defenses share those of `checks`."""
 
-import numbers
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.validate import shown
-
-
-def count(name: str, value: int, low: int = 0) -> int:
-    """Return a whole number of at least `low`; numpy integers are welcome, booleans are not."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
-        raise InvalidParameter(f"{name} = {shown(value)}: must be a whole number of {low} or more")
-    return int(value)
-
-
-def open_unit(name: str, value: float) -> float:
-    """Return a number strictly between 0 and 1, such as the level of an interval."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < 1:
-        raise InvalidParameter(f"{name} = {shown(value)}: must be in (0, 1)")
-    return float(value)
 
 
 def rates(name: str, values: ArrayLike, above: float | None = None) -> np.ndarray:

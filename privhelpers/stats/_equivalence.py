@@ -18,7 +18,7 @@ from scipy.stats import t
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.stats import _checks, checks
+from privhelpers.stats import checks
 from privhelpers.stats._estimates import Estimate
 from privhelpers.stats._proportions import clopper_pearson, two_proportion
 
@@ -77,8 +77,8 @@ def tost(estimate: Estimate, *, margin: float, null: float = 0.0, alpha: float =
 
     Source: Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15 (1987).
     """
-    validate.positive(margin=margin)
-    alpha = _checks.open_unit("alpha", alpha)
+    margin = validate.positive(margin=margin)
+    alpha = validate.open_unit(alpha=alpha)
     if not isinstance(estimate, Estimate):
         raise InvalidParameter(f"estimate = {validate.shown(estimate)}: must be an `Estimate`")
     null = float(checks.vector("null", [null])[0])
@@ -122,7 +122,7 @@ def tost_rates(
     >>> tost_rates(0, 200, 0, 200, margin=0.05).verdict, tost_rates(0, 20, 0, 20, margin=0.05).verdict
     ('equivalent', 'undecided')
     """
-    margin, alpha = _checks.open_unit("margin", margin), _checks.open_unit("alpha", alpha)
+    margin, alpha = validate.open_unit(margin=margin), validate.open_unit(alpha=alpha)
     test = two_proportion(successes_a, n_a, successes_b, n_b)
 
     def ends(error: float) -> tuple[float, float]:

@@ -43,7 +43,8 @@ class Estimate:
 
         Where nothing varied from cluster to cluster it is one point, which covers nothing: `method` says so.
         """
-        tail = (1 - _checks.open_unit("level", level)) / 2
+        level = validate.open_unit(level=level)
+        tail = (1 - level) / 2
         reach = float(distributions.t.isf(tail, self.degrees)) * self.standard_error
         method = f"cluster-robust t, {self.clusters} clusters"
         if self.standard_error == 0:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privhelpers import validate
 from privhelpers.stats import _checks
 from privhelpers.stats._proportions import Interval
 from privhelpers.stats.clustered import opened, percentile_interval
@@ -86,7 +87,7 @@ def auc_interval(
     Raises:
         InvalidParameter: lengths differ, a score is not finite, or an arm has fewer than 2 patients.
     """
-    level, pooled = _checks.open_unit("level", level), PooledScores(member_scores, nonmember_scores)
+    level, pooled = validate.open_unit(level=level), PooledScores(member_scores, nonmember_scores)
     drawn = replicates(areas, pooled, (member_patients, nonmember_patients), draws, seed)
     method = f"patient-clustered percentile bootstrap, {draws} draws"
     interval = percentile_interval(areas(*pooled.equal())[0], drawn, level, method)
@@ -123,7 +124,7 @@ def roc_curve(
     Raises:
         InvalidParameter: lengths differ, a score is not finite, or an arm has fewer than 2 patients.
     """
-    level, pooled = _checks.open_unit("level", level), PooledScores(member_scores, nonmember_scores)
+    level, pooled = validate.open_unit(level=level), PooledScores(member_scores, nonmember_scores)
     fpr = np.geomspace(1 / pooled.codes[1].size, 1, 60) if fpr is None else fpr
     grid = np.atleast_1d(_checks.rates("fpr", fpr, above=0))
 

@@ -51,7 +51,7 @@ def permutation_test(
     """
     validate.function(statistic=statistic)
     draws, member = checks.draws(draws), checks.vector("member", member).astype(bool)
-    cells = member.size if cells is None else _checks.count("cells", cells, low=1)
+    cells = member.size if cells is None else validate.positive_int(cells=cells)
     generator, step = rng.make(seed, "stats.permutation"), max(1, BLOCK // cells)
     real, as_extreme = statistic(member[None])[0], 0
     least = real - SLACK * np.maximum(1, np.abs(real))
@@ -123,7 +123,7 @@ def permutation_scores(
             "scores, member: need numbers and a label for each patient, of either kind some"
         )
     members, others = int(member.sum()), int((~member).sum())
-    allowed = min(math.floor(_checks.open_unit("fpr", fpr) * others + _WHOLE), others - 1)
+    allowed = min(math.floor(validate.open_unit(fpr=fpr) * others + _WHOLE), others - 1)
     ranks = rankdata(scores, axis=0) / (members * others)  # their sum grows as the AUC does
     columns = [_ordered(column) for column in scores.T]
     top = 8 * (allowed + 8)  # places among which so many non-members are found, as a rule

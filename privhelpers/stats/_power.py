@@ -9,7 +9,7 @@ from privhelpers.stats import _checks
 
 
 def _reach(power: float, tail: float) -> float:
-    return float(norm.isf(tail) + norm.ppf(_checks.open_unit("power", power)))
+    return float(norm.isf(tail) + norm.ppf(validate.open_unit(power=power)))
 
 
 def detectable(standard_error: float, *, power: float = 0.8, alpha: float = 0.05) -> float:
@@ -26,8 +26,8 @@ def detectable(standard_error: float, *, power: float = 0.8, alpha: float = 0.05
     >>> round(detectable(0.01), 4)
     0.028
     """
-    validate.non_negative(standard_error=standard_error)
-    return _reach(power, _checks.open_unit("alpha", alpha) / 2) * standard_error
+    standard_error = validate.non_negative(standard_error=standard_error)
+    return _reach(power, validate.open_unit(alpha=alpha) / 2) * standard_error
 
 
 def detectable_auc(members: int, nonmembers: int, *, power: float = 0.8, alpha: float = 0.05) -> float:
@@ -43,9 +43,9 @@ def detectable_auc(members: int, nonmembers: int, *, power: float = 0.8, alpha: 
     >>> round(detectable_auc(224, 224), 3)
     0.577
     """
-    validate.positive_int(members=members, nonmembers=nonmembers)
+    members, nonmembers = validate.positive_int(members=members, nonmembers=nonmembers)
     spread = math.sqrt((members + nonmembers + 1) / (12 * members * nonmembers))
-    return min(1.0, 0.5 + _reach(power, _checks.open_unit("alpha", alpha) / 2) * spread)
+    return min(1.0, 0.5 + _reach(power, validate.open_unit(alpha=alpha) / 2) * spread)
 
 
 def detectable_rate(
@@ -73,8 +73,8 @@ def detectable_rate(
     >>> round(detectable_rate(224), 4)
     0.0174
     """
-    other = _checks.count("control_units", units if control_units is None else control_units, low=1)
-    units, control = _checks.count("units", units, low=1), float(_checks.rates("control", control))
-    reach = _reach(power, _checks.open_unit("alpha", alpha) / 2) * math.sqrt(1 / units + 1 / other)
+    other = validate.positive_int(control_units=units if control_units is None else control_units)
+    units, control = validate.positive_int(units=units), float(_checks.rates("control", control))
+    reach = _reach(power, validate.open_unit(alpha=alpha) / 2) * math.sqrt(1 / units + 1 / other)
     angle = math.asin(math.sqrt(control)) + reach / 2
     return 1.0 if angle >= math.pi / 2 else math.sin(angle) ** 2

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from scipy.stats import chi2_contingency, fisher_exact
 from statsmodels.stats.proportion import proportion_confint, proportion_effectsize
 
+from privhelpers import validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.stats import _checks, checks
+from privhelpers.stats import checks
 from privhelpers.validate import shown
 
 # Cohen (1988), section 6.2.3; below the first bound he gives no word.
@@ -76,8 +77,8 @@ class TwoProportion:
 
 
 def _counts(successes: int, trials: int, arm: str = "") -> tuple[int, int]:
-    trials = _checks.count(f"trials{arm}", trials, low=1)
-    successes = _checks.count(f"successes{arm}", successes)
+    trials = validate.positive_int(**{f"trials{arm}": trials})
+    successes = validate.non_negative_int(**{f"successes{arm}": successes})
     if trials > MOST_TRIALS:
         raise InvalidParameter(f"trials{arm} = {shown(trials)}: must be at most {MOST_TRIALS:,}")
     if successes > trials:
@@ -97,7 +98,8 @@ def wilson(successes: int, trials: int, level: float = 0.95) -> Interval:
         InvalidParameter: a count is negative or not whole, or successes exceed trials.
     """
     successes, trials = _counts(successes, trials)
-    low, high = proportion_confint(successes, trials, 1 - _checks.open_unit("level", level), method="wilson")
+    level = validate.open_unit(level=level)
+    low, high = proportion_confint(successes, trials, 1 - level, method="wilson")
     estimate = successes / trials
     # Rounding in the closed form may leave the estimate 1e-17 outside when it is 0 or 1.
     return Interval(estimate, min(float(low), estimate), max(float(high), estimate), level, "Wilson")
@@ -119,7 +121,8 @@ def wald(successes: int, trials: int, level: float = 0.95) -> Interval:
     Source: Brown, Cai and DasGupta, Statistical Science 16 (2001), section 2.
     """
     successes, trials = _counts(successes, trials)
-    low, high = proportion_confint(successes, trials, 1 - _checks.open_unit("level", level), method="normal")
+    level = validate.open_unit(level=level)
+    low, high = proportion_confint(successes, trials, 1 - level, method="normal")
     return Interval(successes / trials, float(low), float(high), level, "Wald")
 
 
@@ -135,7 +138,8 @@ def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Interva
         InvalidParameter: a count is negative or not whole, or successes exceed trials.
     """
     successes, trials = _counts(successes, trials)
-    low, high = proportion_confint(successes, trials, 1 - _checks.open_unit("level", level), method="beta")
+    level = validate.open_unit(level=level)
+    low, high = proportion_confint(successes, trials, 1 - level, method="beta")
     return Interval(successes / trials, float(low), float(high), level, "Clopper-Pearson")
 
 

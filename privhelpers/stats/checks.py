@@ -5,17 +5,13 @@ from numpy.typing import ArrayLike
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.stats import _checks
-from privhelpers.validate import shown
 
 _MOST_DRAWS = 10_000_000
 
 
 def draws(value: int) -> int:
     """Return how often chance is asked: 1 to 10 million, which take hours already."""
-    if (number := _checks.count("draws", value, low=1)) > _MOST_DRAWS:
-        raise InvalidParameter(f"draws = {shown(value)}: must be at most {_MOST_DRAWS:,}")
-    return number
+    return validate.positive_int(_MOST_DRAWS, draws=value)
 
 
 def vector(name: str, values: ArrayLike, least: int = 1) -> np.ndarray:

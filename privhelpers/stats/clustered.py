@@ -7,7 +7,6 @@ Sources: Cameron, Gelbach and Miller, Review of Economics and Statistics 90 (200
 cluster bootstrap; Korn and Graubard, Survey Methodology 24 (1998), section 2, for rates near 0.
 """
 
-import numbers
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -17,7 +16,7 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from privhelpers import rng, validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.stats import _checks, checks
+from privhelpers.stats import checks
 from privhelpers.stats._proportions import Interval
 from privhelpers.validate import shown
 
@@ -102,7 +101,7 @@ def clustered_bootstrap(
         InvalidParameter: lengths differ, fewer than 2 clusters, or the statistic is not finite on a draw.
     """
     validate.function(statistic=statistic)
-    draws, level = checks.draws(draws), _checks.open_unit("level", level)
+    draws, level = checks.draws(draws), validate.open_unit(level=level)
     columns = [validate.array("arrays", array) for array in arrays]
     if not columns or any(column.ndim == 0 or len(column) != len(columns[0]) for column in columns):
         raise InvalidParameter("arrays: give one or more, all of the same length")
@@ -177,11 +176,11 @@ def clustered_proportion(
     Source: Korn and Graubard (1998), section 2.
     """
     outcomes, _, n_clusters = _outcomes(hits, clusters)
-    level = _checks.open_unit("level", level)
+    level = validate.open_unit(level=level)
     if effect is None:
         effect = design_effect(outcomes, clusters)
-    elif isinstance(effect, bool) or not isinstance(effect, numbers.Real) or not 0 < effect < 1e300:
-        raise InvalidParameter(f"effect = {shown(effect)}: must be a number greater than 0")
+    elif (effect := validate.positive(effect=effect)) >= 1e300:
+        raise InvalidParameter(f"effect = {shown(effect)}: must be below 1e300")
     n, p = outcomes.size, float(outcomes.mean())
     tail = (1 - level) / 2
     few = 1.0
@@ -216,7 +215,7 @@ def mean_difference(planted: ArrayLike, control: ArrayLike, *, level: float = 0.
     Source: Welch, Biometrika 34 (1947).
     """
     planted, control = checks.vector("planted", planted, 2), checks.vector("control", control, 2)
-    level = _checks.open_unit("level", level)
+    level = validate.open_unit(level=level)
     estimate = float(planted.mean() - control.mean())
     # Spread at the size of rounding is none: the degrees of freedom would be 0/0.
     if max(np.ptp(planted), np.ptp(control)) <= 1e-12 * max(1, *np.abs(planted), *np.abs(control)):

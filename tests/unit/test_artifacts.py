@@ -3,6 +3,7 @@
 import errno
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -329,3 +330,67 @@ def test_parts_outlive_a_kill_and_not_a_change(tmp_path, monkeypatch):
     monkeypatch.delenv(artifacts.RUNNER)
     by_hand = artifacts.Parts(store, "long/parts", [2])
     assert [by_hand.keep("baseline", make)["of"] for _ in range(2)] == [5, 6], "a cell may have changed"
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0", 0), ("7", 7), ("+7", 7), ("1_000", 1000), ("1e3", 1000.0), ("-.5", -0.5), ("6.e-3", 0.006)]
+    + [("1e-5", 1e-5), ("1E-5", 1e-5), ("1.0e-5", 1e-5), ("1.5e5", 1.5e5), ("-2e+3", -2000.0), ("0e0", 0.0)]
+    + [("TRUE", True), ("false", False), ("~", None), ("", None), (".inf", float("inf"))]
+    + [(text, text) for text in ("017", "08", "0o17", "0b1", "0x1F", "1:30", "12:30:45", "1:30.5")]
+    + [(text, text) for text in ("1_", "_1", "1,000", "1e", "=", ".", "nan", "inf")]
+    + [(text, text) for text in ("yes", "No", "on", "off", "y", "n", "2024-01-01", "2024-13-45", "1 000")],
+)  # fmt: skip
+def test_a_value_in_yaml_is_what_it_looks_like(text, value):
+    read = artifacts.parse_yaml(f"a: {text}")["a"]
+    assert read == value and type(read) is type(value)
+    quoted = artifacts.parse_yaml(f"a: '{text}'")["a"]
+    assert quoted == text and type(quoted) is str
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: 1\nb: 2\na: 3", r"line 3: a is given twice"),
+        ("dp: {target_epsilon: 1,\n  target_epsilon: 8}", "line 2: target_epsilon is given twice"),
+        ("- a: 1\n  'a': 2", "line 2: a is given twice"),
+        ("1: a\n1.0: b", "line 2: 1.0 is given twice"),
+        ("a: &b {c: 1}\nd: {<<: *b, c: 2}", "line 2: '<<'"),
+        ("a: !!float 1", "line 1: a tag"),
+        ("a: !!python/name:os.system", "line 1: a tag"),
+        ("a:\n\tb: 1", "line 2: "),
+        ("a:\t1", "line 1: "),
+        ("a: 1e400", "line 1: a number is too large"),
+        ("a: [1,\n -1e400]", "line 2: a number is too large"),
+        ("a: 1e-400", "line 1: a number is too large or too small"),
+        ("a: 1\n--- \na: 2", ""),
+        ("? [a]\n: 1", "line 1: a list or a mapping"),
+        ('"a\\e[31m": 1', r"line 1: 'a\\x1b\[31m'"),
+        ('a: "\\ud800"', "line 1: holds half of a character"),
+        ('a: "\\UFFFFFFFF"', ""),
+        ("[" * 5000, "line 1: more than 10 brackets"),
+        ("- " * 4000, ""),
+        ("a: 1\nb", "line "),
+        ("a: *b", "line 1: "),
+        ("a: " + "1" * 5000, ""),
+    ],
+)  # fmt: skip
+def test_yaml_that_other_programs_read_otherwise_is_refused_by_its_line(text, words):
+    with pytest.raises(ValueError, match=f"^{words}") as refused:
+        artifacts.parse_yaml(text)
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 300
+
+
+def test_an_alias_is_what_it_names():
+    assert artifacts.parse_yaml("\ufeffa: &b [1, 2]\nc: *b") == {"a": [1, 2], "c": [1, 2]}
+
+
+def test_there_is_one_dialect_of_yaml():
+    readers = set()
+    for folder in ("privhelpers", "bookmaker", "benchmarks"):
+        for path in (artifacts.repository_root() / folder).rglob("*.py"):
+            if re.search(r"\byaml\.\w*load|SafeLoader", path.read_text("utf-8")):
+                readers.add(path.name)
+    assert readers == {"artifacts.py"}

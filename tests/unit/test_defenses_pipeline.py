@@ -160,7 +160,7 @@ def test_one_file_configures_the_pipeline(tmp_path):
         ("1.0e-5", "1", "delta = 1"),
         ("filter: 4", "filter: 0", "filter = 0"),
         ("filter: 4", 'filter: "\\UFFFFFFFF"', "cannot be read as YAML"),
-        ("filter: 4", "filter: 1" + ":0" * 200 + ".0", "cannot be read as YAML"),
+        ("filter: 4", "filter: 1" + ":0" * 200 + ".0", "filter = '1:0"),
         ("filter: 4", "filter: !!python/object/apply:os.getcwd []", "cannot be read as YAML"),
         (RECIPE, "- scrub", "a line for each layer"),
         (RECIPE, "[" * 40_000, "cannot be read as YAML"),
@@ -174,3 +174,43 @@ def test_a_bad_recipe_is_refused_by_file_entry_and_value(tmp_path, old, new, mat
     with pytest.raises(InvalidParameter, match=match) as refused:
         defenses.read_recipe(file)
     assert str(file) in str(refused.value)
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize(
+    ("old", "new", "match"),
+    [
+        ("filter: 4", "filter: 4\nfilter: 8", "line 9: filter is given twice"),
+        ("dp:\n", "dp:\n  target_epsilon: 1\n", "line 5: target_epsilon is given twice"),
+        ("filter: 4", "filter: 4\ndp: {target_epsilon: 1}", "line 9: dp is given twice"),
+        ("filter: 4", "filter: 010", "filter = '010'"),
+        ("filter: 4", "filter: 0x10", "filter = '0x10'"),
+        ("filter: 4", "filter: 1:30", "filter = '1:30'"),
+        ("filter: 4", "filter: 4.0", "filter = 4.0"),
+        ("filter: 4", "filter: true", "filter = True"),
+        ("epsilon: 8", "epsilon: 1:30.5", "target_epsilon = '1:30.5'"),
+        ("epsilon: 8", "epsilon: .inf", "target_epsilon = inf"),
+        ("epsilon: 8", "epsilon: .nan", "target_epsilon = nan"),
+        ("epsilon: 8", "epsilon: NaN", "target_epsilon = 'NaN'"),
+        ("epsilon: 8", "epsilon: 1e400", "line 4: a number is too large"),
+        ("epsilon: 8", "epsilon: 0,5", "target_epsilon = '0,5'"),
+        ("scrub: true", "scrub: yes", "scrub = 'yes'"),
+        ("scrub: true", "scrub: off", "scrub = 'off'"),
+        ("dp:", "<<: {filter: 2}\ndp:", "line 3: '<<'"),
+    ],
+)
+def test_an_entry_of_a_recipe_that_could_mean_two_things_is_refused(tmp_path, old, new, match):
+    file = tmp_path / "pipeline.yml"
+    assert old in RECIPE
+    file.write_text(RECIPE.replace(old, new), encoding="utf-8")
+    with pytest.raises(InvalidParameter, match=match) as refused:
+        defenses.read_recipe(file)
+    assert str(file) in str(refused.value)
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("written", ["1e-5", "1E-5", "1.0e-5", "0.00001", ".00001", "+1e-05"])
+def test_a_small_number_of_a_recipe_is_a_number_however_it_is_written(tmp_path, written):
+    file = tmp_path / "pipeline.yml"
+    file.write_text(RECIPE.replace("1.0e-5", written), encoding="utf-8")
+    assert defenses.read_recipe(file)["dp"]["target_delta"] == 1e-5

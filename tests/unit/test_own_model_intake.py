@@ -455,13 +455,13 @@ def parquet(path, **columns):
 
 
 def test_a_parquet_file_holds_the_same_records(tmp_path):
-    names = [[f"N{n}"] if n % 2 else None for n in range(60)]
+    names = [[f"note {n}"] if n % 2 else None for n in range(60)]
     path = parquet(
         tmp_path / "m.parquet", mrn=list(range(60)), text=NOTES, identifiers=names, when=[0.5] * 60
     )
     records = _files.read_records(path, {"patient_id": "mrn"})
     assert [note.text for note in records.notes] == NOTES and records.notes[9].patient == "9"
-    assert (records.notes[9].identifiers, records.notes[8].identifiers) == (("N9",), ())
+    assert (records.notes[9].identifiers, records.notes[8].identifiers) == (("note 9",), ())
     with pytest.raises(BadRecords, match=r"^m\.parquet, row 1: patient_id is missing"):
         _files.read_records(path)
     for bad, words in (

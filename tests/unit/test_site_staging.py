@@ -136,6 +136,31 @@ def test_every_chapter_can_be_looked_up_by_more_than_its_title():
     assert page.cells[0].source == head + "\n# Not this"
 
 
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize(
+    "term",
+    [r"\epsilon", r"$\varepsilon$", r"\g<0>", r"\1", "a & b", "$x$", "ε", "<b>bold</b>", r"C:\new", "\\"],
+)
+def test_a_term_of_the_index_reaches_the_page_as_it_is_written(tmp_path, term):
+    (tmp_path / "book").mkdir()
+    (tmp_path / written.INDEX).write_text(yaml.safe_dump({"toy": [term]}, allow_unicode=True))
+    page = v4.new_notebook(cells=[v4.new_markdown_cell("# Title\n\nText")])
+    _staging._add_index(page, written.index(tmp_path)["toy"])
+    assert page.cells[0].source == f"# Title\n\n```{{index}} ! {term}\n```\n\nText"
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize(
+    "term",
+    ["$\varepsilon$", "a, b", "a; b", "!a", "a`b", "two\nlines", "tab\there", " ", "see: a; b", "pair: a"],
+)
+def test_a_term_that_would_be_another_entry_of_the_index_is_refused(tmp_path, term):
+    (tmp_path / "book").mkdir()
+    (tmp_path / written.INDEX).write_text(yaml.safe_dump({"toy": ["good", term]}))
+    with pytest.raises(InvalidParameter, match=r"book/index\.yml, toy: .* cannot be a term"):
+        written.index(tmp_path)
+
+
 def test_a_percent_sign_stays_with_its_number():
     page = v4.new_notebook(
         cells=[v4.new_markdown_cell("5 % of {glue:text}`x` %, $5\\,\\%$, a %s"), v4.new_code_cell("5 % x")]
@@ -395,7 +420,9 @@ def test_the_home_page_shows_the_picture_of_this_run(book):
         ("book/a\nb.png", b"", r"^book/a\\nb\.png: its name has .*; rename it$"),
         ("book/index.yml", b"- a", "book/index.yml: must be YAML that maps"),
         ("book/index.yml", b"hipaa: PHI", "book/index.yml, hipaa: must be a list of terms"),
-        ("book/index.yml", b"? 0x" + b"f" * 5000 + b"\n: PHI", "book/index.yml, .*very many digits"),
+        ("book/index.yml", b"? 0x" + b"f" * 5000 + b"\n: PHI", r"book/index.yml, 0xf*\.\.\.: must be a list"),
+        ("book/index.yml", b"a: []\na: [b]", "book/index.yml: must be YAML .line 2: a is given twice"),
+        ("_config.yml", b"html:\n  use_edit_page_button: No\n", "_config.yml: .*write true or false"),
     ],
 )
 def test_a_broken_file_of_the_book_is_named(book, file, data, words):

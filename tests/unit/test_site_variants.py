@@ -3,6 +3,7 @@
 import pytest
 from nbformat import v4
 
+from bookmaker.site import _variants
 from bookmaker.site._variants import add_switch, variant
 from privhelpers.results import in_words
 
@@ -95,3 +96,11 @@ def test_the_page_it_is_made_from_is_not_changed():
     notebook = v4.new_notebook(cells=[md("(a)=\n# X")])
     variant(notebook, model="public")
     assert notebook.cells[0].source == "(a)=\n# X"
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("label", [r"fig-\epsilon", r"\1", r"a\g<0>", "$x", "a&b"])
+def test_a_label_is_renamed_as_it_is_written(label):
+    text = f"({label})=\n# Title\n:name: {label} \n\nSee {{ref}}`words <{label}>` and [here](#{label})."
+    new = f"{label}-run"
+    assert _variants._rename(text, {label}, "-run") == text.replace(label, new)
