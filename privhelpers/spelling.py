@@ -57,6 +57,7 @@ _INLINE = "a|abbr|b|big|cite|code|del|em|font|i|ins|kbd|mark|q|s|small|span|stri
 _BLOCK = "blockquote|body|br|div|h[1-6]|hr|html|li|ol|p|pre|table|tbody|td|th|thead|tr|ul|w"
 _ATTRIBUTES = r"""(?:\s+[\w-]{1,40}\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s"'<>]+))*\s*/?"""
 _FOREIGN = re.compile(r"[<&\x1b\u2581\u0120]|##|@@|[-\u00ad\u2010][^\S\r\n]*[\r\n]")
+_WORD_PIECES = 8  # of a word at most, on average, in a text that is taken for one written in pieces
 _BYTES = re.compile("<0x([0-9A-Fa-f]{2})> ?")
 _WORD_MARK, _BYTE_MARK = "\u2581", "\u0120"
 _CHARACTER_OF_BYTE = [*range(33, 127), *range(161, 173), *range(174, 256)]
@@ -199,13 +200,14 @@ def _written(text: Spelled, *, join_lines: bool) -> Spelled:
 def _without_marks(text: Spelled, mark: str) -> Spelled:
     """Return pieces of words put together, if a text is written in pieces: a mark begins each word.
 
-    The mark for bytes is a letter too (of Maltese), so that one alone is left as it is.
+    The mark of bytes is a letter of Maltese, too. Its small letter, which is no byte of a text, tells the two
+    apart, and a word that begins with one mark alone is left as it is.
     """
-    if mark not in text.text:
+    if mark not in text.text or (mark == _BYTE_MARK and mark.lower() in text.text):
         return text
     pieces = text.text.split()
     begun = sum(piece.startswith(mark) for piece in pieces)
-    apart = len(pieces) > 1 and begun > 1 and 4 * begun >= len(pieces)
+    apart = len(pieces) > 1 and begun > 1 and _WORD_PIECES * begun >= len(pieces)
     if apart:
         text = text.replaced(re.compile(" "), lambda found: "")
     if mark == _WORD_MARK:
