@@ -30,7 +30,7 @@ PACKAGES = ("privhelpers", "bookmaker")
 # The rooms of privhelpers from the ground up: a room imports rooms of lower levels, and of its own level
 # only what `tests/unit/test_rooms.py` allows by name.
 LEVELS = (
-    ("errors", "validate"),
+    ("errors", "validate", "spelling"),
     ("rng", "artifacts", "parameters", "pages", "browser", "processes", "text"),
     ("anonymity", "mechanisms", "accounting", "stats"),
     ("records", "models"),

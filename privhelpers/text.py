@@ -15,20 +15,32 @@ True
 import html as markup
 import re
 import unicodedata
-from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from decimal import ROUND_CEILING, Context
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
+from privhelpers.spelling import (
+    LINE_END,
+    UNSEEN,
+    bare,
+    folded,
+    is_mark,
+    letters,
+    marks,
+    units,
+    without_blanks,
+)
 
 _EXPONENT = re.compile(r"(?<=\d)e[+-]\d+")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
-_PLAIN = dict.fromkeys("‐‑‒–—―−", "-") | {"’": "'", "‘": "'"}
-_CORE = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)  # from the first letter or digit to the last
+# A grave accent between letters is an apostrophe, decoration counts as a blank, and a blank before or after
+# punctuation does not count: some tokenizers put one there.
+_QUOTING = re.compile(r"(?<=[^\W_])`(?=[^\W_])")
+_DECORATION = re.compile(r"[\s*_~|`]+")
 _SEPARATORS = r"[-./() ]{0,2}"
 _NUMBER = re.compile(rf"[0-9](?:{_SEPARATORS}[0-9]){{5,}}")
 _LAST = 6  # letters of a value that decide whether a text is searched for it
@@ -48,34 +60,23 @@ _WORDS = (
     (r"/patient$", ", by patient"),
     (r"_", " "),
 )
-# Letters and marks that have no shape (Unicode's default ignorable characters) or are blank, although their
-# categories say otherwise.
-_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0") | frozenset(
-    map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))  # variation selectors
-)
 _MARKS = 4  # on one letter: hardly a language needs more, and a pile of them covers the lines around it
-_NO_WORD_BEFORE, _NO_WORD_AFTER = r"(?<![^\W_])", r"(?![^\W_])"
 
 
 def normalize(text: str) -> str:
     """Return the one spelling of texts that read the same.
 
-    Compatible characters become one (NFKC: full-width letters, ligatures, composed accents), dashes a
-    hyphen, curly apostrophes straight ones, and runs of white space one space; case is folded and characters
-    without a shape (zero-width, soft hyphen, direction) are dropped. A model that writes `ANN HILL` or
-    breaks the line inside the name has given Ann Hill away all the same.
+    Compatible characters become one (NFKC: full-width letters, ligatures, composed accents), and so do
+    dashes, apostrophes, quotation marks, digits of every script and runs of white space; case is folded and
+    characters without a shape (zero-width, soft hyphen, direction) are dropped. A model that writes
+    `ANN HILL` or breaks the line inside the name has given Ann Hill away all the same.
+
+    Accents, punctuation and markup count here: `stands_in` and `spelling.words` see through these, too.
 
     >>> normalize("  Ｏ’Brien–Hill\\n ")
     "o'brien-hill"
     """
-    if text.isascii():  # the rest would change nothing here, and takes many times as long
-        return " ".join(text.lower().split())
-    shaped = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    if odd := [c for c in set(shaped) if c in _PLAIN or unicodedata.category(c) == "Cf"]:
-        for character in odd:
-            shaped = shaped.replace(character, _PLAIN.get(character, ""))
-        shaped = unicodedata.normalize("NFKC", shaped)  # a letter and its accent can come together only now
-    return " ".join(shaped.split())
+    return " ".join(folded(text).split())
 
 
 def owners_of_texts(texts: Iterable[tuple[Hashable, str]]) -> Counter[str]:
@@ -90,34 +91,96 @@ def owners_of_texts(texts: Iterable[tuple[Hashable, str]]) -> Counter[str]:
     return Counter(text for _, text in {(owner, normalize(text)) for owner, text in texts})
 
 
-def _letters(normalized: str) -> str:
-    return re.sub(r"[\W_]", "", normalized)
+@cache
+def _spacing(*, is_ascii: bool) -> tuple[tuple[re.Pattern, str], ...]:
+    """Return the rules that leave one spelling of what stands between words, and what each of them writes."""
+    mark = " ?([^A-Za-z0-9 ]) ?" if is_ascii else rf" ?([^\w {marks()}]) ?"
+    return (_QUOTING, "'"), (_DECORATION, " "), (re.compile(mark), r"\1")
+
+
+def _spaced(text: str) -> str:
+    for pattern, said in _spacing(is_ascii=text.isascii()):
+        text = pattern.sub(said, text)
+    return text
+
+
+def _readings(text: str) -> list[str]:
+    """Return the spellings in which values are looked for in a text: two if a line ends with a hyphen."""
+    ways = (False, True) if LINE_END.search(text) else (True,)
+    return [_spaced(letters(text, join_lines=way)) for way in ways]
+
+
+def _alone(spaced: str) -> str:
+    """Return the letters and digits of a spelling: a quick look at them misses no value."""
+    return re.sub(r"[\W_]", "", spaced)
 
 
 @lru_cache(maxsize=1 << 16)
-def _letters_of(value: str) -> str:
-    return _letters(normalize(value))
+def _wanted(value: str) -> tuple[str, str]:
+    """Return the spelling of a value from its first letter or digit to its last, and its letters alone."""
+    spaced = _spaced(letters(value))
+    spans = [unit.span() for unit in units(spaced)]
+    core = spaced[spans[0][0] : spans[-1][1]] if spans else ""
+    return core, _alone(core)
 
 
 @lru_cache(maxsize=4096)
 def _pattern(value: str) -> re.Pattern:
-    """Return what finds a value in normalized text."""
-    core = _CORE.search(normalize(value))[0]
+    """Return what finds a value in a spelling, wherever words begin and end."""
+    core = _wanted(value)[0]
     pieces, end = [], 0
     for number in _NUMBER.finditer(core):  # long numbers: each separator may be another, or missing
         digits = re.findall("[0-9]", number[0])
         pieces += [re.escape(core[end : number.start()]), _SEPARATORS.join(digits)]
         end = number.end()
     pieces.append(re.escape(core[end:]))
-    return re.compile(_NO_WORD_BEFORE + "".join(pieces) + _NO_WORD_AFTER)
+    return re.compile("".join(pieces))
+
+
+def _in_a_word(spaced: str, place: int) -> bool:
+    """Return whether the characters before and after a place belong to one word."""
+    if not 0 < place < len(spaced):
+        return False
+    before, after = spaced[place - 1], spaced[place]
+    if is_mark(after):
+        return True
+    joined = (before.isalnum() or is_mark(before)) and after.isalnum()
+    return joined and not (without_blanks(before) or without_blanks(after))
+
+
+def _spans(value: str, spaced: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each place of a spelling at which a value stands as words of its own."""
+    pattern, start = _pattern(value), 0
+    while match := pattern.search(spaced, start):
+        if _in_a_word(spaced, match.start()) or _in_a_word(spaced, match.end()):
+            start = match.start() + 1
+        else:
+            yield match.span()
+            start = match.end()
+
+
+def _stands(value: str, spaced: str) -> bool:
+    return next(_spans(value, spaced), None) is not None
+
+
+def same_as(value: str) -> str:
+    """Return what two values share that are the same by the rule of `stands_in`.
+
+    >>> same_as("(617) 555-0123") == same_as("617.555.0123") != same_as("617.555.0124")
+    True
+    """
+    return _NUMBER.sub(lambda number: _alone(number[0]), _wanted(value)[0])
 
 
 def found_in(values: Iterable[str], text: str) -> list[str]:
     """Return those of the values that stand in the text, by the rule of `stands_in`."""
-    plain = normalize(text)
-    letters = _letters(plain)  # a quick look that misses nothing: most values are in no text at all
-    near = (value for value in values if _letters_of(value) and _letters_of(value) in letters)
-    return [value for value in near if _pattern(value).search(plain)]
+    readings = [(spaced, _alone(spaced)) for spaced in _readings(text)]
+    return [
+        value
+        for value in values
+        if (sought := _wanted(value)[1])
+        and any(sought in written and _stands(value, spaced) for spaced, written in readings)
+    ]
 
 
 def found_among(values: Iterable[str], texts: Iterable[str]) -> list[str]:
@@ -125,31 +188,35 @@ def found_among(values: Iterable[str], texts: Iterable[str]) -> list[str]:
 
     For many of both: a text is searched only for values whose last letters stand in it.
     """
-    letters = {value: _letters_of(value) for value in values if _letters_of(value)}
-    size = min([_LAST, *map(len, letters.values())])
+    sought = {value: alone for value in values if (alone := _wanted(value)[1])}
+    size = min([_LAST, *map(len, sought.values())])
     missing: dict[str, list[str]] = {}
-    for value in letters:
-        missing.setdefault(letters[value][-size:], []).append(value)
-    for text in texts:
-        plain = normalize(text)
-        written = _letters(plain)
+    for value, alone in sought.items():
+        missing.setdefault(alone[-size:], []).append(value)
+    for spaced in (spaced for text in texts for spaced in _readings(text)):
+        written = _alone(spaced)
         for last in {written[n : n + size] for n in range(len(written) - size + 1)} & missing.keys():
-            near = [value for value in missing[last] if letters[value] in written]
+            near = [value for value in missing[last] if sought[value] in written]
             for value in near:
-                if _pattern(value).search(plain):
+                if _stands(value, spaced):
                     missing[last].remove(value)
     left = set().union(*missing.values())
-    return [value for value in letters if value not in left]
+    return [value for value in sought if value not in left]
 
 
 def stands_in(value: str, text: str) -> bool:
     """Return whether a value, such as a patient's name or number, stands in a text.
 
-    It does if its spelling after `normalize`, from its first letter or digit to its last, stands in the
-    normalized text as words of its own: `Ann Hill` is not in `Joann Hill` nor 555-0123 in 555-01234, since a
-    part of somebody else's name or number points at nobody. In a number of six digits or more, separators
-    (hyphen, dot, slash, space, parentheses) may differ or be missing: `000006789` gives away 000-00-6789.
-    Shorter numbers must be written as they are, or an age of 44 would stand in `4 4`.
+    It does if its letters and digits as `spelling.bare` gives them, from the first to the last, are in
+    those of the text as words of their own, with the same punctuation between them. Blanks around
+    punctuation and decoration between words do not count, so that the text may come from any tokenizer:
+    `a . hill @ mail . org` gives away a.hill@mail.org. `Ann Hill` is not in `Joann Hill` nor 555-0123 in
+    555-01234, since a part of another name or number points at no one. In a script without blanks between
+    words, a word may begin and end anywhere.
+
+    In a number of six digits or more, separators (hyphen, dot, slash, space, parentheses) may differ or be
+    missing: `000006789` gives away 000-00-6789. Shorter numbers must be written as they are, or an age of 44
+    would stand in `4 4`.
 
     A value without a letter or digit stands in no text.
     """
@@ -164,14 +231,17 @@ def places(value: str, text: str) -> list[tuple[int, int]]:
     """
     if not stands_in(value, text):
         return []
-    # Where each prefix of the text ends once it is normalized: the way back from a match to the text.
-    ends = [len(normalize(text[:end])) for end in range(len(text) + 1)]
-    spans = (match.span() for match in _pattern(value).finditer(normalize(text)))
-    return [(bisect_right(ends, start) - 1, bisect_left(ends, end)) for start, end in spans]
+    spans = set()
+    for join_lines in (False, True):
+        read = bare(text, join_lines=join_lines)
+        for pattern, said in _spacing(is_ascii=read.text.isascii()):
+            read = read.replaced(pattern, lambda match, said=said: match.expand(said))
+        spans |= {read.place(*span) for span in _spans(value, read.text)}
+    return sorted(spans)
 
 
 def _acts(character: str) -> bool:
-    return unicodedata.category(character)[0] in "CZ" or character in _UNSEEN
+    return unicodedata.category(character)[0] in "CZ" or character in UNSEEN
 
 
 def blank(text: str) -> bool:

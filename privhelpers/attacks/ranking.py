@@ -11,10 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privhelpers import rng, validate
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip(".,;:()") for word in text.casefold().split()]
+from privhelpers.spelling import words as words_of
 
 
 def _runs(words: list[str], length: int) -> list[str]:
@@ -35,15 +32,15 @@ class Runs:
 
 
 def longest_runs(texts: Sequence[str], notes: Sequence[str]) -> Runs:
-    """Return how many words in a row each text shares with some note; case and punctuation do not count.
+    """Return how many words in a row each text shares with some note, words as `spelling.words` gives them.
 
     Args:
         texts: what the model wrote.
         notes: what it is compared with.
     """
     words, note = np.zeros(len(texts), dtype=int), np.full(len(texts), -1)
-    asking = dict(enumerate(map(_words, texts)))
-    known = dict(enumerate(map(_words, notes)))
+    asking = dict(enumerate(map(words_of, texts)))
+    known = dict(enumerate(map(words_of, notes)))
     length = 1
     while asking and known:
         # What shares no run of this length shares no longer one: both sides shrink fast.

@@ -1,7 +1,8 @@
 """A filter on what a model writes: identifiers and word runs that stand in the training notes.
 
-It sees copies, not knowledge: whatever changes the form of a text and keeps its meaning passes, and a
-filter that withholds training text tells everybody what was trained on.
+It sees copies, not knowledge: what changes the words of a text and keeps its meaning passes (another
+language, other words, words put in between, letters apart, no blanks), and a filter that withholds training
+text tells everyone what was trained on.
 
 >>> filter_ = OutputFilter(["Kept one night to watch and then home with a green slip."], ngram=6)
 >>> filter_.apply("She was KEPT one night to watch and then left.").text
@@ -17,10 +18,10 @@ from dataclasses import dataclass
 
 from privhelpers import validate
 from privhelpers.defenses._spans import Span, merge, replace
-from privhelpers.defenses.folding import Folded, fold
+from privhelpers.defenses.folding import digits_again
 from privhelpers.defenses.patterns import find_identifiers
+from privhelpers.spelling import Spelled, bare, says_a_word, units
 
-_WORD = re.compile(r"\w+")
 _EXACT = re.compile(r"\S+")
 
 
@@ -59,10 +60,11 @@ class OutputFilter:
 
         Args:
             protected_texts: the notes that a model was trained on.
-            ngram: words of a run; a shorter copy passes.
+            ngram: words of a run; a shorter copy passes. In a script without blanks a character of Chinese
+                counts as a word, and a letter, as of Thai or kana, as half of one.
             identifiers: hold back whatever has the form of an identifier too.
-            normalize: compare words in lower case, without punctuation, invisible characters and other
-                alphabets' digits, and read digit words as digits; False compares as written.
+            normalize: compare words as `spelling.words` gives them, and read digit words as digits; False
+                compares what stands between blanks as written.
             allowed_texts: public texts, whose runs pass.
 
         Raises:
@@ -80,15 +82,19 @@ class OutputFilter:
 
     def _runs(self, text: str) -> list[tuple[bytes, int, int]]:
         """Return hash, start and end, in the text as it stands, of every run of words."""
-        folded = fold(text, spelled=True) if self.normalize else Folded(text)
-        words = [
-            (match[0].casefold() if self.normalize else match[0], *match.span())
-            for match in (_WORD if self.normalize else _EXACT).finditer(folded.text)
-        ]
-        runs = []
-        for first in range(len(words) - self.ngram + 1):
-            run = words[first : first + self.ngram]
-            runs.append((_hashed(w[0] for w in run), *folded.place(run[0][1], run[-1][2])))
+        spelled = digits_again(bare(text)) if self.normalize else Spelled(text)
+        words = list(units(spelled.text) if self.normalize else _EXACT.finditer(spelled.text))
+        halves = [2 if not self.normalize or says_a_word(word[0]) else 1 for word in words]
+        runs, end, held = [], 0, 0
+        for first, word in enumerate(words):
+            while held < 2 * self.ngram and end < len(words):
+                held += halves[end]
+                end += 1
+            if held < 2 * self.ngram:
+                break
+            run = _hashed(one[0] for one in words[first:end])
+            runs.append((run, *spelled.place(word.start(), words[end - 1].end())))
+            held -= halves[first]
         return runs
 
     def find(self, text: str) -> list[Span]:

@@ -13,14 +13,14 @@ Sources: Broder 1997 (resemblance and MinHash); Leskovec, Rajaraman and Ullman, 
 Datasets, section 3.4 (bands); Lee et al. 2022 (deduplication of training data).
 """
 
-import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
+from privhelpers.spelling import words
+from privhelpers.text import normalize
 
-_WORD = re.compile(r"\w+")
 _MOST_PERMUTATIONS = 100_000
 SURE = 0.999  # probability that a pair exactly at the threshold is proposed
 
@@ -58,17 +58,17 @@ class Deduplicated:
 
 
 def shingles(text: str, size: int = 3) -> frozenset[str]:
-    """Return the runs of `size` words of a text, in lower case and without punctuation.
+    """Return the runs of `size` words of a text, as `spelling.words` gives them.
 
-    A text of fewer words is one shingle.
+    A text of fewer words is one shingle; so is one without a word, as it is written.
 
     >>> sorted(shingles("Seen at noon, by Dr Vale."))
     ['at noon by', 'by dr vale', 'noon by dr', 'seen at noon']
     """
-    words = _WORD.findall(text.casefold())
-    if len(words) <= size:
-        return frozenset([" ".join(words)])
-    return frozenset(" ".join(words[i : i + size]) for i in range(len(words) - size + 1))
+    units = words(text)
+    if len(units) <= size:
+        return frozenset([" ".join(units) or normalize(text)])
+    return frozenset(" ".join(units[i : i + size]) for i in range(len(units) - size + 1))
 
 
 def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
@@ -98,10 +98,66 @@ def band_shape(threshold: float, permutations: int = 128) -> tuple[int, int]:
     return next((s for s in shapes if _proposal_probability(threshold, *s) >= SURE), (permutations, 1))
 
 
+class _Index:
+    """Sets of shingles, of which those near to another one are found without a look at all of them.
+
+    Args:
+        sets: different sets, by number.
+        threshold, permutations, seed: as in `near_duplicates`.
+    """
+
+    def __init__(
+        self, sets: Sequence[frozenset[str]], threshold: float, permutations: int, seed: int
+    ) -> None:
+        """Sketch every set."""
+        from datasketch import MinHash, MinHashLSH
+
+        self._sets, self._threshold = sets, threshold
+        self._lsh = MinHashLSH(num_perm=permutations, params=band_shape(threshold, permutations))
+        encoded = [sorted(map(str.encode, one)) for one in sets]
+        self._sketches = MinHash.bulk(encoded, num_perm=permutations, seed=seed)
+
+    def add(self, number: int) -> None:
+        """Let a set be found from now on."""
+        self._lsh.insert(number, self._sketches[number], check_duplication=False)
+
+    def near(self, number: int) -> dict[int, float]:
+        """Return the added sets that are near to a set, with their exact similarity, in order."""
+        proposed = sorted(self._lsh.query(self._sketches[number]))
+        exact = {other: jaccard(self._sets[number], self._sets[other]) for other in proposed}
+        return {other: similarity for other, similarity in exact.items() if similarity >= self._threshold}
+
+
+def _distinct(texts: Sequence[str], size: int) -> dict[frozenset[str], list[int]]:
+    """Return the different sets of shingles, in the order of first appearance, with the places of each."""
+    by_text: dict[str, list[int]] = {}
+    for place, text in enumerate(texts):
+        by_text.setdefault(text, []).append(place)
+    by_set: dict[frozenset[str], list[int]] = {}
+    for text, places in by_text.items():
+        by_set.setdefault(shingles(text, size), []).extend(places)
+    return {one: sorted(places) for one, places in by_set.items()}
+
+
+def _index_of(
+    texts: Sequence[str], shingle: int, *, threshold: float, permutations: int, seed: int
+) -> tuple[_Index, list[list[int]]]:
+    """Return an index of the different texts, and the places of each of them."""
+    threshold = validate.probability(threshold=threshold)
+    shingle = validate.positive_int(shingle=shingle)
+    permutations = validate.positive_int(_MOST_PERMUTATIONS, permutations=permutations)
+    if permutations < 2:
+        raise InvalidParameter(f"permutations = {permutations}: must be 2 or more")
+    distinct = _distinct(texts, shingle)
+    return _Index(list(distinct), threshold, permutations, seed), list(distinct.values())
+
+
 def near_duplicates(
     texts: Sequence[str], *, threshold: float = 0.8, shingle: int = 3, permutations: int = 128, seed: int = 1
 ) -> list[Pair]:
     """Return all proposed pairs whose exact similarity reaches the threshold, sorted by place.
+
+    n equal texts are n (n - 1) / 2 pairs; `deduplicate` counts none of them.
 
     Args:
         texts: the texts.
@@ -110,31 +166,13 @@ def near_duplicates(
         permutations: hash functions of MinHash, 2 to 100,000.
         seed: of the hash functions.
     """
-    from datasketch import MinHash, MinHashLSH
-
-    threshold = validate.probability(threshold=threshold)
-    shingle = validate.positive_int(shingle=shingle)
-    permutations = validate.positive_int(_MOST_PERMUTATIONS, permutations=permutations)
-    if permutations < 2:
-        raise InvalidParameter(f"permutations = {permutations}: must be 2 or more")
-    sets = [shingles(text, shingle) for text in texts]
-    index = MinHashLSH(num_perm=permutations, params=band_shape(threshold, permutations))
-    distinct: dict[frozenset[str], list[int]] = {}
-    for place, shingle_set in enumerate(sets):
-        distinct.setdefault(shingle_set, []).append(place)
-    sketches = MinHash.bulk(
-        [sorted(map(str.encode, shingle_set)) for shingle_set in distinct], num_perm=permutations, seed=seed
-    )
+    index, places = _index_of(texts, shingle, threshold=threshold, permutations=permutations, seed=seed)
     pairs = []
-    members = list(distinct.values())
-    for number, (shingle_set, sketch) in enumerate(zip(distinct, sketches, strict=True)):
-        copies = members[number]
+    for number, copies in enumerate(places):
         pairs += [Pair(a, b, 1.0) for i, a in enumerate(copies) for b in copies[i + 1 :]]
-        for other in index.query(sketch):
-            similarity = jaccard(shingle_set, sets[members[other][0]])
-            if similarity >= threshold:
-                pairs += [Pair(min(a, b), max(a, b), similarity) for a in copies for b in members[other]]
-        index.insert(number, sketch, check_duplication=False)
+        for other, similarity in index.near(number).items():
+            pairs += [Pair(min(a, b), max(a, b), similarity) for a in copies for b in places[other]]
+        index.add(number)
     return sorted(pairs)
 
 
@@ -173,14 +211,23 @@ def deduplicate(
     among: dict[object, list[int]] = {}
     for place, note in enumerate(notes):
         among.setdefault(within and note[within], []).append(place)
-    earlier: dict[int, list[int]] = {}
-    settings = {"threshold": threshold, "shingle": shingle, "permutations": permutations}
-    for places in among.values():
-        for pair in near_duplicates([notes[place]["text"] for place in places], **settings):
-            earlier.setdefault(places[pair.second], []).append(places[pair.first])
     groups: dict[int, list[int]] = {}
-    for place in range(len(notes)):
-        home = next((first for first in earlier.get(place, ()) if first in groups), None)
-        groups.setdefault(place if home is None else home, []).append(place)
-    kept = [notes[place] for place in groups]
-    return Deduplicated(kept, tuple(tuple(group) for group in groups.values() if len(group) > 1))
+    for places in among.values():
+        texts = [notes[place]["text"] for place in places]
+        for group in _groups(
+            *_index_of(texts, shingle, threshold=threshold, permutations=permutations, seed=1)
+        ):
+            groups[places[group[0]]] = [places[n] for n in group]
+    kept = [notes[place] for place in sorted(groups)]
+    return Deduplicated(kept, tuple(tuple(groups[n]) for n in sorted(groups) if len(groups[n]) > 1))
+
+
+def _groups(index: _Index, places: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return the places of each kept text and of its copies; a text is compared with kept ones alone."""
+    groups: dict[int, list[int]] = {}
+    for number, copies in enumerate(places):
+        home = next(iter(index.near(number)), None)
+        if home is None:
+            index.add(number)
+        groups.setdefault(number if home is None else home, []).extend(copies)
+    return [sorted(group) for group in groups.values()]

@@ -17,83 +17,41 @@ leads back; case folding and NFKC give up all three.
 
 import re
 import unicodedata
-from dataclasses import dataclass
+
+from privhelpers.spelling import Spelled, Table, plain
 
 _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 DIGIT_WORDS = {word: str(digit) for digit, word in enumerate(_DIGITS)} | {"oh": "0"}
 _WORD = rf"\b(?:{'|'.join(DIGIT_WORDS)})\b"
 # Three in a row: "two" alone is a dose, "two one two" is a part of a number.
 _SPELLED = re.compile(rf"{_WORD}(?:[ -]{_WORD}){{2,}}", re.IGNORECASE)
-_PART = re.compile(r"[A-Za-z]+|-")
-
-
-@dataclass(frozen=True)
-class Folded:
-    """A folded text, and where each of its characters came from.
-
-    Attributes:
-        text: the folded text.
-        starts, ends: place in the original of each folded character; None where nothing moved.
-    """
-
-    text: str
-    starts: list[int] | None = None
-    ends: list[int] | None = None
-
-    def place(self, start: int, end: int) -> tuple[int, int]:
-        """Return the place in the original of the folded characters from `start` up to `end`."""
-        if self.starts is None:
-            return start, end
-        return self.starts[start], self.ends[end - 1]
+_PART = re.compile(r"[A-Za-z]+| ")
 
 
 def _fold_character(character: str) -> str:
-    """Return what stands for a character outside ASCII: one character, or none if it is invisible."""
-    category = unicodedata.category(character)
-    if category in ("Cf", "Mn") and not unicodedata.combining(character):
-        return ""
-    if category == "Nd":
-        return str(unicodedata.decimal(character))
-    if category == "Pd" or character == "\u2212":
-        return "-"
-    if category == "Zs":
-        return " "
+    """Return what stands for a character: one character in its case, or none if it is invisible."""
+    if character.isascii():
+        return character
     compatible = unicodedata.normalize("NFKC", character)
-    return compatible if len(compatible) == 1 else character
+    return plain(compatible if len(compatible) == 1 else character)
 
 
-def fold(text: str, *, spelled: bool = False) -> Folded:
+_FOLDED = Table(_fold_character)
+
+
+def fold(text: str, *, spelled: bool = False) -> Spelled:
     """Return the text as detectors should read it.
 
     Args:
         text: any text.
         spelled: turn three or more digit words in a row into digits too.
     """
-    starts = ends = None
-    folded = text
-    if not text.isascii():
-        table = {ord(c): _fold_character(c) for c in set(text) if not c.isascii()}
-        folded = text.translate(table)
-        if len(folded) != len(text):
-            starts = [i for i, c in enumerate(text) if table.get(ord(c), c)]
-            ends = [i + 1 for i in starts]
-    if spelled and _SPELLED.search(folded):
-        return _without_words(folded, starts, ends)
-    return Folded(folded, starts, ends)
+    folded = Spelled(text) if text.isascii() else Spelled(text).translated(_FOLDED)
+    return digits_again(folded) if spelled else folded
 
 
-def _without_words(text: str, starts: list[int] | None, ends: list[int] | None) -> Folded:
-    starts = list(range(len(text))) if starts is None else starts
-    ends = [i + 1 for i in range(len(text))] if ends is None else ends
-    pieces: list[str] = []
-    new_starts, new_ends, place = [], [], 0
-    for run in _SPELLED.finditer(text):
-        pieces.append(text[place : run.start()])
-        new_starts += starts[place : run.start()]
-        new_ends += ends[place : run.start()]
-        for word in _PART.finditer(text, *run.span()):  # spaces between digits go, hyphens stay
-            pieces.append(DIGIT_WORDS.get(word[0].lower(), "-"))
-            new_starts.append(starts[word.start()])
-            new_ends.append(ends[word.end() - 1])
-        place = run.end()
-    return Folded("".join([*pieces, text[place:]]), new_starts + starts[place:], new_ends + ends[place:])
+def digits_again(folded: Spelled) -> Spelled:
+    """Return a text in which three or more digit words in a row are digits; hyphens between them stay."""
+    runs = _SPELLED.finditer(folded.text)
+    parts = [part for run in runs for part in _PART.finditer(run.string, *run.span())]
+    return folded.substituted([(*part.span(), DIGIT_WORDS.get(part[0].lower(), "")) for part in parts])

@@ -19,7 +19,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import StandardScaler
 
-from privhelpers import rng, stats
+from privhelpers import rng, spelling, stats
 from privhelpers.stats import Interval
 
 NAMES = ("words", "shape", "rarity")
@@ -51,11 +51,20 @@ class BlindBaseline:
     parts: np.ndarray = field(repr=False, compare=False)
 
 
+def _units(text: str) -> list[str]:
+    """Return the words of two letters or more, as they are written, and characters of scripts without blanks.
+
+    They are not brought to one spelling: what differs in spelling alone differs for a model, too.
+    """
+    units = (unit[0] for unit in spelling.units(text))
+    return [unit for unit in units if len(unit) > 1 or spelling.without_blanks(unit)]
+
+
 def _words(texts: Sequence[str]) -> sparse.csr_matrix:
     """Return weighted counts of words, pairs of words and short runs of letters, one row a text."""
     size = {"n_features": 2**16, "alternate_sign": False}
     letters = HashingVectorizer(analyzer="char_wb", ngram_range=(3, 4), **size)
-    words = HashingVectorizer(ngram_range=(1, 2), **size)
+    words = HashingVectorizer(ngram_range=(1, 2), tokenizer=_units, token_pattern=None, **size)
     # The weights see every text and no label, so that they cannot tell anything about membership.
     return make_pipeline(make_union(letters, words), TfidfTransformer(sublinear_tf=True)).fit_transform(texts)
 
@@ -74,7 +83,7 @@ def _shape(texts: Sequence[str], lot: np.random.Generator) -> list[float]:
     joined = _looked_at("".join(texts), lot)
     kinds = (str.isdigit, str.isupper, str.isspace)
     shares = [sum(map(kind, joined)) / max(1, len(joined)) for kind in kinds]
-    words = [len(text.split()) for text in texts]
+    words = [len(text.split()) + sum(map(spelling.without_blanks, text)) for text in texts]
     return [len(texts), min(lengths), max(lengths), float(np.mean(lengths)), float(np.mean(words)), *shares]
 
 
@@ -89,7 +98,8 @@ def _rarity(texts: Sequence[str]) -> np.ndarray:
     columns = []
     for analyzer, run in (("word", (1, 1)), ("word", (2, 2)), ("char_wb", (4, 4))):
         size = {"n_features": 2**18, "alternate_sign": False, "binary": True, "norm": None}
-        table = HashingVectorizer(analyzer=analyzer, ngram_range=run, lowercase=False, **size)
+        cut = {"tokenizer": _units, "token_pattern": None} if analyzer == "word" else {}
+        table = HashingVectorizer(analyzer=analyzer, ngram_range=run, lowercase=False, **cut, **size)
         digits_alike = (re.sub(r"\d", "0", text) for text in texts)
         has = table.fit_transform(digits_alike)
         patients, runs = (np.maximum(1, np.asarray(has.sum(axis)).ravel()) for axis in (0, 1))

@@ -18,6 +18,7 @@ from privhelpers.own_model._likeness import Likeness
 from privhelpers.own_model._names import AttackName, Check
 from privhelpers.own_model._open import untrained
 from privhelpers.own_model._reading import read_alike
+from privhelpers.own_model._returned import require_text_back
 from privhelpers.own_model._risks import risks
 from privhelpers.own_model._sample import Sample, draw_sample
 from privhelpers.own_model._settings import Settings
@@ -83,6 +84,7 @@ class Audit:
         sensitivity: the weakest leak that would have been found.
         verdict: what follows.
         texts: what the model wrote.
+        lost: a sentence on what the tokenizers do not give back of the notes, or "".
     """
 
     target: Target
@@ -101,6 +103,7 @@ class Audit:
     sensitivity: Sensitivity
     verdict: _verdict.Verdict
     texts: list[str]
+    lost: str = ""
 
 
 def _lower_case(model: Target, sample: Sample, settings: Settings, progress: bool) -> TokenScores | None:
@@ -189,6 +192,7 @@ def examine(
 
     Raises:
         BadRecords: too few notes can be read.
+        UnsupportedModel: its tokenizer, or that of the reference, loses most of the notes.
         InvalidParameter: an epsilon is claimed without canaries, which alone could refute it; or there are
             so few permutations that no test could flag anything.
     """
@@ -200,6 +204,9 @@ def examine(
     def ask(model: Target) -> TokenScores:
         return model.score(sample.texts, seed=seed, what=f"reading ({model.name})" if progress else None)
 
+    lost = [require_text_back(model, sample.notes) for model in filter(None, (target, reference))]
+    for sentence in filter(None, lost):
+        told(sentence)
     told(work_ahead(target, reference, sample, settings))
 
     # Who was in the records: the same scores of the model, and of its architecture with fresh weights.
@@ -276,4 +283,5 @@ def examine(
             p_values, explanations, canaries, reverse=reverse, turned=turned, alpha=settings.share
         ),
         texts=texts,
+        lost=" ".join(filter(None, lost)),
     )

@@ -150,6 +150,8 @@ def _coverage(audit: Audit | SyntheticAudit) -> dict:
         told = words["part"].format(*first, *second, *most, words["why"][limit_of(audit)])
     if audit.sample.unreadable:
         told = f"{told} {words['unreadable'].format(audit.sample.unreadable)}"
+    if isinstance(audit, Audit) and audit.lost:
+        told = f"{told} {audit.lost}"
     coverage = {"whole": whole, "members": sides[0], "held_out": sides[1]}
     return {**coverage, "short": short_coverage(audit, coverage, ENGLISH), "sentence": told}
 

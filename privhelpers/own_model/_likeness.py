@@ -4,7 +4,6 @@ Everything is counted over the synthetic texts and all notes together, so that d
 no score: what the tests of an audit rest on.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -14,22 +13,17 @@ from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from tqdm.auto import tqdm
 
+from privhelpers import spelling
 from privhelpers.defenses.dedup import shingles
 
 NEAR = 0.8  # Jaccard similarity of runs of three words from which on a text is a near copy
 ORDER = 3  # words of the longest run that the model of word counts looks at
-_WORD = re.compile(r"\w+")
 _ROWS = 256  # notes that are compared with all synthetic texts at once, where these are not too many
 _CELLS = 2**22  # pairs of a note and a text that are looked at together, of 12 bytes each
 
 
-def words_of(text: str) -> list[str]:
-    """Return the words of a text, in lower case and without punctuation."""
-    return _WORD.findall(text.casefold())
-
-
 def _features(text: str) -> list[str]:
-    return sorted({*words_of(text), *shingles(text, 2), *shingles(text, 3)})
+    return sorted({*spelling.words(text), *shingles(text, 2), *shingles(text, 3)})
 
 
 class Likeness:
@@ -162,7 +156,7 @@ def word_losses(learn: Sequence[str], texts: Sequence[str], *, progress: bool = 
     """
     counts: Counter[tuple[str, ...]] = Counter()
     for text in _shown(learn, "learning words", progress):
-        words = ["", *words_of(text)]
+        words = ["", *spelling.words(text)]
         for end in range(1, len(words)):
             counts.update(tuple(words[end - n : end + 1]) for n in range(min(ORDER, end + 1)))
     totals: Counter[tuple[str, ...]] = Counter()
@@ -173,7 +167,7 @@ def word_losses(learn: Sequence[str], texts: Sequence[str], *, progress: bool = 
     anything = 1 / (kinds[()] + 1)
 
     def loss(text: str) -> float:
-        words, lost = ["", *words_of(text)], 0.0
+        words, lost = ["", *spelling.words(text)], 0.0
         for end in range(1, len(words)):
             chance = anything
             for n in range(min(ORDER, end + 1)):

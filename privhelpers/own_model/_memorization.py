@@ -5,6 +5,7 @@ a phrase of the house, or a number that many could have, is returned for them as
 """
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,16 +14,17 @@ import numpy as np
 from scipy.stats import fisher_exact
 from tqdm.auto import tqdm
 
-from privhelpers import stats
+from privhelpers import spelling, stats
 from privhelpers.models import TokenScores
 from privhelpers.own_model._files import Note
 from privhelpers.own_model._sample import Sample
 from privhelpers.own_model._settings import Settings
 from privhelpers.own_model._target import Target
 from privhelpers.stats import Interval
-from privhelpers.text import found_among, normalize
+from privhelpers.text import found_among, normalize, same_as
 
 SHORTEST = 20  # tokens of a note whose second half is worth asking for
+_SHORTEST_STRING = 6  # letters of a string that names a patient: shorter ones come by chance
 # Six digits or more, as in record numbers, telephone numbers and dates; and addresses of mail.
 _NUMBER = re.compile(r"(?<!\d)\d(?:[-./() ]{0,2}\d){5,}(?!\d)")
 _MAIL = re.compile(r"[\w.%+'-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
@@ -119,6 +121,20 @@ def completions(scored: TokenScores, sample: Sample) -> Completions | None:
     )
 
 
+def _first_words(text: str, count: int) -> str:
+    """Return the beginning of a text; a letter of a script without blanks counts as half a word."""
+    left, end = 2 * count, 0
+    for word in re.finditer(r"\S+", text):
+        if any(map(spelling.without_blanks, word[0])):
+            ends = [(word.start() + unit.end(), unit[0]) for unit in spelling.units(word[0])]
+        else:
+            ends = [(word.end(), word[0])]
+        for unit_end, unit in ends:
+            if left > 0:
+                left, end = left - 1 - spelling.says_a_word(unit), unit_end
+    return " ".join(text[:end].split())
+
+
 def openings(notes: Sequence[Note], *, most: int, words: int = 2) -> list[str]:
     """Return how notes of this kind begin: first words that several held-out patients share, most first.
 
@@ -131,9 +147,9 @@ def openings(notes: Sequence[Note], *, most: int, words: int = 2) -> list[str]:
     """
     shared: dict[str, set[str]] = {}
     for note in notes:
-        first = note.text.split()[:words]
-        if first and not any(c.isdigit() for word in first for c in word):
-            shared.setdefault(" ".join(first), set()).add(note.patient)
+        first = _first_words(note.text, words)
+        if first and not any(map(str.isdigit, first)):
+            shared.setdefault(first, set()).add(note.patient)
     counts = Counter({opening: len(people) for opening, people in shared.items() if len(people) > 1})
     return [opening for opening, _ in counts.most_common(most)]
 
@@ -174,11 +190,19 @@ def naming_strings(notes: Sequence[Note]) -> dict[str, str]:
     two patients share names neither.
     """
     owners: dict[str, set[str]] = {}
+    written: dict[str, str] = {}
     for note in notes:
-        for value in [*note.identifiers, *_NUMBER.findall(note.text), *_MAIL.findall(note.text)]:
-            if len(clean := normalize(value)) >= 6:
-                owners.setdefault(clean, set()).add(note.patient)
-    return {value: next(iter(people)) for value, people in owners.items() if len(people) == 1}
+        text = normalize(note.text)
+        for value in [*map(normalize, note.identifiers), *_NUMBER.findall(text), *_MAIL.findall(text)]:
+            if _length(value) >= _SHORTEST_STRING:
+                owners.setdefault(same_as(value), set()).add(note.patient)
+                written.setdefault(same_as(value), value)
+    return {written[value]: next(iter(people)) for value, people in owners.items() if len(people) == 1}
+
+
+def _length(value: str) -> int:
+    """Return the letters of a string; a wide one, as of Chinese or Korean, says as much as three."""
+    return sum(3 if unicodedata.east_asian_width(character) == "W" else 1 for character in value)
 
 
 def disclosures(texts: Sequence[str], sample: Sample) -> Disclosures | None:

@@ -2,6 +2,7 @@
 
 from privhelpers.own_model import _examine, _synthetic
 from privhelpers.own_model._files import Files
+from privhelpers.own_model._returned import require_text_back
 from privhelpers.own_model._sample import draw_sample
 from privhelpers.own_model._settings import Settings
 from privhelpers.own_model._target import Target
@@ -19,6 +20,7 @@ def outlook(
 
     Raises:
         BadRecords: too few notes can be read.
+        UnsupportedModel: a tokenizer loses most of the notes.
     """
     sample = draw_sample(files, [*filter(None, [target, reference])], settings)
     asked = f"{len(set(sample.patients)):,} patients would be asked about"
@@ -26,4 +28,14 @@ def outlook(
         texts = files.synthetic.texts
         about = f"{len(sample.texts):,} notes compared with {len(texts):,} synthetic texts"
         return f"{asked}, {about}; {_synthetic.work_ahead(texts, sample, settings)[1]}"
-    return f"{asked}; {_examine.work_ahead(target, reference, sample, settings)}"
+    losses = [require_text_back(model, sample.notes) for model in (target, reference) if model is not None]
+    return "; ".join(
+        filter(
+            None,
+            [
+                asked,
+                *(loss.rstrip(".") for loss in losses),
+                _examine.work_ahead(target, reference, sample, settings),
+            ],
+        )
+    )

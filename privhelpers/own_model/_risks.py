@@ -16,9 +16,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 
-from privhelpers import rng, stats
+from privhelpers import rng, spelling, stats
 from privhelpers.own_model._files import Note
-from privhelpers.own_model._likeness import Likeness, words_of
+from privhelpers.own_model._likeness import Likeness
 from privhelpers.own_model._memorization import PatientShares, compare_patients
 from privhelpers.own_model._names import Check
 from privhelpers.own_model._sample import Sample
@@ -46,7 +46,7 @@ def _guesses(texts: Sequence[str], likeness: Likeness, seed: int) -> list[tuple[
     distinct = sorted(set(texts))
     drawn = rng.make(seed, "checkup/risks/guesses").permutation(len(distinct))[:_GUESSES]
     rarest = (
-        sorted({*words_of(distinct[n])}, key=lambda word: (-likeness.rarity(word), word)) for n in drawn
+        sorted({*spelling.words(distinct[n])}, key=lambda word: (-likeness.rarity(word), word)) for n in drawn
     )
     return list(dict.fromkeys(tuple(words[:TOGETHER]) for words in rarest if len(words) >= TOGETHER))
 
@@ -60,7 +60,7 @@ def _holders(guesses: Sequence[tuple[str, ...]], people: Sequence[str], sample: 
     fits = set()
     for note in sample.notes:
         if note.patient in place:
-            words = {*words_of(note.text)}
+            words = {*spelling.words(note.text)}
             near = (number for word in words for number in by_rarest.get(word, ()))
             fits |= {(place[note.patient], number) for number in near if words.issuperset(guesses[number])}
     rows, columns = zip(*sorted(fits), strict=True) if fits else ((), ())
@@ -103,7 +103,7 @@ def linked(sample: Sample, likeness: Likeness) -> PatientShares:
     Somebody holds first and second halves and joins those that are close to the same texts. A patient is
     linked if that joins a note of theirs, and no half of another patient as well or better.
     """
-    halves = [note.text.split() for note in sample.notes]
+    halves = [spelling.words(note.text) for note in sample.notes]
     first, second = (
         _near([" ".join(words[part(len(words))]) for words in halves], likeness)
         for part in (lambda size: slice(size // 2), lambda size: slice(size // 2, None))
@@ -131,14 +131,14 @@ def inferred(texts: Sequence[str], sample: Sample, likeness: Likeness) -> Patien
     """
     owners: dict[str, set[str]] = {}
     for note in sample.notes:
-        for word in words_of(note.text):
+        for word in spelling.words(note.text):
             owners.setdefault(word, set()).add(note.patient)
     shared = sorted(word for word, people in owners.items() if len(people) >= SHARED)
     shared.sort(key=likeness.rarity, reverse=True)
     place = {word: n for n, word in enumerate(shared)}
     asked, rests, secrets = [], [], []
     for note in sample.notes:
-        words = words_of(note.text)
+        words = spelling.words(note.text)
         for secret in sorted(place[word] for word in {*words} & place.keys())[:TOGETHER]:
             asked.append(note)
             rests.append(" ".join(word for word in words if word != shared[secret]))
@@ -146,7 +146,7 @@ def inferred(texts: Sequence[str], sample: Sample, likeness: Likeness) -> Patien
     members = {note.patient for note in sample.of(member=True)}
     if len({note.patient in members for note in asked}) < 2:
         return None
-    counter = CountVectorizer(analyzer=words_of, vocabulary=place, binary=True)
+    counter = CountVectorizer(analyzer=spelling.words, vocabulary=place, binary=True)
     holds, known = counter.transform(texts), counter.transform(rests)
     votes = _near(rests, likeness, least=CLOSE) @ holds
     votes = (votes - votes.multiply(known)) @ sparse.diags_array([likeness.rarity(word) for word in shared])

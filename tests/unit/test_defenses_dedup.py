@@ -129,3 +129,61 @@ def test_within_a_patient_nobody_changes_the_notes_of_others():
         defenses.deduplicate([{"text": "x"}], within="patient_id")
     with pytest.raises(InvalidParameter, match="note 0: has no field 'patient_id' of one value"):
         defenses.deduplicate([{"text": "x", "patient_id": ["p1"]}], within="patient_id")
+
+
+NOTE = "Kept one night to watch and then home with a green slip for the mill ward number"
+MANY = {
+    "equal": [NOTE] * 400,
+    "equal but for spelling": [NOTE, NOTE.upper(), f"**{NOTE}**", NOTE.replace(" ", "\u00a0\n")] * 100,
+    "near": [f"{NOTE} {number}" for number in range(400)],
+    "empty": ["", " ", "...", "!"] * 100,
+    "one among others": [text for number in range(40) for text in (NOTE, " ".join(made_texts(1, number)))],
+    "chains": [" ".join(f"w{i}" for i in range(n, n + 40)) for n in range(200)],
+}
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("kind", MANY)
+def test_a_note_is_compared_with_kept_notes_alone(kind, monkeypatch):
+    """The work is counted: sets compared, sketched and cut, and pairs made, for n notes and half as many."""
+    work = dict.fromkeys(("jaccard", "Pair", "words"), 0)
+
+    def counted(name, function):
+        def count(*arguments):
+            work[name] += 1
+            return function(*arguments)
+
+        monkeypatch.setattr(dedup, name, count)
+
+    for name in work:
+        counted(name, getattr(dedup, name))
+    texts = MANY[kind]
+    done = defenses.deduplicate([{"text": text} for text in texts])
+    assert work["Pair"] == 0 and work["words"] <= len(set(texts)), work
+    assert work["jaccard"] <= 4 * len(texts), work
+    homes = {place for group in done.groups for place in group[1:]}
+    assert done.kept == [{"text": text} for n, text in enumerate(texts) if n not in homes]
+    if kind in ("equal", "equal but for spelling", "near"):
+        assert done.groups == (tuple(range(len(texts))),)
+
+
+@pytest.mark.wrong_numbers
+def test_notes_without_a_word_are_compared_as_they_are_written():
+    done = defenses.deduplicate(
+        [{"text": text} for text in ("", "\u200b \n", "\U0001f44d", "\U0001f44e", "!", " ! ")]
+    )
+    assert done.groups == ((0, 1), (4, 5)) and done.removed == 2
+
+
+@pytest.mark.wrong_numbers
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.sampled_from(made_texts(30)), max_size=25), st.sampled_from((0.5, 0.8, 1.0)))
+def test_the_groups_are_those_of_all_pairs(texts, threshold):
+    """A note goes to the first kept note that nearly repeats it."""
+    groups = {}
+    pairs = {(p.first, p.second) for p in defenses.near_duplicates(texts, threshold=threshold)}
+    for place in range(len(texts)):
+        home = next((first for first in groups if (first, place) in pairs), place)
+        groups.setdefault(home, []).append(place)
+    done = defenses.deduplicate([{"text": text} for text in texts], threshold=threshold)
+    assert done.groups == tuple(tuple(group) for group in groups.values() if len(group) > 1)

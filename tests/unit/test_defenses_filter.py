@@ -94,3 +94,30 @@ def test_a_protected_text_never_passes_whole(text):
 def test_runs_are_words():
     with pytest.raises(InvalidParameter, match="ngram"):
         defenses.OutputFilter([NOTE], ngram=0)
+
+
+@pytest.mark.wrong_numbers
+def test_what_is_held_back_is_the_copy_with_its_decoration_and_no_more():
+    filter_ = defenses.OutputFilter(["Kept one night to watch and then home."], identifiers=False)
+    done = filter_.apply(
+        "She was _Kept_ <b>one</b> **night** to wa-\ntch\u00ad a\u200bnd left. 3 < 4 & so on"
+    )
+    assert done.text == "She was _[VERBATIM] left. 3 < 4 & so on"
+    assert not filter_.apply("She was _kept_ **one** <b>night</b> and so on").blocked
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize(
+    ("copy", "blocked"),
+    [
+        ("昨夜留院观察", True),  # six characters of Chinese are six words
+        ("昨夜留院观", False),
+        ("ได้รับการ", False),  # seven letters of Thai, in most notes
+        ("ผู้ป่วยได้รับการรักษา", True),
+        ("Ann昨夜3天", False),
+        ("Ann昨夜3天Hill", True),
+    ],
+)
+def test_a_run_has_characters_where_a_script_has_no_words(copy, blocked):
+    notes = ["患者昨夜留院观察一晚", "เมื่อวานผู้ป่วยได้รับการรักษา", "患者Ann昨夜3天Hill等"]
+    assert defenses.OutputFilter(notes, ngram=6, identifiers=False).apply(f"x {copy} y").blocked == blocked

@@ -6,13 +6,15 @@ import unicodedata
 from html import unescape
 
 import pytest
+import spellings
 from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from privhelpers import text as text_module
+from privhelpers import spelling
 from privhelpers.accounting import PrivacySpent
 from privhelpers.errors import InvalidParameter
+from privhelpers.spelling import UNSEEN
 from privhelpers.text import (
     found_among,
     found_in,
@@ -49,16 +51,28 @@ def test_normalizing_twice_is_normalizing_once(text):
 
 
 EVERYTHING = "".join(map(chr, range(sys.maxunicode + 1)))
-PLAIN = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-") | dict.fromkeys("‘’", "'"))
+DASHES, APOSTROPHES, QUOTES = "\u02d7\u2043\u2212", "´ʹʻʼʽʿ׳‘’‚‛′ꞌ", "״“”„‟″"
+PLAIN = dict.fromkeys(DASHES, "-") | dict.fromkeys(APOSTROPHES, "'") | dict.fromkeys(QUOTES, '"')
+PLAIN |= dict.fromkeys("⁄∕", "/") | dict.fromkeys(UNSEEN, "")
 MARKS = "".join(filter(unicodedata.combining, EVERYTHING))
-HARD = st.sampled_from("‐‑‒–—―−‘’-'<=>aeoıİßﬁＡ \n\t\x1c\x85\u00a0\u00ad\u200b\u202e\u2066\ufeff" + MARKS)
+HARD = st.sampled_from("‐‑‒–—―−‘’´-'<=>aeoıİßﬁＡ٣ \n\t\x1c\x85\u00a0\u00ad\u200b\u202e\u2066\ufeff" + MARKS)
+
+
+def as_read(character):
+    """Return a character as every reader sees it: a digit, a dash, a blank, nothing, or itself."""
+    said = {"Cf": "", "Pd": "-", "Zs": " "}.get(unicodedata.category(character), character)
+    if unicodedata.category(character) == "Nd":
+        return str(unicodedata.decimal(character))
+    return PLAIN.get(character, said)
 
 
 def normalized_one_by_one(text):
     """Return the one spelling of a text as its definition says it, with a look at each character."""
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).translate(PLAIN)
-    shaped = "".join(c for c in folded if unicodedata.category(c) != "Cf")
-    return " ".join(unicodedata.normalize("NFKC", shaped).split())
+    folded = text.replace("´", "'")
+    for _ in range(3):
+        folded = unicodedata.normalize("NFKD", folded).casefold()
+    plain = "".join(map(as_read, unicodedata.normalize("NFKD", folded)))
+    return " ".join(unicodedata.normalize("NFKC", plain).split())
 
 
 @given(st.text(max_size=40) | st.text(st.characters(codec="ascii"), max_size=40) | st.text(HARD, max_size=12))
@@ -76,7 +90,7 @@ def test_the_short_way_is_right_for_every_character():
 
 
 def test_a_text_of_ascii_alone_is_not_looked_up_in_tables_of_unicode(monkeypatch):
-    monkeypatch.setattr(text_module, "unicodedata", None)  # a hundred thousand notes are compared in a second
+    monkeypatch.setattr(spelling, "unicodedata", None)  # a hundred thousand notes are compared in a second
     assert normalize(" Ann\x1c\n HILL ") == "ann hill"
 
 
@@ -108,6 +122,30 @@ def test_a_text_of_ascii_alone_is_not_looked_up_in_tables_of_unicode(monkeypatch
 def test_the_rule(value, text, stands):
     assert stands_in(value, text) == stands
     assert bool(places(value, text)) == stands
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize(("value", "text"), spellings.SAME)
+def test_a_value_is_found_in_every_spelling(value, text):
+    assert stands_in(value, text) and places(value, text)
+    assert found_among([value, "nobody"], ["", text]) == found_in([value, "nobody"], text) == [value]
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize(("value", "text"), spellings.OTHERS)
+def test_another_value_is_not_found(value, text):
+    assert not stands_in(value, text) and not places(value, text) and not found_among([value], [text])
+
+
+@pytest.mark.wrong_numbers
+def test_a_value_has_the_place_of_its_letters_whatever_is_between_them():
+    text = "患者 <b>Ann</b>&nbsp;Hi\u00adll, tel ( 617 ) 555 - 0123 and dis-\ncharged"
+    found = [
+        text[start:end]
+        for value in ("Ann Hill", "617-555-0123", "discharged")
+        for start, end in places(value, text)
+    ]
+    assert found == ["Ann</b>&nbsp;Hi\u00adll", "617 ) 555 - 0123", "dis-\ncharged"]
 
 
 def test_several_values_at_once_are_those_that_stand_one_by_one():

@@ -1,0 +1,123 @@
+"""What a tokenizer loses of the notes is said before a model is asked, and not taken for nothing found."""
+
+from types import SimpleNamespace
+
+import pytest
+import toy_audit as toy
+from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers, trainers
+from tokenizers import models as token_models
+
+from privhelpers.errors import UnsupportedModel
+from privhelpers.own_model._files import Note
+from privhelpers.own_model._memorization import naming_strings, openings
+from privhelpers.own_model._returned import require_text_back
+
+pytestmark = pytest.mark.wrong_numbers
+NOTES = [Note(n, row["patient_id"], row["text"]) for n, row in enumerate(toy.notes("m", 60, seed=1))]
+LONG = [Note(n, f"p{n}", f"{note.text} " * 40) for n, note in enumerate(NOTES)]
+CHINESE = [Note(n, f"p{n}", f"患者王小明昨夜留院观察{n}晚，今晨出院回家。") for n in range(20)]
+
+
+class Answers:
+    """A tokenizer as an audit asks it: rows of ids, and their text without special tokens."""
+
+    def __init__(self, tokenizer, context):
+        self._tokenizer, self._most = tokenizer, context + 1
+
+    def __call__(self, texts, *, add_special_tokens):
+        rows = self._tokenizer.encode_batch(list(texts), add_special_tokens=add_special_tokens)
+        return {"input_ids": [row.ids[: self._most] for row in rows]}
+
+    def batch_decode(self, rows):
+        return self._tokenizer.decode_batch(rows, skip_special_tokens=True)
+
+
+def target(model, *, before=None, decoder=None, rules=(), learn=NOTES, kind="causal", context=96):
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.Sequence(list(rules))
+    tokenizer.pre_tokenizer, tokenizer.decoder = before or pre_tokenizers.BertPreTokenizer(), decoder
+    trainer = {token_models.BPE: trainers.BpeTrainer, token_models.WordLevel: trainers.WordLevelTrainer}.get(
+        type(model), trainers.WordPieceTrainer
+    )
+    special = {"special_tokens": ["[UNK]"], "show_progress": False, "vocab_size": 600}
+    tokenizer.train_from_iterator([note.text for note in learn], trainer(**special))
+    reads = Answers(tokenizer, context)
+    return SimpleNamespace(name="m", context=context, is_causal=kind == "causal", tokenizer=reads)
+
+
+def pieces():
+    return token_models.WordPiece(unk_token="[UNK]")
+
+
+def whole():
+    return token_models.WordLevel(unk_token="[UNK]")
+
+
+LOWER = normalizers.BertNormalizer(lowercase=True)
+BYTES = {"before": pre_tokenizers.ByteLevel(add_prefix_space=False), "decoder": decoders.ByteLevel()}
+
+
+@pytest.mark.parametrize("notes", [NOTES, LONG])
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: target(token_models.BPE(), **BYTES),
+        lambda: target(pieces(), decoder=decoders.WordPiece()),
+        lambda: target(pieces(), decoder=decoders.WordPiece(), rules=[LOWER]),
+        lambda: target(pieces(), rules=[LOWER]),
+        lambda: target(token_models.BPE(), before=BYTES["before"]),
+    ],
+    ids=["bytes", "pieces", "uncased", "uncased without decoder", "bytes without decoder"],
+)
+def test_a_tokenizer_that_gives_a_text_back_needs_no_word(made, notes):
+    assert require_text_back(made(), notes) == ""
+
+
+@pytest.mark.parametrize(
+    ("made", "notes"),
+    [
+        (lambda: target(whole(), learn=CHINESE), NOTES),
+        (lambda: target(pieces(), decoder=decoders.WordPiece(), rules=[LOWER]), CHINESE),
+        (lambda: target(pieces(), rules=[normalizers.Replace(Regex("[aeiou]"), "")]), NOTES),
+        (lambda: target(token_models.BPE(), before=pre_tokenizers.Split("", "isolated")), NOTES),
+        (lambda: target(whole(), learn=CHINESE, kind="masked"), NOTES),
+    ],
+    ids=["other vocabulary", "other script", "letters are left out", "letters apart", "masked"],
+)
+def test_a_tokenizer_that_loses_most_of_a_note_is_refused(made, notes):
+    with pytest.raises(UnsupportedModel, match="'m': its tokenizer does not give a text back"):
+        require_text_back(made(), notes)
+
+
+def test_what_is_lost_is_said_in_one_sentence():
+    house = [Note(0, "x", " ".join([*toy.WORDS, "Seen today: . File SYN-"]))]
+    others = target(whole(), learn=house)  # no number of a patient is in the vocabulary
+    said = require_text_back(others, NOTES)
+    assert said.count(".") == 1 and f"of {len(naming_strings(NOTES))} strings that name a patient" in said
+    digits = target(pieces(), decoder=decoders.WordPiece(), rules=[normalizers.Replace("7", "0")])
+    assert "strings that name a patient" in require_text_back(digits, NOTES)
+    masked = target(whole(), learn=house, kind="masked")
+    assert "strings" not in require_text_back(masked, NOTES)
+
+
+def test_a_name_in_a_script_of_its_own_names_a_patient():
+    notes = [
+        Note(1, "a", "患者王小明", ("王小明", "王")),
+        Note(2, "b", "환자 김철수", ("김철수",)),
+        Note(3, "c", "ผู้ป่วยสมชายดี", ("สมชายดี", "Ann")),
+    ]
+    assert set(naming_strings(notes)) == {"王小明", "김철수", "สมชายดี"}
+
+
+def test_a_string_that_two_patients_share_in_two_spellings_names_neither():
+    notes = [
+        Note(1, "a", "call (617) 555-0123 or ٦١٧-٥٥٥-٠١٩٩", ("Zoë Müller",)),
+        Note(2, "b", "call 617.555.0123", ("ZOE MULLER",)),
+    ]
+    assert set(naming_strings(notes)) == {"617-555-0199"}
+
+
+def test_notes_of_a_script_without_blanks_begin_alike():
+    assert openings(CHINESE, most=3) == ["患者"]
+    thai = [Note(n, f"p{n}", f"ผู้ป่วยมีอาการปวดหัว {n}") for n in range(3)]
+    assert openings(thai, most=3) == ["ผู้ป่วย"]
