@@ -173,7 +173,7 @@ def headline(table: pd.DataFrame) -> pd.DataFrame:
         {
             "ε at most (at least)": [_bounds(*pair) for pair in bounds],
             "perplexity": [f"{value:.2f}" for value in table["perplexity"]],
-            "which drug, macro-F1 (floor)": [f"{score:.2f} ({floor:.2f})" for score, floor in task],
+            "which drug, F1 (floor)": [f"{score:.2f} ({floor:.2f})" for score, floor in task],
             "membership AUC": [f"{auc:.2f} [{low:.2f}, {high:.2f}]" for auc, low, high in ends],
         },
         index=table.index,

@@ -123,7 +123,7 @@ def test_the_front_page_puts_both_bounds_side_by_side(tmp_path):
     shown = results.headline(table)
     assert shown["ε at most (at least)"].tolist() == ["none", "7.99 (3.25)", "1.00 (not audited)"]
     assert shown.index.tolist() == ["baseline", "ε = 8", "ε = 1"]
-    assert shown["which drug, macro-F1 (floor)"].tolist() == ["0.60 (0.04)", "0.04 (0.04)", "0.04 (0.04)"]
+    assert shown["which drug, F1 (floor)"].tolist() == ["0.60 (0.04)", "0.04 (0.04)", "0.04 (0.04)"]
     named = "numbers by name, % of 20 (of 18)"
     assert shown.loc["ε = 8", named] == "25 [9, 49] (0)"
     table.loc["dp-eps-8", "numbers_asked_control"] = 17
