@@ -131,6 +131,14 @@ def write(root, models=("public", "baseline", "dp-eps-8")):
             store.write_json(f"private_training/{model}/metrics.json", {"spent": spent})
             by_note = {note["note_id"]: 1.5 for letter in "th" for note in notes(letter)}
             store.write_json(f"private_training/{model}/other_people.json", by_note)
+    scores = {name: 0.6 if name in ("baseline", "best_nonprivate") else 0.04 for name in models}
+    scores |= {"best_nonprivate": 0.6}
+    drugs = {
+        "models": {name: {"macro-F1, asked": [f1, f1 - 0.01, f1 + 0.01]} for name, f1 in scores.items()},
+        "without a model": {"most frequent drug": [0.04, 0.03, 0.05]},
+        "above the floor": {name: [f1 - 0.04, f1 - 0.05, f1 - 0.03] for name, f1 in scores.items()},
+    }
+    store.write_json("private_utility/utility.json", {"drugs": drugs})
     audits = {name: {"audit_epsilon_lower": 3.25 if name == "dp-eps-8" else None} for name in models}
     store.write_json("auditing/audit.json", {"models": audits})
     broken = {

@@ -92,6 +92,7 @@ HEADLINES = {
     "dp8_epsilon": 7.99,
     "baseline_canaries": 9,
     "planted_canaries": 11,
+    "worth": "The models know little.",
 }
 
 

@@ -3,9 +3,45 @@
 import pandas as pd
 
 from privhelpers import stats
-from privhelpers.errors import InvalidParameter
+from privhelpers.errors import InvalidParameter, MissingArtifact
 from privhelpers.results.reading import ModelResults, Results
 from privhelpers.text import in_words
+
+# Below this share of the best model's gain on the task, a private model learned next to nothing.
+_LITTLE = 0.05
+
+
+def usefulness(runs: Results) -> tuple[bool, str]:
+    """Return what the private models know of the task "which drug follows?", to be read with what they leak.
+
+    Returns:
+        Whether they learned next to nothing: by the upper ends of the intervals, none gains a twentieth of
+        what the best non-private model gains above the floor. Then the same for a reader, with the figures.
+
+    Raises:
+        MissingArtifact: no run has asked the models.
+    """
+    task, gain = runs.drug_task, runs.drug_gain
+    private = [name for name in task.index if name.startswith("dp-eps-")]
+    best, of_private = gain.loc["best_nonprivate"], gain.loc[private]
+    above = [in_words(name) for name in private if of_private.loc[name, "low"] > 0]
+    scores = sorted({f"{score:.3f}" for score in task.loc[private, "macro_f1"]})
+    figures = " to ".join(dict.fromkeys((scores[0], scores[-1])))
+    floor = f"{task['macro_f1_floor'].iloc[0]:.3f}"
+    reached = f"{task.loc['best_nonprivate', 'macro_f1']:.3f}"
+    if best["low"] > 0 and of_private["high"].max() < _LITTLE * best["gain"]:
+        return True, (
+            f"Asked which drug follows, the private models answer {'hardly' if above else 'no'} better than "
+            f"always naming the commonest drug: their macro-F1 is {figures}, the floor is {floor}, and the "
+            f"best non-private model reaches {reached}. They learned the form of the notes and next to "
+            "nothing of what the task asks. A model that has learned nothing leaks nothing, so the privacy "
+            "figures here are not yet a finding about useful private models."
+        )
+    return False, (
+        f"Asked which drug follows, the private models have a macro-F1 of {figures}; always naming the "
+        f"commonest drug has {floor}, and the best non-private model reaches {reached}. Above the floor by "
+        f"the interval of the difference: {', '.join(above) or 'none of them'}."
+    )
 
 
 def _interval(name: str, values: list[float]) -> dict[str, float]:
@@ -64,6 +100,15 @@ def _content(model_results: ModelResults) -> dict:
     }
 
 
+def _task(runs: Results, model: str) -> dict[str, float]:
+    if model not in runs.drug_task.index:
+        raise MissingArtifact(
+            f"private_utility/utility.json: {model} was not asked which drug follows; "
+            "run that chapter again with this model in its list"
+        )
+    return runs.drug_task.loc[model].to_dict()
+
+
 def summary_row(runs: Results, model: str) -> dict:
     """Return one model's figures: a flat mapping, with None where there is no budget or no audit.
 
@@ -74,7 +119,7 @@ def summary_row(runs: Results, model: str) -> dict:
     spent = model_results.spent or {"epsilon": None, "delta": None}
     row = {"epsilon": spent["epsilon"], "delta": spent["delta"]}
     row |= _membership(model_results.membership) | {"audit_epsilon_lower": model_results.audited_epsilon}
-    return row | _canaries(model_results.canaries) | _content(model_results)
+    return row | _task(runs, model) | _canaries(model_results.canaries) | _content(model_results)
 
 
 def broken_row(runs: Results, variant: str) -> dict:
@@ -121,12 +166,14 @@ def headline(table: pd.DataFrame) -> pd.DataFrame:
     Raises:
         InvalidParameter: two models were not asked the same number of questions.
     """
+    task = zip(table["macro_f1"], table["macro_f1_floor"], strict=True)
     ends = zip(table["mia_auc"], table["mia_auc_low"], table["mia_auc_high"], strict=True)
     bounds = zip(table["epsilon"], table["audit_epsilon_lower"], strict=True)
     first = pd.DataFrame(
         {
             "ε at most (at least)": [_bounds(*pair) for pair in bounds],
             "perplexity": [f"{value:.2f}" for value in table["perplexity"]],
+            "which drug, F1 (floor)": [f"{score:.2f} ({floor:.2f})" for score, floor in task],
             "membership AUC": [f"{auc:.2f} [{low:.2f}, {high:.2f}]" for auc, low, high in ends],
         },
         index=table.index,

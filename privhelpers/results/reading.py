@@ -91,6 +91,28 @@ class Results:
         return self.store.read_json("comparison/summary.json")["models"]
 
     @cached_property
+    def _drugs(self) -> dict[str, dict]:
+        return self.store.read_json("private_utility/utility.json")["drugs"]
+
+    @cached_property
+    def drug_task(self) -> pd.DataFrame:
+        """How well each model says which drug follows: one row a model, macro-F1 over drugs, in [0, 1].
+
+        Columns: `macro_f1` and its 95 % ends over patients, and `macro_f1_floor`, the same for always
+        naming the commonest drug.
+        """
+        columns = ["macro_f1", "macro_f1_low", "macro_f1_high"]
+        asked = {name: said["macro-F1, asked"] for name, said in self._drugs["models"].items()}
+        floor = self._drugs["without a model"]["most frequent drug"][0]
+        return pd.DataFrame.from_dict(asked, orient="index", columns=columns).assign(macro_f1_floor=floor)
+
+    @cached_property
+    def drug_gain(self) -> pd.DataFrame:
+        """The macro-F1 of each model minus the floor, on the same patients: `gain`, `low`, `high` (95 %)."""
+        gains = self._drugs["above the floor"]
+        return pd.DataFrame.from_dict(gains, orient="index", columns=["gain", "low", "high"])
+
+    @cached_property
     def audits(self) -> dict[str, dict]:
         """What the audit said of each model."""
         return self.store.read_json("auditing/audit.json")["models"]

@@ -25,6 +25,8 @@ KEYS = {
     "epsilon",
     "delta",
     "perplexity",
+    "macro_f1",
+    "macro_f1_floor",
     "mia_auc",
     "mia_auc_low",
     "mia_auc_high",

@@ -123,11 +123,64 @@ def test_the_front_page_puts_both_bounds_side_by_side(tmp_path):
     shown = results.headline(table)
     assert shown["ε at most (at least)"].tolist() == ["none", "7.99 (3.25)", "1.00 (not audited)"]
     assert shown.index.tolist() == ["baseline", "ε = 8", "ε = 1"]
+    assert shown["which drug, F1 (floor)"].tolist() == ["0.60 (0.04)", "0.04 (0.04)", "0.04 (0.04)"]
     named = "numbers by name, % of 20 (of 18)"
     assert shown.loc["ε = 8", named] == "25 [9, 49] (0)"
     table.loc["dp-eps-8", "numbers_asked_control"] = 17
     with pytest.raises(InvalidParameter, match="numbers_asked: differs between models"):
         results.headline(table)
+
+
+def drugs(**private):
+    """What the chapter on utility keeps, with the gain of each private model and its 95 % ends."""
+    best = private.pop("best", (0.56, 0.52, 0.6))
+    gains = {"best_nonprivate": best} | {f"dp-eps-{name[1:]}": gain for name, gain in private.items()}
+    asked = {name: {"macro-F1, asked": [0.04 + end for end in gain]} for name, gain in gains.items()}
+    floor = {"most frequent drug": [0.04, 0.03, 0.05]}
+    return {"models": asked, "without a model": floor, "above the floor": gains}
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize(
+    ("said", "little", "words", "unsaid"),
+    [
+        (
+            {"e1": (0.0, -0.01, 0.01), "e8": (0.001, -0.002, 0.004)},
+            True,
+            ("no better than", "0.040 to 0.041", "floor is 0.040", "reaches 0.600", "leaks nothing"),
+            "hardly",
+        ),
+        (
+            {"e1": (0.001, -0.002, 0.004), "e8": (0.01, 0.001, 0.02)},
+            True,
+            ("hardly better than", "0.041 to 0.050", "leaks nothing"),
+            "no better",
+        ),
+        ({"e4": (-0.02, -0.03, -0.01)}, True, ("no better than", "macro-F1 is 0.020,"), " to 0.020"),
+        ({"e8": (0.03, 0.025, 0.035)}, False, ("interval of the difference: ε = 8.",), "leaks nothing"),
+        (
+            {"e1": (0.0, -0.01, 0.01), "e8": (0.3, 0.25, 0.35)},
+            False,
+            ("0.040 to 0.340", "difference: ε = 8."),
+            "leaks nothing",
+        ),
+        # A best model that is itself at the floor cannot say what the private ones could have learned.
+        ({"best": (0.01, -0.01, 0.03), "e8": (0.0, -0.01, 0.01)}, False, ("none of them",), "leaks nothing"),
+    ],
+)
+def test_what_private_models_are_worth_is_said_by_the_figures(tmp_path, said, little, words, unsaid):
+    store = toy_results.write(tmp_path, ["baseline"])
+    store.write_json("private_utility/utility.json", {"drugs": drugs(**said)})
+    learned_little, sentence = results.usefulness(results.Results(store))
+    assert learned_little is little
+    assert all(part in sentence for part in words) and unsaid not in sentence
+
+
+def test_a_model_that_nobody_asked_about_drugs_is_named(tmp_path):
+    store = toy_results.write(tmp_path, ["baseline"])
+    store.write_json("private_utility/utility.json", {"drugs": drugs(e8=(0.0, 0.0, 0.0))})
+    with pytest.raises(MissingArtifact, match=r"utility\.json: baseline"):
+        results.summary_row(results.Results(store), "baseline")
 
 
 def test_a_summary_without_canaries_is_refused(tmp_path):

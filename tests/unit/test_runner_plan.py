@@ -68,8 +68,8 @@ ATTACKED = ("extraction_", "memorization_", "membership_inference_")
 
 def test_the_comparison_waits_for_all_and_hipaa_for_the_comparison(jobs):
     measured = {rule for rule in jobs if rule.startswith((*TRAINED, *ATTACKED))}
-    assert set(jobs["comparison"].needs) == {*measured, "auditing", "broken_dpsgd"}
-    assert set(jobs["hipaa"].needs) == {*measured, "comparison"}
+    assert set(jobs["comparison"].needs) == {*measured, "private_utility", "auditing", "broken_dpsgd"}
+    assert set(jobs["hipaa"].needs) == {*measured, "private_utility", "comparison"}
 
 
 def test_the_plan_fills_in_profile_model_and_models(jobs):
