@@ -34,7 +34,7 @@ EPSILONS = (0.5, 1.0, 4.0, 8.0, 10.0)
 COUNTS = (12_000, 3000)  # the smaller audit reads the first of the same canaries
 METHODS = (audit.OWN_CURVE, audit.FDP, audit.BINOMIAL)
 TARGETS = dict(zip(EPSILONS, (0.50, 0.70, 0.85, 0.88, 0.88), strict=True))
-FRESH, FRESH_SEED = 50_000, 1  # audits of a second look at each rate of the own curve, and their seed
+FRESH, FRESH_SEED = 10_000, 1  # audits of a second look at each rate of the own curve, and their seed
 FIRST = 20  # audits whose median is held against the target
 
 
