@@ -6,6 +6,7 @@ bound at 95 % may exceed the truth in one audit of twenty; the table has the int
 
 `python benchmarks/audit_coverage.py` prints the table, and with `--keep` (`make reference PROFILE=audits`) it
 keeps the page beside this file, and its numbers in `reference/audits` for the chapter on auditing.
+`--second` measures the rates of the second look only and takes the other numbers from `reference/audits`;
 `--seconds` measures the processor time of one bound and nothing else. Results are written line by line in
 `build/`, so that a run which was cut off goes on where it stopped.
 """
@@ -19,19 +20,21 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
-from audit_kept import Key, go_on, keep, made_with, markdown
+from audit_kept import ROOT, Key, go_on, keep, made_with, markdown
 from scipy.special import ndtr
 from tqdm import tqdm
 
+from bookmaker.runner._git import commit
 from privhelpers import accounting, audit, rng, stats
 from privhelpers.mechanisms import participation_log_ratio
+from privhelpers.results.reference import open_reference
 
 RUN, DELTA, CONFIDENCE = {"sample_rate": 0.1, "steps": 150}, 1e-5, 0.95
 EPSILONS = (0.5, 1.0, 4.0, 8.0, 10.0)
 COUNTS = (12_000, 3000)  # the smaller audit reads the first of the same canaries
 METHODS = (audit.OWN_CURVE, audit.FDP, audit.BINOMIAL)
 TARGETS = dict(zip(EPSILONS, (0.50, 0.70, 0.85, 0.88, 0.88), strict=True))
-FRESH = 10_000  # audits of a second look
+FRESH, FRESH_SEED = 10_000, 1  # audits of a second look at each rate of the own curve, and their seed
 FIRST = 20  # audits whose median is held against the target
 
 
@@ -168,23 +171,32 @@ def drawn_at_once(
 
 def again_above(epsilon: float, canaries: int) -> int:
     """Return in how many fresh audits the bound of the own curve exceeds the truth."""
-    chance, above = rng.make(0, f"coverage/again/{epsilon}/{canaries}"), 0
+    generator, above = rng.make(FRESH_SEED, f"coverage/second/{epsilon}/{canaries}"), 0
     enough = enough_to_exceed(epsilon, canaries)
     for _ in tqdm(range(FRESH), desc="second look", mininterval=5):
-        coins, scores = drawn_at_once(epsilon, canaries, chance)
+        coins, scores = drawn_at_once(epsilon, canaries, generator)
         called_in = scores > np.partition(scores, (canaries - 1) // 2)[(canaries - 1) // 2]
         above += int((called_in == coins).sum()) >= enough
     return above
 
 
-def second_look(rows: list[dict], audits: int) -> list[dict]:
-    """Return, for each own-curve rate that is itself above 5 %, that of more audits with fresh chance."""
-    again = []
-    for row in rows:
-        if row["method"] == audit.OWN_CURVE and row["above"] > (1 - CONFIDENCE) * audits:
-            place = {"epsilon": row["epsilon"], "canaries": row["canaries"]}
-            again.append(place | {"first": row["above"], "above": again_above(**place), "audits": FRESH})
-    return again
+def second_look(lines: Path) -> dict:
+    """Return the rate of the own curve at every epsilon and number of canaries, from fresh audits.
+
+    Every rate is measured again, those that looked good the first time as well: to choose by the first
+    result which ones to replace would favor low rates.
+    """
+    keys = [(epsilon, count, FRESH_SEED, FRESH) for count in COUNTS for epsilon in EPSILONS]
+    above = go_on(lines, keys, lambda key: {"above": again_above(*key[:2])}, "second look")
+    return {
+        "seed": FRESH_SEED,
+        "audits": FRESH,
+        "made_with": made_with(),
+        "commit": commit(ROOT),
+        "rates": [
+            {"epsilon": epsilon, "canaries": count} | row for (epsilon, count, *_), row in above.items()
+        ],
+    }
 
 
 def row_of(epsilon: float, canaries: int, method: str, bounds: np.ndarray) -> dict:
@@ -202,8 +214,8 @@ def row_of(epsilon: float, canaries: int, method: str, bounds: np.ndarray) -> di
     }
 
 
-def summary(results: dict[Key, dict], seconds: list[dict], audits: int) -> dict:
-    """Return all numbers of the page."""
+def first_look(results: dict[Key, dict], seconds: list[dict], audits: int) -> dict:
+    """Return all numbers of the page but those of the second look."""
     rows = [
         row_of(epsilon, count, method, np.array([results[epsilon, s][method][place] for s in range(audits)]))
         for place, count in enumerate(COUNTS)
@@ -218,7 +230,6 @@ def summary(results: dict[Key, dict], seconds: list[dict], audits: int) -> dict:
         "audits": audits,
         "first": min(FIRST, audits),
         "rows": rows,
-        "again": second_look(rows, audits),
         "seconds": seconds,
     }
 
@@ -267,25 +278,32 @@ def report(kept: dict) -> str:
         rows = [shown(row, audits) for row in kept["rows"] if row["canaries"] == count]
         times = said_of_seconds(one for one in kept["seconds"] if one["canaries"] == count)
         parts += [f"## {count:,} canaries", markdown(rows), f"CPU time of one bound, slowest ε: {times}."]
-    if kept["again"]:
-        again = [
-            {
-                "ε": f"{one['epsilon']:g}",
-                "canaries": f"{one['canaries']:,}",
-                "first": f"{one['first']} of {audits}",
-                "again": f"{one['above']} of {one['audits']}",
-                "rate (%)": f"{100 * one['above'] / one['audits']:.2f}",
-                **rate(one["above"], one["audits"], 2),
-            }
-            for one in kept["again"]
-        ]
-        parts += [
-            "## A second look",
-            f"{len(EPSILONS) * len(COUNTS)} rates of the own curve were measured, and by luck alone some are "
-            f"above 5 %. Those that are were measured again, with {FRESH:,} audits each and fresh chance; "
-            "their scores are drawn at once, from the distribution of the sum over all steps:",
-            markdown(again),
-        ]
+    first = {
+        (row["epsilon"], row["canaries"]): row["above"]
+        for row in kept["rows"]
+        if row["method"] == audit.OWN_CURVE
+    }
+    second = kept["second"]
+    again = [
+        {
+            "ε": f"{one['epsilon']:g}",
+            "canaries": f"{one['canaries']:,}",
+            "first": f"{first[one['epsilon'], one['canaries']]} of {audits}",
+            "second": f"{one['above']:,} of {second['audits']:,}",
+            "rate (%)": f"{100 * one['above'] / second['audits']:.2f}",
+            **rate(one["above"], second["audits"], 2),
+        }
+        for one in second["rates"]
+    ]
+    parts += [
+        "## A second look",
+        f"The first look measured {len(again)} rates of the own curve, and by chance alone some are above "
+        f"5 %. So all {len(again)} were measured again, with {second['audits']:,} audits each and seed "
+        f"{second['seed']} (commit {second['commit']}); the scores are drawn at once, from the distribution "
+        "of the sum over all steps:",
+        second["made_with"],
+        markdown(again),
+    ]
     wanted = [
         {
             "ε": f"{row['epsilon']:g}",
@@ -308,17 +326,22 @@ def main() -> None:
     parser.add_argument("--audits", type=int, default=1000, help="at each epsilon")
     parser.add_argument("--lines", type=Path, default=Path("build/audit_coverage.jsonl"))
     parser.add_argument("--keep", action="store_true", help="keep the page and its numbers with the book")
+    parser.add_argument("--second", action="store_true", help="the second look only, beside kept numbers")
     parser.add_argument("--seconds", action="store_true", help="measure the time of one bound, nothing else")
     options = parser.parse_args()
-    seconds = measured_seconds()
-    if options.seconds:
-        for count in COUNTS:
-            times = said_of_seconds(one for one in seconds if one["canaries"] == count)
-            print(f"CPU time of one bound on {count:,} canaries, slowest ε: {times}")
-        return
-    keys = [(epsilon, seed) for epsilon in EPSILONS for seed in range(options.audits)]
-    results = go_on(options.lines, keys, one_audit, "audits")
-    kept = summary(results, seconds, options.audits)
+    if options.second:
+        kept = open_reference("audits").store.read_json("auditing/coverage.json")
+    else:
+        seconds = measured_seconds()
+        if options.seconds:
+            for count in COUNTS:
+                times = said_of_seconds(one for one in seconds if one["canaries"] == count)
+                print(f"CPU time of one bound on {count:,} canaries, slowest ε: {times}")
+            return
+        keys = [(epsilon, seed) for epsilon in EPSILONS for seed in range(options.audits)]
+        results = go_on(options.lines, keys, one_audit, "audits")
+        kept = first_look(results, seconds, options.audits)
+    kept["second"] = second_look(options.lines.with_name(f"{options.lines.stem}_second.jsonl"))
     print(report(kept), end="")
     if options.keep:
         keep("coverage", kept, report(kept))

@@ -20,7 +20,9 @@ def require_null(what: str, interval: Interval, *, null: float = 0.5) -> None:
 
     Args:
         what: the attack and its control, for the message.
-        interval: of the figure; its width gives the standard error.
+        interval: of the figure; its width gives the standard error. A point at `null` passes and tests
+            nothing, so a rate takes an interval that stays open without a hit, such as
+            `stats.paired_rate_difference`.
         null: what chance gives, 0.5 for an AUC.
 
     Raises:

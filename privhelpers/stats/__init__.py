@@ -48,6 +48,7 @@ from privhelpers.stats.clustered import (
     clustered_proportion,
     design_effect,
     mean_difference,
+    paired_rate_difference,
 )
 
 __all__ = [
@@ -74,6 +75,7 @@ __all__ = [
     "newcombe_difference",
     "paired_auc_difference",
     "paired_difference",
+    "paired_rate_difference",
     "permutation_auc",
     "permutation_scores",
     "permutation_test",

@@ -71,3 +71,16 @@ def test_the_level_of_the_interval_enters(level):
 def test_a_figure_that_is_no_number_is_refused():
     with pytest.raises(ControlFailed):
         controls.require_null("empty", Interval(float("nan"), 0.4, 0.6, 0.95, "x"))
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("hits", [0, 40])
+def test_a_rule_that_hits_only_members_is_refused_and_silence_claims_little(hits):
+    member = np.arange(700) < hits
+    interval = stats.paired_rate_difference(member, np.zeros(700), np.arange(700) % 14)
+    if hits:
+        with pytest.raises(ControlFailed, match="strict rule"):
+            controls.require_null("strict rule", interval, null=0)
+    else:
+        controls.require_null("strict rule", interval, null=0)
+        assert interval.high == pytest.approx(stats.clopper_pearson(0, 14).high)

@@ -130,6 +130,9 @@ def test_effect_labels(h, word):
         lambda: stats.clustered_proportion([0, 1], [0, 1], effect=0),
         lambda: stats.clustered_proportion([0, 1], [0, 1], effect="x"),
         lambda: stats.clustered_proportion([0, 1], [0, 1], effect=10**400),
+        lambda: stats.paired_rate_difference([0, 2], [0, 1], [0, 1]),
+        lambda: stats.paired_rate_difference([0, 1], [0, 1, 1], [0, 1]),
+        lambda: stats.paired_rate_difference([0, 1], [0, 1], [0, 0]),
         lambda: stats.newcombe_difference(stats.wilson(1, 9), 0.1),
         lambda: stats.newcombe_difference(stats.wilson(1, 9), stats.wilson(1, 9, level=0.5)),
         lambda: stats.effect_label("1.x"),
@@ -416,6 +419,60 @@ def test_unequal_clusters_count_as_fewer_equal_ones():
     assert none.high == pytest.approx(1 - 0.025 ** (32.5 / 100))
     outweighed = stats.clustered_proportion(np.arange(10**5) % 2, np.arange(10**5) == 7)
     assert (outweighed.low, outweighed.high) == pytest.approx((0, 1), abs=1e-9)
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("hits", [(0, 0), (1, 1)])
+def test_two_rules_that_never_differ_leave_room_by_clusters_and_not_by_trials(hits):
+    def of(clusters):
+        a, b = (np.full(60, hit) for hit in hits)
+        return stats.paired_rate_difference(a, b, np.arange(60) % clusters)
+
+    few, many = of(6), of(60)
+    assert few.estimate == many.estimate == 0
+    assert -few.high == few.low < many.low < 0 < many.high < few.high
+    assert many.high == pytest.approx(stats.clopper_pearson(0, 60).high)
+
+
+@pytest.mark.wrong_numbers
+def test_only_trials_on_which_two_rules_differ_count():
+    a, b = np.zeros(400), np.zeros(400)
+    a[:20], b[20:32] = 1, 1
+    alone = stats.paired_rate_difference(a, b, range(400))
+    shared = stats.paired_rate_difference(np.r_[a, np.ones(400)], np.r_[b, np.ones(400)], range(800))
+    assert alone.estimate == pytest.approx(8 / 400) and shared.estimate == pytest.approx(8 / 800)
+    swapped = stats.paired_rate_difference(b, a, range(400))
+    assert (swapped.low, swapped.high) == pytest.approx((-alone.high, -alone.low))
+    # Close to McNemar's standard error, which is exact for many single trials.
+    assert (alone.high - alone.low) / 3.92 == pytest.approx(math.sqrt(32 - 64 / 400) / 400, rel=0.15)
+
+
+@pytest.mark.wrong_numbers
+def test_hits_of_one_cluster_say_less_than_hits_of_many():
+    a, none = np.zeros(700), np.zeros(700)
+    a[:40] = 1
+    one_prompt, every_prompt = np.repeat(np.arange(14), 50), np.arange(700) % 14
+    assert stats.paired_rate_difference(a, none, every_prompt).low > 0
+    assert stats.paired_rate_difference(a, none, one_prompt).low < 0
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize(
+    ("rates", "correlation"), [((0.02, 0.02), 0.1), ((0.3, 0.3), 0.0), ((0.05, 0.0), 0.1)]
+)
+def test_the_difference_of_paired_rates_is_covered(rates, correlation):
+    generator, clusters, size, held, draws = rng.make(0, "paired rates"), 20, 20, 0, 200
+    for _ in range(draws):
+        hits = []
+        for rate in rates:
+            each = np.full(clusters, rate)
+            if correlation and rate:
+                weight = 1 / correlation - 1
+                each = generator.beta(rate * weight, (1 - rate) * weight, clusters)
+            hits.append((generator.random((size, clusters)) < each).ravel())
+        interval = stats.paired_rate_difference(*hits, np.arange(size * clusters) % clusters)
+        held += rates[0] - rates[1] in interval
+    assert held / draws > 0.9
 
 
 @pytest.mark.parametrize("sizes", [[200, *[1] * 9], [50, 50, *[2] * 28]])
