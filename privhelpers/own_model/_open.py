@@ -59,6 +59,7 @@ _LORA = {
         "layers_pattern",
         "lora_bias",
     ),
+    *("trainable_token_indices", "ensure_weight_tying"),
 }
 # What changes no weight, or says how training began.
 _LORA_NOTES = {
@@ -67,6 +68,7 @@ _LORA_NOTES = {
 }
 # Starts of a training that leave the weights of the base as they are; others, such as PiSSA, change them.
 _LORA_STARTS = (True, False, None, "gaussian", "eva", "orthogonal")
+_SAME_BASE = "BASE is the model as it was when the adapter was trained, with its vocabulary as large as then"
 _CLASSES = {CAUSAL: AutoModelForCausalLM, MASKED: AutoModelForMaskedLM}
 
 
@@ -140,7 +142,10 @@ def _lora_config(folder: Path) -> dict:
 
 
 def _with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
-    """Return the model with the LoRA adapter of a folder added to its weights."""
+    """Return the model with the LoRA adapter of a folder in its layers, as `peft.PeftModel` computes it.
+
+    The adapter is not merged: the change of one of two tied matrices would become a change of both.
+    """
     import peft  # late: it takes as long to load as transformers, and few bring an adapter
 
     refuse_code(folder)
@@ -156,19 +161,24 @@ def _with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
         weights = load_file(folder / _ADAPTER_WEIGHTS)
         if whole := sorted(name for name, weight in weights.items() if not weight.is_floating_point()):
             raise ValueError(f"{whole[0]} holds whole numbers")
-        missing = peft.get_peft_model_state_dict(adapted).keys() ^ weights.keys()
-        peft.set_peft_model_state_dict(adapted, weights)
+        needed, possible = (
+            peft.get_peft_model_state_dict(adapted, save_embedding_layers=with_base).keys()
+            for with_base in (False, True)  # a file may hold the embeddings of the base as well
+        )
+        missing = (needed - weights.keys()) | (weights.keys() - needed - possible)
+        if not missing:
+            missing = set(peft.set_peft_model_state_dict(adapted, weights).unexpected_keys)
     except Exception as error:  # a stranger's folder can fail with any error
         said = quoted(f"{type(error).__name__}: {error}".replace(str(folder), folder.name))
         raise UnsupportedModel(
-            f"adapter {shown(folder.name)}: does not fit its base model ({said})"
+            f"adapter {shown(folder.name)}: does not fit its base model ({said}); {_SAME_BASE}"
         ) from error
     if missing:
         raise UnsupportedModel(
             f"adapter {shown(folder.name)}: does not fit its base model ({len(missing)} weights, such as "
-            f"{quoted(min(missing))})"
+            f"{quoted(min(missing))}); {_SAME_BASE}"
         )
-    return adapted.merge_and_unload()
+    return adapted.get_base_model()
 
 
 def _model(folder: Path, base: Path | None) -> tuple[str, PreTrainedModel]:

@@ -154,12 +154,15 @@ def test_bad_options_are_refused_before_the_work(call, home, given, words):
     assert code == 2 and message.startswith("refused: ") and words in message, message
 
 
-def test_a_reference_that_is_an_adapter_is_refused_before_the_work(call, monkeypatch, tmp_path):
+def test_a_reference_that_is_an_adapter_without_a_base_is_refused_before_the_work(
+    call, monkeypatch, tmp_path
+):
     monkeypatch.setattr(own_model, "open_model", lambda *_, **__: pytest.fail("the work began"))
     (tmp_path / "adapter").mkdir()
     (tmp_path / "adapter" / "adapter_config.json").write_text("{}")
     code, message = call(reference=tmp_path / "adapter")
-    assert code == 2 and "adapter: holds an adapter alone; merge it into its base first" in message, message
+    assert code == 2 and "'adapter': holds an adapter alone; name the folder" in message, message
+    assert "BASE=folder" in message
     monkeypatch.chdir(tmp_path / "adapter")
     code, message = call(reference="", epsilon="4", delta="1e-5")
     assert code == 2 and "a claim can only be tested" in message, "where no reference was named"
