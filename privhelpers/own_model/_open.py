@@ -8,6 +8,7 @@ says is of the files whose hashes it prints: every tensor in them is used, and n
 import contextlib
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -32,7 +33,7 @@ from privhelpers.models._folder import ADAPTER, CONFIG, called, read_files, read
 from privhelpers.models.architecture import preferred_device, read_model
 from privhelpers.own_model._places import find_model
 from privhelpers.own_model._reader import Reader
-from privhelpers.own_model._target import CAUSAL, MASKED, Target, require_answers, typed_answers
+from privhelpers.own_model._target import CAUSAL, MASKED, Target, typed_answers
 from privhelpers.text import quoted
 from privhelpers.validate import shown
 
@@ -91,6 +92,8 @@ def _kind(folder: Path, config: dict) -> str:
         CAUSAL: MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(model_type),
         MASKED: MODEL_FOR_MASKED_LM_MAPPING_NAMES.get(model_type),
     }
+    if known[CAUSAL] is not None and known[CAUSAL] == known[MASKED]:  # one class for both, such as XLM's
+        del known[MASKED if config.get("causal") else CAUSAL]
     named = [kind for kind, name in known.items() if name is not None and name in classes]
     possible = [kind for kind, name in known.items() if name is not None]
     if not classes and len(possible) == 1:
@@ -234,9 +237,9 @@ def open_model(source: str | Path, *, base: str | Path | None = None) -> Target:
         MissingArtifact: there is no such folder, a file of it cannot be read, or an adapter has no base.
         UnsupportedModel: it has pickled weights, code, or keys that load some; weights that do not fill it,
             or that it leaves out; an adapter that nobody named; a tokenizer that does not fit; it is neither
-            a causal nor a masked language model; its own code fails at a text; an adapter is not of its
-            base; or opening it took too much time or memory in a process of its own, where this is done
-            first.
+            a causal nor a masked language model, or reads in another direction than its kind says; its own
+            code fails at a text, or says something else each time; an adapter is not of its base; or opening
+            it took too much time or memory in a process of its own, where this is done first.
     """
     folder, under = find_model(source, base)
     weights, other = (_bytes(folder, under, weights=kind) for kind in (True, False))
@@ -256,9 +259,7 @@ def open_model(source: str | Path, *, base: str | Path | None = None) -> Target:
             f"{called(folder.name)}: its files changed while they were opened; copy it first"
         )
     name = ascii(folder.name)[1:-1]
-    target = Target(name, kind, model.to(preferred_device()), tokenizer, tokenizer.context, files)
-    require_answers(target.name, target.model, kind, target.context)  # on this device, the longest text
-    return target
+    return Target(name, kind, model.to(preferred_device()), tokenizer, tokenizer.context, files).checked()
 
 
 def untrained(target: Target, *, seed: int) -> Target:
@@ -274,4 +275,4 @@ def untrained(target: Target, *, seed: int) -> Target:
         model = _CLASSES[target.kind].from_config(target.model.config)
     model = model.float().eval().to(target.model.device)
     model.generation_config = GenerationConfig()
-    return Target("untrained", target.kind, model, target.tokenizer, target.context, {})
+    return replace(target, name="untrained", model=model, files={}).checked()
