@@ -48,7 +48,7 @@ OPTIONS = {
     "patients": "asked about of each file, at most, or all; default: what can be asked in minutes",
     "notes": "of a patient that are asked about, at most, or all",
     "effort": "quick, standard or thorough: a quarter, or four times, of the usual patients and texts",
-    "base": "where MODEL holds a LoRA adapter alone: the folder of the model that it was trained on",
+    "base": "if MODEL or REFERENCE holds a LoRA adapter alone: the folder of the model it was trained on",
     "reference": "a model folder that saw neither file, such as the one trained further",
     "epsilon": "claimed budget, in nats, for one record more or less; needs canaries to be tested",
     "delta": "of the claim",
@@ -261,12 +261,6 @@ def _check(options: argparse.Namespace) -> dict:
                     f"first (hf download {given} --local-dir folder), and name the folder"
                 )
             raise MissingArtifact(f"{name.upper()}={_shown(given)}: there is nothing at that place{cure}")
-    adapter, whole = (is_there(f"{options.reference}/{name}.json") for name in ("adapter_config", "config"))
-    if options.reference and adapter and not whole:
-        raise InvalidParameter(
-            f"REFERENCE={_shown(options.reference)}: holds an adapter alone; merge it into its base first "
-            "(merge_and_unload of peft, then save_pretrained), and name that folder"
-        )
     seed = int(_number("seed", options.seed, int) or 0)
     if seed < 0:
         raise InvalidParameter(f"SEED={_shown(options.seed)}: must be a whole number of 0 or more")
@@ -314,6 +308,18 @@ def _bars() -> bool:
     return terminal() is not None
 
 
+def _bases(options: argparse.Namespace) -> dict[str, str | None]:
+    """Return "model" and, if there is one, "reference", each with the base that it needs, if any.
+
+    A base that neither needs is the model's, so that it is refused.
+    """
+    from privhelpers import own_model
+
+    named = [name for name in ("model", "reference") if getattr(options, name)]
+    adapters = [name for name in named if own_model.is_adapter(getattr(options, name))] or ["model"]
+    return {name: (options.base or None) if name in adapters else None for name in named}
+
+
 def _opened(options: argparse.Namespace, given: dict) -> dict[str, Any]:
     """Return what an audit is made of: files, settings, and the models where one is audited."""
     from privhelpers import own_model
@@ -326,15 +332,15 @@ def _opened(options: argparse.Namespace, given: dict) -> dict[str, Any]:
         _told(_sizes(read))
         return {"files": read, "settings": settings}
     # What is certain, then the files, then torch, which takes longer to load than a hundred thousand records.
-    own_model.find_model(options.model, options.base or None)
-    if options.reference:
-        own_model.find_model(options.reference)
+    bases = _bases(options)
+    for name, base in bases.items():
+        own_model.find_model(getattr(options, name), base)
     read = own_model.read_files(*brought, **files)
     _told(_sizes(read))
     import torch
 
-    target = own_model.open_model(options.model, base=options.base or None)
-    reference = own_model.open_model(options.reference) if options.reference else None
+    opened = {name: own_model.open_model(getattr(options, name), base=base) for name, base in bases.items()}
+    target, reference = opened["model"], opened.get("reference")
     if target.parameters < SMALL:  # threads that wait for each other cost more than they save
         torch.set_num_threads(1)
     _told(f"{target.name}: {target.kind}, {target.parameters:,} weights")

@@ -6,6 +6,7 @@ scores = score(model, tokenizer, texts)          # one entry a text, padding exc
 texts = generate(model, tokenizer, "Patient name:", samples=100, seed=0)
 """
 
+from privhelpers.models._direction import require_both_ways, require_causal
 from privhelpers.models._generation import (
     Sampling,
     draw_probabilities,
@@ -55,6 +56,8 @@ __all__ = [
     "padded",
     "pretrained",
     "put",
+    "require_both_ways",
+    "require_causal",
     "rounded",
     "row_losses",
     "save",

@@ -23,6 +23,7 @@ from transformers import (
 
 from privhelpers import rng
 from privhelpers.errors import MissingArtifact, PrivHelpersError, UnsupportedModel
+from privhelpers.models._direction import require_causal
 from privhelpers.models._folder import called, check_folder, listed
 from privhelpers.models._shapes import ARCHITECTURES, Shape
 from privhelpers.models.encoding import end_id
@@ -30,6 +31,7 @@ from privhelpers.text import quoted
 from privhelpers.validate import shown
 
 HUB_NAMES = ("gpt2", "distilgpt2")
+_TRIED = 32  # tokens of the texts that tell whether a model is causal
 _GAPS = "its weights do not fill the model"
 _LOADING = {
     "missing_keys": _GAPS,
@@ -183,11 +185,17 @@ def load(
 
     Raises:
         MissingArtifact: the folder does not exist, or a hub model is neither cached nor reachable.
-        UnsupportedModel: the folder has pickled weights or code, or is not a causal language model.
+        UnsupportedModel: the folder has pickled weights or code, or is not a causal language model, also
+            where its class is called one and its logits depend on later tokens.
     """
     model = read_model(source, AutoModelForCausalLM, dropout=dropout)
     tokenizer = read_tokenizer(source)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
+    model.eval()
+    length = min(_TRIED, getattr(model.config, "max_position_embeddings", _TRIED))
+    require_causal(
+        model, Path(source).name, [*({*range(len(tokenizer))} - {*tokenizer.all_special_ids})], length
+    )
     model.config.pad_token_id = None  # rows are padded on the right and padding has no label: no mask needed
-    return model.eval().to(preferred_device()), tokenizer
+    return model.to(preferred_device()), tokenizer

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from privhelpers.own_model._files import Files, read_files
 from privhelpers.own_model._language import Language, read_language
-from privhelpers.own_model._places import find_model
+from privhelpers.own_model._places import find_model, is_adapter
 from privhelpers.own_model._settings import Settings
 
 if TYPE_CHECKING:  # who reads the sources, as the fingerprint of a run does, finds these modules here
@@ -60,6 +60,7 @@ __all__ = [
     "examine",
     "examine_synthetic",
     "find_model",
+    "is_adapter",
     "open_model",
     "outlook",
     "read_files",

@@ -8,6 +8,7 @@ says is of the files whose hashes it prints: every tensor in them is used, and n
 import contextlib
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -32,7 +33,7 @@ from privhelpers.models._folder import ADAPTER, CONFIG, called, read_files, read
 from privhelpers.models.architecture import preferred_device, read_model
 from privhelpers.own_model._places import find_model
 from privhelpers.own_model._reader import Reader
-from privhelpers.own_model._target import CAUSAL, MASKED, Target, require_answers, typed_answers
+from privhelpers.own_model._target import CAUSAL, MASKED, Target, typed_answers
 from privhelpers.text import quoted
 from privhelpers.validate import shown
 
@@ -59,6 +60,7 @@ _LORA = {
         "layers_pattern",
         "lora_bias",
     ),
+    *("trainable_token_indices", "ensure_weight_tying"),
 }
 # What changes no weight, or says how training began.
 _LORA_NOTES = {
@@ -67,6 +69,7 @@ _LORA_NOTES = {
 }
 # Starts of a training that leave the weights of the base as they are; others, such as PiSSA, change them.
 _LORA_STARTS = (True, False, None, "gaussian", "eva", "orthogonal")
+_SAME_BASE = "BASE is the model as it was when the adapter was trained, with its vocabulary as large as then"
 _CLASSES = {CAUSAL: AutoModelForCausalLM, MASKED: AutoModelForMaskedLM}
 
 
@@ -89,6 +92,8 @@ def _kind(folder: Path, config: dict) -> str:
         CAUSAL: MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(model_type),
         MASKED: MODEL_FOR_MASKED_LM_MAPPING_NAMES.get(model_type),
     }
+    if known[CAUSAL] is not None and known[CAUSAL] == known[MASKED]:  # one class for both, such as XLM's
+        del known[MASKED if config.get("causal") else CAUSAL]
     named = [kind for kind, name in known.items() if name is not None and name in classes]
     possible = [kind for kind, name in known.items() if name is not None]
     if not classes and len(possible) == 1:
@@ -140,7 +145,10 @@ def _lora_config(folder: Path) -> dict:
 
 
 def _with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
-    """Return the model with the LoRA adapter of a folder added to its weights."""
+    """Return the model with the LoRA adapter of a folder in its layers, as `peft.PeftModel` computes it.
+
+    The adapter is not merged: the change of one of two tied matrices would become a change of both.
+    """
     import peft  # late: it takes as long to load as transformers, and few bring an adapter
 
     refuse_code(folder)
@@ -156,19 +164,24 @@ def _with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
         weights = load_file(folder / _ADAPTER_WEIGHTS)
         if whole := sorted(name for name, weight in weights.items() if not weight.is_floating_point()):
             raise ValueError(f"{whole[0]} holds whole numbers")
-        missing = peft.get_peft_model_state_dict(adapted).keys() ^ weights.keys()
-        peft.set_peft_model_state_dict(adapted, weights)
+        needed, possible = (
+            peft.get_peft_model_state_dict(adapted, save_embedding_layers=with_base).keys()
+            for with_base in (False, True)  # a file may hold the embeddings of the base as well
+        )
+        missing = (needed - weights.keys()) | (weights.keys() - needed - possible)
+        if not missing:
+            missing = set(peft.set_peft_model_state_dict(adapted, weights).unexpected_keys)
     except Exception as error:  # a stranger's folder can fail with any error
         said = quoted(f"{type(error).__name__}: {error}".replace(str(folder), folder.name))
         raise UnsupportedModel(
-            f"adapter {shown(folder.name)}: does not fit its base model ({said})"
+            f"adapter {shown(folder.name)}: does not fit its base model ({said}); {_SAME_BASE}"
         ) from error
     if missing:
         raise UnsupportedModel(
             f"adapter {shown(folder.name)}: does not fit its base model ({len(missing)} weights, such as "
-            f"{quoted(min(missing))})"
+            f"{quoted(min(missing))}); {_SAME_BASE}"
         )
-    return adapted.merge_and_unload()
+    return adapted.get_base_model()
 
 
 def _model(folder: Path, base: Path | None) -> tuple[str, PreTrainedModel]:
@@ -224,9 +237,9 @@ def open_model(source: str | Path, *, base: str | Path | None = None) -> Target:
         MissingArtifact: there is no such folder, a file of it cannot be read, or an adapter has no base.
         UnsupportedModel: it has pickled weights, code, or keys that load some; weights that do not fill it,
             or that it leaves out; an adapter that nobody named; a tokenizer that does not fit; it is neither
-            a causal nor a masked language model; its own code fails at a text; an adapter is not of its
-            base; or opening it took too much time or memory in a process of its own, where this is done
-            first.
+            a causal nor a masked language model, or reads in another direction than its kind says; its own
+            code fails at a text, or says something else each time; an adapter is not of its base; or opening
+            it took too much time or memory in a process of its own, where this is done first.
     """
     folder, under = find_model(source, base)
     weights, other = (_bytes(folder, under, weights=kind) for kind in (True, False))
@@ -246,9 +259,7 @@ def open_model(source: str | Path, *, base: str | Path | None = None) -> Target:
             f"{called(folder.name)}: its files changed while they were opened; copy it first"
         )
     name = ascii(folder.name)[1:-1]
-    target = Target(name, kind, model.to(preferred_device()), tokenizer, tokenizer.context, files)
-    require_answers(target.name, target.model, kind, target.context)  # on this device, the longest text
-    return target
+    return Target(name, kind, model.to(preferred_device()), tokenizer, tokenizer.context, files).checked()
 
 
 def untrained(target: Target, *, seed: int) -> Target:
@@ -264,4 +275,4 @@ def untrained(target: Target, *, seed: int) -> Target:
         model = _CLASSES[target.kind].from_config(target.model.config)
     model = model.float().eval().to(target.model.device)
     model.generation_config = GenerationConfig()
-    return Target("untrained", target.kind, model, target.tokenizer, target.context, {})
+    return replace(target, name="untrained", model=model, files={}).checked()

@@ -17,6 +17,12 @@ def _named(place: str | Path) -> Path:
         return Path(place)
 
 
+def is_adapter(source: str | Path) -> bool:
+    """Return whether a folder holds an adapter and no whole model."""
+    folder = _named(source)
+    return is_there(folder / ADAPTER) and not is_there(folder / CONFIG)
+
+
 def find_model(source: str | Path, base: str | Path | None = None) -> tuple[Path, Path | None]:
     """Return the folder of a model, and that of the base where it holds an adapter alone.
 
@@ -30,7 +36,7 @@ def find_model(source: str | Path, base: str | Path | None = None) -> tuple[Path
         if base is not None:
             raise UnsupportedModel(f"{told}: is whole, so it has no base; leave out BASE=")
         return folder, None
-    if not is_there(folder / ADAPTER):
+    if not is_adapter(folder):
         raise MissingArtifact(f"{told}: no folder with a config.json at that place")
     if base is None:
         raise MissingArtifact(

@@ -10,7 +10,7 @@ Sources: Salazar et al. 2020, section 2.2, for scores of single tokens under a m
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +30,7 @@ CAUSAL, MASKED = "causal", "masked"
 FOLDS = 7  # one token in seven is hidden at a time, close to the 15 % that masked models are trained with
 _ROWS = 32  # texts of one batch, where the vocabulary is small
 MOST_TOKENS = 1024  # of a text that are read, where the model reads more: attention grows with the square
+_ROUNDING = 1e-3  # nats of a token, by which a batch of another shape may differ
 _CELLS = 2**23  # logits of one batch: each tensor of them takes 32 MB at most, or one text's
 
 
@@ -63,6 +64,17 @@ def context_of(model: PreTrainedModel, longest: int) -> int:
     return min(value for value in (*said, longest, MOST_TOKENS) if value >= 8)
 
 
+def _plain_tokens(model: PreTrainedModel, tokenizer: "Reader") -> list[int]:
+    """Return the tokens that texts of an unknown tokenizer can be made of: all that are not special."""
+    special = {
+        tokenizer.bos_token_id,
+        tokenizer.eos_token_id,
+        tokenizer.pad_token_id,
+        tokenizer.mask_token_id,
+    }
+    return [*({*range(len(tokenizer))} - special - {model.config.pad_token_id})] or [0]
+
+
 def require_answers(name: str, model: PreTrainedModel, kind: str, length: int) -> None:
     """Refuse a model that opens and then fails at a text: one of `length` tokens, and two short ones.
 
@@ -90,6 +102,7 @@ class Target:
         tokenizer: called as one of transformers is.
         context: tokens that are read of a text.
         files: SHA-256 of the files that it was opened from, by name.
+        together: whether several texts are asked in one padded batch, which `checked` decides.
     """
 
     name: str
@@ -98,6 +111,7 @@ class Target:
     tokenizer: "Reader"
     context: int
     files: Mapping[str, str]
+    together: bool = True
 
     @property
     def is_causal(self) -> bool:
@@ -173,6 +187,42 @@ class Target:
             for count in [min(len(places), len(others))]
         )
 
+    def checked(self) -> "Target":
+        """Return the same, asked for its texts one by one if what it says of a text changes with others.
+
+        Texts in a batch are padded to one length. Some models read the padding in spite of the attention
+        mask (convolutions, Fourier transforms, attention by hashes), and some compute a short text in
+        another way where a long one lies with it.
+
+        Raises:
+            UnsupportedModel: it reads in another direction than its kind says; it says something else of the
+                same text when it is asked again; or it fails.
+        """
+        require_answers(self.name, self.model, self.kind, self.context)  # on this device, the longest text
+        tokens = _plain_tokens(self.model, self.tokenizer)
+        with typed_answers(self.name):
+            require_direction = models.require_causal if self.is_causal else models.require_both_ways
+            require_direction(self.model, self.name, tokens, self.context)
+        # The longest text that is asked with another, shorter ones, and as many of a few tokens as fit.
+        longest = min(self.context, _CELLS // (2 * self._cells_of_token))
+        lengths = [longest, longest // 2, longest // 4, *(6 + n % 7 for n in range(_ROWS - 3))]
+        lengths = [length for length in lengths if 3 <= length <= longest]
+        generator = rng.make(0, "audit/padding")
+        rows = [generator.choice(tokens, length).tolist() for length in lengths]
+        asked = [[*range(1, len(row) - 1)] for row in rows]
+        if len(rows) < 2:
+            return self
+        tried = [*range(min(3, len(rows))), len(rows) - 1]
+        some, some_asked = [rows[n] for n in tried], [asked[n] for n in tried]
+        together = self._ask(rows, asked)
+        alone, again = (replace(self, together=False)._ask(some, some_asked) for _ in range(2))
+        if not _same(alone, again):
+            raise UnsupportedModel(
+                f"{called(self.name)}: says something else of the same text when it is asked again, so that "
+                "an audit of it cannot be repeated; let its config.json fix what it draws at random"
+            )
+        return replace(self, together=_same([together[n] for n in tried], alone))
+
     @torch.inference_mode()
     def score(
         self,
@@ -182,7 +232,7 @@ class Target:
         what: str | None = None,
         most: Sequence[int] | None = None,
     ) -> models.TokenScores:
-        """Ask for every token of every text, in batches of similar length.
+        """Ask for every token of every text, in batches of similar length, or one by one: see `checked`.
 
         Args:
             texts: each with a token to ask for.
@@ -198,14 +248,34 @@ class Target:
             asked = [places[:count] for places, count in zip(asked, most, strict=True)]
             rows = [row[: places[-1] + 1] for row, places in zip(rows, asked, strict=True)]
             bounds = [row[: count + 1] for row, count in zip(bounds, most, strict=True)]
+        answers = self._ask(rows, asked, seed=seed, what=what)
+        if not all(np.isfinite(text[:, 0]).all() for text in answers):
+            raise UnsupportedModel(f"{called(self.name)}: gives probabilities that are not numbers")
+        return models.token_scores(answers, truncated, bounds)
+
+    @property
+    def _cells_of_token(self) -> int:
+        """Logits that a batch holds for each of its tokens: a masked model is asked in several passes."""
+        width = self.model.get_output_embeddings().weight.shape[0]
+        return width * (FOLDS if self.kind == MASKED else 1)
+
+    @torch.inference_mode()
+    def _ask(
+        self,
+        rows: Sequence[Sequence[int]],
+        asked: Sequence[Sequence[int]],
+        *,
+        seed: int = 0,
+        what: str | None = None,
+    ) -> list[np.ndarray]:
+        """Return what the model says of the asked places of each row of tokens, shape [places, 4] each."""
         answers: list = [None] * len(rows)
         order = sorted(range(len(rows)), key=lambda n: len(rows[n]))
-        width = self.model.get_output_embeddings().weight.shape[0]
-        passes = FOLDS if self.kind == MASKED else 1
         bar = tqdm(total=len(rows), desc=what, unit="note", disable=what is None)
         with bar, typed_answers(self.name):
             while order:
-                size = max(1, min(_ROWS, _CELLS // (len(rows[order[-1]]) * width * passes)))
+                size = max(1, min(_ROWS, _CELLS // (len(rows[order[-1]]) * self._cells_of_token)))
+                size = size if self.together else 1
                 # The longest first: memory fails at once or never.
                 chosen, order = order[-size:], order[:-size]
                 batch = models.padded([(rows[n], rows[n]) for n in chosen], self.tokenizer.pad_token_id or 0)
@@ -219,9 +289,7 @@ class Target:
                 for number, text in zip(chosen, batch_answers, strict=True):
                     answers[number] = text[: len(asked[number])]
                 bar.update(len(chosen))
-        if not all(np.isfinite(text[:, 0]).all() for text in answers):
-            raise UnsupportedModel(f"{called(self.name)}: gives probabilities that are not numbers")
-        return models.token_scores(answers, truncated, bounds)
+        return answers
 
     def _fill_in(
         self, ids: torch.Tensor, mask: torch.Tensor, asked: Sequence[Sequence[int]], seed: int
@@ -270,20 +338,30 @@ class Target:
         end = self.tokenizer.eos_token_id
         padding = end if end is not None else 0
         lot = rng.torch_seeded(rng.derive(seed, f"checkup/write/{opening}"))
+        at_once = [samples] if self.together else [1] * samples
+        drawn: list[list[int]] = []
         with typed_answers(self.name), lot:
-            drawn = self.model.generate(
-                given,
-                attention_mask=torch.ones_like(given),
-                do_sample=True,
-                temperature=0.8,
-                top_k=50,
-                top_p=0.95,
-                max_new_tokens=min(tokens, self.context - len(ids)),
-                num_return_sequences=samples,
-                eos_token_id=end,
-                pad_token_id=padding,
-            )
-        return self.tokenizer.batch_decode(drawn[:, len(ids) :].tolist())
+            for count in at_once:
+                texts = self.model.generate(
+                    given,
+                    attention_mask=torch.ones_like(given),
+                    do_sample=True,
+                    temperature=0.8,
+                    top_k=50,
+                    top_p=0.95,
+                    max_new_tokens=min(tokens, self.context - len(ids)),
+                    num_return_sequences=count,
+                    eos_token_id=end,
+                    pad_token_id=padding,
+                )
+                drawn += texts[:, len(ids) :].tolist()
+        return self.tokenizer.batch_decode(drawn)
+
+
+def _same(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
+    """Return whether two readings of the same texts give the same probabilities, up to rounding."""
+    pairs = zip(some, others, strict=True)
+    return all(np.allclose(a[:, 0], b[:, 0], rtol=0, atol=_ROUNDING, equal_nan=True) for a, b in pairs)
 
 
 def _answers(logits: torch.Tensor, targets: torch.Tensor) -> np.ndarray:
