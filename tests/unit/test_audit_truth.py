@@ -1,0 +1,87 @@
+"""Small audits whose truth is known: what leaks is found, what does not is not, the rest is refused.
+
+`tests/nightly/test_audit_truth_table.py` has the whole table of architectures, tokenizers, adapters, files.
+"""
+
+import json
+from dataclasses import replace
+
+import audit_cases
+import pandas as pd
+import pytest
+import transformers
+from audit_cases import Case
+
+from privhelpers import own_model
+from privhelpers.errors import BadRecords, UnsupportedModel
+from privhelpers.own_model import _verdict
+
+pytestmark = pytest.mark.wrong_numbers
+
+LEAKS = (
+    Case(file="csv", spelling="NFD"),
+    Case("Llama", "Unigram", "both", file="semicolons"),
+    Case("BERT", "WordPiece", "embeddings", file="parquet"),
+    Case("GPT-2", "WordPiece", file="tsv"),
+    Case("FNet", file="R"),
+)
+
+
+@pytest.mark.parametrize("case", LEAKS, ids=str)
+@pytest.mark.parametrize("leaks", (True, False), ids=("members", "other people"))
+def test_a_model_is_flagged_if_it_learned_the_members_and_only_then(case, leaks, tmp_path):
+    audit = audit_cases.audit(replace(case, leaks=leaks), tmp_path)
+    assert (audit.verdict.outcome == _verdict.FLAGGED) == leaks, audit.verdict.reasons
+    if audit.disclosures is not None:  # a causal model that learned the notes by heart recites them
+        shares = audit.disclosures.by_patient
+        assert (shares.members.hits >= 10) == leaks and shares.heldout.hits == 0
+
+
+def test_a_reference_that_reads_less_of_a_note_finds_nothing_in_a_model_without_a_leak(tmp_path):
+    """The members' notes are shorter, both models are equally good, and only the contexts differ."""
+    case = Case(leaks=False)
+    folder, _ = audit_cases.make_model(case, tmp_path / "long")
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    model.transformer.wpe.weight.data = model.transformer.wpe.weight.data[:64].clone()
+    model.transformer.wpe.num_embeddings = model.config.n_positions = 64
+    short = audit_cases.save(model, case, tmp_path / "short")
+    files = []
+    for group, times in (("members", 2), ("heldout", 3)):
+        notes = audit_cases.notes(group)
+        rows = [note | {"text": " ".join([note["text"]] * times)} for note in notes]
+        path = tmp_path / f"{group}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        files.append(path)
+    target, reference = own_model.open_model(folder), own_model.open_model(short)
+    settings = replace(audit_cases.LITTLE, texts=4, tokens=4, control=False)
+    audit = own_model.examine(
+        target, own_model.read_files(*files), settings, reference=reference, progress=False
+    )
+    area = next(attack for attack in audit.attacks if attack.name == "reference").patient.auc
+    assert area.low <= 0.5 <= area.high
+
+
+@pytest.mark.parametrize("architecture", ("BERT, not causal", "RoBERTa, not causal"))
+def test_a_model_that_reads_ahead_is_refused_as_a_causal_one(architecture, tmp_path):
+    case = Case(architecture, "WordPiece")
+    with pytest.raises(UnsupportedModel, match="is_decoder"):
+        own_model.open_model(audit_cases.save(audit_cases.fresh(case), case, tmp_path))
+
+
+@pytest.mark.parametrize("kind", ("csv", "tsv", "jsonl", "parquet"))
+def test_records_without_an_identifier_in_their_own_text_are_refused(kind, tmp_path):
+    """Every identifier is another patient's."""
+    files = []
+    for group in ("members", "heldout"):
+        frame = pd.DataFrame(audit_cases.notes(group))
+        frame["identifiers"] = list(frame.identifiers)[7:] + list(frame.identifiers)[:7]
+        path = tmp_path / f"{group}.{kind}"
+        files.append(path)
+        if kind == "parquet":
+            frame.to_parquet(path)
+        elif kind == "jsonl":
+            frame.to_json(path, orient="records", lines=True)
+        else:
+            frame.to_csv(path, sep="\t" if kind == "tsv" else ",", index=False)
+    with pytest.raises(BadRecords, match="identifiers"):
+        own_model.read_files(*files)
