@@ -289,7 +289,7 @@ def write(case: Case, group: str, folder: Path) -> Path:
     return path
 
 
-LITTLE = own_model.Settings(texts=24, tokens=48, permutations=1399, draws=40, lower_case=False)
+LITTLE = own_model.Settings(texts=120, tokens=80, permutations=1399, draws=40, lower_case=False)
 
 
 def audit(case: Case, folder: Path, settings: own_model.Settings = LITTLE) -> own_model.Audit:
