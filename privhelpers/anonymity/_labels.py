@@ -26,7 +26,7 @@ from privhelpers.errors import InvalidParameter
 from privhelpers.text import normalize
 from privhelpers.validate import shown
 
-# For a value that was withheld, besides stars: any value may stand behind it.
+# For a value that was withheld, besides stars: it may have been any value.
 _SIGNS = frozenset(["", "-", "?", ".", "na", "n/a", "nan", "nat", "null", "<na>"])
 _WITHHELD = _SIGNS | {"missing", "unknown", "suppressed", "redacted", "not stated", "not available"}
 _TOP = frozenset(["any", "all"])  # of every hierarchy
@@ -244,7 +244,7 @@ def is_withheld(label: object) -> bool:
 
 
 def says_nothing(label: object) -> bool:
-    """Say whether a quasi-identifier is withheld or the top of a hierarchy, so that it fits everybody."""
+    """Say whether a quasi-identifier is withheld or the top of a hierarchy, so that it fits everyone."""
     return is_withheld(label) or (isinstance(label, str) and _text(label) in _TOP)
 
 
@@ -257,7 +257,7 @@ def covers(general: object, exact: object, hierarchy: Mapping[str, str] | None =
     """Say whether a released value may be true of an exact one.
 
     Args:
-        general: value as released. One that is missing, empty or all stars may be true of anybody.
+        general: value as released. One that is missing, empty or all stars may be true of anyone.
         exact: value of one person; if it is a range itself, it is enough that the two have a value in common.
         hierarchy: parent of each category that has one.
 

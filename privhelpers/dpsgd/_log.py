@@ -134,7 +134,7 @@ class Tally:
     def summary(self) -> dict[str, object]:
         """Return the counts as `DPTrainingLog` holds them."""
         return {
-            "batch_sizes": np.array(self.sizes),
+            "batch_sizes": np.array(self.sizes, dtype=int),
             "median_norms": np.array([np.nan if m is None else m for m in self.medians]),
             "clipped_share": self.clipped / max(1, sum(self.sizes)),
             "empty_steps": self.sizes.count(0),

@@ -205,7 +205,7 @@ def killed_and_gone_on_with(start, folder, kills, **settings):
 
 @pytest.mark.wrong_numbers
 @pytest.mark.parametrize("kills", KILLS)
-def test_a_release_reports_the_steps_that_are_in_its_weights(start, tmp_path, kills):
+def test_release_mode_loses_steps_and_reports_those_in_its_weights(start, tmp_path, kills):
     """Lost steps are counted as lost, once; every other figure is of the steps whose work is kept."""
     stops, lost, steps = KILLS[kills]
     plan = tiny_plan(**PLAN, sample_rate=0.6)  # an empty draw has probability 1e-16
