@@ -125,6 +125,7 @@ class Settings:
         numbers = isinstance(self.betas, Sequence) and all(isinstance(beta, Real) for beta in self.betas)
         if not numbers or len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
             raise InvalidParameter(f"betas = {validate.shown(self.betas)}: must be two numbers in [0, 1)")
+        object.__setattr__(self, "betas", tuple(validate.finite(beta=beta) for beta in self.betas))
         if not (self.objective is None or callable(self.objective)):
             raise InvalidParameter(f"objective = {validate.shown(self.objective)}: must be a function")
         if not isinstance(self.canaries, GradientCanaries | NoneType):

@@ -40,14 +40,14 @@ class PrivacyPlan:
         spent = self.spent
         if not isinstance(spent, PrivacySpent):
             raise InvalidParameter(f"spent = {validate.shown(spent)}: must be what plan_privacy gives")
-        target_epsilon = validate.non_negative(target_epsilon=self.target_epsilon)
+        validate.non_negative(target_epsilon=self.target_epsilon)
         _check(spent.delta, self.max_grad_norm, self.units, spent.unit)
         if spent.adjacency != (counted := PrivacySpent.adjacency):
             raise InvalidParameter(
                 f"adjacency = {validate.shown(spent.adjacency)}: the accountants count {counted}"
             )
         planned = _epsilon_of(spent, spent.steps)
-        if not planned <= target_epsilon:
+        if not planned <= self.target_epsilon:
             raise BudgetExceeded(
                 f"noise_multiplier = {spent.noise_multiplier:g}: {spent.steps} steps would spend epsilon "
                 f"{rounded_up(planned, 6):g}, more than target_epsilon = {self.target_epsilon:g}; a "

@@ -26,8 +26,8 @@ _PART = re.compile(
 )
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?")
 _LIST = re.compile(rf"(?:{_BEFORE})?\s*[\[({{].*[\])}}]|{_BEFORE}.*\)", re.DOTALL)
-_ITEM = r'\s*(?:"((?:[^"\\]|\\.)*)"|([^",:{}]+))'
-_ARRAY = re.compile(rf"\{{{_ITEM}(?:,{_ITEM})*\s*\}}", re.DOTALL)  # of PostgreSQL, which quotes what it must
+_ITEM = r'(?:\s*"((?:[^"\\]|\\.)*)"|([^",:{}]+))'
+_ARRAY = re.compile(rf"\{{{_ITEM}(?:,{_ITEM})*\}}", re.DOTALL)  # of PostgreSQL, which quotes what it must
 _BETWEEN = re.compile(r"[;\r\n\t]+")
 
 

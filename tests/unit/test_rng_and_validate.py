@@ -201,5 +201,7 @@ def test_a_small_type_does_not_overflow_or_round():
     typed = {name: np.float32(value) for name, value in wide.items()} | {"steps": np.int8(100)}
     taken = dpsgd.plan_privacy(**typed, units=np.int64(300))
     assert taken == plan and taken.spent == plan.spent
+    betas = dpsgd.Settings(learning_rate=np.float32(0.5), betas=(np.float32(0.5), np.float64(0.75))).betas
+    assert [type(beta) for beta in betas] == [float, float]
     for record in (taken, taken.spent, training.Settings(epochs=np.int64(3), learning_rate=np.float32(0.5))):
         assert not [value for value in vars(record).values() if isinstance(value, np.generic)]
