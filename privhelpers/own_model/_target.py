@@ -72,7 +72,7 @@ def _plain_tokens(model: PreTrainedModel, tokenizer: "Reader") -> list[int]:
         tokenizer.pad_token_id,
         tokenizer.mask_token_id,
     }
-    return [*({*range(len(tokenizer))} - special - {model.config.pad_token_id})] or [0]
+    return [*({*range(len(tokenizer))} - special - {getattr(model.config, "pad_token_id", None)})] or [0]
 
 
 def require_answers(name: str, model: PreTrainedModel, kind: str, length: int) -> None:
@@ -81,7 +81,7 @@ def require_answers(name: str, model: PreTrainedModel, kind: str, length: int) -
     Raises:
         UnsupportedModel: its code raises anything.
     """
-    ids = torch.full((1, length), int(model.config.pad_token_id == 0), device=model.device)
+    ids = torch.full((1, length), int(getattr(model.config, "pad_token_id", None) == 0), device=model.device)
     with torch.inference_mode(), typed_answers(name):
         for count in (length, 8, 7):  # some cut a text into pieces of equal length
             mask = {"attention_mask": torch.ones_like(ids[:, :count])}
@@ -200,27 +200,28 @@ class Target:
         """
         require_answers(self.name, self.model, self.kind, self.context)  # on this device, the longest text
         tokens = _plain_tokens(self.model, self.tokenizer)
-        with typed_answers(self.name):
-            require_direction = models.require_causal if self.is_causal else models.require_both_ways
-            require_direction(self.model, self.name, tokens, self.context)
         # The longest text that is asked with another, shorter ones, and as many of a few tokens as fit.
-        longest = min(self.context, _CELLS // (2 * self._cells_of_token))
+        longest = max(8, min(self.context, _CELLS // (2 * self._cells_of_token)))
         lengths = [longest, longest // 2, longest // 4, *(6 + n % 7 for n in range(_ROWS - 3))]
-        lengths = [length for length in lengths if 3 <= length <= longest]
         generator = rng.make(0, "audit/padding")
-        rows = [generator.choice(tokens, length).tolist() for length in lengths]
+        rows = [generator.choice(tokens, n).tolist() for n in lengths if 3 <= n <= longest]
         asked = [[*range(1, len(row) - 1)] for row in rows]
-        if len(rows) < 2:
-            return self
-        tried = [*range(min(3, len(rows))), len(rows) - 1]
-        some, some_asked = [rows[n] for n in tried], [asked[n] for n in tried]
-        together = self._ask(rows, asked)
-        alone, again = (replace(self, together=False)._ask(some, some_asked) for _ in range(2))
+        tried = [0, 1, 2, len(rows) - 1]
+        one_by_one = replace(self, together=False)
+        alone, again = (
+            one_by_one._ask([rows[n] for n in tried], [asked[n] for n in tried]) for _ in range(2)
+        )
         if not _same(alone, again):
             raise UnsupportedModel(
                 f"{called(self.name)}: says something else of the same text when it is asked again, so that "
                 "an audit of it cannot be repeated; let its config.json fix what it draws at random"
             )
+        require_direction = models.require_causal if self.is_causal else models.require_both_ways
+        with typed_answers(self.name):
+            require_direction(self.model, self.name, tokens, self.context)
+        if not self.together:
+            return self
+        together = self._ask(rows, asked)
         return replace(self, together=_same([together[n] for n in tried], alone))
 
     @torch.inference_mode()
