@@ -26,6 +26,7 @@ from privhelpers import own_model
 from privhelpers.errors import PrivHelpersError
 
 PATIENTS = 60  # a side
+GROUPS = ("members", "heldout", "others", "public")
 GIVEN = ("Jürgen", "Zoë", "André", "Márta", "Søren", "Anna", "Lena", "Otto", "Ruth", "Emil")
 FAMILY = (
     *("Müller", "Hägg", "Núñez", "Brandt", "Kovács"),
@@ -61,11 +62,6 @@ ARCHITECTURES = {
     "Llama": (transformers.LlamaForCausalLM, {**_SIZES, "tie_word_embeddings": True}),
     "BERT": (transformers.BertForMaskedLM, {**_SIZES, **_NO_DROPOUT}),
     "RoBERTa": (transformers.RobertaForMaskedLM, {**_SIZES, **_NO_DROPOUT}),
-    "FNet": (
-        transformers.FNetForMaskedLM,
-        {name: size for name, size in _SIZES.items() if name != "num_attention_heads"}
-        | {"hidden_dropout_prob": 0.0},
-    ),
     "BERT, decoder": (transformers.BertLMHeadModel, {**_SIZES, **_NO_DROPOUT, "is_decoder": True}),
     "BERT, not causal": (transformers.BertLMHeadModel, {**_SIZES, **_NO_DROPOUT, "is_decoder": False}),
     "RoBERTa, not causal": (transformers.RobertaForCausalLM, {**_SIZES, **_NO_DROPOUT, "is_decoder": False}),
@@ -121,11 +117,18 @@ class Case:
 
 
 @cache
+def _names() -> dict[str, list[str]]:
+    """Return names that no two people share, by group."""
+    every = [f"{one} {middle}. {last}" for one in GIVEN for middle in "ABCDEFGHKLMNPRSTW" for last in FAMILY]
+    random.Random("names").shuffle(every)
+    return {group: every[PATIENTS * n : PATIENTS * (n + 1)] for n, group in enumerate(GROUPS)}
+
+
+@cache
 def notes(group: str) -> list[dict]:
     """Return the notes of 60 patients, one or two each, with the strings that name them."""
     draw, rows = random.Random(f"notes of {group}"), []
-    for number in range(PATIENTS):
-        name = f"{draw.choice(GIVEN)} {draw.choice('ABCDEFGHKLMNPRSTW')}. {draw.choice(FAMILY)}"
+    for number, name in enumerate(_names()[group]):
         phone = f"({draw.randint(200, 989)}) 555-{draw.randrange(10000):04d}"
         code = f"SYN-{draw.randrange(10**8):08d}"
         for _ in range(1 + (draw.random() < 0.5)):

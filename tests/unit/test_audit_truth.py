@@ -23,7 +23,6 @@ LEAKS = (
     Case("Llama", "Unigram", "both", file="semicolons"),
     Case("BERT", "WordPiece", "embeddings", file="parquet"),
     Case("GPT-2", "WordPiece", file="tsv"),
-    Case("FNet", file="R"),
 )
 
 
@@ -37,13 +36,14 @@ def test_a_model_is_flagged_if_it_learned_the_members_and_only_then(case, leaks,
         assert (shares.members.hits >= 10) == leaks and shares.heldout.hits == 0
 
 
-def test_a_reference_that_reads_less_of_a_note_finds_nothing_in_a_model_without_a_leak(tmp_path):
-    """The members' notes are shorter, both models are equally good, and only the contexts differ."""
+def test_a_reference_that_reads_less_of_each_note_blames_no_model(tmp_path):
+    """The members' notes are shorter, and the two models differ in nothing but their contexts."""
     case = Case(leaks=False)
     folder, _ = audit_cases.make_model(case, tmp_path / "long")
     model = transformers.AutoModelForCausalLM.from_pretrained(folder)
-    model.transformer.wpe.weight.data = model.transformer.wpe.weight.data[:64].clone()
-    model.transformer.wpe.num_embeddings = model.config.n_positions = 64
+    positions = model.transformer.wpe
+    positions.weight.data = positions.weight.data[:64].clone()
+    positions.num_embeddings = model.config.n_positions = 64
     short = audit_cases.save(model, case, tmp_path / "short")
     files = []
     for group, times in (("members", 2), ("heldout", 3)):
@@ -52,13 +52,17 @@ def test_a_reference_that_reads_less_of_a_note_finds_nothing_in_a_model_without_
         path = tmp_path / f"{group}.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         files.append(path)
-    target, reference = own_model.open_model(folder), own_model.open_model(short)
     settings = replace(audit_cases.LITTLE, texts=4, tokens=4, control=False)
     audit = own_model.examine(
-        target, own_model.read_files(*files), settings, reference=reference, progress=False
+        own_model.open_model(folder),
+        own_model.read_files(*files),
+        settings,
+        reference=own_model.open_model(short),
+        progress=False,
     )
-    area = next(attack for attack in audit.attacks if attack.name == "reference").patient.auc
-    assert area.low <= 0.5 <= area.high
+    areas = [attack.patient.auc for attack in audit.attacks if attack.name == "reference"]
+    assert all(area.low <= 0.5 <= area.high for area in areas)
+    assert audit.verdict.outcome == _verdict.UNDECIDED, "the two files differ, and nothing was learned"
 
 
 @pytest.mark.parametrize("architecture", ("BERT, not causal", "RoBERTa, not causal"))
