@@ -564,7 +564,7 @@ def test_a_visible_test_after_a_hidden_one_still_tells_a_student_their_own_words
         (b"[" * 10**5, "is no notebook"),
         (b'{"cells": [7]}', "is no notebook"),
         (b"\xff\xfe", "is no notebook"),
-        (b" " * (_grading.LARGEST + 1), "larger than 64 MiB"),
+        (b" " * (_grading.LARGEST + 1), "larger than 32 MiB"),
     ],
 )
 def test_what_cannot_be_read_is_a_note(tmp_path, content, note):
