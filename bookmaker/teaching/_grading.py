@@ -36,7 +36,9 @@ from privhelpers.errors import ConfinedFailed, DamagedArtifact, InvalidParameter
 from privhelpers.processes import open_regular
 from privhelpers.text import inert, inserted
 
-LARGEST = 64 * 2**20  # bytes of a submitted notebook, with its outputs
+LARGEST = 32 * 2**20  # bytes of a submitted notebook, with its outputs
+COPIES = 5  # of one cell that run, the last ones
+ENDS = 4  # cells that end their box; after so many, none that a student added runs
 TEST_SECONDS = 30  # of processor time that a test may take beside the student's functions
 PLACES = (
     "holds nothing to grade; each notebook stands in <student>/<assignment>/<assignment>.ipynb, "
@@ -174,6 +176,7 @@ class _Run:
         self._student, self._box, self._done = student, None, 0
         self._steps: list[tuple[str, str]] = []  # for the box: name and code of each cell so far
         self._broken: dict[str, str] = {}  # cells that failed, and how
+        self._fatal: set[tuple[str, str]] = set()  # name and code of the cells that ended their box
         self._right: dict[str, str] = {}  # the teacher's solutions of the cells since the last test
         self._functions: dict[str, str] = {}  # of the solutions so far: in which cell
         self._here: dict[str, object] = {"__name__": "__tests__"}
@@ -206,7 +209,7 @@ class _Run:
                         self._go_on(failed=any(outcomes))
                         outcomes = []
                     theirs = self._answers.get(f"={name}", [f"raise NotImplementedError({MISSING!r})"])
-                    self._steps += [(name, source) for source in theirs]
+                    self._steps += [(name, source) for source in theirs[-COPIES:]]
                     self._right[name] = cell.source
                     self._functions |= dict.fromkeys(_functions(cell.source), name)
                 else:
@@ -242,13 +245,15 @@ class _Run:
             self._box, self._done, self._hidden = self._sandbox.open(), 0, False
         for name, code in self._steps[self._done :]:
             self._done += 1
-            if not self._broken.get(name, "").startswith("the program was ended"):
+            ends, added = len(self._fatal), name.startswith("+")
+            if (name, code) not in self._fatal and not (added and ends >= ENDS):
                 try:
                     self._box.run(code, name=name)
                     self._broken.pop(name, None)
                 except ConfinedFailed as error:
                     self._broken[name] = self._said(error)
                     if self._box.ended:
+                        self._fatal.add((name, code))
                         return self._current_box()
         return self._box
 

@@ -43,8 +43,8 @@ MODULES = (
     "decimal enum fractions functools gc hashlib heapq inspect io itertools json logging math numbers "
     "operator os pathlib pickle pprint random re secrets statistics string struct sys tempfile textwrap time "
     "timeit traceback types typing unittest uuid warnings numpy numpy.random numpy.testing scipy.integrate "
-    "scipy.linalg scipy.optimize scipy.special scipy.stats pandas matplotlib.pyplot seaborn tqdm tqdm.auto "
-    "tqdm.notebook IPython IPython.display privhelpers.rng bookmaker.teaching._cells"
+    "scipy.linalg scipy.optimize scipy.special scipy.stats pandas matplotlib.pyplot seaborn sklearn.metrics "
+    "tqdm tqdm.auto tqdm.notebook IPython IPython.display privhelpers.rng bookmaker.teaching._cells"
 )
 LARGEST = 2**18  # bytes of an answer; a test may compare every number of it with every one of its own
 PATIENCE = 6  # times as long may it take on a busy machine
@@ -206,6 +206,7 @@ def _load_from_files() -> None:
             if hasattr(module, name):
                 setattr(module, name, lambda *_, value=value, **__: value)
     sys.modules["matplotlib.text"].Text.get_parse_math = lambda _: False  # formulas need more fonts
+    sys.modules["matplotlib.figure"].Figure.savefig = lambda self, *_, **__: self.canvas.draw()
     figure, axes = pyplot.subplots()
     axes.set(title="x")
     figure.canvas.draw()

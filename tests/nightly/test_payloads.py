@@ -177,6 +177,7 @@ def html(tmp_path_factory):
             run = toy_site.executed(toy_site.source(CHAPTER), job)
             next(cell for cell in run.cells if cell.id == "text").outputs = shown_on_a_chapter()
             toy_site.write_run(root, job, run)
+    toy_site.record_files(root)
     _build.build(root, toy_site.jobs(root))
     html = root / "runs/toy/site/_build/html"
     pages = {"report": report(), "feedback": feedback()}

@@ -39,7 +39,7 @@ def printed(toy_book):
     call = [sys.executable, "-m", "bookmaker.site", "pdf", "--profile", "toy"]
     done = subprocess.run(call, cwd=toy_book, capture_output=True, text=True, timeout=LIMIT_SECONDS)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"printed in [\d.]+ s: runs/toy/privai-leak\.pdf, [\d.]+ MB", done.stderr)
+    assert re.search(r"printed in .+: runs/toy/privai-leak\.pdf, [\d.]+ MB", done.stderr)
     return toy_book, before
 
 
@@ -292,6 +292,6 @@ def test_a_sheet_is_whole(sheet):
 
 def test_what_is_folded_is_open_on_a_sheet(sheet):
     for words in ("One and one make two.", "the sum: 2", "profile = 'toy'"):
-        assert words in sheet, words
+        assert plain(words) in plain(sheet), words
     for button in ("Click to", "Show", "Hide"):
         assert button not in sheet, button

@@ -366,7 +366,8 @@ HARMLESS = {
     "get_ipython": f"get_ipython().run_line_magic('matplotlib', 'inline')\n{RIGHT}",
     "import get_ipython": f"from IPython import get_ipython\nget_ipython().magic('time 1')\n{RIGHT}",
     "figures": "import matplotlib.pyplot as plt\nimport seaborn as sns\nsns.set_theme()\n"
-    f"fig, ax = plt.subplots()\nax.set_title('$x$ and x')\nfig.tight_layout()\nplt.show()\n{RIGHT}",
+    "fig, ax = plt.subplots()\n"
+    f"ax.set_title('$x$ and x')\nfig.tight_layout()\nfig.savefig('x.png')\nplt.show()\n{RIGHT}",
     "pandas": f"import pandas as pd\ntable = pd.DataFrame({{'x': [1]}})\ntable.describe()\n{RIGHT}",
     "progress": "from tqdm.auto import tqdm\nfrom tqdm.notebook import trange\nfor i in trange(2): pass\n"
     f"for i in tqdm(range(3)): print(i)\n{RIGHT}",
@@ -406,6 +407,14 @@ CHANGES = {
     "an error elsewhere": (insert(2, "1 / 0"), RIGHT, 3),
     "a syntax error elsewhere": (insert(2, "def x(:"), RIGHT, 3),
     "a program that ends itself elsewhere": (insert(2, "import os\nos._exit(1)"), RIGHT, 3),
+    "programs that end themselves, and a helper": (
+        lambda cells, notebook: [
+            insert(2, source)(cells, notebook)
+            for source in ("two = 2", "import os\nos._exit(2)", "import os\nos._exit(1)")
+        ],
+        "def twice(x): return two * x",
+        3,
+    ),
     "another kernel": (
         lambda cells, notebook: notebook.metadata.update(
             kernelspec={"name": "ir", "display_name": "R", "language": "R"}, colab={"provenance": []}
@@ -555,7 +564,7 @@ def test_a_visible_test_after_a_hidden_one_still_tells_a_student_their_own_words
         (b"[" * 10**5, "is no notebook"),
         (b'{"cells": [7]}', "is no notebook"),
         (b"\xff\xfe", "is no notebook"),
-        (b" " * (_grading.LARGEST + 1), "larger than 64 MiB"),
+        (b" " * (_grading.LARGEST + 1), "larger than 32 MiB"),
     ],
 )
 def test_what_cannot_be_read_is_a_note(tmp_path, content, note):
