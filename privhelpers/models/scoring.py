@@ -14,7 +14,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.models.encoding import IGNORED, Rows, encode, end_id, to_batch, token_bounds
+from privhelpers.models._bounds import token_bounds, whole_bounds
+from privhelpers.models.encoding import IGNORED, Rows, encode, end_id, to_batch
 
 _CACHED = 64  # positions whose logits stay in a core's cache while they are worked on
 _IMPOSSIBLE = -1000.0  # the log of what is zero in every precision
@@ -38,13 +39,6 @@ class Scores:
     def perplexity(self) -> float:
         """Perplexity over all tokens of the set."""
         return float(np.exp(np.average(self.losses, weights=self.tokens)))
-
-
-def whole_bounds(tokens: int, text: str) -> np.ndarray:
-    """Return what is known of where the tokens of a text end that was scored from end to end."""
-    bounds = np.full(tokens + 1, -1)
-    bounds[[0, -1]] = 0, len(text)
-    return bounds
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers.artifacts import SEAL, Store, check_name, repository_root
 from privhelpers.errors import MissingArtifact
+from privhelpers.models._bounds import whole_bounds
 from privhelpers.models.architecture import ARCHITECTURES, build, load, save
 from privhelpers.models.encoding import train_tokenizer
-from privhelpers.models.scoring import TokenScores, score_tokens, token_scores, whole_bounds
+from privhelpers.models.scoring import TokenScores, score_tokens, token_scores
 
 HOMES = {
     "public": "public_pretraining/public",

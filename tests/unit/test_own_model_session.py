@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -210,6 +211,21 @@ def test_what_lower_case_costs_is_no_exchange_and_no_nothing_found(flagged):
         assert _verdict.decide(attacks, (), reverse=loud, turned=by_leaks, alpha=0.01).outcome == outcome
     left = _verdict.decide(dict.fromkeys(found, 0.5), (), reverse=loud, turned=turned, alpha=0.01)
     assert left.reasons == (_wording.WORDING["explanations"]["exchanged"],)
+
+
+@pytest.mark.wrong_numbers
+def test_a_folder_under_another_name_gives_the_same_audit(home, fresh, files, monkeypatch):
+    """And by a relative path; the name is shown, and nothing is drawn by it."""
+    settings = replace(LITTLE, texts=3, tokens=4, permutations=1999)
+    monkeypatch.chdir(home)
+    shutil.copytree(fresh, home / "moved" / "other-name")
+    found = []
+    for folder in (fresh, Path("moved") / "other-name"):
+        audit = own_model.examine(own_model.open_model(folder), files, settings, progress=False)
+        facts = own_model.report_facts(audit)
+        del facts["first_page"], facts["title"], facts["model"]["name"]
+        found.append((facts, audit.texts))
+    assert found[0] == found[1]
 
 
 def test_the_same_seed_gives_the_same_report(flagged, remembers, files):
