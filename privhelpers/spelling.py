@@ -26,6 +26,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
+from itertools import groupby
 
 # Letters and marks that have no shape (Unicode's default ignorable characters) or are blank, although their
 # categories say otherwise.
@@ -254,14 +255,16 @@ def folded(text: str) -> str:
 @cache
 def marks() -> str:
     """Return every character that stands on the one before it, as a class of a pattern lists them."""
-    return "".join(filter(is_mark, map(chr, range(0x300, 0x20000))))
+    runs = groupby(range(0x300, 0x20000), lambda code: is_mark(chr(code)))
+    spans = [(run[0], run[-1]) for found, codes in runs if found and (run := list(codes))]
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in spans)
 
 
 @cache
 def _unit() -> re.Pattern:
     """Return what finds a word, or a character of a script without blanks, with the marks on it."""
     spaced = rf"[^\W_{_UNSPACED}]"
-    return re.compile(rf"{spaced}(?:{spaced}|[{marks()}])*|(?=\w)[{_UNSPACED}][{marks()}]*")
+    return re.compile(rf"(?=[^\W_])(?:[{_UNSPACED}][{marks()}]*|{spaced}+(?:[{marks()}]+{spaced}*)*)")
 
 
 def units(text: str) -> Iterator[re.Match]:

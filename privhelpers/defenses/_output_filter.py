@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from privhelpers import validate
 from privhelpers.defenses._spans import Span, merge, replace
-from privhelpers.defenses.folding import digits_again
+from privhelpers.defenses.folding import fold
 from privhelpers.defenses.patterns import find_identifiers
 from privhelpers.spelling import Spelled, bare, says_a_word, units
 
@@ -82,7 +82,7 @@ class OutputFilter:
 
     def _runs(self, text: str) -> list[tuple[bytes, int, int]]:
         """Return hash, start and end, in the text as it stands, of every run of words."""
-        spelled = digits_again(bare(text)) if self.normalize else Spelled(text)
+        spelled = fold(bare(text), spelled=True) if self.normalize else Spelled(text)
         words = list(units(spelled.text) if self.normalize else _EXACT.finditer(spelled.text))
         halves = [2 if not self.normalize or says_a_word(word[0]) else 1 for word in words]
         runs, end, held = [], 0, 0

@@ -39,18 +39,20 @@ def _fold_character(character: str) -> str:
 _FOLDED = Table(_fold_character)
 
 
-def fold(text: str, *, spelled: bool = False) -> Spelled:
+def fold(text: str | Spelled, *, spelled: bool = False) -> Spelled:
     """Return the text as detectors should read it.
 
     Args:
-        text: any text.
+        text: any text, as it was written or in another spelling.
         spelled: turn three or more digit words in a row into digits too.
     """
-    folded = Spelled(text) if text.isascii() else Spelled(text).translated(_FOLDED)
-    return digits_again(folded) if spelled else folded
+    folded = Spelled(text) if isinstance(text, str) else text
+    if not folded.text.isascii():
+        folded = folded.translated(_FOLDED)
+    return _digits_again(folded) if spelled else folded
 
 
-def digits_again(folded: Spelled) -> Spelled:
+def _digits_again(folded: Spelled) -> Spelled:
     """Return a text in which three or more digit words in a row are digits; hyphens between them stay."""
     runs = _SPELLED.finditer(folded.text)
     parts = [part for run in runs for part in _PART.finditer(run.string, *run.span())]

@@ -8,7 +8,7 @@ from tokenizers import models as token_models
 
 from privhelpers import defenses, spelling
 from privhelpers.attacks import extraction, ranking
-from privhelpers.own_model import _likeness, _memorization, _risks, _sample
+from privhelpers.own_model import _blind, _likeness, _memorization, _risks, _sample
 from privhelpers.own_model._files import Note
 from privhelpers.text import normalize, owners_of_texts
 
@@ -95,6 +95,22 @@ def test_ids_that_read_otherwise_are_others(text, other):
 @pytest.mark.parametrize("text", [copy for _, copy in spellings.COPIES.values()])
 def test_words_put_together_are_the_same_words(text):
     assert spelling.words(" ".join(spelling.words(text))) == spelling.words(text)
+
+
+@pytest.mark.parametrize("script", spellings.UNSPACED)
+def test_a_program_that_reads_the_files_alone_sees_characters_where_there_are_no_words(script):
+    """It compares texts as they stand: two files that differ in their spelling differ for a model, too."""
+    text, other = spellings.UNSPACED[script]
+    half = len(text) // 2
+    turned = text[half:] + text[:half]
+    shapes = _blind.text_kernels([[text], [turned], [other]])
+    assert shapes["words"][0, 1] > 0.5 > shapes["words"][0, 2]
+    assert len(_blind._units(text)) > 10 and _blind._shape([text], np.random.default_rng(0))[4] > 10
+
+
+def test_a_program_that_reads_the_files_alone_sees_another_spelling():
+    copies = [[copy] for copy in spellings.COPIES["NFD, 1"]]
+    assert _blind.text_kernels(copies)["words"][0, 1] < 0.9
 
 
 def profile(patient, value):
