@@ -153,6 +153,13 @@ def design_effect(hits: ArrayLike, clusters: ArrayLike) -> float:
     return float(variance / (p * (1 - p) / n))
 
 
+def _known_effect(effect: float) -> float:
+    """Return a design effect that a caller names, as a number of Python's."""
+    if (number := validate.positive(effect=effect)) >= 1e300:
+        raise InvalidParameter(f"effect = {shown(effect)}: must be below 1e300")
+    return number
+
+
 def clustered_proportion(
     hits: ArrayLike, clusters: ArrayLike, *, effect: float | None = None, level: float = 0.95
 ) -> Interval:
@@ -178,10 +185,7 @@ def clustered_proportion(
     """
     outcomes, _, n_clusters = _outcomes(hits, clusters)
     level = validate.open_unit(level=level)
-    if effect is None:
-        effect = design_effect(outcomes, clusters)
-    elif (effect := validate.positive(effect=effect)) >= 1e300:
-        raise InvalidParameter(f"effect = {shown(effect)}: must be below 1e300")
+    effect = design_effect(outcomes, clusters) if effect is None else _known_effect(effect)
     n, p = outcomes.size, float(outcomes.mean())
     tail = (1 - level) / 2
     few = 1.0
@@ -198,18 +202,25 @@ def clustered_proportion(
 
 
 def paired_rate_difference(
-    hits_a: ArrayLike, hits_b: ArrayLike, clusters: ArrayLike, *, level: float = 0.95
+    hits_a: ArrayLike,
+    hits_b: ArrayLike,
+    clusters: ArrayLike,
+    *,
+    effect: float | None = None,
+    level: float = 0.95,
 ) -> Interval:
     """Return rate(a) - rate(b) of two rules on the same trials, with an interval that is never a point.
 
     The difference is that of two exclusive rates, of trials that only a hits and of those that only b hits.
     Each gets its `clustered_proportion`, with one design effect for both: a rule without a hit shows no
     clustering of its own. The two intervals are joined with the correlation of the rates over clusters.
-    Without a hit that the rules do not share, each cluster counts as one trial.
+    Where the rules never differ, that design effect is `effect`, or each cluster counts as one trial.
 
     Args:
         hits_a, hits_b: outcome of each trial under each rule, 0 or 1, shape (n,).
         clusters: cluster of each trial (any labels), shape (n,).
+        effect: design effect of a related rule on these trials, greater than 0, used where the two rules
+            never differ.
         level: nominal coverage, in (0, 1).
 
     Raises:
@@ -225,12 +236,10 @@ def paired_rate_difference(
     b, _, _ = _outcomes(hits_b, clusters)
     only_a, only_b = (a > b).astype(float), (b > a).astype(float)
     either = np.maximum(only_a, only_b)
-    effect = max(
-        design_effect(hits, codes) for hits in (only_a, only_b, either) if hits.any() or not either.any()
-    )
-    one, two = (
-        clustered_proportion(hits, codes, effect=effect or None, level=level) for hits in (only_a, only_b)
-    )
+    known = None if effect is None else _known_effect(effect)
+    effects = [design_effect(hits, codes) for hits in (only_a, only_b, either) if hits.any()]
+    effect = max(effects) or None if effects else known or design_effect(either, codes)
+    one, two = (clustered_proportion(hits, codes, effect=effect, level=level) for hits in (only_a, only_b))
     sums = [np.bincount(codes, weights=hits - hits.mean()) for hits in (only_a, only_b)]
     spread = math.sqrt(np.sum(sums[0] ** 2) * np.sum(sums[1] ** 2))
     correlation = float(np.clip(np.sum(sums[0] * sums[1]) / spread, -1, 1)) if spread > 1e-12 else 0.0

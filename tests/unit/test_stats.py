@@ -133,6 +133,7 @@ def test_effect_labels(h, word):
         lambda: stats.paired_rate_difference([0, 2], [0, 1], [0, 1]),
         lambda: stats.paired_rate_difference([0, 1], [0, 1, 1], [0, 1]),
         lambda: stats.paired_rate_difference([0, 1], [0, 1], [0, 0]),
+        lambda: stats.paired_rate_difference([0, 1], [1, 0], [0, 1], effect=0),
         lambda: stats.newcombe_difference(stats.wilson(1, 9), 0.1),
         lambda: stats.newcombe_difference(stats.wilson(1, 9), stats.wilson(1, 9, level=0.5)),
         lambda: stats.effect_label("1.x"),
@@ -432,6 +433,9 @@ def test_two_rules_that_never_differ_leave_room_by_clusters_and_not_by_trials(hi
     assert few.estimate == many.estimate == 0
     assert -few.high == few.low < many.low < 0 < many.high < few.high
     assert many.high == pytest.approx(stats.clopper_pearson(0, 60).high)
+    same = np.full(60, hits[0])
+    known = stats.paired_rate_difference(same, same, np.arange(60) % 6, effect=2)
+    assert known.high == pytest.approx(stats.clopper_pearson(0, 30).high)
 
 
 @pytest.mark.wrong_numbers
