@@ -33,9 +33,9 @@ def usefulness(runs: Results) -> tuple[bool, str]:
         return True, (
             f"Asked which drug follows, the private models answer {'hardly' if above else 'no'} better than "
             f"always naming the commonest drug: their macro-F1 is {figures}, the floor is {floor}, and the "
-            f"best non-private model reaches {reached}. They learned the form of the notes and next to "
-            "nothing of what the task asks. A model that has learned nothing leaks nothing, so the privacy "
-            "figures here are not yet a finding about useful private models."
+            f"best non-private model reaches {reached}. Whatever they learned of the form of the "
+            "notes, they learned next to nothing of what the task asks. A model that has learned nothing "
+            "leaks nothing, so the privacy figures here are not yet a finding about useful private models."
         )
     return False, (
         f"Asked which drug follows, the private models have a macro-F1 of {figures}; always naming the "
