@@ -302,7 +302,7 @@ def parse_json(text: str | bytes, where: str) -> object:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which nothing is read as something else than it looks like.
+    """YAML in which nothing is read as something other than it looks like.
 
     Numbers are decimal: 017 and 1:30, which YAML 1.1 reads as 15 and 90, are text, and so are yes, off and
     dates; 1e-5, which it reads as text, is a number. Tags, names that are given twice and merged mappings
@@ -360,15 +360,15 @@ for _kind, _look in {
 
 
 def parse_yaml(text: str) -> object:
-    """Return parsed YAML, of the one dialect of every file that we read.
+    """Return parsed YAML in the one dialect of every file that we read.
 
     It is YAML without the surprises of version 1.1. A number is decimal, perhaps with an exponent (`1e-5`);
-    `yes`, `off`, `017`, `1:30` and dates are text. Refused are names that are given twice, merged mappings
-    (`<<`), tags, and numbers beyond a float64.
+    `yes`, `off`, `017`, `1:30` and dates are text. Names that are given twice, merged mappings (`<<`), tags,
+    and numbers beyond a float64 are refused.
 
     Raises:
-        ValueError: it is none, or holds half of a character; the message is one short line, which begins with
-            the number of the line at fault if that is known.
+        ValueError: it is not such YAML, or holds half of a character; the message is one short line, which
+            begins with the number of the line at fault if that is known.
     """
     try:
         return yaml.load(text, Loader=_Loader)  # a SafeLoader
