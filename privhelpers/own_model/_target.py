@@ -152,7 +152,7 @@ class Target:
                 ids, ends = [[self.start, *row] for row in ids], [[0, *row] for row in ends]
             asked = [list(range(1, len(row))) for row in ids]
         cut = sum(len(row) > self.context for row in ids)
-        read = [[place for place in row if place < self.context] for row in asked]
+        read = [_whole_characters(*row, self.context) for row in zip(asked, ends, strict=True)]
         bounds = [self._bounds(*one) for one in zip(texts, ends, asked, read, strict=True)]
         return [row[: self.context] for row in ids], read, cut, bounds
 
@@ -357,6 +357,22 @@ class Target:
                 )
                 drawn += texts[:, len(ids) :].tolist()
         return self.tokenizer.batch_decode(drawn)
+
+
+def _whole_characters(asked: Sequence[int], ends: Sequence[int], context: int) -> list[int]:
+    """Return the places of a text that are read, up to the last character of which all tokens are.
+
+    A token can be a byte of a character; then all of its tokens end where the character does. Of a character
+    that a model reads in part, another model may read the rest.
+
+    Args:
+        asked: places of the text's tokens.
+        ends: the character at which the token at each place ends, -1 where that is not known.
+        context: places that the model reads.
+    """
+    read = [place for place in asked if place < context]
+    cut = ends[asked[len(read)]] if len(read) < len(asked) else -1
+    return [place for place in read if ends[place] != cut or cut < 0] or read
 
 
 def _same(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:

@@ -1,6 +1,7 @@
 """Which way a model reads, and whether a text's score depends on the texts in its batch."""
 
 import itertools
+import re
 
 import architectures
 import numpy as np
@@ -33,10 +34,11 @@ class Numbers:
         return self.size
 
     def __call__(self, texts, *, add_special_tokens=True):
-        rows = [[int(word) for word in text.split()] for text in texts]
+        words = [list(re.finditer(r"\d+", text)) for text in texts]
         return {
-            "input_ids": rows,
-            "special_tokens_mask": [[0] * len(row) for row in rows],
+            "input_ids": [[int(word[0]) for word in row] for row in words],
+            "ends": [[word.end() for word in row] for row in words],
+            "special_tokens_mask": [[0] * len(row) for row in words],
             "any_special": False,
         }
 

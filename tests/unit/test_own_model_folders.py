@@ -347,8 +347,9 @@ def test_a_template_with_a_token_of_no_vocabulary_is_refused(brought):
 def test_a_reader_says_what_the_tokenizer_of_the_folder_says(good, tok, monkeypatch, at_once):
     monkeypatch.setattr(_reader, "_AT_ONCE", at_once)
     reader, texts = own_model.open_model(good).tokenizer, [TEXT, "", "naïve  \u4e2d"]
-    plain = tok(texts, return_special_tokens_mask=True)
-    names, none = ("input_ids", "special_tokens_mask"), {"any_special": False}
+    plain = tok(texts, return_special_tokens_mask=True, return_offsets_mapping=True)
+    plain["ends"] = [[end for _, end in row] for row in plain["offset_mapping"]]
+    names, none = ("input_ids", "special_tokens_mask", "ends"), {"any_special": False}
     assert reader(texts) == {name: plain[name] for name in names} | none
     assert reader([]) == {name: [] for name in names} | none
     assert reader(TEXT)["input_ids"] == plain["input_ids"][0] and len(reader) == len(tok)
@@ -386,14 +387,22 @@ def test_what_is_cut_from_a_text_is_what_no_model_reads(tok, case, texts):
     reader.bos_token_id = reader.eos_token_id = tok.bos_token_id
     reader._ask = lambda method, *given, seconds: getattr(_reader._Opened, method)(confined, *given)
 
-    whole = tok(texts, add_special_tokens=kind == "masked", return_special_tokens_mask=True)
-    rows, special = whole["input_ids"], whole["special_tokens_mask"]
+    told_too = {"return_special_tokens_mask": True, "return_offsets_mapping": True}
+    whole = tok(texts, add_special_tokens=kind == "masked", **told_too)
+    rows, special, spans = (whole[name] for name in ("input_ids", "special_tokens_mask", "offset_mapping"))
     if kind == "causal":
         rows, special = [[tok.bos_token_id, *row] for row in rows], [[1, *row] for row in special]
+        spans = [[None, *row] for row in spans]
     elif not any(map(any, special)):
         rows = [[tok.bos_token_id, *row, tok.bos_token_id] for row in rows]
         special = [[1, *row, 1] for row in special]
-    asked = [[n for n, mark in enumerate(row[:context]) if not mark] for row in special]
+        spans = [[None, *row, None] for row in spans]
+    places = [[n for n, mark in enumerate(row) if not mark] for row in special]
+    beyond = [{span[n] for n in row if n >= context} for span, row in zip(spans, places, strict=True)]
+    asked = [  # a character of several tokens is read whole or not at all
+        [n for n in row if n < context and span[n] not in unread]
+        for span, row, unread in zip(spans, places, beyond, strict=True)
+    ]
     told = _target.Target("it", kind, None, reader, context, {}).encode(texts)
     assert told == ([row[:context] for row in rows], asked, sum(len(row) > context for row in rows))
 

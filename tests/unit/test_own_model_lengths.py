@@ -277,6 +277,41 @@ def test_a_model_and_itself_with_another_context_differ_in_nothing(opened, pair)
         assert np.abs(unequal).max() > 1e-4, "what one reads further tells it what comes before"
 
 
+# Of bytes: the shorter contexts end within a letter, a character of three bytes or a face of four.
+BYTES = [
+    *("x" * n + "患者主诉头痛三天" * 8 for n in range(3)),
+    *("x" * n + "oak 😀 " * 20 for n in range(4)),
+    "ö" * 40,
+]
+
+
+@pytest.mark.parametrize("context", [46, 47, 48])
+def test_of_a_character_that_is_read_in_part_no_byte_is_compared(opened, context):
+    wide = opened["wide"]
+    short = shortened(gpt2(range(wide.model.config.vocab_size), context), wide.model)
+    narrow = replace(wide, model=short, context=context)
+    scored = tuple(model.score(BYTES) for model in (wide, narrow))
+    assert scored[1].truncated == len(BYTES) and min(scored[1].tokens) < context - 1
+    assert _membership._reference_scores(*scored, BYTES) == pytest.approx(np.zeros(len(BYTES)), abs=1e-5)
+    for number, text in enumerate(BYTES):
+        part = scored[1].part_read(number, text)
+        assert 0 <= context - 1 - len(wide.encode([part])[1][0]) < 4
+
+
+@pytest.mark.parametrize(
+    ("asked", "ends", "read"),
+    [
+        ([1, 2, 3, 4], [0, 1, 2, 3, 4], [1, 2]),
+        ([1, 2, 3, 4], [0, 1, 2, 2, 4], [1]),  # two bytes of one character
+        ([1, 2, 3, 4], [0, 1, 1, 1, 4], [1, 2]),  # nothing but a part was read
+        ([1, 2], [0, 2, 2], [1, 2]),  # all of it is read
+        ([1, 2, 3, 4], [0, -1, -1, -1, -1], [1, 2]),  # a tokenizer that does not say
+    ],
+)
+def test_a_text_is_read_up_to_its_last_whole_character(asked, ends, read):
+    assert _target._whole_characters(asked, ends, 3) == read
+
+
 def test_a_reference_that_reads_less_brings_ezmia_and_wbc_too(opened):
     one, narrow = opened["wide"], opened["narrow"]
     fresh = gpt2(range(narrow.model.config.vocab_size), 48, seed=9)
