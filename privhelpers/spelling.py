@@ -201,8 +201,8 @@ def _written(text: Spelled, *, join_lines: bool) -> Spelled:
 def _without_marks(text: Spelled, mark: str) -> Spelled:
     """Return pieces of words put together, if a text is written in pieces: a mark begins each word.
 
-    The mark of bytes is a letter of Maltese, too. Its small letter, which is no byte of a text, tells the two
-    apart, and a word that begins with one mark alone is left as it is.
+    The mark of bytes is a letter of Maltese, too. Its small letter, which is not a byte of a text, tells
+    the two apart, and a word that begins with one mark alone is left as it is.
     """
     if mark not in text.text or (mark == _BYTE_MARK and mark.lower() in text.text):
         return text
@@ -254,7 +254,7 @@ def folded(text: str) -> str:
 
 @cache
 def marks() -> str:
-    """Return every character that stands on the one before it, as a class of a pattern lists them."""
+    """Return every character that is a mark on the one before it, as a character class of a pattern."""
     runs = groupby(range(0x300, 0x20000), lambda code: is_mark(chr(code)))
     spans = [(run[0], run[-1]) for found, codes in runs if found and (run := list(codes))]
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in spans)
@@ -268,11 +268,11 @@ def _unit() -> re.Pattern:
 
 
 def units(text: str) -> Iterator[re.Match]:
-    """Yield each word of a text as it stands; of a script without blanks, each character with its marks."""
+    """Yield each word of a text as written; in a script without blanks, each character with its marks."""
     return (_ASCII_WORD if text.isascii() else _unit()).finditer(text)
 
 
-@lru_cache(maxsize=4)  # of one text are often asked the words, and their runs of two and of three
+@lru_cache(maxsize=4)  # a text is often asked for its words, and for their runs of two and of three
 def _cut(text: str) -> tuple[str, ...]:
     bared = letters(text)
     return tuple((_ASCII_WORD if bared.isascii() else _unit()).findall(bared))
@@ -284,7 +284,7 @@ def words(text: str) -> list[str]:
 
 
 def says_a_word(unit: str) -> bool:
-    """Return whether a unit says as much as a word: not so a letter of a script without blanks."""
+    """Return whether a unit says as much as a word; a letter of a script without blanks does not."""
     return not without_blanks(unit[0]) or bool(_IDEOGRAPH.match(unit))
 
 
@@ -294,5 +294,5 @@ def without_blanks(character: str) -> bool:
 
 
 def is_mark(character: str) -> bool:
-    """Return whether a character stands on the one before it."""
+    """Return whether a character is a mark on the one before it."""
     return unicodedata.category(character)[0] == "M"

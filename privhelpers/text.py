@@ -93,7 +93,7 @@ def owners_of_texts(texts: Iterable[tuple[Hashable, str]]) -> Counter[str]:
 
 @cache
 def _spacing(*, is_ascii: bool) -> tuple[tuple[re.Pattern, str], ...]:
-    """Return the rules that leave one spelling of what stands between words, and what each of them writes."""
+    """Return the rules that leave one spelling of what is between words, and what each of them writes."""
     mark = " ?([^A-Za-z0-9 ]) ?" if is_ascii else rf" ?([^\w {marks()}]) ?"
     return (_QUOTING, "'"), (_DECORATION, " "), (re.compile(mark), r"\1")
 
@@ -149,7 +149,7 @@ def _in_a_word(spaced: str, place: int) -> bool:
 
 
 def _spans(value: str, spaced: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each place of a spelling at which a value stands as words of its own."""
+    """Yield start and end of each place in a spelling where a value forms words of its own."""
     pattern, start = _pattern(value), 0
     while match := pattern.search(spaced, start):
         if _in_a_word(spaced, match.start()) or _in_a_word(spaced, match.end()):

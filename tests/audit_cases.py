@@ -6,6 +6,7 @@ of the folder and two files of records must say.
 """
 
 import copy
+import itertools
 import json
 import random
 import unicodedata
@@ -118,10 +119,11 @@ class Case:
 
 @cache
 def _names() -> dict[str, list[str]]:
-    """Return names that no two people share, by group."""
-    every = [f"{one} {middle}. {last}" for one in GIVEN for middle in "ABCDEFGHKLMNPRSTW" for last in FAMILY]
-    random.Random("names").shuffle(every)
-    return {group: every[PATIENTS * n : PATIENTS * (n + 1)] for n, group in enumerate(GROUPS)}
+    """Return names by group: so many are possible that no model makes up another person's."""
+    letters = "ABCDEFGHKLMNPRSTW"
+    every = [" ".join(parts) for parts in itertools.product(GIVEN, letters, letters, FAMILY)]
+    drawn = random.Random("names").sample(every, PATIENTS * len(GROUPS))
+    return {group: drawn[PATIENTS * n : PATIENTS * (n + 1)] for n, group in enumerate(GROUPS)}
 
 
 @cache

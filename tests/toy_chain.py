@@ -13,7 +13,7 @@ from patience import LIMIT_SECONDS
 from bookmaker.runner import chain
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("__init__", "errors", "validate", "rng", "browser", "processes", "text")
+COPIED = ("__init__", "errors", "validate", "rng", "browser", "processes", "spelling", "text")
 WRITE = "from privhelpers import artifacts\nstore = artifacts.open_store(profile)\n"
 HEAD = 'profile: str = "toy"  # name of the profile\nseed: int = 0  # source of chance; in [0, 1000]\n'
 PER_MODEL = HEAD + 'model: str = "baseline"  # which model\n'

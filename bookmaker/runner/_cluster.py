@@ -134,7 +134,7 @@ class States(dict[str, str]):
     def as_plugin(self, said: dict[str, str]) -> dict[str, str]:
         """Keep what Slurm says of each job, and return it in the words that the plugin knows.
 
-        The plugin would wait without end for a job whose state it does not know, for one that "CANCELLED by"
+        The plugin would wait forever for a job whose state it does not know, for one that "CANCELLED by"
         a user says of, and for a preempted one that no queue takes back.
         """
         self.update(said)

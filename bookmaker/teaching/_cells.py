@@ -74,7 +74,7 @@ class Shell(_Nothing):
         """Run no command."""
 
     def getoutput(self, command: str, *_: object, **__: object) -> list[str]:
-        """Run no command, which said nothing."""
+        """Run no command, and return no output."""
         return []
 
 

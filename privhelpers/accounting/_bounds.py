@@ -35,7 +35,7 @@ _MOST_LOOPED = 10_000  # steps of which each is composed by itself, where all lo
 
 
 def check_run(*, noise_multiplier: float, sample_rate: float, steps: int, delta: float) -> dict[str, Any]:
-    """Return a run of DP-SGD in Python's numbers, and refuse what is none, by the name of the wrong value."""
+    """Return a run of DP-SGD in Python's numbers, and refuse a wrong value by its name."""
     return {
         "noise_multiplier": check_noise(noise_multiplier),
         "sample_rate": validate.probability(sample_rate=sample_rate),

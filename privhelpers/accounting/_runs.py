@@ -33,7 +33,7 @@ Steps = dict[tuple[float, float], int]  # (noise multiplier, sample rate) -> ste
 
 
 def check_runs(runs: Sequence[PrivacySpent], accountant: str) -> list[PrivacySpent]:
-    """Return runs in Python's numbers, and refuse what is none, or runs whose losses do not add up."""
+    """Return runs in Python's numbers, and refuse wrong values, or runs whose losses do not add up."""
     checked = []
     for i, run in enumerate(runs):
         if not isinstance(run, PrivacySpent):

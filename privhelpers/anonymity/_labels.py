@@ -166,7 +166,7 @@ def _end(text: str) -> _Range | None:
 def _between(
     low: str | None, high: str | None, left: str = "[", right: str = "]", *, whole: bool = False
 ) -> _Range | None:
-    """Return a range by its ends; None if an end is no day or they are not in order."""
+    """Return a range by its ends; None if an end is not a day or they are not in order."""
     first = _end(low) if low else _Range(-math.inf, -math.inf)
     last = _end(high) if high else _Range(math.inf, math.inf)
     if first is None or last is None or (low and high and first.days != last.days):

@@ -26,7 +26,7 @@ def expected_rank(scores: ArrayLike, right: ArrayLike) -> float:
     values, right = validate.array("scores", scores, float), validate.array("right", right, bool)
     if values.ndim != 1 or values.shape != right.shape or not right.any():
         raise InvalidParameter(
-            f"scores {values.shape}, right {right.shape}: need one each an answer, some of them right"
+            f"scores {values.shape}, right {right.shape}: need one of each per answer, some of them right"
         )
     if np.isnan(values).any():
         raise InvalidParameter(

@@ -110,7 +110,9 @@ class Tally:
             raise DamagedArtifact(f"checkpoint: counts are not those of a run: {wrong[0][:100]}")
         taken = steps - counts["lost"] if _is_count(counts["lost"]) else -1
         if taken < 0:
-            raise DamagedArtifact(f"checkpoint: lost = {shown(counts['lost'])} is no count of {steps} steps")
+            raise DamagedArtifact(
+                f"checkpoint: lost = {shown(counts['lost'])} is not a count of {steps} steps"
+            )
         lists = {"sizes": taken, "medians": taken, "canary_scores": canaries if taken else 0}
         for name, value in counts.items():
             if name in lists:

@@ -129,7 +129,7 @@ def permutation_scores(
     top = 8 * (allowed + 8)  # places among which so many non-members are found, as a rule
 
     def hits(labels: np.ndarray, order: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """Return how many members stand before the first non-member that is too many.
+        """Return how many members come before the first non-member that is too many.
 
         Of m members and n non-members with the score of that one, in random order, a share of
         (r + 1) / (n + 1) of the members is expected before it, where r of these non-members are allowed.

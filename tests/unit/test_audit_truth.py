@@ -32,8 +32,7 @@ def test_a_model_is_flagged_if_it_learned_the_members_and_only_then(case, leaks,
     audit = audit_cases.audit(replace(case, leaks=leaks), tmp_path)
     assert (audit.verdict.outcome == _verdict.FLAGGED) == leaks, audit.verdict.reasons
     if audit.disclosures is not None:  # a causal model that learned the notes by heart recites them
-        shares = audit.disclosures.by_patient
-        assert (shares.members.hits >= 10) == leaks and shares.heldout.hits == 0
+        assert (audit.disclosures.by_patient.p < 0.01) == leaks, audit.disclosures.by_patient
 
 
 def test_a_reference_that_reads_less_of_each_note_blames_no_model(tmp_path):
