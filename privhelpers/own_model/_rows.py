@@ -276,9 +276,14 @@ def _table_rows(file: BinaryIO, columns: Mapping[str, str]) -> Iterator[tuple[st
 
 
 def _form_of(cell: str) -> str:
-    """Return the form of an id: words with a digit are alike, others are themselves."""
+    """Return the form of an id: words with a digit are alike, and others of the same length and case."""
     cell = cell.strip().strip('"').strip()
-    return re.sub(r"[^\W_]+", lambda word: "0" if re.search(r"\d", word[0]) else word[0], cell)
+
+    def form(word: re.Match) -> str:
+        letters = ("A" if letter.isupper() else "a" for letter in word[0])
+        return "0" if re.search(r"\d", word[0]) else "".join(letters)
+
+    return re.sub(r"[^\W_]+", form, cell)
 
 
 def _quoting(

@@ -116,6 +116,18 @@ def test_two_quotes_in_another_table_are_refused_by_line(tmp_path, columns, divi
         read(path)
 
 
+@pytest.mark.parametrize("case", [str.upper, str.lower, str.title])
+def test_ids_of_letters_tell_merged_rows_too(tmp_path, case):
+    ids = [case("abcdef"[n // 10] + "klmnopqrst"[n % 10]) for n in range(60)]
+    notes = {3: '"Pain is worse.', 4: 'Wound of 5"'}
+    lines = [f"{one},{notes.get(n, 'stable')} {n}" for n, one in enumerate(ids)]
+    lines[4] = f"{ids[4]},{notes[4]}"
+    path = tmp_path / "m.csv"
+    path.write_text("\n".join(["patient_id,text", *lines, ""]))
+    with pytest.raises(BadRecords, match=r"^m\.csv, row 4: lines 5 to 6 "):
+        read(path)
+
+
 def test_two_quotes_in_a_table_of_texts_are_refused_by_line(tmp_path):
     notes = [f"note {n}" for n in range(60)]
     notes[3:5], notes[20] = ['"Pain is worse.', 'Wound of 5"'], 'Wound of 5" seen'
