@@ -91,6 +91,7 @@ _LISTED = re.compile(r"\s*(?:[,;|/~]|\bor\b)\s*")
 _LISTED_BARE = re.compile(r"\s*(?:(?<!\d),|,(?!\d{3}(?!\d))|[;|/~]|\bor\b)\s*")  # not at thousands
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 _DATE = re.compile(r"\d{1,2}([/.-])\d{1,2}\1(?:\d{4}|\d\d)|\d{4}/\d\d")  # of unknown order, or a season
+_DECIMALS = re.compile(r"\d+,\d{1,2}\s*(?:-|\bto\b)\s*\d+,\d{1,2}")  # or a list
 _PREFIX, _ZIP = re.compile(r"\d{3}"), re.compile(r"\d{5}(?:-?\d{4})?")
 _MASKED = re.compile(r"[*\W_]*\*[*\W_]*|[#█■▓?._-]+|x{4,}")
 _YEARS = range(1000, 3000)
@@ -311,6 +312,8 @@ def covers(general: object, exact: object, hierarchy: Mapping[str, str] | None =
             _refuse(general, exact)
         return mine == theirs
     if _DATE.fullmatch(label) and known and (known.low >= min(_YEARS) or label[-4:].isdigit()):
+        _refuse(general, exact)
+    if known and _DECIMALS.fullmatch(label):
         _refuse(general, exact)
     inside = re.fullmatch(r"([\[({])(.*)[\])}]", label)
     listed = _LISTED.split(inside[2]) if inside else _LISTED_BARE.split(label)

@@ -160,6 +160,7 @@ READ = {
     "first digits of a ZIP code": [("130", "13053", None), ("13053", 130, None), ("131", "13053", 0)],
     "up to, or a minus": [("-30", 25, None), ("–30", "25", None), (-30, 25, 0), ("-30", -30, 1)],
     "a list with slashes": [("20/21/22", 21, 1), ("20/21/22", 25, 0)],
+    "decimal commas": [("20,5-29,5", 7, None), ("1,5 to 2,5", 2, None), ("20-29,40-49,60-69", 45, 1)],
     "masked": [("XXXXX", "Asian", 1), ("#####", "13053", 1), ("[redacted]", "F", 1), ("Not known", "F", 1)],
     "signs that say something": [("+", "++", 0), ("♀", "♂", 0), ("X", "F", 0), ("XX", "XY", 0)],
 }  # fmt: skip
