@@ -6,7 +6,7 @@ from typing import Any
 
 from privhelpers.artifacts import parse_yaml
 from privhelpers.errors import InvalidParameter
-from privhelpers.text import inert, quoted
+from privhelpers.text import blank, inert, quoted
 from privhelpers.validate import shown
 
 INDEX = "book/index.yml"
@@ -14,7 +14,7 @@ INDEX = "book/index.yml"
 _TRUTH = re.compile(r"^[^#'\"\n]*:[ \t]+(yes|no|on|off)[ \t]*(#.*)?$", re.IGNORECASE | re.MULTILINE)
 # What would end an entry of Sphinx's index, or begin one of another kind.
 _NOT_IN_A_TERM = re.compile(
-    r"[\x00-\x1f\x7f,;!`]|^\s*$|^\s*(single|pair|double|triple|see|seealso|module|keyword|operator|object|"
+    r"[\x00-\x1f\x7f-\xa0\u2028\u2029,;!`]|^\s*(single|pair|double|triple|see|seealso|module|keyword|operator|object|"
     r"exception|statement|builtin):"
 )
 
@@ -119,9 +119,10 @@ def index(root: Path) -> dict[str, list[str]]:
     for slug, listed in terms.items():
         if not (isinstance(listed, list) and all(isinstance(term, str) for term in listed)):
             raise InvalidParameter(f"{INDEX}, {quoted(slug)}: must be a list of terms")
-        if wrong := [term for term in listed if _NOT_IN_A_TERM.search(term)]:
+        if wrong := [term for term in listed if blank(term) or _NOT_IN_A_TERM.search(term)]:
             raise InvalidParameter(
                 f"{INDEX}, {quoted(slug)}: {shown(wrong[0])} cannot be a term; leave out commas, semicolons, "
-                "exclamation marks, backticks, line breaks, and a first word such as see:"
+                "exclamation marks, backticks, line breaks, and a first word such as see:, and write a "
+                "backslash in single quotes: in double ones it begins a control character"
             )
     return terms

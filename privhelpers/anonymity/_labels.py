@@ -28,7 +28,17 @@ from privhelpers.validate import shown
 
 # For a value that was withheld, besides stars: it may have been any value.
 _SIGNS = frozenset(["", "-", "?", ".", "na", "n/a", "nan", "nat", "null", "<na>"])
-_WITHHELD = _SIGNS | {"missing", "unknown", "suppressed", "redacted", "not stated", "not available"}
+_WITHHELD = _SIGNS | {
+    "missing",
+    "unknown",
+    "unspecified",
+    "undisclosed",
+    "suppressed",
+    "redacted",
+    "withheld",
+}
+_WITHHELD |= {f"not {word}" for word in ("stated", "available", "known", "reported", "recorded", "disclosed")}
+_WITHHELD |= {"#n/a", "prefer not to say"}
 _TOP = frozenset(["any", "all"])  # of every hierarchy
 _END = (
     r"(?:\d{4}[-/]\d\d(?:[-/]\d\d)?(?:[t ]00:00(?::00)?)?(?![\d/])"  # a day or a month
@@ -46,11 +56,15 @@ _REWRITTEN = [
     (re.compile(pattern), by)
     for pattern, by in (
         (r"[$€£¥]\s*(?=\d)", ""),
+        # Thousands, but for ends and lists in brackets.
+        (r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])(?!.*[\])}\[])", lambda found: found[0].replace(",", "")),
+        (r"(?<![\d/])(0?[1-9]|1[0-2])/([12]\d{3})(?![\d/])", lambda found: f"{found[2]}-{found[1]:0>2}"),
+        (rf"\b({_FEWER}|{_MORE})-(?=\d)", r"\1 "),
         (r"(?<![a-z\d.,])(\d+(?:\.\d+)?)\s?k\b", lambda found: f"{float(found[1]) * 1000:g}"),
         (rf"(?<=[\d+])\s*{_UNIT}(?:\s+old|\s+of age)?(?![a-z\d])", ""),
         (r"^(?:ages?|aged)\b\s*[:=]?\s*", ""),
-        (r"≥|⩾|=>|≧", ">="),
-        (r"≤|⩽|=<|≦", "<="),
+        (r"\b(?:greater|more) than or equal(?: to)?\b|≥|⩾|=>|≧", ">="),
+        (r"\b(?:less|fewer) than or equal(?: to)?\b|≤|⩽|=<|≦", "<="),
         (rf"({_END})\s*(?:\+|\bplus\b|(?:and|or|&)\s*(?:{_MORE})\b)", r">=\1"),
         (rf"({_END})\s*(?:and|or|&)\s*(?:{_FEWER})\b", r"<=\1"),
         (r"\b(?:at least|(?:no|not) (?:less|fewer) than|since)\s*(?=[\d+-])", ">="),
@@ -74,7 +88,12 @@ _COMPARED = re.compile(rf"([<>]=?)\s*({_END})")
 _AND = re.compile(r"\s*(?:,|;|&&?|\band\b)\s*")
 _DECADE = re.compile(r"(\d{1,2}|\d{2}[1-9])0'?s")
 _LISTED = re.compile(r"\s*(?:[,;|/~]|\bor\b)\s*")
-_OF_STARS = re.compile(r"[*\W_]*\*[*\W_]*")
+_LISTED_BARE = re.compile(r"\s*(?:(?<!\d),|,(?!\d{3}(?!\d))|[;|/~]|\bor\b)\s*")  # not at thousands
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
+_DATE = re.compile(r"\d{1,2}([/.-])\d{1,2}\1(?:\d{4}|\d\d)|\d{4}/\d\d")  # of unknown order, or a season
+_DECIMALS = re.compile(r"\d+,\d{1,2}\s*(?:-|\bto\b)\s*\d+,\d{1,2}")  # or a list
+_PREFIX, _ZIP = re.compile(r"\d{3}"), re.compile(r"\d{5}(?:-?\d{4})?")
+_MASKED = re.compile(r"[*\W_]*\*[*\W_]*|[#█■▓?._-]+|x{4,}")
 _YEARS = range(1000, 3000)
 _LONGEST = 200  # characters of a label that is more than a word
 
@@ -132,6 +151,8 @@ class _Range:
 def _end(text: str) -> _Range | None:
     """Return the number, the day or the month of an end of a range."""
     if match := re.fullmatch(r"(\d{4})[-/](\d\d)(?:[-/](\d\d))?(?:[t ].*)?", text):
+        if "/" in text and not match[3] and (int(match[1]) + 1) % 100 == int(match[2]):
+            return None  # 2010/11 may be a season
         try:
             first = datetime.date(int(match[1]), int(match[2]), int(match[3] or 1))
         except ValueError:
@@ -240,7 +261,10 @@ def is_withheld(label: object) -> bool:
     """Say whether a value is missing, empty, all stars, or a word that says so."""
     if _is_list(label):
         return False
-    return _is_missing(label) or _text(label) in _WITHHELD or bool(_OF_STARS.fullmatch(_text(label)))
+    if _is_missing(label):
+        return True
+    text = _text(label)
+    return text.strip("[]<>() ") in _WITHHELD or bool(_MASKED.fullmatch(text))
 
 
 def says_nothing(label: object) -> bool:
@@ -278,18 +302,44 @@ def covers(general: object, exact: object, hierarchy: Mapping[str, str] | None =
         return _matches(label, value)
     named, known = as_range(general), as_range(exact)
     if named and known:
-        beyond = named.whole and known.single() and not known.days
-        if beyond and named.high < known.low < named.high + 1:
-            _refuse(general, exact)  # an age of 29.5 is 29 in completed years, and 30 when it is rounded
+        until = isinstance(general, str) and named.single() and named.low < 0 <= known.low  # -30 of 31-60
+        if until or _is_unclear(label, value, named, known):
+            _refuse(general, exact)
         return named.meets(known)
+    if _DATE.fullmatch(label) and _DATE.fullmatch(value):
+        mine, theirs = ([int(part) for part in re.findall(r"\d+", one)] for one in (label, value))
+        if (mine[-1] > 99) != (theirs[-1] > 99):  # years of two digits and of four
+            _refuse(general, exact)
+        return mine == theirs
+    if _DATE.fullmatch(label) and known and (known.low >= min(_YEARS) or label[-4:].isdigit()):
+        _refuse(general, exact)
+    if known and _DECIMALS.fullmatch(label):
+        _refuse(general, exact)
     inside = re.fullmatch(r"([\[({])(.*)[\])}]", label)
-    parts = [part.strip("'\" ") for part in _LISTED.split(inside[2] if inside else label)]
+    listed = _LISTED.split(inside[2]) if inside else _LISTED_BARE.split(label)
+    parts = [part.strip("'\" ") for part in listed]
     if len(label) <= _LONGEST and (inside or (len(parts) > 1 and all(parts))):
         return _in_list(parts, general, exact, hierarchy, exactly=bool(inside) and inside[1] == "{")
     words = {normalize(str(word)) for pair in (hierarchy or {}).items() for word in pair}
     if (known and label not in words) or (named and re.search(r"\d", value)):
         _refuse(general, exact)
     return False
+
+
+def _is_unclear(label: str, value: str, named: _Range, known: _Range) -> bool:
+    """Say whether a label that names a range, next to a value that names one, has two readings."""
+    if named.days != known.days:
+        return None in (named._in_days(), known._in_days())  # an age next to a date
+    shorter, longer = sorted((label, value), key=len)
+    if _PREFIX.fullmatch(shorter) and _ZIP.fullmatch(longer) and longer.startswith(shorter):
+        return True  # the first digits of a ZIP code next to the whole one
+    if named.days:
+        return False
+    # An age of 29.5 is 29 in completed years, and 30 when it is rounded.
+    beyond = named.whole and known.single() and named.high < known.low < named.high + 1
+    decade = _DECADE.fullmatch(label) and named.high <= 100 and known.low >= min(_YEARS)
+    listed = _THOUSANDS.fullmatch(label) and value in label.split(",")
+    return bool(beyond or decade or listed)
 
 
 def _refuse(general: object, exact: object) -> None:

@@ -14,9 +14,12 @@ import re
 
 from privhelpers.text import blank, stands_in
 
-# What programs write for a missing value or an empty list.
-NOTHING = frozenset(("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NaT", "None", "none", "NULL", "null"))
-NOTHING |= {".", "-", "[]", "()", "{}", "set()", "c()", "list()", "character(0)"}
+# What programs write for a missing value: R, pandas, spreadsheets, MySQL, Oracle and SPSS.
+MISSING = frozenset(("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NaT", "None", "NULL", "null", r"\N"))
+MISSING |= {"(null)", "(NULL)", "#NULL!"}
+# And what people write, or programs for an empty list.
+NOTHING = MISSING | {"none", "NONE", "nil", "n.a.", "N.A.", ".", "-", "--", "–", "—"}
+NOTHING |= {"[]", "()", "{}", "set()", "c()", "list()", "character(0)"}
 _STRING = r"""[bu]?'(?:[^'\\]|\\.)*'|[bu]?"(?:[^"\\]|\\.)*"|“[^”]*”|‘[^’]*’"""
 _BEFORE = r"(?:np\.|numpy\.)?[A-Za-z_]\w*\("  # array([...]), c(...), np.str_('...')
 _AFTER = r"dtype\s*=\s*[^,()\]]+"  # of numpy's array
@@ -28,7 +31,7 @@ _NUMBER = re.compile(r"[-+]?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?")
 _LIST = re.compile(rf"(?:{_BEFORE})?\s*[\[({{].*[\])}}]|{_BEFORE}.*\)", re.DOTALL)
 _ITEM = r'(?:\s*"((?:[^"\\]|\\.)*)"|([^",:{}]+))'
 _ARRAY = re.compile(rf"\{{{_ITEM}(?:,{_ITEM})*\}}", re.DOTALL)  # of PostgreSQL, which quotes what it must
-_BETWEEN = re.compile(r"[;\r\n\t]+")
+_BETWEEN = re.compile(r"[;；\r\n\t]+")
 
 
 def _read(string: str) -> str:

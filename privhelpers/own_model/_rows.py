@@ -23,7 +23,7 @@ from tqdm.auto import tqdm
 
 from privhelpers.artifacts import is_there, opened, parse_json
 from privhelpers.errors import BadRecords, ConfinedFailed, DamagedArtifact
-from privhelpers.own_model._cells import NOTHING, strings_of
+from privhelpers.own_model._cells import MISSING, NOTHING, strings_of
 from privhelpers.processes import Confined
 from privhelpers.text import blank, quoted
 
@@ -34,9 +34,11 @@ _APIECE = 50  # bytes that a string takes beside its characters; many identifier
 FIELDS = ("patient_id", "text", "note_id", "identifiers", "inserted")
 _NAME = 1024  # characters of the name of a file, which has 255 bytes at most
 _BOM, _WIDE = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
+_PACKED = (b"PK\x03\x04", b"\x1f\x8b", b"\xd0\xcf\x11\xe0")  # .xlsx and .zip, .gz, .xls
 _TABLES, _PARQUET = (".csv", ".tsv"), ".parquet"
 _DECODING, _START = 2**29, 60.0  # bytes of addresses and seconds of processor time for a Parquet file
 _DIVIDER = re.compile(r'"?sep=([\t;,|])"?\s*', re.IGNORECASE)  # a first line that spreadsheets write
+_RULE = re.compile(r"\s*[-=:+][-=:+\s]*")
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _ONE_A_LINE = "write one JSON object a line (in pandas: to_json(path, orient='records', lines=True))"
 _PROBLEMS = {
@@ -100,6 +102,8 @@ def _lines(file: BinaryIO) -> Iterator[tuple[str, int, str]]:
                 f"{where}: a byte order mark of UTF-16 (byte 0); save the file as UTF-8 (in a "
                 "spreadsheet: 'CSV UTF-8')"
             )
+        if number == 1 and raw.startswith(_PACKED):
+            raise BadRecords(f"{where}: a packed file or workbook; unpack it, or save it as 'CSV UTF-8'")
         skipped = len(_BOM) if number == 1 and raw.startswith(_BOM) else 0
         if b"\0" in raw:
             place = offset + raw.index(0)
@@ -160,6 +164,8 @@ def _cells(names: Iterable[str], cells: Iterable[str]) -> dict:
         row["patient_id"] = ""
     if row.get("note_id", "").strip() in NOTHING:
         del row["note_id"]
+    if row.get("text", "").strip() in MISSING:
+        row["text"] = ""
     if "identifiers" in row:
         row["identifiers"] = strings_of(row["identifiers"], row.get("text", ""))
     if "inserted" in row:
@@ -178,8 +184,24 @@ def _divider(first: str, columns: Mapping[str, str]) -> str:
     return max("\t;,|", key=names)
 
 
-def _records(lines: Iterator[str], divider: str, quoting: int, name: str) -> Iterator[tuple[list, list[str]]]:
-    """Yield the cells of each row of a table, the row of names first, and its lines in the file."""
+def _has_blanks(first: str, second: str, divider: str) -> bool:
+    """Return whether a table has blanks after its dividers, before names or before what is in quotes."""
+    names, cells = (
+        next(csv.reader([one.replace("\r", " ")], delimiter=divider), []) for one in (first, second)
+    )
+    return any(name.startswith(" ") for name in names[1:]) or any(
+        cell.startswith(" ") and cell.lstrip(" ").startswith('"') for cell in cells[1:]
+    )
+
+
+def _records(lines: Iterator[str], form: dict, name: str) -> Iterator[tuple[list, list[str]]]:
+    """Yield the cells of each row of a table, the row of names first, and its lines in the file.
+
+    Args:
+        lines: of the file.
+        form: of the table, as the csv module takes it.
+        name: of the file.
+    """
     taken: list[str] = []
     held, row = 0, 0
 
@@ -195,8 +217,7 @@ def _records(lines: Iterator[str], divider: str, quoting: int, name: str) -> Ite
             taken.append(text)
             yield text
 
-    csv.field_size_limit(LONGEST_LINE)
-    for cells in csv.reader(whole(), delimiter=divider, strict=True, quoting=quoting):
+    for cells in csv.reader(whole(), strict=True, **form):
         yield cells, taken.copy()
         held, row = 0, row + 1
         taken.clear()
@@ -204,6 +225,7 @@ def _records(lines: Iterator[str], divider: str, quoting: int, name: str) -> Ite
 
 def _table_rows(file: BinaryIO, columns: Mapping[str, str]) -> Iterator[tuple[str, int, object]]:
     """Yield place, number and cells of each row of a table, the row of names not counted."""
+    csv.field_size_limit(LONGEST_LINE)
     lines = _lines(file)
     first = next(lines, ("", 0, ""))[2]
     name, before = name_of(file.name), 0
@@ -217,21 +239,27 @@ def _table_rows(file: BinaryIO, columns: Mapping[str, str]) -> Iterator[tuple[st
     elif first.lstrip('"')[:4].lower() == "sep=":
         raise BadRecords(f"{name}, line 1: sep= must name one divider, a tab or ; , or |; remove the line")
     divider = said[1] if said else _divider(first, columns)
+    second = next(lines, ("", 0, ""))[2]
+    form = {"delimiter": divider, "skipinitialspace": _has_blanks(first, second, divider)}
 
     def texts() -> Iterator[str]:
         file.seek(0)
         return (text for _, number, text in _lines(file) if number > before)
 
-    quoting = _quoting(texts, divider, columns, name, before)
+    form["quoting"] = _quoting(texts, form, columns, name, before)
     number, where, empty = 0, f"{name}, row of names", ""
     try:
-        rows = _records(texts(), divider, quoting, name)
+        rows = _records(texts(), form, name)
         names = _named([one.strip() for one in next(rows, ([],))[0]], columns, where)
         for number, (cells, _) in enumerate(rows, 1):
             where = f"{name}, row {number}"
             if all(map(blank, cells)):
                 empty = empty or where
                 continue
+            if number == 1 and _RULE.fullmatch("".join(cells)):
+                raise BadRecords(
+                    f"{where}: a line of dashes under the names, as databases print it; remove it"
+                )
             if empty:  # blank rows at the end of a file are usual
                 raise BadRecords(f"{empty}: is blank; each row must hold one record")
             if len(cells) != len(names):
@@ -248,15 +276,20 @@ def _table_rows(file: BinaryIO, columns: Mapping[str, str]) -> Iterator[tuple[st
 
 
 def _form_of(cell: str) -> str:
-    """Return the form of an id: words with a digit are alike, others are themselves."""
+    """Return the form of an id: words with a digit are alike, and others of the same length and case."""
     cell = cell.strip().strip('"').strip()
-    return re.sub(r"[^\W_]+", lambda word: "0" if re.search(r"\d", word[0]) else word[0], cell)
+
+    def form(word: re.Match) -> str:
+        letters = ("A" if letter.isupper() else "a" for letter in word[0])
+        return "0" if re.search(r"\d", word[0]) else "".join(letters)
+
+    return re.sub(r"[^\W_]+", form, cell)
 
 
 def _quoting(
-    texts: Callable[[], Iterator[str]], divider: str, columns: Mapping[str, str], name: str, before: int
+    texts: Callable[[], Iterator[str]], form: dict, columns: Mapping[str, str], name: str, before: int
 ) -> int:
-    """Return how the csv module is to read the quotes of a table.
+    """Return how the csv module is to read the quotes of a table, whose form is known otherwise.
 
     A program either puts text with quotes in double quotes, or writes quotes as they are. A note that begins
     with a quote tells the two apart: read in the first way, it goes on until a note that ends with one, and
@@ -266,6 +299,7 @@ def _quoting(
     Raises:
         BadRecords: some rows may be one row or several, and nothing tells which.
     """
+    divider = form["delimiter"]
     bare, failed = False, False  # whether quotes are in the middle of a cell
     merged: dict[int, tuple[int, int, set]] = {}  # row of several lines -> first and last one, forms of ids
     known: set[tuple[str, ...]] = set()  # forms of the ids of rows of one line
@@ -281,7 +315,7 @@ def _quoting(
 
     lines = every()
     try:
-        rows, line = _records(lines, divider, csv.QUOTE_MINIMAL, name), before
+        rows, line = _records(lines, form, name), before
         names, taken = next(rows, ([], []))
         plain = plain and '"' not in "".join(taken)
         ours = _named([one.strip() for one in names], columns, f"{name}, row of names")

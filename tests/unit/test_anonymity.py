@@ -146,6 +146,23 @@ READ = {
     "unclear star": [("021*", "02139", None), ("2*", 205, None), ("2*-3*", 25, None), ("130XX", 13053, None)],
     "unclear word": [("adult", 25, None), ("not 20", 25, None), ("late 20s", 25, None), ("~20", 25, None)],
     "unclear end": [("20-29", 29.5, None), ("[20, 30", 25, None), ("18-", 25, None), ("≈30", 25, None)],
+    "thousands": [("<$20,000", 19_999, 1), ("<$20,000", 20_000, 0), ("50,000+", 100, 0), ("≥ 1,000", 5, 0)],
+    "thousands, twice": [("under $20,000 or over $100,000", n, fits) for n, fits in ((5000, 1), (50_000, 0))],
+    "no thousands": [("(100,200]", 200, 1), ("{130,131,132}", 131, 1), ("130,131,132", 131, None)],
+    "hyphen after a word": [("under-30", 25, 1), ("under-30", 30, 0), ("over-65", 65, 0), ("over-65", 70, 1)],
+    "words with equal": [("greater than or equal to 30", 30, 1), ("less than or equal to 30", 31, 0)],
+    "month first": [("05/1980", "1980-05-31", 1), ("05/1980", "1980-07", 0), ("5/1980-7/1980", "1980-06", 1)],
+    "dates in one order": [("05/01/1980", "05/02/1980", 0), ("05/01/1980", "5/1/1980", 1)],
+    "dates in some order": [("05/01/1980", "1980-07-01", None), ("05/01/1980", 1980, None)],
+    "years of two digits": [("05/01/80", "05/01/1980", None), ("80s", 1985, None), ("80s", 85, 1)],
+    "seasons": [("1980/81", 1981, None), ("2010/11", 2011, None), ("2010/11", "2009/10", 0)],
+    "an age and a date": [("20-29", "1985-01-01", None), ("20-29", datetime.date(1985, 1, 1), None)],
+    "first digits of a ZIP code": [("130", "13053", None), ("13053", 130, None), ("131", "13053", 0)],
+    "up to, or a minus": [("-30", 25, None), ("–30", "25", None), (-30, 25, 0), ("-30", -30, 1)],
+    "a list with slashes": [("20/21/22", 21, 1), ("20/21/22", 25, 0)],
+    "decimal commas": [("20,5-29,5", 7, None), ("1,5 to 2,5", 2, None), ("20-29,40-49,60-69", 45, 1)],
+    "masked": [("XXXXX", "Asian", 1), ("#####", "13053", 1), ("[redacted]", "F", 1), ("Not known", "F", 1)],
+    "signs that say something": [("+", "++", 0), ("♀", "♂", 0), ("X", "F", 0), ("XX", "XY", 0)],
 }  # fmt: skip
 
 

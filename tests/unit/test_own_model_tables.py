@@ -116,6 +116,18 @@ def test_two_quotes_in_another_table_are_refused_by_line(tmp_path, columns, divi
         read(path)
 
 
+@pytest.mark.parametrize("case", [str.upper, str.lower, str.title])
+def test_ids_of_letters_tell_merged_rows_too(tmp_path, case):
+    ids = [case("abcdef"[n // 10] + "klmnopqrst"[n % 10]) for n in range(60)]
+    notes = {3: '"Pain is worse.', 4: 'Wound of 5"'}
+    lines = [f"{one},{notes.get(n, 'stable')} {n}" for n, one in enumerate(ids)]
+    lines[4] = f"{ids[4]},{notes[4]}"
+    path = tmp_path / "m.csv"
+    path.write_text("\n".join(["patient_id,text", *lines, ""]))
+    with pytest.raises(BadRecords, match=r"^m\.csv, row 4: lines 5 to 6 "):
+        read(path)
+
+
 def test_two_quotes_in_a_table_of_texts_are_refused_by_line(tmp_path):
     notes = [f"note {n}" for n in range(60)]
     notes[3:5], notes[20] = ['"Pain is worse.', 'Wound of 5"'], 'Wound of 5" seen'
@@ -211,6 +223,63 @@ def test_tables_of_r(tmp_path):
     path.write_text(r_table(FRAME, divider="\t", names="none", doubled=False))
     with pytest.raises(BadRecords, match=r"^m\.csv, row 3: broken .*qmethod='double'"):
         read(path)
+
+
+QUOTED = [f"{n}, stable; a note" for n in range(60)]
+
+
+@pytest.mark.parametrize("second", [", ", ","])
+@pytest.mark.parametrize("names", ["patient_id, text", '"patient_id", "text"', "patient_id,text"])
+def test_blanks_after_a_divider_belong_to_no_cell(tmp_path, names, second):
+    path = tmp_path / "m.csv"
+    path.write_text("\n".join([names, *(f'{n:03d}{second}"{note}"' for n, note in enumerate(QUOTED)), ""]))
+    assert read(path) == rows(QUOTED)
+
+
+def test_a_blank_at_the_start_of_a_text_is_kept(tmp_path):
+    path, notes = tmp_path / "m.csv", [' she said "stay", twice', *NOTES[1:]]
+    notes[1] = 'Told, "stay"'
+    FRAME.assign(text=notes).to_csv(path, index=False)
+    assert read(path) == rows(notes)
+
+
+@pytest.mark.parametrize("sign", ["NA", "<NA>", "nan", "NULL", r"\N", "(null)", "#NULL!", "#N/A"])
+def test_a_missing_value_is_no_text_note_or_identifier(tmp_path, sign):
+    lines = [f"{n},Note {n},{sign},{sign}" for n in range(60)]
+    path = tmp_path / "m.csv"
+    path.write_text("\n".join(["patient_id,text,note_id,identifiers", *lines, ""]))
+    assert read(path) == [(str(n), f"Note {n}") for n in range(60)]
+    lines[6] = f"6,{sign},,"
+    path.write_text("\n".join(["patient_id,text,note_id,identifiers", *lines, ""]))
+    with pytest.raises(BadRecords, match=r"^m\.csv, row 7: text is empty"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    "rule", ["---,----", "-----------,-----", "|---|:---|", "======,======", "----+----,-"]
+)
+def test_a_line_of_dashes_under_the_names_is_no_record(tmp_path, rule):
+    divider, edge = ("|", "|") if rule.startswith("|") else (",", "")
+    lines = [f"{edge}{n:03d}{divider}Note {n}{edge}" for n in range(60)]
+    path = tmp_path / "m.csv"
+    path.write_text("\n".join([f"{edge}patient_id{divider}text{edge}", rule, *lines, ""]))
+    with pytest.raises(BadRecords, match=r"^m\.csv, row 1: a line of dashes"):
+        read(path)
+
+
+@pytest.mark.parametrize("name", ["m.csv", "m.tsv", "m.jsonl"])
+@pytest.mark.parametrize("start", [b"PK\x03\x04\x14\x00", b"\x1f\x8b\x08\x00", b"\xd0\xcf\x11\xe0\xa1\xb1"])
+def test_a_workbook_or_a_packed_file_is_refused_with_its_cure(tmp_path, name, start):
+    (tmp_path / name).write_bytes(start + bytes(100))
+    with pytest.raises(BadRecords, match=rf"^{name}, line 1: a packed file or workbook"):
+        read(tmp_path / name)
+
+
+def test_a_long_note_in_the_first_row_is_read(tmp_path):
+    path, notes = tmp_path / "m.csv", ["a long note, " * 20_000, *NOTES[1:]]
+    csv.field_size_limit(131_072)
+    FRAME.assign(text=notes).to_csv(path, index=False)
+    assert read(path)[0] == ("000", notes[0])
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "cp1252"])
@@ -334,6 +403,7 @@ def test_a_list_of_identifiers_is_read_however_it_is_written(write, items):
     [(cell, []) for cell in ("NA", "NaN", "nan", "None", "[]", "()", "{}", "set()", "<NA>", "NULL", "['']")]
     + [(cell, []) for cell in ("[nan]", "[None]", "c()", "character(0)", ".", " ", "|", ";", "[ ]")]
     + [(cell, []) for cell in ("array([], dtype=object)", "[]\n")]
+    + [(cell, []) for cell in (r"\N", "(null)", "#NULL!", "NONE", "nil", "n.a.", "--", "—")]
     + [
         ("{Anna Hill,Old Anna Hill}", TWO),
         ('{Anna,"Hill, Anna",NULL}', ["Anna", "Hill, Anna"]),
@@ -359,6 +429,7 @@ def test_a_list_of_identifiers_is_read_however_it_is_written(write, items):
         ("6.17556E+09", ["6.17556E+09"]),
         ("1 Elm St; Apt 4|Anna Hill", ["1 Elm St; Apt 4", "Anna Hill"]),
         ("{'name': 'Anna Hill'}", ["{'name': 'Anna Hill'}"]),
+        ("Anna Hill；Old Anna Hill", TWO),
     ],
 )  # fmt: skip
 def test_a_cell_of_identifiers(cell, items):

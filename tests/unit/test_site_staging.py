@@ -152,7 +152,23 @@ def test_a_term_of_the_index_reaches_the_page_as_it_is_written(tmp_path, term):
 @pytest.mark.wrong_numbers
 @pytest.mark.parametrize(
     "term",
-    ["$\varepsilon$", "a, b", "a; b", "!a", "a`b", "two\nlines", "tab\there", " ", "see: a; b", "pair: a"],
+    [
+        *(
+            "$\varepsilon$",
+            "a, b",
+            "a; b",
+            "!a",
+            "a`b",
+            "two\nlines",
+            "tab\there",
+            " ",
+            "see: a; b",
+            "pair: a",
+        ),
+        # What YAML makes of a backslash before Lambda, Pi, Nabla and _anonymity in double quotes.
+        *("\u2028ambda", "\u2029i", "\x85abla", "k\xa0anonymity"),
+        "\u200b",
+    ],
 )
 def test_a_term_that_would_be_another_entry_of_the_index_is_refused(tmp_path, term):
     (tmp_path / "book").mkdir()
