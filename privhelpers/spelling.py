@@ -6,7 +6,7 @@ another. To ask whether two texts say the same, compare their `words`; to look f
 `text.stands_in`. Both read the letters that `bare` gives.
 
 Scripts without blanks between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese and others) are cut into
-characters instead.
+characters instead, and so is what runs on for more than 40 letters in any script.
 
 What adds or removes letters or blanks stays a difference: a translation, numbers or words put in between,
 words written without blanks, letters spread apart, a digit for a letter.
@@ -45,12 +45,14 @@ _ALIKE |= dict.fromkeys("\u0640\u07fa", "")  # they make a word longer and chang
 # Accents and points, which many writers and tokenizers leave out, by their combining classes. Marks of the
 # other classes are vowels, voicing and tones without which a word is another one.
 _ACCENTS = frozenset((1, *range(10, 37), *range(200, 241)))
-# Scripts without blanks: in those of the second kind one character says less than a word does.
+# Scripts without blanks, as a class of a pattern lists them: a character of the first kind says as much as a
+# word does.
 _IDEOGRAPHS = "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\ua4cf\uf900-\ufaff"
 _IDEOGRAPHS += "\U00017000-\U00018d7f\U00020000-\U000323af"
-_UNSPACED = _IDEOGRAPHS + "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf\u1b00-\u1b7f"
-_UNSPACED += "\u3040-\u312f\u31a0-\u31bf\u31f0-\u31ff\ua980-\ua9ff\uaa60-\uaadf\U0001aff0-\U0001b16f"
-_IDEOGRAPH, _WITHOUT_BLANKS = re.compile(f"[{_IDEOGRAPHS}]"), re.compile(f"[{_UNSPACED}]")
+UNSPACED = _IDEOGRAPHS + "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf\u1b00-\u1b7f"
+UNSPACED += "\u3040-\u312f\u31a0-\u31bf\u31f0-\u31ff\ua980-\ua9ff\uaa60-\uaadf\U0001aff0-\U0001b16f"
+_IDEOGRAPH, _WITHOUT_BLANKS = re.compile(f"[{_IDEOGRAPHS}]"), re.compile(f"[{UNSPACED}]")
+_LONGEST = 40  # characters of a word: what runs on for more is a text without blanks
 _ASCII_WORD = re.compile("[A-Za-z0-9]+")
 
 # What no writer wrote: markup, escapes, and how tokenizers mark the pieces of words.
@@ -60,7 +62,7 @@ _ATTRIBUTES = r"""(?:\s+[\w-]{1,40}\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s"'<>]+))*\s
 _FOREIGN = re.compile(r"[<&\x1b\u2581\u0120]|##|@@|[-\u00ad\u2010][^\S\r\n]*[\r\n]")
 _WORD_PIECES = 8  # of a word at most, on average, in a text that is taken for one written in pieces
 _BYTES = re.compile("<0x([0-9A-Fa-f]{2})> ?")
-_WORD_MARK, _BYTE_MARK = "\u2581", "\u0120"
+_WORD_MARK, _BYTE_MARK, _WORD_END = "\u2581", "\u0120", "</w>"
 _CHARACTER_OF_BYTE = [*range(33, 127), *range(161, 173), *range(174, 256)]
 _CHARACTER_OF_BYTE += [byte for byte in range(256) if byte not in _CHARACTER_OF_BYTE]
 _BYTE_OF = {chr(byte if n < 188 else 256 + n - 188): byte for n, byte in enumerate(_CHARACTER_OF_BYTE)}
@@ -191,6 +193,7 @@ def _written(text: Spelled, *, join_lines: bool) -> Spelled:
     """Return a text without what no writer wrote: markup, escapes and the marks of tokenizers."""
     if not _FOREIGN.search(text.text):
         return text
+    text = _without_marks(text, _WORD_END)
     for pattern, said in _STEPS:
         text = text.replaced(pattern, said)
     for mark in (_WORD_MARK, _BYTE_MARK):
@@ -199,19 +202,21 @@ def _written(text: Spelled, *, join_lines: bool) -> Spelled:
 
 
 def _without_marks(text: Spelled, mark: str) -> Spelled:
-    """Return pieces of words put together, if a text is written in pieces: a mark begins each word.
+    """Return pieces of words put together, if a text is written in pieces: a mark begins or ends each word.
 
     The mark of bytes is a letter of Maltese, too. Its small letter, which is not a byte of a text, tells
-    the two apart, and a word that begins with one mark alone is left as it is.
+    the two apart, and a word that begins with one mark alone is left as it is. The mark at the end of a
+    word is a tag of XML, too, and a tag has a beginning.
     """
-    if mark not in text.text or (mark == _BYTE_MARK and mark.lower() in text.text):
+    other = {_BYTE_MARK: mark.lower(), _WORD_END: "<w"}.get(mark)
+    if mark not in text.text or (other and other in text.text):
         return text
     pieces = text.text.split()
-    begun = sum(piece.startswith(mark) for piece in pieces)
-    apart = len(pieces) > 1 and begun > 1 and _WORD_PIECES * begun >= len(pieces)
+    marked = sum(piece.endswith(mark) if mark == _WORD_END else piece.startswith(mark) for piece in pieces)
+    apart = len(pieces) > 1 and marked > 1 and _WORD_PIECES * marked >= len(pieces)
     if apart:
         text = text.replaced(re.compile(" "), lambda found: "")
-    if mark == _WORD_MARK:
+    if mark != _BYTE_MARK:
         return text.replaced(re.compile(mark), lambda found: " ")
     if apart or (len(pieces) == 1 and mark in text.text.strip()[1:]):
         return text.replaced(_RAW_BYTES, _undone)
@@ -263,19 +268,31 @@ def marks() -> str:
 @cache
 def _unit() -> re.Pattern:
     """Return what finds a word, or a character of a script without blanks, with the marks on it."""
-    spaced = rf"[^\W_{_UNSPACED}]"
-    return re.compile(rf"(?=[^\W_])(?:[{_UNSPACED}][{marks()}]*|{spaced}+(?:[{marks()}]+{spaced}*)*)")
+    spaced = rf"[^\W_{UNSPACED}]"
+    return re.compile(rf"(?=[^\W_])(?:[{UNSPACED}][{marks()}]*|{spaced}+(?:[{marks()}]+{spaced}*)*)")
+
+
+@cache
+def _letter() -> re.Pattern:
+    return re.compile(rf"[^\W_][{marks()}]*")
 
 
 def units(text: str) -> Iterator[re.Match]:
-    """Yield each word of a text as written; in a script without blanks, each character with its marks."""
-    return (_ASCII_WORD if text.isascii() else _unit()).finditer(text)
+    """Yield each word of a text as written; where no word ends, each character with its marks."""
+    for unit in (_ASCII_WORD if text.isascii() else _unit()).finditer(text):
+        if unit.end() - unit.start() <= _LONGEST:
+            yield unit
+        else:
+            yield from _letter().finditer(text, *unit.span())
 
 
 @lru_cache(maxsize=4)  # a text is often asked for its words, and for their runs of two and of three
 def _cut(text: str) -> tuple[str, ...]:
     bared = letters(text)
-    return tuple((_ASCII_WORD if bared.isascii() else _unit()).findall(bared))
+    found = (_ASCII_WORD if bared.isascii() else _unit()).findall(bared)  # faster than `units`
+    if max(map(len, found), default=0) > _LONGEST:
+        found = [unit[0] for unit in units(bared)]
+    return tuple(found)
 
 
 def words(text: str) -> list[str]:

@@ -25,6 +25,7 @@ from privhelpers.errors import InvalidParameter
 from privhelpers.spelling import (
     LINE_END,
     UNSEEN,
+    UNSPACED,
     bare,
     folded,
     is_mark,
@@ -37,9 +38,11 @@ from privhelpers.spelling import (
 _EXPONENT = re.compile(r"(?<=\d)e[+-]\d+")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
-# A grave accent between letters is an apostrophe, decoration counts as a blank, and a blank before or after
-# punctuation does not count: some tokenizers put one there.
+# A grave accent between letters is an apostrophe, a backslash before punctuation keeps Markdown from reading
+# it, and decoration counts as a blank. A blank beside punctuation, or beside a character of a script without
+# blanks, does not count: some tokenizers put one there.
 _QUOTING = re.compile(r"(?<=[^\W_])`(?=[^\W_])")
+_ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
 _DECORATION = re.compile(r"[\s*_~|`]+")
 _SEPARATORS = r"[-./() ]{0,2}"
 _NUMBER = re.compile(rf"[0-9](?:{_SEPARATORS}[0-9]){{5,}}")
@@ -94,8 +97,8 @@ def owners_of_texts(texts: Iterable[tuple[Hashable, str]]) -> Counter[str]:
 @cache
 def _spacing(*, is_ascii: bool) -> tuple[tuple[re.Pattern, str], ...]:
     """Return the rules that leave one spelling of what is between words, and what each of them writes."""
-    mark = " ?([^A-Za-z0-9 ]) ?" if is_ascii else rf" ?([^\w {marks()}]) ?"
-    return (_QUOTING, "'"), (_DECORATION, " "), (re.compile(mark), r"\1")
+    mark = " ?([^A-Za-z0-9 ]) ?" if is_ascii else rf" ?([^\w {marks()}]|[{UNSPACED}][{marks()}]*) ?"
+    return (_ESCAPE, ""), (_QUOTING, "'"), (_DECORATION, " "), (re.compile(mark), r"\1")
 
 
 def _spaced(text: str) -> str:
@@ -212,7 +215,7 @@ def stands_in(value: str, text: str) -> bool:
     punctuation and decoration between words do not count, so that the text may come from any tokenizer:
     `a . hill @ mail . org` gives away a.hill@mail.org. `Ann Hill` is not in `Joann Hill` nor 555-0123 in
     555-01234, since a part of another name or number points at no one. In a script without blanks between
-    words, a word may begin and end anywhere.
+    words, a word may begin and end anywhere, and blanks do not count.
 
     In a number of six digits or more, separators (hyphen, dot, slash, space, parentheses) may differ or be
     missing: `000006789` gives away 000-00-6789. Shorter numbers must be written as they are, or an age of 44

@@ -29,6 +29,16 @@ SAME = (
     ("Müller Hill", "ĠMÃ¼llerĠHill"),
     ("王小", "<0xE7><0x8E><0x8B>小"),
     ("Ann Hill", "An@@ n Hi@@ ll"),
+    ("Ann Hill", "an n</w> hi ll</w> ca me</w>"),
+    ("Ann Hill", "ann</w>hill</w>"),
+    ("saw Ann", "we saw <w>Ann</w> and <w>Hill</w>"),
+    # as BERT's tokenizers write Chinese, and others any script without blanks
+    ("王小明", "患 者 王 小 明 ， 男"),
+    ("王小明", "[CLS] 患 者 ： 王 小 ##明 [SEP]"),
+    ("北京市朝阳区12号", "北 京 市 朝 阳 区 12 号"),
+    ("李 明", "患者李明"),
+    ("田中さん", "田 中 さ ん は"),
+    ("สมชาย ใจดี", "คุณ ส ม ช า ย ใ จ ดี มา"),
     # as other programs write
     ("Müller", "Mu\u0308ller"),
     ("Müller", "MÜLLER"),
@@ -50,6 +60,8 @@ SAME = (
     ("Ann Hill", "**Ann** _Hill_"),
     ("Ann Hill", "<b>Ann</b>&nbsp;<span class='x'>Hill</span>"),
     ("a.hill@mail.org", "&lt;a.hill@mail.org&gt;"),
+    ("a_hill@mail.org", "a\\_hill@mail.org"),
+    ("(617) 555-0123", "\\(617\\) 555\\-0123"),
     ("Ann Hill", "Аnn Нill"),  # two letters of Cyrillic
     # scripts without blanks, and with marks
     ("王小明", "患者王小明，男"),
@@ -89,6 +101,9 @@ OTHERS = (
     ("orġ", "Ġorġ Ġakbu"),
     ("Anni", "Ġanni Borg"),  # a letter of Maltese
     ("王", "玉"),
+    ("王小明", "王 大 明"),
+    ("Ann Hill", "Ann明Hill"),
+    ("44", "4 年 4"),
 )
 
 
@@ -189,4 +204,15 @@ UNSPACED = {
     "Khmer": ("អ្នកជំងឺមានអាការៈឈឺក្បាលនិងក្តៅខ្លួនខ្លាំងរយៈពេលបីថ្ងៃ", "ថ្ងៃនេះអាកាសធាតុល្អណាស់យើងនឹងទៅដើរលេង"),
     "Burmese": ("လူနာသည်ခေါင်းကိုက်ပြီးအဖျားကြီးနေသည်မှာသုံးရက်ရှိပြီ", "ဒီနေ့ရာသီဥတုအရမ်းကောင်းတယ်"),
     "mixed": ("患者Ann Hill昨夜住院观察3天后出院", "今天Bob Lee来了，我们去公园"),
+}
+# The same of scripts with blanks, written without them.
+RUN_ON = {
+    "Korean": (
+        "환자는하룻밤관찰하고집으로돌아갔다그리고약을처방받았다",
+        "오늘은날씨가좋아서가족과함께공원에산책하러갔습니다",
+    ),
+    "English": (
+        "thepatientwaskeptonenighttowatchandthenhomewithagreenslip",
+        "todaytheweatherissogoodthatallofuswentforawalkinthepark",
+    ),
 }

@@ -20,9 +20,9 @@ from privhelpers import validate
 from privhelpers.defenses._spans import Span, merge, replace
 from privhelpers.defenses.folding import fold
 from privhelpers.defenses.patterns import find_identifiers
-from privhelpers.spelling import Spelled, bare, says_a_word, units
+from privhelpers.spelling import LINE_END, UNSPACED, Spelled, bare, says_a_word, units
 
-_EXACT = re.compile(r"\S+")
+_EXACT = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class OutputFilter:
                 counts as a word, and a letter, as of Thai or kana, as half of one.
             identifiers: hold back whatever has the form of an identifier too.
             normalize: compare words as `spelling.words` gives them, and read digit words as digits; False
-                compares what stands between blanks as written.
+                compares what stands between blanks, and characters of scripts without blanks, as written.
             allowed_texts: public texts, whose runs pass.
 
         Raises:
@@ -80,11 +80,23 @@ class OutputFilter:
         """Number of different protected runs."""
         return len(self._protected)
 
+    def _readings(self, text: str) -> list[Spelled]:
+        """Return the spellings in which a text is compared: two if a line ends with a hyphen."""
+        if not self.normalize:
+            return [Spelled(text)]
+        ways = (False, True) if LINE_END.search(text) else (True,)
+        return [fold(bare(text, join_lines=way), spelled=True) for way in ways]
+
+    def _words(self, spelled: Spelled) -> list[re.Match]:
+        return list((units if self.normalize else _EXACT.finditer)(spelled.text))
+
     def _runs(self, text: str) -> list[tuple[bytes, int, int]]:
         """Return hash, start and end, in the text as it stands, of every run of words."""
-        spelled = fold(bare(text), spelled=True) if self.normalize else Spelled(text)
-        words = list(units(spelled.text) if self.normalize else _EXACT.finditer(spelled.text))
-        halves = [2 if not self.normalize or says_a_word(word[0]) else 1 for word in words]
+        return [run for spelled in self._readings(text) for run in self._runs_of(spelled)]
+
+    def _runs_of(self, spelled: Spelled) -> list[tuple[bytes, int, int]]:
+        words = self._words(spelled)
+        halves = [1 + says_a_word(word[0]) for word in words]
         runs, end, held = [], 0, 0
         for first, word in enumerate(words):
             while held < 2 * self.ngram and end < len(words):
@@ -107,13 +119,17 @@ class OutputFilter:
         # A copied run that holds an identifier is reported as copied: it is the longer of the two.
         return merge([*runs, *find_identifiers(text, spelled=self.normalize)])
 
+    def _length(self, text: str) -> int:
+        """Return how many words long a copy is, as `ngram` counts them."""
+        return sum(1 + says_a_word(word[0]) for word in self._words(self._readings(text)[-1])) // 2
+
     def apply(self, text: str) -> Filtered:
         """Return the text without what is to be held back."""
         scrubbed = replace(text, self.find(text))
         reasons = tuple(
-            f"verbatim, {len(_EXACT.findall(text[s.start : s.end]))} words"
-            if s.kind == "verbatim"
-            else s.kind
-            for s in scrubbed.spans
+            f"verbatim, {self._length(text[span.start : span.end])} words"
+            if span.kind == "verbatim"
+            else span.kind
+            for span in scrubbed.spans
         )
         return Filtered(scrubbed.text, bool(scrubbed.spans), reasons)

@@ -14,13 +14,14 @@ addresses); ISO/IEC 7812 (check digit of card numbers); 45 CFR 164.514(b)(2) for
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from privhelpers.artifacts import parse_yaml
 from privhelpers.defenses._spans import Scrubbed, Span, merge, replace
 from privhelpers.defenses.folding import fold
+from privhelpers.spelling import Spelled
 
 _TABLE = parse_yaml(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
 _PART = re.compile(rf"\{{({'|'.join(_TABLE['parts'])})\}}")
@@ -46,14 +47,24 @@ def _is_ip(text: str) -> bool:
 _CHECKS = {"card": _luhn, "ip": _is_ip}
 
 
+# Decoration of a word or a number, as Markdown puts it: to a regular expression an underscore is a letter.
+# Between two digits it is a sign of arithmetic, or a part of a name.
+_DECORATION = re.compile(r"(?!(?<=\d)[*_`~]+\d)(?:(?<=\S)[*_`~]+ ?| ?[*_`~]+(?=\S))")
+
+
 def find_identifiers(text: str, *, spelled: bool = False) -> list[Span]:
-    """Return the identifiers that patterns find, merged, in order.
+    """Return the identifiers that patterns find, merged, in order; in decorated text, without decoration too.
 
     Args:
         text: any text.
         spelled: look at digits written as words too.
     """
-    folded, spans = fold(text, spelled=spelled), []
+    folded = fold(text, spelled=spelled)
+    plain = folded.replaced(_DECORATION, lambda found: " ")
+    return merge(span for read in {folded, plain} for span in _found(read))
+
+
+def _found(folded: Spelled) -> Iterator[Span]:
     shape = folded.text.lower().translate(_SHAPE)
     for (kind, form), pieces in zip(_COMPILED, _PIECES, strict=True):
         if not any(piece in shape for piece in pieces):
@@ -62,8 +73,7 @@ def find_identifiers(text: str, *, spelled: bool = False) -> list[Span]:
         for match in form.finditer(folded.text):
             if check is None or check(match[0]):
                 start, end = match.span("value" if "value" in form.groupindex else 0)
-                spans.append(Span(*folded.place(start, end), kind))
-    return merge(spans)
+                yield Span(*folded.place(start, end), kind)
 
 
 @dataclass(frozen=True)

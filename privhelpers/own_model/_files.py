@@ -24,7 +24,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictSt
 
 from privhelpers.errors import BadRecords
 from privhelpers.own_model._rows import held, name_of, read_rows
-from privhelpers.text import blank, found_in, normalize, owners_of_texts
+from privhelpers.text import blank, found_among, normalize, owners_of_texts
 
 FEWEST_PATIENTS = 50  # in each file: with fewer, only the loudest leak could be told from chance
 FEWEST_CANARIES = 20
@@ -161,8 +161,8 @@ def _with_own_identifiers(name: str, notes: list[Note]) -> tuple[tuple[Note, ...
     for note in notes:
         texts.setdefault(note.patient, []).append(note.text)
         declared.setdefault(note.patient, {}).update(dict.fromkeys(note.identifiers))
-    found = {  # nothing matches across a bar
-        patient: set(found_in(values, " | ".join(texts[patient]))) if values else set()
+    found = {
+        patient: set(found_among(values, texts[patient])) if values else set()
         for patient, values in declared.items()
     }
     missing = {patient: values.keys() - found[patient] for patient, values in declared.items()}

@@ -25,8 +25,9 @@ from privhelpers.text import found_among, normalize, same_as
 
 SHORTEST = 20  # tokens of a note whose second half is worth asking for
 _SHORTEST_STRING = 6  # letters of a string that names a patient: shorter ones come by chance
-# Six digits or more, as in record numbers, telephone numbers and dates; and addresses of mail.
-_NUMBER = re.compile(r"(?<!\d)\d(?:[-./() ]{0,2}\d){5,}(?!\d)")
+# Six digits or more, as in record numbers, telephone numbers and dates; and addresses of mail. A dot before a
+# blank ends a sentence, and the number with it.
+_NUMBER = re.compile(r"(?<!\d)\d(?:(?:\.(?! )| \. |[-/() ]){0,3}\d){5,}(?!\d)")
 _MAIL = re.compile(r"[\w.%+'-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
 
 

@@ -4,6 +4,7 @@ What it loses, a model can neither know nor write. An audit would find none of i
 trained on, so it says so before it asks the model.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -19,6 +20,7 @@ LEAST = 0.5  # of words: with fewer, nothing found would mean nothing
 MOST_LOST = 0.05  # of which nothing is said
 _ASKED = 200  # notes
 _TOKENS = 4  # of one character: bytes of UTF-8
+_PART_OF_WORD = re.compile(r"\s\S*$")  # at the end of a text that was cut
 
 
 def _there_and_back(target: Target, texts: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -30,7 +32,8 @@ def _there_and_back(target: Target, texts: Sequence[str]) -> tuple[list[str], li
     short = max(1, target.context // _TOKENS)
     rows = rows_of(texts)
     read = [
-        text if len(row) < target.context else text[:short] for text, row in zip(texts, rows, strict=True)
+        text if len(row) < target.context else _PART_OF_WORD.sub("", text[:short])
+        for text, row in zip(texts, rows, strict=True)
     ]
     return read, target.tokenizer.batch_decode(rows_of(read))
 

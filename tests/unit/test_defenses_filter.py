@@ -1,5 +1,7 @@
 """The output filter: what it holds back, and which ways around it are closed."""
 
+import textwrap
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,3 +123,47 @@ def test_what_is_held_back_is_the_copy_with_its_decoration_and_no_more():
 def test_a_run_has_characters_where_a_script_has_no_words(copy, blocked):
     notes = ["患者昨夜留院观察一晚", "เมื่อวานผู้ป่วยได้รับการรักษา", "患者Ann昨夜3天Hill等"]
     assert defenses.OutputFilter(notes, ngram=6, identifiers=False).apply(f"x {copy} y").blocked == blocked
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize(("copy", "words"), [("昨夜留院观察", 6), ("ได้รับการรักษาเมื่อวาน", 8)])
+def test_a_copy_without_blanks_is_counted_and_compared_as_written_too(copy, words, normalize):
+    done = defenses.OutputFilter([copy], identifiers=False, normalize=normalize).apply(f"x {copy} y")
+    assert done.text == "x [VERBATIM] y" and done.reasons[0].startswith("verbatim, ")
+    assert not normalize or done.reasons == (f"verbatim, {words} words",)
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("width", range(12, 60, 4))
+def test_lines_that_end_at_hyphens_of_words_hide_nothing(width):
+    note = (
+        "Follow-up of a well-known, long-standing type-2 diabetic; re-checked after-hours, sent home on-time."
+    )
+    wrapped = textwrap.fill(note, width)
+    for text, copy in ((note, wrapped), (wrapped, note)):
+        assert defenses.OutputFilter([text], identifiers=False).apply(copy).text in (
+            "[VERBATIM].",
+            "[VERBATIM]",
+        )
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("_SYN-12345678_", "_[MRN]_"),
+        ("MRN_SYN-12345678", "MRN_[MRN]"),
+        ("__call 2125550123__", "__call [PHONE]__"),
+        ("**Phone:** 2125550123", "**Phone:** [PHONE]"),
+        ("_aged 95_ and **Age:** 92", "_aged [AGE]_ and **Age:** [AGE]"),
+        ("_12 Elm Street_", "_[ADDRESS]_"),
+        ("dob_1930, _20200131_", "dob_[DATE], _[DATE]_"),
+        ("_www.example.org_", "_[URL]_"),
+        ("a_hill@mail.org, anna_@mail.org", "[EMAIL], [EMAIL]"),
+        ("https://example.org/_a_1/b*c", "[URL]"),
+        ("250*300*4000, x_140_45_1200, 250 * 300 * 4000", "250*300*4000, x_140_45_1200, 250 * 300 * 4000"),
+    ],
+)
+def test_an_identifier_in_decoration_is_held_back(text, left):
+    assert defenses.OutputFilter([]).apply(text).text == left

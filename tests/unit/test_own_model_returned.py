@@ -11,6 +11,7 @@ from privhelpers.errors import UnsupportedModel
 from privhelpers.own_model._files import Note
 from privhelpers.own_model._memorization import naming_strings, openings
 from privhelpers.own_model._returned import require_text_back
+from privhelpers.text import same_as
 
 pytestmark = pytest.mark.wrong_numbers
 NOTES = [Note(n, row["patient_id"], row["text"]) for n, row in enumerate(toy.notes("m", 60, seed=1))]
@@ -32,7 +33,7 @@ class Answers:
         return self._tokenizer.decode_batch(rows, skip_special_tokens=True)
 
 
-def target(model, *, before=None, decoder=None, rules=(), learn=NOTES, kind="causal", context=96):
+def target(model, *, before=None, decoder=None, rules=(), learn=NOTES, kind="causal", context=96, ends=None):
     tokenizer = Tokenizer(model)
     tokenizer.normalizer = normalizers.Sequence(list(rules))
     tokenizer.pre_tokenizer, tokenizer.decoder = before or pre_tokenizers.BertPreTokenizer(), decoder
@@ -40,6 +41,7 @@ def target(model, *, before=None, decoder=None, rules=(), learn=NOTES, kind="cau
         type(model), trainers.WordPieceTrainer
     )
     special = {"special_tokens": ["[UNK]"], "show_progress": False, "vocab_size": 600}
+    special |= {"end_of_word_suffix": ends} if ends else {}
     tokenizer.train_from_iterator([note.text for note in learn], trainer(**special))
     reads = Answers(tokenizer, context)
     return SimpleNamespace(name="m", context=context, is_causal=kind == "causal", tokenizer=reads)
@@ -66,8 +68,18 @@ BYTES = {"before": pre_tokenizers.ByteLevel(add_prefix_space=False), "decoder": 
         lambda: target(pieces(), decoder=decoders.WordPiece(), rules=[LOWER]),
         lambda: target(pieces(), rules=[LOWER]),
         lambda: target(token_models.BPE(), before=BYTES["before"]),
+        lambda: target(token_models.BPE(end_of_word_suffix="</w>"), ends="</w>"),
+        lambda: target(whole(), decoder=decoders.WordPiece()),
     ],
-    ids=["bytes", "pieces", "uncased", "uncased without decoder", "bytes without decoder"],
+    ids=[
+        "bytes",
+        "pieces",
+        "uncased",
+        "uncased without decoder",
+        "bytes without decoder",
+        "ends of words",
+        "words",
+    ],
 )
 def test_a_tokenizer_that_gives_a_text_back_needs_no_word(made, notes):
     assert require_text_back(made(), notes) == ""
@@ -87,6 +99,21 @@ def test_a_tokenizer_that_gives_a_text_back_needs_no_word(made, notes):
 def test_a_tokenizer_that_loses_most_of_a_note_is_refused(made, notes):
     with pytest.raises(UnsupportedModel, match="'m': its tokenizer does not give a text back"):
         require_text_back(made(), notes)
+
+
+def test_a_tokenizer_that_puts_blanks_between_characters_of_chinese_gives_names_back():
+    notes = [
+        Note(n, f"p{n}", f"{note.text}，{chr(0x4E00 + n)}小明", (f"{chr(0x4E00 + n)}小明",))
+        for n, note in enumerate(CHINESE)
+    ]
+    made = target(pieces(), decoder=decoders.WordPiece(), rules=[LOWER], learn=notes)
+    assert (
+        "王 小 明"
+        in made.tokenizer.batch_decode(
+            made.tokenizer([notes[0].text], add_special_tokens=False)["input_ids"]
+        )[0]
+    )
+    assert require_text_back(made, notes) == ""
 
 
 def test_what_is_lost_is_said_in_one_sentence():
@@ -115,6 +142,22 @@ def test_a_string_that_two_patients_share_in_two_spellings_names_neither():
         Note(2, "b", "call 617.555.0123", ("ZOE MULLER",)),
     ]
     assert set(naming_strings(notes)) == {"617-555-0199"}
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("call 617-555-0123. 3 days later", ["617-555-0123"]),
+        ("call 617 - 555 - 0123 . Seen", ["617-555-0123"]),
+        ("tel ( 617 ) 555 - 0123, 44", ["617-555-0123"]),
+        ("tel 617 . 555 . 0123 and 617.555.0123", ["617-555-0123"]),
+        ("seen 01/02/2020. 44-year-old", ["01/02/2020"]),
+        ("1. 2. 3. 4. 5. 6. 7. steps", []),
+    ],
+)
+def test_a_number_ends_with_its_sentence_whatever_tokenizer_wrote_it(text, numbers):
+    found = naming_strings([Note(1, "a", text)])
+    assert [same_as(value) for value in found] == [same_as(number) for number in numbers]
 
 
 def test_notes_of_a_script_without_blanks_begin_alike():

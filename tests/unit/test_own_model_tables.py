@@ -443,6 +443,18 @@ def with_identifiers(path, cells, texts=None):
     return path
 
 
+@pytest.mark.parametrize("begins", ["Hill", "明"])
+def test_an_identifier_is_not_in_the_end_of_one_note_and_the_begin_of_the_next(tmp_path, begins):
+    rows = [
+        {"patient_id": f"{n // 2:03d}", "text": text, "identifiers": f"Name{n // 2} {begins}"}
+        for n in range(0, 120, 2)
+        for text in (f"{begins} seen once", f"{begins} seen by Name{n // 2}", f"{begins} seen again")
+    ]
+    pd.DataFrame(rows).to_csv(tmp_path / "m.csv", index=False)
+    with pytest.raises(BadRecords, match="60 of 60 identifiers"):
+        _files.read_records(tmp_path / "m.csv")
+
+
 @pytest.mark.parametrize(
     "write",
     [
