@@ -213,9 +213,9 @@ def stands_in(value: str, text: str) -> bool:
     It does if its letters and digits as `spelling.bare` gives them, from the first to the last, are in
     those of the text as words of their own, with the same punctuation between them. Blanks around
     punctuation and decoration between words do not count, so that the text may come from any tokenizer:
-    `a . hill @ mail . org` gives away a.hill@mail.org. `Ann Hill` is not in `Joann Hill` nor 555-0123 in
-    555-01234, since a part of another name or number points at no one. In a script without blanks between
-    words, a word may begin and end anywhere, and blanks do not count.
+    `a . hill @ mail . example` gives away a.hill@mail.example. `Ann Hill` is not in `Joann Hill` nor
+    555-0123 in 555-01234, since a part of another name or number points at no one. In a script without
+    blanks between words, a word may begin and end anywhere, and blanks do not count.
 
     In a number of six digits or more, separators (hyphen, dot, slash, space, parentheses) may differ or be
     missing: `000006789` gives away 000-00-6789. Shorter numbers must be written as they are, or an age of 44

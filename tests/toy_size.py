@@ -19,7 +19,7 @@ SETTINGS = {
         "public_documents": 60,
     },
     "public_pretraining": {"vocab_size": 400, "epochs": 1, "learning_rate": "4e-3"},
-    "fine_tuning": {"epochs": 2, "learning_rate": "3e-3", "best_epochs": 8},
+    "fine_tuning": {"epochs": 2, "learning_rate": 3e-3, "best_epochs": 8},
     "extraction": {"per_prompt": 1},
 }
 WEIGHTS = {"micro-gpt2": 200_000, "tiny-gpt2": 400_000, "mini-gpt2": 1_000_000}

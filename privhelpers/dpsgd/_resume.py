@@ -32,7 +32,7 @@ LEDGER, KEY = "ledger.jsonl", "secret.key"
 _KEY_BYTES = 32
 PACKAGE = Path(__file__).parents[1]
 # Whose code a private step runs, besides the modules that belong to no room.
-ROOMS = ("accounting", "dpsgd", "ledger", "mechanisms", "models")
+ROOMS = ("accounting", "artifacts", "dpsgd", "ledger", "mechanisms", "models")
 LIBRARIES = ("torch", "transformers", "opacus", "peft", "numpy")
 ON_CHANGE = ("refuse", "restart")
 

@@ -160,7 +160,7 @@ def test_lines_that_end_at_hyphens_of_words_hide_nothing(width):
         ("_12 Elm Street_", "_[ADDRESS]_"),
         ("dob_1930, _20200131_", "dob_[DATE], _[DATE]_"),
         ("_www.example.org_", "_[URL]_"),
-        ("a_hill@mail.org, anna_@mail.org", "[EMAIL], [EMAIL]"),
+        ("a_hill@mail.example, anna_@mail.example", "[EMAIL], [EMAIL]"),
         ("https://example.org/_a_1/b*c", "[URL]"),
         ("250*300*4000, x_140_45_1200, 250 * 300 * 4000", "250*300*4000, x_140_45_1200, 250 * 300 * 4000"),
     ],

@@ -391,7 +391,7 @@ def test_what_failed_in_an_earlier_build_did_not_fail_in_this_one(book, jobs, ca
 def test_runs_that_were_removed_while_they_were_built_are_told(book, jobs):
     """By `make clean`, or by hand."""
     with pytest.raises(RunFailed, match=r"^runs/toy was removed while it was built"):
-        build._explain(book, [jobs], book / "runs/toy/logs/snakemake.log")
+        build._explain(book, [jobs], book / "runs/toy/logs/snakemake.log", {})
 
 
 def finished(book):
