@@ -21,14 +21,15 @@ from privhelpers import browser
 ROOT = Path(__file__).parents[1]
 # Files that look at the smoke profile. The first begins it before all else; the others wait for it, so that
 # they begin when most is done.
-SMOKE_FILES = ("tests/book/test_browser.py", "tests/book/test_decks.py", "tests/notebooks/test_chain.py")
+SMOKE_FILES = ("tests/book/test_browser.py", "tests/nightly/test_decks.py", "tests/notebooks/test_chain.py")
 TOY_FILES = ("tests/unit/test_site_pdf.py", "tests/book/test_quiz.py")
 # Files that take minutes, which no process shall begin when the others are about to end.
 LONG_FILES = (
-    *("tests/unit/test_runner_builds.py", "tests/cluster/test_slurm.py", "tests/unit/test_site_build.py"),
-    *("tests/unit/test_site_pdf.py", "tests/notebooks/test_foundations.py"),
-    *("tests/unit/test_audit_command.py", "tests/mutants/test_mutants.py"),
+    *("tests/unit/test_site_build.py", "tests/unit/test_site_pdf.py", "tests/unit/test_audit_command.py"),
+    *("tests/mutants/test_mutants.py", "tests/unit/test_audit_truth.py"),
     *("tests/unit/test_own_model_session.py", "tests/unit/test_own_model_folders.py"),
+    *("tests/unit/test_own_model_adapters.py", "tests/unit/test_own_model_directions.py"),
+    "tests/unit/test_teaching_assignments.py",
 )
 collect_ignore = ["assignments"]  # cells of notebooks: no tests
 # Toys gain nothing from a second thread, and two threads that wait for each other beside the smoke

@@ -10,7 +10,7 @@ from privhelpers.own_model import _verdict
 
 
 @pytest.mark.wrong_numbers
-@pytest.mark.parametrize("case", audit_cases.every_pair(), ids=str)
+@pytest.mark.parametrize("case", list(audit_cases.every_pair()), ids=str)
 def test_a_leak_is_found_where_there_is_one(case, tmp_path):
     answer = audit_cases.answer(case, tmp_path)
     assert (answer == _verdict.FLAGGED) == case.leaks, answer
