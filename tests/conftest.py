@@ -25,7 +25,7 @@ SMOKE_FILES = ("tests/book/test_browser.py", "tests/nightly/test_decks.py", "tes
 TOY_FILES = ("tests/unit/test_site_pdf.py", "tests/book/test_quiz.py")
 # Files that take minutes, which no process shall begin when the others are about to end.
 LONG_FILES = (
-    *("tests/unit/test_site_build.py", "tests/unit/test_site_pdf.py", "tests/unit/test_audit_command.py"),
+    *("tests/unit/test_site_pdf.py", "tests/unit/test_audit_command.py"),
     *("tests/mutants/test_mutants.py", "tests/unit/test_audit_truth.py"),
     *("tests/unit/test_own_model_session.py", "tests/unit/test_own_model_folders.py"),
     *("tests/unit/test_own_model_adapters.py", "tests/unit/test_own_model_directions.py"),
