@@ -16,6 +16,7 @@ from privhelpers.own_model._blind import DEALINGS, BlindBaseline, blind_baseline
 from privhelpers.own_model._files import Files
 from privhelpers.own_model._likeness import Likeness
 from privhelpers.own_model._names import AttackName, Check
+from privhelpers.own_model._normal_form import Form, form_the_model_knows, in_form, rewrite
 from privhelpers.own_model._open import untrained
 from privhelpers.own_model._reading import read_alike
 from privhelpers.own_model._returned import require_text_back
@@ -84,7 +85,8 @@ class Audit:
         sensitivity: the weakest leak that would have been found.
         verdict: what follows.
         texts: what the model wrote.
-        lost: a sentence on what the tokenizers do not give back of the notes, or "".
+        lost: sentences on what the tokenizers do not give back of the notes, and on another spelling in which
+            they were read, or "".
     """
 
     target: Target
@@ -130,12 +132,12 @@ def _top1(scored: TokenScores, sample: Sample, settings: Settings) -> tuple[Inte
 
 
 def _score_canaries(
-    files: Files, target: Target, reference: Target | None, settings: Settings
+    files: Files, target: Target, reference: Target | None, settings: Settings, form: Form | None
 ) -> _canaries.CanaryResult | None:
     """Score the canaries, against the reference model if there is one, and judge them."""
     if files.canaries is None:
         return None
-    texts = [canary.text for canary in files.canaries.canaries]
+    texts = rewrite([canary.text for canary in files.canaries.canaries], form)
     scored = []
     for model in filter(None, (target, reference)):
         if not model.readable(texts).all():
@@ -201,10 +203,18 @@ def examine(
     seed = settings.seed
     sample = draw_sample(files, [target, *filter(None, [reference])], settings)
 
+    form = form_the_model_knows(target, sample, seed=seed)
+    sample = in_form(sample, form)
+
     def ask(model: Target) -> TokenScores:
         return model.score(sample.texts, seed=seed, what=f"reading ({model.name})" if progress else None)
 
     lost = [require_text_back(model, sample.notes) for model in filter(None, (target, reference))]
+    if form:
+        lost.append(
+            f"The notes are read in {form}: the model knows accents in this spelling better than as "
+            "the files write them."
+        )
     for sentence in filter(None, lost):
         told(sentence)
     told(work_ahead(target, reference, sample, settings))
@@ -241,7 +251,7 @@ def examine(
         regulated = (
             risks(texts, sample, Likeness(texts, sample.texts, progress=progress), settings) if texts else {}
         )
-    canaries = _score_canaries(files, target, reference, settings)
+    canaries = _score_canaries(files, target, reference, settings, form)
 
     # What could explain a difference between the files, other than training; and what follows.
     told("comparing the two files without the model")

@@ -35,6 +35,25 @@ def test_a_model_is_flagged_if_it_learned_the_members_and_only_then(case, leaks,
         assert (audit.disclosures.by_patient.p < 0.01) == leaks, audit.disclosures.by_patient
 
 
+@pytest.mark.parametrize("spellings", (("NFC", "NFD"), ("NFD", "NFC")), ids="-".join)
+@pytest.mark.parametrize("leaks", (True, False), ids=("members", "other people"))
+def test_files_in_two_spellings_of_accents_hide_no_leak_and_make_none(spellings, leaks, tmp_path):
+    """A byte-level tokenizer makes other tokens of each, and one program wrote each file."""
+    case = Case(leaks=leaks)
+    folder, _ = audit_cases.make_model(case, tmp_path)
+    files = [
+        audit_cases.write(replace(case, spelling=spelling), group, tmp_path)
+        for spelling, group in zip(spellings, ("members", "heldout"), strict=True)
+    ]
+    audit = own_model.examine(
+        own_model.open_model(folder), own_model.read_files(*files), audit_cases.LITTLE, progress=False
+    )
+    assert "NFC" in audit.lost
+    assert audit.verdict.outcome == (_verdict.FLAGGED if leaks else _verdict.NOTHING_FOUND), (
+        audit.verdict.reasons
+    )
+
+
 def test_a_reference_that_reads_less_of_each_note_blames_no_model(tmp_path):
     """The members' notes are shorter, and the two models differ in nothing but their contexts."""
     case = Case(leaks=False)
