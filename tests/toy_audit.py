@@ -19,6 +19,7 @@ from privhelpers import models, own_model, rng, training
 from privhelpers.own_model import Language, _language, _verdict
 from privhelpers.own_model._language import Sentence
 from privhelpers.own_model._names import AttackName, AttackTest, Cause, Part
+from privhelpers.own_model._tokenizer import TextTokenizer
 from privhelpers.own_model._wording import WORDING
 
 SENTENCE = (
@@ -208,3 +209,12 @@ def peak_of(function: Callable[[], object]) -> int:
 def save(model, tok, folder: Path) -> Path:
     models.save(model, tok, folder)
     return folder
+
+
+def wrapped(tokenizer, context):
+    """Return a tokenizer of transformers as an audit calls it, for a model that reads `context` tokens."""
+    made = object.__new__(TextTokenizer)
+    made._name, made._width, made._tokenizer, made.context = "it", len(tokenizer), tokenizer, context
+    for name in ("bos", "eos", "pad", "mask"):
+        setattr(made, f"{name}_token_id", getattr(tokenizer, f"{name}_token_id"))
+    return made

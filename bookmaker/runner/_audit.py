@@ -18,7 +18,7 @@ from typing import Any
 from bookmaker.runner import _archive, _bundle, _evidence, _scratch
 from bookmaker.runner._terminal import terminal
 from bookmaker.runner.progress import say
-from privhelpers import browser, processes
+from privhelpers import browser
 from privhelpers.artifacts import NAME, check_name, is_there, read_bounded, to_json, write_atomic
 from privhelpers.errors import InvalidParameter, MissingArtifact, RunFailed
 from privhelpers.text import inert
@@ -369,8 +369,6 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
     places = _places(root, options.out, Path(options.model or Path(options.synthetic).stem))
     _refuse_one_in_the_other(places[0], given["bundle"])
     os.environ.update({"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"})
-    if not options.synthetic:  # which opens no folder of a stranger
-        processes.prepare("privhelpers.own_model._open")  # which loads torch, beside the reading here
 
     from privhelpers import own_model
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from safetensors import safe_open
 
-from privhelpers.artifacts import is_there, parse_json, read_bounded
+from privhelpers.artifacts import is_there, parse_json
 from privhelpers.errors import DamagedArtifact, MissingArtifact, UnsupportedModel
 from privhelpers.text import quoted
 from privhelpers.validate import shown
@@ -40,8 +40,6 @@ _OWN_PRIVATE = {
     "_remove_final_layer_norm",  # of OPT
 }
 _READ = {".json", ".txt", ".model", ".jinja", ".tiktoken", ".codes", ".safetensors"}
-_LARGEST = 200_000_000  # bytes of a file that is no weights; the largest tokenizers take 40 MB
-_LARGEST_JSON = 20_000_000  # bytes of a configuration or an index, which are read here, in a second
 _PICKLES = {".bin", ".pt", ".pth", ".ckpt", ".pkl"}
 _LAYERS = re.compile(r"(^|_)layers?$")
 _SIZES = re.compile(
@@ -58,23 +56,8 @@ def called(name: str) -> str:
 
 
 def read_files(folder: Path) -> list[Path]:
-    """Return the files of a folder that libraries may read, by name.
-
-    Raises:
-        UnsupportedModel: one is no regular file, or too large.
-    """
-    files = sorted(path for path in folder.iterdir() if path.suffix in _READ)
-    for path in files:
-        if not path.is_file():
-            raise UnsupportedModel(
-                f"{called(folder.name)}: {quoted(path.name)} is no regular file; put the file itself there"
-            )
-        if path.suffix != ".safetensors" and path.stat().st_size > _LARGEST:
-            raise UnsupportedModel(
-                f"{called(folder.name)}: {quoted(path.name)} has {path.stat().st_size:,} bytes; "
-                f"{_LARGEST:,} at most are read"
-            )
-    return files
+    """Return the files of a folder that libraries may read, by name."""
+    return sorted(path for path in folder.iterdir() if path.suffix in _READ and path.is_file())
 
 
 def read_json(folder: Path, name: str) -> dict:
@@ -84,7 +67,7 @@ def read_json(folder: Path, name: str) -> dict:
         UnsupportedModel: it is no clean JSON, or no object.
     """
     try:
-        read = parse_json(read_bounded(folder / name, _LARGEST_JSON), f"{folder.name}/{name}")
+        read = parse_json((folder / name).read_bytes(), f"{folder.name}/{name}")
     except (DamagedArtifact, OSError) as error:
         raise UnsupportedModel(f"{called(folder.name)}: {name} is no clean JSON ({quoted(error)})") from None
     if not isinstance(read, dict):
@@ -244,7 +227,6 @@ def check_folder(folder: Path) -> set[str]:
     """
     if not is_there(folder / CONFIG):
         raise MissingArtifact(f"{called(folder.name)}: no folder with a config.json at that place")
-    read_files(folder)
     refuse_code(folder)
     if (folder / ADAPTER).exists():
         raise UnsupportedModel(

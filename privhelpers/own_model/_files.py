@@ -23,7 +23,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictStr
 
 from privhelpers.errors import BadRecords
-from privhelpers.own_model._rows import held, name_of, read_rows
+from privhelpers.own_model._rows import name_of, open_and_hash, read_rows
 from privhelpers.text import blank, found_among, normalize, owners_of_texts
 
 FEWEST_PATIENTS = 50  # in each file: with fewer, only the loudest leak could be told from chance
@@ -195,14 +195,14 @@ def read_records(
 
     Raises:
         BadRecords: a line is broken, blank, too long, not UTF-8 or repeated, a field is missing, empty or of
-            the wrong type, most identifiers are in no text of their patient, there are fewer than 50
-            patients, or the file changed meanwhile. The message says which line.
+            the wrong type, most identifiers are in no text of their patient, or there are fewer than 50
+            patients. The message says which line.
     """
     line_of_id: dict[str, int] = {}
     line_of_note: dict[tuple[str, str], int] = {}
     unnamed: set[tuple[str, str]] = set()
     notes, lines = [], 0
-    with held(path) as (file, digest):
+    with open_and_hash(path) as (file, sha256):
         for where, number, row in read_rows(file, _Row, columns, progress=progress):
             lines = number
             key = (normalize(row.patient_id), row.text)
@@ -217,7 +217,6 @@ def read_records(
                 )
             if row.note_id is None:
                 unnamed.add(key)
-        sha256 = digest()
     found, not_found = _with_own_identifiers(name_of(path), notes)
     records = RecordFile(name_of(path), sha256, lines, found, not_found)
     if len(records.patients) < FEWEST_PATIENTS:
@@ -236,12 +235,11 @@ def read_canaries(path: str | Path, columns: Mapping[str, str] | None = None) ->
             ones and others that no fair coin gives, which would make every bound wrong.
     """
     canaries, line_of_text = [], {}
-    with held(path) as (file, digest):
+    with open_and_hash(path) as (file, sha256):
         for where, number, row in read_rows(file, _CanaryRow, columns):
             if (earlier := line_of_text.setdefault(normalize(row.text), number)) != number:
                 raise BadRecords(f"{where}: the text of line {earlier} again")
             canaries.append(Canary(number, row.text, row.inserted))
-        sha256 = digest()
     from scipy.stats import binomtest  # late: it loads longer than all else here, and few bring canaries
 
     inserted = sum(canary.inserted for canary in canaries)
@@ -309,9 +307,8 @@ def read_texts(
     Raises:
         BadRecords: as for records, or there are fewer than 50 texts.
     """
-    with held(path) as (file, digest):
+    with open_and_hash(path) as (file, sha256):
         texts = tuple(row.text for _, _, row in read_rows(file, _TextRow, columns, progress=progress))
-        sha256 = digest()
     if len(texts) < FEWEST_TEXTS:
         raise BadRecords(f"{name_of(path)}: {len(texts)} texts; at least {FEWEST_TEXTS} are needed")
     return TextFile(name_of(path), sha256, texts)

@@ -1,8 +1,8 @@
-"""The door for models that somebody brings: a local folder, safetensors only, no code, no network.
+"""Open a user's model: a local folder, safetensors only, none of its code, nothing fetched.
 
-A folder can hold more than weights. What could make a library run or fetch something is refused before any
-library looks at the folder, and the first library that does so runs in a process of its own. What an audit
-says is of the files whose hashes it prints: every tensor in them is used, and nothing beside them.
+A folder that could make a library run or fetch something is refused before any library reads it. The audit
+prints the hashes of the folder's files, uses every tensor in them, and nothing else. A tokenizer is a program
+all the same: open a folder that you do not trust in the container.
 """
 
 import contextlib
@@ -32,8 +32,8 @@ from privhelpers.errors import UnsupportedModel
 from privhelpers.models._folder import ADAPTER, CONFIG, called, read_files, read_json, refuse_code
 from privhelpers.models.architecture import preferred_device, read_model
 from privhelpers.own_model._places import find_model
-from privhelpers.own_model._reader import Reader
 from privhelpers.own_model._target import CAUSAL, MASKED, Target, typed_answers
+from privhelpers.own_model._tokenizer import TextTokenizer
 from privhelpers.text import quoted
 from privhelpers.validate import shown
 
@@ -211,10 +211,10 @@ def _require_tokenizer(folder: Path) -> None:
         )
 
 
-def _bytes(folder: Path, base: Path | None, *, weights: bool) -> int:
-    """Return the bytes of the files that are weights, or of those that are none."""
+def _weight_bytes(folder: Path, base: Path | None) -> int:
+    """Return the bytes of the weights of a folder and its base."""
     files = [*read_files(folder), *([] if base is None else read_files(base))]
-    return sum(path.stat().st_size for path in files if (path.suffix == ".safetensors") == weights)
+    return sum(path.stat().st_size for path in files if path.suffix == ".safetensors")
 
 
 def _hashes(folder: Path, base: Path | None) -> dict[str, str]:
@@ -237,28 +237,23 @@ def open_model(source: str | Path, *, base: str | Path | None = None) -> Target:
         MissingArtifact: there is no such folder, a file of it cannot be read, or an adapter has no base.
         UnsupportedModel: it has pickled weights, code, or keys that load some; weights that do not fill it,
             or that it leaves out; an adapter that nobody named; a tokenizer that does not fit; it is neither
-            a causal nor a masked language model, or reads in another direction than its kind says; its own
-            code fails at a text, or says something else each time; an adapter is not of its base; or opening
-            it took too much time or memory in a process of its own, where this is done first.
+            a causal nor a masked language model, or reads in another direction than its kind says; it fails
+            at a text, or says something else each time; or an adapter is not of its base.
     """
     folder, under = find_model(source, base)
-    weights, other = (_bytes(folder, under, weights=kind) for kind in (True, False))
+    weights = _weight_bytes(folder, under)
     if weights > (free := psutil.virtual_memory().available):
         raise UnsupportedModel(
             f"{called(folder.name)}: its weights have {weights:,} bytes, and {free:,} bytes of memory are "
             "free; open it on a larger machine"
         )
-    _require_tokenizer(folder if under is None else under)
-    files = _hashes(folder, under)
-    tokenizer = Reader(_model, folder, under, weights=weights, other=other)
+    whole = folder if under is None else under
+    _require_tokenizer(whole)
     kind, model = _model(folder, under)
+    tokenizer = TextTokenizer(whole, model)
     if kind == MASKED and tokenizer.mask_token_id is None:
         raise UnsupportedModel(f"{called(folder.name)}: a masked model, but its tokenizer has no mask token")
-    if _hashes(folder, under) != files:
-        raise UnsupportedModel(
-            f"{called(folder.name)}: its files changed while they were opened; copy it first"
-        )
-    name = ascii(folder.name)[1:-1]
+    name, files = ascii(folder.name)[1:-1], _hashes(folder, under)
     return Target(name, kind, model.to(preferred_device()), tokenizer, tokenizer.context, files).checked()
 
 

@@ -11,10 +11,8 @@ import contextlib
 import csv
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,21 +20,17 @@ from pydantic import BaseModel, ValidationError
 from tqdm.auto import tqdm
 
 from privhelpers.artifacts import is_there, opened, parse_json
-from privhelpers.errors import BadRecords, ConfinedFailed, DamagedArtifact
+from privhelpers.errors import BadRecords, DamagedArtifact
 from privhelpers.own_model._cells import MISSING, NOTHING, strings_of
-from privhelpers.processes import Confined
 from privhelpers.text import blank, quoted
 
 LONGEST_LINE = 1_000_000  # bytes, and characters of a row of a table
-MOST_ROWS = 2_000_000  # of a file: an audit asks about thousands, and all are held
-MOST_CHARACTERS = 500_000_000  # of their fields: 5,000 for each of 100,000 notes
-_APIECE = 50  # bytes that a string takes beside its characters; many identifiers stand in one cell
 FIELDS = ("patient_id", "text", "note_id", "identifiers", "inserted")
 _NAME = 1024  # characters of the name of a file, which has 255 bytes at most
 _BOM, _WIDE = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 _PACKED = (b"PK\x03\x04", b"\x1f\x8b", b"\xd0\xcf\x11\xe0")  # .xlsx and .zip, .gz, .xls
 _TABLES, _PARQUET = (".csv", ".tsv"), ".parquet"
-_DECODING, _START = 2**29, 60.0  # bytes of addresses and seconds of processor time for a Parquet file
+_ROWS = 1000  # of a Parquet file that are held at once
 _DIVIDER = re.compile(r'"?sep=([\t;,|])"?\s*', re.IGNORECASE)  # a first line that spreadsheets write
 _RULE = re.compile(r"\s*[-=:+][-=:+\s]*")
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -57,33 +51,19 @@ def name_of(path: str | Path) -> str:
     return ascii(Path(path).name)[1:-1][:_NAME]
 
 
-def stamps(told: os.stat_result) -> tuple[int, ...]:
-    """Return which file this is, and when it was changed last."""
-    return told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns, told.st_ctime_ns
-
-
 @contextlib.contextmanager
-def held(path: str | Path) -> Iterator[tuple[BinaryIO, Callable[[], str]]]:
-    """Open a file once, to be read; yield it, and what returns its SHA-256 afterwards.
+def open_and_hash(path: str | Path) -> Iterator[tuple[BinaryIO, str]]:
+    """Open a file to be read; yield it, and the SHA-256 of what it holds.
 
     Raises:
-        BadRecords: there is no such file, or it changed meanwhile, or another one lies at its place.
+        BadRecords: there is no such file.
     """
     if not is_there(path) or not Path(path).is_file():
         raise BadRecords(f"{name_of(path)}: no such file")
     with opened(Path(path)) as file:
-        before = stamps(os.fstat(file.fileno()))
-
-        def digest() -> str:
-            file.seek(0)
-            sha256, after = hashlib.file_digest(file, "sha256").hexdigest(), ()
-            with contextlib.suppress(OSError):  # it is gone
-                after = stamps(Path(path).stat())
-            if not before == after == stamps(os.fstat(file.fileno())):
-                raise BadRecords(f"{name_of(path)}: changed while it was read; copy it, and name the copy")
-            return sha256
-
-        yield file, digest
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        file.seek(0)
+        yield file, sha256
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[str, int, str]]:
@@ -358,49 +338,41 @@ def _quoting(
 
 
 def _parquet_rows(file: BinaryIO, columns: Mapping[str, str]) -> Iterator[tuple[str, int, object]]:
-    """Yield place, number and values of each row of a Parquet file, which another process decodes."""
-    from privhelpers.own_model._parquet import Decoded  # late: it imports pyarrow
+    """Yield place, number and values of each row of a Parquet file."""
+    import pyarrow as pa  # late: few files need it
+    import pyarrow.parquet as pq
 
-    name, number, told = name_of(file.name), 0, os.fstat(file.fileno())
-    seconds = _START + told.st_size / 1e6
-
-    def decoded(ask: Callable, *given: object) -> object:
+    name, number = name_of(file.name), 0
+    try:
+        table = pq.ParquetFile(file)
+        theirs = list(table.schema_arrow.names)
+        names = dict(zip(theirs, _named(theirs, columns, name), strict=True))
+        wanted = [own for own, field in names.items() if field in FIELDS]
+        for batch in table.iter_batches(_ROWS, columns=wanted):
+            for row in batch.to_pylist():
+                number += 1
+                yield f"{name}, row {number}", number, _parquet_row(row, names)
+    except (pa.ArrowException, OSError) as error:
         after = f", after row {number}" if number else ""
-        try:
-            return ask(*given)
-        except BadRecords as error:
-            raise BadRecords(f"{name}{after}: {error}") from None
-        except ConfinedFailed as error:
-            raise BadRecords(
-                f"{name}{after}: cannot be decoded within {_DECODING:,} bytes of memory and {seconds:.0f} "
-                f"seconds ({error}); write it with smaller groups of rows, or save it as JSONL"
-            ) from None
+        raise BadRecords(
+            f"{name}{after}: cannot be read as Parquet ({quoted(error, 150)}); save it again"
+        ) from error
 
-    process = decoded(
-        partial(Confined, memory=_DECODING, seconds=seconds),
-        Decoded,
-        Path(file.name).absolute(),
-        stamps(told),
-    )
-    ask = partial(process.ask, seconds=None)  # one budget for the whole file
-    theirs = decoded(ask, "names")
-    names = dict(zip(theirs, _named(theirs, columns, name), strict=True))
-    wanted = [own for own, field in names.items() if field in FIELDS]
-    while rows := decoded(ask, "rows", wanted):
-        for row in rows:
-            number += 1
-            values = {names[own]: value for own, value in row.items() if value is not None}
-            for field in {"patient_id", "note_id", "identifiers"} & values.keys():  # often kept as numbers
-                if type(values[field]) is int:
-                    values[field] = str(values[field])
-            own = values.get("identifiers")
-            if isinstance(own, str):
-                values["identifiers"] = strings_of(own, str(values.get("text", "")))
-            elif isinstance(own, list):
-                values["identifiers"] = [one for one in own if one is not None]
-            if "inserted" in values:
-                values["inserted"] = _truth(values["inserted"])
-            yield f"{name}, row {number}", number, values
+
+def _parquet_row(row: Mapping[str, object], names: Mapping[str, str]) -> dict:
+    """Return one row by our names, without the missing values."""
+    values = {names[own]: value for own, value in row.items() if value is not None}
+    for field in {"patient_id", "note_id", "identifiers"} & values.keys():  # often kept as numbers
+        if type(values[field]) is int:
+            values[field] = str(values[field])
+    own = values.get("identifiers")
+    if isinstance(own, str):
+        values["identifiers"] = strings_of(own, str(values.get("text", "")))
+    elif isinstance(own, list):
+        values["identifiers"] = [one for one in own if one is not None]
+    if "inserted" in values:
+        values["inserted"] = _truth(values["inserted"])
+    return values
 
 
 def _named(theirs: list[str], columns: Mapping[str, str], where: str) -> list[str]:
@@ -425,13 +397,13 @@ def read_rows(
     """Yield place, number and checked row of each record of a file.
 
     Args:
-        file: from `held`: JSONL, or `.csv`, `.tsv` and `.parquet`.
+        file: from `open_and_hash`: JSONL, or `.csv`, `.tsv` and `.parquet`.
         kind: what a row must be.
         columns: field -> what the file calls it, where it calls it otherwise.
         progress: whether to count the records on a bar.
 
     Raises:
-        BadRecords: there is too much in the file, or a row is none; the message names file and row.
+        BadRecords: a row is invalid; the message names file and row.
     """
     path, columns = Path(file.name), dict(columns or {})
     form = path.suffix.lower()
@@ -441,21 +413,11 @@ def read_rows(
         rows = _parquet_rows(file, columns)
     else:
         rows = _json_rows(file)
-    title, characters = f"reading {name_of(path)}", 0
+    title = f"reading {name_of(path)}"
     for where, number, value in tqdm(rows, title, unit="record", leave=False, disable=not progress):
         if isinstance(value, dict) and columns and form not in (*_TABLES, _PARQUET):
             value = dict(zip(_named(list(value), columns, where), value.values(), strict=True))
-        if number > MOST_ROWS:
-            raise BadRecords(f"{where}: more than {MOST_ROWS:,} records; draw patients by lot")
-        row = _checked(kind, value, where, table=form in (*_TABLES, _PARQUET))
-        for content in vars(row).values():
-            several = isinstance(content, list)
-            characters += sum(len(one) + _APIECE for one in content) if several else len(str(content or ""))
-        if characters > MOST_CHARACTERS:
-            raise BadRecords(
-                f"{where}: more than {MOST_CHARACTERS:,} characters up to here; draw patients by lot"
-            )
-        yield where, number, row
+        yield where, number, _checked(kind, value, where, table=form in (*_TABLES, _PARQUET))
 
 
 def _checked(kind: type[BaseModel], value: object, where: str, *, table: bool) -> BaseModel:

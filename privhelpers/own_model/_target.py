@@ -24,7 +24,7 @@ from privhelpers.models._folder import called
 from privhelpers.text import quoted
 
 if TYPE_CHECKING:  # it imports this module
-    from privhelpers.own_model._reader import Reader
+    from privhelpers.own_model._tokenizer import TextTokenizer
 
 CAUSAL, MASKED = "causal", "masked"
 FOLDS = 7  # one token in seven is hidden at a time, close to the 15 % that masked models are trained with
@@ -64,7 +64,7 @@ def context_of(model: PreTrainedModel, longest: int) -> int:
     return min(value for value in (*said, longest, MOST_TOKENS) if value >= 8)
 
 
-def _plain_tokens(model: PreTrainedModel, tokenizer: "Reader") -> list[int]:
+def _plain_tokens(model: PreTrainedModel, tokenizer: "TextTokenizer") -> list[int]:
     """Return the tokens that texts of an unknown tokenizer can be made of: all that are not special."""
     special = {
         tokenizer.bos_token_id,
@@ -108,7 +108,7 @@ class Target:
     name: str
     kind: str
     model: PreTrainedModel
-    tokenizer: "Reader"
+    tokenizer: "TextTokenizer"
     context: int
     files: Mapping[str, str]
     together: bool = True
@@ -140,7 +140,7 @@ class Target:
         if self.kind == MASKED:
             encoded = self.tokenizer(texts)
             ids, special, ends = encoded["input_ids"], encoded["special_tokens_mask"], encoded["ends"]
-            if not encoded["any_special"] and self.start is not None:  # a tokenizer without template
+            if not any(map(any, special)) and self.start is not None:  # a tokenizer without template
                 ids = [[self.start, *row, self.start] for row in ids]
                 special = [[1, *row, 1] for row in special]
                 ends = [[-1, *row, -1] for row in ends]
@@ -314,7 +314,7 @@ class Target:
 
     def _given(self, opening: str) -> list[int]:
         """Return the tokens that the model goes on from after an opening."""
-        ids = self.tokenizer(opening, add_special_tokens=False)["input_ids"] if opening else []
+        ids = self.tokenizer([opening], add_special_tokens=False)["input_ids"][0] if opening else []
         return ids if self.start is None else [self.start, *ids]
 
     def continues(self, opening: str) -> bool:

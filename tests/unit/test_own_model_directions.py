@@ -247,7 +247,7 @@ def test_a_folder_of_a_causal_class_that_reads_both_ways_is_refused_at_every_doo
         numbers.context = 64
         return numbers
 
-    monkeypatch.setattr(_open, "Reader", read)
+    monkeypatch.setattr(_open, "TextTokenizer", read)
     for door in (own_model.open_model, models.load):
         with pytest.raises(UnsupportedModel, match=r"'both': is not causal.*save it as BertForMaskedLM"):
             door(both_ways)

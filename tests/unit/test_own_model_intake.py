@@ -1,8 +1,6 @@
 """Records that somebody brings: every kind of bad line is refused by file and line, and quotes nobody."""
 
 import json
-import os
-import resource
 import subprocess
 import sys
 
@@ -11,7 +9,6 @@ import toy_audit as toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privhelpers.artifacts import sha256_of
 from privhelpers.errors import BadRecords, PrivHelpersError
 from privhelpers.own_model import _files, _rows, read_files
 
@@ -323,121 +320,6 @@ def test_a_row_of_a_table_that_takes_too_many_lines_is_refused_by_its_number(tmp
         _files.read_records(path)
 
 
-def test_more_records_than_are_held_are_refused(tmp_path, monkeypatch):
-    path = written(tmp_path / "m.jsonl", GOOD)
-    monkeypatch.setattr(_rows, "MOST_ROWS", 60)
-    assert len(_files.read_records(path).notes) == 60
-    monkeypatch.setattr(_rows, "MOST_ROWS", 59)
-    with pytest.raises(BadRecords, match=r"^m\.jsonl, line 60: more than 59 records; draw patients by lot"):
-        _files.read_records(path)
-
-
-@pytest.mark.parametrize("name", ["m.jsonl", "m.csv", "m.parquet"])
-def test_more_characters_than_are_held_are_refused(tmp_path, monkeypatch, name):
-    path, rows = (
-        tmp_path / name,
-        [{"patient_id": f"p{n}", "text": f"note {n:02} {'x' * 90}"} for n in range(60)],
-    )
-    if name == "m.csv":
-        path.write_text("".join(["patient_id,text\n", *(f"{r['patient_id']},{r['text']}\n" for r in rows)]))
-    elif name == "m.parquet":
-        parquet(path, **{field: [one[field] for one in rows] for field in rows[0]})
-    else:
-        toy.write(path, rows)
-    length = sum(len(one["patient_id"]) + len(one["text"]) for one in rows)
-    monkeypatch.setattr(_rows, "MOST_CHARACTERS", length)
-    assert len(_files.read_records(path).notes) == 60
-    monkeypatch.setattr(_rows, "MOST_CHARACTERS", 1000)
-    with pytest.raises(BadRecords, match=rf"^{name}, (line|row) 11: more than 1,000 characters.*by lot"):
-        _files.read_records(path)
-
-
-@pytest.mark.parametrize("change", ["cut", "replaced", "gone", "written to", "replaced and put back"])
-@pytest.mark.parametrize("read", [_files.read_records, _files.read_texts, _files.read_canaries])
-def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, read, change):
-    path, other = tmp_path / "m.jsonl", tmp_path / "other"
-    written(path, [row(n, inserted=n % 2 == 0) for n in range(60)])
-    written(other, [row(n, inserted=n % 2 == 0) for n in range(100, 160)])
-    assert read(path).sha256 == sha256_of(path)
-    lines = _rows._lines
-
-    def changed(given):
-        if change == "replaced and put back":
-            path.rename(tmp_path / "aside"), other.rename(path)
-        yield from lines(given)
-        if change == "cut":
-            os.truncate(path, 100)
-        elif change == "gone":
-            path.unlink()
-        elif change == "replaced":
-            other.rename(path)
-        elif change == "written to":
-            path.write_bytes(path.read_bytes())
-        else:
-            (tmp_path / "aside").rename(path)
-
-    monkeypatch.setattr(_rows, "_lines", changed)
-    with pytest.raises(BadRecords, match=r"^m\.jsonl: changed while it was read; copy it"):
-        read(path)
-
-
-@pytest.mark.parametrize("form", ["jsonl", "parquet"])
-def test_a_link_that_leads_elsewhere_while_it_is_read_puts_no_other_patients_in(tmp_path, monkeypatch, form):
-    for letter in "ab":
-        people = [f"{letter}{n}" for n in range(60)]
-        if form == "parquet":
-            parquet(tmp_path / letter, patient_id=people, text=people)
-        else:
-            toy.write(tmp_path / letter, [{"patient_id": one, "text": one} for one in people])
-    link = tmp_path / f"m.{form}"
-    link.symlink_to(tmp_path / "a")
-
-    def to_and_fro(begin):
-        def reading(*given, **more):
-            link.unlink(), link.symlink_to(tmp_path / "b")
-            try:
-                return begin(*given, **more)
-            finally:
-                link.unlink(), link.symlink_to(tmp_path / "a")
-
-        return reading
-
-    def lines(given, every=_rows._lines):
-        read = every(given)
-        yield to_and_fro(next)(read)
-        yield from read
-
-    monkeypatch.setattr(_rows, "_lines", lines)
-    monkeypatch.setattr(_rows, "Confined", to_and_fro(_rows.Confined))
-    if form == "parquet":
-        with pytest.raises(BadRecords, match=r"^m\.parquet: changed while it was read; copy it"):
-            _files.read_records(link)
-        return
-    read = _files.read_records(link)
-    assert read.sha256 == sha256_of(tmp_path / "a") and {name[0] for name in read.patients} == {"a"}
-
-
-def test_identifiers_count_with_what_a_string_takes(tmp_path, monkeypatch):
-    path = written(tmp_path / "m.jsonl", [row(n, identifiers=["n"] * 100) for n in range(60)])
-    monkeypatch.setattr(_rows, "MOST_CHARACTERS", 100 * 1000)
-    with pytest.raises(BadRecords, match="line 20: more than 100,000 characters"):
-        _files.read_records(path)
-
-
-def test_a_parquet_file_has_one_budget_of_time(tmp_path, monkeypatch):
-    asked = []
-    ask = _rows.Confined.ask
-
-    def watched(self, method, *given, seconds):
-        asked.append((method, seconds))
-        return ask(self, method, *given, seconds=seconds)
-
-    monkeypatch.setattr(_rows.Confined, "ask", watched)
-    path = parquet(tmp_path / "m.parquet", patient_id=[f"p{n}" for n in range(250)], text=["note"] * 250)
-    assert len(_files.read_records(path).notes) == 250
-    assert {seconds for _, seconds in asked} == {None} and len(asked) > 3
-
-
 def test_a_table_that_is_called_jsonl_is_refused_with_the_cure(tmp_path):
     path = table(tmp_path / "m.jsonl", ["patient_id", "text"])
     with pytest.raises(BadRecords, match=r"line 1: broken.*a table must be named \.csv, \.tsv or \.parquet"):
@@ -479,58 +361,6 @@ def test_a_parquet_file_holds_the_same_records(tmp_path):
     for spoiled in (b"", b"PAR1", whole[:-9], whole[:40] + b"\0" * 40 + whole[80:]):
         with pytest.raises(BadRecords, match=r"^bad\.parquet"):
             _files.read_records(written(path, [spoiled]))
-
-
-def varint(number):
-    """Return a whole number as Parquet's footer writes it."""
-    number, digits = 2 * number, []
-    while number > 127:
-        digits.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*digits, number])
-
-
-@pytest.mark.parametrize(
-    "column, size, says",
-    [("text", 10_000_000, None), ("identifiers", 10_000_000, None), ("identifiers", 6_000_000, 3_000_000)],
-)
-def test_a_long_text_that_many_rows_share_floods_the_decoding_process_alone(tmp_path, column, size, says):
-    """A file of some kilobytes: its rows name one entry of a dictionary, of whose size it may tell a lie."""
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    shared = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int32()), pa.array(["x" * size]))
-    columns = {"patient_id": [f"p{n}" for n in range(1000)], "text": [f"note {n}" for n in range(1000)]}
-    lists = pa.ListArray.from_arrays(pa.array(range(1001), pa.int32()), shared)
-    columns[column] = shared if column == "text" else lists
-    path = tmp_path / "m.parquet"
-    pq.write_table(pa.table(columns), path, compression="zstd", store_schema=False)
-    if says:
-        true = pq.read_metadata(path).row_group(0).column(2).total_uncompressed_size
-        data = path.read_bytes()
-        path.write_bytes(data.replace(varint(true), varint(says)))
-        assert pq.read_metadata(path).row_group(0).column(2).total_uncompressed_size == says
-    assert path.stat().st_size < 50_000
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(BadRecords, match=r"^m\.parquet: cannot be decoded within .* of memory"):
-        _files.read_records(path)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # KiB
-
-
-def test_rows_of_too_many_bytes_are_refused_before_they_are_handed_over(tmp_path):
-    """Each text is short enough; the file holds it once, and a hundred rows share it."""
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    table = pa.table({"patient_id": [f"p{n}" for n in range(100)], "text": ["x" * 900_000] * 100})
-    pq.write_table(table, path := tmp_path / "m.parquet")
-    assert path.stat().st_size < 1_000_000
-    with pytest.raises(BadRecords, match=r"^m\.parquet.*67,108,864 at most are read at once"):
-        _files.read_records(path)
-
-
-def test_a_file_that_says_it_has_too_many_rows_is_refused_before_one_is_read(tmp_path):
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    nothing = pa.nulls(_rows.MOST_ROWS + 1, pa.string())
-    pq.write_table(pa.table({"patient_id": nothing, "text": nothing}), path := tmp_path / "m.parquet")
-    with pytest.raises(BadRecords, match=r"^m\.parquet: 2,000,001 rows, more than 2,000,000; draw"):
-        _files.read_records(path)
 
 
 def test_canaries_of_a_table(tmp_path):

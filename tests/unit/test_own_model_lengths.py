@@ -2,7 +2,6 @@
 
 import zlib
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadMode
 from privhelpers import models, own_model, stats
 from privhelpers.attacks import signals
 from privhelpers.models import TokenScores
-from privhelpers.own_model import _membership, _reader, _reading, _sentences, _target
+from privhelpers.own_model import _membership, _reading, _sentences, _target
 
 pytestmark = pytest.mark.wrong_numbers
 WORDS = ("alder", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple", "oak", "pine", "rowan", "willow")
@@ -212,12 +211,7 @@ def bert(tok, context, *, seed=0):
 def target(model, tok):
     """Return an opened model, its tokenizer in this process."""
     context = model.config.max_position_embeddings
-    opened = object.__new__(_reader._Opened)
-    opened.tokenizer, opened.width, opened.context, opened.name = tok, len(tok), context, "it"
-    reader = object.__new__(_reader.Reader)
-    for name in ("bos", "eos", "pad", "mask"):
-        setattr(reader, f"{name}_token_id", getattr(tok, f"{name}_token_id"))
-    reader._ask = lambda method, *given, seconds: getattr(opened, method)(*given)
+    reader = toy.wrapped(tok, context)
     kind = _target.MASKED if tok.mask_token_id is not None else _target.CAUSAL
     return _target.Target("it", kind, model, reader, context, {})
 
@@ -345,6 +339,10 @@ class Slow:
     """A tokenizer of words that does not say where they end."""
 
     is_fast = False
+    bos_token_id = eos_token_id = pad_token_id = mask_token_id = None
+
+    def __len__(self):
+        return 9
 
     def __call__(self, texts, **_):
         if isinstance(texts, str):
@@ -353,11 +351,10 @@ class Slow:
         return {"input_ids": rows, "special_tokens_mask": [[0] * len(row) for row in rows]}
 
 
-def test_a_tokenizer_that_does_not_say_where_tokens_end_is_asked_by_halving():
-    confined = SimpleNamespace(tokenizer=Slow(), width=9, context=10, name="it")
+def test_a_tokenizer_that_does_not_say_where_tokens_end_is_asked_by_bisection():
     text = " ".join(["word"] * 30)
-    ends = [row[2].tolist() for row in _reader._Opened.encode(confined, [text, "two words"], False)]
-    assert ends[0] == [-1] * 8 + [45, 50, -1] and ends[1] == [-1, -1]  # blanks before the next word are read
+    ends = toy.wrapped(Slow(), 10)([text, "two words"], add_special_tokens=False)["ends"]
+    assert ends[0][:10] == [-1] * 8 + [45, 50] and ends[1] == [-1, -1]  # blanks before the next word are read
     it = _target.Target("it", _target.CAUSAL, None, None, 10, {})
     assert it._bounds("two words", [0, -1, -1], [1, 2], [1, 2]).tolist() == [0, -1, 9]
     assert it._bounds("two words", [0, -1, -1], [1, 2], [1]).tolist() == [0, -1]

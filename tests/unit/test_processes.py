@@ -1,20 +1,17 @@
 """Jobs side by side: every result once, the same with one process and with two, and no orphans."""
 
-import gc
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from patience import LIMIT_SECONDS
 
-from privhelpers.errors import ConfinedFailed, InvalidParameter, RunFailed, UnsupportedModel
-from privhelpers.processes import Confined, one_thread, side_by_side
+from privhelpers.errors import InvalidParameter, RunFailed
+from privhelpers.processes import one_thread, side_by_side
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,28 +20,6 @@ def threads_and_square(number):
     import torch
 
     return torch.get_num_threads(), number**2
-
-
-def test_a_server_that_still_imports_ends_with_its_process(tmp_path):
-    """Whoever reads what a refused command printed would wait for the import."""
-    (tmp_path / "slow.py").write_text(
-        f"import time\nprint('begun', flush=True)\ntime.sleep({LIMIT_SECONDS})\n"
-    )
-    call = subprocess.Popen(
-        [sys.executable, "-c", "from privhelpers.processes import prepare; prepare('slow'); input()"],
-        env=os.environ | {"PYTHONPATH": f"{ROOT}:{tmp_path}"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        assert call.stdout.readline() == "begun\n"
-        # Nothing holds the pipe any more: the import would do so for twice as long.
-        assert call.communicate("\n", timeout=LIMIT_SECONDS / 2) == ("", None) and call.returncode == 0
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(call.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -136,98 +111,3 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
         assert not any(running(pid) for pid in pids)
     finally:
         parent.kill()
-
-
-class Stranger:
-    """What tests confine: it misbehaves on demand."""
-
-    def __init__(self, pid=None):
-        if pid:
-            Path(pid).write_text(str(os.getpid()))
-
-    def hold(self, size):
-        return len(bytearray(size))
-
-    def turn(self):
-        while True:
-            pass
-
-    def end(self, number):
-        os.kill(os.getpid(), number)
-
-    def refuse(self, error):
-        raise error
-
-    def kept_shared(self):
-        return gc.get_freeze_count()
-
-
-@pytest.fixture
-def stranger():
-    return Confined(Stranger, memory=2**28, seconds=5)
-
-
-def test_a_confined_object_answers(stranger):
-    assert [stranger.ask("hold", size, seconds=5) for size in (1, 2**20)] == [1, 2**20]
-    assert stranger.ask("kept_shared", seconds=5) > 10_000, "what it was forked with is never looked through"
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (("hold", 2**29), "MemoryError"),
-        (("turn",), "more than 1 seconds of processor time"),
-        (("end", signal.SIGABRT), "SIGABRT"),
-        (("refuse", ValueError("no\nmore")), "ValueError: no"),
-        (("refuse", KeyboardInterrupt()), "KeyboardInterrupt"),
-        (("refuse", SystemExit(3)), "SystemExit: 3"),
-    ],
-)
-def test_what_breaks_a_bound_or_ends_is_an_error_here(stranger, call, words):
-    with pytest.raises(ConfinedFailed, match=words):
-        stranger.ask(*call, seconds=1)
-    with pytest.raises(ConfinedFailed, match="earlier failure"):
-        stranger.ask("hold", 1, seconds=1)
-
-
-def test_a_confined_refusal_keeps_its_type(stranger):
-    with pytest.raises(UnsupportedModel, match="not so"):
-        stranger.ask("refuse", UnsupportedModel("not so"), seconds=5)
-
-
-def test_a_confined_error_is_told_in_one_short_line_that_does_nothing(stranger):
-    with pytest.raises(ConfinedFailed) as refused:
-        stranger.ask("refuse", ValueError("\x1b[31m\u202e\nso" + "\x07" * 10**6), seconds=5)
-    message = str(refused.value)
-    assert message.startswith(r"ValueError: \x1b[31m\u202e so\x07") and len(message) <= 250
-
-
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads /proc")
-def test_a_confined_process_ends_with_its_owner(tmp_path):
-    owned = Confined(Stranger, str(tmp_path / "pid"), memory=2**28, seconds=5)
-    pid = (tmp_path / "pid").read_text()
-    assert running(pid)
-    del owned
-    assert not running(pid)
-
-
-def test_a_script_that_its_own_process_would_start_again_is_told_where_its_calls_belong(tmp_path):
-    call = "Confined(dict, memory=2**28, seconds=5).ask('keys', seconds=5)"
-    guard = 'if __name__ == "__main__":'
-    for line, words in ((call, rf"InvalidParameter: .*{guard}"), (f"{guard} {call}", r"ConfinedFailed: ")):
-        script = tmp_path / "script.py"
-        script.write_text(f"from privhelpers.processes import Confined\n{line}\n")
-        done = subprocess.run([sys.executable, script], capture_output=True, text=True)
-        assert done.stderr.count("Traceback") == 1 and re.search(words, done.stderr), done.stderr
-
-
-def test_a_folder_whose_name_is_too_long_for_a_socket_is_named_with_its_cure(tmp_path):
-    deep = tmp_path / ("d" * 100)
-    deep.mkdir()
-    code = "from privhelpers.processes import prepare; prepare('privhelpers.text')"
-    command = [sys.executable, "-c", code]
-    ended = subprocess.run(
-        command, cwd=ROOT, env=os.environ | {"TMPDIR": str(deep)}, capture_output=True, text=True, check=False
-    )
-    last = ended.stderr.splitlines()[-1]
-    assert "InvalidParameter: TMPDIR=" in last and "set TMPDIR to a folder with a shorter name" in last
