@@ -48,14 +48,17 @@ class TextTokenizer:
     def __len__(self) -> int:
         return len(self._tokenizer)
 
-    def __call__(self, texts: Sequence[str], *, add_special_tokens: bool = True) -> dict[str, list]:
-        """Return `input_ids`, `special_tokens_mask` and `ends`, a list of numbers for each text.
+    def __call__(self, texts: str | Sequence[str], *, add_special_tokens: bool = True) -> dict[str, list]:
+        """Return `input_ids`, `special_tokens_mask` and `ends`: a list of numbers for each text, or for one.
 
         The ends are the characters at which the tokens end, -1 where the tokenizer does not say it.
 
         Raises:
             UnsupportedModel: it gives tokens that the model does not have.
         """
+        if isinstance(texts, str):
+            read = self([texts], add_special_tokens=add_special_tokens)
+            return {name: rows[0] for name, rows in read.items()}
         rows: dict[str, list] = {"input_ids": [], "special_tokens_mask": [], "ends": []}
         for start in range(0, len(texts), _AT_ONCE):
             some = list(texts[start : start + _AT_ONCE])
