@@ -25,7 +25,8 @@ from pathlib import Path
 import psutil
 from audit_kept import go_on
 
-from privhelpers import models, own_model, records, rng, training
+import privaudit
+from privhelpers import models, records, rng, training
 from privhelpers.records import Stays
 from privhelpers.text import normalize
 
@@ -122,7 +123,7 @@ def audit(home: Path, kind: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory(dir=home) as place:
         files = ["--records", home / "members.jsonl", "--holdout", home / "heldout.jsonl"]
         out = ["--out", Path(place, "report")]
-        command = [sys.executable, "-m", "bookmaker.runner._command", "audit", *audited, *files, *out]
+        command = [sys.executable, "-m", "privaudit.cli", "audit", *audited, *files, *out]
         return measured([str(part) for part in command])
 
 
@@ -147,7 +148,7 @@ def main() -> None:
         make_records(home)
     if not (home / "net").exists():
         make_model(home)
-    weights = own_model.open_model(home / "net").parameters
+    weights = privaudit.open_model(home / "net").parameters
     results = go_on(home / "rows.jsonl", [(kind,) for kind in KINDS], lambda key: audit(home, *key), "audits")
     rows = [row_of(*key, weights, result) for key, result in results.items()]
     page = (

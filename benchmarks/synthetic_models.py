@@ -23,8 +23,8 @@ from audit_kept import Key, go_on
 from scipy.stats import sem, t
 from synthetic_sets import DEALINGS, PATIENTS, audited, groups, hospital
 
+from privaudit._files import Note
 from privhelpers import dpsgd, models, records, training
-from privhelpers.own_model._files import Note
 
 BASELINE, OTHERS = "members, without privacy", "other patients, without privacy"
 PRIVATE = {f"members, ε = {epsilon:g}": epsilon for epsilon in (1.0, 8.0)}

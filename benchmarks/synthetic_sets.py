@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 from audit_kept import Key, go_on
 
-from privhelpers import own_model, records, rng, stats
-from privhelpers.own_model._files import Files, Note, RecordFile, TextFile
+import privaudit
+from privaudit._files import Files, Note, RecordFile, TextFile
+from privhelpers import records, rng, stats
 
 MEMBERS, OTHERS = "members", "other patients"
 PATIENTS = 100  # of each group
@@ -73,8 +74,8 @@ def audited(texts: Sequence[str], seed: int) -> dict:
         RecordFile(name, "0" * 64, len(notes), tuple(notes))
         for name, notes in (("members", members), ("held out", heldout))
     )
-    settings = own_model.Settings(permutations=DEALINGS, draws=100, seed=seed)
-    audit = own_model.examine_synthetic(
+    settings = privaudit.Settings(permutations=DEALINGS, draws=100, seed=seed)
+    audit = privaudit.examine_synthetic(
         Files(*sides, None, TextFile("set", "0" * 64, tuple(texts))), settings
     )
     return {

@@ -12,7 +12,7 @@ import os
 import sys
 from importlib.machinery import PathFinder
 
-_OURS = ("bookmaker", "privhelpers")
+_OURS = ("bookmaker", "privaudit", "privhelpers")
 
 
 def _stand_in(root: str) -> str:

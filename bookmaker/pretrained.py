@@ -10,8 +10,7 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 
-from bookmaker.runner.commands import guarded, one_line
-from bookmaker.runner.progress import say
+from privaudit.console import guarded, one_line, say
 from privhelpers import models
 from privhelpers.artifacts import Store, repository_root, sha256_of
 from privhelpers.errors import DamagedArtifact, MissingArtifact

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from bookmaker.runner import notebooks, written
 from bookmaker.runner.chain import slug_of
-from bookmaker.runner.commands import guarded, one_line
+from privaudit.console import guarded, one_line
 from privhelpers.artifacts import repository_root
 
 PACKAGES = ("privhelpers", "bookmaker")
@@ -36,7 +36,7 @@ LEVELS = (
     ("records", "models"),
     ("training", "dpsgd", "ledger"),
     ("attacks", "audit", "defenses", "hipaa"),
-    ("results", "own_model", "claims", "figures"),
+    ("results", "claims", "figures"),
 )
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 SILENT |= {tokenize.ENCODING, tokenize.ENDMARKER}

@@ -23,7 +23,7 @@ from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, process
 from tokenizers import models as token_models
 from toy_audit import WORDS
 
-from privhelpers import own_model
+import privaudit
 from privhelpers.errors import PrivHelpersError
 
 PATIENTS = 60  # a side
@@ -294,14 +294,14 @@ def write(case: Case, group: str, folder: Path) -> Path:
     return path
 
 
-LITTLE = own_model.Settings(texts=120, tokens=80, permutations=1399, draws=40, lower_case=False)
+LITTLE = privaudit.Settings(texts=120, tokens=80, permutations=1399, draws=40, lower_case=False)
 
 
-def audit(case: Case, folder: Path, settings: own_model.Settings = LITTLE) -> own_model.Audit:
+def audit(case: Case, folder: Path, settings: privaudit.Settings = LITTLE) -> privaudit.Audit:
     """Make the model and the files of a case, and audit them."""
     model, base = make_model(case, folder)
-    files = own_model.read_files(write(case, "members", folder), write(case, "heldout", folder))
-    return own_model.examine(own_model.open_model(model, base=base), files, settings, progress=False)
+    files = privaudit.read_files(write(case, "members", folder), write(case, "heldout", folder))
+    return privaudit.examine(privaudit.open_model(model, base=base), files, settings, progress=False)
 
 
 def answer(case: Case, folder: Path) -> str:

@@ -16,7 +16,7 @@ from patience import LIMIT_SECONDS
 from xdist.scheduler import LoadFileScheduling
 
 from bookmaker.runner import _git
-from privhelpers import browser
+from privaudit import browser
 
 ROOT = Path(__file__).parents[1]
 # Files that look at the smoke profile. The first begins it before all else; the others wait for it, so that

@@ -14,13 +14,13 @@ import pypdf
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
-from bookmaker.runner import _audit
-from privhelpers import models, own_model, rng, training
-from privhelpers.own_model import Language, _language, _verdict
-from privhelpers.own_model._language import Sentence
-from privhelpers.own_model._names import AttackName, AttackTest, Cause, Part
-from privhelpers.own_model._tokenizer import TextTokenizer
-from privhelpers.own_model._wording import WORDING
+import privaudit
+from privaudit import Language, _command, _language, _verdict
+from privaudit._language import Sentence
+from privaudit._names import AttackName, AttackTest, Cause, Part
+from privaudit._tokenizer import TextTokenizer
+from privaudit._wording import WORDING
+from privhelpers import models, rng, training
 
 SENTENCE = (
     "ward seen mild pain left right knee chest clear sent home again with two pills and rest after the "
@@ -40,7 +40,7 @@ FOREIGN = Language("en", _Foreign())
 
 
 def first_page(page: str) -> str:
-    """Return the HTML of the first page of a report from `own_model.report_page`."""
+    """Return the HTML of the first page of a report from `privaudit.report_page`."""
     return page.partition("<main>")[2].partition('<div class="full">')[0]
 
 
@@ -48,7 +48,7 @@ def not_translated(page: str, *names: str) -> str:
     """Return the letters above the details in that language that went through no catalogue, but for names.
 
     Args:
-        page: from `own_model.report_page`.
+        page: from `privaudit.report_page`.
         names: of files and models.
     """
     title, first = page.partition("<title>")[2].split("</title>")[0], page.partition("<main>")[2]
@@ -71,7 +71,7 @@ def crowded(audit, outcome: str):
     A sample of the patients, every kind of reason, and the longest name of a test.
     """
     whys, cause = WORDING["reasons"], _verdict.Explanation
-    attack = AttackName.EZ_MIA if isinstance(audit, own_model.Audit) else AttackName.CLOSEST
+    attack = AttackName.EZ_MIA if isinstance(audit, privaudit.Audit) else AttackName.CLOSEST
     longest = _verdict.worded(AttackTest(attack, Part.FEW))
     reasons = {
         _verdict.FLAGGED: (
@@ -99,7 +99,7 @@ def crowded(audit, outcome: str):
         ),
     )
     kept = [n for n, note in enumerate(audit.sample.notes) if int(note.patient[1:]) < 55]
-    sample = own_model.Sample([audit.sample.notes[n] for n in kept], audit.sample.member[kept], 3)
+    sample = privaudit.Sample([audit.sample.notes[n] for n in kept], audit.sample.member[kept], 3)
     return dataclasses.replace(audit, verdict=judged, sample=sample)
 
 
@@ -125,9 +125,9 @@ def longest_pages(audit, outcome: str) -> dict[str, tuple[dict, str]]:
     """Return the facts and the page of a crowded audit, in every language."""
     whole, pages = crowded(audit, outcome), {}
     for code in _language.languages():
-        language = own_model.read_language(code)
-        facts = own_model.report_facts(whole, made="2026-01-01 00:00 UTC", language=language)
-        pages[code] = facts, own_model.report_page(facts)
+        language = privaudit.read_language(code)
+        facts = privaudit.report_facts(whole, made="2026-01-01 00:00 UTC", language=language)
+        pages[code] = facts, privaudit.report_page(facts)
     return pages
 
 
@@ -139,7 +139,7 @@ def check_first_sheet(pages: dict[str, tuple[dict, str]]) -> bytes:
     """
     facts, page = max(pages.values(), key=lambda made: len(text_of(first_page(made[1]))))
     made = []  # in a thread of its own: playwright allows one event loop a thread
-    worker = Thread(target=lambda: made.append(_audit._pdf(page)))
+    worker = Thread(target=lambda: made.append(_command._pdf(page)))
     worker.start()
     worker.join()
     (pdf,) = made

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bookmaker.runner import written
 from bookmaker.runner.plan import Job
-from bookmaker.runner.progress import counted
+from privaudit.console import counted
 from privhelpers.errors import InvalidParameter, MissingProgram, RunFailed
 from privhelpers.validate import shown
 

@@ -4,8 +4,8 @@ import os
 import sys
 from pathlib import Path
 
-from bookmaker.runner._terminal import terminal
 from bookmaker.runner.processes import PARENT
+from privaudit.console import terminal
 from privhelpers.artifacts import RUNNER
 
 THREAD_VARIABLES = (

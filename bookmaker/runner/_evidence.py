@@ -35,7 +35,7 @@ def of_audit(
     """Return what a bundle of an audit is about, and its files by name.
 
     Args:
-        facts: from `own_model.report_facts`.
+        facts: from `privaudit.report_facts`.
         report: files of the report by name.
         pictures: SVG by caption.
         made: when, as ISO 8601 says it.

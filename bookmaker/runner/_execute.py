@@ -35,10 +35,9 @@ from bookmaker.runner import (
 from bookmaker.runner import plan as planning
 from bookmaker.runner._complete import check_complete
 from bookmaker.runner._environment import environment
-from bookmaker.runner._terminal import Tee, terminal
 from bookmaker.runner.chain import source
 from bookmaker.runner.plan import Job
-from bookmaker.runner.progress import duration, say
+from privaudit.console import duration, say, terminal
 from privhelpers.artifacts import RUNNER, Store, sha256_of, to_json, write_sealed
 from privhelpers.errors import PrivHelpersError, RunFailed
 
@@ -55,6 +54,24 @@ def _name(cells: list[Any], index: int) -> str:
     injected = sum("injected-parameters" in c.metadata.get("tags", []) for c in code)
     first = next((line for line in cells[index].source.splitlines() if line.strip()), "")
     return f"code cell {len(code) - injected} ({first.strip()[:SHOWN_CHARACTERS]!r})"
+
+
+class _Tee:
+    """A log that is copied to the terminal, if there is one."""
+
+    def __init__(self, log: TextIO, copy: TextIO | None = None) -> None:
+        """Write to `log` and, where given, to `copy`."""
+        self.streams = [log, copy] if copy else [log]
+
+    def write(self, text: str) -> None:
+        """Write to every stream."""
+        for stream in self.streams:
+            stream.write(text)
+
+    def flush(self) -> None:
+        """Flush every stream."""
+        for stream in self.streams:
+            stream.flush()
 
 
 class _Engine(NBClientEngine):
@@ -143,8 +160,8 @@ def _papermill(
             language="python",
             cwd=str(root),
             progress_bar=False,
-            stdout_file=Tee(log),
-            stderr_file=Tee(log, terminal()),
+            stdout_file=_Tee(log),
+            stderr_file=_Tee(log, terminal()),
             autosave_cell_every=0,
             start_timeout=120,
             config=address,

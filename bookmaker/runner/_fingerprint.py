@@ -17,7 +17,7 @@ from bookmaker.runner import notebooks, written
 from privhelpers.artifacts import sha256_of
 from privhelpers.errors import InvalidParameter
 
-PACKAGES = ("privhelpers", "bookmaker")
+PACKAGES = ("privhelpers", "privaudit", "bookmaker")
 KEPT_RESULTS = ("privhelpers/results/reference.py", "reference")  # who reads them, and where they lie
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bookmaker.runner import _children, _remaining
 from bookmaker.runner.plan import Job
-from bookmaker.runner.progress import duration
+from privaudit.console import duration
 from privhelpers.errors import InvalidParameter, RunFailed
 from privhelpers.text import inert
 

@@ -6,7 +6,7 @@ from bookmaker.runner import _manifest, folders
 from bookmaker.runner import plan as planning
 from bookmaker.runner._git import commit
 from bookmaker.runner._profile import machine
-from bookmaker.runner.progress import say
+from privaudit.console import say
 from privhelpers.artifacts import Store, sha256_of, to_json
 from privhelpers.errors import RunFailed
 from privhelpers.results.reference import ABOUT, FOLDER, NOTES, kept_of

@@ -13,7 +13,7 @@ from typing import Any
 
 from bookmaker.runner import _seals
 from bookmaker.runner.plan import Job
-from bookmaker.runner.progress import duration
+from privaudit.console import duration
 from privhelpers.artifacts import parse_json, parse_yaml, read_bounded, to_json, write_atomic
 from privhelpers.errors import PrivHelpersError
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from bookmaker.runner import _inputs, _manifest, _outcome, _seals, _sites, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
-from bookmaker.runner.progress import counted
+from privaudit.console import counted
 from privhelpers.artifacts import sha256_of
 from privhelpers.errors import DamagedArtifact, MissingArtifact
 from privhelpers.text import quoted

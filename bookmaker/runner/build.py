@@ -29,7 +29,7 @@ from bookmaker.runner import (
 from bookmaker.runner import _cluster as clusters
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
-from bookmaker.runner.progress import counted, say
+from privaudit.console import counted, say
 from privhelpers.errors import RunFailed
 
 OPTIONS = (

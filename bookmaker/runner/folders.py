@@ -13,7 +13,8 @@ import shutil
 from collections.abc import Collection, Iterator, Set
 from pathlib import Path
 
-from bookmaker.runner import _refusals, _scratch
+from bookmaker.runner import _scratch
+from privaudit import console
 from privhelpers.errors import ArtifactUnavailable, InvalidParameter
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # linux/fcntl.h, linux/fs.h
@@ -28,7 +29,7 @@ def _refusing(place: Path) -> Iterator[None]:
     except ArtifactUnavailable:
         raise
     except OSError as error:
-        raise ArtifactUnavailable(_refusals.worded(place, error)) from error
+        raise ArtifactUnavailable(console.worded(place, error)) from error
 
 
 def _check(folder: Path, made: Collection[str]) -> None:
@@ -37,7 +38,7 @@ def _check(folder: Path, made: Collection[str]) -> None:
         fit = place.is_dir() and not place.is_symlink() and os.access(place, os.R_OK | os.W_OK | os.X_OK)
         if os.path.lexists(place) and not fit:
             raise InvalidParameter(
-                f"{_refusals.named(place)}: a link, a file or a read-only folder lies there; move it away"
+                f"{console.named(place)}: a link, a file or a read-only folder lies there; move it away"
             )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode, v4
 
-from bookmaker.runner import _refusals
+from privaudit import console
 from privhelpers.artifacts import write_atomic
 from privhelpers.errors import DamagedArtifact, RunFailed
 from privhelpers.text import quoted
@@ -40,7 +40,7 @@ def _shared(path: Path) -> NotebookNode:
         return _parsed(path.read_bytes())
     except UNREADABLE as error:
         line = str(error).strip().partition("\n")[0] or type(error).__name__
-        what = f"{_refusals.named(path)}: not a notebook of format 4 ({quoted(line)})"
+        what = f"{console.named(path)}: not a notebook of format 4 ({quoted(line)})"
         raise DamagedArtifact(f"{what}; save it from Jupyter, or restore it") from error
 
 

@@ -14,11 +14,10 @@ from pathlib import Path
 
 from bookmaker.runner import plan as planning
 from bookmaker.runner import processes, published
-from bookmaker.runner.commands import guarded, one_line
 from bookmaker.runner.options import port
-from bookmaker.runner.progress import duration, say
 from bookmaker.site import _compare, _pdf, _quoted, _serve
 from bookmaker.site._build import build, build_first
+from privaudit.console import duration, guarded, one_line, say
 from privhelpers.artifacts import repository_root
 from privhelpers.text import inert
 

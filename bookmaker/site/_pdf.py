@@ -11,7 +11,8 @@ from urllib.parse import unquote, urlsplit
 
 from bookmaker.runner import published
 from bookmaker.site._entrance import FIRST_PAGE, SUMMARY, TITLE
-from privhelpers import __version__, browser
+from privaudit import browser
+from privhelpers import __version__
 from privhelpers.artifacts import parse_yaml
 from privhelpers.errors import RunFailed
 

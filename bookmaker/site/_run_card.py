@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from bookmaker.runner import progress
 from bookmaker.site._markdown import code, table, words
+from privaudit import console
 from privhelpers import __version__
 from privhelpers.errors import DamagedArtifact
 from privhelpers.text import in_words
@@ -28,7 +28,7 @@ def _value(value: Any) -> str:
 
 def duration(seconds: float) -> str:
     """Return seconds as words that do not break over a line."""
-    return progress.duration(seconds).replace(" ", NO_BREAK)
+    return console.duration(seconds).replace(" ", NO_BREAK)
 
 
 def _cost(run: dict[str, Any]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from bookmaker.runner import published
-from bookmaker.runner.progress import say
+from privaudit.console import say
 from privhelpers.artifacts import check_name
 from privhelpers.errors import InvalidParameter
 

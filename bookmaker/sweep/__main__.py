@@ -9,9 +9,8 @@ import sys
 import time
 
 from bookmaker.runner import build, plan, processes, published
-from bookmaker.runner.commands import guarded, one_line
 from bookmaker.runner.options import Words, count
-from bookmaker.runner.progress import say
+from privaudit.console import guarded, one_line, say
 from privhelpers.artifacts import check_name, repository_root
 from privhelpers.errors import DamagedArtifact, InvalidParameter
 

@@ -10,7 +10,7 @@ import sys
 
 from bookmaker.runner import plan as planning
 from bookmaker.runner import processes
-from bookmaker.runner.commands import guarded, one_line
+from privaudit.console import guarded, one_line
 from privhelpers.artifacts import repository_root
 
 OF_A_RUN, OF_NO_RUN = ("student", "solutions", "quizzes", "slides"), ("launch", "assignments", "grade")

@@ -6,8 +6,8 @@ import pandas as pd
 
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
-from bookmaker.runner.progress import counted
 from bookmaker.site import exercises, pages
+from privaudit.console import counted
 
 
 def _state(cells: list) -> str:

@@ -6,7 +6,7 @@ python -m pytest tests/nightly/test_audit_truth_table.py        (a quarter of an
 import audit_cases
 import pytest
 
-from privhelpers.own_model import _verdict
+from privaudit import _verdict
 
 
 @pytest.mark.wrong_numbers

@@ -16,12 +16,13 @@ import pytest
 import toy_site
 from nbformat import v4
 
+import privaudit
 from bookmaker.site import _build, _outputs, _pdf
 from bookmaker.sweep import _gallery, _results
 from bookmaker.teaching import _grading
-from privhelpers import hipaa, own_model
+from privaudit import _page
+from privhelpers import hipaa
 from privhelpers.errors import PrivHelpersError
-from privhelpers.own_model import _page
 from privhelpers.text import inert
 
 pytestmark = pytest.mark.browser
@@ -141,7 +142,7 @@ def report():
     facts["tests"] = [facts["tests"][0] | {"name": text} for text in PAYLOADS]
     written = SimpleNamespace(texts=PAYLOADS, disclosures=SimpleNamespace(disclosed=tuple(PAYLOADS)))
     with mock.patch.object(_page, "_SHOWN", len(PAYLOADS)):
-        return own_model.report_page(facts, {text: b"<svg/>" for text in PAYLOADS}, written=written)
+        return privaudit.report_page(facts, {text: b"<svg/>" for text in PAYLOADS}, written=written)
 
 
 def feedback():

@@ -15,8 +15,8 @@ import yaml
 from bs4 import BeautifulSoup
 from patience import LIMIT_SECONDS
 
+import privaudit
 from bookmaker.runner import chain
-from privhelpers import own_model
 
 pytestmark = pytest.mark.chain
 
@@ -63,7 +63,7 @@ def summary(runs):
 
 
 def own_model_page():
-    return Path(own_model.__file__).with_name("report.html")
+    return Path(privaudit.__file__).with_name("report.html")
 
 
 def make(root, *arguments):

@@ -14,7 +14,7 @@ import toy_audit as toy
 from conftest import copy_repository
 from patience import LIMIT_SECONDS
 
-PACKAGES = ("privhelpers", "bookmaker")
+PACKAGES = ("privhelpers", "privaudit", "bookmaker")
 
 
 def pip(*arguments: object) -> None:

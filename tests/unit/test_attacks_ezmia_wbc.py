@@ -6,10 +6,11 @@ import toy_audit as toy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privhelpers import models, own_model, stats
+import privaudit
+from privaudit import _membership
+from privhelpers import models, stats
 from privhelpers.attacks import controls, scores, signals
 from privhelpers.errors import InvalidParameter
-from privhelpers.own_model import _membership
 from privhelpers.text import in_words
 
 GAINS = st.lists(st.floats(-5, 5).filter(lambda x: x == 0 or abs(x) > 1e-3), min_size=1, max_size=60)
@@ -204,7 +205,7 @@ def test_an_audit_with_a_reference_of_the_same_tokens_has_ezmia_and_wbc(tmp_path
         "same": toy.save(toy.causal(tok, seed=5), tok, tmp_path / "same"),
         "other": toy.save(toy.causal(other_tok, seed=5), other_tok, tmp_path / "other"),
     }
-    target, same, other = (own_model.open_model(folder) for folder in folders.values())
+    target, same, other = (privaudit.open_model(folder) for folder in folders.values())
     assert target.reads_as(same, notes) and not target.reads_as(other, notes)
     found = _membership.membership_scores(
         target.score(notes), notes, reference=same.score(notes), same_tokens=True
@@ -215,6 +216,6 @@ def test_an_audit_with_a_reference_of_the_same_tokens_has_ezmia_and_wbc(tmp_path
 
 
 def test_ezmia_and_wbc_have_words_for_a_reader():
-    words = own_model._wording.WORDING["attacks"]
+    words = privaudit._wording.WORDING["attacks"]
     assert "EZ-MIA" in words["ez_mia"] and "WBC" in words["wbc"]
     assert (in_words("ez_mia/admission"), in_words("wbc/sample")) == ("EZ-MIA, by admission", "WBC, by note")

@@ -11,8 +11,9 @@ import jsonschema
 import pytest
 import toy_audit as toy
 
-from bookmaker.runner import _archive, _audit, _cli, processes
-from privhelpers import browser, own_model
+import privaudit
+from bookmaker.runner import _archive, _cli, processes
+from privaudit import _command, browser
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,14 +34,14 @@ def home(tmp_path_factory):
 @pytest.fixture(scope="module")
 def opened(home):
     """The small model, opened once for the tests that are about records."""
-    return own_model.open_model(home / "net")
+    return privaudit.open_model(home / "net")
 
 
 @pytest.fixture
 def call(home, tmp_path, monkeypatch, capsys):
     """Return a function that runs the command in this process: exit code and what stands on stderr."""
     monkeypatch.setattr(processes, "die_with_parent", lambda **_: None)
-    monkeypatch.setattr(_audit, "HOME", tmp_path / "audits")
+    monkeypatch.setattr(_command, "HOME", tmp_path / "audits")
     monkeypatch.chdir(ROOT)
 
     def run(**given):
@@ -66,7 +67,7 @@ BAD = {
 @pytest.mark.parametrize("option", ["records", "holdout"])
 @pytest.mark.parametrize("kind", BAD)
 def test_bad_records_are_refused_with_file_and_line(call, home, monkeypatch, tmp_path, kind, option):
-    monkeypatch.setattr(own_model, "open_model", lambda *_, **__: pytest.fail("the files come first"))
+    monkeypatch.setattr(privaudit, "open_model", lambda *_, **__: pytest.fail("the files come first"))
     spoil, words = BAD[kind]
     path = tmp_path / "bad.jsonl"
     path.write_bytes(b"".join(spoil(lines_of(home, "m.jsonl" if option == "records" else "h.jsonl"))))
@@ -77,7 +78,7 @@ def test_bad_records_are_refused_with_file_and_line(call, home, monkeypatch, tmp
 
 
 def test_somebody_in_both_files_is_refused(call, home, opened, monkeypatch, tmp_path):
-    monkeypatch.setattr(own_model, "open_model", lambda *_, **__: opened)
+    monkeypatch.setattr(privaudit, "open_model", lambda *_, **__: opened)
     other = tmp_path / "both.jsonl"
     other.write_bytes(b"".join([*lines_of(home, "h.jsonl"), lines_of(home, "m.jsonl")[6]]))
     code, message = call(holdout=other)
@@ -144,7 +145,7 @@ def test_an_old_report_is_kept(call, tmp_path):
 
 def test_without_chromium_it_stops_before_the_work(call, monkeypatch, tmp_path):
     monkeypatch.setattr(browser.shutil, "which", lambda name: None)
-    monkeypatch.setattr(own_model, "open_model", lambda *_, **__: pytest.fail("the work began"))
+    monkeypatch.setattr(privaudit, "open_model", lambda *_, **__: pytest.fail("the work began"))
     code, message = call()
     assert code == 2 and "apt-get install chromium" in message and "PDF=no" in message
     assert not (tmp_path / "out").exists()
@@ -153,9 +154,9 @@ def test_without_chromium_it_stops_before_the_work(call, monkeypatch, tmp_path):
 def test_a_good_audit_is_published_whole_beside_an_older_one(call, tmp_path, monkeypatch):
     monkeypatch.setattr(browser.shutil, "which", lambda name: None)
     monkeypatch.setattr(
-        own_model.Settings,
+        privaudit.Settings,
         "for_model",
-        lambda target, **claim: own_model.Settings(texts=12, tokens=8, lower_case=False, **claim),
+        lambda target, **claim: privaudit.Settings(texts=12, tokens=8, lower_case=False, **claim),
     )
     (tmp_path / "audits" / "net").mkdir(parents=True)
     code, message = call(out="", pdf="no", language="de")
@@ -173,14 +174,14 @@ def test_a_good_audit_is_published_whole_beside_an_older_one(call, tmp_path, mon
 
 def quick(monkeypatch, opened):
     """Let an audit take a second."""
-    little = own_model.Settings(
+    little = privaudit.Settings(
         texts=12, tokens=8, lower_case=False, control=False, permutations=1999, draws=60
     )
-    monkeypatch.setattr(own_model, "open_model", lambda *_, **__: opened)
+    monkeypatch.setattr(privaudit, "open_model", lambda *_, **__: opened)
     monkeypatch.setattr(
-        own_model.Settings, "for_model", lambda target, **given: dataclasses.replace(little, **given)
+        privaudit.Settings, "for_model", lambda target, **given: dataclasses.replace(little, **given)
     )
-    monkeypatch.setattr(own_model.Settings, "for_texts", lambda **given: dataclasses.replace(little, **given))
+    monkeypatch.setattr(privaudit.Settings, "for_texts", lambda **given: dataclasses.replace(little, **given))
 
 
 def test_a_bundle_holds_the_report_and_no_text_of_a_record(call, home, opened, monkeypatch, tmp_path, capsys):
@@ -212,8 +213,8 @@ def test_a_dry_run_says_what_would_be_done_and_makes_nothing(
     call, home, opened, monkeypatch, tmp_path, given
 ):
     quick(monkeypatch, opened)
-    monkeypatch.setattr(own_model, "examine", lambda *_, **__: pytest.fail("the work began"))
-    monkeypatch.setattr(own_model, "examine_synthetic", lambda *_, **__: pytest.fail("the work began"))
+    monkeypatch.setattr(privaudit, "examine", lambda *_, **__: pytest.fail("the work began"))
+    monkeypatch.setattr(privaudit, "examine_synthetic", lambda *_, **__: pytest.fail("the work began"))
     given = given | ({"synthetic": home / given["synthetic"]} if given else {})
     code, message = call(**given, pdf="no", bundle=tmp_path / "out.zip", **{"dry-run": "yes"})
     assert code == 0 and "120 patients would be asked about" in message, message
@@ -235,7 +236,7 @@ def test_fewer_patients_than_were_brought_are_said_aloud(call, opened, monkeypat
 
 
 def test_synthetic_texts_are_audited_without_a_model(call, home, monkeypatch, tmp_path):
-    monkeypatch.setattr(own_model, "open_model", lambda *_, **__: pytest.fail("a model was opened"))
+    monkeypatch.setattr(privaudit, "open_model", lambda *_, **__: pytest.fail("a model was opened"))
     code, message = call(model="", synthetic=home / "s.jsonl", pdf="no", out="", columns="120")
     assert code == 0 and "flagged: " in message, message
     made = tmp_path / "audits" / "s"
@@ -248,20 +249,20 @@ def test_synthetic_texts_are_audited_without_a_model(call, home, monkeypatch, tm
 
 def test_publishing_is_all_or_nothing(tmp_path, monkeypatch):
     home = tmp_path / "home"
-    left = home / f"{_audit.PART}abc"
+    left = home / f"{_command.PART}abc"
     left.mkdir(parents=True)
-    _audit.publish([home / "new"], {"a": b"1", "b": b"2"})
+    _command.publish([home / "new"], {"a": b"1", "b": b"2"})
     assert not left.exists() and (home / "new" / "b").read_bytes() == b"2"
-    with pytest.raises(_audit.RunFailed):
-        _audit.publish([home / "new"], {"a": b"3"})
+    with pytest.raises(_command.RunFailed):
+        _command.publish([home / "new"], {"a": b"3"})
     assert (home / "new" / "a").read_bytes() == b"1"
 
     def full(path, data):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_audit, "write_atomic", full)
-    with pytest.raises(_audit.RunFailed, match="No space left"):
-        _audit.publish([home / "other"], {"a": b"3"})
-    with pytest.raises(_audit.RunFailed, match="No space left"):
-        _audit.publish([home / "above" / "all" / "other"], {"a": b"3"})
+    monkeypatch.setattr(_command, "write_atomic", full)
+    with pytest.raises(_command.RunFailed, match="No space left"):
+        _command.publish([home / "other"], {"a": b"3"})
+    with pytest.raises(_command.RunFailed, match="No space left"):
+        _command.publish([home / "above" / "all" / "other"], {"a": b"3"})
     assert [p.name for p in home.iterdir()] == ["new"], "folders above it went with it"

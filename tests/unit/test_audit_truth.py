@@ -12,9 +12,9 @@ import pytest
 import transformers
 from audit_cases import Case
 
-from privhelpers import own_model
+import privaudit
+from privaudit import _verdict
 from privhelpers.errors import BadRecords, UnsupportedModel
-from privhelpers.own_model import _verdict
 
 pytestmark = pytest.mark.wrong_numbers
 
@@ -45,8 +45,8 @@ def test_files_in_two_spellings_of_accents_hide_no_leak_and_make_none(spellings,
         audit_cases.write(replace(case, spelling=spelling), group, tmp_path)
         for spelling, group in zip(spellings, ("members", "heldout"), strict=True)
     ]
-    audit = own_model.examine(
-        own_model.open_model(folder), own_model.read_files(*files), audit_cases.LITTLE, progress=False
+    audit = privaudit.examine(
+        privaudit.open_model(folder), privaudit.read_files(*files), audit_cases.LITTLE, progress=False
     )
     assert "NFC" in audit.lost
     assert audit.verdict.outcome == (_verdict.FLAGGED if leaks else _verdict.NOTHING_FOUND), (
@@ -71,11 +71,11 @@ def test_a_reference_that_reads_less_of_each_note_blames_no_model(tmp_path):
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         files.append(path)
     settings = replace(audit_cases.LITTLE, texts=4, tokens=4, control=False)
-    audit = own_model.examine(
-        own_model.open_model(folder),
-        own_model.read_files(*files),
+    audit = privaudit.examine(
+        privaudit.open_model(folder),
+        privaudit.read_files(*files),
         settings,
-        reference=own_model.open_model(short),
+        reference=privaudit.open_model(short),
         progress=False,
     )
     areas = [attack.patient.auc for attack in audit.attacks if attack.name == "reference"]
@@ -87,7 +87,7 @@ def test_a_reference_that_reads_less_of_each_note_blames_no_model(tmp_path):
 def test_a_model_that_reads_ahead_is_refused_as_a_causal_one(architecture, tmp_path):
     case = Case(architecture, "WordPiece")
     with pytest.raises(UnsupportedModel, match="is_decoder"):
-        own_model.open_model(audit_cases.save(audit_cases.fresh(case), case, tmp_path))
+        privaudit.open_model(audit_cases.save(audit_cases.fresh(case), case, tmp_path))
 
 
 @pytest.mark.parametrize("kind", ("csv", "tsv", "jsonl", "parquet"))
@@ -106,4 +106,4 @@ def test_records_without_an_identifier_in_their_own_text_are_refused(kind, tmp_p
         else:
             frame.to_csv(path, sep="\t" if kind == "tsv" else ",", index=False)
     with pytest.raises(BadRecords, match="identifiers"):
-        own_model.read_files(*files)
+        privaudit.read_files(*files)

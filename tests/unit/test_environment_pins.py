@@ -43,25 +43,32 @@ def project():
     return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
+def every_dependency():
+    extras = project()["optional-dependencies"].values()
+    lines = [*project()["dependencies"], *(line for extra in extras for line in extra)]
+    return [line for line in lines if not line.startswith(f"{project()['name']}[")]
+
+
 def test_the_lock_repeats_every_direct_pin():
-    direct = pins(project()["dependencies"] + project()["optional-dependencies"]["dev"])
+    direct = pins(every_dependency())
     lock = locked()
     assert {name: lock.get(name) for name in direct} == direct
 
 
 def test_every_direct_import_is_a_direct_pin():
     """What we import we also choose: a library that another one happens to bring may change its version."""
-    chosen = pins(project()["dependencies"] + project()["optional-dependencies"]["dev"])
+    chosen = pins(every_dependency())
     names = metadata.packages_distributions()
     imported = set()
-    for package in ("privhelpers", "bookmaker", "tests"):
+    for package in ("privhelpers", "privaudit", "bookmaker", "tests"):
         for path in (ROOT / package).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Import):
                     imported |= {alias.name.split(".")[0] for alias in node.names}
                 elif isinstance(node, ast.ImportFrom) and not node.level:
                     imported.add(node.module.split(".")[0])
-    outside = {name for name in imported if name in names and name not in ("privhelpers", "bookmaker")}
+    ours = {"privhelpers", "privaudit", "bookmaker"}
+    outside = {name for name in imported if name in names and name not in ours}
     assert {"torch", "nbformat", "yaml"} <= outside
     assert not {name for name in outside if not {canonical(n) for n in names[name]} & chosen.keys()}
 

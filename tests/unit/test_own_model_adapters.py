@@ -19,10 +19,9 @@ from transformers import (
     RobertaConfig,
 )
 
-from bookmaker.runner import _audit
-from privhelpers import own_model
+import privaudit
+from privaudit import _command, _open
 from privhelpers.errors import MissingArtifact, UnsupportedModel
-from privhelpers.own_model import _open
 
 pytestmark = [
     pytest.mark.wrong_numbers,
@@ -144,12 +143,12 @@ def test_a_file_with_the_embeddings_of_the_base_or_without_them_is_read(base, tm
 def test_a_whole_target_of_a_tied_output_layer_scores_and_writes_as_pefts_own(base, tok, tmp_path, family):
     under = base(family)
     folder = trained(family, under, tmp_path / "adapter", "AIO")
-    opened = own_model.open_model(folder, base=under)
+    opened = privaudit.open_model(folder, base=under)
     net = peft.PeftModel.from_pretrained(reader(family).from_pretrained(under), folder).eval()
-    plain = own_model.Target("it", opened.kind, net.get_base_model(), opened.tokenizer, opened.context, {})
+    plain = privaudit.Target("it", opened.kind, net.get_base_model(), opened.tokenizer, opened.context, {})
     ours, right = (target.score([TEXT, TEXT[:30]]) for target in (opened, plain))
     assert np.concatenate(ours.log_p) == pytest.approx(np.concatenate(right.log_p), abs=1e-5)
-    fresh = own_model.untrained(opened, seed=0)
+    fresh = privaudit.untrained(opened, seed=0)
     assert fresh.score([TEXT]).losses[0] != pytest.approx(ours.losses[0], abs=1e-3)
     assert not any("lora" in name for name, _ in fresh.model.named_parameters())
     if opened.is_causal:
@@ -165,13 +164,13 @@ def test_an_adapter_of_another_vocabulary_or_of_too_few_weights_is_refused(base,
     options = {"save": {"save_embedding_layers": True}}
     folder = trained("gpt2", tmp_path / "larger", tmp_path / "adapter", "A", **options)
     with pytest.raises(UnsupportedModel, match=r"does not fit its base .*vocabulary as large as then"):
-        own_model.open_model(folder, base=under)
+        privaudit.open_model(folder, base=under)
     short = trained("gpt2", under, tmp_path / "short", "AO")
     file = short / "adapter_model.safetensors"
     kept = {name: weight for name, weight in load_file(file).items() if "lm_head.lora" not in name}
     save_file(kept, file, {"format": "pt"})
     with pytest.raises(UnsupportedModel, match=r"does not fit its base .*lm_head\.lora"):
-        own_model.open_model(short, base=under)
+        privaudit.open_model(short, base=under)
 
 
 def test_a_reference_that_is_an_adapter_is_opened_on_the_same_base(base, tmp_path, monkeypatch):
@@ -188,12 +187,12 @@ def test_a_reference_that_is_an_adapter_is_opened_on_the_same_base(base, tmp_pat
         files = {"records": "", "holdout": "", "canaries": "", "synthetic": ""}
         options = SimpleNamespace(**files, model=str(model), reference=str(reference), base=base)
         opened.clear()
-        _audit._opened(options, {"columns": {}, "effort": {}, "settings": {}})
+        _command._opened(options, {"columns": {}, "effort": {}, "settings": {}})
         return [base for _, base in opened]
 
-    monkeypatch.setattr(own_model, "read_files", lambda *_, **__: None)
-    monkeypatch.setattr(_audit, "_sizes", lambda _: "")
-    monkeypatch.setattr(own_model, "open_model", opening)
+    monkeypatch.setattr(privaudit, "read_files", lambda *_, **__: None)
+    monkeypatch.setattr(_command, "_sizes", lambda _: "")
+    monkeypatch.setattr(privaudit, "open_model", opening)
     assert bases(folder, folder) == [under, under]
     assert bases(under, folder) == [None, under]
     assert bases(folder, under) == [under, None]

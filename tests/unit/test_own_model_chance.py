@@ -8,13 +8,13 @@ import pytest
 import toy_audit as toy
 from scipy import sparse
 
+from privaudit import Settings, _blind, _canaries, _verdict
+from privaudit._blind import BlindBaseline, blind_baselines
+from privaudit._files import Canary
+from privaudit._names import AttackName, AttackTest, Cause, Check, Limit, Part, Recipient
+from privaudit._wording import WORDING
 from privhelpers import rng
 from privhelpers.errors import InvalidParameter
-from privhelpers.own_model import Settings, _blind, _canaries, _verdict
-from privhelpers.own_model._blind import BlindBaseline, blind_baselines
-from privhelpers.own_model._files import Canary
-from privhelpers.own_model._names import AttackName, AttackTest, Cause, Check, Limit, Part, Recipient
-from privhelpers.own_model._wording import WORDING
 from privhelpers.records import make_hospital_records
 from privhelpers.stats import Interval
 

@@ -10,9 +10,10 @@ import torch
 import toy_audit as toy
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, PreTrainedTokenizerFast
 
-from privhelpers import models, own_model
+import privaudit
+from privaudit import _open, _target
+from privhelpers import models
 from privhelpers.errors import UnsupportedModel
-from privhelpers.own_model import _open, _target
 
 pytestmark = pytest.mark.wrong_numbers
 
@@ -46,7 +47,7 @@ class Numbers:
 def target_of(net, kind):
     """Return an audit's target, not yet checked, whose texts are numbers."""
     numbers = Numbers(net.get_output_embeddings().weight.shape[0], masked=kind == "masked")
-    return own_model.Target("it", kind, net.float().eval(), numbers, _target.context_of(net, 64), {})
+    return privaudit.Target("it", kind, net.float().eval(), numbers, _target.context_of(net, 64), {})
 
 
 def family(name, kind, **options):
@@ -248,6 +249,6 @@ def test_a_folder_of_a_causal_class_that_reads_both_ways_is_refused_at_every_doo
         return numbers
 
     monkeypatch.setattr(_open, "TextTokenizer", read)
-    for door in (own_model.open_model, models.load):
+    for door in (privaudit.open_model, models.load):
         with pytest.raises(UnsupportedModel, match=r"'both': is not causal.*save it as BertForMaskedLM"):
             door(both_ways)

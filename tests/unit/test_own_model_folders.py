@@ -19,11 +19,11 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from bookmaker.runner import _audit
-from privhelpers import models, own_model
+import privaudit
+from privaudit import _command, _target, _tokenizer
+from privhelpers import models
 from privhelpers.artifacts import sha256_of
 from privhelpers.errors import MissingArtifact, PrivHelpersError, UnsupportedModel
-from privhelpers.own_model import _target, _tokenizer
 
 TEXT = "Seen today: ward seen mild pain left right knee. File SYN-12345678."
 INDEX = "model.safetensors.index.json"
@@ -87,7 +87,7 @@ def sharded(folder, **names):
 def test_a_configuration_that_is_not_of_its_weights_is_refused(brought, values, words):
     change(brought, "config.json", **values)
     with pytest.raises(UnsupportedModel, match=words) as refused:
-        own_model.open_model(brought)
+        privaudit.open_model(brought)
     assert "'brought'" in str(refused.value) and len(str(refused.value)) < 600
 
 
@@ -98,7 +98,7 @@ def test_a_configuration_that_is_not_of_its_weights_is_refused(brought, values, 
 def test_a_file_that_names_another_in_its_place_is_refused(brought, name, key):
     change(brought, name, **{key: [name.replace(".json", ".4.0.0.json")]})
     with pytest.raises(UnsupportedModel, match=rf"{name} has '{key}', which may load .*other files"):
-        own_model.open_model(brought)
+        privaudit.open_model(brought)
     with pytest.raises(UnsupportedModel, match=rf"{name} has '{key}', which may load .*other files"):
         models.load(brought)  # one door for the book's own models and for those that are audited
 
@@ -108,10 +108,10 @@ def test_a_folder_without_a_model_is_refused_before_the_records_are_read(brought
         brought_files = dict.fromkeys(("records", "holdout", "canaries", "synthetic"), "")
         options = SimpleNamespace(**brought_files, **{"base": "", "reference": "", **places})
         with pytest.raises(PrivHelpersError) as error:
-            _audit._opened(options, {"columns": {}})
+            _command._opened(options, {"columns": {}})
         return str(error.value)
 
-    monkeypatch.setattr(own_model, "read_files", lambda *_, **__: pytest.fail("the records were read"))
+    monkeypatch.setattr(privaudit, "read_files", lambda *_, **__: pytest.fail("the records were read"))
     whole, empty = str(brought), str(tmp_path)
     assert "no folder with a config.json" in refused(model=empty)
     assert "no folder with a config.json" in refused(model=whole, reference=empty)
@@ -125,11 +125,11 @@ def test_a_refusal_names_the_folder_that_is_the_current_one(brought, monkeypatch
     monkeypatch.chdir(brought)
     (brought / "config.json").write_text("{")
     with pytest.raises(UnsupportedModel, match=r"model 'brought': config\.json is no clean JSON"):
-        own_model.open_model(".")
+        privaudit.open_model(".")
     (brought / "config.json").rename("adapter_config.json")
     for place in ("none/..", "\0", "x" * 5000):
         with pytest.raises(MissingArtifact):
-            own_model.open_model(".", base=place)
+            privaudit.open_model(".", base=place)
 
 
 def test_the_books_own_loader_refuses_unused_weights_too(brought):
@@ -144,9 +144,9 @@ def test_a_head_of_its_own_is_used_whatever_the_configuration_ties(tok, tmp_path
         max_position_embeddings=64,
     )  # fmt: skip
     folder = toy.save(LlamaForCausalLM(config), tok, tmp_path / "tied")
-    losses = own_model.open_model(folder).score([TEXT]).losses
+    losses = privaudit.open_model(folder).score([TEXT]).losses
     change(folder, "config.json", tie_word_embeddings=True)
-    assert own_model.open_model(folder).score([TEXT]).losses == pytest.approx(losses)
+    assert privaudit.open_model(folder).score([TEXT]).losses == pytest.approx(losses)
 
 
 @pytest.mark.parametrize("kind", [torch.int64, torch.uint8, torch.bool])
@@ -155,14 +155,14 @@ def test_a_weight_of_whole_numbers_is_refused(brought, kind):
     name = "transformer.wpe.weight"
     save_file(tensors | {name: tensors[name].to(kind)}, brought / "model.safetensors", {"format": "pt"})
     with pytest.raises(UnsupportedModel, match=r"transformer\.wpe\.weight holds whole numbers"):
-        own_model.open_model(brought)
+        privaudit.open_model(brought)
 
 
 def test_a_constant_of_whole_numbers_that_older_versions_saved_is_no_reason(brought):
     tensors = load_file(brought / "model.safetensors")
     mask = {"transformer.h.0.attn.bias": torch.ones(1, 1, 96, 96, dtype=torch.uint8)}
     save_file(tensors | mask, brought / "model.safetensors", {"format": "pt"})
-    assert own_model.open_model(brought).score([TEXT]).losses
+    assert privaudit.open_model(brought).score([TEXT]).losses
 
 
 @pytest.mark.parametrize("place", ["../x.safetensors", "/tmp/x.safetensors", "sub/x.safetensors", "x.bin", 5])
@@ -172,12 +172,12 @@ def test_an_index_names_files_of_its_folder_alone(brought, place):
         shutil.copy(brought / "model.safetensors", outside / "x.safetensors")
     sharded(brought, **{"transformer.wte.weight": place})
     with pytest.raises(UnsupportedModel, match=r"index\.json names .*its own folder alone"):
-        own_model.open_model(brought)
+        privaudit.open_model(brought)
 
 
 def test_shards_are_opened_whole_or_not_at_all(brought, good, tmp_path):
     first, *_ = sharded(brought)
-    opened, alone = own_model.open_model(brought), own_model.open_model(good)
+    opened, alone = privaudit.open_model(brought), privaudit.open_model(good)
     assert opened.score([TEXT]).losses == pytest.approx(alone.score([TEXT]).losses)
     assert opened.files["part-1.safetensors"] == sha256_of(brought / "part-1.safetensors")
     other = shutil.copytree(brought, tmp_path / "other")
@@ -186,24 +186,24 @@ def test_shards_are_opened_whole_or_not_at_all(brought, good, tmp_path):
     with pytest.raises(
         UnsupportedModel, match=r"part-.\.safetensors and model\.safetensors\.index\.json differ"
     ):
-        own_model.open_model(other)
+        privaudit.open_model(other)
     (other / "part-1.safetensors").unlink()
     with pytest.raises(UnsupportedModel, match=r"part-1\.safetensors is missing"):
-        own_model.open_model(other)
+        privaudit.open_model(other)
     shutil.copy(good / "model.safetensors", brought)
     with pytest.raises(UnsupportedModel, match=r"model\.safetensors is no part of the model"):
-        own_model.open_model(brought)
+        privaudit.open_model(brought)
 
 
 def test_an_index_beside_weights_that_libraries_read_alone_is_refused(brought):
     own = load_file(brought / "model.safetensors")
     whole = dict.fromkeys(own, "model.safetensors")
     (brought / INDEX).write_text(json.dumps({"weight_map": whole}))
-    assert own_model.open_model(brought).score([TEXT]).losses
+    assert privaudit.open_model(brought).score([TEXT]).losses
     save_file({"extra.weight": torch.ones(3)}, brought / "a.safetensors", {"format": "pt"})
     (brought / INDEX).write_text(json.dumps({"weight_map": whole | {"extra.weight": "a.safetensors"}}))
     with pytest.raises(UnsupportedModel, match=r"names model\.safetensors and other files"):
-        own_model.open_model(brought)
+        privaudit.open_model(brought)
 
 
 def test_a_tensor_under_two_names_is_refused(brought):
@@ -211,25 +211,25 @@ def test_a_tensor_under_two_names_is_refused(brought):
     again = {"wte.weight": torch.zeros_like(tensors["transformer.wte.weight"])}
     save_file(tensors | again, brought / "model.safetensors", {"format": "pt"})
     with pytest.raises(UnsupportedModel, match=r"hold transformer\.wte\.weight twice"):
-        own_model.open_model(brought)
+        privaudit.open_model(brought)
 
 
 def test_weights_beside_the_model_are_refused(brought):
     shutil.copy(brought / "model.safetensors", brought / "better.safetensors")
     with pytest.raises(UnsupportedModel, match=r"better\.safetensors is no part of the model"):
-        own_model.open_model(brought)
+        privaudit.open_model(brought)
 
 
 def test_an_adapter_that_nobody_named_is_refused(brought):
     (brought / "adapter_config.json").write_text('{"peft_type": "LORA"}')
     with pytest.raises(UnsupportedModel, match=r"adapter_config\.json lies beside a whole model"):
-        own_model.open_model(brought)
+        privaudit.open_model(brought)
     with pytest.raises(UnsupportedModel, match=r"adapter_config\.json lies beside a whole model"):
         models.load(brought)
 
 
 def test_the_hashes_are_of_the_files_of_the_folder(brought):
-    files = own_model.open_model(brought).files
+    files = privaudit.open_model(brought).files
     assert files == {name: sha256_of(brought / name) for name in files}
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= set(files)
 
@@ -254,7 +254,7 @@ def sparse(folder, name, size):
 def test_files_that_are_not_what_they_are_called_are_refused(brought, spoil, words):
     spoil(brought)
     with pytest.raises(UnsupportedModel, match=words):
-        own_model.open_model(brought)
+        privaudit.open_model(brought)
 
 
 def test_tokens_that_the_model_does_not_have_are_refused(brought, tmp_path):
@@ -262,7 +262,7 @@ def test_tokens_that_the_model_does_not_have_are_refused(brought, tmp_path):
     read["model"]["vocab"]["a"] = 999_999
     (brought / "tokenizer.json").write_text(json.dumps(read))
     with pytest.raises(UnsupportedModel, match="tokens up to 999999, and the model"):
-        own_model.open_model(brought)
+        privaudit.open_model(brought)
 
 
 def test_a_template_with_a_token_of_no_vocabulary_is_refused(brought):
@@ -273,7 +273,7 @@ def test_a_template_with_a_token_of_no_vocabulary_is_refused(brought):
         "special_tokens": {"X": {"id": "X", "ids": [10**8], "tokens": ["X"]}},
     }
     change(brought, "tokenizer.json", post_processor=template)
-    opened = own_model.open_model(brought)
+    opened = privaudit.open_model(brought)
     opened.score([TEXT])  # a causal model is asked without its template
     with pytest.raises(UnsupportedModel, match="gives token 100000000"):
         opened.tokenizer([TEXT])
@@ -282,7 +282,7 @@ def test_a_template_with_a_token_of_no_vocabulary_is_refused(brought):
 @pytest.mark.parametrize("at_once", [2, 500])
 def test_the_tokenizer_says_what_transformers_says_of_the_folder(good, tok, monkeypatch, at_once):
     monkeypatch.setattr(_tokenizer, "_AT_ONCE", at_once)
-    tokenizer, texts = own_model.open_model(good).tokenizer, [TEXT, "", "naïve  \u4e2d"]
+    tokenizer, texts = privaudit.open_model(good).tokenizer, [TEXT, "", "naïve  \u4e2d"]
     plain = tok(texts, return_special_tokens_mask=True, return_offsets_mapping=True)
     plain["ends"] = [[end for _, end in row] for row in plain["offset_mapping"]]
     names = ("input_ids", "special_tokens_mask", "ends")
@@ -343,7 +343,7 @@ def test_what_is_cut_from_a_text_is_what_no_model_reads(tok, case, texts):
 
 def test_notes_that_older_libraries_left_in_a_configuration_are_no_reason(brought):
     change(brought, "config.json", _model_name_or_path="somewhere", _attn_implementation_autoset=True)
-    assert own_model.open_model(brought).kind == "causal"
+    assert privaudit.open_model(brought).kind == "causal"
 
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
@@ -366,7 +366,7 @@ def test_positions_that_are_counted_from_the_padding_token_are_not_asked_for(
 ):
     ids = {"mask_token_id": 2} if family == "esm" else {}
     folder = small(tok, tmp_path / family, family, pad_token_id=padding, **ids)
-    opened = own_model.open_model(folder)
+    opened = privaudit.open_model(folder)
     assert opened.context == context and opened.score([TEXT * 3]).losses
 
 
@@ -385,20 +385,20 @@ def test_a_model_that_opens_and_fails_at_a_text_is_refused(tok, tmp_path, family
     with pytest.raises(
         UnsupportedModel, match=rf"'brought': opens, and fails.*({words}).*restore the config"
     ):
-        own_model.open_model(folder)
+        privaudit.open_model(folder)
 
 
 def test_a_model_answers_in_one_form_whatever_its_configuration_says(brought, good):
     change(brought, "config.json", return_dict=False)
-    texts = own_model.open_model(brought).score([TEXT]).losses
-    assert texts == pytest.approx(own_model.open_model(good).score([TEXT]).losses)
+    texts = privaudit.open_model(brought).score([TEXT]).losses
+    assert texts == pytest.approx(privaudit.open_model(good).score([TEXT]).losses)
 
 
 def test_what_transformers_itself_writes_is_no_reason(tok, tmp_path):
     deberta = small(tok, tmp_path / "deberta", "deberta-v2", relative_attention=True)
     assert json.loads((deberta / "config.json").read_text())["max_relative_positions"] == -1
-    assert own_model.open_model(deberta).score([TEXT]).losses
+    assert privaudit.open_model(deberta).score([TEXT]).losses
     sizes = {"ffn_dim": 16, "word_embed_proj_dim": 16}
     opt = small(tok, tmp_path / "opt", "opt", AutoModelForCausalLM, **sizes)
     assert "_remove_final_layer_norm" in (opt / "config.json").read_text()
-    assert own_model.open_model(opt).score([TEXT]).losses
+    assert privaudit.open_model(opt).score([TEXT]).losses

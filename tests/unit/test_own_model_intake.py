@@ -9,8 +9,8 @@ import toy_audit as toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privaudit import _files, _rows, read_files
 from privhelpers.errors import BadRecords, PrivHelpersError
-from privhelpers.own_model import _files, _rows, read_files
 
 
 def row(number: int, **more: object) -> bytes:
@@ -417,9 +417,9 @@ def test_the_toys_of_the_other_tests_are_good(tmp_path):
 def test_files_are_refused_before_what_takes_long_is_loaded(tmp_path):
     (tmp_path / "m.jsonl").write_text("x")
     code = (
-        "import sys; from privhelpers import own_model; from privhelpers.errors import BadRecords\n"
-        "own_model.Settings.for_texts(effort='quick'); own_model.read_language('en')\n"
-        "try: own_model.read_files('m.jsonl', 'm.jsonl')\n"
+        "import sys; import privaudit; from privhelpers.errors import BadRecords\n"
+        "privaudit.Settings.for_texts(effort='quick'); privaudit.read_language('en')\n"
+        "try: privaudit.read_files('m.jsonl', 'm.jsonl')\n"
         "except BadRecords: print({'torch', 'sklearn', 'scipy.stats'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)

@@ -9,11 +9,11 @@ import string
 import pytest
 from babel.messages.pofile import read_po
 
-from privhelpers import own_model
+import privaudit
+from privaudit import _language
+from privaudit._language import Language, Sentence
+from privaudit._wording import WORDING
 from privhelpers.errors import InvalidParameter
-from privhelpers.own_model import _language
-from privhelpers.own_model._language import Language, Sentence
-from privhelpers.own_model._wording import WORDING
 
 CODES = ["de", "es", "fr"]
 
@@ -49,7 +49,7 @@ def test_a_catalogue_has_each_sentence_of_the_first_page_and_no_other(code):
         assert entry.string and not entry.fuzzy, entry.id
         assert placeholders(entry.string) == placeholders(entry.id), entry.id
         assert entry.string == entry.string.strip() and ("." in entry.id[-1:]) == ("." in entry.string[-1:])
-    language = own_model.read_language(code)
+    language = privaudit.read_language(code)
     assert language.code == code and all(language(entry.id, *range(7)) for entry in found)
 
 
@@ -96,7 +96,7 @@ def test_a_sentence_is_worded_with_what_it_was_made_of():
     loss = Sentence(WORDING["attack_test"], Sentence(WORDING["attacks"]["loss"]), Sentence("m.jsonl"))
     made = Sentence(WORDING["reasons"]["clearest"], loss)
     assert made == "the clearest is how well the model predicts a note (loss): m.jsonl"
-    german = own_model.read_language("de")
+    german = privaudit.read_language("de")
     assert german.word(made) == "am deutlichsten: wie gut das Modell eine Notiz vorhersagt (Loss), m.jsonl"
     assert german.word("as somebody wrote it: {0}") == "as somebody wrote it: {0}"
     assert german.word(copy.copy(made)) == german.word(made) and type(german.word(made)) is str
@@ -108,7 +108,7 @@ def test_a_sentence_is_worded_with_what_it_was_made_of():
     [("de", "1.234 | 0,5"), ("es", "1.234 | 0,5"), ("fr", "1\u202f234 | 0,5"), ("en", "1,234 | 0.5")],
 )
 def test_numbers_have_the_form_of_the_language(code, told):
-    language = own_model.read_language(code)
+    language = privaudit.read_language(code)
     assert language("{0:,} | {1:g}", 1234, 0.5) == told and language.number("0.5") == told[-3:]
     assert language("{0}", "v1.5,x") == "v1.5,x"  # a name is no number
 
@@ -117,7 +117,7 @@ def test_numbers_have_the_form_of_the_language(code, told):
 def test_a_language_that_is_none_is_refused_with_those_there_are_and_the_cure(code):
     words = r"one of de, en, es, fr, or a catalogue of your own, such as LANGUAGE=nl\.po: copy .*report\.pot"
     with pytest.raises(InvalidParameter, match=words) as refused:
-        own_model.read_language(code)
+        privaudit.read_language(code)
     assert len(str(refused.value)) < 500 and str(refused.value).isprintable()
     assert (_language.CATALOGUES / _language.TEMPLATE).is_file()
 
@@ -143,10 +143,10 @@ def test_a_catalogue_that_is_broken_is_refused(tmp_path, monkeypatch, name, text
     path = tmp_path / f"{name}.po"
     path.write_bytes(HEAD.encode() + (text if type(text) is bytes else text.encode()))
     with pytest.raises(InvalidParameter, match=reason):
-        own_model.read_language(str(path))
+        privaudit.read_language(str(path))
     monkeypatch.setattr(_language, "CATALOGUES", tmp_path)
     with pytest.raises(InvalidParameter, match=reason):
-        own_model.read_language(name)
+        privaudit.read_language(name)
 
 
 def test_plural_forms_of_which_a_header_can_ask_for_a_billion_are_refused(tmp_path):
@@ -154,18 +154,18 @@ def test_plural_forms_of_which_a_header_can_ask_for_a_billion_are_refused(tmp_pa
     head = HEAD.replace('"\n\n', 'Plural-Forms: nplurals=5000000; plural=n;\\n"\n\n')
     (tmp_path / "nl.po").write_text(head + 'msgid "a"\nmsgid_plural "b"\nmsgstr[0] "c"\n')
     with pytest.raises(InvalidParameter, match="it has plural forms"):
-        own_model.read_language(str(tmp_path / "nl.po"))
+        privaudit.read_language(str(tmp_path / "nl.po"))
 
 
 def test_a_charset_that_is_none_is_not_asked_for(tmp_path):
     (tmp_path / "nl.po").write_text(HEAD.replace("UTF-8", "nonsense") + 'msgid "texts"\nmsgstr "teksten"\n')
-    assert own_model.read_language(str(tmp_path / "nl.po"))("texts") == "teksten"
+    assert privaudit.read_language(str(tmp_path / "nl.po"))("texts") == "teksten"
 
 
 def test_a_catalogue_that_is_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "nl.po")
     with pytest.raises(InvalidParameter, match="no regular file"):
-        own_model.read_language(str(tmp_path / "nl.po"))
+        privaudit.read_language(str(tmp_path / "nl.po"))
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_a_catalogue_that_is_no_file_is_refused_by_its_name_in_one_line(tmp_path
     (tmp_path / "folder.po").mkdir()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidParameter, match=r"^LANGUAGE=.*: is no catalogue") as refused:
-        own_model.read_language(name)
+        privaudit.read_language(name)
     assert len(str(refused.value)) < 400 and str(refused.value).isprintable()
 
 
@@ -187,17 +187,17 @@ def test_what_a_catalogue_that_was_brought_leaves_out_stays_english(tmp_path):
     )
     for name, code in (("pt_BR", "pt-BR"), ("de", "de"), ("en", "en")):
         (tmp_path / f"{name}.po").write_text(HEAD + text)
-        language = own_model.read_language(str(tmp_path / f"{name}.po"))
+        language = privaudit.read_language(str(tmp_path / f"{name}.po"))
         assert language.code == code
         assert [language(one) for one in ("Name:", "Date:", "Decision:")] == ["Nome:", "Date:", "Decision:"]
         (digest,) = language.files.values()
         assert digest == hashlib.sha256((tmp_path / f"{name}.po").read_bytes()).hexdigest()
-    assert own_model.read_language("de")("Date:") == "Datum:" and not own_model.read_language("de").files
+    assert privaudit.read_language("de")("Date:") == "Datum:" and not privaudit.read_language("de").files
 
 
 def test_the_template_itself_is_a_catalogue_once_it_is_named_by_a_language(tmp_path):
     (tmp_path / "nl.po").write_bytes((_language.CATALOGUES / _language.TEMPLATE).read_bytes())
-    language = own_model.read_language(str(tmp_path / "nl.po"))
+    language = privaudit.read_language(str(tmp_path / "nl.po"))
     assert language.code == "nl" and language("{0:,} canaries", 1234) == "1.234 canaries"
 
 
@@ -206,6 +206,6 @@ def test_a_catalogue_is_named_by_its_language_alone(tmp_path, name):
     path = tmp_path / f"{name}.po"
     path.write_bytes((_language.CATALOGUES / "de.po").read_bytes())
     with pytest.raises(InvalidParameter, match=r"^LANGUAGE=.*rename it by its language alone") as refused:
-        own_model.read_language(str(path))
+        privaudit.read_language(str(path))
     assert str(refused.value).isprintable()
-    assert own_model.read_language(str(path.rename(tmp_path / "es_419.po"))).code == "es-419"
+    assert privaudit.read_language(str(path.rename(tmp_path / "es_419.po"))).code == "es-419"

@@ -11,10 +11,11 @@ from tokenizers import Tokenizer, pre_tokenizers, processors
 from tokenizers import models as token_models
 from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
-from privhelpers import models, own_model, stats
+import privaudit
+from privaudit import _membership, _reading, _sentences, _target
+from privhelpers import models, stats
 from privhelpers.attacks import signals
 from privhelpers.models import TokenScores
-from privhelpers.own_model import _membership, _reading, _sentences, _target
 
 pytestmark = pytest.mark.wrong_numbers
 WORDS = ("alder", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple", "oak", "pine", "rowan", "willow")
@@ -326,10 +327,10 @@ def test_an_audit_with_the_same_model_of_another_context_finds_no_length(opened,
         texts = long_notes(generator.integers(*ends, size=60), seed=seed)
         rows = [{"patient_id": f"{letter}{n}", "text": text} for n, text in enumerate(texts)]
         paths.append(toy.write(tmp_path / f"{letter}.jsonl", rows))
-    files = own_model.read_files(*paths)
+    files = privaudit.read_files(*paths)
     options = {"lower_case": False, "control": False, "texts": 1, "tokens": 1}
-    settings = own_model.Settings(permutations=1999, draws=20, **options)
-    audit = own_model.examine(opened["wide"], files, settings, reference=opened["narrow"], progress=False)
+    settings = privaudit.Settings(permutations=1999, draws=20, **options)
+    audit = privaudit.examine(opened["wide"], files, settings, reference=opened["narrow"], progress=False)
     assert audit.attacks[0].name == "loss"
     assert not {"reference", "ez_mia", "wbc"} & {attack.name for attack in audit.attacks}, "nothing differs"
     assert len(_sentences._inapplicable(audit)) >= 3

@@ -12,19 +12,18 @@ import numpy as np
 import pytest
 import toy_audit as toy
 
-from privhelpers import browser as programs
-from privhelpers import own_model
+import privaudit
+from privaudit import _examine, _language, _page, _verdict, _wording, audit_pictures
+from privaudit import browser as programs
+from privaudit._language import Sentence
+from privaudit._wording import WORDING
 from privhelpers.artifacts import sha256_of, to_json
-from privhelpers.figures.own_model import audit_pictures
-from privhelpers.own_model import _examine, _language, _page, _verdict, _wording
-from privhelpers.own_model._language import Sentence
-from privhelpers.own_model._wording import WORDING
 
 SCRIPT = "<script>alert(1)</script>"
 BIDI = chr(0x202E) + chr(27) + "[31m"
 HEIGHT = 269 * 96 / 25.4  # of an A4 page within its margins, in CSS pixels
 WIDTH = 180 * 96 / 25.4
-GERMAN = own_model.read_language("de")
+GERMAN = privaudit.read_language("de")
 
 
 @pytest.fixture(scope="module")
@@ -32,15 +31,15 @@ def audit(tmp_path_factory):
     home = tmp_path_factory.mktemp("report")
     members, others = (toy.notes(letter, 60, seed=n, extra=SCRIPT + " ") for n, letter in enumerate("mh"))
     canaries = [{"text": f"canary {n} {SCRIPT}", "inserted": n % 2 == 0} for n in range(40)]
-    files = own_model.read_files(
+    files = privaudit.read_files(
         toy.write(home / "m<b>.jsonl", members),
         toy.write(home / "h&.jsonl", others),
         toy.write(home / "c.jsonl", canaries),
     )
     tok = toy.tokenizer([row["text"] for row in others])
     folder = toy.save(toy.causal(tok), tok, home / "net<img onerror=x>")
-    settings = own_model.Settings(texts=12, tokens=8, permutations=3999, draws=60, epsilon=4.0, delta=1e-5)
-    made = own_model.examine(own_model.open_model(folder), files, settings, progress=False)
+    settings = privaudit.Settings(texts=12, tokens=8, permutations=3999, draws=60, epsilon=4.0, delta=1e-5)
+    made = privaudit.examine(privaudit.open_model(folder), files, settings, progress=False)
     made.texts[0] = SCRIPT + BIDI + "javascript:x"
     return made
 
@@ -51,7 +50,7 @@ def drawn(audit):
 
 @pytest.fixture(scope="module")
 def page(audit):
-    return own_model.report_page(own_model.report_facts(audit, made="today"), drawn(audit), written=audit)
+    return privaudit.report_page(privaudit.report_facts(audit, made="today"), drawn(audit), written=audit)
 
 
 class Reader(html.parser.HTMLParser):
@@ -89,8 +88,8 @@ def test_nothing_that_a_stranger_wrote_becomes_markup(page, audit):
 
 
 def test_a_page_holds_no_text_of_a_record_unless_asked(audit):
-    facts = own_model.report_facts(audit)
-    page = own_model.report_page(facts, drawn(audit))
+    facts = privaudit.report_facts(audit)
+    page = privaudit.report_page(facts, drawn(audit))
     for note in (*audit.files.members.notes[:20], *audit.files.heldout.notes[:20]):
         number = re.search(r"SYN-(\d{8})", note.text)[1]
         assert number not in page and number not in to_json(facts).decode()
@@ -98,7 +97,7 @@ def test_a_page_holds_no_text_of_a_record_unless_asked(audit):
 
 
 def test_the_figures_of_the_page_are_those_of_the_file(page, audit):
-    facts = json.loads(to_json(own_model.report_facts(audit)))
+    facts = json.loads(to_json(privaudit.report_facts(audit)))
     text = " ".join("".join(read(page).text).split())
     for attack in facts["attacks"]:
         assert all(f"{value:.3f}" in text for value in attack["patient"]["auc"])
@@ -110,7 +109,7 @@ def test_the_figures_of_the_page_are_those_of_the_file(page, audit):
     stars = [test["turned"] for test in facts["tests"] if "reverse" in test]
     assert {*stars} == {True, False} and len(re.findall(r"\d \*", text)) == sum(stars)
     assert all(file["sha256"] in text for file in facts["data"])
-    jsonschema.validate(facts, json.loads(own_model.report_schema()))
+    jsonschema.validate(facts, json.loads(privaudit.report_schema()))
     assert facts["settings"]["seed"] == 0 and facts["versions"]["torch"]
 
 
@@ -123,7 +122,7 @@ def words_in(markup):
 
 
 def test_the_first_page_says_who_was_asked_who_is_named_and_who_may_have_it(page, audit):
-    facts, text = own_model.report_facts(audit), words_in(toy.first_page(page))
+    facts, text = privaudit.report_facts(audit), words_in(toy.first_page(page))
     named = audit.disclosures.by_patient
     assert f"{named.members.hits} of {named.members.of} trained patients are named" in text
     assert f"control: {named.heldout.hits} of {named.heldout.of} held-out" in text
@@ -135,7 +134,7 @@ def test_the_first_page_says_who_was_asked_who_is_named_and_who_may_have_it(page
 
 
 def test_the_first_page_answers_in_four_sentences_and_explains_its_words(page, audit):
-    facts, labels = own_model.report_facts(audit), WORDING["labels"]
+    facts, labels = privaudit.report_facts(audit), WORDING["labels"]
     first, asked = toy.first_page(page), facts["coverage"]
     box = words_in(re.search("<dl>.*?</dl>", first, re.DOTALL)[0])
     assert tuple(facts["answers"]) == ANSWERS
@@ -147,7 +146,7 @@ def test_the_first_page_answers_in_four_sentences_and_explains_its_words(page, a
     terms = facts["first_page"]["terms"]
     assert all(f"{term} {meaning}" in words_in(first) for term, meaning in terms)
     assert [term for term, _ in terms][-2:] == ["Canaries:", "Differential privacy:"]
-    alone = own_model.report_facts(dataclasses.replace(audit, canaries=None))["first_page"]["terms"]
+    alone = privaudit.report_facts(dataclasses.replace(audit, canaries=None))["first_page"]["terms"]
     assert "Canaries:" not in [term for term, _ in alone] and len(alone) == len(terms) - 1
     full = words_in(page.partition('<div class="full">')[2].partition('<div class="details"')[0])
     assert all(line in full for name in ("tested", "not_tested", "next", "reasons") for line in facts[name])
@@ -155,14 +154,14 @@ def test_the_first_page_answers_in_four_sentences_and_explains_its_words(page, a
 
 def test_what_was_found_is_laid_to_training_only_where_nothing_else_explains_it(audit):
     """In one sentence, whatever the verdict rests on."""
-    told = own_model.report_facts(audit)["answers"]["found"]
+    told = privaudit.report_facts(audit)["answers"]["found"]
     assert audit.verdict.outcome == _verdict.NOTHING_FOUND and told.startswith("None of ")
     loud = {"loss": 1e-4, "zlib": 2e-4, "min_k": 0.5, "canaries": 1e-4}
 
     def found(p_values, explanations=(), canaries=None):
         judged = _verdict.decide(p_values, explanations, canaries, alpha=0.01)
         other = dataclasses.replace(audit, verdict=judged, canaries=canaries or audit.canaries)
-        return own_model.report_facts(other)["answers"]["found"], judged
+        return privaudit.report_facts(other)["answers"]["found"], judged
 
     assert found(loud)[0] == (
         "In 3 of 4 tests more was found than chance explains; among the clearest is loss."
@@ -181,7 +180,7 @@ def test_what_was_found_is_laid_to_training_only_where_nothing_else_explains_it(
 
 
 def test_the_appendix_says_how_each_figure_was_made_and_from_how_many(page, audit):
-    facts = own_model.report_facts(audit)
+    facts = privaudit.report_facts(audit)
     appendix = words_in(page.partition("Appendix for the technical reader")[2])
     methods, settings = facts["methods"], facts["settings"]
     assert set(methods) == {"areas", "counts", "differences", "guessed", "canaries"}
@@ -212,9 +211,9 @@ def test_a_note_of_two_patients_is_counted_below_the_files(page, audit):
     again = dataclasses.replace(first, patient=last.patient, text=first.text.upper())
     members = dataclasses.replace(audit.files.members, notes=(*audit.files.members.notes, again))
     shared = dataclasses.replace(audit, files=dataclasses.replace(audit.files, members=members))
-    facts = own_model.report_facts(shared)
+    facts = privaudit.report_facts(shared)
     assert [row["shared_notes"] for row in facts["data"]] == [2, 0]
-    text = words_in(own_model.report_page(facts, drawn(audit)))
+    text = words_in(privaudit.report_page(facts, drawn(audit)))
     assert text.count("stand under another patient too") == 1
     assert "2 notes of m<b>.jsonl stand under another patient too, word for word" in text
 
@@ -228,7 +227,7 @@ def test_the_first_page_has_at_most_350_words(audit, outcome):
     """The longest one there can be: a sample of the patients, canaries, and every kind of reason."""
     whole = toy.crowded(audit, outcome)
     for code, (facts, page) in toy.longest_pages(audit, outcome).items():
-        language = own_model.read_language(code)
+        language = privaudit.read_language(code)
         assert facts["canaries"] and facts["named"] and not facts["coverage"]["whole"]
         assert "minutes allow." in facts["headline"], "the longer why"
         assert 150 < words_of_the_first_page(page) <= MOST_WORDS, code
@@ -236,23 +235,23 @@ def test_the_first_page_has_at_most_350_words(audit, outcome):
         assert all(language.word(reason) in shown for reason in whole.verdict.reasons), code
         first = "".join(read(toy.first_page(page)).text)
         assert all(answer in first for answer in facts["first_page"]["answers"].values()), code
-    facts = own_model.report_facts(whole, made="2026-01-01 00:00 UTC", language=toy.FOREIGN)
-    foreign = own_model.report_page({**facts, "language": "tlh"})
+    facts = privaudit.report_facts(whole, made="2026-01-01 00:00 UTC", language=toy.FOREIGN)
+    foreign = privaudit.report_page({**facts, "language": "tlh"})
     assert not toy.not_translated(foreign, audit.target.name, audit.files.members.name)
     assert "i" not in read(foreign.partition('class="details"')[0]).tags and "\\xa0" not in foreign
 
 
 def test_a_report_in_another_language_has_the_same_details_in_english(audit):
-    english = json.loads(to_json(own_model.report_facts(audit, made="today")))
-    german = json.loads(to_json(own_model.report_facts(audit, made="today", language=GERMAN)))
-    jsonschema.validate(german, json.loads(own_model.report_schema()))
+    english = json.loads(to_json(privaudit.report_facts(audit, made="today")))
+    german = json.loads(to_json(privaudit.report_facts(audit, made="today", language=GERMAN)))
+    jsonschema.validate(german, json.loads(privaudit.report_schema()))
     own = ("language", "first_page")
     assert (english["language"], german["language"]) == ("en", "de") and english["tests"]
     assert {**german, **dict.fromkeys(own)} == {**english, **dict.fromkeys(own)}
     for name in ("title", "headline", "tested", "not_tested", "next"):
         assert english["first_page"][name] == english[name] != german["first_page"][name]
     pages = [
-        own_model.report_page(facts).split('<div class="details" lang="en">') for facts in (english, german)
+        privaudit.report_page(facts).split('<div class="details" lang="en">') for facts in (english, german)
     ]
     assert [
         first.count(f'<html lang="{code}">') for (first, _), code in zip(pages, ("en", "de"), strict=True)
@@ -267,12 +266,12 @@ def test_a_report_in_another_language_has_the_same_details_in_english(audit):
 
 def test_a_catalogue_that_was_brought_stands_in_the_report_with_its_hash(audit, tmp_path):
     (tmp_path / "nl.po").write_bytes((_language.CATALOGUES / _language.TEMPLATE).read_bytes())
-    dutch = own_model.read_language(str(tmp_path / "nl.po"))
-    facts = json.loads(to_json(own_model.report_facts(audit, language=dutch)))
-    jsonschema.validate(facts, json.loads(own_model.report_schema()))
+    dutch = privaudit.read_language(str(tmp_path / "nl.po"))
+    facts = json.loads(to_json(privaudit.report_facts(audit, language=dutch)))
+    jsonschema.validate(facts, json.loads(privaudit.report_schema()))
     digest = sha256_of(tmp_path / "nl.po")
     assert facts["catalogue"] == {"file": "nl.po", "sha256": digest}
-    assert f"nl.po</td><td><code>{digest}</code>" in own_model.report_page(facts)
+    assert f"nl.po</td><td><code>{digest}</code>" in privaudit.report_page(facts)
 
 
 def test_words_that_nobody_has_guessed_leave_an_interval(audit):
@@ -282,21 +281,21 @@ def test_words_that_nobody_has_guessed_leave_an_interval(audit):
         for share in _examine._top1(scored, audit.sample, audit.settings):
             ends = [0, 1 - 0.025 ** (1 / 60)] if right == 0 else [0.025 ** (1 / 60), 1]
             assert [share.low, share.high] == pytest.approx(ends) and share.estimate == right
-    page = words_in(own_model.report_page(own_model.report_facts(audit)))
+    page = words_in(privaudit.report_page(privaudit.report_facts(audit)))
     assert "an interval near 0 or 1 holds the true figure less often" in page
 
 
 def test_a_sample_is_said_in_the_headline_with_the_reason(audit):
-    some = own_model.Settings(patients=55, notes=None)
+    some = privaudit.Settings(patients=55, notes=None)
     kept = [n for n, note in enumerate(audit.sample.notes) if int(note.patient[1:]) < 55]
-    sample = own_model.Sample([audit.sample.notes[n] for n in kept], audit.sample.member[kept], 3)
-    facts = own_model.report_facts(dataclasses.replace(audit, settings=some, sample=sample))
+    sample = privaudit.Sample([audit.sample.notes[n] for n in kept], audit.sample.member[kept], 3)
+    facts = privaudit.report_facts(dataclasses.replace(audit, settings=some, sample=sample))
     asked = "Asked about: 55 of 60 patients, and 55 of 60 held-out ones"
     assert f"{asked}, as the options say." in facts["headline"] == facts["first_page"]["headline"]
     told = facts["coverage"]["sentence"]
     assert "at most 55 patients of a file and all notes of a patient, as the options say" in told
     assert "makes nothing of 3 notes" in told and not facts["coverage"]["whole"]
-    usual = own_model.report_facts(dataclasses.replace(audit, settings=own_model.Settings(), sample=sample))
+    usual = privaudit.report_facts(dataclasses.replace(audit, settings=privaudit.Settings(), sample=sample))
     assert "as many as can be asked in minutes" in usual["coverage"]["sentence"]
     assert f"{asked}, as many as minutes allow." in usual["headline"]
 
@@ -320,7 +319,7 @@ def test_every_outcome_has_its_words(audit, outcome):
         "A long reason that goes on for a while, as the longest one does, and then some more of it.",
     ) * 3
     other = replace(audit, verdict=replace(audit.verdict, outcome=outcome, reasons=reasons))
-    text = words_in(own_model.report_page(own_model.report_facts(other)))
+    text = words_in(privaudit.report_page(privaudit.report_facts(other)))
     assert _wording.WORDING["headlines"][outcome] in text and all(
         line in text for line in _wording.WORDING["next"][outcome]
     )
@@ -334,7 +333,7 @@ def test_shares_are_read_out_of_100():
 
 def test_what_may_have_been_missed_is_rounded_up_and_the_power_of_that_is_not(audit):
     weakest = dataclasses.replace(audit.sensitivity, auc=0.7321, tpr=0.0312, power=0.9049)
-    facts = own_model.report_facts(dataclasses.replace(audit, sensitivity=weakest))
+    facts = privaudit.report_facts(dataclasses.replace(audit, sensitivity=weakest))
     said = facts["sensitivity"]["sentence"]
     assert "in 74 of 100 pairs" in said and " 3.2 of 100" in said and " 90 %" in said
 

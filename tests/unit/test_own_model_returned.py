@@ -7,10 +7,10 @@ import toy_audit as toy
 from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers, trainers
 from tokenizers import models as token_models
 
+from privaudit._files import Note
+from privaudit._memorization import naming_strings, openings
+from privaudit._returned import require_text_back
 from privhelpers.errors import UnsupportedModel
-from privhelpers.own_model._files import Note
-from privhelpers.own_model._memorization import naming_strings, openings
-from privhelpers.own_model._returned import require_text_back
 from privhelpers.text import same_as
 
 pytestmark = pytest.mark.wrong_numbers

@@ -25,9 +25,8 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from privhelpers import own_model
-from privhelpers.errors import InvalidParameter, MissingArtifact, UnsupportedModel
-from privhelpers.own_model import (
+import privaudit
+from privaudit import (
     _ahead,
     _blind,
     _files,
@@ -39,10 +38,11 @@ from privhelpers.own_model import (
     _verdict,
     _wording,
 )
-from privhelpers.own_model._names import AttackTest, Part
+from privaudit._names import AttackTest, Part
+from privhelpers.errors import InvalidParameter, MissingArtifact, UnsupportedModel
 from privhelpers.text import found_in
 
-LITTLE = own_model.Settings(texts=24, tokens=24, permutations=1999, draws=60)
+LITTLE = privaudit.Settings(texts=24, tokens=24, permutations=1999, draws=60)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def members():
 @pytest.fixture(scope="module")
 def files(home, members):
     rows = toy.notes("h", 60, seed=2)
-    return own_model.read_files(toy.write(home / "m.jsonl", members), toy.write(home / "h.jsonl", rows))
+    return privaudit.read_files(toy.write(home / "m.jsonl", members), toy.write(home / "h.jsonl", rows))
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def fresh(home, tok):
 
 @pytest.fixture(scope="module")
 def flagged(remembers, files):
-    return own_model.examine(own_model.open_model(remembers), files, LITTLE, progress=False)
+    return privaudit.examine(privaudit.open_model(remembers), files, LITTLE, progress=False)
 
 
 def test_a_model_that_remembers_is_flagged(flagged):
@@ -99,17 +99,17 @@ def test_a_model_is_asked_for_the_three_risks_with_what_it_wrote(flagged):
 
 
 def test_a_model_that_never_trained_is_not(fresh, files):
-    audit = own_model.examine(own_model.open_model(fresh), files, LITTLE, progress=False)
+    audit = privaudit.examine(privaudit.open_model(fresh), files, LITTLE, progress=False)
     assert audit.verdict.outcome == _verdict.NOTHING_FOUND
     assert all(shares.difference.low <= 0 for shares in audit.risks.values())
     assert "not proof" in _wording.WORDING["headlines"][audit.verdict.outcome]
 
 
 def test_a_claim_that_nothing_could_test_is_refused_before_the_model_is_asked(fresh, files, monkeypatch):
-    target = own_model.open_model(fresh)
+    target = privaudit.open_model(fresh)
     monkeypatch.setattr(_target.Target, "score", lambda *_, **__: pytest.fail("the model was asked"))
     with pytest.raises(InvalidParameter, match="a claim can only be tested with canaries"):
-        own_model.examine(target, files, replace(LITTLE, epsilon=4.0, delta=1e-5), progress=False)
+        privaudit.examine(target, files, replace(LITTLE, epsilon=4.0, delta=1e-5), progress=False)
 
 
 def test_an_estimate_has_dealings_draws_and_the_comparison_of_the_files(files, monkeypatch):
@@ -137,17 +137,17 @@ def test_a_reference_of_the_same_tokens_brings_ezmia_and_wbc(home, tok, remember
     elsewhere = [row["text"] for row in toy.notes("x", 60, seed=9)]
     public = toy.memorize(toy.causal(tok, seed=5), tok, elsewhere, epochs=12)
     folder = toy.save(public, tok, home / "public")
-    opened, reference = own_model.open_model(remembers), own_model.open_model(folder)
-    audit = own_model.examine(opened, files, settings, reference=reference, progress=False)
+    opened, reference = privaudit.open_model(remembers), privaudit.open_model(folder)
+    audit = privaudit.examine(opened, files, settings, reference=reference, progress=False)
     by_name = {attack.name: attack for attack in audit.attacks}
     assert {"reference", "ez_mia", "wbc"} <= set(by_name)
     for name in ("ez_mia", "wbc"):
         area = by_name[name].untrained.auc
         assert by_name[name].patient.auc.low > 0.6 and area.low <= 0.5 <= area.high, name
-        assert by_name[name].words in str(own_model.report_facts(audit))
-    facts = own_model.report_facts(audit)
+        assert by_name[name].words in str(privaudit.report_facts(audit))
+    facts = privaudit.report_facts(audit)
     assert facts["model"]["reference_files"] == dict(reference.files) != dict(opened.files)
-    page, weights = own_model.report_page(facts), reference.files["model.safetensors"]
+    page, weights = privaudit.report_page(facts), reference.files["model.safetensors"]
     assert f"reference model: model.safetensors</td><td><code>{weights}</code>" in page
     assert "what does not apply here" not in page
     # Fresh weights beat the reference nowhere, so WBC tells no note from another.
@@ -158,11 +158,11 @@ def test_a_reference_that_saw_the_held_out_patients_explains_what_is_found(remem
     """Beside it a model that never saw either file seems to know the others better."""
     exchanged = replace(files, members=files.heldout, heldout=files.members)
     settings = replace(LITTLE, texts=4, tokens=8, lower_case=False, control=False)
-    innocent, saw_heldout = own_model.open_model(fresh), own_model.open_model(remembers)
-    audit = own_model.examine(innocent, exchanged, settings, reference=saw_heldout, progress=False)
+    innocent, saw_heldout = privaudit.open_model(fresh), privaudit.open_model(remembers)
+    audit = privaudit.examine(innocent, exchanged, settings, reference=saw_heldout, progress=False)
     assert min(test.adjusted for test in audit.verdict.tests) <= settings.share
     assert audit.verdict.outcome == _verdict.UNDECIDED
-    words, facts = _wording.WORDING, own_model.report_facts(audit)
+    words, facts = _wording.WORDING, privaudit.report_facts(audit)
     assert audit.verdict.reasons == (words["explanations"]["reference"],)
     assert facts["next"][0] == facts["answers"]["next"] == words["check"]["reference"]
     assert words["not_applied"]["reference"] in facts["not_tested"]
@@ -170,9 +170,9 @@ def test_a_reference_that_saw_the_held_out_patients_explains_what_is_found(remem
 
 def test_files_that_differ_by_themselves_decide_nothing(home, remembers, members, tok):
     shifted = toy.write(home / "s.jsonl", toy.notes("s", 60, seed=3, extra="night "))
-    files = own_model.read_files(home / "m.jsonl", shifted)
+    files = privaudit.read_files(home / "m.jsonl", shifted)
     settings = replace(LITTLE, texts=4, tokens=8, lower_case=False, control=False)
-    audit = own_model.examine(own_model.open_model(remembers), files, settings, progress=False)
+    audit = privaudit.examine(privaudit.open_model(remembers), files, settings, progress=False)
     assert audit.verdict.outcome == _verdict.UNDECIDED
     assert "sees the two files alone" in audit.verdict.reasons[0]
 
@@ -180,12 +180,12 @@ def test_files_that_differ_by_themselves_decide_nothing(home, remembers, members
 def test_records_and_holdout_that_are_exchanged_are_no_nothing_found(remembers, files):
     exchanged = replace(files, members=files.heldout, heldout=files.members)
     settings = replace(LITTLE, texts=4, tokens=8, lower_case=False, control=False)
-    audit = own_model.examine(own_model.open_model(remembers), exchanged, settings, progress=False)
+    audit = privaudit.examine(privaudit.open_model(remembers), exchanged, settings, progress=False)
     loss = audit.attacks[0]
     assert loss.patient.auc.high < 0.3 and loss.reverse_p[0] < 0.001 < 0.99 < loss.p[0]
     assert audit.verdict.outcome == _verdict.UNDECIDED and "are exchanged" in audit.verdict.reasons[0]
-    facts = own_model.report_facts(audit)
-    assert audit.verdict.reasons[0] in own_model.report_page(facts)
+    facts = privaudit.report_facts(audit)
+    assert audit.verdict.reasons[0] in privaudit.report_page(facts)
     assert facts["answers"]["found"] == audit.verdict.reasons[0]
     assert [test.get("reverse", 1) <= settings.alpha for test in facts["tests"][:2]] == [True, True]
 
@@ -221,16 +221,16 @@ def test_a_folder_under_another_name_gives_the_same_audit(home, fresh, files, mo
     shutil.copytree(fresh, home / "moved" / "other-name")
     found = []
     for folder in (fresh, Path("moved") / "other-name"):
-        audit = own_model.examine(own_model.open_model(folder), files, settings, progress=False)
-        facts = own_model.report_facts(audit)
+        audit = privaudit.examine(privaudit.open_model(folder), files, settings, progress=False)
+        facts = privaudit.report_facts(audit)
         del facts["first_page"], facts["title"], facts["model"]["name"]
         found.append((facts, audit.texts))
     assert found[0] == found[1]
 
 
 def test_the_same_seed_gives_the_same_report(flagged, remembers, files):
-    again = own_model.examine(own_model.open_model(remembers), files, LITTLE, progress=False)
-    assert own_model.report_facts(again) == own_model.report_facts(flagged)
+    again = privaudit.examine(privaudit.open_model(remembers), files, LITTLE, progress=False)
+    assert privaudit.report_facts(again) == privaudit.report_facts(flagged)
 
 
 def word_tokenizer(texts: list[str], *, masked: bool) -> PreTrainedTokenizerFast:
@@ -273,22 +273,22 @@ def bert(home, members):
 
 def test_another_architecture_with_its_own_tokenizer(home, files):
     folder = llama([row["text"] for row in toy.notes("x", 60, seed=9)], home / "llama")
-    opened = own_model.open_model(folder)
+    opened = privaudit.open_model(folder)
     assert (opened.kind, opened.start, opened.context) == ("causal", opened.tokenizer.bos_token_id, 64)
-    audit = own_model.examine(opened, files, LITTLE, progress=False)
+    audit = privaudit.examine(opened, files, LITTLE, progress=False)
     assert audit.completions is not None and len(audit.texts) >= 12
     assert audit.verdict.outcome == _verdict.NOTHING_FOUND
 
 
 def test_a_vocabulary_made_of_the_files_gives_them_away_without_training(home, files, members):
-    opened = own_model.open_model(llama([row["text"] for row in members], home / "told"))
-    audit = own_model.examine(opened, files, replace(LITTLE, texts=24, control=False), progress=False)
+    opened = privaudit.open_model(llama([row["text"] for row in members], home / "told"))
+    audit = privaudit.examine(opened, files, replace(LITTLE, texts=24, control=False), progress=False)
     assert audit.verdict.outcome == _verdict.FLAGGED and audit.disclosures.by_patient.members.hits > 10
     assert audit.disclosures.by_patient.heldout.hits == 0 and audit.disclosures.disclosed
 
 
 def test_a_masked_model_is_asked_for_every_token_once(bert, files):
-    opened = own_model.open_model(bert)
+    opened = privaudit.open_model(bert)
     texts = [note.text for note in files.members.notes[:5]]
     read = opened.score(texts)
     assert opened.kind == "masked"
@@ -307,16 +307,16 @@ def test_a_masked_model_is_asked_for_every_token_once(bert, files):
 
 
 def test_a_masked_model_is_audited_without_writing(bert, files):
-    audit = own_model.examine(
-        own_model.open_model(bert), files, replace(LITTLE, lower_case=False), progress=False
+    audit = privaudit.examine(
+        privaudit.open_model(bert), files, replace(LITTLE, lower_case=False), progress=False
     )
     assert audit.completions is None and audit.disclosures is None and not audit.texts
     assert len(audit.verdict.tests) == 2 * len(audit.attacks) == 8
-    assert own_model.report_facts(audit)["key_figures"][2]["question"].startswith("Does it know the wording")
+    assert privaudit.report_facts(audit)["key_figures"][2]["question"].startswith("Does it know the wording")
 
 
 def test_a_masked_model_that_remembers_is_flagged(bert, home, files, members):
-    opened = own_model.open_model(bert)
+    opened = privaudit.open_model(bert)
     net, tok = opened.model.train(), AutoTokenizer.from_pretrained(bert)
     batch = tok([row["text"] for row in members], padding=True, return_tensors="pt")
     ids, read = batch["input_ids"], batch["attention_mask"]
@@ -330,12 +330,12 @@ def test_a_masked_model_that_remembers_is_flagged(bert, home, files, members):
         optimizer.zero_grad()
     folder = toy.save(net.eval(), tok, home / "bert-remembers")
     settings = replace(LITTLE, lower_case=False)
-    audit = own_model.examine(own_model.open_model(folder), files, settings, progress=False)
+    audit = privaudit.examine(privaudit.open_model(folder), files, settings, progress=False)
     assert audit.verdict.outcome == _verdict.FLAGGED and audit.attacks[0].patient.auc.low > 0.6
 
 
 def test_a_causal_reading_is_the_models_own_loss(remembers):
-    opened = own_model.open_model(remembers)
+    opened = privaudit.open_model(remembers)
     read = opened.score(["Seen today: ward seen mild pain.", "left"])
     ids = torch.tensor([[opened.start, *opened.tokenizer("left")["input_ids"]]])
     with torch.inference_mode():
@@ -344,7 +344,7 @@ def test_a_causal_reading_is_the_models_own_loss(remembers):
 
 
 def test_what_is_recalled_is_what_greedy_decoding_writes(remembers, files, flagged):
-    opened, notes = own_model.open_model(remembers), flagged.sample.notes
+    opened, notes = privaudit.open_model(remembers), flagged.sample.notes
     read = opened.score(flagged.sample.texts)
     for number in (0, 1, len(notes) - 1):
         ids = opened.tokenizer(notes[number].text)["input_ids"]
@@ -380,7 +380,7 @@ def copy(source, folder, **config):
 
 
 def test_a_model_writes_after_openings_that_it_can_go_on_from(fresh):
-    opened, longest = own_model.open_model(fresh), "x\u00e9" * 60
+    opened, longest = privaudit.open_model(fresh), "x\u00e9" * 60
     notes = [_files.Note(n, f"p{n}", f"{longest} {longest} seen") for n in (1, 2)]
     sample = SimpleNamespace(of=lambda *, member: notes)
     assert _memorization.openings(notes, most=1) == [f"{longest} {longest}"]
@@ -400,7 +400,7 @@ def deaf(fresh, tmp_path_factory):
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     kept = {name: settings[name] for name in settings.keys() - {"bos_token", "eos_token"}}
     (folder / "tokenizer_config.json").write_text(json.dumps(kept))
-    return own_model.open_model(folder)
+    return privaudit.open_model(folder)
 
 
 def test_an_opening_of_which_a_tokenizer_makes_nothing_is_left_out(deaf, files):
@@ -412,38 +412,38 @@ def test_an_opening_of_which_a_tokenizer_makes_nothing_is_left_out(deaf, files):
 
 def test_an_audit_goes_on_without_a_case_of_which_a_tokenizer_makes_nothing(deaf, files):
     settings = replace(LITTLE, texts=4, tokens=4, control=False, draws=10)
-    audit = own_model.examine(deaf, files, settings, progress=False)
+    audit = privaudit.examine(deaf, files, settings, progress=False)
     names = [attack.name for attack in audit.attacks]
     assert names == ["loss", "zlib", "min_k", "min_k_plus_plus"] and audit.texts == []
-    left, german = own_model.report_facts(audit)["not_tested"], own_model.read_language("de")
+    left, german = privaudit.report_facts(audit)["not_tested"], privaudit.read_language("de")
     lower = _wording.WORDING["attacks"]["lower_case"]
     assert f"what does not apply here: {lower}" in left
     assert (
         sum(_wording.WORDING["tests"][risk] in line for risk in ("linkability", "inference") for line in left)
         == 2
     )
-    page = own_model.report_facts(audit, language=german)["first_page"]
+    page = privaudit.report_facts(audit, language=german)["first_page"]
     assert f"was hier nicht anwendbar ist: {german(lower)}" in page["not_tested"]
     unasked = replace(audit, settings=replace(audit.settings, lower_case=False))
-    assert lower not in str(own_model.report_facts(unasked)["not_tested"])
+    assert lower not in str(privaudit.report_facts(unasked)["not_tested"])
 
 
 def test_a_model_that_tells_no_note_from_another_has_the_loss_as_its_key_figure(fresh, files):
-    opened = own_model.open_model(fresh)
+    opened = privaudit.open_model(fresh)
     with torch.no_grad():
         for weight in opened.model.parameters():
             weight.zero_()
     settings = replace(LITTLE, texts=4, tokens=4, draws=10)
-    audit = own_model.examine(opened, files, settings, progress=False)
+    audit = privaudit.examine(opened, files, settings, progress=False)
     loss = audit.attacks[0]
     assert loss.name == "loss" and loss.patient.auc.estimate == 0.5 and loss.p[0] > 0.5
-    figure = own_model.report_facts(audit)["key_figures"][0]
+    figure = privaudit.report_facts(audit)["key_figures"][0]
     reach = 50 * (1 - 0.025 ** (1 / 60))  # of 60 pairs all tie, and others may not
     assert figure["value"] == "50" and figure["interval"] == f"{50 - reach:.0f} to {50 + reach:.0f}"
 
 
 def test_what_a_models_code_raises_at_work_is_a_refusal(fresh, monkeypatch):
-    opened = own_model.open_model(fresh)
+    opened = privaudit.open_model(fresh)
     with torch.no_grad():
         opened.model.get_output_embeddings().weight.fill_(torch.nan)
     with pytest.raises(UnsupportedModel, match=r"'fresh': opens, and fails at a text .*`nan`"):
@@ -462,14 +462,14 @@ def test_folders_that_could_run_or_fetch_something_are_refused(fresh, tmp_path):
         ("quant", {"text_config": {"quantization_config": {}}}),
     ):
         with pytest.raises(UnsupportedModel, match="may load code"):
-            own_model.open_model(copy(fresh, tmp_path / name, **config))
+            privaudit.open_model(copy(fresh, tmp_path / name, **config))
     code = copy(fresh, tmp_path / "code")
     (code / "modeling.py").write_text("raise SystemExit")
     pickled = copy(fresh, tmp_path / "pickled")
     (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
     for folder, words in ((code, "Python code"), (pickled, "safetensors")):
         with pytest.raises(UnsupportedModel, match=words):
-            own_model.open_model(folder)
+            privaudit.open_model(folder)
 
 
 def test_folders_that_hold_no_whole_model_are_refused(fresh, bert, tmp_path):
@@ -479,22 +479,22 @@ def test_folders_that_hold_no_whole_model_are_refused(fresh, bert, tmp_path):
         ("wider", {"n_layer": 2}),
     ):
         with pytest.raises(UnsupportedModel):
-            own_model.open_model(copy(fresh, tmp_path / name, **config))
+            privaudit.open_model(copy(fresh, tmp_path / name, **config))
     headless = copy(bert, tmp_path / "headless")
     BertModel.from_pretrained(bert, local_files_only=True).save_pretrained(headless)
     copied = json.loads((bert / "config.json").read_text())
     (headless / "config.json").write_text(json.dumps(copied))
     with pytest.raises(UnsupportedModel, match="do not fill the model"):
-        own_model.open_model(headless)
+        privaudit.open_model(headless)
     cut = copy(fresh, tmp_path / "cut")
     (cut / "model.safetensors").write_bytes((fresh / "model.safetensors").read_bytes()[:5000])
     with pytest.raises(UnsupportedModel, match="cannot be read"):
-        own_model.open_model(cut)
+        privaudit.open_model(cut)
     (tmp_path / "adapter").mkdir()
     (tmp_path / "adapter" / "adapter_config.json").write_text("{}")
     for folder, words in (("none", "no folder"), ("adapter", "BASE=folder")):
         with pytest.raises(MissingArtifact, match=words):
-            own_model.open_model(tmp_path / folder)
+            privaudit.open_model(tmp_path / folder)
 
 
 def change(folder, **config):
@@ -521,27 +521,27 @@ def adapter(fresh, tmp_path_factory):
 
 def test_an_adapter_is_added_to_its_base(adapter, fresh):
     folder, loss, ids = adapter
-    target = own_model.open_model(folder, base=fresh)
+    target = privaudit.open_model(folder, base=fresh)
     assert target.name == "lora" and set(target.files) >= {"adapter_model.safetensors", "base: config.json"}
     assert target.model(input_ids=ids, labels=ids).loss.item() == pytest.approx(loss, rel=1e-5)
-    alone = own_model.open_model(fresh)
+    alone = privaudit.open_model(fresh)
     assert abs(alone.model(input_ids=ids, labels=ids).loss.item() - loss) > 1e-3
 
 
 def test_an_adapter_without_its_base_or_with_another_is_refused(adapter, fresh, bert, tmp_path):
     folder, *_ = adapter
     with pytest.raises(MissingArtifact, match="BASE=folder"):
-        own_model.open_model(folder)
+        privaudit.open_model(folder)
     with pytest.raises(MissingArtifact, match="base 'none'"):
-        own_model.open_model(folder, base=tmp_path / "none")
+        privaudit.open_model(folder, base=tmp_path / "none")
     with pytest.raises(UnsupportedModel, match="has no base"):
-        own_model.open_model(fresh, base=fresh)
+        privaudit.open_model(fresh, base=fresh)
     with pytest.raises(UnsupportedModel, match="does not fit its base"):
-        own_model.open_model(folder, base=bert)
+        privaudit.open_model(folder, base=bert)
     fewer = shutil.copytree(folder, tmp_path / "fewer")
     change(fewer, target_modules=["c_attn"])
     with pytest.raises(UnsupportedModel, match="does not fit its base"):
-        own_model.open_model(fewer, base=fresh)
+        privaudit.open_model(fewer, base=fresh)
 
 
 @pytest.mark.parametrize(
@@ -565,10 +565,10 @@ def test_an_adapter_that_names_more_than_weights_is_refused(adapter, fresh, tmp_
     folder = shutil.copytree(adapter[0], tmp_path / "named")
     change(folder, **config)
     if words is None:
-        own_model.open_model(folder, base=fresh)
+        privaudit.open_model(folder, base=fresh)
         return
     with pytest.raises(UnsupportedModel, match=words):
-        own_model.open_model(folder, base=fresh)
+        privaudit.open_model(folder, base=fresh)
 
 
 def test_an_adapter_of_whole_numbers_is_refused(adapter, fresh, tmp_path):
@@ -576,23 +576,23 @@ def test_an_adapter_of_whole_numbers_is_refused(adapter, fresh, tmp_path):
     weights = {name: weight.int() for name, weight in load_file(folder / "adapter_model.safetensors").items()}
     save_file(weights, folder / "adapter_model.safetensors")
     with pytest.raises(UnsupportedModel, match="whole numbers"):
-        own_model.open_model(folder, base=fresh)
+        privaudit.open_model(folder, base=fresh)
 
 
 def test_a_pickled_adapter_is_refused(adapter, fresh, tmp_path):
     folder = shutil.copytree(adapter[0], tmp_path / "pickled")
     (folder / "adapter_model.safetensors").rename(folder / "adapter_model.bin")
     with pytest.raises(UnsupportedModel, match="safetensors"):
-        own_model.open_model(folder, base=fresh)
+        privaudit.open_model(folder, base=fresh)
 
 
 def test_large_files_are_drawn_at_random(files):
-    chosen = _sample._drawn_notes(files.members, own_model.Settings(patients=50, notes=1))
+    chosen = _sample._drawn_notes(files.members, privaudit.Settings(patients=50, notes=1))
     assert len(chosen) == len({note.patient for note in chosen}) == 50
-    every = _sample._drawn_notes(files.members, own_model.Settings())
+    every = _sample._drawn_notes(files.members, privaudit.Settings())
     assert sorted(every, key=lambda note: note.line) == list(files.members.notes)
     assert [note for note in every if note in chosen] == chosen, "more patients keep those of before"
-    other = _sample._drawn_notes(files.members, own_model.Settings(patients=50, notes=1, seed=1))
+    other = _sample._drawn_notes(files.members, privaudit.Settings(patients=50, notes=1, seed=1))
     assert {note.patient for note in other} != {note.patient for note in chosen}
 
 
@@ -601,19 +601,19 @@ def test_large_files_are_drawn_at_random(files):
 @pytest.mark.parametrize("weights", [10**6, 20_000_000, 20_000_001, 10**8, 250_000_000, 250_000_001, 10**9])
 def test_an_effort_asks_about_a_quarter_or_four_times_as_many(weights, causal):
     target = SimpleNamespace(is_causal=causal, parameters=weights)
-    usual = own_model.Settings.for_model(target)
-    quick, thorough = (own_model.Settings.for_model(target, effort=e) for e in ("quick", "thorough"))
-    assert own_model.Settings.for_model(target, effort="standard") == usual
+    usual = privaudit.Settings.for_model(target)
+    quick, thorough = (privaudit.Settings.for_model(target, effort=e) for e in ("quick", "thorough"))
+    assert privaudit.Settings.for_model(target, effort="standard") == usual
     assert (thorough.patients, thorough.texts) == (4 * usual.patients, 4 * usual.texts)
     assert quick.patients == max(_files.FEWEST_PATIENTS, usual.patients // 4) < usual.patients
     assert 4 * quick.texts == usual.texts, "only patients have a least number"
     for other in (quick, thorough):
         assert replace(other, patients=usual.patients, texts=usual.texts) == usual
     given = {"patients": None, "texts": 7, "notes": 2}
-    chosen = own_model.Settings.for_model(target, effort="quick", **given)
+    chosen = privaudit.Settings.for_model(target, effort="quick", **given)
     assert {name: getattr(chosen, name) for name in given} == given, "what is set is not scaled"
     assert (
-        own_model.Settings.for_texts(effort="quick").patients * 4 == own_model.Settings.for_texts().patients
+        privaudit.Settings.for_texts(effort="quick").patients * 4 == privaudit.Settings.for_texts().patients
     )
 
 
@@ -626,23 +626,23 @@ def test_as_many_texts_are_written_as_the_settings_say(texts, files):
         asked.append((opening, samples))
         return [opening] * samples
 
-    sample = _sample.draw_sample(files, [], own_model.Settings())
+    sample = _sample.draw_sample(files, [], privaudit.Settings())
     target = SimpleNamespace(continues=lambda opening: True, write=write)
-    written = _memorization.write_texts(target, sample, own_model.Settings(texts=texts), progress=False)
+    written = _memorization.write_texts(target, sample, privaudit.Settings(texts=texts), progress=False)
     counts = [count for _, count in asked]
     assert len(written) == texts and max(counts) - min(counts) <= 1 and min(counts) > 0
     assert len({opening for opening, _ in asked}) == len(asked)
 
 
 def test_so_few_dealings_that_nothing_could_be_found_are_refused(files, remembers, monkeypatch):
-    opened = own_model.open_model(remembers)
+    opened = privaudit.open_model(remembers)
     few = replace(LITTLE, lower_case=False, control=False)
     words = r"permutations = 1,198: among 12 tests the least .*0\.01, above alpha .*give 1,199 or more"
     with pytest.raises(InvalidParameter, match=words):
         replace(few, permutations=1198).require_dealings(12)
     replace(few, permutations=1199).require_dealings(12)
     with pytest.raises(InvalidParameter, match=r"permutations = 999: among 1. tests"):
-        own_model.examine(opened, files, replace(few, permutations=999), progress=False)
-    monkeypatch.setattr(own_model.Target, "score", lambda *_, **__: pytest.fail("the work began"))
+        privaudit.examine(opened, files, replace(few, permutations=999), progress=False)
+    monkeypatch.setattr(privaudit.Target, "score", lambda *_, **__: pytest.fail("the work began"))
     with pytest.raises(InvalidParameter, match=r"permutations = 1: among 2 tests .*give 199 or more"):
-        own_model.examine(opened, files, replace(few, permutations=1), progress=False)
+        privaudit.examine(opened, files, replace(few, permutations=1), progress=False)

@@ -15,15 +15,14 @@ import pytest
 import toy_audit as toy
 from scipy import sparse
 
-from privhelpers import own_model
+import privaudit
+from privaudit import _likeness, _risks, _verdict, _wording, audit_pictures
+from privaudit._files import Canary, CanaryFile, Files, Note, RecordFile, TextFile
+from privaudit._sample import draw_sample
 from privhelpers.artifacts import to_json
 from privhelpers.errors import InvalidParameter
-from privhelpers.figures.own_model import audit_pictures
-from privhelpers.own_model import _likeness, _risks, _verdict, _wording
-from privhelpers.own_model._files import Canary, CanaryFile, Files, Note, RecordFile, TextFile
-from privhelpers.own_model._sample import draw_sample
 
-LITTLE = own_model.Settings(permutations=1999, draws=60)
+LITTLE = privaudit.Settings(permutations=1999, draws=60)
 
 
 def side(name, rows):
@@ -49,12 +48,12 @@ COPIES = [*texts_of(MEMBERS)[::2], *texts_of(OTHERS)]
 @pytest.fixture(scope="module")
 def copied():
     """Every third text repeats a member's note; the others come from nobody."""
-    return own_model.examine_synthetic(files(MEMBERS, HELDOUT, COPIES), LITTLE)
+    return privaudit.examine_synthetic(files(MEMBERS, HELDOUT, COPIES), LITTLE)
 
 
 @pytest.fixture(scope="module")
 def elsewhere():
-    return own_model.examine_synthetic(files(MEMBERS, HELDOUT, texts_of(OTHERS)), LITTLE)
+    return privaudit.examine_synthetic(files(MEMBERS, HELDOUT, texts_of(OTHERS)), LITTLE)
 
 
 def test_a_set_that_repeats_its_records_is_flagged(copied):
@@ -82,10 +81,10 @@ def test_a_set_of_other_people_is_not(elsewhere):
 def test_a_set_without_a_word_of_the_notes_has_the_words_as_its_key_figure():
     foreign = [f"\u4eca\u65e5 {chr(0x4E00 + n)}{chr(0x4E10 + n)}" for n in range(60)]
     rows = [[{"patient_id": f"{side}{n}", "text": f"{side}{n} seen"} for n in range(60)] for side in "mh"]
-    audit = own_model.examine_synthetic(files(*rows, foreign), LITTLE)
+    audit = privaudit.examine_synthetic(files(*rows, foreign), LITTLE)
     assert [attack.name for attack in audit.attacks] == ["words"]
     assert audit.attacks[0].patient.auc.estimate == 0.5
-    left = own_model.report_facts(audit)["not_tested"]
+    left = privaudit.report_facts(audit)["not_tested"]
     for attack in ("closest", "covered"):
         assert f"what does not apply here: {_wording.WORDING['attacks'][attack]}" in left
 
@@ -97,7 +96,7 @@ def test_formulas_of_the_house_are_phantoms():
         [*rows, *({"patient_id": f"{letter}{n}", "text": f"{formula} Room {n}."} for n in range(40))]
         for letter, rows in (("m", MEMBERS), ("h", HELDOUT))
     ]
-    audit = own_model.examine_synthetic(
+    audit = privaudit.examine_synthetic(
         files(*shared, [f"{formula} Room {n}." for n in range(100, 160)]), LITTLE
     )
     copies = audit.copies
@@ -109,12 +108,12 @@ def test_formulas_of_the_house_are_phantoms():
 
 def test_files_that_differ_decide_nothing():
     later = toy.notes("h", 60, seed=1, extra="night ")
-    audit = own_model.examine_synthetic(files(MEMBERS, later, texts_of(OTHERS)), LITTLE)
-    first = own_model.report_facts(audit)["next"][0]
+    audit = privaudit.examine_synthetic(files(MEMBERS, later, texts_of(OTHERS)), LITTLE)
+    first = privaudit.report_facts(audit)["next"][0]
     assert first == _wording.WORDING["synthetic"]["next"][_verdict.UNDECIDED][0], "none are exchanged"
     assert audit.verdict.outcome == _verdict.UNDECIDED and "two files alone" in audit.verdict.reasons[0]
     copied = files(MEMBERS, later, texts_of(MEMBERS))
-    of_the_files = own_model.examine_synthetic(copied, LITTLE, blind=audit.blind)
+    of_the_files = privaudit.examine_synthetic(copied, LITTLE, blind=audit.blind)
     assert of_the_files.verdict.outcome == _verdict.UNDECIDED and of_the_files.blind is audit.blind
 
 
@@ -123,7 +122,7 @@ def with_canaries(start):
     lines = [toy.notes("c", 1, seed=n)[0]["text"] for n in range(60)]
     canaries = CanaryFile("c", "0" * 64, tuple(Canary(n, t, n % 2 == 0) for n, t in enumerate(lines)))
     brought = files(MEMBERS, HELDOUT, [*lines[start::2], *texts_of(OTHERS)], canaries)
-    return own_model.examine_synthetic(brought, LITTLE)
+    return privaudit.examine_synthetic(brought, LITTLE)
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +136,7 @@ def test_canaries_echo_in_a_set_that_was_made_from_them(echoing):
         assert audit.verdict.outcome == outcome
         assert (audit.canaries.p <= 0.001) == (outcome == _verdict.FLAGGED)
     assert kept_out.canaries.reverse_p <= 0.001 and "wrong way round" in kept_out.verdict.reasons[0]
-    steps = [own_model.report_facts(audit)["next"] for audit in (kept_out, echoing)]
+    steps = [privaudit.report_facts(audit)["next"] for audit in (kept_out, echoing)]
     assert [_wording.WORDING["check"]["inverted"] in step for step in steps] == [True, False]
 
 
@@ -145,17 +144,17 @@ def test_canaries_echo_in_a_set_that_was_made_from_them(echoing):
 def of_the_others(copied):
     """Every text repeats a held-out note."""
     brought = files(HELDOUT, MEMBERS, texts_of(MEMBERS))
-    return own_model.examine_synthetic(brought, LITTLE, blind=copied.blind)
+    return privaudit.examine_synthetic(brought, LITTLE, blind=copied.blind)
 
 
 def test_a_figure_of_nothing_or_of_all_has_an_interval(of_the_others):
-    attacks = own_model.report_facts(of_the_others)["attacks"]
+    attacks = privaudit.report_facts(of_the_others)["attacks"]
     for figure in ("auc", "tpr_at_1pct_fpr", "tpr_at_01pct_fpr"):
         for estimate, low, high in (
             attack[unit][figure] for attack in attacks for unit in ("patient", "note")
         ):
             assert estimate == low == 0 and 0.03 < high < 0.1, figure
-    few = own_model.report_facts(of_the_others)["key_figures"][1]
+    few = privaudit.report_facts(of_the_others)["key_figures"][1]
     assert (few["value"], few["interval"]) == ("0", "0 to 6.0")
 
 
@@ -166,7 +165,7 @@ def test_a_set_that_repeats_held_out_notes_is_no_nothing_found(of_the_others):
         assert counted.by_patient.reverse_p < 0.001 < 0.999 < counted.by_patient.p
     assert audit.risks["singling_out"].p > 0.5
     # A leak need not single out more members, so that this is not asked of held-out patients.
-    facts, words = own_model.report_facts(audit), _wording.WORDING
+    facts, words = privaudit.report_facts(audit), _wording.WORDING
     assert facts["next"][0] == facts["answers"]["next"] == words["check"]["exchanged"]
     assert facts["next"][1:] == words["synthetic"]["next"][_verdict.UNDECIDED]
     asked = {words["tests"][name] for name in ("copies", "disclosures")}
@@ -175,15 +174,15 @@ def test_a_set_that_repeats_held_out_notes_is_no_nothing_found(of_the_others):
     assert {test.name for test in audit.verdict.tests if test.reverse is not None} == asked
     assert {test["name"] for test in facts["tests"] if "reverse" in test} == asked
     dash, tests = '<td class="n">–</td></tr>', facts["tests"]
-    assert own_model.report_page(facts).count(dash) == len(tests) - 8
+    assert privaudit.report_page(facts).count(dash) == len(tests) - 8
     older = {**facts, "tests": [{k: v for k, v in test.items() if k != "reverse"} for test in tests]}
-    assert own_model.report_page(older).count(dash) == len(tests), "of reports before this was asked"
+    assert privaudit.report_page(older).count(dash) == len(tests), "of reports before this was asked"
 
 
 def test_exchanged_files_are_seen_where_no_text_repeats_a_note():
     halves = [" ".join(text.split()[:8]) for text in texts_of(MEMBERS)]
     right, exchanged = (
-        own_model.examine_synthetic(files(*sides, halves), LITTLE)
+        privaudit.examine_synthetic(files(*sides, halves), LITTLE)
         for sides in ((MEMBERS, HELDOUT), (HELDOUT, MEMBERS))
     )
     assert right.verdict.outcome == _verdict.FLAGGED and exchanged.verdict.outcome == _verdict.UNDECIDED
@@ -210,7 +209,7 @@ def chain_of(rows, count):
 )
 def test_a_maker_that_throws_away_what_is_too_close_leaks_by_that(rows, count, outcome):
     """It turns the closest texts round: no exchange where other tests tell who was read, no clean bill."""
-    audit = own_model.examine_synthetic(files(MEMBERS, HELDOUT, chain_of(rows, count)), LITTLE)
+    audit = privaudit.examine_synthetic(files(MEMBERS, HELDOUT, chain_of(rows, count)), LITTLE)
     areas = {attack.name: attack.patient.auc for attack in audit.attacks}
     assert areas["closest"].high < 0.5
     assert (areas["words"].low > 0.5) == (outcome == _verdict.FLAGGED)
@@ -233,12 +232,12 @@ def test_the_first_sheet_of_the_pdf_is_the_whole_first_page_and_nothing_else(ech
 @pytest.mark.parametrize("which", ["copied", "elsewhere"])
 def test_the_report_follows_its_schema_and_quotes_nobody(request, which):
     audit = request.getfixturevalue(which)
-    facts = json.loads(to_json(own_model.report_facts(audit, made="today")))
-    jsonschema.validate(facts, json.loads(own_model.report_schema()))
-    page = own_model.report_page(facts, audit_pictures(audit, draws=50))
+    facts = json.loads(to_json(privaudit.report_facts(audit, made="today")))
+    jsonschema.validate(facts, json.loads(privaudit.report_schema()))
+    page = privaudit.report_page(facts, audit_pictures(audit, draws=50))
     assert "s.csv" in facts["title"] and facts["title"] in page and facts["coverage"]["whole"]
     assert facts["copies"]["sentence"] in page and facts["named"]["sentence"] in page
-    foreign = own_model.report_page(own_model.report_facts(audit, language=toy.FOREIGN))
+    foreign = privaudit.report_page(privaudit.report_facts(audit, language=toy.FOREIGN))
     assert not toy.not_translated(foreign, "s.csv", "m")
     assert page.count('class="sign"') == 1 and all(what in page for _, what in facts["severity"])
     for risk in facts["risks"].values():
@@ -248,8 +247,8 @@ def test_the_report_follows_its_schema_and_quotes_nobody(request, which):
 
 
 def test_a_schema_refuses_a_figure_without_its_control(copied):
-    facts = json.loads(to_json(own_model.report_facts(copied)))
-    schema = json.loads(own_model.report_schema())
+    facts = json.loads(to_json(privaudit.report_facts(copied)))
+    schema = json.loads(privaudit.report_schema())
     jsonschema.Draft202012Validator.check_schema(schema)
     del facts["risks"]["linkability"]["held_out"]
     with pytest.raises(jsonschema.ValidationError, match="held_out"):
@@ -314,7 +313,7 @@ def test_products_are_made_one_block_at_a_time_as_there_is_room(monkeypatch):
 
 
 def test_long_steps_are_shown_where_somebody_looks(capsys):
-    audit = own_model.examine_synthetic(files(MEMBERS, HELDOUT, texts_of(OTHERS)), LITTLE, progress=True)
+    audit = privaudit.examine_synthetic(files(MEMBERS, HELDOUT, texts_of(OTHERS)), LITTLE, progress=True)
     shown = capsys.readouterr().err
     assert audit and all(f"{step}:" in shown for step in ("counting words", "learning words", "comparing"))
     _likeness.Likeness(texts_of(OTHERS), texts_of(MEMBERS)).nearest(texts_of(MEMBERS))
@@ -326,7 +325,7 @@ def test_a_claim_that_nothing_could_test_is_refused():
     with pytest.raises(
         InvalidParameter, match=r"only be tested with canaries; bring a file of them \(CANARIES="
     ):
-        own_model.examine_synthetic(files(MEMBERS, HELDOUT, texts_of(OTHERS)), claim)
+        privaudit.examine_synthetic(files(MEMBERS, HELDOUT, texts_of(OTHERS)), claim)
 
 
 def test_who_is_singled_out_is_alone_in_the_own_group():
@@ -397,8 +396,8 @@ def test_only_the_closest_texts_are_kept():
 @pytest.mark.wrong_numbers
 def test_other_words_change_no_figure_of_a_report(of_the_others, monkeypatch):
     def figures():
-        audit = own_model.examine_synthetic(of_the_others.files, LITTLE, blind=of_the_others.blind)
-        facts = own_model.report_facts(audit)
+        audit = privaudit.examine_synthetic(of_the_others.files, LITTLE, blind=of_the_others.blind)
+        facts = privaudit.report_facts(audit)
         kept = {name: value for name, value in facts.items() if name not in ("first_page", "key_figures")}
         return audit.verdict.outcome, numbers(kept), len(facts["next"]), len(facts["not_tested"])
 
@@ -454,10 +453,10 @@ def audited(tmp_path_factory):
             sides.append(written(home, kind, f"{name}{number}", rows, fields))
         made = written(home, kind, f"{name}-c", canaries[::order], fields)
         synthetic = written(home, kind, f"{name}-s", [{"text": text} for text in texts[::order]], fields)
-        brought = own_model.read_files(*sides, made, synthetic=synthetic, columns=fields)
-        settings = own_model.Settings(patients=50, notes=1, permutations=1999, draws=20)
-        audit = own_model.examine_synthetic(brought, settings)
-        facts = own_model.report_facts(audit)
+        brought = privaudit.read_files(*sides, made, synthetic=synthetic, columns=fields)
+        settings = privaudit.Settings(patients=50, notes=1, permutations=1999, draws=20)
+        audit = privaudit.examine_synthetic(brought, settings)
+        facts = privaudit.report_facts(audit)
         facts["data"] = [
             {key: value for key, value in one.items() if key not in ("file", "sha256")}
             for one in facts["data"]
@@ -487,12 +486,12 @@ def test_the_two_files_are_drawn_from_apart():
     """Neither patients of equal ids or places, nor notes of equal texts, are drawn together."""
     rows = [{"patient_id": f"{n}", "text": f"note {n}"} for n in range(400)]
     others = [{"patient_id": f"o{n}", "text": f"note {n} of others"} for n in range(400)]
-    settings = own_model.Settings(patients=200)
+    settings = privaudit.Settings(patients=200)
     drawn = draw_sample(files(rows, others, []), [], settings)
     places = [{int(note.text.split()[1]) for note in drawn.of(member=side)} for side in (True, False)]
     assert 60 < len(places[0] & places[1]) < 140
     shared = [
         {"patient_id": f"{n}", "text": text} for n in range(400) for text in ("shared by all", f"only of {n}")
     ]
-    one_each = draw_sample(files(shared, others, []), [], own_model.Settings(notes=1))
+    one_each = draw_sample(files(shared, others, []), [], privaudit.Settings(notes=1))
     assert 120 < sum(note.text == "shared by all" for note in one_each.of(member=True)) < 280

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privaudit import _cells, _files
 from privhelpers.errors import BadRecords
-from privhelpers.own_model import _cells, _files
 
 pytestmark = pytest.mark.wrong_numbers
 

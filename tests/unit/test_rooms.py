@@ -22,7 +22,6 @@ WITHIN = {
     ("dpsgd", "ledger"),
     ("defenses", "attacks"),
     ("hipaa", "attacks"),
-    ("own_model", "results"),
     ("claims", "results"),
     ("figures", "results"),
 }

@@ -2,7 +2,8 @@
 
 import pytest
 
-from bookmaker.runner import _audit, _bundle, _command
+from bookmaker.runner import _bundle
+from privaudit import _command, cli
 from privhelpers.errors import BadRecords, RunFailed
 
 
@@ -10,35 +11,35 @@ def test_the_command_verifies_and_says_its_exit_codes(tmp_path, capsys):
     about = _bundle.Evidence("audit", "Audit", "2026-01-01T00:00:00Z", [], {}, {})
     path = str(tmp_path / "out.zip")
     (tmp_path / "out.zip").write_bytes(_bundle.make(about, {"report.html": b""}))
-    assert _command.main(["verify", path]) == 0
+    assert cli.main(["verify", path]) == 0
     (tmp_path / "out.zip").write_bytes(b"x")
-    assert _command.main(["verify", path]) == 1
+    assert cli.main(["verify", path]) == 1
     capsys.readouterr()
-    assert _command.main(["verify", str(tmp_path / "gone.zip")]) == 2
+    assert cli.main(["verify", str(tmp_path / "gone.zip")]) == 2
     assert capsys.readouterr().err.startswith("refused: --bundle=")
     for words in ([], ["audit"], ["verify"]):
         with pytest.raises(SystemExit) as left:
-            _command.main([*words, "--help"])
+            cli.main([*words, "--help"])
         assert left.value.code == 0 and "exit codes:" in capsys.readouterr().out
 
 
 def test_the_command_speaks_of_its_own_options(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert _command.main(["audit", "--model=net"]) == 2
+    assert cli.main(["audit", "--model=net"]) == 2
     message = capsys.readouterr().err
     assert "missing: --records=members.jsonl, --holdout=nonmembers.jsonl" in message
     assert "for example: privai-leak audit --model=my-model" in message
-    assert _command.main(["audit", "--model=MODEL", "--records=x", "--holdout=x"]) == 2
+    assert cli.main(["audit", "--model=MODEL", "--records=x", "--holdout=x"]) == 2
     assert "--model=MODEL: there is nothing at that place" in capsys.readouterr().err
 
 
 def test_the_audit_is_the_one_of_make_and_starts_where_the_caller_stands(tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr(_audit, "run", lambda root, options: seen.append((root, options)))
+    monkeypatch.setattr(_command, "run", lambda root, options: seen.append((root, options)))
     monkeypatch.chdir(tmp_path)
-    assert _command.main(["audit", "--model", "net", "--dry-run", "--records", "m.jsonl"]) == 0
+    assert cli.main(["audit", "--model", "net", "--dry-run", "--records", "m.jsonl"]) == 0
     ((root, options),) = seen
-    assert root == tmp_path and vars(options).keys() >= _audit.OPTIONS.keys()
+    assert root == tmp_path and vars(options).keys() >= _command.OPTIONS.keys()
     assert (options.dry_run, options.records, options.pdf) == ("yes", "m.jsonl", "")
 
 
@@ -52,5 +53,5 @@ def test_an_interrupt_and_a_failure_end_with_their_own_exit_codes(tmp_path, monk
         def work(*_, error=raised):
             raise error
 
-        monkeypatch.setattr(_audit, "run", work)
-        assert _command.main(["audit"]) == code and capsys.readouterr().err == told
+        monkeypatch.setattr(_command, "run", work)
+        assert cli.main(["audit"]) == code and capsys.readouterr().err == told

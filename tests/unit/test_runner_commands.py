@@ -7,10 +7,11 @@ import sys
 
 import pytest
 
-from bookmaker.runner import _refusals, build, commands
+from bookmaker.runner import build
 from bookmaker.site import __main__ as site
 from bookmaker.teaching import __main__ as teaching
 from bookmaker.teaching import _launch
+from privaudit import console
 from privhelpers.artifacts import repository_root, write_atomic
 from privhelpers.errors import ArtifactUnavailable, MissingArtifact, RunFailed
 
@@ -42,7 +43,7 @@ def refusal(capsys, error):
     def command():
         raise error
 
-    assert commands.guarded(command) == 2
+    assert console.guarded(command) == 2
     return capsys.readouterr().err
 
 
@@ -63,7 +64,7 @@ def test_memory_that_runs_out_ends_a_command_with_one_line(capsys, error):
     def command():
         raise error
 
-    assert commands.guarded(command) == 1
+    assert console.guarded(command) == 1
     told = capsys.readouterr().err
     assert told.startswith("failed: memory ran out; ") and told.count("\n") == 1
 
@@ -73,7 +74,7 @@ def test_another_error_keeps_its_traceback():
         raise RuntimeError("shapes differ")
 
     with pytest.raises(RuntimeError, match="shapes differ"):
-        commands.guarded(command)
+        console.guarded(command)
 
 
 def test_builds_that_name_their_profiles_in_another_order_do_not_refuse_each_other(tmp_path):
@@ -88,7 +89,7 @@ def test_builds_that_name_their_profiles_in_another_order_do_not_refuse_each_oth
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.ENOSPC, errno.ENOENT, errno.EISDIR])
 def test_what_the_system_refuses_is_told_by_its_place_with_a_cure(capsys, monkeypatch, number):
     said, root = os.strerror(number), repository_root()
-    told = f"refused: runs/toy: {said}; {_refusals.CURES.get(number, _refusals.CURE)}\n"
+    told = f"refused: runs/toy: {said}; {console.CURES.get(number, console.CURE)}\n"
     assert refusal(capsys, OSError(number, said, str(root / "runs" / "toy"))) == told
     assert refusal(capsys, OSError(number, said, "runs/toy")) == told
     assert refusal(capsys, OSError(number, said, "/elsewhere/a\nb")) == told.replace("runs/toy", "a b")
@@ -96,7 +97,7 @@ def test_what_the_system_refuses_is_told_by_its_place_with_a_cure(capsys, monkey
     def nowhere(start=None):
         raise MissingArtifact("not inside a copy of the book")
 
-    monkeypatch.setattr(_refusals, "repository_root", nowhere)  # as where the package is installed
+    monkeypatch.setattr(console, "repository_root", nowhere)  # as where the package is installed
     assert refusal(capsys, OSError(number, said, "/elsewhere/a")) == told.replace("runs/toy", "a")
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+import privaudit
 from bookmaker.runner import _archive, _bundle
-from privhelpers import own_model
-from privhelpers.own_model import _facts
+from privaudit import _facts
 
 ROOT = Path(__file__).parents[2]
 HOME = ROOT / "reference" / "report"
@@ -31,7 +31,7 @@ def test_the_sample_has_the_form_that_is_published_today(files):
     """Where the form has moved on, the sample is made again as its README says."""
     facts = json.loads(files["report.json"])
     assert facts["schema"] == _facts.SCHEMA
-    jsonschema.validate(facts, json.loads(own_model.report_schema()))
+    jsonschema.validate(facts, json.loads(privaudit.report_schema()))
     assert facts["answers"].keys() == {"tested", "found", "not_tested", "next"}
     assert facts["coverage"]["whole"] and facts["canaries"] and facts["named"]
 

@@ -17,7 +17,7 @@ from bookmaker.runner.chain import SLUGS
 from bookmaker.site import __main__ as command
 from bookmaker.site import _pdf
 from bookmaker.site._entrance import SUMMARY, TITLE
-from privhelpers import browser
+from privaudit import browser
 from privhelpers.errors import MissingArtifact, MissingProgram, RunFailed
 
 pytestmark = pytest.mark.browser

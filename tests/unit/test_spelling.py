@@ -6,10 +6,10 @@ import spellings
 from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, trainers
 from tokenizers import models as token_models
 
+from privaudit import _blind, _likeness, _memorization, _risks, _sample
+from privaudit._files import Note
 from privhelpers import defenses, spelling
 from privhelpers.attacks import extraction, ranking
-from privhelpers.own_model import _blind, _likeness, _memorization, _risks, _sample
-from privhelpers.own_model._files import Note
 from privhelpers.text import normalize, owners_of_texts
 
 pytestmark = pytest.mark.wrong_numbers

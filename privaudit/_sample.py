@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privaudit._files import FEWEST_PATIENTS, Files, Note, RecordFile
+from privaudit._settings import Settings
+from privaudit._target import Target
 from privhelpers import rng
 from privhelpers.errors import BadRecords
-from privhelpers.own_model._files import FEWEST_PATIENTS, Files, Note, RecordFile
-from privhelpers.own_model._settings import Settings
-from privhelpers.own_model._target import Target
 
 
 @dataclass(frozen=True)

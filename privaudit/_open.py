@@ -26,14 +26,14 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_MASKED_LM_MAPPING_NAMES,
 )
 
+from privaudit._places import find_model
+from privaudit._target import CAUSAL, MASKED, Target, typed_answers
+from privaudit._tokenizer import TextTokenizer
 from privhelpers import rng
 from privhelpers.artifacts import sha256_of
 from privhelpers.errors import UnsupportedModel
 from privhelpers.models._folder import ADAPTER, CONFIG, called, read_files, read_json, refuse_code
 from privhelpers.models.architecture import preferred_device, read_model
-from privhelpers.own_model._places import find_model
-from privhelpers.own_model._target import CAUSAL, MASKED, Target, typed_answers
-from privhelpers.own_model._tokenizer import TextTokenizer
 from privhelpers.text import quoted
 from privhelpers.validate import shown
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from privhelpers.own_model._sample import Sample
-from privhelpers.own_model._target import Target
+from privaudit._sample import Sample
+from privaudit._target import Target
 
 Form = Literal["NFC", "NFD"]
 FORMS: tuple[Form, ...] = ("NFC", "NFD")

@@ -10,6 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import binom
 
+from privaudit._files import Canary, Files
+from privaudit._sample import content_key
+from privaudit._settings import Settings
 from privhelpers import stats
 from privhelpers.audit import (
     ADD_REMOVE,
@@ -24,9 +27,6 @@ from privhelpers.audit import (
     swap_pairs,
 )
 from privhelpers.errors import InvalidParameter
-from privhelpers.own_model._files import Canary, Files
-from privhelpers.own_model._sample import content_key
-from privhelpers.own_model._settings import Settings
 from privhelpers.stats import Interval
 
 

@@ -19,9 +19,9 @@ from typing import BinaryIO
 from pydantic import BaseModel, ValidationError
 from tqdm.auto import tqdm
 
+from privaudit._cells import MISSING, NOTHING, strings_of
 from privhelpers.artifacts import is_there, opened, parse_json
 from privhelpers.errors import BadRecords, DamagedArtifact
-from privhelpers.own_model._cells import MISSING, NOTHING, strings_of
 from privhelpers.text import blank, quoted
 
 LONGEST_LINE = 1_000_000  # bytes, and characters of a row of a table

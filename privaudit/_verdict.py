@@ -18,13 +18,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from privhelpers.own_model._blind import BlindBaseline
-from privhelpers.own_model._canaries import CanaryResult
-from privhelpers.own_model._language import Sentence
-from privhelpers.own_model._membership import TURNED_BY_LEAKS, Attack, broken_controls
-from privhelpers.own_model._memorization import PatientShares
-from privhelpers.own_model._names import AttackTest, Cause, Check, Part, TestKey
-from privhelpers.own_model._wording import WORDING
+from privaudit._blind import BlindBaseline
+from privaudit._canaries import CanaryResult
+from privaudit._language import Sentence
+from privaudit._membership import TURNED_BY_LEAKS, Attack, broken_controls
+from privaudit._memorization import PatientShares
+from privaudit._names import AttackTest, Cause, Check, Part, TestKey
+from privaudit._wording import WORDING
 from privhelpers.stats import adjust
 
 FLAGGED, UNDECIDED, NOTHING_FOUND = "flagged", "undecided", "nothing found"

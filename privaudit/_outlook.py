@@ -1,11 +1,11 @@
 """What an audit would do, and about how long it would take, without doing it."""
 
-from privhelpers.own_model import _examine, _synthetic
-from privhelpers.own_model._files import Files
-from privhelpers.own_model._returned import require_text_back
-from privhelpers.own_model._sample import draw_sample
-from privhelpers.own_model._settings import Settings
-from privhelpers.own_model._target import Target
+from privaudit import _examine, _synthetic
+from privaudit._files import Files
+from privaudit._returned import require_text_back
+from privaudit._sample import draw_sample
+from privaudit._settings import Settings
+from privaudit._target import Target
 
 
 def outlook(

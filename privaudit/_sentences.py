@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
+from privaudit._examine import Audit
+from privaudit._language import ENGLISH, Language, Sentence
+from privaudit._names import AttackName, Cause, Check, Limit, Recipient
+from privaudit._settings import Settings
+from privaudit._synthetic import SyntheticAudit
+from privaudit._verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, causes, clearest
+from privaudit._wording import WORDING, of_100
 from privhelpers.attacks.scores import as_plain
-from privhelpers.own_model._examine import Audit
-from privhelpers.own_model._language import ENGLISH, Language, Sentence
-from privhelpers.own_model._names import AttackName, Cause, Check, Limit, Recipient
-from privhelpers.own_model._settings import Settings
-from privhelpers.own_model._synthetic import SyntheticAudit
-from privhelpers.own_model._verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, causes, clearest
-from privhelpers.own_model._wording import WORDING, of_100
 from privhelpers.stats import Interval
 
 # What an audit asks for with a reference model, of synthetic texts alone, and of whatever was written.

@@ -12,10 +12,10 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from privhelpers.own_model._examine import Audit
-from privhelpers.own_model._language import ENGLISH
-from privhelpers.own_model._sentences import labels
-from privhelpers.own_model._wording import of_100, small
+from privaudit._examine import Audit
+from privaudit._language import ENGLISH
+from privaudit._sentences import labels
+from privaudit._wording import of_100, small
 from privhelpers.text import inserted
 
 # The page in Jinja's language, and its style, whose hash the page's own policy names. Whatever is inserted is

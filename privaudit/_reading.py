@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from privaudit._target import MASKED, Target
 from privhelpers.attacks.signals import shared_part
 from privhelpers.models import TokenScores
-from privhelpers.own_model._target import MASKED, Target
 
 
 def read_alike(

@@ -8,13 +8,12 @@ from importlib import metadata
 from pathlib import Path
 
 import privhelpers
-from privhelpers.attacks.scores import as_plain
-from privhelpers.own_model._examine import Audit
-from privhelpers.own_model._language import ENGLISH, Language
-from privhelpers.own_model._membership import Attack
-from privhelpers.own_model._memorization import PatientShares
-from privhelpers.own_model._names import Recipient
-from privhelpers.own_model._sentences import (
+from privaudit._examine import Audit
+from privaudit._language import ENGLISH, Language
+from privaudit._membership import Attack
+from privaudit._memorization import PatientShares
+from privaudit._names import Recipient
+from privaudit._sentences import (
     answers,
     first_page,
     key_figure,
@@ -23,10 +22,11 @@ from privhelpers.own_model._sentences import (
     short_coverage,
     words_of,
 )
-from privhelpers.own_model._settings import Settings
-from privhelpers.own_model._synthetic import SyntheticAudit
-from privhelpers.own_model._verdict import Test
-from privhelpers.own_model._wording import WORDING, of_100, small
+from privaudit._settings import Settings
+from privaudit._synthetic import SyntheticAudit
+from privaudit._verdict import Test
+from privaudit._wording import WORDING, of_100, small
+from privhelpers.attacks.scores import as_plain
 
 _FORM = Path(__file__).with_name("report.schema.json")
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn", "statsmodels")

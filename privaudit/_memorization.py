@@ -14,12 +14,12 @@ import numpy as np
 from scipy.stats import fisher_exact
 from tqdm.auto import tqdm
 
+from privaudit._files import Note
+from privaudit._sample import Sample
+from privaudit._settings import Settings
+from privaudit._target import Target
 from privhelpers import spelling, stats
 from privhelpers.models import TokenScores
-from privhelpers.own_model._files import Note
-from privhelpers.own_model._sample import Sample
-from privhelpers.own_model._settings import Settings
-from privhelpers.own_model._target import Target
 from privhelpers.stats import Interval
 from privhelpers.text import found_among, normalize, same_as
 

@@ -23,7 +23,7 @@ def audit_pictures(audit: Any, *, draws: int = 300) -> dict[str, bytes]:
     """Return the pictures of an audit's report as SVG, by caption.
 
     Args:
-        audit: an `own_model.Audit` or `own_model.SyntheticAudit`.
+        audit: a `privaudit.Audit` or `privaudit.SyntheticAudit`.
         draws: bootstrap draws of the ROC band.
     """
     attacks, loss = audit.attacks, audit.attacks[0]

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from privaudit import _blind, _membership
+from privaudit._sample import Sample
+from privaudit._settings import Settings
+from privaudit._wording import in_time
 from privhelpers import rng
 from privhelpers.attacks.scores import measure, split
-from privhelpers.own_model import _blind, _membership
-from privhelpers.own_model._sample import Sample
-from privhelpers.own_model._settings import Settings
-from privhelpers.own_model._wording import in_time
 
 _DEALINGS, _DRAWS = 50, 25  # one in so many is tried
 _SIZE = 512  # of the matrices whose product says how fast this machine computes

@@ -16,13 +16,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 
+from privaudit._files import Note
+from privaudit._likeness import Likeness
+from privaudit._memorization import PatientShares, compare_patients
+from privaudit._names import Check
+from privaudit._sample import Sample
+from privaudit._settings import Settings
 from privhelpers import rng, spelling, stats
-from privhelpers.own_model._files import Note
-from privhelpers.own_model._likeness import Likeness
-from privhelpers.own_model._memorization import PatientShares, compare_patients
-from privhelpers.own_model._names import Check
-from privhelpers.own_model._sample import Sample
-from privhelpers.own_model._settings import Settings
 
 TOGETHER = 3  # words that a guess names a patient by, and words of a note that are inferred
 SHARED = 5  # patients at least who have the word that is inferred

@@ -6,25 +6,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from privaudit import _canaries, _membership, _memorization, _verdict
+from privaudit._ahead import tests_ahead
+from privaudit._blind import DEALINGS, BlindBaseline, blind_baselines
+from privaudit._files import Files
+from privaudit._likeness import Likeness
+from privaudit._names import AttackName, Check
+from privaudit._normal_form import Form, form_the_model_knows, in_form, rewrite
+from privaudit._open import untrained
+from privaudit._reading import read_alike
+from privaudit._returned import require_text_back
+from privaudit._risks import risks
+from privaudit._sample import Sample, draw_sample
+from privaudit._settings import Settings
+from privaudit._target import Target
+from privaudit._wording import in_time
 from privhelpers import stats
 from privhelpers.attacks import groups
 from privhelpers.errors import BadRecords
 from privhelpers.models import TokenScores
-from privhelpers.own_model import _canaries, _membership, _memorization, _verdict
-from privhelpers.own_model._ahead import tests_ahead
-from privhelpers.own_model._blind import DEALINGS, BlindBaseline, blind_baselines
-from privhelpers.own_model._files import Files
-from privhelpers.own_model._likeness import Likeness
-from privhelpers.own_model._names import AttackName, Check
-from privhelpers.own_model._normal_form import Form, form_the_model_knows, in_form, rewrite
-from privhelpers.own_model._open import untrained
-from privhelpers.own_model._reading import read_alike
-from privhelpers.own_model._returned import require_text_back
-from privhelpers.own_model._risks import risks
-from privhelpers.own_model._sample import Sample, draw_sample
-from privhelpers.own_model._settings import Settings
-from privhelpers.own_model._target import Target
-from privhelpers.own_model._wording import in_time
 from privhelpers.stats import Interval
 from privhelpers.stats.clustered import opened
 from privhelpers.validate import shown

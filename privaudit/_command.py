@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from bookmaker.runner import _archive, _bundle, _evidence, _scratch
-from bookmaker.runner._terminal import terminal
-from bookmaker.runner.progress import say
-from privhelpers import browser
+from privaudit import browser
+from privaudit.console import say, terminal
 from privhelpers.artifacts import NAME, check_name, is_there, read_bounded, to_json, write_atomic
 from privhelpers.errors import InvalidParameter, MissingArtifact, RunFailed
 from privhelpers.text import inert
@@ -313,38 +312,38 @@ def _bases(options: argparse.Namespace) -> dict[str, str | None]:
 
     A base that neither needs is the model's, so that it is refused.
     """
-    from privhelpers import own_model
+    import privaudit
 
     named = [name for name in ("model", "reference") if getattr(options, name)]
-    adapters = [name for name in named if own_model.is_adapter(getattr(options, name))] or ["model"]
+    adapters = [name for name in named if privaudit.is_adapter(getattr(options, name))] or ["model"]
     return {name: (options.base or None) if name in adapters else None for name in named}
 
 
 def _opened(options: argparse.Namespace, given: dict) -> dict[str, Any]:
     """Return what an audit is made of: files, settings, and the models where one is audited."""
-    from privhelpers import own_model
+    import privaudit
 
     files = {"canaries": options.canaries or None, "columns": given["columns"], "progress": _bars()}
     brought = options.records, options.holdout
     if options.synthetic:
-        settings = own_model.Settings.for_texts(**given["effort"], **given["settings"])
-        read = own_model.read_files(*brought, **files, synthetic=options.synthetic)
+        settings = privaudit.Settings.for_texts(**given["effort"], **given["settings"])
+        read = privaudit.read_files(*brought, **files, synthetic=options.synthetic)
         _told(_sizes(read))
         return {"files": read, "settings": settings}
     # What is certain, then the files, then torch, which takes longer to load than a hundred thousand records.
     bases = _bases(options)
     for name, base in bases.items():
-        own_model.find_model(getattr(options, name), base)
-    read = own_model.read_files(*brought, **files)
+        privaudit.find_model(getattr(options, name), base)
+    read = privaudit.read_files(*brought, **files)
     _told(_sizes(read))
     import torch
 
-    opened = {name: own_model.open_model(getattr(options, name), base=base) for name, base in bases.items()}
+    opened = {name: privaudit.open_model(getattr(options, name), base=base) for name, base in bases.items()}
     target, reference = opened["model"], opened.get("reference")
     if target.parameters < SMALL:  # threads that wait for each other cost more than they save
         torch.set_num_threads(1)
     _told(f"{target.name}: {target.kind}, {target.parameters:,} weights")
-    settings = own_model.Settings.for_model(target, **given["effort"], **given["settings"])
+    settings = privaudit.Settings.for_model(target, **given["effort"], **given["settings"])
     return {"target": target, "files": read, "settings": settings, "reference": reference}
 
 
@@ -370,33 +369,33 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
     _refuse_one_in_the_other(places[0], given["bundle"])
     os.environ.update({"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"})
 
-    from privhelpers import own_model
+    import privaudit
 
     # A claim or an effort that is none is refused before the long work.
-    own_model.Settings.for_texts(**given["effort"], **given["settings"])
-    language = own_model.read_language(options.language or "en")
+    privaudit.Settings.for_texts(**given["effort"], **given["settings"])
+    language = privaudit.read_language(options.language or "en")
     if given["pdf"]:
         browser.require_chromium("makes the PDF", "or do without the PDF: PDF=no")
     parts = _opened(options, given)
     if given["dry"]:
-        _told(own_model.outlook(**parts))
+        _told(privaudit.outlook(**parts))
         _told(
             f"then {' and '.join(filter(None, [f'{places[0]}/report.html', options.bundle]))} would be made"
         )
         _told("nothing was made: this was a dry run")
         return None
     if options.synthetic:
-        audit = own_model.examine_synthetic(**parts, progress=_bars(), told=_told)
+        audit = privaudit.examine_synthetic(**parts, progress=_bars(), told=_told)
     else:
-        audit = own_model.examine(**parts, progress=_bars(), told=_told)
+        audit = privaudit.examine(**parts, progress=_bars(), told=_told)
     now = datetime.now(UTC)
-    facts = own_model.report_facts(audit, made=f"{now:%Y-%m-%d %H:%M} UTC", language=language)
-    from privhelpers.figures.own_model import audit_pictures
+    facts = privaudit.report_facts(audit, made=f"{now:%Y-%m-%d %H:%M} UTC", language=language)
+    from privaudit import audit_pictures
 
     pictures = audit_pictures(audit)
-    page = own_model.report_page(facts, pictures, written=audit if given["show"] else None)
+    page = privaudit.report_page(facts, pictures, written=audit if given["show"] else None)
     made = {"report.html": page.encode(), _bundle.REPORT: to_json(facts)}
-    made["report.schema.json"] = own_model.report_schema()
+    made["report.schema.json"] = privaudit.report_schema()
     if given["pdf"]:
         made["report.pdf"] = _pdf(page)
     if given["bundle"]:

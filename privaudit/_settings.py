@@ -4,12 +4,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from privaudit._files import FEWEST_PATIENTS
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.own_model._files import FEWEST_PATIENTS
 
 if TYPE_CHECKING:
-    from privhelpers.own_model._target import Target
+    from privaudit._target import Target
 
 _SMALL, _MIDDLE = 20_000_000, 250_000_000  # weights
 EFFORTS = {"quick": 1 / 4, "standard": 1, "thorough": 4}  # times the usual patients and texts

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 from transformers import PreTrainedModel
 
+from privaudit._target import context_of
 from privhelpers.errors import UnsupportedModel
 from privhelpers.models._folder import called
 from privhelpers.models.architecture import read_tokenizer
-from privhelpers.own_model._target import context_of
 
 _AT_ONCE = 500  # texts: the offsets of a token take some 400 bytes
 _NO_LIMIT = 2**31  # tokens of a text, where a tokenizer names no limit

@@ -8,11 +8,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from privaudit._files import Note
+from privaudit._memorization import naming_strings
+from privaudit._target import Target
 from privhelpers.errors import UnsupportedModel
 from privhelpers.models._folder import called
-from privhelpers.own_model._files import Note
-from privhelpers.own_model._memorization import naming_strings
-from privhelpers.own_model._target import Target
 from privhelpers.spelling import words
 from privhelpers.text import found_in
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from privaudit._names import AttackName
+from privaudit._sample import Sample
+from privaudit._settings import Settings
+from privaudit._wording import WORDING
 from privhelpers import stats
 from privhelpers.attacks import controls, groups, signals
 from privhelpers.attacks.scores import Measured, measure, split
 from privhelpers.errors import ControlFailed
 from privhelpers.models import TokenScores
-from privhelpers.own_model._names import AttackName
-from privhelpers.own_model._sample import Sample
-from privhelpers.own_model._settings import Settings
-from privhelpers.own_model._wording import WORDING
 from privhelpers.stats import Interval
 
 # Attacks whose area a leak can take below 0.5: a model that read its notes in lower case gains less by it the

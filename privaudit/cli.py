@@ -5,8 +5,9 @@ import re
 import sys
 from pathlib import Path
 
-from bookmaker.runner import _audit, _bundle
-from bookmaker.runner.commands import guarded
+from bookmaker.runner import _bundle
+from privaudit import _command
+from privaudit.console import guarded
 
 ABOUT = """Audit what a language model, or a synthetic data set, gives away about the people behind it.
 Nothing is fetched, and nothing leaves this machine."""
@@ -22,7 +23,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="privai-leak", description=ABOUT, **form)
     commands = parser.add_subparsers(dest="command", required=True)
     audit = commands.add_parser("audit", help="audit a model or a synthetic data set", **form)
-    _audit.add_options(audit)
+    _command.add_options(audit)
     verify = commands.add_parser("verify", help="say in one line whether an evidence bundle holds", **form)
     verify.add_argument("bundle", help="the file, .zip")
     verify.add_argument("--key", default="", help="public Ed25519 key, PEM, that must have signed it")
@@ -35,7 +36,7 @@ def _worded(message: str) -> str:
     >>> _worded("PATIENTS=0: must be 1 or more; for example: make audit MODEL=net")
     '--patients=0: must be 1 or more; for example: privai-leak audit --model=net'
     """
-    names = {name.upper(): f"--{name}" for name in _audit.OPTIONS} | {"DRY": "--dry-run"}
+    names = {name.upper(): f"--{name}" for name in _command.OPTIONS} | {"DRY": "--dry-run"}
     message = message.replace("make audit", "privai-leak audit")
     return re.sub(rf"(?<![\w/.=-])({'|'.join(names)})(?=[=:, ])", lambda found: names[found[1]], message)
 
@@ -47,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
         options = _parser().parse_args(arguments)
         if options.command == "verify":
             return 0 if _bundle.verify(options.bundle, options.key) else 1
-        _audit.run(Path.cwd(), options)
+        _command.run(Path.cwd(), options)
         return 0
 
     return guarded(run, _worded)

@@ -22,8 +22,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictStr
 
+from privaudit._rows import name_of, open_and_hash, read_rows
 from privhelpers.errors import BadRecords
-from privhelpers.own_model._rows import name_of, open_and_hash, read_rows
 from privhelpers.text import blank, found_among, normalize, owners_of_texts
 
 FEWEST_PATIENTS = 50  # in each file: with fewer, only the loudest leak could be told from chance

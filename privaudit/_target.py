@@ -24,7 +24,7 @@ from privhelpers.models._folder import called
 from privhelpers.text import quoted
 
 if TYPE_CHECKING:  # it imports this module
-    from privhelpers.own_model._tokenizer import TextTokenizer
+    from privaudit._tokenizer import TextTokenizer
 
 CAUSAL, MASKED = "causal", "masked"
 FOLDS = 7  # one token in seven is hidden at a time, close to the 15 % that masked models are trained with

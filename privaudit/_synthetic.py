@@ -11,18 +11,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privhelpers.own_model import _canaries, _membership, _memorization, _verdict
-from privhelpers.own_model._ahead import tests_ahead
-from privhelpers.own_model._blind import DEALINGS, BlindBaseline, blind_baselines
-from privhelpers.own_model._examine import Sensitivity, sensitivity
-from privhelpers.own_model._files import Files
-from privhelpers.own_model._likeness import Likeness, near_copies, word_losses
-from privhelpers.own_model._memorization import PatientShares, compare_patients
-from privhelpers.own_model._names import Check
-from privhelpers.own_model._risks import risks
-from privhelpers.own_model._sample import Sample, draw_sample
-from privhelpers.own_model._settings import Settings
-from privhelpers.own_model._wording import in_time
+from privaudit import _canaries, _membership, _memorization, _verdict
+from privaudit._ahead import tests_ahead
+from privaudit._blind import DEALINGS, BlindBaseline, blind_baselines
+from privaudit._examine import Sensitivity, sensitivity
+from privaudit._files import Files
+from privaudit._likeness import Likeness, near_copies, word_losses
+from privaudit._memorization import PatientShares, compare_patients
+from privaudit._names import Check
+from privaudit._risks import risks
+from privaudit._sample import Sample, draw_sample
+from privaudit._settings import Settings
+from privaudit._wording import in_time
 from privhelpers.stats import Interval
 
 _PASSES = 5  # over notes, halves and rests, each compared with every synthetic text

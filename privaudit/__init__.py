@@ -1,6 +1,6 @@
-"""The audit of a model, or of synthetic texts, that somebody brings: ask, test, control, conclude, report.
+"""Audit a user's model or synthetic texts: ask, test, control, conclude, report.
 
-Importing this room loads no torch: files that are refused are refused before that.
+Importing this package loads no torch: files that are refused are refused before that.
 
 files = read_files("members.jsonl", "nonmembers.jsonl")       # or BadRecords: file, line and reason
 audit = examine(open_model("my-model"), files)                # every attack that applies
@@ -11,21 +11,22 @@ page = report_page(report_facts(audit))                       # one page for an 
 import importlib
 from typing import TYPE_CHECKING
 
-from privhelpers.own_model._files import Files, read_files
-from privhelpers.own_model._language import Language, read_language
-from privhelpers.own_model._places import find_model, is_adapter
-from privhelpers.own_model._settings import Settings
+from privaudit._files import Files, read_files
+from privaudit._language import Language, read_language
+from privaudit._places import find_model, is_adapter
+from privaudit._settings import Settings
 
 if TYPE_CHECKING:  # who reads the sources, as the fingerprint of a run does, finds these modules here
-    from privhelpers.own_model._blind import BlindBaseline, blind_baselines, text_kernels
-    from privhelpers.own_model._examine import Audit, examine
-    from privhelpers.own_model._facts import report_facts, report_schema
-    from privhelpers.own_model._open import open_model, untrained
-    from privhelpers.own_model._outlook import outlook
-    from privhelpers.own_model._page import report_page
-    from privhelpers.own_model._sample import Sample, draw_sample
-    from privhelpers.own_model._synthetic import SyntheticAudit, examine_synthetic
-    from privhelpers.own_model._target import Target
+    from privaudit._blind import BlindBaseline, blind_baselines, text_kernels
+    from privaudit._examine import Audit, examine
+    from privaudit._facts import report_facts, report_schema
+    from privaudit._open import open_model, untrained
+    from privaudit._outlook import outlook
+    from privaudit._page import report_page
+    from privaudit._pictures import audit_pictures
+    from privaudit._sample import Sample, draw_sample
+    from privaudit._synthetic import SyntheticAudit, examine_synthetic
+    from privaudit._target import Target
 
 _LATER = {  # modules that load torch or scikit-learn, opened when a name of theirs is first asked for
     **dict.fromkeys(("BlindBaseline", "blind_baselines", "text_kernels"), "_blind"),
@@ -34,6 +35,7 @@ _LATER = {  # modules that load torch or scikit-learn, opened when a name of the
     **dict.fromkeys(("open_model", "untrained"), "_open"),
     "outlook": "_outlook",
     "report_page": "_page",
+    "audit_pictures": "_pictures",
     **dict.fromkeys(("Sample", "draw_sample"), "_sample"),
     **dict.fromkeys(("SyntheticAudit", "examine_synthetic"), "_synthetic"),
     "Target": "_target",
@@ -55,6 +57,7 @@ __all__ = [
     "Settings",
     "SyntheticAudit",
     "Target",
+    "audit_pictures",
     "blind_baselines",
     "draw_sample",
     "examine",
