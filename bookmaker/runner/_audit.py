@@ -56,7 +56,6 @@ OPTIONS = {
     "pdf": "no: leave out the PDF, which needs Chromium",
     "show": "yes: let the report show what the model wrote; it is then as confidential as the records",
     "seed": "of everything drawn, a whole number; default 0",
-    "language": "of the first page: such as de, or a catalogue of your own, such as nl.po; default en",
     "bundle": "new file, .zip: the report with what it was made of, for others to verify",
     "key": "private Ed25519 key, PEM, that signs the bundle",
     "ledger": "said to be of the model's private training; the bundle then states its guarantee as your word",
@@ -376,7 +375,6 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
 
     # A claim or an effort that is none is refused before the long work.
     own_model.Settings.for_texts(**given["effort"], **given["settings"])
-    language = own_model.read_language(options.language or "en")
     if given["pdf"]:
         browser.require_chromium("makes the PDF", "or do without the PDF: PDF=no")
     parts = _opened(options, given)
@@ -392,7 +390,7 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
     else:
         audit = own_model.examine(**parts, progress=_bars(), told=_told)
     now = datetime.now(UTC)
-    facts = own_model.report_facts(audit, made=f"{now:%Y-%m-%d %H:%M} UTC", language=language)
+    facts = own_model.report_facts(audit, made=f"{now:%Y-%m-%d %H:%M} UTC")
     from privhelpers.figures.own_model import audit_pictures
 
     pictures = audit_pictures(audit)

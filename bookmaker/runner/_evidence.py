@@ -53,8 +53,6 @@ def of_audit(
     kinds = {"files": "model", "reference_files": "reference model"} if facts["model"] else {}
     for key, role in kinds.items():
         brought += [(name, digest, role) for name, digest in facts["model"][key].items()]
-    if one := facts["catalogue"]:
-        brought.append((one["file"], one["sha256"], "words of the first page"))
     inputs = [dict(zip(("name", "sha256", "role"), one, strict=True)) for one in brought]
     about = Evidence("audit", facts["title"], made, inputs, facts["settings"], facts["versions"], captions)
     return about, files

@@ -12,7 +12,6 @@ import importlib
 from typing import TYPE_CHECKING
 
 from privhelpers.own_model._files import Files, read_files
-from privhelpers.own_model._language import Language, read_language
 from privhelpers.own_model._places import find_model, is_adapter
 from privhelpers.own_model._settings import Settings
 
@@ -50,7 +49,6 @@ __all__ = [
     "Audit",
     "BlindBaseline",
     "Files",
-    "Language",
     "Sample",
     "Settings",
     "SyntheticAudit",
@@ -64,7 +62,6 @@ __all__ = [
     "open_model",
     "outlook",
     "read_files",
-    "read_language",
     "report_facts",
     "report_page",
     "report_schema",

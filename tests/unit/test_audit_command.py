@@ -158,7 +158,7 @@ def test_a_good_audit_is_published_whole_beside_an_older_one(call, tmp_path, mon
         lambda target, **claim: own_model.Settings(texts=12, tokens=8, lower_case=False, **claim),
     )
     (tmp_path / "audits" / "net").mkdir(parents=True)
-    code, message = call(out="", pdf="no", language="de")
+    code, message = call(out="", pdf="no")
     assert code == 0 and "complete in" in message, message
     made = tmp_path / "audits" / "net-2"
     assert sorted(p.name for p in made.iterdir()) == ["report.html", "report.json", "report.schema.json"]
@@ -167,7 +167,7 @@ def test_a_good_audit_is_published_whole_beside_an_older_one(call, tmp_path, mon
     assert "asked to read" in message and "at most about" in message
     assert f"All {facts['data'][0]['patients']} patients of m.jsonl" in message
     assert facts["outcome"] == "nothing found" and set(facts["model"]["files"]) >= {"model.safetensors"}
-    assert facts["language"] == "de" and '<html lang="de">' in (made / "report.html").read_text()
+    assert facts["language"] == "en" and '<html lang="en">' in (made / "report.html").read_text()
     assert not list((tmp_path / "audits").glob(".*"))
 
 

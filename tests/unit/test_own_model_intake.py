@@ -588,7 +588,7 @@ def test_files_are_refused_before_what_takes_long_is_loaded(tmp_path):
     (tmp_path / "m.jsonl").write_text("x")
     code = (
         "import sys; from privhelpers import own_model; from privhelpers.errors import BadRecords\n"
-        "own_model.Settings.for_texts(effort='quick'); own_model.read_language('en')\n"
+        "own_model.Settings.for_texts(effort='quick')\n"
         "try: own_model.read_files('m.jsonl', 'm.jsonl')\n"
         "except BadRecords: print({'torch', 'sklearn', 'scipy.stats'} & set(sys.modules))"
     )

@@ -532,14 +532,13 @@ def test_evidence_names_every_input_of_an_audit():
         },
         "data": [{"file": "m.jsonl", "sha256": "2" * 64, "role": "trained on"}],
         "canary_file": {"file": "c.jsonl", "sha256": "3" * 64}, "synthetic": None,
-        "catalogue": {"file": "nl.po", "sha256": "5" * 64},
     }  # fmt: skip
     about, files = _evidence.of_audit(
         facts, {"report.html": b""}, {"Areas.": b"<svg/>"}, made="now", ledger=None
     )
     assert [(one["name"], one["sha256"][0], one["role"]) for one in about.inputs] == [
         ("m.jsonl", "2", "trained on"), ("c.jsonl", "3", "canary"), ("config.json", "1", "model"),
-        ("model.safetensors", "4", "reference model"), ("nl.po", "5", "words of the first page"),
+        ("model.safetensors", "4", "reference model"),
     ]  # fmt: skip
     assert files.keys() == {"report.html", "figures/1.svg"} and about.captions == {"figures/1.svg": "Areas."}
     about, files = _evidence.of_audit(facts, {}, {}, made="now", ledger=b"{}")
