@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bookmaker.runner import _archive, _bundle, _evidence, _scratch
+from bookmaker.runner import _bundle, _evidence, _scratch
 from bookmaker.runner._terminal import terminal
 from bookmaker.runner.progress import say
 from privhelpers import browser, processes
@@ -226,14 +226,12 @@ def _moved(part: Path, places: Sequence[Path], files: dict[str, bytes]) -> Path:
 
 def _ledger(given: str) -> bytes:
     """Return a ledger, refused before the work if it is damaged or states no guarantee; it is read once."""
-    from privhelpers import ledger
-
     name = f"LEDGER={_shown(given)}"
     try:
-        data = read_bounded(Path(given), _archive.MOST)
+        data = read_bounded(Path(given), _bundle.MOST)
     except OSError as error:
         raise MissingArtifact(f"{name}: cannot be read ({error.strerror})") from None
-    _bundle.require_counted(ledger.verify(data, _shown(Path(given).name)), name)
+    _bundle.guarantee(data, _shown(Path(given).name))
     return data
 
 
@@ -400,14 +398,7 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
     if given["pdf"]:
         made["report.pdf"] = _pdf(page)
     if given["bundle"]:
-        about, files = _evidence.of_audit(
-            facts,
-            made,
-            pictures,
-            made=f"{now:%Y-%m-%dT%H:%M:%SZ}",
-            ledger=given["ledger"],
-        )
-        bundle = _bundle.make(about, files, given["key"])
+        bundle = _bundle.make(_evidence.of_audit(made, pictures.values(), given["ledger"]), given["key"])
         write_atomic(given["bundle"], bundle, new=True)
     try:
         place = publish(places, made)

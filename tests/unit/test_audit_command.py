@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 import toy_audit as toy
 
-from bookmaker.runner import _archive, _audit, _cli, processes
+from bookmaker.runner import _audit, _bundle, _cli, processes
 from privhelpers import browser, own_model
 
 ROOT = Path(__file__).parents[2]
@@ -110,7 +110,7 @@ def test_somebody_in_both_files_is_refused(call, home, opened, monkeypatch, tmp_
         ({"key": "c.jsonl"}, "KEY: belongs to a bundle; name one, BUNDLE=out.zip"),
         ({"ledger": "c.jsonl"}, "LEDGER: belongs to a bundle"),
         ({"bundle": "new.zip", "ledger": "c.jsonl"}, "c.jsonl, line 1: is not a line of a ledger"),
-        ({"bundle": "new.zip", "key": "c.jsonl"}, "is no private Ed25519 key in PEM"),
+        ({"bundle": "new.zip", "key": "c.jsonl"}, "must be a private Ed25519 key in PEM"),
         ({"bundle": "new.zip", "show": "yes"}, "BUNDLE and SHOW: a bundle is handed on"),
         ({"bundle": "c.jsonl"}, "c.jsonl: is there already"),
     ],
@@ -190,11 +190,12 @@ def test_a_bundle_holds_the_report_and_no_text_of_a_record(call, home, opened, m
     assert _cli.main(["verify", f"--bundle={tmp_path / 'out.zip'}"]) == 0
     said = capsys.readouterr().out
     assert "out.zip: holds: " in said and "Privacy audit of the language model “net”" in said
-    files = _archive.unpack((tmp_path / "out.zip").read_bytes())
+    files = _bundle.unpack((tmp_path / "out.zip").read_bytes())
     published = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     assert published.items() <= files.items() and sum(n.startswith("figures/") for n in files) == 3
-    inputs = json.loads(files["statement.json"])["predicate"]["about"]["inputs"]
-    assert {one["name"] for one in inputs} >= {"m.jsonl", "h.jsonl", "c.jsonl", "model.safetensors"}
+    facts = json.loads(files["report.json"])
+    inputs = {one["file"] for one in (*facts["data"], facts["canary_file"])} | facts["model"]["files"].keys()
+    assert inputs >= {"m.jsonl", "h.jsonl", "c.jsonl", "model.safetensors"}
     everything = b"\n".join([*files.values(), *(base64.b64decode(svg) for svg in inlined(files))]).decode()
     for name in ("m.jsonl", "h.jsonl"):
         for row in map(json.loads, lines_of(home, name)):
