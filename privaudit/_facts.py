@@ -9,7 +9,6 @@ from pathlib import Path
 
 import privhelpers
 from privaudit._examine import Audit
-from privaudit._language import ENGLISH, Language
 from privaudit._membership import Attack
 from privaudit._memorization import PatientShares
 from privaudit._names import Recipient
@@ -153,7 +152,7 @@ def _coverage(audit: Audit | SyntheticAudit) -> dict:
     if isinstance(audit, Audit) and audit.lost:
         told = f"{told} {audit.lost}"
     coverage = {"whole": whole, "members": sides[0], "held_out": sides[1]}
-    return {**coverage, "short": short_coverage(audit, coverage, ENGLISH), "sentence": told}
+    return {**coverage, "short": short_coverage(audit, coverage), "sentence": told}
 
 
 def _data(audit: Audit | SyntheticAudit) -> list[dict]:
@@ -193,7 +192,7 @@ def _methods(audit: Audit | SyntheticAudit) -> dict[str, str]:
     return {name: interval.method for name, interval in intervals.items()}
 
 
-def report_facts(audit: Audit | SyntheticAudit, *, made: str = "", language: Language = ENGLISH) -> dict:
+def report_facts(audit: Audit | SyntheticAudit, *, made: str = "") -> dict:
     """Return every figure of an audit as plain values, without any text of a record.
 
     The form is that of `report.schema.json`, a JSON Schema beside this module.
@@ -201,10 +200,8 @@ def report_facts(audit: Audit | SyntheticAudit, *, made: str = "", language: Lan
     Args:
         audit: from `examine` or `examine_synthetic`.
         made: when, in words.
-        language: of the first page; every other sentence is English.
     """
     verdict, canaries, coverage = audit.verdict, audit.files.canaries, _coverage(audit)
-    catalogue = next(iter(language.files.items()), None)
     words, own_words = words_of(audit)["details"], words_of(audit)
     levels, advice = own_words["severity"][verdict.outcome], words["advice"][verdict.outcome]
     # What may have been missed is rounded up; its power is chosen, and none of it.
@@ -234,10 +231,10 @@ def report_facts(audit: Audit | SyntheticAudit, *, made: str = "", language: Lan
     facts = {
         **dict.fromkeys(ONE_KIND),
         "schema": SCHEMA,
-        "language": language.code,
-        "catalogue": catalogue and dict(zip(("file", "sha256"), catalogue, strict=True)),
-        "first_page": first_page(audit, coverage, made, language),
-        **answers(audit, coverage, ENGLISH),
+        "language": "en",
+        "catalogue": None,
+        "first_page": first_page(audit, coverage, made),
+        **answers(audit, coverage),
         "who": words["who"],
         "made": made,
         "outcome": verdict.outcome,
@@ -247,7 +244,7 @@ def report_facts(audit: Audit | SyntheticAudit, *, made: str = "", language: Lan
         ],
         "explanations": [str(explanation) for explanation in verdict.explanations],
         "sensitivity": {**vars(audit.sensitivity), "sentence": words["sensitivity"].format(**weakest)},
-        "key_figures": [key_figure(audit, ENGLISH), *more_figures(audit)],
+        "key_figures": [key_figure(audit), *more_figures(audit)],
         "tests": [_test(test) for test in verdict.tests],
         "attacks": [_attack(attack) for attack in audit.attacks],
         "blind": [_fields(one, "name", "auc", "p") for one in audit.blind],

@@ -13,15 +13,12 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from privaudit._examine import Audit
-from privaudit._language import ENGLISH
-from privaudit._sentences import labels
 from privaudit._wording import of_100, small
 from privhelpers.text import inserted
 
 # The page in Jinja's language, and its style, whose hash the page's own policy names. Whatever is inserted is
 # escaped; no attribute holds text of a record or a model.
 _PAGE, _STYLE = Path(__file__).with_name("report.html"), Path(__file__).with_name("report.css")
-_KEPT = "\n\u00a0\u202f"  # some languages have spaces within numbers, and before a colon, that never break
 _LONGEST = 400  # characters of one piece of text that is shown
 _SHOWN = 20  # strings, and texts, that are shown where somebody asks for them
 
@@ -46,7 +43,7 @@ def report_page(
     """
     environment = Environment(
         autoescape=True,
-        finalize=functools.partial(inserted, keep=_KEPT),
+        finalize=functools.partial(inserted, keep="\n"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -64,6 +61,5 @@ def report_page(
         pictures=drawn,
         style=Markup(style),
         style_hash=digest,
-        english=labels(ENGLISH),
         shown=written and _written(written),
     )

@@ -20,7 +20,6 @@ from types import MappingProxyType
 
 from privaudit._blind import BlindBaseline
 from privaudit._canaries import CanaryResult
-from privaudit._language import Sentence
 from privaudit._membership import TURNED_BY_LEAKS, Attack, broken_controls
 from privaudit._memorization import PatientShares
 from privaudit._names import AttackTest, Cause, Check, Part, TestKey
@@ -32,7 +31,7 @@ FLAGGED, UNDECIDED, NOTHING_FOUND = "flagged", "undecided", "nothing found"
 _REPEATED = frozenset({Check.COMPLETIONS, Check.COPIES, Check.DISCLOSURES})
 
 
-class Explanation(Sentence):
+class Explanation(str):
     """What else than training may explain a difference, in words that know their cause.
 
     Args:
@@ -41,9 +40,9 @@ class Explanation(Sentence):
     """
 
     def __new__(cls, cause: Cause, *values: object) -> "Explanation":
-        """Make the English sentence."""
-        explanation = super().__new__(cls, WORDING["explanations"][cause], *values)
-        explanation.cause = cause
+        """Make the sentence."""
+        explanation = super().__new__(cls, WORDING["explanations"][cause].format(*values))
+        explanation.cause, explanation.values = cause, values
         return explanation
 
     def __getnewargs__(self) -> tuple:
@@ -85,7 +84,7 @@ class Verdict:
 
     Attributes:
         outcome: "flagged", "undecided" or "nothing found".
-        reasons: one plain sentence each, which another language can word (`Sentence`).
+        reasons: one plain sentence each.
         tests: every test that could have flagged the model.
         explanations: what else than training could explain a difference; empty where nothing was found.
     """
@@ -133,8 +132,8 @@ def worded(test: TestKey | str) -> str:
     """Return what was tested in plain words; a test that `wording.yml` does not know keeps its name."""
     if isinstance(test, AttackTest):
         words = WORDING["attacks"][test.attack], WORDING["attack_tests"][test.part]
-        return Sentence(WORDING["attack_test"], *map(Sentence, words))
-    return Sentence(WORDING["tests"][test]) if test in WORDING["tests"] else test
+        return WORDING["attack_test"].format(*words)
+    return WORDING["tests"].get(test, test)
 
 
 def alternative_explanations(
@@ -168,11 +167,11 @@ def alternative_explanations(
     return (*explanations, *(Explanation(Cause.TOOLS, problem) for problem in broken_controls(attacks)))
 
 
-def clearest(tests: Sequence[Test]) -> Sentence:
+def clearest(tests: Sequence[Test]) -> str:
     """Return which of some tests has the smallest p-value, or the first of those that share it."""
     least = min(test.p for test in tests)
     first = [test.name for test in tests if test.p == least]
-    return Sentence(WORDING["reasons"]["clearest" if len(first) == 1 else "tied"], first[0])
+    return WORDING["reasons"]["clearest" if len(first) == 1 else "tied"].format(first[0])
 
 
 def decide(
@@ -208,18 +207,18 @@ def decide(
         for one, p in p_values.items()
     )
     beyond = [test for test in tests if test.adjusted <= alpha]
-    certain = [Sentence(words["canaries"]) for test in beyond if test.coin]
+    certain = [words["canaries"] for test in beyond if test.coin]
     claim = canaries and canaries.claim
     if claim and claim.refuted:
         bound = claim.lower
         certified = math.floor(100 * bound.epsilon_lower) / 100  # as many digits as the sentence shows
         told = (claim.epsilon, certified, 100 * bound.confidence)
-        certain.append(Sentence(words["claim"], *told))
+        certain.append(words["claim"].format(*told))
     others = [test for test in beyond if not test.coin]
     reasons = list(certain)
     if others:
         of_files = sum(not test.coin for test in tests)
-        reasons.append(Sentence(words["beyond"], len(others), of_files, clearest(others)))
+        reasons.append(words["beyond"].format(len(others), of_files, clearest(others)))
     held_out = {test for test, p in reverse.items() if p <= alpha}
     inverted = [Explanation(Cause.INVERTED)] if coin in held_out else []
     other_way = [Explanation(Cause.EXCHANGED)] if held_out - {coin} else []
@@ -232,4 +231,4 @@ def decide(
     explanations = (*explanations, *other_way, *inverted)
     if explanations:
         return Verdict(UNDECIDED, explanations, tests, explanations)
-    return Verdict(NOTHING_FOUND, (Sentence(words["nothing"], len(tests)),), tests, ())
+    return Verdict(NOTHING_FOUND, (words["nothing"].format(len(tests)),), tests, ())

@@ -15,8 +15,7 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import privaudit
-from privaudit import Language, _command, _language, _verdict
-from privaudit._language import Sentence
+from privaudit import _command, _verdict
 from privaudit._names import AttackName, AttackTest, Cause, Part
 from privaudit._tokenizer import TextTokenizer
 from privaudit._wording import WORDING
@@ -29,35 +28,9 @@ SENTENCE = (
 WORDS = SENTENCE.split()
 
 
-class _Foreign:
-    """A catalogue that has every sentence: without a Latin letter, and with markup that must not act."""
-
-    def get(self, sentence: str, _: str) -> str:
-        return "<i>\u00a0" + re.sub(r"[A-Za-z](?![^{}]*})", "ж", sentence)
-
-
-FOREIGN = Language("en", _Foreign())
-
-
 def first_page(page: str) -> str:
     """Return the HTML of the first page of a report from `privaudit.report_page`."""
     return page.partition("<main>")[2].partition('<div class="full">')[0]
-
-
-def not_translated(page: str, *names: str) -> str:
-    """Return the letters above the details in that language that went through no catalogue, but for names.
-
-    Args:
-        page: from `privaudit.report_page`.
-        names: of files and models.
-    """
-    title, first = page.partition("<title>")[2].split("</title>")[0], page.partition("<main>")[2]
-    first = first.partition('</div><div class="details"')[0]
-    labels = " ".join(re.findall('aria-label="([^"]*)"', first))
-    shown = html.unescape(re.sub("<[^>]+>", " ", f"{title} {first}") + labels)
-    for name in (*names, "UTC", "<i>"):
-        shown = shown.replace(name, "")
-    return "".join(re.findall("[A-Za-z]+", shown))
 
 
 def text_of(page: str) -> str:
@@ -75,9 +48,9 @@ def crowded(audit, outcome: str):
     longest = _verdict.worded(AttackTest(attack, Part.FEW))
     reasons = {
         _verdict.FLAGGED: (
-            Sentence(whys["claim"], 4.0, 5.12, 97.5),
-            Sentence(whys["beyond"], 12, 15, Sentence(whys["tied"], longest)),
-            Sentence(whys["canaries"]),
+            whys["claim"].format(4.0, 5.12, 97.5),
+            whys["beyond"].format(12, 15, whys["tied"].format(longest)),
+            whys["canaries"],
         ),
         _verdict.UNDECIDED: (
             cause(Cause.EXCHANGED),
@@ -87,7 +60,7 @@ def crowded(audit, outcome: str):
             cause(Cause.UNTRAINED),
             cause(Cause.INVERTED),
         ),
-        _verdict.NOTHING_FOUND: (Sentence(whys["nothing"], 15),),
+        _verdict.NOTHING_FOUND: (whys["nothing"].format(15),),
     }[outcome]
     judged = dataclasses.replace(
         audit.verdict,
@@ -121,23 +94,18 @@ def reword(monkeypatch) -> None:
         monkeypatch.setitem(WORDING, key, part)
 
 
-def longest_pages(audit, outcome: str) -> dict[str, tuple[dict, str]]:
-    """Return the facts and the page of a crowded audit, in every language."""
-    whole, pages = crowded(audit, outcome), {}
-    for code in _language.languages():
-        language = privaudit.read_language(code)
-        facts = privaudit.report_facts(whole, made="2026-01-01 00:00 UTC", language=language)
-        pages[code] = facts, privaudit.report_page(facts)
-    return pages
+def longest_page(audit, outcome: str) -> tuple[dict, str]:
+    """Return the facts and the page of a crowded audit."""
+    facts = privaudit.report_facts(crowded(audit, outcome), made="2026-01-01 00:00 UTC")
+    return facts, privaudit.report_page(facts)
 
 
-def check_first_sheet(pages: dict[str, tuple[dict, str]]) -> bytes:
-    """Print the longest of some pages, and return the PDF, whose first sheet must hold the first page alone.
+def check_first_sheet(facts: dict, page: str) -> bytes:
+    """Print a page, and return the PDF, whose first sheet must contain the first page alone.
 
     Args:
-        pages: from `longest_pages`.
+        facts, page: from `longest_page`.
     """
-    facts, page = max(pages.values(), key=lambda made: len(text_of(first_page(made[1]))))
     made = []  # in a thread of its own: playwright allows one event loop a thread
     worker = Thread(target=lambda: made.append(_command._pdf(page)))
     worker.start()

@@ -47,7 +47,7 @@ def _bundle_profile(root: Path, options: argparse.Namespace) -> int:
     key, place = _bundle.private_key(options.key), Path("runs", options.profile, "evidence.zip")
     if options.bundle:
         place = _command.new_place("BUNDLE", options.bundle)
-    data = _bundle.make(*_evidence.of_profile(root, planning.jobs(root, options.profile)), key)
+    data = _bundle.make(_evidence.of_profile(root, planning.jobs(root, options.profile)), key)
     write_atomic(place, data, new=bool(options.bundle))
     say(options.profile, f"evidence: {place}, SHA-256 {_bundle.sha256(data)}")
     return 0

@@ -99,16 +99,16 @@ def test_the_command_says_what_it_takes_and_tries_a_model_that_it_does_not_audit
 
 
 def test_an_audit_far_from_the_book_is_whole_and_its_bundle_holds(installed):
-    """What the report is made of lies in the wheel: words, page, style, schema, catalogues, bundle."""
+    """What the report is made of lies in the wheel: words, page, style, schema, bundle."""
     which = installed.run("-c", "import bookmaker, privhelpers as p; print(p.__file__, bookmaker.__file__)")
     assert all(Path(one).is_relative_to(installed.folder) for one in which.stdout.split())
-    made = ("--synthetic=s.jsonl", "--effort=quick", "--language=de", "--bundle=out.zip")
+    made = ("--synthetic=s.jsonl", "--effort=quick", "--bundle=out.zip")
     done = installed.privai_leak("audit", *made, *FILES)
     assert done.returncode == 0 and "flagged: " in done.stderr, done.stderr
     folder = installed.elsewhere / "runs" / "audits" / "s"
     assert {path.name for path in folder.iterdir()} == {"report.html", "report.json", "report.schema.json"}
     facts = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     jsonschema.validate(facts, json.loads((folder / "report.schema.json").read_text(encoding="utf-8")))
-    assert facts["language"] == "de" and '<html lang="de">' in (folder / "report.html").read_text()
+    assert facts["language"] == "en" and '<html lang="en">' in (folder / "report.html").read_text()
     done = installed.privai_leak("verify", "out.zip")
     assert done.returncode == 0 and "out.zip: holds: " in done.stdout, done.stderr

@@ -12,7 +12,7 @@ import pytest
 import toy_audit as toy
 
 import privaudit
-from bookmaker.runner import _archive, _cli, processes
+from bookmaker.runner import _cli, processes
 from privaudit import _command, browser
 
 ROOT = Path(__file__).parents[2]
@@ -111,7 +111,7 @@ def test_somebody_in_both_files_is_refused(call, home, opened, monkeypatch, tmp_
         ({"key": "c.jsonl"}, "KEY: belongs to a bundle; name one, BUNDLE=out.zip"),
         ({"ledger": "c.jsonl"}, "LEDGER: belongs to a bundle"),
         ({"bundle": "new.zip", "ledger": "c.jsonl"}, "c.jsonl, line 1: is not a line of a ledger"),
-        ({"bundle": "new.zip", "key": "c.jsonl"}, "is no private Ed25519 key in PEM"),
+        ({"bundle": "new.zip", "key": "c.jsonl"}, "must be a private Ed25519 key in PEM"),
         ({"bundle": "new.zip", "show": "yes"}, "BUNDLE and SHOW: a bundle is handed on"),
         ({"bundle": "c.jsonl"}, "c.jsonl: is there already"),
     ],
@@ -159,7 +159,7 @@ def test_a_good_audit_is_published_whole_beside_an_older_one(call, tmp_path, mon
         lambda target, **claim: privaudit.Settings(texts=12, tokens=8, lower_case=False, **claim),
     )
     (tmp_path / "audits" / "net").mkdir(parents=True)
-    code, message = call(out="", pdf="no", language="de")
+    code, message = call(out="", pdf="no")
     assert code == 0 and "complete in" in message, message
     made = tmp_path / "audits" / "net-2"
     assert sorted(p.name for p in made.iterdir()) == ["report.html", "report.json", "report.schema.json"]
@@ -168,7 +168,7 @@ def test_a_good_audit_is_published_whole_beside_an_older_one(call, tmp_path, mon
     assert "asked to read" in message and "at most about" in message
     assert f"All {facts['data'][0]['patients']} patients of m.jsonl" in message
     assert facts["outcome"] == "nothing found" and set(facts["model"]["files"]) >= {"model.safetensors"}
-    assert facts["language"] == "de" and '<html lang="de">' in (made / "report.html").read_text()
+    assert facts["language"] == "en" and '<html lang="en">' in (made / "report.html").read_text()
     assert not list((tmp_path / "audits").glob(".*"))
 
 
@@ -191,11 +191,12 @@ def test_a_bundle_holds_the_report_and_no_text_of_a_record(call, home, opened, m
     assert _cli.main(["verify", f"--bundle={tmp_path / 'out.zip'}"]) == 0
     said = capsys.readouterr().out
     assert "out.zip: holds: " in said and "Privacy audit of the language model “net”" in said
-    files = _archive.unpack((tmp_path / "out.zip").read_bytes())
+    files = _bundle.unpack((tmp_path / "out.zip").read_bytes())
     published = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     assert published.items() <= files.items() and sum(n.startswith("figures/") for n in files) == 3
-    inputs = json.loads(files["statement.json"])["predicate"]["about"]["inputs"]
-    assert {one["name"] for one in inputs} >= {"m.jsonl", "h.jsonl", "c.jsonl", "model.safetensors"}
+    facts = json.loads(files["report.json"])
+    inputs = {one["file"] for one in (*facts["data"], facts["canary_file"])} | facts["model"]["files"].keys()
+    assert inputs >= {"m.jsonl", "h.jsonl", "c.jsonl", "model.safetensors"}
     everything = b"\n".join([*files.values(), *(base64.b64decode(svg) for svg in inlined(files))]).decode()
     for name in ("m.jsonl", "h.jsonl"):
         for row in map(json.loads, lines_of(home, name)):

@@ -30,7 +30,7 @@ HANDED_OVER = {  # what recipes pass on, besides their own words
     "audit": (
         *("MODEL", "RECORDS", "HOLDOUT", "CANARIES", "BASE", "REFERENCE", "EPSILON", "DELTA"),
         *("SYNTHETIC", "COLUMNS", "PATIENTS", "NOTES", "EFFORT", "OUT", "PDF", "SHOW", "SEED"),
-        *("BUNDLE", "KEY", "LEDGER", "DRY", "LANGUAGE"),
+        *("BUNDLE", "KEY", "LEDGER", "DRY"),
     ),
     "check": ("PROFILE",),
     "verify": ("PROFILE", "BUNDLE", "KEY"),
@@ -86,8 +86,7 @@ def test_nothing_that_is_given_is_run(made, tmp_path, target, by_environment):
         return
     assert done.returncode == 0 and calls, done.stderr
     words = [word.partition("=")[2] if word.startswith("--") else word for word in calls[-1]]
-    names = set(HANDED_OVER[target]) - ({"LANGUAGE"} if by_environment else set())  # that is the shell's own
-    assert words.count(value) == len(names), calls
+    assert words.count(value) == len(HANDED_OVER[target]), calls
 
 
 def test_no_setting_of_python_reaches_the_programs(tmp_path):

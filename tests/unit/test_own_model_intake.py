@@ -418,7 +418,7 @@ def test_files_are_refused_before_what_takes_long_is_loaded(tmp_path):
     (tmp_path / "m.jsonl").write_text("x")
     code = (
         "import sys; import privaudit; from privhelpers.errors import BadRecords\n"
-        "privaudit.Settings.for_texts(effort='quick'); privaudit.read_language('en')\n"
+        "privaudit.Settings.for_texts(effort='quick')\n"
         "try: privaudit.read_files('m.jsonl', 'm.jsonl')\n"
         "except BadRecords: print({'torch', 'sklearn', 'scipy.stats'} & set(sys.modules))"
     )

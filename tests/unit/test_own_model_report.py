@@ -13,17 +13,15 @@ import pytest
 import toy_audit as toy
 
 import privaudit
-from privaudit import _examine, _language, _page, _verdict, _wording, audit_pictures
+from privaudit import _examine, _page, _verdict, _wording, audit_pictures
 from privaudit import browser as programs
-from privaudit._language import Sentence
 from privaudit._wording import WORDING
-from privhelpers.artifacts import sha256_of, to_json
+from privhelpers.artifacts import to_json
 
 SCRIPT = "<script>alert(1)</script>"
 BIDI = chr(0x202E) + chr(27) + "[31m"
 HEIGHT = 269 * 96 / 25.4  # of an A4 page within its margins, in CSS pixels
 WIDTH = 180 * 96 / 25.4
-GERMAN = privaudit.read_language("de")
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +165,7 @@ def test_what_was_found_is_laid_to_training_only_where_nothing_else_explains_it(
         "In 3 of 4 tests more was found than chance explains; among the clearest is loss."
     )
     assert found(loud | {"canaries": 0.5})[0].endswith("explains; the clearest is loss.")
-    why = Sentence(WORDING["explanations"]["words"], 88)
+    why = WORDING["explanations"]["words"].format(88)
     assert found(loud | {"canaries": 0.5}, (why,))[0] == why
     assert found(loud, (why,))[0] == WORDING["reasons"]["canaries"], "the coin is beyond all doubt"
     bound = dataclasses.replace(audit.canaries.claim.lower, epsilon_lower=5.2369)
@@ -226,52 +224,22 @@ OUTCOMES = [_verdict.FLAGGED, _verdict.UNDECIDED, _verdict.NOTHING_FOUND]
 def test_the_first_page_has_at_most_350_words(audit, outcome):
     """The longest one there can be: a sample of the patients, canaries, and every kind of reason."""
     whole = toy.crowded(audit, outcome)
-    for code, (facts, page) in toy.longest_pages(audit, outcome).items():
-        language = privaudit.read_language(code)
-        assert facts["canaries"] and facts["named"] and not facts["coverage"]["whole"]
-        assert "minutes allow." in facts["headline"], "the longer why"
-        assert 150 < words_of_the_first_page(page) <= MOST_WORDS, code
-        shown = "".join(read(page.partition('class="details"')[0]).text)
-        assert all(language.word(reason) in shown for reason in whole.verdict.reasons), code
-        first = "".join(read(toy.first_page(page)).text)
-        assert all(answer in first for answer in facts["first_page"]["answers"].values()), code
-    facts = privaudit.report_facts(whole, made="2026-01-01 00:00 UTC", language=toy.FOREIGN)
-    foreign = privaudit.report_page({**facts, "language": "tlh"})
-    assert not toy.not_translated(foreign, audit.target.name, audit.files.members.name)
-    assert "i" not in read(foreign.partition('class="details"')[0]).tags and "\\xa0" not in foreign
+    facts, page = toy.longest_page(audit, outcome)
+    assert facts["canaries"] and facts["named"] and not facts["coverage"]["whole"]
+    assert "minutes allow." in facts["headline"], "the longer why"
+    assert 150 < words_of_the_first_page(page) <= MOST_WORDS
+    shown = "".join(read(page.partition('class="details"')[0]).text)
+    assert all(reason in shown for reason in whole.verdict.reasons)
+    first = "".join(read(toy.first_page(page)).text)
+    assert all(answer in first for answer in facts["first_page"]["answers"].values())
 
 
-def test_a_report_in_another_language_has_the_same_details_in_english(audit):
-    english = json.loads(to_json(privaudit.report_facts(audit, made="today")))
-    german = json.loads(to_json(privaudit.report_facts(audit, made="today", language=GERMAN)))
-    jsonschema.validate(german, json.loads(privaudit.report_schema()))
-    own = ("language", "first_page")
-    assert (english["language"], german["language"]) == ("en", "de") and english["tests"]
-    assert {**german, **dict.fromkeys(own)} == {**english, **dict.fromkeys(own)}
-    for name in ("title", "headline", "tested", "not_tested", "next"):
-        assert english["first_page"][name] == english[name] != german["first_page"][name]
-    pages = [
-        privaudit.report_page(facts).split('<div class="details" lang="en">') for facts in (english, german)
-    ]
-    assert [
-        first.count(f'<html lang="{code}">') for (first, _), code in zip(pages, ("en", "de"), strict=True)
-    ] == [1, 1]
-    assert (english["catalogue"], german["catalogue"]) == (None, None)
-    note = f"<p>{GERMAN(WORDING['labels']['english'])}</p>"
-    assert [note in first for first, _ in pages] == [False, True] and pages[0][1] == pages[1][1]
-    assert {name: english["first_page"]["key_figure"][name] for name in english["key_figures"][0]} == english[
-        "key_figures"
-    ][0]
-
-
-def test_a_catalogue_that_was_brought_stands_in_the_report_with_its_hash(audit, tmp_path):
-    (tmp_path / "nl.po").write_bytes((_language.CATALOGUES / _language.TEMPLATE).read_bytes())
-    dutch = privaudit.read_language(str(tmp_path / "nl.po"))
-    facts = json.loads(to_json(privaudit.report_facts(audit, language=dutch)))
-    jsonschema.validate(facts, json.loads(privaudit.report_schema()))
-    digest = sha256_of(tmp_path / "nl.po")
-    assert facts["catalogue"] == {"file": "nl.po", "sha256": digest}
-    assert f"nl.po</td><td><code>{digest}</code>" in privaudit.report_page(facts)
+def test_the_first_page_repeats_the_facts_in_english(audit):
+    facts = json.loads(to_json(privaudit.report_facts(audit, made="today")))
+    assert facts["language"] == "en" and facts["catalogue"] is None
+    for name in ("title", "headline", "answers", "reasons", "tested", "not_tested", "next"):
+        assert facts["first_page"][name] == facts[name]
+    assert facts["first_page"]["key_figure"] == facts["key_figures"][0]
 
 
 def test_words_that_nobody_has_guessed_leave_an_interval(audit):
@@ -351,13 +319,13 @@ def browser():
 
 
 @pytest.mark.browser
-def test_the_longest_first_page_of_each_outcome_and_language_fits_a_sheet(browser, page, audit):
+def test_the_longest_first_page_of_each_outcome_fits_a_sheet(browser, page, audit):
     tab = browser.new_page(viewport={"width": round(WIDTH), "height": 1100})
     messages, asked = [], []
     tab.on("console", lambda message: messages.append(message.text))
     tab.on("request", lambda request: asked.append(request.url))
     tab.emulate_media(media="print")
-    longest = [one for outcome in OUTCOMES for _, one in toy.longest_pages(audit, outcome).values()]
+    longest = [toy.longest_page(audit, outcome)[1] for outcome in OUTCOMES]
     for shown in (page, *longest):
         tab.set_content(shown)
         box = tab.locator(".summary").bounding_box()
@@ -371,5 +339,5 @@ def test_the_longest_first_page_of_each_outcome_and_language_fits_a_sheet(browse
 
 @pytest.mark.browser
 def test_the_first_sheet_of_the_pdf_is_the_whole_first_page_and_nothing_else(audit):
-    pdf = toy.check_first_sheet(toy.longest_pages(audit, _verdict.FLAGGED))
+    pdf = toy.check_first_sheet(*toy.longest_page(audit, _verdict.FLAGGED))
     assert b"/StructTreeRoot" in pdf and b"/JavaScript" not in pdf and b"/Launch" not in pdf

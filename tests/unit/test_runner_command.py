@@ -8,9 +8,8 @@ from privhelpers.errors import BadRecords, RunFailed
 
 
 def test_the_command_verifies_and_says_its_exit_codes(tmp_path, capsys):
-    about = _bundle.Evidence("audit", "Audit", "2026-01-01T00:00:00Z", [], {}, {})
     path = str(tmp_path / "out.zip")
-    (tmp_path / "out.zip").write_bytes(_bundle.make(about, {"report.html": b""}))
+    (tmp_path / "out.zip").write_bytes(_bundle.make({"report.html": b""}))
     assert cli.main(["verify", path]) == 0
     (tmp_path / "out.zip").write_bytes(b"x")
     assert cli.main(["verify", path]) == 1
