@@ -11,23 +11,25 @@ page = report_page(report_facts(audit))                       # one page for an 
 import importlib
 from typing import TYPE_CHECKING
 
-from privaudit._files import Files, read_files
-from privaudit._places import find_model, is_adapter
-from privaudit._settings import Settings
-
 if TYPE_CHECKING:  # who reads the sources, as the fingerprint of a run does, finds these modules here
     from privaudit._blind import BlindBaseline, blind_baselines, text_kernels
     from privaudit._examine import Audit, examine
     from privaudit._facts import report_facts, report_schema
+    from privaudit._files import Files, read_files
     from privaudit._open import open_model, untrained
     from privaudit._outlook import outlook
     from privaudit._page import report_page
     from privaudit._pictures import audit_pictures
+    from privaudit._places import find_model, is_adapter
     from privaudit._sample import Sample, draw_sample
+    from privaudit._settings import Settings
     from privaudit._synthetic import SyntheticAudit, examine_synthetic
     from privaudit._target import Target
 
-_LATER = {  # modules that load torch or scikit-learn, opened when a name of theirs is first asked for
+_LATER = {  # a module is loaded when a name of its own is first asked for: some load torch
+    **dict.fromkeys(("Files", "read_files"), "_files"),
+    **dict.fromkeys(("find_model", "is_adapter"), "_places"),
+    "Settings": "_settings",
     **dict.fromkeys(("BlindBaseline", "blind_baselines", "text_kernels"), "_blind"),
     **dict.fromkeys(("Audit", "examine"), "_examine"),
     **dict.fromkeys(("report_facts", "report_schema"), "_facts"),

@@ -9,14 +9,14 @@ import errno
 import os
 import re
 import shlex
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bookmaker.runner import _bundle, _evidence, _scratch
-from privaudit import browser
+from privaudit import browser, bundle
 from privaudit.console import say, terminal
 from privhelpers.artifacts import NAME, check_name, is_there, read_bounded, to_json, write_atomic
 from privhelpers.errors import InvalidParameter, MissingArtifact, RunFailed
@@ -201,8 +201,9 @@ def publish(places: Sequence[Path], files: dict[str, bytes]) -> Path:
     """
     home = places[0].parent
     try:
-        with _scratch.made(home, PART) as part:
-            return _moved(part, places, files)
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=home, prefix=PART, ignore_cleanup_errors=True) as part:
+            return _moved(Path(part), places, files)
     except OSError as error:
         raise RunFailed(
             f"{places[0]}: could not be written ({error.strerror}); is there room, or is it taken?"
@@ -227,10 +228,10 @@ def _ledger(given: str) -> bytes:
     """Return a ledger, refused before the work if it is damaged or states no guarantee; it is read once."""
     name = f"LEDGER={_shown(given)}"
     try:
-        data = read_bounded(Path(given), _bundle.MOST)
+        data = read_bounded(Path(given), bundle.MOST)
     except OSError as error:
         raise MissingArtifact(f"{name}: cannot be read ({error.strerror})") from None
-    _bundle.guarantee(data, _shown(Path(given).name))
+    bundle.guarantee(data, _shown(Path(given).name))
     return data
 
 
@@ -282,7 +283,7 @@ def _check(options: argparse.Namespace) -> dict:
     return given | {
         "ledger": _ledger(options.ledger) if options.ledger else None,
         "bundle": new_place("BUNDLE", options.bundle) if options.bundle else None,
-        "key": _bundle.private_key(options.key),
+        "key": bundle.private_key(options.key),
     }
 
 
@@ -390,13 +391,13 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
 
     pictures = audit_pictures(audit)
     page = privaudit.report_page(facts, pictures, written=audit if given["show"] else None)
-    made = {"report.html": page.encode(), _bundle.REPORT: to_json(facts)}
+    made = {"report.html": page.encode(), bundle.REPORT: to_json(facts)}
     made["report.schema.json"] = privaudit.report_schema()
     if given["pdf"]:
         made["report.pdf"] = _pdf(page)
     if given["bundle"]:
-        bundle = _bundle.make(_evidence.of_audit(made, pictures.values(), given["ledger"]), given["key"])
-        write_atomic(given["bundle"], bundle, new=True)
+        evidence = bundle.make(bundle.of_audit(made, pictures.values(), given["ledger"]), given["key"])
+        write_atomic(given["bundle"], evidence, new=True)
     try:
         place = publish(places, made)
     except BaseException:
@@ -406,9 +407,9 @@ def run(root: Path, options: argparse.Namespace) -> Path | None:
     _told(f"{audit.verdict.outcome}: {audit.verdict.reasons[0]}")
     _told(facts["coverage"]["sentence"])
     if given["bundle"]:
-        _told(f"evidence: {options.bundle}, SHA-256 {_bundle.sha256(bundle)}")
+        _told(f"evidence: {options.bundle}, SHA-256 {bundle.sha256(evidence)}")
         if options.ledger:
-            _told(f"the guarantee of {_shown(Path(options.ledger).name)}: {_bundle.WORDS['brought']}")
+            _told(f"the guarantee of {_shown(Path(options.ledger).name)}: {bundle.WORDS['brought']}")
     shown = place.relative_to(root) if place.is_relative_to(root) else place
     _told(f"complete in {time.monotonic() - clock:.0f} s: {shown}/report.html")
     return place

@@ -5,8 +5,7 @@ import re
 import sys
 from pathlib import Path
 
-from bookmaker.runner import _bundle
-from privaudit import _command
+from privaudit import _command, bundle
 from privaudit.console import guarded
 
 ABOUT = """Audit what a language model, or a synthetic data set, gives away about the people behind it.
@@ -47,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     def run() -> int:
         options = _parser().parse_args(arguments)
         if options.command == "verify":
-            return 0 if _bundle.verify(options.bundle, options.key) else 1
+            return 0 if bundle.verify(options.bundle, options.key) else 1
         _command.run(Path.cwd(), options)
         return 0
 

@@ -13,7 +13,7 @@ from patience import LIMIT_SECONDS
 from bookmaker.runner import chain
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("__init__", "errors", "validate", "rng", "browser", "processes", "spelling", "text")
+COPIED = ("__init__", "errors", "validate", "rng", "processes", "spelling", "text")
 WRITE = "from privhelpers import artifacts\nstore = artifacts.open_store(profile)\n"
 HEAD = 'profile: str = "toy"  # name of the profile\nseed: int = 0  # source of chance; in [0, 1000]\n'
 PER_MODEL = HEAD + 'model: str = "baseline"  # which model\n'
@@ -124,7 +124,7 @@ def build(root: Path) -> Path:
         origin, copy = ROOT / "privhelpers" / f"{name}.py", root / "privhelpers" / f"{name}.py"
         shutil.copy2(origin, copy)
     ignored = shutil.ignore_patterns("__pycache__")
-    for folder in ("privhelpers/artifacts", "privhelpers/parameters", "bookmaker/runner"):
+    for folder in ("privhelpers/artifacts", "privhelpers/parameters", "privaudit", "bookmaker/runner"):
         shutil.copytree(ROOT / folder, root / folder, ignore=ignored)
     shutil.copy2(ROOT / "bookmaker" / "__init__.py", root / "bookmaker")
     for name, text in HELPERS.items():

@@ -11,10 +11,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from bookmaker.runner import _bundle, _bytecode, _evidence, _limits, _verify, processes, published
+from bookmaker.runner import _bytecode, _evidence, _limits, _verify, processes, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.options import count
-from privaudit import _command
+from privaudit import _command, bundle
 from privaudit.console import duration, guarded, say
 from privhelpers.artifacts import repository_root, write_atomic
 from privhelpers.errors import DamagedArtifact, InvalidParameter
@@ -38,18 +38,18 @@ def _verify_all(root: Path, options: argparse.Namespace) -> int:
     if options.key and not options.bundle:
         raise InvalidParameter("KEY without BUNDLE: a key is that of a bundle; name it: BUNDLE=...")
     if options.bundle:
-        return 0 if _bundle.verify(options.bundle, options.key) else 1
+        return 0 if bundle.verify(options.bundle, options.key) else 1
     return 0 if _verify.verify(root, planning.jobs(root, options.profile)) else 1
 
 
 def _bundle_profile(root: Path, options: argparse.Namespace) -> int:
     """Write the evidence of a profile: to a new file, or anew where it lies by default."""
-    key, place = _bundle.private_key(options.key), Path("runs", options.profile, "evidence.zip")
+    key, place = bundle.private_key(options.key), Path("runs", options.profile, "evidence.zip")
     if options.bundle:
         place = _command.new_place("BUNDLE", options.bundle)
-    data = _bundle.make(_evidence.of_profile(root, planning.jobs(root, options.profile)), key)
+    data = bundle.make(_evidence.of_profile(root, planning.jobs(root, options.profile)), key)
     write_atomic(place, data, new=bool(options.bundle))
-    say(options.profile, f"evidence: {place}, SHA-256 {_bundle.sha256(data)}")
+    say(options.profile, f"evidence: {place}, SHA-256 {bundle.sha256(data)}")
     return 0
 
 

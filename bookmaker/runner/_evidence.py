@@ -1,19 +1,17 @@
-"""What goes into an evidence bundle: of an audit, and of a profile. No text of a record does."""
+"""What goes into the evidence bundle of a profile. No text of a record does."""
 
 import base64
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import nbformat
 
 from bookmaker.runner import _manifest, published
-from bookmaker.runner._bundle import LEDGERS, REPORT, sha256
 from bookmaker.runner._pictures import PNG
 from bookmaker.runner.chain import STATISTICS
 from bookmaker.runner.plan import Job
+from privaudit.bundle import LEDGER, LEDGERS, REPORT, sha256
 from privhelpers.errors import DamagedArtifact
 
-LEDGER = "ledger.jsonl"
 # Artifacts of a profile's chapters, and what the bundle calls them.
 KEPT = {
     ("your_model", "report.html"): "report.html",
@@ -21,20 +19,6 @@ KEPT = {
     (STATISTICS, "measurements.jsonl"): "measurements.jsonl",
     (STATISTICS, "tests.jsonl"): "tests.jsonl",
 }
-
-
-def of_audit(
-    report: Mapping[str, bytes], pictures: Iterable[bytes], ledger: bytes | None
-) -> dict[str, bytes]:
-    """Return the files of an audit's bundle by name.
-
-    Args:
-        report: files of the report by name; its `report.json` has the hash of every file that was read.
-        pictures: SVG.
-        ledger: said to be of the training of the model, if there is one.
-    """
-    files = {**report, **{f"figures/{number}.svg": svg for number, svg in enumerate(pictures, 1)}}
-    return {**files, LEDGERS + LEDGER: ledger} if ledger else files
 
 
 def _pictures(notebook: bytes) -> dict[str, bytes]:

@@ -94,15 +94,3 @@ def listed(path: Path) -> dict[str, str]:
     """Return the hash of each name in a list of the format of `sha256sum -c`; errors are those of `read`."""
     lines = read(path).decode("utf-8", "replace").split("\n")
     return {line[66:]: line[:64] for line in lines if line}
-
-
-def difference(recorded: dict[str, str], present: dict[str, str]) -> str:
-    """Return the first file whose hash differs between the two, with what became of it, or ""."""
-    for name in sorted(recorded.keys() | present.keys()):
-        if name not in present:
-            return f"{inert(name[:200])} is gone"
-        if name not in recorded:
-            return f"{inert(name[:200])} was added"
-        if present[name] != recorded[name]:
-            return f"{inert(name[:200])} changed"
-    return ""

@@ -4,7 +4,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from bookmaker.runner import _manifest, _seals
-from privhelpers.artifacts import check_seal, seal_of, sha256_of
+from privhelpers.artifacts import check_seal, first_difference, seal_of, sha256_of
 from privhelpers.errors import DamagedArtifact
 from privhelpers.text import inert
 
@@ -49,7 +49,7 @@ def mark(site: Path) -> list[str]:
 def difference(site: Path) -> str:
     """Return the first file of a site that is not as it was when the site was sealed, or ""."""
     try:
-        changed = _seals.difference(_seals.listed(site / SEALED), files(site))
+        changed = first_difference(_seals.listed(site / SEALED), files(site))
     except DamagedArtifact as error:
         return str(error)
     except OSError as error:

@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 from bookmaker.runner import _fingerprint, _inputs, _seals, notebooks, profiles
 from bookmaker.runner._complete import check_complete
 from bookmaker.runner.chain import CHAIN, DPSGD, EPSILON, MAKERS, PRETRAINED, Step, model_name, source
-from privhelpers.artifacts import parse_json, read_sealed, sha256_of
+from privhelpers.artifacts import first_difference, parse_json, read_sealed, sha256_of
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact
 from privhelpers.text import quoted
 from privhelpers.validate import non_negative, shown
@@ -229,7 +229,7 @@ def damage(root: Path, job: Job) -> str:
         return str(error)
     page = root / job.notebook
     present |= {job.notebook: sha256_of(page)} if page.is_file() else {}
-    found = _seals.difference(done["artifacts"] | {job.notebook: done["page"]}, present)
+    found = first_difference(done["artifacts"] | {job.notebook: done["page"]}, present)
     return found and f"{found} after the run"
 
 

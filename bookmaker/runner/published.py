@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bookmaker.runner import _bundle, _manifest, _sites
+from bookmaker.runner import _manifest, _sites
 from bookmaker.runner import written as author
 from bookmaker.runner.plan import Job
+from privaudit import bundle
 from privhelpers.artifacts import parse_json, seal_of, sha256_of, write_atomic, write_sealed
 from privhelpers.errors import DamagedArtifact, MissingArtifact
 
@@ -22,7 +23,7 @@ SITES = {True: "site", False: "public"}  # with solutions, and without them
 PDF = "privai-leak.pdf"
 PDFS = {True: PDF, False: "privai-leak-public.pdf"}
 # What stands beside every epsilon of a chapter's run: what it is worth, and what no epsilon is about.
-WORTH, NOT_PROTECTED = _bundle.WORDS["modes"]["research"], tuple(_bundle.WORDS["not_protected"])
+WORTH, NOT_PROTECTED = bundle.WORDS["modes"]["research"], tuple(bundle.WORDS["not_protected"])
 MANIFEST = _manifest.MANIFEST
 COMPLETE, SEALED = _sites.COMPLETE, _sites.SEALED
 site_difference, site_runs, site_command = _sites.difference, _sites.runs, _sites.command

@@ -31,6 +31,7 @@ from typing import BinaryIO
 
 from privhelpers.artifacts._yaml import parse_yaml as parse_yaml
 from privhelpers.errors import ArtifactUnavailable, DamagedArtifact, InvalidParameter, MissingArtifact
+from privhelpers.text import inert
 from privhelpers.validate import shown
 
 # Set in the environment of every run that the runner starts: a hash of its code, inputs and versions.
@@ -178,6 +179,18 @@ def write_sealed(path: Path, data: bytes) -> None:
     """Write a file and its hash; the hash first, so that whoever finds the file finds both."""
     _write_seal(path, hashlib.sha256(data).hexdigest())
     write_atomic(path, data)
+
+
+def first_difference(recorded: dict[str, str], present: dict[str, str]) -> str:
+    """Return the first file whose hash differs between the two, with what became of it, or ""."""
+    for name in sorted(recorded.keys() | present.keys()):
+        if name not in present:
+            return f"{inert(name[:200])} is gone"
+        if name not in recorded:
+            return f"{inert(name[:200])} was added"
+        if present[name] != recorded[name]:
+            return f"{inert(name[:200])} changed"
+    return ""
 
 
 def check_seal(path: Path, name: str, digest: str | None = None) -> str:

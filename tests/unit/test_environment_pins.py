@@ -186,7 +186,8 @@ def test_the_bill_of_materials_names_every_file_of_the_locks():
 def test_a_wheel_holds_every_file_that_the_packages_read_and_the_command():
     tool = tomllib.loads((ROOT / "pyproject.toml").read_text())
     patterns = tool["tool"]["setuptools"]["package-data"]["*"]
-    files = [path for name in ("privhelpers", "bookmaker") for path in (ROOT / name).rglob("*.*")]
+    packages = ("privhelpers", "privaudit", "bookmaker")
+    files = [path for name in packages for path in (ROOT / name).rglob("*.*")]
     left = {path.name for path in files if not any(path.match(one) for one in ("*.py", "*.pyc", *patterns))}
     assert len(files) > 200 and not left
     module, _, function = tool["project"]["scripts"]["privai-leak"].partition(":")

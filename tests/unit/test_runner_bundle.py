@@ -12,10 +12,11 @@ import toy_site
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bookmaker.runner import _bundle, _cli, _evidence, _seals
-from bookmaker.runner._bundle import SIGNATURE, SUMS
+from bookmaker.runner import _cli
+from privaudit import bundle
+from privaudit.bundle import SIGNATURE, SUMS
 from privhelpers import ledger
-from privhelpers.artifacts import Store
+from privhelpers.artifacts import Store, first_difference
 from privhelpers.errors import DamagedArtifact, InvalidParameter, LedgerDamaged, MissingArtifact
 from privhelpers.text import rounded_up
 
@@ -80,7 +81,7 @@ def verified(tmp_path, capsys):
     def call(data, key=""):
         path = tmp_path / "out.zip"
         path.write_bytes(data if isinstance(data, bytes) else zipped(data.items()))
-        holds, line = _bundle.verify(str(path), key), capsys.readouterr().out
+        holds, line = bundle.verify(str(path), key), capsys.readouterr().out
         assert line.count("\n") == 1 and (": holds: " in line) == holds
         return holds, line
 
@@ -89,23 +90,23 @@ def verified(tmp_path, capsys):
 
 def test_the_line_says_what_holds_and_who_signed(verified, files, key, tmp_path):
     _, public = pem(tmp_path, key)
-    data = _bundle.make(files)
+    data = bundle.make(files)
     holds, line = verified(data)
     epsilon = ledger.verify(files["ledgers/ledger.jsonl"], "x").epsilon
     assert holds and "Audit of “net”; undecided; " in line
-    assert f"dp-8 epsilon {rounded_up(epsilon):g} at delta 1e-05" in line and _bundle.WORDS["brought"] in line
-    assert "unsigned, so it shows damage" in line and _bundle.sha256(data) in line
+    assert f"dp-8 epsilon {rounded_up(epsilon):g} at delta 1e-05" in line and bundle.WORDS["brought"] in line
+    assert "unsigned, so it shows damage" in line and bundle.sha256(data) in line
     assert not verified(data, public)[0], "a key was named, and nobody signed"
-    signed = _bundle.make(files, key)
+    signed = bundle.make(files, key)
     assert "by whom was not checked" in verified(signed)[1]
     assert "signed by the key that was named" in verified(signed, public)[1]
-    assert _bundle.make(files, key) == signed, "the same files give the same bytes"
+    assert bundle.make(files, key) == signed, "the same files give the same bytes"
 
 
 @pytest.mark.parametrize("name", ["report.html", "figures/1.svg", "ledgers/ledger.jsonl"])
 def test_a_file_that_changed_is_missing_or_was_added_is_named(verified, files, key, tmp_path, name):
     _, public = pem(tmp_path, key)
-    made = _bundle.unpack(_bundle.make(files, key))
+    made = bundle.unpack(bundle.make(files, key))
     others = made | {name: made[name] + b" "}, {n: made[n] for n in made if n != name}
     for changed in (*others, made | {"new.txt": b"x"}):
         holds, line = verified(changed, public)
@@ -113,7 +114,7 @@ def test_a_file_that_changed_is_missing_or_was_added_is_named(verified, files, k
 
 
 def test_a_byte_that_changed_in_the_zip_is_found_and_its_file_is_named(verified, files):
-    data = bytearray(_bundle.make(files))
+    data = bytearray(bundle.make(files))
     data[data.index(b"<p>flagged")] ^= 1
     holds, line = verified(bytes(data))
     assert not holds and "report.html" in line
@@ -121,32 +122,32 @@ def test_a_byte_that_changed_in_the_zip_is_found_and_its_file_is_named(verified,
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_what_is_not_a_bundle_does_not_hold(verified, files):
-    good = _bundle.make(files)
-    twice = zipped([*_bundle.unpack(good).items(), ("report.html", b"other")])
+    good = bundle.make(files)
+    twice = zipped([*bundle.unpack(good).items(), ("report.html", b"other")])
     for data in (b"", b"x", good[:-30], twice, zipped([("report.html", b"x")])):
         assert not verified(data)[0]
 
 
 def test_files_that_would_grow_are_not_read(monkeypatch, files):
-    monkeypatch.setattr(_bundle, "MOST", 100)
+    monkeypatch.setattr(bundle, "MOST", 100)
     with pytest.raises(DamagedArtifact):
-        _bundle.unpack(_bundle.make(files))
+        bundle.unpack(bundle.make(files))
 
 
 def test_whoever_lacks_the_key_cannot_replace_a_signed_bundle(verified, files, key, tmp_path):
     _, public = pem(tmp_path, key)
     mallory = Ed25519PrivateKey.generate()
     lie = {**files, "report.html": b"<p>nothing found</p>"}
-    assert verified(_bundle.make(lie))[0], "no hash in a file can prevent this"
-    signature = _bundle.unpack(_bundle.make(files, key))[SIGNATURE]
-    copied = _bundle.unpack(_bundle.make(lie)) | {SIGNATURE: signature}
-    for forged in (_bundle.make(lie), _bundle.make(lie, mallory), copied):
+    assert verified(bundle.make(lie))[0], "no hash in a file can prevent this"
+    signature = bundle.unpack(bundle.make(files, key))[SIGNATURE]
+    copied = bundle.unpack(bundle.make(lie)) | {SIGNATURE: signature}
+    for forged in (bundle.make(lie), bundle.make(lie, mallory), copied):
         assert not verified(forged, public)[0]
 
 
 def test_other_programs_check_the_same(files, key, tmp_path):
     _, public = pem(tmp_path, key)
-    with zipfile.ZipFile(io.BytesIO(_bundle.make(files, key))) as archive:
+    with zipfile.ZipFile(io.BytesIO(bundle.make(files, key))) as archive:
         archive.extractall(tmp_path / "out")
     openssl = ["openssl", "pkeyutl", "-verify", "-rawin", "-pubin", "-inkey", public, "-in", SUMS]
     for command in (["sha256sum", "-c", "--strict", SUMS], [*openssl, "-sigfile", SIGNATURE]):
@@ -156,27 +157,27 @@ def test_other_programs_check_the_same(files, key, tmp_path):
 def test_a_ledger_that_is_damaged_or_states_no_guarantee_is_refused(verified, files, tmp_path):
     broken = files["ledgers/ledger.jsonl"].replace(b"0.04", b"0.05")
     with pytest.raises(LedgerDamaged):
-        _bundle.make(files | {"ledgers/ledger.jsonl": broken})
+        bundle.make(files | {"ledgers/ledger.jsonl": broken})
     studied = spent(tmp_path, 10, not_counted=("a sampler under study",))
     with pytest.raises(InvalidParameter):
-        _bundle.make(files | {"ledgers/ledger.jsonl": studied})
-    sums = "".join(f"{_bundle.sha256(data)}  {name}\n" for name, data in {"ledgers/l.jsonl": broken}.items())
+        bundle.make(files | {"ledgers/ledger.jsonl": studied})
+    sums = "".join(f"{bundle.sha256(data)}  {name}\n" for name, data in {"ledgers/l.jsonl": broken}.items())
     assert not verified({"ledgers/l.jsonl": broken, SUMS: sums.encode()})[0]
 
 
 def test_what_a_stranger_wrote_moves_no_cursor(verified, files):
     name = "\x1b[2J\0\n"
-    assert _seals.difference({name: "1"}, {}) == r"\x1b[2J\x00\n is gone"
-    assert _seals.difference({}, {name: "1"}) == r"\x1b[2J\x00\n was added"
+    assert first_difference({name: "1"}, {}) == r"\x1b[2J\x00\n is gone"
+    assert first_difference({}, {name: "1"}) == r"\x1b[2J\x00\n was added"
     title = json.dumps({"title": "\x1b[2J\n" * 500}).encode()
-    line = verified(_bundle.make(files | {"report.json": title}))[1]
+    line = verified(bundle.make(files | {"report.json": title}))[1]
     assert "\x1b" not in line and len(line) < 2500
 
 
 def test_keys_of_another_kind_are_refused(tmp_path, key):
     private, public = pem(tmp_path, key)
-    assert _bundle.private_key("") is None
-    assert _bundle.private_key(private).public_key() == key.public_key()
+    assert bundle.private_key("") is None
+    assert bundle.private_key(private).public_key() == key.public_key()
     (tmp_path / "no").write_text("x")
     locked = key.private_bytes(
         serialization.Encoding.PEM,
@@ -186,17 +187,17 @@ def test_keys_of_another_kind_are_refused(tmp_path, key):
     (tmp_path / "locked").write_bytes(locked)
     for path in (public, tmp_path / "no", tmp_path / "locked"):
         with pytest.raises(InvalidParameter, match="KEY="):
-            _bundle.private_key(str(path))
+            bundle.private_key(str(path))
     with pytest.raises(InvalidParameter, match="KEY="):
-        _bundle.verify("x.zip", private)
+        bundle.verify("x.zip", private)
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "long").write_bytes(b"x" * 10**5)
     for name in ("pipe", "long", "gone"):
         with pytest.raises(MissingArtifact, match="KEY="):
-            _bundle.private_key(str(tmp_path / name))
+            bundle.private_key(str(tmp_path / name))
     for name in ("pipe", "gone"):
         with pytest.raises(MissingArtifact, match="BUNDLE="):
-            _bundle.verify(str(tmp_path / name))
+            bundle.verify(str(tmp_path / name))
 
 
 @pytest.fixture(scope="module")
@@ -220,8 +221,8 @@ def test_a_profile_has_a_bundle(book, tmp_path, monkeypatch, capsys, key):
     assert _cli.main(["verify", f"--bundle={path}"]) == 0
     line = capsys.readouterr().out
     assert "toy; dp-8 epsilon" in line and "unsigned" in line
-    assert _bundle.WORDS["brought"] not in line, "its ledgers are those of its own runs"
-    names = _bundle.unpack(path.read_bytes()).keys()
+    assert bundle.WORDS["brought"] not in line, "its ledgers are those of its own runs"
+    names = bundle.unpack(path.read_bytes()).keys()
     assert {"manifest.json", "summary.json", "measurements.jsonl", "figures/fig-bars.png"} <= names
     assert len([name for name in names if name.startswith("ledgers/dp-eps-")]) == 3
     before = path.read_bytes()
@@ -246,6 +247,6 @@ def test_a_profile_whose_files_changed_has_none(book, tmp_path, monkeypatch, cap
 
 
 def test_evidence_of_an_audit_is_its_report_its_pictures_and_its_ledger():
-    files = _evidence.of_audit({"report.html": b""}, [b"<svg/>", b"<svg/>"], None)
+    files = bundle.of_audit({"report.html": b""}, [b"<svg/>", b"<svg/>"], None)
     assert files.keys() == {"report.html", "figures/1.svg", "figures/2.svg"}
-    assert _evidence.of_audit({}, [], b"{}") == {"ledgers/ledger.jsonl": b"{}"}
+    assert bundle.of_audit({}, [], b"{}") == {"ledgers/ledger.jsonl": b"{}"}

@@ -2,14 +2,13 @@
 
 import pytest
 
-from bookmaker.runner import _bundle
-from privaudit import _command, cli
+from privaudit import _command, bundle, cli
 from privhelpers.errors import BadRecords, RunFailed
 
 
 def test_the_command_verifies_and_says_its_exit_codes(tmp_path, capsys):
     path = str(tmp_path / "out.zip")
-    (tmp_path / "out.zip").write_bytes(_bundle.make({"report.html": b""}))
+    (tmp_path / "out.zip").write_bytes(bundle.make({"report.html": b""}))
     assert cli.main(["verify", path]) == 0
     (tmp_path / "out.zip").write_bytes(b"x")
     assert cli.main(["verify", path]) == 1

@@ -8,8 +8,7 @@ import jsonschema
 import pytest
 
 import privaudit
-from bookmaker.runner import _bundle
-from privaudit import _facts
+from privaudit import _facts, bundle
 
 ROOT = Path(__file__).parents[2]
 HOME = ROOT / "reference" / "report"
@@ -17,13 +16,13 @@ HOME = ROOT / "reference" / "report"
 
 @pytest.fixture(scope="module")
 def files():
-    return _bundle.unpack((HOME / "evidence.zip").read_bytes())
+    return bundle.unpack((HOME / "evidence.zip").read_bytes())
 
 
 def test_the_sample_is_the_report_of_its_bundle_and_verifies(files, tmp_path):
     made = {name: data for name, data in files.items() if name.startswith(("report", "figures/"))}
-    (tmp_path / "out.zip").write_bytes(_bundle.make(made))
-    assert _bundle.verify(str(tmp_path / "out.zip"))
+    (tmp_path / "out.zip").write_bytes(bundle.make(made))
+    assert bundle.verify(str(tmp_path / "out.zip"))
     assert files["report.pdf"] == (HOME / "report.pdf").read_bytes()
     assert b"<title>Privacy audit of the language model" in files["report.html"]
 

@@ -9,7 +9,7 @@ import hashlib
 import io
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,17 @@ from cryptography.exceptions import InternalError, InvalidSignature, Unsupported
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from bookmaker.runner import _seals
-from privhelpers.artifacts import parse_json, parse_yaml, read_bounded
+from privhelpers.artifacts import first_difference, parse_json, parse_yaml, read_bounded
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact, PrivHelpersError
 from privhelpers.text import inert, rounded_up
 
 SUMS, SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
-LEDGERS, REPORT, MANIFEST = "ledgers/", "report.json", "manifest.json"  # the last, of a profile
+LEDGERS, LEDGER, REPORT, MANIFEST = (
+    "ledgers/",
+    "ledger.jsonl",
+    "report.json",
+    "manifest.json",
+)  # the last, of a profile
 MOST = 64 << 20  # bytes of a bundle, and of its files together
 WORDS = parse_yaml(Path(__file__).with_name("bundle.yml").read_text(encoding="utf-8"))
 KEYS = "`openssl genpkey -algorithm ed25519 -out key.pem` makes one, and `openssl pkey -in key.pem -pubout \
@@ -85,6 +89,20 @@ def private_key(path: str) -> Ed25519PrivateKey | None:
         return serialization.load_pem_private_key(data, password=None)
 
     return _key(path, load, Ed25519PrivateKey) if path else None
+
+
+def of_audit(
+    report: Mapping[str, bytes], pictures: Iterable[bytes], ledger: bytes | None
+) -> dict[str, bytes]:
+    """Return the files of an audit's bundle by name.
+
+    Args:
+        report: files of the report by name; its `report.json` has the hash of every file that was read.
+        pictures: SVG.
+        ledger: said to be of the training of the model, if there is one.
+    """
+    files = {**report, **{f"figures/{number}.svg": svg for number, svg in enumerate(pictures, 1)}}
+    return {**files, LEDGERS + LEDGER: ledger} if ledger else files
 
 
 def make(files: Mapping[str, bytes], key: Ed25519PrivateKey | None = None) -> bytes:
@@ -163,7 +181,7 @@ def check(data: bytes, public: Ed25519PublicKey | None = None) -> str:
         raise DamagedArtifact(f"{SUMS} is missing: it is not a bundle, or one of an earlier version")
     lines = files[SUMS].decode("utf-8", "replace").splitlines()
     present = {name: sha256(data) for name, data in files.items() if name not in (SUMS, SIGNATURE)}
-    if wrong := _seals.difference({line[66:]: line[:64] for line in lines}, present):
+    if wrong := first_difference({line[66:]: line[:64] for line in lines}, present):
         raise DamagedArtifact(wrong)
     signed = _signed(files, public)
     whole = MANIFEST if MANIFEST in files else REPORT
