@@ -24,7 +24,6 @@ LISTS = (
     "book/syllabus",
     "book/run_card",
     "book/model_cards",
-    "book/architecture",
 )
 NO_PROSE = (
     nodes.FixedTextElement,

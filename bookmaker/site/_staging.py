@@ -17,12 +17,11 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 
-from bookmaker import shape
 from bookmaker.runner import chain, notebooks, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner import written as author
 from bookmaker.runner.plan import Job
-from bookmaker.site import _architecture, _numbers, _quizzes, _reports, _syllabus, exercises
+from bookmaker.site import _numbers, _quizzes, _reports, _syllabus, exercises
 from bookmaker.site._course_card import course_card
 from bookmaker.site._memo import FOLDER, Memo
 from bookmaker.site._model_cards import model_cards
@@ -48,8 +47,7 @@ What is missing appears here when every run is complete: load the page again the
 :::"""
 ASKS = re.compile(r"^.+\?$", re.MULTILINE)
 READING = re.compile(r"Reading \d+ minutes[^.]*")
-MAKE_ARCHITECTURE = (_architecture, shape, chain)
-RUN_CARD, COURSE_CARD, ARCHITECTURE = "book/run_card", "book/course_card", "book/architecture"
+RUN_CARD, COURSE_CARD = "book/run_card", "book/course_card"
 SYLLABUS, MODEL_CARDS = "book/syllabus", "book/model_cards"
 TO_COME = {  # the pages that are made from all runs
     RUN_CARD: "# Run card",
@@ -217,7 +215,7 @@ def _outline(root: Path, job: Job) -> NotebookNode:
     return page
 
 
-def _written(root: Path, toc: dict[str, Any], site: Path, solutions: bool = True) -> dict[str, bytes]:
+def _written(root: Path, toc: dict[str, Any], solutions: bool = True) -> dict[str, bytes]:
     """Return the files that need no run: configuration, contents, the pages of `book/` and of the sources.
 
     A site without solutions names no repository, which holds them: no button leads there.
@@ -238,10 +236,6 @@ def _written(root: Path, toc: dict[str, Any], site: Path, solutions: bool = True
         solved = exercises.ANY_SOLUTION.search(words) or "{code-cell}" in words or name.endswith(".ipynb")
         if solved and not solutions:  # code may be a solution's
             raise InvalidParameter(f"{name}: has a solution, or code; move it to a chapter, or remove it")
-    memo = Memo(site / FOLDER / "architecture.json", [Path(module.__file__) for module in MAKE_ARCHITECTURE])
-    page = memo.of(_architecture.sources(root), lambda _: _architecture.architecture(root))
-    memo.write()
-    files[f"{ARCHITECTURE}.md"] = page.encode()
     return files
 
 
@@ -255,7 +249,7 @@ def _first_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
         plan: every run of one profile; the complete ones become pages.
     """
     toc = contents(root, plan)
-    files = _written(root, toc, published.site(root, plan[0].profile))
+    files = _written(root, toc)
     complete = []
     for page in (page for page in pages(plan) if page.is_chapter):
         ready = (root / page.job.sentinel).is_file()
@@ -287,7 +281,7 @@ def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, byt
     """Return every file that a site is built from, by its name in the folder of the site."""
     toc = contents(root, plan)
     site = published.site(root, plan[0].profile, solutions=solutions)
-    files = _written(root, toc, site, solutions)
+    files = _written(root, toc, solutions)
     chapters = {}
     documents: dict[str, dict[str, str]] = {}  # of each chapter: model -> page, in the order of the plan
     page_by_rule = {page.job.rule: page for page in pages(plan)}

@@ -449,7 +449,7 @@ def test_a_broken_file_of_the_book_is_named(book, file, data, words):
 
 def test_a_solution_outside_of_chapters_is_in_no_site_without_solutions(book):
     def public():
-        return _staging._written(book, {}, book / "runs/toy/public", solutions=False)
+        return _staging._written(book, {}, solutions=False)
 
     assert "book/intro.md" in public()
     code = v4.new_notebook(cells=[v4.new_code_cell("secret", metadata={"tags": ["solution"]})])
