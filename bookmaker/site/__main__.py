@@ -1,15 +1,12 @@
-"""`python -m bookmaker.site build|first|pdf|serve --profile NAME`, `compare OLD NEW`, `quoted ONE OTHER`.
+"""`python -m bookmaker.site build|first|pdf|serve --profile NAME`.
 
-The last two say what differs: between two built sites, and in what the pages of two profiles quote.
-
-A refusal is one line on stderr and exit code 2; a site that does not build, or what differs, is exit code 1.
+A refusal is one line on stderr and exit code 2; a site that does not build is exit code 1.
 """
 
 import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bookmaker.runner import plan as planning
@@ -17,17 +14,9 @@ from bookmaker.runner import processes, published
 from bookmaker.runner.commands import guarded, one_line
 from bookmaker.runner.options import port
 from bookmaker.runner.progress import duration, say
-from bookmaker.site import _compare, _pdf, _quoted, _serve
+from bookmaker.site import _pdf, _serve
 from bookmaker.site._build import build, build_first
 from privhelpers.artifacts import repository_root
-from privhelpers.text import inert
-
-
-def _tell_differences(compare: Callable[[], Iterator[str]]) -> int:
-    """Print what differs; return 1 if something does, as `diff` does."""
-    lines = [inert(line) for line in compare()]
-    print("\n".join(lines) if lines else "the two read the same")
-    return 1 if lines else 0
 
 
 def _print(root: Path, profile: str, solutions: bool) -> None:
@@ -53,17 +42,7 @@ def _command(arguments: list[str] | None = None) -> int:
         command.add_argument("--solutions", choices=("", "yes", "no"), help="no: the site without them")
         if name == "serve":
             command.add_argument("--port", type=port, default=port(""), help="default: 8000")
-    command = commands.add_parser("compare", help="what a reader would see change from one site to another")
-    command.add_argument("old", type=Path, help="folder of HTML")
-    command.add_argument("new", type=Path, help="folder of HTML")
-    command = commands.add_parser("quoted", help="numbers and wordings that the runs of two profiles quote")
-    command.add_argument("one", help="a profile that ran")
-    command.add_argument("other", help="a profile that ran, such as the same with another seed")
     options = parser.parse_args(arguments)
-    if options.command == "compare":
-        return _tell_differences(lambda: _compare.differences(options.old, options.new))
-    if options.command == "quoted":
-        return _tell_differences(lambda: _quoted.differences(repository_root(), options.one, options.other))
     processes.die_with_parent(clean=True)
     root = repository_root()
     os.chdir(root)

@@ -21,8 +21,6 @@ from sphinx.search.en import SearchEnglish
 from sphinx.transforms import SphinxTransform
 
 from bookmaker.site import _numbers
-from bookmaker.site._first_use import LinkFirstUse
-from bookmaker.site._spaces import HoldTogether
 from privhelpers.artifacts import parse_yaml
 
 OF_RUNS = ("book/run_card", "book/model_cards")  # pages that are made of what runs wrote
@@ -192,8 +190,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     _look_up_once()
     app.add_transform(AsTyped)
-    app.add_post_transform(LinkFirstUse)
-    app.add_post_transform(HoldTogether)
     _numbers.setup(app)
     app.connect("config-inited", _drop_thebe)
     app.connect("config-inited", _launch_if_public)

@@ -114,11 +114,12 @@ def _fold(page: NotebookNode) -> None:
             cell.metadata.setdefault("mystnb", {}).update(prompts)
 
 
-def _keep_percents(page: NotebookNode) -> None:
-    """Keep a percent sign on the line of its number."""
+def _bytes(page: NotebookNode) -> bytes:
+    """Return a page as its file holds it; a percent sign stays on the line of its number."""
     for cell in page.cells:
         if cell.cell_type == "markdown":
             cell.source = PERCENT.sub("\u00a0%", cell.source)
+    return (nbformat.writes(page, version=4) + "\n").encode()
 
 
 def _add_index(page: NotebookNode, terms: list[str]) -> None:
@@ -170,7 +171,6 @@ def page_of(root: Path, job: Job, tables: Memo | None = None) -> NotebookNode:
         clean_outputs(cell, where, tables)
         check_picture(cell, where)
     _fold(page)
-    _keep_percents(page)
     _tell_minutes(page, _syllabus.reading_minutes(source, job.slug), planning.record(root, job)["seconds"])
     # A reader types "Renyi"; the search knows the letters that a page shows and those among its keywords.
     title = next((line for line in page.cells[0].source.splitlines() if line.startswith("# ")), "")
@@ -229,9 +229,9 @@ def _written(root: Path, toc: dict[str, Any], solutions: bool = True) -> dict[st
     for path in author.files(root / "book"):
         name = path.relative_to(root).as_posix()
         author.check_name(name)
-        if path.suffix in (".md", ".yml"):
-            author.text(root, name)  # in UTF-8, or refused
         files[name] = path.read_bytes()
+        if path.suffix in (".md", ".yml"):
+            files[name] = PERCENT.sub("\u00a0%", author.text(root, name)).encode()  # in UTF-8, or refused
         words = files[name].decode("utf-8", "replace")
         solved = exercises.ANY_SOLUTION.search(words) or "{code-cell}" in words or name.endswith(".ipynb")
         if solved and not solutions:  # code may be a solution's
@@ -258,7 +258,7 @@ def _first_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
             _reports.add(notebook, page.job.slug)
             _quizzes.add(root, page.job.slug, notebook)
         complete += [page] if ready else []
-        files[f"{page.document}.ipynb"] = (nbformat.writes(notebook, version=4) + "\n").encode()
+        files[f"{page.document}.ipynb"] = _bytes(notebook)
     home = files[f"{toc['root']}.md"].decode().partition("```{figure}")[0]
     ready = "\n".join(f"- {{doc}}`/{page.document}`" for page in complete)
     files[f"{toc['root']}.md"] = f"{home}{NOT_YET}\n\nThese chapters are here:\n\n{ready}\n".encode()
@@ -302,7 +302,7 @@ def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, byt
             notebook = variant(notebook, model=str(page.job.model))
         if len(documents[page.job.slug]) > 1:
             add_switch(notebook, str(page.job.model), documents[page.job.slug])
-        files[f"{page.document}.ipynb"] = (nbformat.writes(notebook, version=4) + "\n").encode()
+        files[f"{page.document}.ipynb"] = _bytes(notebook)
     tables.write()
     slug, name, place = HOME_PICTURE
     files[place] = _picture(chapters[slug], name)
