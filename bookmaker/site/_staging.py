@@ -23,9 +23,8 @@ from bookmaker.runner import written as author
 from bookmaker.runner.plan import Job
 from bookmaker.site import _numbers, _quizzes, _reports, _syllabus, exercises
 from bookmaker.site._course_card import course_card
-from bookmaker.site._memo import FOLDER, Memo
 from bookmaker.site._model_cards import model_cards
-from bookmaker.site._outputs import check_picture, clean_outputs, tables_memo
+from bookmaker.site._outputs import check_picture, clean_outputs
 from bookmaker.site._run_card import duration, run_card
 from bookmaker.site._variants import add_switch, variant
 from privhelpers.artifacts import sha256_of, write_atomic
@@ -35,7 +34,7 @@ CHAPTER_EPSILON = 8.0
 HOME_PICTURE = (chain.STATISTICS, "fig-bars", "book/result.png")  # chapter, figure, place of the copy
 CHAPTER_MODEL = {step.slug: "baseline" for step in chain.CHAIN if step.per == "model"}
 # In the folder, but not staged.
-OURS = {"_build", "_failed", ".cost.json", ".fingerprint", "build.log", FOLDER}
+OURS = {"_build", "_failed", ".cost.json", ".fingerprint", "build.log"}
 OURS |= {published.COMPLETE, published.SEALED, published.SOURCES, published.FIRST}
 PERCENT = re.compile(r"(?<=[\d`]) %(?!\w)")
 TITLE = re.compile(r"^# .*\n", re.MULTILINE)
@@ -146,13 +145,12 @@ def _name(page: NotebookNode, source: Path) -> None:
         page.metadata[_numbers.QUESTION] = question[0]
 
 
-def page_of(root: Path, job: Job, tables: Memo | None = None) -> NotebookNode:
+def page_of(root: Path, job: Job) -> NotebookNode:
     """Return one run as a page: today's words, that run's outputs, nothing of this machine.
 
     Args:
         root: the repository.
         job: a complete run.
-        tables: those that an earlier build cleaned.
 
     Raises:
         RunFailed: the run failed, its code is not today's, or an output is not fit for a page.
@@ -168,7 +166,7 @@ def page_of(root: Path, job: Job, tables: Memo | None = None) -> NotebookNode:
     notebooks.clean(page, root)
     for number, cell in enumerate(notebooks.code_cells(page), 1):
         where = f"{job.title}, code cell {number}"
-        clean_outputs(cell, where, tables)
+        clean_outputs(cell, where)
         check_picture(cell, where)
     _fold(page)
     _tell_minutes(page, _syllabus.reading_minutes(source, job.slug), planning.record(root, job)["seconds"])
@@ -280,17 +278,15 @@ def _picture(notebook: NotebookNode, name: str) -> bytes:
 def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, bytes]:
     """Return every file that a site is built from, by its name in the folder of the site."""
     toc = contents(root, plan)
-    site = published.site(root, plan[0].profile, solutions=solutions)
     files = _written(root, toc, solutions)
     chapters = {}
     documents: dict[str, dict[str, str]] = {}  # of each chapter: model -> page, in the order of the plan
     page_by_rule = {page.job.rule: page for page in pages(plan)}
-    tables = tables_memo(site)
     terms = author.index(root)
     for job in plan:
         documents.setdefault(job.slug, {})[str(job.model)] = page_by_rule[job.rule].document
     for page in page_by_rule.values():
-        notebook = page_of(root, page.job, tables)
+        notebook = page_of(root, page.job)
         if page.is_chapter:
             _add_index(notebook, terms.get(page.job.slug, []))
             _reports.add(notebook, page.job.slug)
@@ -303,7 +299,6 @@ def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, byt
         if len(documents[page.job.slug]) > 1:
             add_switch(notebook, str(page.job.model), documents[page.job.slug])
         files[f"{page.document}.ipynb"] = _bytes(notebook)
-    tables.write()
     slug, name, place = HOME_PICTURE
     files[place] = _picture(chapters[slug], name)
     manifest = published.manifest(root, plan)
