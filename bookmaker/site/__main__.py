@@ -7,6 +7,8 @@ import argparse
 import os
 import sys
 import time
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from bookmaker.runner import plan as planning
@@ -14,9 +16,35 @@ from bookmaker.runner import processes, published
 from bookmaker.runner.commands import guarded, one_line
 from bookmaker.runner.options import port
 from bookmaker.runner.progress import duration, say
-from bookmaker.site import _pdf, _serve
+from bookmaker.site import _pdf
 from bookmaker.site._build import build, build_first
-from privhelpers.artifacts import repository_root
+from privhelpers.artifacts import check_name, repository_root
+from privhelpers.errors import InvalidParameter
+
+
+def _server(root: Path, profile: str, port: int, solutions: bool) -> ThreadingHTTPServer:
+    """Return a server of a profile's site, or of its first chapters while the rest is being made.
+
+    Args:
+        root: the repository.
+        profile: whose site.
+        port: from 1 to 65535.
+        solutions: whether it is the site that shows them.
+
+    Raises:
+        InvalidParameter: the port is taken, or not ours to take.
+        PrivHelpersError: there is no finished site, or it is not as it was made.
+    """
+    site = published.site(root, check_name(profile), solutions=solutions)
+    if site.is_symlink() or not (site / published.FIRST).is_file():
+        site = published.finished(root, profile, solutions=solutions)
+    html = site / "_build" / "html"
+    try:
+        made = ThreadingHTTPServer(("127.0.0.1", port), partial(SimpleHTTPRequestHandler, directory=html))
+    except OSError as error:
+        raise InvalidParameter(f"PORT={port}: {error.strerror}; name another one") from error
+    say(profile, f"{html.relative_to(root)} at http://localhost:{port} until Ctrl-C")
+    return made
 
 
 def _print(root: Path, profile: str, solutions: bool) -> None:
@@ -47,7 +75,7 @@ def _command(arguments: list[str] | None = None) -> int:
     root = repository_root()
     os.chdir(root)
     if options.command == "serve":
-        with _serve.server(root, options.profile, options.port, options.solutions != "no") as server:
+        with _server(root, options.profile, options.port, options.solutions != "no") as server:
             server.serve_forever()
         return 0
     plan = planning.jobs(root, options.profile)

@@ -14,7 +14,7 @@ from pathlib import Path
 from bookmaker.runner import _fingerprint, notebooks, processes, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
-from bookmaker.site import _cards, _checks, _reports
+from bookmaker.site import _checks, _hover_cards, _reports
 from bookmaker.site._staging import stage
 from privhelpers.artifacts import parse_yaml, to_json, write_atomic
 from privhelpers.errors import RunFailed
@@ -152,7 +152,7 @@ def _finish(root: Path, plan: list[Job], site: Path) -> Path:
     for old, slug in parse_yaml(OLD_ADDRESSES.read_text(encoding="utf-8")).items():
         for page in [*html.glob(f"notebooks/{slug}.html"), *html.glob(f"runs/{slug}--*.html")]:
             _lead_on(page.with_name(old + page.name.removeprefix(slug)), page.name)
-    _cards.write(html)
+    _hover_cards.write(html)
     _reports.copy(root, plan, html)
     _checks.protect(html)
     return html

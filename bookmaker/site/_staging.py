@@ -22,7 +22,6 @@ from bookmaker.runner import plan as planning
 from bookmaker.runner import written as author
 from bookmaker.runner.plan import Job
 from bookmaker.site import _numbers, _quizzes, _reports, _syllabus, exercises
-from bookmaker.site._course_card import course_card
 from bookmaker.site._model_cards import model_cards
 from bookmaker.site._outputs import check_picture, clean_outputs
 from bookmaker.site._run_card import duration, run_card
@@ -306,7 +305,7 @@ def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, byt
     files[f"{RUN_CARD}.md"] = run_card(manifest, digest).encode()
     order = [Path(entry["file"]).name for part in toc["parts"] for entry in part["chapters"]]
     in_order = {slug: chapters[slug] for slug in order if slug in chapters}
-    files[f"{COURSE_CARD}.md"] = course_card(in_order, manifest).encode()
+    files[f"{COURSE_CARD}.md"] = _syllabus.course_card(in_order, manifest).encode()
     files[f"{MODEL_CARDS}.md"] = model_cards(root, manifest).encode()
     takes = {}
     for slug in in_order:

@@ -412,7 +412,7 @@ def test_the_course_card_tells_what_each_chapter_teaches_and_takes(book):
 
 
 def test_a_chapter_that_opens_otherwise_is_named(book):
-    from bookmaker.site._course_card import course_card
+    from bookmaker.site._syllabus import course_card
 
     bare = v4.new_notebook(cells=[v4.new_markdown_cell("# Bare")])
     with pytest.raises(DamagedArtifact, match="hipaa: its first cell lacks a label"):
