@@ -30,7 +30,7 @@ ATTRIBUTES = {
     "td": {"colspan", "rowspan", "valign"},
 }
 # Of pandas and of the book's own tables, and those that keep MathJax out; no other class of the page.
-CLASSES = {"dataframe", "table", "claims", "words", "tex2jax_ignore", "mathjax_ignore"}
+CLASSES = {"dataframe", "table", "claims", "tex2jax_ignore", "mathjax_ignore"}
 # Nothing that takes an element out of its place, covers another one, or loads.
 PROPERTIES = {
     *("background-color", "color", "font-style", "font-weight", "text-align", "vertical-align"),

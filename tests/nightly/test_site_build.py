@@ -142,6 +142,8 @@ def test_every_table_that_can_be_scrolled_is_reached_by_keys_and_has_a_name(fini
         for box in re.findall(r'<div[^>]*class="pst-scrollable-table-container"[^>]*>', text)
     ]
     assert "run_card.html" in dict(boxes)
+    assert '<div aria-label="Table" role="group" tabindex="0">' in pages["extraction.html"]
+    assert [name for name, text in pages.items() if re.search(r"<div>\s*<table|<style scoped", text)] == []
     assert [one for one in boxes if 'tabindex="0" role="group" aria-label="Table"' not in one[1]] == []
 
 
