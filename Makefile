@@ -10,7 +10,7 @@ STAMP   := $(VENV)/.stamp
 # What a user gives is text, whatever characters it holds: it is not expanded again, and recipes read it from
 # the environment ("$$PROFILE"), so that neither make nor the shell runs a part of it. PY, VENV and PYTHON name
 # what is to be run.
-GIVEN := PROFILE JOBS CLUSTER LIMIT PORT EPSILONS SEEDS ARCHS ROOM MODEL RECORDS HOLDOUT CANARIES BASE REFERENCE \
+GIVEN := PROFILE JOBS CLUSTER LIMIT PORT EPSILONS SEEDS ARCHS MODEL RECORDS HOLDOUT CANARIES BASE REFERENCE \
   SYNTHETIC COLUMNS PATIENTS NOTES EFFORT EPSILON DELTA OUT PDF SHOW SEED OPTIONS SOLUTIONS BUNDLE KEY LEDGER DRY \
   SUBMITTED
 $(foreach name,$(GIVEN),$(if $(filter undefined,$(origin $(name))),,$(eval override $(name) := $$(value $(name)))))
@@ -24,7 +24,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle profile reference env test mutants supply bench lint shape hooks lock clean help names
+.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle profile reference env test mutants supply bench lint hooks lock clean help names
 .DELETE_ON_ERROR:
 
 
@@ -162,9 +162,6 @@ lint: $(STAMP)  ## check style, format and that notebooks carry no outputs
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb assignments/*/*.ipynb
-
-shape: $(STAMP)  ## code lines and public names of each room, and who uses what (ROOM=stats for one)
-	@exec $(PYTHON) -m bookmaker.shape "$$ROOM"
 
 hooks:  ## check style before every commit (git's core.hooksPath)
 	git config core.hooksPath .githooks

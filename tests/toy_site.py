@@ -62,7 +62,10 @@ Add two numbers.
 One and one make two.
 Quodlibet says so.
 ```"""
-TABLE = "<table border='1' class='dataframe'><tr><th>model</th></tr><tr><td>baseline $x$</td></tr></table>"
+TABLE = """<div>
+<style scoped>.dataframe thead th {text-align: right;}</style>
+<table border="1" class="dataframe"><tr><th>model</th></tr><tr><td>baseline $x$</td></tr></table>
+</div>"""  # as pandas writes it
 QUIZ = """two-scores:
   asks: Is an AUC of {glue:text}`baseline_auc:.2f`, with $x^2$ and `code`, better than guessing?
   see: Summary

@@ -149,9 +149,9 @@ class Helpers:
 
 def of_site(root: Path) -> str:
     """Return the fingerprint of everything but the runs that the site is built from."""
-    files = [root / name for name in ("_config.yml", "_toc.yml", "Snakefile") if (root / name).is_file()]
-    files += written.files(root / "notebooks", "*.ipynb") + written.files(root / "binder", "*.py")
-    # All of the packages: a page says which helper serves which chapter, and others show words of their data.
+    files = [root / name for name in ("_config.yml", "_toc.yml") if (root / name).is_file()]
+    files += written.files(root / "notebooks", "*.ipynb")
+    # All of the packages: their code makes the pages, which show words of their data.
     for folder in ("book", *PACKAGES):
         files += written.files(root / folder)
     return _digest(Helpers(root).hashes(files))

@@ -1,10 +1,8 @@
 """Stages the executed notebooks and builds the site; the only room that knows jupyter-book."""
 
-from bookmaker.site._cards import detach
-from bookmaker.site._checks import findings, machine_strings
-from bookmaker.site._policy import protect
-from bookmaker.site._quizzes import questions
-from bookmaker.site._quoted import quoted, with_numbers
+from bookmaker.site._checks import findings, machine_strings, protect
+from bookmaker.site._hover_cards import detach
+from bookmaker.site._quizzes import questions, quoted, with_numbers
 from bookmaker.site._staging import contents, page_of, pages
 
 __all__ = [

@@ -1,32 +1,49 @@
-"""`python -m bookmaker.site build|first|pdf|serve --profile NAME`, `compare OLD NEW`, `quoted ONE OTHER`.
+"""`python -m bookmaker.site build|first|pdf|serve --profile NAME`.
 
-The last two say what differs: between two built sites, and in what the pages of two profiles quote.
-
-A refusal is one line on stderr and exit code 2; a site that does not build, or what differs, is exit code 1.
+A refusal is one line on stderr and exit code 2; a site that does not build is exit code 1.
 """
 
 import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from bookmaker.runner import plan as planning
 from bookmaker.runner import processes, published
 from bookmaker.runner.options import port
-from bookmaker.site import _compare, _pdf, _quoted, _serve
+from bookmaker.site import _pdf
 from bookmaker.site._build import build, build_first
 from privaudit.console import duration, guarded, one_line, say
-from privhelpers.artifacts import repository_root
-from privhelpers.text import inert
+from privhelpers.artifacts import check_name, repository_root
+from privhelpers.errors import InvalidParameter
 
 
-def _tell_differences(compare: Callable[[], Iterator[str]]) -> int:
-    """Print what differs; return 1 if something does, as `diff` does."""
-    lines = [inert(line) for line in compare()]
-    print("\n".join(lines) if lines else "the two read the same")
-    return 1 if lines else 0
+def _server(root: Path, profile: str, port: int, solutions: bool) -> ThreadingHTTPServer:
+    """Return a server of a profile's site, or of its first chapters while the rest is being made.
+
+    Args:
+        root: the repository.
+        profile: whose site.
+        port: from 1 to 65535.
+        solutions: whether it is the site that shows them.
+
+    Raises:
+        InvalidParameter: the port is taken, or not ours to take.
+        PrivHelpersError: there is no finished site, or it is not as it was made.
+    """
+    site = published.site(root, check_name(profile), solutions=solutions)
+    if site.is_symlink() or not (site / published.FIRST).is_file():
+        site = published.finished(root, profile, solutions=solutions)
+    html = site / "_build" / "html"
+    try:
+        made = ThreadingHTTPServer(("127.0.0.1", port), partial(SimpleHTTPRequestHandler, directory=html))
+    except OSError as error:
+        raise InvalidParameter(f"PORT={port}: {error.strerror}; name another one") from error
+    say(profile, f"{html.relative_to(root)} at http://localhost:{port} until Ctrl-C")
+    return made
 
 
 def _print(root: Path, profile: str, solutions: bool) -> None:
@@ -52,22 +69,12 @@ def _command(arguments: list[str] | None = None) -> int:
         command.add_argument("--solutions", choices=("", "yes", "no"), help="no: the site without them")
         if name == "serve":
             command.add_argument("--port", type=port, default=port(""), help="default: 8000")
-    command = commands.add_parser("compare", help="what a reader would see change from one site to another")
-    command.add_argument("old", type=Path, help="folder of HTML")
-    command.add_argument("new", type=Path, help="folder of HTML")
-    command = commands.add_parser("quoted", help="numbers and wordings that the runs of two profiles quote")
-    command.add_argument("one", help="a profile that ran")
-    command.add_argument("other", help="a profile that ran, such as the same with another seed")
     options = parser.parse_args(arguments)
-    if options.command == "compare":
-        return _tell_differences(lambda: _compare.differences(options.old, options.new))
-    if options.command == "quoted":
-        return _tell_differences(lambda: _quoted.differences(repository_root(), options.one, options.other))
     processes.die_with_parent(clean=True)
     root = repository_root()
     os.chdir(root)
     if options.command == "serve":
-        with _serve.server(root, options.profile, options.port, options.solutions != "no") as server:
+        with _server(root, options.profile, options.port, options.solutions != "no") as server:
             server.serve_forever()
         return 0
     plan = planning.jobs(root, options.profile)

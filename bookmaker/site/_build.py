@@ -14,9 +14,9 @@ from pathlib import Path
 from bookmaker.runner import _fingerprint, notebooks, processes, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
-from bookmaker.site import _cards, _checks, _entrance, _policy, _reports
+from bookmaker.site import _checks, _hover_cards, _reports
 from bookmaker.site._staging import stage
-from privhelpers.artifacts import to_json, write_atomic
+from privhelpers.artifacts import parse_yaml, to_json, write_atomic
 from privhelpers.errors import RunFailed
 
 COST = ".cost.json"
@@ -28,6 +28,8 @@ ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 CAUSE = re.compile(r"^(?P<place>.*?):? ?(?:WARNING|ERROR|CRITICAL|SEVERE): (?P<cause>.+)$")
 SHOWN = 5
 CELL = 10_000
+TITLE, FIRST_PAGE = "PrivAI-Leak", "book/intro.html"
+OLD_ADDRESSES = Path(__file__).with_name("old_addresses.yml")
 
 
 def _unseen(site: Path) -> str:
@@ -133,6 +135,29 @@ def _kept_out_of_sight(site: Path):
         raise
 
 
+def _lead_on(page: Path, target: str) -> None:
+    """Write a page that leads on to `target`, an address as the page sees it."""
+    # An empty icon, or browsers ask for one in vain.
+    head = f'<meta charset="utf-8"><title>{TITLE}</title><link rel="icon" href="data:,">'
+    refresh = f'<meta http-equiv="refresh" content="0; url={target}">'
+    body = f'<body><a href="{target}">{TITLE}</a></body>'
+    text = f'<!DOCTYPE html>\n<html lang="en"><head>{head}\n{refresh}</head>\n{body}</html>\n'
+    write_atomic(page, text.encode())
+
+
+def _finish(root: Path, plan: list[Job], site: Path) -> Path:
+    """Add to what Sphinx built the way in, old addresses, cards, reports and the policy; return the HTML."""
+    html = site / "_build" / "html"
+    _lead_on(html / "index.html", FIRST_PAGE)
+    for old, slug in parse_yaml(OLD_ADDRESSES.read_text(encoding="utf-8")).items():
+        for page in [*html.glob(f"notebooks/{slug}.html"), *html.glob(f"runs/{slug}--*.html")]:
+            _lead_on(page.with_name(old + page.name.removeprefix(slug)), page.name)
+    _hover_cards.write(html)
+    _reports.copy(root, plan, html)
+    _checks.protect(html)
+    return html
+
+
 def build_first(root: Path, plan: list[Job]) -> Path:
     """Build a site of the chapters whose runs are complete, the others as outlines, and return its HTML.
 
@@ -146,11 +171,7 @@ def build_first(root: Path, plan: list[Job]) -> Path:
     for name in (published.COMPLETE, published.SEALED, published.FIRST):
         (site / name).unlink(missing_ok=True)
     _jupyter_book(root, site, strict=False)
-    html = site / "_build" / "html"
-    _entrance.write(html, _entrance.address(root))
-    _cards.write(html)
-    _reports.copy(root, plan, html)
-    _policy.protect(html)
+    html = _finish(root, plan, site)
     write_atomic(site / published.FIRST, b"")
     return html
 
@@ -187,13 +208,9 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
             _clear(site / "_build")
         write_atomic(mark, fingerprint)
         _jupyter_book(root, site)
-        html = site / "_build" / "html"
-        _entrance.write(html, _entrance.address(root))
-        _cards.write(html)
-        _reports.copy(root, plan, html)
-        _policy.protect(html)
+        html = _finish(root, plan, site)
         _drop_unused_images(html)
-        if problems := _checks.findings(html, _checks.machine_strings(root), _checks.pages_memo(site)):
+        if problems := _checks.findings(html, _checks.machine_strings(root)):
             raise RunFailed(
                 _several(
                     "the built site is not fit to publish", problems, f"{site.relative_to(root)}/_failed"

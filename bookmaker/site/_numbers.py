@@ -14,7 +14,7 @@ from sphinx_external_toc.collectors import TocTreeCollectorWithStyles
 CHAPTER, QUESTION, COUNTED = "chapter", "question", "counted"
 RUNS = "runs/"  # where the further runs of chapters lie
 # They name everything, and explain none.
-LISTS = ("book/run_card", "book/course_card", "book/syllabus", "book/architecture")
+LISTS = ("book/run_card", "book/course_card", "book/syllabus")
 
 
 def _section_numbers(self: TocTreeCollector, env: BuildEnvironment) -> list[str]:

@@ -10,12 +10,13 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from bookmaker.runner import published
-from bookmaker.site._entrance import FIRST_PAGE, SUMMARY, TITLE
+from bookmaker.site._build import FIRST_PAGE, TITLE
 from privaudit import browser
 from privhelpers import __version__
 from privhelpers.artifacts import parse_yaml
 from privhelpers.errors import RunFailed
 
+SUMMARY = "Teaching, measuring and auditing the privacy of language models fine-tuned on clinical notes."
 ADDRESS = "http://book.invalid/"  # no server can have this name (RFC 2606)
 STYLE = "_static/print.css"
 SCRIPT = Path(__file__).with_name("print.js")

@@ -24,12 +24,14 @@ from typing import Any
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
-from bookmaker.runner import written
-from bookmaker.site._quoted import QUOTE, quoted, with_numbers
+from bookmaker.runner import notebooks, written
+from bookmaker.site._markdown import words
 from privhelpers import text
 from privhelpers.errors import InvalidParameter
 from privhelpers.validate import shown
 
+RECORD = "application/papermill.record/"
+QUOTE = re.compile(r"\{glue:text\}`([A-Za-z_]\w*)(?::([^`]*))?`")
 FOLDER = "book/quizzes"
 TITLE = "Quiz"
 KEYS = ("asks", "see", "right", "wrong")  # and, where something is computed, "numbers"
@@ -72,6 +74,49 @@ class Question:
     choices: tuple[Choice, ...]
 
 
+def quoted(notebook: NotebookNode) -> dict[str, int | float | str]:
+    """Return what a page quotes, by name: numbers, and the wordings that its run chose.
+
+    Args:
+        notebook: executed.
+    """
+    values: dict[str, int | float | str] = {}
+    for output in (output for cell in notebooks.code_cells(notebook) for output in cell.outputs):
+        name = output.get("metadata", {}).get("scrapbook", {}).get("name")
+        value = output.get("data", {}).get(f"{RECORD}text/plain")
+        if name and value is not None and f"{RECORD}text/html" not in output["data"]:
+            try:
+                values[name] = ast.literal_eval(value)
+            except (SyntaxError, ValueError):  # infinity and not-a-number print as names
+                values[name] = value
+    return values
+
+
+def with_numbers(source: str, numbers: Mapping[str, object], where: str = "page") -> str:
+    """Return a sentence of Markdown with what it quotes, texts as words; a name that is not known stays.
+
+    Raises:
+        InvalidParameter: a value cannot be written in the form that a quote asks for.
+
+    >>> with_numbers("The AUC is {glue:text}`auc:.2f`.", {"auc": 0.9634})
+    'The AUC is 0.96.'
+    """
+
+    def value(match: re.Match) -> str:
+        name, shape = match.groups()
+        if name not in numbers:
+            return match[0]
+        given = numbers[name]
+        try:  # infinity and not-a-number are kept as names
+            quote = format(float(given) if shape and given in ("inf", "-inf", "nan") else given, shape or "")
+        except (TypeError, ValueError) as error:
+            quote = f"{text.quoted(match[0])}: {str(given)[:60]!a}"
+            raise InvalidParameter(f"{where}: {quote} cannot be shown so") from error
+        return words(quote) if isinstance(numbers[name], str) else quote
+
+    return QUOTE.sub(value, source)
+
+
 def _paragraph(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value.strip() or "\n\n" in value.strip():
         raise InvalidParameter(f"{where}: must be one paragraph of text, not {shown(value)}")
@@ -95,8 +140,8 @@ def _question(name: str, entry: Any, where: str) -> Question:
     choices = []
     for number, one in enumerate([given["right"], *given["wrong"]]):
         place = f"{where}, {f'wrong choice {number}' if number else 'right choice'}"
-        words = _table(one, CHOICE, place)
-        choices.append(Choice(number == 0, *(_paragraph(words[key], f"{place}, {key}") for key in CHOICE)))
+        said = _table(one, CHOICE, place)
+        choices.append(Choice(number == 0, *(_paragraph(said[key], f"{place}, {key}") for key in CHOICE)))
     choices.sort(key=lambda choice: hashlib.sha256(f"{name} {choice.says}".encode()).digest())
     numbers = given.get("numbers", {})
     if not isinstance(numbers, dict) or not all(isinstance(key, str) for key in numbers):

@@ -21,23 +21,18 @@ from sphinx.search.en import SearchEnglish
 from sphinx.transforms import SphinxTransform
 
 from bookmaker.site import _numbers
-from bookmaker.site._first_use import LinkFirstUse
-from bookmaker.site._spaces import HoldTogether
 from privhelpers.artifacts import parse_yaml
 
 OF_RUNS = ("book/run_card", "book/model_cards")  # pages that are made of what runs wrote
 MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions", "a11y", "ui/lazy.js", "sre")
 
-# What the theme and pandas write, and what a screen reader can use; a wide table is scrolled by keys. What
+# What the theme writes, and what a screen reader can use; a wide table is scrolled by keys. What
 # the theme's buttons do is in `book/_static/buttons.js`.
 SPOKEN = {
     '<summary><span class="toctree-toggle" role="presentation">': (
         '<summary aria-label="Pages below"><span class="toctree-toggle" aria-hidden="true">'
     ),
     "<th></th>": "<td></td>",
-    # As pandas writes it, and as it is once its two headers were made one.
-    "<div>\n<style scoped>": '<div tabindex="0" role="group" aria-label="Table">\n<style scoped>',
-    '<div>\n<style scoped="">': '<div tabindex="0" role="group" aria-label="Table">\n<style scoped>',
     '<div class="pst-scrollable-table-container">': (
         '<div class="pst-scrollable-table-container" tabindex="0" role="group" aria-label="Table">'
     ),
@@ -192,8 +187,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     _look_up_once()
     app.add_transform(AsTyped)
-    app.add_post_transform(LinkFirstUse)
-    app.add_post_transform(HoldTogether)
     _numbers.setup(app)
     app.connect("config-inited", _drop_thebe)
     app.connect("config-inited", _launch_if_public)

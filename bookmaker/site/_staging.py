@@ -17,16 +17,13 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 
-from bookmaker import shape
 from bookmaker.runner import chain, notebooks, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner import written as author
 from bookmaker.runner.plan import Job
-from bookmaker.site import _architecture, _numbers, _quizzes, _reports, _syllabus, exercises
-from bookmaker.site._course_card import course_card
-from bookmaker.site._memo import FOLDER, Memo
+from bookmaker.site import _numbers, _quizzes, _reports, _syllabus, exercises
 from bookmaker.site._model_cards import model_cards
-from bookmaker.site._outputs import check_picture, clean_outputs, tables_memo
+from bookmaker.site._outputs import check_picture, clean_outputs
 from bookmaker.site._run_card import duration, run_card
 from bookmaker.site._variants import add_switch, variant
 from privhelpers.artifacts import sha256_of, write_atomic
@@ -36,7 +33,7 @@ CHAPTER_EPSILON = 8.0
 HOME_PICTURE = (chain.STATISTICS, "fig-bars", "book/result.png")  # chapter, figure, place of the copy
 CHAPTER_MODEL = {step.slug: "baseline" for step in chain.CHAIN if step.per == "model"}
 # In the folder, but not staged.
-OURS = {"_build", "_failed", ".cost.json", ".fingerprint", "build.log", FOLDER}
+OURS = {"_build", "_failed", ".cost.json", ".fingerprint", "build.log"}
 OURS |= {published.COMPLETE, published.SEALED, published.SOURCES, published.FIRST}
 PERCENT = re.compile(r"(?<=[\d`]) %(?!\w)")
 TITLE = re.compile(r"^# .*\n", re.MULTILINE)
@@ -48,8 +45,7 @@ What is missing appears here when every run is complete: load the page again the
 :::"""
 ASKS = re.compile(r"^.+\?$", re.MULTILINE)
 READING = re.compile(r"Reading \d+ minutes[^.]*")
-MAKE_ARCHITECTURE = (_architecture, shape, chain)
-RUN_CARD, COURSE_CARD, ARCHITECTURE = "book/run_card", "book/course_card", "book/architecture"
+RUN_CARD, COURSE_CARD = "book/run_card", "book/course_card"
 SYLLABUS, MODEL_CARDS = "book/syllabus", "book/model_cards"
 TO_COME = {  # the pages that are made from all runs
     RUN_CARD: "# Run card",
@@ -116,11 +112,12 @@ def _fold(page: NotebookNode) -> None:
             cell.metadata.setdefault("mystnb", {}).update(prompts)
 
 
-def _keep_percents(page: NotebookNode) -> None:
-    """Keep a percent sign on the line of its number."""
+def _bytes(page: NotebookNode) -> bytes:
+    """Return a page as its file holds it; a percent sign stays on the line of its number."""
     for cell in page.cells:
         if cell.cell_type == "markdown":
             cell.source = PERCENT.sub("\u00a0%", cell.source)
+    return (nbformat.writes(page, version=4) + "\n").encode()
 
 
 def _add_index(page: NotebookNode, terms: list[str]) -> None:
@@ -147,13 +144,12 @@ def _name(page: NotebookNode, source: Path) -> None:
         page.metadata[_numbers.QUESTION] = question[0]
 
 
-def page_of(root: Path, job: Job, tables: Memo | None = None) -> NotebookNode:
+def page_of(root: Path, job: Job) -> NotebookNode:
     """Return one run as a page: today's words, that run's outputs, nothing of this machine.
 
     Args:
         root: the repository.
         job: a complete run.
-        tables: those that an earlier build cleaned.
 
     Raises:
         RunFailed: the run failed, its code is not today's, or an output is not fit for a page.
@@ -169,10 +165,9 @@ def page_of(root: Path, job: Job, tables: Memo | None = None) -> NotebookNode:
     notebooks.clean(page, root)
     for number, cell in enumerate(notebooks.code_cells(page), 1):
         where = f"{job.title}, code cell {number}"
-        clean_outputs(cell, where, tables)
+        clean_outputs(cell, where)
         check_picture(cell, where)
     _fold(page)
-    _keep_percents(page)
     _tell_minutes(page, _syllabus.reading_minutes(source, job.slug), planning.record(root, job)["seconds"])
     # A reader types "Renyi"; the search knows the letters that a page shows and those among its keywords.
     title = next((line for line in page.cells[0].source.splitlines() if line.startswith("# ")), "")
@@ -217,7 +212,7 @@ def _outline(root: Path, job: Job) -> NotebookNode:
     return page
 
 
-def _written(root: Path, toc: dict[str, Any], site: Path, solutions: bool = True) -> dict[str, bytes]:
+def _written(root: Path, toc: dict[str, Any], solutions: bool = True) -> dict[str, bytes]:
     """Return the files that need no run: configuration, contents, the pages of `book/` and of the sources.
 
     A site without solutions names no repository, which holds them: no button leads there.
@@ -231,17 +226,13 @@ def _written(root: Path, toc: dict[str, Any], site: Path, solutions: bool = True
     for path in author.files(root / "book"):
         name = path.relative_to(root).as_posix()
         author.check_name(name)
-        if path.suffix in (".md", ".yml"):
-            author.text(root, name)  # in UTF-8, or refused
         files[name] = path.read_bytes()
+        if path.suffix in (".md", ".yml"):
+            files[name] = PERCENT.sub("\u00a0%", author.text(root, name)).encode()  # in UTF-8, or refused
         words = files[name].decode("utf-8", "replace")
         solved = exercises.ANY_SOLUTION.search(words) or "{code-cell}" in words or name.endswith(".ipynb")
         if solved and not solutions:  # code may be a solution's
             raise InvalidParameter(f"{name}: has a solution, or code; move it to a chapter, or remove it")
-    memo = Memo(site / FOLDER / "architecture.json", [Path(module.__file__) for module in MAKE_ARCHITECTURE])
-    page = memo.of(_architecture.sources(root), lambda _: _architecture.architecture(root))
-    memo.write()
-    files[f"{ARCHITECTURE}.md"] = page.encode()
     return files
 
 
@@ -255,7 +246,7 @@ def _first_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
         plan: every run of one profile; the complete ones become pages.
     """
     toc = contents(root, plan)
-    files = _written(root, toc, published.site(root, plan[0].profile))
+    files = _written(root, toc)
     complete = []
     for page in (page for page in pages(plan) if page.is_chapter):
         ready = (root / page.job.sentinel).is_file()
@@ -264,7 +255,7 @@ def _first_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
             _reports.add(notebook, page.job.slug)
             _quizzes.add(root, page.job.slug, notebook)
         complete += [page] if ready else []
-        files[f"{page.document}.ipynb"] = (nbformat.writes(notebook, version=4) + "\n").encode()
+        files[f"{page.document}.ipynb"] = _bytes(notebook)
     home = files[f"{toc['root']}.md"].decode().partition("```{figure}")[0]
     ready = "\n".join(f"- {{doc}}`/{page.document}`" for page in complete)
     files[f"{toc['root']}.md"] = f"{home}{NOT_YET}\n\nThese chapters are here:\n\n{ready}\n".encode()
@@ -286,17 +277,15 @@ def _picture(notebook: NotebookNode, name: str) -> bytes:
 def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, bytes]:
     """Return every file that a site is built from, by its name in the folder of the site."""
     toc = contents(root, plan)
-    site = published.site(root, plan[0].profile, solutions=solutions)
-    files = _written(root, toc, site, solutions)
+    files = _written(root, toc, solutions)
     chapters = {}
     documents: dict[str, dict[str, str]] = {}  # of each chapter: model -> page, in the order of the plan
     page_by_rule = {page.job.rule: page for page in pages(plan)}
-    tables = tables_memo(site)
     terms = author.index(root)
     for job in plan:
         documents.setdefault(job.slug, {})[str(job.model)] = page_by_rule[job.rule].document
     for page in page_by_rule.values():
-        notebook = page_of(root, page.job, tables)
+        notebook = page_of(root, page.job)
         if page.is_chapter:
             _add_index(notebook, terms.get(page.job.slug, []))
             _reports.add(notebook, page.job.slug)
@@ -308,8 +297,7 @@ def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, byt
             notebook = variant(notebook, model=str(page.job.model))
         if len(documents[page.job.slug]) > 1:
             add_switch(notebook, str(page.job.model), documents[page.job.slug])
-        files[f"{page.document}.ipynb"] = (nbformat.writes(notebook, version=4) + "\n").encode()
-    tables.write()
+        files[f"{page.document}.ipynb"] = _bytes(notebook)
     slug, name, place = HOME_PICTURE
     files[place] = _picture(chapters[slug], name)
     manifest = published.manifest(root, plan)
@@ -317,7 +305,7 @@ def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, byt
     files[f"{RUN_CARD}.md"] = run_card(manifest, digest).encode()
     order = [Path(entry["file"]).name for part in toc["parts"] for entry in part["chapters"]]
     in_order = {slug: chapters[slug] for slug in order if slug in chapters}
-    files[f"{COURSE_CARD}.md"] = course_card(in_order, manifest).encode()
+    files[f"{COURSE_CARD}.md"] = _syllabus.course_card(in_order, manifest).encode()
     files[f"{MODEL_CARDS}.md"] = model_cards(root, manifest).encode()
     takes = {}
     for slug in in_order:

@@ -1,4 +1,4 @@
-"""The page of plans: what each chapter takes, and the chapters in even weeks.
+"""The pages for a course: the chapters in even weeks and what each takes, and what each teaches and needs.
 
 Minutes follow from the source of a chapter at the rates below, so that a chapter that grows takes longer
 without anybody's guess; the time of a run is measured.
@@ -8,14 +8,16 @@ import ast
 import itertools
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from nbformat import NotebookNode
 
 from bookmaker.runner import chain, notebooks
 from bookmaker.site import exercises
-from bookmaker.site._run_card import table
+from bookmaker.site._markdown import table
+from bookmaker.site._run_card import duration
 from privhelpers.errors import DamagedArtifact
 
 WORDS, LINES = 150, 10  # a minute; prose without formulas is read at 240 words a minute
@@ -24,6 +26,9 @@ QUIZ = 5  # minutes of five questions
 FORMULA = re.compile(r"^\$\$.+?^\$\$|^`{3}\{math\}", re.MULTILINE | re.DOTALL)
 FOLDED = {"bookkeeping", "parameters"}
 LABEL = re.compile(r"^\(([\w-]+)\)=$", re.MULTILINE)
+TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
+BOX = re.compile(r"^:::\{admonition\} (You will|Before you start)\n(?::class: \w+\n)?(.*?)^:::$", re.M | re.S)
+READING = re.compile(r"Reading (\d+) minutes")
 TWO_DAYS = (  # a promise, a model and who was in it, a budget from above and from below, what to do
     chain.PRIVACY,
     chain.TESTING,
@@ -48,6 +53,14 @@ Only **running** is measured: it is what all runs of the chapter took when this 
 - An exercise on paper takes {ON_PAPER} minutes; one in code {IN_CODE} and a minute for each line of its
   solution.
 - A quiz takes {QUIZ} minutes.
+"""
+COURSE_INTRO = """(course-card)=
+# Course card
+
+What each chapter teaches, what it needs, and how long its run took when this copy of the book was made.
+The minutes of reading are an estimate, by the rates of the syllabus.
+{doc}`syllabus` cuts them into weeks, and {doc}`instructors` has advice for a course.
+
 """
 KINDS = """Some ask to *implement* something, others to *compute* with what the chapter has built.
 The minutes say how long one is: those of the solution's code, as above.
@@ -230,3 +243,61 @@ def syllabus(chapters: dict[str, Chapter]) -> str:
         "All exercises": KINDS + table(["exercise", "chapter", "asks to", "minutes"], index),
     }
     return INTRO + "".join(f"\n## {title}\n\n{text}" for title, text in sections.items())
+
+
+def _opening(slug: str, notebook: NotebookNode) -> dict[str, str]:
+    """Return label, title, objectives, prerequisites and minutes from a chapter's first cell."""
+    text = notebook.cells[0].source
+    boxes = {title: body.strip() for title, body in BOX.findall(text)}
+    label, title = LABEL.search(text), TITLE.search(text)
+    minutes = READING.search(boxes.get("Before you start", ""))
+    if not (label and title and minutes and "You will" in boxes):
+        raise DamagedArtifact(
+            f"{slug}: its first cell lacks a label, a title, the box 'You will', or 'Reading NN minutes' "
+            "in the box 'Before you start'"
+        )
+    needs = [line for line in boxes["Before you start"].splitlines() if not READING.search(line)]
+    return {
+        "label": label[1],
+        "title": title[1],
+        "objectives": boxes["You will"],
+        "needs": " ".join(needs),
+        "minutes": minutes[1],
+    }
+
+
+def _exercises(slug: str, notebook: NotebookNode) -> str:
+    chapter_exercises = exercises.exercises(notebook, slug)
+    return "; ".join(f"{{ref}}`{exercise.label}`" for exercise in chapter_exercises)
+
+
+def _runs(slug: str, runs: Iterable[dict[str, Any]]) -> str:
+    """Return the seconds of a chapter's runs as words."""
+    seconds = [run["seconds"] for run in runs if run["notebook"] == slug]
+    mean = duration(sum(seconds) / len(seconds))
+    return mean if len(seconds) == 1 else f"{len(seconds)} runs of {mean} on average"
+
+
+def course_card(chapters: dict[str, NotebookNode], manifest: dict[str, Any]) -> str:
+    """Return the page `book/course_card.md`.
+
+    Args:
+        chapters: the chapter's own page, by slug, in the order of the book.
+        manifest: of the profile whose runs the site shows.
+
+    Raises:
+        DamagedArtifact: a chapter does not open as chapters do, or the manifest lacks its run.
+    """
+    parts = []
+    for slug, notebook in chapters.items():
+        opening = _opening(slug, notebook)
+        try:
+            run = _runs(slug, manifest["runs"].values())
+        except (KeyError, TypeError, ZeroDivisionError) as error:
+            raise DamagedArtifact(f"manifest.json: has no time for {slug}; build the book again") from error
+        parts.append(
+            f"## {opening['title']}\n\n{{ref}}`Read the chapter <{opening['label']}>`: "
+            f"{opening['minutes']} minutes; its run: {run}.\n{opening['needs']}\n\n"
+            f"{opening['objectives']}\n\nExercises: {_exercises(slug, notebook)}\n"
+        )
+    return COURSE_INTRO + "\n".join(parts)

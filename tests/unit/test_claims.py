@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from bs4 import BeautifulSoup
 
 from bookmaker.site import _outputs
 from privhelpers import claims
@@ -352,7 +353,9 @@ def test_a_table_of_sentences_is_plain_and_escaped():
 
 def test_a_page_may_show_the_tables(rows):
     for topic in dict.fromkeys(row.claim["topic"] for row in rows):
-        assert _outputs.plain_table(claims.claim_table(rows, topic)._repr_html_())
+        table = claims.claim_table(rows, topic)._repr_html_()
+        before, after = (BeautifulSoup(html, "html.parser") for html in (table, _outputs.clean_html(table)))
+        assert after.get_text() == before.get_text() and "claims" in after.table["class"]
 
 
 FIRST = _documents._loaded("report")["claims"][0]

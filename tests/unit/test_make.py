@@ -42,7 +42,6 @@ HANDED_OVER = {  # what recipes pass on, besides their own words
     "assignments": (),
     "grade": ("SUBMITTED",),
     "bench": (),
-    "shape": ("ROOM",),
 }
 
 

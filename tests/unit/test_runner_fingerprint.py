@@ -4,9 +4,7 @@ import nbformat
 import pytest
 import toy_chain
 
-from bookmaker import shape
 from bookmaker.runner import _fingerprint, _warm, written
-from bookmaker.site import _architecture
 from privhelpers.errors import InvalidParameter
 
 
@@ -144,7 +142,7 @@ def test_the_site_depends_on_pages_prose_and_its_own_code(root):
     assert len(seen) == 6
     (root / "privhelpers" / "toy_nobody.py").write_text("x = 1\n")
     with_helper = _fingerprint.of_site(root)
-    assert with_helper not in seen, "a page lists every helper"
+    assert with_helper not in seen, "code of the packages makes the pages"
     (root / "privhelpers" / "toy" / "words.yml").write_text("a: b\n")
     with_data = _fingerprint.of_site(root)
     assert with_data != with_helper, "pages show words of a package's data"
@@ -158,15 +156,14 @@ LEFT = (".errors.py.swp", "errors.py~", "#errors.py#", ".DS_Store", ".hidden.py"
 
 def test_what_editors_and_systems_leave_changes_nothing(root):
     """An editor's lock is a link that leads nowhere; on macOS a look into a folder leaves a file there."""
-    (root / "bookmaker" / "shape.py").write_text("")
-    before = fingerprints(root), _fingerprint.of_site(root), _architecture.sources(root)
+    before = fingerprints(root), _fingerprint.of_site(root)
     for folder in ("privhelpers", "privhelpers/toy", "bookmaker/site", "book"):
         for name in LEFT:
             (root / folder / name).write_bytes(b"b0VIM \xff")
         (root / folder / ".#errors.py").symlink_to("me@host.1234:1")
     (root / "notebooks" / ".#hipaa.ipynb").symlink_to("me@host.1234:1")
-    assert (fingerprints(root), _fingerprint.of_site(root), _architecture.sources(root)) == before
-    assert shape.rooms(root) and _warm._imported_by_helpers(root)
+    assert (fingerprints(root), _fingerprint.of_site(root)) == before
+    assert _warm._imported_by_helpers(root)
 
 
 def test_a_helper_that_nobody_imports_may_be_broken(root):

@@ -16,7 +16,7 @@ from pypdf import PdfReader
 from bookmaker.runner.chain import SLUGS
 from bookmaker.site import __main__ as command
 from bookmaker.site import _pdf
-from bookmaker.site._entrance import SUMMARY, TITLE
+from bookmaker.site._pdf import SUMMARY, TITLE
 from privaudit import browser
 from privhelpers.errors import MissingArtifact, MissingProgram, RunFailed
 

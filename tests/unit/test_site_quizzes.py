@@ -372,3 +372,35 @@ def test_what_means_something_in_gift_is_escaped(slug):
             made = gift._text(text)
             assert not re.search(r"[~=#{}:]", re.sub(r"\\.", "", made)), made
             assert "$" not in made and "`" not in made, made
+
+
+def page_that_tells(**values):
+    """Return an executed notebook that keeps these values, as `pages.tell` does, and shows a table."""
+    prefix = "application/papermill.record/"
+    outputs = [
+        v4.new_output(
+            "display_data",
+            {f"{prefix}text/plain": repr(value)},
+            metadata={"scrapbook": {"mime_prefix": prefix, "name": name}},
+        )
+        for name, value in values.items()
+    ]
+    table = {f"{prefix}text/plain": "a 1", f"{prefix}text/html": "<table></table>"}
+    outputs.append(v4.new_output("display_data", table, metadata={"scrapbook": {"name": "table"}}))
+    return v4.new_notebook(cells=[v4.new_markdown_cell("# A"), v4.new_code_cell("tell()", outputs=outputs)])
+
+
+def test_numbers_and_wordings_of_a_run_are_quoted_and_tables_are_not():
+    made = page_that_tells(auc=0.9, reading="it's more", bound=float("inf"))
+    assert _quizzes.quoted(made) == {"auc": 0.9, "reading": "it's more", "bound": "inf"}
+
+
+def test_a_number_that_cannot_be_formatted_is_refused_and_infinity_is_a_number():
+    asked = "{glue:text}`x:.2f` and {glue:text}`x`"
+    assert _quizzes.with_numbers(asked, {"x": "inf"}) == "inf and inf"
+    assert _quizzes.with_numbers(asked, {"x": "nan"}) == "nan and nan"
+    long = "{glue:text}`x:" + "\x1b[31m" * 999 + "`"
+    for source, value in ((asked, "many"), ("{glue:text}`x:.2q`", 0.5), (long, 0.5)):
+        with pytest.raises(InvalidParameter, match=r"extraction: \{glue:text\}`x:.*shown so") as refused:
+            _quizzes.with_numbers(source, {"x": value}, "extraction")
+        assert len(str(refused.value)) < 300 and "\x1b" not in str(refused.value)

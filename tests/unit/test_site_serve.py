@@ -8,7 +8,6 @@ import pytest
 
 from bookmaker.runner import published
 from bookmaker.site import __main__ as command
-from bookmaker.site import _serve
 from privhelpers.artifacts import write_atomic
 from privhelpers.errors import DamagedArtifact, InvalidParameter
 
@@ -34,7 +33,7 @@ def free():
 
 
 def shown(root, number, solutions):
-    with _serve.server(root, "toy", number, solutions) as server:
+    with command._server(root, "toy", number, solutions) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with urllib.request.urlopen(f"http://127.0.0.1:{number}/") as answer:
             text = answer.read().decode()
@@ -56,10 +55,10 @@ def test_a_site_that_changed_and_a_port_that_is_taken_are_refused(root, free):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", free))
         with pytest.raises(InvalidParameter, match=rf"PORT={free}: .*name another one"):
-            _serve.server(root, "toy", free, True)
+            command._server(root, "toy", free, True)
     (root / "runs/toy/public/_build/html/index.html").write_text("with solutions")
     with pytest.raises(DamagedArtifact, match="SOLUTIONS=no"):
-        _serve.server(root, "toy", free, False)
+        command._server(root, "toy", free, False)
 
 
 @pytest.mark.parametrize("profile", ["none", "../../x", "toy"])

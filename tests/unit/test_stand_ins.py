@@ -42,7 +42,7 @@ def test_a_file_that_stands_in_for_a_module_is_refused(copy, name):
     told = (2, f"refused: {name} stands in for another module of that name: rename it\n")
     assert started(copy, "-I", "bookmaker/__init__.py") == told, "as make does first"
     if name != "types.py":  # which a start by hand imports before it looks at any of our files
-        assert started(copy, "-c", "import bookmaker.shape") == told
+        assert started(copy, "-c", "import bookmaker") == told
 
 
 def test_other_files_are_no_stand_ins(copy):
@@ -64,7 +64,7 @@ def test_a_place_that_is_no_text_is_refused(copy, name):
     else:
         place.mkdir()
         variables = {name: str(place)}
-    for command in (("-I", "bookmaker/__init__.py"), ("-c", "import bookmaker.shape")):
+    for command in (("-I", "bookmaker/__init__.py"), ("-c", "import bookmaker")):
         code, message = started(copy, *command, **variables)
         assert code == 2 and message.count("\n") == 1
         assert message.startswith(f"refused: {name} lies in '") and r"\udcff', which is no text" in message

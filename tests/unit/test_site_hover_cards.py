@@ -2,7 +2,7 @@
 
 import json
 
-from bookmaker.site import _cards
+from bookmaker.site import _hover_cards
 
 GLOSSARY = """<article><dl class="simple glossary"><dt id="term-one">one</dt><dt id="term-uno">uno</dt>
 <dd><p>A <a class="reference internal" href="#term-number" id="x">number</a>, {cite}.</p></dd></dl>
@@ -21,8 +21,8 @@ def test_cards_show_words_theorems_and_figures(tmp_path):
     for name, text in {"book/glossary": GLOSSARY, "notebooks/a": CHAPTER}.items():
         (tmp_path / name).parent.mkdir()
         (tmp_path / f"{name}.html").write_text(text)
-    _cards.write(tmp_path)
-    head, _, data = (tmp_path / _cards.DATA).read_text().partition(" = ")
+    _hover_cards.write(tmp_path)
+    head, _, data = (tmp_path / _hover_cards.DATA).read_text().partition(" = ")
     cards = json.loads(data.rstrip(";\n"))
     assert head == "window.bookCards"
     assert cards.keys() == {
