@@ -4,7 +4,7 @@ Simulated gradient canaries of an honest run: their scores are log-likelihood ra
 drawn from the mechanism itself, whose epsilon the accountant knows. Every method reads the same scores. A
 bound at 95 % may exceed the truth in one audit of twenty; the table has the interval of how often it did.
 
-`python benchmarks/audit_coverage.py` prints the table, and with `--keep` (`make reference PROFILE=audits`) it
+`python benchmarks/audit_coverage.py` prints the table, and with `--keep` it
 keeps the page beside this file, and its numbers in `reference/audits` for the chapter on auditing.
 `--second` measures the rates of the second look only and takes the other numbers from `reference/audits`;
 `--seconds` measures the processor time of one bound and nothing else. Results are written line by line in

@@ -4,7 +4,7 @@ Canaries of seven faulty runs and of an honest one are simulated; every audit is
 claim. The other checks look at a small model and no canary: they measure the noise of an empty step in every
 tensor, the reach of one unit in a step without noise, and the sizes of drawn batches.
 
-`python benchmarks/audit_power.py` prints the table, and with `--keep` (`make reference PROFILE=audits`) it
+`python benchmarks/audit_power.py` prints the table, and with `--keep` it
 keeps the page beside this file, and its numbers in `reference/audits` for the chapter on auditing. Results
 are written line by line in `build/`, so that a run which was cut off goes on where it stopped.
 """

@@ -5,7 +5,7 @@ settings of a profile, by default `params/course.yml`: equal epochs, batches and
 tuned for `tiny-gpt2`. So a difference between two rows is one of size under these settings, and not of the
 best that each size can do. The public checkpoint of each size is the never-trained control of its row.
 
-`make reference PROFILE=size` keeps the results in `reference/size`, for a chapter to show. They are written
+`python benchmarks/size.py` keeps the results in `reference/size`, for a chapter to show. They are written
 line by line in `build/` first, so that a run which was cut off goes on where it stopped.
 """
 
@@ -124,7 +124,7 @@ def keep(rows: dict[Key, dict], profile: str, root: Path) -> Path:
     kept = [{"size": size, "seed": seed} | row for (_, size, seed), row in rows.items()]
     store.write_json("private_utility/size.json", kept)
     about = {
-        "command": "make reference PROFILE=size",
+        "command": "python benchmarks/size.py",
         "commit": commit(root),
         "date": max(row["date"] for row in kept),
         "machine": machine(),

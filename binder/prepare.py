@@ -5,7 +5,7 @@
     python binder/prepare.py --results all        every run, for an image that many readers start from
 
 Standard library only, because nothing else is there yet. The first cell of the copies that
-`make launch` writes calls it; on a laptop `make book` does all this, and more.
+`python -m bookmaker launch` writes calls it; on a laptop `make book` does all this, and more.
 """
 
 import argparse

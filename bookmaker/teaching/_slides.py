@@ -1,4 +1,4 @@
-"""`make slides`: a deck of slides with speaker notes for each chapter, made of the built site.
+"""`python -m bookmaker slides`: a deck of slides with speaker notes for each chapter, made of the built site.
 
 A deck is one page of reveal.js, which lies in `bookmaker/teaching/reveal` as its wheel has it, and shows the
 HTML, the pictures and the formulas of a page that passed the checks of the site: its numbers are the run's,

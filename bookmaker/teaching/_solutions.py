@@ -1,4 +1,4 @@
-"""Whether every solution ran: what `make solutions` prints after the runs."""
+"""Whether every solution ran: what `python -m bookmaker solutions` prints after the runs."""
 
 from pathlib import Path
 

@@ -320,13 +320,13 @@ class Store:
         profile: its name.
         by_hand: where a run that the runner did not start writes, and looks first when it reads; None for
             a run that may change `root`.
-        made_by: the command that makes the files.
+        made_by: the command that makes the files, with `{profile}` for the profile's name.
     """
 
     root: Path
     profile: str
     by_hand: Path | None = None
-    made_by: str = "make book"
+    made_by: str = "make book PROFILE={profile}"
 
     def path(self, name: str) -> Path:
         """Return the place to write `name`, refusing anything that would leave the store."""
@@ -353,7 +353,7 @@ class Store:
         path = self.path(name)
         if self.by_hand and not path.exists():
             path = self._inside(self.root, name)
-        command = self.made_by if self.profile == "course" else f"{self.made_by} PROFILE={self.profile}"
+        command = self.made_by.format(profile=self.profile).removesuffix(" PROFILE=course")
         if not path.exists() or not seal_of(path).exists():
             raise MissingArtifact(f"{name} of profile {self.profile!r} is missing: run `{command}` first")
         try:

@@ -169,7 +169,7 @@ def _mark_of(text: str) -> str:
 
 
 def pretrained(root: Path | None = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load SmolLM2-135M-Instruct, the model of 135 million weights that `make pretrained` fetches.
+    """Load SmolLM2-135M-Instruct, the model of 135 million weights that `make book PROFILE=real` fetches.
 
     Args:
         root: a copy of the book; default: the one around us.
@@ -180,5 +180,5 @@ def pretrained(root: Path | None = None) -> tuple[PreTrainedModel, PreTrainedTok
     """
     store = Store((root or repository_root()) / PRETRAINED, PRETRAINED)
     if not store.path(ORIGIN).is_file():
-        raise MissingArtifact(f"{PRETRAINED}/{SMOLLM2} is missing: run `make pretrained` first")
+        raise MissingArtifact(f"{PRETRAINED}/{SMOLLM2} is missing: run `make book PROFILE=real` first")
     return load(_checked(store, SMOLLM2))

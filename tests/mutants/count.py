@@ -1,4 +1,4 @@
-"""`make mutants JOBS=...`: tries every mutant, written by hand or made by rule, and writes the table of all.
+"""`make -f dev.mk mutants JOBS=...`: tries every mutant, written by hand or made by rule, and writes the table of all.
 
 A stopped run goes on from its record, `build/mutants.jsonl`. The mutants made by rule are those that
 `generate.py` judged; here the test that it named must notice each. In the end an audit looks at runs with
@@ -54,7 +54,7 @@ def table(rows: list[dict], made: list[dict], ran: str, machine: str, more: Sequ
         [
             "# Mutants of the private training, its accounting, its ledger and its audit",
             "",
-            f"Commit {ran}, on {machine}. Made by `make mutants`.",
+            f"Commit {ran}, on {machine}. Made by `make -f dev.mk mutants`.",
             f"Written by hand: {len(MUTANTS)}, killed {by_hand}.",
             f"Made by rule (`python tests/mutants/generate.py`): {len(made)}, killed {noticed}, equivalent",
             f"{len(equivalent)}, survived {len(by_rule) - noticed};",
@@ -153,6 +153,6 @@ def main(jobs: int) -> int:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="make mutants")
+    parser = argparse.ArgumentParser(prog="make -f dev.mk mutants")
     parser.add_argument("--jobs", type=lambda text: max(1, int(text or 1)), default=1)
     sys.exit(main(parser.parse_args().jobs))

@@ -1,4 +1,4 @@
-"""Known faults of DP-SGD code, put into ours, are noticed by the tests; `make mutants` tries all of them."""
+"""Known faults of DP-SGD code, put into ours, are noticed by the tests; `make -f dev.mk mutants` tries all of them."""
 
 import json
 import os
@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 GENERATED = json.loads((HERE / "generated.json").read_text())
 SIDE_BY_SIDE = 2
-ONE_OF, ONE_OF_GENERATED = 4, 12  # `make mutants` tries them all
+ONE_OF, ONE_OF_GENERATED = 4, 12  # `make -f dev.mk mutants` tries them all
 
 
 def test_names_are_unique_and_there_are_enough():

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def decks(smoke_site) -> dict[str, BeautifulSoup]:
-    """Return the slides of every chapter, as `make slides` writes them."""
+    """Return the slides of every chapter, as `python -m bookmaker slides` writes them."""
     made = _slides.write(smoke_site.root, plan.jobs(smoke_site.root, "smoke"))
     return {path.stem: BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser") for path in made}
 

@@ -39,7 +39,7 @@ def test_a_model_is_measured_in_three_states_and_kept_as_it_was_measured(size, t
     size.keep({("toy", "micro-gpt2", 3): row}, "toy", tmp_path)
     kept = open_reference("size", tmp_path)
     assert kept.store.read_json("private_utility/size.json") == [{"size": "micro-gpt2", "seed": 3} | row]
-    assert kept.about["command"] == "make reference PROFILE=size" and kept.about["runs"] == 1
+    assert kept.about["command"] == "python benchmarks/size.py" and kept.about["runs"] == 1
     assert kept.about["parameters"]["fine_tuning"] == toy_size.SETTINGS["fine_tuning"]
     assert kept.about["parameters"]["canaries"] == {"least_copies": size.MANY}
     assert "extraction" not in kept.about["parameters"]

@@ -125,7 +125,7 @@ def test_a_server_asks_for_known_vulnerabilities():
         name: "\n".join(step.get("run", "") for job in flow["jobs"].values() for step in job.get("steps", []))
         for name, flow in flows.items()
     }
-    assert "make supply" in runs["supply"] and "pip-audit --disable-pip --require-hashes" in runs["supply"]
+    assert "supply.py" in runs["supply"] and "pip-audit --disable-pip --require-hashes" in runs["supply"]
     assert "schedule" in flows["supply"][True]  # YAML 1.1 reads the key `on` as true
     assert all(f"-r {lock}" in runs["supply"] for lock in supply.LOCKS)
     assert "--require-hashes -r .github/pip-audit.lock" in runs["supply"]

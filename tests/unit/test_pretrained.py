@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_a_package_without_the_file_or_with_another_one_is_refused(tmp_path):
     store = Store(tmp_path / "out", "pretrained")
-    with pytest.raises(MissingArtifact, match="make pretrained"):
+    with pytest.raises(MissingArtifact, match="make book PROFILE=real"):
         pretrained._convert(tmp_path, store)
     file = tmp_path / pretrained.FILE
     file.parent.mkdir()
@@ -26,7 +26,7 @@ def test_a_package_without_the_file_or_with_another_one_is_refused(tmp_path):
 
 
 def test_a_model_that_was_not_fetched_is_asked_for_by_name(tmp_path):
-    with pytest.raises(MissingArtifact, match="run `make pretrained`"):
+    with pytest.raises(MissingArtifact, match="run `make book PROFILE=real`"):
         shelf.pretrained(tmp_path)
 
 

@@ -389,7 +389,7 @@ def test_what_failed_in_an_earlier_build_did_not_fail_in_this_one(book, jobs, ca
 
 
 def test_runs_that_were_removed_while_they_were_built_are_told(book, jobs):
-    """By `make clean`, or by hand."""
+    """By `make -f dev.mk clean`, or by hand."""
     with pytest.raises(RunFailed, match=r"^runs/toy was removed while it was built"):
         build._explain(book, [jobs], book / "runs/toy/logs/snakemake.log", {})
 
@@ -527,8 +527,8 @@ BOOK, PUBLIC = "`make book PROFILE=toy`", "`make book PROFILE=toy SOLUTIONS=no`"
         (swap, "the site in public/: it was made as another site", PUBLIC),
         (link, "the site: it is a link", BOOK),
         (of_another_profile, "the site: it was made as another site", BOOK),
-        (reprint, "privai-leak.pdf: was printed from another site than site/", "`make pdf PROFILE=toy`"),
-        (of_another_name, "privai-leak.pdf: was printed from another site", "`make pdf PROFILE=toy`"),
+        (reprint, "privai-leak.pdf: was printed from another site than site/", "`python -m bookmaker pdf --profile toy`"),
+        (of_another_name, "privai-leak.pdf: was printed from another site", "`python -m bookmaker pdf --profile toy`"),
         (unfinished, "public/.complete is missing", PUBLIC),
     ],
 )

@@ -647,7 +647,7 @@ def test_a_killed_make_leaves_neither_grader_nor_sandbox(tmp_path):
 
 
 def test_refusals_name_the_cure(tmp_path, capsys):
-    with pytest.raises(InvalidParameter, match="make grade SUBMITTED="):
+    with pytest.raises(InvalidParameter, match="python -m bookmaker grade --submitted"):
         _grading.students("")
     with pytest.raises(MissingArtifact, match="<student>/<assignment>"):
         _grading.students(str(tmp_path))

@@ -1,0 +1,38 @@
+"""`python -m bookmaker <command>`: what makes, checks, prints, and hands out the book.
+
+    book check verify reference bundle profile   runs: make them, check them, keep them, hand them on
+    serve pdf                                    the site of a profile, in a browser or as one file
+    sweep                                        many runs, one table
+    teach student quizzes slides solutions launch assignments grade
+                                                 what a course needs; `teach` makes the first three and the assignments
+
+`python -m bookmaker <command> --help` says what a command takes.
+"""
+
+import importlib
+import sys
+
+MODULES = {
+    "bookmaker.runner._cli": ("book", "check", "verify", "reference", "bundle", "profile"),
+    "bookmaker.site.__main__": ("serve", "pdf"),
+    "bookmaker.teaching.__main__": (
+        *("teach", "student", "quizzes", "slides"),
+        *("solutions", "launch", "assignments", "grade"),
+    ),
+    "bookmaker.sweep.__main__": ("sweep",),
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command and return its exit code."""
+    module = next((name for name, commands in MODULES.items() if arguments[:1] and arguments[0] in commands), "")
+    if not module:
+        asked = arguments[:1] in ([], ["-h"], ["--help"])
+        print(__doc__, file=sys.stdout if asked else sys.stderr)
+        return 0 if asked else 2
+    given = arguments[1:] if module == "bookmaker.sweep.__main__" else arguments
+    return importlib.import_module(module).main(given)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
