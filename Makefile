@@ -149,14 +149,9 @@ mutants: $(STAMP)  ## put faults into the private training one at a time, and sa
 supply: $(STAMP)  ## what the environment consists of, in build/supply: a bill of materials (CycloneDX) and the licenses
 	@exec $(PYTHON) tests/supply.py
 
-bench: $(STAMP)  ## measure side by side: noise calibration, private steps and attacks against their peers, how long a bound of an audit and a refusal take
-	@$(PYTHON) benchmarks/calibration.py
-	@$(PYTHON) benchmarks/dpsgd.py
-	@$(PYTHON) benchmarks/attacks.py
-	@$(PYTHON) benchmarks/layer_norms.py
-	@$(PYTHON) benchmarks/audit_coverage.py --seconds
-	@$(PYTHON) benchmarks/shadows.py
-	@exec $(PYTHON) benchmarks/refusals.py
+bench: $(STAMP)  ## measure noise calibration, private steps and attacks side by side with their peers
+	@$(PYTHON) benchmarks/peers.py
+	@exec $(PYTHON) benchmarks/dpsgd.py
 
 lint: $(STAMP)  ## check style, format and that notebooks carry no outputs
 	@$(BIN)/ruff check .
