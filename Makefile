@@ -24,7 +24,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle profile reference env test mutants supply bench lint shape hooks lock clean help names
+.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle profile reference env test mutants bench lint shape hooks lock clean help names
 .DELETE_ON_ERROR:
 
 
@@ -145,9 +145,6 @@ test: $(STAMP)  ## run every test, on JOBS= cores
 
 mutants: $(STAMP)  ## put faults into the private training one at a time, and say which test notices each: build/mutants.md
 	@PYTHONPATH="$$PWD:$$PWD/tests" exec $(PYTHON) tests/mutants/count.py --jobs="$$JOBS"
-
-supply: $(STAMP)  ## what the environment consists of, in build/supply: a bill of materials (CycloneDX) and the licenses
-	@exec $(PYTHON) tests/supply.py
 
 bench: $(STAMP)  ## measure noise calibration, private steps and attacks side by side with their peers
 	@$(PYTHON) benchmarks/peers.py
