@@ -5,9 +5,7 @@ drawn from the mechanism itself, whose epsilon the accountant knows. Every metho
 bound at 95 % may exceed the truth in one audit of twenty; the table has the interval of how often it did.
 
 `python benchmarks/audit_coverage.py` prints the table, and with `--keep` it
-keeps the page beside this file, and its numbers in `reference/audits` for the chapter on auditing.
-`--second` measures the rates of the second look only and takes the other numbers from `reference/audits`;
-`--seconds` measures the processor time of one bound and nothing else. Results are written line by line in
+keeps its numbers in `reference/audits` for the chapter on auditing. Results are written line by line in
 `build/`, so that a run which was cut off goes on where it stopped.
 """
 
@@ -16,26 +14,25 @@ import bisect
 import functools
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from audit_kept import ROOT, Key, go_on, keep, made_with, markdown
+import pandas as pd
+from kept import ROOT, Key, go_on, keep, made_with
 from scipy.special import ndtr
 from tqdm import tqdm
 
 from bookmaker.runner._git import commit
-from privhelpers import accounting, audit, rng, stats
+from privhelpers import accounting, audit, rng
 from privhelpers.mechanisms import participation_log_ratio
-from privhelpers.results.reference import open_reference
 
 RUN, DELTA, CONFIDENCE = {"sample_rate": 0.1, "steps": 150}, 1e-5, 0.95
 EPSILONS = (0.5, 1.0, 4.0, 8.0, 10.0)
 COUNTS = (12_000, 3000)  # the smaller audit reads the first of the same canaries
 METHODS = (audit.OWN_CURVE, audit.FDP, audit.BINOMIAL)
-TARGETS = dict(zip(EPSILONS, (0.50, 0.70, 0.85, 0.88, 0.88), strict=True))
 FRESH, FRESH_SEED = 10_000, 1  # audits of a second look at each rate of the own curve, and their seed
-FIRST = 20  # audits whose median is held against the target
+FIRST = 20  # audits whose median is kept as well
 
 
 @functools.cache
@@ -215,7 +212,7 @@ def row_of(epsilon: float, canaries: int, method: str, bounds: np.ndarray) -> di
 
 
 def first_look(results: dict[Key, dict], seconds: list[dict], audits: int) -> dict:
-    """Return all numbers of the page but those of the second look."""
+    """Return all numbers but those of the second look."""
     rows = [
         row_of(epsilon, count, method, np.array([results[epsilon, s][method][place] for s in range(audits)]))
         for place, count in enumerate(COUNTS)
@@ -234,117 +231,22 @@ def first_look(results: dict[Key, dict], seconds: list[dict], audits: int) -> di
     }
 
 
-def rate(above: int, audits: int, digits: int = 1) -> dict[str, str]:
-    """Return the cells of a rate: its interval, and whether it may be 5 %."""
-    ends = stats.clopper_pearson(above, audits)
-    return {
-        "rate, 95 % interval (%)": f"{100 * ends.low:.{digits}f} to {100 * ends.high:.{digits}f}",
-        "at most 5 %": "yes" if ends.low <= 1 - CONFIDENCE else "NO",
-    }
-
-
-def shown(row: dict, audits: int) -> dict[str, str]:
-    """Return one line of the table."""
-    return {
-        "true ε": f"{row['truth']:.3f}",
-        "method": row["method"],
-        "above the truth": f"{row['above']} of {audits}",
-        **rate(row["above"], audits),
-        "median share of ε": f"{row['median']:.3f}",
-        "5 % to 95 %": f"{row['low']:.3f} to {row['high']:.3f}",
-        f"median of the first {FIRST}": f"{row['median_of_first']:.3f}",
-    }
-
-
-def said_of_seconds(seconds: Iterable[dict]) -> str:
-    """Return the processor times in a line."""
-    return ", ".join(f"{one['method']} {one['seconds']:.2f} s" for one in seconds)
-
-
-def report(kept: dict) -> str:
-    """Return the page of these numbers."""
-    audits = kept["audits"]
-    parts = [
-        "# How often a lower bound is above the truth",
-        f"{audits:,} simulated audits of an honest run at each ε, by `benchmarks/audit_coverage.py`: Poisson "
-        f"sampling, q = {RUN['sample_rate']}, {RUN['steps']} steps, unit: one canary, add/remove of one, "
-        f"δ = {DELTA:g}, truth by the PLD accountant, bounds at {100 * CONFIDENCE:g} %. The scores are those "
-        "of the exact mechanism; all methods read the same ones. The own curve assumes the sampler, q, the "
-        "steps and independent scores, all of which hold here; f-DP assumes a Gaussian curve; the binomial "
-        "bound assumes neither.",
-        kept["made_with"],
-    ]
-    for count in COUNTS:
-        rows = [shown(row, audits) for row in kept["rows"] if row["canaries"] == count]
-        times = said_of_seconds(one for one in kept["seconds"] if one["canaries"] == count)
-        parts += [f"## {count:,} canaries", markdown(rows), f"CPU time of one bound, slowest ε: {times}."]
-    first = {
-        (row["epsilon"], row["canaries"]): row["above"]
-        for row in kept["rows"]
-        if row["method"] == audit.OWN_CURVE
-    }
-    second = kept["second"]
-    again = [
-        {
-            "ε": f"{one['epsilon']:g}",
-            "canaries": f"{one['canaries']:,}",
-            "first": f"{first[one['epsilon'], one['canaries']]} of {audits}",
-            "second": f"{one['above']:,} of {second['audits']:,}",
-            "rate (%)": f"{100 * one['above'] / second['audits']:.2f}",
-            **rate(one["above"], second["audits"], 2),
-        }
-        for one in second["rates"]
-    ]
-    parts += [
-        "## A second look",
-        f"The first look measured {len(again)} rates of the own curve, and by chance alone some are above "
-        f"5 %. So all {len(again)} were measured again, with {second['audits']:,} audits each and seed "
-        f"{second['seed']} (commit {second['commit']}); the scores are drawn at once, from the distribution "
-        "of the sum over all steps:",
-        second["made_with"],
-        markdown(again),
-    ]
-    wanted = [
-        {
-            "ε": f"{row['epsilon']:g}",
-            "wanted": f"{TARGETS[row['epsilon']]:.2f}",
-            "reached": f"{row['median_of_first']:.3f}",
-            "enough": "yes" if row["median_of_first"] >= TARGETS[row["epsilon"]] else "NO",
-        }
-        for row in kept["rows"]
-        if (row["canaries"], row["method"]) == (max(COUNTS), audit.OWN_CURVE)
-    ]
-    parts += [f"## Own curve, {max(COUNTS):,} canaries, median share of {FIRST} seeds", markdown(wanted)]
-    return "\n\n".join(parts) + "\n"
-
-
 def main() -> None:
-    """Measure, and print the page."""
+    """Measure, and print the first look."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--audits", type=int, default=1000, help="at each epsilon")
     parser.add_argument("--lines", type=Path, default=Path("build/audit_coverage.jsonl"))
-    parser.add_argument("--keep", action="store_true", help="keep the page and its numbers with the book")
-    parser.add_argument("--second", action="store_true", help="the second look only, beside kept numbers")
-    parser.add_argument("--seconds", action="store_true", help="measure the time of one bound, nothing else")
+    parser.add_argument("--keep", action="store_true", help="keep the numbers with the book")
     options = parser.parse_args()
-    if options.second:
-        kept = open_reference("audits").store.read_json("auditing/coverage.json")
-    else:
-        seconds = measured_seconds()
-        if options.seconds:
-            for count in COUNTS:
-                times = said_of_seconds(one for one in seconds if one["canaries"] == count)
-                print(f"CPU time of one bound on {count:,} canaries, slowest ε: {times}")
-            return
-        keys = [(epsilon, seed) for epsilon in EPSILONS for seed in range(options.audits)]
-        results = go_on(options.lines, keys, one_audit, "audits")
-        kept = first_look(results, seconds, options.audits)
+    keys = [(epsilon, seed) for epsilon in EPSILONS for seed in range(options.audits)]
+    results = go_on(options.lines, keys, one_audit, "audits")
+    kept = first_look(results, measured_seconds(), options.audits)
     kept["second"] = second_look(options.lines.with_name(f"{options.lines.stem}_second.jsonl"))
-    print(report(kept), end="")
+    print(pd.DataFrame(kept["rows"]).to_string(index=False))
     if options.keep:
-        keep("coverage", kept, report(kept))
+        keep("coverage", kept)
 
 
 if __name__ == "__main__":

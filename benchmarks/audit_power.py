@@ -5,8 +5,8 @@ claim. The other checks look at a small model and no canary: they measure the no
 tensor, the reach of one unit in a step without noise, and the sizes of drawn batches.
 
 `python benchmarks/audit_power.py` prints the table, and with `--keep` it
-keeps the page beside this file, and its numbers in `reference/audits` for the chapter on auditing. Results
-are written line by line in `build/`, so that a run which was cut off goes on where it stopped.
+keeps its numbers in `reference/audits` for the chapter on auditing. Results are written line by line in
+`build/`, so that a run which was cut off goes on where it stopped.
 """
 
 import argparse
@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 from audit_coverage import RUN, in_full
-from audit_kept import Key, go_on, keep, made_with, markdown
+from kept import Key, go_on, keep, made_with
 from scipy.stats import chi2, norm
 from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -276,7 +277,7 @@ def seen_by(flags: dict[int, list[bool]]) -> dict[str, int | None]:
 
 
 def summary(results: dict[Key, dict[str, bool]]) -> dict:
-    """Return all numbers of the page."""
+    """Return all numbers."""
     titles = (*GATES, FIT)
 
     def flags(target: float, name: str, title: str) -> dict[int, list[bool]]:
@@ -308,63 +309,19 @@ def summary(results: dict[Key, dict[str, bool]]) -> dict:
     }
 
 
-def table_of(target: float, kept: dict) -> list[dict[str, str]]:
-    """Return the lines of one claim: a fault, and what each audit needs."""
-    rows = {name: {"fault": name} for name in BUGS}
-    for one in kept["seen"]:
-        if one["claim"] == target:
-            few = f"{one['fewest']:,}" if one["fewest"] else f"- ({one['flagged']} of {kept['runs']})"
-            rows[one["fault"]][one["audit"]] = few
-    return list(rows.values())
-
-
-def report(kept: dict) -> str:
-    """Return the page of these numbers."""
-    flagged, sees = kept["honest_runs"], kept["without_canaries"]
-    honest = ["- {}: {} of {} honest runs".format(title, *flagged[title]) for title in (*GATES, FIT)]
-    checks = [
-        {"fault": name} | {title: "sees it" if sees[name][title] else "-" for title in CHECKS}
-        for name in BUGS
-    ]
-    parts = [
-        "# Which check sees which fault",
-        f"{SEEDS} simulated runs of a fault and number of canaries, by `benchmarks/audit_power.py`: Poisson "
-        f"sampling claimed, q = {RUN['sample_rate']}, {RUN['steps']} steps, add/remove of one unit, δ = "
-        f"{DELTA:g}, PLD accountant. A cell is the fewest canaries, of {', '.join(map(str, COUNTS))}, from "
-        "which on all runs are flagged; a dash: the most canaries do not suffice; then, the runs that they "
-        f"flag. The claim is refuted where a bound exceeds it; scores do not fit where p < {MISFIT:g}.",
-        kept["made_with"],
-    ]
-    for target in CLAIMS:
-        parts += [f"## A claim of ε = {target:g}", markdown(table_of(target, kept))]
-    parts += [
-        "## Honest runs that are flagged",
-        "All claims and numbers of canaries together:",
-        "\n".join(honest),
-        "## Without canaries",
-        f"Each is a test at {SIGNIFICANCE:g}, or an exact limit, on a small model or a list of draws: the "
-        "noise of one empty step, tensor by tensor; how far one unit a hundred times longer than C moves the "
-        "sum of a step without noise; mean and variance of the batches drawn.",
-        markdown(checks),
-        "With clipping per batch the scores are those of canaries alone in the batch, which share C: the "
-        "fewer are drawn, the longer each is.",
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
 def main() -> None:
-    """Measure, and print the page."""
+    """Measure, and print from how many canaries on each audit sees each fault."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--lines", type=Path, default=Path("build/audit_power.jsonl"))
-    parser.add_argument("--keep", action="store_true", help="keep the page and its numbers with the book")
+    parser.add_argument("--keep", action="store_true", help="keep the numbers with the book")
     options = parser.parse_args()
     keys = [(t, name, c, s) for t in CLAIMS for name in BUGS for c in COUNTS for s in range(SEEDS)]
     kept = summary(go_on(options.lines, keys, one_run, "runs"))
-    print(report(kept), end="")
+    print(pd.DataFrame(kept["seen"]).to_string(index=False))
     if options.keep:
-        keep("power", kept, report(kept))
+        keep("power", kept)
 
 
 if __name__ == "__main__":

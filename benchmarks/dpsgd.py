@@ -1,254 +1,468 @@
-"""What a private step costs: this project, its peers and the report's loop against a plain step.
+"""What a private step costs: this project, Opacus, torch.func and the report's loop against a plain step.
 
-`make bench` runs it. All variants take turns in one process on one core, round after round, on the same batch
-and the same weights; what counts is the 25th percentile of CPU time over rounds, and the ratios within one
-run: a figure from another run or machine is never compared. Before it is timed, the clipped sum of each
-private variant is compared with one backward pass for each row, so that nothing wrong is timed.
+`make bench` runs it. All variants take turns in one process on one core, or on one GPU with `--device cuda`,
+on the same batch and the same weights. A ratio is one of 25th percentiles over rounds, and a figure from
+another run or machine is never compared. Before it is timed, the clipped sum of each private variant is
+compared with one backward pass for each row, so that nothing wrong is timed.
+
+Every private variant clips each row to C = 1, adds noise of sigma = 1 to the sum, divides by the rows and
+calls the same AdamW. There is no dropout, and the learning rate is 0: that costs what any other costs, and
+every step computes on the same weights. "Same kernels" is the plain step with the book's loss function and
+GPT-2's activation in one kernel, as ours has them: the ratio to it is what privacy costs. Untied: Opacus
+refuses one matrix that reads and scores, so its model has two.
 
 The rows of 124M and 135M take 12 GB of memory.
 """
 
 import argparse
-import ctypes
 import gc
-import itertools
-import multiprocessing
-import os
-import platform
-import sys
 import time
 import warnings
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from importlib.metadata import version
-from importlib.util import find_spec
-from pathlib import Path
+from dataclasses import dataclass, replace
 
-import dpsgd_gpu
-import dpsgd_peers as peers
-import dpsgd_table as table
-import dpsgd_variants as variants
+import numpy as np
+import pandas as pd
 import torch
 import transformers
-from dpsgd_cells import Cell, Scene
-from dpsgd_check import error_of, one_by_one
-from dpsgd_table import Result
+from kept import settle
+from opacus.grad_sample import GradSampleModule, GradSampleModuleFastGradientClipping, register_grad_sampler
+from opacus.grad_sample.linear import compute_linear_norm_sample
+from opacus.grad_sample.utils import register_norm_sampler
+from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
+from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
+from torch import nn
+from torch.nn import functional
 from tqdm import tqdm
+from transformers.pytorch_utils import Conv1D
 
-from bookmaker.runner._environment import KEEP_MEMORY, THREAD_VARIABLES
+from bookmaker.runner._outcome import versions
+from bookmaker.runner._profile import machine
+from privhelpers import dpsgd
+from privhelpers.dpsgd._layers import listening, slow_activations
+from privhelpers.dpsgd._losses import losses_by_row
+
+BOUND, SIGMA = 1.0, 1.0
+# What is wrong is wrong by percents; the flat float32 norms of Opacus and of the loop are off by up to 1e-4.
+TOLERANCE = 1e-3
+TINY_GPT2 = {"vocab_size": 3000, "n_positions": 128, "n_embd": 128, "n_layer": 4, "n_head": 4}
+TINY_BERT = {
+    **{"vocab_size": 3000, "max_position_embeddings": 128, "hidden_size": 128, "num_hidden_layers": 4},
+    **{"num_attention_heads": 4, "intermediate_size": 512},
+}
+LLAMA = {  # the shape of SmolLM2-135M
+    **{"vocab_size": 49152, "max_position_embeddings": 128, "hidden_size": 576, "num_hidden_layers": 30},
+    **{"num_attention_heads": 9, "num_key_value_heads": 3, "intermediate_size": 1536},
+}
+NO_DROPOUT = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)
+NO_BERT_DROPOUT = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0)
+MODELS = {
+    "gpt2": ("GPT2LMHeadModel", "GPT2Config", TINY_GPT2 | NO_DROPOUT, 3000),
+    "bert": ("BertForMaskedLM", "BertConfig", TINY_BERT | NO_BERT_DROPOUT, 3000),
+    "124m": ("GPT2LMHeadModel", "GPT2Config", NO_DROPOUT, 50257),
+    "llama": ("LlamaForCausalLM", "LlamaConfig", LLAMA, 49152),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A model with random weights, and a batch of random tokens: nothing to download."""
+
+    kind: str  # a key of MODELS
+    rows: int
+    length: int
+    lora: bool = False
+
+    def model(self, tied: bool) -> nn.Module:
+        """Return the model, always with the same weights."""
+        torch.manual_seed(0)
+        name, config, settings, _ = MODELS[self.kind]
+        config = getattr(transformers, config)(tie_word_embeddings=tied, **settings)
+        model = getattr(transformers, name)(config)
+        if self.kind == "bert":
+            # A second name for decoder.bias: Opacus hands its parent to functorch, which then fails.
+            del model.cls.predictions.bias
+        if self.lora:
+            from peft import LoraConfig, get_peft_model
+
+            # Random adapters: the usual zeros would leave half of their gradients zero.
+            gpt2 = self.kind != "llama"
+            where = {"target_modules": ["c_attn", "c_proj", "c_fc"] if gpt2 else "all-linear"}
+            settings = {"r": 8, "lora_dropout": 0.0, "init_lora_weights": False, "fan_in_fan_out": gpt2}
+            model = get_peft_model(model, LoraConfig(**settings, **where))
+        return model.train()
+
+    def batch(self) -> dict[str, torch.Tensor]:
+        """Return ids and labels; positions and types are given for each row, for Opacus needs them so."""
+        generator = torch.Generator().manual_seed(1)
+        shape = (self.rows, self.length)
+        ids = torch.randint(MODELS[self.kind][-1], shape, generator=generator)
+        positions = torch.arange(self.length).repeat(self.rows, 1)
+        batch = {"input_ids": ids, "labels": ids.clone(), "position_ids": positions}
+        if self.kind == "bert":
+            hidden = torch.rand(shape, generator=generator) < 0.15
+            hidden[:, 0] = True  # no row without a label
+            batch |= {"labels": ids.masked_fill(~hidden, -100), "token_type_ids": torch.zeros_like(ids)}
+        return batch
+
 
 CELLS = {
-    "gpt2-b8-t64": Cell("GPT-2 tiny, B8 T64", "gpt2", 8, 64),
-    "gpt2-b32-t64": Cell("GPT-2 tiny, B32 T64", "gpt2", 32, 64),
-    "gpt2-b8-t128": Cell("GPT-2 tiny, B8 T128", "gpt2", 8, 128),
-    "bert-b8-t64": Cell("BERT tiny, B8 T64", "bert", 8, 64),
-    "bert-b8-t128": Cell("BERT tiny, B8 T128", "bert", 8, 128),
-    "lora-b8-t64": Cell("LoRA on GPT-2 tiny, B8 T64", "gpt2", 8, 64, lora=True),
-    "124m-b4-t128": Cell("GPT-2 124M, B4 T128", "gpt2", 4, 128, large=True),
-    "lora-124m-b4-t128": Cell("LoRA on GPT-2 124M, B4 T128", "gpt2", 4, 128, large=True, lora=True),
-    "llama-b4-t128": Cell("Llama 135M, B4 T128", "llama", 4, 128, large=True),
-    "lora-llama-b4-t128": Cell("LoRA on Llama 135M, B4 T128", "llama", 4, 128, large=True, lora=True),
+    "gpt2-b8-t64": Cell("gpt2", 8, 64),
+    "gpt2-b32-t64": Cell("gpt2", 32, 64),
+    "bert-b8-t64": Cell("bert", 8, 64),
+    "lora-b8-t64": Cell("gpt2", 8, 64, lora=True),
+    "124m-b4-t128": Cell("124m", 4, 128),
+    "lora-124m-b4-t128": Cell("124m", 4, 128, lora=True),
+    "llama-b4-t128": Cell("llama", 4, 128),
+    "lora-llama-b4-t128": Cell("llama", 4, 128, lora=True),
 }
-MEMORY = ("gpt2-b32-t64", "124m-b4-t128", "llama-b4-t128", "lora-llama-b4-t128")
-VARIANTS: dict[str, type[variants.Step]] = {
-    table.PLAIN: variants.Plain,
-    table.SAME: variants.PlainSameKernels,
-    table.LOOP: variants.Loop,
-    table.HOOKS: peers.OpacusHooks,
-    table.GHOST: peers.OpacusGhost,
-    table.VMAP: variants.Vmap,
-    table.FASTDP: peers.FastDP,
-    table.PRIVATE_TRANSFORMERS: peers.PrivateTransformers,
-    table.OURS: variants.Ours,
-    table.LOW: variants.OursLow,
+
+
+class Scene:
+    """One cell on one device: the batch, and one model that all steps without hooks of their own share."""
+
+    def __init__(self, cell: Cell, device: str) -> None:
+        """Build batch and model."""
+        self.cell, self.device = cell, torch.device(device)
+        self.batch = {name: value.to(self.device) for name, value in cell.batch().items()}
+        with self.device:  # a processor takes seconds to draw 100 million weights
+            self.shared = cell.model(tied=True).to(self.device)
+        self.shared_optimizer = self.optimizer_of(self.shared)
+
+    def model(self, tied: bool) -> nn.Module:
+        """Return a model of its own whose weights are the memory of the shared one's."""
+        with self.device:
+            model = self.cell.model(tied).to(self.device)
+        weights = dict(self.shared.named_parameters(remove_duplicate=False))
+        for name, parameter in model.named_parameters():
+            parameter.data = weights[name].data
+        return model
+
+    def optimizer_of(self, model: nn.Module) -> torch.optim.Optimizer:
+        """Return AdamW over what is trained."""
+        return torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=0.0, fused=True)
+
+
+class Step:
+    """One way to take a step: the plain one of a Hugging Face model, which the others change."""
+
+    private = False  # adds noise
+    hooked = False  # leaves hooks in its model, so that it needs one of its own
+    tied = True  # takes models that read and score with one matrix
+    lora = True  # is timed with adapters too
+    sigma = SIGMA
+
+    def __init__(self, scene: Scene) -> None:
+        """Make ready whatever a training run makes ready once."""
+        self.scene, self.batch, self.rows = scene, scene.batch, scene.cell.rows
+        self.model = scene.model(self.tied) if self.hooked else scene.shared
+        self.optimizer = scene.optimizer_of(self.model) if self.hooked else scene.shared_optimizer
+        self.parameters = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+
+    def step(self) -> None:
+        """Take one step."""
+        self.optimizer.zero_grad()
+        self.model(**self.batch).loss.backward()
+        self.optimizer.step()
+
+    def set_noise(self, sigma: float) -> None:
+        """Set the noise multiplier."""
+        self.sigma = sigma
+
+    def losses(self) -> torch.Tensor:
+        """Return the loss of each row, by the book's function."""
+        return losses_by_row(self.model, self.batch)
+
+    def noisy_mean(self, clipped_sum: torch.Tensor) -> torch.Tensor:
+        """Add the noise and divide, in place."""
+        return clipped_sum.add_(torch.randn_like(clipped_sum), alpha=self.sigma * BOUND).div_(self.rows)
+
+
+class SameKernels(Step):
+    """The plain step with the book's loss and GPT-2's activation in one kernel, as ours has them."""
+
+    def step(self) -> None:
+        """Take one step."""
+        self.optimizer.zero_grad()
+        with listening(slow_activations(self.model), recorder=None):
+            self.losses().mean().backward()
+        self.optimizer.step()
+
+
+class Loop(Step):
+    """The report's: row after row forward and backward, copies of all gradients, clip, stack, noise."""
+
+    private = True
+
+    def step(self) -> None:
+        """Take one step."""
+        kept = [self.clipped(row) for row in range(self.rows)]
+        for name, parameter in self.parameters.items():
+            parameter.grad = self.noisy_mean(torch.stack([gradients[name] for gradients in kept]).sum(0))
+        self.optimizer.step()
+
+    def clipped(self, row: int) -> dict[str, torch.Tensor]:
+        """Return the clipped gradient of one row."""
+        self.model.zero_grad()
+        self.model(**{name: value[row : row + 1] for name, value in self.batch.items()}).loss.backward()
+        gradients, square = {}, 0.0
+        for name, parameter in self.parameters.items():
+            square += parameter.grad.norm().item() ** 2
+            gradients[name] = parameter.grad.clone()
+        for gradient in gradients.values():
+            gradient *= min(1.0, BOUND / (square**0.5 + 1e-10))
+        return gradients
+
+
+class Vmap(Step):
+    """torch.func: vmap over rows of grad of the loss of one row."""
+
+    private, lora = True, False
+
+    def step(self) -> None:
+        """Take one step."""
+        weights = {name: p.detach() for name, p in self.parameters.items()}
+        each = torch.func.vmap(torch.func.grad(self.loss), in_dims=(None, 0))(weights, self.batch)
+        norms = [torch.linalg.vector_norm(gradient, dim=-1) for gradient in each.values()]
+        squares = [norm.square().view(self.rows, -1).sum(1) for norm in norms]
+        factors = (BOUND / torch.stack(squares).sum(0).sqrt()).clamp_max(1.0)
+        for name, parameter in self.parameters.items():
+            parameter.grad = self.noisy_mean(torch.einsum("n,n...->...", factors, each[name]))
+        self.optimizer.step()
+
+    def loss(self, weights: dict[str, torch.Tensor], row: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Return the loss of one row as a function of the weights."""
+        batch = {name: value[None] for name, value in row.items()}
+        return torch.func.functional_call(self.model, weights, (), batch).loss
+
+
+# The norm of x^T g is that of its transpose g^T x, so what Opacus has for Linear serves here too.
+register_norm_sampler(Conv1D)(compute_linear_norm_sample)
+
+
+@register_grad_sampler(Conv1D)
+def conv1d_grad_sample(layer: Conv1D, activations: list, back: torch.Tensor) -> dict:
+    """Return the gradients of each row for Opacus, which knows Linear and not its transposed twin."""
+    return {
+        layer.weight: torch.einsum("nti,ntj->nij", activations[0].to(back), back),
+        layer.bias: back.sum(1),
+    }
+
+
+class OpacusHooks(Step):
+    """Opacus as it is most used: per-row gradients of every layer from hooks."""
+
+    private, hooked = True, True
+    wrapped, wrapped_optimizer = GradSampleModule, DPOptimizer
+
+    def __init__(self, scene: Scene, **options: object) -> None:
+        """Wrap model and optimizer."""
+        super().__init__(scene)
+        self.module = self.wrapped(self.model, loss_reduction="mean", **options)
+        self.optimizer = self.wrapped_optimizer(
+            self.optimizer, noise_multiplier=SIGMA, max_grad_norm=BOUND, expected_batch_size=self.rows
+        )
+
+    def step(self) -> None:
+        """Take one step."""
+        self.optimizer.zero_grad()
+        self.losses().mean().backward()
+        self.optimizer.step()
+
+    def set_noise(self, sigma: float) -> None:
+        """Set the noise multiplier."""
+        self.optimizer.noise_multiplier = sigma
+
+
+class OpacusGhost(OpacusHooks):
+    """Opacus' ghost clipping: two backward passes, no per-row gradients; refuses tied weights."""
+
+    tied, lora = False, False
+    wrapped, wrapped_optimizer = GradSampleModuleFastGradientClipping, DPOptimizerFastGradientClipping
+
+    def __init__(self, scene: Scene) -> None:
+        """Wrap model and optimizer."""
+        super().__init__(scene, max_grad_norm=BOUND, use_ghost_clipping=True)
+
+    def step(self) -> None:
+        """Take one step."""
+        self.optimizer.zero_grad()
+        DPTensorFastGradientClipping(self.module, self.optimizer, self.losses(), "mean").backward()
+        self.optimizer.step()
+
+    def losses(self) -> torch.Tensor:
+        """Return the loss of each row by torch's function, which allows a second backward pass."""
+        inputs = {name: value for name, value in self.batch.items() if name != "labels"}
+        logits, labels = self.model(**inputs).logits, self.batch["labels"]
+        if self.scene.cell.kind != "bert":
+            logits, labels = logits[:, :-1], labels[:, 1:]
+        each = functional.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
+        return each.sum(1) / (labels != -100).sum(1)
+
+
+class _Silence:
+    """Noise that is zero, to see the clipped sum."""
+
+    def before_sum(self, totals: dict[str, torch.Tensor], deviation: float) -> None:
+        """Fill the totals with zeros."""
+        for total in totals.values():
+            total.zero_()
+
+    def after_sum(self, totals: dict[str, torch.Tensor], deviation: float, sensitivity: float) -> None:
+        """Add nothing."""
+
+
+class Ours(Step):
+    """This project's engine."""
+
+    private, memory = True, "fast"
+
+    def __init__(self, scene: Scene) -> None:
+        """Make the private optimizer."""
+        super().__init__(scene)
+        settings = {"noise_multiplier": SIGMA, "max_grad_norm": BOUND, "expected_batch_size": self.rows}
+        self.private_optimizer = dpsgd.PrivateOptimizer(
+            self.optimizer, self.model, **settings, chance=dpsgd.research(0), memory=self.memory
+        )
+
+    def step(self) -> None:
+        """Take one step."""
+        self.private_optimizer.step([(self.batch, None)])
+
+    def set_noise(self, sigma: float) -> None:
+        """Set the noise multiplier to zero or back; the optimizer's own is sealed."""
+        self.private_optimizer.chance = dpsgd.research(0) if sigma else _Silence()
+
+
+class OursLow(Ours):
+    """The same with little memory."""
+
+    memory = "low"
+
+
+VARIANTS: dict[str, type[Step]] = {
+    "plain": Step,
+    "plain, same kernels": SameKernels,
+    "report's loop": Loop,
+    "Opacus hooks": OpacusHooks,
+    "Opacus ghost, untied": OpacusGhost,
+    "torch.func vmap": Vmap,
+    "ours, fast": Ours,
+    "ours, low": OursLow,
 }
-WARM_UP = 2
-LEGEND = """\
-Every private variant clips each row to C = 1, adds noise of sigma = 1 to the sum, divides by the rows and
-calls the same AdamW. No dropout; learning rate 0, so that every step computes on the same weights.
-Plain is the step of a Hugging Face model with its own loss and fused AdamW.
-Same kernels is that step with the book's loss function, and with GPT-2's activation in one kernel instead of
-eight; ours has both: the ratio to it is what privacy costs, and no faster kernel is sold as faster privacy.
-Opacus hooks and fastDP have the book's loss as well, the others (two backward passes, vmap, loop) torch's.
-Untied: the peer refuses, or gets wrong, one matrix that reads and scores, so its model has two.
-The report's loop: forward and backward row after row, a copy of the gradients, clip, stack, sum, noise.
-Error of the sum: of what AdamW gets, without noise, against one backward pass for each row; relative.
-Memory: the peak of two steps above imports and weights, each variant in a process of its own."""
 
 
-def chosen(options: argparse.Namespace) -> dict[str, type[variants.Step]]:
-    """Return the variants whose source is here."""
-    peers.FOLDERS.update({"fastDP": options.fastdp, "private_transformers": options.private_transformers})
-    return {n: kind for n, kind in VARIANTS.items() if not kind.package or peers.FOLDERS[kind.package]}
+def one_by_one(scene: Scene, tied: bool) -> dict[str, torch.Tensor]:
+    """Return the clipped sum from one backward pass for each row; norms in float64."""
+    model = scene.shared if tied else scene.model(tied=False)
+    parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    sums = {name: torch.zeros_like(p) for name, p in parameters.items()}
+    for row in range(scene.cell.rows):
+        loss = model(**{name: value[row : row + 1] for name, value in scene.batch.items()}).loss
+        gradients = torch.autograd.grad(loss, list(parameters.values()))
+        norm = sum(float(g.double().square().sum()) for g in gradients) ** 0.5
+        for total, gradient in zip(sums.values(), gradients, strict=True):
+            total.add_(gradient, alpha=min(1.0, BOUND / norm))
+    return sums
 
 
-def ready(scene: Scene, kinds: dict[str, type[variants.Step]], result: Result) -> dict[str, variants.Step]:
-    """Take one step with every variant, check the private ones, and return those that may be timed."""
-    sums, usable = {}, {}
-    for name, kind in kinds.items():
-        try:
-            variant = kind(scene)
-            if kind.private:
-                if kind.tied not in sums:
-                    sums[kind.tied] = one_by_one(scene, kind.tied)
-                result.errors[name] = error_of(variant, sums[kind.tied])
-            else:
-                variant.step()
-            variant.optimizer.zero_grad()
-            usable[name] = variant
-        except Exception as error:  # a peer that does not work must not hide the others
-            result.failures[name] = table.reason(error)
-    return usable
+def error_of(variant: Step) -> float:
+    """Return the relative error of what a variant hands to AdamW when its noise is nothing.
 
+    Raises:
+        ValueError: the error is above the tolerance, or not a number.
+    """
+    expected, squares = one_by_one(variant.scene, variant.tied), []
 
-def time_cell(cell: Cell, kinds: dict[str, type[variants.Step]], rounds: int) -> Result:
-    """Return the seconds of each variant on one cell."""
-    if cell.lora and not find_spec("peft"):
-        return Result(cell.name, failures={"every variant": "peft is not installed"})
-    gc.collect()  # hooks and models of the last cell refer to each other
-    result, scene = Result(cell.name), Scene(cell)
-    kinds = {name: kind for name, kind in kinds.items() if kind.lora or not cell.lora}
-    steps, seconds = ready(scene, kinds, result), {}
-    warm_up = 0 if cell.large else WARM_UP  # the check was a first step already
-    for _ in tqdm(range(warm_up + rounds), desc=cell.name, unit="round", leave=False):
-        for name, variant in steps.items():
-            start = time.process_time()
-            variant.step()
-            seconds.setdefault(name, []).append(time.process_time() - start)
-            variant.optimizer.zero_grad()  # or all gradients of all variants would lie in memory at once
-    result.seconds = {name: table.quartile(values[warm_up:]) for name, values in seconds.items()}
-    return result
+    def compare(*_: object) -> None:
+        for name, parameter in variant.parameters.items():
+            off = variant.rows * parameter.grad.double() - expected[name]
+            squares.append(float(off.square().sum()))
 
-
-def resident(field: str) -> float:
-    """Return a memory figure of this process in MB: VmRSS (now) or VmHWM (the most so far)."""
-    # Not ru_maxrss: a new process starts with that of its parent.
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
-
-
-def peak(cell: Cell, kind: type[variants.Step]) -> float:
-    """Return the peak memory of a few steps in MB, above imports and weights; for a fresh process."""
-    variant = kind(Scene(cell))
-    ctypes.CDLL(None).malloc_trim(0)  # what building freed would hide what the steps need
-    start = resident("VmRSS")
-    for _ in range(2):  # in the second, AdamW has its state already
+    # Opacus wraps AdamW, the others call it.
+    adam = getattr(variant.optimizer, "original_optimizer", variant.optimizer)
+    handle = adam.register_step_pre_hook(compare)
+    variant.set_noise(0.0)
+    try:
         variant.step()
-    return resident("VmHWM") - start
+    finally:
+        handle.remove()  # others share this optimizer
+    variant.set_noise(SIGMA)
+    error = (sum(squares) / sum(float(e.double().square().sum()) for e in expected.values())) ** 0.5
+    if not error < TOLERANCE:
+        raise ValueError(f"its clipped sum is off by {error:.1e}")
+    return error
 
 
-def peaks(key: str, kinds: dict[str, type[variants.Step]]) -> str:
-    """Return the table of peak memory of a cell; each variant has a process that has seen no other."""
-    megabytes, failures = {}, []
-    names = [n for n, kind in kinds.items() if n != table.SAME and (kind.lora or not CELLS[key].lora)]
-    fork = multiprocessing.get_context("fork")  # imports are done, no model is built
-    for name in tqdm(names, desc=f"memory, {CELLS[key].name}", unit="process", leave=False):
+def take(variant: Step) -> tuple[float, float]:
+    """Take one step; return its seconds, and on a GPU the peak of megabytes above what was there before."""
+    on_gpu, before = variant.scene.device.type == "cuda", 0
+    if on_gpu:
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+    clock = time.perf_counter if on_gpu else time.process_time
+    start = clock()
+    variant.step()
+    if on_gpu:
+        torch.cuda.synchronize()
+    seconds = clock() - start
+    peak = (torch.cuda.max_memory_allocated() - before) / 2**20 if on_gpu else float("nan")
+    variant.optimizer.zero_grad()  # or all gradients of all variants would lie in memory at once
+    return seconds, peak
+
+
+def measure(name: str, cell: Cell, rounds: int, device: str) -> pd.DataFrame:
+    """Return one row for each variant of a cell: seconds, ratios, error of the sum, or why it has none."""
+    gc.collect()  # hooks and models of the last cell refer to each other
+    scene, ready, errors, failures = Scene(cell, device), {}, {}, {}
+    for variant, kind in VARIANTS.items():
+        if cell.lora and not kind.lora:
+            continue
         try:
-            with ProcessPoolExecutor(1, mp_context=fork) as pool:
-                megabytes[name] = pool.submit(peak, CELLS[key], kinds[name]).result()
-        except Exception as error:  # as above; a process that was killed is one too
-            failures.append(f"- {name}: {table.reason(error)}")
-    return "\n".join([table.memory_table(CELLS[key].name, megabytes), "", *failures]).rstrip()
-
-
-def settle(allocator: str) -> None:
-    """Start again with one thread and, unless the default is asked for, with the book's malloc settings."""
-    wanted = {**dict.fromkeys(THREAD_VARIABLES, "1"), "HF_HUB_OFFLINE": "1"}
-    wanted |= dict.fromkeys(KEEP_MEMORY) if allocator == "default" else KEEP_MEMORY
-    if any(os.environ.get(name) != value for name, value in wanted.items()):
-        settings = {name: value for name, value in {**os.environ, **wanted}.items() if value is not None}
-        os.execve(sys.executable, sys.orig_argv, settings)
-
-
-def machine(allocator: str) -> str:
-    """Return processor, versions and settings."""
-    about = Path("/proc/cpuinfo")
-    lines = about.read_text().splitlines() if about.exists() else []
-    names = [line.split(": ")[1] for line in lines if line.startswith("model name")]
-    packages = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers", "opacus"))
-    settings = ", ".join(f"{name}={value}" for name, value in KEEP_MEMORY.items())
-    kept = (
-        f"Every variant runs under the malloc settings of the book's runs: {settings}.\n"
-        "Without them, faulting freed blocks in again costs more than some of the arithmetic."
-    )
-    default = (
-        "Every variant runs under glibc's malloc as it comes: blocks of megabytes go back to the system as\n"
-        "they are freed, and are faulted in again at the next step by the variants that need new ones."
-    )
-    return (
-        f"{(names or [platform.machine()])[0]}, one core, one thread, CPU time.\n"
-        f"Python {platform.python_version()}, {packages}.\n"
-        f"{default if allocator == 'default' else kept}"
-    )
-
-
-def options() -> argparse.Namespace:
-    """Return what the caller asks for."""
-    kind = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=kind)
-    parser.add_argument(
-        "--rows", nargs="+", choices=[*CELLS, "memory", *dpsgd_gpu.CELLS], help="only these rows of the table"
-    )
-    parser.add_argument("--quick", action="store_true", help="few rounds, nothing of 124M")
-    parser.add_argument("--rounds", type=int, help="rounds of every row; default: by its size")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown")
-    parser.add_argument("--fastdp", metavar="PATH", help="clone of awslabs/fast-differential-privacy")
-    parser.add_argument(
-        "--private-transformers", metavar="PATH", help="clone of lxuechen/private-transformers"
-    )
-    help_ = "memory of freed blocks: kept, as in the book's runs, or glibc's default"
-    parser.add_argument("--allocator", choices=("kept", "default"), default="kept", help=help_)
-    asked = parser.parse_args()
-    if asked.write and not asked.write.absolute().parent.is_dir():
-        parser.error(f"--write {asked.write}: there is no such folder")
-    if asked.rounds is not None and asked.rounds < 1:
-        parser.error(f"--rounds {asked.rounds}: must be at least 1")
-    return asked
-
-
-def rounds_of(cell: Cell, asked: argparse.Namespace) -> int:
-    """Return how often each variant takes its turn."""
-    if asked.rounds:
-        return asked.rounds
-    if cell.large:
-        return 2
-    return 6 if asked.quick or cell.rows > 8 else 12
-
-
-def measure(asked: argparse.Namespace) -> Iterator[str]:
-    """Yield the parts of the report, one after the other."""
-    kinds, keys = chosen(asked), asked.rows or [*CELLS, "memory", *dpsgd_gpu.CELLS]
-    keys = [key for key in keys if key not in CELLS or not (asked.quick and CELLS[key].large)]
-    wanted = CELLS.keys() & keys or CELLS.keys()  # of the cells that are asked for, or of all
-    places = [k for k in MEMORY if "memory" in keys and k in wanted and not (asked.quick and CELLS[k].large)]
-    memory = [peaks(key, kinds) for key in places]
-    results = [time_cell(CELLS[key], kinds, rounds_of(CELLS[key], asked)) for key in keys if key in CELLS]
-    if results:
-        yield table.price_of_the_loop(results)
-        yield "## Ratios of this run"
-        yield table.ratio_table(results)
-    yield from map(table.cell_table, results)
-    yield from memory
-    if on_gpu := [key for key in keys if key in dpsgd_gpu.CELLS]:
-        yield from dpsgd_gpu.report(on_gpu, kinds)
+            ready[variant] = kind(scene)
+            errors[variant] = error_of(ready[variant]) if kind.private else float("nan")
+            take(ready[variant])
+        except Exception as error:  # a peer that does not work must not hide the others
+            failures[variant] = f"{type(error).__name__}: {error}".partition("\n")[0]
+            ready.pop(variant, None)
+    turns = {variant: [] for variant in ready}
+    for _ in tqdm(range(rounds), desc=name, unit="round", leave=False):
+        for variant, step in ready.items():
+            turns[variant].append(take(step))
+    # A neighbor on the machine only ever makes a step longer.
+    seconds = {variant: np.percentile([one[0] for one in taken], 25) for variant, taken in turns.items()}
+    rows = {
+        variant: {
+            "ms": 1000 * taken,
+            "/ plain": taken / seconds["plain"],
+            "/ same kernels": taken / seconds["plain, same kernels"],
+            "MB": max(one[1] for one in turns[variant]),
+            "error of the sum": errors[variant],
+        }
+        for variant, taken in seconds.items()
+    }
+    rows |= {variant: {"failure": why} for variant, why in failures.items()}
+    return pd.DataFrame(rows).T.dropna(axis="columns", how="all")
 
 
 def main() -> None:
-    """Measure; print and write each part as it is done."""
-    asked = options()
-    settle(asked.allocator)
+    """Measure, and print each table as it is done."""
+    kind = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=kind)
+    parser.add_argument("--cells", nargs="+", choices=CELLS, default=list(CELLS))
+    parser.add_argument("--rows", type=int, help="of a batch, in place of those of the cell")
+    parser.add_argument("--rounds", type=int, default=6, help="turns of each variant")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    asked = parser.parse_args()
+    settle()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # Opacus' remarks on hooks and on its random numbers
     transformers.logging.set_verbosity_error()
-    head = ["# What a private step costs", machine(asked.allocator)]
-    if asked.rows and dpsgd_gpu.CELLS.keys() >= set(asked.rows):
-        head = ["# A private step on a GPU"]
-    parts = []
-    for part in filter(None, itertools.chain(head, [LEGEND], measure(asked))):
-        parts.append(part)
-        print(part, end="\n\n", flush=True)
-        if asked.write:
-            asked.write.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    print(machine(), versions())
+    for name in asked.cells:
+        cell = replace(CELLS[name], rows=asked.rows or CELLS[name].rows)
+        table = measure(name, cell, asked.rounds, asked.device)
+        print(f"\n{name}\n{table.to_string(float_format=lambda value: f'{value:.3g}')}", flush=True)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from audit_kept import Key, go_on
+from kept import Key, go_on
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from bookmaker.runner._git import commit

@@ -25,7 +25,9 @@ MODULES = {
 
 def main(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
-    module = next((name for name, commands in MODULES.items() if arguments[:1] and arguments[0] in commands), "")
+    module = next(
+        (name for name, commands in MODULES.items() if arguments[:1] and arguments[0] in commands), ""
+    )
     if not module:
         asked = arguments[:1] in ([], ["-h"], ["--help"])
         print(__doc__, file=sys.stdout if asked else sys.stderr)

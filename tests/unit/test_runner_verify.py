@@ -527,8 +527,16 @@ BOOK, PUBLIC = "`make book PROFILE=toy`", "`make book PROFILE=toy SOLUTIONS=no`"
         (swap, "the site in public/: it was made as another site", PUBLIC),
         (link, "the site: it is a link", BOOK),
         (of_another_profile, "the site: it was made as another site", BOOK),
-        (reprint, "privai-leak.pdf: was printed from another site than site/", "`python -m bookmaker pdf --profile toy`"),
-        (of_another_name, "privai-leak.pdf: was printed from another site", "`python -m bookmaker pdf --profile toy`"),
+        (
+            reprint,
+            "privai-leak.pdf: was printed from another site than site/",
+            "`python -m bookmaker pdf --profile toy`",
+        ),
+        (
+            of_another_name,
+            "privai-leak.pdf: was printed from another site",
+            "`python -m bookmaker pdf --profile toy`",
+        ),
         (unfinished, "public/.complete is missing", PUBLIC),
     ],
 )

@@ -1,15 +1,17 @@
-"""What a long measurement of audits has so far, a line of JSON for each result, and where its end is kept."""
+"""What the programs of this folder share: results that are kept line by line, and a process to time in."""
 
 import json
+import os
 import platform
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
 
-from privhelpers.artifacts import Store, write_atomic
+from bookmaker.runner._environment import KEEP_MEMORY, THREAD_VARIABLES
+from privhelpers.artifacts import Store
 from privhelpers.results.reference import FOLDER
 
 ROOT = Path(__file__).parents[1]
@@ -35,19 +37,14 @@ def go_on(path: Path, keys: Iterable[Key], measure: Callable[[Key], dict], title
     keys = list(keys)
     rows = rows_of(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    missing = [key for key in keys if key not in rows]
     with path.open("a", encoding="utf-8") as file:
         if rows:
             file.write("\n")  # after a line that was cut off
-        for key in _shown(missing, title):
+        for key in tqdm([key for key in keys if key not in rows], desc=title, mininterval=5):
             rows[key] = measure(key)
             file.write(json.dumps([list(key), rows[key]]) + "\n")
             file.flush()
     return {key: rows[key] for key in keys}
-
-
-def _shown(keys: list[Key], title: str) -> Iterator[Key]:
-    yield from tqdm(keys, desc=title, file=sys.stderr, mininterval=5)
 
 
 def made_with() -> str:
@@ -55,13 +52,13 @@ def made_with() -> str:
     return f"Python {platform.python_version()}, numpy {np.__version__}, {platform.machine()}."
 
 
-def markdown(rows: list[dict[str, str]]) -> str:
-    """Return rows as a table."""
-    lines = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def keep(name: str, numbers: dict, page: str, root: Path = ROOT) -> None:
-    """Keep numbers in `reference/audits`, where a chapter reads them, and their page in `benchmarks`."""
+def keep(name: str, numbers: dict, root: Path = ROOT) -> None:
+    """Keep numbers in `reference/audits`, where a chapter reads them."""
     Store(root / FOLDER / "audits", "audits").write_json(f"auditing/{name}.json", numbers)
-    write_atomic(root / "benchmarks" / f"audit_{name}.md", page.encode())
+
+
+def settle() -> None:
+    """Start again with one thread and the malloc settings of the book's runs."""
+    wanted = {**dict.fromkeys(THREAD_VARIABLES, "1"), "HF_HUB_OFFLINE": "1", **KEEP_MEMORY}
+    if any(os.environ.get(name) != value for name, value in wanted.items()):
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, **wanted})
