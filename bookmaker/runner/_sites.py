@@ -77,6 +77,8 @@ def damage(site: Path) -> str:
 
 def command(target: str, profile: str, solutions: bool) -> str:
     """Return how a user asks for a site of a profile, or for its PDF."""
+    if target == "pdf":
+        return f"`python -m bookmaker pdf --profile {profile}{'' if solutions else ' --solutions no'}`"
     return f"`make {target} PROFILE={profile}{'' if solutions else ' SOLUTIONS=no'}`"
 
 

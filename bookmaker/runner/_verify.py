@@ -1,4 +1,4 @@
-"""`python -m bookmaker verify`: whether all that a profile publishes is there and as it was made, in one line."""
+"""`python -m bookmaker verify`: whether all that a profile publishes is there and as it was made."""
 
 from contextlib import suppress
 from pathlib import Path

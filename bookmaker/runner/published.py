@@ -3,9 +3,9 @@
 A run seals its record, `run.json`, which holds the hash of each of its files. The manifest follows from the
 records, so it is compared with them. The site has a list of hashes, and `.complete` is the seal of that list,
 which it names by its place, and of the manifest of the runs that the site shows: in `runs/<profile>/site`,
-`sha256sum -c .complete .sealed` says the same as `python -m bookmaker verify`. The seal of a PDF has a line for the site
-that was printed. A sweep is sealed in the same way, and its `runs.sha256` has the hash of the record of each
-run that its table was made from.
+`sha256sum -c .complete .sealed` says the same as `python -m bookmaker verify`. The seal of a PDF has a line
+for the site that was printed. A sweep is sealed in the same way, and its `runs.sha256` has the hash of the
+record of each run that its table was made from.
 """
 
 from collections.abc import Iterable

@@ -95,6 +95,7 @@ def open_reference(profile: str, root: Path | None = None) -> Reference:
     folder = (root or repository_root()) / FOLDER / check_name(profile)
     if not folder.is_dir():
         raise MissingArtifact(
-            f"{FOLDER}/{profile}: nothing is kept; `python -m bookmaker reference --profile {profile}` keeps a complete run"
+            f"{FOLDER}/{profile}: nothing is kept; "
+            f"`python -m bookmaker reference --profile {profile}` keeps a complete run"
         )
     return Reference(Store(folder, profile, made_by="python -m bookmaker reference --profile {profile}"))

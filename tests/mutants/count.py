@@ -1,4 +1,4 @@
-"""`make -f dev.mk mutants JOBS=...`: tries every mutant, written by hand or made by rule, and writes the table of all.
+"""Try every mutant, written by hand or made by rule, and write the table of all: `make -f dev.mk mutants`.
 
 A stopped run goes on from its record, `build/mutants.jsonl`. The mutants made by rule are those that
 `generate.py` judged; here the test that it named must notice each. In the end an audit looks at runs with

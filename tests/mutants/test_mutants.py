@@ -1,4 +1,4 @@
-"""Known faults of DP-SGD code, put into ours, are noticed by the tests; `make -f dev.mk mutants` tries all of them."""
+"""Known faults of DP-SGD code, put into ours, are noticed by tests; `make -f dev.mk mutants` tries all."""
 
 import json
 import os

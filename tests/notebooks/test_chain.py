@@ -299,7 +299,7 @@ def test_students_get_every_chapter_without_its_solutions(smoke_site):
 
 
 def right_answers(folder, slug):
-    """Return what the right choice of each question says, from a GIFT file that `python -m bookmaker quizzes` wrote."""
+    """Return what the right choice of each question says, from a GIFT file of the quizzes."""
     text = (folder / f"{slug}.gift").read_text()
     parts = r"::[^:]*? ([a-z0-9-]+)::\[html\].*?^=(.*?)(?<!\\)#"
     return dict(re.findall(parts, text, flags=re.MULTILINE | re.DOTALL))

@@ -56,15 +56,6 @@ def test_the_order_of_the_files_is_the_order_of_the_book():
     assert all(re.fullmatch(r"\d\d_[a-z_]+", name) for name in chapters)
 
 
-def test_the_readme_lists_the_chapters():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for part in yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))["parts"]:
-        files = [ROOT / f"{e['file']}.ipynb" for e in part["chapters"] if e["file"].startswith("notebooks/")]
-        first = [nbformat.read(file, as_version=4).cells[0].source for file in files]
-        titles = [re.search(r"^# (.+)$", source, re.M)[1] for source in first]
-        assert not titles or f"| {part['caption']} | {'; '.join(titles)} |" in readme
-
-
 def test_only_the_file_and_the_contents_know_a_number():
     """A chapter moves by renaming one file: its numbered name stands nowhere else in the repository."""
     names = re.compile(rf"\b\d\d_({'|'.join(chain.SLUGS)})\b")

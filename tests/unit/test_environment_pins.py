@@ -87,7 +87,7 @@ def test_the_lock_has_the_hash_of_every_file_of_every_pin():
     assert all(
         len(hashes[name]) > 8 for name in hashes if name.split("==")[0] in ("numpy", "torch", "pyarrow")
     )
-    make = (ROOT / "Makefile").read_text()
+    make = (ROOT / "dev.mk").read_text()
     (for_processors,) = re.findall(r"^TORCH_CPU := ([0-9a-f]{64})$", make, re.MULTILINE)
     assert any(for_processors in hashes[name] for name in hashes if name.startswith("torch=="))
     for lock in ("--find-links build/torch -r requirements-torch.lock", "-r requirements.lock"):

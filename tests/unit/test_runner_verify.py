@@ -515,6 +515,7 @@ def unfinished(book):
     (book / "runs/toy/public/.complete").unlink()
 
 
+PRINT = "`python -m bookmaker pdf --profile toy`"
 BOOK, PUBLIC = "`make book PROFILE=toy`", "`make book PROFILE=toy SOLUTIONS=no`"
 
 
@@ -530,12 +531,12 @@ BOOK, PUBLIC = "`make book PROFILE=toy`", "`make book PROFILE=toy SOLUTIONS=no`"
         (
             reprint,
             "privai-leak.pdf: was printed from another site than site/",
-            "`python -m bookmaker pdf --profile toy`",
+            PRINT,
         ),
         (
             of_another_name,
             "privai-leak.pdf: was printed from another site",
-            "`python -m bookmaker pdf --profile toy`",
+            PRINT,
         ),
         (unfinished, "public/.complete is missing", PUBLIC),
     ],

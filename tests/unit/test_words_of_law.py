@@ -21,7 +21,12 @@ PAGES = sorted(
         *(ROOT / "book").rglob("*.md"),
         *(ROOT / "book").rglob("*.bib"),
         *(ROOT / "book" / "quizzes").glob("*.yml"),
-        *(path for kind in ("py", "yml", "html") for path in (ROOT / "privhelpers").rglob(f"*.{kind}")),
+        *(
+            path
+            for package in ("privhelpers", "privaudit")
+            for kind in ("py", "yml", "html")
+            for path in (ROOT / package).rglob(f"*.{kind}")
+        ),
         ROOT / "README.md",
     ]
 )
