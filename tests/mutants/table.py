@@ -19,7 +19,7 @@ class Mutant:
 
 ENGINE, RECORDER = "privhelpers.dpsgd._engine", "privhelpers.dpsgd._recorder"
 PARTS, LAYERS = "privhelpers.dpsgd._contributions", "privhelpers.dpsgd._layers"
-CHECKS, KNOWN = "privhelpers.dpsgd._checks", "privhelpers.dpsgd._known"
+CHECKS, SUPPORTED = "privhelpers.dpsgd._checks", "privhelpers.dpsgd._supported"
 OPTIMIZER, LOOP = "privhelpers.dpsgd._optimizer", "privhelpers.dpsgd._loop"
 RESUME, CHANCE = "privhelpers.dpsgd._resume", "privhelpers.dpsgd._chance"
 PLAN, BATCHES = "privhelpers.dpsgd._plan", "privhelpers.dpsgd._batches"
@@ -220,31 +220,10 @@ MUTANTS = [
     ),
     Mutant(
         "rows that mix not looked for",
-        CHECKS,
-        "            self._prove(batch, layer_norms)\n",
-        "            self._proven[self._model.training] = _ANY\n",
+        ENGINE,
+        "self.check(_checks.few_rows(batch))",
+        "self._checked = True",
         "mixes_rows",
-    ),
-    Mutant(
-        "larger batches taken on trust",
-        CHECKS,
-        "self._proven[training] = tuple(map(max, known or _NONE, _size(batch)))",
-        "self._proven[training] = _ANY",
-        "larger_batch",
-    ),
-    Mutant(
-        "a stream that somebody put there",
-        CHANCE,
-        "seeded and not put and streams == ",
-        "seeded and not put or streams == ",
-        "somebody_put_there",
-    ),
-    Mutant(
-        "a seed that somebody put there",
-        CHANCE,
-        "seeded = chance.sampling.initial_seed() == chance.drawn_as",
-        "seeded = True",
-        "somebody_put_there",
     ),
     Mutant(
         "a release drawn from a seed",
@@ -256,9 +235,9 @@ MUTANTS = [
     Mutant(
         "buffers written unseen",
         CHECKS,
-        "any(a is not b or i != j for (a, i), (b, j) in pairs)",
+        "name not in before or before[name][0] is not value or before[name][1] != version",
         "False",
-        "begins_to_keep",
+        "written_while",
     ),
     Mutant(
         "sums in three digits",
@@ -316,23 +295,16 @@ MUTANTS = [
     Mutant(
         "padding read",
         LOOP,
-        "masked = needs_mask(model, rows, pad_id, public=public, always=settings.objective is not None)",
+        "masked = settings.objective is not None or reads_backward(model)",
         "masked = False",
         "whatever_the_micro_batches",
     ),
     Mutant(
         "a masked model's padding unasked",
         LOOP,
-        "masked = needs_mask(model, rows, pad_id, public=public, always=settings.objective is not None)",
-        "masked = not settings.objective and needs_mask(model, rows, pad_id, public=public)",
+        "        optimizer.engine.check(*public_trial(model, tokenizer, pad_id, attention_mask=masked))\n",
+        "",
         "in_spite_of_its_mask",
-    ),
-    Mutant(
-        "padding asked at the first weights alone",
-        "privhelpers.dpsgd._batches",
-        "heard_by_name(model), _moved(model):",
-        "heard_by_name(model):",
-        "first_weights_hide",
     ),
     Mutant(
         "other rows of one shape not asked about",
@@ -341,21 +313,15 @@ MUTANTS = [
         "if False:",
         "share_the_scale",
     ),
-    Mutant("layers of one's own counted", LOOP, " + not_known(model, trial)", "", "of_its_own_makes"),
+    Mutant("layers of one's own counted", LOOP, " + unsupported_parts(model)", "", "not_on_the_lists"),
     Mutant(
         "draws for all rows counted",
-        KNOWN,
-        "3 * two != 2 * three or not by_number",
-        "not by_number",
-        "shared_chance_is_found",
+        SUPPORTED,
+        "if getattr(config, name, False):",
+        "if False:",
+        "options_by_which",
     ),
-    Mutant(
-        "dropped layers counted",
-        KNOWN,
-        "len(set(calls)) + len(calls) != 3",
-        "not calls",
-        "chance_that_rows_share",
-    ),
+    Mutant("any rotation counted", SUPPORTED, "not in ROTATIONS:", "is None:", "options_by_which"),
     Mutant(
         "dropout of a release seeded",
         CHANCE,
@@ -363,27 +329,27 @@ MUTANTS = [
         "",
         "dropout_of_a_release",
     ),
+    Mutant("a hook counted", SUPPORTED, "if name not in HOOKS:", "if False:", "not_on_the_lists"),
     Mutant(
-        "the notes decide of a mask",
-        BATCHES,
-        "_padding_counts(model, *public, pad_id, mask)",
-        "ragged and _padding_counts(model, notes[-1], notes[0], pad_id, mask)",
-        "whether_there_is_a_mask",
+        "16 bits counted",
+        SUPPORTED,
+        "sorted(map(str, dtypes_of(model) - set(TOLERANCE)))",
+        "()",
+        "not_on_the_lists",
     ),
-    Mutant("16 bits counted", KNOWN, "sorted(map(str, digits))", "()", "of_its_own_makes"),
     Mutant(
         "how much padding not asked about",
         BATCHES,
-        " or not _same(model, batch, alone)",
-        "",
+        "return batch, alone",
+        "return batch, None",
         "how_much_padding",
     ),
     Mutant(
-        "contents written unseen",
-        CHECKS,
-        "if before.get(name) != after.get(name):",
-        "if False:",
-        "wherever_a_layer_keeps_them",
+        "a layer that is not listed counted",
+        SUPPORTED,
+        "if not _is_supported_layer(one)]",
+        "if False]",
+        "not_on_the_lists",
     ),
     Mutant(
         "a shuffled sampler",
