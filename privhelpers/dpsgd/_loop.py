@@ -234,7 +234,7 @@ def train(
             repeatable_on(model.device),
         ):
             # 0. Go on from the last checkpoint; the canaries' numbers follow on those of the patients.
-            start, tally = kept.restore(len(planted.scores) if planted else 0) if kept else (0, Tally())
+            start, tally = kept.restore() if kept else (0, Tally())
             accountant.history = [(spent.noise_multiplier, spent.sample_rate, start)] if start else []
             if planted and tally.canary_scores:
                 planted.scores[:] = tally.canary_scores

@@ -27,6 +27,8 @@ LOSSES, CHECKPOINT = "privhelpers.dpsgd._losses", "privhelpers.dpsgd._checkpoint
 TERMS, CALIBRATION = "privhelpers.ledger._terms", "privhelpers.accounting._calibration"
 MOMENTS, BOUNDS = "privhelpers.accounting._moments", "privhelpers.accounting._bounds"
 SEARCH = "privhelpers.accounting._search"
+CHAIN, WRITER = "privhelpers.ledger._chain", "privhelpers.ledger._writer"
+LEDGER = "tests/unit/test_ledger.py::test_"
 
 EQUAL = "clipped_sum_equals and float64 and fast"
 FACTORS = "return (self.max_grad_norm / norms.clamp_min(1e-12)).clamp_max(1.0)"
@@ -474,8 +476,8 @@ MUTANTS = [
     Mutant(
         "moments of Adam not kept",
         CHECKPOINT,
-        'for number, values in optimizer.state_dict()["state"].items():',
-        "for number, values in ():",
+        'optimizer.load_state_dict(held.pop("optimizer"))',
+        'held.pop("optimizer")',
         "interrupted_run",
     ),
     Mutant(
@@ -502,7 +504,7 @@ MUTANTS = [
     Mutant(
         "a replaced ledger accepted",
         RESUME,
-        "        self.ledger.require(progress.head)",
+        '        self.ledger.require(held["head"])',
         "        pass",
         "lost_lines",
     ),
@@ -517,8 +519,65 @@ MUTANTS = [
         "lost steps taken again in release mode",
         RESUME,
         "return self.ledger.steps, tally",
-        "return progress.step, tally",
+        'return held["step"], tally',
         "release_mode_loses",
+    ),
+    # The lines of a ledger.
+    Mutant(
+        "a line edited or moved accepted",
+        CHAIN,
+        'if raw + b"\\n" != written:',
+        "if False:",
+        f"{LEDGER}any_changed_byte_is_refused",
+    ),
+    Mutant(
+        "steps that do not add up accepted",
+        CHAIN,
+        "total != before.total_steps + steps or total",
+        "total",
+        f"{LEDGER}steps_that_do_not_add_up_in_the_middle_are_refused",
+    ),
+    Mutant(
+        "an epsilon that falls accepted",
+        CHAIN,
+        "epsilon < before.epsilon:",
+        "False:",
+        f"{LEDGER}an_epsilon_that_falls_under_right_hashes_is_refused",
+    ),
+    Mutant(
+        "an epsilon of no accountant accepted",
+        CHAIN,
+        "if not math.isclose(last, counted, rel_tol=SAME):",
+        "if False:",
+        f"{LEDGER}a_wrong_value_under_a_right_hash_is_refused",
+    ),
+    Mutant(
+        "an epsilon that falls written",
+        CHAIN,
+        "max(record.epsilon, record.terms.epsilon_of(total))",
+        "record.terms.epsilon_of(total)",
+        f"{LEDGER}an_accountant_that_rounds_unevenly_lowers_no_epsilon_and_exceeds_no_budget",
+    ),
+    Mutant(
+        "more than the plan reserved",
+        WRITER,
+        "if steps > self.remaining:",
+        "if False:",
+        f"{LEDGER}more_than_the_plan_is_refused_before_anything_is_written",
+    ),
+    Mutant(
+        "steps taken before their line is on the device",
+        WRITER,
+        "            os.fsync(self._descriptor)\n",
+        "",
+        f"{LEDGER}a_line_is_on_the_device_before_reserve_returns",
+    ),
+    Mutant(
+        "an unfinished line kept",
+        WRITER,
+        "if (whole := _chain.whole_lines(data)) != data:",
+        "if False:",
+        "tests/unit/test_ledger_kills.py::test_a_last_line_that_is_cut_reserved_nothing",
     ),
     # The choice among runs.
     Mutant(

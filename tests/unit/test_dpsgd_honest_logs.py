@@ -47,7 +47,7 @@ from privhelpers.dpsgd._supported import (
     reads_backward,
     unsupported_parts,
 )
-from privhelpers.errors import DamagedArtifact, InvalidParameter, ResumeRefused, UnsupportedModel
+from privhelpers.errors import InvalidParameter, ResumeRefused, UnsupportedModel
 from privhelpers.ledger import read_ledger
 
 BART = {
@@ -602,9 +602,6 @@ def test_the_ledger_of_a_release_does_not_tell_who_was_in_it(tmp_path):
     assert marks["a"] == known and len(key.read_bytes()) == 32
     key.unlink()  # then nobody can say whether the data are those
     with pytest.raises(ResumeRefused, match=r"fingerprint.data"):
-        run(model, tokenizer, texts, tiny_plan(), keep=tmp_path / "a", chance=dpsgd.release())
-    key.write_bytes(b"short")
-    with pytest.raises(DamagedArtifact, match=r"secret\.key: has 5 bytes"):
         run(model, tokenizer, texts, tiny_plan(), keep=tmp_path / "a", chance=dpsgd.release())
 
 

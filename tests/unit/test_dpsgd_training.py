@@ -257,9 +257,9 @@ def test_secret_normals_are_standard_normals():
 def test_streams_of_a_gpu_that_is_not_here_are_refused_by_its_name():
     chance = dpsgd.research(4)
     state = chance.state()
-    for stream in ("noise", "dropout"):
+    for streams in ("noise_on", "dropout_on"):
         with pytest.raises(DamagedArtifact, match="cuda:7, which this machine lacks"):
-            chance.restore(state | {f"{stream}/cuda:7": state["noise"]})
+            chance.restore(state | {streams: {"cuda:7": state["noise"]}})
 
 
 def test_research_streams_go_on_from_a_state():
