@@ -26,7 +26,6 @@ _VECTOR = 16  # torch draws fewer values than these one by one, in another order
 _FINE = 30  # a step of the grid of a release is the deviation of its noise over 2^30 to 2^31
 _MOST_STEPS = 2.0**52  # float64 adds whole numbers of this size exactly
 _WORDS = 624  # of 32 bits: the state of torch's generator on the processor
-_NOISE, _DROPOUT = "noise/", "dropout/"  # before the name of a device: the state of its own stream
 
 
 def _gpus() -> range:
@@ -79,11 +78,11 @@ class Chance(ABC):
         return {"mode": self.mode}
 
     @abstractmethod
-    def state(self) -> dict[str, torch.Tensor]:
+    def state(self) -> dict[str, object]:
         """Return what a checkpoint must keep to go on with the same streams; empty in release mode."""
 
     @abstractmethod
-    def restore(self, state: dict[str, torch.Tensor]) -> None:
+    def restore(self, state: dict[str, object]) -> None:
         """Go on from a `state`."""
 
 
@@ -103,8 +102,6 @@ class _Research(Chance):
         self.choices = rng.make(seed, "dpsgd/notes")
         self.noise = rng.torch_generator(seed, "dpsgd/noise")
         self.noise_on: dict[str, torch.Generator] = {}  # by device other than the processor
-        self.drawn_from = self.sampling, self.choices, self.noise
-        self.drawn_as = self.sampling.initial_seed()
 
     def fill_with_noise(self, total: torch.Tensor, deviation: float) -> None:
         if total.device.type == "cpu":
@@ -127,55 +124,31 @@ class _Research(Chance):
     def public(self) -> dict[str, object]:
         return {"mode": self.mode, "seed": self.seed}
 
-    def state(self) -> dict[str, torch.Tensor]:
-        inner = self.choices.bit_generator.state  # PCG64: two numbers of 128 bits, and half a draw
-        words = [inner["state"]["state"], inner["state"]["inc"], inner["has_uint32"], inner["uinteger"]]
-        packed = b"".join(int(word).to_bytes(16, "little") for word in words)
+    def state(self) -> dict[str, object]:
         return {
             "sampling": self.sampling.get_state(),
+            "choices": self.choices.bit_generator.state,
             "noise": self.noise.get_state(),
+            "noise_on": {device: stream.get_state() for device, stream in self.noise_on.items()},
             "dropout": torch.get_rng_state(),
-            "choices": torch.frombuffer(bytearray(packed), dtype=torch.uint8),
-            **{f"{_NOISE}{device}": stream.get_state() for device, stream in self.noise_on.items()},
-            **{f"{_DROPOUT}cuda:{gpu}": torch.cuda.get_rng_state(gpu) for gpu in _gpus()},
+            "dropout_on": {f"cuda:{gpu}": torch.cuda.get_rng_state(gpu) for gpu in _gpus()},
         }
 
-    def restore(self, state: dict[str, torch.Tensor]) -> None:
-        elsewhere = {name for name in state if name.startswith((_NOISE, _DROPOUT))}
-        if set(state) - elsewhere != {"sampling", "noise", "dropout", "choices"}:
-            raise DamagedArtifact("checkpoint: holds no state of the random streams")
-        here = {f"cuda:{gpu}" for gpu in _gpus()}
-        missing = sorted({name.partition("/")[2] for name in elsewhere} - here)
+    def restore(self, state: dict[str, object]) -> None:
+        missing = {*state["noise_on"], *state["dropout_on"]} - {f"cuda:{gpu}" for gpu in _gpus()}
         if missing:
             raise DamagedArtifact(
-                f"checkpoint: holds random streams of {', '.join(missing)}, which this machine lacks; "
+                f"checkpoint: has random streams of {', '.join(sorted(missing))}, which this machine lacks; "
                 "continue on one that has it, or begin again"
             )
-        for name in elsewhere:
-            kind, _, device = name.partition("/")
-            if f"{kind}/" == _NOISE:
-                self._generator_on(device).set_state(state[name])
-            else:
-                torch.cuda.set_rng_state(state[name], device)
-        choices = state["choices"]
-        whole = choices.dtype == torch.uint8 and choices.shape == (64,)
-        packed = bytes(choices.numpy() if whole else 64)
-        value, step, has, half = (int.from_bytes(packed[i : i + 16], "little") for i in range(0, 64, 16))
-        whole = whole and step % 2 and has <= 1 and half < 2**32
-        try:
-            self.sampling.set_state(state["sampling"])
-            self.noise.set_state(state["noise"])
-            torch.set_rng_state(state["dropout"])
-        except (RuntimeError, TypeError):
-            whole = False
-        if not whole:
-            raise DamagedArtifact("checkpoint: a state of the random streams is none; begin again")
-        self.choices.bit_generator.state = {
-            "bit_generator": "PCG64",
-            "state": {"state": value, "inc": step},
-            "has_uint32": has,
-            "uinteger": half,
-        }
+        self.sampling.set_state(state["sampling"])
+        self.choices.bit_generator.state = state["choices"]
+        self.noise.set_state(state["noise"])
+        for device, stream in state["noise_on"].items():
+            self._generator_on(device).set_state(stream)
+        torch.set_rng_state(state["dropout"])
+        for device, stream in state["dropout_on"].items():
+            torch.cuda.set_rng_state(stream, device)
 
 
 def secret_normals(count: int) -> np.ndarray:
@@ -237,14 +210,11 @@ class _Release(Chance):
     def __init__(self) -> None:
         self.sampling = _from_entropy()
         self.choices = np.random.default_rng(secrets.randbits(128))
-        self.drawn_from = self.sampling, self.choices
-        self.drawn_as = self.sampling.initial_seed()
 
     def share(self, streams: tuple[torch.Tensor, dict]) -> None:
         """Draw as another process does, given the states of its sampling and its choices."""
         self.sampling.set_state(streams[0])
         self.choices.bit_generator.state = streams[1]
-        self.drawn_as = self.sampling.initial_seed()
 
     def fill_with_noise(self, total: torch.Tensor, deviation: float) -> None:
         _add_on_grid(total.zero_(), deviation, grid_step(deviation))
@@ -276,28 +246,17 @@ class _Release(Chance):
             torch.set_rng_state(_from_entropy().get_state())
             yield
 
-    def state(self) -> dict[str, torch.Tensor]:
+    def state(self) -> dict[str, object]:
         return {}
 
-    def restore(self, state: dict[str, torch.Tensor]) -> None:
+    def restore(self, state: dict[str, object]) -> None:
         if state:
             raise DamagedArtifact("checkpoint: holds random streams, which a release never writes")
 
 
-def is_ours(chance: Chance) -> bool:
-    """Return whether all chance is drawn by this module: what another class adds as noise, nobody counted.
-
-    Neither is what somebody put in the place of a stream, of its seed, of a method or of the mode.
-    """
-    if type(chance) not in (_Research, _Release):
-        return False
-    held = vars(chance)
-    streams = {id(stream) for stream in chance.drawn_from}
-    put = {name for name in held if hasattr(type(chance), name)}
-    seeded = chance.sampling.initial_seed() == chance.drawn_as
-    return (
-        seeded and not put and streams == {id(held[n]) for n in ("sampling", "choices", "noise") if n in held}
-    )
+def is_builtin(chance: Chance) -> bool:
+    """Return whether all randomness comes from this module: nobody counted what another class adds."""
+    return type(chance) in (_Research, _Release)
 
 
 def research(seed: int) -> Chance:

@@ -11,7 +11,7 @@ Source: Goodfellow 2015 (per-example norms from activations and output gradients
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from privhelpers import validate
-from privhelpers.dpsgd._checks import RowChecks, all_heard
+from privhelpers.dpsgd import _checks
 from privhelpers.dpsgd._contributions import in_full
 from privhelpers.dpsgd._layers import listening, owners, slow_activations
 from privhelpers.dpsgd._losses import Batch, losses_by_row
@@ -123,7 +123,8 @@ class ClippedGradients:
         if getattr(model.config, "is_encoder_decoder", False):  # both halves may look up in one table
             self.shared |= {id(m.weight) for m in self.modules if isinstance(m, nn.Embedding)}
         self.workspace = Workspace()
-        self._checks = RowChecks(model, self.parameters, self.modules)
+        self._folding: set[int] = set()  # identities of layers that read all tokens in one dimension
+        self._checked = False
 
     @property
     def max_grad_norm(self) -> float:
@@ -195,6 +196,29 @@ class ClippedGradients:
             by_parameter = recorder.norms_by_parameter()
             return {name: recorder.units.by_name(norms) for name, norms in by_parameter.items()}
 
+    def check(self, batch: Batch, alone: Sequence[Batch] | None = None) -> None:
+        """Compare the norms of each row's gradient in a batch with one backward pass for the row alone.
+
+        The first batch that is added is compared if nothing was before.
+
+        Args:
+            batch: two rows or more that differ, and another number of rows than of tokens.
+            alone: each row as a batch of its own, such as without padding; None: as it stands in the batch.
+
+        Raises:
+            UnsupportedModel: rows mix, padding is read, a weight's use is not heard, or a buffer is written.
+        """
+        rows = range(len(batch["labels"]))
+        alone = alone or [{name: value[row : row + 1] for name, value in batch.items()} for row in rows]
+        with _checks.checking(self.model):
+            self._folding = _checks.folding_layers(self.model, self.modules, batch)
+            self._checked = True  # for the passes that are compared
+            try:
+                compared = _checks.compare_rows(self.model, self.parameters, self.layer_norms, batch, alone)
+            finally:
+                self._checked = False
+        self._checked = compared  # rows whose gradient is not finite prove nothing
+
     @contextmanager
     def _in_full(self) -> Iterator[None]:
         """Compute in all digits: what shortens a forward pass may never shorten a norm or a sum."""
@@ -204,12 +228,13 @@ class ClippedGradients:
     def _listen(self, batch: Batch, unit: torch.Tensor | None) -> Recorder:
         if "labels" not in batch or not len(batch["labels"]):
             raise InvalidParameter("batch: must hold `labels`, with a row or more")
-        self._checks.ask(batch, self.layer_norms)
+        if not self._checked:
+            self.check(_checks.few_rows(batch))
         units = group_rows(unit, batch["labels"].shape[0])
-        recorder = Recorder(units, self.workspace, self.names, self.shared, self.memory, self._checks.folding)
+        recorder = Recorder(units, self.workspace, self.names, self.shared, self.memory, self._folding)
         with (
             listening([*self.modules, *self.activations], recorder),
-            all_heard(self.model, self.parameters),
+            _checks.all_heard(self.parameters),
             torch.enable_grad(),
         ):
             losses = losses_by_row(self.model, {k: units.arrange(v) for k, v in batch.items()})

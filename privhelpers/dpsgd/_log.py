@@ -1,17 +1,14 @@
 """What a private run did, counted as it runs and carried over a kill."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
 from privhelpers.accounting import Claimed, PrivacySpent
 from privhelpers.dpsgd._canaries import CanaryScores
-from privhelpers.errors import DamagedArtifact
 from privhelpers.text import owners_of_texts
-from privhelpers.validate import shown
 
 
 @dataclass(frozen=True)
@@ -73,14 +70,6 @@ def counts_of_notes(notes_by_patient: Iterable[Sequence[str]], notes_per_step: i
     }
 
 
-def _is_count(value: object) -> bool:
-    return type(value) is int and 0 <= value < 2**53
-
-
-def _is_number(value: object) -> bool:
-    return type(value) is float and math.isfinite(value)
-
-
 @dataclass
 class Tally:
     """Counts what the steps did; plain values, so that a checkpoint can keep them."""
@@ -91,39 +80,6 @@ class Tally:
     refused: int = 0
     lost: int = 0
     canary_scores: list[float] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, counts: dict, *, steps: int, canaries: int) -> "Tally":
-        """Return the counts that a checkpoint keeps.
-
-        Args:
-            counts: what `asdict` gave.
-            steps: that were done.
-            canaries: that the run carries.
-
-        Raises:
-            DamagedArtifact: they are not the counts of so many steps.
-        """
-        known = {name.name for name in fields(cls)}
-        if set(counts) != known:
-            wrong = sorted(map(str, known ^ set(counts)))
-            raise DamagedArtifact(f"checkpoint: counts are not those of a run: {wrong[0][:100]}")
-        taken = steps - counts["lost"] if _is_count(counts["lost"]) else -1
-        if taken < 0:
-            raise DamagedArtifact(
-                f"checkpoint: lost = {shown(counts['lost'])} is not a count of {steps} steps"
-            )
-        lists = {"sizes": taken, "medians": taken, "canary_scores": canaries if taken else 0}
-        for name, value in counts.items():
-            if name in lists:
-                kind = _is_count if name == "sizes" else _is_number
-                right = type(value) is list and len(value) == lists[name]
-                right = right and all((v is None and name == "medians") or kind(v) for v in value)
-            else:
-                right = _is_count(value)
-            if not right:
-                raise DamagedArtifact(f"checkpoint: {name} = {shown(value)} are not counts of {steps} steps")
-        return cls(**counts)
 
     def add(self, norms: torch.Tensor, max_grad_norm: float) -> None:
         """Count one step by its norms before clipping."""

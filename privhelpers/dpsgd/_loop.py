@@ -18,20 +18,20 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import validate
-from privhelpers.accounting import Claimed, PrivacySpent
-from privhelpers.dpsgd._batches import bounded, encode_patients, micro_batches, needs_mask, public_rows
+from privhelpers.accounting import Claimed
+from privhelpers.dpsgd._batches import bounded, encode_patients, micro_batches, public_trial
 from privhelpers.dpsgd._canaries import GradientCanaries, Planted
-from privhelpers.dpsgd._chance import Chance, is_ours
+from privhelpers.dpsgd._chance import Chance, is_builtin
 from privhelpers.dpsgd._engine import trainable
-from privhelpers.dpsgd._known import not_known, own_tokenizer
 from privhelpers.dpsgd._layers import owners
 from privhelpers.dpsgd._log import DPTrainingLog, Tally, counts_of_notes
 from privhelpers.dpsgd._optimizer import Drawn, PrivateOptimizer
 from privhelpers.dpsgd._plan import PrivacyPlan
 from privhelpers.dpsgd._resume import Keep, KeptRun, fingerprint, terms_of
+from privhelpers.dpsgd._supported import is_supported_tokenizer, reads_backward, unsupported_parts
 from privhelpers.dpsgd.processes import SharedOptimizer
 from privhelpers.errors import InvalidParameter, TrainingFailed
-from privhelpers.models.encoding import end_id, to_batch
+from privhelpers.models.encoding import end_id
 from privhelpers.models.masking import Masking, Pair
 from privhelpers.models.precision import check_precision, layers_in
 from privhelpers.models.repeatable import repeatable_on
@@ -98,9 +98,9 @@ class Settings:
         make_draws: `poisson_draws`, or a variant under study: called with the generator of the sampling,
             units, sample_rate and steps.
 
-    A run with an optimizer, draws or an objective that are not this package's own, with a tokenizer or layers
-    that are no library's, with quantized or compiled ones, with 16-bit weights, or under autocast, has no
-    `PrivacySpent` in its log, but what it `Claimed`, and its ledger counts steps and no epsilon.
+    A run with an optimizer, draws or an objective that are not this package's own, or with a tokenizer, model
+    or layer that `_supported` does not list, has no `PrivacySpent` in its log, but what it `Claimed`, and its
+    ledger counts steps and no epsilon.
 
     Raises:
         InvalidParameter: a value is out of its range.
@@ -198,11 +198,9 @@ def train(
     counts = counts_of_notes(notes_by_patient, settings.notes_per_step)
     if isinstance(settings.objective, Masking):
         settings.objective.check(rows)
-    public = public_rows(model, tokenizer)
-    masked = needs_mask(model, rows, pad_id, public=public, always=settings.objective is not None)
-    trial = dict(zip(("input_ids", "labels"), to_batch(public[:1], pad_id), strict=True))
+    masked = settings.objective is not None or reads_backward(model)
     model.train()
-    not_counted = _not_counted(tokenizer, plan, settings, chance) + not_known(model, trial)
+    not_counted = _not_counted(tokenizer, settings, chance) + unsupported_parts(model)
     before = {name: p.detach().clone() for name, p in own.items()}
     weights: dict[int, dict[str, torch.Tensor]] = {}
     with Planted(settings.canaries, model, plan) if settings.canaries else nullcontext() as planted:
@@ -219,6 +217,7 @@ def train(
             chance=chance,
         )
         _require("make_optimizer", optimizer, isinstance(optimizer, PrivateOptimizer), "PrivateOptimizer")
+        optimizer.engine.check(*public_trial(model, tokenizer, pad_id, attention_mask=masked))
         accountant = RDPAccountant()  # beside the accountant of the plan, stepped as the run goes
         optimizer.attach_step_hook(accountant.get_optimizer_hook_fn(spent.sample_rate))
         kept = None
@@ -235,7 +234,7 @@ def train(
             repeatable_on(model.device),
         ):
             # 0. Go on from the last checkpoint; the canaries' numbers follow on those of the patients.
-            start, tally = kept.restore(len(planted.scores) if planted else 0) if kept else (0, Tally())
+            start, tally = kept.restore() if kept else (0, Tally())
             accountant.history = [(spent.noise_multiplier, spent.sample_rate, start)] if start else []
             if planted and tally.canary_scores:
                 planted.scores[:] = tally.canary_scores
@@ -353,20 +352,14 @@ def _require(part: str, gives: object, right: bool, what: str) -> None:
         raise InvalidParameter(f"{part}: gave {type(gives).__name__}, and no {what}")
 
 
-def _not_counted(
-    tokenizer: PreTrainedTokenizerBase, plan: PrivacyPlan, settings: Settings, chance: Chance
-) -> list[str]:
+def _not_counted(tokenizer: PreTrainedTokenizerBase, settings: Settings, chance: Chance) -> list[str]:
     """Return the parts that stand in for those that the accountant's proof is about, in words."""
     ours = {
-        "tokenizer": (type(tokenizer), not own_tokenizer(tokenizer)),
-        "plan": (type(plan), type(plan) is PrivacyPlan),
-        "spent": (type(plan.spent), type(plan.spent) is PrivacySpent),
-        "settings": (type(settings), type(settings) is Settings),
-        "canaries": (type(settings.canaries), type(settings.canaries) in (GradientCanaries, NoneType)),
+        "tokenizer": (type(tokenizer), is_supported_tokenizer(tokenizer)),
         "make_optimizer": (settings.make_optimizer, settings.make_optimizer in _COUNTED),
         "make_draws": (settings.make_draws, settings.make_draws is poisson_draws),
         "objective": (type(settings.objective), type(settings.objective) in (Masking, NoneType)),
-        "chance": (type(chance), is_ours(chance)),
+        "chance": (type(chance), is_builtin(chance)),
     }
     return [
         f"{name}: {getattr(part, '__name__', part)}" for name, (part, counted) in ours.items() if not counted

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from privhelpers import accounting, validate
 from privhelpers.accounting import PrivacySpent
 from privhelpers.errors import BudgetExceeded, InvalidParameter
+from privhelpers.ledger import epsilon_of
 from privhelpers.text import rounded_up
 
 
@@ -46,7 +47,7 @@ class PrivacyPlan:
             raise InvalidParameter(
                 f"adjacency = {validate.shown(spent.adjacency)}: the accountants count {counted}"
             )
-        planned = _epsilon_of(spent, spent.steps)
+        planned = epsilon_of(spent, spent.steps)
         if not planned <= self.target_epsilon:
             raise BudgetExceeded(
                 f"noise_multiplier = {spent.noise_multiplier:g}: {spent.steps} steps would spend epsilon "
@@ -152,21 +153,9 @@ def _spent(
     return PrivacySpent(epsilon=bound, **run, accountant=accountant, unit=unit)
 
 
-def _epsilon_of(spent: PrivacySpent, steps: int) -> float:
-    """Return what the first `steps` steps of a run spend, computed anew."""
-    return accounting.epsilon(
-        noise_multiplier=spent.noise_multiplier,
-        sample_rate=spent.sample_rate,
-        steps=steps,
-        delta=spent.delta,
-        accountant=spent.accountant,
-        sampler=spent.sampler,
-    )
-
-
 def epsilon_curve(plan: PrivacyPlan, points: int = 12) -> tuple[list[int], list[float]]:
     """Return (steps, epsilon spent by then) at up to `points` places of the run, the last included."""
     points = validate.positive_int(points=points)
     total = plan.spent.steps
     steps = sorted({max(1, round(total * i / points)) for i in range(1, points + 1)})
-    return steps, [_epsilon_of(plan.spent, step) for step in steps]
+    return steps, [epsilon_of(plan.spent, step) for step in steps]

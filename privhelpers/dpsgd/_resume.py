@@ -6,9 +6,9 @@ with the step after them.
 """
 
 import contextlib
-import errno
 import hashlib
 import hmac
+import itertools
 import json
 import secrets
 import sys
@@ -25,11 +25,10 @@ from privhelpers.dpsgd._batches import Rows
 from privhelpers.dpsgd._chance import Chance
 from privhelpers.dpsgd._log import Tally
 from privhelpers.dpsgd._plan import PrivacyPlan
-from privhelpers.errors import ArtifactUnavailable, DamagedArtifact, InvalidParameter, ResumeRefused
+from privhelpers.errors import InvalidParameter, ResumeRefused
 from privhelpers.ledger import Ledger, Terms, open_ledger
 
 LEDGER, KEY = "ledger.jsonl", "secret.key"
-_KEY_BYTES = 32
 PACKAGE = Path(__file__).parents[1]
 # Whose code a private step runs, besides the modules that belong to no room.
 ROOMS = ("accounting", "artifacts", "dpsgd", "ledger", "mechanisms", "models")
@@ -155,24 +154,12 @@ class Keep:
             )
 
     def key(self) -> bytes:
-        """Return the folder's key, random bytes that lie nowhere else; made if there is none.
-
-        Raises:
-            DamagedArtifact: it is not what was written.
-            ArtifactUnavailable: the system refuses to read or write it.
-        """
+        """Return the folder's key, random bytes that lie nowhere else; made if there is none."""
         path = Path(self.folder) / KEY
-        try:
-            if not artifacts.is_there(path):
-                artifacts.write_atomic(path, secrets.token_bytes(_KEY_BYTES), new=True)
-        except ArtifactUnavailable as error:
-            if error.errno != errno.EEXIST:  # another process was first
-                raise
+        if not path.exists():
+            artifacts.write_atomic(path, secrets.token_bytes(32), new=True)
         with artifacts.writing(path):
-            key = artifacts.read_bounded(path, _KEY_BYTES)
-        if len(key) != _KEY_BYTES:
-            raise DamagedArtifact(f"{KEY}: has {len(key)} bytes, not {_KEY_BYTES}; this run cannot go on")
-        return key
+            return path.read_bytes()
 
 
 class KeptRun:
@@ -198,8 +185,13 @@ class KeptRun:
         """Open the ledger."""
         self.folder, self.every = Path(keep.folder), keep.every
         self.model, self.optimizer, self.chance = model, optimizer, chance
-        clear = self._clear if keep.on_change == "restart" else None
-        self.ledger: Ledger = open_ledger(self.folder / LEDGER, terms, clear=clear)
+        try:
+            self.ledger: Ledger = open_ledger(self.folder / LEDGER, terms)
+        except ResumeRefused:
+            if keep.on_change == "refuse":
+                raise
+            self._put_aside()
+            self.ledger = open_ledger(self.folder / LEDGER, terms)
 
     def __enter__(self) -> "KeptRun":
         """Return itself."""
@@ -209,17 +201,14 @@ class KeptRun:
         """Close the ledger."""
         self.ledger.close()
 
-    def _clear(self) -> None:
-        """Remove the checkpoints of another run: none may lie beside a ledger that is not its own."""
-        for old in self.folder.glob("step-*.safetensors*"):
-            with artifacts.writing(old):
-                old.unlink()
+    def _put_aside(self) -> None:
+        """Remove the checkpoints of another run, and number its ledger: what it spent stays written."""
+        _checkpoint.remove(self.folder)
+        names = (self.folder / f"ledger-{number}.jsonl" for number in itertools.count(1))
+        (self.folder / LEDGER).rename(next(name for name in names if not name.exists()))
 
-    def restore(self, canaries: int = 0) -> tuple[int, Tally]:
+    def restore(self) -> tuple[int, Tally]:
         """Put everything back as the last checkpoint saw it; return the next step and the counts so far.
-
-        Args:
-            canaries: that the run carries.
 
         Raises:
             ResumeRefused: steps are spent, and no checkpoint holds what they gave; or the ledger is not the
@@ -235,18 +224,14 @@ class KeptRun:
                 )
             self.after(0, Tally())
             return 0, Tally()
-        progress, streams = _checkpoint.read(path, self.model, self.optimizer)
-        self.ledger.require(progress.head)
-        if progress.step > self.ledger.steps:
-            raise DamagedArtifact(
-                f"{path.name}: says {progress.step} steps, and the ledger counts {self.ledger.steps}"
-            )
-        tally = Tally.of(progress.counts, steps=progress.step, canaries=canaries)
+        held = _checkpoint.read(path, self.model, self.optimizer)
+        self.ledger.require(held["head"])
+        tally = Tally(**held["counts"])
         if self.chance.mode == "research":  # repeat the lost steps to the bit
-            self.chance.restore(streams)
-            return progress.step, tally
+            self.chance.restore(held["streams"])
+            return held["step"], tally
         # New noise would be a second answer to the same question: the lost steps stay lost.
-        tally.lost += self.ledger.steps - progress.step
+        tally.lost += self.ledger.steps - held["step"]
         if tally.lost == self.ledger.terms.steps:
             raise ResumeRefused(
                 f"{self.folder.name}: all {tally.lost} steps are spent, and a kill lost what they gave; this "
@@ -265,5 +250,5 @@ class KeptRun:
 
     def after(self, done: int, tally: Tally) -> None:
         """Write a checkpoint after `done` steps."""
-        progress = _checkpoint.Progress(done, self.ledger.head, asdict(tally))
+        progress = {"step": done, "head": self.ledger.head, "counts": asdict(tally)}
         _checkpoint.write(self.folder, progress, self.model, self.optimizer, self.chance.state())

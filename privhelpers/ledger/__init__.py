@@ -3,8 +3,9 @@
 A ledger is a file of JSON lines. The first seals the terms of the run; every later one reserves steps and is
 on the device before `reserve` returns, so that a kill at any moment leaves a ledger that counts at least the
 steps that were taken. Each line carries the hash of the line before it: an edited, moved, doubled or missing
-line is refused. Lines cut off at the end are not visible in the chain; a checkpoint that keeps `head` shows
-them, through `require`; a line that is newer than every checkpoint can be dropped unseen.
+line is refused. A last line without its newline reserved nothing, and is dropped. Lines cut off at the end
+are not visible in the chain; a checkpoint that keeps `head` shows them, through `require`; a line that is
+newer than every checkpoint can be dropped unseen.
 
 A ledger counts for one folder, from its first step on. Whoever continues a copy of the folder, or puts an
 older state of ledger and checkpoint back, has a second run under the same budget, and no program on one
@@ -37,7 +38,17 @@ its whole plan: stopping by the outcome asks for more than composition (Rogers, 
 """
 
 from privhelpers.ledger._chain import Entry, Record, verify
-from privhelpers.ledger._terms import MODES, Terms
+from privhelpers.ledger._terms import MODES, Terms, epsilon_of
 from privhelpers.ledger._writer import Ledger, open_ledger, read_ledger
 
-__all__ = ["MODES", "Entry", "Ledger", "Record", "Terms", "open_ledger", "read_ledger", "verify"]
+__all__ = [
+    "MODES",
+    "Entry",
+    "Ledger",
+    "Record",
+    "Terms",
+    "epsilon_of",
+    "open_ledger",
+    "read_ledger",
+    "verify",
+]

@@ -1,14 +1,12 @@
 """The lines of a ledger: how one is made, and what is refused when they are read back.
 
 A line is JSON with sorted keys: `content`, `hash`, `kind`, `previous` and `seq`. The hash is the SHA-256 of
-the line without it. A line is verified by writing it anew from what it says and comparing every byte.
+the line without it. A line is verified by writing it again from what it says and comparing every byte.
 """
 
-import dataclasses
 import hashlib
 import json
 import math
-import re
 from dataclasses import dataclass
 
 from privhelpers.artifacts import parse_json
@@ -17,13 +15,8 @@ from privhelpers.ledger._terms import Terms
 from privhelpers.text import quoted
 
 START = "0" * 64  # stands for the hash before the first line
-KEYS = {"content", "hash", "kind", "previous", "seq"}
-CONTENT = {
-    "reserve": {"epsilon", "steps", "total_steps"},
-    "torn": {"bytes", "epsilon", "steps", "total_steps"},
-}
+OPEN, RESERVE = "open", "reserve"
 SAME = 1e-9  # relative: the same accountant on another machine
-_STEPS = re.compile(rb'"steps":([0-9]{1,8}),')
 
 
 @dataclass(frozen=True)
@@ -32,15 +25,13 @@ class Entry:
 
     Attributes:
         seq: place in the ledger; the first entry is 1.
-        kind: "reserve", or "torn": steps counted for a line that a kill or a full disk left unfinished.
-        steps: reserved by this entry, 1 or more; 0 or more if torn.
+        steps: reserved by this entry, 1 or more.
         total_steps: reserved up to here.
         epsilon: of all steps up to here, in nats; None where a part of the run is not counted.
         hash: SHA-256 of the line, in hexadecimal.
     """
 
     seq: int
-    kind: str
     steps: int
     total_steps: int
     epsilon: float | None
@@ -55,14 +46,11 @@ class Record:
         terms: sealed at its opening.
         opening: hash of the first line.
         entries: in order.
-        unfinished: bytes of a last line that was not written to its end; the next opening counts them as
-            spent, a reader only sees them.
     """
 
     terms: Terms
     opening: str
     entries: tuple[Entry, ...] = ()
-    unfinished: int = 0
 
     @property
     def steps(self) -> int:
@@ -105,10 +93,6 @@ class Record:
                 "or lost its last lines, so it does not show what was spent"
             )
 
-    def extended(self, *entries: Entry) -> "Record":
-        """Return the record with more entries and a finished end."""
-        return dataclasses.replace(self, entries=(*self.entries, *entries), unfinished=0)
-
 
 def _canonical(value: dict) -> bytes:
     return json.dumps(value, allow_nan=False, sort_keys=True, separators=(",", ":")).encode()
@@ -123,83 +107,71 @@ def seal(seq: int, previous: str, kind: str, content: dict) -> tuple[bytes, str]
 
 def opening_line(terms: Terms) -> bytes:
     """Return the first line of a ledger."""
-    return seal(0, START, "open", terms.content())[0]
+    return seal(0, START, OPEN, terms.content())[0]
 
 
-def next_line(record: Record, kind: str, steps: int, **more: int) -> tuple[bytes, Entry]:
+def next_line(record: Record, steps: int) -> tuple[bytes, Entry]:
     """Return the line, and the entry, by which `steps` more are counted; they fit the plan.
 
     The accountant rounds, so that a later bound can come out a hair below an earlier one: the larger stands.
     """
-    total = record.steps + steps
+    total, seq = record.steps + steps, len(record.entries) + 1
     counted = not record.terms.not_counted
     epsilon = max(record.epsilon, record.terms.epsilon_of(total)) if counted else None
-    content = {"epsilon": epsilon, "steps": steps, "total_steps": total, **more}
-    seq = len(record.entries) + 1
-    line, digest = seal(seq, record.head, kind, content)
-    return line, Entry(seq, kind, steps, total, epsilon, digest)
+    content = {"epsilon": epsilon, "steps": steps, "total_steps": total}
+    line, digest = seal(seq, record.head, RESERVE, content)
+    return line, Entry(seq, steps, total, epsilon, digest)
 
 
-def _parsed(raw: bytes, where: str) -> dict:
+def _content(raw: bytes, where: str) -> dict:
+    """Return what a line says."""
     try:
         line = parse_json(raw.decode("ascii"), where)
-    except UnicodeDecodeError as error:
-        raise LedgerDamaged(f"{where}: byte {error.start} is not ASCII") from error
-    except DamagedArtifact as error:
-        raise LedgerDamaged(str(error)) from error
-    if not isinstance(line, dict) or set(line) != KEYS or not isinstance(line["content"], dict):
+    except (UnicodeDecodeError, DamagedArtifact) as error:
+        raise LedgerDamaged(f"{where}: is not a line of a ledger ({quoted(error)})") from error
+    if not isinstance(line, dict) or not isinstance(line.get("content"), dict):
         raise LedgerDamaged(f"{where}: is not a line of a ledger")
-    return line
+    return line["content"]
 
 
-def _require_same(raw: bytes, written: bytes, where: str) -> None:
+def _digest(raw: bytes, where: str, seq: int, previous: str, content: dict) -> str:
+    """Return the hash of a line, which is the one that was written for this content at this place."""
+    written, digest = seal(seq, previous, RESERVE if seq else OPEN, content)
     if raw + b"\n" != written:
         raise LedgerDamaged(
             f"{where}: is not the line that was written there: it was edited, moved or doubled, or the line "
             "before it is missing"
         )
+    return digest
 
 
 def _opening(raw: bytes, where: str) -> Record:
-    content = _parsed(raw, where)["content"]
     try:
-        terms = Terms(**content)
+        terms = Terms(**_content(raw, where))
     except (TypeError, PrivHelpersError) as error:
         raise LedgerDamaged(f"{where}: {quoted(error)}") from error
-    written, digest = seal(0, START, "open", terms.content())
-    _require_same(raw, written, where)
-    return Record(terms, digest)
+    return Record(terms, _digest(raw, where, 0, START, terms.content()))
 
 
-def _entry(raw: bytes, where: str, *, seq: int, previous: str) -> Entry:
-    line = _parsed(raw, where)
-    kind, content = line["kind"], line["content"]
-    if not isinstance(kind, str) or set(content) != CONTENT.get(kind):
+def _entry(raw: bytes, where: str, record: Record, last: Entry | None) -> Entry:
+    """Return the entry of a line that goes on from the `last` one, and spends no less."""
+    before = last or Entry(0, 0, 0, 0.0, record.opening)
+    content = _content(raw, where)
+    if set(content) != {"epsilon", "steps", "total_steps"}:
         raise LedgerDamaged(f"{where}: is not an entry of a ledger")
-    epsilon, least = content["epsilon"], 1 if kind == "reserve" else 0
-    counts = [value for name, value in content.items() if name != "epsilon"]
-    # `type`, not `isinstance`: true is no number of steps.
-    if any(type(count) is not int or count < 0 for count in counts) or content["steps"] < least:
-        raise LedgerDamaged(f"{where}: its steps are not whole numbers of {least} or more")
+    steps, total, epsilon = content["steps"], content["total_steps"], content["epsilon"]
+    if type(steps) is not int or type(total) is not int or steps < 1:  # `type`: true is no number of steps
+        raise LedgerDamaged(f"{where}: its steps are not whole numbers of 1 or more")
+    if total != before.total_steps + steps or total > record.terms.steps:
+        raise LedgerDamaged(f"{where}: its steps in total are not those reserved up to there")
+    if (epsilon is None) != bool(record.terms.not_counted):
+        raise LedgerDamaged(f"{where}: epsilon stands where none is counted, or is missing where one is")
     if epsilon is not None and (type(epsilon) is not float or not math.isfinite(epsilon)):
         raise LedgerDamaged(f"{where}: epsilon is not a finite number")
-    written, digest = seal(seq, previous, kind, content)
-    _require_same(raw, written, where)
-    return Entry(seq, kind, content["steps"], content["total_steps"], epsilon, digest)
-
-
-def _follow(raw: bytes, where: str, record: Record, last: Entry | None) -> Entry:
-    """Return the entry of a line that goes on from the `last` one, and spends no less."""
-    before = last or Entry(0, "open", 0, 0, 0.0, record.opening)
-    entry = _entry(raw, where, seq=before.seq + 1, previous=before.hash)
-    total = before.total_steps + entry.steps
-    if entry.total_steps != total or total > record.terms.steps:
-        raise LedgerDamaged(f"{where}: its steps in total are not those reserved up to there")
-    if (entry.epsilon is None) != bool(record.terms.not_counted):
-        raise LedgerDamaged(f"{where}: epsilon stands where none is counted, or is missing where one is")
-    if entry.epsilon is not None and entry.epsilon < before.epsilon:
+    if epsilon is not None and epsilon < before.epsilon:
         raise LedgerDamaged(f"{where}: epsilon is smaller than before")
-    return entry
+    digest = _digest(raw, where, before.seq + 1, before.hash, content)
+    return Entry(before.seq + 1, steps, total, epsilon, digest)
 
 
 def _require_epsilon(record: Record, name: str) -> None:
@@ -215,24 +187,13 @@ def _require_epsilon(record: Record, name: str) -> None:
         )
 
 
-def _ending(tail: bytes, where: str, record: Record) -> Record:
-    """Return the record with what stands after its last newline: a whole line, or an unfinished one."""
-
-    def read(raw: bytes) -> Entry | None:
-        try:
-            return _follow(raw, where, record, record.entries[-1] if record.entries else None)
-        except LedgerDamaged:
-            return None
-
-    if entry := read(tail):
-        return record.extended(entry)
-    if read(tail[:-1]):  # no kill leaves a whole line and something else in the place of its newline
-        raise LedgerDamaged(f"{where}: its last byte is not the newline that was written")
-    return dataclasses.replace(record, unfinished=len(tail))
+def whole_lines(data: bytes) -> bytes:
+    """Return a file up to its last newline: no step is taken before the newline of its line is written."""
+    return data[: data.rfind(b"\n") + 1]
 
 
 def verify(data: bytes, name: str) -> Record:
-    """Return what the bytes of a ledger say.
+    """Return what the bytes of a ledger say; a last line without its newline reserved nothing.
 
     Args:
         data: the whole file.
@@ -241,30 +202,13 @@ def verify(data: bytes, name: str) -> Record:
     Raises:
         LedgerDamaged: a line is not the one that was written; the message names it.
     """
-    first, *rest = data.split(b"\n")
-    if not rest:  # the opening line is put in place whole, so that no kill leaves half of it
+    first, *lines = whole_lines(data).split(b"\n")
+    if not lines:  # the opening line is put in place whole, so that no kill leaves half of it
         raise LedgerDamaged(f"{name}, line 1: the opening line is not complete")
-    record, entries = _opening(first, f"{name}, line 1"), []
-    *lines, tail = rest
-    for number, raw in enumerate(lines, 2):
-        entries.append(_follow(raw, f"{name}, line {number}", record, entries[-1] if entries else None))
-    record = record.extended(*entries)
-    if tail:
-        record = _ending(tail, f"{name}, line {len(lines) + 2}", record)
+    opening, entries = _opening(first, f"{name}, line 1"), []
+    for number, raw in enumerate(lines[:-1], 2):
+        last = entries[-1] if entries else None
+        entries.append(_entry(raw, f"{name}, line {number}", opening, last))
+    record = Record(opening.terms, opening.opening, tuple(entries))
     _require_epsilon(record, name)
     return record
-
-
-def mended(record: Record, data: bytes) -> tuple[bytes, Record]:
-    """Return the file and its record with every line finished; `data` ends without a newline.
-
-    A whole line only lacks its newline. What an unfinished one reserved is not known, and nothing of it was
-    begun: it counts as the largest reserve so far, or as what it still says, within the plan.
-    """
-    if not record.unfinished:
-        return data + b"\n", record
-    kept, tail = data[: -record.unfinished], data[-record.unfinished :]
-    legible = _STEPS.search(tail)
-    largest = max([1, *(entry.steps for entry in record.entries), int(legible[1]) if legible else 1])
-    line, entry = next_line(record, "torn", min(largest, record.remaining), bytes=len(tail))
-    return kept + line, record.extended(entry)

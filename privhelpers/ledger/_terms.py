@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from privhelpers import accounting, validate
-from privhelpers.accounting import POISSON, check_accountant, check_run, require_poisson
+from privhelpers.accounting import POISSON, PrivacySpent, check_accountant, check_run, require_poisson
 from privhelpers.artifacts import NAME
 from privhelpers.errors import BudgetExceeded, InvalidParameter
 from privhelpers.text import rounded_up
@@ -58,6 +58,16 @@ def _hashes(fingerprint: Mapping[str, str]) -> dict[str, str]:
 def _epsilon(steps: int, *run: float | str) -> float:
     names = ("noise_multiplier", "sample_rate", "delta", "accountant", "sampler")
     return accounting.epsilon(steps=steps, **dict(zip(names, run, strict=True)))
+
+
+def epsilon_of(run: "Terms | PrivacySpent", steps: int) -> float:
+    """Return the epsilon of the first `steps` steps of a run, 0 to the planned number, in nats.
+
+    The loss of a part is no larger than that of the whole, so neither is its bound, whatever the rounding of
+    the accountant: what is reserved within the plan never exceeds the budget.
+    """
+    values = (run.noise_multiplier, run.sample_rate, run.delta, run.accountant, run.sampler)
+    return min(_epsilon(steps, *values), _epsilon(run.steps, *values)) if steps else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,13 +141,8 @@ class Terms:
         return content
 
     def epsilon_of(self, steps: int) -> float:
-        """Return the epsilon of the first `steps` steps, 0 to the planned number, in nats.
-
-        The loss of a part is no larger than that of the whole, so neither is its bound, whatever the
-        rounding of the accountant: what is reserved within the plan never exceeds the budget.
-        """
-        run = (self.noise_multiplier, self.sample_rate, self.delta, self.accountant, self.sampler)
-        return min(_epsilon(steps, *run), _epsilon(self.steps, *run)) if steps else 0.0
+        """Return the epsilon of the first `steps` steps, 0 to the planned number, in nats."""
+        return epsilon_of(self, steps)
 
     def require_budget(self) -> None:
         """Refuse a plan whose epsilon exceeds its budget.

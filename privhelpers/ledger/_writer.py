@@ -3,9 +3,8 @@
 The lock is a file beside the ledger; closing the ledger removes it.
 """
 
-import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -13,8 +12,6 @@ from privhelpers import artifacts, processes, validate
 from privhelpers.errors import (
     ArtifactUnavailable,
     BudgetExceeded,
-    InvalidParameter,
-    LedgerDamaged,
     LedgerInUse,
     LedgerUnavailable,
     MissingArtifact,
@@ -24,8 +21,6 @@ from privhelpers.errors import (
 from privhelpers.ledger import _chain
 from privhelpers.ledger._chain import Entry, Record
 from privhelpers.ledger._terms import Terms
-
-MOST_BYTES = 1 << 26  # a quarter of a million lines, read in seconds
 
 
 @contextmanager
@@ -38,17 +33,7 @@ def _disk(name: str) -> Iterator[None]:
     except PrivHelpersError:
         raise
     except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise InvalidParameter(f"{name}: is a symbolic link; a ledger must be a file") from error
         raise LedgerUnavailable(f"{name}: {error.strerror or error}") from error
-
-
-def _bytes(path: Path) -> bytes:
-    with open(processes.open_regular(path, os.O_RDONLY), "rb") as handle:
-        data = handle.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise LedgerDamaged(f"{path.name}: has more than {MOST_BYTES:,} bytes, and no ledger grows so long")
-    return data
 
 
 def _put(path: Path, data: bytes) -> None:
@@ -61,44 +46,15 @@ def _put(path: Path, data: bytes) -> None:
         os.close(folder)
 
 
-def _put_aside(path: Path) -> None:
-    """Rename a ledger to the first free one of ledger-1.jsonl, ledger-2.jsonl, ...; the lock is held."""
-    number = 1
-    while os.path.lexists(aside := path.with_name(f"{path.stem}-{number}{path.suffix}")):
-        number += 1
-    path.rename(aside)
-
-
-def _settled(path: Path, terms: Terms, clear: Callable[[], None] | None) -> tuple[int, Record]:
-    """Return size and record of the ledger at `path`, made or mended if needed; the lock is held."""
-    try:
-        data = _bytes(path)
-    except FileNotFoundError:
-        data = _chain.opening_line(terms)
-        _put(path, data)
-    record = _chain.verify(data, path.name)
-    if differences := record.terms.differences(terms):
-        if clear is None:
-            raise ResumeRefused(f"{path.name} was opened under other terms: {'; '.join(differences)}")
-        clear()
-        _put_aside(path)
-        return _settled(path, terms, None)
-    if not data.endswith(b"\n"):
-        data, record = _chain.mended(record, data)
-        _put(path, data)
-    return len(data), record
-
-
-def open_ledger(path: Path | str, terms: Terms, *, clear: Callable[[], None] | None = None) -> "Ledger":
+def open_ledger(path: Path | str, terms: Terms) -> "Ledger":
     """Open the ledger of a run for writing: a new one, or the verified one that is there.
 
-    An unfinished last line, which a kill or a full disk can leave, is counted as spent by a "torn" entry.
+    An unfinished last line, which a kill or a full disk can leave, is removed: it was to be whole on the
+    device before a step of it was taken.
 
     Args:
         path: of the file; its folder is made if needed.
         terms: of the run. They must fit their budget, and be those that an existing ledger sealed.
-        clear: removes what belongs to a ledger of other terms, which is then put aside under a name of its
-            own, all while no other process can open it; None: such a ledger is refused.
 
     Raises:
         BudgetExceeded: the planned steps do not fit the budget; nothing was touched.
@@ -106,7 +62,6 @@ def open_ledger(path: Path | str, terms: Terms, *, clear: Callable[[], None] | N
         ResumeRefused: it was opened under other terms; the message names what differs.
         LedgerDamaged: a line is not the one that was written.
         LedgerUnavailable: the system refuses to read or write it.
-        InvalidParameter: `path` is a symbolic link, or no file.
 
     Source: Rogers, Roth, Ullman and Vadhan 2016 (privacy filters).
     """
@@ -115,8 +70,15 @@ def open_ledger(path: Path | str, terms: Terms, *, clear: Callable[[], None] | N
     with _disk(path.name), ExitStack() as undo:
         lock = processes.Lock(path.with_name(path.name + ".lock"), path.name, busy=LedgerInUse)
         undo.callback(lock.release)
-        size, record = _settled(path, terms, clear)
-        ledger = Ledger(path, record, size, processes.open_regular(path, os.O_WRONLY | os.O_APPEND), lock)
+        if not path.exists():
+            _put(path, _chain.opening_line(terms))
+        data = path.read_bytes()
+        record = _chain.verify(data, path.name)
+        if differences := record.terms.differences(terms):
+            raise ResumeRefused(f"{path.name} was opened under other terms: {'; '.join(differences)}")
+        if (whole := _chain.whole_lines(data)) != data:
+            _put(path, whole)
+        ledger = Ledger(path, record, os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC), lock)
         undo.pop_all()
         return ledger
 
@@ -131,12 +93,11 @@ def read_ledger(path: Path | str) -> Record:
         MissingArtifact: it is not there.
         LedgerDamaged: a line is not the one that was written; the message names it.
         LedgerUnavailable: the system refuses to read it.
-        InvalidParameter: `path` is a symbolic link, or no file.
     """
     path = Path(path)
     with _disk(path.name):
         try:
-            data = _bytes(path)
+            data = path.read_bytes()
         except FileNotFoundError:
             raise MissingArtifact(f"{path.name}: no ledger is there; `open_ledger` makes one") from None
     return _chain.verify(data, path.name)
@@ -149,11 +110,10 @@ class Ledger:
         record: what it says so far; the other attributes are those of the record.
     """
 
-    def __init__(self, path: Path, record: Record, size: int, descriptor: int, lock: processes.Lock) -> None:
-        """Take over the descriptors of a verified file of `size` bytes and of its lock."""
+    def __init__(self, path: Path, record: Record, descriptor: int, lock: processes.Lock) -> None:
+        """Take over the descriptors of a verified file and of its lock."""
         self.record = record
-        self._path, self._size = path, size
-        self._descriptor, self._lock = descriptor, lock
+        self._path, self._descriptor, self._lock = path, descriptor, lock
         self._open = self._writable = True
 
     def __enter__(self) -> "Ledger":
@@ -189,10 +149,6 @@ class Ledger:
         """Hash of the last line: what a checkpoint keeps."""
         return self.record.head
 
-    def contains(self, head: str) -> bool:
-        """Tell whether this ledger once ended with the line of hash `head`."""
-        return self.record.contains(head)
-
     def require(self, head: str) -> None:
         """Refuse a ledger that does not continue the one a checkpoint was written under, as `Record` does."""
         self.record.require(head)
@@ -206,9 +162,8 @@ class Ledger:
         Raises:
             InvalidParameter: `steps` is no whole number of 1 or more.
             BudgetExceeded: the plan, which is what fits the budget, has fewer left; nothing was written.
-            LedgerDamaged: the file was changed, removed or replaced while it was open.
             LedgerUnavailable: it is closed, or the system did not write the whole line (a full disk). No step
-                may be taken; the next opening counts the unfinished line as spent.
+                may be taken.
 
         Source: Rogers, Roth, Ullman and Vadhan 2016 (privacy filters).
         """
@@ -218,30 +173,18 @@ class Ledger:
                 f"steps = {steps}: {self.steps} of the {self.terms.steps} planned steps are reserved, and "
                 f"only the plan is known to fit target_epsilon = {self.terms.target_epsilon:g}"
             )
-        line, entry = _chain.next_line(self.record, "reserve", steps)
-        self._append(line)
-        self.record = self.record.extended(entry)
-        return entry
-
-    def _append(self, line: bytes) -> None:
         if not self._writable:
             raise LedgerUnavailable(f"{self._path.name}: is closed, or its last write failed; open it again")
+        line, entry = _chain.next_line(self.record, steps)
         self._writable = False  # until the device has the whole line
         with _disk(self._path.name):
-            self._require_unchanged()
-            if self._size + len(line) > MOST_BYTES:
-                raise LedgerUnavailable(f"{self._path.name}: is full; reserve more steps at once")
-            self._size += len(line)
             while line:
                 line = line[os.write(self._descriptor, line) :]
             os.fsync(self._descriptor)
         self._writable = True
-
-    def _require_unchanged(self) -> None:
-        """Refuse to go on if another hand touched the file: the lock only binds those that ask for it."""
-        same = processes.is_at(self._path, self._descriptor)
-        if not same or os.fstat(self._descriptor).st_size != self._size:
-            raise LedgerDamaged(f"{self._path.name}: was changed, replaced or removed while it was open")
+        entries = (*self.record.entries, entry)
+        self.record = Record(self.terms, self.record.opening, entries)
+        return entry
 
     def close(self) -> None:
         """Let go of the file and of the lock; closing twice is harmless."""

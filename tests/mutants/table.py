@@ -19,7 +19,7 @@ class Mutant:
 
 ENGINE, RECORDER = "privhelpers.dpsgd._engine", "privhelpers.dpsgd._recorder"
 PARTS, LAYERS = "privhelpers.dpsgd._contributions", "privhelpers.dpsgd._layers"
-CHECKS, KNOWN = "privhelpers.dpsgd._checks", "privhelpers.dpsgd._known"
+CHECKS, SUPPORTED = "privhelpers.dpsgd._checks", "privhelpers.dpsgd._supported"
 OPTIMIZER, LOOP = "privhelpers.dpsgd._optimizer", "privhelpers.dpsgd._loop"
 RESUME, CHANCE = "privhelpers.dpsgd._resume", "privhelpers.dpsgd._chance"
 PLAN, BATCHES = "privhelpers.dpsgd._plan", "privhelpers.dpsgd._batches"
@@ -27,6 +27,8 @@ LOSSES, CHECKPOINT = "privhelpers.dpsgd._losses", "privhelpers.dpsgd._checkpoint
 TERMS, CALIBRATION = "privhelpers.ledger._terms", "privhelpers.accounting._calibration"
 MOMENTS, BOUNDS = "privhelpers.accounting._moments", "privhelpers.accounting._bounds"
 SEARCH = "privhelpers.accounting._search"
+CHAIN, WRITER = "privhelpers.ledger._chain", "privhelpers.ledger._writer"
+LEDGER = "tests/unit/test_ledger.py::test_"
 
 EQUAL = "clipped_sum_equals and float64 and fast"
 FACTORS = "return (self.max_grad_norm / norms.clamp_min(1e-12)).clamp_max(1.0)"
@@ -220,31 +222,10 @@ MUTANTS = [
     ),
     Mutant(
         "rows that mix not looked for",
-        CHECKS,
-        "            self._prove(batch, layer_norms)\n",
-        "            self._proven[self._model.training] = _ANY\n",
+        ENGINE,
+        "self.check(_checks.few_rows(batch))",
+        "self._checked = True",
         "mixes_rows",
-    ),
-    Mutant(
-        "larger batches taken on trust",
-        CHECKS,
-        "self._proven[training] = tuple(map(max, known or _NONE, _size(batch)))",
-        "self._proven[training] = _ANY",
-        "larger_batch",
-    ),
-    Mutant(
-        "a stream that somebody put there",
-        CHANCE,
-        "seeded and not put and streams == ",
-        "seeded and not put or streams == ",
-        "somebody_put_there",
-    ),
-    Mutant(
-        "a seed that somebody put there",
-        CHANCE,
-        "seeded = chance.sampling.initial_seed() == chance.drawn_as",
-        "seeded = True",
-        "somebody_put_there",
     ),
     Mutant(
         "a release drawn from a seed",
@@ -256,9 +237,9 @@ MUTANTS = [
     Mutant(
         "buffers written unseen",
         CHECKS,
-        "any(a is not b or i != j for (a, i), (b, j) in pairs)",
+        "name not in before or before[name][0] is not value or before[name][1] != version",
         "False",
-        "begins_to_keep",
+        "written_while",
     ),
     Mutant(
         "sums in three digits",
@@ -316,23 +297,16 @@ MUTANTS = [
     Mutant(
         "padding read",
         LOOP,
-        "masked = needs_mask(model, rows, pad_id, public=public, always=settings.objective is not None)",
+        "masked = settings.objective is not None or reads_backward(model)",
         "masked = False",
         "whatever_the_micro_batches",
     ),
     Mutant(
         "a masked model's padding unasked",
         LOOP,
-        "masked = needs_mask(model, rows, pad_id, public=public, always=settings.objective is not None)",
-        "masked = not settings.objective and needs_mask(model, rows, pad_id, public=public)",
+        "        optimizer.engine.check(*public_trial(model, tokenizer, pad_id, attention_mask=masked))\n",
+        "",
         "in_spite_of_its_mask",
-    ),
-    Mutant(
-        "padding asked at the first weights alone",
-        "privhelpers.dpsgd._batches",
-        "heard_by_name(model), _moved(model):",
-        "heard_by_name(model):",
-        "first_weights_hide",
     ),
     Mutant(
         "other rows of one shape not asked about",
@@ -341,21 +315,15 @@ MUTANTS = [
         "if False:",
         "share_the_scale",
     ),
-    Mutant("layers of one's own counted", LOOP, " + not_known(model, trial)", "", "of_its_own_makes"),
+    Mutant("layers of one's own counted", LOOP, " + unsupported_parts(model)", "", "not_on_the_lists"),
     Mutant(
         "draws for all rows counted",
-        KNOWN,
-        "3 * two != 2 * three or not by_number",
-        "not by_number",
-        "shared_chance_is_found",
+        SUPPORTED,
+        "if getattr(config, name, False):",
+        "if False:",
+        "options_by_which",
     ),
-    Mutant(
-        "dropped layers counted",
-        KNOWN,
-        "len(set(calls)) + len(calls) != 3",
-        "not calls",
-        "chance_that_rows_share",
-    ),
+    Mutant("any rotation counted", SUPPORTED, "not in ROTATIONS:", "is None:", "options_by_which"),
     Mutant(
         "dropout of a release seeded",
         CHANCE,
@@ -363,27 +331,27 @@ MUTANTS = [
         "",
         "dropout_of_a_release",
     ),
+    Mutant("a hook counted", SUPPORTED, "if name not in HOOKS:", "if False:", "not_on_the_lists"),
     Mutant(
-        "the notes decide of a mask",
-        BATCHES,
-        "_padding_counts(model, *public, pad_id, mask)",
-        "ragged and _padding_counts(model, notes[-1], notes[0], pad_id, mask)",
-        "whether_there_is_a_mask",
+        "16 bits counted",
+        SUPPORTED,
+        "sorted(map(str, dtypes_of(model) - set(TOLERANCE)))",
+        "()",
+        "not_on_the_lists",
     ),
-    Mutant("16 bits counted", KNOWN, "sorted(map(str, digits))", "()", "of_its_own_makes"),
     Mutant(
         "how much padding not asked about",
         BATCHES,
-        " or not _same(model, batch, alone)",
-        "",
+        "return batch, alone",
+        "return batch, None",
         "how_much_padding",
     ),
     Mutant(
-        "contents written unseen",
-        CHECKS,
-        "if before.get(name) != after.get(name):",
-        "if False:",
-        "wherever_a_layer_keeps_them",
+        "a layer that is not listed counted",
+        SUPPORTED,
+        "if not _is_supported_layer(one)]",
+        "if False]",
+        "not_on_the_lists",
     ),
     Mutant(
         "a shuffled sampler",
@@ -508,8 +476,8 @@ MUTANTS = [
     Mutant(
         "moments of Adam not kept",
         CHECKPOINT,
-        'for number, values in optimizer.state_dict()["state"].items():',
-        "for number, values in ():",
+        'optimizer.load_state_dict(held.pop("optimizer"))',
+        'held.pop("optimizer")',
         "interrupted_run",
     ),
     Mutant(
@@ -536,7 +504,7 @@ MUTANTS = [
     Mutant(
         "a replaced ledger accepted",
         RESUME,
-        "        self.ledger.require(progress.head)",
+        '        self.ledger.require(held["head"])',
         "        pass",
         "lost_lines",
     ),
@@ -551,8 +519,65 @@ MUTANTS = [
         "lost steps taken again in release mode",
         RESUME,
         "return self.ledger.steps, tally",
-        "return progress.step, tally",
+        'return held["step"], tally',
         "release_mode_loses",
+    ),
+    # The lines of a ledger.
+    Mutant(
+        "a line edited or moved accepted",
+        CHAIN,
+        'if raw + b"\\n" != written:',
+        "if False:",
+        f"{LEDGER}any_changed_byte_is_refused",
+    ),
+    Mutant(
+        "steps that do not add up accepted",
+        CHAIN,
+        "total != before.total_steps + steps or total",
+        "total",
+        f"{LEDGER}steps_that_do_not_add_up_in_the_middle_are_refused",
+    ),
+    Mutant(
+        "an epsilon that falls accepted",
+        CHAIN,
+        "epsilon < before.epsilon:",
+        "False:",
+        f"{LEDGER}an_epsilon_that_falls_under_right_hashes_is_refused",
+    ),
+    Mutant(
+        "an epsilon of no accountant accepted",
+        CHAIN,
+        "if not math.isclose(last, counted, rel_tol=SAME):",
+        "if False:",
+        f"{LEDGER}a_wrong_value_under_a_right_hash_is_refused",
+    ),
+    Mutant(
+        "an epsilon that falls written",
+        CHAIN,
+        "max(record.epsilon, record.terms.epsilon_of(total))",
+        "record.terms.epsilon_of(total)",
+        f"{LEDGER}an_accountant_that_rounds_unevenly_lowers_no_epsilon_and_exceeds_no_budget",
+    ),
+    Mutant(
+        "more than the plan reserved",
+        WRITER,
+        "if steps > self.remaining:",
+        "if False:",
+        f"{LEDGER}more_than_the_plan_is_refused_before_anything_is_written",
+    ),
+    Mutant(
+        "steps taken before their line is on the device",
+        WRITER,
+        "            os.fsync(self._descriptor)\n",
+        "",
+        f"{LEDGER}a_line_is_on_the_device_before_reserve_returns",
+    ),
+    Mutant(
+        "an unfinished line kept",
+        WRITER,
+        "if (whole := _chain.whole_lines(data)) != data:",
+        "if False:",
+        "tests/unit/test_ledger_kills.py::test_a_last_line_that_is_cut_reserved_nothing",
     ),
     # The choice among runs.
     Mutant(

@@ -2,8 +2,6 @@
 
 import logging
 import math
-import subprocess
-import sys
 
 import dp_accounting
 import numpy as np
@@ -187,17 +185,10 @@ def test_conversion_refusals():
         accounting.rdp_to_epsilon(orders=[2.0], rdp=[1.0], delta=1e-5, conversion="best")
 
 
-def test_opacus_is_asked_without_torch():
-    code = (
-        "import sys; from privhelpers import accounting as a;"
-        "e = a.opacus_epsilon('prv', noise_multiplier=1.5, sample_rate=.04, steps=2249, delta=1e-5);"
-        "r = a.opacus_epsilon('rdp', noise_multiplier=1.5, sample_rate=.04, steps=2250, delta=1e-5);"
-        "assert 'torch' not in sys.modules and not [m for m in sys.modules if m.startswith('opacus')];"
-        "print(e, r); from opacus.accountants import PRVAccountant"
-    )
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    prv, rdp = map(float, done.stdout.split())
+def test_opacus_says_what_it_said_before():
+    run = {"noise_multiplier": 1.5, "sample_rate": 0.04, "delta": 1e-5}
+    prv = accounting.opacus_epsilon("prv", **run, steps=2249)
+    rdp = accounting.opacus_epsilon("rdp", **run, steps=2250)
     assert prv == pytest.approx(6.777395712150674, rel=1e-6) and rdp == pytest.approx(7.32911117143, rel=1e-9)
 
 

@@ -2,7 +2,6 @@
 
 import copy
 import gc
-import math
 import weakref
 
 import pytest
@@ -28,7 +27,6 @@ from privhelpers.dpsgd._layers import listening, slow_activations
 from privhelpers.dpsgd._losses import losses_by_row
 from privhelpers.dpsgd._units import group_rows
 from privhelpers.errors import InvalidParameter, UnsupportedModel
-from privhelpers.models.encoding import IGNORED
 from privhelpers.models.precision import layers_in
 from privhelpers.models.scoring import row_losses
 
@@ -430,9 +428,6 @@ MIXES = {
     "batch norm as a function": normalized,
     "rolled": lambda self, value: value + value.roll(1, 0),
     "turned around": lambda self, value: value.flip(0) + value,
-    "square batches alone": lambda self, value: (
-        value + value.transpose(0, 1) if value.shape[0] == value.shape[1] else value
-    ),
 }
 
 
@@ -453,63 +448,25 @@ def test_a_buffer_that_is_written_while_the_model_reads_is_refused(write):
         dpsgd.clipped_gradient_sum(model, ragged(), max_grad_norm=1.0)
 
 
-class Remembers(nn.Module):
-    """Keeps a sum of the rows that it read."""
-
-    def __init__(self, frozen, behind):
-        super().__init__()
-        self.behind, self.asleep = behind, False
-        seen = torch.zeros(1, dtype=torch.float64)
-        if frozen:
-            self.seen = nn.Parameter(seen, requires_grad=False)
-        else:
-            self.register_buffer("seen", seen)
-
-    def forward(self, value):
-        if self.asleep:
-            return value
-        with torch.no_grad():
-            (self.seen.data if self.behind else self.seen).add_(value.detach().sum())
-        return value
-
-
-@pytest.mark.parametrize("frozen, behind", [(True, False), (True, True), (False, True)])
-def test_statistics_of_rows_are_refused_wherever_a_layer_keeps_them(frozen, behind):
-    model = small()
-    model.transformer.drop = Remembers(frozen, behind)
-    with pytest.raises(UnsupportedModel, match=r"transformer.drop.seen: is written"):
-        dpsgd.clipped_gradient_sum(model, ragged(), max_grad_norm=1.0)
-
-
 @pytest.mark.parametrize("frozen", [True, False])
-def test_statistics_of_rows_are_refused_whenever_a_layer_begins_to_keep_them(frozen):
-    model, batch = small(), ragged()
-    model.transformer.drop = layer = Remembers(frozen, behind=False)
-    engine, layer.asleep = dpsgd.ClippedGradients(model, max_grad_norm=1.0), True
-    engine.add(batch, into=engine.room())
-    layer.asleep = False
-    with pytest.raises(UnsupportedModel, match=r"transformer.drop.seen: is written"):
-        engine.add(batch, into=engine.room())
-
-
-@pytest.mark.parametrize("behind", [True, False])
-def test_a_layer_that_sets_its_trained_weights_by_what_it_reads_first_is_refused(behind):
-    class Centered(nn.Module):
+def test_statistics_of_rows_are_refused_wherever_a_layer_keeps_them(frozen):
+    class Remembers(nn.Module):
         def __init__(self):
             super().__init__()
-            self.linear, self.ready = nn.Linear(WIDTH, WIDTH, dtype=torch.float64), False
+            seen = torch.zeros(1, dtype=torch.float64)
+            if frozen:
+                self.seen = nn.Parameter(seen, requires_grad=False)
+            else:
+                self.register_buffer("seen", seen)
 
         def forward(self, value):
-            if not self.ready:
-                with torch.no_grad():
-                    bias = self.linear.bias.data if behind else self.linear.bias
-                    bias.sub_(self.linear(value).mean((0, 1)))
-                self.ready = True
-            return self.linear(value)
+            with torch.no_grad():
+                self.seen.add_(value.detach().sum())
+            return value
 
     model = small()
-    model.transformer.drop = Centered()
-    with pytest.raises(UnsupportedModel, match=r"transformer.drop.(ready|linear.bias): is written"):
+    model.transformer.drop = Remembers()
+    with pytest.raises(UnsupportedModel, match=r"transformer.drop.seen: is written"):
         dpsgd.clipped_gradient_sum(model, ragged(), max_grad_norm=1.0)
 
 
@@ -579,8 +536,7 @@ def test_dropout_is_no_reason_to_refuse_and_goes_on_in_the_pass():
     norms = dpsgd.clipped_gradient_sum(model, ragged(), max_grad_norm=1.0)[1]
     torch.manual_seed(3)
     engine = dpsgd.ClippedGradients(model, max_grad_norm=1.0)
-    # Without the trials: they take nothing from the stream of dropout.
-    engine._checks._proven = dict.fromkeys((True, False), (math.inf,) * 3)
+    engine._checked = True  # the check takes nothing from the stream of dropout
     assert torch.equal(engine.add(ragged(), into=engine.room()), norms)
     assert not torch.equal(engine.add(ragged(), into=engine.room()), norms)
 
@@ -619,12 +575,13 @@ def test_rows_without_numbers_are_grouped_as_units_of_one_row():
     assert alone.sizes().tolist() == numbered.sizes().tolist() == [1] * 5
 
 
-def test_rows_that_are_made_for_a_trial_begin_at_a_token_that_is_asked_for():
-    """The second is the first turned by one token, so that no two are alike."""
-    batch = {"input_ids": torch.arange(6)[None], "labels": torch.tensor([[IGNORED] * 3 + [3, 4, 5]])}
-    made = _checks._made_of(batch, 2, 3)
-    assert made["input_ids"].tolist() == [[3, 4, 5], [2, 3, 4]]
-    assert made["labels"].tolist() == [[3, 4, 5], [IGNORED, 3, 4]]
+def test_rows_of_a_check_differ_and_are_not_as_many_as_their_tokens():
+    one = {"input_ids": torch.arange(3)[None], "attention_mask": torch.tensor([[1, 1, 0]])}
+    made = _checks.few_rows(one | {"labels": one["input_ids"]})
+    assert made["input_ids"].tolist() == made["labels"].tolist() == [[0, 1, 2], [2, 0, 1]]
+    assert made["attention_mask"].tolist() == [[1, 1, 0]] * 2
+    many = {name: torch.arange(20).view(4, 5) for name in ("input_ids", "labels")}
+    assert _checks.few_rows(many)["labels"].tolist() == many["labels"][:3].tolist()
 
 
 @pytest.mark.parametrize("unit", [[0, 2], [1, 2], [0], [0.0, 1.0]])
@@ -674,7 +631,7 @@ def test_a_pass_keeps_no_memory(memory, monkeypatch):
     gc.disable()
     try:
         dpsgd.clipped_gradient_sum(small(), ragged(), max_grad_norm=1.0, memory=memory)
-        assert len(born) == 7 and not any(one() for one in born)  # six trials, and the pass
+        assert len(born) == 5 and not any(one() for one in born)  # four of the check, and the pass
     finally:
         gc.enable()
 

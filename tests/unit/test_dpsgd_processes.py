@@ -70,7 +70,7 @@ def disagree(rank):
     with pytest.raises(TrainingFailed, match="different noise multipliers"):
         run(shared.SharedOptimizer, shared.agreed, noise_multiplier=1.0 + rank)
     release = shared.agreed(dpsgd.release())
-    assert _chance.is_ours(release)
+    assert _chance.is_builtin(release)
     drawn = [torch.rand(3, generator=release.sampling).tolist(), release.choices.random(3).tolist()]
     assert len({repr(draws) for draws in shared._gathered(drawn)}) == 1
 

@@ -4,7 +4,6 @@ import ast
 import copy
 import dataclasses
 import errno
-import json
 import os
 import sys
 from contextlib import nullcontext
@@ -16,8 +15,6 @@ import numpy as np
 import pytest
 import torch
 from opacus.accountants import RDPAccountant
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
 from test_dpsgd_training import hospital, run, tiny_plan
 
 from privhelpers import artifacts, dpsgd
@@ -197,7 +194,7 @@ def killed_and_gone_on_with(start, folder, kills, **settings):
             else:
                 with pytest.raises(Stop):
                     attempt(start, folder, stop=stop, **settings)
-        (checkpoint,) = folder.glob("step-*.safetensors")
+        (checkpoint,) = folder.glob("step-*.pt")
         kept += taken[: max(0, int(checkpoint.stem.removeprefix("step-")) - first)]
         first = read_ledger(folder / "ledger.jsonl").steps
     return log, kept
@@ -223,8 +220,8 @@ def test_release_mode_loses_steps_and_reports_those_in_its_weights(start, tmp_pa
     assert log.spent == plan.spent and log.weight_change > 0
     record = read_ledger(tmp_path / "ledger.jsonl")
     assert (record.steps, record.terms.steps) == (12, 12)
-    (file,) = tmp_path.glob("step-*.safetensors")
-    assert b"chance/" not in file.read_bytes()
+    (file,) = tmp_path.glob("step-*.pt")
+    assert torch.load(file, weights_only=True)["streams"] == {}
     _, again = attempt(start, tmp_path, stop=0, plan=plan, chance=dpsgd.release())  # it is over, and says so
     for field in dataclasses.fields(log):
         np.testing.assert_equal(getattr(again, field.name), getattr(log, field.name), field.name)
@@ -435,10 +432,14 @@ def test_a_second_writer_is_refused(start, tmp_path):
         attempt(start, tmp_path)
 
 
+def progress(step):
+    return {"step": step, "head": "", "counts": {}}
+
+
 def test_a_flipped_bit_in_the_checkpoint_is_refused(start, tmp_path):
     with pytest.raises(Stop):
         attempt(start, tmp_path, stop=7)
-    (file,) = tmp_path.glob("step-*.safetensors")
+    (file,) = tmp_path.glob("step-*.pt")
     data = bytearray(file.read_bytes())
     data[-5] ^= 1
     file.write_bytes(bytes(data))
@@ -449,7 +450,7 @@ def test_a_flipped_bit_in_the_checkpoint_is_refused(start, tmp_path):
 @pytest.mark.parametrize("spoiled", [b"", b"\xff\xfe"])
 def test_a_checkpoint_with_a_spoiled_seal_is_refused(start, tmp_path, spoiled):
     adam = torch.optim.Adam(start[2].parameters())
-    _checkpoint.write(tmp_path, _checkpoint.Progress(3), start[2], adam, {})
+    _checkpoint.write(tmp_path, progress(3), start[2], adam, {})
     next(tmp_path.glob("*.sha256")).write_bytes(spoiled)
     with pytest.raises(DamagedArtifact, match="the run cannot go on from it"):
         _checkpoint.newest(tmp_path)
@@ -459,19 +460,19 @@ def test_an_unsealed_checkpoint_is_not_used(start, whole, tmp_path):
     """A kill between the file and its seal: the older one is still there."""
     with pytest.raises(Stop):
         attempt(start, tmp_path, stop=7)
-    (tmp_path / "step-0000009.safetensors").write_bytes(b"half")
+    (tmp_path / "step-0000009.pt").write_bytes(b"half")
     model, _ = attempt(start, tmp_path)
     assert same_weights(model, whole[0])
     assert [p.name for p in sorted(tmp_path.glob("step-*"))] == [
-        "step-0000012.safetensors",
-        "step-0000012.safetensors.sha256",
+        "step-0000012.pt",
+        "step-0000012.pt.sha256",
     ]
 
 
 def test_a_checkpoint_of_another_model_is_refused(start, tmp_path):
     model = copy.deepcopy(start[2])
     adam = torch.optim.Adam(model.parameters())
-    _checkpoint.write(tmp_path, _checkpoint.Progress(3), model, adam, {})
+    _checkpoint.write(tmp_path, progress(3), model, adam, {})
     path = _checkpoint.newest(tmp_path)
     from dpsgd_models import small
 
@@ -484,29 +485,17 @@ def test_a_checkpoint_of_another_model_is_refused(start, tmp_path):
         _checkpoint.newest(tmp_path)
 
 
-@pytest.mark.parametrize("number", ["x", "", "-1", "99"])
-def test_a_checkpoint_whose_optimizer_is_of_other_weights_is_refused(tmp_path, number):
-    model = torch.nn.Linear(2, 1)
-    adam = torch.optim.Adam(model.parameters())
-    _checkpoint.write(tmp_path, _checkpoint.Progress(3), model, adam, {})
-    path = _checkpoint.newest(tmp_path)
-    tensors = load_file(path) | {f"optimizer/{number}/step": torch.ones(1)}
-    save_file(tensors, path, {"progress": "{}"})
-    with pytest.raises(DamagedArtifact, match=f"optimizer/{number}/step is of no weight"):
-        _checkpoint.read(path, model, adam)
-
-
 def test_an_old_checkpoint_that_cannot_be_removed_is_refused_by_name(start, tmp_path, monkeypatch):
     adam = torch.optim.Adam(start[2].parameters())
-    _checkpoint.write(tmp_path, _checkpoint.Progress(3), start[2], adam, {})
+    _checkpoint.write(tmp_path, progress(3), start[2], adam, {})
 
     def read_only(path, **_):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
     monkeypatch.setattr(os, "unlink", read_only)
-    with pytest.raises(ArtifactUnavailable, match=r"step-0000003\.safetensors.*: Read-only file system"):
-        _checkpoint.write(tmp_path, _checkpoint.Progress(4), start[2], adam, {})
-    assert _checkpoint.newest(tmp_path).name == "step-0000004.safetensors"
+    with pytest.raises(ArtifactUnavailable, match=r"step-0000003\.pt.*: Read-only file system"):
+        _checkpoint.write(tmp_path, progress(4), start[2], adam, {})
+    assert _checkpoint.newest(tmp_path).name == "step-0000004.pt"
 
 
 def test_a_checkpoint_never_holds_weights_that_are_not_finite(start, tmp_path):
@@ -524,8 +513,8 @@ def test_a_checkpoint_never_holds_weights_that_are_not_finite(start, tmp_path):
 
     with pytest.raises(TrainingFailed, match="finite"):
         attempt(start, tmp_path, make_optimizer=Explodes)
-    (file,) = tmp_path.glob("step-*.safetensors")
-    assert file.name == "step-0000005.safetensors"  # the last good one; what was reserved stays spent
+    (file,) = tmp_path.glob("step-*.pt")
+    assert file.name == "step-0000005.pt"  # the last good one; what was reserved stays spent
     assert read_ledger(tmp_path / "ledger.jsonl").steps == 10
 
 
@@ -534,73 +523,16 @@ def test_on_change_has_two_values(start, tmp_path):
         attempt(start, tmp_path, on_change="ignore")
 
 
-def test_the_counts_of_a_checkpoint_are_json(start, tmp_path):
-    attempt(start, tmp_path)
-    from safetensors import safe_open
+def test_a_checkpoint_is_read_without_running_code(start, tmp_path):
+    class Runs:
+        def __reduce__(self):
+            return (os.mkdir, (str(tmp_path / "ran"),))
 
-    with safe_open(next(tmp_path.glob("step-*.safetensors")), framework="pt") as file:
-        words = json.loads(file.metadata()["progress"])
-    assert words["step"] == 12 and len(words["counts"]["sizes"]) == 12
-
-
-def rewritten(folder, change, words):
-    """Change the newest checkpoint and seal it, as whoever wrote it would have."""
-    path = _checkpoint.newest(folder)
-    with safe_open(path, "pt") as file:
-        progress = json.loads(file.metadata()["progress"])
-    tensors = load_file(path)
-    change(tensors)
-    words(progress)
-    save_file(tensors, path, {"progress": json.dumps(progress)})
-    artifacts.write_sealed(path, path.read_bytes())
-
-
-def flat(name):
-    return lambda tensors: tensors.update({name: torch.stack([tensors[name], tensors[name]])})
-
-
-def number(name, value):
-    return lambda tensors: tensors[name].reshape(-1)[:1].fill_(value)
-
-
-def nothing(_):
-    return None
-
-
-@pytest.mark.parametrize(
-    ("change", "words", "said"),
-    [
-        (nothing, lambda p: p.update(step=None), "step = None is not the number of steps in its name"),
-        (nothing, lambda p: p.update(step=True), "step = True is not"),
-        (nothing, lambda p: p.update(step=3), "step = 3 is not"),
-        (nothing, lambda p: p.update(head=3), "head must be text"),
-        (nothing, lambda p: p.update(counts=3), "counts a table"),
-        (nothing, lambda p: p["counts"].pop("sizes"), "counts are not those of a run: sizes"),
-        (nothing, lambda p: p["counts"].update(more=1), "counts are not those of a run: more"),
-        (nothing, lambda p: p["counts"].update(sizes=[1]), "sizes = .* are not counts of 5 steps"),
-        (nothing, lambda p: p["counts"].update(sizes=["a"] * 5), "sizes = "),
-        (nothing, lambda p: p["counts"].update(sizes=[None] * 5), "sizes = "),
-        (nothing, lambda p: p["counts"].update(medians={}), "medians = "),
-        (nothing, lambda p: p["counts"].update(medians=["a"] * 5), "medians = "),
-        (nothing, lambda p: p["counts"].update(clipped="x"), "clipped = 'x'"),
-        (nothing, lambda p: p["counts"].update(lost=6), "lost = 6"),
-        (nothing, lambda p: p["counts"].update(lost=1), "sizes = "),
-        (nothing, lambda p: p["counts"].update(lost="x"), "lost = 'x'"),
-        (nothing, lambda p: p["counts"].update(canary_scores=[1.0]), "canary_scores = "),
-        (flat("optimizer/0/exp_avg"), nothing, "optimizer/0/exp_avg has another shape"),
-        (lambda tensors: tensors.pop("optimizer/0/exp_avg"), nothing, "optimizer's state is not"),
-        (lambda t: [t.pop(n) for n in list(t) if n.endswith("exp_avg")], nothing, "not that of Adam"),
-        (number("optimizer/0/exp_avg_sq", float("inf")), nothing, "is not finite"),
-        (number("optimizer/0/step", -1.0), nothing, "no number of steps"),
-        (flat("chance/noise"), nothing, "random streams"),
-        (lambda t: t.update({"chance/noise": t["chance/noise"] * 0 + 7}), nothing, "random streams"),
-        (lambda t: t.update({"chance/choices": t["chance/choices"][:-1].clone()}), nothing, "random"),
-        (lambda t: t.update({"chance/choices": t["chance/choices"].bfloat16()}), nothing, "random"),
-    ],
-)  # fmt: skip
-def test_what_stands_in_a_checkpoint_is_of_its_type_and_shape(start, tmp_path, change, words, said):
     with pytest.raises(Stop):
         attempt(start, tmp_path, stop=7)
-    rewritten(tmp_path, change, words)
-    with pytest.raises(DamagedArtifact, match=said):
+    path = _checkpoint.newest(tmp_path)
+    torch.save({"model": Runs()}, path)
+    artifacts.write_sealed(path, path.read_bytes())
+    with pytest.raises(DamagedArtifact, match="not a checkpoint"):
         attempt(start, tmp_path)
+    assert not (tmp_path / "ran").exists()

@@ -257,9 +257,9 @@ def test_secret_normals_are_standard_normals():
 def test_streams_of_a_gpu_that_is_not_here_are_refused_by_its_name():
     chance = dpsgd.research(4)
     state = chance.state()
-    for stream in ("noise", "dropout"):
+    for streams in ("noise_on", "dropout_on"):
         with pytest.raises(DamagedArtifact, match="cuda:7, which this machine lacks"):
-            chance.restore(state | {f"{stream}/cuda:7": state["noise"]})
+            chance.restore(state | {streams: {"cuda:7": state["noise"]}})
 
 
 def test_research_streams_go_on_from_a_state():
@@ -546,12 +546,6 @@ class Silent(_Release):
         return None
 
 
-def without_noise():
-    chance = dpsgd.release()
-    chance.after_sum = lambda *_: None
-    return chance
-
-
 def everybody(generator, *, units, sample_rate, steps):
     return [list(range(units))] * steps
 
@@ -567,7 +561,6 @@ STUDIED = {
     "settings of the optimizer": ({"make_optimizer": fewer}, "make_optimizer: fewer"),
     "objective": ({"objective": lambda row, generator: (row, row)}, "objective: function"),
     "chance": ({"chance": Silent()}, "chance: Silent"),
-    "one method of chance": ({"chance": without_noise()}, "chance: _Release"),
 }
 
 

@@ -30,7 +30,7 @@ from privhelpers.errors import (
     ResumeRefused,
     SamplerMismatch,
 )
-from privhelpers.ledger import Terms, _chain, _writer, open_ledger, read_ledger
+from privhelpers.ledger import Terms, _chain, open_ledger, read_ledger
 from privhelpers.ledger import _terms as terms_room
 
 ROOT = Path(__file__).parents[2]
@@ -112,7 +112,7 @@ def test_what_was_reserved_is_there_after_closing(path):
     with open_ledger(path, TERMS) as ledger:
         assert (ledger.steps, ledger.epsilon, ledger.remaining) == (0, 0.0, 2000)
         entry = ledger.reserve(1000)
-        assert (entry.seq, entry.kind, entry.steps, entry.total_steps) == (1, "reserve", 1000, 1000)
+        assert (entry.seq, entry.steps, entry.total_steps) == (1, 1000, 1000)
         assert entry.epsilon == ledger.epsilon == rdp(1000) and entry.hash == ledger.head
         ledger.reserve(500)
     with open_ledger(path, TERMS) as ledger:
@@ -346,9 +346,9 @@ def test_a_checkpoint_notices_a_ledger_that_lost_lines_or_was_replaced(filled):
     with open_ledger(filled, TERMS) as ledger:
         for head in (record.opening, *(entry.hash for entry in record.entries)):
             ledger.require(head)
-            assert ledger.contains(head)
+            assert ledger.record.contains(head)
         for head in ("0" * 64, "", None):
-            assert not ledger.contains(head)
+            assert not ledger.record.contains(head)
     lines = filled.read_bytes().splitlines(keepends=True)
     filled.write_bytes(b"".join(lines[:-1]))  # whole lines cut off: no chain shows it
     with open_ledger(filled, TERMS) as shorter:
@@ -376,7 +376,7 @@ def test_equal_runs_have_equal_heads(filled, tmp_path):
 @pytest.mark.parametrize("mask", [0x01, 0x20, 0x80])
 def test_any_changed_byte_is_refused(filled, mask):
     data = filled.read_bytes()
-    for place in range(len(data)):
+    for place in range(len(data) - 1):  # without the last newline, the last line was never whole
         damaged = bytearray(data)
         damaged[place] ^= mask
         number = data.count(b"\n", 0, place) + 1
@@ -387,7 +387,7 @@ def test_any_changed_byte_is_refused(filled, mask):
 def test_a_newline_or_a_brace_in_any_place_is_refused(filled):
     data = filled.read_bytes()
     for new in (b"\n", b"}", b"\0"):
-        for place in range(len(data)):
+        for place in range(len(data) - 1):
             if data[place : place + 1] != new:
                 with pytest.raises(LedgerDamaged):
                     _chain.verify(data[:place] + new + data[place + 1 :], "ledger.jsonl")
@@ -435,8 +435,6 @@ def entry(**changes):
 
 def test_the_forger_of_these_tests_makes_lines_that_pass():
     assert _chain.verify(OPENING + entry(), "x").steps == 100
-    torn = entry(kind="torn", bytes=7, steps=0, total_steps=0, epsilon=0.0)
-    assert _chain.verify(OPENING + torn, "x").entries[0].kind == "torn"
 
 
 @pytest.mark.parametrize(
@@ -468,9 +466,6 @@ def test_the_forger_of_these_tests_makes_lines_that_pass():
         {"kind": "open"},
         {"kind": "refund"},
         {"kind": ["reserve"]},
-        {"kind": "torn"},
-        {"kind": "torn", "bytes": -1},
-        {"kind": "torn", "bytes": True},
     ],
     ids=lambda changes: json.dumps({k: str(v)[:12] for k, v in changes.items()}),
 )
@@ -592,32 +587,10 @@ def test_a_second_writer_is_refused_at_once_and_told_who_writes(filled):
         assert ledger.steps == 451
 
 
-def test_a_ledger_is_put_aside_while_nobody_else_can_open_it(filled):
-    old, taken = filled.read_bytes(), filled.with_name("ledger-1.jsonl")
-    taken.symlink_to("nowhere")
-
-    def clear():
-        with pytest.raises(LedgerInUse):
-            open_ledger(filled, changed(mode="release"), clear=clear)
-        assert filled.read_bytes() == old
-
-    with open_ledger(filled, changed(mode="release"), clear=clear) as ledger:
-        assert ledger.steps == 0
-    assert filled.with_name("ledger-2.jsonl").read_bytes() == old and taken.is_symlink()
-
-
 def test_a_closed_ledger_leaves_one_file(filled):
     assert list(filled.parent.iterdir()) == [filled]
     with pytest.raises(ResumeRefused):
         open_ledger(filled, changed(mode="release"))
-    assert list(filled.parent.iterdir()) == [filled]
-    ledger = open_ledger(filled, TERMS)
-    filled.with_name("ledger.jsonl.lock").unlink()
-    other = open_ledger(filled, TERMS)  # what the lock no longer prevents, the size of the file shows
-    ledger.close()
-    with pytest.raises(LedgerInUse):
-        open_ledger(filled, TERMS)
-    other.close()
     assert list(filled.parent.iterdir()) == [filled]
 
 
@@ -650,59 +623,6 @@ def test_an_error_inside_closes_the_ledger(filled):
     with pytest.raises(ZeroDivisionError), open_ledger(filled, TERMS):
         1 / 0  # noqa: B018
     open_ledger(filled, TERMS).close()
-
-
-def test_a_hand_that_asks_for_no_lock_is_noticed(filled):
-    data = filled.read_bytes()
-    for spoil in (
-        lambda: filled.write_bytes(data + b"{}\n"),
-        lambda: filled.write_bytes(data[:-1]),
-        lambda: filled.unlink(),
-        lambda: (filled.rename(filled.with_name("old")), filled.write_bytes(data)),
-    ):
-        with open_ledger(filled, TERMS) as ledger:
-            spoil()
-            with pytest.raises(LedgerDamaged, match="while it was open"):
-                ledger.reserve(1)
-            with pytest.raises(LedgerUnavailable, match="open it again"):
-                ledger.reserve(1)
-            assert ledger.steps == 450
-        filled.write_bytes(data)
-
-
-@pytest.mark.parametrize("kind", ["link", "dangling link", "linked lock", "folder", "pipe"])
-def test_what_is_no_file_is_refused(filled, kind, tmp_path):
-    place = tmp_path / "place.jsonl"
-    if kind == "link":
-        place.symlink_to(filled)
-    elif kind == "dangling link":
-        place.symlink_to(tmp_path / "nothing")
-    elif kind == "linked lock":
-        place.with_name("place.jsonl.lock").symlink_to(tmp_path / "nothing")
-    elif kind == "folder":
-        place.mkdir()
-    else:
-        os.mkfifo(place)
-    before = filled.read_bytes()
-    with pytest.raises(InvalidParameter, match=r"place\.jsonl.*(link|regular file)"):
-        open_ledger(place, TERMS)
-    if kind != "linked lock":
-        with pytest.raises(InvalidParameter, match="place"):
-            read_ledger(place)
-    assert filled.read_bytes() == before and not (tmp_path / "nothing").exists()
-
-
-def test_a_ledger_longer_than_any_is_neither_read_nor_made(filled, monkeypatch):
-    size = filled.stat().st_size
-    monkeypatch.setattr(_writer, "MOST_BYTES", size)
-    assert read_ledger(filled).steps == 450
-    with open_ledger(filled, TERMS) as ledger, pytest.raises(LedgerUnavailable, match="reserve more steps"):
-        ledger.reserve(1)
-    assert read_ledger(filled).steps == 450
-    monkeypatch.setattr(_writer, "MOST_BYTES", size - 1)
-    for call in (read_ledger, lambda path: open_ledger(path, TERMS)):
-        with pytest.raises(LedgerDamaged, match="no ledger grows so long"):
-            call(filled)
 
 
 def test_a_missing_ledger_is_not_read(tmp_path):
@@ -758,7 +678,7 @@ def test_steps_and_epsilon_only_grow_and_never_exceed_the_budget(tmp_path_factor
                 with open(path, "ab") as handle:
                     handle.write(b'{"content":{"epsi')
             ledger = open_ledger(path, terms)
-            assert ledger.steps == steps if action == "reopen" else ledger.steps > steps or steps == planned
+            assert ledger.steps == steps
         assert steps <= ledger.steps <= planned and epsilon <= ledger.epsilon <= budget
         steps, epsilon = ledger.steps, ledger.epsilon
         heads.append(ledger.head)
