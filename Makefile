@@ -24,7 +24,7 @@ export PYTHONPATH := $(CURDIR)
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := book
-.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle profile reference env test mutants bench lint shape hooks lock clean help names
+.PHONY: book pretrained lab serve pdf sweep student solutions quizzes slides launch assignments grade check verify bundle reference env test mutants bench lint shape hooks lock clean help names
 .DELETE_ON_ERROR:
 
 
@@ -96,9 +96,6 @@ verify: $(STAMP)  ## say whether a profile's runs, manifest, site and PDF are as
 
 bundle: $(STAMP)  ## write the evidence of a profile as one file, runs/<profile>/evidence.zip (BUNDLE=out.zip for another, KEY=private.pem to sign it)
 	@exec $(PYTHON) -m bookmaker.runner bundle --profile="$$PROFILE" --bundle="$$BUNDLE" --key="$$KEY"
-
-profile: $(STAMP)  ## where the time of a profile's last runs went, by chapter and by activity
-	@$(PYTHON) -m bookmaker.runner profile --profile="$$PROFILE" --cores="$$JOBS"
 
 reference: $(STAMP)  ## keep the results of a profile's complete run with the book, in reference/<profile>; PROFILE=size: measure leakage over size for it (half an hour); PROFILE=audits: simulate audits (an hour)
 	@if test "$$PROFILE" = size; then exec $(PYTHON) benchmarks/size.py; fi; \

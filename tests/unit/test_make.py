@@ -35,7 +35,6 @@ HANDED_OVER = {  # what recipes pass on, besides their own words
     "check": ("PROFILE",),
     "verify": ("PROFILE", "BUNDLE", "KEY"),
     "bundle": ("PROFILE", "BUNDLE", "KEY"),
-    "profile": ("PROFILE", "JOBS"),
     "reference": ("PROFILE",),
     "test": (),
     "mutants": ("JOBS",),
