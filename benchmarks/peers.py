@@ -22,8 +22,7 @@ from kept import settle
 from opacus.accountants.utils import get_noise_multiplier
 from tqdm import tqdm
 
-from bookmaker.runner._outcome import versions
-from bookmaker.runner._profile import machine
+from bookmaker.runner._outcome import machine, versions
 from privhelpers import accounting, models, records
 from privhelpers.attacks.extraction import PROMPTS
 

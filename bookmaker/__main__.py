@@ -1,6 +1,6 @@
 """`python -m bookmaker <command>`: what makes, checks, prints, and hands out the book.
 
-    book check verify reference bundle profile   runs: make them, check them, keep them, hand them on
+    book check verify reference bundle expect    runs: make them, check them, keep them, hand them on
     serve pdf                                    the site of a profile, in a browser or as one file
     sweep                                        many runs, one table
     teach                                        what a course hands out: the next four
@@ -14,7 +14,7 @@ import importlib
 import sys
 
 MODULES = {
-    "bookmaker.runner._cli": ("book", "check", "verify", "reference", "bundle", "profile"),
+    "bookmaker.runner._cli": ("book", "check", "verify", "reference", "bundle", "expect"),
     "bookmaker.site.__main__": ("serve", "pdf"),
     "bookmaker.teaching.__main__": (
         *("teach", "student", "quizzes", "slides"),

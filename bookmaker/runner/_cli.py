@@ -98,11 +98,11 @@ def _book(root: Path, options: argparse.Namespace) -> int:
     return code
 
 
-def _profile(root: Path, options: argparse.Namespace) -> int:
-    from bookmaker.runner import _profile as costs
-    from bookmaker.runner import build
+def _expect(root: Path, options: argparse.Namespace) -> int:
+    from bookmaker.runner import _remaining
 
-    costs.tell(root, options.profile, cores=options.cores or build.CORES, keep=options.expect)
+    plan = planning.jobs(root, options.profile)
+    _remaining.expect(options.profile, [planning.record(root, job) for job in plan])
     return 0
 
 
@@ -129,16 +129,13 @@ def _parser() -> argparse.ArgumentParser:
         ("run", _run, "run one notebook (called by Snakemake)"),
         ("collect", _collect, "write manifest.json and summary.json (called by Snakemake)"),
         ("book", _book, "run what is out of date, then build the site"),
-        ("profile", _profile, "print what the runs of a profile cost"),
+        ("expect", _expect, "keep the seconds of a profile's runs as what a first build may expect"),
         ("reference", _reference, "keep the results of a profile's complete run in reference/"),
         ("bundle", _bundle_profile, "write the evidence of a profile's complete run as one file"),
     ):
         command = commands.add_parser(name, help=text)
         command.set_defaults(action=action)
         command.add_argument("--profile", default="course", help="a file of params/ without its ending")
-        if name == "profile":
-            command.add_argument("--cores", type=count, help="that the build shared")
-            command.add_argument("--expect", action="store_true", help="keep the seconds as what to expect")
         if name in ("verify", "bundle"):
             command.add_argument("--bundle", default="", help="the file of an evidence bundle, .zip")
             command.add_argument(

@@ -17,7 +17,6 @@ from papermill.engines import NBClientEngine, NotebookExecutionManager, papermil
 from traitlets.config import Config
 
 from bookmaker.runner import (
-    _activity,
     _bytecode,
     _children,
     _fingerprint,
@@ -144,9 +143,7 @@ def _papermill(
 ) -> dict[str, Any]:
     """Execute the notebook into `part`; return what it cost. No process that a cell started is left."""
     clock = time.monotonic()
-    with _prepared(root, threads) as (scratch, sockets):
-        activities = scratch / "activity.json"
-        os.environ[_activity.FILE] = str(activities)
+    with _prepared(root, threads) as (_, sockets):
         of_run = [job.rule, job.fingerprint, read, _outcome.versions()]  # what its parts follow from
         os.environ[RUNNER] = sha256(to_json(of_run)).hexdigest()
         # Sockets instead of TCP ports, which parallel kernels race for; the address must differ for each
@@ -165,12 +162,11 @@ def _papermill(
             autosave_cell_every=0,
             start_timeout=120,
             config=address,
-            extra_arguments=[f"--IPKernelApp.extra_extensions={_activity.__name__}"],
             watch=watch,
             **_kernel.manager(),
         )
         _children.kill_children()
-        return _outcome.cost(time.monotonic() - clock, activities)
+        return _outcome.cost(time.monotonic() - clock)
 
 
 def _attempt(root: Path, job: Job, threads: int, store: Store, limits: dict[str, float]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from bookmaker.runner import _manifest, folders
 from bookmaker.runner import plan as planning
 from bookmaker.runner._git import commit
-from bookmaker.runner._profile import machine
+from bookmaker.runner._outcome import machine
 from privaudit.console import say
 from privhelpers.artifacts import Store, sha256_of, to_json
 from privhelpers.errors import RunFailed

@@ -11,7 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from bookmaker.runner import _seals
+from bookmaker.runner._outcome import machine
 from bookmaker.runner.plan import Job
 from privaudit.console import duration
 from privhelpers.artifacts import parse_json, parse_yaml, read_bounded, to_json, write_atomic
@@ -19,6 +22,9 @@ from privhelpers.errors import PrivHelpersError
 
 EXPECTED = Path(__file__).with_name("expected.yml")  # seconds of each chapter's runs, on the machine it names
 NOTE = ".build.json"
+HEAD = """# How long a run of each chapter takes, in seconds: the mean over its models. A profile that never
+# ran here is expected to take as long. Written by `python -m bookmaker.runner expect`.
+"""
 ENOUGH = 30.0  # seconds of finished runs from which this machine's speed is known
 
 
@@ -89,3 +95,19 @@ def place(root: Path, profile: str) -> str:
         return f" ({counted}; {duration(passed)} so far{_left(note, todo, done)})"
     except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError):
         return ""  # a run that no build asked for
+
+
+def expect(profile: str, runs: Sequence[dict[str, Any]]) -> None:
+    """Keep the mean seconds of a profile's runs as what a build on another machine may expect.
+
+    Args:
+        profile: whose runs they are.
+        runs: their records, from `plan.record`.
+    """
+    seconds: dict[str, list[float]] = {}
+    for run in runs:
+        seconds.setdefault(run["notebook"], []).append(run["seconds"])
+    known = parse_yaml(EXPECTED.read_text(encoding="utf-8"))
+    known["machine"] = machine()
+    known["seconds"][profile] = {slug: round(sum(took) / len(took)) for slug, took in seconds.items()}
+    write_atomic(EXPECTED, (HEAD + yaml.safe_dump(known, sort_keys=True)).encode())

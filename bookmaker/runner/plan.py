@@ -23,7 +23,7 @@ from privhelpers.validate import non_negative, shown
 CURRENT = "up to date"
 WAITS = "to run, unless it reads the same: "  # a run before it is to be made
 MARK = ".made"
-MAPPINGS = ("parameters", "activities", "versions", "artifacts", "inputs")  # of a run's record
+MAPPINGS = ("parameters", "versions", "artifacts", "inputs")  # of a run's record
 TEXTS = ("fingerprint", "page")
 
 
@@ -193,7 +193,7 @@ def _check(done: Any, job: Job) -> None:
         raise TypeError(f"{wrong[0]} must be text")
     datetime.fromisoformat(done["started"])
     numbers = {name: done[name] for name in ("seconds", "cpu_seconds", "peak_memory_mib")}
-    non_negative(**numbers, **done["activities"])
+    non_negative(**numbers)
 
 
 def record(root: Path, job: Job) -> dict[str, Any]:

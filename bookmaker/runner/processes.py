@@ -6,7 +6,6 @@ a signal when the parent dies, and elsewhere a thread that polls the parent's id
 
 import functools
 import os
-import resource
 import signal
 import sys
 import threading
@@ -57,21 +56,6 @@ def die_with_parent(*, clean: bool) -> None:
             end(number)
     else:
         threading.Thread(target=_watch, args=(parent,), daemon=True, name="parent-watch").start()
-
-
-def used(seconds: float) -> dict[str, float]:
-    """Return what this process and all that it waited for used: seconds, CPU seconds, memory.
-
-    Args:
-        seconds: wall time, which nobody here has measured.
-    """
-    process, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return {
-        "seconds": round(seconds, 1),
-        "cpu_seconds": round(sum(usage.ru_utime + usage.ru_stime for usage in (process, children)), 1),
-        # Of the largest process; Linux counts in KiB. What it shares with others is in it.
-        "peak_memory_mib": round(max(process.ru_maxrss, children.ru_maxrss) / 1024),
-    }
 
 
 @contextmanager

@@ -7,19 +7,17 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from importlib import metadata
 from pathlib import Path
 
-from bookmaker.runner import _fingerprint, notebooks, processes, published
+from bookmaker.runner import _fingerprint, notebooks, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
 from bookmaker.site import _checks, _hover_cards, _reports
 from bookmaker.site._staging import stage
-from privhelpers.artifacts import parse_yaml, to_json, write_atomic
+from privhelpers.artifacts import parse_yaml, write_atomic
 from privhelpers.errors import RunFailed
 
-COST = ".cost.json"
 FINGERPRINT = ".fingerprint"
 LOG = "build.log"
 OPTIONS = ("-W", "-n", "--keep-going", "-q")  # every warning is an error, and all of them are shown
@@ -189,7 +187,6 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
             the built site breaks a rule of `checks`, or what it is built from changed meanwhile. Then there
             is neither a site nor `.complete`.
     """
-    clock = time.monotonic()
     site = published.site(root, plan[0].profile, solutions=solutions)
     cure = f"run {published.site_command('book', plan[0].profile, solutions)}"
     for name in (published.COMPLETE, published.FIRST):
@@ -221,6 +218,5 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
         if _fingerprint.of_site(root) != sources:
             raise RunFailed(f"its sources changed while the site was built; {cure} again")
     write_atomic(site / published.SOURCES, sources.encode())
-    write_atomic(site / COST, to_json(processes.used(time.monotonic() - clock)))
     published.seal_site(site)
     return html

@@ -10,7 +10,6 @@ from privhelpers.text import in_words
 
 TITLE = "PrivAI-Leak: teaching, measuring and auditing the privacy of language models"
 NO_BREAK = "\u00a0"
-SHOWN = 0.1  # of the time of a run: an activity that takes less is not named
 INTRO = """# Run card
 
 Every number in this copy of the book was made by the runs listed here.
@@ -32,16 +31,9 @@ def duration(seconds: float) -> str:
 
 
 def _cost(run: dict[str, Any]) -> tuple[str, ...]:
-    """Return what a run took: time, processor time, memory, and where a tenth or more of it went."""
-    cpu, memory, activities = (run.get(name) for name in ("cpu_seconds", "peak_memory_mib", "activities"))
-    spent = sorted((activities or {}).items(), key=lambda item: -item[1])
-    most = [f"{words(name)} {duration(took)}" for name, took in spent if took >= SHOWN * run["seconds"]]
-    return (
-        duration(run["seconds"]),
-        duration(cpu) if cpu else "",
-        f"{memory:,} MiB" if memory else "",
-        ", ".join(most),
-    )
+    """Return what a run took: time, processor time, memory."""
+    cpu, memory = run.get("cpu_seconds"), run.get("peak_memory_mib")
+    return duration(run["seconds"]), duration(cpu) if cpu else "", f"{memory:,} MiB" if memory else ""
 
 
 def _runs(runs: dict[str, Any]) -> str:
@@ -54,7 +46,7 @@ def _runs(runs: dict[str, Any]) -> str:
         )
         for run in runs.values()
     ]
-    header = ("notebook", "model", "time", "processor time", "memory", "spent on", "files written")
+    header = ("notebook", "model", "time", "processor time", "memory", "files written")
     return table(header, rows)
 
 

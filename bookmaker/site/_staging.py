@@ -33,7 +33,7 @@ CHAPTER_EPSILON = 8.0
 HOME_PICTURE = (chain.STATISTICS, "fig-bars", "book/result.png")  # chapter, figure, place of the copy
 CHAPTER_MODEL = {step.slug: "baseline" for step in chain.CHAIN if step.per == "model"}
 # In the folder, but not staged.
-OURS = {"_build", "_failed", ".cost.json", ".fingerprint", "build.log"}
+OURS = {"_build", "_failed", ".fingerprint", "build.log"}
 OURS |= {published.COMPLETE, published.SEALED, published.SOURCES, published.FIRST}
 PERCENT = re.compile(r"(?<=[\d`]) %(?!\w)")
 TITLE = re.compile(r"^# .*\n", re.MULTILINE)

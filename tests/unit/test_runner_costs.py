@@ -1,61 +1,12 @@
-"""What a run costs: read off the stack, recorded, shown while a build goes on, and printed."""
+"""How far a build is, and how long the rest of it may take."""
 
 import json
-import threading
-import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import yaml
-from patience import LIMIT_SECONDS
 
-from bookmaker.runner import _activity, _profile, _remaining, chain, progress
-
-ROOT = Path(__file__).parents[2]
-
-
-def stack(*modules):
-    """Return the innermost frame of a stack whose modules are named from the outside in."""
-    frame = None
-    for name in modules:
-        frame = SimpleNamespace(f_globals={"__name__": name}, f_back=frame)
-    return frame
-
-
-@pytest.mark.parametrize(
-    ("modules", "kind"),
-    [
-        (["__main__"], "rest"),
-        (["__main__", "privhelpers.training", "torch.nn.modules.module"], "training"),
-        (["__main__", "privhelpers.training", "privhelpers.models.scoring", "torch"], "scoring"),
-        (["__main__", "torch.autograd.graph"], "training"),
-        (["__main__", "privhelpers.stats._estimates", "numpy"], "bootstrap and tests"),
-        (["__main__", "importlib._bootstrap", "torch.optim.adam"], "start-up"),
-        (["__main__", "matplotlibrary"], "rest"),
-    ],
-)
-def test_the_innermost_known_frame_says_what_a_stack_is_busy_with(modules, kind):
-    assert _activity.kind(stack(*modules)) == kind
-
-
-def test_every_kind_of_ours_names_a_module_that_exists():
-    ours = [ROOT.joinpath(*name.split(".")) for name in _activity.KINDS if name.startswith("privhelpers")]
-    assert [path for path in ours if not path.is_dir() and not path.with_suffix(".py").is_file()] == []
-
-
-def test_seconds_are_counted_only_while_a_cell_runs(tmp_path):
-    sampler = _activity.Sampler(tmp_path / "a.json", threading.get_ident())
-    threading.Thread(target=sampler.watch, daemon=True).start()
-    time.sleep(3 * _activity.PERIOD)
-    sampler.start()
-    end = time.monotonic() + LIMIT_SECONDS
-    while not sampler.seconds and time.monotonic() < end:
-        time.sleep(_activity.PERIOD / 10)
-    sampler.stop()
-    counted = _activity.read(tmp_path / "a.json", 100.0)
-    assert set(counted) == {"rest", "start-up"} and sum(counted.values()) == pytest.approx(100, abs=0.2)
-    assert _activity.read(tmp_path / "none.json", 2.0) == {"start-up": 2.0}
+from bookmaker.runner import _remaining, chain, progress
 
 
 def job(rule, profile="toy", threads=1):
@@ -110,48 +61,6 @@ def test_durations_read_as_words(seconds, words):
     assert progress.duration(seconds) == words
 
 
-def run(notebook, start, seconds, **more):
-    cost = {"started": f"2026-01-01T00:{start:02d}:00+00:00", "seconds": seconds, "threads": 1}
-    cost |= {"notebook": notebook, "cpu_seconds": seconds / 2, "peak_memory_mib": 700, "model": None}
-    return cost | {"activities": {"training": seconds}} | more
-
-
-def test_cores_are_idle_only_while_others_work():
-    runs = [run("a", 0, 120.0), run("b", 0, 60.0), run("c", 30, 60.0, threads=2)]
-    assert _profile.idle_seconds(runs, 2) == pytest.approx(60.0)
-    assert _profile.idle_seconds(runs, 4) == pytest.approx(60 * 2 + 60 * 3 + 60 * 2)
-
-
-def test_the_table_adds_the_runs_of_a_chapter_and_keeps_the_largest_memory():
-    table = _profile.table([run("a", 0, 10.0), run("b", 0, 60.0), run("a", 0, 30.0, peak_memory_mib=900)])
-    assert list(table.index) == ["b", "a"]
-    row = table.loc["a", ["runs", "wall s", "CPU s", "peak MiB", "training", "rest"]]
-    assert row.tolist() == [2, 40, 20, 900, 40, 0]
-
-
-COST = {"seconds": 7.0, "cpu_seconds": 5.0, "peak_memory_mib": 80}
-
-
-@pytest.mark.parametrize(
-    "cost", [COST, {}, [], 3, *(COST | {"seconds": odd} for odd in ("7", None, 1e300, True, -1))]
-)
-def test_what_a_site_cost_has_a_row_where_it_is_known(tmp_path, monkeypatch, capsys, cost):
-    """The file has no seal: what it says is believed only if it can be."""
-    monkeypatch.setattr(_profile.planning, "jobs", lambda root, profile: [])
-    monkeypatch.setattr(_profile, "records", lambda root, plan: [run("a", 0, 10.0)])
-    path = tmp_path / "runs/toy/site/.cost.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(cost))
-    _profile.tell(tmp_path, "toy", cores=1, keep=False)
-    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("site")]
-    assert rows == ([["site", "7", "5", "80"]] if cost is COST else [])
-
-
-def test_runs_on_several_models_have_rows_of_their_own():
-    table = _profile.table([run("a", 0, 10.0, model="x"), run("a", 0, 30.0, model="y")], by="run")
-    assert table["wall s"].to_dict() == {"a y": 30, "a x": 10}
-
-
 def test_every_chapter_has_an_expected_time():
     known = yaml.safe_load(_remaining.EXPECTED.read_text(encoding="utf-8"))["seconds"]
     for profile in ("course", "smoke"):
@@ -168,7 +77,8 @@ def test_a_chapter_without_a_time_is_taken_for_a_mean_one(tmp_path, monkeypatch)
 def test_what_to_expect_is_kept_by_profile(tmp_path, monkeypatch):
     monkeypatch.setattr(_remaining, "EXPECTED", tmp_path / "expected.yml")
     _remaining.EXPECTED.write_text("machine: old\nseconds: {full: {a: 3}}")
-    _profile.expect("toy", [run("a", 0, 10.0), run("a", 0, 31.0), run("b", 0, 4.4)])
+    runs = [("a", 10.0), ("a", 31.0), ("b", 4.4)]
+    _remaining.expect("toy", [{"notebook": slug, "seconds": took} for slug, took in runs])
     known = yaml.safe_load(_remaining.EXPECTED.read_text())
     assert known["seconds"] == {"full": {"a": 3}, "toy": {"a": 20, "b": 4}}
     assert known["machine"] != "old"

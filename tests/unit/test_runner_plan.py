@@ -145,7 +145,7 @@ def done(root, jobs):
     (root / job.notebook).write_text("as executed")
     files = {"page": sha256_of(root / job.notebook), "artifacts": _seals.hashes(root / "runs/toy/artifacts")}
     files["artifacts"] = {"r.json": files["artifacts"]["synthetic_records/r.json"]}
-    cost = {"seconds": 1.5, "cpu_seconds": 1.0, "peak_memory_mib": 300, "activities": {"rest": 1.5}}
+    cost = {"seconds": 1.5, "cpu_seconds": 1.0, "peak_memory_mib": 300}
     made = {"started": "2026-01-01T00:00:00+00:00", "versions": {"python": "3.11"}}
     named = {"rule": job.rule, "notebook": job.slug, "model": None, "fingerprint": job.fingerprint}
     record = named | made | cost | files | {"parameters": job.parameters}
