@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from bookmaker.runner import _remaining, chain, progress
+from bookmaker.runner import _remaining, chain
+from privaudit import console
 
 
 def job(rule, profile="toy", threads=1):
@@ -58,7 +59,7 @@ def test_the_last_complete_build_is_believed_before_the_table(tmp_path):
     [(0.04, "0.0 s"), (9.94, "9.9 s"), (9.96, "10 s"), (59.6, "1 min 00 s"), (3725, "1 h 02 min")],
 )
 def test_durations_read_as_words(seconds, words):
-    assert progress.duration(seconds) == words
+    assert console.duration(seconds) == words
 
 
 def test_every_chapter_has_an_expected_time():
