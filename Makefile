@@ -6,6 +6,8 @@ PORT    ?= 8000
 BIN     := $(VENV)/bin
 PYTHON  := $(BIN)/python
 STAMP   := $(VENV)/.stamp
+GRADING := $(VENV)-grading
+GRADER  := $(GRADING)/bin/python
 
 # What a user gives is text, whatever characters it holds: it is not expanded again, and recipes read it from
 # the environment ("$$PROFILE"), so that neither make nor the shell runs a part of it. PY, VENV and PYTHON name
@@ -71,11 +73,11 @@ slides: book  ## a deck of slides with speaker notes a chapter, in runs/<profile
 launch: $(STAMP)  ## copies of the chapters that make themselves ready in the cloud, in build/launch/notebooks
 	@$(START) -m bookmaker.teaching launch
 
-assignments: $(STAMP)  ## the assignments without solutions and hidden tests, in build/assignments
-	@$(START) -m bookmaker.teaching assignments
+assignments: $(GRADING)/.stamp  ## the assignments without solutions and hidden tests, in build/assignments
+	@exec $(GRADER) -m bookmaker.teaching._grading assignments
 
-grade: $(STAMP)  ## grade SUBMITTED=folder, with <student>/<assignment>/<assignment>.ipynb: build/grades/grades.csv and a page of feedback for each student
-	@$(START) -m bookmaker.teaching grade --submitted="$$SUBMITTED"
+grade: $(GRADING)/.stamp  ## grade SUBMITTED=folder, with <student>/<assignment>/<assignment>.ipynb: build/grades/grades.csv and a page of feedback for each student
+	@exec $(GRADER) -m bookmaker.teaching._grading grade --submitted="$$SUBMITTED"
 
 audit: $(STAMP)  ## audit your own model, or SYNTHETIC=notes.jsonl: MODEL=folder RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [CANARIES=...] [BASE=...] [EPSILON= DELTA=] [OUT=...] [BUNDLE=out.zip] [LANGUAGE=de] [DRY=yes]
 	@$(START) -m bookmaker.runner audit --model="$$MODEL" --synthetic="$$SYNTHETIC" --records="$$RECORDS" --holdout="$$HOLDOUT" \
@@ -141,6 +143,12 @@ $(STAMP): requirements.txt requirements.lock requirements-torch.lock | names
 	pathlib.Path(sysconfig.get_path("purelib"), "privhelpers.pth").write_text(f"{pathlib.Path.cwd()}\n")'
 	@touch $@
 
+# nbgrader and the students' code have an environment of their own: neither can change the book's.
+$(GRADING)/.stamp: requirements-grading.lock | names
+	@test -x $(GRADER) || $(PY) -m venv $(GRADING)
+	$(GRADER) -m pip --quiet --disable-pip-version-check install --no-deps --require-hashes -r requirements-grading.lock
+	@touch $@
+
 test: $(STAMP)  ## run every test, on JOBS= cores
 	@command -v chromium >/dev/null || echo "make: the browser tests will fail, for Chromium was not found; \
 	on Debian: apt-get install chromium" >&2
@@ -192,7 +200,11 @@ lock:  ## renew requirements.txt from pyproject.toml, and requirements.lock with
 	{ echo "# The hash of every build of torch that may be installed, made by 'make lock'."; \
 	  awk '/^[^ ]/ { torch = /^torch==/ } torch' build/hashes.txt | \
 	  sed 's/^torch==.*/&\n    --hash=sha256:$(TORCH_CPU) \\/'; } > build/requirements-torch.lock
-	mv build/requirements.txt build/requirements.lock build/requirements-torch.lock .
+	uv pip compile --quiet --python-version 3.11 --group pyproject.toml:grading --constraint requirements.txt \
+	  --generate-hashes --no-annotate --no-header --output-file build/grading.txt
+	{ echo "# The hash of every file that may be installed to grade submissions, made by 'make lock'."; \
+	  cat build/grading.txt; } > build/requirements-grading.lock
+	mv build/requirements.txt build/requirements.lock build/requirements-torch.lock build/requirements-grading.lock .
 
 clean:  ## remove every run, site and cache; the environment stays
 	rm -rf runs build _build .snakemake .ruff_cache

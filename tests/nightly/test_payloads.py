@@ -18,7 +18,7 @@ from nbformat import v4
 
 from bookmaker.site import _build, _outputs, _pdf
 from bookmaker.sweep import _gallery, _results
-from bookmaker.teaching import _grading
+from bookmaker.teaching import _work
 from privhelpers import hipaa, own_model
 from privhelpers.errors import PrivHelpersError
 from privhelpers.own_model import _page
@@ -146,8 +146,9 @@ def report():
 
 def feedback():
     whole = " ".join(PAYLOADS)
-    tasks = tuple(_grading.Task(text, 0, 1, text) for text in PAYLOADS)
-    return _grading.feedback(whole, [_grading.Graded(whole, whole, tasks, 1, whole)])
+    tasks = [{"name": text, "score": 0, "points": 1, "says": text} for text in PAYLOADS]
+    graded = {"assignment": whole, "score": 0, "points": 1, "by_hand": 1, "note": whole, "tasks": tasks}
+    return _work.feedback(whole, [graded])
 
 
 def measured():

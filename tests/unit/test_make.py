@@ -60,7 +60,8 @@ def made(tmp_path):
 
     def call(target, given, by_environment=False):
         log.write_text("")
-        command = ["make", "-s", "-o", ".venv/.stamp", target, f"PYTHON={stub}"]
+        command = ["make", "-s", "-o", ".venv/.stamp", "-o", ".venv-grading/.stamp", target]
+        command += [f"PYTHON={stub}", f"GRADER={stub}"]
         if not by_environment:
             command += [f"{name}={value}" for name, value in given.items()]
         environment = {**os.environ, **given} if by_environment else None
@@ -114,6 +115,8 @@ def test_every_variable_of_the_makefile_is_given_as_text():
         "PIP",
         "START",
         "STAMP",
+        "GRADING",
+        "GRADER",
         "PRETRAINED",
         "TORCH_CPU",
         "GIVEN",
@@ -133,7 +136,6 @@ def test_every_variable_of_the_makefile_is_given_as_text():
         (["check", "PROFILE=nosuch"], "nosuch"),
         (["sweep"], "EPSILONS"),
         (["audit", "MODEL=m"], "RECORDS"),
-        (["grade", "SUBMITTED=nosuch"], "nosuch"),
     ],
 )
 def test_a_wrong_value_is_named_in_one_line(given, named):
