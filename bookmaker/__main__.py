@@ -3,9 +3,9 @@
     book check verify reference bundle expect    runs: make them, check them, keep them, hand them on
     serve pdf                                    the site of a profile, in a browser or as one file
     sweep                                        many runs, one table
-    teach                                        what a course hands out: the next four
-    student quizzes slides assignments           each of them alone
-    grade solutions launch                       grades, the state of each solution, copies for the cloud
+    teach                                        what a course hands out: the next three
+    student quizzes slides                       each of them alone
+    solutions launch                             the state of each solution, copies for the cloud
 
 `python -m bookmaker <command> --help` says what a command takes.
 """
@@ -16,10 +16,7 @@ import sys
 MODULES = {
     "bookmaker.runner._cli": ("book", "check", "verify", "reference", "bundle", "expect"),
     "bookmaker.site.__main__": ("serve", "pdf"),
-    "bookmaker.teaching.__main__": (
-        *("teach", "student", "quizzes", "slides"),
-        *("solutions", "launch", "assignments", "grade"),
-    ),
+    "bookmaker.teaching.__main__": ("teach", "student", "quizzes", "slides", "solutions", "launch"),
     "bookmaker.sweep.__main__": ("sweep",),
 }
 

@@ -29,7 +29,6 @@ LONG_FILES = (
     *("tests/mutants/test_mutants.py", "tests/unit/test_audit_truth.py"),
     *("tests/unit/test_own_model_session.py", "tests/unit/test_own_model_folders.py"),
     *("tests/unit/test_own_model_adapters.py", "tests/unit/test_own_model_directions.py"),
-    "tests/unit/test_teaching_assignments.py",
 )
 collect_ignore = ["assignments"]  # cells of notebooks: no tests
 # Toys gain nothing from a second thread, and two threads that wait for each other beside the smoke

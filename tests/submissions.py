@@ -12,13 +12,18 @@ import sys
 from pathlib import Path
 
 from bookmaker.runner import notebooks
-from bookmaker.teaching import _assignments
 
 ROOT = Path(__file__).parents[1]
 WRONG = {
-    one.name: sorted((ROOT / "tests/assignments" / one.name).glob("wrong_*.py"))
-    for one in _assignments.read(ROOT)
+    path.name: sorted((ROOT / "tests/assignments" / path.name).glob("wrong_*.py"))
+    for path in sorted((ROOT / "assignments").iterdir())
+    if path.is_dir()
 }
+
+
+def read(name):
+    """Return an assignment as a teacher has it."""
+    return notebooks.read(ROOT / "assignments" / name / f"{name}.ipynb")
 
 
 def functions(source):
@@ -31,7 +36,7 @@ def wrong(notebook, path):
     (cell,) = [
         cell
         for cell in notebook.cells
-        if _assignments.nbgrader(cell).get("solution")
+        if cell.metadata.get("nbgrader", {}).get("solution")
         and cell.cell_type == "code"
         and functions(cell.source) == functions(code)
     ]
@@ -41,15 +46,12 @@ def wrong(notebook, path):
 
 def write(folder):
     """Write every submission below a folder."""
-    for one in _assignments.read(ROOT):
-        for student, path in (
-            ("right", None),
-            *((f"wrong-{n + 1}", path) for n, path in enumerate(WRONG[one.name])),
-        ):
-            notebook = notebooks.read(ROOT / "assignments" / one.name / f"{one.name}.ipynb")
+    for name, paths in WRONG.items():
+        for student, path in (("right", None), *((f"wrong-{n + 1}", path) for n, path in enumerate(paths))):
+            notebook = read(name)
             if path:
                 wrong(notebook, path)
-            notebooks.write(notebook, folder / student / one.name / f"{one.name}.ipynb")
+            notebooks.write(notebook, folder / student / name / f"{name}.ipynb")
 
 
 if __name__ == "__main__":

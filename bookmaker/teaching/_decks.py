@@ -1,72 +1,33 @@
-"""What of a chapter's page goes on slides, and what a speaker says beside them.
+"""What of a chapter's page goes on slides, and what a speaker says beside them, as a notebook for nbconvert.
 
-A section (`##` or `###`) becomes a group of slides. A slide has one exhibit: a figure, a definition or
-theorem, code that is taught, or what a cell showed; above it stands the sentence that reads it, or says what
-it is for. Every figure gets a slide, and so does every `##` section; the rest goes round the sections, best
-exhibits first, until the deck is long enough. Prose that stands on no slide is in the notes, in its order;
-code, tables and proofs that stand on none are left to the page, and so are solutions.
+A section (`##` or `###`) becomes a slide for each of its figures, or one for its first definition, code, or
+table, or one for how its paragraphs begin. Above what is shown stands the first sentence of the paragraph
+that reads it. All prose is in the notes; code, tables and proofs on no slide are left to the page, and so
+are solutions. The tags of a cell overrule this: `slide` puts what it shows on a slide, `skip-slide` keeps it
+off.
 
-The tags of a cell overrule this: `slide` puts what it shows on a slide, `skip-slide` keeps it off.
+The page is that of the built site, because nbconvert does not read MyST: its references, theorems and numbers
+are those of the site, its formulas and pictures are local, and what a model wrote in it is text.
 """
 
-import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 
 from bs4 import BeautifulSoup, NavigableString, Tag
+from nbformat import NotebookNode
+from nbformat.v4 import new_notebook, new_raw_cell
 
 from bookmaker.site import detach
 from privhelpers.errors import DamagedArtifact
 
-FEWEST, AIM = 12, 16  # slides of a deck: how many there are in any case, and to how many good exhibits lead
 CODE_LINES = 16  # of a cell on a slide
-BESIDE_LINES, BESIDE_LETTERS = 9, 500  # of code, and of what it showed, on one slide
 ROWS, LETTERS = 14, 1500  # of what a cell showed: more of them are read on the page
-SAID = 190  # letters of two sentences that go on a slide together
-POINTS = 5  # of a slide without an exhibit
-MUST, BOX, CODE, SHOWN, CALL = range(5)  # ranks of exhibits
+POINTS = 5  # of a slide of words
 BEGINNING = "Before we start"
 OWN_SLIDES = {"Exercises", "Summary", "Quiz"}
-PROSE = {"p", "ul", "ol", "dl", "blockquote"}
+LISTS = {"ul", "ol"}
+PROSE = {"p", "dl", "blockquote", *LISTS}
 NEVER = {"tag_skip-slide", "tag_solution", "tag_injected-parameters", "solution", "dropdown", "models"}
 FOLDED = {"tag_bookkeeping", "tag_hide-input"}
-
-
-@dataclass(frozen=True)
-class Slide:
-    """One slide: its title, its body and the notes beside it as HTML, and what kind of thing it shows."""
-
-    title: str
-    body: str
-    notes: str
-    kind: str = "text"
-
-
-@dataclass(frozen=True)
-class _Exhibit:
-    """What a slide is about: the place of its block, its rank, the HTML that is shown, and its kind."""
-
-    place: int
-    rank: int
-    body: str
-    kind: str
-
-
-@dataclass
-class _Part:
-    """A section without those in it: its title, its blocks, and what may be shown of them."""
-
-    title: str
-    group: int  # of its `##` section; 0 is what stands before the first
-    blocks: list[Tag]
-    exhibits: list[_Exhibit] = field(default_factory=list)
-    chosen: list[_Exhibit] = field(default_factory=list)
-
-    def free(self) -> list[_Exhibit]:
-        """Return what is not chosen yet, the best first."""
-        return sorted(
-            (one for one in self.exhibits if one not in self.chosen), key=lambda one: (one.rank, one.place)
-        )
 
 
 def _inner(tag: Tag | None) -> str:
@@ -90,230 +51,143 @@ def _sentences(paragraph: Tag) -> list[str]:
     return [line.strip() for line in marked.split("\0") if line.strip()]
 
 
-def _said(paragraph: Tag, reads: bool) -> tuple[str, str]:
-    """Return the one or two sentences of a paragraph that go on a slide, and the rest for the notes.
-
-    The last sentence of a paragraph that `reads` what stands above it may announce what follows, and one that
-    begins in lower case ends a sentence with a formula in it.
-    """
-    sentences = _sentences(paragraph)
-    first = int(len(sentences) > 1 and sentences[0][0].islower())
-    letters = len(BeautifulSoup(" ".join(sentences[first : first + 2]), "html.parser").get_text())
-    end = first + (2 if letters <= SAID and not (reads and len(sentences) == 2) else 1)
-    rest = "\n".join([*sentences[:first], *sentences[end:]])
-    return f'<p class="said">{" ".join(sentences[first:end])}</p>', f"<p>{rest}</p>" if rest else ""
+def _slide(title: str, body: str, notes: str, shows: str = "words", level: int = 2) -> list[NotebookNode]:
+    """Return the two cells of a slide: what it shows, and what is said; all are HTML."""
+    shown = f'<h{level}>{title}</h{level}><div class="body" tabindex="0">{body}</div>'
+    types = (("slide", shown), ("notes", notes))
+    return [
+        new_raw_cell(html, metadata={"slideshow": {"slide_type": kind}, "shows": shows})
+        for kind, html in types
+    ]
 
 
-def _taught(source: str) -> tuple[list[int], bool]:
-    """Return which lines of a cell go on a slide, counted from 0, and whether it defines something.
-
-    Imports go, and where the cell is too long everything but what it defines.
-
-    >>> _taught("import math\\n\\n\\ndef f():\\n    return 1\\n\\n\\nf()")
-    ([3, 4, 5, 7], True)
-    """
-    lines = source.split("\n")
-    try:
-        statements = ast.parse(source).body
-    except SyntaxError:  # a magic of IPython
-        return list(range(len(lines))), False
-    imports, defined = set(), set()
-    for one in statements:
-        if isinstance(one, ast.Import | ast.ImportFrom):
-            imports |= set(range(one.lineno - 1, one.end_lineno))
-        elif isinstance(one, ast.FunctionDef | ast.ClassDef):
-            first = min([one.lineno, *(decorator.lineno for decorator in one.decorator_list)])
-            defined |= set(range(first - 1, one.end_lineno + 1))  # with an empty line
-    kept = sorted(set(range(len(lines))) - imports)
-    if defined and len(kept) > CODE_LINES:
-        kept = sorted(defined & set(kept))
-    full = [bool(lines[number].strip()) for number in kept]
-    last = max((at for at, some in enumerate(full) if some), default=-1)
-    # One empty line stands for several, and none for those at the ends.
-    shown = [n for at, n in enumerate(kept) if full[at] or (0 < at < last and full[at - 1])]
-    return shown, bool(defined)
-
-
-def _code(cell: Tag) -> tuple[str, int, bool]:
-    """Return the code of a cell as a slide shows it, its lines, and whether it defines something."""
-    listing = cell.select_one(".cell_input pre")
-    if listing is None or _is(cell, FOLDED):
-        return "", 0, False
-    source, marked = listing.get_text().rstrip("\n"), listing.decode_contents().split("\n")
-    numbers, defines = _taught(source)
-    shown = [marked[number] for number in numbers]
-    if len(shown) > CODE_LINES:
-        rest = len(shown) - CODE_LINES + 1
-        shown[CODE_LINES - 1 :] = [f'<span class="c1"># … {rest} more lines on the page</span>']
-    lines = "\n".join(shown)
-    return f'<div class="highlight"><pre>{lines}\n</pre></div>' if shown else "", len(shown), defines
-
-
-def _of_cell(cell: Tag, place: int) -> Iterator[_Exhibit]:
-    """Yield what a slide may show of a cell: each figure, its code, and what it showed in words."""
-    must = _is(cell, {"tag_slide"})
+def _of_cell(cell: Tag) -> Iterator[tuple[str, str]]:
+    """Yield what a slide may show of a cell, with its kind: each figure, or its code, or what it showed."""
     outputs = [part for shown in cell.select(".cell_output") for part in shown.find_all(recursive=False)]
     figures = [part for part in outputs if part.name == "figure"]
     words = [part for part in outputs if part.name != "figure" and part.get_text(strip=True)]
+    for figure in figures:
+        yield "figure", str(figure)
+    listing = cell.select_one(".cell_input pre")
+    if listing and listing.get_text(strip=True) and not figures and not _is(cell, FOLDED):
+        lines = listing.decode_contents().rstrip("\n").split("\n")
+        if len(lines) > CODE_LINES:
+            rest = len(lines) - CODE_LINES + 1
+            lines[CODE_LINES - 1 :] = [f'<span class="c1"># … {rest} more lines on the page</span>']
+        text = "\n".join(lines)
+        yield "code", f'<div class="highlight"><pre>{text}\n</pre></div>'
     height = sum(len(part.find_all("tr")) or part.get_text().count("\n") for part in words)
     letters = sum(len(part.get_text()) for part in words)
-    said = "".join(map(str, words))
-    said = said and f'<div class="cell_output mathjax_ignore tex2jax_ignore">{said}</div>'
-    code, lines, defines = _code(cell)
-    together = bool(code and said) and not figures and max(lines, height) <= BESIDE_LINES
-    together = together and letters <= BESIDE_LETTERS
-    if code and (defines or not figures):
-        rank = MUST if must else CODE if defines else SHOWN if together else CALL
-        yield _Exhibit(place, rank, code + (said if together else ""), "code")
-    for figure in figures:
-        yield _Exhibit(place, MUST, str(figure), "figure")
-    if said and not together and (must or (height <= ROWS and letters <= LETTERS)):
-        yield _Exhibit(place, MUST if must else SHOWN, said, "table")
+    if words and ((height <= ROWS and letters <= LETTERS) or _is(cell, {"tag_slide"})):
+        shown = "".join(map(str, words))
+        yield "table", f'<div class="cell_output mathjax_ignore tex2jax_ignore">{shown}</div>'
 
 
-def _exhibits(blocks: list[Tag]) -> Iterator[_Exhibit]:
-    """Yield what a slide may show of the blocks of a section."""
+def _exhibits(blocks: list[Tag]) -> list[tuple[int, str, str]]:
+    """Return the place, the kind, and the HTML of what the slides of a section show."""
+    able, must = [], []
     for place, block in enumerate(blocks):
         if _is(block, NEVER):
             continue
+        shown = []
         if block.name == "figure":
-            yield _Exhibit(place, MUST, str(block), "figure")
+            shown = [("figure", str(block))]
         elif _is(block, {"cell"}):
-            yield from _of_cell(block, place)
+            shown = list(_of_cell(block))
         elif _is(block, {"admonition"}):
-            main = _is(block, {"proof"}) and not _is(block, {"lemma"})
-            yield _Exhibit(place, BOX if main else SHOWN, str(block), "box")
-
-
-def _parts(section: Tag, group: int = 0, depth: int = 0) -> Iterator[_Part]:
-    """Yield a section and the sections in it, each without the ones below."""
-    inside = section.find_all(recursive=False)
-    heading = next((tag for tag in inside if tag.name in ("h1", "h2", "h3", "h4")), None)
-    if heading is None or (depth == 1 and heading.get_text(strip=True) in OWN_SLIDES):
-        return
-    blocks = [tag for tag in inside if tag is not heading and tag.name not in ("section", "span")]
-    yield _Part(_inner(heading), group, blocks, list(_exhibits(blocks)))
-    for number, below in enumerate((tag for tag in inside if tag.name == "section"), 1):
-        yield from _parts(below, group or number, depth + 1)
-
-
-def _choose(parts: list[_Part], fewest: int, aim: int) -> None:
-    """Choose the exhibits that get a slide: what must, the best of each group, then round the parts."""
-    for part in parts:
-        part.chosen = [one for one in part.exhibits if one.rank == MUST]
-    groups = {part.group for part in parts if part.group}
-    for group in groups - {part.group for part in parts if part.chosen}:
-        if able := [part for part in parts if part.group == group and part.exhibits]:
-            best = min(able, key=lambda part: part.free()[0].rank)
-            best.chosen.append(best.free()[0])
-    bare = len(groups - {part.group for part in parts if part.chosen})  # they get a slide of words
-    while (count := bare + sum(len(part.chosen) for part in parts)) < aim:
-        able = [part for part in parts if part.free() and (part.free()[0].rank < CALL or count < fewest)]
-        if not able:
-            return
-        turn = min(
-            able, key=lambda part: (part.free()[0].rank == CALL, len(part.chosen), part.free()[0].rank)
-        )
-        turn.chosen.append(turn.free()[0])
+            shown = [("box", str(block))]
+        able += [(place, *one) for one in shown]
+        must += [(place, *one) for one in shown if one[0] == "figure" or _is(block, {"tag_slide"})]
+    return must or able[:1]
 
 
 def _prose(blocks: list[Tag]) -> list[Tag]:
     return [block for block in blocks if block.name != "figure" and not _is(block, {"cell"} | NEVER)]
 
 
-def _points(part: _Part) -> Slide:
-    """Return the slide of a section that shows nothing: its list, or how its paragraphs begin."""
-    prose = _prose(part.blocks)
-    paragraphs = [block for block in prose if block.name == "p"]
-    if lists := [block for block in prose if block.name in ("ul", "ol")]:
-        said, rest = _said(paragraphs[0], False) if paragraphs else ("", "")
-        body, left = said + str(lists[0]), [rest]
-        shown = [*paragraphs[:1], lists[0]]
-    else:
-        each = 1 if len(paragraphs) > 1 else POINTS
-        shown = paragraphs[:POINTS]
-        points = [sentence for block in shown for sentence in _sentences(block)[:each]]
-        body = "<ul>{}</ul>".format("".join(f"<li>{point}</li>" for point in points))
-        left = [f"<p>{' '.join(rest)}</p>" for block in shown if (rest := _sentences(block)[each:])]
-    left += [str(block) for block in prose if not any(block is one for one in shown)]
-    return Slide(part.title, body, "\n".join(filter(None, left)))
+def _of_words(blocks: list[Tag]) -> str:
+    """Return what a slide shows of a section without exhibits: its list, or how its paragraphs begin."""
+    paragraphs = [block for block in blocks if block.name == "p" and _sentences(block)]
+    if lists := [block for block in blocks if block.name in LISTS]:
+        return "".join(f"<p>{_sentences(one)[0]}</p>" for one in paragraphs[:1]) + str(lists[0])
+    return "<ul>{}</ul>".format("".join(f"<li>{_sentences(one)[0]}</li>" for one in paragraphs[:POINTS]))
 
 
-def _announces(paragraph: Tag, following: list[Tag]) -> bool:
-    """Return whether a paragraph only says what comes next, of the blocks below it."""
-    before_figure = bool(following) and following[0].find("figure") is not None
-    return len(_sentences(paragraph)) == 1 and (before_figure or paragraph.get_text().endswith(":"))
+def _of_section(title: str, blocks: list[Tag], exhibits: list[tuple[int, str, str]]) -> list[NotebookNode]:
+    """Return the slides of a section; the notes of each have the prose down to what it shows."""
+    cells, start = [], 0
+    for number, (place, kind, body) in enumerate(exhibits, 1):
+        last = number == len(exhibits)
+        after = blocks[place + 1 : place + 2]
+        reading = [*(after if kind in ("figure", "table") else []), *reversed(blocks[:place])]
+        said = next((_sentences(one)[:1] for one in reading if one.name == "p"), []) if kind != "box" else []
+        of_all = f" <small>{number} of {len(exhibits)}</small>" if len(exhibits) > 1 else ""
+        notes = "\n".join(map(str, _prose(blocks[start : None if last else place])))
+        body = "".join(f'<p class="said">{one}</p>' for one in said) + body
+        cells += _slide(title + of_all, body, notes, kind)
+        start = place
+    return cells or _slide(title, _of_words(blocks), "\n".join(map(str, _prose(blocks))))
 
 
-def _of_part(part: _Part) -> Iterator[Slide]:
-    """Yield the slides of a section, and give each of its paragraphs to the one where it is said."""
-    chosen = sorted(part.chosen, key=lambda one: (one.place, part.exhibits.index(one)))
-    start = 0
-    for number, one in enumerate(chosen, 1):
-        following = chosen[number].place if number < len(chosen) else None
-        before, after = part.blocks[start : one.place], part.blocks[one.place + 1 :]
-        reads = after[:1] if following != one.place and after and after[0].name == "p" else []
-        reads = [block for block in reads if not _announces(block, after[1:2])]
-        prose = _prose([*before, *(reads if following is not None else after)])
-        introduces = [block for block in (before[-1:] if one.kind == "box" else before) if block.name == "p"]
-        by_reading = bool(reads) and one.kind in ("figure", "table")
-        spoken = reads[0] if by_reading else introduces[-1] if introduces else None
-        said, rest = _said(spoken, by_reading) if spoken is not None else ("", "")
-        if (
-            spoken is None
-            and one.kind != "box"
-            and one.place
-            and (last := part.blocks[one.place - 1]).name == "p"
-        ):
-            said = f'<p class="said">{_sentences(last)[-1]}</p>'  # said of the slide before, and of this one
-        notes = [rest if block is spoken else str(block) for block in prose]
-        title = part.title + (f" <small>{number} of {len(chosen)}</small>" if len(chosen) > 1 else "")
-        yield Slide(title, said + one.body, "\n".join(filter(None, notes)), one.kind)
-        start = one.place + 1 + len(reads)
+def _parts(section: Tag, depth: int = 0) -> Iterator[tuple[str, list[Tag]]]:
+    """Yield the title and the blocks of a section and of each section in it."""
+    inside = section.find_all(recursive=False)
+    heading = next((tag for tag in inside if tag.name in ("h1", "h2", "h3", "h4")), None)
+    if heading is None or (depth == 1 and heading.get_text(strip=True) in OWN_SLIDES):
+        return
+    yield (
+        _inner(heading),
+        [tag for tag in inside if tag is not heading and tag.name not in ("section", "span")],
+    )
+    for below in (tag for tag in inside if tag.name == "section"):
+        yield from _parts(below, depth + 1)
 
 
-def _opening(intro: _Part) -> Iterator[Slide]:
-    """Yield the first two slides, the question and what one will do, and take them out of the beginning."""
-    boxes = [block for block in intro.blocks if _is(block, {"admonition"}) and block.find("p")]
-    paragraphs = [block for block in intro.blocks if block.name == "p"]
+def _opening(title: str, blocks: list[Tag], origin: str) -> list[NotebookNode]:
+    """Return the first slides: the question, what one will do, and figures that stand before a section."""
+    paragraphs = [block for block in blocks if block.name == "p"]
     if not paragraphs:
         raise DamagedArtifact("its page has no opening")
     question, *rest = _sentences(paragraphs[0])
-    yield Slide(intro.title, f'<p class="question">{question}</p>', f"<p>{' '.join(rest)}</p>", "title")
+    body = f'<p class="question">{question}</p><p class="origin">{origin}</p>'
+    boxes = [block for block in blocks if _is(block, {"admonition"}) and block.find("p")]
     named = {box.find("p").get_text(strip=True): box for box in boxes}
     aims, promise = named.pop("You will", None), named.pop("Guarantee", "")
-    goals = "".join(map(str, aims.find_all(["ul", "ol"]))) if aims else ""
-    yield Slide("You will", f"{goals}{promise}", "".join(map(str, named.values())))
-    used = [*boxes, paragraphs[0]]
-    intro.blocks = [block for block in intro.blocks if not any(block is one for one in used)]
-    # Beside a figure, what stands there only gets things ready.
-    intro.exhibits = [one for one in _exhibits(intro.blocks) if one.rank == MUST]
-    intro.title = BEGINNING
+    goals = "".join(map(str, aims.find_all(LISTS))) if aims else ""
+    others = [
+        block for block in blocks if block is not paragraphs[0] and not any(block is one for one in boxes)
+    ]
+    figures = [one for one in _exhibits(others) if one[1] == "figure"]
+    notes = "".join(map(str, [*named.values(), *([] if figures else _prose(others))]))
+    cells = _slide(title, body, f"<p>{' '.join(rest)}</p>", "title", level=1)
+    cells += _slide("You will", f"{goals}{promise}", notes)
+    return cells + (_of_section(BEGINNING, others, figures) if figures else [])
 
 
-def _closing(article: Tag) -> Iterator[Slide]:
-    """Yield the last slides: the exercises without their solutions, what to take away, and a question."""
+def _closing(article: Tag) -> list[NotebookNode]:
+    """Return the last slides: the exercises without their solutions, what to take away, and a question."""
+    cells = []
     if tasks := article.select("div.exercise"):
         titled = ((_inner(task.find("p")), _inner(task.find("div"))) for task in tasks)
         cards = "".join(f"<li><p><strong>{title}</strong></p>{text}</li>" for title, text in titled)
-        yield Slide("Exercises", f'<ol class="cards">{cards}</ol>', "")
+        cells += _slide("Exercises", f'<ol class="cards">{cards}</ol>', "")
     for section in article.find_all("section", recursive=False):
         if section.h2 is not None and section.h2.get_text(strip=True) == "Summary":
             blocks = [tag for tag in section.find_all(recursive=False) if tag.name in PROSE]
-            shown = [tag for tag in blocks if tag.name in ("ul", "ol")] or blocks[:1]
-            others = [str(tag) for tag in blocks if not any(tag is one for one in shown)]
-            yield Slide("Summary", "".join(map(str, shown)), "".join(others))
+            cells += _slide("Summary", _of_words(blocks), "".join(map(str, blocks)))
     if asked := article.select_one("div.quiz-question"):
         asks = "".join(str(tag) for tag in asked.find_all(["p", "ol"], recursive=False))
         why = "".join(map(str, asked.select(".quiz-why > p")))
-        yield Slide("A question", asks.replace("<strong>1.</strong> ", "", 1), why, "quiz")
+        cells += _slide("A question", asks.replace("<strong>1.</strong> ", "", 1), why, "quiz")
+    return cells
 
 
-def slides(page: str) -> list[Slide]:
-    """Return the slides of a chapter.
+def deck(page: str, origin: str) -> NotebookNode:
+    """Return the deck of a chapter as a notebook whose cells have nbconvert's slide types.
 
     Args:
         page: the HTML of the chapter's page on the built site, with or without solutions.
+        origin: what the first slide says about the run.
 
     Raises:
         DamagedArtifact: it is no page of a chapter.
@@ -327,17 +201,8 @@ def slides(page: str) -> list[Slide]:
     parts = list(_parts(section))
     if not parts:
         raise DamagedArtifact("its page has no title")
-    deck, last = list(_opening(parts[0])), list(_closing(section))
-    taken = len(deck) + len(last)
-    _choose(parts, FEWEST - taken, AIM - taken)
-    shown = {0} | {part.group for part in parts if part.chosen}
-    for part in parts:
-        if part.chosen:
-            deck += _of_part(part)
-        elif part.group not in shown:  # the `##` section itself, which stands before those in it
-            shown.add(part.group)
-            deck.append(_points(part))
-        else:
-            notes = [deck[-1].notes, *map(str, _prose(part.blocks))]
-            deck[-1] = replace(deck[-1], notes="\n".join(filter(None, notes)))
-    return deck + last
+    (title, blocks), *rest = parts
+    cells = _opening(title, blocks, origin)
+    for heading, blocks in rest:
+        cells += _of_section(heading, blocks, _exhibits(blocks)) if blocks else []
+    return new_notebook(cells=cells + _closing(section), metadata={"title": title})

@@ -1,22 +1,22 @@
-"""`python -m bookmaker slides`: a deck of slides with speaker notes for each chapter, made of the built site.
+"""`python -m bookmaker slides`: nbconvert makes a deck of slides with speaker notes for each chapter.
 
-A deck is one page of reveal.js, which lies in `bookmaker/teaching/reveal` as its wheel has it, and shows the
-HTML, the pictures and the formulas of a page that passed the checks of the site: its numbers are the run's,
-and what a model wrote is text. The decks pass the same checks and carry the same policy. They load nothing
-but what lies beside them.
+A deck is one page of reveal.js, which lies in `bookmaker/teaching/reveal` as its wheel has it, beside a
+template for nbconvert: its own asks other hosts for scripts and styles. The decks pass the checks of the site
+and carry its policy. They load nothing but what lies beside them.
 """
 
 import re
 import shutil
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup, escape
+from nbconvert import SlidesExporter
 
 from bookmaker.runner import folders, published
 from bookmaker.runner.plan import Job
 from bookmaker.site import contents, findings, machine_strings, protect
-from bookmaker.teaching._decks import slides
+from bookmaker.teaching._decks import deck
 from privhelpers.artifacts import write_atomic
 from privhelpers.errors import DamagedArtifact, RunFailed
 
@@ -48,24 +48,32 @@ def fill(site: Path, parts: dict[str, list[str]], folder: Path, profile: str) ->
     Raises:
         DamagedArtifact: a page is none of a chapter; the message names it.
     """
-    templates = Environment(loader=FileSystemLoader(OURS), autoescape=True, undefined=StrictUndefined)
+    exporter = SlidesExporter(
+        template_name="deck",
+        extra_template_basedirs=[str(OURS)],
+        reveal_url_prefix="_static",
+    )
     made, listed, pictures = [], {caption: [] for caption in parts}, set()
     folder.mkdir(parents=True, exist_ok=True)
     for caption, name in ((caption, name) for caption, pages in parts.items() for name in pages):
         page = (site / f"{name}.html").read_text(encoding="utf-8")
         try:
-            deck = slides(page)
+            notebook = deck(page, f"PrivAI-Leak, run of profile {escape(profile)}")
         except DamagedArtifact as error:
             raise DamagedArtifact(f"{name}.html: {error}") from error
-        title, settings = Markup(deck[0].title).striptags(), MATHJAX.search(page)
-        given = {"title": title, "slides": deck, "mathjax": settings and settings[1], "profile": profile}
-        text = templates.get_template("deck.html").render(given)
+        settings = MATHJAX.search(page)
+        notebook.metadata |= {
+            "title": Markup(notebook.metadata.title).striptags(),
+            "mathjax": settings and settings[1],
+        }
+        text, _ = exporter.from_notebook_node(notebook)
         pictures |= set(PICTURE.findall(text))
         made.append(folder / f"{Path(name).name}.html")
         write_atomic(made[-1], text.encode())
-        listed[caption].append((made[-1].stem, title, len(deck)))
-    index = templates.get_template("index.html").render(parts=listed, profile=profile)
-    write_atomic(folder / "index.html", index.encode())
+        listed[caption].append((made[-1].stem, notebook.metadata.title, len(notebook.cells) // 2))
+    template = (OURS / "index.html").read_text(encoding="utf-8")
+    index = Environment(autoescape=True, undefined=StrictUndefined).from_string(template)
+    write_atomic(folder / "index.html", index.render(parts=listed, profile=profile).encode())
     for name in LOADED:
         _copy(OURS / name, folder / "_static" / name)
     for name in [*(f"_static/{name}" for name in OF_SITE), *(f"_images/{name}" for name in sorted(pictures))]:

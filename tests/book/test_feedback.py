@@ -3,22 +3,25 @@
 import pytest
 from browsing import BARRIERS, axe_core
 
-from bookmaker.teaching import _grading
+from bookmaker.teaching import _work
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_feedback_has_no_barrier_and_runs_nothing(chromium, tmp_path, theme):
-    tasks = (
-        _grading.Task("test-noise", 2, 3, "The noise is too small." * 20),
-        _grading.Task("test-<img src=x onerror=alert(1)>", 0, 2, "<script>alert(1)</script>"),
-    )
-    graded = [
-        _grading.Graded("s1", "1_mechanism", tasks, 0),
-        _grading.Graded("s1", "6_review", tasks, 10, "The notebook lacks a cell."),
+    tasks = [
+        {"name": "test-noise", "score": 2, "points": 3, "says": "The noise is too small." * 20},
+        {
+            "name": "test-<img src=x onerror=alert(1)>",
+            "score": 0,
+            "points": 2,
+            "says": "<script>alert(1)</script>",
+        },
     ]
-    (tmp_path / "s1.html").write_text(_grading.feedback("s1", graded), encoding="utf-8")
+    first = {"assignment": "1_mechanism", "score": 2, "points": 5, "by_hand": 0, "note": "", "tasks": tasks}
+    second = first | {"assignment": "6_review", "by_hand": 10, "note": "The notebook lacks a cell."}
+    (tmp_path / "s1.html").write_text(_work.feedback("s1", [first, second]), encoding="utf-8")
     context = chromium.new_context(
         viewport={"width": 360, "height": 640}, color_scheme=theme, bypass_csp=True
     )

@@ -19,7 +19,7 @@ from nbformat import v4
 import privaudit
 from bookmaker.site import _build, _pdf
 from bookmaker.sweep import _gallery, _results
-from bookmaker.teaching import _grading
+from bookmaker.teaching import _work
 from privaudit import _page
 from privhelpers import hipaa
 from privhelpers.text import inert
@@ -138,8 +138,9 @@ def report():
 
 def feedback():
     whole = " ".join(PAYLOADS)
-    tasks = tuple(_grading.Task(text, 0, 1, text) for text in PAYLOADS)
-    return _grading.feedback(whole, [_grading.Graded(whole, whole, tasks, 1, whole)])
+    tasks = [{"name": text, "score": 0, "points": 1, "says": text} for text in PAYLOADS]
+    graded = {"assignment": whole, "score": 0, "points": 1, "by_hand": 1, "note": whole, "tasks": tasks}
+    return _work.feedback(whole, [graded])
 
 
 def measured():

@@ -21,7 +21,7 @@ HANDED_OVER = {  # what recipes pass on, besides their own words
     "lab": (),
     "serve": ("PROFILE", "SOLUTIONS", "PORT"),
     "sweep": ("PROFILE", "JOBS", "CLUSTER", "LIMIT", "EPSILONS", "SEEDS", "ARCHS"),
-    "teach": ("PROFILE",),
+    "teach": ("SUBMITTED",),
     "audit": (
         *("MODEL", "RECORDS", "HOLDOUT", "CANARIES", "BASE", "REFERENCE", "EPSILON", "DELTA"),
         *("SYNTHETIC", "COLUMNS", "PATIENTS", "NOTES", "EFFORT", "OUT", "PDF", "SHOW", "SEED"),
@@ -45,7 +45,8 @@ def made(tmp_path):
 
     def call(target, given, by_environment=False):
         log.write_text("")
-        command = ["make", "-s", "-o", ".venv/.stamp", target, f"PYTHON={stub}"]
+        command = ["make", "-s", "-o", ".venv/.stamp", "-o", ".venv-grading/.stamp", target]
+        command += [f"PYTHON={stub}", f"GRADER={stub}"]
         if not by_environment:
             command += [f"{name}={value}" for name, value in given.items()]
         environment = {**os.environ, **given} if by_environment else None
@@ -98,13 +99,16 @@ def test_every_variable_of_the_makefile_is_given_as_text():
         "PIP",
         "START",
         "STAMP",
+        "GRADING",
+        "GRADER",
         "PRETRAINED",
         "GIVEN",
         "CURDIR",
         "MAKEFILE_LIST",
         "name",
     }
-    text = text.replace("$(filter real,$(PROFILE))", "")  # compared as text, expanded no further
+    # Compared as text, expanded no further.
+    text = text.replace("$(filter real,$(PROFILE))", "").replace("$(if $(SUBMITTED),,book)", "")
     assert set(re.findall(r"\$\((\w+)\)", text)) <= ours
     handed = {name for names in HANDED_OVER.values() for name in names}
     assert handed | {"OPTIONS", "PORT"} == set(variables())

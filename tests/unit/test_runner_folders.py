@@ -5,24 +5,22 @@ import os
 import signal
 import socket
 import stat
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import test_teaching_assignments as assignments
 import test_teaching_launch as launch
 import toy_deck
 import toy_site
 
 from bookmaker.runner import folders, published
-from bookmaker.teaching import _assignments, _grading, _launch, _quizzes, _slides, _student
+from bookmaker.teaching import _launch, _quizzes, _slides, _student
 from privhelpers import artifacts
 from privhelpers.errors import ArtifactUnavailable, InvalidParameter
 
 repository = launch.repository
 OLD, NEW = {"a": b"old", "b": b"old", "own": b"of a user"}, {"a": b"new", "b": b"new", "own": b"of a user"}
-WHOLLY_OURS = ("assignments", "slides")
+WHOLLY_OURS = ("slides",)
 
 
 def held(folder):
@@ -275,18 +273,9 @@ def command(name, tmp_path, monkeypatch, request):
         monkeypatch.setattr(_slides, "contents", lambda *given: parts)
         monkeypatch.setattr(_slides, "machine_strings", lambda root: [])
         return lambda: _slides.write(tmp_path, [SimpleNamespace(profile="toy")]), tmp_path / "runs/toy/slides"
-    monkeypatch.setattr(_assignments, "read", lambda root: [assignments.toy()])
-    if name == "assignments":
-        return lambda: _assignments.release(tmp_path, folder), folder
-    (tmp_path / "in" / "s1" / "toy").mkdir(parents=True)
-    monkeypatch.setattr(_grading, "Sandbox", nullcontext)
-    monkeypatch.setattr(
-        _grading, "grade", lambda one, at, student, box: _grading.Graded(student, "toy", (), 0)
-    )
-    return lambda: _grading.write(tmp_path, str(tmp_path / "in"), folder), folder
 
 
-@pytest.mark.parametrize("name", ["student", "quizzes", "launch", "slides", "assignments", "grade"])
+@pytest.mark.parametrize("name", ["student", "quizzes", "launch", "slides"])
 def test_every_command_for_teaching_exchanges_its_folder(tmp_path, monkeypatch, request, name):
     make, folder = command(name, tmp_path, monkeypatch, request)
     make()
@@ -301,13 +290,3 @@ def test_every_command_for_teaching_exchanges_its_folder(tmp_path, monkeypatch, 
     own, new = {} if name in WHOLLY_OURS else {"own.txt": b"of a user"}, held(folder)
     assert set(new) == fresh | set(own) and own.items() <= new.items() and b"old" not in new.values()
     assert not list(folder.parent.glob(".part-*"))
-
-
-@pytest.mark.parametrize("link", ["", "feedback"])
-def test_grades_are_not_lost_to_a_link_that_is_found_after_them(tmp_path, monkeypatch, request, link):
-    make, folder = command("grade", tmp_path, monkeypatch, request)
-    monkeypatch.setattr(_grading, "grade", lambda *given: pytest.fail("the work began"))
-    (folder / link).parent.mkdir(parents=True)
-    (folder / link).symlink_to(tmp_path)
-    with pytest.raises(InvalidParameter, match="a link, a file or"):
-        make()
