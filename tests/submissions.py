@@ -1,7 +1,7 @@
 """Submissions of students who never were.
 
     PYTHONPATH=. python tests/submissions.py FOLDER
-    python -m bookmaker grade --submitted FOLDER
+    make teach SUBMITTED=FOLDER
 
 `right` hands in the solutions. `wrong-1`, `wrong-2` and `wrong-3` hand them in with one cell each that
 students typically get wrong, from `tests/assignments/<assignment>/wrong_*.py`: its functions say which cell.

@@ -1,4 +1,4 @@
-"""`make teach` and `make teach SUBMITTED=folder`: nbgrader releases the assignments and grades what students handed in.
+"""A part of `make teach`: nbgrader releases the assignments and grades what students handed in.
 
     python -m bookmaker.teaching._grading assignments
     python -m bookmaker.teaching._grading grade --submitted FOLDER
@@ -199,7 +199,7 @@ def grade(submitted: str, source: Path, folder: Path) -> tuple[int, list[str]]:
     """
     if not submitted:
         raise InvalidParameter(
-            "SUBMITTED: name the folder; for example: python -m bookmaker grade --submitted build/submitted"
+            "SUBMITTED: name the folder; for example: make teach SUBMITTED=build/submitted"
         )
     homes = [one for one in sorted(Path(submitted).glob("*")) if one.is_dir() and one.name[0] != "."]
     named = [home for home in homes if STUDENT.fullmatch(home.name)]
