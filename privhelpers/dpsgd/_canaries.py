@@ -20,7 +20,9 @@ import torch
 from torch import nn
 
 from privhelpers import rng, validate
+from privhelpers.dpsgd._callbacks import Callback, Taken
 from privhelpers.dpsgd._engine import GivenGradients, trainable
+from privhelpers.dpsgd._log import CanaryScores, Tally
 from privhelpers.dpsgd._plan import PrivacyPlan
 from privhelpers.mechanisms import participation_log_ratio
 
@@ -49,21 +51,7 @@ class GradientCanaries:
         validate.fields(self, validate.positive, "raw_norm")
 
 
-@dataclass(frozen=True)
-class CanaryScores:
-    """What a run showed of its canaries.
-
-    Attributes:
-        included: by a fair coin each, shape [canaries].
-        scores: log-likelihood ratio, in nats, of having taken part, given all noisy gradients and the noise
-            that the plan claims; higher is more likely, shape [canaries].
-    """
-
-    included: np.ndarray
-    scores: np.ndarray
-
-
-class Planted:
+class Planted(Callback):
     """The canaries of one run, at work; a context manager, in which the model has spare rows.
 
     Args:
@@ -81,7 +69,7 @@ class Planted:
         coins = rng.make(canaries.seed, "dpsgd/canaries").integers(2, size=canaries.count)
         self.included = coins.astype(bool)
         self._taking_part = np.flatnonzero(self.included)
-        self.scores = np.zeros(canaries.count)
+        self.scores, self._tally = np.zeros(canaries.count), None
 
     def __enter__(self) -> "Planted":
         """Give the model the rows; what is like them is its first trained weight."""
@@ -106,6 +94,17 @@ class Planted:
         gradient = self.like.new_zeros(len(chosen), _WIDTH)
         gradient[torch.arange(len(chosen)), self.column[chosen]] = self.raw_norm
         return GivenGradients(self.name, self.row[chosen].to(self.like.device), gradient.detach())
+
+    def go_on(self, tally: Tally) -> None:
+        """Go on from the scores of a tally, and write them there after each step."""
+        self._tally = tally
+        if tally.canary_scores:
+            self.scores[:] = tally.canary_scores
+
+    def after(self, taken: Taken) -> None:
+        """Add what a step shows, and have it counted."""
+        self.watch(taken.gradients)
+        self._tally.canary_scores = self.scores.tolist()
 
     def watch(self, released: Mapping[str, torch.Tensor]) -> None:
         """Add what one step's noisy mean gradient says of each canary to its score."""

@@ -7,8 +7,21 @@ import numpy as np
 import torch
 
 from privhelpers.accounting import Claimed, PrivacySpent
-from privhelpers.dpsgd._canaries import CanaryScores
 from privhelpers.text import owners_of_texts
+
+
+@dataclass(frozen=True)
+class CanaryScores:
+    """What a run showed of its canaries.
+
+    Attributes:
+        included: by a fair coin each, shape [canaries].
+        scores: log-likelihood ratio, in nats, of having taken part, given all noisy gradients and the noise
+            that the plan claims; higher is more likely, shape [canaries].
+    """
+
+    included: np.ndarray
+    scores: np.ndarray
 
 
 @dataclass(frozen=True)

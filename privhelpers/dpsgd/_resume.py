@@ -22,7 +22,9 @@ import torch
 from privhelpers import artifacts, validate
 from privhelpers.dpsgd import _checkpoint
 from privhelpers.dpsgd._batches import Rows
+from privhelpers.dpsgd._callbacks import Callback, Taken, require_finite
 from privhelpers.dpsgd._chance import Chance
+from privhelpers.dpsgd._engine import trainable
 from privhelpers.dpsgd._log import Tally
 from privhelpers.dpsgd._plan import PrivacyPlan
 from privhelpers.errors import InvalidParameter, ResumeRefused
@@ -162,7 +164,7 @@ class Keep:
             return path.read_bytes()
 
 
-class KeptRun:
+class KeptRun(Callback):
     """The ledger and the checkpoints of one run in one folder; a context manager.
 
     Args:
@@ -184,7 +186,7 @@ class KeptRun:
     ) -> None:
         """Open the ledger."""
         self.folder, self.every = Path(keep.folder), keep.every
-        self.model, self.optimizer, self.chance = model, optimizer, chance
+        self.model, self.optimizer, self.chance, self.tally = model, optimizer, chance, Tally()
         try:
             self.ledger: Ledger = open_ledger(self.folder / LEDGER, terms)
         except ResumeRefused:
@@ -222,33 +224,34 @@ class KeptRun:
                     f"{self.folder.name}: {self.ledger.steps} steps are spent and no checkpoint holds "
                     "what they gave; this budget is gone"
                 )
-            self.after(0, Tally())
-            return 0, Tally()
+            self._write(0)
+            return 0, self.tally
         held = _checkpoint.read(path, self.model, self.optimizer)
         self.ledger.require(held["head"])
-        tally = Tally(**held["counts"])
+        self.tally = Tally(**held["counts"])
         if self.chance.mode == "research":  # repeat the lost steps to the bit
             self.chance.restore(held["streams"])
-            return held["step"], tally
+            return held["step"], self.tally
         # New noise would be a second answer to the same question: the lost steps stay lost.
-        tally.lost += self.ledger.steps - held["step"]
-        if tally.lost == self.ledger.terms.steps:
+        self.tally.lost += self.ledger.steps - held["step"]
+        if self.tally.lost == self.ledger.terms.steps:
             raise ResumeRefused(
-                f"{self.folder.name}: all {tally.lost} steps are spent, and a kill lost what they gave; this "
-                "budget is gone"
+                f"{self.folder.name}: all {self.tally.lost} steps are spent, and a kill lost what they gave; "
+                "this budget is gone"
             )
-        return self.ledger.steps, tally
+        return self.ledger.steps, self.tally
 
     def before(self, step: int) -> None:
         """Count steps as spent before `step` (from 0) is taken."""
         if step >= self.ledger.steps:
             self.ledger.reserve(min(self.every, self.ledger.remaining))
 
-    def is_due(self, done: int) -> bool:
-        """Return whether a checkpoint follows on `done` steps."""
-        return done % self.every == 0 or done == self.ledger.terms.steps
+    def after(self, taken: Taken) -> None:
+        """Write a checkpoint where one is due."""
+        if taken.done % self.every == 0 or taken.done == self.ledger.terms.steps:
+            require_finite(trainable(self.model))
+            self._write(taken.done)
 
-    def after(self, done: int, tally: Tally) -> None:
-        """Write a checkpoint after `done` steps."""
-        progress = {"step": done, "head": self.ledger.head, "counts": asdict(tally)}
+    def _write(self, done: int) -> None:
+        progress = {"step": done, "head": self.ledger.head, "counts": asdict(self.tally)}
         _checkpoint.write(self.folder, progress, self.model, self.optimizer, self.chance.state())

@@ -21,6 +21,7 @@ ENGINE, RECORDER = "privhelpers.dpsgd._engine", "privhelpers.dpsgd._recorder"
 PARTS, LAYERS = "privhelpers.dpsgd._contributions", "privhelpers.dpsgd._layers"
 CHECKS, SUPPORTED = "privhelpers.dpsgd._checks", "privhelpers.dpsgd._supported"
 OPTIMIZER, LOOP = "privhelpers.dpsgd._optimizer", "privhelpers.dpsgd._loop"
+SETTINGS, CALLBACKS = "privhelpers.dpsgd._settings", "privhelpers.dpsgd._callbacks"
 RESUME, CHANCE = "privhelpers.dpsgd._resume", "privhelpers.dpsgd._chance"
 PLAN, BATCHES = "privhelpers.dpsgd._plan", "privhelpers.dpsgd._batches"
 LOSSES, CHECKPOINT = "privhelpers.dpsgd._losses", "privhelpers.dpsgd._checkpoint"
@@ -282,14 +283,14 @@ MUTANTS = [
     Mutant(
         "empty batches skipped",
         LOOP,
-        "            for step, drawn in enumerate(bar, start):\n",
-        "            for step, drawn in enumerate(bar, start):\n"
-        "                if not drawn:\n                    continue\n",
+        "        for step, drawn in enumerate(bar, start):\n",
+        "        for step, drawn in enumerate(bar, start):\n"
+        "            if not drawn:\n                continue\n",
         "empty_draw",
     ),
     Mutant(
         "a rate of 24 bits",
-        LOOP,
+        SETTINGS,
         "uniform[undecided] += _BITS * more",
         "pass",
         "rate_that_is_accounted",
@@ -356,10 +357,10 @@ MUTANTS = [
     Mutant(
         "a shuffled sampler",
         LOOP,
-        "            for step, drawn in enumerate(bar, start):\n",
-        "            for step, drawn in enumerate(bar, start):\n"
-        "                size = round(plan.expected_batch_size)\n"
-        "                drawn = torch.randperm(units)[:size].tolist()\n",
+        "        for step, drawn in enumerate(bar, start):\n",
+        "        for step, drawn in enumerate(bar, start):\n"
+        "            size = round(plan.expected_batch_size)\n"
+        "            drawn = torch.randperm(plan.units)[:size].tolist()\n",
         "poisson_draws",
     ),
     Mutant(
@@ -425,23 +426,23 @@ MUTANTS = [
     Mutant(
         "canaries in every step",
         LOOP,
-        "[i - units for i in drawn if i >= units]",
+        "[i - plan.units for i in drawn if i >= plan.units]",
         "list(range(planted.units if planted else 0))",
         "canaries_are_drawn",
     ),
     # The weights before the end.
     Mutant(
         "weights of an earlier step that go on changing",
-        LOOP,
-        "weights[step + 1] = {name: p.detach().clone()",
-        "weights[step + 1] = {name: p.detach()",
+        CALLBACKS,
+        "return {name: p.detach().clone()",
+        "return {name: p.detach()",
         "snapshots",
     ),
     Mutant(
         "weights of the step after",
-        LOOP,
-        "if step + 1 in snapshots:\n                    weights[step + 1] =",
-        "if step in snapshots:\n                    weights[step] =",
+        CALLBACKS,
+        "if taken.done in self._steps:\n            self.weights[taken.done] =",
+        "if taken.done - 1 in self._steps:\n            self.weights[taken.done - 1] =",
         "snapshots",
     ),
     # Going on after a kill.
@@ -454,9 +455,9 @@ MUTANTS = [
     ),
     Mutant(
         "steps counted after they are taken",
-        LOOP,
-        "                kept.before(step)",
-        "                pass",
+        RESUME,
+        "            self.ledger.reserve(min(self.every, self.ledger.remaining))",
+        "            pass",
         "before_it_is_taken",
     ),
     Mutant(
@@ -518,8 +519,8 @@ MUTANTS = [
     Mutant(
         "lost steps taken again in release mode",
         RESUME,
-        "return self.ledger.steps, tally",
-        'return held["step"], tally',
+        "return self.ledger.steps, self.tally",
+        'return held["step"], self.tally',
         "release_mode_loses",
     ),
     # The lines of a ledger.

@@ -446,6 +446,14 @@ class Mixes(nn.Module):
         return self.inner(value + value.mean(0, keepdim=True), *args, **more)
 
 
+def test_a_model_whose_rows_mix_is_refused_before_a_step_is_spent(tmp_path):
+    texts, tokenizer, model = hospital()
+    model.transformer.h[0] = Mixes(model.transformer.h[0])
+    with pytest.raises(UnsupportedModel, match="mixes rows"):
+        run(model, tokenizer, texts, tiny_plan(), keep=tmp_path)
+    assert not (tmp_path / "ledger.jsonl").exists()
+
+
 def test_layers_that_are_dropped_by_chance_are_compared_all_the_same():
     """One coin for a batch mixes no rows; a layer that does is found, however seldom it runs."""
     ids = torch.randint(1, 50, (3, 6), generator=torch.Generator().manual_seed(0))
