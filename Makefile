@@ -206,7 +206,7 @@ lock:  ## renew requirements.txt from pyproject.toml, and requirements.lock with
 	  cat build/grading.txt; } > build/requirements-grading.lock
 	mv build/requirements.txt build/requirements.lock build/requirements-torch.lock build/requirements-grading.lock .
 
-clean:  ## remove every run, site and cache; the environment stays
+clean:  ## remove every run, site and cache; the environments stay
 	rm -rf runs build _build .snakemake .ruff_cache
 
 help:  ## print this list

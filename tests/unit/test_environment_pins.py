@@ -88,6 +88,16 @@ def test_the_lock_has_the_hash_of_every_file_of_every_pin():
         assert re.search(rf"--no-deps --require-hashes .*{lock}$", make, re.MULTILINE), lock
 
 
+def test_what_grades_is_locked_by_hash_at_the_versions_of_the_book():
+    text = (ROOT / "requirements-grading.lock").read_text()
+    entries = [line for line in text.replace("\\\n", "").splitlines() if not line.startswith("#")]
+    graded = pins(entry.split(" ")[0] for entry in entries)
+    assert all("--hash=sha256:" in entry for entry in entries) and "://" not in text
+    named = pins(tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["grading"])
+    assert "nbgrader" in named and named.items() <= graded.items()
+    assert {name: locked()[name] for name in graded if name in locked()}.items() <= graded.items()
+
+
 def test_what_builds_on_a_server_is_named_by_commit_and_may_write_where_it_must():
     """A tag can be moved to other code; a commit cannot."""
     writing = []
