@@ -90,6 +90,7 @@ def test_the_lock_has_the_hash_of_every_file_of_every_pin():
     make = (ROOT / "dev.mk").read_text()
     (for_processors,) = re.findall(r"^TORCH_CPU := ([0-9a-f]{64})$", make, re.MULTILINE)
     assert any(for_processors in hashes[name] for name in hashes if name.startswith("torch=="))
+    make = (ROOT / "Makefile").read_text()
     for lock in ("--find-links build/torch -r requirements-torch.lock", "-r requirements.lock"):
         assert re.search(rf"--no-deps --require-hashes .*{lock}$", make, re.MULTILINE), lock
 

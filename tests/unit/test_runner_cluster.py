@@ -62,7 +62,7 @@ def test_a_missing_plugin_or_sbatch_is_named(tmp_path, slurm, monkeypatch):
 
 def test_the_plugin_is_the_pinned_one():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert _cluster.SLURM_PLUGIN in project["dependencies"]
+    assert _cluster.SLURM_PLUGIN in project["optional-dependencies"]["book"]
 
 
 def test_only_jobs_of_these_profiles_and_this_folder_are_in_the_way(tmp_path, slurm):
