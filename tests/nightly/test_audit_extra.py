@@ -1,4 +1,4 @@
-"""`pip install .[audit]` in a fresh environment: the command starts, and nothing of the book's tools comes along.
+"""`pip install .[audit]` in a fresh environment: the command starts, and no tool of the book comes along.
 
 It fetches the packages (about 1.6 GB installed), which takes a minute or two.
 """
