@@ -312,7 +312,9 @@ def test_a_masked_model_is_audited_without_writing(bert, files):
     )
     assert audit.completions is None and audit.disclosures is None and not audit.texts
     assert len(audit.verdict.tests) == 2 * len(audit.attacks) == 8
-    assert privaudit.report_facts(audit)["key_figures"][2]["question"].startswith("Does it know the wording")
+    facts = privaudit.report_facts(audit)
+    assert facts["key_figures"][2]["question"].startswith("Does it know the wording")
+    assert "words guessed" in privaudit.report_page(facts), "a page without counts of patients"
 
 
 def test_a_masked_model_that_remembers_is_flagged(bert, home, files, members):
