@@ -14,7 +14,7 @@ from pathlib import Path
 from bookmaker.runner import _bytecode, _evidence, _limits, _verify, processes, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.options import count
-from privaudit import _command, bundle
+from privaudit import bundle, cli
 from privaudit.console import duration, guarded, say
 from privhelpers.artifacts import repository_root, write_atomic
 from privhelpers.errors import DamagedArtifact, InvalidParameter
@@ -46,7 +46,7 @@ def _bundle_profile(root: Path, options: argparse.Namespace) -> int:
     """Write the evidence of a profile: to a new file, or anew where it lies by default."""
     key, place = bundle.private_key(options.key), Path("runs", options.profile, "evidence.zip")
     if options.bundle:
-        place = _command.new_place("BUNDLE", options.bundle)
+        place = cli.new_place("BUNDLE", options.bundle)
     data = bundle.make(_evidence.of_profile(root, planning.jobs(root, options.profile)), key)
     write_atomic(place, data, new=bool(options.bundle))
     say(options.profile, f"evidence: {place}, SHA-256 {bundle.sha256(data)}")
@@ -116,7 +116,7 @@ def _reference(root: Path, options: argparse.Namespace) -> int:
 def _audit_yours(root: Path, options: argparse.Namespace) -> int:
     processes.die_with_parent(clean=True)
     _bytecode.trust_contents(root)
-    _command.run(root, options)
+    cli.run(root, options)
     return 0
 
 
@@ -154,7 +154,7 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--until", help="stop after this run: neither manifest nor site")
     command = commands.add_parser("audit", help="audit a model and records of your own")
     command.set_defaults(action=_audit_yours)
-    _command.add_options(command)
+    cli.add_options(command)
     return parser
 
 

@@ -13,7 +13,7 @@ import toy_audit as toy
 
 import privaudit
 from bookmaker.runner import _cli, processes
-from privaudit import _command, browser, bundle
+from privaudit import browser, bundle, cli
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,7 +41,7 @@ def opened(home):
 def call(home, tmp_path, monkeypatch, capsys):
     """Return a function that runs the command in this process: exit code and what stands on stderr."""
     monkeypatch.setattr(processes, "die_with_parent", lambda **_: None)
-    monkeypatch.setattr(_command, "HOME", tmp_path / "audits")
+    monkeypatch.setattr("privaudit.cli.HOME", tmp_path / "audits")
     monkeypatch.chdir(ROOT)
 
     def run(**given):
@@ -214,8 +214,7 @@ def test_a_dry_run_says_what_would_be_done_and_makes_nothing(
     call, home, opened, monkeypatch, tmp_path, given
 ):
     quick(monkeypatch, opened)
-    monkeypatch.setattr(privaudit, "examine", lambda *_, **__: pytest.fail("the work began"))
-    monkeypatch.setattr(privaudit, "examine_synthetic", lambda *_, **__: pytest.fail("the work began"))
+    monkeypatch.setattr(privaudit, "run_audit", lambda *_, **__: pytest.fail("the work began"))
     given = given | ({"synthetic": home / given["synthetic"]} if given else {})
     code, message = call(**given, pdf="no", bundle=tmp_path / "out.zip", **{"dry-run": "yes"})
     assert code == 0 and "120 patients would be asked about" in message, message
@@ -250,16 +249,16 @@ def test_synthetic_texts_are_audited_without_a_model(call, home, monkeypatch, tm
 
 def test_publishing_is_all_or_nothing(tmp_path, monkeypatch):
     home = tmp_path / "home"
-    _command.publish([home / "new"], {"a": b"1", "b": b"2"})
+    cli.publish([home / "new"], {"a": b"1", "b": b"2"})
     assert (home / "new" / "b").read_bytes() == b"2"
-    with pytest.raises(_command.RunFailed):
-        _command.publish([home / "new"], {"a": b"3"})
+    with pytest.raises(cli.RunFailed):
+        cli.publish([home / "new"], {"a": b"3"})
     assert (home / "new" / "a").read_bytes() == b"1"
 
     def full(path, data):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_command, "write_atomic", full)
-    with pytest.raises(_command.RunFailed, match="No space left"):
-        _command.publish([home / "other"], {"a": b"3"})
+    monkeypatch.setattr("privaudit.cli.write_atomic", full)
+    with pytest.raises(cli.RunFailed, match="No space left"):
+        cli.publish([home / "other"], {"a": b"3"})
     assert [p.name for p in home.iterdir()] == ["new"]

@@ -7,9 +7,9 @@ import toy_audit as toy
 from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers, trainers
 from tokenizers import models as token_models
 
-from privaudit._files import Note
-from privaudit._memorization import naming_strings, openings
-from privaudit._returned import require_text_back
+from privaudit.encode import require_text_back
+from privaudit.probes.memorization import naming_strings, openings
+from privaudit.records import Note
 from privhelpers.errors import UnsupportedModel
 from privhelpers.text import same_as
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from privaudit import _command, bundle, cli
+from privaudit import bundle, cli
 from privhelpers.errors import BadRecords, RunFailed
 
 
@@ -33,11 +33,11 @@ def test_the_command_speaks_of_its_own_options(tmp_path, monkeypatch, capsys):
 
 def test_the_audit_is_the_one_of_make_and_starts_where_the_caller_stands(tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr(_command, "run", lambda root, options: seen.append((root, options)))
+    monkeypatch.setattr("privaudit.cli.run", lambda root, options: seen.append((root, options)))
     monkeypatch.chdir(tmp_path)
     assert cli.main(["audit", "--model", "net", "--dry-run", "--records", "m.jsonl"]) == 0
     ((root, options),) = seen
-    assert root == tmp_path and vars(options).keys() >= _command.OPTIONS.keys()
+    assert root == tmp_path and vars(options).keys() >= cli.OPTIONS.keys()
     assert (options.dry_run, options.records, options.pdf) == ("yes", "m.jsonl", "")
 
 
@@ -51,5 +51,5 @@ def test_an_interrupt_and_a_failure_end_with_their_own_exit_codes(tmp_path, monk
         def work(*_, error=raised):
             raise error
 
-        monkeypatch.setattr(_command, "run", work)
+        monkeypatch.setattr("privaudit.cli.run", work)
         assert cli.main(["audit"]) == code and capsys.readouterr().err == told

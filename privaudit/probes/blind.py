@@ -29,7 +29,7 @@ _CELLS = 16  # numbers a patient that one dealing takes in memory
 _LONGEST = 40_000  # characters of one patient that are looked at
 _STRETCH = 400  # characters; where there are more, so many stretches are drawn by lot from all notes
 _ROWS = 256  # of the table of products that are made at once
-DEALINGS = 999  # that an audit asks for at most: a program learns anew from each
+PERMUTATIONS = 999  # that an audit asks for at most: a program learns anew from each
 _MOST = 2000  # patients of a group that are judged, drawn by lot: likeness is a table of every two
 
 
@@ -163,12 +163,12 @@ def text_kernels(people: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
     return dict(_kernels(people))
 
 
-def operations(members: int, heldout: int, *, dealings: int) -> float:
+def operations(members: int, heldout: int, *, permutations: int) -> float:
     """Return about how many additions and multiplications `blind_baselines` takes for so many patients."""
     size = min(members, _MOST) + min(heldout, _MOST)
     learn, judge = size * (1 - 1 / PARTS), size / PARTS
     solved = PARTS * (learn**3 / 3 + 2 * learn**2 * judge)
-    return len(NAMES) * (solved + 2 * min(dealings, DEALINGS) * size**2)
+    return len(NAMES) * (solved + 2 * min(permutations, PERMUTATIONS) * size**2)
 
 
 def blind_baselines(

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privaudit._names import AttackName
-from privaudit._sample import Sample
-from privaudit._settings import Settings
-from privaudit._wording import WORDING
+from privaudit.encode import Sample
+from privaudit.settings import Settings
+from privaudit.words import WORDING, AttackName
 from privhelpers import stats
 from privhelpers.attacks import controls, groups, signals
 from privhelpers.attacks.scores import Measured, measure, split
@@ -22,7 +21,7 @@ from privhelpers.stats import Interval
 
 # Attacks whose area a leak can take below 0.5: a model that read its notes in lower case gains less by it the
 # better it knows one, and a maker may throw away the texts that come closest to its records.
-TURNED_BY_LEAKS = (AttackName.LOWER_CASE, AttackName.CLOSEST, AttackName.COVERED)
+LEAK_CAN_INVERT = (AttackName.LOWER_CASE, AttackName.CLOSEST, AttackName.COVERED)
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ def membership_scores(
         lower: of the texts in lower case, by the same model.
         reference: of the texts by another model, whose tokens may be others, and which may read less.
         against: of the texts by the audited model, for the comparison with the reference, where that must
-            see no more of a text than the reference does (`_reading.read_alike`); by default `scored`.
+            see no more of a text than the reference does (`encode.read_alike`); by default `scored`.
         same_tokens: whether the tokens of the reference are the same, as EZ-MIA and WBC ask.
 
     Source: see `attacks.signals`.
@@ -87,7 +86,7 @@ def membership_scores(
             moved = signals.scores(measured, reference_log_p=reference.head(counts).log_p)
             scores |= {name: moved[name] for name in (AttackName.EZ_MIA, AttackName.WBC)}
         scores[AttackName.REFERENCE] = _reference_scores(against, reference, texts)
-    return told_apart(scores)
+    return drop_constant_scores(scores)
 
 
 def _reference_scores(one: TokenScores, other: TokenScores, texts: Sequence[str]) -> np.ndarray:
@@ -106,7 +105,7 @@ def _reference_scores(one: TokenScores, other: TokenScores, texts: Sequence[str]
     return np.where(known, gains, gains[known].mean() if known.any() else 0.0)
 
 
-def told_apart(scores: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def drop_constant_scores(scores: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the scores that differ between texts, and the first, which was fixed before any result.
 
     One that is the same says nothing: an uncased tokenizer has no lower case to tell apart. The first is kept

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import binom
 
-from privaudit._files import Canary, Files
-from privaudit._sample import content_key
-from privaudit._settings import Settings
+from privaudit.encode import content_key
+from privaudit.records import Canary, Files
+from privaudit.settings import Settings
 from privhelpers import stats
 from privhelpers.audit import (
     ADD_REMOVE,
@@ -76,7 +76,7 @@ def require_testable(files: Files, settings: Settings) -> None:
     Raises:
         InvalidParameter: an epsilon is claimed, and no canaries were brought; or too few permutations.
     """
-    settings.require_dealings(2 + (files.canaries is not None))  # of one attack at least
+    settings.require_permutations(2 + (files.canaries is not None))  # of one attack at least
     if settings.epsilon is not None and files.canaries is None:
         raise InvalidParameter(
             "epsilon and delta: a claim can only be tested with canaries; bring a file of them (CANARIES= of "
