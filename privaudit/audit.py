@@ -22,7 +22,7 @@ from privaudit.encode import (
     require_text_back,
     rewrite,
 )
-from privaudit.model import Target, untrained
+from privaudit.model import EncodedTexts, Target, untrained
 from privaudit.probes import blind, canaries, membership, memorization, risks
 from privaudit.probes.memorization import PatientShares
 from privaudit.records import Files
@@ -141,8 +141,10 @@ class _Model:
         self.models = (target,) if reference is None else (target, reference)
         sample = draw_sample(files, self.models, settings)
         self.form = form_the_model_knows(target, sample, seed=settings.seed)
-        self.sample = in_form(sample, self.form)
-        self.lost = list(filter(None, (require_text_back(model, self.sample.notes) for model in self.models)))
+        self.sample = in_form(sample, self.form, self.models)
+        pairs = zip(self.models, self.sample.encoded, strict=True)
+        lost = (require_text_back(model, self.sample.notes, encoded) for model, encoded in pairs)
+        self.lost = list(filter(None, lost))
         if self.form:
             self.lost.append(
                 f"The notes are read in {self.form}: the model knows accents in this spelling better than as "
@@ -153,10 +155,11 @@ class _Model:
     def ahead(self) -> list[str]:
         """Return what the tokenizers lose, and what is asked and about how long that takes."""
         target, sample, settings = self.target, self.sample, self.settings
-        few = sample.texts[:: max(1, len(sample.texts) // 12)]
+        numbers = range(0, len(sample.notes), max(1, len(sample.notes) // 12))
+        few = sample.encoded[0].take(numbers)
         readings = (1 + settings.lower_case) * (1 + settings.control) + (self.reference is not None)
         seconds = seconds_of(lambda: target.score(few, seed=settings.seed))
-        seconds *= readings * len(sample.texts) / len(few)
+        seconds *= readings * len(sample.notes) / len(numbers)
         written = ""
         if target.is_causal and target.start is not None:
             tokens = min(8, settings.tokens)
@@ -174,30 +177,33 @@ class _Model:
     def membership_scores(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray] | None]:
         """Return the scores of each note, and the same under fresh weights if that control is asked for."""
         target, reference, sample, seed = self.target, self.reference, self.sample, self.settings.seed
+        own, others = sample.encoded[0], sample.encoded[-1]
 
-        def ask(model: Target, texts: Sequence[str], title: str) -> TokenScores:
+        def ask(model: Target, texts: EncodedTexts, title: str) -> TokenScores:
             return model.score(texts, seed=seed, what=f"{title} ({model.name})" if self.progress else None)
 
-        lower = [text.lower() for text in sample.texts] if self.settings.lower_case else []
-        if lower and not target.readable(lower).all():
-            lower = []
-        other = ask(reference, sample.texts, "reading") if reference else None
-        same = reference is not None and target.reads_as(reference, sample.texts)
+        lower = target.encode([text.lower() for text in sample.texts]) if self.settings.lower_case else None
+        if lower and not lower.readable.all():
+            lower = None
+        other = ask(reference, others, "reading") if reference else None
+        same = reference is not None and target.reads_as(reference, own, others)
 
         def scores_of(model: Target, tokens: TokenScores) -> dict[str, np.ndarray]:
             lower_case = ask(model, lower, "in lower case") if lower else None
             against, known = None, other
             if reference is not None:
-                against, known = read_alike((model, reference), (tokens, other), sample.texts, seed=seed)
+                against, known = read_alike(
+                    (model, reference), (tokens, other), sample.texts, (own, others), seed=seed
+                )
             return membership.membership_scores(
                 tokens, sample.texts, lower=lower_case, reference=known, against=against, same_tokens=same
             )
 
-        self.scored, self.other = ask(target, sample.texts, "reading"), other
+        self.scored, self.other = ask(target, own, "reading"), other
         scores, fresh = scores_of(target, self.scored), None
         if self.settings.control:
             control = untrained(target, seed=seed)
-            fresh = scores_of(control, ask(control, sample.texts, "reading"))
+            fresh = scores_of(control, ask(control, own, "reading"))
         return scores, fresh
 
     def check(self, notify: Callable[[str], None]) -> dict[Check, PatientShares | None]:
@@ -222,15 +228,15 @@ class _Model:
         """Score the canaries, against the reference model if there is one."""
         file, seed = self.files.canaries, self.settings.seed
         texts = rewrite([canary.text for canary in file.canaries], self.form)
-        scored = []
-        for model in self.models:
-            if not model.readable(texts).all():
+        encoded = tuple(model.encode(texts) for model in self.models)
+        for model, read in zip(self.models, encoded, strict=True):
+            if not read.readable.all():
                 raise BadRecords(f"{file.name}: the tokenizer of {shown(model.name)} makes nothing of some")
-            scored.append(model.score(texts, seed=seed))
+        scored = [model.score(read, seed=seed) for model, read in zip(self.models, encoded, strict=True)]
         scores = -scored[0].losses
         if self.reference is None:
             return scores
-        against, other = read_alike(self.models, tuple(scored), texts, seed=seed)
+        against, other = read_alike(self.models, tuple(scored), texts, encoded, seed=seed)
         found = membership.membership_scores(scored[0], texts, reference=other, against=against)
         return found.get(AttackName.REFERENCE, scores)
 
@@ -396,7 +402,7 @@ def run_audit(
     return Audit(
         files=files,
         settings=settings,
-        sample=probes.sample,
+        sample=replace(probes.sample, encoded=()),  # which nobody needs any more
         attacks=attacks,
         blind=blind_results,
         risks=probes.risks,

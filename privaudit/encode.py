@@ -26,12 +26,12 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
-from privaudit.model import MASKED, Target
+from privaudit.model import MASKED, EncodedTexts, Target
 from privaudit.records import FEWEST_PATIENTS, Files, Note, RecordFile, naming_strings
 from privaudit.settings import Settings
 from privhelpers import rng
@@ -51,11 +51,13 @@ class Sample:
         notes: members first; patients, and the notes of each, in an order that texts and seed decide.
         member: whether each was trained on, shape [notes].
         unreadable: notes that a tokenizer makes nothing of.
+        encoded: the notes as each model reads them for which the sample was drawn, in their order.
     """
 
     notes: list[Note]
     member: np.ndarray
     unreadable: int
+    encoded: tuple[EncodedTexts, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def texts(self) -> list[str]:
@@ -116,11 +118,17 @@ def draw_sample(files: Files, models: Sequence[Target], settings: Settings) -> S
     """
     sides = [_drawn_notes(file, settings) for file in (files.members, files.heldout)]
     notes, member = [*sides[0], *sides[1]], np.repeat([True, False], [len(side) for side in sides])
+    encoded = [model.encode([note.text for note in notes]) for model in models]
     readable = np.ones(len(notes), dtype=bool)
-    for model in models:
-        readable &= model.readable([note.text for note in notes])
-    kept = [note for note, keep in zip(notes, readable, strict=True) if keep]
-    sample = Sample(kept, member[readable], int((~readable).sum()))
+    for one in encoded:
+        readable &= one.readable
+    kept = np.flatnonzero(readable)
+    sample = Sample(
+        [notes[n] for n in kept],
+        member[readable],
+        int((~readable).sum()),
+        tuple(one.take(kept) for one in encoded),
+    )
     for side, file in ((True, files.members), (False, files.heldout)):
         if len(sample.texts_by_patient(member=side)) < FEWEST_PATIENTS:
             raise BadRecords(f"{file.name}: the tokenizer makes nothing of the notes of too many patients")
@@ -131,6 +139,7 @@ def read_alike(
     models: tuple[Target, Target],
     scored: tuple[TokenScores, TokenScores],
     texts: Sequence[str],
+    encoded: tuple[EncodedTexts, EncodedTexts],
     *,
     seed: int,
 ) -> tuple[TokenScores, TokenScores]:
@@ -143,6 +152,7 @@ def read_alike(
         models: the audited model and its reference.
         scored: the tokens of the texts by each, as far as it reads.
         texts: what was scored.
+        encoded: the texts as each model reads them.
         seed: of the groups in which tokens are hidden.
     """
     parts = [
@@ -156,8 +166,8 @@ def read_alike(
         ]
         longer = np.flatnonzero(ends < whole.tokens)
         if model.kind == MASKED and longer.size:
-            some = [texts[n] for n in longer]
-            again = model.score(some, seed=seed, most=[ends[n] for n in longer])
+            shorter = encoded[place].take(longer).head([ends[n] for n in longer])
+            again = model.score(shorter, seed=seed)
             whole = _replaced(whole, again, longer)
         alike.append(whole)
     return alike[0], alike[1]
@@ -190,36 +200,49 @@ def form_the_model_knows(target: Target, sample: Sample, *, seed: int) -> Form |
 
     Args:
         target: the audited model.
-        sample: the notes.
+        sample: the notes, drawn for this model first.
         seed: of the groups in which a masked model's tokens are hidden.
     """
-    texts = [text for text in sample.texts if len({text, *(rewrite([text], form)[0] for form in FORMS)}) > 1]
-    texts = texts[:: max(1, len(texts) // _SPELLED)]
-    if not texts:
+    numbers = [
+        n
+        for n, text in enumerate(sample.texts)
+        if len({text, *(rewrite([text], form)[0] for form in FORMS)}) > 1
+    ]
+    numbers = numbers[:: max(1, len(numbers) // _SPELLED)]
+    if not numbers:
         return None
+    texts = [sample.notes[n].text for n in numbers]
     surprise: dict[Form | None, float] = {}
     for form in (None, *FORMS):
         written = rewrite(texts, form)
         if form and written == texts:
             continue
-        if not target.readable(written).all():
+        encoded = target.encode(written) if form else sample.encoded[0].take(numbers)
+        if not encoded.readable.all():
             continue
-        scored = target.score(written, seed=seed)
+        scored = target.score(encoded, seed=seed)
         read = [scored.part_read(number, text) for number, text in enumerate(written)]
         characters = sum(len(unicodedata.normalize("NFC", part)) for part in read)
         surprise[form] = -sum(float(log_p.sum()) for log_p in scored.log_p) / max(1, characters)
     return min(surprise, key=surprise.__getitem__)  # of equal ones the first: as the notes are written
 
 
-def in_form(sample: Sample, form: Form | None) -> Sample:
-    """Return a sample with its notes, and the strings that name a patient, in a normal form."""
+def in_form(sample: Sample, form: Form | None, models: Sequence[Target]) -> Sample:
+    """Return a sample with its notes, and the strings that name a patient, in a normal form.
+
+    Args:
+        sample: drawn for these models.
+        form: None leaves everything as it is.
+        models: each encodes the rewritten notes.
+    """
     if form is None:
         return sample
     notes = [
         replace(note, text=text, identifiers=tuple(rewrite(note.identifiers, form)))
         for note, text in zip(sample.notes, rewrite(sample.texts, form), strict=True)
     ]
-    return replace(sample, notes=notes)
+    texts = [note.text for note in notes]
+    return replace(sample, notes=notes, encoded=tuple(model.encode(texts) for model in models))
 
 
 LEAST = 0.5  # of words: with fewer, nothing found would mean nothing
@@ -229,23 +252,25 @@ _TOKENS = 4  # of one character: bytes of UTF-8
 _PART_OF_WORD = re.compile(r"\s\S*$")  # at the end of a text that was cut
 
 
-def _there_and_back(target: Target, texts: Sequence[str]) -> tuple[list[str], list[str]]:
+def _there_and_back(
+    target: Target, texts: Sequence[str], encoded: EncodedTexts
+) -> tuple[list[str], list[str]]:
     """Return what a model reads of some texts, and what its tokenizer makes of the tokens of that."""
-
-    def rows_of(some: Sequence[str]) -> list[list[int]]:
-        return target.tokenizer(some, add_special_tokens=False)["input_ids"]
-
-    short = max(1, target.context // _TOKENS)
-    rows = rows_of(texts)
-    read = [
-        text if len(row) < target.context else _PART_OF_WORD.sub("", text[:short])
-        for text, row in zip(texts, rows, strict=True)
-    ]
-    return read, target.tokenizer.batch_decode(rows_of(read))
+    read, back = list(texts), target.give_back(encoded)
+    long = [n for n, cut in enumerate(encoded.cut) if cut]
+    starts = [_PART_OF_WORD.sub("", texts[n][: max(1, target.context // _TOKENS)]) for n in long]
+    for n, start, returned in zip(long, starts, target.give_back(target.encode(starts)), strict=True):
+        read[n], back[n] = start, returned
+    return read, back
 
 
-def require_text_back(target: Target, notes: Sequence[Note]) -> str:
+def require_text_back(target: Target, notes: Sequence[Note], encoded: EncodedTexts) -> str:
     """Refuse a model whose tokenizer loses most of what the notes say; return in a sentence what it loses.
+
+    Args:
+        target: the model.
+        notes: of the sample.
+        encoded: the notes as the model reads them.
 
     Returns:
         The sentence, if more than one word in twenty does not return, or, with a causal model, more than one
@@ -254,8 +279,9 @@ def require_text_back(target: Target, notes: Sequence[Note]) -> str:
     Raises:
         UnsupportedModel: fewer than half of the words return.
     """
-    asked = notes[:: max(1, -(-len(notes) // _RETURNED))]
-    read, back = _there_and_back(target, [note.text for note in asked])
+    numbers = range(0, len(notes), max(1, -(-len(notes) // _RETURNED)))
+    asked = [notes[n] for n in numbers]
+    read, back = _there_and_back(target, [note.text for note in asked], encoded.take(numbers))
     counts = {"words of the records": _words_kept(read, back)}
     if target.is_causal:
         counts["strings that name a patient"] = _strings_kept(asked, read, back)

@@ -115,6 +115,43 @@ def require_answers(name: str, model: PreTrainedModel, kind: str, length: int) -
 
 
 @dataclass(frozen=True)
+class EncodedTexts:
+    """Texts as a model reads them, each encoded once; the lists hold one entry a text.
+
+    Attributes:
+        ids: token ids, as far as the model reads.
+        asked: the positions in `ids` that are scored.
+        bounds: characters at which these tokens begin and end, as of `TokenScores`.
+        cut: whether the text was longer than the model reads.
+    """
+
+    ids: list[list[int]]
+    asked: list[list[int]]
+    bounds: list[np.ndarray]
+    cut: list[bool]
+
+    @property
+    def readable(self) -> np.ndarray:
+        """Which texts have a token to ask for, shape [texts]."""
+        return np.array([bool(places) for places in self.asked])
+
+    def take(self, texts: Sequence[int]) -> "EncodedTexts":
+        """Return some of the texts, by their numbers."""
+        lists = self.ids, self.asked, self.bounds, self.cut
+        return EncodedTexts(*([rows[n] for n in texts] for rows in lists))
+
+    def head(self, counts: Sequence[int]) -> "EncodedTexts":
+        """Return the first tokens of each text that are asked for, 1 or more, without those after them."""
+        asked = [places[:count] for places, count in zip(self.asked, counts, strict=True)]
+        return EncodedTexts(
+            [row[: places[-1] + 1] for row, places in zip(self.ids, asked, strict=True)],
+            asked,
+            [row[: count + 1] for row, count in zip(self.bounds, counts, strict=True)],
+            self.cut,
+        )
+
+
+@dataclass(frozen=True)
 class Target:
     """A model that is audited, or a control.
 
@@ -152,14 +189,8 @@ class Target:
         token_ids = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
         return next((token for token in token_ids if token is not None), None)
 
-    def encode(self, texts: Sequence[str]) -> tuple[list[list[int]], list[list[int]], int]:
-        """Return token ids, the positions to score, and the number of truncated texts."""
-        return self._encoded(texts)[:3]
-
-    def _encoded(
-        self, texts: Sequence[str]
-    ) -> tuple[list[list[int]], list[list[int]], int, list[np.ndarray]]:
-        """Return what `encode` does, and the bounds of the scored tokens, as of `TokenScores`."""
+    def encode(self, texts: Sequence[str]) -> EncodedTexts:
+        """Return the token ids of texts, and the positions to score."""
         if self.kind == MASKED:
             encoded = self.tokenizer(texts)
             ids, special, ends = encoded["input_ids"], encoded["special_tokens_mask"], encoded["ends"]
@@ -174,10 +205,10 @@ class Target:
             if self.start is not None:
                 ids, ends = [[self.start, *row] for row in ids], [[0, *row] for row in ends]
             asked = [list(range(1, len(row))) for row in ids]
-        cut = sum(len(row) > self.context for row in ids)
         read = [_whole_characters(*row, self.context) for row in zip(asked, ends, strict=True)]
         bounds = [self._bounds(*one) for one in zip(texts, ends, asked, read, strict=True)]
-        return [row[: self.context] for row in ids], read, cut, bounds
+        cut = [len(row) > self.context for row in ids]
+        return EncodedTexts([row[: self.context] for row in ids], read, bounds, cut)
 
     def _bounds(
         self, text: str, ends: Sequence[int], asked: Sequence[int], read: Sequence[int]
@@ -191,22 +222,30 @@ class Target:
         bounds[known] = np.maximum.accumulate(bounds[known])
         return bounds
 
-    def readable(self, texts: Sequence[str]) -> np.ndarray:
-        """Return which texts have a token to ask for, shape [texts]."""
-        return np.array([bool(places) for places in self.encode(texts)[1]])
+    def give_back(self, encoded: EncodedTexts) -> list[str]:
+        """Return what the tokenizer makes of the tokens of texts that it encoded, special tokens left out."""
+        if self.kind == MASKED:
+            pairs = zip(encoded.ids, encoded.asked, strict=True)
+            rows = [[row[place] for place in places] for row, places in pairs]
+        else:
+            rows = [row[self.start is not None :] for row in encoded.ids]
+        return self.tokenizer.batch_decode(rows) if rows else []
 
-    def reads_as(self, other: "Target", texts: Sequence[str]) -> bool:
-        """Return whether another model is asked for the same tokens of these texts, in the same way.
+    def reads_as(self, other: "Target", own: EncodedTexts, others: EncodedTexts) -> bool:
+        """Return whether another model is asked for the same tokens of the same texts, in the same way.
 
         One of them may read less of a long text: what both read is compared.
+
+        Args:
+            other: the other model.
+            own, others: the texts as this model and as the other one encode them.
         """
         if self.kind != other.kind:
             return False
         least = min(self.context, other.context)
-        (rows, asked, _), (other_rows, other_asked, _) = self.encode(texts), other.encode(texts)
         return all(
             row[:least] == another[:least] and places[:count] == others[:count]
-            for row, another, places, others in zip(rows, other_rows, asked, other_asked, strict=True)
+            for row, another, places, others in zip(own.ids, others.ids, own.asked, others.asked, strict=True)
             for count in [min(len(places), len(others))]
         )
 
@@ -250,32 +289,26 @@ class Target:
     @torch.inference_mode()
     def score(
         self,
-        texts: Sequence[str],
+        texts: Sequence[str] | EncodedTexts,
         *,
         seed: int = 0,
         what: str | None = None,
-        most: Sequence[int] | None = None,
     ) -> models.TokenScores:
         """Ask for every token of every text, in batches of similar length, or one by one: see `checked`.
 
         Args:
-            texts: each with a token to ask for.
+            texts: each with a token to ask for, perhaps encoded before.
             seed: of the groups in which a masked model's tokens are hidden, the same for every model.
             what: title of a progress bar; None shows none.
-            most: tokens of each text that are asked for, 1 or more; the model does not see those after them.
 
         Raises:
             UnsupportedModel: the model fails, or gives something that is not a number.
         """
-        rows, asked, truncated, bounds = self._encoded(texts)
-        if most is not None:
-            asked = [places[:count] for places, count in zip(asked, most, strict=True)]
-            rows = [row[: places[-1] + 1] for row, places in zip(rows, asked, strict=True)]
-            bounds = [row[: count + 1] for row, count in zip(bounds, most, strict=True)]
-        answers = self._ask(rows, asked, seed=seed, what=what)
+        read = texts if isinstance(texts, EncodedTexts) else self.encode(texts)
+        answers = self._ask(read.ids, read.asked, seed=seed, what=what)
         if not all(np.isfinite(text[:, 0]).all() for text in answers):
             raise UnsupportedModel(f"{called(self.name)}: gives probabilities that are not numbers")
-        return models.token_scores(answers, truncated, bounds)
+        return models.token_scores(answers, sum(read.cut), read.bounds)
 
     @property
     def _cells_of_token(self) -> int:

@@ -206,7 +206,8 @@ def test_an_audit_with_a_reference_of_the_same_tokens_has_ezmia_and_wbc(tmp_path
         "other": toy.save(toy.causal(other_tok, seed=5), other_tok, tmp_path / "other"),
     }
     target, same, other = (privaudit.open_model(folder) for folder in folders.values())
-    assert target.reads_as(same, notes) and not target.reads_as(other, notes)
+    own, its, others = (model.encode(notes) for model in (target, same, other))
+    assert target.reads_as(same, own, its) and not target.reads_as(other, own, others)
     found = membership_scores(target.score(notes), notes, reference=same.score(notes), same_tokens=True)
     assert {"reference", "ez_mia", "wbc"} <= set(found)
     found = membership_scores(target.score(notes), notes, reference=other.score(notes))

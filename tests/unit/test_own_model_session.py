@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,7 +29,7 @@ from transformers import (
 import privaudit
 from privaudit.audit import estimate_tests
 from privaudit.encode import _drawn_notes, draw_sample
-from privaudit.model import Target, rng
+from privaudit.model import Target, TextTokenizer, rng
 from privaudit.probes.blind import operations
 from privaudit.probes.memorization import naming_strings, openings, write_texts
 from privaudit.probes.risks import Likeness, risks
@@ -148,6 +149,24 @@ def test_a_reference_of_the_same_tokens_brings_ezmia_and_wbc(home, tok, remember
     assert "what does not apply here" not in page
     # Fresh weights beat the reference nowhere, so WBC tells no note from another.
     assert by_name["wbc"].untrained.auc.estimate == 0.5 and by_name["wbc"].untrained_p is None
+
+
+def test_each_note_is_encoded_once_by_each_tokenizer(remembers, fresh, files, monkeypatch):
+    """The reference, the control, the tests of a tokenizer, and the form of the letters ask for no more."""
+    encoded = Counter()
+    tokenize = TextTokenizer.__call__
+
+    def counted(self, texts, **options):
+        encoded.update((id(self), text) for text in ([texts] if isinstance(texts, str) else texts))
+        return tokenize(self, texts, **options)
+
+    opened, reference = privaudit.open_model(remembers), privaudit.open_model(fresh)
+    monkeypatch.setattr(TextTokenizer, "__call__", counted)
+    settings = replace(LITTLE, texts=4, tokens=8)
+    audit = privaudit.run_audit(files, settings, target=opened, reference=reference)
+    notes = Counter(audit.sample.texts)
+    for model in (opened, reference):
+        assert {text: encoded[id(model.tokenizer), text] for text in notes} == notes
 
 
 def test_a_reference_that_saw_the_held_out_patients_explains_what_is_found(remembers, fresh, files):
