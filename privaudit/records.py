@@ -1,35 +1,21 @@
-"""The strings in one cell of a table, whatever program wrote the list.
-
->>> strings_of("['Anna Hill', 'Old Anna Hill']")
-['Anna Hill', 'Old Anna Hill']
->>> strings_of("Anna Hill; 617-555-0123", "Anna Hill called from 617-555-0123.")
-['Anna Hill', '617-555-0123']
->>> strings_of("Hill, Anna"), strings_of("NA")
-(['Hill, Anna'], [])
-
-
-The forms of a file of records: JSONL, CSV or Parquet by its ending, one checked row at a time.
+"""Records of a user: files of JSONL, CSV or Parquet, read one checked row at a time.
 
 JSONL is one object a line, whatever the file's ending; `.csv` and `.tsv` have a first row of names and
 commas, semicolons, tabs or bars between, or what a line `sep=;` above it says; `.parquet` is read by groups
-of rows. Text is UTF-8, with or without a byte order mark. No message quotes a record: it may be sent on by
-somebody who must not see what stands in it.
+of rows. Text is UTF-8, with or without a byte order mark.
 
-
-Records that somebody brings: read one by one, refused with file and line where one is wrong.
-
-A record has a `patient_id` and a `text` (`read_rows` has the forms of files). With a `note_id`, that is what
-must be unique; without one, the same text of the same patient twice is the same record twice. A repeated text
-under another `note_id` is a note that the model saw more than once: it is counted, and scored once. Other
-fields are passed over, but for `identifiers`, a list of strings in the text that name the patient. One that
-is in no text of its patient is counted and left out, because nothing would find it; if that is true of most,
-the list was not read as it was meant, and the file is refused.
+A record has a `patient_id` and a `text`. With a `note_id`, that is what must be unique; without one, the same
+text of the same patient twice is the same record twice. A repeated text under another `note_id` is a note
+that the model saw more than once: it is counted, and scored once. Other fields are ignored, except
+`identifiers`, a list of strings in the text that name the patient. One that is in no text of its patient is
+counted and left out, because nothing would find it; if that is true of most, the list was not read as it was
+meant, and the file is refused.
 
 Ids that read the same, whatever their case, width, white space and characters without a shape, are one
 patient. The same text under two ids may be one person or a phrase that fits many: it stays with two patients,
 and the report counts it.
 
-No message quotes a record: it may be sent on by somebody who must not see what stands in it.
+No message quotes a record: it may be forwarded to someone who must not see the records.
 """
 
 import ast
@@ -118,6 +104,13 @@ def strings_of(cell: str, text: str = "") -> list[str]:
     Args:
         cell: of a table.
         text: the note of the same row.
+
+    >>> strings_of("['Anna Hill', 'Old Anna Hill']")
+    ['Anna Hill', 'Old Anna Hill']
+    >>> strings_of("Anna Hill; 617-555-0123", "Anna Hill called from 617-555-0123.")
+    ['Anna Hill', '617-555-0123']
+    >>> strings_of("Hill, Anna"), strings_of("NA")
+    (['Hill, Anna'], [])
     """
     items = [] if cell.strip() in NOTHING else _listed(cell.strip())
     if items is None:
@@ -537,7 +530,7 @@ def _checked(kind: type[BaseModel], value: object, where: str, *, table: bool) -
         if first["type"] == "list_type" and table:
             problem = "must be text or a list of texts; cast the column to text"
         if first["type"] == "missing" and (table or where.endswith("line 1")):
-            problem += f"; if the file calls it otherwise, say so: COLUMNS='{field}=...'"
+            problem += f"; if the file calls it otherwise, say so in columns, such as '{field}=...'"
         raise BadRecords(f"{where}: {field} {problem}") from None
     for name, content in vars(row).items():
         text = str(content if not isinstance(content, list) else "".join(content))
@@ -669,7 +662,7 @@ class TextFile:
 
 @dataclass(frozen=True)
 class Files:
-    """What was brought: members, held-out records and perhaps canaries and synthetic texts, all checked."""
+    """The checked files of an audit: members, held-out records and perhaps canaries and synthetic texts."""
 
     members: RecordFile
     heldout: RecordFile

@@ -185,14 +185,14 @@ def test_a_reference_that_is_an_adapter_is_opened_on_the_same_base(base, tmp_pat
         return SimpleNamespace(name="it", kind="causal", parameters=10**9, is_causal=True)
 
     def bases(model, reference, base=under):
-        files = {"records": "", "holdout": "", "canaries": "", "synthetic": ""}
-        options = SimpleNamespace(**files, model=str(model), reference=str(reference), base=base)
+        options = cli.Options(model=str(model), reference=str(reference) or None, base=base)
         opened.clear()
-        cli._opened(options, {"columns": {}, "effort": {}, "settings": {}})
+        cli.open_parts(options)
         return [base for _, base in opened]
 
-    monkeypatch.setattr(privaudit, "read_files", lambda *_, **__: None)
-    monkeypatch.setattr("privaudit.cli._sizes", lambda _: "")
+    no_records = SimpleNamespace(name="none", patients=())
+    files = SimpleNamespace(members=no_records, heldout=no_records)
+    monkeypatch.setattr(privaudit, "read_files", lambda *_, **__: files)
     monkeypatch.setattr(privaudit, "open_model", opening)
     assert bases(folder, folder) == [under, under]
     assert bases(under, folder) == [None, under]
@@ -201,6 +201,6 @@ def test_a_reference_that_is_an_adapter_is_opened_on_the_same_base(base, tmp_pat
     for model, reference in ((under, under), (under, "")):
         with pytest.raises(UnsupportedModel, match="so it has no base"):
             bases(model, reference)
-    with pytest.raises(MissingArtifact, match="BASE=folder"):
-        bases(under, folder, base="")
+    with pytest.raises(MissingArtifact, match="trained on as base"):
+        bases(under, folder, base=None)
     assert not opened

@@ -3,7 +3,6 @@
 import copy
 import json
 import shutil
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -106,10 +105,8 @@ def test_a_file_that_names_another_in_its_place_is_refused(brought, name, key):
 
 def test_a_folder_without_a_model_is_refused_before_the_records_are_read(brought, tmp_path, monkeypatch):
     def refused(**places):
-        brought_files = dict.fromkeys(("records", "holdout", "canaries", "synthetic"), "")
-        options = SimpleNamespace(**brought_files, **{"base": "", "reference": "", **places})
         with pytest.raises(PrivHelpersError) as error:
-            cli._opened(options, {"columns": {}})
+            cli.open_parts(cli.Options(**places))
         return str(error.value)
 
     monkeypatch.setattr(privaudit, "read_files", lambda *_, **__: pytest.fail("the records were read"))
@@ -118,7 +115,7 @@ def test_a_folder_without_a_model_is_refused_before_the_records_are_read(brought
     assert "no folder with a config.json" in refused(model=whole, reference=empty)
     assert "so it has no base" in refused(model=whole, base=whole)
     (brought / "config.json").rename(brought / "adapter_config.json")
-    assert "BASE=folder" in refused(model=whole)
+    assert "trained on as base" in refused(model=whole)
     assert f"base {tmp_path.name!r}" in refused(model=whole, base=empty)
 
 

@@ -274,7 +274,8 @@ def test_columns_are_named_by_option(tmp_path):
     path = table(tmp_path / "m.csv", ["mrn", "Note Text"])
     assert [note.text for note in read_records(path, columns).notes] == NOTES
     with pytest.raises(
-        BadRecords, match=r"^m\.csv, row 1: patient_id is missing.*COLUMNS='patient_id=\.\.\.'"
+        BadRecords,
+        match=r"^m\.csv, row 1: patient_id is missing.*in columns, such as 'patient_id=\.\.\.'",
     ):
         read_records(path)
     own = table(tmp_path / "own.csv", ["patient_id", "text"])

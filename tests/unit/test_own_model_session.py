@@ -31,9 +31,9 @@ from privaudit.audit import estimate_tests
 from privaudit.encode import _drawn_notes, draw_sample
 from privaudit.model import Target, TextTokenizer, rng
 from privaudit.probes.blind import operations
-from privaudit.probes.memorization import naming_strings, openings, write_texts
+from privaudit.probes.memorization import openings, write_texts
 from privaudit.probes.risks import Likeness, risks
-from privaudit.records import FEWEST_PATIENTS, Note
+from privaudit.records import FEWEST_PATIENTS, Note, naming_strings
 from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, decide, p_values_by_test
 from privaudit.words import WORDING, AttackTest, Part
 from privhelpers.errors import InvalidParameter, MissingArtifact, UnsupportedModel
@@ -502,7 +502,7 @@ def test_folders_that_hold_no_whole_model_are_refused(fresh, bert, tmp_path):
         privaudit.open_model(cut)
     (tmp_path / "adapter").mkdir()
     (tmp_path / "adapter" / "adapter_config.json").write_text("{}")
-    for folder, words in (("none", "no folder"), ("adapter", "BASE=folder")):
+    for folder, words in (("none", "no folder"), ("adapter", "trained on as base")):
         with pytest.raises(MissingArtifact, match=words):
             privaudit.open_model(tmp_path / folder)
 
@@ -540,7 +540,7 @@ def test_an_adapter_is_added_to_its_base(adapter, fresh):
 
 def test_an_adapter_without_its_base_or_with_another_is_refused(adapter, fresh, bert, tmp_path):
     folder, *_ = adapter
-    with pytest.raises(MissingArtifact, match="BASE=folder"):
+    with pytest.raises(MissingArtifact, match="trained on as base"):
         privaudit.open_model(folder)
     with pytest.raises(MissingArtifact, match="base 'none'"):
         privaudit.open_model(folder, base=tmp_path / "none")
