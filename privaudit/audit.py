@@ -1,7 +1,7 @@
 """A whole audit, of a model or of a synthetic data set: every probe, its controls, and what follows.
 
-Whoever brings synthetic texts brings the records that they were made from, and records of other patients,
-whom their maker never saw. A text that repeats a note is no leak by itself: formulas of the house come back
+An audit of synthetic texts needs the records that they were made from, and records of other patients, whom
+their maker never saw. A text that repeats a note is no leak by itself: formulas of the house come back
 for people nobody looked at. So every count stands beside the same count for held-out patients.
 """
 

@@ -1,24 +1,17 @@
-"""Which of the notes are asked about, and in which order.
+"""The sample of notes that an audit asks about, each encoded once by each tokenizer.
 
-Large files and large models meet in a budget: patients are drawn at random, so that what is found holds for
-all. The seed and the texts alone decide: the same records draw the same sample, and everything that is drawn
+Large files and large models meet in a budget: patients are sampled at random, so that what is found holds for
+all. The seed and the texts alone decide: the same records give the same sample, and the same random numbers
 afterwards, whatever the file is called, what kind of file it is, how it names its columns and its patients,
 and in which order it has them.
-
-
-What two models are compared on: the part of each text that both of them read.
-
-The normal form of Unicode in which a model knows the letters of the notes.
 
 A letter with an accent is one character (NFC) or a letter and a mark (NFD). Programs change one into the
 other without a word, a byte-level tokenizer makes other tokens of each, and a model that was trained on one
 form knows little of the other. So the notes are read in the form that the model predicts best.
 
-
-Whether a tokenizer gives back the text that it is given.
-
-What it loses, a model can neither know nor write. An audit would find none of it, whatever the model was
-trained on, so it says so before it asks the model.
+What a tokenizer does not give back of a text, a model can neither know nor write. An audit would find none of
+it, whatever the model was trained on, so it says so before it asks the model. And two models are compared on
+the part of each text that both of them read.
 """
 
 import hashlib

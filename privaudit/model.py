@@ -1,20 +1,16 @@
-"""What an audit asks a model: how likely is each token of a text, and what does it write.
+"""A user's model: opened without running its code, asked how likely each token is, and let write.
+
+It is a local folder, safetensors only; nothing is fetched. A folder that could make a library run or fetch
+something is refused before any library reads it. The audit prints the hashes of the folder's files, uses
+every tensor in them, and nothing else. A tokenizer is a program all the same: open a folder that you do not
+trust in the container.
 
 A causal model gives each token's probability after those before it, in one pass. A masked model gives it
-among those around it: the tokens of a text are dealt into seven groups, one group is hidden at a time, and
+among those around it: the tokens of a text are divided into seven groups, one group is hidden at a time, and
 after seven passes each token was asked for once. So both kinds answer in the same form, and the same attacks
 serve both.
 
 Sources: Salazar et al. 2020, section 2.2, for scores of single tokens under a masked model.
-
-
-The tokenizer of an audited model, which says at which character each of its tokens ends.
-
-Open a user's model: a local folder, safetensors only, none of its code, nothing fetched.
-
-A folder that could make a library run or fetch something is refused before any library reads it. The audit
-prints the hashes of the folder's files, uses every tensor in them, and nothing else. A tokenizer is a program
-all the same: open a folder that you do not trust in the container.
 """
 
 import contextlib
@@ -575,7 +571,7 @@ _LORA_NOTES = {
 }
 # Starts of a training that leave the weights of the base as they are; others, such as PiSSA, change them.
 _LORA_STARTS = (True, False, None, "gaussian", "eva", "orthogonal")
-_SAME_BASE = "BASE is the model as it was when the adapter was trained, with its vocabulary as large as then"
+_SAME_BASE = "base is the model as it was when the adapter was trained, with its vocabulary as large as then"
 _CLASSES = {CAUSAL: AutoModelForCausalLM, MASKED: AutoModelForMaskedLM}
 
 

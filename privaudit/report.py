@@ -1,15 +1,8 @@
-"""What a report says in words: its first page and its three figures.
+"""The report of an audit: its facts as plain values, its words, its pictures, and one page of HTML.
 
-The facts of an audit's report: plain values for a file, in the form of `report.schema.json`.
-
-Text of records, and names of patients, stay out of them: the report is meant to be passed on.
-
-
-The pictures of an audit's report: every attack beside its control, patients' scores, and a ROC curve.
-
-The report of an audit as one page of HTML that needs nothing but itself.
-
-Whatever is shown is escaped, control characters spelled out, and the page may load nothing and run nothing.
+The facts have the form of `report.schema.json`. Text of records and names of patients stay out of them: the
+report is meant to be passed on. The page needs nothing but itself: whatever is shown is escaped, control
+characters are spelled out, and it may load nothing and run nothing.
 """
 
 import base64
@@ -192,7 +185,7 @@ def _next(audit: Audit) -> list[str]:
 
 
 def _four_answers(audit: Audit) -> dict[str, str]:
-    """Return what somebody who decides asks, answered in one sentence each."""
+    """Return the four questions of the person who decides, answered in one sentence each."""
     words, verdict, first = words_of(audit)["answers"], audit.verdict, _checked_first(audit)
     sides = (audit.sample.texts_by_patient(member=member) for member in (True, False))
     return {
@@ -358,7 +351,7 @@ def _named(audit: Audit) -> dict:
 
 
 def _coverage(audit: Audit) -> dict:
-    """Return how many of the patients and notes that were brought were asked about, and why not all."""
+    """Return how many patients and notes of the files were asked about, and why not all."""
     words, settings = WORDING["details"]["coverage"], audit.settings
     files = audit.files.members, audit.files.heldout
     sides = []
@@ -492,7 +485,7 @@ def report_facts(audit: Audit, *, made: str = "") -> dict:
 
 
 def _settings(settings: Settings) -> dict:
-    """Return the settings of an audit; a limit that is none is "all"."""
+    """Return the settings of an audit; `None` is shown as "all"."""
     return {"patients": "all", "notes": "all"} | _given(settings)
 
 
@@ -555,7 +548,7 @@ def audit_pictures(audit: Audit, *, draws: int = 300) -> dict[str, bytes]:
 # escaped; no attribute holds text of a record or a model.
 _PAGE, _STYLE = Path(__file__).with_name("report.html"), Path(__file__).with_name("report.css")
 _LONGEST = 400  # characters of one piece of text that is shown
-_SHOWN = 20  # strings, and texts, that are shown where somebody asks for them
+_SHOWN = 20  # strings, and texts, that are shown on request
 
 
 def _written(audit: Audit) -> dict:

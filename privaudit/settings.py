@@ -30,8 +30,8 @@ class Settings:
     """Everything that decides an audit, apart from the model and the files.
 
     Attributes:
-        patients: of each file that are asked about, at most, 50 or more; drawn by lot. None for all of them.
-        notes: of a patient, at most; drawn by lot. None for all of them.
+        patients: of each file, at most, 50 or more; sampled at random. None for all of them.
+        notes: of a patient, at most; sampled at random. None for all of them.
         texts: that a causal model writes.
         tokens: of each.
         lower_case: whether notes are read in lower case too.

@@ -4,7 +4,7 @@
     undecided      the files, or the tools, could explain it as well: the figures do not judge the model
     nothing found  at a stated sensitivity: weaker leaks, and stronger attackers, are not excluded
 
-Canaries are judged apart: a coin dealt them, so no difference between two files can explain what is found.
+Canaries are judged apart: a coin chose them, so no difference between two files can explain what is found.
 
 Attacks, canaries and counts of what is repeated are asked with the groups exchanged as well. What that finds
 is no leak of the records, and no clean bill either: the files may be exchanged, or the held-out patients
@@ -63,7 +63,7 @@ class TestResult:
         name: the same in plain words, on which nothing rests.
         p: its p-value.
         adjusted: the same after Holm's correction for all tests of the audit.
-        coin: whether a coin dealt who is in, so that nothing but training can explain it.
+        coin: whether a coin chose who is in, so that nothing but training can explain it.
         reverse: the p-value with the two groups exchanged, corrected for as many such tests; None: not asked.
         turned: whether a leak can make that small, too, so that it excuses no finding.
     """
@@ -190,7 +190,7 @@ def decide(
     explain nothing that the files show.
 
     Args:
-        p_values: of every test; `Check.CANARIES` is the one that a coin dealt.
+        p_values: of every test; `Check.CANARIES` is the one that a coin decided.
         explanations: from `alternative_explanations`.
         canaries: the canaries, if there are any; the bound against a claim has an error of its own.
         swapped: p-values with the two groups exchanged, of those tests that were asked so, corrected apart.

@@ -1,10 +1,7 @@
-"""Names of what an audit tests, finds and tells.
+"""The keys of what an audit tests, finds and tells, and the words for them.
 
-Whatever is decided is decided on these. Words come last, from `wording.yml`, whose keys they are: rewording,
-translating or reordering that file changes no figure and no verdict.
-
-
-The words of an audit, which stand in `wording.yml`, for somebody who reads no statistics.
+Every decision uses the keys. The words come last, from `wording.yml`: rewording, translating or reordering
+that file changes no figure and no verdict.
 """
 
 import math
@@ -92,7 +89,7 @@ WORDING = parse_yaml(Path(__file__).with_name("wording.yml").read_text(encoding=
 
 
 def in_time(seconds: float) -> str:
-    """Return an estimate of time as somebody says it.
+    """Return an estimate of time in words.
 
     >>> in_time(0.2), in_time(47), in_time(190), in_time(9000)
     ('1 s', '50 s', '3 min', '2.5 h')

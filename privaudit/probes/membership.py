@@ -36,7 +36,7 @@ class Attack:
         untrained, untrained_p: the same of patients on a model with fresh weights; None if it was not asked,
             and no p-values where it gives all the same score.
         nulls: area of one half of the held-out patients against the other (`held_out`), and after the labels
-            were dealt anew (`permuted`).
+            were permuted (`permuted`).
     """
 
     name: str
@@ -106,7 +106,7 @@ def _reference_scores(one: TokenScores, other: TokenScores, texts: Sequence[str]
 
 
 def drop_constant_scores(scores: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the scores that differ between texts, and the first, which was fixed before any result.
+    """Drop constant scores; keep the primary one, as zeros, so that no result chooses the key figure.
 
     One that is the same says nothing: an uncased tokenizer has no lower case to tell apart. The first is kept
     as zeros then, with an area of 0.5: another one in its place would be chosen by what it found.
@@ -123,7 +123,7 @@ def drop_constant_scores(scores: Mapping[str, np.ndarray]) -> dict[str, np.ndarr
 def p_values(
     scores: Mapping[str, np.ndarray], sample: Sample, settings: Settings
 ) -> dict[str, tuple[float, float]]:
-    """Return both p-values of each attack, patients dealt anew; all attacks see the same dealings."""
+    """Return both p-values of each attack, by permuting patients in the same way for all attacks."""
     if not scores:
         return {}
     patients = sample.patients
@@ -178,7 +178,7 @@ def measure_attacks(
 
 
 def broken_controls(attacks: Sequence[Attack]) -> list[str]:
-    """Return what is wrong with the tools themselves: an area beyond luck where labels were dealt by lot."""
+    """Return null controls (permuted labels, held-out halves) whose AUC is not 0.5, one sentence each."""
     problems = []
     for attack in attacks:
         for name, area in attack.nulls.items():

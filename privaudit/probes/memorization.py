@@ -133,10 +133,10 @@ def _first_words(text: str, count: int) -> str:
 def openings(notes: Sequence[Note], *, most: int, words: int = 2) -> list[str]:
     """Return how notes of this kind begin: first words that several held-out patients share, most first.
 
-    Digits are left out, so that no opening holds a number of somebody.
+    Digits are left out, so that no opening contains the number of a person.
 
     Args:
-        notes: held-out notes: whoever attacks knows the style of the house and nobody in it.
+        notes: held-out notes: an attacker knows the style of the house and nobody in it.
         most: how many at most, 1 or more.
         words: length of an opening.
     """

@@ -1,15 +1,12 @@
-"""How much a note resembles a set of synthetic texts, in four ways, none of which knows who is a member.
+"""What a set of texts gives away: near copies of notes, and the three risks that regulators name.
 
-Everything is counted over the synthetic texts and all notes together, so that dealing membership anew changes
-no score: what the tests of an audit rest on.
+A note is compared with the texts in four ways, none of which knows who is a member. Everything is counted
+over the texts and all notes together, so that permuting membership changes no score: the tests rest on that.
 
-
-Singling out, linking and inferring, the three risks that regulators name, as attacks with a control arm.
-
-Each attack uses nothing but a set of texts, synthetic ones or what a model wrote, and what somebody might
-know of a person. It is tried on member patients and, in the same way, on held-out ones, whom no text can give
-away: what succeeds there succeeds without a leak. The risk is the difference. It is a figure of this attack,
-not of every one.
+Singling out, linking and inferring use nothing but a set of texts, synthetic ones or what a model wrote, and
+what someone might know of a person. Each attack is tried on member patients and, in the same way, on held-out
+ones, whom no text can give away: what succeeds there succeeds without a leak. The risk is the difference. It
+is a figure of this attack, not of every one.
 
 Sources: Article 29 Working Party, Opinion 05/2014 (WP 216), section 2.2.2, and EDPB, Opinion 28/2024, section
 3.2, for the words; Giomi et al. 2023 for a control arm of each.
@@ -241,7 +238,7 @@ def word_losses(learn: Sequence[str], texts: Sequence[str], *, progress: bool = 
 
 TOGETHER = 3  # words that a guess names a patient by, and words of a note that are inferred
 SHARED = 5  # patients at least who have the word that is inferred
-NEAREST = 3  # texts that somebody looks at
+NEAREST = 3  # texts that an attacker looks at
 CLOSE = 0.5  # cosine of a text from which on it says something about a note
 _GUESSES = 2000  # texts that a guess is drawn from
 _HALVES = 256  # halves that are compared with all others at once
@@ -257,7 +254,7 @@ def _even_arms(sample: Sample, seed: int) -> tuple[list[str], np.ndarray]:
 
 
 def _guesses(texts: Sequence[str], likeness: Likeness, seed: int) -> list[tuple[str, ...]]:
-    """Return the three rarest words of each text, of 2,000 at most drawn by lot, each guess once."""
+    """Return the three rarest words of each text, of 2,000 at most sampled at random, each guess once."""
     distinct = sorted(set(texts))
     drawn = rng.make(seed, "checkup/risks/guesses").permutation(len(distinct))[:_GUESSES]
     rarest = (
@@ -287,12 +284,12 @@ def singled_out(
 ) -> PatientShares:
     """Say how many patients are the only one of their group who fits a guess made of the texts.
 
-    A guess is "somebody has a note with these three words", the rarest of one text. Whether a patient is the
-    only one hangs on the others, so p comes from dealing membership anew to whole patients.
+    A guess is "someone has a note with these three words", the rarest of one text. Whether a patient is the
+    only one depends on the others, so p comes from permuting membership among whole patients.
     """
     people, member = _even_arms(sample, settings.seed)
     holders = _holders(_guesses(texts, likeness, settings.seed), people, sample)
-    fits = holders.getnnz(axis=1) > 0  # whom no guess fits counts in no dealing
+    fits = holders.getnnz(axis=1) > 0  # whom no guess fits counts in no permutation
     holders = holders[fits][:, holders.getnnz(axis=0) > 0]
 
     def alone(labels: np.ndarray) -> np.ndarray:
