@@ -34,7 +34,7 @@ from privhelpers.attacks.scores import measure, split
 from privhelpers.errors import BadRecords, InvalidParameter
 from privhelpers.models import TokenScores
 from privhelpers.stats import Interval
-from privhelpers.stats.clustered import opened
+from privhelpers.stats.clustered import widen_point_interval
 from privhelpers.validate import shown
 
 _PERMUTATIONS, _DRAWS = 50, 25  # one in so many is tried for an estimate of time
@@ -328,7 +328,7 @@ def _top1(scored: TokenScores, sample: Sample, settings: Settings) -> tuple[Inte
         share = stats.clustered_bootstrap(
             np.mean, np.arange(count), means, draws=settings.draws, seed=settings.seed
         )
-        intervals.append(opened(share, np.arange(count)))
+        intervals.append(widen_point_interval(share, np.arange(count)))
     return intervals[0], intervals[1]
 
 

@@ -34,7 +34,7 @@ from typing import Annotated, BinaryIO
 from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictStr, ValidationError
 from tqdm.auto import tqdm
 
-from privhelpers.artifacts import is_there, opened, parse_json
+from privhelpers.artifacts import is_there, open_regular_file, parse_json
 from privhelpers.errors import BadRecords, DamagedArtifact
 from privhelpers.text import blank, found_among, normalize, owners_of_texts, quoted, same_as, stands_in
 
@@ -157,7 +157,7 @@ def open_and_hash(path: str | Path) -> Iterator[tuple[BinaryIO, str]]:
     """
     if not is_there(path) or not Path(path).is_file():
         raise BadRecords(f"{name_of(path)}: no such file")
-    with opened(Path(path)) as file:
+    with open_regular_file(Path(path)) as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         file.seek(0)
         yield file, sha256
