@@ -3,7 +3,7 @@
 Importing this package loads no torch: files that are refused are refused before that.
 
 files = read_files("members.jsonl", "nonmembers.jsonl")       # or BadRecords: file, line and reason
-audit = examine(open_model("my-model"), files)                # every attack that applies
+audit = run_audit(files, target=open_model("my-model"))       # every probe that applies
 audit.verdict.outcome                                         # "flagged", "undecided", "nothing found"
 page = report_page(report_facts(audit))                       # one page for an officer, then the details
 """
@@ -12,34 +12,36 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # who reads the sources, as the fingerprint of a run does, finds these modules here
-    from privaudit._blind import BlindBaseline, blind_baselines, text_kernels
-    from privaudit._examine import Audit, examine
-    from privaudit._facts import report_facts, report_schema
-    from privaudit._files import Files, read_files
-    from privaudit._open import open_model, untrained
-    from privaudit._outlook import outlook
-    from privaudit._page import report_page
-    from privaudit._pictures import audit_pictures
-    from privaudit._places import find_model, is_adapter
-    from privaudit._sample import Sample, draw_sample
-    from privaudit._settings import Settings
-    from privaudit._synthetic import SyntheticAudit, examine_synthetic
-    from privaudit._target import Target
+    from privaudit.audit import Audit, dry_run, run_audit
+    from privaudit.encode import Sample, draw_sample
+    from privaudit.model import Target, open_model, untrained
+    from privaudit.model_folder import find_model, is_adapter
+    from privaudit.probes.blind import BlindBaseline, blind_baselines, text_kernels
+    from privaudit.records import Files, read_files
+    from privaudit.report import audit_pictures, report_facts, report_page, report_schema
+    from privaudit.settings import Settings
 
 _LATER = {  # a module is loaded when a name of its own is first asked for: some load torch
-    **dict.fromkeys(("Files", "read_files"), "_files"),
-    **dict.fromkeys(("find_model", "is_adapter"), "_places"),
-    "Settings": "_settings",
-    **dict.fromkeys(("BlindBaseline", "blind_baselines", "text_kernels"), "_blind"),
-    **dict.fromkeys(("Audit", "examine"), "_examine"),
-    **dict.fromkeys(("report_facts", "report_schema"), "_facts"),
-    **dict.fromkeys(("open_model", "untrained"), "_open"),
-    "outlook": "_outlook",
-    "report_page": "_page",
-    "audit_pictures": "_pictures",
-    **dict.fromkeys(("Sample", "draw_sample"), "_sample"),
-    **dict.fromkeys(("SyntheticAudit", "examine_synthetic"), "_synthetic"),
-    "Target": "_target",
+    "Audit": "audit",
+    "dry_run": "audit",
+    "run_audit": "audit",
+    "Sample": "encode",
+    "draw_sample": "encode",
+    "Target": "model",
+    "open_model": "model",
+    "untrained": "model",
+    "find_model": "model_folder",
+    "is_adapter": "model_folder",
+    "BlindBaseline": "probes.blind",
+    "blind_baselines": "probes.blind",
+    "text_kernels": "probes.blind",
+    "Files": "records",
+    "read_files": "records",
+    "audit_pictures": "report",
+    "report_facts": "report",
+    "report_page": "report",
+    "report_schema": "report",
+    "Settings": "settings",
 }
 
 
@@ -55,21 +57,19 @@ __all__ = [
     "Files",
     "Sample",
     "Settings",
-    "SyntheticAudit",
     "Target",
     "audit_pictures",
     "blind_baselines",
     "draw_sample",
-    "examine",
-    "examine_synthetic",
+    "dry_run",
     "find_model",
     "is_adapter",
     "open_model",
-    "outlook",
     "read_files",
     "report_facts",
     "report_page",
     "report_schema",
+    "run_audit",
     "text_kernels",
     "untrained",
 ]

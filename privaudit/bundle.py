@@ -2,7 +2,7 @@
 
 `SHA256SUMS` has the SHA-256 of every other file, as `sha256sum -c` reads it; `SHA256SUMS.sig` is its Ed25519
 signature, as `openssl pkeyutl -verify -rawin` reads it. Without a signature a bundle shows damage and edits
-of a part: whoever can write one can write another one that holds as well.
+of a part: anyone who can write one can write another one that holds as well.
 """
 
 import hashlib
@@ -69,11 +69,11 @@ def _key(path: str, load: Callable[[bytes], Any], kind: type) -> Any:
     except (ValueError, TypeError, UnsupportedAlgorithm, InternalError):  # the last, of OpenSSL
         key = None
     except OSError as error:
-        raise MissingArtifact(f"KEY={inert(path)}: cannot be read ({error.strerror})") from None
+        raise MissingArtifact(f"key {inert(path)}: cannot be read ({error.strerror})") from None
     if not isinstance(key, kind):
         half = "private" if kind is Ed25519PrivateKey else "public"
         raise InvalidParameter(
-            f"KEY={inert(path)}: must be a {half} Ed25519 key in PEM without a passphrase; {KEYS}"
+            f"key {inert(path)}: must be a {half} Ed25519 key in PEM without a passphrase; {KEYS}"
         )
     return key
 
@@ -151,13 +151,13 @@ def _guarantees(files: Mapping[str, bytes]) -> list[str]:
 
 
 def _signed(files: Mapping[str, bytes], public: Ed25519PublicKey | None) -> str:
-    """Return in words who signed the list of hashes, refusing a signature of somebody else."""
+    """Return in words who signed the list of hashes, refusing a signature of someone else."""
     if SIGNATURE not in files:
         if public:
             raise DamagedArtifact("is not signed, and a key was named")
         return "unsigned, so it shows damage, not who made it"
     if not public:
-        return "signed, and by whom was not checked: name a key that you trust, KEY=public.pem"
+        return "signed, and by whom was not checked: name a key that you trust: --key=public.pem"
     try:
         public.verify(files[SIGNATURE], files[SUMS])
     except InvalidSignature:
@@ -205,7 +205,7 @@ def verify(path: str, key: str = "") -> bool:
     try:
         data = read_bounded(Path(path), MOST)
     except OSError as error:
-        raise MissingArtifact(f"BUNDLE={inert(path)}: cannot be read ({error.strerror})") from None
+        raise MissingArtifact(f"bundle {inert(path)}: cannot be read ({error.strerror})") from None
     try:
         told = check(data, public)
     except PrivHelpersError as error:

@@ -301,7 +301,7 @@ def audit(case: Case, folder: Path, settings: privaudit.Settings = LITTLE) -> pr
     """Make the model and the files of a case, and audit them."""
     model, base = make_model(case, folder)
     files = privaudit.read_files(write(case, "members", folder), write(case, "heldout", folder))
-    return privaudit.examine(privaudit.open_model(model, base=base), files, settings, progress=False)
+    return privaudit.run_audit(files, settings, target=privaudit.open_model(model, base=base))
 
 
 def answer(case: Case, folder: Path) -> str:

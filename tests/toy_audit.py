@@ -15,10 +15,10 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import privaudit
-from privaudit import _command, _verdict
-from privaudit._names import AttackName, AttackTest, Cause, Part
-from privaudit._tokenizer import TextTokenizer
-from privaudit._wording import WORDING
+from privaudit import cli
+from privaudit.model import TextTokenizer
+from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, Explanation, worded
+from privaudit.words import WORDING, AttackName, AttackTest, Cause, Part
 from privhelpers import models, rng, training
 
 SENTENCE = (
@@ -43,16 +43,16 @@ def crowded(audit, outcome: str):
 
     A sample of the patients, every kind of reason, and the longest name of a test.
     """
-    whys, cause = WORDING["reasons"], _verdict.Explanation
-    attack = AttackName.EZ_MIA if isinstance(audit, privaudit.Audit) else AttackName.CLOSEST
-    longest = _verdict.worded(AttackTest(attack, Part.FEW))
+    whys, cause = WORDING["reasons"], Explanation
+    attack = AttackName.EZ_MIA if audit.is_of_model else AttackName.CLOSEST
+    longest = worded(AttackTest(attack, Part.FEW))
     reasons = {
-        _verdict.FLAGGED: (
+        FLAGGED: (
             whys["claim"].format(4.0, 5.12, 97.5),
             whys["beyond"].format(12, 15, whys["tied"].format(longest)),
             whys["canaries"],
         ),
-        _verdict.UNDECIDED: (
+        UNDECIDED: (
             cause(Cause.EXCHANGED),
             cause(Cause.WORDS, 88),
             cause(Cause.SHAPE, 77),
@@ -60,13 +60,13 @@ def crowded(audit, outcome: str):
             cause(Cause.UNTRAINED),
             cause(Cause.INVERTED),
         ),
-        _verdict.NOTHING_FOUND: (whys["nothing"].format(15),),
+        NOTHING_FOUND: (whys["nothing"].format(15),),
     }[outcome]
     judged = dataclasses.replace(
         audit.verdict,
         outcome=outcome,
         reasons=reasons,
-        explanations=reasons if outcome == _verdict.UNDECIDED else (),
+        explanations=reasons if outcome == UNDECIDED else (),
         tests=tuple(
             dataclasses.replace(test, name=longest, p=1e-4, adjusted=1e-3) for test in audit.verdict.tests
         ),
@@ -107,7 +107,7 @@ def check_first_sheet(facts: dict, page: str) -> bytes:
         facts, page: from `longest_page`.
     """
     made = []  # in a thread of its own: playwright allows one event loop a thread
-    worker = Thread(target=lambda: made.append(_command._pdf(page)))
+    worker = Thread(target=lambda: made.append(cli._pdf(page)))
     worker.start()
     worker.join()
     (pdf,) = made

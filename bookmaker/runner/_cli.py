@@ -14,7 +14,7 @@ from pathlib import Path
 from bookmaker.runner import _bytecode, _evidence, _limits, _verify, processes, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.options import count
-from privaudit import _command, bundle
+from privaudit import bundle, cli
 from privaudit.console import duration, guarded, say
 from privhelpers.artifacts import repository_root, write_atomic
 from privhelpers.errors import DamagedArtifact, InvalidParameter
@@ -36,7 +36,7 @@ def _check(root: Path, options: argparse.Namespace) -> int:
 
 def _verify_all(root: Path, options: argparse.Namespace) -> int:
     if options.key and not options.bundle:
-        raise InvalidParameter("KEY without BUNDLE: a key is that of a bundle; name it: BUNDLE=...")
+        raise InvalidParameter("--key without --bundle: a key is that of a bundle; name it: --bundle=...")
     if options.bundle:
         return 0 if bundle.verify(options.bundle, options.key) else 1
     return 0 if _verify.verify(root, planning.jobs(root, options.profile)) else 1
@@ -46,7 +46,7 @@ def _bundle_profile(root: Path, options: argparse.Namespace) -> int:
     """Write the evidence of a profile: to a new file, or anew where it lies by default."""
     key, place = bundle.private_key(options.key), Path("runs", options.profile, "evidence.zip")
     if options.bundle:
-        place = _command.new_place("BUNDLE", options.bundle)
+        place = cli.require_new_path("--bundle", options.bundle)
     data = bundle.make(_evidence.of_profile(root, planning.jobs(root, options.profile)), key)
     write_atomic(place, data, new=bool(options.bundle))
     say(options.profile, f"evidence: {place}, SHA-256 {bundle.sha256(data)}")
@@ -116,7 +116,7 @@ def _reference(root: Path, options: argparse.Namespace) -> int:
 def _audit_yours(root: Path, options: argparse.Namespace) -> int:
     processes.die_with_parent(clean=True)
     _bytecode.trust_contents(root)
-    _command.run(root, options)
+    cli.run(root, cli.read_options(options))
     return 0
 
 
@@ -152,9 +152,9 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--cluster", help="where the runs go: a folder of cluster/; default: here")
             command.add_argument("--solutions", choices=("", "yes", "no"), help="no: a site without them")
             command.add_argument("--until", help="stop after this run: neither manifest nor site")
-    command = commands.add_parser("audit", help="audit a model and records of your own")
+    command = commands.add_parser("audit", help="audit a model and records of your own", epilog=cli.MAKE)
     command.set_defaults(action=_audit_yours)
-    _command.add_options(command)
+    cli.add_options(command)
     return parser
 
 

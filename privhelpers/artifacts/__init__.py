@@ -78,7 +78,7 @@ def is_there(place: str | Path) -> bool:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def open_regular_file(path: Path) -> Iterator[BinaryIO]:
     """Open a file to read it: never a device, and never waiting for a pipe.
 
     Raises:
@@ -96,7 +96,7 @@ def read_bounded(path: Path, most: int) -> bytes:
     Raises:
         OSError: it cannot be read, is no regular file, or is larger; `strerror` says which.
     """
-    with opened(path) as file:
+    with open_regular_file(path) as file:
         data = file.read(most + 1)
     if len(data) > most:
         raise OSError(errno.EFBIG, f"it has more than {most:,} bytes")
@@ -105,7 +105,7 @@ def read_bounded(path: Path, most: int) -> bytes:
 
 def sha256_of(path: Path) -> str:
     """Return the hexadecimal SHA-256 of the bytes of a regular file."""
-    with opened(path) as handle:
+    with open_regular_file(path) as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 

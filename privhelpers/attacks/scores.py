@@ -18,7 +18,7 @@ from privhelpers import rng, stats, validate
 from privhelpers.attacks import groups
 from privhelpers.errors import InvalidParameter
 from privhelpers.stats import Interval, roc
-from privhelpers.stats.clustered import opened
+from privhelpers.stats.clustered import widen_point_interval
 
 LOW_RATES = (0.001, 0.01)  # false-positive rates at which an accusation may matter
 
@@ -169,7 +169,7 @@ def measure(arms: Arms, *, draws: int = 1000, seed: int = 0, level: float = 0.95
     equal = pooled.equal()
     rows = zip(figures(*equal)[0], *ends, strict=True)
     owners = arms.member_patients, arms.control_patients
-    auc, low, one = (opened(Interval(*map(float, row), level, method), *owners) for row in rows)
+    auc, low, one = (widen_point_interval(Interval(*map(float, row), level, method), *owners) for row in rows)
     # The curve rises: the lower rate gets no end above that of the higher one.
     low, one = replace(low, low=min(low.low, one.low)), replace(one, high=max(low.high, one.high))
     advantage = float(roc.advantages(*equal)[0])

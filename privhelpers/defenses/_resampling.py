@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from privhelpers import rng
 from privhelpers.stats import Interval, checks, roc
-from privhelpers.stats.clustered import opened, percentile_interval, weight_blocks
+from privhelpers.stats.clustered import percentile_interval, weight_blocks, widen_point_interval
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Resampled:
         """Return the percentile interval; of an area that no draw changes, exact ends."""
         method = f"cluster bootstrap, {self.replicates.size} draws"
         found = percentile_interval(self.estimate, self.replicates, level, method)
-        return opened(found, *self.patients) if self.patients else found
+        return widen_point_interval(found, *self.patients) if self.patients else found
 
 
 def resampled_auc(

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from privhelpers import validate
 from privhelpers.stats import _checks
 from privhelpers.stats._proportions import Interval
-from privhelpers.stats.clustered import opened, percentile_interval
+from privhelpers.stats.clustered import percentile_interval, widen_point_interval
 from privhelpers.stats.roc import (
     PooledScores,
     areas,
@@ -73,9 +73,9 @@ def auc_interval(
     """Return the area under the ROC curve with a patient-clustered percentile bootstrap.
 
     Member patients and non-member patients are resampled separately, with all their notes. Arms that are
-    told perfectly get exact ends (`clustered.opened`). Near 1 the interval may cover too rarely: an area of
-    0.98 in 91 % of 1000 draws with 100 single notes an arm instead of 95 %; in 94 % and 99 % of 300 with 20
-    and 10. `permutation_auc` tests it with no formula for its spread.
+    told perfectly get exact ends (`clustered.widen_point_interval`). Near 1 the interval may cover too
+    rarely: an area of 0.98 in 91 % of 1000 draws with 100 single notes an arm instead of 95 %; in 94 % and
+    99 % of 300 with 20 and 10. `permutation_auc` tests it with no formula for its spread.
 
     Args:
         member_scores, nonmember_scores: one score per note, higher = more member-like.
@@ -91,7 +91,7 @@ def auc_interval(
     drawn = replicates(areas, pooled, (member_patients, nonmember_patients), draws, seed)
     method = f"patient-clustered percentile bootstrap, {draws} draws"
     interval = percentile_interval(areas(*pooled.equal())[0], drawn, level, method)
-    return opened(interval, member_patients, nonmember_patients)
+    return widen_point_interval(interval, member_patients, nonmember_patients)
 
 
 def roc_curve(
@@ -136,7 +136,7 @@ def roc_curve(
     ends = np.percentile(drawn, [50 * (1 - level), 50 * (1 + level)], axis=0)
     method = f"patient-clustered percentile bootstrap, {draws} draws"
     band = [
-        opened(Interval(*map(float, row), level, method), member_patients, nonmember_patients)
+        widen_point_interval(Interval(*map(float, row), level, method), member_patients, nonmember_patients)
         for row in zip(tpr, *ends, strict=True)
     ]
     low, high = (np.where(grid < 1, [getattr(one, end) for one in band], 1.0) for end in ("low", "high"))

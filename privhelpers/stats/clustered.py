@@ -37,7 +37,7 @@ def _equal_clusters(codes: np.ndarray) -> float:
     return float(sizes.sum() ** 2 / np.sum(sizes**2))
 
 
-def opened(interval: Interval, *patients: ArrayLike) -> Interval:
+def widen_point_interval(interval: Interval, *patients: ArrayLike) -> Interval:
     """Return an interval of a mean over pairs, or a wider one where its ends are equal.
 
     A bootstrap of what does not vary is a point and claims certainty. One patient of each arm makes k

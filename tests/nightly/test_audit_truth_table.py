@@ -6,11 +6,11 @@ python -m pytest tests/nightly/test_audit_truth_table.py        (a quarter of an
 import audit_cases
 import pytest
 
-from privaudit import _verdict
+from privaudit.verdict import FLAGGED
 
 
 @pytest.mark.wrong_numbers
 @pytest.mark.parametrize("case", list(audit_cases.every_pair()), ids=str)
 def test_a_leak_is_found_where_there_is_one(case, tmp_path):
     answer = audit_cases.answer(case, tmp_path)
-    assert (answer == _verdict.FLAGGED) == case.leaks, answer
+    assert (answer == FLAGGED) == case.leaks, answer

@@ -20,7 +20,6 @@ import privaudit
 from bookmaker.site import _build, _pdf
 from bookmaker.sweep import _gallery, _results
 from bookmaker.teaching import _work
-from privaudit import _page
 from privhelpers import hipaa
 from privhelpers.text import inert
 
@@ -132,7 +131,7 @@ def report():
     facts["explanations"] = PAYLOADS
     facts["tests"] = [facts["tests"][0] | {"name": text} for text in PAYLOADS]
     written = SimpleNamespace(texts=PAYLOADS, disclosures=SimpleNamespace(disclosed=tuple(PAYLOADS)))
-    with mock.patch.object(_page, "_SHOWN", len(PAYLOADS)):
+    with mock.patch("privaudit.report._SHOWN", len(PAYLOADS)):
         return privaudit.report_page(facts, {text: b"<svg/>" for text in PAYLOADS}, written=written)
 
 

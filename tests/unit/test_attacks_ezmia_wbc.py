@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privaudit
-from privaudit import _membership
+from privaudit.probes.membership import membership_scores
 from privhelpers import models, stats
 from privhelpers.attacks import controls, scores, signals
 from privhelpers.errors import InvalidParameter
@@ -206,16 +206,15 @@ def test_an_audit_with_a_reference_of_the_same_tokens_has_ezmia_and_wbc(tmp_path
         "other": toy.save(toy.causal(other_tok, seed=5), other_tok, tmp_path / "other"),
     }
     target, same, other = (privaudit.open_model(folder) for folder in folders.values())
-    assert target.reads_as(same, notes) and not target.reads_as(other, notes)
-    found = _membership.membership_scores(
-        target.score(notes), notes, reference=same.score(notes), same_tokens=True
-    )
+    own, its, others = (model.encode(notes) for model in (target, same, other))
+    assert target.reads_as(same, own, its) and not target.reads_as(other, own, others)
+    found = membership_scores(target.score(notes), notes, reference=same.score(notes), same_tokens=True)
     assert {"reference", "ez_mia", "wbc"} <= set(found)
-    found = _membership.membership_scores(target.score(notes), notes, reference=other.score(notes))
+    found = membership_scores(target.score(notes), notes, reference=other.score(notes))
     assert "reference" in found and not {"ez_mia", "wbc"} & set(found)
 
 
 def test_ezmia_and_wbc_have_words_for_a_reader():
-    words = privaudit._wording.WORDING["attacks"]
+    words = privaudit.words.WORDING["attacks"]
     assert "EZ-MIA" in words["ez_mia"] and "WBC" in words["wbc"]
     assert (in_words("ez_mia/admission"), in_words("wbc/sample")) == ("EZ-MIA, by admission", "WBC, by note")

@@ -13,7 +13,7 @@ import toy_audit as toy
 
 import privaudit
 from bookmaker.runner import _cli, processes
-from privaudit import _command, browser, bundle
+from privaudit import browser, bundle, cli
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,7 +41,7 @@ def opened(home):
 def call(home, tmp_path, monkeypatch, capsys):
     """Return a function that runs the command in this process: exit code and what stands on stderr."""
     monkeypatch.setattr(processes, "die_with_parent", lambda **_: None)
-    monkeypatch.setattr(_command, "HOME", tmp_path / "audits")
+    monkeypatch.setattr("privaudit.cli.HOME", tmp_path / "audits")
     monkeypatch.chdir(ROOT)
 
     def run(**given):
@@ -89,30 +89,30 @@ def test_somebody_in_both_files_is_refused(call, home, opened, monkeypatch, tmp_
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"model": ""}, "missing: MODEL=folder"),
-        ({"records": "", "holdout": ""}, "missing: RECORDS=members.jsonl, HOLDOUT=nonmembers.jsonl"),
-        ({"model": "no/such/place"}, "MODEL=no/such/place: there is nothing"),
-        ({"canaries": "no.jsonl"}, "CANARIES=no.jsonl: there is nothing"),
+        ({"model": ""}, "missing: --model=folder"),
+        ({"records": "", "holdout": ""}, "missing: --records=members.jsonl, --holdout=nonmembers.jsonl"),
+        ({"model": "no/such/place"}, "--model=no/such/place: there is nothing"),
+        ({"canaries": "no.jsonl"}, "--canaries=no.jsonl: there is nothing"),
         ({"model": "gpt2"}, "nothing is fetched: if this is a name of the Hugging Face hub, save it"),
         ({"epsilon": "4", "canaries": "c.jsonl"}, "one means nothing without the other"),
         ({"epsilon": "4", "delta": "1e-5"}, "a claim can only be tested with canaries"),
         ({"epsilon": "-1", "delta": "1e-5", "canaries": "c.jsonl"}, "must be greater than 0"),
-        ({"epsilon": "much", "delta": "1e-5", "canaries": "c.jsonl"}, "EPSILON=much: must be a number"),
+        ({"epsilon": "much", "delta": "1e-5", "canaries": "c.jsonl"}, "--epsilon=much: must be a number"),
         ({"epsilon": "1", "delta": "2", "canaries": "c.jsonl"}, "delta = 2.0"),
-        ({"patients": "0"}, "PATIENTS=0: must be a whole number of 1 or more, or all"),
+        ({"patients": "0"}, "--patients=0: must be a whole number of 1 or more, or all"),
         ({"patients": "10"}, "patients = 10: at least 50 of each file are needed"),
-        ({"notes": "some"}, "NOTES=some: must be a number"),
+        ({"notes": "some"}, "--notes=some: must be a number"),
         ({"effort": "all"}, "effort = 'all': must be one of quick, standard, thorough"),
         ({"columns": "name=mrn"}, "name is no field; the fields are patient_id, text"),
-        ({"synthetic": "s.jsonl"}, "SYNTHETIC and MODEL: texts are audited without a model"),
-        ({"pdf": "perhaps"}, "PDF=perhaps: must be yes or no"),
-        ({"seed": "1.5"}, "SEED=1.5: must be a number"),
-        ({"seed": "-2"}, "SEED=-2: must be a whole number of 0 or more"),
-        ({"key": "c.jsonl"}, "KEY: belongs to a bundle; name one, BUNDLE=out.zip"),
-        ({"ledger": "c.jsonl"}, "LEDGER: belongs to a bundle"),
+        ({"synthetic": "s.jsonl"}, "--synthetic and --model: texts are audited without a model"),
+        ({"pdf": "perhaps"}, "--pdf=perhaps: must be yes or no"),
+        ({"seed": "1.5"}, "--seed=1.5: must be a number"),
+        ({"seed": "-2"}, "--seed=-2: must be a whole number of 0 or more"),
+        ({"key": "c.jsonl"}, "--key: belongs to a bundle; name one, --bundle=out.zip"),
+        ({"ledger": "c.jsonl"}, "--ledger: belongs to a bundle"),
         ({"bundle": "new.zip", "ledger": "c.jsonl"}, "c.jsonl, line 1: is not a line of a ledger"),
         ({"bundle": "new.zip", "key": "c.jsonl"}, "must be a private Ed25519 key in PEM"),
-        ({"bundle": "new.zip", "show": "yes"}, "BUNDLE and SHOW: a bundle is handed on"),
+        ({"bundle": "new.zip", "show": "yes"}, "--bundle and --show: a bundle is handed on"),
         ({"bundle": "c.jsonl"}, "c.jsonl: is there already"),
     ],
 )
@@ -147,7 +147,7 @@ def test_without_chromium_it_stops_before_the_work(call, monkeypatch, tmp_path):
     monkeypatch.setattr(browser.shutil, "which", lambda name: None)
     monkeypatch.setattr(privaudit, "open_model", lambda *_, **__: pytest.fail("the work began"))
     code, message = call()
-    assert code == 2 and "apt-get install chromium" in message and "PDF=no" in message
+    assert code == 2 and "apt-get install chromium" in message and "--pdf=no" in message
     assert not (tmp_path / "out").exists()
 
 
@@ -214,8 +214,7 @@ def test_a_dry_run_says_what_would_be_done_and_makes_nothing(
     call, home, opened, monkeypatch, tmp_path, given
 ):
     quick(monkeypatch, opened)
-    monkeypatch.setattr(privaudit, "examine", lambda *_, **__: pytest.fail("the work began"))
-    monkeypatch.setattr(privaudit, "examine_synthetic", lambda *_, **__: pytest.fail("the work began"))
+    monkeypatch.setattr(privaudit, "run_audit", lambda *_, **__: pytest.fail("the work began"))
     given = given | ({"synthetic": home / given["synthetic"]} if given else {})
     code, message = call(**given, pdf="no", bundle=tmp_path / "out.zip", **{"dry-run": "yes"})
     assert code == 0 and "120 patients would be asked about" in message, message
@@ -229,7 +228,7 @@ def test_fewer_patients_than_were_brought_are_said_aloud(call, opened, monkeypat
     quick(monkeypatch, opened)
     code, message = call(pdf="no", patients=50, notes="all")
     facts = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert code == 0 and "Asked about were 50 of 60 patients" in message and "PATIENTS=all" in message
+    assert code == 0 and "Asked about were 50 of 60 patients" in message and "--patients=all" in message
     assert facts["coverage"]["members"]["patients"] == [50, 60] and not facts["coverage"]["whole"]
     assert "Asked about: 50 of 60 patients, and 50 of 60 held-out ones" in facts["headline"]
     assert "50 of 60 patients" in (tmp_path / "out" / "report.html").read_text()
@@ -245,21 +244,21 @@ def test_synthetic_texts_are_audited_without_a_model(call, home, monkeypatch, tm
     jsonschema.validate(facts, json.loads((made / "report.schema.json").read_text()))
     assert facts["kind"] == "synthetic" and facts["copies"]["by_patient"]["members"][:2] == [60, 60]
     code, message = call(model="", synthetic="", pdf="no")
-    assert code == 2 and "missing: MODEL=folder" in message
+    assert code == 2 and "missing: --model=folder" in message
 
 
 def test_publishing_is_all_or_nothing(tmp_path, monkeypatch):
     home = tmp_path / "home"
-    _command.publish([home / "new"], {"a": b"1", "b": b"2"})
+    cli.publish([home / "new"], {"a": b"1", "b": b"2"})
     assert (home / "new" / "b").read_bytes() == b"2"
-    with pytest.raises(_command.RunFailed):
-        _command.publish([home / "new"], {"a": b"3"})
+    with pytest.raises(cli.RunFailed):
+        cli.publish([home / "new"], {"a": b"3"})
     assert (home / "new" / "a").read_bytes() == b"1"
 
     def full(path, data):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_command, "write_atomic", full)
-    with pytest.raises(_command.RunFailed, match="No space left"):
-        _command.publish([home / "other"], {"a": b"3"})
+    monkeypatch.setattr("privaudit.cli.write_atomic", full)
+    with pytest.raises(cli.RunFailed, match="No space left"):
+        cli.publish([home / "other"], {"a": b"3"})
     assert [p.name for p in home.iterdir()] == ["new"]

@@ -13,7 +13,7 @@ import transformers
 from audit_cases import Case
 
 import privaudit
-from privaudit import _verdict
+from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED
 from privhelpers.errors import BadRecords, UnsupportedModel
 
 pytestmark = pytest.mark.wrong_numbers
@@ -30,7 +30,7 @@ LEAKS = (
 @pytest.mark.parametrize("leaks", (True, False), ids=("members", "other people"))
 def test_a_model_is_flagged_if_it_learned_the_members_and_only_then(case, leaks, tmp_path):
     audit = audit_cases.audit(replace(case, leaks=leaks), tmp_path)
-    assert (audit.verdict.outcome == _verdict.FLAGGED) == leaks, audit.verdict.reasons
+    assert (audit.verdict.outcome == FLAGGED) == leaks, audit.verdict.reasons
     if audit.disclosures is not None:  # a causal model that learned the notes by heart recites them
         assert (audit.disclosures.by_patient.p < 0.01) == leaks, audit.disclosures.by_patient
 
@@ -45,13 +45,11 @@ def test_files_in_two_spellings_of_accents_hide_no_leak_and_make_none(spellings,
         audit_cases.write(replace(case, spelling=spelling), group, tmp_path)
         for spelling, group in zip(spellings, ("members", "heldout"), strict=True)
     ]
-    audit = privaudit.examine(
-        privaudit.open_model(folder), privaudit.read_files(*files), audit_cases.LITTLE, progress=False
+    audit = privaudit.run_audit(
+        privaudit.read_files(*files), audit_cases.LITTLE, target=privaudit.open_model(folder)
     )
     assert "NFC" in audit.lost
-    assert audit.verdict.outcome == (_verdict.FLAGGED if leaks else _verdict.NOTHING_FOUND), (
-        audit.verdict.reasons
-    )
+    assert audit.verdict.outcome == (FLAGGED if leaks else NOTHING_FOUND), audit.verdict.reasons
 
 
 def test_a_reference_that_reads_less_of_each_note_blames_no_model(tmp_path):
@@ -71,16 +69,15 @@ def test_a_reference_that_reads_less_of_each_note_blames_no_model(tmp_path):
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         files.append(path)
     settings = replace(audit_cases.LITTLE, texts=4, tokens=4, control=False)
-    audit = privaudit.examine(
-        privaudit.open_model(folder),
+    audit = privaudit.run_audit(
         privaudit.read_files(*files),
         settings,
+        target=privaudit.open_model(folder),
         reference=privaudit.open_model(short),
-        progress=False,
     )
     areas = [attack.patient.auc for attack in audit.attacks if attack.name == "reference"]
     assert all(area.low <= 0.5 <= area.high for area in areas)
-    assert audit.verdict.outcome == _verdict.UNDECIDED, "the two files differ, and nothing was learned"
+    assert audit.verdict.outcome == UNDECIDED, "the two files differ, and nothing was learned"
 
 
 @pytest.mark.parametrize("architecture", ("BERT, not causal", "RoBERTa, not causal"))

@@ -119,7 +119,7 @@ def test_every_variable_of_the_makefile_is_given_as_text():
     [
         (["book", "PROFILE=nosuch"], "nosuch"),
         (["sweep"], "EPSILONS"),
-        (["audit", "MODEL=m"], "RECORDS"),
+        (["audit", "MODEL=m"], "--records="),
     ],
 )
 def test_a_wrong_value_is_named_in_one_line(given, named):

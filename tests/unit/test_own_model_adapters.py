@@ -20,7 +20,8 @@ from transformers import (
 )
 
 import privaudit
-from privaudit import _command, _open
+from privaudit import cli
+from privaudit.model import _model
 from privhelpers.errors import MissingArtifact, UnsupportedModel
 
 pytestmark = [
@@ -122,7 +123,7 @@ def test_an_adapted_model_answers_as_pefts_own(base, tmp_path, family, case, tie
     under = base(family, tied=tied)
     touched, options = TOUCHED[case]
     folder = trained(family, under, tmp_path / "adapter", touched, **options)
-    _, net = _open._model(folder, under)
+    _, net = _model(folder, under)
     with torch.inference_mode():
         ours = net(input_ids=torch.arange(3, 40)[None]).logits
         right = theirs(family, under, folder)
@@ -135,7 +136,7 @@ def test_an_adapted_model_answers_as_pefts_own(base, tmp_path, family, case, tie
 def test_a_file_with_the_embeddings_of_the_base_or_without_them_is_read(base, tmp_path, touched, save):
     under = base("gpt2")
     folder = trained("gpt2", under, tmp_path / "adapter", touched, save=save)
-    _, net = _open._model(folder, under)
+    _, net = _model(folder, under)
     torch.testing.assert_close(net(torch.arange(3, 40)[None]).logits, theirs("gpt2", under, folder))
 
 
@@ -184,14 +185,14 @@ def test_a_reference_that_is_an_adapter_is_opened_on_the_same_base(base, tmp_pat
         return SimpleNamespace(name="it", kind="causal", parameters=10**9, is_causal=True)
 
     def bases(model, reference, base=under):
-        files = {"records": "", "holdout": "", "canaries": "", "synthetic": ""}
-        options = SimpleNamespace(**files, model=str(model), reference=str(reference), base=base)
+        options = cli.Options(model=str(model), reference=str(reference) or None, base=base)
         opened.clear()
-        _command._opened(options, {"columns": {}, "effort": {}, "settings": {}})
+        cli.open_parts(options)
         return [base for _, base in opened]
 
-    monkeypatch.setattr(privaudit, "read_files", lambda *_, **__: None)
-    monkeypatch.setattr(_command, "_sizes", lambda _: "")
+    no_records = SimpleNamespace(name="none", patients=())
+    files = SimpleNamespace(members=no_records, heldout=no_records)
+    monkeypatch.setattr(privaudit, "read_files", lambda *_, **__: files)
     monkeypatch.setattr(privaudit, "open_model", opening)
     assert bases(folder, folder) == [under, under]
     assert bases(under, folder) == [None, under]
@@ -200,6 +201,6 @@ def test_a_reference_that_is_an_adapter_is_opened_on_the_same_base(base, tmp_pat
     for model, reference in ((under, under), (under, "")):
         with pytest.raises(UnsupportedModel, match="so it has no base"):
             bases(model, reference)
-    with pytest.raises(MissingArtifact, match="BASE=folder"):
-        bases(under, folder, base="")
+    with pytest.raises(MissingArtifact, match="trained on as base"):
+        bases(under, folder, base=None)
     assert not opened

@@ -8,11 +8,12 @@ import pytest
 import toy_audit as toy
 from scipy import sparse
 
-from privaudit import Settings, _blind, _canaries, _verdict
-from privaudit._blind import BlindBaseline, blind_baselines
-from privaudit._files import Canary
-from privaudit._names import AttackName, AttackTest, Cause, Check, Limit, Part, Recipient
-from privaudit._wording import WORDING
+from privaudit import Settings
+from privaudit.probes.blind import NAMES, BlindBaseline, _products, blind_baselines
+from privaudit.probes.canaries import audit_canaries
+from privaudit.records import Canary
+from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, alternative_explanations, causes, decide
+from privaudit.words import WORDING, AttackName, AttackTest, Cause, Check, Limit, Part, Recipient
 from privhelpers import rng
 from privhelpers.errors import InvalidParameter
 from privhelpers.records import make_hospital_records
@@ -70,16 +71,16 @@ def test_slips_of_the_pen_are_seen_though_no_two_patients_share_one(sides, stray
     members, slips = sides(1)
     slips = [list(map(slip, texts)) for texts in slips]
     by_name = {one.name: one for one in blind_baselines(members, slips, permutations=499, draws=50)}
-    assert tuple(by_name) == _blind.NAMES
+    assert tuple(by_name) == NAMES
     assert by_name["words"].p > 0.01, "nobody's slip teaches anything about another one"
     assert by_name["rarity"].p <= 0.01 and by_name["rarity"].auc.estimate > 0.6
-    told = _verdict.alternative_explanations(list(by_name.values()), [], None, alpha=0.01)
+    told = alternative_explanations(list(by_name.values()), [], None, alpha=0.01)
     assert "".join(map(str, told)).count("how rare the words") == 1
 
 
 def test_what_differs_late_is_seen_where_not_all_is_read(monkeypatch):
-    monkeypatch.setattr(_blind, "_LONGEST", 240)
-    monkeypatch.setattr(_blind, "_STRETCH", 40)
+    monkeypatch.setattr("privaudit.probes.blind._LONGEST", 240)
+    monkeypatch.setattr("privaudit.probes.blind._STRETCH", 40)
     early = [people(60, n) + people(60, n + 7) for n in (1, 2)]
     late = [people(60, n, extra) + people(60, n + 7, extra) for n, extra in ((3, ()), (4, ("yew",) * 9))]
     members, heldout = (
@@ -93,8 +94,8 @@ def test_what_differs_late_is_seen_where_not_all_is_read(monkeypatch):
 
 def test_two_files_are_compared_in_the_memory_of_few_tables_of_all_patients():
     rows = sparse.csr_matrix(rng.make(0, "rows").random((1000, 40)) < 0.4, dtype=float)
-    assert np.array_equal(_blind._products(rows), (rows @ rows.T).toarray())
-    assert toy.peak_of(lambda: _blind._products(rows)) < 2 * 8 * 1000**2  # bytes of a table
+    assert np.array_equal(_products(rows), (rows @ rows.T).toarray())
+    assert toy.peak_of(lambda: _products(rows)) < 2 * 8 * 1000**2  # bytes of a table
     sides = people(400, 1), people(400, 2)
     assert toy.peak_of(lambda: blind_baselines(*sides, permutations=19, draws=20)) < 4 * 8 * 800**2
 
@@ -104,24 +105,23 @@ def half(auc: float = 0.5) -> Interval:
 
 
 def test_three_verdicts_and_no_fourth():
-    decide = _verdict.decide
     quiet = {"loss": 0.3, "zlib": 0.02, "canaries": 0.5}
-    assert decide(quiet, (), alpha=0.01).outcome == _verdict.NOTHING_FOUND
+    assert decide(quiet, (), alpha=0.01).outcome == NOTHING_FOUND
     loud = quiet | {"loss": 0.0001}
-    assert decide(loud, (), alpha=0.01).outcome == _verdict.FLAGGED
-    assert decide(loud, ("the files differ",), alpha=0.01).outcome == _verdict.UNDECIDED
-    assert decide(quiet, ("the files differ",), alpha=0.01).outcome == _verdict.UNDECIDED
+    assert decide(loud, (), alpha=0.01).outcome == FLAGGED
+    assert decide(loud, ("the files differ",), alpha=0.01).outcome == UNDECIDED
+    assert decide(quiet, ("the files differ",), alpha=0.01).outcome == UNDECIDED
     coin = decide(quiet | {"canaries": 0.0001}, ("the files differ",), alpha=0.01)
-    assert coin.outcome == _verdict.FLAGGED and "canaries" in coin.reasons[0]
+    assert coin.outcome == FLAGGED and "canaries" in coin.reasons[0]
 
 
 def test_the_canaries_are_not_counted_among_the_tests_of_the_files():
-    told = _verdict.decide({"loss": 0.0001, "zlib": 0.0002, "canaries": 0.0001}, (), alpha=0.01).reasons
+    told = decide({"loss": 0.0001, "zlib": 0.0002, "canaries": 0.0001}, (), alpha=0.01).reasons
     assert len(told) == 2 and told[1].startswith("2 of 2 tests") and told[1].endswith("the clearest is loss.")
 
 
 def test_tests_that_tie_are_among_the_clearest():
-    told = _verdict.decide({"loss": 0.0001, "zlib": 0.0001, "min_k": 0.5}, (), alpha=0.01).reasons[0]
+    told = decide({"loss": 0.0001, "zlib": 0.0001, "min_k": 0.5}, (), alpha=0.01).reasons[0]
     assert told.startswith("2 of 3 tests") and "among the clearest" in told and told.endswith("is loss.")
 
 
@@ -129,30 +129,30 @@ def test_what_a_test_finds_with_the_groups_exchanged_is_no_nothing_found():
     """Held-out patients who look trained on leave it open; such canaries take back no finding."""
     told, quiet = WORDING["explanations"], {"loss": 0.999, "zlib": 0.9, "canaries": 0.5}
 
-    def decide(reverse, found=quiet, why=()):
-        return _verdict.decide(found, why, reverse=quiet | reverse, alpha=0.01)
+    def verdict_of(reverse, found=quiet, why=()):
+        return decide(found, why, swapped=quiet | reverse, alpha=0.01)
 
     found, loud = quiet | {"zlib": 1e-4}, {"loss": 1e-4}
-    assert decide({"loss": 0.004}).outcome == _verdict.NOTHING_FOUND, "three tests, by Holm's rule"
-    for judged in (decide(loud), decide(loud, found)):
-        assert (judged.outcome, judged.reasons) == (_verdict.UNDECIDED, (told["exchanged"],))
+    assert verdict_of({"loss": 0.004}).outcome == NOTHING_FOUND, "three tests, by Holm's rule"
+    for judged in (verdict_of(loud), verdict_of(loud, found)):
+        assert (judged.outcome, judged.reasons) == (UNDECIDED, (told["exchanged"],))
         assert [test.reverse for test in judged.tests] == pytest.approx([3e-4, 1, 1])
     for name, outcome in {
-        **dict.fromkeys(("copies", "completions", "disclosures"), _verdict.FLAGGED),
-        **dict.fromkeys(("singling_out", "linkability", "inference"), _verdict.UNDECIDED),
+        **dict.fromkeys(("copies", "completions", "disclosures"), FLAGGED),
+        **dict.fromkeys(("singling_out", "linkability", "inference"), UNDECIDED),
     }.items():
-        judged = decide(loud, quiet | {Check(name): 1e-4})
+        judged = verdict_of(loud, quiet | {Check(name): 1e-4})
         assert judged.outcome == outcome, name
         assert judged.reasons[-1] == told["exchanged"] and judged.tests[-1].reverse is None
-        blamed = decide(loud, quiet | {Check(name): 1e-4}, ("the files differ",))
-        assert blamed.outcome == _verdict.UNDECIDED
-    judged = decide(loud, found | {"canaries": 1e-4})
-    assert judged.outcome == _verdict.FLAGGED and judged.explanations == (told["exchanged"],)
+        blamed = verdict_of(loud, quiet | {Check(name): 1e-4}, ("the files differ",))
+        assert blamed.outcome == UNDECIDED
+    judged = verdict_of(loud, found | {"canaries": 1e-4})
+    assert judged.outcome == FLAGGED and judged.explanations == (told["exchanged"],)
     inverted = {"canaries": 1e-4}
-    assert decide(inverted).reasons == (told["inverted"],)
-    assert decide(inverted, why=("the files differ",)).reasons == ("the files differ", told["inverted"])
-    flagged = decide(inverted, found)
-    assert flagged.outcome == _verdict.FLAGGED and flagged.reasons[1:] == (told["inverted"],)
+    assert verdict_of(inverted).reasons == (told["inverted"],)
+    assert verdict_of(inverted, why=("the files differ",)).reasons == ("the files differ", told["inverted"])
+    flagged = verdict_of(inverted, found)
+    assert flagged.outcome == FLAGGED and flagged.reasons[1:] == (told["inverted"],)
     assert flagged.explanations == ()
 
 
@@ -164,18 +164,18 @@ QUIET = {key: 0.5 + n / 1000 for n, key in enumerate([*ATTACKS, *Check])}
 @pytest.mark.parametrize("found", [(), ATTACKS[:1], ATTACKS[1:4], *([one] for one in Check), list(Check)])
 @pytest.mark.parametrize("turned_round", [(), ATTACKS[:2], ATTACKS[4:], [Check.CANARIES], [Check.COPIES]])
 def test_no_word_decides_a_verdict(found, turned_round, monkeypatch):
-    def judged():
+    def verdict_of():
         p_values = QUIET | dict.fromkeys(found, 1e-4)
         reverse = QUIET | dict.fromkeys(turned_round, 1e-4)
         blind = [BlindBaseline("shape", half(0.6), 0.5, np.arange(5))]
-        why = _verdict.alternative_explanations(blind, [], None, alpha=0.01)
-        one = _verdict.decide(p_values, why, reverse=reverse, turned=ATTACKS[4:], alpha=0.01)
+        why = alternative_explanations(blind, [], None, alpha=0.01)
+        one = decide(p_values, why, swapped=reverse, invertible=ATTACKS[4:], alpha=0.01)
         tests = [replace(test, name="") for test in one.tests]
-        return one.outcome, len(one.reasons), tests, _verdict.causes(one.explanations)
+        return one.outcome, len(one.reasons), tests, causes(one.explanations)
 
-    usual = judged()
+    usual = verdict_of()
     toy.reword(monkeypatch)
-    assert judged() == usual and len(usual[2]) == len(QUIET)
+    assert verdict_of() == usual and len(usual[2]) == len(QUIET)
 
 
 @pytest.mark.wrong_numbers
@@ -195,12 +195,12 @@ def test_every_name_has_its_words():
 
 
 def test_many_tests_are_paid_for():
-    verdict = _verdict.decide({f"t{n}": 0.004 for n in range(10)}, (), alpha=0.01)
-    assert verdict.outcome == _verdict.NOTHING_FOUND and verdict.tests[0].adjusted == pytest.approx(0.04)
+    verdict = decide({f"t{n}": 0.004 for n in range(10)}, (), alpha=0.01)
+    assert verdict.outcome == NOTHING_FOUND and verdict.tests[0].adjusted == pytest.approx(0.04)
 
 
 def test_what_explains_a_difference():
-    explain = _verdict.alternative_explanations
+    explain = alternative_explanations
     assert explain([BlindBaseline("words", half(), 0.2, np.arange(5))], [], None, alpha=0.01) == ()
     explanations = explain([BlindBaseline("shape", half(0.56), 0.004, np.arange(5))], [], 0.001, alpha=0.01)
     assert len(explanations) == 2 and "56 of 100" in explanations[0] and "reference" in explanations[1]
@@ -215,16 +215,16 @@ def test_canaries_refute_a_claim_that_is_false_and_no_other():
     canaries, coins = rows(200, 0)
     noise = rng.make(0, "noise").normal(size=200)
     claim = Settings(epsilon=1.0, delta=1e-5, permutations=999, draws=50)
-    open_book = _canaries.audit_canaries(canaries, noise + 100 * coins, claim)
+    open_book = audit_canaries(canaries, noise + 100 * coins, claim)
     assert open_book.claim.refuted and open_book.p == 0.001 and open_book.auc.estimate == 1
     assert open_book.claim.lower.epsilon_lower <= open_book.claim.most_certifiable
-    inverted = _canaries.audit_canaries(canaries, noise - 100 * coins, claim)
+    inverted = audit_canaries(canaries, noise - 100 * coins, claim)
     assert (inverted.p, inverted.reverse_p) == (1, 0.001) == (open_book.reverse_p, open_book.p)
-    closed = _canaries.audit_canaries(canaries, noise, claim)
+    closed = audit_canaries(canaries, noise, claim)
     assert closed.reverse_p > 0.01
     assert not closed.claim.refuted and closed.p > 0.01
-    told = _verdict.decide({"canaries": closed.p}, (), open_book, alpha=0.01)
-    assert told.outcome == _verdict.FLAGGED and "refuted" in told.reasons[0]
+    told = decide({"canaries": closed.p}, (), open_book, alpha=0.01)
+    assert told.outcome == FLAGGED and "refuted" in told.reasons[0]
 
 
 def test_a_claim_and_the_tests_share_the_chance_of_a_false_alarm():
@@ -232,11 +232,11 @@ def test_a_claim_and_the_tests_share_the_chance_of_a_false_alarm():
     assert (plain.share, claiming.share) == (0.04, 0.02)
     for coins in (np.arange(100) % 2 == 0, np.arange(100) % 3 == 0):  # a lot of one half, and single coins
         canaries = [Canary(n, f"c{n}", bool(coin)) for n, coin in enumerate(coins, 1)]
-        claim = _canaries.audit_canaries(canaries, 1.0 * coins, replace(claiming, permutations=9)).claim
+        claim = audit_canaries(canaries, 1.0 * coins, replace(claiming, permutations=9)).claim
         assert 1 - claim.lower.confidence + claiming.share == pytest.approx(claiming.alpha)
     with pytest.raises(InvalidParameter, match=r"above alpha = 0\.02 for all of them"):
-        replace(claiming, permutations=99).require_dealings(4)
-    replace(plain, permutations=99).require_dealings(4)
+        replace(claiming, permutations=99).require_permutations(4)
+    replace(plain, permutations=99).require_permutations(4)
 
 
 def test_half_a_claim_and_a_strange_one_are_refused():
@@ -251,7 +251,7 @@ def test_a_half_chosen_by_lot_is_audited_in_pairs():
     canaries = [Canary(n, f"c{n}", n % 2 == 0) for n in range(200)]
     coins, claim = np.arange(200) % 2 == 0, Settings(epsilon=0.5, delta=1e-5, permutations=199, draws=50)
     noise = rng.make(0, "noise").normal(size=200)
-    loud = _canaries.audit_canaries(canaries, noise + 100 * coins, claim).claim
+    loud = audit_canaries(canaries, noise + 100 * coins, claim).claim
     assert loud.lower.canaries == 100 and loud.refuted
     assert loud.lower.epsilon_lower == loud.most_certifiable, "perfect guesses certify what is said of them"
-    assert not _canaries.audit_canaries(canaries, noise, claim).claim.refuted
+    assert not audit_canaries(canaries, noise, claim).claim.refuted

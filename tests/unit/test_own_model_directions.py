@@ -11,7 +11,7 @@ import toy_audit as toy
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, PreTrainedTokenizerFast
 
 import privaudit
-from privaudit import _open, _target
+from privaudit.model import Target, _kind, context_of, untrained
 from privhelpers import models
 from privhelpers.errors import UnsupportedModel
 
@@ -47,7 +47,7 @@ class Numbers:
 def target_of(net, kind):
     """Return an audit's target, not yet checked, whose texts are numbers."""
     numbers = Numbers(net.get_output_embeddings().weight.shape[0], masked=kind == "masked")
-    return privaudit.Target("it", kind, net.float().eval(), numbers, _target.context_of(net, 64), {})
+    return privaudit.Target("it", kind, net.float().eval(), numbers, context_of(net, 64), {})
 
 
 def family(name, kind, **options):
@@ -139,7 +139,7 @@ def test_a_masked_model_that_reads_padding_is_asked_one_text_at_a_time(name):
     with pytest.raises(AssertionError):
         same(target)
     checked = target.checked()
-    assert not checked.together and not _open.untrained(checked, seed=0).together
+    assert not checked.together and not untrained(checked, seed=0).together
     same(checked)
 
 
@@ -204,7 +204,7 @@ def test_a_model_that_mixes_the_rows_of_a_batch_is_asked_one_text_at_a_time(monk
     assert not checked.together
     same(checked, [SHORT, LONG, *[OTHER] * rows])
     monkeypatch.setattr(checked.tokenizer, "batch_decode", lambda rows: rows, raising=False)
-    monkeypatch.setattr(_target.Target, "_given", lambda *_: [2, 7])
+    monkeypatch.setattr(Target, "_given", lambda *_: [2, 7])
     assert len(checked.write("", samples=3, tokens=4, seed=0)) == 3
 
 
@@ -230,7 +230,7 @@ def test_rounding_that_differs_between_texts_is_no_reason(monkeypatch):
 @pytest.mark.parametrize(("causal", "kind"), [(False, "masked"), (True, "causal")])
 def test_one_class_for_both_kinds_is_what_its_configuration_says(causal, kind, tmp_path):
     config = {"model_type": "xlm", "architectures": ["XLMWithLMHeadModel"], "causal": causal}
-    assert _open._kind(tmp_path, config) == kind
+    assert _kind(tmp_path, config) == kind
     same(target_of(family("xlm", kind, causal=causal), kind).checked())
 
 
@@ -248,7 +248,7 @@ def test_a_folder_of_a_causal_class_that_reads_both_ways_is_refused_at_every_doo
         numbers.context = 64
         return numbers
 
-    monkeypatch.setattr(_open, "TextTokenizer", read)
+    monkeypatch.setattr("privaudit.model.TextTokenizer", read)
     for door in (privaudit.open_model, models.load):
         with pytest.raises(UnsupportedModel, match=r"'both': is not causal.*save it as BertForMaskedLM"):
             door(both_ways)

@@ -3,7 +3,6 @@
 import copy
 import json
 import shutil
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -20,7 +19,8 @@ from transformers import (
 )
 
 import privaudit
-from privaudit import _command, _target, _tokenizer
+from privaudit import cli
+from privaudit.model import Target
 from privhelpers import models
 from privhelpers.artifacts import sha256_of
 from privhelpers.errors import MissingArtifact, PrivHelpersError, UnsupportedModel
@@ -105,10 +105,8 @@ def test_a_file_that_names_another_in_its_place_is_refused(brought, name, key):
 
 def test_a_folder_without_a_model_is_refused_before_the_records_are_read(brought, tmp_path, monkeypatch):
     def refused(**places):
-        brought_files = dict.fromkeys(("records", "holdout", "canaries", "synthetic"), "")
-        options = SimpleNamespace(**brought_files, **{"base": "", "reference": "", **places})
         with pytest.raises(PrivHelpersError) as error:
-            _command._opened(options, {"columns": {}})
+            cli.open_parts(cli.Options(**places))
         return str(error.value)
 
     monkeypatch.setattr(privaudit, "read_files", lambda *_, **__: pytest.fail("the records were read"))
@@ -117,7 +115,7 @@ def test_a_folder_without_a_model_is_refused_before_the_records_are_read(brought
     assert "no folder with a config.json" in refused(model=whole, reference=empty)
     assert "so it has no base" in refused(model=whole, base=whole)
     (brought / "config.json").rename(brought / "adapter_config.json")
-    assert "BASE=folder" in refused(model=whole)
+    assert "trained on as base" in refused(model=whole)
     assert f"base {tmp_path.name!r}" in refused(model=whole, base=empty)
 
 
@@ -281,7 +279,7 @@ def test_a_template_with_a_token_of_no_vocabulary_is_refused(brought):
 
 @pytest.mark.parametrize("at_once", [2, 500])
 def test_the_tokenizer_says_what_transformers_says_of_the_folder(good, tok, monkeypatch, at_once):
-    monkeypatch.setattr(_tokenizer, "_AT_ONCE", at_once)
+    monkeypatch.setattr("privaudit.model._AT_ONCE", at_once)
     tokenizer, texts = privaudit.open_model(good).tokenizer, [TEXT, "", "naïve  \u4e2d"]
     plain = tok(texts, return_special_tokens_mask=True, return_offsets_mapping=True)
     plain["ends"] = [[end for _, end in row] for row in plain["offset_mapping"]]
@@ -337,8 +335,9 @@ def test_what_is_cut_from_a_text_is_what_no_model_reads(tok, case, texts):
         [n for n in row if n < context and span[n] not in unread]
         for span, row, unread in zip(spans, places, beyond, strict=True)
     ]
-    told = _target.Target("it", kind, None, reader, context, {}).encode(texts)
-    assert told == ([row[:context] for row in rows], asked, sum(len(row) > context for row in rows))
+    told = Target("it", kind, None, reader, context, {}).encode(texts)
+    assert (told.ids, told.asked) == ([row[:context] for row in rows], asked)
+    assert told.cut == [len(row) > context for row in rows]
 
 
 def test_notes_that_older_libraries_left_in_a_configuration_are_no_reason(brought):

@@ -9,7 +9,8 @@ import toy_audit as toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privaudit import _files, _rows, read_files
+from privaudit import read_files
+from privaudit.records import LONGEST_LINE, read_canaries, read_records, read_texts
 from privhelpers.errors import BadRecords, PrivHelpersError
 
 
@@ -56,7 +57,7 @@ BAD = {
     "half character": (b'{"patient_id": "x", "text": "\\ud800"}\n', "surrogate"),
     "deep": (b"[" * 100_000 + b"\n", "nested too deep"),
     "huge number": (b'{"patient_id": "x", "text": "y", "n": ' + b"1" * 5000 + b"}\n", "broken"),
-    "long line": (b'{"patient_id": "x", "text": "' + b"y" * _rows.LONGEST_LINE + b'"}\n', "longer than"),
+    "long line": (b'{"patient_id": "x", "text": "' + b"y" * LONGEST_LINE + b'"}\n', "longer than"),
 }
 
 
@@ -67,7 +68,7 @@ def test_a_bad_line_is_refused_by_file_and_line(tmp_path, kind):
     if kind == "cut":
         path = written(path, [*GOOD[:30], line])
     with pytest.raises(BadRecords, match=r"^m\.jsonl, line 31\b") as refused:
-        _files.read_records(path)
+        read_records(path)
     assert words in str(refused.value) and len(str(refused.value)) < 300
 
 
@@ -75,32 +76,32 @@ def test_bytes_that_are_no_utf8_are_refused_by_their_offset(tmp_path):
     offset = sum(map(len, GOOD[:30])) + 29
     path = written(tmp_path / "m.jsonl", [*GOOD[:30], b'{"patient_id": "x", "text": "\xff"}\n'])
     with pytest.raises(BadRecords, match=rf"^m\.jsonl, line 31: not UTF-8 \(byte {offset}\)"):
-        _files.read_records(path)
+        read_records(path)
     assert path.read_bytes()[offset] == 0xFF
 
 
 def test_a_byte_order_mark_is_passed_over_and_one_of_utf16_refused_with_its_cure(tmp_path):
     mark = b"\xef\xbb\xbf"
-    assert _files.read_records(written(tmp_path / "m.jsonl", [mark, *GOOD])).notes[0].text == "note 0"
+    assert read_records(written(tmp_path / "m.jsonl", [mark, *GOOD])).notes[0].text == "note 0"
     with pytest.raises(BadRecords, match=r"line 1: not UTF-8 \(byte 32\)"):
-        _files.read_records(written(tmp_path / "m.jsonl", [mark, b'{"patient_id": "x", "text": "\xff"}\n']))
+        read_records(written(tmp_path / "m.jsonl", [mark, b'{"patient_id": "x", "text": "\xff"}\n']))
     for kind in ("utf-16-le", "utf-16-be"):
         path = written(tmp_path / "m.jsonl", ["\ufeff".encode(kind), "{".encode(kind)])
         with pytest.raises(BadRecords, match=r"^m\.jsonl, line 1: .*UTF-16.*save the file as UTF-8"):
-            _files.read_records(path)
+            read_records(path)
 
 
 def test_what_makes_a_record_the_same_one(tmp_path):
     path = tmp_path / "m.jsonl"
     with pytest.raises(BadRecords, match=r"line 61: the patient and text of line 4 again"):
-        _files.read_records(written(path, [*GOOD, GOOD[3]]))
+        read_records(written(path, [*GOOD, GOOD[3]]))
     for lines in ([row(3, note_id="n3"), *GOOD], [*GOOD, row(3, note_id="n3")]):
         with pytest.raises(BadRecords, match=r"the patient and text of line \d again"):
-            _files.read_records(written(path, lines))
+            read_records(written(path, lines))
     with_ids = [row(n, note_id=f"n{n}") for n in range(60)]
     with pytest.raises(BadRecords, match=r"line 61: the note_id of line 4 again"):
-        _files.read_records(written(path, [*with_ids, row(99, note_id="n3")]))
-    twice = _files.read_records(written(path, [*with_ids, row(3, note_id="n99")]))
+        read_records(written(path, [*with_ids, row(99, note_id="n3")]))
+    twice = read_records(written(path, [*with_ids, row(3, note_id="n99")]))
     assert (twice.lines, len(twice.notes), twice.repeated) == (61, 60, 1)
 
 
@@ -109,9 +110,9 @@ def test_what_makes_a_record_the_same_one(tmp_path):
 )
 def test_ids_that_read_the_same_are_one_patient(tmp_path, spelled):
     path = written(tmp_path / "m.jsonl", [*GOOD, row(99, patient_id=spelled)])
-    assert len(_files.read_records(path).patients) == 60
+    assert len(read_records(path).patients) == 60
     with pytest.raises(BadRecords, match=r"line 61: the patient and text of line 4 again"):
-        _files.read_records(written(path, [*GOOD, row(3, patient_id=spelled)]))
+        read_records(written(path, [*GOOD, row(3, patient_id=spelled)]))
     holdout = written(tmp_path / "h.jsonl", [*(row(n) for n in range(100, 160)), row(99, patient_id=spelled)])
     with pytest.raises(BadRecords, match=r"^h\.jsonl, line 61: its patient stands in m\.jsonl, line 4"):
         read_files(written(path, GOOD), holdout)
@@ -120,25 +121,25 @@ def test_ids_that_read_the_same_are_one_patient(tmp_path, spelled):
 @pytest.mark.parametrize("spelled", ["\u200b", "\u00ad\u200d", "\ufeff"], ids=ascii)
 def test_an_id_without_a_shape_is_none(tmp_path, spelled):
     with pytest.raises(BadRecords, match=r"line 61: patient_id is empty"):
-        _files.read_records(written(tmp_path / "m.jsonl", [*GOOD, row(99, patient_id=spelled)]))
+        read_records(written(tmp_path / "m.jsonl", [*GOOD, row(99, patient_id=spelled)]))
 
 
 def test_a_text_under_two_ids_is_counted(tmp_path):
-    records = _files.read_records(written(tmp_path / "m.jsonl", [*GOOD, row(99, text="Note  3")]))
+    records = read_records(written(tmp_path / "m.jsonl", [*GOOD, row(99, text="Note  3")]))
     assert (len(records.patients), records.shared, records.repeated) == (61, 2, 0)
-    assert _files.read_records(written(tmp_path / "m.jsonl", GOOD)).shared == 0
+    assert read_records(written(tmp_path / "m.jsonl", GOOD)).shared == 0
 
 
 @pytest.mark.parametrize("patients", [0, 1, 49])
 def test_too_few_patients_are_refused(tmp_path, patients):
     with pytest.raises(BadRecords, match=rf"^m\.jsonl: {patients} patients in .* at least 50"):
-        _files.read_records(written(tmp_path / "m.jsonl", GOOD[:patients]))
+        read_records(written(tmp_path / "m.jsonl", GOOD[:patients]))
 
 
 def test_no_file_is_no_record(tmp_path):
     for path in (tmp_path / "none.jsonl", tmp_path):
         with pytest.raises(BadRecords, match="no such file"):
-            _files.read_records(path)
+            read_records(path)
 
 
 @pytest.mark.parametrize("lost", ["{}", "{}.0", "{:09}.00"])
@@ -203,7 +204,7 @@ def test_canaries_that_prove_nothing_are_refused(tmp_path, lines, words):
 
 def test_other_fields_and_line_ends_do_not_matter(tmp_path):
     lines = [row(n, kind="report", spans=[{"a": 1}])[:-1] + b"\r\n" for n in range(60)]
-    records = _files.read_records(written(tmp_path / "m.jsonl", [*lines[:-1], lines[-1].rstrip()]))
+    records = read_records(written(tmp_path / "m.jsonl", [*lines[:-1], lines[-1].rstrip()]))
     assert len(records.notes) == 60 and records.notes[7].line == 8 and not records.repeated
 
 
@@ -212,7 +213,7 @@ def test_other_fields_and_line_ends_do_not_matter(tmp_path):
 def test_no_bytes_break_the_door(tmp_path_factory, junk):
     path = written(tmp_path_factory.getbasetemp() / "junk.jsonl", [*GOOD[:2], junk])
     with pytest.raises(BadRecords):
-        _files.read_records(path)
+        read_records(path)
 
 
 NOTES = [f'note {n}, "quoted"; two\nlines' for n in range(60)]
@@ -234,7 +235,7 @@ def test_a_table_holds_the_same_records(tmp_path, name, divider, ends):
     path = table(tmp_path / name, ["patient_id", "text"], divider, ends)
     for start in (b"", b"\xef\xbb\xbf"):
         path.write_bytes(start + path.read_bytes())
-        records = _files.read_records(path)
+        records = read_records(path)
         assert [note.text for note in records.notes] == NOTES and not records.repeated
         assert (records.notes[7].patient, records.notes[7].line) == ("007", 8)
 
@@ -244,11 +245,11 @@ def test_a_table_may_say_first_what_divides_it(tmp_path, divider):
     """As a spreadsheet has it; such a line counts as no row."""
     path = table(tmp_path / "m.csv", ["patient_id", "text"], divider, "\r\n")
     path.write_bytes(b"\xef\xbb\xbfsep=" + f"{divider}\r\n".encode() + path.read_bytes())
-    records = _files.read_records(path)
+    records = read_records(path)
     assert [note.text for note in records.notes] == NOTES and records.notes[7].line == 8
     path.write_bytes(b"sep=;\n")
     with pytest.raises(BadRecords, match=r"^m\.csv: 0 patients in 0 lines"):
-        _files.read_records(path)
+        read_records(path)
 
 
 @pytest.mark.parametrize(
@@ -259,34 +260,35 @@ def test_a_line_that_says_a_wrong_divider_is_named(tmp_path, first, line):
     path = table(tmp_path / "m.csv", ["patient_id", "text"])
     path.write_bytes(f"{first}\n".encode() + path.read_bytes())
     with pytest.raises(BadRecords, match=rf"^m\.csv, line {line}: .*remove"):
-        _files.read_records(path)
+        read_records(path)
 
 
 def test_a_table_of_one_column_may_say_what_divides_it(tmp_path):
     path = tmp_path / "s.csv"
     path.write_text("sep=;\ntext\n" + "".join(f"text {n}\n" for n in range(60)))
-    assert len(_files.read_texts(path).texts) == 60
+    assert len(read_texts(path).texts) == 60
 
 
 def test_columns_are_named_by_option(tmp_path):
     columns = {"patient_id": "mrn", "text": "Note Text"}
     path = table(tmp_path / "m.csv", ["mrn", "Note Text"])
-    assert [note.text for note in _files.read_records(path, columns).notes] == NOTES
+    assert [note.text for note in read_records(path, columns).notes] == NOTES
     with pytest.raises(
-        BadRecords, match=r"^m\.csv, row 1: patient_id is missing.*COLUMNS='patient_id=\.\.\.'"
+        BadRecords,
+        match=r"^m\.csv, row 1: patient_id is missing.*in columns, such as 'patient_id=\.\.\.'",
     ):
-        _files.read_records(path)
+        read_records(path)
     own = table(tmp_path / "own.csv", ["patient_id", "text"])
-    assert len(_files.read_records(own, columns).notes) == 60, "a file that has the names of ours keeps them"
+    assert len(read_records(own, columns).notes) == 60, "a file that has the names of ours keeps them"
     lines = [json.dumps({"mrn": f"p{n}", "Note Text": f"note {n}", "text": "other"}) for n in range(60)]
     path = written(tmp_path / "m.jsonl", ["\n".join(lines).encode()])
-    assert _files.read_records(path, columns).notes[3].text == "note 3"
+    assert read_records(path, columns).notes[3].text == "note 3"
 
 
 def test_a_cell_in_which_nothing_can_be_seen_is_an_empty_one(tmp_path):
     cells = [f"p{n},one {n},{chr(0x200B) if n else ''}\n" for n in range(60)]
     path = written(tmp_path / "m.csv", [b"patient_id,text,note_id\n", "".join(cells).encode()])
-    assert len(_files.read_records(path).notes) == 60
+    assert len(read_records(path).notes) == 60
 
 
 @pytest.mark.parametrize(
@@ -306,7 +308,7 @@ def test_a_cell_in_which_nothing_can_be_seen_is_an_empty_one(tmp_path):
 def test_a_bad_row_of_a_table_is_refused_by_its_number(tmp_path, rows, words):
     path = written(tmp_path / "m.csv", [b"patient_id,text\n", rows.encode()])
     with pytest.raises(BadRecords, match=rf"^m\.csv, {words}") as refused:
-        _files.read_records(path)
+        read_records(path)
     assert "Secret" not in str(refused.value)
 
 
@@ -317,15 +319,15 @@ LONG = b"x" * 999 + b"\n"
 def test_a_row_of_a_table_that_takes_too_many_lines_is_refused_by_its_number(tmp_path, row):
     path = written(tmp_path / "m.csv", [b"patient_id,text\np0,one\n", row])
     with pytest.raises(BadRecords, match=r"^m\.csv, row 2: (longer than 1,000,000|broken \(field larger)"):
-        _files.read_records(path)
+        read_records(path)
 
 
 def test_a_table_that_is_called_jsonl_is_refused_with_the_cure(tmp_path):
     path = table(tmp_path / "m.jsonl", ["patient_id", "text"])
     with pytest.raises(BadRecords, match=r"line 1: broken.*a table must be named \.csv, \.tsv or \.parquet"):
-        _files.read_records(path)
+        read_records(path)
     with pytest.raises(BadRecords, match=r"row of names: two columns of one name"):
-        _files.read_records(written(tmp_path / "two.csv", [b"text,text\na,b\n"]))
+        read_records(written(tmp_path / "two.csv", [b"text,text\na,b\n"]))
 
 
 def parquet(path, **columns):
@@ -341,48 +343,48 @@ def test_a_parquet_file_holds_the_same_records(tmp_path):
     path = parquet(
         tmp_path / "m.parquet", mrn=list(range(60)), text=NOTES, identifiers=names, when=[0.5] * 60
     )
-    records = _files.read_records(path, {"patient_id": "mrn"})
+    records = read_records(path, {"patient_id": "mrn"})
     assert [note.text for note in records.notes] == NOTES and records.notes[9].patient == "9"
     assert (records.notes[9].identifiers, records.notes[8].identifiers) == (("note 9",), ())
     with pytest.raises(BadRecords, match=r"^m\.parquet, row 1: patient_id is missing"):
-        _files.read_records(path)
+        read_records(path)
     for bad, words in (
         (NOTES[:30] + [None] * 30, "row 31: text is missing"),
         (list(range(60)), "row 1: text must be text; cast the column to text"),
-        ([*NOTES[:59], "x" * (_rows.LONGEST_LINE + 1)], "row 60: text longer than 1,000,000 characters"),
+        ([*NOTES[:59], "x" * (LONGEST_LINE + 1)], "row 60: text longer than 1,000,000 characters"),
     ):
         path = parquet(tmp_path / "bad.parquet", patient_id=[f"p{n}" for n in range(60)], text=bad)
         with pytest.raises(BadRecords, match=rf"^bad\.parquet, {words}"):
-            _files.read_records(path)
+            read_records(path)
     path = parquet(tmp_path / "bad.parquet", patient_id=[float(n) for n in range(60)], text=NOTES)
     with pytest.raises(BadRecords, match=r"^bad\.parquet, row 1: patient_id must be text; cast the column"):
-        _files.read_records(path)
+        read_records(path)
     whole = path.read_bytes()
     for spoiled in (b"", b"PAR1", whole[:-9], whole[:40] + b"\0" * 40 + whole[80:]):
         with pytest.raises(BadRecords, match=r"^bad\.parquet"):
-            _files.read_records(written(path, [spoiled]))
+            read_records(written(path, [spoiled]))
 
 
 def test_canaries_of_a_table(tmp_path):
     lines = [f"canary {n};{('true', 'No', '1', '0')[n % 4]}\n".encode() for n in range(40)]
-    canaries = _files.read_canaries(written(tmp_path / "c.csv", [b"text;inserted\n", *lines])).canaries
+    canaries = read_canaries(written(tmp_path / "c.csv", [b"text;inserted\n", *lines])).canaries
     assert [canary.inserted for canary in canaries[:4]] == [True, False, True, False]
     with pytest.raises(BadRecords, match=r"row 41: inserted must be true or false"):
-        _files.read_canaries(written(tmp_path / "c.csv", [b"text;inserted\n", *lines, b"x;perhaps\n"]))
+        read_canaries(written(tmp_path / "c.csv", [b"text;inserted\n", *lines, b"x;perhaps\n"]))
     texts = [f"canary {n}" for n in range(40)]
     for inserted in ([0, 1] * 20, ["No", "1"] * 20, [False, True] * 20):
-        read = _files.read_canaries(parquet(tmp_path / "c.parquet", text=texts, inserted=inserted)).canaries
+        read = read_canaries(parquet(tmp_path / "c.parquet", text=texts, inserted=inserted)).canaries
         assert [canary.inserted for canary in read[:4]] == [False, True, False, True]
     with pytest.raises(BadRecords, match=r"row 1: inserted must be true or false"):
-        _files.read_canaries(parquet(tmp_path / "c.parquet", text=texts, inserted=[2] * 40))
+        read_canaries(parquet(tmp_path / "c.parquet", text=texts, inserted=[2] * 40))
 
 
 def test_texts_of_a_synthetic_data_set(tmp_path):
     rows = [json.dumps({"text": f"text {n % 55}"}).encode() + b"\n" for n in range(60)]
-    texts = _files.read_texts(written(tmp_path / "s.jsonl", rows)).texts
+    texts = read_texts(written(tmp_path / "s.jsonl", rows)).texts
     assert len(texts) == 60 and len(set(texts)) == 55
     with pytest.raises(BadRecords, match=r"^s\.jsonl: 49 texts; at least 50"):
-        _files.read_texts(written(tmp_path / "s.jsonl", rows[:49]))
+        read_texts(written(tmp_path / "s.jsonl", rows[:49]))
 
 
 def test_reading_is_shown_where_somebody_looks(tmp_path, capsys):
@@ -405,13 +407,13 @@ def test_a_refusal_quotes_no_record(tmp_path):
     ]
     for line in lines:
         with pytest.raises(PrivHelpersError) as refused:
-            _files.read_records(written(tmp_path / "m.jsonl", [line.encode()]))
+            read_records(written(tmp_path / "m.jsonl", [line.encode()]))
         assert secret not in str(refused.value)
 
 
 def test_the_toys_of_the_other_tests_are_good(tmp_path):
     toy.write(tmp_path / "m.jsonl", toy.notes("m", 60, seed=1))
-    assert len(_files.read_records(tmp_path / "m.jsonl").patients) == 60
+    assert len(read_records(tmp_path / "m.jsonl").patients) == 60
 
 
 def test_files_are_refused_before_what_takes_long_is_loaded(tmp_path):

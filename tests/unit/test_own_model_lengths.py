@@ -12,7 +12,10 @@ from tokenizers import models as token_models
 from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import privaudit
-from privaudit import _membership, _reading, _sentences, _target
+from privaudit.encode import read_alike
+from privaudit.model import CAUSAL, MASKED, Target, _whole_characters
+from privaudit.probes.membership import _reference_scores, membership_scores
+from privaudit.report import _inapplicable
 from privhelpers import models, stats
 from privhelpers.attacks import signals
 from privhelpers.models import TokenScores
@@ -76,7 +79,7 @@ def test_two_equally_good_models_tell_no_lengths_apart(null, shorter):
     generator = np.random.default_rng(5)
     lengths = generator.integers(62, 78, size=2 * count) - np.repeat([shorter, 0], count)
     texts = long_notes(lengths, seed=1)
-    found = _membership._reference_scores(*readings(texts, **NULLS[null]), texts)
+    found = _reference_scores(*readings(texts, **NULLS[null]), texts)
     area = stats.auc(found[:count], found[count:])
     assert abs(area - 0.5) < 4 / np.sqrt(6 * count)
 
@@ -86,18 +89,18 @@ def test_what_a_member_gains_is_found_where_both_read():
     one, other = readings(texts, (1024, 512))
     for number in range(30):
         one.log_p[number][512:] += 5  # the reference says nothing of this part
-    found = _membership._reference_scores(one, other, texts)
+    found = _reference_scores(one, other, texts)
     assert abs(stats.auc(found[:30], found[30:]) - 0.5) < 0.3
     for number in range(30):
         one.log_p[number][:500] += 0.2
-    found = _membership._reference_scores(one, other, texts)
+    found = _reference_scores(one, other, texts)
     assert stats.auc(found[:30], found[30:]) > 0.9
 
 
 def test_a_short_text_has_the_difference_of_its_losses_a_byte():
     texts = ["été à Paris", "oak and elm"]
     one, other = readings(texts, (64, 64), words_a_token=(1, 2))
-    found = _membership.membership_scores(one, texts, reference=other)["reference"]
+    found = membership_scores(one, texts, reference=other)["reference"]
     by_hand = [
         (one.log_p[n].sum() - other.log_p[n].sum()) / len(text.encode()) for n, text in enumerate(texts)
     ]
@@ -127,7 +130,7 @@ def test_a_text_without_a_shared_part_says_nothing():
     texts = ["oak elm fir", "oak elm pine", "elm"]
     one, other = readings(texts, (64, 64))
     other.bounds[2] = np.array([1, 2])
-    found = _membership.membership_scores(one, texts, reference=other)["reference"]
+    found = membership_scores(one, texts, reference=other)["reference"]
     assert found[2] == pytest.approx(found[:2].mean())
 
 
@@ -213,8 +216,8 @@ def target(model, tok):
     """Return an opened model, its tokenizer in this process."""
     context = model.config.max_position_embeddings
     reader = toy.wrapped(tok, context)
-    kind = _target.MASKED if tok.mask_token_id is not None else _target.CAUSAL
-    return _target.Target("it", kind, model, reader, context, {})
+    kind = MASKED if tok.mask_token_id is not None else CAUSAL
+    return Target("it", kind, model, reader, context, {})
 
 
 def shortened(short, model):
@@ -262,13 +265,12 @@ def test_a_model_and_itself_with_another_context_differ_in_nothing(opened, pair)
     one, other = (opened[name] for name in pair)
     scored = tuple(model.score(TEXTS, seed=0) for model in (one, other))
     assert scored[0].truncated != scored[1].truncated
-    against, known = _reading.read_alike((one, other), scored, TEXTS, seed=0)
-    assert one.reads_as(other, TEXTS)
-    assert _membership._reference_scores(against, known, TEXTS) == pytest.approx(
-        np.zeros(len(TEXTS)), abs=1e-5
-    )
+    encoded = one.encode(TEXTS), other.encode(TEXTS)
+    against, known = read_alike((one, other), scored, TEXTS, encoded, seed=0)
+    assert one.reads_as(other, *encoded)
+    assert _reference_scores(against, known, TEXTS) == pytest.approx(np.zeros(len(TEXTS)), abs=1e-5)
     if "masked" in pair:
-        unequal = _membership._reference_scores(*scored, TEXTS)
+        unequal = _reference_scores(*scored, TEXTS)
         assert np.abs(unequal).max() > 1e-4, "what one reads further tells it what comes before"
 
 
@@ -287,10 +289,10 @@ def test_of_a_character_that_is_read_in_part_no_byte_is_compared(opened, context
     narrow = replace(wide, model=short, context=context)
     scored = tuple(model.score(BYTES) for model in (wide, narrow))
     assert scored[1].truncated == len(BYTES) and min(scored[1].tokens) < context - 1
-    assert _membership._reference_scores(*scored, BYTES) == pytest.approx(np.zeros(len(BYTES)), abs=1e-5)
+    assert _reference_scores(*scored, BYTES) == pytest.approx(np.zeros(len(BYTES)), abs=1e-5)
     for number, text in enumerate(BYTES):
         part = scored[1].part_read(number, text)
-        assert 0 <= context - 1 - len(wide.encode([part])[1][0]) < 4
+        assert 0 <= context - 1 - len(wide.encode([part]).asked[0]) < 4
 
 
 @pytest.mark.parametrize(
@@ -304,19 +306,18 @@ def test_of_a_character_that_is_read_in_part_no_byte_is_compared(opened, context
     ],
 )
 def test_a_text_is_read_up_to_its_last_whole_character(asked, ends, read):
-    assert _target._whole_characters(asked, ends, 3) == read
+    assert _whole_characters(asked, ends, 3) == read
 
 
 def test_a_reference_that_reads_less_brings_ezmia_and_wbc_too(opened):
     one, narrow = opened["wide"], opened["narrow"]
     fresh = gpt2(range(narrow.model.config.vocab_size), 48, seed=9)
     other = replace(narrow, model=fresh)
-    same = one.reads_as(other, TEXTS)
-    found = _membership.membership_scores(
-        one.score(TEXTS), TEXTS, reference=other.score(TEXTS), same_tokens=same
-    )
+    same = one.reads_as(other, one.encode(TEXTS), other.encode(TEXTS))
+    found = membership_scores(one.score(TEXTS), TEXTS, reference=other.score(TEXTS), same_tokens=same)
     assert same and {"reference", "ez_mia", "wbc"} <= found.keys()
-    assert not one.reads_as(opened["other"], TEXTS) and not one.reads_as(opened["masked"], TEXTS)
+    for another in (opened["other"], opened["masked"]):
+        assert not one.reads_as(another, one.encode(TEXTS), another.encode(TEXTS))
 
 
 def test_an_audit_with_the_same_model_of_another_context_finds_no_length(opened, tmp_path):
@@ -330,10 +331,10 @@ def test_an_audit_with_the_same_model_of_another_context_finds_no_length(opened,
     files = privaudit.read_files(*paths)
     options = {"lower_case": False, "control": False, "texts": 1, "tokens": 1}
     settings = privaudit.Settings(permutations=1999, draws=20, **options)
-    audit = privaudit.examine(opened["wide"], files, settings, reference=opened["narrow"], progress=False)
+    audit = privaudit.run_audit(files, settings, target=opened["wide"], reference=opened["narrow"])
     assert audit.attacks[0].name == "loss"
     assert not {"reference", "ez_mia", "wbc"} & {attack.name for attack in audit.attacks}, "nothing differs"
-    assert len(_sentences._inapplicable(audit)) >= 3
+    assert len(_inapplicable(audit)) >= 3
 
 
 class Slow:
@@ -356,6 +357,6 @@ def test_a_tokenizer_that_does_not_say_where_tokens_end_is_asked_by_bisection():
     text = " ".join(["word"] * 30)
     ends = toy.wrapped(Slow(), 10)([text, "two words"], add_special_tokens=False)["ends"]
     assert ends[0][:10] == [-1] * 8 + [45, 50] and ends[1] == [-1, -1]  # blanks before the next word are read
-    it = _target.Target("it", _target.CAUSAL, None, None, 10, {})
+    it = Target("it", CAUSAL, None, None, 10, {})
     assert it._bounds("two words", [0, -1, -1], [1, 2], [1, 2]).tolist() == [0, -1, 9]
     assert it._bounds("two words", [0, -1, -1], [1, 2], [1]).tolist() == [0, -1]

@@ -13,9 +13,11 @@ import pytest
 import toy_audit as toy
 
 import privaudit
-from privaudit import _examine, _page, _verdict, _wording, audit_pictures
+from privaudit import audit_pictures
 from privaudit import browser as programs
-from privaudit._wording import WORDING
+from privaudit.audit import _top1
+from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, decide
+from privaudit.words import WORDING, format_percent
 from privhelpers.artifacts import to_json
 
 SCRIPT = "<script>alert(1)</script>"
@@ -37,7 +39,7 @@ def audit(tmp_path_factory):
     tok = toy.tokenizer([row["text"] for row in others])
     folder = toy.save(toy.causal(tok), tok, home / "net<img onerror=x>")
     settings = privaudit.Settings(texts=12, tokens=8, permutations=3999, draws=60, epsilon=4.0, delta=1e-5)
-    made = privaudit.examine(privaudit.open_model(folder), files, settings, progress=False)
+    made = privaudit.run_audit(files, settings, target=privaudit.open_model(folder))
     made.texts[0] = SCRIPT + BIDI + "javascript:x"
     return made
 
@@ -153,11 +155,11 @@ def test_the_first_page_answers_in_four_sentences_and_explains_its_words(page, a
 def test_what_was_found_is_laid_to_training_only_where_nothing_else_explains_it(audit):
     """In one sentence, whatever the verdict rests on."""
     told = privaudit.report_facts(audit)["answers"]["found"]
-    assert audit.verdict.outcome == _verdict.NOTHING_FOUND and told.startswith("None of ")
+    assert audit.verdict.outcome == NOTHING_FOUND and told.startswith("None of ")
     loud = {"loss": 1e-4, "zlib": 2e-4, "min_k": 0.5, "canaries": 1e-4}
 
     def found(p_values, explanations=(), canaries=None):
-        judged = _verdict.decide(p_values, explanations, canaries, alpha=0.01)
+        judged = decide(p_values, explanations, canaries, alpha=0.01)
         other = dataclasses.replace(audit, verdict=judged, canaries=canaries or audit.canaries)
         return privaudit.report_facts(other)["answers"]["found"], judged
 
@@ -217,7 +219,7 @@ def test_a_note_of_two_patients_is_counted_below_the_files(page, audit):
 
 
 MOST_WORDS = 350
-OUTCOMES = [_verdict.FLAGGED, _verdict.UNDECIDED, _verdict.NOTHING_FOUND]
+OUTCOMES = [FLAGGED, UNDECIDED, NOTHING_FOUND]
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
@@ -246,7 +248,7 @@ def test_words_that_nobody_has_guessed_leave_an_interval(audit):
     """A bootstrap of no hits has no width; of 60 patients without one it is up to 1 - 0.025^(1/60)."""
     for right in (0, 1):
         scored = SimpleNamespace(greedy=[np.full(9, right == 1)] * len(audit.sample.notes))
-        for share in _examine._top1(scored, audit.sample, audit.settings):
+        for share in _top1(scored, audit.sample, audit.settings):
             ends = [0, 1 - 0.025 ** (1 / 60)] if right == 0 else [0.025 ** (1 / 60), 1]
             assert [share.low, share.high] == pytest.approx(ends) and share.estimate == right
     page = words_in(privaudit.report_page(privaudit.report_facts(audit)))
@@ -270,8 +272,8 @@ def test_a_sample_is_said_in_the_headline_with_the_reason(audit):
 
 def test_no_sentence_promises_what_an_audit_cannot_know(page):
     source = "".join(
-        Path(path).read_text()
-        for path in (_wording.__file__, _page._PAGE, _page._PAGE.with_name("wording.yml"))
+        Path(privaudit.__file__).with_name(name).read_text()
+        for name in ("words.py", "report.html", "wording.yml")
     ).lower()
     sentences = ("".join(read(page).text) + source).lower()
     for promise in ("compliant", "records protected", "elimination", "anonymous", "guaranteed"):
@@ -288,13 +290,11 @@ def test_every_outcome_has_its_words(audit, outcome):
     ) * 3
     other = replace(audit, verdict=replace(audit.verdict, outcome=outcome, reasons=reasons))
     text = words_in(privaudit.report_page(privaudit.report_facts(other)))
-    assert _wording.WORDING["headlines"][outcome] in text and all(
-        line in text for line in _wording.WORDING["next"][outcome]
-    )
+    assert WORDING["headlines"][outcome] in text and all(line in text for line in WORDING["next"][outcome])
 
 
 def test_shares_are_read_out_of_100():
-    assert [_wording.of_100(x) for x in (0, 0.0004, 0.0123, 0.0949, 0.0951, 0.5, 1)] == [
+    assert [format_percent(x) for x in (0, 0.0004, 0.0123, 0.0949, 0.0951, 0.5, 1)] == [
         "0", "0.0", "1.2", "9.5", "10", "50", "100",
     ]  # fmt: skip
 
@@ -339,5 +339,5 @@ def test_the_longest_first_page_of_each_outcome_fits_a_sheet(browser, page, audi
 
 @pytest.mark.browser
 def test_the_first_sheet_of_the_pdf_is_the_whole_first_page_and_nothing_else(audit):
-    pdf = toy.check_first_sheet(*toy.longest_page(audit, _verdict.FLAGGED))
+    pdf = toy.check_first_sheet(*toy.longest_page(audit, FLAGGED))
     assert b"/StructTreeRoot" in pdf and b"/JavaScript" not in pdf and b"/Launch" not in pdf

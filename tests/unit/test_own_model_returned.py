@@ -1,15 +1,14 @@
 """What a tokenizer loses of the notes is said before a model is asked, and not taken for nothing found."""
 
-from types import SimpleNamespace
-
 import pytest
 import toy_audit as toy
 from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers, trainers
 from tokenizers import models as token_models
 
-from privaudit._files import Note
-from privaudit._memorization import naming_strings, openings
-from privaudit._returned import require_text_back
+from privaudit.encode import require_text_back
+from privaudit.model import Target
+from privaudit.probes.memorization import openings
+from privaudit.records import Note, naming_strings
 from privhelpers.errors import UnsupportedModel
 from privhelpers.text import same_as
 
@@ -22,12 +21,18 @@ CHINESE = [Note(n, f"p{n}", f"患者王小明昨夜留院观察{n}晚，今晨�
 class Answers:
     """A tokenizer as an audit asks it: rows of ids, and their text without special tokens."""
 
+    bos_token_id = eos_token_id = None
+
     def __init__(self, tokenizer, context):
         self._tokenizer, self._most = tokenizer, context + 1
 
-    def __call__(self, texts, *, add_special_tokens):
+    def __call__(self, texts, *, add_special_tokens=True):
         rows = self._tokenizer.encode_batch(list(texts), add_special_tokens=add_special_tokens)
-        return {"input_ids": [row.ids[: self._most] for row in rows]}
+        return {
+            "input_ids": [row.ids[: self._most] for row in rows],
+            "special_tokens_mask": [[0] * len(row.ids[: self._most]) for row in rows],
+            "ends": [[end for _, end in row.offsets[: self._most]] for row in rows],
+        }
 
     def batch_decode(self, rows):
         return self._tokenizer.decode_batch(rows, skip_special_tokens=True)
@@ -44,7 +49,7 @@ def target(model, *, before=None, decoder=None, rules=(), learn=NOTES, kind="cau
     special |= {"end_of_word_suffix": ends} if ends else {}
     tokenizer.train_from_iterator([note.text for note in learn], trainer(**special))
     reads = Answers(tokenizer, context)
-    return SimpleNamespace(name="m", context=context, is_causal=kind == "causal", tokenizer=reads)
+    return Target("m", kind, None, reads, context, {})
 
 
 def pieces():
@@ -57,6 +62,11 @@ def whole():
 
 LOWER = normalizers.BertNormalizer(lowercase=True)
 BYTES = {"before": pre_tokenizers.ByteLevel(add_prefix_space=False), "decoder": decoders.ByteLevel()}
+
+
+def lost_of(target, notes):
+    """Return what the tokenizer of a model loses of some notes."""
+    return require_text_back(target, notes, target.encode([note.text for note in notes]))
 
 
 @pytest.mark.parametrize("notes", [NOTES, LONG])
@@ -82,7 +92,7 @@ BYTES = {"before": pre_tokenizers.ByteLevel(add_prefix_space=False), "decoder": 
     ],
 )
 def test_a_tokenizer_that_gives_a_text_back_needs_no_word(made, notes):
-    assert require_text_back(made(), notes) == ""
+    assert lost_of(made(), notes) == ""
 
 
 @pytest.mark.parametrize(
@@ -98,7 +108,7 @@ def test_a_tokenizer_that_gives_a_text_back_needs_no_word(made, notes):
 )
 def test_a_tokenizer_that_loses_most_of_a_note_is_refused(made, notes):
     with pytest.raises(UnsupportedModel, match="'m': its tokenizer does not give a text back"):
-        require_text_back(made(), notes)
+        lost_of(made(), notes)
 
 
 def test_a_tokenizer_that_puts_blanks_between_characters_of_chinese_gives_names_back():
@@ -113,18 +123,18 @@ def test_a_tokenizer_that_puts_blanks_between_characters_of_chinese_gives_names_
             made.tokenizer([notes[0].text], add_special_tokens=False)["input_ids"]
         )[0]
     )
-    assert require_text_back(made, notes) == ""
+    assert lost_of(made, notes) == ""
 
 
 def test_what_is_lost_is_said_in_one_sentence():
     house = [Note(0, "x", " ".join([*toy.WORDS, "Seen today: . File SYN-"]))]
     others = target(whole(), learn=house)  # no number of a patient is in the vocabulary
-    said = require_text_back(others, NOTES)
+    said = lost_of(others, NOTES)
     assert said.count(".") == 1 and f"of {len(naming_strings(NOTES))} strings that name a patient" in said
     digits = target(pieces(), decoder=decoders.WordPiece(), rules=[normalizers.Replace("7", "0")])
-    assert "strings that name a patient" in require_text_back(digits, NOTES)
+    assert "strings that name a patient" in lost_of(digits, NOTES)
     masked = target(whole(), learn=house, kind="masked")
-    assert "strings" not in require_text_back(masked, NOTES)
+    assert "strings" not in lost_of(masked, NOTES)
 
 
 def test_a_name_in_a_script_of_its_own_names_a_patient():

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,19 +27,15 @@ from transformers import (
 )
 
 import privaudit
-from privaudit import (
-    _ahead,
-    _blind,
-    _files,
-    _likeness,
-    _memorization,
-    _risks,
-    _sample,
-    _target,
-    _verdict,
-    _wording,
-)
-from privaudit._names import AttackTest, Part
+from privaudit.audit import estimate_tests
+from privaudit.encode import _drawn_notes, draw_sample
+from privaudit.model import Target, TextTokenizer, rng
+from privaudit.probes.blind import operations
+from privaudit.probes.memorization import openings, write_texts
+from privaudit.probes.risks import Likeness, risks
+from privaudit.records import FEWEST_PATIENTS, Note, naming_strings
+from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, decide, p_values_by_test
+from privaudit.words import WORDING, AttackTest, Part
 from privhelpers.errors import InvalidParameter, MissingArtifact, UnsupportedModel
 from privhelpers.text import found_in
 
@@ -79,11 +76,11 @@ def fresh(home, tok):
 
 @pytest.fixture(scope="module")
 def flagged(remembers, files):
-    return privaudit.examine(privaudit.open_model(remembers), files, LITTLE, progress=False)
+    return privaudit.run_audit(files, LITTLE, target=privaudit.open_model(remembers))
 
 
 def test_a_model_that_remembers_is_flagged(flagged):
-    assert flagged.verdict.outcome == _verdict.FLAGGED and not flagged.verdict.explanations
+    assert flagged.verdict.outcome == FLAGGED and not flagged.verdict.explanations
     loss = flagged.attacks[0]
     assert loss.name == "loss" and loss.patient.auc.low > 0.7
     assert loss.untrained.auc.low < 0.5 < loss.untrained.auc.high
@@ -93,43 +90,43 @@ def test_a_model_that_remembers_is_flagged(flagged):
 
 def test_a_model_is_asked_for_the_three_risks_with_what_it_wrote(flagged):
     texts, sample = flagged.texts, flagged.sample
-    again = _risks.risks(texts, sample, _likeness.Likeness(texts, sample.texts), LITTLE)
+    again = risks(texts, sample, Likeness(texts, sample.texts), LITTLE)
     assert flagged.risks == again and set(again) == {"singling_out", "linkability", "inference"}
     assert {(shares.members.of, shares.heldout.of) for shares in again.values()} == {(60, 60)}
 
 
 def test_a_model_that_never_trained_is_not(fresh, files):
-    audit = privaudit.examine(privaudit.open_model(fresh), files, LITTLE, progress=False)
-    assert audit.verdict.outcome == _verdict.NOTHING_FOUND
+    audit = privaudit.run_audit(files, LITTLE, target=privaudit.open_model(fresh))
+    assert audit.verdict.outcome == NOTHING_FOUND
     assert all(shares.difference.low <= 0 for shares in audit.risks.values())
-    assert "not proof" in _wording.WORDING["headlines"][audit.verdict.outcome]
+    assert "not proof" in WORDING["headlines"][audit.verdict.outcome]
 
 
 def test_a_claim_that_nothing_could_test_is_refused_before_the_model_is_asked(fresh, files, monkeypatch):
     target = privaudit.open_model(fresh)
-    monkeypatch.setattr(_target.Target, "score", lambda *_, **__: pytest.fail("the model was asked"))
+    monkeypatch.setattr(Target, "score", lambda *_, **__: pytest.fail("the model was asked"))
     with pytest.raises(InvalidParameter, match="a claim can only be tested with canaries"):
-        privaudit.examine(target, files, replace(LITTLE, epsilon=4.0, delta=1e-5), progress=False)
+        privaudit.run_audit(files, replace(LITTLE, epsilon=4.0, delta=1e-5), target=target)
 
 
 def test_an_estimate_has_dealings_draws_and_the_comparison_of_the_files(files, monkeypatch):
-    monkeypatch.setattr(_ahead, "seconds_of", lambda _: 0.01)
-    sample = _sample.draw_sample(files, [], LITTLE)
+    monkeypatch.setattr("privaudit.audit.seconds_of", lambda _: 0.01)
+    sample = draw_sample(files, [], LITTLE)
 
     def told(attacks, settings=LITTLE):
-        said = _ahead.tests_ahead(sample, settings, attacks=attacks)
+        said = estimate_tests(sample, settings, attacks=attacks)
         return said.removeprefix("tests, intervals and the comparison of the two files take about ")
 
     # A hundredth of a second for 39 of 1,999 dealings, and for 2 of 60 draws of notes and of patients.
     assert (told(5), told(50)) == ("10 s more", "2 min more")
     assert told(50, replace(LITTLE, control=False)) == "80 s more"
     assert told(50, replace(LITTLE, permutations=1, draws=1)) == "4 s more"
-    monkeypatch.setattr(_blind, "operations", lambda *_, **__: 2.7e12)
+    monkeypatch.setattr("privaudit.probes.blind.operations", lambda *_, **__: 2.7e12)
     assert told(5) == "2 min more"
     monkeypatch.undo()
-    all_of_them = _blind.operations(2000, 2000, dealings=999)
-    assert _blind.operations(9000, 9000, dealings=9999) == all_of_them, "more are never looked at"
-    assert all_of_them > 6 * _blind.operations(1000, 1000, dealings=999)
+    all_of_them = operations(2000, 2000, permutations=999)
+    assert operations(9000, 9000, permutations=9999) == all_of_them, "more are never looked at"
+    assert all_of_them > 6 * operations(1000, 1000, permutations=999)
 
 
 def test_a_reference_of_the_same_tokens_brings_ezmia_and_wbc(home, tok, remembers, files):
@@ -138,7 +135,7 @@ def test_a_reference_of_the_same_tokens_brings_ezmia_and_wbc(home, tok, remember
     public = toy.memorize(toy.causal(tok, seed=5), tok, elsewhere, epochs=12)
     folder = toy.save(public, tok, home / "public")
     opened, reference = privaudit.open_model(remembers), privaudit.open_model(folder)
-    audit = privaudit.examine(opened, files, settings, reference=reference, progress=False)
+    audit = privaudit.run_audit(files, settings, target=opened, reference=reference)
     by_name = {attack.name: attack for attack in audit.attacks}
     assert {"reference", "ez_mia", "wbc"} <= set(by_name)
     for name in ("ez_mia", "wbc"):
@@ -154,15 +151,33 @@ def test_a_reference_of_the_same_tokens_brings_ezmia_and_wbc(home, tok, remember
     assert by_name["wbc"].untrained.auc.estimate == 0.5 and by_name["wbc"].untrained_p is None
 
 
+def test_each_note_is_encoded_once_by_each_tokenizer(remembers, fresh, files, monkeypatch):
+    """The reference, the control, the tests of a tokenizer, and the form of the letters ask for no more."""
+    encoded = Counter()
+    tokenize = TextTokenizer.__call__
+
+    def counted(self, texts, **options):
+        encoded.update((id(self), text) for text in ([texts] if isinstance(texts, str) else texts))
+        return tokenize(self, texts, **options)
+
+    opened, reference = privaudit.open_model(remembers), privaudit.open_model(fresh)
+    monkeypatch.setattr(TextTokenizer, "__call__", counted)
+    settings = replace(LITTLE, texts=4, tokens=8)
+    audit = privaudit.run_audit(files, settings, target=opened, reference=reference)
+    notes = Counter(audit.sample.texts)
+    for model in (opened, reference):
+        assert {text: encoded[id(model.tokenizer), text] for text in notes} == notes
+
+
 def test_a_reference_that_saw_the_held_out_patients_explains_what_is_found(remembers, fresh, files):
     """Beside it a model that never saw either file seems to know the others better."""
     exchanged = replace(files, members=files.heldout, heldout=files.members)
     settings = replace(LITTLE, texts=4, tokens=8, lower_case=False, control=False)
     innocent, saw_heldout = privaudit.open_model(fresh), privaudit.open_model(remembers)
-    audit = privaudit.examine(innocent, exchanged, settings, reference=saw_heldout, progress=False)
+    audit = privaudit.run_audit(exchanged, settings, target=innocent, reference=saw_heldout)
     assert min(test.adjusted for test in audit.verdict.tests) <= settings.share
-    assert audit.verdict.outcome == _verdict.UNDECIDED
-    words, facts = _wording.WORDING, privaudit.report_facts(audit)
+    assert audit.verdict.outcome == UNDECIDED
+    words, facts = WORDING, privaudit.report_facts(audit)
     assert audit.verdict.reasons == (words["explanations"]["reference"],)
     assert facts["next"][0] == facts["answers"]["next"] == words["check"]["reference"]
     assert words["not_applied"]["reference"] in facts["not_tested"]
@@ -172,18 +187,18 @@ def test_files_that_differ_by_themselves_decide_nothing(home, remembers, members
     shifted = toy.write(home / "s.jsonl", toy.notes("s", 60, seed=3, extra="night "))
     files = privaudit.read_files(home / "m.jsonl", shifted)
     settings = replace(LITTLE, texts=4, tokens=8, lower_case=False, control=False)
-    audit = privaudit.examine(privaudit.open_model(remembers), files, settings, progress=False)
-    assert audit.verdict.outcome == _verdict.UNDECIDED
+    audit = privaudit.run_audit(files, settings, target=privaudit.open_model(remembers))
+    assert audit.verdict.outcome == UNDECIDED
     assert "sees the two files alone" in audit.verdict.reasons[0]
 
 
 def test_records_and_holdout_that_are_exchanged_are_no_nothing_found(remembers, files):
     exchanged = replace(files, members=files.heldout, heldout=files.members)
     settings = replace(LITTLE, texts=4, tokens=8, lower_case=False, control=False)
-    audit = privaudit.examine(privaudit.open_model(remembers), exchanged, settings, progress=False)
+    audit = privaudit.run_audit(exchanged, settings, target=privaudit.open_model(remembers))
     loss = audit.attacks[0]
     assert loss.patient.auc.high < 0.3 and loss.reverse_p[0] < 0.001 < 0.99 < loss.p[0]
-    assert audit.verdict.outcome == _verdict.UNDECIDED and "are exchanged" in audit.verdict.reasons[0]
+    assert audit.verdict.outcome == UNDECIDED and "are exchanged" in audit.verdict.reasons[0]
     facts = privaudit.report_facts(audit)
     assert audit.verdict.reasons[0] in privaudit.report_page(facts)
     assert facts["answers"]["found"] == audit.verdict.reasons[0]
@@ -191,26 +206,26 @@ def test_records_and_holdout_that_are_exchanged_are_no_nothing_found(remembers, 
 
 
 def test_no_exchange_is_asked_of_what_a_model_writes_after_held_out_openings(flagged):
-    written = {_wording.WORDING["tests"][name] for name in ("disclosures", *flagged.risks)}
+    written = {WORDING["tests"][name] for name in ("disclosures", *flagged.risks)}
     assert len(written) == 4
     unasked = {test.name for test in flagged.verdict.tests if test.reverse is None}
     assert unasked >= written
-    assert not {_wording.WORDING["tests"][name] for name in ("completions", "canaries")} & unasked
+    assert not {WORDING["tests"][name] for name in ("completions", "canaries")} & unasked
 
 
 def test_what_lower_case_costs_is_no_exchange_and_no_nothing_found(flagged):
     """Of a model that read its records in lower case, a note loses less by it the better it is known."""
-    _, reverse, turned = _verdict.p_values_by_test(flagged.attacks, {}, None, exchanged=())
+    _, reverse, turned = p_values_by_test(flagged.attacks, {}, None, exchanged=())
     expected = {AttackTest(attack.name, Part.FEW) for attack in flagged.attacks}
     assert expected | {AttackTest("lower_case", Part.ALL)} == turned
     assert len(turned) == len(flagged.attacks) + 1
     found = {test.key: test.p for test in flagged.verdict.tests}
     loud = dict.fromkeys(turned, 1e-6)
-    for by_leaks, outcome in ((turned, _verdict.FLAGGED), (set(), _verdict.UNDECIDED)):
+    for by_leaks, outcome in ((turned, FLAGGED), (set(), UNDECIDED)):
         attacks = {name: p for name, p in found.items() if name in reverse}
-        assert _verdict.decide(attacks, (), reverse=loud, turned=by_leaks, alpha=0.01).outcome == outcome
-    left = _verdict.decide(dict.fromkeys(found, 0.5), (), reverse=loud, turned=turned, alpha=0.01)
-    assert left.reasons == (_wording.WORDING["explanations"]["exchanged"],)
+        assert decide(attacks, (), swapped=loud, invertible=by_leaks, alpha=0.01).outcome == outcome
+    left = decide(dict.fromkeys(found, 0.5), (), swapped=loud, invertible=turned, alpha=0.01)
+    assert left.reasons == (WORDING["explanations"]["exchanged"],)
 
 
 @pytest.mark.wrong_numbers
@@ -221,7 +236,7 @@ def test_a_folder_under_another_name_gives_the_same_audit(home, fresh, files, mo
     shutil.copytree(fresh, home / "moved" / "other-name")
     found = []
     for folder in (fresh, Path("moved") / "other-name"):
-        audit = privaudit.examine(privaudit.open_model(folder), files, settings, progress=False)
+        audit = privaudit.run_audit(files, settings, target=privaudit.open_model(folder))
         facts = privaudit.report_facts(audit)
         del facts["first_page"], facts["title"], facts["model"]["name"]
         found.append((facts, audit.texts))
@@ -229,7 +244,7 @@ def test_a_folder_under_another_name_gives_the_same_audit(home, fresh, files, mo
 
 
 def test_the_same_seed_gives_the_same_report(flagged, remembers, files):
-    again = privaudit.examine(privaudit.open_model(remembers), files, LITTLE, progress=False)
+    again = privaudit.run_audit(files, LITTLE, target=privaudit.open_model(remembers))
     assert privaudit.report_facts(again) == privaudit.report_facts(flagged)
 
 
@@ -275,15 +290,15 @@ def test_another_architecture_with_its_own_tokenizer(home, files):
     folder = llama([row["text"] for row in toy.notes("x", 60, seed=9)], home / "llama")
     opened = privaudit.open_model(folder)
     assert (opened.kind, opened.start, opened.context) == ("causal", opened.tokenizer.bos_token_id, 64)
-    audit = privaudit.examine(opened, files, LITTLE, progress=False)
+    audit = privaudit.run_audit(files, LITTLE, target=opened)
     assert audit.completions is not None and len(audit.texts) >= 12
-    assert audit.verdict.outcome == _verdict.NOTHING_FOUND
+    assert audit.verdict.outcome == NOTHING_FOUND
 
 
 def test_a_vocabulary_made_of_the_files_gives_them_away_without_training(home, files, members):
     opened = privaudit.open_model(llama([row["text"] for row in members], home / "told"))
-    audit = privaudit.examine(opened, files, replace(LITTLE, texts=24, control=False), progress=False)
-    assert audit.verdict.outcome == _verdict.FLAGGED and audit.disclosures.by_patient.members.hits > 10
+    audit = privaudit.run_audit(files, replace(LITTLE, texts=24, control=False), target=opened)
+    assert audit.verdict.outcome == FLAGGED and audit.disclosures.by_patient.members.hits > 10
     assert audit.disclosures.by_patient.heldout.hits == 0 and audit.disclosures.disclosed
 
 
@@ -295,7 +310,7 @@ def test_a_masked_model_is_asked_for_every_token_once(bert, files):
     plain = [opened.tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
     assert read.tokens.tolist() == list(map(len, plain))
     # By hand: the seventh group of the first text.
-    order = _target.rng.make(0, f"checkup/masks/{len(plain[0])}").permutation(len(plain[0]))
+    order = rng.make(0, f"checkup/masks/{len(plain[0])}").permutation(len(plain[0]))
     hidden = np.flatnonzero(order % 7 == 6)
     ids = torch.tensor(opened.tokenizer(texts[0])["input_ids"])
     shown = ids.clone()
@@ -307,12 +322,12 @@ def test_a_masked_model_is_asked_for_every_token_once(bert, files):
 
 
 def test_a_masked_model_is_audited_without_writing(bert, files):
-    audit = privaudit.examine(
-        privaudit.open_model(bert), files, replace(LITTLE, lower_case=False), progress=False
-    )
+    audit = privaudit.run_audit(files, replace(LITTLE, lower_case=False), target=privaudit.open_model(bert))
     assert audit.completions is None and audit.disclosures is None and not audit.texts
     assert len(audit.verdict.tests) == 2 * len(audit.attacks) == 8
-    assert privaudit.report_facts(audit)["key_figures"][2]["question"].startswith("Does it know the wording")
+    facts = privaudit.report_facts(audit)
+    assert facts["key_figures"][2]["question"].startswith("Does it know the wording")
+    assert "words guessed" in privaudit.report_page(facts), "a page without counts of patients"
 
 
 def test_a_masked_model_that_remembers_is_flagged(bert, home, files, members):
@@ -330,8 +345,8 @@ def test_a_masked_model_that_remembers_is_flagged(bert, home, files, members):
         optimizer.zero_grad()
     folder = toy.save(net.eval(), tok, home / "bert-remembers")
     settings = replace(LITTLE, lower_case=False)
-    audit = privaudit.examine(privaudit.open_model(folder), files, settings, progress=False)
-    assert audit.verdict.outcome == _verdict.FLAGGED and audit.attacks[0].patient.auc.low > 0.6
+    audit = privaudit.run_audit(files, settings, target=privaudit.open_model(folder))
+    assert audit.verdict.outcome == FLAGGED and audit.attacks[0].patient.auc.low > 0.6
 
 
 def test_a_causal_reading_is_the_models_own_loss(remembers):
@@ -361,15 +376,15 @@ def test_what_is_recalled_is_what_greedy_decoding_writes(remembers, files, flagg
 
 def test_strings_that_name_somebody():
     notes = [
-        _files.Note(1, "a", "File SYN-12345678, call (212) 555-0142 or a.b@mail.example.org", ("Ann Lee",)),
-        _files.Note(2, "b", "File SYN-99345678 and 12/31/1999; BP 122/98, pulse 74"),
-        _files.Note(3, "c", "the same date 12/31/1999"),
+        Note(1, "a", "File SYN-12345678, call (212) 555-0142 or a.b@mail.example.org", ("Ann Lee",)),
+        Note(2, "b", "File SYN-99345678 and 12/31/1999; BP 122/98, pulse 74"),
+        Note(3, "c", "the same date 12/31/1999"),
     ]
-    owners = _memorization.naming_strings(notes)
+    owners = naming_strings(notes)
     assert set(owners) == {"12345678", "212) 555-0142", "a.b@mail.example.org", "ann lee", "99345678"}
     texts = ["so 123456789 is longer, and ANN  Lee came", "9934567"]
     assert found_in(owners, "\0".join(texts)) == ["ann lee"]
-    assert _memorization.openings([*notes, _files.Note(4, "d", "the same again")], most=3) == ["the same"]
+    assert openings([*notes, Note(4, "d", "the same again")], most=3) == ["the same"]
 
 
 def copy(source, folder, **config):
@@ -381,10 +396,10 @@ def copy(source, folder, **config):
 
 def test_a_model_writes_after_openings_that_it_can_go_on_from(fresh):
     opened, longest = privaudit.open_model(fresh), "x\u00e9" * 60
-    notes = [_files.Note(n, f"p{n}", f"{longest} {longest} seen") for n in (1, 2)]
+    notes = [Note(n, f"p{n}", f"{longest} {longest} seen") for n in (1, 2)]
     sample = SimpleNamespace(of=lambda *, member: notes)
-    assert _memorization.openings(notes, most=1) == [f"{longest} {longest}"]
-    written = _memorization.write_texts(opened, sample, replace(LITTLE, texts=4, tokens=4), progress=False)
+    assert openings(notes, most=1) == [f"{longest} {longest}"]
+    written = write_texts(opened, sample, replace(LITTLE, texts=4, tokens=4), progress=False)
     assert len(written) == 4, "all of them after nothing"
 
 
@@ -405,23 +420,20 @@ def deaf(fresh, tmp_path_factory):
 
 def test_an_opening_of_which_a_tokenizer_makes_nothing_is_left_out(deaf, files):
     assert deaf.start is None and not deaf.tokenizer("Seen today:")["input_ids"]
-    sample = _sample.draw_sample(files, [deaf], LITTLE)
-    assert _memorization.openings(sample.of(member=False), most=11) == ["Seen today:"]
-    assert _memorization.write_texts(deaf, sample, LITTLE, progress=False) == []
+    sample = draw_sample(files, [deaf], LITTLE)
+    assert openings(sample.of(member=False), most=11) == ["Seen today:"]
+    assert write_texts(deaf, sample, LITTLE, progress=False) == []
 
 
 def test_an_audit_goes_on_without_a_case_of_which_a_tokenizer_makes_nothing(deaf, files):
     settings = replace(LITTLE, texts=4, tokens=4, control=False, draws=10)
-    audit = privaudit.examine(deaf, files, settings, progress=False)
+    audit = privaudit.run_audit(files, settings, target=deaf)
     names = [attack.name for attack in audit.attacks]
     assert names == ["loss", "zlib", "min_k", "min_k_plus_plus"] and audit.texts == []
     left = privaudit.report_facts(audit)["not_tested"]
-    lower = _wording.WORDING["attacks"]["lower_case"]
+    lower = WORDING["attacks"]["lower_case"]
     assert f"what does not apply here: {lower}" in left
-    assert (
-        sum(_wording.WORDING["tests"][risk] in line for risk in ("linkability", "inference") for line in left)
-        == 2
-    )
+    assert sum(WORDING["tests"][risk] in line for risk in ("linkability", "inference") for line in left) == 2
     unasked = replace(audit, settings=replace(audit.settings, lower_case=False))
     assert lower not in str(privaudit.report_facts(unasked)["not_tested"])
 
@@ -432,7 +444,7 @@ def test_a_model_that_tells_no_note_from_another_has_the_loss_as_its_key_figure(
         for weight in opened.model.parameters():
             weight.zero_()
     settings = replace(LITTLE, texts=4, tokens=4, draws=10)
-    audit = privaudit.examine(opened, files, settings, progress=False)
+    audit = privaudit.run_audit(files, settings, target=opened)
     loss = audit.attacks[0]
     assert loss.name == "loss" and loss.patient.auc.estimate == 0.5 and loss.p[0] > 0.5
     figure = privaudit.report_facts(audit)["key_figures"][0]
@@ -490,7 +502,7 @@ def test_folders_that_hold_no_whole_model_are_refused(fresh, bert, tmp_path):
         privaudit.open_model(cut)
     (tmp_path / "adapter").mkdir()
     (tmp_path / "adapter" / "adapter_config.json").write_text("{}")
-    for folder, words in (("none", "no folder"), ("adapter", "BASE=folder")):
+    for folder, words in (("none", "no folder"), ("adapter", "trained on as base")):
         with pytest.raises(MissingArtifact, match=words):
             privaudit.open_model(tmp_path / folder)
 
@@ -528,7 +540,7 @@ def test_an_adapter_is_added_to_its_base(adapter, fresh):
 
 def test_an_adapter_without_its_base_or_with_another_is_refused(adapter, fresh, bert, tmp_path):
     folder, *_ = adapter
-    with pytest.raises(MissingArtifact, match="BASE=folder"):
+    with pytest.raises(MissingArtifact, match="trained on as base"):
         privaudit.open_model(folder)
     with pytest.raises(MissingArtifact, match="base 'none'"):
         privaudit.open_model(folder, base=tmp_path / "none")
@@ -585,12 +597,12 @@ def test_a_pickled_adapter_is_refused(adapter, fresh, tmp_path):
 
 
 def test_large_files_are_drawn_at_random(files):
-    chosen = _sample._drawn_notes(files.members, privaudit.Settings(patients=50, notes=1))
+    chosen = _drawn_notes(files.members, privaudit.Settings(patients=50, notes=1))
     assert len(chosen) == len({note.patient for note in chosen}) == 50
-    every = _sample._drawn_notes(files.members, privaudit.Settings())
+    every = _drawn_notes(files.members, privaudit.Settings())
     assert sorted(every, key=lambda note: note.line) == list(files.members.notes)
     assert [note for note in every if note in chosen] == chosen, "more patients keep those of before"
-    other = _sample._drawn_notes(files.members, privaudit.Settings(patients=50, notes=1, seed=1))
+    other = _drawn_notes(files.members, privaudit.Settings(patients=50, notes=1, seed=1))
     assert {note.patient for note in other} != {note.patient for note in chosen}
 
 
@@ -603,7 +615,7 @@ def test_an_effort_asks_about_a_quarter_or_four_times_as_many(weights, causal):
     quick, thorough = (privaudit.Settings.for_model(target, effort=e) for e in ("quick", "thorough"))
     assert privaudit.Settings.for_model(target, effort="standard") == usual
     assert (thorough.patients, thorough.texts) == (4 * usual.patients, 4 * usual.texts)
-    assert quick.patients == max(_files.FEWEST_PATIENTS, usual.patients // 4) < usual.patients
+    assert quick.patients == max(FEWEST_PATIENTS, usual.patients // 4) < usual.patients
     assert 4 * quick.texts == usual.texts, "only patients have a least number"
     for other in (quick, thorough):
         assert replace(other, patients=usual.patients, texts=usual.texts) == usual
@@ -624,9 +636,9 @@ def test_as_many_texts_are_written_as_the_settings_say(texts, files):
         asked.append((opening, samples))
         return [opening] * samples
 
-    sample = _sample.draw_sample(files, [], privaudit.Settings())
+    sample = draw_sample(files, [], privaudit.Settings())
     target = SimpleNamespace(continues=lambda opening: True, write=write)
-    written = _memorization.write_texts(target, sample, privaudit.Settings(texts=texts), progress=False)
+    written = write_texts(target, sample, privaudit.Settings(texts=texts), progress=False)
     counts = [count for _, count in asked]
     assert len(written) == texts and max(counts) - min(counts) <= 1 and min(counts) > 0
     assert len({opening for opening, _ in asked}) == len(asked)
@@ -637,10 +649,10 @@ def test_so_few_dealings_that_nothing_could_be_found_are_refused(files, remember
     few = replace(LITTLE, lower_case=False, control=False)
     words = r"permutations = 1,198: among 12 tests the least .*0\.01, above alpha .*give 1,199 or more"
     with pytest.raises(InvalidParameter, match=words):
-        replace(few, permutations=1198).require_dealings(12)
-    replace(few, permutations=1199).require_dealings(12)
+        replace(few, permutations=1198).require_permutations(12)
+    replace(few, permutations=1199).require_permutations(12)
     with pytest.raises(InvalidParameter, match=r"permutations = 999: among 1. tests"):
-        privaudit.examine(opened, files, replace(few, permutations=999), progress=False)
+        privaudit.run_audit(files, replace(few, permutations=999), target=opened)
     monkeypatch.setattr(privaudit.Target, "score", lambda *_, **__: pytest.fail("the work began"))
     with pytest.raises(InvalidParameter, match=r"permutations = 1: among 2 tests .*give 199 or more"):
-        privaudit.examine(opened, files, replace(few, permutations=1), progress=False)
+        privaudit.run_audit(files, replace(few, permutations=1), target=opened)

@@ -16,9 +16,20 @@ import toy_audit as toy
 from scipy import sparse
 
 import privaudit
-from privaudit import _likeness, _risks, _verdict, _wording, audit_pictures
-from privaudit._files import Canary, CanaryFile, Files, Note, RecordFile, TextFile
-from privaudit._sample import draw_sample
+from privaudit import audit_pictures
+from privaudit.encode import draw_sample
+from privaudit.probes.risks import (
+    Likeness,
+    _products,
+    inferred,
+    linked,
+    near_copies,
+    singled_out,
+    word_losses,
+)
+from privaudit.records import Canary, CanaryFile, Files, Note, RecordFile, TextFile
+from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED
+from privaudit.words import WORDING
 from privhelpers.artifacts import to_json
 from privhelpers.errors import InvalidParameter
 
@@ -48,16 +59,16 @@ COPIES = [*texts_of(MEMBERS)[::2], *texts_of(OTHERS)]
 @pytest.fixture(scope="module")
 def copied():
     """Every third text repeats a member's note; the others come from nobody."""
-    return privaudit.examine_synthetic(files(MEMBERS, HELDOUT, COPIES), LITTLE)
+    return privaudit.run_audit(files(MEMBERS, HELDOUT, COPIES), LITTLE)
 
 
 @pytest.fixture(scope="module")
 def elsewhere():
-    return privaudit.examine_synthetic(files(MEMBERS, HELDOUT, texts_of(OTHERS)), LITTLE)
+    return privaudit.run_audit(files(MEMBERS, HELDOUT, texts_of(OTHERS)), LITTLE)
 
 
 def test_a_set_that_repeats_its_records_is_flagged(copied):
-    assert copied.verdict.outcome == _verdict.FLAGGED
+    assert copied.verdict.outcome == FLAGGED
     assert min(test.adjusted for test in copied.verdict.tests) < 0.001
     assert {attack.name for attack in copied.attacks} == {"words", "closest", "covered"}
     for attack in copied.attacks:
@@ -72,7 +83,7 @@ def test_a_set_that_repeats_its_records_is_flagged(copied):
 
 
 def test_a_set_of_other_people_is_not(elsewhere):
-    assert elsewhere.verdict.outcome == _verdict.NOTHING_FOUND
+    assert elsewhere.verdict.outcome == NOTHING_FOUND
     assert elsewhere.copies.by_patient.members.hits == 0
     for name, shares in elsewhere.risks.items():
         assert shares.difference.low <= 0 <= shares.difference.high, name
@@ -81,12 +92,12 @@ def test_a_set_of_other_people_is_not(elsewhere):
 def test_a_set_without_a_word_of_the_notes_has_the_words_as_its_key_figure():
     foreign = [f"\u4eca\u65e5 {chr(0x4E00 + n)}{chr(0x4E10 + n)}" for n in range(60)]
     rows = [[{"patient_id": f"{side}{n}", "text": f"{side}{n} seen"} for n in range(60)] for side in "mh"]
-    audit = privaudit.examine_synthetic(files(*rows, foreign), LITTLE)
+    audit = privaudit.run_audit(files(*rows, foreign), LITTLE)
     assert [attack.name for attack in audit.attacks] == ["words"]
     assert audit.attacks[0].patient.auc.estimate == 0.5
     left = privaudit.report_facts(audit)["not_tested"]
     for attack in ("closest", "covered"):
-        assert f"what does not apply here: {_wording.WORDING['attacks'][attack]}" in left
+        assert f"what does not apply here: {WORDING['attacks'][attack]}" in left
 
 
 def test_formulas_of_the_house_are_phantoms():
@@ -96,11 +107,9 @@ def test_formulas_of_the_house_are_phantoms():
         [*rows, *({"patient_id": f"{letter}{n}", "text": f"{formula} Room {n}."} for n in range(40))]
         for letter, rows in (("m", MEMBERS), ("h", HELDOUT))
     ]
-    audit = privaudit.examine_synthetic(
-        files(*shared, [f"{formula} Room {n}." for n in range(100, 160)]), LITTLE
-    )
+    audit = privaudit.run_audit(files(*shared, [f"{formula} Room {n}." for n in range(100, 160)]), LITTLE)
     copies = audit.copies
-    assert copies.texts == copies.heldout_texts == 60 and audit.verdict.outcome == _verdict.NOTHING_FOUND
+    assert copies.texts == copies.heldout_texts == 60 and audit.verdict.outcome == NOTHING_FOUND
     assert copies.by_patient.members.hits == copies.by_patient.heldout.hits == 40
     assert copies.phantoms.low < 40 < copies.phantoms.high
     assert copies.phantoms.estimate == pytest.approx(40)
@@ -108,13 +117,13 @@ def test_formulas_of_the_house_are_phantoms():
 
 def test_files_that_differ_decide_nothing():
     later = toy.notes("h", 60, seed=1, extra="night ")
-    audit = privaudit.examine_synthetic(files(MEMBERS, later, texts_of(OTHERS)), LITTLE)
+    audit = privaudit.run_audit(files(MEMBERS, later, texts_of(OTHERS)), LITTLE)
     first = privaudit.report_facts(audit)["next"][0]
-    assert first == _wording.WORDING["synthetic"]["next"][_verdict.UNDECIDED][0], "none are exchanged"
-    assert audit.verdict.outcome == _verdict.UNDECIDED and "two files alone" in audit.verdict.reasons[0]
+    assert first == WORDING["synthetic"]["next"][UNDECIDED][0], "none are exchanged"
+    assert audit.verdict.outcome == UNDECIDED and "two files alone" in audit.verdict.reasons[0]
     copied = files(MEMBERS, later, texts_of(MEMBERS))
-    of_the_files = privaudit.examine_synthetic(copied, LITTLE, blind=audit.blind)
-    assert of_the_files.verdict.outcome == _verdict.UNDECIDED and of_the_files.blind is audit.blind
+    of_the_files = privaudit.run_audit(copied, LITTLE, blind_results=audit.blind)
+    assert of_the_files.verdict.outcome == UNDECIDED and of_the_files.blind is audit.blind
 
 
 def with_canaries(start):
@@ -122,7 +131,7 @@ def with_canaries(start):
     lines = [toy.notes("c", 1, seed=n)[0]["text"] for n in range(60)]
     canaries = CanaryFile("c", "0" * 64, tuple(Canary(n, t, n % 2 == 0) for n, t in enumerate(lines)))
     brought = files(MEMBERS, HELDOUT, [*lines[start::2], *texts_of(OTHERS)], canaries)
-    return privaudit.examine_synthetic(brought, LITTLE)
+    return privaudit.run_audit(brought, LITTLE)
 
 
 @pytest.fixture(scope="module")
@@ -132,19 +141,19 @@ def echoing():
 
 def test_canaries_echo_in_a_set_that_was_made_from_them(echoing):
     kept_out = with_canaries(1)
-    for audit, outcome in ((echoing, _verdict.FLAGGED), (kept_out, _verdict.UNDECIDED)):
+    for audit, outcome in ((echoing, FLAGGED), (kept_out, UNDECIDED)):
         assert audit.verdict.outcome == outcome
-        assert (audit.canaries.p <= 0.001) == (outcome == _verdict.FLAGGED)
+        assert (audit.canaries.p <= 0.001) == (outcome == FLAGGED)
     assert kept_out.canaries.reverse_p <= 0.001 and "wrong way round" in kept_out.verdict.reasons[0]
     steps = [privaudit.report_facts(audit)["next"] for audit in (kept_out, echoing)]
-    assert [_wording.WORDING["check"]["inverted"] in step for step in steps] == [True, False]
+    assert [WORDING["check"]["inverted"] in step for step in steps] == [True, False]
 
 
 @pytest.fixture(scope="module")
 def of_the_others(copied):
     """Every text repeats a held-out note."""
     brought = files(HELDOUT, MEMBERS, texts_of(MEMBERS))
-    return privaudit.examine_synthetic(brought, LITTLE, blind=copied.blind)
+    return privaudit.run_audit(brought, LITTLE, blind_results=copied.blind)
 
 
 def test_a_figure_of_nothing_or_of_all_has_an_interval(of_the_others):
@@ -160,14 +169,14 @@ def test_a_figure_of_nothing_or_of_all_has_an_interval(of_the_others):
 
 def test_a_set_that_repeats_held_out_notes_is_no_nothing_found(of_the_others):
     audit = of_the_others
-    assert audit.verdict.outcome == _verdict.UNDECIDED and "are exchanged" in audit.verdict.reasons[0]
+    assert audit.verdict.outcome == UNDECIDED and "are exchanged" in audit.verdict.reasons[0]
     for counted in (audit.copies, audit.disclosures):
         assert counted.by_patient.reverse_p < 0.001 < 0.999 < counted.by_patient.p
     assert audit.risks["singling_out"].p > 0.5
     # A leak need not single out more members, so that this is not asked of held-out patients.
-    facts, words = privaudit.report_facts(audit), _wording.WORDING
+    facts, words = privaudit.report_facts(audit), WORDING
     assert facts["next"][0] == facts["answers"]["next"] == words["check"]["exchanged"]
-    assert facts["next"][1:] == words["synthetic"]["next"][_verdict.UNDECIDED]
+    assert facts["next"][1:] == words["synthetic"]["next"][UNDECIDED]
     asked = {words["tests"][name] for name in ("copies", "disclosures")}
     names = words["attacks"]["words"], words["attacks"]["closest"], words["attacks"]["covered"]
     asked |= {f"{name}: {test}" for name in names for test in words["attack_tests"].values()}
@@ -182,10 +191,10 @@ def test_a_set_that_repeats_held_out_notes_is_no_nothing_found(of_the_others):
 def test_exchanged_files_are_seen_where_no_text_repeats_a_note():
     halves = [" ".join(text.split()[:8]) for text in texts_of(MEMBERS)]
     right, exchanged = (
-        privaudit.examine_synthetic(files(*sides, halves), LITTLE)
+        privaudit.run_audit(files(*sides, halves), LITTLE)
         for sides in ((MEMBERS, HELDOUT), (HELDOUT, MEMBERS))
     )
-    assert right.verdict.outcome == _verdict.FLAGGED and exchanged.verdict.outcome == _verdict.UNDECIDED
+    assert right.verdict.outcome == FLAGGED and exchanged.verdict.outcome == UNDECIDED
     assert exchanged.copies.by_patient.heldout.hits == 0 and exchanged.attacks[0].reverse_p[0] < 0.001
 
 
@@ -200,23 +209,21 @@ def chain_of(rows, count):
         return draw.choice(after[word] or after[""])
 
     chain = [" ".join(itertools.accumulate(range(12), next_word, initial="")) for _ in range(2000)]
-    closeness, _ = _likeness.Likeness(texts_of(MEMBERS), chain).nearest(chain)
+    closeness, _ = Likeness(texts_of(MEMBERS), chain).nearest(chain)
     return [chain[place] for place in np.argsort(closeness)[:count]]
 
 
-@pytest.mark.parametrize(
-    ("rows", "count", "outcome"), [(MEMBERS, 400, _verdict.FLAGGED), (OTHERS, 1000, _verdict.UNDECIDED)]
-)
+@pytest.mark.parametrize(("rows", "count", "outcome"), [(MEMBERS, 400, FLAGGED), (OTHERS, 1000, UNDECIDED)])
 def test_a_maker_that_throws_away_what_is_too_close_leaks_by_that(rows, count, outcome):
     """It turns the closest texts round: no exchange where other tests tell who was read, no clean bill."""
-    audit = privaudit.examine_synthetic(files(MEMBERS, HELDOUT, chain_of(rows, count)), LITTLE)
+    audit = privaudit.run_audit(files(MEMBERS, HELDOUT, chain_of(rows, count)), LITTLE)
     areas = {attack.name: attack.patient.auc for attack in audit.attacks}
     assert areas["closest"].high < 0.5
-    assert (areas["words"].low > 0.5) == (outcome == _verdict.FLAGGED)
+    assert (areas["words"].low > 0.5) == (outcome == FLAGGED)
     assert audit.verdict.outcome == outcome
 
 
-@pytest.mark.parametrize("outcome", [_verdict.FLAGGED, _verdict.UNDECIDED, _verdict.NOTHING_FOUND])
+@pytest.mark.parametrize("outcome", [FLAGGED, UNDECIDED, NOTHING_FOUND])
 def test_the_longest_first_page_has_at_most_350_words(echoing, outcome):
     facts, page = toy.longest_page(echoing, outcome)
     words = re.sub("<[^>]+>", " ", toy.first_page(page)).split()
@@ -226,7 +233,7 @@ def test_the_longest_first_page_has_at_most_350_words(echoing, outcome):
 
 @pytest.mark.browser
 def test_the_first_sheet_of_the_pdf_is_the_whole_first_page_and_nothing_else(echoing):
-    toy.check_first_sheet(*toy.longest_page(echoing, _verdict.FLAGGED))
+    toy.check_first_sheet(*toy.longest_page(echoing, FLAGGED))
 
 
 @pytest.mark.parametrize("which", ["copied", "elsewhere"])
@@ -263,7 +270,7 @@ def test_the_model_of_word_counts_is_witten_and_bells():
     after_b = (0 + 1 * one["z"]) / (1 + 1)
     after_a_b = (0 + 1 * after_b) / (1 + 1)
     expected = -np.mean([math.log(start_a), math.log(after_start_a), math.log(after_a_b)])
-    assert _likeness.word_losses(learn, ["A b, z"])[0] == pytest.approx(expected)
+    assert word_losses(learn, ["A b, z"])[0] == pytest.approx(expected)
 
 
 def test_a_near_copy_is_one_by_its_runs_of_three_words():
@@ -272,9 +279,9 @@ def test_a_near_copy_is_one_by_its_runs_of_three_words():
     for changed, near in ((0, True), (1, True), (2, False)):
         other = " ".join([f"x{n}" if n < changed else word for n, word in enumerate(words)][::1])
         middle = " ".join([*words[:14], *["y"] * changed, *words[14 + changed :]])
-        assert _likeness.near_copies([text], [other])[0][0], "one end costs one run for each word"
-        assert bool(_likeness.near_copies([text], [middle])[0][0]) == near
-    repeated, repeats = _likeness.near_copies([text, "a b c d"], ["e f g h", text.upper()])
+        assert near_copies([text], [other])[0][0], "one end costs one run for each word"
+        assert bool(near_copies([text], [middle])[0][0]) == near
+    repeated, repeats = near_copies([text, "a b c d"], ["e f g h", text.upper()])
     assert repeated.tolist() == [True, False] and repeats.tolist() == [False, True]
 
 
@@ -284,9 +291,9 @@ def test_a_comparison_holds_no_number_for_each_pair_of_a_note_and_a_text():
         [f"seen here today {letter}{n}" for n in range(size)] for letter, size in (("t", 1000), ("n", 3000))
     )
     every_pair = 12 * len(texts) * len(notes)  # bytes: a number and a place
-    likeness = _likeness.Likeness(texts, notes)
+    likeness = Likeness(texts, notes)
     assert toy.peak_of(lambda: likeness.nearest(notes)) < every_pair / 2
-    assert toy.peak_of(lambda: _likeness.near_copies(notes, texts)) < every_pair / 2
+    assert toy.peak_of(lambda: near_copies(notes, texts)) < every_pair / 2
 
 
 def test_products_are_made_one_block_at_a_time_as_there_is_room(monkeypatch):
@@ -294,36 +301,34 @@ def test_products_are_made_one_block_at_a_time_as_there_is_room(monkeypatch):
     left, right = (
         sparse.csr_matrix(generator.random(shape) < 0.3, dtype=float) for shape in ((10, 6), (6, 5))
     )
-    monkeypatch.setattr(_likeness, "_CELLS", 15)
-    blocks = _likeness._products(left, right, progress=False)
+    monkeypatch.setattr("privaudit.probes.risks._CELLS", 15)
+    blocks = _products(left, right, progress=False)
     assert next(blocks)[0] == slice(0, 3), "three notes with five texts each"
     rest = list(blocks)
     assert [rows.stop - rows.start for rows, _ in rest] == [3, 3, 1]
     assert all((shared != left[rows] @ right).nnz == 0 for rows, shared in rest)
     texts = texts_of(OTHERS)
-    small = _likeness.Likeness(texts, texts_of(MEMBERS)).nearest(texts_of(MEMBERS))
-    copies = _likeness.near_copies(texts_of(MEMBERS), texts_of(MEMBERS)[::3])
+    small = Likeness(texts, texts_of(MEMBERS)).nearest(texts_of(MEMBERS))
+    copies = near_copies(texts_of(MEMBERS), texts_of(MEMBERS)[::3])
     monkeypatch.undo()
-    large = _likeness.Likeness(texts, texts_of(MEMBERS)).nearest(texts_of(MEMBERS))
+    large = Likeness(texts, texts_of(MEMBERS)).nearest(texts_of(MEMBERS))
     assert all((one == other).all() for one, other in zip(small, large, strict=True))
-    again = _likeness.near_copies(texts_of(MEMBERS), texts_of(MEMBERS)[::3])
+    again = near_copies(texts_of(MEMBERS), texts_of(MEMBERS)[::3])
     assert all((one == other).all() and one.any() for one, other in zip(copies, again, strict=True))
 
 
 def test_long_steps_are_shown_where_somebody_looks(capsys):
-    audit = privaudit.examine_synthetic(files(MEMBERS, HELDOUT, texts_of(OTHERS)), LITTLE, progress=True)
+    audit = privaudit.run_audit(files(MEMBERS, HELDOUT, texts_of(OTHERS)), LITTLE, progress=True)
     shown = capsys.readouterr().err
     assert audit and all(f"{step}:" in shown for step in ("counting words", "learning words", "comparing"))
-    _likeness.Likeness(texts_of(OTHERS), texts_of(MEMBERS)).nearest(texts_of(MEMBERS))
+    Likeness(texts_of(OTHERS), texts_of(MEMBERS)).nearest(texts_of(MEMBERS))
     assert not capsys.readouterr().err
 
 
 def test_a_claim_that_nothing_could_test_is_refused():
     claim = dataclasses.replace(LITTLE, epsilon=4.0, delta=1e-5)
-    with pytest.raises(
-        InvalidParameter, match=r"only be tested with canaries; bring a file of them \(CANARIES="
-    ):
-        privaudit.examine_synthetic(files(MEMBERS, HELDOUT, texts_of(OTHERS)), claim)
+    with pytest.raises(InvalidParameter, match=r"only be tested with canaries; give a file of them"):
+        privaudit.run_audit(files(MEMBERS, HELDOUT, texts_of(OTHERS)), claim)
 
 
 def test_who_is_singled_out_is_alone_in_the_own_group():
@@ -334,7 +339,7 @@ def test_who_is_singled_out_is_alone_in_the_own_group():
     texts = ["the zebra onyx violet", "the quartz umber 4", *(f"the ward here {n}" for n in range(900, 960))]
     brought = files(members, heldout, texts)
     sample = draw_sample(brought, [], LITTLE)
-    shares = _risks.singled_out(texts, sample, _likeness.Likeness(texts, sample.texts), LITTLE)
+    shares = singled_out(texts, sample, Likeness(texts, sample.texts), LITTLE)
     assert (shares.members.hits, shares.heldout.hits) == (1, 0)
 
 
@@ -352,24 +357,24 @@ def asked_about(texts):
         [{"patient_id": f"{letter}{n}", "text": own_words(letter, n)} for n in range(60)] for letter in "mh"
     ]
     sample = draw_sample(files(*rows, texts), [], LITTLE)
-    return sample, _likeness.Likeness(texts, sample.texts)
+    return sample, Likeness(texts, sample.texts)
 
 
 def test_a_share_of_the_word_that_was_taken_out_is_compared_with_the_others():
     """The set gives the condition of members by their other words, and says nothing of the others."""
     texts = [own_words("m", n) for n in range(60)]
     sample, likeness = asked_about(texts)
-    shares = _risks.inferred(texts, sample, likeness)
+    shares = inferred(texts, sample, likeness)
     assert shares.members.hits == 60 and shares.heldout.hits == 0 and shares.difference.low > 0.9
-    linked = _risks.linked(sample, likeness)
-    assert linked.members.hits == 60 and linked.heldout.hits < 5 and linked.difference.low > 0.8
+    led = linked(sample, likeness)
+    assert led.members.hits == 60 and led.heldout.hits < 5 and led.difference.low > 0.8
 
 
 def test_what_is_near_to_nobody_infers_nothing():
     """Texts that share a condition and none of the rare words are no evidence about anybody."""
     texts = [own_words("x", n) for n in range(60)]
     sample, likeness = asked_about(texts)
-    shares = _risks.inferred(texts, sample, likeness)
+    shares = inferred(texts, sample, likeness)
     assert (shares.members.hits, shares.heldout.hits) == (0, 0) and shares.members.of == 60
 
 
@@ -379,12 +384,12 @@ def test_a_text_that_mixes_two_notes_links_neither():
     middle = len(halves[0]) // 2
     texts = [" ".join([*halves[n][:middle], *halves[(n + 1) % 60][middle:]]) for n in range(60)]
     sample, likeness = asked_about(texts)
-    assert _risks.linked(sample, likeness).members.hits == 0
+    assert linked(sample, likeness).members.hits == 0
 
 
 def test_only_the_closest_texts_are_kept():
     texts = ["one two three four", "one two three", "one two", "five six"]
-    likeness = _likeness.Likeness(texts, texts)
+    likeness = Likeness(texts, texts)
     near = likeness.nearby(["one two three four", "five six"], 2).toarray()
     assert near[0, 0] == pytest.approx(1) and near[0, 1] > 0 and near[0, 2] == 0
     assert near[1].tolist() == pytest.approx([0, 0, 0, 1])
@@ -394,7 +399,7 @@ def test_only_the_closest_texts_are_kept():
 @pytest.mark.wrong_numbers
 def test_other_words_change_no_figure_of_a_report(of_the_others, monkeypatch):
     def figures():
-        audit = privaudit.examine_synthetic(of_the_others.files, LITTLE, blind=of_the_others.blind)
+        audit = privaudit.run_audit(of_the_others.files, LITTLE, blind_results=of_the_others.blind)
         facts = privaudit.report_facts(audit)
         kept = {name: value for name, value in facts.items() if name not in ("first_page", "key_figures")}
         return audit.verdict.outcome, numbers(kept), len(facts["next"]), len(facts["not_tested"])
@@ -453,7 +458,7 @@ def audited(tmp_path_factory):
         synthetic = written(home, kind, f"{name}-s", [{"text": text} for text in texts[::order]], fields)
         brought = privaudit.read_files(*sides, made, synthetic=synthetic, columns=fields)
         settings = privaudit.Settings(patients=50, notes=1, permutations=1999, draws=20)
-        audit = privaudit.examine_synthetic(brought, settings)
+        audit = privaudit.run_audit(brought, settings)
         facts = privaudit.report_facts(audit)
         facts["data"] = [
             {key: value for key, value in one.items() if key not in ("file", "sha256")}

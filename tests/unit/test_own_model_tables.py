@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privaudit import _cells, _files
+from privaudit.records import read_canaries, read_records, read_texts, strings_of
 from privhelpers.errors import BadRecords
 
 pytestmark = pytest.mark.wrong_numbers
@@ -33,7 +33,7 @@ FRAME = pd.DataFrame({"patient_id": [f"{n:03d}" for n in range(60)], "text": NOT
 
 
 def read(path):
-    return [(note.patient, note.text) for note in _files.read_records(path).notes]
+    return [(note.patient, note.text) for note in read_records(path).notes]
 
 
 def rows(notes=NOTES):
@@ -134,7 +134,7 @@ def test_two_quotes_in_a_table_of_texts_are_refused_by_line(tmp_path):
     path = tmp_path / "s.csv"
     path.write_text("\n".join(["text", *notes, ""]))
     with pytest.raises(BadRecords, match=r"^s\.csv, row 4: lines 5 to 6 "):
-        _files.read_texts(path)
+        read_texts(path)
 
 
 def test_two_quotes_among_canaries_are_refused_by_line(tmp_path):
@@ -143,7 +143,7 @@ def test_two_quotes_among_canaries_are_refused_by_line(tmp_path):
     path = tmp_path / "c.csv"
     path.write_text("\n".join(["text,inserted", *notes, ""]))
     with pytest.raises(BadRecords, match=r"^c\.csv, row 4: lines 5 to 6 "):
-        _files.read_canaries(path)
+        read_canaries(path)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_json_without_identifiers_has_null(tmp_path):
     lists = [[f"Name{n} Hill"] if n % 2 else None for n in range(60)]
     texts = [f"Name{n} Hill was seen." for n in range(60)]
     FRAME.assign(text=texts, identifiers=lists).to_json(path, orient="records", lines=True)
-    assert [len(note.identifiers) for note in _files.read_records(path).notes] == [0, 1] * 30
+    assert [len(note.identifiers) for note in read_records(path).notes] == [0, 1] * 30
 
 
 @pytest.mark.parametrize("kind", ["list", "array", "categorical", "string", "Int64", "null in list"])
@@ -346,7 +346,7 @@ def test_columns_of_parquet(tmp_path, kind):
     else:
         table["identifiers"] = [[name, None] for name in names]
     table.to_parquet(path := tmp_path / "m.parquet")
-    records = _files.read_records(path)
+    records = read_records(path)
     assert records.notes[7].identifiers == (("100007",) if kind == "Int64" else ("Name7 Hill",))
     assert records.not_found == 0 and records.notes[7].patient == "7"
 
@@ -395,7 +395,7 @@ FRAMES = pd.DataFrame({"identifiers": [TWO]})
     ],
 )  # fmt: skip
 def test_a_list_of_identifiers_is_read_however_it_is_written(write, items):
-    assert _cells.strings_of(write(items)) == items
+    assert strings_of(write(items)) == items
 
 
 @pytest.mark.parametrize(
@@ -433,7 +433,7 @@ def test_a_list_of_identifiers_is_read_however_it_is_written(write, items):
     ],
 )  # fmt: skip
 def test_a_cell_of_identifiers(cell, items):
-    assert _cells.strings_of(cell, "Lives at 1 Elm St; Apt 4, Boston") == items
+    assert strings_of(cell, "Lives at 1 Elm St; Apt 4, Boston") == items
 
 
 def with_identifiers(path, cells, texts=None):
@@ -452,7 +452,7 @@ def test_an_identifier_is_not_in_the_end_of_one_note_and_the_begin_of_the_next(t
     ]
     pd.DataFrame(rows).to_csv(tmp_path / "m.csv", index=False)
     with pytest.raises(BadRecords, match="60 of 60 identifiers"):
-        _files.read_records(tmp_path / "m.csv")
+        read_records(tmp_path / "m.csv")
 
 
 @pytest.mark.parametrize(
@@ -470,7 +470,7 @@ def test_an_identifier_is_not_in_the_end_of_one_note_and_the_begin_of_the_next(t
 )
 def test_two_identifiers_in_a_cell_are_two_identifiers(tmp_path, write):
     cells = [write([f"Name{n} Hill", f"Name{n} Wood"]) for n in range(60)]
-    records = _files.read_records(with_identifiers(tmp_path / "m.csv", cells))
+    records = read_records(with_identifiers(tmp_path / "m.csv", cells))
     assert [note.identifiers for note in records.notes] == [
         (f"Name{n} Hill", f"Name{n} Wood") for n in range(60)
     ]
@@ -496,13 +496,13 @@ def test_a_file_whose_identifiers_are_in_no_text_is_refused_by_line(tmp_path, ce
     with pytest.raises(
         BadRecords, match=r"^m\.csv, line 1: \d+ of \d+ identifiers are in no text"
     ) as refused:
-        _files.read_records(path)
+        read_records(path)
     assert "Name" not in str(refused.value), "a message quotes no record"
 
 
 def test_a_few_identifiers_that_are_in_no_text_are_counted_and_left_out(tmp_path):
     lists = [[f"Name{n} Hill", *(["Somewhere Else"] if n < 7 else [])] for n in range(60)]
-    records = _files.read_records(with_identifiers(tmp_path / "m.csv", lists))
+    records = read_records(with_identifiers(tmp_path / "m.csv", lists))
     assert records.not_found == 7
     assert [note.identifiers for note in records.notes] == [(f"Name{n} Hill",) for n in range(60)]
 
@@ -514,5 +514,5 @@ def test_an_identifier_may_be_in_another_note_of_its_patient(tmp_path):
             record = {"patient_id": f"p{n}", "text": text, "identifiers": [f"Name{n} Hill"]}
             out.write(json.dumps(record) + "\n")
     (tmp_path / "m.jsonl").write_text(out.getvalue())
-    records = _files.read_records(tmp_path / "m.jsonl")
+    records = read_records(tmp_path / "m.jsonl")
     assert records.not_found == 0 and all(note.identifiers for note in records.notes)

@@ -39,6 +39,19 @@ def test_the_rooms_of_the_helpers_import_each_other_in_no_circle():
     assert order.index("errors") < order.index("artifacts") < order.index("figures")
 
 
+def test_the_modules_of_the_audit_import_each_other_in_no_circle():
+    modules = {}
+    for path in (ROOT / "privaudit").rglob("*.py"):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        modules[name] = set(imported(path))
+    graph = {
+        name: {other for other in modules if any(f"{used}.".startswith(f"{other}.") for used in names)}
+        for name, names in modules.items()
+        if not name.endswith("__init__")
+    }
+    assert len(list(graphlib.TopologicalSorter(graph).static_order())) > 10  # raises CycleError
+
+
 def test_import_is_quiet_and_light():
     code = (
         "import sys, privhelpers, privhelpers.artifacts, privhelpers.accounting, privhelpers.stats;"

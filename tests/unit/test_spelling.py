@@ -6,8 +6,11 @@ import spellings
 from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, trainers
 from tokenizers import models as token_models
 
-from privaudit import _blind, _likeness, _memorization, _risks, _sample
-from privaudit._files import Note
+from privaudit.encode import Sample
+from privaudit.probes.blind import _shape, _units, text_kernels
+from privaudit.probes.memorization import disclosures
+from privaudit.probes.risks import Likeness, _guesses, _holders, near_copies, word_losses
+from privaudit.records import Note
 from privhelpers import defenses, spelling
 from privhelpers.attacks import extraction, ranking
 from privhelpers.text import normalize, owners_of_texts
@@ -24,16 +27,16 @@ def removed(text, copy):
 
 
 def near(text, copy):
-    return bool(_likeness.near_copies([text], [copy])[0][0])
+    return bool(near_copies([text], [copy])[0][0])
 
 
 def closest(text, copy):
-    likeness = _likeness.Likeness([copy, "something else"], [text])
+    likeness = Likeness([copy, "something else"], [text])
     return bool(likeness.nearest([text])[0][0] > 0.8 and likeness.covered([text])[0] > 0.8)
 
 
 def predicted(text, copy):
-    known, unknown = _likeness.word_losses([copy], [text, "words that no note in this file ever contained"])
+    known, unknown = word_losses([copy], [text, "words that no note in this file ever contained"])
     return bool(known < unknown / 2)
 
 
@@ -44,9 +47,9 @@ def one_run(text, copy):
 def guessed(text, copy):
     """The rarest words of the copy, and whether the note is found by them."""
     notes = [Note(1, "p1", text), Note(2, "p2", "another note of someone else")]
-    sample = _sample.Sample(notes, np.array([True, False]), 0)
-    guesses = _risks._guesses([copy], _likeness.Likeness([copy], sample.texts), 0)
-    return bool(_risks._holders(guesses, ["p1", "p2"], sample).toarray()[0].all())
+    sample = Sample(notes, np.array([True, False]), 0)
+    guesses = _guesses([copy], Likeness([copy], sample.texts), 0)
+    return bool(_holders(guesses, ["p1", "p2"], sample).toarray()[0].all())
 
 
 UNSPACED = spellings.UNSPACED | spellings.RUN_ON
@@ -104,14 +107,14 @@ def test_a_program_that_reads_the_files_alone_sees_characters_where_there_are_no
     text, other = spellings.UNSPACED[script]
     half = len(text) // 2
     turned = text[half:] + text[:half]
-    shapes = _blind.text_kernels([[text], [turned], [other]])
+    shapes = text_kernels([[text], [turned], [other]])
     assert shapes["words"][0, 1] > 0.5 > shapes["words"][0, 2]
-    assert len(_blind._units(text)) > 10 and _blind._shape([text], np.random.default_rng(0))[4] > 10
+    assert len(_units(text)) > 10 and _shape([text], np.random.default_rng(0))[4] > 10
 
 
 def test_a_program_that_reads_the_files_alone_sees_another_spelling():
     copies = [[copy] for copy in spellings.COPIES["NFD, 1"]]
-    assert _blind.text_kernels(copies)["words"][0, 1] < 0.9
+    assert text_kernels(copies)["words"][0, 1] < 0.9
 
 
 def profile(patient, value):
@@ -176,7 +179,7 @@ def test_whatever_a_model_recites_is_found_and_nothing_of_others(name):
     pieces, decoder, options = TOKENIZERS[name]
     back = recited(pieces, decoder, **options)
     notes = [Note(n, f"p{n}", text) for n, text in enumerate(PEOPLE)]
-    sample = _sample.Sample(notes, np.arange(120) < 60, 0)
-    found = _memorization.disclosures([back(text) for text in PEOPLE[:60]], sample)
+    sample = Sample(notes, np.arange(120) < 60, 0)
+    found = disclosures([back(text) for text in PEOPLE[:60]], sample)
     assert (found.by_patient.members.hits, found.by_patient.heldout.hits) == (60, 0)
     assert found.strings[0] == len(found.disclosed) == 240

@@ -1,28 +1,125 @@
-"""The forms of a file of records: JSONL, CSV or Parquet by its ending, one checked row at a time.
+"""Records of a user: files of JSONL, CSV or Parquet, read one checked row at a time.
 
 JSONL is one object a line, whatever the file's ending; `.csv` and `.tsv` have a first row of names and
 commas, semicolons, tabs or bars between, or what a line `sep=;` above it says; `.parquet` is read by groups
-of rows. Text is UTF-8, with or without a byte order mark. No message quotes a record: it may be sent on by
-somebody who must not see what stands in it.
+of rows. Text is UTF-8, with or without a byte order mark.
+
+A record has a `patient_id` and a `text`. With a `note_id`, that is what must be unique; without one, the same
+text of the same patient twice is the same record twice. A repeated text under another `note_id` is a note
+that the model saw more than once: it is counted, and scored once. Other fields are ignored, except
+`identifiers`, a list of strings in the text that name the patient. One that is in no text of its patient is
+counted and left out, because nothing would find it; if that is true of most, the list was not read as it was
+meant, and the file is refused.
+
+Ids that read the same, whatever their case, width, white space and characters without a shape, are one
+patient. The same text under two ids may be one person or a phrase that fits many: it stays with two patients,
+and the report counts it.
+
+No message quotes a record: it may be forwarded to someone who must not see the records.
 """
 
+import ast
 import collections
 import contextlib
 import csv
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictStr, ValidationError
 from tqdm.auto import tqdm
 
-from privaudit._cells import MISSING, NOTHING, strings_of
-from privhelpers.artifacts import is_there, opened, parse_json
+from privhelpers.artifacts import is_there, open_regular_file, parse_json
 from privhelpers.errors import BadRecords, DamagedArtifact
-from privhelpers.text import blank, quoted
+from privhelpers.text import blank, found_among, normalize, owners_of_texts, quoted, same_as, stands_in
+
+# What programs write for a missing value: R, pandas, spreadsheets, MySQL, Oracle and SPSS.
+MISSING = frozenset(("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NaT", "None", "NULL", "null", r"\N"))
+MISSING |= {"(null)", "(NULL)", "#NULL!"}
+# And what people write, or programs for an empty list.
+NOTHING = MISSING | {"none", "NONE", "nil", "n.a.", "N.A.", ".", "-", "--", "–", "—"}
+NOTHING |= {"[]", "()", "{}", "set()", "c()", "list()", "character(0)"}
+_STRING = r"""[bu]?'(?:[^'\\]|\\.)*'|[bu]?"(?:[^"\\]|\\.)*"|“[^”]*”|‘[^’]*’"""
+_BEFORE = r"(?:np\.|numpy\.)?[A-Za-z_]\w*\("  # array([...]), c(...), np.str_('...')
+_AFTER = r"dtype\s*=\s*[^,()\]]+"  # of numpy's array
+_BARE = r"[^\s,;|\[\](){}'\"“‘]+"  # a number, or what stands for a missing one
+_PART = re.compile(
+    rf"(?P<string>{_STRING})|{_BEFORE}|{_AFTER}|[\s,;|\[\](){{}}]+|(?P<bare>{_BARE})", re.DOTALL
+)
+_NUMBER = re.compile(r"[-+]?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?")
+_LIST = re.compile(rf"(?:{_BEFORE})?\s*[\[({{].*[\])}}]|{_BEFORE}.*\)", re.DOTALL)
+_ITEM = r'(?:\s*"((?:[^"\\]|\\.)*)"|([^",:{}]+))'
+_ARRAY = re.compile(rf"\{{{_ITEM}(?:,{_ITEM})*\}}", re.DOTALL)  # of PostgreSQL, which quotes what it must
+_BETWEEN = re.compile(r"[;；\r\n\t]+")
+
+
+def _read(string: str) -> str:
+    """Return what a string in quotes says."""
+    inner = string.lstrip("bu")[1:-1]
+    for read in (json.loads, ast.literal_eval):
+        try:
+            said = read(string)
+        except (ValueError, SyntaxError, RecursionError):
+            continue
+        return said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+    return inner
+
+
+def _listed(cell: str) -> list[str] | None:
+    """Return the items of a list in quotes or brackets; None if a cell is not one."""
+    items, at = [], 0
+    is_list = bool(_LIST.fullmatch(cell)) and not (
+        cell[0] == "(" and "," not in cell
+    )  # "(617) 5550123 (home)"
+    while at < len(cell):
+        part = _PART.match(cell, at)
+        bare = part and part["bare"]
+        if part is None or (bare and not (is_list and (bare in NOTHING or _NUMBER.fullmatch(bare)))):
+            break
+        if part["string"]:
+            items.append(_read(part["string"]))
+        elif bare:
+            items.append(bare)
+        at = part.end()
+    else:
+        return items if is_list or items else None
+    if _ARRAY.fullmatch(cell):
+        parts = re.findall(_ITEM, cell[1:-1], re.DOTALL)
+        return [re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL) or plain for quoted, plain in parts]
+    return None
+
+
+def strings_of(cell: str, text: str = "") -> list[str]:
+    """Return the strings that a cell holds.
+
+    They are a list as Python, JSON, numpy, R or PostgreSQL writes it, or are divided by bars, semicolons or
+    line breaks. A comma divides only a list in quotes or brackets, because it may be part of a name; what is
+    written in the text with its semicolon is one string. A cell for a missing value holds none.
+
+    Args:
+        cell: of a table.
+        text: the note of the same row.
+
+    >>> strings_of("['Anna Hill', 'Old Anna Hill']")
+    ['Anna Hill', 'Old Anna Hill']
+    >>> strings_of("Anna Hill; 617-555-0123", "Anna Hill called from 617-555-0123.")
+    ['Anna Hill', '617-555-0123']
+    >>> strings_of("Hill, Anna"), strings_of("NA")
+    (['Hill, Anna'], [])
+    """
+    items = [] if cell.strip() in NOTHING else _listed(cell.strip())
+    if items is None:
+        items = []
+        for piece in cell.split("|"):
+            whole = not _BETWEEN.search(piece.strip()) or stands_in(piece, text)
+            items += [piece] if whole else _BETWEEN.split(piece)
+    return [item.strip() for item in items if not blank(item) and item.strip() not in NOTHING]
+
 
 LONGEST_LINE = 1_000_000  # bytes, and characters of a row of a table
 FIELDS = ("patient_id", "text", "note_id", "identifiers", "inserted")
@@ -60,7 +157,7 @@ def open_and_hash(path: str | Path) -> Iterator[tuple[BinaryIO, str]]:
     """
     if not is_there(path) or not Path(path).is_file():
         raise BadRecords(f"{name_of(path)}: no such file")
-    with opened(Path(path)) as file:
+    with open_regular_file(Path(path)) as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         file.seek(0)
         yield file, sha256
@@ -433,7 +530,7 @@ def _checked(kind: type[BaseModel], value: object, where: str, *, table: bool) -
         if first["type"] == "list_type" and table:
             problem = "must be text or a list of texts; cast the column to text"
         if first["type"] == "missing" and (table or where.endswith("line 1")):
-            problem += f"; if the file calls it otherwise, say so: COLUMNS='{field}=...'"
+            problem += f"; if the file calls it otherwise, say so in columns, such as '{field}=...'"
         raise BadRecords(f"{where}: {field} {problem}") from None
     for name, content in vars(row).items():
         text = str(content if not isinstance(content, list) else "".join(content))
@@ -442,3 +539,350 @@ def _checked(kind: type[BaseModel], value: object, where: str, *, table: bool) -
         if len(text) > LONGEST_LINE:
             raise BadRecords(f"{where}: {name} longer than {LONGEST_LINE:,} characters; split the record")
     return row
+
+
+FEWEST_PATIENTS = 50  # in each file: with fewer, only the loudest leak could be told from chance
+FEWEST_CANARIES = 20
+FEWEST_TEXTS = 50  # of a synthetic data set
+_WHOLE = re.compile(r"([0-9]+)(?:\.0+)?")  # a number, as a spreadsheet may write it
+_UNFAIR = 1e-4  # a coin that gives so uneven a split is not believed
+_SHORTEST_STRING = 6  # letters of a string that names a patient: shorter ones come by chance
+# Six digits or more, as in record numbers, telephone numbers and dates; and addresses of mail. A dot before a
+# blank ends a sentence, and the number with it.
+_NUMBER = re.compile(r"(?<!\d)\d(?:(?:\.(?! )| \. |[-/() ]){0,3}\d){5,}(?!\d)")
+_MAIL = re.compile(r"[\w.%+'-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
+
+
+def _not_blank(text: str) -> str:
+    if blank(text):
+        raise ValueError("is empty")
+    return text
+
+
+_Filled = Annotated[StrictStr, AfterValidator(_not_blank)]
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+    patient_id: _Filled
+    text: _Filled
+    note_id: _Filled | None = None
+    identifiers: list[_Filled] | None = None
+
+
+class _TextRow(BaseModel):
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+    text: _Filled
+
+
+class _CanaryRow(BaseModel):
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+    text: _Filled
+    inserted: StrictBool
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One record.
+
+    Attributes:
+        line: where it stands in its file, from 1.
+        patient: whose it is, in the one spelling of `text.normalize`.
+        text: what it says.
+        identifiers: strings in it that name the patient, if the file says which.
+    """
+
+    line: int
+    patient: str
+    text: str
+    identifiers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RecordFile:
+    """The records of one file.
+
+    Attributes:
+        name: of the file, without its folder.
+        sha256: of its bytes.
+        lines: how many it has.
+        notes: its records, each text of a patient once.
+        not_found: identifiers that are in no text of their patient; no note has them.
+    """
+
+    name: str
+    sha256: str
+    lines: int
+    notes: tuple[Note, ...]
+    not_found: int = 0
+
+    @property
+    def patients(self) -> list[str]:
+        """The patients, in the order of first appearance."""
+        return list(dict.fromkeys(note.patient for note in self.notes))
+
+    @property
+    def repeated(self) -> int:
+        """Lines that repeat a note of the same patient under another `note_id`."""
+        return self.lines - len(self.notes)
+
+    @property
+    def shared(self) -> int:
+        """Notes whose text stands under another patient too: perhaps one person under two ids."""
+        owners = owners_of_texts((note.patient, note.text) for note in self.notes)
+        return sum(count for count in owners.values() if count > 1)
+
+
+@dataclass(frozen=True)
+class Canary:
+    """A text that was made for the audit; `inserted` says whether it was trained on."""
+
+    line: int
+    text: str
+    inserted: bool
+
+
+@dataclass(frozen=True)
+class CanaryFile:
+    """The canaries of one file; the attributes are those of `RecordFile`."""
+
+    name: str
+    sha256: str
+    canaries: tuple[Canary, ...]
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """The texts of one synthetic data set, in their order; the other attributes are those of `RecordFile`."""
+
+    name: str
+    sha256: str
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Files:
+    """The checked files of an audit: members, held-out records and perhaps canaries and synthetic texts."""
+
+    members: RecordFile
+    heldout: RecordFile
+    canaries: CanaryFile | None = None
+    synthetic: TextFile | None = None
+
+
+def _with_own_identifiers(name: str, notes: list[Note]) -> tuple[tuple[Note, ...], int]:
+    """Return notes with those of their identifiers that are in a text of their patient, and count the others.
+
+    Raises:
+        BadRecords: most are in none.
+    """
+    texts: dict[str, list[str]] = {}
+    declared: dict[str, dict[str, None]] = {}
+    for note in notes:
+        texts.setdefault(note.patient, []).append(note.text)
+        declared.setdefault(note.patient, {}).update(dict.fromkeys(note.identifiers))
+    found = {
+        patient: set(found_among(values, texts[patient])) if values else set()
+        for patient, values in declared.items()
+    }
+    missing = {patient: values.keys() - found[patient] for patient, values in declared.items()}
+    total, not_found = (sum(map(len, of.values())) for of in (declared, missing))
+    if 2 * not_found > total:
+        line = next(note.line for note in notes if missing[note.patient].intersection(note.identifiers))
+        raise BadRecords(
+            f"{name}, line {line}: {not_found} of {total} identifiers are in no text of their patient, the "
+            "first one here; write them as the text has them, as a JSON list or with | between, and numbers "
+            "as text (a spreadsheet drops zeros and adds .0)"
+        )
+    if not not_found:
+        return tuple(notes), 0
+    kept = (
+        replace(note, identifiers=tuple(one for one in note.identifiers if one in found[note.patient]))
+        for note in notes
+    )
+    return tuple(kept), not_found
+
+
+def naming_strings(notes: Sequence[Note]) -> dict[str, str]:
+    """Return strings that name one patient of these alone, normalized, and whose they are.
+
+    Those that the records declare, and numbers of six digits or more and mail addresses in the text. What
+    two patients share names neither.
+    """
+    owners: dict[str, set[str]] = {}
+    written: dict[str, str] = {}
+    for note in notes:
+        text = normalize(note.text)
+        for value in [*map(normalize, note.identifiers), *_NUMBER.findall(text), *_MAIL.findall(text)]:
+            if _length(value) >= _SHORTEST_STRING:
+                owners.setdefault(same_as(value), set()).add(note.patient)
+                written.setdefault(same_as(value), value)
+    return {written[value]: next(iter(people)) for value, people in owners.items() if len(people) == 1}
+
+
+def _length(value: str) -> int:
+    """Return the letters of a string; a wide one, as of Chinese or Korean, says as much as three."""
+    return sum(3 if unicodedata.east_asian_width(character) == "W" else 1 for character in value)
+
+
+def read_records(
+    path: str | Path, columns: Mapping[str, str] | None = None, *, progress: bool = False
+) -> RecordFile:
+    """Read a file of records.
+
+    Args:
+        path: JSONL, CSV or Parquet with `patient_id` and `text`, and perhaps `note_id` and `identifiers`.
+        columns: what the file calls these fields, where it calls them otherwise.
+        progress: whether to show a bar.
+
+    Raises:
+        BadRecords: a line is broken, blank, too long, not UTF-8 or repeated, a field is missing, empty or of
+            the wrong type, most identifiers are in no text of their patient, or there are fewer than 50
+            patients. The message says which line.
+    """
+    line_of_id: dict[str, int] = {}
+    line_of_note: dict[tuple[str, str], int] = {}
+    unnamed: set[tuple[str, str]] = set()
+    notes, lines = [], 0
+    with open_and_hash(path) as (file, sha256):
+        for where, number, row in read_rows(file, _Row, columns, progress=progress):
+            lines = number
+            key = (normalize(row.patient_id), row.text)
+            if row.note_id is not None and (earlier := line_of_id.setdefault(row.note_id, number)) != number:
+                raise BadRecords(f"{where}: the note_id of line {earlier} again; each record needs its own")
+            if (earlier := line_of_note.setdefault(key, number)) == number:
+                notes.append(Note(number, *key, tuple(row.identifiers or ())))
+            elif row.note_id is None or key in unnamed:
+                raise BadRecords(
+                    f"{where}: the patient and text of line {earlier} again; remove one of them, or give "
+                    "each record a note_id if the model was trained on both"
+                )
+            if row.note_id is None:
+                unnamed.add(key)
+    found, not_found = _with_own_identifiers(name_of(path), notes)
+    records = RecordFile(name_of(path), sha256, lines, found, not_found)
+    if len(records.patients) < FEWEST_PATIENTS:
+        raise BadRecords(
+            f"{records.name}: {len(records.patients)} patients in {lines} lines; at least {FEWEST_PATIENTS} "
+            "are needed to tell a leak from chance"
+        )
+    return records
+
+
+def read_canaries(path: str | Path, columns: Mapping[str, str] | None = None) -> CanaryFile:
+    """Read a file of canaries, with `text` and `inserted` (true or false).
+
+    Raises:
+        BadRecords: as for records; a text stands twice, fewer than 20 canaries, or a split between inserted
+            ones and others that no fair coin gives, which would make every bound wrong.
+    """
+    canaries, line_of_text = [], {}
+    with open_and_hash(path) as (file, sha256):
+        for where, number, row in read_rows(file, _CanaryRow, columns):
+            if (earlier := line_of_text.setdefault(normalize(row.text), number)) != number:
+                raise BadRecords(f"{where}: the text of line {earlier} again")
+            canaries.append(Canary(number, row.text, row.inserted))
+    from scipy.stats import binomtest  # late: it loads longer than all else here, and few bring canaries
+
+    inserted = sum(canary.inserted for canary in canaries)
+    counts = f"{name_of(path)}: {inserted} inserted of {len(canaries)} canaries"
+    if len(canaries) < FEWEST_CANARIES or inserted in (0, len(canaries)):
+        raise BadRecords(f"{counts}; needs {FEWEST_CANARIES} or more, some inserted and some kept out")
+    if binomtest(inserted, len(canaries)).pvalue < _UNFAIR:
+        raise BadRecords(f"{counts}; a fair coin must decide for each one, and no fair coin gives that")
+    return CanaryFile(name_of(path), sha256, tuple(canaries))
+
+
+def _line_of_text(rows: Iterable[Note]) -> dict[str, int]:
+    """Return the first line of each text, whatever its case and white space."""
+    return {normalize(note.text): note.line for note in reversed(list(rows))}
+
+
+def _number(patient: str) -> str | None:
+    """Return the digits of an id that is a number, without leading zeros; None for another one."""
+    whole = _WHOLE.fullmatch(patient)
+    return whole and whole[1].lstrip("0")
+
+
+def _refuse_overlap(members: RecordFile, heldout: RecordFile) -> None:
+    """Refuse two files that share a patient or a text: a record cannot be trained on and held out."""
+    texts = _line_of_text(members.notes)
+    patients, numbers = (
+        {of(note.patient): note.line for note in reversed(members.notes)} for of in (str, _number)
+    )
+    numbers.pop(None, None)
+    for note in heldout.notes:
+        lines = {"patient": patients.get(note.patient), "text": texts.get(normalize(note.text))}
+        known = numbers.get(_number(note.patient))
+        if known and lines["patient"] is None:
+            raise BadRecords(
+                f"{heldout.name}, line {note.line}: its patient has the number of the one in {members.name}, "
+                f"line {known}, written otherwise: one file lost its leading zeros, or got .0 at the end, as "
+                "in a spreadsheet; write the ids of both files as text, in one way, or, if these are two "
+                "patients, a letter before the ids of one file"
+            )
+        for what, line in lines.items():
+            if line is not None:
+                raise BadRecords(
+                    f"{heldout.name}, line {note.line}: its {what} stands in {members.name}, line {line}; "
+                    f"a held-out {what} must be one that the model never saw"
+                )
+
+
+def _refuse_contradiction(canaries: CanaryFile, members: RecordFile, heldout: RecordFile) -> None:
+    """Refuse a canary that was kept out and stands among the members, or was inserted and is held out."""
+    for inserted, file in ((False, members), (True, heldout)):
+        lines = _line_of_text(file.notes)
+        for canary in canaries.canaries:
+            if canary.inserted == inserted and normalize(canary.text) in lines:
+                raise BadRecords(
+                    f"{canaries.name}, line {canary.line}: inserted is {str(inserted).lower()}, but the text "
+                    f"stands in {file.name}, line {lines[normalize(canary.text)]}"
+                )
+
+
+def read_texts(
+    path: str | Path, columns: Mapping[str, str] | None = None, *, progress: bool = False
+) -> TextFile:
+    """Read the texts of a synthetic data set; one that stands twice counts twice.
+
+    Raises:
+        BadRecords: as for records, or there are fewer than 50 texts.
+    """
+    with open_and_hash(path) as (file, sha256):
+        texts = tuple(row.text for _, _, row in read_rows(file, _TextRow, columns, progress=progress))
+    if len(texts) < FEWEST_TEXTS:
+        raise BadRecords(f"{name_of(path)}: {len(texts)} texts; at least {FEWEST_TEXTS} are needed")
+    return TextFile(name_of(path), sha256, texts)
+
+
+def read_files(
+    records: str | Path,
+    holdout: str | Path,
+    canaries: str | Path | None = None,
+    *,
+    synthetic: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    progress: bool = False,
+) -> Files:
+    """Read the files of an audit and refuse what could not be believed.
+
+    Args:
+        records: what the model, or the maker of the synthetic texts, was trained on: JSONL, CSV or Parquet.
+        holdout: what it never saw, of other patients of the same kind.
+        canaries: texts made for the audit, if there are any.
+        synthetic: the texts of a synthetic data set, if one is audited.
+        columns: what the files call `patient_id`, `text`, `note_id`, `identifiers` and `inserted`, where
+            they call them otherwise.
+        progress: whether to show bars.
+
+    Raises:
+        BadRecords: naming file and line.
+    """
+    members, heldout = (read_records(path, columns, progress=progress) for path in (records, holdout))
+    _refuse_overlap(members, heldout)
+    made = None if canaries is None else read_canaries(canaries, columns)
+    if made is not None:
+        _refuse_contradiction(made, members, heldout)
+    texts = None if synthetic is None else read_texts(synthetic, columns, progress=progress)
+    return Files(members, heldout, made, texts)

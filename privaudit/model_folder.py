@@ -1,4 +1,4 @@
-"""Where a model lies that somebody brings: looked at before anything is read, and without torch."""
+"""The folder of a user's model, checked before anything is read and without torch."""
 
 from pathlib import Path
 
@@ -34,14 +34,13 @@ def find_model(source: str | Path, base: str | Path | None = None) -> tuple[Path
     told = f"model {shown(folder.name)}"
     if is_there(folder / CONFIG):
         if base is not None:
-            raise UnsupportedModel(f"{told}: is whole, so it has no base; leave out BASE=")
+            raise UnsupportedModel(f"{told}: is whole, so it has no base; name none")
         return folder, None
     if not is_adapter(folder):
         raise MissingArtifact(f"{told}: no folder with a config.json at that place")
     if base is None:
         raise MissingArtifact(
-            f"{told}: holds an adapter alone; name the folder of the model that it was trained on as well: "
-            "BASE=folder"
+            f"{told}: holds an adapter alone; name the folder of the model that it was trained on as base"
         )
     if not is_there((under := _named(base)) / CONFIG):
         raise MissingArtifact(f"base {shown(under.name)}: no folder with a config.json at that place")

@@ -4,12 +4,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from privaudit._files import FEWEST_PATIENTS
+from privaudit.records import FEWEST_PATIENTS
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 
-if TYPE_CHECKING:
-    from privaudit._target import Target
+if TYPE_CHECKING:  # it loads torch
+    from privaudit.model import Target
 
 _SMALL, _MIDDLE = 20_000_000, 250_000_000  # weights
 EFFORTS = {"quick": 1 / 4, "standard": 1, "thorough": 4}  # times the usual patients and texts
@@ -30,8 +30,8 @@ class Settings:
     """Everything that decides an audit, apart from the model and the files.
 
     Attributes:
-        patients: of each file that are asked about, at most, 50 or more; drawn by lot. None for all of them.
-        notes: of a patient, at most; drawn by lot. None for all of them.
+        patients: of each file, at most, 50 or more; sampled at random. None for all of them.
+        notes: of a patient, at most; sampled at random. None for all of them.
         texts: that a causal model writes.
         tokens: of each.
         lower_case: whether notes are read in lower case too.
@@ -87,8 +87,8 @@ class Settings:
         """The error of all tests together; a bound against a claimed epsilon has as much, both are alpha."""
         return self.alpha if self.epsilon is None else self.alpha / 2
 
-    def require_dealings(self, tests: int) -> None:
-        """Refuse so few permutations that no dealing could flag a model.
+    def require_permutations(self, tests: int) -> None:
+        """Refuse so few permutations that no result could flag a model.
 
         Args:
             tests: of the audit, among which Holm's correction divides `share`.
@@ -129,7 +129,7 @@ class Settings:
     def for_texts(cls, *, effort: str = "standard", **changes: Any) -> "Settings":
         """Return what can be asked about synthetic texts in minutes; arguments as those of `for_model`.
 
-        A dealing costs little here, and more tests are made: twice as many let one of them be told.
+        A permutation costs little here, and more tests are made: twice as many let one of them be told.
 
         Raises:
             InvalidParameter: there is no such effort, or a value is out of its range.

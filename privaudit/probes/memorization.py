@@ -5,7 +5,6 @@ a phrase of the house, or a number that many could have, is returned for them as
 """
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,21 +13,16 @@ import numpy as np
 from scipy.stats import fisher_exact
 from tqdm.auto import tqdm
 
-from privaudit._files import Note
-from privaudit._sample import Sample
-from privaudit._settings import Settings
-from privaudit._target import Target
+from privaudit.encode import Sample
+from privaudit.model import Target
+from privaudit.records import Note, naming_strings
+from privaudit.settings import Settings
 from privhelpers import spelling, stats
 from privhelpers.models import TokenScores
 from privhelpers.stats import Interval
-from privhelpers.text import found_among, normalize, same_as
+from privhelpers.text import found_among
 
 SHORTEST = 20  # tokens of a note whose second half is worth asking for
-_SHORTEST_STRING = 6  # letters of a string that names a patient: shorter ones come by chance
-# Six digits or more, as in record numbers, telephone numbers and dates; and addresses of mail. A dot before a
-# blank ends a sentence, and the number with it.
-_NUMBER = re.compile(r"(?<!\d)\d(?:(?:\.(?! )| \. |[-/() ]){0,3}\d){5,}(?!\d)")
-_MAIL = re.compile(r"[\w.%+'-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
 
 
 @dataclass(frozen=True)
@@ -139,10 +133,10 @@ def _first_words(text: str, count: int) -> str:
 def openings(notes: Sequence[Note], *, most: int, words: int = 2) -> list[str]:
     """Return how notes of this kind begin: first words that several held-out patients share, most first.
 
-    Digits are left out, so that no opening holds a number of somebody.
+    Digits are left out, so that no opening contains the number of a person.
 
     Args:
-        notes: held-out notes: whoever attacks knows the style of the house and nobody in it.
+        notes: held-out notes: an attacker knows the style of the house and nobody in it.
         most: how many at most, 1 or more.
         words: length of an opening.
     """
@@ -182,28 +176,6 @@ class Disclosures:
     distinct: int
     strings: tuple[int, int]
     disclosed: tuple[str, ...]
-
-
-def naming_strings(notes: Sequence[Note]) -> dict[str, str]:
-    """Return strings that name one patient of these alone, normalized, and whose they are.
-
-    Those that the records declare, and numbers of six digits or more and mail addresses in the text. What
-    two patients share names neither.
-    """
-    owners: dict[str, set[str]] = {}
-    written: dict[str, str] = {}
-    for note in notes:
-        text = normalize(note.text)
-        for value in [*map(normalize, note.identifiers), *_NUMBER.findall(text), *_MAIL.findall(text)]:
-            if _length(value) >= _SHORTEST_STRING:
-                owners.setdefault(same_as(value), set()).add(note.patient)
-                written.setdefault(same_as(value), value)
-    return {written[value]: next(iter(people)) for value, people in owners.items() if len(people) == 1}
-
-
-def _length(value: str) -> int:
-    """Return the letters of a string; a wide one, as of Chinese or Korean, says as much as three."""
-    return sum(3 if unicodedata.east_asian_width(character) == "W" else 1 for character in value)
 
 
 def disclosures(texts: Sequence[str], sample: Sample) -> Disclosures | None:

@@ -25,12 +25,12 @@ from privhelpers.stats import Interval
 NAMES = ("words", "shape", "rarity")
 PARTS = 5  # of the patients; each is judged by what was learned from the other four
 RIDGE = 1.0  # of the regression; a text's likeness to itself is 1
-_CELLS = 16  # numbers a patient that one dealing takes in memory
+_CELLS = 16  # numbers a patient that one permutation takes in memory
 _LONGEST = 40_000  # characters of one patient that are looked at
-_STRETCH = 400  # characters; where there are more, so many stretches are drawn by lot from all notes
+_STRETCH = 400  # characters; where there are more, so many stretches are sampled from all notes
 _ROWS = 256  # of the table of products that are made at once
-DEALINGS = 999  # that an audit asks for at most: a program learns anew from each
-_MOST = 2000  # patients of a group that are judged, drawn by lot: likeness is a table of every two
+PERMUTATIONS = 999  # that an audit asks for at most: a program learns again from each
+_MOST = 2000  # patients of a group that are judged, sampled at random: likeness is a table of every two
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class BlindBaseline:
 def _units(text: str) -> list[str]:
     """Return the words of two letters or more, as they are written, and characters of scripts without blanks.
 
-    They are not brought to one spelling: what differs in spelling alone differs for a model, too.
+    They keep their spelling: what differs in spelling alone differs for a model, too.
     """
     units = (unit[0] for unit in spelling.units(text))
     return [unit for unit in units if len(unit) > 1 or spelling.without_blanks(unit)]
@@ -163,12 +163,12 @@ def text_kernels(people: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
     return dict(_kernels(people))
 
 
-def operations(members: int, heldout: int, *, dealings: int) -> float:
+def operations(members: int, heldout: int, *, permutations: int) -> float:
     """Return about how many additions and multiplications `blind_baselines` takes for so many patients."""
     size = min(members, _MOST) + min(heldout, _MOST)
     learn, judge = size * (1 - 1 / PARTS), size / PARTS
     solved = PARTS * (learn**3 / 3 + 2 * learn**2 * judge)
-    return len(NAMES) * (solved + 2 * min(dealings, DEALINGS) * size**2)
+    return len(NAMES) * (solved + 2 * min(permutations, PERMUTATIONS) * size**2)
 
 
 def blind_baselines(
@@ -182,10 +182,10 @@ def blind_baselines(
     """Try to tell two groups of patients apart by words, shape and rarity of their notes.
 
     Args:
-        members, heldout: the texts of each patient; of more than 2,000, as many are drawn by lot.
-        permutations: of the test, which learns anew from every dealing of the labels.
+        members, heldout: the texts of each patient; of more than 2,000, as many are sampled.
+        permutations: of the test, which learns again from every permutation of the labels.
         draws: bootstrap draws of the intervals.
-        seed: of the parts, the dealings and the draws.
+        seed: of the parts, the permutations and the draws.
 
     Source: Das, Zhang and Tramer 2024.
     """

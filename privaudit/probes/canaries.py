@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import binom
 
-from privaudit._files import Canary, Files
-from privaudit._sample import content_key
-from privaudit._settings import Settings
+from privaudit.encode import content_key
+from privaudit.records import Canary, Files
+from privaudit.settings import Settings
 from privhelpers import stats
 from privhelpers.audit import (
     ADD_REMOVE,
@@ -74,13 +74,13 @@ def require_testable(files: Files, settings: Settings) -> None:
     """Refuse a claim that nothing could test, and settings with which no test could flag anything.
 
     Raises:
-        InvalidParameter: an epsilon is claimed, and no canaries were brought; or too few permutations.
+        InvalidParameter: an epsilon is claimed without canaries; or too few permutations.
     """
-    settings.require_dealings(2 + (files.canaries is not None))  # of one attack at least
+    settings.require_permutations(2 + (files.canaries is not None))  # of one attack at least
     if settings.epsilon is not None and files.canaries is None:
         raise InvalidParameter(
-            "epsilon and delta: a claim can only be tested with canaries; bring a file of them (CANARIES= of "
-            "make audit, canaries of read_files), or leave the claim out"
+            "epsilon and delta: a claim can only be tested with canaries; give a file of them, or "
+            "leave the claim out"
         )
 
 
@@ -89,7 +89,7 @@ def audit_canaries(canaries: Sequence[Canary], scores: np.ndarray, settings: Set
 
     Args:
         canaries: with the outcome of each coin, fair and independent of the others; or one half of them was
-            chosen by lot.
+            chosen at random.
         scores: higher for those that look inserted, made without the coins.
         settings: of the audit; the confidence of the lower bound is 1 - alpha / 2, the tests have the rest.
 

@@ -1,11 +1,15 @@
-"""Names of what an audit tests, finds and tells.
+"""The keys of what an audit tests, finds and tells, and the words for them.
 
-Whatever is decided is decided on these. Words come last, from `wording.yml`, whose keys they are: rewording,
-translating or reordering that file changes no figure and no verdict.
+Every decision uses the keys. The words come last, from `wording.yml`: rewording, translating or reordering
+that file changes no figure and no verdict.
 """
 
+import math
 from enum import StrEnum
+from pathlib import Path
 from typing import NamedTuple
+
+from privhelpers.artifacts import parse_yaml
 
 
 class AttackName(StrEnum):
@@ -79,3 +83,42 @@ class Limit(StrEnum):
 
     MINUTES = "minutes"
     OPTIONS = "options"
+
+
+WORDING = parse_yaml(Path(__file__).with_name("wording.yml").read_text(encoding="utf-8"))
+
+
+def in_time(seconds: float) -> str:
+    """Return an estimate of time in words.
+
+    >>> in_time(0.2), in_time(47), in_time(190), in_time(9000)
+    ('1 s', '50 s', '3 min', '2.5 h')
+    """
+    if seconds < 95:
+        return f"{max(1, round(seconds) if seconds < 10 else 10 * round(seconds / 10))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5700 else f"{seconds / 3600:.1f} h"
+
+
+def format_percent(value: float, *, up: bool = False) -> str:
+    """Return a share as a number out of 100; small ones keep a decimal.
+
+    Args:
+        value: in [0, 1].
+        up: whether to round up, for what may have been missed.
+
+    >>> [format_percent(share) for share in (0.974, 0.004, 0.0, 0.732)], format_percent(0.732, up=True)
+    (['97', '0.4', '0', '73'], '74')
+    """
+    places = 0 if value >= 0.095 or value == 0 else 1
+    if up:
+        value = math.ceil(round(value * 10 ** (2 + places), 6)) / 10 ** (2 + places)
+    return f"{100 * value:.{places}f}"
+
+
+def format_p(p: float) -> str:
+    """Return a p-value with two digits.
+
+    >>> format_p(0.0312), format_p(0.00031)
+    ('0.031', '3.1e-04')
+    """
+    return f"{p:.2g}" if p >= 0.001 else f"{p:.1e}"

@@ -4,11 +4,11 @@
     undecided      the files, or the tools, could explain it as well: the figures do not judge the model
     nothing found  at a stated sensitivity: weaker leaks, and stronger attackers, are not excluded
 
-Canaries are judged apart: a coin dealt them, so no difference between two files can explain what is found.
+Canaries are judged apart: a coin chose them, so no difference between two files can explain what is found.
 
 Attacks, canaries and counts of what is repeated are asked with the groups exchanged as well. What that finds
 is no leak of the records, and no clean bill either: the files may be exchanged, or the held-out patients
-trained on in place of the others. What a leak itself can turn round (`_membership.TURNED_BY_LEAKS`, and the
+trained on in place of the others. What a leak itself can turn round (`membership.LEAK_CAN_INVERT`, and the
 surest few of every attack) explains nothing away, but is no clean bill. Singling out, and what a model
 writes, for it begins as held-out notes do, are not asked so.
 """
@@ -18,12 +18,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from privaudit._blind import BlindBaseline
-from privaudit._canaries import CanaryResult
-from privaudit._membership import TURNED_BY_LEAKS, Attack, broken_controls
-from privaudit._memorization import PatientShares
-from privaudit._names import AttackTest, Cause, Check, Part, TestKey
-from privaudit._wording import WORDING
+from privaudit.probes.blind import BlindBaseline
+from privaudit.probes.canaries import CanaryResult
+from privaudit.probes.membership import LEAK_CAN_INVERT, Attack, broken_controls
+from privaudit.probes.memorization import PatientShares
+from privaudit.words import WORDING, AttackTest, Cause, Check, Part, TestKey
 from privhelpers.stats import adjust
 
 FLAGGED, UNDECIDED, NOTHING_FOUND = "flagged", "undecided", "nothing found"
@@ -56,7 +55,7 @@ def causes(explanations: Sequence[str]) -> set[Cause]:
 
 
 @dataclass(frozen=True)
-class Test:
+class TestResult:
     """One test of the audit.
 
     Attributes:
@@ -64,7 +63,7 @@ class Test:
         name: the same in plain words, on which nothing rests.
         p: its p-value.
         adjusted: the same after Holm's correction for all tests of the audit.
-        coin: whether a coin dealt who is in, so that nothing but training can explain it.
+        coin: whether a coin chose who is in, so that nothing but training can explain it.
         reverse: the p-value with the two groups exchanged, corrected for as many such tests; None: not asked.
         turned: whether a leak can make that small, too, so that it excuses no finding.
     """
@@ -91,7 +90,7 @@ class Verdict:
 
     outcome: str
     reasons: tuple[str, ...]
-    tests: tuple[Test, ...]
+    tests: tuple[TestResult, ...]
     explanations: tuple[str, ...]
 
 
@@ -120,7 +119,7 @@ def p_values_by_test(
         p_values |= zip(tests, attack.p, strict=True)
         reverse |= zip(tests, attack.reverse_p, strict=True)
     # Of those with few accused: scores of members may be higher and vary less.
-    turned = {test for test in reverse if test.part == Part.FEW or test.attack in TURNED_BY_LEAKS}
+    turned = {test for test in reverse if test.part == Part.FEW or test.attack in LEAK_CAN_INVERT}
     for check, one in asked.items():
         p_values[check] = one.p
         if check in (*exchanged, Check.CANARIES):
@@ -167,7 +166,7 @@ def alternative_explanations(
     return (*explanations, *(Explanation(Cause.TOOLS, problem) for problem in broken_controls(attacks)))
 
 
-def clearest(tests: Sequence[Test]) -> str:
+def clearest(tests: Sequence[TestResult]) -> str:
     """Return which of some tests has the smallest p-value, or the first of those that share it."""
     least = min(test.p for test in tests)
     first = [test.name for test in tests if test.p == least]
@@ -179,8 +178,8 @@ def decide(
     explanations: Sequence[str],
     canaries: CanaryResult | None = None,
     *,
-    reverse: Mapping[TestKey | str, float] = MappingProxyType({}),
-    turned: Collection[TestKey | str] = (),
+    swapped: Mapping[TestKey | str, float] = MappingProxyType({}),
+    invertible: Collection[TestKey | str] = (),
     alpha: float,
 ) -> Verdict:
     """Conclude.
@@ -191,19 +190,19 @@ def decide(
     explain nothing that the files show.
 
     Args:
-        p_values: of every test; `Check.CANARIES` is the one that a coin dealt.
+        p_values: of every test; `Check.CANARIES` is the one that a coin decided.
         explanations: from `alternative_explanations`.
         canaries: the canaries, if there are any; the bound against a claim has an error of its own.
-        reverse: p-values with the two groups exchanged, of those tests that were asked so, corrected apart.
-        turned: those that a leak can raise: they take back "nothing found", and no finding.
+        swapped: p-values with the two groups exchanged, of those tests that were asked so, corrected apart.
+        invertible: those that a leak can raise: they take back "nothing found", and no finding.
         alpha: chance of flagging a model that learned nothing by any of the tests, in (0, 1).
 
     Source: Holm 1979.
     """
     words, adjusted, coin = WORDING["reasons"], adjust(dict(p_values)), Check.CANARIES
-    reverse = adjust(dict(reverse)) if reverse else {}
+    swapped = adjust(dict(swapped)) if swapped else {}
     tests = tuple(
-        Test(one, worded(one), p, adjusted[one], one == coin, reverse.get(one), one in turned)
+        TestResult(one, worded(one), p, adjusted[one], one == coin, swapped.get(one), one in invertible)
         for one, p in p_values.items()
     )
     beyond = [test for test in tests if test.adjusted <= alpha]
@@ -219,10 +218,10 @@ def decide(
     if others:
         of_files = sum(not test.coin for test in tests)
         reasons.append(words["beyond"].format(len(others), of_files, clearest(others)))
-    held_out = {test for test, p in reverse.items() if p <= alpha}
+    held_out = {test for test, p in swapped.items() if p <= alpha}
     inverted = [Explanation(Cause.INVERTED)] if coin in held_out else []
     other_way = [Explanation(Cause.EXCHANGED)] if held_out - {coin} else []
-    exchanged = other_way if held_out - {coin, *turned} else []
+    exchanged = other_way if held_out - {coin, *invertible} else []
     repeated = _REPEATED & {test.key for test in others}
     if certain or (others and not explanations and (repeated or not exchanged)):
         # An exchange explains nothing of what is repeated, and is told beside it.

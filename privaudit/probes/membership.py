@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privaudit._names import AttackName
-from privaudit._sample import Sample
-from privaudit._settings import Settings
-from privaudit._wording import WORDING
+from privaudit.encode import Sample
+from privaudit.settings import Settings
+from privaudit.words import WORDING, AttackName
 from privhelpers import stats
 from privhelpers.attacks import controls, groups, signals
 from privhelpers.attacks.scores import Measured, measure, split
@@ -22,7 +21,7 @@ from privhelpers.stats import Interval
 
 # Attacks whose area a leak can take below 0.5: a model that read its notes in lower case gains less by it the
 # better it knows one, and a maker may throw away the texts that come closest to its records.
-TURNED_BY_LEAKS = (AttackName.LOWER_CASE, AttackName.CLOSEST, AttackName.COVERED)
+LEAK_CAN_INVERT = (AttackName.LOWER_CASE, AttackName.CLOSEST, AttackName.COVERED)
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Attack:
         untrained, untrained_p: the same of patients on a model with fresh weights; None if it was not asked,
             and no p-values where it gives all the same score.
         nulls: area of one half of the held-out patients against the other (`held_out`), and after the labels
-            were dealt anew (`permuted`).
+            were permuted (`permuted`).
     """
 
     name: str
@@ -72,7 +71,7 @@ def membership_scores(
         lower: of the texts in lower case, by the same model.
         reference: of the texts by another model, whose tokens may be others, and which may read less.
         against: of the texts by the audited model, for the comparison with the reference, where that must
-            see no more of a text than the reference does (`_reading.read_alike`); by default `scored`.
+            see no more of a text than the reference does (`encode.read_alike`); by default `scored`.
         same_tokens: whether the tokens of the reference are the same, as EZ-MIA and WBC ask.
 
     Source: see `attacks.signals`.
@@ -87,7 +86,7 @@ def membership_scores(
             moved = signals.scores(measured, reference_log_p=reference.head(counts).log_p)
             scores |= {name: moved[name] for name in (AttackName.EZ_MIA, AttackName.WBC)}
         scores[AttackName.REFERENCE] = _reference_scores(against, reference, texts)
-    return told_apart(scores)
+    return drop_constant_scores(scores)
 
 
 def _reference_scores(one: TokenScores, other: TokenScores, texts: Sequence[str]) -> np.ndarray:
@@ -106,8 +105,8 @@ def _reference_scores(one: TokenScores, other: TokenScores, texts: Sequence[str]
     return np.where(known, gains, gains[known].mean() if known.any() else 0.0)
 
 
-def told_apart(scores: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the scores that differ between texts, and the first, which was fixed before any result.
+def drop_constant_scores(scores: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Drop constant scores; keep the primary one, as zeros, so that no result chooses the key figure.
 
     One that is the same says nothing: an uncased tokenizer has no lower case to tell apart. The first is kept
     as zeros then, with an area of 0.5: another one in its place would be chosen by what it found.
@@ -124,7 +123,7 @@ def told_apart(scores: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 def p_values(
     scores: Mapping[str, np.ndarray], sample: Sample, settings: Settings
 ) -> dict[str, tuple[float, float]]:
-    """Return both p-values of each attack, patients dealt anew; all attacks see the same dealings."""
+    """Return both p-values of each attack, by permuting patients in the same way for all attacks."""
     if not scores:
         return {}
     patients = sample.patients
@@ -179,7 +178,7 @@ def measure_attacks(
 
 
 def broken_controls(attacks: Sequence[Attack]) -> list[str]:
-    """Return what is wrong with the tools themselves: an area beyond luck where labels were dealt by lot."""
+    """Return null controls (permuted labels, held-out halves) whose AUC is not 0.5, one sentence each."""
     problems = []
     for attack in attacks:
         for name, area in attack.nulls.items():

@@ -1,0 +1,321 @@
+"""The sample of notes that an audit asks about, each encoded once by each tokenizer.
+
+Large files and large models meet in a budget: patients are sampled at random, so that what is found holds for
+all. The seed and the texts alone decide: the same records give the same sample, and the same random numbers
+afterwards, whatever the file is called, what kind of file it is, how it names its columns and its patients,
+and in which order it has them.
+
+A letter with an accent is one character (NFC) or a letter and a mark (NFD). Programs change one into the
+other without a word, a byte-level tokenizer makes other tokens of each, and a model that was trained on one
+form knows little of the other. So the notes are read in the form that the model predicts best.
+
+What a tokenizer does not give back of a text, a model can neither know nor write. An audit would find none of
+it, whatever the model was trained on, so it says so before it asks the model. And two models are compared on
+the part of each text that both of them read.
+"""
+
+import hashlib
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from privaudit.model import MASKED, EncodedTexts, Target
+from privaudit.records import FEWEST_PATIENTS, Files, Note, RecordFile, naming_strings
+from privaudit.settings import Settings
+from privhelpers import rng
+from privhelpers.attacks.signals import shared_part
+from privhelpers.errors import BadRecords, UnsupportedModel
+from privhelpers.models import TokenScores
+from privhelpers.models._folder import called
+from privhelpers.spelling import words
+from privhelpers.text import found_in
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The notes that are asked about.
+
+    Attributes:
+        notes: members first; patients, and the notes of each, in an order that texts and seed decide.
+        member: whether each was trained on, shape [notes].
+        unreadable: notes that a tokenizer makes nothing of.
+        encoded: the notes as each model reads them for which the sample was drawn, in their order.
+    """
+
+    notes: list[Note]
+    member: np.ndarray
+    unreadable: int
+    encoded: tuple[EncodedTexts, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def texts(self) -> list[str]:
+        """The text of each note."""
+        return [note.text for note in self.notes]
+
+    @property
+    def patients(self) -> np.ndarray:
+        """The patient of each note, as a number: the place among the patients of the sample."""
+        numbers: dict[str, int] = {}
+        return np.array([numbers.setdefault(note.patient, len(numbers)) for note in self.notes])
+
+    def of(self, *, member: bool) -> list[Note]:
+        """Return the notes of one side."""
+        return [note for note, is_member in zip(self.notes, self.member, strict=True) if is_member == member]
+
+    def texts_by_patient(self, *, member: bool) -> list[list[str]]:
+        """Return the texts of each patient of one side."""
+        people: dict[str, list[str]] = {}
+        for note in self.of(member=member):
+            people.setdefault(note.patient, []).append(note.text)
+        return list(people.values())
+
+
+def content_key(seed: int, contents: Iterable[str]) -> bytes:
+    """Return random bytes that a seed and some strings decide: what is sorted by them is in random order."""
+    stream = rng.derive(seed, "checkup/drawn").to_bytes(8, "big")
+    hashed = hashlib.blake2b(key=stream, digest_size=16)
+    for content in contents:
+        data = content.encode("utf-8", "surrogatepass")
+        hashed.update(len(data).to_bytes(8, "big") + data)
+    return hashed.digest()
+
+
+def _drawn_notes(file: RecordFile, settings: Settings) -> list[Note]:
+    """Return all notes of a file, or those that are drawn, in random order, patient by patient."""
+    by_patient: dict[str, list[Note]] = {}
+    for note in file.notes:
+        by_patient.setdefault(note.patient, []).append(note)
+    people = []
+    for notes in by_patient.values():
+        contents = sorted([note.text, *sorted(note.identifiers)] for note in notes)
+        people.append((content_key(settings.seed, [part for row in contents for part in row]), notes))
+    people.sort(key=lambda one: one[0])
+    drawn = []
+    for key, notes in people[: settings.patients]:
+        # With the patient: a text that many share is not drawn for all of them or for none.
+        ordered = sorted(notes, key=lambda note: content_key(settings.seed, [key.hex(), note.text]))
+        drawn += ordered[: settings.notes]
+    return drawn
+
+
+def draw_sample(files: Files, models: Sequence[Target], settings: Settings) -> Sample:
+    """Return the notes that every model can be asked about; without a model, all that were drawn.
+
+    Raises:
+        BadRecords: fewer than 50 patients are left.
+    """
+    sides = [_drawn_notes(file, settings) for file in (files.members, files.heldout)]
+    notes, member = [*sides[0], *sides[1]], np.repeat([True, False], [len(side) for side in sides])
+    encoded = [model.encode([note.text for note in notes]) for model in models]
+    readable = np.ones(len(notes), dtype=bool)
+    for one in encoded:
+        readable &= one.readable
+    kept = np.flatnonzero(readable)
+    sample = Sample(
+        [notes[n] for n in kept],
+        member[readable],
+        int((~readable).sum()),
+        tuple(one.take(kept) for one in encoded),
+    )
+    for side, file in ((True, files.members), (False, files.heldout)):
+        if len(sample.texts_by_patient(member=side)) < FEWEST_PATIENTS:
+            raise BadRecords(f"{file.name}: the tokenizer makes nothing of the notes of too many patients")
+    return sample
+
+
+def read_alike(
+    models: tuple[Target, Target],
+    scored: tuple[TokenScores, TokenScores],
+    texts: Sequence[str],
+    encoded: tuple[EncodedTexts, EncodedTexts],
+    *,
+    seed: int,
+) -> tuple[TokenScores, TokenScores]:
+    """Return what two models say of texts of which neither sees more than the other.
+
+    A causal model does not know what follows a token, so nothing changes. A masked one does, and gains by
+    what it reads further than the other: it is asked again for the part that both read, without the rest.
+
+    Args:
+        models: the audited model and its reference.
+        scored: the tokens of the texts by each, as far as it reads.
+        texts: what was scored.
+        encoded: the texts as each model reads them.
+        seed: of the groups in which tokens are hidden.
+    """
+    parts = [
+        shared_part(*(one.bounds_of(number, text) for one in scored)) for number, text in enumerate(texts)
+    ]
+    alike = []
+    for place, (model, whole) in enumerate(zip(models, scored, strict=True)):
+        ends = [
+            len(row) if part is None else part[place].stop
+            for row, part in zip(whole.log_p, parts, strict=True)
+        ]
+        longer = np.flatnonzero(ends < whole.tokens)
+        if model.kind == MASKED and longer.size:
+            shorter = encoded[place].take(longer).head([ends[n] for n in longer])
+            again = model.score(shorter, seed=seed)
+            whole = _replaced(whole, again, longer)
+        alike.append(whole)
+    return alike[0], alike[1]
+
+
+def _replaced(whole: TokenScores, again: TokenScores, places: Sequence[int]) -> TokenScores:
+    """Return scores in which those of some texts are others."""
+    fields = {}
+    for name in ("log_p", "mean", "deviation", "greedy", "bounds"):
+        fields[name] = list(getattr(whole, name))
+        for place, values in zip(places, getattr(again, name), strict=True):
+            fields[name][place] = values
+    return TokenScores(truncated=whole.truncated, **fields)
+
+
+Form = Literal["NFC", "NFD"]
+FORMS: tuple[Form, ...] = ("NFC", "NFD")
+_SPELLED = 100  # notes with such a letter
+
+
+def rewrite(texts: Sequence[str], form: Form | None) -> list[str]:
+    """Return texts in a normal form; as they are, where it is None."""
+    return [unicodedata.normalize(form, text) for text in texts] if form else list(texts)
+
+
+def form_the_model_knows(target: Target, sample: Sample, *, seed: int) -> Form | None:
+    """Return the form that a model predicts best, or None if that is how the notes are written.
+
+    Both sides are asked together, so that the choice knows nothing of who is a member.
+
+    Args:
+        target: the audited model.
+        sample: the notes, drawn for this model first.
+        seed: of the groups in which a masked model's tokens are hidden.
+    """
+    numbers = [
+        n
+        for n, text in enumerate(sample.texts)
+        if len({text, *(rewrite([text], form)[0] for form in FORMS)}) > 1
+    ]
+    numbers = numbers[:: max(1, len(numbers) // _SPELLED)]
+    if not numbers:
+        return None
+    texts = [sample.notes[n].text for n in numbers]
+    surprise: dict[Form | None, float] = {}
+    for form in (None, *FORMS):
+        written = rewrite(texts, form)
+        if form and written == texts:
+            continue
+        encoded = target.encode(written) if form else sample.encoded[0].take(numbers)
+        if not encoded.readable.all():
+            continue
+        scored = target.score(encoded, seed=seed)
+        read = [scored.part_read(number, text) for number, text in enumerate(written)]
+        characters = sum(len(unicodedata.normalize("NFC", part)) for part in read)
+        surprise[form] = -sum(float(log_p.sum()) for log_p in scored.log_p) / max(1, characters)
+    return min(surprise, key=surprise.__getitem__)  # of equal ones the first: as the notes are written
+
+
+def in_form(sample: Sample, form: Form | None, models: Sequence[Target]) -> Sample:
+    """Return a sample with its notes, and the strings that name a patient, in a normal form.
+
+    Args:
+        sample: drawn for these models.
+        form: None leaves everything as it is.
+        models: each encodes the rewritten notes.
+    """
+    if form is None:
+        return sample
+    notes = [
+        replace(note, text=text, identifiers=tuple(rewrite(note.identifiers, form)))
+        for note, text in zip(sample.notes, rewrite(sample.texts, form), strict=True)
+    ]
+    texts = [note.text for note in notes]
+    return replace(sample, notes=notes, encoded=tuple(model.encode(texts) for model in models))
+
+
+LEAST = 0.5  # of words: with fewer, nothing found would mean nothing
+MOST_LOST = 0.05  # of which nothing is said
+_RETURNED = 200  # notes
+_TOKENS = 4  # of one character: bytes of UTF-8
+_PART_OF_WORD = re.compile(r"\s\S*$")  # at the end of a text that was cut
+
+
+def _there_and_back(
+    target: Target, texts: Sequence[str], encoded: EncodedTexts
+) -> tuple[list[str], list[str]]:
+    """Return what a model reads of some texts, and what its tokenizer makes of the tokens of that."""
+    read, back = list(texts), target.give_back(encoded)
+    long = [n for n, cut in enumerate(encoded.cut) if cut]
+    starts = [_PART_OF_WORD.sub("", texts[n][: max(1, target.context // _TOKENS)]) for n in long]
+    for n, start, returned in zip(long, starts, target.give_back(target.encode(starts)), strict=True):
+        read[n], back[n] = start, returned
+    return read, back
+
+
+def require_text_back(target: Target, notes: Sequence[Note], encoded: EncodedTexts) -> str:
+    """Refuse a model whose tokenizer loses most of what the notes say; return in a sentence what it loses.
+
+    Args:
+        target: the model.
+        notes: of the sample.
+        encoded: the notes as the model reads them.
+
+    Returns:
+        The sentence, if more than one word in twenty does not return, or, with a causal model, more than one
+        string in twenty that names a patient; otherwise "".
+
+    Raises:
+        UnsupportedModel: fewer than half of the words return.
+    """
+    numbers = range(0, len(notes), max(1, -(-len(notes) // _RETURNED)))
+    asked = [notes[n] for n in numbers]
+    read, back = _there_and_back(target, [note.text for note in asked], encoded.take(numbers))
+    counts = {"words of the records": _words_kept(read, back)}
+    if target.is_causal:
+        counts["strings that name a patient"] = _strings_kept(asked, read, back)
+    (kept, total), *_ = counts.values()
+    if kept < LEAST * total:
+        raise UnsupportedModel(
+            f"{called(target.name)}: its tokenizer does not give a text back (of {total:,} words of the "
+            f"records {kept:,} return); save to its folder the tokenizer, with its decoder, that the model "
+            "was trained with"
+        )
+    lost = [
+        f"{total - kept:,} of {total:,} {what}"
+        for what, (kept, total) in counts.items()
+        if kept < (1 - MOST_LOST) * total
+    ]
+    if not lost:
+        return ""
+    return (
+        f"The tokenizer of {called(target.name)} does not give back {' and '.join(lost)}: what it loses, the "
+        "model cannot write and no attack can find."
+    )
+
+
+def _words_kept(read: Sequence[str], back: Sequence[str]) -> tuple[int, int]:
+    """Return how many words return, and of how many."""
+    kept = total = 0
+    for text, returned in zip(read, back, strict=True):
+        given = Counter(words(text))
+        total += given.total()
+        kept += (given & Counter(words(returned))).total()
+    return kept, total
+
+
+def _strings_kept(asked: Sequence[Note], read: Sequence[str], back: Sequence[str]) -> tuple[int, int]:
+    """Return how many strings that name a patient return, and of how many."""
+    strings: dict[str, list[str]] = {}
+    for value, patient in naming_strings(asked).items():
+        strings.setdefault(patient, []).append(value)
+    kept = total = 0
+    for note, text, returned in zip(asked, read, back, strict=True):
+        values = found_in(strings.get(note.patient, ()), text)
+        total += len(values)
+        kept += len(found_in(values, returned))
+    return kept, total

@@ -1,0 +1,400 @@
+"""What a set of texts gives away: near copies of notes, and the three risks that regulators name.
+
+A note is compared with the texts in four ways, none of which knows who is a member. Everything is counted
+over the texts and all notes together, so that permuting membership changes no score: the tests rest on that.
+
+Singling out, linking and inferring use nothing but a set of texts, synthetic ones or what a model wrote, and
+what someone might know of a person. Each attack is tried on member patients and, in the same way, on held-out
+ones, whom no text can give away: what succeeds there succeeds without a leak. The risk is the difference. It
+is a figure of this attack, not of every one.
+
+Sources: Article 29 Working Party, Opinion 05/2014 (WP 216), section 2.2.2, and EDPB, Opinion 28/2024, section
+3.2, for the words; Giomi et al. 2023 for a control arm of each.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from tqdm.auto import tqdm
+
+from privaudit.encode import Sample
+from privaudit.probes.memorization import PatientShares, compare_patients
+from privaudit.records import Note
+from privaudit.settings import Settings
+from privaudit.words import Check
+from privhelpers import rng, spelling, stats
+from privhelpers.defenses.dedup import shingles
+from privhelpers.stats import Interval
+
+NEAR = 0.8  # Jaccard similarity of runs of three words from which on a text is a near copy
+ORDER = 3  # words of the longest run that the model of word counts looks at
+_ROWS = 256  # notes that are compared with all synthetic texts at once, where these are not too many
+_CELLS = 2**22  # pairs of a note and a text that are looked at together, of 12 bytes each
+
+
+def _features(text: str) -> list[str]:
+    return sorted({*spelling.words(text), *shingles(text, 2), *shingles(text, 3)})
+
+
+class Likeness:
+    """The synthetic texts and what they share with notes.
+
+    Args:
+        synthetic: the texts of the data set.
+        notes: every note that is asked about, of members and of held-out patients.
+        progress: whether to show bars.
+    """
+
+    def __init__(self, synthetic: Sequence[str], notes: Sequence[str], *, progress: bool = False) -> None:
+        """Count how rare each word, pair and run of three words is in all texts together."""
+        self._progress = progress
+        self._vectors = TfidfVectorizer(analyzer=_features, binary=True)
+        self._vectors.fit(_shown([*synthetic, *notes], "counting words", progress))
+        self._synthetic = self._vectors.transform(synthetic).T.tocsr()  # a column a text
+        self._seen = np.asarray(self._synthetic.sum(axis=1)).ravel() > 0
+
+    def rarity(self, word: str) -> float:
+        """Return how rare a word or run is: the higher, the fewer texts have it; 0 where none has."""
+        place = self._vectors.vocabulary_.get(word)
+        return 0.0 if place is None else float(self._vectors.idf_[place])
+
+    def nearest(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the cosine with the closest synthetic text and its place, shape [texts] each."""
+        cosines, places = np.zeros(len(texts)), np.zeros(len(texts), dtype=int)
+        for rows, shared in _products(self._vectors.transform(texts), self._synthetic, self._progress):
+            table = shared.toarray()  # most cells are filled, and a sparse table would be sorted first
+            places[rows] = table.argmax(axis=1)
+            cosines[rows] = table.max(axis=1)
+        return cosines, places
+
+    def nearby(self, texts: Sequence[str], count: int) -> sparse.csr_matrix:
+        """Return the cosines with the `count` closest synthetic texts, shape [texts, synthetic].
+
+        The others are 0, and so only what is kept takes memory.
+        """
+        return sparse.vstack(
+            [
+                _largest(shared.tocsr(), count)
+                for _, shared in _products(self._vectors.transform(texts), self._synthetic, self._progress)
+            ],
+            format="csr",
+        )
+
+    def covered(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the share of each text, rare runs counting most, that stands in some synthetic text."""
+        return self._vectors.transform(texts).power(2) @ self._seen.astype(float)
+
+
+def _shown(texts: Sequence[str], what: str, progress: bool) -> Iterable[str]:
+    """Return the texts, counted on a bar."""
+    return tqdm(texts, desc=what, unit="text", unit_scale=True, leave=False, disable=not progress)
+
+
+def _products(
+    left: sparse.csr_matrix, right: sparse.csr_matrix, progress: bool
+) -> Iterator[tuple[slice, sparse.csr_matrix]]:
+    """Yield which rows of the left matrix, and their products with the columns of the right one.
+
+    One block at a time: where a word stands in most texts, all of them are a number for each pair of texts.
+    """
+    size = max(1, min(_ROWS, _CELLS // right.shape[1]))
+    with tqdm(total=left.shape[0], desc="comparing", unit="note", leave=False, disable=not progress) as bar:
+        for start in range(0, left.shape[0], size):
+            rows = slice(start, min(start + size, left.shape[0]))
+            yield rows, left[rows] @ right
+            bar.update(rows.stop - start)
+
+
+def _largest(rows: sparse.csr_matrix, count: int) -> sparse.csr_matrix:
+    """Return the matrix with the `count` largest values of each row; the others are left out."""
+    kept = np.ones(rows.nnz, dtype=bool)
+    for start, end in pairwise(rows.indptr):
+        if end - start > count:
+            kept[
+                start + np.argpartition(rows.data[start:end], end - start - count)[: end - start - count]
+            ] = False
+    rows.data[~kept] = 0
+    rows.eliminate_zeros()
+    return rows
+
+
+def near_copies(
+    texts: Sequence[str], synthetic: Sequence[str], *, progress: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return which texts some synthetic text nearly repeats, and which synthetic texts repeat some of them.
+
+    Args:
+        texts: notes.
+        synthetic: texts of the data set.
+        progress: whether to show bars.
+
+    Returns:
+        Masks of shape [texts] and [synthetic]; near is a Jaccard similarity of 0.8 or more of the runs of
+        three words.
+    """
+    counter = CountVectorizer(analyzer=shingles, binary=True)
+    counter.fit(_shown([*texts, *synthetic], "counting runs", progress))
+    left, right = (counter.transform(side).astype(np.int32) for side in (texts, synthetic))
+    right = right.T.tocsr()
+    sizes = np.asarray(right.sum(axis=0)).ravel()
+    repeated, repeats = np.zeros(len(texts), dtype=bool), np.zeros(len(synthetic), dtype=bool)
+    for rows, shared in _products(left, right, progress):
+        shared = shared.tocoo()
+        mine = np.asarray(left[rows].sum(axis=1)).ravel()
+        near = shared.data >= NEAR * (mine[shared.row] + sizes[shared.col] - shared.data)
+        repeated[rows.start + shared.row[near]] = True
+        repeats[shared.col[near]] = True
+    return repeated, repeats
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Patients with a note that some synthetic text nearly repeats, and what of that is no leak.
+
+    Attributes:
+        by_patient: members and held-out patients with such a note.
+        texts: synthetic texts that nearly repeat a member's note: the count that is often given alone.
+        heldout_texts: those that nearly repeat a held-out patient's note.
+        phantoms: how many member patients such a set would "copy" without having seen any: the held-out
+            share, of as many as the members are, with its exact interval.
+    """
+
+    by_patient: PatientShares
+    texts: int
+    heldout_texts: int
+    phantoms: Interval
+
+
+def copies(texts: tuple[str, ...], sample: Sample, *, progress: bool) -> Copies:
+    """Count near copies of notes of members, and of held-out patients.
+
+    Args:
+        texts: synthetic ones.
+        sample: the notes.
+        progress: whether to show bars.
+    """
+    counts, copied = [], []
+    for side in (True, False):
+        notes = sample.of(member=side)
+        repeated, repeats = near_copies([note.text for note in notes], texts, progress=progress)
+        copied += [notes[n].patient for n in np.flatnonzero(repeated)]
+        counts.append(int(repeats.sum()))
+    members = {note.patient for note in sample.of(member=True)}
+    shares = compare_patients(copied, (note.patient for note in sample.notes), members)
+    chance, of = shares.heldout.interval, shares.members.of
+    ends = (of * end for end in (chance.estimate, chance.low, chance.high))
+    return Copies(shares, *counts, Interval(*ends, chance.level, chance.method))
+
+
+def word_losses(learn: Sequence[str], texts: Sequence[str], *, progress: bool = False) -> np.ndarray:
+    """Return the mean loss of each text, in nats a word, under a model that learned from other texts.
+
+    The model counts runs of up to three words and gives the rarer ones the share that Witten and Bell give.
+
+    Args:
+        learn: what it learns from.
+        texts: what it predicts.
+        progress: whether to show a bar.
+
+    Source: Witten and Bell, IEEE Trans. Inf. Theory 37 (1991), method C; Meeus et al. 2025, section 4, for
+    such a model as an attack on synthetic text.
+
+    >>> known, unknown = word_losses(["sent home with two pills"] * 3, ["sent home", "gone away"])
+    >>> bool(known < unknown)
+    True
+    """
+    counts: Counter[tuple[str, ...]] = Counter()
+    for text in _shown(learn, "learning words", progress):
+        words = ["", *spelling.words(text)]
+        for end in range(1, len(words)):
+            counts.update(tuple(words[end - n : end + 1]) for n in range(min(ORDER, end + 1)))
+    totals: Counter[tuple[str, ...]] = Counter()
+    kinds: Counter[tuple[str, ...]] = Counter()
+    for run, count in counts.items():
+        totals[run[:-1]] += count
+        kinds[run[:-1]] += 1
+    anything = 1 / (kinds[()] + 1)
+
+    def loss(text: str) -> float:
+        words, lost = ["", *spelling.words(text)], 0.0
+        for end in range(1, len(words)):
+            chance = anything
+            for n in range(min(ORDER, end + 1)):
+                before = tuple(words[end - n : end])
+                if before not in totals:
+                    break
+                share = kinds[before] * chance
+                chance = (counts[(*before, words[end])] + share) / (totals[before] + kinds[before])
+            lost -= float(np.log(chance))
+        return lost / max(1, len(words) - 1)
+
+    return np.array([loss(text) for text in texts])
+
+
+TOGETHER = 3  # words that a guess names a patient by, and words of a note that are inferred
+SHARED = 5  # patients at least who have the word that is inferred
+NEAREST = 3  # texts that an attacker looks at
+CLOSE = 0.5  # cosine of a text from which on it says something about a note
+_GUESSES = 2000  # texts that a guess is drawn from
+_HALVES = 256  # halves that are compared with all others at once
+
+
+def _even_arms(sample: Sample, seed: int) -> tuple[list[str], np.ndarray]:
+    """Return as many member as held-out patients, and which are members: who is unique hangs on how many."""
+    lot = rng.make(seed, "checkup/risks/arms")
+    sides = [list(dict.fromkeys(note.patient for note in sample.of(member=side))) for side in (True, False)]
+    size = min(map(len, sides))
+    drawn = [[side[n] for n in sorted(lot.permutation(len(side))[:size])] for side in sides]
+    return [*drawn[0], *drawn[1]], np.arange(2 * size) < size
+
+
+def _guesses(texts: Sequence[str], likeness: Likeness, seed: int) -> list[tuple[str, ...]]:
+    """Return the three rarest words of each text, of 2,000 at most sampled at random, each guess once."""
+    distinct = sorted(set(texts))
+    drawn = rng.make(seed, "checkup/risks/guesses").permutation(len(distinct))[:_GUESSES]
+    rarest = (
+        sorted({*spelling.words(distinct[n])}, key=lambda word: (-likeness.rarity(word), word)) for n in drawn
+    )
+    return list(dict.fromkeys(tuple(words[:TOGETHER]) for words in rarest if len(words) >= TOGETHER))
+
+
+def _holders(guesses: Sequence[tuple[str, ...]], people: Sequence[str], sample: Sample) -> sparse.csr_matrix:
+    """Return which patients have a note with all words of which guess, shape [patients, guesses]."""
+    place = {patient: n for n, patient in enumerate(people)}
+    by_rarest: dict[str, list[int]] = {}
+    for number, guess in enumerate(guesses):
+        by_rarest.setdefault(guess[0], []).append(number)
+    fits = set()
+    for note in sample.notes:
+        if note.patient in place:
+            words = {*spelling.words(note.text)}
+            near = (number for word in words for number in by_rarest.get(word, ()))
+            fits |= {(place[note.patient], number) for number in near if words.issuperset(guesses[number])}
+    rows, columns = zip(*sorted(fits), strict=True) if fits else ((), ())
+    return sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(people), max(1, len(guesses))))
+
+
+def singled_out(
+    texts: Sequence[str], sample: Sample, likeness: Likeness, settings: Settings
+) -> PatientShares:
+    """Say how many patients are the only one of their group who fits a guess made of the texts.
+
+    A guess is "someone has a note with these three words", the rarest of one text. Whether a patient is the
+    only one depends on the others, so p comes from permuting membership among whole patients.
+    """
+    people, member = _even_arms(sample, settings.seed)
+    holders = _holders(_guesses(texts, likeness, settings.seed), people, sample)
+    fits = holders.getnnz(axis=1) > 0  # whom no guess fits counts in no permutation
+    holders = holders[fits][:, holders.getnnz(axis=0) > 0]
+
+    def alone(labels: np.ndarray) -> np.ndarray:
+        """Return which patients of the labeled group are the only one for some guess."""
+        once = ((labels.astype(float) @ holders) == 1).astype(float)
+        return ((once @ holders.T) > 0) & labels
+
+    inside, outside = alone(member[None, fits])[0], alone(~member[None, fits])[0]
+    shares = compare_patients(np.array(people)[fits][inside | outside], people, people[: member.sum()])
+    p = stats.permutation_test(
+        lambda labels: alone(labels[:, fits]).sum(axis=1, keepdims=True),
+        member,
+        draws=settings.permutations,
+        seed=settings.seed,
+        cells=holders.shape[1] + 2 * member.size,
+    )
+    return replace(shares, p=float(p[0]))
+
+
+def linked(sample: Sample, likeness: Likeness) -> PatientShares:
+    """Say of how many patients the texts lead from the first half of a note to its second half.
+
+    Somebody holds first and second halves and joins those that are close to the same texts. A patient is
+    linked if that joins a note of theirs, and no half of another patient as well or better.
+    """
+    halves = [spelling.words(note.text) for note in sample.notes]
+    first, second = (
+        _near([" ".join(words[part(len(words))]) for words in halves], likeness)
+        for part in (lambda size: slice(size // 2), lambda size: slice(size // 2, None))
+    )
+    people, right = np.unique(sample.patients, return_inverse=True)[1], []
+    for start in range(0, len(halves), _HALVES):
+        joined = (first[start : start + _HALVES] @ second.T).tocoo()
+        note, own = start + joined.row, np.zeros(joined.shape[0])
+        own[joined.row[note == joined.col]] = joined.data[note == joined.col]
+        joined.data[people[note] == people[joined.col]] = 0
+        right.append(own > joined.max(axis=1).toarray().ravel())
+    return _compared(sample.notes, np.concatenate(right), sample)
+
+
+def inferred(texts: Sequence[str], sample: Sample, likeness: Likeness) -> PatientShares | None:
+    """Say of how many patients the rest of a note leads to a word that was taken out of it.
+
+    Each of the three rarest words that at least five patients share, such as a diagnosis, is taken out in
+    turn. Somebody knows the rest, and answers where texts are close to it: with such a word that the rest
+    does not have, by how close the texts that have it are and how rare it is. A patient counts if one answer
+    is right.
+
+    Returns:
+        The counts, or None if no note has such a word in one of the groups.
+    """
+    owners: dict[str, set[str]] = {}
+    for note in sample.notes:
+        for word in spelling.words(note.text):
+            owners.setdefault(word, set()).add(note.patient)
+    shared = sorted(word for word, people in owners.items() if len(people) >= SHARED)
+    shared.sort(key=likeness.rarity, reverse=True)
+    place = {word: n for n, word in enumerate(shared)}
+    asked, rests, secrets = [], [], []
+    for note in sample.notes:
+        words = spelling.words(note.text)
+        for secret in sorted(place[word] for word in {*words} & place.keys())[:TOGETHER]:
+            asked.append(note)
+            rests.append(" ".join(word for word in words if word != shared[secret]))
+            secrets.append(secret)
+    members = {note.patient for note in sample.of(member=True)}
+    if len({note.patient in members for note in asked}) < 2:
+        return None
+    counter = CountVectorizer(analyzer=spelling.words, vocabulary=place, binary=True)
+    holds, known = counter.transform(texts), counter.transform(rests)
+    votes = _near(rests, likeness, least=CLOSE) @ holds
+    votes = (votes - votes.multiply(known)) @ sparse.diags_array([likeness.rarity(word) for word in shared])
+    answers, sure = np.asarray(votes.argmax(axis=1)).ravel(), votes.max(axis=1).toarray().ravel() > 0
+    return _compared(asked, sure & (answers == secrets), sample)
+
+
+def _near(texts: Sequence[str], likeness: Likeness, *, least: float = 0.0) -> sparse.csr_matrix:
+    """Return the squared cosines with the closest synthetic texts, those below `least` left out."""
+    near = likeness.nearby(texts, NEAREST)
+    near.data = np.where(near.data >= least, near.data**2, 0)
+    return near
+
+
+def _compared(notes: Sequence[Note], success: Sequence[bool], sample: Sample) -> PatientShares:
+    """Compare members and held-out patients: a hit for one note is a hit for its patient."""
+    hit = [note.patient for note, one in zip(notes, success, strict=True) if one]
+    return compare_patients(
+        hit, [note.patient for note in notes], {note.patient for note in sample.of(member=True)}
+    )
+
+
+def risks(
+    texts: Sequence[str], sample: Sample, likeness: Likeness, settings: Settings
+) -> dict[str, PatientShares]:
+    """Return each risk that could be asked about, by its key under `tests` in `wording.yml`.
+
+    Args:
+        texts: synthetic ones, or what a model wrote.
+        sample: the notes of members and held-out patients.
+        likeness: of these texts and notes.
+        settings: of the audit.
+    """
+    shares = {
+        Check.SINGLING_OUT: singled_out(texts, sample, likeness, settings),
+        Check.LINKABILITY: linked(sample, likeness),
+        Check.INFERENCE: inferred(texts, sample, likeness),
+    }
+    return {name: one for name, one in shares.items() if one is not None}

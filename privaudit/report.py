@@ -1,0 +1,593 @@
+"""The report of an audit: its facts as plain values, its words, its pictures, and one page of HTML.
+
+The facts have the form of `report.schema.json`. Text of records and names of patients stay out of them: the
+report is meant to be passed on. The page needs nothing but itself: whatever is shown is escaped, control
+characters are spelled out, and it may load nothing and run nothing.
+"""
+
+import base64
+import functools
+import hashlib
+import io
+import platform
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+
+import matplotlib as mpl
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+import privhelpers
+from privaudit.audit import Audit
+from privaudit.probes.membership import Attack
+from privaudit.probes.memorization import PatientShares
+from privaudit.settings import Settings
+from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, TestResult, causes, clearest
+from privaudit.words import WORDING, AttackName, Cause, Check, Limit, Recipient, format_p, format_percent
+from privhelpers.attacks.scores import as_plain
+from privhelpers.figures._charts import forest, roc, two_arms
+from privhelpers.stats import Interval, roc_curve
+from privhelpers.text import in_words, inserted
+
+# What an audit asks for with a reference model, of synthetic texts alone, and of whatever was written.
+_REFERENCE = (AttackName.REFERENCE, AttackName.EZ_MIA, AttackName.WBC)
+_TEXTS = (AttackName.WORDS, AttackName.CLOSEST, AttackName.COVERED)
+_RISKS = (Check.SINGLING_OUT, Check.LINKABILITY, Check.INFERENCE)
+_CHECKED = (Cause.EXCHANGED, Cause.INVERTED, Cause.REFERENCE)  # first of all, before anything is done
+
+
+def words_of(audit: Audit) -> dict:
+    """Return the sentences for what was audited."""
+    return WORDING if audit.is_of_model else _over(WORDING, WORDING["synthetic"])
+
+
+def _over(usual: Mapping, own: Mapping) -> dict:
+    """Return a mapping with another one laid over it, at every depth."""
+    deeper = {
+        key: _over(usual[key], value) if isinstance(usual.get(key), Mapping) else value
+        for key, value in own.items()
+    }
+    return {**usual, **deeper}
+
+
+def limit_of(audit: Audit) -> Limit:
+    """Return what limits the sample: what this kind of audit takes by default, or an option."""
+    usual = Settings.for_model(audit.target) if audit.is_of_model else Settings.for_texts()
+    chosen = (audit.settings.patients, audit.settings.notes) != (usual.patients, usual.notes)
+    return Limit.OPTIONS if chosen else Limit.MINUTES
+
+
+def short_coverage(audit: Audit, coverage: Mapping) -> str:
+    """Return how many patients were asked about, and why no more, where not all were."""
+    people = (*coverage["members"]["patients"], *coverage["held_out"]["patients"])
+    return "" if coverage["whole"] else WORDING["coverage"]["short"][limit_of(audit)].format(*people)
+
+
+def _figure(words: Mapping, share: Interval, against: Interval | None, control: str = "") -> dict:
+    """Return one of the three figures; without a control to measure, guessing takes its place."""
+    figure = dict(words)
+    shares = []
+    for one in filter(None, (share, against)):
+        value, *ends = (format_percent(rate) for rate in as_plain(one))
+        shares.append({"value": value, "interval": WORDING["interval"].format(*ends)})
+    if against is None:
+        shares.append({"value": figure["guessing"], "interval": ""})
+        control, figure["guessing"] = WORDING["details"]["by_guessing"], ""
+    return {**figure, **shares[0], "control": control or figure["control"], "control_figures": shares[1]}
+
+
+def key_figure(audit: Audit) -> dict:
+    """Return the figure of page one with its interval and its control."""
+    loss, words, controls = audit.attacks[0], words_of(audit)["key_figure"], WORDING["controls"]
+    if loss.untrained is None:
+        return _figure(words, loss.patient.auc, loss.nulls["held_out"], controls["halves"])
+    return _figure(words, loss.patient.auc, loss.untrained.auc, controls["untrained"])
+
+
+def more_figures(audit: Audit) -> list[dict]:
+    """Return the two figures that the details add."""
+    loss, words = audit.attacks[0], words_of(audit)["details"]["key_figures"]
+    null, nothing = loss.untrained, WORDING["controls"]["untrained"]
+    few = _figure(words["few"], loss.patient.tpr_at_1pct_fpr, null and null.tpr_at_1pct_fpr, nothing)
+    if not audit.is_of_model:
+        name, patients = "copies", audit.copies.by_patient
+    elif audit.completions is None:
+        return [few, _figure(words["top1"], *audit.top1)]
+    else:
+        name, patients = "completions", audit.completions.by_patient
+    return [few, _figure(words[name], patients.members.interval, patients.heldout.interval)]
+
+
+def _tested(audit: Audit) -> list[str]:
+    """Return what was tried, one phrase each."""
+    words, asked = words_of(audit)["tested"], []
+    for member in (True, False):
+        notes = audit.sample.of(member=member)
+        asked += [len({note.patient for note in notes}), len(notes)]
+    done = [words["sample"].format(*asked), words["attacks"].format(len(audit.attacks))]
+    if not audit.is_of_model:
+        texts = audit.files.synthetic.texts
+        done.insert(1, words["texts"].format(len(texts), len(set(texts))))
+        done.append(words["copies"])
+    elif audit.completions is not None:
+        done.append(words["completions"])
+    if len(audit.risks) == len(_RISKS):
+        done.append(words["risks"])
+    else:
+        done += [WORDING["tests"][name] for name in audit.risks]
+    if audit.disclosures is not None:
+        done.append(words["disclosures"].format(audit.disclosures.texts))
+    if audit.canaries is not None:
+        done.append(words["canaries"].format(audit.canaries.inserted + audit.canaries.kept_out))
+    return [*done, words["blind"]]
+
+
+def _not_tested(audit: Audit) -> list[str]:
+    """Return what was left out, so that nobody takes it for done."""
+    left, not_applied = list(words_of(audit)["not_tested"]), words_of(audit)["not_applied"]
+    if not audit.is_of_model:
+        if audit.disclosures is None:
+            left.insert(2, not_applied["copies"])
+    elif not audit.target.is_causal:
+        left.insert(2, not_applied["texts"])
+    elif audit.completions is None or audit.disclosures is None:
+        left.insert(2, not_applied["copies"])
+    if audit.canaries is None:
+        left.insert(2, not_applied["canaries"])
+    if audit.is_of_model and audit.reference:
+        left.insert(2, not_applied["reference"])
+    return [*left, *(not_applied["here"].format(what) for what in _inapplicable(audit))]
+
+
+def _inapplicable(audit: Audit) -> list[str]:
+    """Return the attacks and risks that were asked for and not measured, in plain words.
+
+    The tokenizer makes nothing of a case, the reference model reads other tokens, every note scores the same,
+    or the files hold too little.
+    """
+    asked, writes = list(_TEXTS), not audit.is_of_model or audit.target.is_causal
+    if audit.is_of_model:
+        unasked = {*_TEXTS, *(() if audit.reference else _REFERENCE)}
+        unasked |= set() if audit.settings.lower_case else {AttackName.LOWER_CASE}
+        asked = [name for name in AttackName if name not in unasked]
+    missing = [WORDING["attacks"][name] for name in asked if name not in {one.name for one in audit.attacks}]
+    return missing + [WORDING["tests"][name] for name in _RISKS if writes and name not in audit.risks]
+
+
+def _found(audit: Audit) -> str:
+    """Return what was found beyond chance, in one sentence."""
+    words, verdict = WORDING["answers"]["found"], audit.verdict
+    beyond = [test for test in verdict.tests if test.adjusted <= audit.settings.share]
+    if verdict.outcome == NOTHING_FOUND:
+        weakest = format_percent(audit.sensitivity.auc, up=True)
+        return words[NOTHING_FOUND].format(len(verdict.tests), weakest)
+    if verdict.explanations or not beyond:  # what was found must not be laid to training, or is no test
+        return verdict.reasons[0]
+    claim = audit.canaries and audit.canaries.claim
+    refuted = claim and claim.refuted and WORDING["reasons"]["refuted"].format(claim.epsilon)
+    return words[FLAGGED].format(len(beyond), len(verdict.tests), refuted or clearest(beyond))
+
+
+def _checked_first(audit: Audit) -> list[str]:
+    """Return what to check in the files before anything else, if that may explain an open verdict."""
+    told = causes(audit.verdict.explanations) if audit.verdict.outcome == UNDECIDED else ()
+    return [words_of(audit)["check"][cause] for cause in _CHECKED if cause in told]
+
+
+def _next(audit: Audit) -> list[str]:
+    """Return what to do next."""
+    first, verdict = _checked_first(audit), audit.verdict
+    if first and len(verdict.explanations) == 1 and causes(verdict.explanations) == {Cause.INVERTED}:
+        return first  # no question of who was held out
+    return [*first, *words_of(audit)["next"][verdict.outcome]]
+
+
+def _four_answers(audit: Audit) -> dict[str, str]:
+    """Return the four questions of the person who decides, answered in one sentence each."""
+    words, verdict, first = words_of(audit)["answers"], audit.verdict, _checked_first(audit)
+    sides = (audit.sample.texts_by_patient(member=member) for member in (True, False))
+    return {
+        "tested": words["tested"].format(*map(len, sides), len(verdict.tests)),
+        "found": _found(audit),
+        "not_tested": words["not_tested"],
+        "next": first[0] if first else words["next"][verdict.outcome],
+    }
+
+
+def _terms(audit: Audit) -> list[list[str]]:
+    """Return what the words of the first page mean."""
+    terms = dict(WORDING["terms"])
+    if audit.canaries is None:
+        del terms["canaries"]
+    if audit.verdict.outcome == UNDECIDED:
+        del terms["differential_privacy"]
+    percent = 100 * audit.settings.alpha
+    return [[one["term"], one["meaning"].format(percent)] for one in terms.values()]
+
+
+def answers(audit: Audit, coverage: Mapping) -> dict:
+    """Return what both the file and its first page say."""
+    words, verdict = words_of(audit), audit.verdict
+    name = audit.target.name if audit.is_of_model else audit.files.synthetic.name
+    headline = words["headlines"][verdict.outcome]
+    return {
+        "title": words["title"].format(name),
+        "headline": f"{headline} {short_coverage(audit, coverage)}".strip(),
+        "answers": _four_answers(audit),
+        "reasons": [str(reason) for reason in verdict.reasons],
+        "tested": _tested(audit),
+        "not_tested": _not_tested(audit),
+        "next": _next(audit),
+    }
+
+
+def first_page(audit: Audit, coverage: Mapping, made: str) -> dict:
+    """Return every word of the first page."""
+    words, outcome = words_of(audit), audit.verdict.outcome
+    first, named = words["first_page"], ""
+    about = [first["about"].format(audit.files.members.name)]
+    if made:
+        about.append(first["made"].format(made))
+    if audit.disclosures is not None:
+        sides = audit.disclosures.by_patient.members, audit.disclosures.by_patient.heldout
+        named = first["named"].format(*(number for side in sides for number in (side.hits, side.of)))
+    levels = [
+        [first["recipient"].format(words["recipients"][who]), words["severity"][outcome][who]]
+        for who in Recipient
+    ]
+    return {
+        **answers(audit, coverage),
+        "about": " ".join(about),
+        "key_figure": key_figure(audit),
+        "beside": first["judges_nothing"] if outcome == UNDECIDED else "",
+        "named": named,
+        "severity": levels,
+        "terms": _terms(audit),
+        "labels": dict(WORDING["labels"]),
+    }
+
+
+_FORM = Path(__file__).with_name("report.schema.json")
+PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn", "statsmodels")
+SCHEMA = "privai-leak/audit-report/2"
+# What only one kind of audit has; null in the other.
+ONE_KIND = ("model", "truncated", "guessed", "completed", "synthetic", "copies")
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions that decide the figures."""
+    versions = {"python": platform.python_version(), "privhelpers": privhelpers.__version__}
+    return versions | {name: metadata.version(name) for name in PACKAGES}
+
+
+def _shares(shares: PatientShares) -> dict:
+    sides = {"members": shares.members, "held_out": shares.heldout}
+    rates = {name: [one.hits, one.of, one.interval.low, one.interval.high] for name, one in sides.items()}
+    return {**rates, "difference": shares.difference, "p": shares.p}
+
+
+def _attack(attack: Attack) -> dict:
+    null = {"untrained": attack.untrained, "untrained_p": attack.untrained_p}
+    return {**_fields(attack, "name", "words", "patient", "note", "p"), "controls": {**null, **attack.nulls}}
+
+
+def _fields(source: object, *names: str) -> dict:
+    return {name: getattr(source, name) for name in names}
+
+
+def _given(source: object) -> dict:
+    return {name: value for name, value in vars(source).items() if value is not None}
+
+
+def _test(test: TestResult) -> dict:
+    facts = _given(test) | {"name": str(test.name)}
+    del facts["key"]
+    return facts
+
+
+def _memory(audit: Audit) -> dict:
+    """Return what the model gave back, as counts."""
+    completions = audit.completions
+    return {
+        "guessed": dict(zip(("members", "held_out"), audit.top1, strict=True)),
+        "completed": completions
+        and {
+            "by_patient": _shares(completions.by_patient),
+            "notes": [completions.notes.hits, completions.notes.of],
+            "held_out_notes": [completions.heldout_notes.hits, completions.heldout_notes.of],
+            **_fields(completions, "lines", "too_short"),
+        },
+    }
+
+
+def _resemblance(audit: Audit) -> dict:
+    """Return near copies, as counts."""
+    copies, found = audit.copies, audit.copies.by_patient
+    ends = [f"{end:.0f}" for end in as_plain(copies.phantoms)]
+    told = words_of(audit)["details"]["phantoms"].format(
+        copies.texts, copies.heldout_texts, found.members.of, found.members.hits, *ends
+    )
+    return {
+        "copies": {
+            "by_patient": _shares(found),
+            **_fields(copies, "texts", "heldout_texts", "phantoms"),
+            "sentence": told,
+        },
+    }
+
+
+def _named(audit: Audit) -> dict:
+    """Return the three risks, whom the texts name, and what the canaries say, as counts."""
+    disclosures, canaries = audit.disclosures, audit.canaries
+    claim, named = canaries and canaries.claim, None
+    if disclosures is not None:
+        sides = disclosures.by_patient.members, disclosures.by_patient.heldout
+        hits = [number for side in sides for number in (side.hits, side.of)]
+        told = (*hits[:2], disclosures.texts, *hits[2:], format_p(disclosures.by_patient.p))
+        named = {
+            "by_patient": _shares(disclosures.by_patient),
+            **_fields(disclosures, "texts", "distinct", "strings"),
+            "sentence": words_of(audit)["details"]["named"].format(*told),
+        }
+    return {
+        "risks": {
+            name: {"words": WORDING["tests"][name], **_shares(shares)} for name, shares in audit.risks.items()
+        },
+        "named": named,
+        "canaries": canaries
+        and {
+            **_fields(canaries, "inserted", "kept_out", "auc", "p"),
+            "claim": claim
+            and {
+                **_fields(claim, "epsilon", "delta", "most_certifiable", "refuted"),
+                "certified": claim.lower.epsilon_lower,
+                "confidence": claim.lower.confidence,
+                "method": str(claim.lower),
+            },
+        },
+    }
+
+
+def _coverage(audit: Audit) -> dict:
+    """Return how many patients and notes of the files were asked about, and why not all."""
+    words, settings = WORDING["details"]["coverage"], audit.settings
+    files = audit.files.members, audit.files.heldout
+    sides = []
+    for member, file in zip((True, False), files, strict=True):
+        asked = audit.sample.of(member=member)
+        patients = len({note.patient for note in asked}), len(file.patients)
+        sides.append({"patients": list(patients), "notes": [len(asked), len(file.notes)]})
+    people, notes = ([number for side in sides for number in side[unit]] for unit in ("patients", "notes"))
+    names = [file.name for file in files]
+    whole = people[::2] == people[1::2] and notes[::2] == notes[1::2]
+    if whole:
+        told = words["all"].format(people[0], names[0], people[2], names[1])
+    else:
+        limits = settings.patients, settings.notes
+        most = ["all" if limit is None else f"at most {limit:,}" for limit in limits]
+        first, second = [*people[:2], *notes[:2], names[0]], [*people[2:], *notes[2:], names[1]]
+        told = words["part"].format(*first, *second, *most, words["why"][limit_of(audit)])
+    if audit.sample.unreadable:
+        told = f"{told} {words['unreadable'].format(audit.sample.unreadable)}"
+    if audit.is_of_model and audit.lost:
+        told = f"{told} {audit.lost}"
+    coverage = {"whole": whole, "members": sides[0], "held_out": sides[1]}
+    return {**coverage, "short": short_coverage(audit, coverage), "sentence": told}
+
+
+def _data(audit: Audit) -> list[dict]:
+    rows = []
+    for member, file in ((True, audit.files.members), (False, audit.files.heldout)):
+        asked = audit.sample.of(member=member)
+        rows.append(
+            {
+                "file": file.name,
+                "sha256": file.sha256,
+                "role": words_of(audit)["details"]["role"] if member else "held out",
+                "lines": file.lines,
+                "repeated_lines": file.repeated,
+                "shared_notes": file.shared,
+                "identifiers_not_found": file.not_found,
+                "patients": len(file.patients),
+                "patients_asked": len({note.patient for note in asked}),
+                "notes_asked": len(asked),
+                "distinct_notes_asked": len({note.text for note in asked}),
+                "mean_characters": sum(len(note.text) for note in asked) / len(asked),
+            }
+        )
+    return rows
+
+
+def _methods(audit: Audit) -> dict[str, str]:
+    """Return how the intervals of each kind of figure were made, as these say it themselves."""
+    own = audit.completions if audit.is_of_model else audit.copies
+    counts = [*audit.risks.values(), *(one.by_patient for one in (own, audit.disclosures) if one)]
+    intervals = {"areas": audit.attacks[0].patient.auc}
+    if counts:
+        intervals |= {"counts": counts[0].members.interval, "differences": counts[0].difference}
+    if audit.is_of_model:
+        intervals["guessed"] = audit.top1[0]
+    if audit.canaries:
+        intervals["canaries"] = audit.canaries.auc
+    return {name: interval.method for name, interval in intervals.items()}
+
+
+def report_facts(audit: Audit, *, made: str = "") -> dict:
+    """Return every figure of an audit as plain values, without any text of a record.
+
+    The form is that of `report.schema.json`, a JSON Schema beside this module.
+
+    Args:
+        audit: from `run_audit`.
+        made: when, in words.
+    """
+    verdict, canaries, coverage = audit.verdict, audit.files.canaries, _coverage(audit)
+    words, own_words = words_of(audit)["details"], words_of(audit)
+    levels, advice = own_words["severity"][verdict.outcome], words["advice"][verdict.outcome]
+    # What may have been missed is rounded up; its power is chosen, and none of it.
+    weakest = {
+        name: format_percent(value, up=name != "power") for name, value in vars(audit.sensitivity).items()
+    }
+    if audit.is_of_model:
+        target = audit.target
+        own = {
+            "kind": "model",
+            "model": {
+                **_fields(target, "name", "kind", "parameters", "context"),
+                "type": target.model.config.model_type,
+                "files": dict(target.files),
+                "reference": audit.reference and audit.reference.name,
+                "reference_files": dict(audit.reference.files) if audit.reference else {},
+            },
+            "truncated": audit.truncated,
+            **_memory(audit),
+        }
+    else:
+        texts, name = audit.files.synthetic.texts, audit.files.synthetic.name
+        sizes = {"texts": len(texts), "distinct": len(set(texts))}
+        own = {
+            "kind": "synthetic",
+            "synthetic": {"file": name, "sha256": audit.files.synthetic.sha256, **sizes},
+            **_resemblance(audit),
+        }
+    facts = {
+        **dict.fromkeys(ONE_KIND),
+        "schema": SCHEMA,
+        "language": "en",
+        "catalogue": None,
+        "first_page": first_page(audit, coverage, made),
+        **answers(audit, coverage),
+        "who": words["who"],
+        "made": made,
+        "outcome": verdict.outcome,
+        "coverage": coverage,
+        "severity": [
+            [own_words["recipients"][who], f"{levels[who].capitalize()}: {advice[who]}"] for who in Recipient
+        ],
+        "explanations": [str(explanation) for explanation in verdict.explanations],
+        "sensitivity": {**vars(audit.sensitivity), "sentence": words["sensitivity"].format(**weakest)},
+        "key_figures": [key_figure(audit), *more_figures(audit)],
+        "tests": [_test(test) for test in verdict.tests],
+        "attacks": [_attack(attack) for attack in audit.attacks],
+        "blind": [_fields(one, "name", "auc", "p") for one in audit.blind],
+        "methods": _methods(audit),
+        **own,
+        **_named(audit),
+        "data": _data(audit),
+        "canary_file": canaries and {"file": canaries.name, "sha256": canaries.sha256},
+        "left_out": audit.sample.unreadable,
+        "settings": _settings(audit.settings),
+        "versions": _versions(),
+    }
+    return as_plain(facts)
+
+
+def _settings(settings: Settings) -> dict:
+    """Return the settings of an audit; `None` is shown as "all"."""
+    return {"patients": "all", "notes": "all"} | _given(settings)
+
+
+def report_schema() -> bytes:
+    """Return the JSON Schema (draft 2020-12) that `report_facts` and `report.json` follow."""
+    return _FORM.read_bytes()
+
+
+def _svg(figure: Figure, name: str) -> bytes:
+    """Return a figure as SVG that is the same in every run."""
+    buffer = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": name}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
+def audit_pictures(audit: Audit, *, draws: int = 300) -> dict[str, bytes]:
+    """Return the pictures of an audit's report as SVG, by caption.
+
+    Args:
+        audit: from `run_audit`.
+        draws: bootstrap draws of the ROC band.
+    """
+    attacks, loss = audit.attacks, audit.attacks[0]
+    fresh = all(attack.untrained for attack in attacks)
+    control = "model trained on nothing" if fresh else "held-out halves"
+    subject = "this model" if audit.is_of_model else "these texts"
+    areas = {
+        subject: [attack.patient.auc for attack in attacks],
+        control: [a.untrained.auc if fresh else a.nulls["held_out"] for a in attacks],
+    }
+    series = {
+        name: tuple([getattr(one, end) for one in intervals] for end in ("estimate", "low", "high"))
+        for name, intervals in areas.items()
+    }
+    members, heldout = loss.patient.arms.member_scores, loss.patient.arms.control_scores
+    pictures = {
+        "Areas of every attack with 95 % intervals; hollow: the same where there is nothing to find.": forest(
+            [in_words(attack.name) for attack in attacks],
+            series,
+            xlabel="area under the ROC curve, patients (dotted: 0.5, guessing)",
+            reference=0.5,
+            controls=[control],
+        ),
+        f"Scores of members and held-out patients: {loss.words}.": two_arms(
+            members,
+            heldout,
+            xlabel="score of a patient (nats per token; further right: more like a member)",
+            labels=("members", "held out"),
+        ),
+        "Member patients found (up) against other patients wrongly accused (right), both axes logarithmic; "
+        "dotted: guessing.": roc(
+            {subject: roc_curve(*loss.patient.arms, draws=draws, seed=audit.settings.seed)}
+        ),
+    }
+    return {caption: _svg(figure, f"audit-{n}") for n, (caption, figure) in enumerate(pictures.items())}
+
+
+# The page in Jinja's language, and its style, whose hash the page's own policy names. Whatever is inserted is
+# escaped; no attribute holds text of a record or a model.
+_PAGE, _STYLE = Path(__file__).with_name("report.html"), Path(__file__).with_name("report.css")
+_LONGEST = 400  # characters of one piece of text that is shown
+_SHOWN = 20  # strings, and texts, that are shown on request
+
+
+def _written(audit: Audit) -> dict:
+    """Return the members' strings that were found, and the start of what the model wrote."""
+    strings = () if audit.disclosures is None else audit.disclosures.disclosed
+    texts = [text[:_LONGEST] for text in dict.fromkeys(audit.texts)]
+    return {"strings": strings[:_SHOWN], "texts": texts[:_SHOWN]}
+
+
+def report_page(
+    facts: Mapping, pictures: Mapping[str, bytes] | None = None, *, written: Audit | None = None
+) -> str:
+    """Return the report as one page of HTML that loads and runs nothing.
+
+    Args:
+        facts: from `report_facts`.
+        pictures: SVG by caption, in the order of the page.
+        written: the audit, if text that the model wrote is to stand in the page; such a page is as
+            confidential as the records.
+    """
+    environment = Environment(
+        autoescape=True,
+        finalize=functools.partial(inserted, keep="\n"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(rate=lambda value: f"{value:.3f}", small=format_p, hundred=format_percent)
+    style = _STYLE.read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    drawn = {
+        caption: Markup("data:image/svg+xml;base64," + base64.b64encode(svg).decode())
+        for caption, svg in (pictures or {}).items()
+    }
+    page = environment.from_string(_PAGE.read_text(encoding="utf-8"))
+    return page.render(
+        r=facts,
+        pictures=drawn,
+        style=Markup(style),
+        style_hash=digest,
+        shown=written and _written(written),
+    )
