@@ -253,12 +253,15 @@ def test_a_value_that_json_cannot_hold_is_refused_and_the_old_one_stays(tmp_path
     assert held.read_json("a.json") == 1 and held.read_jsonl("a.jsonl") == [{"a": 1}]
 
 
-def test_a_folder_in_the_place_of_a_file_is_damage(store):
+def test_a_folder_or_a_circle_of_links_in_the_place_of_a_file_is_refused(store):
     store.write_json("a.json", 1)
     store.path("a.json").unlink()
     store.path("a.json").mkdir()
     with pytest.raises(DamagedArtifact, match=r"a\.json"):
         store.read_json("a.json")
+    store.path("b.json").symlink_to(store.path("b.json"))  # a link to itself
+    with pytest.raises(InvalidParameter, match="link"):
+        store.read_json("b.json")
 
 
 def test_parts_outlive_a_kill_and_not_a_change(tmp_path, monkeypatch):
