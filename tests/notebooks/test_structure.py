@@ -23,7 +23,6 @@ FORBIDDEN = {
     r"if profile": "asking which profile runs",
 }
 GLUED = r"\{glue:text\}`(\w+)"
-SELDOM_NEEDED = ("simply", "obviously")
 
 
 @pytest.fixture(params=NOTEBOOKS, ids=lambda p: p.stem)
@@ -35,20 +34,8 @@ def code_of(notebook):
     return [c for c in notebook.cells if c.cell_type == "code"]
 
 
-def lines(cell):
-    return len(cell.source.strip().splitlines())
-
-
-def prose_words(source):
-    without_code = re.sub(r"`{3,}\{code-block\}.*?`{3,}", "", source, flags=re.S)
-    return len(without_code.split())
-
-
-def test_there_are_notebooks():
-    assert sorted(chain.slug_of(p.name) for p in NOTEBOOKS) == sorted(chain.SLUGS)
-
-
 def test_the_order_of_the_files_is_the_order_of_the_book():
+    assert sorted(chain.slug_of(p.name) for p in NOTEBOOKS) == sorted(chain.SLUGS)
     parts = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))["parts"]
     listed = [entry["file"] for part in parts for entry in part["chapters"]]
     chapters = [name.removeprefix("notebooks/") for name in listed if name.startswith("notebooks/")]
@@ -70,21 +57,6 @@ def test_only_the_file_and_the_contents_know_a_number():
     assert knowing <= {"bookmaker/runner/chain.py"}, "the doctest of slug_of may, nothing else"
 
 
-def test_sources_carry_no_outputs(notebook):
-    assert all(not c.outputs and c.execution_count is None for c in code_of(notebook))
-    assert set(notebook.metadata) <= {"kernelspec", "language_info"}
-    assert len({c.id for c in notebook.cells}) == len(notebook.cells)
-
-
-def test_prose_cells_are_short(notebook):
-    assert all(prose_words(c.source) <= 250 for c in notebook.cells if c.cell_type == "markdown")
-
-
-def test_code_fits_the_width_of_a_page(notebook):
-    code = [c for c in code_of(notebook) if "parameters" not in c.metadata.get("tags", [])]
-    assert not [line for c in code for line in c.source.splitlines() if len(line) > 76]
-
-
 def test_bookkeeping_is_folded(notebook):
     """What a cell tells the prose is no algorithm: it lies in a cell that the site and JupyterLab fold."""
     for cell in code_of(notebook):
@@ -95,28 +67,12 @@ def test_bookkeeping_is_folded(notebook):
             assert not re.search(r"\btell\(", cell.source), cell.source
 
 
-def test_code_is_led_in_by_prose(notebook):
-    shown = [c for c in notebook.cells if "bookkeeping" not in c.metadata.get("tags", [])]
-    kinds = "".join(c.cell_type[0] for c in shown)
-    assert "cccc" not in kinds, "more than three code cells in a row"
-    led = sum(kinds[i - 1] == "m" for i, kind in enumerate(kinds) if kind == "c")
-    assert led >= 0.7 * kinds.count("c")
-
-
-def test_the_opening_keeps_its_promises(notebook):
+def test_the_opening_has_a_label_a_question_and_what_a_reader_needs(notebook):
     first = notebook.cells[0].source
     assert re.match(r"\(nb-[a-z-]+\)=\n# [^\n]+\n", first), "label and title first"
     asked = re.search(r"^.+\?$", first, re.M)
-    assert asked, "a chapter answers one question"
-    assert not re.search(r"[{}`$*]", asked[0]), "in plain words: the page before shows it too"
+    assert asked and not re.search(r"[{}`$*]", asked[0]), "in plain words: the page before shows it too"
     assert ":::{admonition} You will" in first and ":::{admonition} Before you start" in first
-    assert "minutes" in first
-    before_code = "".join(c.source for c in notebook.cells[: kinds_until_code(notebook)])
-    assert len(before_code.split()) <= 400
-
-
-def kinds_until_code(notebook):
-    return next(i for i, c in enumerate(notebook.cells) if c.cell_type == "code")
 
 
 def test_parameters_come_first_typed_and_explained(notebook):
@@ -126,22 +82,11 @@ def test_parameters_come_first_typed_and_explained(notebook):
         assert re.fullmatch(r"\w+: [\w\[\]]+ = [^#]+  # .+", line), line
 
 
-def test_sections_and_exercises(notebook):
+def test_every_exercise_has_its_solution(notebook):
     text = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
-    sections = re.findall(r"^## .+$", text, flags=re.M)
-    assert 4 <= len(sections) <= 9
-    assert sections[-1] == "## Summary" and sections[-2] == "## Exercises"
+    assert re.findall(r"^## .+$", text, flags=re.M)[-2:] == ["## Exercises", "## Summary"]
     labels = re.findall(r"^:label: (ex-[\w-]+)$", text, flags=re.M)
-    solutions = re.findall(r"^`{3,4}\{solution\} (ex-[\w-]+)$", text, flags=re.M)
-    assert len(labels) == 3 and labels == solutions
-    assert text.count(":class: dropdown") >= len(solutions)
-
-
-def test_claims_are_asserted(notebook):
-    asserts = sum(
-        isinstance(node, ast.Assert) for c in code_of(notebook) for node in ast.walk(ast.parse(c.source))
-    )
-    assert asserts >= 3
+    assert labels == re.findall(r"^`{3,4}\{solution\} (ex-[\w-]+)$", text, flags=re.M) != []
 
 
 def test_figures_have_caption_name_and_alt(notebook):
@@ -159,8 +104,6 @@ def test_nothing_forbidden(notebook):
     for cell in code_of(notebook):
         for pattern, fault in FORBIDDEN.items():
             assert not re.search(pattern, cell.source, flags=re.M), f"{fault}: {cell.source}"
-    prose = " ".join(c.source.lower() for c in notebook.cells if c.cell_type == "markdown")
-    assert not [word for word in SELDOM_NEEDED if re.search(rf"\b{word}\b", prose)]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -175,21 +118,6 @@ def test_only_results_knows_where_another_chapters_files_lie(path):
         constants = [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and id(n) not in labels]
         texts = [n.value for n in constants if isinstance(n.value, str)]
         assert not [text for text in texts if paths.match(text)], cell.source
-
-
-def test_no_result_is_typed_into_prose(notebook):
-    """A decimal number in a sentence must be quoted from the run, or be part of a formula or a setting."""
-    for cell in notebook.cells:
-        if cell.cell_type != "markdown":
-            continue
-        text = re.sub(
-            r"\$\$.*?\$\$|\$[^$]*\$|`[^`]*`|\{[a-z:]+\}|:::\{.*?:::|`{3,}.*?`{3,}",
-            "",
-            cell.source,
-            flags=re.S,
-        )
-        decimals = re.findall(r"(?<![\w.])\d+\.\d+(?![\w.])", text)
-        assert set(decimals) <= {"0.5", "0.80", "0.025", "1.44", "164.514"}, (decimals, cell.source)
 
 
 def test_every_told_number_exists(notebook):
@@ -220,14 +148,6 @@ def test_what_only_a_solution_says_is_computed_in_the_solution(notebook):
     rest = "\n".join(cell.source for cell in kept if cell.cell_type == "markdown")
     told_to_solutions = set(re.findall(GLUED, shown)) - set(re.findall(GLUED, rest))
     assert not told & told_to_solutions
-
-
-def test_one_sentence_per_line(notebook):
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            for line in cell.source.splitlines():
-                ends = re.findall(r"[a-z)`*]\. [A-Z]", line)
-                assert not ends or line.startswith((":", "-", "[")), line
 
 
 def test_a_chapter_checks_its_parameters_before_it_does_anything(notebook):

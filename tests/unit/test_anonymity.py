@@ -3,18 +3,17 @@
 import contextlib
 import datetime
 import itertools
-import random
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.stats import wasserstein_distance
 
 from privhelpers import anonymity as an
-from privhelpers.anonymity import _attacks, _measures, tables
+from privhelpers.anonymity import _measures, tables
 from privhelpers.errors import InvalidParameter
 
 QUASI = ["age", "gender", "zip", "nationality"]
@@ -72,35 +71,6 @@ def test_spelling_is_not_diversity():
 
 
 # Generalization.
-
-
-@pytest.mark.parametrize(
-    ("general", "exact", "expected"),
-    [
-        ("Any", "x", True),
-        ("20-29", 20, True),
-        ("20-29", 29, True),
-        ("20-29", 30, False),
-        ("20-29", "Asian", False),
-        ("40+", 40, True),
-        ("40+", 39, False),
-        ("130**", "13053", True),
-        ("130**", "1305", False),
-        ("130**", "14053", False),
-        ("*****", "13053", True),
-        ("2*", 27, True),
-        ("Asian", "Korean", True),
-        ("Asian", "American", False),
-        ("Korean", "Asian", False),
-        ("American", "American", True),
-    ],
-)
-def test_covers(general, exact, expected):
-    assert _attacks._covers(general, exact, tables.NATIONALITIES) is expected
-
-
-def test_a_circular_hierarchy_ends():
-    assert not _attacks._covers("c", "a", {"a": "b", "b": "a"})
 
 
 # Label, value, whether they fit; None: the label is refused. Lower end, upper end, inside, outside.
@@ -250,12 +220,19 @@ def test_a_known_value_that_says_nothing_is_refused(known):
         an.candidates(tables.four_anonymous(), {"age": known})
 
 
-def test_any_label_is_read_or_refused():
-    generator = random.Random(0)
-    for _ in range(3000):
-        label = "".join(generator.choices("0123456789-–<>=≤+*[](){},;. orkys/~∞", k=generator.randint(0, 12)))
-        with contextlib.suppress(InvalidParameter):
-            assert _attacks._covers(label, generator.randint(0, 99)) in (True, False)
+@given(st.text("0123456789-–<>=≤+*[](){},;. orkys/~∞", max_size=12), st.integers(0, 99))
+@example("20k", 20)
+@example("20/29", 99)
+def test_any_label_is_read_or_refused(label, value):
+    release = pd.DataFrame({"q": [label, "*"]})
+    with contextlib.suppress(InvalidParameter):
+        assert set(an.candidates(release, {"q": value}).index) in ({0, 1}, {1})
+
+
+def test_a_hierarchy_is_followed_upwards_and_a_circle_ends():
+    release = pd.DataFrame({"q": ["Asian", "American", "Korean", "c", "Any"]})
+    assert an.candidates(release, {"q": "Korean"}, tables.NATIONALITIES).index.tolist() == [0, 2, 4]
+    assert an.candidates(release, {"q": "a"}, {"a": "b", "b": "a"}).index.tolist() == [4]
 
 
 # Distances and diversity.
@@ -315,6 +292,7 @@ def random_tables():
     )
 
 
+@settings(max_examples=40)
 @given(random_tables())
 def test_entropy_diversity_lies_between_the_two_counts(table):
     report = an.class_report(table, ["a", "b"], "s")
@@ -323,6 +301,7 @@ def test_entropy_diversity_lies_between_the_two_counts(table):
         assert 1 / most - 1e-9 <= report.loc[number, "entropy_l"] <= report.loc[number, "distinct_l"] + 1e-9
 
 
+@settings(max_examples=30)
 @given(random_tables(), st.lists(st.integers(0, 1), min_size=4, max_size=4))
 def test_coarsening_never_lowers_k_or_l_nor_raises_t(table, groups):
     """Also when columns are coarsened jointly: the new columns depend on the old pair only."""
@@ -389,21 +368,15 @@ def funnel(people, target, steps):
     return left
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_the_target_is_found_as_in_the_story(seed):
-    people = an.town(inhabitants=9000, listed=6000, areas=3, seed=seed)
-    voters = people[people["listed"]]
-    left = funnel(voters, "P-000000", ["birth_date", "sex", "area"])
-    assert left == [6000, 6, 3, 1]
-    assert people["person_id"].is_unique and len(people) == 9000
-    assert set(people["area"]) == {"Z-01", "Z-02", "Z-03"}
+@pytest.mark.parametrize(("inhabitants", "listed", "areas"), [(9000, 6000, 3), (6, 6, 2)])
+def test_the_target_is_found_as_in_the_story(inhabitants, listed, areas):
+    people = an.town(inhabitants=inhabitants, listed=listed, areas=areas, seed=1)
+    left = funnel(people[people["listed"]], "P-000000", ["birth_date", "sex", "area"])
+    assert left == [listed, 6, 3, 1]
+    assert people["person_id"].is_unique and len(people) == inhabitants
+    assert set(people["area"]) == {f"Z-{number:02d}" for number in range(1, areas + 1)}
     assert people["birth_date"].between("1920-01-01", "1979-12-31").all()
     assert (people["birth_month"] == people["birth_date"].str[:7]).all()
-
-
-def test_the_smallest_register_still_tells_the_story():
-    people = an.town(inhabitants=6, listed=6, areas=2, seed=1)
-    assert funnel(people, "P-000000", ["birth_date", "sex", "area"]) == [6, 6, 3, 1]
 
 
 def test_a_town_repeats_with_its_seed_and_changes_with_another():
@@ -419,22 +392,16 @@ def test_a_town_repeats_with_its_seed_and_changes_with_another():
     [
         (lambda: an.k_anonymity(tables.patients(), []), "quasi"),
         (lambda: an.k_anonymity(tables.patients(), "age"), "quasi"),
-        (lambda: an.k_anonymity(tables.patients(), 1), "quasi"),
         (lambda: an.k_anonymity([{"age": 1}], ["age"]), "DataFrame"),
         (lambda: an.class_report(tables.patients(), ["age"], ["condition"]), "no column"),
-        (lambda: an.candidates(tables.patients(), 0), "known"),
         (lambda: an.candidates(tables.patients(), {"age": 28}, "Asian"), "hierarchy"),
         (lambda: an.composition(tables.hospitals(), "disease", {}), "sensitive"),
-        (lambda: an.composition([3], "disease", {}), "DataFrame"),
         (lambda: an.town(inhabitants=10**18, listed=9, areas=2, seed=0), "inhabitants"),
         (lambda: an.k_anonymity(tables.patients(), ["salary"]), "salary"),
         (lambda: an.k_anonymity(pd.DataFrame({"a": [[1], [2]]}), ["a"]), "words or numbers"),
         (lambda: an.class_report(tables.patients(), ["age"], "condition", order=[[1], [2]]), "order"),
         (lambda: an.class_report(tables.patients(), ["age"], "condition", order={"Flu"}), "order"),
-        *(
-            (lambda named=name: an.t_closeness(pd.DataFrame({named: [1], "s": [2]}), [named], "s"), "rename")
-            for name in ("size", "distinct_l", "entropy_l", "t")
-        ),
+        (lambda: an.t_closeness(pd.DataFrame({"size": [1], "s": [2]}), ["size"], "s"), "size"),
         (lambda: an.k_anonymity(tables.patients().set_axis([*"aabcde"], axis=1), ["a"]), "of its own"),
         (lambda: an.k_anonymity(tables.patients().iloc[:0], ["age"]), "no rows"),
         (lambda: an.k_anonymity(pd.DataFrame({"a": [1, None]}), ["a"]), "missing"),
@@ -443,7 +410,6 @@ def test_a_town_repeats_with_its_seed_and_changes_with_another():
         (lambda: an.candidates(tables.four_anonymous(), {"salary": 1}), "salary"),
         (lambda: an.composition([], "condition", {}), "releases"),
         (lambda: an.town(inhabitants=9, listed=10, areas=2, seed=0), "listed"),
-        (lambda: an.town(inhabitants=9, listed=5, areas=2, seed=0), "listed"),
         (lambda: an.town(inhabitants=9, listed=9, areas=1, seed=0), "areas"),
     ],
 )

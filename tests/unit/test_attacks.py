@@ -31,10 +31,7 @@ def strict(text, *people):
 @pytest.mark.parametrize(
     ("text", "leaks"),
     [
-        (
-            "write to A.Hill0001@mail.example.org now",
-            1,
-        ),  # 20 bits or more: alone enough, case does not matter
+        ("write to A.Hill0001@mail.example.org now", 1),  # 20 bits or more: alone enough, in any case
         ("seen: anna  k. HILL.", 1),
         ("Anna Hill", 0),
         ("call (212) 555-0123", 0),  # a small space: somebody has this number
@@ -79,11 +76,8 @@ def test_profiles_hold_what_stands_in_the_notes():
 )
 def test_exposure_vectors(rank, references, bits):
     assert canaries._exposure(rank=rank, references=references) == pytest.approx(bits, abs=1e-6)
-
-
-def test_exposure_refuses_impossible_ranks():
     with pytest.raises(InvalidParameter, match="rank"):
-        canaries._exposure(rank=17, references=15)
+        canaries._exposure(rank=references + 2, references=references)
 
 
 def test_references_are_different_secrets_of_the_space():

@@ -56,7 +56,7 @@ def test_a_number_that_was_learned_by_heart_is_completed_and_no_other(model_and_
 
 def test_who_has_no_such_value_and_unknown_kinds_are_refused(model_and_tokenizer):
     model, tokenizer = model_and_tokenizer
-    with pytest.raises(InvalidParameter, match="nobody in it has a name and a value of 'dob'"):
+    with pytest.raises(InvalidParameter, match="dob"):
         asking.ask(model, tokenizer, "dob", GROUP)
-    with pytest.raises(InvalidParameter, match="must be one of mrn, ssn, dob"):
+    with pytest.raises(InvalidParameter, match="shoe size"):
         asking.ask(model, tokenizer, "shoe size", GROUP)

@@ -54,8 +54,9 @@ def test_permuting_labels_hides_a_real_difference():
 
 
 def test_a_control_that_finds_something_is_refused_by_name():
-    with pytest.raises(ControlFailed, match=r"loss attack on the public model: 0\.6"):
-        controls.require_null("loss attack on the public model", Interval(0.6, 0.58, 0.62, 0.95, "x"))
+    for found in (Interval(0.6, 0.58, 0.62, 0.95, "x"), Interval(float("nan"), 0.4, 0.6, 0.95, "x")):
+        with pytest.raises(ControlFailed, match="loss attack on the public model"):
+            controls.require_null("loss attack on the public model", found)
 
 
 @pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
@@ -66,11 +67,6 @@ def test_the_level_of_the_interval_enters(level):
     controls.require_null("inside", Interval(4.4, 4.4 - width, 4.4 + width, level, "x"), null=0)
     with pytest.raises(ControlFailed):
         controls.require_null("outside", Interval(4.6, 4.6 - width, 4.6 + width, level, "x"), null=0)
-
-
-def test_a_figure_that_is_no_number_is_refused():
-    with pytest.raises(ControlFailed):
-        controls.require_null("empty", Interval(float("nan"), 0.4, 0.6, 0.95, "x"))
 
 
 @pytest.mark.wrong_numbers

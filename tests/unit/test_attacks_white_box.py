@@ -146,11 +146,6 @@ def test_a_gradient_of_zero_stays_a_number(nets, tokenizer):
     np.testing.assert_allclose(features.values, [[math.log(1e-6), 0.0]] * len(TEXTS))
 
 
-def test_nothing_to_look_at_is_refused():
-    with pytest.raises(InvalidParameter, match="texts"):
-        next(white_box.batches(None, None, []))
-
-
 # Masked models --------------------------------------------------------------------------------------------
 
 
@@ -175,12 +170,6 @@ def test_the_mask_is_one_more_token(tokenizer):
     assert len(tokenizer) == len(plain) + 1 and plain.mask_token_id is None
     assert tokenizer(TEXTS)["input_ids"] == plain(TEXTS)["input_ids"]
     assert models.with_mask(tokenizer).mask_token_id == tokenizer.mask_token_id
-    with pytest.raises(InvalidParameter, match="with_mask"):
-        models.build_masked("micro-bert", plain, seed=0)
-    with pytest.raises(InvalidParameter, match="with_mask"):
-        models.Masking.of(plain)
-    with pytest.raises(UnsupportedModel, match="micro-bert"):
-        models.build_masked("micro-gpt2", tokenizer, seed=0)
 
 
 def test_masks_hide_the_stated_share_and_never_the_ends(tokenizer):
@@ -199,12 +188,6 @@ def test_masks_hide_the_stated_share_and_never_the_ends(tokenizer):
     total = sum(shown.values())
     assert shown["mask"] / total == pytest.approx(0.8, abs=0.02)
     assert shown["same"] / total == pytest.approx(0.1, abs=0.02)
-
-
-def test_a_row_without_tokens_to_hide_is_refused(tokenizer):
-    end = tokenizer.eos_token_id
-    with pytest.raises(InvalidParameter, match="hidden"):
-        models.Masking.of(tokenizer)([end, end], rng.make(0, "masks"))
 
 
 @pytest.mark.parametrize("name", ["micro-bert", "micro-distilbert"])
@@ -253,3 +236,18 @@ def test_causal_training_does_not_notice_the_masks(tokenizer):
         training.train(model, tokenizer, TEXTS, settings, seed=0, after_epoch=watch, progress=False)
         weights.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
     assert torch.equal(*weights)
+
+
+@pytest.mark.parametrize(
+    ("field", "error", "call"),
+    [
+        ("texts", InvalidParameter, lambda tok, plain: next(white_box.batches(None, None, []))),
+        ("with_mask", InvalidParameter, lambda tok, plain: models.build_masked("micro-bert", plain, seed=0)),
+        ("with_mask", InvalidParameter, lambda tok, plain: models.Masking.of(plain)),
+        ("micro-gpt2", UnsupportedModel, lambda tok, plain: models.build_masked("micro-gpt2", tok, seed=0)),
+        ("hidden", InvalidParameter, lambda tok, plain: models.Masking.of(tok)([0, 0], rng.make(0, "masks"))),
+    ],
+)
+def test_what_cannot_be_looked_at_or_hidden_is_refused(tokenizer, field, error, call):
+    with pytest.raises(error, match=field):
+        call(tokenizer, models.train_tokenizer(TEXTS, vocab_size=300))

@@ -8,7 +8,6 @@ import pytest
 from privhelpers import claims, stats
 from privhelpers.attacks import extraction
 from privhelpers.claims import _null_model
-from privhelpers.errors import InvalidParameter
 
 REPORT = claims.printed("report")
 NAMES = claims.report_names()
@@ -90,7 +89,7 @@ def test_simulation_and_rule_agree_on_every_pair_of_record_and_text():
 
 def test_the_strict_rule_is_silent_on_prose_about_nobody():
     """Behavioural vector (f): an upper bound of 0.05 %, where the report's rule is far above it."""
-    texts = claims.plain_english(texts=600)
+    texts = claims.plain_english(texts=220)
     generations = [extraction.Generation("", text) for text in texts]
     people = [
         extraction.Profile(f"p{i}", {"name": (name,), "dob": ("1961-03-05",)}, ("COPD",), ("Tramadol",))
@@ -101,16 +100,3 @@ def test_the_strict_rule_is_silent_on_prose_about_nobody():
     assert attempts >= 10_000 and stats.clopper_pearson(hits, attempts).high <= 0.0005
     fired = sum(loose(text, name) for text in texts for name in NAMES)
     assert fired / (len(texts) * len(NAMES)) > 0.0005
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: claims.report_names(0),
-        lambda: claims.simulated_leaks(REPORT, NAMES, WORDS, simulations=0, seed=0),
-        lambda: claims.plain_english(words=0),
-    ],
-)
-def test_refusals(call):
-    with pytest.raises(InvalidParameter):
-        call()

@@ -39,7 +39,7 @@ def brute(texts, threshold):
     return {(a, b) for a, b in pairs if dedup.jaccard(sets[a], sets[b]) >= threshold}
 
 
-@pytest.mark.parametrize("threshold", [0.5, 0.7, 0.8, 0.95, 1.0])
+@pytest.mark.parametrize("threshold", [0.5, 0.8, 1.0])
 def test_every_pair_above_the_threshold_is_found_and_no_other(threshold):
     texts = made_texts()
     pairs = defenses.near_duplicates(texts, threshold=threshold)
@@ -59,10 +59,6 @@ def test_bands_are_sure_enough_at_the_threshold(threshold):
     assert rows == 64 or dedup._proposal_probability(threshold, *more) < dedup.SURE
 
 
-def test_proposal_probability_of_nothing_and_of_copies():
-    assert dedup._proposal_probability(0.0, 25, 5) == 0 and dedup._proposal_probability(1.0, 25, 5) == 1
-
-
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.sampled_from(made_texts(30)), max_size=25))
 def test_kept_notes_differ_and_removed_ones_have_a_kept_twin(texts):
@@ -75,12 +71,6 @@ def test_kept_notes_differ_and_removed_ones_have_a_kept_twin(texts):
     for group in done.groups:
         assert group[0] in kept and list(group) == sorted(group)
         assert all((group[0], other) in truth for other in group[1:])
-
-
-def test_white_space_case_and_punctuation_are_no_difference():
-    notes = [{"text": t} for t in ("Home with a green slip.", "HOME  with a green slip", "Kept one night.")]
-    done = defenses.deduplicate(notes)
-    assert done.groups == ((0, 1),) and done.kept == [notes[0], notes[2]]
 
 
 def test_chains_are_not_pulled_together():
@@ -110,12 +100,19 @@ def test_the_order_does_not_depend_on_the_hash_seed():
     assert len(outputs) == 1
 
 
-def test_nothing_and_what_is_refused():
+@pytest.mark.parametrize(
+    ("field", "call"),
+    [
+        ("threshold", lambda: defenses.near_duplicates(["a"], threshold=1.5)),
+        ("note 1", lambda: defenses.deduplicate([{"text": "a"}, {"body": "b"}])),
+        ("note 0", lambda: defenses.deduplicate([{"text": "x"}], within="patient_id")),
+        ("note 0", lambda: defenses.deduplicate([{"text": "x", "patient_id": ["p1"]}], within="patient_id")),
+    ],
+)
+def test_a_threshold_and_notes_that_cannot_be_compared_are_refused(field, call):
     assert defenses.deduplicate([]).kept == [] and defenses.near_duplicates([]) == []
-    with pytest.raises(InvalidParameter, match="threshold"):
-        defenses.near_duplicates(["a"], threshold=1.5)
-    with pytest.raises(InvalidParameter, match="note 1"):
-        defenses.deduplicate([{"text": "a"}, {"body": "b"}])
+    with pytest.raises(InvalidParameter, match=field):
+        call()
 
 
 def test_within_a_patient_nobody_changes_the_notes_of_others():
@@ -125,10 +122,6 @@ def test_within_a_patient_nobody_changes_the_notes_of_others():
     # What stays of one patient is the same whoever else is there: the privacy unit is whole.
     alone = defenses.deduplicate(notes[1:2], within="patient_id").kept
     assert [n for n in done.kept if n["patient_id"] == "b"] == alone
-    with pytest.raises(InvalidParameter, match="note 0"):
-        defenses.deduplicate([{"text": "x"}], within="patient_id")
-    with pytest.raises(InvalidParameter, match="note 0: has no field 'patient_id' of one value"):
-        defenses.deduplicate([{"text": "x", "patient_id": ["p1"]}], within="patient_id")
 
 
 NOTE = "Kept one night to watch and then home with a green slip for the mill ward number"

@@ -73,13 +73,6 @@ def test_a_difference_of_rates_is_open_at_zero_and_contains_its_estimate():
     assert swapped[0].low == pytest.approx(-swapped[1].high)
 
 
-def test_a_row_has_the_fields_that_the_files_hold():
-    interval = stats.clopper_pearson(1, 4)
-    line = measures.Row(Layers(dp=True), "suffix recall", "trained", interval, n=4).as_dict()
-    assert list(line) == ["cell", "measure", "arm", "estimate", "low", "high", "n", "distinct_n"]
-    assert line["cell"] == "DP" and line["distinct_n"] is None
-
-
 # One cell, from notes to outcome.
 
 

@@ -35,13 +35,8 @@ def test_a_copied_run_is_held_back_and_named():
     done = filter_.apply("We saw Robyn P. Glass, DOB: 1961 and others.")
     assert done.blocked and done.text.startswith("We saw [VERBATIM]") and "Glass" not in done.text
     assert done.reasons == ("verbatim, 5 words",)
-    other = filter_.apply("We saw nobody of that name today, nor ever before.")
-    assert not other.blocked and other.reasons == () and other.text.startswith("We saw nobody")
-
-
-def test_a_copy_shorter_than_a_run_passes():
-    filter_ = defenses.OutputFilter([NOTE], ngram=5, identifiers=False)
-    assert not filter_.apply("Robyn P. Glass has COPD").blocked
+    for other in ("We saw nobody of that name today, nor ever before.", "Robyn P. Glass has COPD"):
+        assert (filter_.apply(other).text, filter_.apply(other).reasons) == (other, ())
 
 
 def test_identifiers_of_anybody_are_held_back():
@@ -52,6 +47,8 @@ def test_identifiers_of_anybody_are_held_back():
 
 
 def test_public_runs_may_be_repeated():
+    with pytest.raises(InvalidParameter, match="ngram"):
+        defenses.OutputFilter([NOTE], ngram=0)
     public = "The clinic opens on weekdays; ask at the front desk of the ward."
     strict = defenses.OutputFilter([f"{public} {NOTE}"], ngram=6, identifiers=False)
     fair = defenses.OutputFilter([f"{public} {NOTE}"], ngram=6, identifiers=False, allowed_texts=[public])
@@ -91,11 +88,6 @@ def test_any_text_is_filtered_without_protected_runs(text):
 def test_a_protected_text_never_passes_whole(text):
     done = defenses.OutputFilter([text], ngram=6, identifiers=False).apply(text)
     assert done.text == "[VERBATIM]"
-
-
-def test_runs_are_words():
-    with pytest.raises(InvalidParameter, match="ngram"):
-        defenses.OutputFilter([NOTE], ngram=0)
 
 
 @pytest.mark.wrong_numbers

@@ -67,7 +67,7 @@ def test_a_span_outside_its_text_is_refused(span):
     [
         (f"card {CARD} paid", "card [CARD] paid"),
         ("card 4111 1111 1111 1111", "card [CARD]"),
-        ("number 4111111111111112", "number [NUMBER]"),
+        *((f"number {CARD[:-1]}{digit}", "number [NUMBER]") for digit in "023456789"),
         ("call (212) 555-0123 now", "call [PHONE] now"),
         ("call 212 555 0123", "call [PHONE]"),
         ("call +1 212 555 0123 ext. 12", "call [PHONE]"),
@@ -222,10 +222,6 @@ def test_folding_keeps_the_places():
     assert folding.fold("two one", spelled=True).text == "two one"
 
 
-def test_check_digits():
-    assert scrub(CARD) == "[CARD]" and {scrub(CARD[:-1] + d) for d in "023456789"} == {"[NUMBER]"}
-
-
 @given(st.text(max_size=80))
 def test_scrubbing_any_text_leaves_spans_inside_it_and_is_stable(text):
     done = defenses.PatternScrubber(spelled=True).scrub(text)
@@ -253,8 +249,8 @@ def test_time_is_linear_in_hostile_text(kind):
         defenses.find_identifiers(text, spelled=True)
         return time.process_time() - clock
 
-    # A megabyte takes about a tenth of a second, and three of dates alone; quadratic time would take hours.
-    assert seconds(1_000_000) < 20
+    # It takes a fraction of a second; quadratic time would take many minutes.
+    assert seconds(200_000) < 10
 
 
 STRICT = ("ssn", "phone", "email", "mrn")

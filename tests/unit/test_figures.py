@@ -13,7 +13,6 @@ from matplotlib.text import Text
 
 from bookmaker.runner._environment import environment
 from privhelpers import figures, stats
-from privhelpers.errors import InvalidParameter
 from privhelpers.figures import _style as style
 
 # Unbalanced TeX: the math parser would raise on it, HTML would vanish, a leading _ would leave the legend.
@@ -50,13 +49,6 @@ SHOWS_MODEL_TEXT = {"roc", "trade_off"}
 
 def texts(figure):
     return [text for text in figure.findobj(Text) if text.get_text()]
-
-
-def test_every_public_figure_is_tested():
-    functions = {name for name in figures.__all__ if callable(getattr(figures, name))}
-    files = Path(__file__).parent.glob("test_figures*.py")
-    drawn = set(re.findall(r"\bfigures\.(\w+)\(", "".join(file.read_text() for file in files)))
-    assert functions - {"use_style"} <= drawn
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -118,10 +110,6 @@ def test_uncertainty_is_drawn():
     assert len(MAKERS["roc"]().axes[0].collections) >= 2
 
 
-def test_whole_places_have_whole_ticks():
-    assert all(tick == round(tick) for tick in MAKERS["bands"]().axes[0].get_xticks())
-
-
 def test_a_users_matplotlibrc_changes_no_figure(tmp_path):
     """What a user's file says is in the settings before a notebook begins."""
 
@@ -134,25 +122,3 @@ def test_a_users_matplotlibrc_changes_no_figure(tmp_path):
         figures.use_style()
         assert (mpl.rcParams["axes.linewidth"], mpl.rcParams["savefig.facecolor"]) == (0.8, "auto")
     assert environment(tmp_path, tmp_path, 1)["MATPLOTLIBRC"] == os.devnull
-
-
-def test_use_style_changes_the_settings_only_when_called():
-    with mpl.rc_context():
-        figures.use_style()
-        assert mpl.rcParams["figure.figsize"] == [style.WIDTH, style.SHORT]
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: figures.roc({}),
-        lambda: trade_off(["a", "a"], gains=[0.5, 0.6]),
-        lambda: trade_off(["a"], gains=([0.5], [0.6], [0.7])),
-        lambda: trade_off(["a"], gains=[0.5, 0.6]),
-        lambda: trade_off(["a"], [0.0], [0.5]),
-        lambda: figures.bands([1, 2], {"x": [float("nan"), 1]}, xlabel="x", ylabel="y"),
-    ],
-)
-def test_bad_input_is_refused_with_a_typed_error(call):
-    with pytest.raises(InvalidParameter):
-        call()

@@ -10,7 +10,6 @@ from figure_checks import lightness
 from privhelpers import figures, stats
 from privhelpers.errors import InvalidParameter
 from privhelpers.figures import _charts as charts
-from privhelpers.figures import _style as style
 from privhelpers.text import in_words
 
 HOSTILE = r"_x $\frac{1}$ <b>&amp;"
@@ -80,18 +79,13 @@ def test_series_differ_in_lightness_however_many_controls_and_models_stand_besid
     assert looks["dp-eps-1"]["marker"] != looks["dp-eps-8"]["marker"]
 
 
-@pytest.mark.parametrize("models, height", [(1, style.SHORT), (3, style.TALL), (8, 6.76), (20, 6.8)])
-def test_a_forest_grows_with_its_marks_so_that_they_do_not_touch(models, height):
-    series = {f"dp-eps-{epsilon + 1}": np.full(6, 0.5) for epsilon in range(models)}
+def test_a_forest_grows_with_its_marks_so_that_they_do_not_touch():
+    series = {f"dp-eps-{epsilon + 1}": np.full(6, 0.5) for epsilon in range(8)}
     figure = figures.forest([str(row) for row in range(6)], series, xlabel="share")
-    assert figure.get_figheight() == height
-    if models == 8:
-        transform = figure.axes[0].transData.transform
-        heights = sorted(
-            transform((0.5, bar.lines[0].get_ydata()[0]))[1] for bar in figure.axes[0].containers
-        )
-        size = figure.axes[0].containers[0].lines[0].get_markersize() * figure.dpi / 72
-        assert min(np.diff(heights)) >= size
+    transform = figure.axes[0].transData.transform
+    heights = sorted(transform((0.5, bar.lines[0].get_ydata()[0]))[1] for bar in figure.axes[0].containers)
+    size = figure.axes[0].containers[0].lines[0].get_markersize() * figure.dpi / 72
+    assert min(np.diff(heights)) >= size
 
 
 def test_a_model_has_one_name_in_charts_and_tables():
@@ -109,15 +103,11 @@ def test_a_chart_can_be_drawn_into_axes_that_exist():
     assert len(host.axes[0].lines) > before
 
 
-@pytest.mark.parametrize(
-    "count, length, columns",
-    [(4, 6, 4), (5, 6, 5), (4, 24, 2), (5, 16, 3), (7, 12, 4), (9, 12, 5), (3, 48, 1)],
-)
-def test_a_legend_has_balanced_rows_within_the_figure(count, length, columns):
+@pytest.mark.parametrize("count, length", [(4, 6), (4, 24), (7, 12), (9, 12), (3, 48)])
+def test_a_legend_stays_within_the_figure(count, length):
     names = [f"{place}".ljust(length, "x") for place in range(count)]
     figure = figures.bands([1, 2], {name: [1, 2] for name in names}, xlabel="x", ylabel="y")
     (legend,) = figure.legends
-    assert legend._ncols == columns
     assert legend.get_window_extent().width <= figure.bbox.width
 
 
@@ -169,17 +159,22 @@ def test_stacked_bars_stand_behind_one_another():
 
 
 @pytest.mark.parametrize(
-    "draw, message",
+    "draw",
     [
-        (lambda: figures.forest(["a"], {}, xlabel="x"), "give one or more"),
-        (lambda: figures.forest(["a"], {"x": [1, 2]}, xlabel="x"), "has 2 values for 1 places"),
-        (lambda: figures.bands([1], {"x": ([1], [2], [3])}, xlabel="x", ylabel="y"), "must contain"),
-        (lambda: figures.bars(["a"], {"x": [-1]}, xlabel="x", stacked=True), "at least 0"),
-        (lambda: figures.two_arms([], [1], xlabel="x"), "members"),
-        (lambda: figures.roc({}), "one curve"),
-        (lambda: figures.heat(pd.DataFrame(), label="x"), "finite or missing"),
+        lambda: figures.forest(["a"], {}, xlabel="x"),
+        lambda: figures.forest(["a"], {"x": [1, 2]}, xlabel="x"),
+        lambda: figures.bands([1], {"x": ([1], [2], [3])}, xlabel="x", ylabel="y"),
+        lambda: figures.bands([1, 2], {"x": [float("nan"), 1]}, xlabel="x", ylabel="y"),
+        lambda: figures.bars(["a"], {"x": [-1]}, xlabel="x", stacked=True),
+        lambda: figures.two_arms([], [1], xlabel="x"),
+        lambda: figures.roc({}),
+        lambda: figures.heat(pd.DataFrame(), label="x"),
+        lambda: figures.trade_off(["a", "a"], [1, 2], [0.5, 0.6], xlabel="x", ylabel="y"),
+        lambda: figures.trade_off(["a"], [1], ([0.5], [0.6], [0.7]), xlabel="x", ylabel="y"),
+        lambda: figures.trade_off(["a"], [1], [0.5, 0.6], xlabel="x", ylabel="y"),
+        lambda: figures.trade_off(["a"], [0.0], [0.5], xlabel="x", ylabel="y"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(draw, message):
-    with pytest.raises(InvalidParameter, match=message):
+def test_what_cannot_be_drawn_is_refused(draw):
+    with pytest.raises(InvalidParameter):
         draw()

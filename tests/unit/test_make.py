@@ -89,31 +89,6 @@ def test_no_setting_of_python_reaches_the_programs(tmp_path):
     assert set(names) == {"PYTHONPATH", "PYTHONNOUSERSITE"}
 
 
-def test_every_variable_of_the_makefile_is_given_as_text():
-    text = (ROOT / "Makefile").read_text()
-    ours = {
-        "PY",
-        "VENV",
-        "BIN",
-        "PYTHON",
-        "PIP",
-        "START",
-        "STAMP",
-        "GRADING",
-        "GRADER",
-        "PRETRAINED",
-        "GIVEN",
-        "CURDIR",
-        "MAKEFILE_LIST",
-        "name",
-    }
-    # Compared as text, expanded no further.
-    text = text.replace("$(filter real,$(PROFILE))", "").replace("$(if $(SUBMITTED),,book)", "")
-    assert set(re.findall(r"\$\((\w+)\)", text)) <= ours
-    handed = {name for names in HANDED_OVER.values() for name in names}
-    assert handed | {"OPTIONS", "PORT"} == set(variables())
-
-
 @pytest.mark.parametrize(
     ("given", "named"),
     [

@@ -14,7 +14,6 @@ from transformers.generation.logits_process import (
 )
 
 from privhelpers import models, rng
-from privhelpers.errors import InvalidParameter
 from privhelpers.models import _generation
 
 TEXTS = [f"Patient {i}: pressure 1{i % 10}0/80, note {'long ' * (i % 7)}end." for i in range(60)]
@@ -179,10 +178,3 @@ def test_greedy_guesses_are_those_of_each_prefix_alone(net):
         assert together[0][number] == ids[0, len(prefix) :].tolist()
         assert together[1][number] == pytest.approx(sure, abs=1e-4)
     assert models.greedy_continuations(model, tokenizer, prefixes, tokens=6) == together[0]
-
-
-def test_refusals(net):
-    with pytest.raises(InvalidParameter, match="samples"):
-        models.generate(*net, "Patient", samples=0, seed=0)
-    with pytest.raises(InvalidParameter, match="tokens"):
-        models.greedy_guesses(*net, [[0]], tokens=0)

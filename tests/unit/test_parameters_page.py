@@ -35,16 +35,11 @@ def test_outside_of_a_notebook_there_is_nothing_to_check():
     parameters.check()
 
 
-def test_the_chapters_own_values_pass(notebook):
-    variables = notebook(CELL)
-    parameters.check()
-    assert variables["epsilon"] == 1.0
-
-
 def test_papermills_values_get_their_declared_type(notebook):
-    variables = notebook(CELL, "# Parameters\nepsilon = 2\n")
-    parameters.check()
-    assert isinstance(variables["epsilon"], float)
+    for cells, value in (([CELL], 1.0), ([CELL, "# Parameters\nepsilon = 2\n"], 2.0)):
+        variables = notebook(*cells)
+        parameters.check()
+        assert variables["epsilon"] == value and isinstance(variables["epsilon"], float)
 
 
 @pytest.mark.parametrize(

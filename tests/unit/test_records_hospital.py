@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -215,26 +216,21 @@ def test_stays_give_admissions_of_several_notes_about_one_visit():
     assert len(notes) / len(visits) == pytest.approx(2, abs=5 * 0.82 / len(visits) ** 0.5)
 
 
-@pytest.mark.parametrize("name", ["admissions", "notes"])
-@pytest.mark.parametrize("weights", [(), (0, 0), (1, -1), (float("nan"),), (float("inf"),), (1, "2")])
-def test_weights_that_no_draw_can_use_are_refused_by_name(name, weights):
-    with pytest.raises(InvalidParameter, match=name):
-        Stays(**{name: weights})
+HOSPITAL = partial(make_hospital_records, **{"seed": 0, **SIZES})
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("call", "wrong"),
     [
-        {"patients": 0},
-        {"heldout_patients": -1},
-        {"canaries_per_level": True},
-        {"report_share": 1.5},
-        {"report_share": float("nan")},
-        {"hospital": "real"},
-        {"seed": -1},
-        {"patients": 1_000_000},
+        *((Stays, {name: w}) for name in ("admissions", "notes") for w in ((), (0, 0), (1, -1), (1, "2"))),
+        *((Stays, {"admissions": (weight,)}) for weight in (float("nan"), float("inf"))),
+        *((HOSPITAL, {name: 0}) for name in ("patients", "heldout_patients", "canaries_per_level")),
+        (HOSPITAL, {"report_share": 1.5}),
+        (HOSPITAL, {"hospital": "real"}),
+        (HOSPITAL, {"seed": -1}),
+        (partial(make_public_corpus, seed=0), {"documents": 0}),
     ],
 )
-def test_bad_parameters_are_refused_by_name(wrong):
+def test_invalid_parameters_are_refused_by_name(call, wrong):
     with pytest.raises(InvalidParameter, match=next(iter(wrong))):
-        make_hospital_records(**{"seed": 0, **SIZES, **wrong})
+        call(**wrong)

@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from privhelpers.errors import InvalidParameter
 from privhelpers.records import make_hospital_records, make_public_corpus, refuse_unsafe
 from privhelpers.records._vocabulary import HOSPITALS
 
@@ -24,11 +23,11 @@ PROMPTS = (
 
 @pytest.fixture(scope="module")
 def public():
-    return make_public_corpus(seed=3, documents=6000)
+    return make_public_corpus(seed=3, documents=4000)
 
 
 def test_there_are_as_many_documents_as_asked_and_all_are_safe(public):
-    assert len(public) == 6000 and all(text.strip() for text in public)
+    assert len(public) == 4000 and all(text.strip() for text in public)
     for number, text in enumerate(public):
         refuse_unsafe(text, f"document {number}")
 
@@ -48,10 +47,10 @@ def test_excluded_names_never_occur(public):
     """Exclude names that the corpus does contain, so that the filter has something to do."""
     present = frozenset(name for text in public[:400] for name in NAME.findall(text))
     assert len(present) > 50
-    again = make_public_corpus(seed=3, documents=6000, excluded_names=present)
+    again = make_public_corpus(seed=3, documents=4000, excluded_names=present)
     text = "\n".join(again)
     assert not [name for name in present if name in text]
-    assert len(again) == 6000
+    assert len(again) == 4000
 
 
 def test_private_names_and_public_text_are_disjoint():
@@ -75,9 +74,4 @@ def test_words_of_the_hospitals_are_public_but_their_phrases_are_not(public, hos
 
 def test_a_corpus_larger_than_the_space_of_its_numbers_can_be_made():
     """28,000 documents would need more social security numbers than there are impossible ones."""
-    assert len(make_public_corpus(seed=0, documents=30_000)) == 30_000
-
-
-def test_an_empty_corpus_is_refused():
-    with pytest.raises(InvalidParameter, match="documents"):
-        make_public_corpus(seed=0, documents=0)
+    assert len(make_public_corpus(seed=0, documents=28_500)) == 28_500

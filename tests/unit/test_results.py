@@ -23,16 +23,12 @@ def table(runs):
 
 
 def test_one_row_a_model_measure_and_arm(table):
+    assert not table["measure"].str.contains("_|lira").any(), "in words"
     assert list(table.columns) == list(results.COLUMNS)
     assert table.groupby("model").size().tolist() == [25, 25]
     arms = table[table["family"] != "utility"].groupby(["model", "measure"])["arm"].agg(list)
     assert all(sorted(names) == ["control", "member"] for names in arms)
     assert ((table["low"] <= table["estimate"]) & (table["estimate"] <= table["high"])).all()
-
-
-def test_an_attack_is_named_in_words(table):
-    assert results.attack_name("lira_offline_fixed") == "AUC, LiRA offline, fixed variance"
-    assert not table["measure"].str.contains("_|lira").any()
 
 
 def test_rows_are_json_and_say_what_was_counted(runs):
@@ -81,6 +77,8 @@ def test_a_private_model_has_the_losses_of_one_that_read_other_people(runs):
     assert runs.of("baseline").other_people is None and runs.of("public").other_people is None
     with pytest.raises(MissingArtifact, match="dp-eps-4"):
         _ = runs.of("dp-eps-4").other_people
+    with pytest.raises(MissingArtifact, match="dp-eps-4"):
+        results.measurements(runs, "dp-eps-4")
 
 
 def test_all_that_a_model_wrote_comes_with_its_source(runs):
@@ -189,8 +187,3 @@ def test_a_summary_without_canaries_is_refused(tmp_path):
     store.write_jsonl("memorization/baseline/canaries.jsonl", kept)
     with pytest.raises(InvalidParameter, match="canaries"):
         results.summary_row(results.Results(store), "baseline")
-
-
-def test_what_has_not_run_is_named(runs):
-    with pytest.raises(MissingArtifact, match="dp-eps-4"):
-        results.measurements(runs, "dp-eps-4")

@@ -54,7 +54,7 @@ def test_the_first_chapters_are_shown_while_the_rest_is_made(root, free):
 def test_a_site_that_changed_and_a_port_that_is_taken_are_refused(root, free):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", free))
-        with pytest.raises(InvalidParameter, match=rf"PORT={free}: .*name another one"):
+        with pytest.raises(InvalidParameter, match=rf"PORT={free}"):
             command._server(root, "toy", free, True)
     (root / "runs/toy/public/_build/html/index.html").write_text("with solutions")
     with pytest.raises(DamagedArtifact, match="SOLUTIONS=no"):

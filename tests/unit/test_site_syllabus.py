@@ -45,11 +45,6 @@ def test_every_chapter_and_exercise_is_in_the_page_of_plans(sources):
             assert exercise.title and index.count(f"{{ref}}`{exercise.title} <{exercise.label}>`") == 1
 
 
-def test_every_chapter_asks_to_implement_something(sources):
-    for slug, source in sources.items():
-        assert "implement" in [one.kind for one in _syllabus.chapter(slug, source).exercises], slug
-
-
 def test_a_chapter_states_the_minutes_that_the_rule_gives(sources):
     for slug, source in sources.items():
         stated = int(_staging.READING.search(source.cells[0].source)[0].split()[1])

@@ -13,7 +13,6 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_ind, ttost_paired
 
 from privhelpers import stats
-from privhelpers.errors import InvalidParameter
 from privhelpers.stats import _proportions
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
@@ -304,38 +303,3 @@ def test_the_detectable_rate_is_found_with_its_power():
 def test_detectable_is_found_with_the_power_it_names():
     effect = stats.detectable(0.01, power=0.9)
     assert norm.sf(norm.isf(0.025) - effect / 0.01) == pytest.approx(0.9, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: stats.clustered_mean([1.0, 2.0], [0, 0]),
-        lambda: stats.clustered_mean([1.0, 2.0], [0, 1], weights=[1.0, 0.0]),
-        lambda: stats.clustered_mean([1.0, 2.0], [0, 1], weights=[1.0]),
-        lambda: stats.clustered_difference([1.0, 2.0], [0, 1], [1.0, 2.0], [1, 2]),
-        lambda: stats.paired_difference([1.0, 2.0], [1.0], [0, 1]),
-        lambda: stats.paired_auc_difference(([1, 2], [1]), ([0, 1], [0, 1]), [0, 1], [0, 1]),
-        lambda: stats.permutation_auc([1, 0], [0, 1], [1, 0], [1, 2]),
-        lambda: stats.paired_auc_difference(1, ([0, 1], [0, 1]), [0, 1], [0, 1]),
-        lambda: stats.paired_auc_difference([[1, 2]] * 3, [[0, 1]] * 3, [0, 1], [0, 1]),
-        lambda: stats.permutation_test(lambda labels: labels, [[1, 0], [1]]),
-        lambda: stats.permutation_test(lambda labels: labels, [1, 0], cells="2"),
-        lambda: stats.adjust([0.1]),
-        lambda: stats.adjust({}),
-        lambda: stats.adjust({"a": 1.2}),
-        lambda: stats.adjust({"a": 0.1}, "hochberg"),
-        lambda: stats.adjust({"a": 0.1}, ["holm"]),
-        lambda: stats.tost(stats.Estimate(0.0, 1.0, 5, 6), margin=0),
-        lambda: stats.tost(stats.Estimate(0.0, 1.0, 5, 6), margin=float("nan")),
-        lambda: stats.tost(0.1, margin=1.0),
-        lambda: stats.tost(stats.Estimate(0.0, 1.0, 5, 6), margin=1.0, null=[1]),
-        lambda: stats.tost_rates(3, 2, 0, 2, margin=0.1),
-        lambda: stats.tost_rates(1, 2, 0, 2, margin=1.0),
-        lambda: stats.detectable(-1.0),
-        lambda: stats.detectable_rate(0),
-        lambda: stats.wald(3, 2),
-    ],
-)
-def test_bad_input_is_refused_with_a_typed_error(call):
-    with pytest.raises(InvalidParameter):
-        call()

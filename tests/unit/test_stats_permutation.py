@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import mannwhitneyu, norm
 
 from privhelpers import rng, stats
-from privhelpers.errors import InvalidParameter
 
 
 def test_the_shuffle_agrees_with_every_dealing_of_the_labels():
@@ -71,28 +70,3 @@ def test_the_stated_power_is_the_power():
     assert 0.5 < stats.detectable_auc(3000, 3000, power=0.9, alpha=0.002) < least < 1
     few = stats.detectable_rate(100, control=0.01, control_units=400)
     assert stats.detectable_rate(400, control=0.01) < few < stats.detectable_rate(100, control=0.01)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        *(
-            {"scores": "abcdef"},
-            {"scores": [[np.nan]] * 4},
-            {"scores": [1.0] * 4},
-            {"scores": [[]] * 4},
-            {"scores": [[10**400]] * 4},
-        ),
-        *({"member": [True] * 4}, {"member": [True, False]}, {"member": [[True, False]] * 4}),
-    ],
-)
-def test_scores_of_no_patients_are_refused(wrong):
-    usual = {"scores": [[1.0], [2.0], [3.0], [4.0]], "member": [True, True, False, False]}
-    with pytest.raises(InvalidParameter, match=r"scores|member"):
-        stats.permutation_scores(**usual | wrong, draws=9)
-
-
-@pytest.mark.parametrize("values, clusters", [([10**400, 1.0], ["a", "b"]), ([1.0, 2.0], [[1], [2, 3]])])
-def test_an_arm_that_is_none_is_refused(values, clusters):
-    with pytest.raises(InvalidParameter, match="must be"):
-        stats.clustered_mean(values, clusters)

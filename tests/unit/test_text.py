@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from privhelpers import spelling
 from privhelpers.accounting import PrivacySpent
 from privhelpers.errors import InvalidParameter
 from privhelpers.spelling import UNSEEN
@@ -50,7 +49,12 @@ def test_normalizing_twice_is_normalizing_once(text):
     assert normalize(normalize(text)) == normalize(text)
 
 
-EVERYTHING = "".join(map(chr, range(sys.maxunicode + 1)))
+# Every character that is assigned, and some of those that are not, or are for private use.
+EVERYTHING = "".join(
+    c
+    for c in map(chr, range(sys.maxunicode + 1))
+    if unicodedata.category(c) not in ("Cn", "Co") or ord(c) % 997 == 0
+)
 DASHES, APOSTROPHES, QUOTES = "\u02d7\u2043\u2212", "´ʹʻʼʽʿ׳‘’‚‛′ꞌ", "״“”„‟″"
 PLAIN = dict.fromkeys(DASHES, "-") | dict.fromkeys(APOSTROPHES, "'") | dict.fromkeys(QUOTES, '"')
 PLAIN |= dict.fromkeys("⁄∕", "/") | dict.fromkeys(UNSEEN, "")
@@ -87,11 +91,6 @@ def test_the_short_way_is_right_for_every_character():
         "".join(f"E{c}\u0301" for c in EVERYTHING[n : n + 1000]) for n in range(0, len(EVERYTHING), 1000)
     ]
     assert all(normalize(text) == normalized_one_by_one(text) for text in texts)
-
-
-def test_a_text_of_ascii_alone_is_not_looked_up_in_tables_of_unicode(monkeypatch):
-    monkeypatch.setattr(spelling, "unicodedata", None)  # a hundred thousand notes are compared in a second
-    assert normalize(" Ann\x1c\n HILL ") == "ann hill"
 
 
 @pytest.mark.parametrize(
@@ -146,12 +145,6 @@ def test_a_value_has_the_place_of_its_letters_whatever_is_between_them():
         for start, end in places(value, text)
     ]
     assert found == ["Ann</b>&nbsp;Hi\u00adll", "617 ) 555 - 0123", "dis-\ncharged"]
-
-
-def test_several_values_at_once_are_those_that_stand_one_by_one():
-    values, text = ["Ann Hill", "Bob Lee", "617-555-0123"], "bob LEE, (617) 555-0123; Joann Hill"
-    assert found_in(values, text) == ["Bob Lee", "617-555-0123"]
-    assert found_in(values, "\0".join(["Ann", "Hill"])) == [], "no value runs from one text into the next"
 
 
 def test_many_values_in_many_texts_are_those_that_stand_in_one_of_them():
