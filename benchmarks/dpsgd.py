@@ -1,7 +1,7 @@
 """What a private step costs: this project, Opacus, torch.func and the report's loop against a plain step.
 
-`make bench` runs it. All variants take turns in one process on one core, or on one GPU with `--device cuda`,
-on the same batch and the same weights. A ratio is one of 25th percentiles over rounds, and a figure from
+`python benchmarks/dpsgd.py` runs it. All variants take turns in one process on one core, or on one GPU with
+`--device cuda`, on the same batch and the same weights. A ratio is one of 25th percentiles over rounds, and a figure from
 another run or machine is never compared. Before it is timed, the clipped sum of each private variant is
 compared with one backward pass for each row, so that nothing wrong is timed.
 

@@ -43,7 +43,9 @@ def packages() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     if sys.version_info[:2] != (3, 11):
         print(f"The book is tested with Python 3.11; this is {sys.version.split()[0]}.", file=sys.stderr)
-    if wanted := missing(project["dependencies"]):
+    extras = project["optional-dependencies"]
+    pins = [*project["dependencies"], *extras["audit"], *extras["book"]]
+    if wanted := missing([pin for pin in pins if "==" in pin]):
         print(f"Installing {len(wanted)} packages, once ...")
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *wanted], cwd=ROOT, check=True)
 
