@@ -1,9 +1,9 @@
 """What a private step costs: this project, Opacus, torch.func and the report's loop against a plain step.
 
 `python benchmarks/dpsgd.py` runs it. All variants take turns in one process on one core, or on one GPU with
-`--device cuda`, on the same batch and the same weights. A ratio is one of 25th percentiles over rounds, and a figure from
-another run or machine is never compared. Before it is timed, the clipped sum of each private variant is
-compared with one backward pass for each row, so that nothing wrong is timed.
+`--device cuda`, on the same batch and the same weights. A ratio is one of 25th percentiles over rounds, and a
+figure from another run or machine is never compared. Before it is timed, the clipped sum of each private
+variant is compared with one backward pass for each row, so that nothing wrong is timed.
 
 Every private variant clips each row to C = 1, adds noise of sigma = 1 to the sum, divides by the rows and
 calls the same AdamW. There is no dropout, and the learning rate is 0: that costs what any other costs, and

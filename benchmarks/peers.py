@@ -1,9 +1,9 @@
 """What calibration and attacks cost beside their peers: Opacus, dp-accounting, and transformers' own loop.
 
 `python benchmarks/peers.py` runs it. The methods of a comparison take turns in one process on one core, round
-after round, and a ratio is one of medians of CPU time within one run; a figure from another run or machine is never
-compared. Epsilon is that of the found noise multiplier by PLD, which shows what each search is worth. Before
-attacks are timed, both sides must write texts of one length, and give a note one score.
+after round, and a ratio is one of medians of CPU time within one run; a figure from another run or machine is
+never compared. Epsilon is that of the found noise multiplier by PLD, which shows what each search is worth.
+Before attacks are timed, both sides must write texts of one length, and give a note one score.
 """
 
 import argparse
