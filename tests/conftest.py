@@ -22,13 +22,14 @@ ROOT = Path(__file__).parents[1]
 # Files that look at the smoke profile. The first begins it before all else; the others wait for it, so that
 # they begin when most is done.
 SMOKE_FILES = ("tests/book/test_browser.py", "tests/nightly/test_decks.py", "tests/notebooks/test_chain.py")
-TOY_FILES = ("tests/unit/test_site_pdf.py", "tests/book/test_quiz.py")
+TOY_FILES = ("tests/bookmaker/test_site_pdf.py", "tests/book/test_quiz.py")
+ROOMS = ("tests/privhelpers/", "tests/privaudit/", "tests/bookmaker/")
 # Files that take minutes, which no process shall begin when the others are about to end.
 LONG_FILES = (
-    *("tests/unit/test_site_pdf.py", "tests/unit/test_audit_command.py"),
-    *("tests/mutants/test_mutants.py", "tests/unit/test_audit_truth.py"),
-    *("tests/unit/test_own_model_session.py", "tests/unit/test_own_model_folders.py"),
-    *("tests/unit/test_own_model_adapters.py", "tests/unit/test_own_model_directions.py"),
+    *("tests/bookmaker/test_site_pdf.py", "tests/privaudit/test_audit_command.py"),
+    *("tests/mutants/test_mutants.py", "tests/privaudit/test_audit_truth.py"),
+    *("tests/privaudit/test_session.py", "tests/privaudit/test_folders.py"),
+    *("tests/privaudit/test_adapters.py", "tests/privaudit/test_directions.py"),
 )
 collect_ignore = ["assignments"]  # cells of notebooks: no tests
 # Toys gain nothing from a second thread, and two threads that wait for each other beside the smoke
@@ -79,7 +80,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     def place(item: pytest.Item) -> int:
         file = item.location[0]
-        return order.get(file, others + 2 * file.startswith("tests/unit/"))
+        return order.get(file, others + 2 * file.startswith(ROOMS))
 
     items.sort(key=place)
 

@@ -23,7 +23,7 @@ from bookmaker.runner import _git
 
 ROOT = Path(__file__).parents[2]
 RECORD = ROOT / "build" / "mutants.jsonl"
-SOURCES = ("privhelpers", "tests/unit", "tests/mutants")
+SOURCES = ("privhelpers", "tests/privhelpers", "tests/mutants")
 
 
 def _code(text: str) -> str:

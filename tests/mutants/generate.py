@@ -27,7 +27,7 @@ from table import Mutant
 
 KEPT = Path(__file__).with_name("generated.json")
 LIMIT = 150  # seconds of the processor for the tests of one mutant
-UNIT = "tests/unit/test_"
+UNIT = "tests/privhelpers/test_"
 ROOMS = {
     "accounting": (
         (

@@ -39,16 +39,16 @@ from transformers import BertForMaskedLM, DistilBertForMaskedLM, GPT2LMHeadModel
 
 GENERATED = Path(__file__).with_name("generated.json")
 SUITES = (
-    "tests/unit/test_dpsgd_engine.py",
-    "tests/unit/test_dpsgd_training.py",
-    "tests/unit/test_dpsgd_resume.py",
-    "tests/unit/test_dpsgd_canaries.py",
-    "tests/unit/test_dpsgd_honest_logs.py",
+    "tests/privhelpers/test_dpsgd_engine.py",
+    "tests/privhelpers/test_dpsgd_training.py",
+    "tests/privhelpers/test_dpsgd_resume.py",
+    "tests/privhelpers/test_dpsgd_canaries.py",
+    "tests/privhelpers/test_dpsgd_honest_logs.py",
 )
 ACCOUNTING = (
-    "tests/unit/test_accounting.py",
-    "tests/unit/test_accounting_renyi.py",
-    "tests/unit/test_accounting_search.py",
+    "tests/privhelpers/test_accounting.py",
+    "tests/privhelpers/test_accounting_renyi.py",
+    "tests/privhelpers/test_accounting_search.py",
 )
 
 

@@ -29,7 +29,7 @@ TERMS, CALIBRATION = "privhelpers.ledger._terms", "privhelpers.accounting._calib
 MOMENTS, BOUNDS = "privhelpers.accounting._moments", "privhelpers.accounting._bounds"
 SEARCH = "privhelpers.accounting._search"
 CHAIN, WRITER = "privhelpers.ledger._chain", "privhelpers.ledger._writer"
-LEDGER = "tests/unit/test_ledger.py::test_"
+LEDGER = "tests/privhelpers/test_ledger.py::test_"
 
 EQUAL = "clipped_sum_equals and float64 and fast"
 FACTORS = "return (self.max_grad_norm / norms.clamp_min(1e-12)).clamp_max(1.0)"
@@ -578,7 +578,7 @@ MUTANTS = [
         WRITER,
         "if (whole := _chain.whole_lines(data)) != data:",
         "if False:",
-        "tests/unit/test_ledger_kills.py::test_a_last_line_that_is_cut_reserved_nothing",
+        "tests/privhelpers/test_ledger_kills.py::test_a_last_line_that_is_cut_reserved_nothing",
     ),
     # The choice among runs.
     Mutant(

@@ -94,7 +94,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
     )
     script = tmp_path / "parent.py"
     script.write_text(code)
-    path = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests:{ROOT}/tests/unit"}
+    path = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests:{ROOT}/tests/privhelpers"}
     parent = subprocess.Popen([sys.executable, str(script), str(tmp_path)], env=path)
     try:
         deadline = time.monotonic() + LIMIT_SECONDS
