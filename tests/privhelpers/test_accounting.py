@@ -172,6 +172,16 @@ def test_draws_that_never_happen_take_no_part_in_a_mixture():
         accounting.patient_epsilon(notes_per_patient=5000, **run | {"sample_rate": 0.5})
 
 
+def test_bisection_ends_at_the_least_epsilon_from_above():
+    class Losses:
+        def get_delta_for_epsilon(self, epsilon):
+            return math.exp(-epsilon)
+
+    for delta in (1.0, 0.9, 1e-5, 1e-300):
+        found = _bounds._bisected(Losses(), delta)
+        assert math.exp(-found) <= delta and found == pytest.approx(-math.log(delta), rel=1e-6)
+
+
 def test_opacus_prv_calibrations():
     """accountants_test.py: epsilon 8 at q = .04; epochs 90 are 2,250 steps."""
     for steps, rdp_sigma, prv_sigma in ((2250, 1.416015625, 1.34765625), (2000, 1.356201, 1.291504)):
@@ -432,6 +442,14 @@ def test_the_distance_of_a_run_that_no_grid_holds_is_that_of_its_steps_added_up(
     run = {"noise_multiplier": 1e6, "sample_rate": 1e-3, "steps": 10**8}
     most = 10**5 * (2 * ndtr(0.5e-6) - 1)
     assert accounting.delta_at(epsilon=0.0, **run) == pytest.approx(most, rel=1e-6)
+
+
+@pytest.mark.parametrize("run", [(7e-7, 669.0, 16_023, 1e-8), (1.4e-6, 31.0, 78_367, 2e-8)])
+def test_losses_that_a_float64_blurs_are_not_composed(run):
+    """Which would take gigabytes: what rounding adds to the probability of a step compounds."""
+    run = run_of(*run)
+    by_formula = _bounds.unsampled_epsilon(math.sqrt(run["steps"]) / run["noise_multiplier"], run["delta"])
+    assert accounting.epsilon(**run) == min(by_formula, accounting.epsilon(**run, accountant="rdp"))
 
 
 def test_a_rate_whose_square_is_no_float64_is_calibrated_or_refused():

@@ -9,7 +9,6 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from figure_checks import lightness
-from matplotlib.text import Text
 
 from bookmaker.runner._environment import environment
 from privhelpers import figures, stats
@@ -45,10 +44,6 @@ MAKERS = {
     "trade_off": lambda: trade_off(hollow=MODELS[3:], reference=0.5, control=(0.45, 0.55)),
 }
 SHOWS_MODEL_TEXT = {"roc", "trade_off"}
-
-
-def texts(figure):
-    return [text for text in figure.findobj(Text) if text.get_text()]
 
 
 @pytest.mark.parametrize("name", MAKERS)
