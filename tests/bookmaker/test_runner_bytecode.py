@@ -55,7 +55,8 @@ def test_an_audit_compares_it_before_it_imports_what_audits(module, tmp_path, mo
     run = []
     monkeypatch.setattr(_cli, "repository_root", lambda: tmp_path)
     monkeypatch.setattr(_cli.processes, "die_with_parent", lambda **_: None)
-    monkeypatch.setattr(_cli._command, "run", lambda *_: run.append(value(module)))
+    monkeypatch.setattr(_cli.cli, "read_options", lambda given: given)
+    monkeypatch.setattr(_cli.cli, "run", lambda *_: run.append(value(module)))
     assert _cli.main(["audit"]) == 0 and run == [2]
 
 

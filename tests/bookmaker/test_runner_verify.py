@@ -193,7 +193,7 @@ def test_a_file_outside_every_run_is_named_and_nothing_made_for_it(book, jobs, c
 def test_a_key_without_a_bundle_is_refused(book, monkeypatch, capsys):
     monkeypatch.chdir(book)
     assert _cli.main(["verify", "--profile", "toy", "--key", "/nope.pem"]) == 2
-    assert "refused: KEY without BUNDLE" in capsys.readouterr().err
+    assert "refused: --key without --bundle" in capsys.readouterr().err
 
 
 def test_a_page_that_was_added_to_the_site_is_named(book, jobs, capsys):

@@ -601,3 +601,11 @@ def test_a_run_that_prv_cannot_compose_is_refused(run):
 def test_a_sampler_that_is_not_accounted_for_is_refused(sampler):
     with pytest.raises(SamplerMismatch, match="epsilon_without_amplification"):
         epsilon(sampler=sampler)
+
+
+def test_calibration_is_tight_wherever_its_first_guess_is():
+    """Targets near 0, and those at which a difference of two roots in the guess would be none."""
+    run = {"sample_rate": 0.04, "steps": 1, "delta": 1e-5, "accountant": "rdp"}
+    for target in (0.01, 0.1, math.log(2), math.log(1e5)):
+        sigma = accounting.calibrate_noise_multiplier(target_epsilon=target, **run)
+        assert 0.998 * target <= accounting.epsilon(noise_multiplier=sigma, **run) <= target

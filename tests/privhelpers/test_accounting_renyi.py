@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from privhelpers import accounting, mechanisms
-from privhelpers.accounting import _printed
+from privhelpers.accounting import _moments, _printed
 
 
 def by_quadrature(order, sigma, q):
@@ -152,3 +152,19 @@ def test_the_conversion_is_a_bound_for_the_gaussian(sigma, delta):
 def test_orders_of_more_than_64_bits_are_numbers():
     bound = accounting.rdp_to_epsilon(orders=[2, 2**70], rdp=[1.0, 0.5], delta=1e-5)
     assert bound.order == 2.0**70 and bound.epsilon == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("order", [1.01, 1.5, 3.7, 12.25, 100.5])
+def test_fractional_orders_lie_between_whole_ones(order):
+    below, above = max(1.0001, math.floor(order)), math.ceil(order)
+    curve = accounting.rdp(noise_multiplier=0.9, sample_rate=0.3, steps=1, orders=[below, order, above])
+    assert curve[0] <= curve[1] <= curve[2]
+
+
+def test_rounding_is_counted_for_every_part_of_a_term():
+    """The logarithm of a term is a sum, and each of its parts is rounded by as much as it is large."""
+    series = _moments._Fractional(np.array([1.5, 10.5, 40.5]), 1e-40)
+    logs = series.log_q, series.log_rest
+    for place, (of_i, of_j) in ((slice(series.terms), logs), (slice(series.terms, None), logs[::-1])):
+        parts = np.abs(series.i * of_i) + np.abs(series.j * of_j)
+        assert np.all(parts <= series.made_of[:, place])
