@@ -1,4 +1,4 @@
-"""`python -m bookmaker.site build|first|pdf|serve --profile NAME`.
+"""`python -m bookmaker.site build|pdf|serve --profile NAME`.
 
 A refusal is one line on stderr and exit code 2; a site that does not build is exit code 1.
 """
@@ -15,14 +15,14 @@ from bookmaker.runner import plan as planning
 from bookmaker.runner import processes, published
 from bookmaker.runner.options import port
 from bookmaker.site import _pdf
-from bookmaker.site._build import build, build_first
+from bookmaker.site._build import build
 from privaudit.console import duration, guarded, one_line, say
 from privhelpers.artifacts import check_name, repository_root
 from privhelpers.errors import InvalidParameter
 
 
 def _server(root: Path, profile: str, port: int, solutions: bool) -> ThreadingHTTPServer:
-    """Return a server of a profile's site, or of its first chapters while the rest is being made.
+    """Return a server of a profile's finished site.
 
     Args:
         root: the repository.
@@ -34,10 +34,7 @@ def _server(root: Path, profile: str, port: int, solutions: bool) -> ThreadingHT
         InvalidParameter: the port is taken, or not ours to take.
         PrivHelpersError: there is no finished site, or it is not as it was made.
     """
-    site = published.site(root, check_name(profile), solutions=solutions)
-    if site.is_symlink() or not (site / published.FIRST).is_file():
-        site = published.finished(root, profile, solutions=solutions)
-    html = site / "_build" / "html"
+    html = published.finished(root, check_name(profile), solutions=solutions) / "_build" / "html"
     try:
         made = ThreadingHTTPServer(("127.0.0.1", port), partial(SimpleHTTPRequestHandler, directory=html))
     except OSError as error:
@@ -60,7 +57,6 @@ def _command(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     for name, text in (
         ("build", "build runs/<profile>/site/_build/html"),
-        ("first", "the same of the chapters that are complete, while the other runs go on"),
         ("pdf", f"print that site to runs/<profile>/{published.PDFS[True]}"),
         ("serve", "show that site on this machine"),
     ):
@@ -83,9 +79,6 @@ def _command(arguments: list[str] | None = None) -> int:
     with processes.exclusive(lock, f"the site of profile {options.profile}", wait=60):
         if options.command == "pdf":
             _print(root, options.profile, solutions)
-        elif options.command == "first":
-            place = build_first(root, plan).relative_to(root)
-            say(options.profile, f"the first chapters can be read: {place}/index.html")
         else:
             build(root, plan, solutions=solutions)
     return 0

@@ -35,6 +35,14 @@ The training set is the clinical one, also on the card of the public checkpoint,
 An AUC of the training set compares its notes with those of people held out; an AUC of people held out
 compares them with each other.
 """
+OTHERS = """
+## Other models
+
+Their chapters say what they were made from; nobody attacks them, and no patient was promised anything.
+Shadow models, models of single experiments and the pretrained model of {ref}`nb-real` are not kept: their
+chapters make them again.
+
+"""
 DIGITS, HASH = 4, 12  # of a number, and of a hash, which the manifest has in full
 PEOPLE = {"member": "the training set", "control": "people held out"}
 
@@ -109,54 +117,15 @@ def _measured(rows: list[dict[str, Any]]) -> str:
     return table(("measure", "notes of", "value", level, "n", "distinct texts", "clusters"), shown)
 
 
-def _card(name: str, facts: list[tuple[str, str]], text: str) -> str:
-    return f"\n## {name}\n\n{table(('', 'this model'), facts)}\n{text}"
-
-
-def _others(manifest: dict[str, Any], runs: Results) -> str:
-    """Return the cards of models that are kept and not compared, and where those come from that are not."""
-    given = {rule: run["parameters"] for rule, run in manifest["runs"].items()}
-    kept = {
-        f"{rule}/{file}": f"SHA-256 `{digest[:HASH]}...`"
+def _others(manifest: dict[str, Any], carded: set[str]) -> str:
+    """Return a table of the models that were kept and have no card."""
+    rows = [
+        (code(f"{rule}/{file}"), f"{{doc}}`/notebooks/{run['notebook']}`", f"`{digest[:HASH]}...`")
         for rule, run in manifest["runs"].items()
         for file, digest in run["artifacts"].items()
-    }
-    twin, ner, real = f"{chain.BASELINE}/twin", f"{chain.SCRUBBING}/ner", f"{chain.REAL}/experiment.json"
-    cards = ""
-    if weights := kept.get(f"{twin}/model.safetensors"):
-        config, of_run = runs.store.read_json(f"{twin}/config.json"), given[chain.BASELINE]
-        training = f"AdamW, epochs: {of_run['twin_epochs']}, learning rate {of_run['twin_learning_rate']:g}"
-        facts = [
-            ("architecture", _shape(config, runs.pretraining["parameters"])),
-            ("training data", f"`heldout.jsonl`, {kept[f'{chain.RECORDS}/heldout.jsonl']}"),
-            ("training", f"from the public checkpoint; {training}; seed {of_run['seed']}"),
-            ("promise to a patient", "none, and none to the people held out, whose notes it read"),
-            ("weights", weights),
-        ]
-        cards += _card("twin", facts, "A measuring stick of {ref}`nb-extraction`; nobody attacks it.\n")
-    if weights := kept.get(f"{ner}/ner/model"):
-        about, of_run = runs.store.read_json(f"{ner}/meta.json"), given[chain.SCRUBBING]
-        first = f"from the first {of_run['lesson_documents']:,} documents of `public.jsonl`"
-        facts = [
-            ("architecture", f"named-entity recognizer of spaCy {words(about['spacy_version'])}"),
-            ("finds", ", ".join(map(words, about["labels"]["ner"]))),
-            ("training data", f"{first}, {kept[f'{chain.RECORDS}/public.jsonl']}"),
-            ("training", f"from random weights; epochs: {of_run['epochs']}; seed {of_run['seed']}"),
-            ("promise to a patient", "none; it has seen no patient's note"),
-            ("weights", weights),
-        ]
-        measured = "{ref}`nb-scrubbing` measures what it misses, and {ref}`nb-defenses` uses it.\n"
-        cards += _card("recognizer of identifiers", facts, measured)
-    if real in kept:
-        start = runs.store.read_json(real)
-        cards += (
-            "\n## Models that are not kept\n\n"
-            f"Those of {{ref}}`nb-real`, from {code(start['start_from'])} with {start['weights']:,} weights, "
-            "were forgotten when they had answered; what it shows is of another run, of weights that others "
-            "pretrained {cite:p}`allal2025`.\n"
-            "Shadow models and those of single experiments are not kept either; their pages make them.\n"
-        )
-    return cards
+        if (file.endswith("model.safetensors") or file == "ner/ner/model") and digest not in carded
+    ]
+    return OTHERS + (table(("weights", "chapter", "SHA-256"), rows) if rows else "")
 
 
 def model_cards(root: Path, manifest: dict[str, Any]) -> str:
@@ -176,13 +145,15 @@ def model_cards(root: Path, manifest: dict[str, Any]) -> str:
     if runs.comparison:
         rows = store.read_jsonl("comparison/measurements.jsonl")
     data = manifest["runs"][chain.RECORDS]["artifacts"]
-    cards = []
+    cards, carded = [], set()
     for model in sorted(runs.comparison, key=list(dict.fromkeys(row["model"] for row in rows)).index):
         slug = chain.MAKERS.get(model, chain.DPSGD)
         rule, folder = (slug, model) if model in chain.MAKERS else (f"{slug}_{model}", "model")
         place = slug if model in chain.MAKERS else f"{slug}/{model}"
         run = manifest["runs"][rule]
         config = store.read_json(f"{place}/{folder}/config.json")
+        weights = run["artifacts"][f"{folder}/model.safetensors"]
+        carded.add(weights)
         text = "public.jsonl" if model == "public" else "train.jsonl"
         start = "random weights" if model == "public" else "the public checkpoint"
         facts = [
@@ -190,10 +161,10 @@ def model_cards(root: Path, manifest: dict[str, Any]) -> str:
             ("training data", f"`{text}`, SHA-256 `{data[text][:HASH]}...`"),
             ("training", f"from {start}; {_settings(model, run, runs)}; seed {run['parameters']['seed']}"),
             ("promise to a patient", _promise(model, runs)),
-            ("weights", f"SHA-256 `{run['artifacts'][f'{folder}/model.safetensors'][:HASH]}...`"),
+            ("weights", f"SHA-256 `{weights[:HASH]}...`"),
         ]
         measured = _measured([row for row in rows if row["model"] == model])
-        cards.append(_card(in_words(model), facts, measured))
+        cards.append(f"\n## {in_words(model)}\n\n{table(('', 'this model'), facts)}\n{measured}")
     said = "\n".join(f"- {one}" for one in published.NOT_PROTECTED)
     intro = INTRO.replace("{worth}", published.WORTH).replace("{not_protected}", said)
-    return intro + "".join(cards) + _others(manifest, runs)
+    return intro + "".join(cards) + _others(manifest, carded)

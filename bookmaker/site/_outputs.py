@@ -7,6 +7,7 @@ and alignment, and everything that could act, load or cover another part of the 
 
 import ast
 import re
+from collections import defaultdict
 from typing import Any
 
 import nh3
@@ -62,41 +63,22 @@ CLEANER = nh3.Cleaner(
 )
 
 
-def _one_header(head: Tag) -> None:
-    """Put the names of an index into the row of the columns' names; pandas gives them a row of their own."""
-    rows = [row.find_all("th") for row in head.find_all("tr")]
-    if len(rows) != 2 or len(rows[0]) != len(rows[1]) or any(cell.get("colspan") for cell in rows[0]):
-        return
-    named = [bool(cell.get_text(strip=True)) for cell in rows[1]]
-    names = named.index(False) if False in named else len(named)
-    if not names or any(named[names:]) or any(cell.get_text(strip=True) for cell in rows[0][:names]):
-        return
-    for place, cell in zip(rows[0], rows[1][:names], strict=False):
-        place.replace_with(cell)
-    head.find_all("tr")[1].decompose()
-
-
 def _mark_words(table: Tag) -> None:
     """Give the columns of words, with their headers, the class `words`: pandas marks none.
 
     A column holds words if more of its cells are words than numbers; what stands for a missing number, such
-    as "none", is neither.
+    as "none", is neither. Columns are counted from the right: a row may share the left cells of one above it.
     """
-    head, body = (
-        [row.find_all(["th", "td"]) for row in table.select(f"{part} tr")] for part in ("thead", "tbody")
-    )
-    width = max(map(len, body), default=0)
-    columns: list[list[Tag]] = [[] for _ in range(width)]
-    for row in body:  # rows that share a name of the index have its cell in the first of them only
-        for place, cell in enumerate(row, width - len(row)):
-            columns[place].append(cell)
-    headers = head[0] if len(head) == 1 and len(head[0]) == width else [None] * width
-    for header, column in zip(headers, columns, strict=True):
-        texts = [cell.get_text(" ", strip=True) for cell in column]
+    columns = defaultdict(list)
+    for row in table.find_all("tr"):
+        if not row.find(colspan=True):
+            for place, cell in enumerate(reversed(row.find_all(["th", "td"]))):
+                columns[place].append(cell)
+    for column in columns.values():
+        texts = [cell.get_text(" ", strip=True) for cell in column if not cell.find_parent("thead")]
         texts = [text for text in texts if any(map(str.isalnum, text)) and text not in MISSING]
-        numbers = sum(bool(NUMBER.fullmatch(text)) for text in texts)
-        if numbers < len(texts) - numbers:
-            for cell in filter(None, [header, *column]):
+        if 2 * sum(bool(NUMBER.fullmatch(text)) for text in texts) < len(texts):
+            for cell in column:
                 cell["class"] = [*cell.get("class", []), "words"]
 
 
@@ -105,8 +87,6 @@ def clean_html(html: str) -> str:
     soup = BeautifulSoup(CLEANER.clean(html), "html.parser")
     for text in soup.find_all(string=True):
         text.replace_with(inert(text, keep=f"{LINES}\u00a0"))
-    for head in soup.find_all("thead"):
-        _one_header(head)
     for table in soup.find_all("table"):
         _mark_words(table)
     return str(soup)

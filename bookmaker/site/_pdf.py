@@ -21,9 +21,6 @@ ADDRESS = "http://book.invalid/"  # no server can have this name (RFC 2606)
 STYLE = "_static/print.css"
 SCRIPT = Path(__file__).with_name("print.js")
 PAPER = {"width": 642, "height": 960}  # what A4 leaves inside the margins of STYLE, in CSS pixels
-# What a page asks for against its own policy never gets to the server.
-NOTE_BLOCKED = """window.blocked = [];
-document.addEventListener('securitypolicyviolation', (event) => window.blocked.push(event.blockedURI));"""
 UNSET = """() => [...document.querySelectorAll('.math')]
     .filter(one => !one.querySelector('mjx-container') || one.querySelector('mjx-merror'))
     .map(one => `${one.closest('article').id}: ${one.textContent.slice(0, 60)}`)"""
@@ -64,9 +61,8 @@ class _Server:
         self.refused.append(url.removeprefix(ADDRESS))
         route.abort()
 
-    def check(self, tab: Any = None) -> None:
-        """Raise RunFailed if anything was asked for that is no file of the site, or blocked in the tab."""
-        self.refused += tab.evaluate("() => window.blocked") if tab else []
+    def check(self) -> None:
+        """Raise RunFailed if anything was asked for that is no file of the site."""
         if self.refused:
             asked = ", ".join(dict.fromkeys(self.refused[:3]))
             raise RunFailed(f"the book asks for {asked}, which is no file of its site; build it again")
@@ -75,14 +71,13 @@ class _Server:
 def _assemble(tab: Any, book: dict[str, Any], server: _Server) -> None:
     """Make one page of all pages in the tab, ready to be printed."""
     tab.emulate_media(media="print", color_scheme="light")
-    tab.add_init_script(NOTE_BLOCKED)
     tab.goto(ADDRESS + FIRST_PAGE, wait_until="load")
     tab.evaluate("() => window.MathJax?.startup?.promise")
-    server.check(tab)
+    server.check()
     tab.add_style_tag(url=f"/{STYLE}")
     tab.add_script_tag(url=f"/{SCRIPT.name}")
     tab.evaluate("book => assemble(book)", book)
-    server.check(tab)
+    server.check()
     if unset := tab.evaluate(UNSET):
         raise RunFailed(f"formulas that were not typeset: {len(unset)}, the first in {unset[0]}")
 

@@ -19,8 +19,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import pydantic
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
@@ -34,43 +35,68 @@ RECORD = "application/papermill.record/"
 QUOTE = re.compile(r"\{glue:text\}`([A-Za-z_]\w*)(?::([^`]*))?`")
 FOLDER = "book/quizzes"
 TITLE = "Quiz"
-KEYS = ("asks", "see", "right", "wrong")  # and, where something is computed, "numbers"
-CHOICE = ("says", "why")
-WRONG = range(2, 5)  # how many wrong choices a question may have
-NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 HEADING = re.compile(r"^#{2,3} (.+?)\s*$", re.MULTILINE)  # those that a link can name, see `_config.yml`
-# Numbers, names, operations and calls of functions: neither attributes nor texts.
-EXPRESSION = re.compile(r"(?:[\w +*/()-]|(?<=\d)\.(?=\d))+")
 FUNCTIONS = {"exp": math.exp, "log": math.log, "sqrt": math.sqrt}
-NOT_COMPUTED = SyntaxError, NameError, TypeError, ValueError, ArithmeticError, RecursionError, MemoryError
 INTRO = "Choose an answer and check it; nothing is sent anywhere, and nothing is kept."
 
 
-@dataclass(frozen=True)
-class Choice:
-    """One answer to choose: whether it is right, what it says and why it is right or wrong, as Markdown."""
-
-    right: bool
-    says: str
-    why: str
+def _one_paragraph(text: str) -> str:
+    if not text.strip() or "\n\n" in text.strip():
+        raise ValueError("must be one paragraph of text")
+    return " ".join(text.split())
 
 
-@dataclass(frozen=True)
-class Question:
+Paragraph = Annotated[str, pydantic.AfterValidator(_one_paragraph)]
+Name = Annotated[str, pydantic.StringConstraints(pattern="^[a-z][a-z0-9]*(-[a-z0-9]+)*$")]
+Number = pydantic.StrictStr | pydantic.StrictInt | pydantic.StrictFloat
+
+
+class _Entry(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+
+class Choice(_Entry):
+    """One answer to choose: what it says and why it is right or wrong, as Markdown."""
+
+    says: Paragraph
+    why: Paragraph
+
+
+class Question(_Entry):
     """One question.
 
     Attributes:
-        name: unique in its chapter.
+        name: unique in its chapter; lower-case words with hyphens between them.
         asks: the question, one paragraph of Markdown.
         see: the heading of the chapter that answers it.
         numbers: expressions over the numbers that a run keeps, by name.
-        choices: two or more, one of them right, in the order in which they are shown.
+        right, wrong: the choices.
     """
+
+    name: Name
+    asks: Paragraph
+    see: Paragraph
+    numbers: dict[str, Number] = {}
+    right: Choice
+    wrong: list[Choice] = pydantic.Field(min_length=2, max_length=4)
+
+    @property
+    def choices(self) -> list[Choice]:
+        """All choices in the order in which they are shown, which depends on the words of the file alone."""
+        return sorted([self.right, *self.wrong], key=self._place)
+
+    def _place(self, choice: Choice) -> bytes:
+        return hashlib.sha256(f"{self.name} {choice.says}".encode()).digest()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question with the numbers of a run; see `Question`."""
 
     name: str
     asks: str
     see: str
-    numbers: dict[str, str]
+    right: Choice
     choices: tuple[Choice, ...]
 
 
@@ -117,67 +143,27 @@ def with_numbers(source: str, numbers: Mapping[str, object], where: str = "page"
     return QUOTE.sub(value, source)
 
 
-def _paragraph(value: Any, where: str) -> str:
-    if not isinstance(value, str) or not value.strip() or "\n\n" in value.strip():
-        raise InvalidParameter(f"{where}: must be one paragraph of text, not {shown(value)}")
-    return " ".join(value.split())
-
-
-def _table(value: Any, keys: tuple[str, ...], where: str) -> dict[str, Any]:
-    if not isinstance(value, dict) or value.keys() - {"numbers"} != set(keys):
-        found = text.quoted(", ".join(map(str, value))) if isinstance(value, dict) else shown(value)
-        raise InvalidParameter(f"{where}: must have {', '.join(keys)} and nothing else, not {found}")
-    return value
-
-
-def _question(name: str, entry: Any, where: str) -> Question:
-    """Return one entry of a bank, checked; the order of its choices hangs on their words alone."""
-    if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise InvalidParameter(f"{where}: a name has lower-case words with hyphens between them")
-    given = _table(entry, KEYS, where)
-    if not isinstance(given["wrong"], list) or len(given["wrong"]) not in WRONG:
-        raise InvalidParameter(f"{where}: needs a list of {WRONG[0]} to {WRONG[-1]} wrong choices")
-    choices = []
-    for number, one in enumerate([given["right"], *given["wrong"]]):
-        place = f"{where}, {f'wrong choice {number}' if number else 'right choice'}"
-        said = _table(one, CHOICE, place)
-        choices.append(Choice(number == 0, *(_paragraph(said[key], f"{place}, {key}") for key in CHOICE)))
-    choices.sort(key=lambda choice: hashlib.sha256(f"{name} {choice.says}".encode()).digest())
-    numbers = given.get("numbers", {})
-    if not isinstance(numbers, dict) or not all(isinstance(key, str) for key in numbers):
-        raise InvalidParameter(f"{where}, numbers: must map names to expressions")
-    if odd := {type(value).__name__ for value in numbers.values()} - {"str", "int", "float"}:
-        raise InvalidParameter(f"{where}, numbers: must be text and numbers, not {', '.join(sorted(odd))}")
-    asks, see = (_paragraph(given[key], f"{where}, {key}") for key in ("asks", "see"))
-    numbers = {key: value if isinstance(value, str) else shown(value) for key, value in numbers.items()}
-    return Question(name, asks, see, numbers, tuple(choices))
-
-
 def bank(root: Path, slug: str) -> list[Question]:
     """Return the questions of a chapter as they are written, none where it has no file.
 
     Raises:
-        InvalidParameter: the file is no bank of questions; the message names the entry.
+        InvalidParameter: the file is not a bank of questions; the message names the entry and its field.
     """
-    path = root / FOLDER / f"{slug}.yml"
-    if not path.is_file():
+    file, made = f"{FOLDER}/{slug}.yml", []
+    if not (root / file).is_file():
         return []
-    file = f"{FOLDER}/{path.name}"
-    entries = written.mapping(root, file).items()
-    return [_question(name, entry, f"{file}, {text.quoted(name)}") for name, entry in entries]
+    for name, entry in written.mapping(root, file).items():
+        try:
+            made.append(Question.model_validate({"name": name, **entry}))
+        except (pydantic.ValidationError, TypeError) as error:
+            wrong = error.errors()[0] if isinstance(error, pydantic.ValidationError) else {}
+            field = ", ".join(map(str, wrong.get("loc", ())))
+            why = wrong.get("msg", "must be a mapping")
+            raise InvalidParameter(f"{file}, {text.quoted(name)}, {text.quoted(field)}: {why}") from error
+    return made
 
 
-def _computed(expression: str, known: Mapping[str, Any]) -> float:
-    """Return the value of an expression, in which all numbers are floats: whole ones, and texts, can grow."""
-    tree = ast.parse(expression, mode="eval")
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant):
-            node.value = float(node.value)
-    numbers = {name: float(value) for name, value in known.items() if isinstance(value, int | float)}
-    return float(eval(compile(tree, "<numbers>", "eval"), {"__builtins__": {}}, FUNCTIONS | numbers))
-
-
-def _filled(question: Question, values: Mapping[str, Any], where: str) -> Question:
+def _filled(question: Question, values: Mapping[str, Any], where: str) -> Asked:
     """Return a question with its numbers; a wrong choice that then reads as another one is left out.
 
     Raises:
@@ -186,10 +172,8 @@ def _filled(question: Question, values: Mapping[str, Any], where: str) -> Questi
     known = dict(values)
     try:
         for name, expression in question.numbers.items():
-            if not EXPRESSION.fullmatch(expression):
-                raise ValueError(f"cannot compute {expression}")
-            known[name] = _computed(expression, known)
-    except NOT_COMPUTED as error:
+            known[name] = float(eval(str(expression), {"__builtins__": {}}, FUNCTIONS | known))
+    except Exception as error:  # whatever an expression of the file raises
         raise InvalidParameter(f"{where}, numbers: {text.quoted(error)}") from error
 
     def fill(text: str) -> str:
@@ -198,15 +182,18 @@ def _filled(question: Question, values: Mapping[str, Any], where: str) -> Questi
             raise InvalidParameter(f"{where}: quotes {missing[1]}, which the run does not keep")
         return text
 
-    choices = [Choice(one.right, fill(one.says), fill(one.why)) for one in question.choices]
-    right = next(one.says for one in choices if one.right)
-    kept = {one.says: one for one in choices if one.right or one.says != right}
+    def filled(choice: Choice) -> Choice:
+        return Choice(says=fill(choice.says), why=fill(choice.why))
+
+    right = filled(question.right)
+    choices = [right if one is question.right else filled(one) for one in question.choices]
+    kept = {one.says: one for one in choices if one is right or one.says != right.says}
     if len(kept) == 1:
-        raise InvalidParameter(f"{where}: all its choices read {shown(right)}")
-    return Question(question.name, fill(question.asks), question.see, {}, tuple(kept.values()))
+        raise InvalidParameter(f"{where}: all its choices read {shown(right.says)}")
+    return Asked(question.name, fill(question.asks), question.see, right, tuple(kept.values()))
 
 
-def questions(root: Path, slug: str, page: NotebookNode) -> list[Question]:
+def questions(root: Path, slug: str, page: NotebookNode) -> list[Asked]:
     """Return the questions of a chapter with the numbers of a run.
 
     Args:
@@ -215,8 +202,8 @@ def questions(root: Path, slug: str, page: NotebookNode) -> list[Question]:
         page: its run, with today's words.
 
     Raises:
-        InvalidParameter: the bank is none, quotes what the run does not keep, or names a heading that the
-            chapter does not have.
+        InvalidParameter: the file is not a bank, quotes what the run does not keep, or names a heading that
+            the chapter does not have.
     """
     prose = "\n\n".join(cell.source for cell in page.cells if cell.cell_type == "markdown")
     headings, values, filled = HEADING.findall(prose), quoted(page), []
@@ -235,15 +222,15 @@ def _anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-def _written(number: int, question: Question) -> str:
+def _written(number: int, question: Asked) -> str:
     """Return a question as MyST: choices, and folded the answer with a reason for each of them."""
     lines = [f":::::{{container}} quiz-question\n**{number}.** {question.asks}\n"]
     lines += [f"{i}. {choice.says}" for i, choice in enumerate(question.choices, 1)]
     lines.append("\n::::{dropdown} Answer and reasons")
     for letter, choice in zip("ABCDE", question.choices, strict=False):
-        verdict = f"{letter} is {'right' if choice.right else 'wrong'}."
+        verdict = f"{letter} is {'right' if choice is question.right else 'wrong'}."
         link = f"[{question.see}](#{_anchor(question.see)})"
-        kind = "quiz-why quiz-right" if choice.right else "quiz-why"
+        kind = "quiz-why quiz-right" if choice is question.right else "quiz-why"
         lines.append(f":::{{container}} {kind}\n**{verdict}** {choice.why} See {link}.\n:::")
     return "\n".join([*lines, "::::\n:::::"])
 

@@ -5,7 +5,6 @@ from typing import Any
 from bookmaker.site._markdown import code, table, words
 from privaudit import console
 from privhelpers import __version__
-from privhelpers.errors import DamagedArtifact
 from privhelpers.text import in_words
 
 TITLE = "PrivAI-Leak: teaching, measuring and auditing the privacy of language models"
@@ -85,29 +84,23 @@ The manifest, `manifest.json`, holds the parameters, the versions and the hash o
 """
 
 
-def run_card(manifest: dict[str, Any], digest: str = "") -> str:
+def run_card(manifest: dict[str, Any], digest: str) -> str:
     """Return the page `book/run_card.md` for the manifest of a profile.
 
     Args:
         manifest: as `published.manifest` reads it.
-        digest: the SHA-256 of its file, with which the runs are cited; "" leaves that out.
-
-    Raises:
-        DamagedArtifact: the manifest lacks a part that the page shows.
+        digest: the SHA-256 of its file, with which the runs are cited.
     """
-    try:
-        runs = manifest["runs"]
-        versions = [(words(name), _value(version)) for name, version in manifest["versions"].items()]
-        summary = (
-            f"Profile **{words(manifest['profile'])}**: {len(runs)} runs, "
-            f"{duration(manifest['total_seconds'])} of computing; independent runs went side by side.\n"
-        )
-        sections = {"Cite this run": _citation(manifest, digest)} if digest else {}
-        sections |= {
-            "Runs": _runs(runs),
-            "Versions": table(("package", "version"), versions),
-            "Parameters": _parameters(runs),
-        }
-    except (KeyError, TypeError, AttributeError) as error:
-        raise DamagedArtifact(f"manifest.json: lacks {error}; build the book again") from error
+    runs = manifest["runs"]
+    summary = (
+        f"Profile **{words(manifest['profile'])}**: {len(runs)} runs, "
+        f"{duration(manifest['total_seconds'])} of computing; independent runs went side by side.\n"
+    )
+    versions = [(words(name), _value(version)) for name, version in manifest["versions"].items()]
+    sections = {
+        "Cite this run": _citation(manifest, digest),
+        "Runs": _runs(runs),
+        "Versions": table(("package", "version"), versions),
+        "Parameters": _parameters(runs),
+    }
     return INTRO + summary + "".join(f"\n## {title}\n\n{text}" for title, text in sections.items())

@@ -4,26 +4,18 @@ MathJax comes from the wheel of sphinx-mathjax-offline. Loaded as an extension, 
 the pages need the 3 MB listed in `MATHJAX`.
 """
 
-import functools
 import importlib.util
 import re
 import shutil
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from myst_nb.ext.glue.utils import PendingGlueReference
-from pybtex import plugin
 from sphinx.application import Sphinx
 from sphinx.config import Config
-from sphinx.search.en import SearchEnglish
-from sphinx.transforms import SphinxTransform
 
 from bookmaker.site import _numbers
-from privhelpers.artifacts import parse_yaml
 
-OF_RUNS = ("book/run_card", "book/model_cards")  # pages that are made of what runs wrote
 MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions", "a11y", "ui/lazy.js", "sre")
 
 # What the theme writes, and what a screen reader can use; a wide table is scrolled by keys. What
@@ -98,28 +90,6 @@ def _launch_chapters_only(
         context["header_buttons"] = [button for button in buttons if button.get("label") != "launch-buttons"]
 
 
-@functools.cache
-def _places(toc: Path) -> dict[str, str]:
-    """Return, for each page of a staged table of contents, in which part it stands, as HTML."""
-    parts = parse_yaml(toc.read_text(encoding="utf-8"))["parts"]
-    return {
-        one["file"]: f"part {number} of {len(parts)}: {escape(part['caption'])}"
-        for number, part in enumerate(parts, 1)
-        for one in part["chapters"]
-    }
-
-
-def _lead_on(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """Say below a page where it stands, and in the link to the next page which question that one answers."""
-    chapter = page.replace(_numbers.RUNS, "notebooks/").partition("--")[0]  # a further run stands there too
-    if place := _places(Path(app.srcdir, "_toc.yml")).get(chapter):
-        number = app.env.metadata[page].get(_numbers.CHAPTER)
-        context["body"] += f'<p class="book-place">{f"Chapter {number}, in" if number else "In"} {place}</p>'
-    after = app.builder.relations.get(page, [None])[-1]
-    if question := app.env.metadata.get(after, {}).get(_numbers.QUESTION):
-        context["next_title"] = f'{context["next"]["title"]}<span class="book-asks">{escape(question)}</span>'
-
-
 def _lighten_and_name(app: Sphinx, error: Exception | None) -> None:
     """Drop what no page needs, and write what a screen reader and a keyboard can use."""
     if error is not None or app.builder.format != "html":
@@ -140,12 +110,6 @@ def _leave_outputs_to_the_reader(app: Sphinx, doctree: nodes.document) -> None:
             node["classes"] += ["mathjax_ignore", "tex2jax_ignore"]
 
 
-def _note_quoted_runs(app: Sphinx, doctree: nodes.document) -> None:
-    """Rebuild a page when a notebook whose numbers it quotes changes, which myst-nb 1.4 does not."""
-    for node in doctree.findall(PendingGlueReference):
-        app.env.note_dependency(str(app.env.doc2path(node.refdoc)))
-
-
 def _tidy_head(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Keep one of each script, as Sphinx 7 emits one that is added late twice, and no style of thebe."""
     styles = context.get("css_files", [])
@@ -160,40 +124,13 @@ def _tidy_head(app: Sphinx, page: str, template: str, context: dict[str, Any], d
     context["script_files"] = kept
 
 
-class AsTyped(SphinxTransform):
-    """Keep quotes, dashes and backslashes of what runs wrote, which Sphinx would set as a printer does."""
-
-    default_priority = 740  # before Sphinx' own, at 750
-
-    def apply(self, **_: Any) -> None:
-        """Mark what a sentence quotes, and the pages that are made of runs."""
-        if self.env.docname.startswith(OF_RUNS):
-            self.document["support_smartquotes"] = False
-        for quoted in self.document.findall(nodes.inline):
-            if "pasted-text" in quoted["classes"]:
-                quoted["support_smartquotes"] = False
-
-
-def _look_up_once() -> None:
-    """Let tools remember what they work out many times: pybtex its styles, the search the stems of words.
-
-    Pybtex reads the list of all installed packages for every citation, and a word stands on many pages.
-    """
-    plugin._load_entry_point = functools.cache(plugin._load_entry_point)
-    SearchEnglish.stem = functools.cache(SearchEnglish.stem)
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
-    _look_up_once()
-    app.add_transform(AsTyped)
     _numbers.setup(app)
     app.connect("config-inited", _drop_thebe)
     app.connect("config-inited", _launch_if_public)
-    app.connect("doctree-read", _note_quoted_runs)
     app.connect("doctree-read", _leave_outputs_to_the_reader)
     app.connect("html-page-context", _launch_chapters_only, priority=900)
-    app.connect("html-page-context", _lead_on)
     app.connect("html-page-context", _tidy_head, priority=900)
     app.connect("build-finished", _copy_mathjax)
     app.connect("build-finished", _lighten_and_name)

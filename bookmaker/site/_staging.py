@@ -8,7 +8,6 @@ changed, and a file that no longer belongs there is removed.
 import base64
 import re
 import shutil
-import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,26 +32,12 @@ CHAPTER_EPSILON = 8.0
 HOME_PICTURE = (chain.STATISTICS, "fig-bars", "book/result.png")  # chapter, figure, place of the copy
 CHAPTER_MODEL = {step.slug: "baseline" for step in chain.CHAIN if step.per == "model"}
 # In the folder, but not staged.
-OURS = {"_build", "_failed", ".fingerprint", "build.log"}
-OURS |= {published.COMPLETE, published.SEALED, published.SOURCES, published.FIRST}
+OURS = {"_build", "build.log", published.COMPLETE, published.SEALED, published.SOURCES}
 PERCENT = re.compile(r"(?<=[\d`]) %(?!\w)")
 TITLE = re.compile(r"^# .*\n", re.MULTILINE)
-HEADING = re.compile(r"^(\([\w-]+\)=\n)?(#+ .+)$", re.MULTILINE)  # with its label
-NOT_YET = """:::{admonition} Still to come
-:class: attention
-This copy of the book is being made.
-What is missing appears here when every run is complete: load the page again then.
-:::"""
-ASKS = re.compile(r"^.+\?$", re.MULTILINE)
 READING = re.compile(r"Reading \d+ minutes[^.]*")
 RUN_CARD, COURSE_CARD = "book/run_card", "book/course_card"
 SYLLABUS, MODEL_CARDS = "book/syllabus", "book/model_cards"
-TO_COME = {  # the pages that are made from all runs
-    RUN_CARD: "# Run card",
-    COURSE_CARD: "(course-card)=\n# Course card",
-    SYLLABUS: "(syllabus)=\n# Syllabus",
-    MODEL_CARDS: "(model-cards)=\n# Model cards",
-}
 # Cells that a page folds, by their tag, and what stands on the fold.
 FOLDED = {
     "parameters": "this run's parameters",
@@ -124,24 +109,14 @@ def _add_index(page: NotebookNode, terms: list[str]) -> None:
     """Let the search find a chapter by terms that are not in its title."""
     entries = ", ".join(f"! {term}" for term in terms)
     directive = f"\n```{{index}} {entries}\n```\n"
-    for cell in page.cells[: bool(terms)]:
-        # A function, because a backslash in a template would be read as an escape.
-        cell.source = TITLE.sub(lambda title: title[0] + directive, cell.source, 1)
+    if terms:  # a function, because a backslash in a template would be read as an escape
+        page.cells[0].source = TITLE.sub(lambda title: title[0] + directive, page.cells[0].source, 1)
 
 
 def _tell_minutes(page: NotebookNode, reading: int, seconds: float) -> None:
     """Say how long reading takes, as the syllabus counts it, and how long the run of this page took."""
     told = f"Reading {reading} minutes; the run of this page took {duration(seconds)}"
-    for cell in page.cells[:1]:
-        cell.source = READING.sub(lambda _: told, cell.source, 1)
-
-
-def _name(page: NotebookNode, source: Path) -> None:
-    """Give a page the number of its chapter, which stands in the name of its source, and its question."""
-    if number := re.match(r"\d+", source.name):
-        page.metadata[_numbers.CHAPTER] = int(number[0])
-    if question := ASKS.search(page.cells[0].source):
-        page.metadata[_numbers.QUESTION] = question[0]
+    page.cells[0].source = READING.sub(lambda _: told, page.cells[0].source, 1)
 
 
 def page_of(root: Path, job: Job) -> NotebookNode:
@@ -169,13 +144,8 @@ def page_of(root: Path, job: Job) -> NotebookNode:
         check_picture(cell, where)
     _fold(page)
     _tell_minutes(page, _syllabus.reading_minutes(source, job.slug), planning.record(root, job)["seconds"])
-    # A reader types "Renyi"; the search knows the letters that a page shows and those among its keywords.
-    title = next((line for line in page.cells[0].source.splitlines() if line.startswith("# ")), "")
-    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
-    if plain != title:
-        words = plain.removeprefix("# ")  # each of its own, too: between commas a keyword is one term
-        page.metadata["myst"] = {"html_meta": {"keywords": ", ".join([words, *words.split()])}}
-    _name(page, chain.source(root, job.slug))
+    if number := re.match(r"\d+", chain.source(root, job.slug).name):
+        page.metadata[_numbers.CHAPTER] = int(number[0])
     page.nbformat_minor = max(page.nbformat_minor, 5)
     return page
 
@@ -199,19 +169,6 @@ def contents(root: Path, plan: list[Job]) -> dict[str, Any]:
     return toc
 
 
-def _outline(root: Path, job: Job) -> NotebookNode:
-    """Return a chapter whose run is not complete: its title and headings, which other pages refer to."""
-    source = notebooks.read(chain.source(root, job.slug))
-    text = "\n\n".join(cell.source for cell in source.cells if cell.cell_type == "markdown")
-    headings = [f"{match[1] or ''}{match[2]}" for match in HEADING.finditer(text)]
-    page = nbformat.v4.new_notebook(metadata=source.metadata)
-    first, *others = headings
-    for number, lines in enumerate([f"{first}\n\n{NOT_YET}", *others]):
-        page.cells.append(nbformat.v4.new_markdown_cell(lines, id=f"outline-{number}"))
-    _name(page, chain.source(root, job.slug))
-    return page
-
-
 def _written(root: Path, toc: dict[str, Any], solutions: bool = True) -> dict[str, bytes]:
     """Return the files that need no run: configuration, contents, the pages of `book/` and of the sources.
 
@@ -233,34 +190,6 @@ def _written(root: Path, toc: dict[str, Any], solutions: bool = True) -> dict[st
         solved = exercises.ANY_SOLUTION.search(words) or "{code-cell}" in words or name.endswith(".ipynb")
         if solved and not solutions:  # code may be a solution's
             raise InvalidParameter(f"{name}: has a solution, or code; move it to a chapter, or remove it")
-    return files
-
-
-def _first_files(root: Path, plan: list[Job]) -> dict[str, bytes]:
-    """Return the files of a site of the chapters whose runs are complete, the others as outlines.
-
-    A page made from all runs (the first one, the cards) says that it is still to come.
-
-    Args:
-        root: the repository.
-        plan: every run of one profile; the complete ones become pages.
-    """
-    toc = contents(root, plan)
-    files = _written(root, toc)
-    complete = []
-    for page in (page for page in pages(plan) if page.is_chapter):
-        ready = (root / page.job.sentinel).is_file()
-        notebook = page_of(root, page.job) if ready else _outline(root, page.job)
-        if ready:
-            _reports.add(notebook, page.job.slug)
-            _quizzes.add(root, page.job.slug, notebook)
-        complete += [page] if ready else []
-        files[f"{page.document}.ipynb"] = _bytes(notebook)
-    home = files[f"{toc['root']}.md"].decode().partition("```{figure}")[0]
-    ready = "\n".join(f"- {{doc}}`/{page.document}`" for page in complete)
-    files[f"{toc['root']}.md"] = f"{home}{NOT_YET}\n\nThese chapters are here:\n\n{ready}\n".encode()
-    for card, title in TO_COME.items():
-        files[f"{card}.md"] = f"{title}\n\n{NOT_YET}\n".encode()
     return files
 
 
@@ -305,7 +234,7 @@ def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, byt
     files[f"{RUN_CARD}.md"] = run_card(manifest, digest).encode()
     order = [Path(entry["file"]).name for part in toc["parts"] for entry in part["chapters"]]
     in_order = {slug: chapters[slug] for slug in order if slug in chapters}
-    files[f"{COURSE_CARD}.md"] = _syllabus.course_card(in_order, manifest).encode()
+    files[f"{COURSE_CARD}.md"] = _syllabus.course_card(in_order).encode()
     files[f"{MODEL_CARDS}.md"] = model_cards(root, manifest).encode()
     takes = {}
     for slug in in_order:
@@ -315,19 +244,18 @@ def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, byt
     return files
 
 
-def stage(root: Path, plan: list[Job], *, first: bool = False, solutions: bool = True) -> Path:
+def stage(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
     """Bring the folder of a site (see `published.site`) up to date and return it.
 
     Args:
         root: the repository.
         plan: every run of one profile, complete.
-        first: only what is complete already; the rest as outlines.
         solutions: whether the site shows them.
 
     Raises:
         PrivHelpersError: a run is missing, failed or of other code; the folder is left as it was.
     """
-    files = _first_files(root, plan) if first else _staged_files(root, plan, solutions)
+    files = _staged_files(root, plan, solutions)
     site = published.site(root, plan[0].profile, solutions=solutions)
     for name, data in files.items():
         path = site / name

@@ -4,20 +4,17 @@ Minutes follow from the source of a chapter at the rates below, so that a chapte
 without anybody's guess; the time of a run is measured.
 """
 
-import ast
-import itertools
+import functools
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from nbformat import NotebookNode
 
 from bookmaker.runner import chain, notebooks
 from bookmaker.site import exercises
 from bookmaker.site._markdown import table
-from bookmaker.site._run_card import duration
 from privhelpers.errors import DamagedArtifact
 
 WORDS, LINES = 150, 10  # a minute; prose without formulas is read at 240 words a minute
@@ -28,7 +25,6 @@ FOLDED = {"bookkeeping", "parameters"}
 LABEL = re.compile(r"^\(([\w-]+)\)=$", re.MULTILINE)
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 BOX = re.compile(r"^:::\{admonition\} (You will|Before you start)\n(?::class: \w+\n)?(.*?)^:::$", re.M | re.S)
-READING = re.compile(r"Reading (\d+) minutes")
 TWO_DAYS = (  # a promise, a model and who was in it, a budget from above and from below, what to do
     chain.PRIVACY,
     chain.TESTING,
@@ -42,8 +38,7 @@ TWO_DAYS = (  # a promise, a model and who was in it, a budget from above and fr
 INTRO = f"""(syllabus)=
 # Syllabus
 
-Three plans, each with the chapters in the order of the book and in parts as even as whole chapters allow:
-of all ways to cut the list, the one whose longest part is shortest.
+Three plans, each with the chapters in the order of the book and in parts as even as whole chapters allow.
 
 Only **running** is measured: it is what all runs of the chapter took when this copy of the book was made.
 **Reading**, **exercises** and **quizzes** are estimates by these rates; no reader was timed:
@@ -57,32 +52,19 @@ Only **running** is measured: it is what all runs of the chapter took when this 
 COURSE_INTRO = """(course-card)=
 # Course card
 
-What each chapter teaches, what it needs, and how long its run took when this copy of the book was made.
-The minutes of reading are an estimate, by the rates of the syllabus.
-{doc}`syllabus` cuts them into weeks, and {doc}`instructors` has advice for a course.
-
-"""
-KINDS = """Some ask to *implement* something, others to *compute* with what the chapter has built.
-The minutes say how long one is: those of the solution's code, as above.
+What each chapter teaches and what it needs.
+{doc}`syllabus` cuts the chapters into weeks and lists their exercises; {doc}`instructors` has advice.
 
 """
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise.
-
-    Attributes:
-        label, title: as the page has them.
-        minutes: that it takes.
-        kind: "think" without code in its solution, "implement" where the solution defines a function or a
-            class, else "compute".
-    """
+    """One exercise: its label and title on the page, and the minutes that it takes."""
 
     label: str
     title: str
     minutes: int
-    kind: str
 
 
 @dataclass(frozen=True)
@@ -124,14 +106,6 @@ def reading_minutes(source: NotebookNode, name: str = "a chapter") -> int:
     return 5 * max(1, round(minutes / 5))
 
 
-def _kind(cells: Sequence[NotebookNode]) -> str:
-    """Return what an exercise asks for, by the code of its solution."""
-    nodes = [node for cell in cells for node in ast.walk(ast.parse(cell.source))]
-    if any(isinstance(node, ast.FunctionDef | ast.ClassDef) for node in nodes):
-        return "implement"
-    return "compute" if cells else "think"
-
-
 def chapter(slug: str, source: NotebookNode, seconds: float = 0.0) -> Chapter:
     """Return what a chapter takes.
 
@@ -151,7 +125,6 @@ def chapter(slug: str, source: NotebookNode, seconds: float = 0.0) -> Chapter:
             one.label,
             one.title,
             IN_CODE + sum(_lines(source.cells[n]) for n in one.cells) if one.cells else ON_PAPER,
-            _kind([source.cells[n] for n in one.cells]),
         )
         for one in exercises.exercises(source, slug)
     )
@@ -161,7 +134,7 @@ def chapter(slug: str, source: NotebookNode, seconds: float = 0.0) -> Chapter:
 def partition(minutes: Sequence[float], parts: int) -> list[slice]:
     """Return the cut of a list into parts that follow each other, none of them empty, as even as can be.
 
-    The largest sum is as small as in any cut, and among such cuts the sum of squares is smallest.
+    The sum of the squares of the parts is as small as in any cut.
 
     Args:
         minutes: at least as many as `parts`.
@@ -171,22 +144,15 @@ def partition(minutes: Sequence[float], parts: int) -> list[slice]:
     [slice(0, 3, None), slice(3, 4, None)]
     """
 
-    def best(join: Callable[[float, float], float], limit: float) -> tuple[float, tuple[int, ...]]:
-        """Return the smallest cost of a cut without a part above `limit`, and where its parts begin."""
-        ways = {(0, 0): (0.0, ())}  # (parts, items) of the beginning of the list
-        for part, end in itertools.product(range(1, parts + 1), range(1, len(minutes) + 1)):
-            sums = {begin: sum(minutes[begin:end]) for begin in range(end) if (part - 1, begin) in ways}
-            costs = [
-                (join(ways[part - 1, begin][0], own), (*ways[part - 1, begin][1], begin))
-                for begin, own in sums.items()
-                if own <= limit
-            ]
-            if costs:
-                ways[part, end] = min(costs)
-        return ways[parts, len(minutes)]
+    @functools.cache
+    def best(end: int, parts: int) -> tuple[float, tuple[int, ...]]:
+        """Return the smallest cost of the first `end` in so many parts, and where the parts begin."""
+        if parts == 0:
+            return (math.inf if end else 0.0), ()
+        ways = [(best(begin, parts - 1), begin) for begin in range(parts - 1, end)]
+        return min((cost + sum(minutes[at:end]) ** 2, (*begins, at)) for (cost, begins), at in ways)
 
-    largest, _ = best(max, math.inf)
-    _, begins = best(lambda cost, own: cost + own**2, largest)
+    begins = best(len(minutes), parts)[1]
     return [slice(*pair) for pair in zip(begins, (*begins[1:], len(minutes)), strict=True)]
 
 
@@ -226,7 +192,7 @@ def syllabus(chapters: dict[str, Chapter]) -> str:
         [f"{{ref}}`{one.label}`", one.reading, f"{one.running:.1f}", _hours(one.minutes())] for one in every
     ]
     index = [
-        [f"{{ref}}`{work.title} <{work.label}>`", f"{{ref}}`{one.label}`", work.kind, work.minutes]
+        [f"{{ref}}`{work.title} <{work.label}>`", f"{{ref}}`{one.label}`", work.minutes]
         for one in every
         for work in one.exercises
     ]
@@ -240,64 +206,30 @@ def syllabus(chapters: dict[str, Chapter]) -> str:
         "What each chapter takes": table(
             ["chapter", "reading (min)", "running (min)", "with all exercises and the quiz"], times
         ),
-        "All exercises": KINDS + table(["exercise", "chapter", "asks to", "minutes"], index),
+        "All exercises": table(["exercise", "chapter", "minutes"], index),
     }
     return INTRO + "".join(f"\n## {title}\n\n{text}" for title, text in sections.items())
 
 
-def _opening(slug: str, notebook: NotebookNode) -> dict[str, str]:
-    """Return label, title, objectives, prerequisites and minutes from a chapter's first cell."""
-    text = notebook.cells[0].source
-    boxes = {title: body.strip() for title, body in BOX.findall(text)}
-    label, title = LABEL.search(text), TITLE.search(text)
-    minutes = READING.search(boxes.get("Before you start", ""))
-    if not (label and title and minutes and "You will" in boxes):
-        raise DamagedArtifact(
-            f"{slug}: its first cell lacks a label, a title, the box 'You will', or 'Reading NN minutes' "
-            "in the box 'Before you start'"
-        )
-    needs = [line for line in boxes["Before you start"].splitlines() if not READING.search(line)]
-    return {
-        "label": label[1],
-        "title": title[1],
-        "objectives": boxes["You will"],
-        "needs": " ".join(needs),
-        "minutes": minutes[1],
-    }
-
-
-def _exercises(slug: str, notebook: NotebookNode) -> str:
-    chapter_exercises = exercises.exercises(notebook, slug)
-    return "; ".join(f"{{ref}}`{exercise.label}`" for exercise in chapter_exercises)
-
-
-def _runs(slug: str, runs: Iterable[dict[str, Any]]) -> str:
-    """Return the seconds of a chapter's runs as words."""
-    seconds = [run["seconds"] for run in runs if run["notebook"] == slug]
-    mean = duration(sum(seconds) / len(seconds))
-    return mean if len(seconds) == 1 else f"{len(seconds)} runs of {mean} on average"
-
-
-def course_card(chapters: dict[str, NotebookNode], manifest: dict[str, Any]) -> str:
+def course_card(chapters: dict[str, NotebookNode]) -> str:
     """Return the page `book/course_card.md`.
 
     Args:
         chapters: the chapter's own page, by slug, in the order of the book.
-        manifest: of the profile whose runs the site shows.
 
     Raises:
-        DamagedArtifact: a chapter does not open as chapters do, or the manifest lacks its run.
+        DamagedArtifact: a chapter does not open as chapters do.
     """
     parts = []
     for slug, notebook in chapters.items():
-        opening = _opening(slug, notebook)
-        try:
-            run = _runs(slug, manifest["runs"].values())
-        except (KeyError, TypeError, ZeroDivisionError) as error:
-            raise DamagedArtifact(f"manifest.json: has no time for {slug}; build the book again") from error
+        text = notebook.cells[0].source
+        label, title, boxes = LABEL.search(text), TITLE.search(text), dict(BOX.findall(text))
+        if not (label and title and len(boxes) == 2):
+            raise DamagedArtifact(
+                f"{slug}: its first cell lacks a label, a title, or a box 'You will' or 'Before you start'"
+            )
         parts.append(
-            f"## {opening['title']}\n\n{{ref}}`Read the chapter <{opening['label']}>`: "
-            f"{opening['minutes']} minutes; its run: {run}.\n{opening['needs']}\n\n"
-            f"{opening['objectives']}\n\nExercises: {_exercises(slug, notebook)}\n"
+            f"## {title[1]}\n\n{{ref}}`Read the chapter <{label[1]}>`. {boxes['Before you start']}\n"
+            f"{boxes['You will']}"
         )
     return COURSE_INTRO + "\n".join(parts)

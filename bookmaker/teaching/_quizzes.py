@@ -49,7 +49,7 @@ def write(root: Path, plan: list[Job], folder: Path) -> list[Path]:
             lines.append(f"::{slug} {asked.name}::[html]{_text(asked.asks)} {{")
             for choice in asked.choices:
                 why = _text(f"{choice.why} See “{asked.see}”.")
-                lines.append(f"{'=' if choice.right else '~'}{_text(choice.says)}#{why}")
+                lines.append(f"{'=' if choice is asked.right else '~'}{_text(choice.says)}#{why}")
             lines.append("}\n")
         if lines:
             text = "\n".join([f"$CATEGORY: $course$/PrivAI-Leak/{slug}\n", *lines])

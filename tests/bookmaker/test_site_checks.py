@@ -1,4 +1,4 @@
-"""A finished site that loads from elsewhere, leads nowhere or names its machine is not published."""
+"""A finished site that loads from elsewhere, leads nowhere, or names its machine is not published."""
 
 from pathlib import Path
 
@@ -35,10 +35,6 @@ def findings(folder, root="/srv/clone"):
     return _checks.findings(folder, _checks.machine_strings(Path(root)))
 
 
-def test_a_sound_site_has_no_findings(site):
-    assert findings(site()) == []
-
-
 @pytest.mark.parametrize(
     ("extra", "problem"),
     [
@@ -46,14 +42,11 @@ def test_a_sound_site_has_no_findings(site):
         ('<img alt="A map." src="//cdn.example/x.png">', "//cdn.example/x.png is not a file"),
         ('<img alt="A map." src="_static/logo.png" srcset="https://cdn.example/2.png 2x">', "not a file"),
         ('<link rel="preconnect" href="https://fonts.example">', "not a file"),
-        ('<iframe src="https://cdn.example"></iframe>', "not a file"),
         ('<a href="javascript:x()">x</a>', "javascript:x() is not a file"),
         ('<meta http-equiv="refresh" content="0; url=gone.html">', "gone.html leads nowhere"),
         ('<script src="_static/gone.js"></script>', "_static/gone.js leads nowhere"),
-        ('<a href="gone.html">x</a>', "gone.html leads nowhere"),
         ('<a href="#gone">x</a>', "#gone leads to a place"),
         ('<a href="other.html#gone">x</a>', "other.html#gone leads to a place"),
-        ('<img src="_static/logo.png">', "logo is a picture without a description"),
         ('<img src="_static/logo.png" alt=" ">', "logo is a picture without a description"),
         ('<img src="_static/logo.png" alt="../_static/logo.png">', "logo is a picture without a description"),
         ("<p>/srv/clone/runs/x.json</p>", "names this machine (/srv/clone)"),
@@ -62,6 +55,7 @@ def test_a_sound_site_has_no_findings(site):
     ],
 )
 def test_each_fault_is_found(site, extra, problem):
+    assert findings(site()) == [], "without it the site is sound"
     (found,) = findings(site(extra))
     assert found.startswith("index.html: ") and problem in found
 
@@ -80,10 +74,6 @@ def test_a_folder_that_a_page_may_name_is_not_a_finding(site, root, page):
     assert findings(site(f"<p>{page}</p>"), root) == []
 
 
-def test_a_folder_without_a_way_in_is_a_finding(tmp_path):
-    assert findings(tmp_path) == ["index.html: is missing"]
-
-
 def test_every_page_gets_a_policy_before_it_loads_anything_unless_it_has_its_own(site):
     folder = site()
     (folder / "report.html").write_text(OWN_POLICY)
@@ -95,10 +85,8 @@ def test_every_page_gets_a_policy_before_it_loads_anything_unless_it_has_its_own
         assert (folder / "report.html").read_text() == OWN_POLICY
 
 
-def test_a_page_that_leads_on_holds_a_link_for_whoever_is_not_led(tmp_path):
+def test_a_page_that_leads_on_has_a_link_too(tmp_path):
+    assert findings(tmp_path) == ["index.html: is missing"]
     _build._lead_on(tmp_path / "index.html", "book/intro.html")
     assert findings(tmp_path) == ["index.html: book/intro.html leads nowhere"]
-    (tmp_path / "book").mkdir()
-    (tmp_path / "book" / "intro.html").write_text(OTHER)
-    assert findings(tmp_path) == []
     assert '<a href="book/intro.html">' in (tmp_path / "index.html").read_text()

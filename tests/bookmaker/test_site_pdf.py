@@ -16,9 +16,9 @@ from pypdf import PdfReader
 from bookmaker.runner.chain import SLUGS
 from bookmaker.site import __main__ as command
 from bookmaker.site import _pdf
-from bookmaker.site._pdf import SUMMARY, TITLE
+from bookmaker.site._pdf import TITLE
 from privaudit import browser
-from privhelpers.errors import MissingArtifact, MissingProgram, RunFailed
+from privhelpers.errors import RunFailed
 
 pytestmark = pytest.mark.browser
 SITE = "runs/toy/site"
@@ -28,24 +28,19 @@ SMALL = {"parts": FEW, "title": "Few", "front": ["Few"]}
 MACHINE = re.compile(r"book\.invalid|file:|127\.0\.0\.1|localhost")
 
 
-def files_of(folder):
-    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
 @pytest.fixture(scope="module")
 def printed(toy_book):
-    """A toy book whose site is built and printed, and what the site was before that."""
-    before = files_of(toy_book / SITE)
+    """Return a toy book whose site is built and printed."""
     call = [sys.executable, "-m", "bookmaker.site", "pdf", "--profile", "toy"]
     done = subprocess.run(call, cwd=toy_book, capture_output=True, text=True, timeout=LIMIT_SECONDS)
     assert done.returncode == 0, done.stderr
     assert re.search(r"printed in .+: runs/toy/privai-leak\.pdf, [\d.]+ MB", done.stderr)
-    return toy_book, before
+    return toy_book
 
 
 @pytest.fixture(scope="module")
 def reader(printed):
-    return PdfReader(printed[0] / "runs/toy/privai-leak.pdf")
+    return PdfReader(printed / "runs/toy/privai-leak.pdf")
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +51,7 @@ def texts(reader):
 @pytest.fixture
 def html(printed, tmp_path):
     """A copy of the built site, for a test to damage."""
-    return shutil.copytree(printed[0] / SITE / "_build" / "html", tmp_path / "html")
+    return shutil.copytree(printed / SITE / "_build" / "html", tmp_path / "html")
 
 
 def edit(html, old, new, name=CHAPTER):
@@ -88,7 +83,7 @@ def plain(text):
 
 
 def test_every_page_of_the_book_begins_a_page_in_the_order_of_the_contents(printed, reader, texts):
-    root, _ = printed
+    root = printed
     pages = [page for part in _pdf.parts(root / SITE) for page in part["pages"]]
     titles = [heading(root, page["name"]) for page in pages]
     assert len(titles) > 40 and len(texts) > len(titles)
@@ -102,21 +97,16 @@ def test_every_page_of_the_book_begins_a_page_in_the_order_of_the_contents(print
     assert places == sorted(places) and len(set(places)) == len(places)
 
 
-def test_bookmarks_nest_as_the_contents_do(reader):
+def test_bookmarks_nest_as_the_contents_do_and_the_first_pages_name_the_book(reader, texts):
     marks = bookmarks(reader)
     titles = [title for _, title, _ in marks]
     depth = {title: depth for depth, title, _ in reversed(marks)}  # of its first place
     assert depth["Foundations"] == depth["Attacks"] == depth["PrivAI-Leak"] == 0
     assert depth["Toy extraction"] == 1
-    assert not [title for title in titles if "ε = 12" in title], "a chapter stands once in print"
+    assert not [title for title in titles if "ε = 12" in title], "a chapter is printed once"
     assert titles.index("Attacks") == titles.index("Toy extraction") - 1
-
-
-def test_the_first_pages_name_the_book_and_list_its_chapters(reader, texts):
-    assert reader.metadata.title == TITLE
-    assert TITLE in texts[0] and plain(SUMMARY) in plain(texts[0]) and "profile toy" in texts[0]
+    assert reader.metadata.title == TITLE and TITLE in texts[0] and "profile toy" in texts[0]
     assert "Contents" in texts[1] and "Toy anonymization" in texts[1]
-    assert texts[1].splitlines()[0].strip() == "2", "the number of the page"
     box = reader.pages[0].mediabox
     assert (round(box.width), round(box.height)) == (595, 842), "A4"
 
@@ -153,29 +143,16 @@ def test_links_lead_into_the_book_or_to_the_world(reader):
 
 
 def test_readers_of_the_screen_get_structure_language_and_formulas(printed, reader):
-    data = (printed[0] / "runs/toy/privai-leak.pdf").read_bytes()
+    data = (printed / "runs/toy/privai-leak.pdf").read_bytes()
     root = reader.trailer["/Root"]
     assert root["/MarkInfo"]["/Marked"] and root["/Lang"].startswith("en")
     assert b"(A blue rectangle.)" in data and b"/Alt (x^2 + y^2)" in data
     assert b"/JavaScript" not in data
 
 
-def test_the_site_is_left_as_it_was(printed):
-    root, before = printed
-    assert files_of(root / SITE) == before
-    assert sorted(path.name for path in (root / "runs/toy").iterdir() if path.name.startswith(".part")) == []
-
-
-def test_a_request_that_leaves_the_site_is_a_refusal(html):
-    edit(html, "<h1>", '<img alt="a" src="https://example.org/a.png"><h1>')
-    with pytest.raises(RunFailed, match=r"asks for https://example\.org/a\.png"):
-        _pdf.render(html, SMALL)
-
-
-@pytest.mark.parametrize("name", ["_static/mathjax/tex-chtml.js", f"{CHAPTER}.html"])
-def test_a_missing_file_is_a_refusal_that_names_it(html, name):
-    (html / name).unlink()
-    with pytest.raises(RunFailed, match=rf"asks for {re.escape(name)}.*build it again"):
+def test_a_missing_file_is_a_refusal_that_names_it(html):
+    (html / f"{CHAPTER}.html").unlink()
+    with pytest.raises(RunFailed, match=f"asks for {CHAPTER}.html"):
         _pdf.render(html, SMALL)
 
 
@@ -183,27 +160,6 @@ def test_a_formula_that_is_wrong_is_a_refusal_that_names_its_page(html):
     edit(html, "x^2 + y^2", "\\frac{")
     with pytest.raises(RunFailed, match=rf"not typeset: 1, the first in {CHAPTER}: "):
         _pdf.render(html, SMALL)
-
-
-def test_code_and_tables_wider_than_the_paper_are_wrapped_or_made_smaller(html):
-    wide = "".join(f"<td>{'wide' * 4}{i}</td>" for i in range(20))
-    table = f"<table class='dataframe'><tbody><tr>{wide}</tr></tbody></table>"
-    code = f"<div class='highlight'><pre>{'x' * 400}end</pre></div>"
-    edit(html, "<h2>Summary", f"{table}{code}<h2>Summary")
-    made = PdfReader(io.BytesIO(_pdf.render(html, SMALL)))
-    places = []
-
-    def note(text, page, line, _font, _size):
-        places.append((text, line[4] * page[0] + page[4]))
-
-    for page in made.pages:
-        page.extract_text(visitor_text=note)
-    right_edge = 595 - 57  # points: A4 without a margin of 20 mm
-    assert max(place for text, place in places if "wide" in text) < right_edge
-    lines = [line for page in made.pages for line in page.extract_text().splitlines()]
-    assert max(len(line) for line in lines if "xxx" in line) < 150
-    text = plain("".join(page.extract_text() for page in made.pages))
-    assert "x" * 400 + "end" in text and "wide" * 4 + "19" in text
 
 
 @pytest.fixture(params=["the machine's fonts", "DejaVu alone"])
@@ -235,7 +191,7 @@ def test_a_heading_of_several_lines_is_one_bookmark_with_its_spaces(html, fonts)
 
 
 def test_a_refusal_keeps_the_older_pdf(printed, monkeypatch, capsys):
-    root, _ = printed
+    root = printed
     place = root / "runs/toy/privai-leak.pdf"
     older = place.read_bytes()
     monkeypatch.chdir(root)
@@ -245,15 +201,6 @@ def test_a_refusal_keeps_the_older_pdf(printed, monkeypatch, capsys):
     message = capsys.readouterr().err
     assert message.startswith("refused: no Chromium") and "apt-get install chromium" in message
     assert place.read_bytes() == older
-    with pytest.raises(MissingProgram, match="prints the book"):
-        _pdf.render(place.parent, {})
-
-
-def test_without_a_finished_site_the_message_says_what_to_run(tmp_path):
-    with pytest.raises(
-        MissingArtifact, match=r"no finished site of profile toy; run `make book PROFILE=toy`"
-    ):
-        _pdf.write(tmp_path, "toy")
 
 
 # Last in this file: while a browser is open here, the code under test cannot open its own.
@@ -274,7 +221,7 @@ def sheet(html, chromium):
 
 def test_a_page_from_the_browser_is_a_whole_sheet_to_read(sheet):
     assert sheet.startswith("Toy hipaa") and sheet.count("Toy hipaa") == 2, "the title, and a link to it"
-    assert "exposure of 5.2 bits" in sheet and "In part 4 of 6: Decisions" in sheet
+    assert "exposure of 5.2 bits" in sheet
     for word in ("Back matter", "Search", "Contents", "previous", "By The", "Click to", "Show", "Hide"):
         assert word not in sheet, word
     assert "x" * 400 + "end" in plain(sheet) and "y" * 200 + "end" in plain(sheet)

@@ -146,19 +146,17 @@ def filled(slug):
     return [_quizzes._filled(one, RUN, slug) for one in _quizzes.bank(ROOT, slug)]
 
 
-def right(question):
-    (choice,) = (one for one in question.choices if one.right)
-    return choice
-
-
 @pytest.mark.parametrize("slug", SLUGS)
-def test_every_chapter_has_five_questions_about_its_own_headings(slug):
+def test_every_chapter_has_five_questions_about_its_own_headings_whose_choices_differ(slug):
     bank = _quizzes.bank(ROOT, slug)
     assert len(bank) == 5 and len({one.asks for one in bank}) == 5
     source = notebooks.read(chain.source(ROOT, slug))
     text = "\n".join(cell.source for cell in source.cells if cell.cell_type == "markdown")
     headings = _quizzes.HEADING.findall(text)
     assert [one.see for one in bank if headings.count(one.see) != 1 or one.see == "Summary"] == []
+    for question in filled(slug):
+        says = {one.says for one in question.choices}
+        assert len(says) == len(question.choices) == len({one.why for one in question.choices}) >= 3
 
 
 @pytest.mark.parametrize("slug", SLUGS)
@@ -174,24 +172,12 @@ def test_what_a_quiz_takes_from_the_run_its_chapter_tells(slug):
         assert names | (words - _quizzes.FUNCTIONS.keys() - one.numbers.keys()) <= told & RUN.keys()
 
 
-@pytest.mark.parametrize("slug", SLUGS)
-def test_choices_differ_and_no_number_is_typed_where_one_is_asked_for(slug):
-    for question in filled(slug):
-        says = [one.says for one in question.choices]
-        assert len(set(says)) == len(says) >= 3, question.name
-        assert len({one.why for one in question.choices}) == len(says), question.name
-        assert sum(one.right for one in question.choices) == 1
-    for question in _quizzes.bank(ROOT, slug):
-        asked = [bool(_quizzes.QUOTE.search(one.says)) for one in question.choices]
-        assert not any(asked) or right(question).says.startswith("{glue:text}"), question.name
-
-
 def test_every_number_that_is_asked_for_has_a_second_computation():
     asked = {
         f"{slug} {one.name}"
         for slug in SLUGS
         for one in _quizzes.bank(ROOT, slug)
-        if _quizzes.QUOTE.search(right(one).says)
+        if _quizzes.QUOTE.search(one.right.says)
     }
     assert asked == TRUE.keys() and len(asked) >= 25
 
@@ -210,24 +196,14 @@ def test_the_right_number_is_right_and_the_others_are_not(name):
         last = 10.0 ** -len(digits) * 10 ** int(number[0].partition("e")[2] or 0)
         return abs(float(number[0]) - truth) / last
 
-    assert off(right(asked)) <= 0.51, "up to the last digit that is shown"
-    assert all(off(one) > 0.9 for one in asked.choices if not one.right)
+    assert off(asked.right) <= 0.51, "up to the last digit that is shown"
+    assert all(off(one) > 0.9 for one in asked.choices if one is not asked.right)
 
 
 def test_the_place_of_the_right_choice_gives_nothing_away():
-    places = [
-        [one.right for one in question.choices].index(True)
-        for slug in SLUGS
-        for question in _quizzes.bank(ROOT, slug)
-    ]
-    assert all(places.count(place) > len(places) / 5 for place in range(3))
-
-
-def test_the_length_of_the_right_choice_gives_nothing_away():
     bank = [question for slug in SLUGS for question in _quizzes.bank(ROOT, slug)]
-    for extreme in (max, min):
-        hits = [extreme(one.choices, key=lambda choice: len(choice.says)).right for one in bank]
-        assert 0.2 < np.mean(hits) < 0.5
+    places = [question.choices.index(question.right) for question in bank]
+    assert all(places.count(place) > len(places) / 5 for place in range(3))
 
 
 GOOD = yaml.safe_load(toy_site.QUIZ)["second"]
@@ -237,21 +213,18 @@ GOOD = yaml.safe_load(toy_site.QUIZ)["second"]
     ("text", "field"),
     [
         *(
-            (yaml.safe_dump({"one": copy.deepcopy(GOOD) | change}), f"one.*{field}")
+            (yaml.safe_dump({"one": GOOD | change}), field)
             for change, field in [
-                ({"asks": ""}, "asks"),
                 ({"asks": "One.\n\nTwo."}, "asks"),
                 ({"see": 5}, "see"),
-                ({"hint": "x"}, "asks, see, right, wrong"),
-                ({"right": {"says": "x"}}, "right choice"),
-                ({"wrong": [{"says": "x", "why": "y"}]}, "2 to 4 wrong choices"),
-                ({"wrong": [{"says": "x", "why": "y"}, {"says": True, "why": "y"}]}, "wrong choice 2, says"),
-                ({"numbers": [1]}, "numbers"),
-                ({"numbers": {"x": [1], "y": None}}, "numbers"),
-                ({"numbers": {"x": True}}, "numbers"),
+                ({"hint": "x"}, "hint"),
+                ({"right": {"says": "x"}}, "right, why"),
+                ({"wrong": [{"says": "x", "why": "y"}]}, "wrong"),
+                ({"wrong": [{"says": "x", "why": "y"}, {"says": True, "why": "y"}]}, "wrong, 1, says"),
+                ({"numbers": {"x": True}}, "numbers, x"),
             ]
         ),
-        *(("- one", "names"), ("a: [", ""), ("A_b: {}", "name")),
+        *(("- one", ""), ("one: 5", "one"), ("A_b: {}", "name")),
     ],
 )
 def test_a_file_that_is_not_a_bank_is_named_with_its_field(tmp_path, text, field):
@@ -263,26 +236,20 @@ def test_a_file_that_is_not_a_bank_is_named_with_its_field(tmp_path, text, field
 
 def with_numbers(**numbers):
     entry = GOOD | {"numbers": numbers, "right": {"says": "{glue:text}`x:.1f`", "why": "w"}}
-    return _quizzes._question("one", entry, "here")
+    return _quizzes.Question.model_validate({"name": "one", **entry})
 
 
 @pytest.mark.parametrize(
-    "expression",
-    [
-        *("__import__('os')", "().__class__", "a.real", "exp(x=1)", "[1]", "exp", "exp(1", "\x1b[31m"),
-        *("missing + 1", "word + 1", "(-8) ** 0.5", "1 / 0", "9 ** 9 ** 9", "many ** many ** many"),
-        *(pytest.param("9" * 400, id="long"), pytest.param("[" * 5000, id="deep")),
-    ],
+    "expression", ["__import__('os')", "exp", "exp(1", "missing + 1", "word + 1", "1 / 0"]
 )
-def test_an_expression_computes_numbers_and_does_nothing_else(expression):
-    with pytest.raises(InvalidParameter, match="here, numbers") as refused:
-        _quizzes._filled(with_numbers(x=expression), {"word": "three", "a": 1.0, "many": 5600}, "here")
-    assert len(str(refused.value)) < 300 and "\x1b" not in str(refused.value)
+def test_what_an_expression_cannot_compute_is_named(expression):
+    with pytest.raises(InvalidParameter, match="here, numbers"):
+        _quizzes._filled(with_numbers(x=expression), {"word": "three"}, "here")
 
 
 def test_numbers_come_from_the_run_and_from_expressions_in_order():
     given = with_numbers(half="1 / 2", two=2, one=1.0, x="-half + sqrt(a * a) ** two * one")
-    assert right(_quizzes._filled(given, {"a": 3}, "here")).says == "8.5"
+    assert _quizzes._filled(given, {"a": 3}, "here").right.says == "8.5"
     with pytest.raises(InvalidParameter, match="quotes x"):
         _quizzes._filled(with_numbers(), {}, "here")
 
@@ -290,11 +257,11 @@ def test_numbers_come_from_the_run_and_from_expressions_in_order():
 def test_a_wrong_choice_that_reads_like_another_one_is_left_out():
     entry = copy.deepcopy(GOOD)
     entry["wrong"][0]["says"] = entry["right"]["says"]
-    made = _quizzes._filled(_quizzes._question("one", entry, "here"), {}, "here")
-    assert len(made.choices) == 2 and right(made).why == entry["right"]["why"]
+    made = _quizzes._filled(_quizzes.Question.model_validate({"name": "one", **entry}), {}, "here")
+    assert len(made.choices) == 2 and made.right.why == entry["right"]["why"]
     entry["wrong"][1]["says"] = entry["right"]["says"]
-    with pytest.raises(InvalidParameter, match="all its choices read"):
-        _quizzes._filled(_quizzes._question("one", entry, "here"), {}, "here")
+    with pytest.raises(InvalidParameter, match="all its choices"):
+        _quizzes._filled(_quizzes.Question.model_validate({"name": "one", **entry}), {}, "here")
 
 
 def test_a_heading_that_is_gone_is_named(tmp_path):
@@ -303,8 +270,6 @@ def test_a_heading_that_is_gone_is_named(tmp_path):
     page = v4.new_notebook(cells=[v4.new_markdown_cell("## Another")])
     with pytest.raises(InvalidParameter, match="Exercises"):
         questions(tmp_path, "toy", page)
-    page.cells.append(v4.new_markdown_cell("### Exercises"))
-    assert [one.name for one in questions(tmp_path, "toy", page)] == ["one"]
     assert questions(tmp_path, "no_quiz", page) == []
 
 
@@ -323,7 +288,7 @@ def test_the_export_holds_every_question_and_marks_one_choice_right(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "old.gift").write_text("")
     written = gift.write(book, toy_site.jobs(book), tmp_path / "out")
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["comparison.gift"] == [written[0].name]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["comparison.gift"]
     found = parsed(written[0].read_text())
     assert list(found) == ["comparison two-scores", "comparison second"]
     asks, choices = found["comparison two-scores"]
@@ -333,34 +298,18 @@ def test_the_export_holds_every_question_and_marks_one_choice_right(tmp_path):
     assert all("See “Summary”." in why for *_, why in choices)
 
 
-@pytest.mark.parametrize("slug", SLUGS)
-def test_what_means_something_in_gift_is_escaped(slug):
-    for question in filled(slug):
-        for text in (question.asks, *(part for one in question.choices for part in (one.says, one.why))):
-            made = gift._text(text)
-            assert not re.search(r"[~=#{}:]", re.sub(r"\\.", "", made)), made
-            assert "$" not in made and "`" not in made, made
-
-
-def page_that_tells(**values):
-    """Return an executed notebook that keeps these values, as `pages.tell` does, and shows a table."""
-    prefix = "application/papermill.record/"
-    outputs = [
-        v4.new_output(
-            "display_data",
-            {f"{prefix}text/plain": repr(value)},
-            metadata={"scrapbook": {"mime_prefix": prefix, "name": name}},
-        )
-        for name, value in values.items()
-    ]
-    table = {f"{prefix}text/plain": "a 1", f"{prefix}text/html": "<table></table>"}
-    outputs.append(v4.new_output("display_data", table, metadata={"scrapbook": {"name": "table"}}))
-    return v4.new_notebook(cells=[v4.new_markdown_cell("# A"), v4.new_code_cell("tell()", outputs=outputs)])
+def test_what_means_something_in_gift_is_escaped():
+    assert gift._text("Is $x_{1}$ a `set`: *1 ~ 2 = 3 #*?") == (
+        r"Is \\(x_\{1\}\\) a <code>set</code>\: <em>1 \~ 2 \= 3 \#</em>?"
+    )
 
 
 def test_numbers_and_wordings_of_a_run_are_quoted_and_tables_are_not():
-    made = page_that_tells(auc=0.9, reading="it's more", bound=float("inf"))
-    assert _quizzes.quoted(made) == {"auc": 0.9, "reading": "it's more", "bound": "inf"}
+    values = {"auc": 0.9, "reading": "it's more", "bound": float("inf")}
+    outputs = [toy_site.glued(name, text_plain=repr(value)) for name, value in values.items()]
+    outputs.append(toy_site.glued("table", text_plain="a 1", text_html="<table></table>"))
+    made = v4.new_notebook(cells=[v4.new_markdown_cell("# A"), v4.new_code_cell("tell()", outputs=outputs)])
+    assert _quizzes.quoted(made) == values | {"bound": "inf"}
 
 
 def test_a_number_that_cannot_be_formatted_is_refused_and_infinity_is_a_number():
