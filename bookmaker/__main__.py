@@ -5,7 +5,7 @@
     sweep                                        many runs, one table
     teach                                        what a course hands out: the next three
     student quizzes slides                       each of them alone
-    solutions launch                             the state of each solution, copies for the cloud
+    launch                                       copies for the cloud
 
 `python -m bookmaker <command> --help` says what a command takes.
 """
@@ -16,7 +16,7 @@ import sys
 MODULES = {
     "bookmaker.runner._cli": ("book", "check", "verify", "reference", "bundle", "expect"),
     "bookmaker.site.__main__": ("serve", "pdf"),
-    "bookmaker.teaching.__main__": ("teach", "student", "quizzes", "slides", "solutions", "launch"),
+    "bookmaker.teaching.__main__": ("teach", "student", "quizzes", "slides", "launch"),
     "bookmaker.sweep.__main__": ("sweep",),
 }
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -47,7 +46,6 @@ def _jupyter_book(root: Path, site: Path) -> None:
     Raises:
         RunFailed: naming the page and the cause of each of the first warnings.
     """
-    shutil.rmtree(site / "_build", ignore_errors=True)
     command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(site)]
     # Its Sphinx extension lies beside this file, which is not below `root` if a test made the book.
     ours = str(Path(__file__).parents[2])

@@ -1,8 +1,7 @@
 """Puts everything that the site is built from into one folder, `runs/<profile>/site/`.
 
 A page joins the words of the source notebook with the outputs of its run, so that a better sentence needs
-no new run; where the code of the two differs there is no page. A file is rewritten only if its content
-changed, and a file that no longer belongs there is removed.
+no new run; where the code of the two differs there is no page.
 """
 
 import base64
@@ -25,14 +24,12 @@ from bookmaker.site._model_cards import model_cards
 from bookmaker.site._outputs import check_picture, clean_outputs
 from bookmaker.site._run_card import duration, run_card
 from bookmaker.site._variants import add_switch, variant
-from privhelpers.artifacts import sha256_of, write_atomic
+from privhelpers.artifacts import sha256_of
 from privhelpers.errors import InvalidParameter, RunFailed
 
 CHAPTER_EPSILON = 8.0
 HOME_PICTURE = (chain.STATISTICS, "fig-bars", "book/result.png")  # chapter, figure, place of the copy
 CHAPTER_MODEL = {step.slug: "baseline" for step in chain.CHAIN if step.per == "model"}
-# In the folder, but not staged.
-OURS = {"_build", "build.log", published.COMPLETE, published.SEALED, published.SOURCES}
 PERCENT = re.compile(r"(?<=[\d`]) %(?!\w)")
 TITLE = re.compile(r"^# .*\n", re.MULTILINE)
 READING = re.compile(r"Reading \d+ minutes[^.]*")
@@ -43,6 +40,7 @@ FOLDED = {
     "parameters": "this run's parameters",
     "injected-parameters": "this run's parameters",
     "bookkeeping": "what the text quotes and keeps",
+    exercises.SOLUTION: "the solution's code and result",  # its result gives the answer away
 }
 
 
@@ -84,15 +82,11 @@ def _fold(page: NotebookNode) -> None:
     injected = [cell for cell in page.cells if "injected-parameters" in notebooks.tags(cell)]
     if injected:
         page.cells = [cell for cell in page.cells if "parameters" not in notebooks.tags(cell)]
-    for cell in page.cells:
+    for cell in notebooks.code_cells(page):
         tags = notebooks.tags(cell)
-        if exercises.is_solution(cell):  # what it prints gives the answer away
-            cell.metadata["tags"] = [*(tag for tag in tags if tag != "hide-input"), "hide-cell"]
-            prompts = {"code_prompt_show": "Show the solution's code and result"}
-            prompts["code_prompt_hide"] = "Hide the solution's code and result"
-            cell.metadata.setdefault("mystnb", {}).update(prompts)
         for tag in FOLDED.keys() & set(tags):
-            cell.metadata["tags"] = list(dict.fromkeys([*tags, "hide-input"]))
+            hidden = "hide-cell" if tag == exercises.SOLUTION else "hide-input"
+            cell.metadata["tags"] = [*(tag for tag in tags if tag != "hide-input"), hidden]
             prompts = {"code_prompt_show": f"Show {FOLDED[tag]}", "code_prompt_hide": f"Hide {FOLDED[tag]}"}
             cell.metadata.setdefault("mystnb", {}).update(prompts)
 
@@ -245,7 +239,7 @@ def _staged_files(root: Path, plan: list[Job], solutions: bool) -> dict[str, byt
 
 
 def stage(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
-    """Bring the folder of a site (see `published.site`) up to date and return it.
+    """Write the folder of a site (see `published.site`) from scratch and return it.
 
     Args:
         root: the repository.
@@ -257,17 +251,8 @@ def stage(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
     """
     files = _staged_files(root, plan, solutions)
     site = published.site(root, plan[0].profile, solutions=solutions)
+    shutil.rmtree(site, ignore_errors=True)
     for name, data in files.items():
-        path = site / name
-        if not path.is_file() or path.read_bytes() != data:
-            write_atomic(path, data)
-    for path in sorted(site.rglob("*"), reverse=True):
-        name = path.relative_to(site).as_posix()
-        if name.split("/")[0] in OURS or name in files:
-            continue
-        if path.is_dir() and not path.is_symlink():
-            if not any(path.iterdir()):
-                shutil.rmtree(path)
-        else:
-            path.unlink()
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_bytes(data)
     return site

@@ -11,7 +11,6 @@ the cell, or the cells, right after those words, tagged `solution`.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from nbformat import NotebookNode
 
@@ -138,11 +137,6 @@ def without_solutions(
             )
         if cell.cell_type == "markdown":
             cell.source = _without(cell.source, *kinds, where=where)
-            if pictures := cell.get("attachments"):  # those of a solution go with its words
-                names = "|".join(map(re.escape, sorted(pictures, key=len, reverse=True)))
-                words = f"{cell.source}\n{unquote(cell.source)}"  # a blank in a name may be %20 in either
-                used = re.findall(f"attachment:({names})", words)
-                cell.attachments = {name: one for name, one in pictures.items() if name in used}
         kept += [cell] if cell.source.strip() else []
     return kept
 

@@ -1,13 +1,11 @@
 """A folder of static pages for a sweep: a table of runs, a page for each of them, and a comparison.
 
 Nothing is loaded from elsewhere; the table sorts and filters with a few lines of script in the page itself
-and is complete without them. Every text is made inert and goes through Jinja's escaping, and a page's policy
-lets no other script run and nothing be asked for.
+and is complete without them. Every text is made inert and goes through Jinja's escaping.
 """
 
-import base64
-import hashlib
 import io
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,10 +21,6 @@ from privhelpers.text import inserted
 
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPT = (TEMPLATES / "gallery.js").read_text(encoding="utf-8")
-POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; script-src 'sha256-"
-    f"{base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()}'"
-)
 RUN = ["profile", "architecture", "seed", "model", "epsilon"]
 # What the table of runs shows: column, measure, arm, digits.
 SHOWN = (
@@ -128,8 +122,7 @@ def pages(table: pd.DataFrame, name: str) -> Iterator[tuple[str, str]]:
     engine.filters["shown"] = _shown
     runs = _overview(table)
     common = {"name": name, "shown_columns": SHOWN, "runs": runs.to_dict("records"), "page": _page_name}
-    common |= {"policy": Markup(POLICY), "script": Markup(SCRIPT)}
-    common |= {"worth": published.WORTH, "not_protected": published.NOT_PROTECTED}
+    common |= {"script": Markup(SCRIPT), "worth": published.WORTH, "not_protected": published.NOT_PROTECTED}
     yield "index.html", engine.get_template("gallery.html").render(**common)
     yield "compare.html", engine.get_template("compare.html").render(figures=_comparisons(table), **common)
     for (profile, model), measurements in table.groupby(["profile", "model"], sort=False):
@@ -139,12 +132,8 @@ def pages(table: pd.DataFrame, name: str) -> Iterator[tuple[str, str]]:
 
 
 def write(table: pd.DataFrame, folder: Path, name: str) -> Path:
-    """Write the pages of a sweep into a folder, drop those of earlier sweeps, and return the first one."""
-    written = set()
+    """Write the pages of a sweep into a folder of their own and return the first one."""
+    shutil.rmtree(folder, ignore_errors=True)
     for file, text in pages(table, name):
         write_atomic(folder / file, text.encode())
-        written.add(file)
-    for old in folder.glob("*.html"):
-        if old.name not in written:
-            old.unlink()
     return folder / "index.html"

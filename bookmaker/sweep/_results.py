@@ -24,20 +24,13 @@ COLUMNS = (*CELL, *(name for name in MEASURED if name != "model"))
 
 
 def _audit(model_results: ModelResults) -> Iterator[dict]:
-    """Yield the certified lower bound of a private model as a row; it has no control and no interval."""
+    """Yield the certified lower bound of a private model as a row; it has no control and no upper end."""
     audit = model_results.runs.audits[model_results.model]
-    if (lower := audit["audit_epsilon_lower"]) is not None:
-        bound = {
-            "estimate": lower,
-            "low": lower,
-            "high": None,
-            "level": 0.95,
-            "method": "one-run audit, f-DP",
-        }
-        size = audit["canaries"]
-        units = {"unit": "canary", "n": size, "distinct_n": None, "cluster": "canary", "clusters": size}
-        named = {"family": "audit", "measure": "epsilon, lower bound", "arm": "member"}
-        yield named | bound | {"method": "one-run audit, f-DP"} | units
+    lower, size = audit["audit_epsilon_lower"], audit["canaries"]
+    if lower is not None:
+        row = {"family": "audit", "measure": "epsilon, lower bound", "arm": "member", "estimate": lower}
+        row |= {"low": lower, "high": None, "level": 0.95, "method": "one-run audit, f-DP"}
+        yield row | {"unit": "canary", "n": size, "distinct_n": None, "cluster": "canary", "clusters": size}
 
 
 def rows(root: Path, cell: Cell) -> list[dict]:

@@ -1,7 +1,6 @@
-"""`python -m bookmaker teach|student|solutions|quizzes|slides --profile NAME` after its runs.
+"""`python -m bookmaker teach|student|quizzes|slides --profile NAME` after its runs.
 
-`launch` needs no runs. A refusal is one line on stderr and exit code 2; a solution that failed is exit code
-1.
+`launch` needs no runs. A refusal is one line on stderr and exit code 2.
 """
 
 import argparse
@@ -44,19 +43,10 @@ def _slides(root: Path, plan: list[Job]) -> None:
     print(f"{len(written)} decks of slides: {written[0].parent.relative_to(root)}/index.html")
 
 
-def _solutions(root: Path, plan: list[Job]) -> None:
-    from bookmaker.teaching import _solutions
-
-    table = _solutions.report(root, plan)
-    print(table.to_string(index=False))
-    print(f"\n{len(table)} exercises, every solution ran")
-
-
 OF_A_RUN = {
     "student": (_student,),
     "quizzes": (_quizzes,),
     "slides": (_slides,),
-    "solutions": (_solutions,),
     "teach": (_student, _quizzes, _slides),
 }
 

@@ -20,7 +20,6 @@ from bookmaker.teaching import _copies
 
 YOURS = "# Your code here"
 EXPECTED = "The solution of the book shows this:"
-PICTURES = {"image/png": "png", "image/svg+xml": "svg"}
 
 
 def _fenced(text: str) -> str:
@@ -35,19 +34,15 @@ def expected(cell: NotebookNode) -> NotebookNode | None:
     parts, pictures = [], {}
     for output in cell.outputs:
         data = output.get("data", {})
-        kind = next((kind for kind in PICTURES if kind in data), None)
-        if kind:
-            name = f"expected-{len(pictures)}.{PICTURES[kind]}"
-            pictures[name] = {kind: data[kind]}
+        if "image/png" in data:
+            name = f"expected-{len(pictures)}.png"
+            pictures[name] = {"image/png": data["image/png"]}
             alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "the expected picture")
             parts.append(f"![{alt}](attachment:{name})")
         elif text := (output.get("text") or data.get("text/plain")):
             parts.append(_fenced(text))
-    if not parts:
-        return None
-    return new_markdown_cell(
-        "\n\n".join([EXPECTED, *parts]), **({"attachments": pictures} if pictures else {})
-    )
+    more = {"attachments": pictures} if pictures else {}
+    return new_markdown_cell("\n\n".join([EXPECTED, *parts]), **more) if parts else None
 
 
 def student_copy(page: NotebookNode, source: NotebookNode, name: str = "a chapter") -> NotebookNode:

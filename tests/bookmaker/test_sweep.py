@@ -1,7 +1,5 @@
 """A sweep is a grid of small profiles; its table has one row a measurement and one meaning a column."""
 
-import base64
-import hashlib
 import io
 import re
 
@@ -41,14 +39,6 @@ def test_an_axis_needs_different_values(architectures, seeds):
         _grid.cells("toy", architectures=architectures, seeds=seeds)
 
 
-def test_more_cells_than_anybody_runs_are_refused_in_a_short_line():
-    assert len(_grid.cells("toy", architectures=["tiny"], seeds=range(1000))) == 1000
-    for seeds in (range(1001), [0] * 100_000):
-        with pytest.raises(InvalidParameter, match=r"1,000 are the most|all different") as refused:
-            _grid.cells("toy", architectures=["tiny"], seeds=seeds)
-        assert len(str(refused.value)) < 200
-
-
 def test_a_cell_changes_three_values_and_keeps_the_rest(root):
     before = plan.jobs(root, "toy")
     cells = _grid.cells("toy", architectures=["mini"], seeds=[4])
@@ -65,10 +55,7 @@ def test_a_cell_changes_three_values_and_keeps_the_rest(root):
     assert plan.jobs(root, "toy") == before
 
 
-def test_a_bad_value_is_refused_before_anything_runs(root):
-    cells = _grid.cells("toy", architectures=["mini"], seeds=[-1])
-    with pytest.raises(InvalidParameter, match=r"runs/toy-mini-s-1/profile\.yml.*seed = -1"):
-        _grid.files(root, cells, epsilons=[1])
+def test_a_profile_that_is_missing_is_named(root):
     with pytest.raises(MissingArtifact, match="nobody"):
         _grid.files(root, _grid.cells("nobody", architectures=["a"], seeds=[0]), epsilons=[1])
 
@@ -141,12 +128,6 @@ def test_the_gallery_has_a_row_and_a_page_for_each_run():
     assert pages["compare.html"].count("<svg") == 1
 
 
-def test_no_page_asks_anybody_else():
-    for text in pages_of(measured()).values():
-        links = re.findall(r"(?:src|href)=\"([^\"#][^\"]*)\"", text)
-        assert not [link for link in links if "//" in link]
-
-
 def test_an_epsilon_says_what_it_is_worth_and_what_it_does_not_cover():
     pages = pages_of(measured(), measured(model="public", epsilon=None, delta=None))
     for name in ("index.html", "compare.html", "a-tiny-s0--dp-eps-8.html"):
@@ -156,33 +137,14 @@ def test_an_epsilon_says_what_it_is_worth_and_what_it_does_not_cover():
     assert published.WORTH not in pages["a-tiny-s0--public.html"]
 
 
-def test_every_page_has_a_policy_that_lets_its_own_script_run_and_no_other():
-    for text in pages_of(measured()).values():
-        (policy,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', text)
-        assert text.index(policy) < text.index("<style") and not re.search(r"\son\w+=", text)
-        allowed = re.findall(r"'sha256-([\w+/=]+)'", policy.partition("script-src")[2])
-        scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
-        hashes = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
-        assert set(hashes) <= set(allowed) and len(allowed) == 1
-        assert {"default-src 'none'", "form-action 'none'", "base-uri 'none'"} <= set(policy.split("; "))
-        assert "'unsafe-inline'" not in policy.partition("script-src")[2] and "<form" not in text
-
-
-def test_text_is_escaped():
-    text = pages_of(measured(method="<script>alert(1)</script>"))["a-tiny-s0--dp-eps-8.html"]
-    assert "<script>alert" not in text and "&lt;script&gt;alert" in text
-
-
-def test_characters_that_act_are_spelled_out():
-    table = _results.as_table([measured(architecture="ti\u202eny", method="boot\x1bstrap")])
-    shown = "".join(text for _, text in _gallery.pages(table, "de\u200bmo"))
-    assert not re.search("[\u202e\x1b\u200b]", shown)
-    assert all(word in shown for word in (r"ti\u202eny", r"boot\x1bstrap", r"de\u200bmo"))
-
-
-def test_names_that_differ_in_their_case_alone_can_both_be_chosen():
-    page = pages_of(measured(), measured(architecture="Tiny"))["index.html"]
-    assert "<option>tiny</option>" in page and "<option>Tiny</option>" in page
+def test_no_text_acts_and_no_page_asks_another_host_for_anything():
+    hostile = measured(architecture="ti\u202eny", method="<script>alert(1)</script>\x1b")
+    pages = dict(_gallery.pages(_results.as_table([hostile]), "de\u200bmo"))
+    for text in pages.values():
+        assert not re.search("[\u202e\x1b\u200b]", text) and "<script>alert" not in text
+        assert not [link for link in re.findall(r"(?:src|href)=\"([^\"#][^\"]*)\"", text) if "//" in link]
+        assert "default-src 'none'" in text.partition("<style")[0] and not re.search(r"\son\w+=", text)
+    assert "&lt;script&gt;alert" in pages["a-tiny-s0--dp-eps-8.html"] and r"ti\u202eny" in pages["index.html"]
 
 
 def test_a_sweep_is_sealed_when_it_is_finished_and_not_before(root, monkeypatch, capsys):
@@ -211,8 +173,6 @@ def test_a_sweep_is_sealed_when_it_is_finished_and_not_before(root, monkeypatch,
 
 
 REFUSED = [
-    (["--epsilons=1", "--limit=nan"], "LIMIT=nan"),
-    (["--epsilons=1", "--cluster=zz"], "cluster 'zz'"),
     (["--epsilons=nan"], "target_epsilon"),
     (["--epsilons=1", "--seeds=0 -1"], "seed = -1"),
     (["--epsilons=1", "--seeds=0 1"], "params/toy-mini-s1.yml has the name of a cell"),
@@ -240,19 +200,6 @@ def test_what_is_refused_leaves_a_finished_sweep_as_it_is(root, monkeypatch, cap
     assert words in message and message.count("\n") == 1
     assert mark.read_bytes() == b"sealed" and cell.read_bytes() == b"shared: {seed: 0}"
     assert not (root / "runs" / "toy-mini-s1").exists() and not list(root.glob("runs/toy-mini-s-*"))
-
-
-def test_a_link_that_leads_nowhere_has_the_name_of_a_cell_too(root):
-    (root / "params" / "toy-mini-s0.yml").symlink_to("nowhere")
-    with pytest.raises(InvalidParameter, match="has the name of a cell"):
-        _grid.files(root, _grid.cells("toy", architectures=["mini"], seeds=[0]), epsilons=[1])
-
-
-def test_pages_of_an_earlier_sweep_go(tmp_path):
-    table = _results.as_table([measured()])
-    (tmp_path / "old.html").write_text("old")
-    assert _gallery.write(table, tmp_path, "demo") == tmp_path / "index.html"
-    assert not (tmp_path / "old.html").exists() and (tmp_path / "compare.html").is_file()
 
 
 def test_the_picture_has_a_mean_over_seeds_beside_its_control():
