@@ -25,46 +25,6 @@ WITHOUT_REPEATS = """() => {
 REACHED_BY_KEYS = """() => [...document.querySelectorAll('pre, .cell_output > .output')].every(
     e => e.tabIndex === 0 || e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight)"""
 STRUCTURE = {"rules": {"color-contrast": {"enabled": False}}}  # what axe-core shall look at: all but contrast
-CONTRAST = {"runOnly": ["color-contrast"]}
-# Whether a text can be told from what lies below it depends on its color, size and weight, and on every
-# background up to the page's, in each theme. Texts whose looks are all known, of this page or of earlier
-# ones, are taken out; returned are the looks that are known now. Contrast was most of a page's time.
-KEEP_NEW_LOOKS = """known => {
-    const met = new Set(known), page = document.documentElement;
-    const looks = theme => {
-        page.dataset.theme = page.dataset.mode = theme;
-        const grounds = new Map([[null, '']]);
-        const ground = element => {
-            if (!grounds.has(element)) {
-                const {backgroundColor, backgroundImage, opacity, filter} = getComputedStyle(element);
-                const clear = backgroundColor === 'rgba(0, 0, 0, 0)' && backgroundImage === 'none';
-                const layer = clear && opacity === '1' && filter === 'none' ? ''
-                    : [backgroundColor, backgroundImage, opacity, filter].join(' ') + ' over ';
-                grounds.set(element, layer + ground(element.parentElement));
-            }
-            return grounds.get(element);
-        };
-        return element => {
-            const {color, fontSize, fontWeight} = getComputedStyle(element);
-            return [theme, color, fontSize, fontWeight, 'on', ground(element)].join(' ');
-        };
-    };
-    const words = element => [...element.childNodes].filter(node => node.nodeType === Node.TEXT_NODE);
-    const texts = [...document.body.querySelectorAll('*')].filter(
-        element => element.checkVisibility() && words(element).some(node => node.data.trim()));
-    const inThemes = ['light', 'dark'].map(theme => texts.map(looks(theme)));
-    texts.forEach((element, i) => {
-        const here = inThemes.map(themed => themed[i]);
-        if (here.every(look => met.has(look))) words(element).forEach(node => node.remove());
-        // axe-core judges no text of one letter, so such a text makes no look known.
-        if (words(element).some(node => node.data.trim().length > 1)) here.forEach(look => met.add(look));
-    });
-    for (const element of document.querySelectorAll('article *, nav *')) {
-        const fields = 'input, select, :has(input, select)';
-        if (!element.textContent.trim() && !element.matches(fields)) element.remove();
-    }
-    return [...met];
-}"""
 BARRIERS = """([theme, options]) => {
     document.documentElement.dataset.theme = document.documentElement.dataset.mode = theme;
     return axe.run({exclude: ['svg']}, {preload: false, resultTypes: ['violations'], ...options})

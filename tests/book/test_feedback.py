@@ -12,12 +12,7 @@ pytestmark = pytest.mark.browser
 def test_feedback_has_no_barrier_and_runs_nothing(chromium, tmp_path, theme):
     tasks = [
         {"name": "test-noise", "score": 2, "points": 3, "says": "The noise is too small." * 20},
-        {
-            "name": "test-<img src=x onerror=alert(1)>",
-            "score": 0,
-            "points": 2,
-            "says": "<script>alert(1)</script>",
-        },
+        {"name": "test-<img src=x onerror=alert(1)>", "score": 0, "points": 2, "says": "<script>x</script>"},
     ]
     first = {"assignment": "1_mechanism", "score": 2, "points": 5, "by_hand": 0, "note": "", "tasks": tasks}
     second = first | {"assignment": "6_review", "by_hand": 10, "note": "The notebook lacks a cell."}

@@ -118,17 +118,6 @@ def test_a_card_comes_with_the_focus_and_goes_with_escape(chapter):
     assert "A toy figure." not in " ".join(card.all_inner_texts()), "it goes with the focus"
 
 
-def test_a_card_stays_while_the_pointer_is_on_it(chapter):
-    card, link = chapter.get_by_role("tooltip"), chapter.locator("article a[href$='#term-epsilon']").first
-    link.hover()
-    card.wait_for()
-    card.hover()
-    chapter.wait_for_timeout(600)  # twice as long as it takes to go
-    assert card.is_visible()
-    chapter.mouse.move(2, 2)
-    card.wait_for(state="hidden")
-
-
 def test_a_card_says_what_a_source_is_and_sets_formulas(chapter):
     chapter.goto(f"{_pdf.ADDRESS}book/glossary.html")
     link = chapter.locator("article .bibtex-citation a").first
@@ -137,12 +126,6 @@ def test_a_card_says_what_a_source_is_and_sets_formulas(chapter):
     card = chapter.get_by_role("tooltip")
     card.wait_for()
     assert re.search(r"\b(?:19|20)\d\d\b", card.inner_text())
-
-
-def test_links_that_lead_to_a_page_or_section_have_no_card(chapter):
-    by_keys(chapter, chapter.locator("article p a[href='#comparison']").first)
-    chapter.wait_for_timeout(300)
-    assert chapter.get_by_role("tooltip").count() == 0
 
 
 def test_a_page_in_the_dark_is_printed_light(chapter):

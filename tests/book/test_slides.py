@@ -2,7 +2,7 @@
 
 import pytest
 import toy_deck
-from browsing import BARRIERS, CONTRAST, OUTSIDE, SLIDE, WITHOUT_BACKGROUNDS, axe_core, serving
+from browsing import BARRIERS, OUTSIDE, SLIDE, WITHOUT_BACKGROUNDS, axe_core, serving
 
 from bookmaker.teaching import _slides
 
@@ -61,13 +61,6 @@ def test_every_slide_keeps_within_its_edges_and_has_no_barrier(deck):
     assert deck.get_by_role("img", name="A line.").count() == 0, "a slide that is not shown is not read out"
 
 
-def test_a_text_that_cannot_be_read_is_met_on_a_slide(deck):
-    deck.evaluate(axe_core())
-    deck.evaluate(WITHOUT_BACKGROUNDS)
-    deck.evaluate("() => { document.querySelector('.present h1').style.color = '#ddd'; }")
-    assert len(deck.evaluate(BARRIERS, ["light", CONTRAST])) == 1
-
-
 def test_the_list_of_decks_has_no_barrier_and_leads_to_them(deck, address):
     deck.goto(f"{address}/index.html")
     deck.evaluate(axe_core())
@@ -87,18 +80,6 @@ def test_keys_turn_slides_show_notes_and_change_the_theme(deck):
     assert not deck.locator(".speaker-notes").is_visible()
     deck.keyboard.press("d")
     assert deck.evaluate("() => document.documentElement.dataset.theme") == "dark"
-
-
-def test_keys_that_scroll_do_not_turn_the_slide(deck):
-    deck.evaluate("() => Reveal.slide(3)")
-    body = deck.locator(".present .body")
-    body.focus()
-    deck.keyboard.press("PageDown")
-    assert deck.evaluate(AT) == 3
-    deck.evaluate("() => Reveal.slide(5)")
-    assert deck.locator(".present .body").get_attribute("tabindex") is None, (
-        "Tab stops only where there is more"
-    )
 
 
 def test_the_window_of_the_speaker_goes_along(deck):

@@ -5,13 +5,10 @@ from collections.abc import Iterator
 import pytest
 from browsing import (
     BARRIERS,
-    CONTRAST,
     DRAWN,
     FORMULAS,
-    KEEP_NEW_LOOKS,
     OUTSIDE,
     SLIDE,
-    STRUCTURE,
     WITHOUT_BACKGROUNDS,
     WITHOUT_REPEATS,
     axe_core,
@@ -86,21 +83,16 @@ def test_slides_keep_within_their_edges(decks, shown_decks, chromium):
 
 
 def test_no_slide_has_a_serious_barrier(decks, shown_decks, chromium):
-    """The structure of every third deck, since decks are filled from one template; the contrast of all."""
-    page, looks, found = chromium.new_page(viewport=SLIDE), set(), {}
-    for place, slug in enumerate(decks):
+    """In every third deck, since decks are filled from one template."""
+    page, found = chromium.new_page(viewport=SLIDE), {}
+    for slug in list(decks)[::3]:
         count = open_deck(page, f"{shown_decks}/{slug}.html")
         for script in (axe_core(), WITHOUT_REPEATS, WITHOUT_BACKGROUNDS):
             page.evaluate(script)
         for number in range(count):
             page.evaluate("number => Reveal.slide(number)", number)
-            found[slug, number] = page.evaluate(BARRIERS, ["light", STRUCTURE]) if place % 3 == 0 else []
-        for number in range(count):  # this takes elements out, which a later slide's structure may need
-            page.evaluate("number => Reveal.slide(number)", number)
-            known = set(page.evaluate(KEEP_NEW_LOOKS, sorted(looks)))
-            for theme in ("light", "dark") if known > looks else ():
-                found[slug, number] += page.evaluate(BARRIERS, [theme, CONTRAST])
-            looks = known
+            found[slug, number] = [
+                one for theme in ("light", "dark") for one in page.evaluate(BARRIERS, [theme, {}])
+            ]
     page.close()
-    assert len(found) >= 8 * len(decks) and looks
     assert {slide: barriers for slide, barriers in found.items() if barriers} == {}

@@ -6,31 +6,27 @@ One run grades every submission, each as a student of its own.
 import csv
 import os
 import subprocess
+import tempfile
+from pathlib import Path
 from types import SimpleNamespace
 
 import nbformat
 import pytest
 import submissions
 import toy_assignment
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from hypothesis.strategies import integers, sampled_from
 from submissions import ROOT
 from toy_assignment import CHANGES, RIGHT, SECRET
 
 # What a student's cell may hold with a right answer, and costs no point.
 HARMLESS = {
     "display": f"{RIGHT}\ndisplay(twice(2), display_id=True).update(3)",
-    "inline": f"%matplotlib inline\n{RIGHT}",
-    "time a line": f"{RIGHT}\n%time x = twice(3)\ny = %time twice(x)\nassert y == 12",
+    "magics": f"%load_ext autoreload\n%matplotlib inline\n%xmode Minimal\n{RIGHT}\ny = %time twice(3)",
     "time a cell": f"%%time\n{RIGHT}",
-    "capture": f"%%capture said\n{RIGHT}",
-    "extensions": f"%load_ext autoreload\n%autoreload 2\n%config Completer.use_jedi = False\n{RIGHT}",
-    "shell": f"!ls -l | head\nfiles = !ls\n{RIGHT}",
-    "help": f"import math\nmath.sin?\n{RIGHT}\ntwice??",
-    "tracebacks": f"%xmode Minimal\n{RIGHT}",
-    "get_ipython": f"get_ipython().run_line_magic('matplotlib', 'inline')\n{RIGHT}",
-    "figures": "import matplotlib.pyplot as plt\nimport seaborn as sns\nsns.set_theme()\n"
-    f"fig, ax = plt.subplots()\nax.set_title('$x$')\nfig.savefig('x.png')\nplt.show()\n{RIGHT}",
-    "pandas": f"import pandas as pd\npd.DataFrame({{'x': [1]}}).describe()\n{RIGHT}",
-    "progress": f"from tqdm.auto import tqdm\nfor i in tqdm(range(3)): print(i)\n{RIGHT}",
+    "shell and help": f"!ls -l | head\nfiles = !ls\nimport math\nmath.sin?\n{RIGHT}\ntwice??",
+    "figures": f"import matplotlib.pyplot as plt\nfig, ax = plt.subplots()\nplt.show()\n{RIGHT}",
     "progress in a function": "from tqdm import tqdm\ndef twice(x):\n    for i in tqdm(range(3)): pass\n"
     "    return 2 * x",
     "warnings in a function": "import warnings\ndef twice(x):\n    warnings.warn('x')\n    return 2 * x",
@@ -38,9 +34,8 @@ HARMLESS = {
     "floods": f"print('x' * 10**6)\nimport sys\nsys.stderr.write('x' * 10**6)\n{RIGHT}",
     "input after it": f"{RIGHT}\nname = input('Your name? ')",
     "an error after it": f"{RIGHT}\n1 / 0",
-    "await": f"import asyncio\nasync def one(): return 1\nx = await one()\nawait asyncio.sleep(0)\n{RIGHT}",
+    "await": f"import asyncio\nasync def one(): return 1\nx = await one()\n{RIGHT}",
     "the future": f"from __future__ import annotations\ndef other(x: Nosuch): return x\n{RIGHT}",
-    "a last value": f"{RIGHT}\ntwice(3)",
     "main": f"{RIGHT}\nif __name__ == '__main__':\n    print(twice(1))",
     "other line ends": RIGHT.replace(": ", ":\r\n    "),
 }
@@ -186,3 +181,72 @@ def test_a_release_has_no_solution_and_no_hidden_test(python, tmp_path):
             if marks:
                 secret = [line for line in lines[marks[0] + 1 :] if "### END" not in line]
                 assert secret[0] not in short.source
+
+
+ANSWERS = {  # source -> whether it is right; {0} is the function, {1} what the right one returns
+    "def {0}(x): return {1}": True,
+    "def {0}(x): return x": False,
+    "def {0}(x): raise KeyError(x)": False,
+    "1 / 0\ndef {0}(x): return {1}": False,
+    "def {0}(x:": False,
+}
+RETURNS = {"twice": ("2 * x",), "thrice": ("3 * x", "x + twice(x)")}
+POINTS = {"twice": 3, "thrice": 2}
+SCRATCH = ["1 / 0", "print(1)", "%matplotlib inline", "def x(:", "secret = 7", "student = 'bob'"]
+
+
+class Submission(RuleBasedStateMachine):
+    """Any order of edits to a notebook: a task has its points if its last answer is right, and else none."""
+
+    python = folder = None  # set by the test
+
+    def __init__(self):
+        super().__init__()
+        self.notebook, self.right = toy_assignment.released(), dict.fromkeys(POINTS, False)
+
+    def cell(self, name):
+        return next((cell for cell in self.notebook.cells if cell.id == name), None)
+
+    @rule(task=sampled_from([*POINTS]), answer=sampled_from([*ANSWERS]), which=integers(0, 1))
+    def answer(self, task, answer, which):
+        if self.cell(task):
+            returned = RETURNS[task][which % len(RETURNS[task])]
+            self.cell(task).source, self.right[task] = answer.format(task, returned), ANSWERS[answer]
+
+    @rule(place=integers(0, 9), source=sampled_from(SCRATCH))
+    def add_a_cell(self, place, source):
+        self.notebook.cells.insert(place, nbformat.v4.new_code_cell(source))
+
+    @rule(place=integers(0, 9))
+    def remove_a_cell(self, place):
+        gone = self.notebook.cells[place : place + 1]
+        self.right |= {cell.id: False for cell in gone if cell.id in POINTS}
+        del self.notebook.cells[place : place + 1]
+
+    @rule(task=sampled_from([*POINTS]))
+    def change_a_test(self, task):
+        if cell := self.cell(f"test-{task}"):
+            cell.source = "pass"
+            cell.metadata.nbgrader["points"] = 1000
+
+    @rule()
+    def turn_the_order_around(self):
+        self.notebook.cells.reverse()
+
+    def teardown(self):
+        place = Path(tempfile.mkdtemp(dir=self.folder))
+        result = graded(self.python, self.folder / "assignments", place, {("ann", "toy"): self.notebook})
+        points = sum(POINTS[task] for task, right in self.right.items() if right)
+        assert result.rows["ann", "toy"]["score"] == str(points), result.pages["ann"]
+        assert result.rows["ann", "toy"]["points"] == "5"
+
+
+@pytest.mark.wrong_numbers
+def test_a_task_has_its_points_if_and_only_if_its_last_answer_is_right(python, tmp_path):
+    (tmp_path / "assignments" / "toy").mkdir(parents=True)
+    nbformat.write(toy_assignment.notebook(), tmp_path / "assignments" / "toy" / "toy.ipynb")
+    Submission.python, Submission.folder = python, tmp_path
+    limits = settings(
+        max_examples=15, stateful_step_count=8, deadline=None, suppress_health_check=[*HealthCheck]
+    )
+    run_state_machine_as_test(Submission, settings=limits)
