@@ -22,6 +22,7 @@ from typing import Any
 
 from privaudit import browser, bundle
 from privaudit.console import guarded, say, terminal
+from privaudit.records import FIELDS
 from privhelpers.artifacts import NAME, check_name, is_there, read_bounded, to_json, write_atomic
 from privhelpers.errors import InvalidParameter, MissingArtifact, RunFailed
 from privhelpers.text import inert
@@ -40,7 +41,6 @@ ALL = "all"
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 PART = ".part-audit-"  # folders that are being written
 SMALL = 5_000_000  # weights
-COLUMNS = ("patient_id", "text", "note_id", "identifiers", "inserted")
 YES, NO = ("yes", "1", "true"), ("no", "0", "false")
 
 
@@ -105,8 +105,8 @@ def _columns(text: str) -> dict[str, str]:
         raise InvalidParameter(
             "must be pairs such as 'patient_id=mrn text=note', names with blanks in quotes"
         ) from None
-    if strange := sorted(set(columns) - set(COLUMNS)):
-        raise InvalidParameter(f"{_shown(strange[0])} is no field; the fields are {', '.join(COLUMNS)}")
+    if strange := sorted(set(columns) - set(FIELDS)):
+        raise InvalidParameter(f"{_shown(strange[0])} is no field; the fields are {', '.join(FIELDS)}")
     if len(columns) < len(pairs) or len(set(columns.values())) < len(pairs) or not all(columns.values()):
         raise InvalidParameter("each field, and each column, can be named once")
     return columns
@@ -388,7 +388,6 @@ def open_parts(options: Options) -> dict[str, Any]:
         options.canaries,
         synthetic=options.synthetic,
         columns=options.columns,
-        progress=_bars(),
     )
     sides = (files.members, files.heldout)
     _told("; ".join(f"{file.name}: {len(file.patients):,} patients" for file in sides))

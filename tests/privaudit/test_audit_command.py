@@ -58,7 +58,7 @@ def lines_of(home, name):
 
 
 BAD = {
-    "broken": (lambda rows: [*rows[:4], b'{"patient_id": \n', *rows[4:]], "line 5: broken"),
+    "broken": (lambda rows: [*rows[:4], b'{"patient_id": \n', *rows[4:]], "line 5"),
     "same record": (lambda rows: [*rows, rows[1]], "the patient and text of line 2 again"),
     "few": (lambda rows: rows[:30], "patients in 30 lines; at least 50"),
 }
