@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # who reads the sources, as the fingerprint of a run does, finds these modules here
     from privaudit.audit import Audit, dry_run, run_audit
     from privaudit.encode import Sample, draw_sample
-    from privaudit.model import Target, open_model, untrained
-    from privaudit.model_folder import find_model, is_adapter
+    from privaudit.loading import open_model, untrained
+    from privaudit.model import Target
     from privaudit.probes.blind import BlindBaseline, blind_baselines, text_kernels
     from privaudit.records import Files, read_files
     from privaudit.report import audit_pictures, report_facts, report_page, report_schema
@@ -28,10 +28,8 @@ _LATER = {  # a module is loaded when a name of its own is first asked for: some
     "Sample": "encode",
     "draw_sample": "encode",
     "Target": "model",
-    "open_model": "model",
-    "untrained": "model",
-    "find_model": "model_folder",
-    "is_adapter": "model_folder",
+    "open_model": "loading",
+    "untrained": "loading",
     "BlindBaseline": "probes.blind",
     "blind_baselines": "probes.blind",
     "text_kernels": "probes.blind",
@@ -62,8 +60,6 @@ __all__ = [
     "blind_baselines",
     "draw_sample",
     "dry_run",
-    "find_model",
-    "is_adapter",
     "open_model",
     "read_files",
     "report_facts",
