@@ -21,26 +21,17 @@ if TYPE_CHECKING:  # who reads the sources, as the fingerprint of a run does, fi
     from privaudit.report import audit_pictures, report_facts, report_page, report_schema
     from privaudit.settings import Settings
 
-_LATER = {  # a module is loaded when a name of its own is first asked for: some load torch
-    "Audit": "audit",
-    "dry_run": "audit",
-    "run_audit": "audit",
-    "Sample": "encode",
-    "draw_sample": "encode",
-    "Target": "model",
-    "open_model": "loading",
-    "untrained": "loading",
-    "BlindBaseline": "probes.blind",
-    "blind_baselines": "probes.blind",
-    "text_kernels": "probes.blind",
-    "Files": "records",
-    "read_files": "records",
-    "audit_pictures": "report",
-    "report_facts": "report",
-    "report_page": "report",
-    "report_schema": "report",
-    "Settings": "settings",
+_MODULES = {  # a module is loaded when a name of its own is first asked for: some load torch
+    "audit": ("Audit", "dry_run", "run_audit"),
+    "encode": ("Sample", "draw_sample"),
+    "loading": ("open_model", "untrained"),
+    "model": ("Target",),
+    "probes.blind": ("BlindBaseline", "blind_baselines", "text_kernels"),
+    "records": ("Files", "read_files"),
+    "report": ("audit_pictures", "report_facts", "report_page", "report_schema"),
+    "settings": ("Settings",),
 }
+_LATER = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
