@@ -21,7 +21,7 @@ hooks:  ## check style before every commit (git's core.hooksPath)
 # torch keeps its CUDA packages out of the lock. Its build for processors alone (2.13.0+cpu, Linux on x86-64) comes
 # from PyTorch's own index, so that its hash stands here.
 TORCH_CPU := 6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
-lock:  ## renew requirements.txt from pyproject.toml, and requirements.lock with the hash of every file (needs uv)
+lock:  ## renew requirements.txt from pyproject.toml, and the locks with the hash of every file (needs uv)
 	@command -v uv >/dev/null || { echo "make: lock needs uv (pip install uv)" >&2; exit 1; }
 	mkdir -p build
 	uv pip compile --quiet --python-version 3.11 --extra dev pyproject.toml --no-annotate --no-header \
@@ -40,7 +40,11 @@ lock:  ## renew requirements.txt from pyproject.toml, and requirements.lock with
 	  --generate-hashes --no-annotate --no-header --output-file build/grading.txt
 	{ echo "# The hash of every file that may be installed to grade submissions, made by 'make -f dev.mk lock'."; \
 	  cat build/grading.txt; } > build/requirements-grading.lock
-	mv build/requirements.txt build/requirements.lock build/requirements-torch.lock build/requirements-grading.lock .
+	uv pip compile --quiet --python-version 3.11 --extra audit pyproject.toml --constraint build/requirements.txt \
+	  --generate-hashes --no-annotate --no-header --no-emit-package torch --output-file build/audit.txt
+	{ echo "# The hash of every file that may be installed for the audit but torch, made by 'make -f dev.mk lock'."; \
+	  awk '/^[^ ]/ { cuda = /^(nvidia-|triton|cuda-)/ } !cuda' build/audit.txt; } > build/requirements-audit.lock
+	mv build/requirements.txt build/requirements.lock build/requirements-*.lock .
 
 clean:  ## remove every run, site and cache; the environment stays
 	rm -rf runs build _build .snakemake .ruff_cache

@@ -14,35 +14,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # who reads the sources, as the fingerprint of a run does, finds these modules here
     from privaudit.audit import Audit, dry_run, run_audit
     from privaudit.encode import Sample, draw_sample
-    from privaudit.model import Target, open_model, untrained
-    from privaudit.model_folder import find_model, is_adapter
+    from privaudit.loading import open_model, untrained
+    from privaudit.model import Target
     from privaudit.probes.blind import BlindBaseline, blind_baselines, text_kernels
     from privaudit.records import Files, read_files
     from privaudit.report import audit_pictures, report_facts, report_page, report_schema
     from privaudit.settings import Settings
 
-_LATER = {  # a module is loaded when a name of its own is first asked for: some load torch
-    "Audit": "audit",
-    "dry_run": "audit",
-    "run_audit": "audit",
-    "Sample": "encode",
-    "draw_sample": "encode",
-    "Target": "model",
-    "open_model": "model",
-    "untrained": "model",
-    "find_model": "model_folder",
-    "is_adapter": "model_folder",
-    "BlindBaseline": "probes.blind",
-    "blind_baselines": "probes.blind",
-    "text_kernels": "probes.blind",
-    "Files": "records",
-    "read_files": "records",
-    "audit_pictures": "report",
-    "report_facts": "report",
-    "report_page": "report",
-    "report_schema": "report",
-    "Settings": "settings",
+_MODULES = {  # a module is loaded when a name of its own is first asked for: some load torch
+    "audit": ("Audit", "dry_run", "run_audit"),
+    "encode": ("Sample", "draw_sample"),
+    "loading": ("open_model", "untrained"),
+    "model": ("Target",),
+    "probes.blind": ("BlindBaseline", "blind_baselines", "text_kernels"),
+    "records": ("Files", "read_files"),
+    "report": ("audit_pictures", "report_facts", "report_page", "report_schema"),
+    "settings": ("Settings",),
 }
+_LATER = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
@@ -62,8 +51,6 @@ __all__ = [
     "blind_baselines",
     "draw_sample",
     "dry_run",
-    "find_model",
-    "is_adapter",
     "open_model",
     "read_files",
     "report_facts",

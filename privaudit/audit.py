@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from privaudit import verdict
+from privaudit.console import duration
 from privaudit.encode import (
     Sample,
     draw_sample,
@@ -22,23 +23,21 @@ from privaudit.encode import (
     require_text_back,
     rewrite,
 )
-from privaudit.model import EncodedTexts, Target, untrained
+from privaudit.loading import untrained
+from privaudit.model import EncodedTexts, Target
 from privaudit.probes import blind, canaries, membership, memorization, risks
 from privaudit.probes.memorization import PatientShares
 from privaudit.records import Files
 from privaudit.settings import Settings
-from privaudit.words import AttackName, Check, in_time
-from privhelpers import rng, stats
+from privaudit.words import AttackName, Check
+from privhelpers import stats
 from privhelpers.attacks import groups
-from privhelpers.attacks.scores import measure, split
 from privhelpers.errors import BadRecords, InvalidParameter
 from privhelpers.models import TokenScores
 from privhelpers.stats import Interval
 from privhelpers.stats.clustered import widen_point_interval
 from privhelpers.validate import shown
 
-_PERMUTATIONS, _DRAWS = 50, 25  # one in so many is tried for an estimate of time
-_SIZE = 512  # of the matrices whose product says how fast this machine computes
 _PASSES = 5  # over notes, halves and rests, each compared with every synthetic text
 
 
@@ -166,12 +165,10 @@ class _Model:
             writing = seconds_of(lambda: target.write("", samples=2, tokens=tokens, seed=settings.seed))
             seconds += writing * settings.texts * settings.tokens / 16
             written = f", and to write {settings.texts:,} texts"
-        attacks = 4 + settings.lower_case + 3 * (self.reference is not None)
-        tests = estimate_tests(sample, settings, attacks=attacks)
         return [
             *self.lost,
             f"the models are asked to read {len(sample.texts):,} notes {readings} times{written}: at most "
-            f"about {in_time(seconds)}; {tests}",
+            f"about {duration(seconds)}, and more for tests and the comparison of the two files",
         ]
 
     def membership_scores(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray] | None]:
@@ -216,7 +213,7 @@ class _Model:
         self.texts = memorization.write_texts(self.target, self.sample, self.settings, progress=self.progress)
         self.disclosures = memorization.disclosures(self.texts, self.sample)
         if self.texts:
-            likeness = risks.Likeness(self.texts, self.sample.texts, progress=self.progress)
+            likeness = risks.Likeness(self.texts, self.sample.texts)
             self.risks = risks.risks(self.texts, self.sample, likeness, self.settings)
         return {
             Check.COMPLETIONS: self.completions and self.completions.by_patient,
@@ -280,18 +277,19 @@ class _Texts:
     def ahead(self) -> list[str]:
         """Return what is compared, and about how long that takes."""
         texts = self.sample.texts
-        self.likeness = risks.Likeness(self.texts, texts, progress=self.progress)
+        self.likeness = risks.Likeness(self.texts, texts)
         few = texts[:: max(1, len(texts) // 50)]
         seconds = _PASSES * seconds_of(lambda: self.likeness.nearest(few)) * len(texts) / len(few)
-        tests = estimate_tests(self.sample, replace(self.settings, control=False), attacks=3)
-        compared = f"{len(texts):,} notes compared with {len(self.texts):,} synthetic texts"
-        return [compared, f"the comparisons take about {in_time(seconds)}; {tests}"]
+        return [
+            f"{len(texts):,} notes are compared with {len(self.texts):,} synthetic texts: about "
+            f"{duration(seconds)}, and more for tests and the comparison of the two files"
+        ]
 
     def membership_scores(self) -> tuple[dict[str, np.ndarray], None]:
         """Return the scores of each note."""
         texts = self.sample.texts
         scores = {
-            AttackName.WORDS: -risks.word_losses(self.texts, texts, progress=self.progress),
+            AttackName.WORDS: -risks.word_losses(self.texts, texts),
             AttackName.CLOSEST: self.likeness.nearest(texts)[0],
             AttackName.COVERED: self.likeness.covered(texts),
         }
@@ -300,7 +298,7 @@ class _Texts:
     def check(self, notify: Callable[[str], None]) -> dict[Check, PatientShares | None]:
         """Count the patients whom the texts give away."""
         notify("looking for near copies, for what names a patient, and for the three risks of the regulators")
-        self.copies = risks.copies(self.texts, self.sample, progress=self.progress)
+        self.copies = risks.copies(self.texts, self.sample)
         self.disclosures = memorization.disclosures(self.texts, self.sample)
         self.risks = risks.risks(self.texts, self.sample, self.likeness, self.settings)
         named = self.disclosures and self.disclosures.by_patient
@@ -441,35 +439,3 @@ def seconds_of(function: Callable[[], object]) -> float:
     clock = time.perf_counter()
     function()
     return time.perf_counter() - clock
-
-
-def estimate_tests(sample: Sample, settings: Settings, *, attacks: int) -> str:
-    """Return in words about how long tests, intervals and the comparison of the two files take.
-
-    Args:
-        sample: the notes that are asked about.
-        settings: of the audit.
-        attacks: on membership, about.
-    """
-    few = replace(
-        settings,
-        permutations=max(1, settings.permutations // _PERMUTATIONS),
-        draws=max(1, settings.draws // _DRAWS),
-    )
-    score = rng.make(settings.seed, "checkup/ahead").random(len(sample.notes))
-    notes = split(score, sample.patients, sample.member)
-    permuting = seconds_of(lambda: membership.p_values({"": score}, sample, few))
-    drawing = sum(
-        seconds_of(lambda arms=arms: measure(arms, draws=few.draws, seed=few.seed))
-        for arms in (notes, notes.by_patient())
-    )
-    scales = settings.permutations / few.permutations, settings.draws / few.draws
-    models = 1 + settings.control
-    # The audited model's patients are permuted twice, once with the two groups exchanged.
-    seconds = attacks * ((1 + models) * scales[0] * permuting + models * scales[1] * drawing)
-
-    square = np.ones((_SIZE, _SIZE))
-    rate = 2 * _SIZE**3 / seconds_of(lambda: square @ square)
-    sides = (len(sample.texts_by_patient(member=side)) for side in (True, False))
-    seconds += blind.operations(*sides, permutations=settings.permutations) / rate
-    return f"tests, intervals and the comparison of the two files take about {in_time(seconds)} more"

@@ -7,22 +7,23 @@ the bundle, which holds the whole report, without a folder.
 """
 
 import argparse
-import errno
+import itertools
 import os
 import re
 import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PositiveInt, ValidationError
 
 from privaudit import browser, bundle
 from privaudit.console import guarded, say, terminal
-from privhelpers.artifacts import NAME, check_name, is_there, read_bounded, to_json, write_atomic
+from privaudit.records import FIELDS
+from privhelpers.artifacts import is_there, read_bounded, to_json, write_atomic
 from privhelpers.errors import InvalidParameter, MissingArtifact, RunFailed
 from privhelpers.text import inert
 
@@ -36,12 +37,7 @@ EXIT_CODES = """exit codes:
   2    refused: something given cannot be used, and nothing was made
   130  interrupted"""
 EXAMPLE = "privai-leak audit --model=my-model --records=members.jsonl --holdout=nonmembers.jsonl"
-ALL = "all"
-HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
-PART = ".part-audit-"  # folders that are being written
 SMALL = 5_000_000  # weights
-COLUMNS = ("patient_id", "text", "note_id", "identifiers", "inserted")
-YES, NO = ("yes", "1", "true"), ("no", "0", "false")
 
 
 def _shown(text: str) -> str:
@@ -54,284 +50,206 @@ def _named(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-# How an option is read: what is returned is its value, and what is raised says why there is none.
-
-
 def _existing(text: str) -> str:
-    if is_there(text):
-        return text
-    raise MissingArtifact("there is nothing at that place")
-
-
-def _folder(text: str) -> str:
-    if not is_there(text) and HUB_NAME.fullmatch(text):
-        raise MissingArtifact(
-            "there is nothing at that place; nothing is fetched: if this is a name of the Hugging Face hub, "
-            f"save it to a folder first (hf download {text} --local-dir folder), and name the folder"
+    if not is_there(text):
+        raise ValueError(
+            "there is nothing at that place; nothing is fetched: save a model of the Hugging Face hub to a "
+            "folder first (hf download NAME --local-dir folder)"
         )
-    return _existing(text)
-
-
-def _number(text: str, kind: Callable[[str], float] = float) -> float:
-    try:
-        return kind(text)
-    except ValueError:
-        raise InvalidParameter("must be a number") from None
-
-
-def _seed(text: str) -> int:
-    seed = _number(text, int)
-    if seed < 0:
-        raise InvalidParameter("must be a whole number of 0 or more")
-    return seed
-
-
-def _limit(text: str) -> int | str:
-    if text.casefold() == ALL:
-        return ALL
-    limit = _number(text, int)
-    if limit < 1:
-        raise InvalidParameter("must be a whole number of 1 or more, or all")
-    return limit
+    return text
 
 
 def _columns(text: str) -> dict[str, str]:
     if text.isdigit():  # the width that a shell says of its window
         return {}
-    try:
-        pairs = [word.split("=", 1) for word in shlex.split(text)]
-        columns = dict(pairs)
-    except ValueError:
-        raise InvalidParameter(
-            "must be pairs such as 'patient_id=mrn text=note', names with blanks in quotes"
-        ) from None
-    if strange := sorted(set(columns) - set(COLUMNS)):
-        raise InvalidParameter(f"{_shown(strange[0])} is no field; the fields are {', '.join(COLUMNS)}")
+    pairs = [word.split("=", 1) for word in shlex.split(text)]
+    if any(len(pair) < 2 or pair[0] not in FIELDS for pair in pairs):
+        raise ValueError(
+            f"must be pairs such as 'patient_id=mrn text=note'; the fields are {', '.join(FIELDS)}"
+        )
+    columns = dict(pairs)
     if len(columns) < len(pairs) or len(set(columns.values())) < len(pairs) or not all(columns.values()):
-        raise InvalidParameter("each field, and each column, can be named once")
+        raise ValueError("each field, and each column, can be named once")
     return columns
 
 
-def _flag(text: str) -> bool:
-    if text.casefold() not in (*YES, *NO):
-        raise InvalidParameter("must be yes or no")
-    return text.casefold() in YES
+_Path = Annotated[str, AfterValidator(_existing)]
+_Word = BeforeValidator(lambda text: text.casefold() if isinstance(text, str) else text)
+_Limit = Annotated[PositiveInt | Literal["all"], _Word]
 
 
-def _option(told: str, read: Callable[[str], Any] = str, default: Any = None) -> Any:
-    """Return a field of `Options`: its help, how its text is read, and its value where none is given."""
-    return field(default=default, metadata={"help": told, "read": read})
-
-
-@dataclass(frozen=True)
-class Options:
+class Options(BaseModel, frozen=True):
     """Everything that an audit is asked for; each field is an option of the same name."""
 
-    model: str | None = _option("a local Hugging Face folder: config.json, safetensors, tokenizer", _folder)
-    synthetic: str | None = _option("in place of a model: the texts of a synthetic data set: text", _existing)
-    records: str | None = _option(
-        "what it was trained on or made from, JSONL, CSV or Parquet: patient_id, text", _existing
+    model: _Path | None = Field(
+        None, description="a local Hugging Face folder: config.json, safetensors, tokenizer"
     )
-    holdout: str | None = _option("what it never saw, of other patients", _existing)
-    canaries: str | None = _option("texts made for the audit: text, inserted", _existing)
-    columns: Mapping[str, str] | None = _option(
-        "what the files call these: 'patient_id=mrn text=note'", _columns
+    synthetic: _Path | None = Field(
+        None, description="in place of a model: the texts of a synthetic data set: text"
     )
-    patients: int | str | None = _option(
-        "asked about of each file, at most, or all; default: what can be asked in minutes", _limit
+    records: _Path | None = Field(
+        None, description="what it was trained on or made from, JSONL, CSV or Parquet: patient_id, text"
     )
-    notes: int | str | None = _option("of a patient that are asked about, at most, or all", _limit)
-    effort: str | None = _option(
-        "quick, standard or thorough: a quarter, or four times, of the usual patients and texts", str.casefold
+    holdout: _Path | None = Field(None, description="what it never saw, of other patients")
+    canaries: _Path | None = Field(None, description="texts made for the audit: text, inserted")
+    columns: Annotated[dict[str, str], BeforeValidator(_columns)] | None = Field(
+        None, description="what the files call these: 'patient_id=mrn text=note'"
     )
-    base: str | None = _option(
-        "if the model or the reference is a LoRA adapter alone: the folder of the model it was trained on",
-        _folder,
+    patients: _Limit | None = Field(
+        None, description="asked about of each file, at most, or all; default: what can be asked in minutes"
     )
-    reference: str | None = _option(
-        "a model folder that saw neither file, such as the one trained further", _folder
+    notes: _Limit | None = Field(None, description="of a patient that are asked about, at most, or all")
+    effort: Annotated[Literal["quick", "standard", "thorough"], _Word] | None = Field(
+        None,
+        description="quick, standard or thorough: a quarter, or four times, of the usual patients and texts",
     )
-    epsilon: float | None = _option(
-        "claimed budget, in nats, for one record more or less; needs canaries to be tested", _number
+    base: _Path | None = Field(
+        None,
+        description="if the model or the reference is a LoRA adapter alone: the folder of the base model",
     )
-    delta: float | None = _option("of the claim", _number)
-    out: str | None = _option("new folder for the reports; default: runs/audits/<name of the model>")
-    pdf: bool = _option("no: leave out the PDF, which needs Chromium", _flag, True)
-    show: bool = _option(
-        "yes: let the report show what the model wrote; it is then as confidential as the records",
-        _flag,
+    reference: _Path | None = Field(
+        None, description="a model folder that saw neither file, such as the one trained further"
+    )
+    epsilon: float | None = Field(
+        None, description="claimed budget, in nats, for one record more or less; needs canaries to be tested"
+    )
+    delta: float | None = Field(None, description="of the claim")
+    out: str | None = Field(
+        None, description="new folder for the reports; default: runs/audits/<name of the model>"
+    )
+    pdf: bool = Field(True, description="no: leave out the PDF, which needs Chromium")
+    show: bool = Field(
         False,
+        description="yes: let the report show what the model wrote; it is then as secret as the records",
     )
-    seed: int = _option("of everything drawn, a whole number; default 0", _seed, 0)
-    bundle: str | None = _option("new file, .zip: the report with what it was made of, for others to verify")
-    key: str | None = _option("private Ed25519 key, PEM, that signs the bundle", _existing)
-    ledger: str | None = _option(
-        "said to be of the model's private training; the bundle then states its guarantee as your word",
-        _existing,
+    seed: int = Field(0, ge=0, description="of everything drawn, a whole number; default 0")
+    bundle: str | None = Field(
+        None, description="new file, .zip: the report with what it was made of, for others to verify"
     )
-    dry_run: bool = _option(
-        "yes, or nothing: say what would be done and for how long, and make nothing", _flag, False
+    key: _Path | None = Field(None, description="private Ed25519 key, PEM, that signs the bundle")
+    ledger: _Path | None = Field(
+        None,
+        description="said to be of its private training; the bundle then states the guarantee as your word",
     )
-
-    def __post_init__(self) -> None:
-        """Refuse options that do not go together."""
-        if self.synthetic:
-            for name in ("model", "base", "reference", "show"):
-                if getattr(self, name):
-                    raise InvalidParameter(
-                        f"--synthetic and {_named(name)}: texts are audited without a model; leave out one "
-                        "of them"
-                    )
-        if (self.epsilon, self.delta) != (None, None) and not self.canaries:
-            raise InvalidParameter(
-                "--epsilon and --delta: a claim can only be tested with canaries; give "
-                "--canaries=canaries.jsonl too, or leave the claim out"
-            )
-        for name in ("key", "ledger"):
-            if getattr(self, name) and not self.bundle:
-                raise InvalidParameter(f"{_named(name)}: belongs to a bundle; name one, --bundle=out.zip")
-        if self.bundle and self.show:
-            raise InvalidParameter(
-                "--bundle and --show: a bundle is handed on and holds no text; leave out one"
-            )
+    dry_run: bool = Field(
+        False, description="yes, or nothing: say what would be done and for how long, and make nothing"
+    )
 
     @property
     def settings(self) -> dict[str, Any]:
         """The arguments of `Settings.for_model` and `Settings.for_texts` that were given."""
         limits = {name: getattr(self, name) for name in ("patients", "notes")}
-        given = {name: None if limit == ALL else limit for name, limit in limits.items() if limit is not None}
+        given = {
+            name: None if limit == "all" else limit for name, limit in limits.items() if limit is not None
+        }
         if self.effort:
             given["effort"] = self.effort
-        return given | {"seed": self.seed, "epsilon": self.epsilon, "delta": self.delta}
+        return given | {name: getattr(self, name) for name in ("seed", "epsilon", "delta")}
+
+
+def _refuse_what_does_not_go_together(options: Options) -> None:
+    given = {name for name in Options.model_fields if getattr(options, name)}
+    needed = ["model", "records", "holdout"][bool(options.synthetic) :]
+    missing = [_named(name) for name in needed if name not in given]
+    missing = ["--model or --synthetic" if name == "--model" else name for name in missing]
+    refusals = {
+        f"missing: {', '.join(missing)}; for example: {EXAMPLE}": missing,
+        "--synthetic is audited without a model: leave out --model, --base, --reference and --show": (
+            options.synthetic and given & {"model", "base", "reference", "show"}
+        ),
+        "--epsilon and --delta: a claim can only be tested with canaries; give --canaries=canaries.jsonl "
+        "too, or leave the claim out": given & {"epsilon", "delta"} and not options.canaries,
+        "--key and --ledger: belong to a bundle; name one, --bundle=out.zip": (
+            given & {"key", "ledger"} and not options.bundle
+        ),
+        "--bundle and --show: a bundle is handed on and has no text; leave out one": (
+            options.bundle and options.show
+        ),
+    }
+    for told, wrong in refusals.items():
+        if wrong:
+            raise InvalidParameter(told)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the fields of `Options`; an empty one, as make passes what nobody gave, counts as not given."""
-    for one in fields(Options):
-        alone = {"nargs": "?", "const": YES[0]} if one.metadata["read"] is _flag else {}
-        parser.add_argument(_named(one.name), default="", help=one.metadata["help"], **alone)
+    for name, field in Options.model_fields.items():
+        alone = {"nargs": "?", "const": "yes"} if field.annotation is bool else {}
+        parser.add_argument(_named(name), default="", help=field.description, **alone)
 
 
 def read_options(given: argparse.Namespace) -> Options:
     """Return the options that a parser with `add_options` made of a command line.
 
     Raises:
-        InvalidParameter: one is missing, invalid, or does not go with another.
-        MissingArtifact: a file or folder does not exist.
+        InvalidParameter: one is missing, invalid, does not go with another, or names nothing that exists.
     """
-    needed = {"records": "--records=members.jsonl", "holdout": "--holdout=nonmembers.jsonl"}
-    if not given.synthetic:
-        needed = {"model": "--model=folder or --synthetic=notes.jsonl"} | needed
-    if missing := [told for name, told in needed.items() if not getattr(given, name)]:
-        raise InvalidParameter(f"missing: {', '.join(missing)}; for example: {EXAMPLE}")
-    values = {}
-    for one in fields(Options):
-        if text := getattr(given, one.name):
-            try:
-                values[one.name] = one.metadata["read"](text)
-            except (InvalidParameter, MissingArtifact) as error:
-                raise type(error)(f"{_named(one.name)}={_shown(text)}: {error}") from None
-    return Options(**values)
-
-
-def _can_be_made(place: Path) -> bool:
-    """Return whether this process may make a file or folder at a place where there is none."""
+    values = {name: getattr(given, name) for name in Options.model_fields if getattr(given, name)}
     try:
-        above = next(folder for folder in place.absolute().parents if folder.exists())
-    except OSError:  # a folder above it cannot be looked into
-        return False
-    return above.is_dir() and os.access(above, os.W_OK | os.X_OK)
+        options = Options(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name, told = str(first["loc"][0]), first["msg"].removeprefix("Value error, ")
+        raise InvalidParameter(f"{_named(name)}={_shown(values[name])}: {told}") from None
+    _refuse_what_does_not_go_together(options)
+    return options
 
 
-def require_new_path(option: str, given: str) -> Path:
+def require_new_path(option: str, given: str | Path) -> Path:
     """Return a place that is free and can be made.
 
     Raises:
         InvalidParameter: it is not, or cannot.
     """
-    place, told = Path(given), f"{option}={given}"
-    if not given.isprintable():
-        raise InvalidParameter(f"{option}={given!r}: holds a character that no name should; name another one")
+    place, told = Path(given), f"{option}={_shown(str(given))}"
     try:
         place.lstat()
-        taken = True
     except FileNotFoundError:
-        taken = False
-    except OSError as error:
-        raise InvalidParameter(f"{told}: cannot be made ({error.strerror}); name another one") from None
-    if taken:
-        raise InvalidParameter(f"{told}: is there already; name a new one, an old report is kept as it is")
-    if not _can_be_made(place):
-        raise InvalidParameter(f"{told}: its folder cannot be written to; name another one")
-    return place
+        above = next(folder for folder in place.absolute().parents if folder.exists())
+        if str(given).isprintable() and above.is_dir() and os.access(above, os.W_OK | os.X_OK):
+            return place
+        problem = "its folder cannot be written to, or its name cannot be shown"
+    except (OSError, ValueError) as error:
+        problem = f"cannot be made ({error})"
+    else:
+        problem = "is there already; an old report is kept as it is"
+    raise InvalidParameter(f"{told}: {problem}; name another one")
 
 
-def _report_paths(root: Path, out: str | None, model: Path) -> list[Path]:
-    """Return the folders that the reports may become, in the order of preference; none exists yet.
-
-    Raises:
-        InvalidParameter: the one that was asked for by name does, or can be none; or none was, and the usual
-            folder cannot be written to.
-    """
-    if out:
-        return [require_new_path("--out", out)]
-    plain = "".join(c if c.isascii() and (c.isalnum() or c in "_.-") else "-" for c in model.resolve().name)
-    stem = plain.lower().strip("-._")[:50]
-    stem = check_name(stem) if NAME.fullmatch(stem) else "model"
-    if not _can_be_made(root / HOME / "new"):
-        raise InvalidParameter(
-            f"{_shown(str(root / HOME))}: the reports would go there, and it cannot be written to; name "
-            "another folder, --out=..., or let this user write to that one"
-        )
-    names = [stem, *(f"{stem}-{number}" for number in range(2, 10_000))]
-    return [place for name in names if not os.path.lexists(place := root / HOME / name)]
-
-
-def _refuse_one_in_the_other(out: Path, bundle: Path | None) -> None:
-    """Refuse a bundle that the reports leave no room for, at their place, in their folder or above it."""
-    if bundle is None:
-        return
-    inner, outer = bundle.resolve(), out.resolve()
-    if inner.is_relative_to(outer) or outer.is_relative_to(inner):
-        raise InvalidParameter(
-            f"--bundle={_shown(str(bundle))}: the reports go to {_shown(str(out))}, and neither can lie in "
-            "the other; name another file"
-        )
-
-
-def publish(places: Sequence[Path], files: dict[str, bytes]) -> Path:
-    """Put a folder of files in the first free one of some places, in one step; return that place.
-
-    Args:
-        places: folders of one parent, in the order of preference. One that holds files by now is left alone.
-        files: contents by name.
+def _report_path(root: Path, options: Options) -> Path:
+    """Return the folder that the reports become, which does not exist yet.
 
     Raises:
-        RunFailed: none is free, or there is no room.
+        InvalidParameter: the one that was asked for does; or it, or the usual folder, cannot be written to.
     """
-    home = places[0].parent
+    if options.out:
+        return require_new_path("--out", options.out)
+    name = Path(options.model).resolve().name if options.model else Path(options.synthetic).stem
+    stem = re.sub(r"[^a-z0-9_.-]", "-", name.lower()).strip("-._")[:50] or "model"
+    names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
+    free = next(place for one in names if not os.path.lexists(place := root / HOME / one))
+    return require_new_path("--out", free)
+
+
+def publish(place: Path, files: dict[str, bytes]) -> Path:
+    """Put a folder of files in its place in one step, and return the place.
+
+    Raises:
+        RunFailed: there is no room, or something is there by now, which is left alone.
+    """
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=home, prefix=PART, ignore_cleanup_errors=True) as part:
-            return _moved(Path(part), places, files)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(
+            dir=place.parent, prefix=".part-audit-", ignore_cleanup_errors=True
+        ) as part:
+            for name, data in files.items():
+                write_atomic(Path(part) / name, data)
+            Path(part).chmod(0o755)
+            return Path(part).rename(place)  # onto a folder that has files it fails: nothing is overwritten
     except OSError as error:
         raise RunFailed(
-            f"{places[0]}: could not be written ({error.strerror}); is there room, or is it taken?"
+            f"{place}: could not be written ({error.strerror}); is there room, or is it taken?"
         ) from None
-
-
-def _moved(part: Path, places: Sequence[Path], files: dict[str, bytes]) -> Path:
-    """Write files to a folder, move it to the first place that is free, and return that place."""
-    for name, data in files.items():
-        write_atomic(part / name, data)
-    part.chmod(0o755)
-    for place in places:
-        try:
-            return part.rename(place)  # onto a folder that holds files it fails: nothing is overwritten
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-                raise
-    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
 
 
 def _ledger(given: str) -> bytes:
@@ -367,10 +285,10 @@ def _bases(options: Options) -> dict[str, str | None]:
 
     A base that neither needs is the model's, so that it is refused.
     """
-    import privaudit
+    from privaudit.loading import is_adapter
 
     named = [name for name in ("model", "reference") if getattr(options, name)]
-    adapters = [name for name in named if privaudit.is_adapter(getattr(options, name))] or ["model"]
+    adapters = [name for name in named if is_adapter(getattr(options, name))] or ["model"]
     return {name: options.base if name in adapters else None for name in named}
 
 
@@ -378,25 +296,23 @@ def open_parts(options: Options) -> dict[str, Any]:
     """Return what an audit is made of: files, settings, and the models where one is audited."""
     import privaudit
 
-    # What is certain, then the files, then torch, which takes longer to load than a hundred thousand records.
-    bases = {} if options.synthetic else _bases(options)
-    for name, base in bases.items():
-        privaudit.find_model(getattr(options, name), base)
     files = privaudit.read_files(
         options.records,
         options.holdout,
         options.canaries,
         synthetic=options.synthetic,
         columns=options.columns,
-        progress=_bars(),
     )
     sides = (files.members, files.heldout)
     _told("; ".join(f"{file.name}: {len(file.patients):,} patients" for file in sides))
     if options.synthetic:
         return {"files": files, "settings": privaudit.Settings.for_texts(**options.settings)}
-    import torch
+    import torch  # after the files: it takes longer to load than a hundred thousand records
 
-    opened = {name: privaudit.open_model(getattr(options, name), base=base) for name, base in bases.items()}
+    opened = {
+        name: privaudit.open_model(getattr(options, name), base=base)
+        for name, base in _bases(options).items()
+    }
     target = opened["model"]
     if target.parameters < SMALL:  # threads that wait for each other cost more than they save
         torch.set_num_threads(1)
@@ -420,18 +336,21 @@ def run(root: Path, options: Options) -> Path | None:
     ledger = _ledger(options.ledger) if options.ledger else None
     evidence_file = require_new_path("--bundle", options.bundle) if options.bundle else None
     key = bundle.private_key(options.key or "")
-    places = _report_paths(root, options.out, Path(options.model or Path(options.synthetic).stem))
-    _refuse_one_in_the_other(places[0], evidence_file)
+    place = _report_path(root, options)
+    if evidence_file:
+        inner, outer = evidence_file.resolve(), place.resolve()
+        if inner.is_relative_to(outer) or outer.is_relative_to(inner):
+            raise InvalidParameter("--bundle and --out: neither can be inside the other; name another file")
     os.environ.update({"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"})
 
     import privaudit
 
-    privaudit.Settings.for_texts(**options.settings)  # an invalid claim or effort is refused here
+    privaudit.Settings.for_texts(**options.settings)  # an invalid claim is refused here
     if options.pdf:
         browser.require_chromium("makes the PDF", "or do without the PDF: --pdf=no")
     parts = open_parts(options)
     if options.dry_run:
-        made = " and ".join(filter(None, [f"{places[0]}/report.html", options.bundle]))
+        made = " and ".join(filter(None, [f"{place}/report.html", options.bundle]))
         _told(privaudit.dry_run(**parts))
         _told(f"then {made} would be made")
         _told("nothing was made: this was a dry run")
@@ -448,12 +367,13 @@ def run(root: Path, options: Options) -> Path | None:
         evidence = bundle.make(bundle.of_audit(made, pictures.values(), ledger), key)
         write_atomic(evidence_file, evidence, new=True)
     try:
-        place = publish(places, made)
+        # Another audit may have taken the usual place by now.
+        place = publish(place if options.out else _report_path(root, options), made)
     except BaseException:
         if evidence_file:
             evidence_file.unlink(missing_ok=True)
         raise
-    _told(f"{audit.verdict.outcome}: {audit.verdict.reasons[0]}")
+    _told(f"{audit.verdict.outcome}: {facts['reasons'][0]}")
     _told(facts["coverage"]["sentence"])
     if evidence_file:
         _told(f"evidence: {options.bundle}, SHA-256 {bundle.sha256(evidence)}")

@@ -1,8 +1,8 @@
-"""Records of a user: files of JSONL, CSV or Parquet, read one checked row at a time.
+"""Records of a user: files of JSONL, CSV or Parquet, read and checked row by row.
 
 JSONL is one object a line, whatever the file's ending; `.csv` and `.tsv` have a first row of names and
-commas, semicolons, tabs or bars between, or what a line `sep=;` above it says; `.parquet` is read by groups
-of rows. Text is UTF-8, with or without a byte order mark.
+commas, semicolons, tabs or bars between, or what a line `sep=;` above it says. Text is UTF-8, with or without
+a byte order mark.
 
 A record has a `patient_id` and a `text`. With a `note_id`, that is what must be unique; without one, the same
 text of the same patient twice is the same record twice. A repeated text under another `note_id` is a note
@@ -19,87 +19,63 @@ No message quotes a record: it may be forwarded to someone who must not see the 
 """
 
 import ast
-import collections
-import contextlib
 import csv
 import hashlib
-import json
+import io
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictStr, ValidationError
-from tqdm.auto import tqdm
 
-from privhelpers.artifacts import is_there, open_regular_file, parse_json
+from privhelpers.artifacts import is_there, parse_json
 from privhelpers.errors import BadRecords, DamagedArtifact
 from privhelpers.text import blank, found_among, normalize, owners_of_texts, quoted, same_as, stands_in
 
-# What programs write for a missing value: R, pandas, spreadsheets, MySQL, Oracle and SPSS.
+FIELDS = ("patient_id", "text", "note_id", "identifiers", "inserted")
+FEWEST_PATIENTS = 50  # in each file: with fewer, only the loudest leak could be told from chance
+FEWEST_CANARIES = 20
+FEWEST_TEXTS = 50  # of a synthetic data set
+_UNFAIR = 1e-4  # a coin that gives so uneven a split is not believed
+_SHORTEST_STRING = 6  # letters of a string that names a patient: shorter ones come by chance
+# Six digits or more, as in record numbers, telephone numbers and dates; and addresses of mail. A dot before a
+# blank ends a sentence, and the number with it.
+_NUMBER = re.compile(r"(?<!\d)\d(?:(?:\.(?! )| \. |[-/() ]){0,3}\d){5,}(?!\d)")
+_MAIL = re.compile(r"[\w.%+'-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
+_WHOLE = re.compile(r"([0-9]+)(?:\.0+)?")  # a number, as a spreadsheet may write it
+
+# What programs write for a missing value, and what people write in its place.
 MISSING = frozenset(("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NaT", "None", "NULL", "null", r"\N"))
 MISSING |= {"(null)", "(NULL)", "#NULL!"}
-# And what people write, or programs for an empty list.
 NOTHING = MISSING | {"none", "NONE", "nil", "n.a.", "N.A.", ".", "-", "--", "–", "—"}
-NOTHING |= {"[]", "()", "{}", "set()", "c()", "list()", "character(0)"}
-_STRING = r"""[bu]?'(?:[^'\\]|\\.)*'|[bu]?"(?:[^"\\]|\\.)*"|“[^”]*”|‘[^’]*’"""
-_BEFORE = r"(?:np\.|numpy\.)?[A-Za-z_]\w*\("  # array([...]), c(...), np.str_('...')
-_AFTER = r"dtype\s*=\s*[^,()\]]+"  # of numpy's array
-_BARE = r"[^\s,;|\[\](){}'\"“‘]+"  # a number, or what stands for a missing one
-_PART = re.compile(
-    rf"(?P<string>{_STRING})|{_BEFORE}|{_AFTER}|[\s,;|\[\](){{}}]+|(?P<bare>{_BARE})", re.DOTALL
-)
-_NUMBER = re.compile(r"[-+]?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?")
-_LIST = re.compile(rf"(?:{_BEFORE})?\s*[\[({{].*[\])}}]|{_BEFORE}.*\)", re.DOTALL)
-_ITEM = r'(?:\s*"((?:[^"\\]|\\.)*)"|([^",:{}]+))'
-_ARRAY = re.compile(rf"\{{{_ITEM}(?:,{_ITEM})*\}}", re.DOTALL)  # of PostgreSQL, which quotes what it must
+_TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_DIVIDERS = "\t;,|"
+_SEP = re.compile(r'"?sep=([\t;,|])"?[ \r]*\n', re.IGNORECASE)  # a first line that spreadsheets write
+_RULE = re.compile(r"[-=:+\s]+")  # a line of dashes under the names, as databases print it
+_LONGEST_CELL = 1_000_000  # characters: a quote that is never closed makes a longer one
+_STRING = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_ITEM = rf"(?:{_STRING}|\d+\b|None\b|null\b|nan\b)"
+_LIST = re.compile(rf"[\[({{][\s,;]*+(?:{_ITEM}[\s,;]*+)*+[\])}}]", re.DOTALL)
 _BETWEEN = re.compile(r"[;；\r\n\t]+")
 
 
-def _read(string: str) -> str:
-    """Return what a string in quotes says."""
-    inner = string.lstrip("bu")[1:-1]
-    for read in (json.loads, ast.literal_eval):
-        try:
-            said = read(string)
-        except (ValueError, SyntaxError, RecursionError):
-            continue
-        return said.decode("utf-8", "replace") if isinstance(said, bytes) else said
-    return inner
+# From the bytes of a file to one dictionary a record.
 
 
-def _listed(cell: str) -> list[str] | None:
-    """Return the items of a list in quotes or brackets; None if a cell is not one."""
-    items, at = [], 0
-    is_list = bool(_LIST.fullmatch(cell)) and not (
-        cell[0] == "(" and "," not in cell
-    )  # "(617) 5550123 (home)"
-    while at < len(cell):
-        part = _PART.match(cell, at)
-        bare = part and part["bare"]
-        if part is None or (bare and not (is_list and (bare in NOTHING or _NUMBER.fullmatch(bare)))):
-            break
-        if part["string"]:
-            items.append(_read(part["string"]))
-        elif bare:
-            items.append(bare)
-        at = part.end()
-    else:
-        return items if is_list or items else None
-    if _ARRAY.fullmatch(cell):
-        parts = re.findall(_ITEM, cell[1:-1], re.DOTALL)
-        return [re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL) or plain for quoted, plain in parts]
-    return None
+def name_of(path: str | Path) -> str:
+    """Return the name of a file as a message and a report show it."""
+    return ascii(Path(path).name)[1:-1]
 
 
 def strings_of(cell: str, text: str = "") -> list[str]:
     """Return the strings that a cell holds.
 
-    They are a list as Python, JSON, numpy, R or PostgreSQL writes it, or are divided by bars, semicolons or
-    line breaks. A comma divides only a list in quotes or brackets, because it may be part of a name; what is
-    written in the text with its semicolon is one string. A cell for a missing value holds none.
+    They are a list of quoted strings in brackets, as Python, JSON or numpy writes it, or are divided by bars,
+    semicolons or line breaks. A comma divides only a list in brackets, because it may be part of a name; what
+    is written in the text with its semicolon is one string. A cell for a missing value holds none.
 
     Args:
         cell: of a table.
@@ -112,8 +88,10 @@ def strings_of(cell: str, text: str = "") -> list[str]:
     >>> strings_of("Hill, Anna"), strings_of("NA")
     (['Hill, Anna'], [])
     """
-    items = [] if cell.strip() in NOTHING else _listed(cell.strip())
-    if items is None:
+    cell = cell.strip()
+    if _LIST.fullmatch(cell):
+        items = [_unquoted(item) for item in re.findall(rf"{_STRING}|\d+", cell, re.DOTALL)]
+    else:
         items = []
         for piece in cell.split("|"):
             whole = not _BETWEEN.search(piece.strip()) or stands_in(piece, text)
@@ -121,358 +99,49 @@ def strings_of(cell: str, text: str = "") -> list[str]:
     return [item.strip() for item in items if not blank(item) and item.strip() not in NOTHING]
 
 
-LONGEST_LINE = 1_000_000  # bytes, and characters of a row of a table
-FIELDS = ("patient_id", "text", "note_id", "identifiers", "inserted")
-_NAME = 1024  # characters of the name of a file, which has 255 bytes at most
-_BOM, _WIDE = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
-_PACKED = (b"PK\x03\x04", b"\x1f\x8b", b"\xd0\xcf\x11\xe0")  # .xlsx and .zip, .gz, .xls
-_TABLES, _PARQUET = (".csv", ".tsv"), ".parquet"
-_ROWS = 1000  # of a Parquet file that are held at once
-_DIVIDER = re.compile(r'"?sep=([\t;,|])"?\s*', re.IGNORECASE)  # a first line that spreadsheets write
-_RULE = re.compile(r"\s*[-=:+][-=:+\s]*")
-_TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-_ONE_A_LINE = "write one JSON object a line (in pandas: to_json(path, orient='records', lines=True))"
-_PROBLEMS = {
-    "missing": "is missing",
-    "string_type": "must be a string, in quotes",
-    "value_error": "is empty",
-    "bool_type": "must be true or false",
-    "list_type": "must be a list of strings",
-    "string_unicode": "holds half of a character (a lone surrogate); remove it",
-    "model_type": "must be an object with named fields, in braces",
-}
+def _unquoted(item: str) -> str:
+    """Return what a string in quotes says, or a number as it is written."""
+    if item[0] not in "'\"":
+        return item
+    try:
+        return ast.literal_eval(item)
+    except (ValueError, SyntaxError):  # a line break, or a backslash of another language
+        return item[1:-1]
 
 
-def name_of(path: str | Path) -> str:
-    """Return the name of a file as a message and a report show it."""
-    return ascii(Path(path).name)[1:-1][:_NAME]
+def _decoded(data: bytes, name: str) -> str:
+    """Return the text of a file, refused by the line of what is not UTF-8."""
+    try:
+        text, end = data.decode("utf-8-sig"), None
+    except UnicodeDecodeError as error:
+        text, end = "", error.start
+    if "\0" in text:
+        end = len(text.partition("\0")[0].encode())
+    if end is not None:
+        line = data[:end].count(b"\n") + 1
+        raise BadRecords(
+            f"{name}, line {line}: not UTF-8 text; unpack it if it is packed or a workbook, and save it as "
+            "UTF-8 (in a spreadsheet: 'CSV UTF-8')"
+        )
+    return text
 
 
-@contextlib.contextmanager
-def open_and_hash(path: str | Path) -> Iterator[tuple[BinaryIO, str]]:
-    """Open a file to be read; yield it, and the SHA-256 of what it holds.
-
-    Raises:
-        BadRecords: there is no such file.
-    """
-    if not is_there(path) or not Path(path).is_file():
-        raise BadRecords(f"{name_of(path)}: no such file")
-    with open_regular_file(Path(path)) as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        file.seek(0)
-        yield file, sha256
-
-
-def _lines(file: BinaryIO) -> Iterator[tuple[str, int, str]]:
-    """Yield place, number and text of each line, never holding more than one line of bounded length.
-
-    Bytes that are not clean UTF-8 are refused by their offset.
-    """
-    name, offset, number = name_of(file.name), 0, 0
-    while raw := file.readline(LONGEST_LINE + 1):
-        number += 1
+def _json_rows(text: str, name: str) -> Iterator[tuple[str, object]]:
+    """Yield place and value of each line of JSONL."""
+    for number, line in enumerate(text.rstrip().split("\n") if text.strip() else [], 1):
         where = f"{name}, line {number}"
-        if len(raw) > LONGEST_LINE:
-            raise BadRecords(f"{where}: longer than {LONGEST_LINE:,} bytes; split the record")
-        if number == 1 and raw.startswith(_WIDE):
-            raise BadRecords(
-                f"{where}: a byte order mark of UTF-16 (byte 0); save the file as UTF-8 (in a "
-                "spreadsheet: 'CSV UTF-8')"
-            )
-        if number == 1 and raw.startswith(_PACKED):
-            raise BadRecords(f"{where}: a packed file or workbook; unpack it, or save it as 'CSV UTF-8'")
-        skipped = len(_BOM) if number == 1 and raw.startswith(_BOM) else 0
-        if b"\0" in raw:
-            place = offset + raw.index(0)
-            raise BadRecords(f"{where}: holds a NUL (byte {place}); save the file as UTF-8")
         try:
-            text = raw[skipped:].decode("utf-8")
-        except UnicodeDecodeError as error:
-            place = offset + skipped + error.start
-            raise BadRecords(f"{where}: not UTF-8 (byte {place}); save the file as UTF-8") from error
-        yield where, number, text
-        offset += len(raw)
-
-
-def _by_column(value: dict) -> bool:
-    """Return whether an object is a whole table, as pandas writes it unless it is asked for lines."""
-    return value.keys() >= {"columns", "data"} or (
-        bool(value) and all(isinstance(inner, dict | list) for inner in value.values())
-    )
-
-
-def _json_rows(file: BinaryIO) -> Iterator[tuple[str, int, object]]:
-    """Yield place, number and value of each line of JSONL."""
-    empty = ""
-    for where, number, line in _lines(file):
-        if not line.strip():
-            empty = empty or where
-            continue
-        if empty:  # blank lines at the end of a file are usual
-            raise BadRecords(f"{empty}: is blank; each line must hold one record")
-        if number == 1 and line.lstrip().startswith("["):
-            raise BadRecords(f"{where}: a JSON list; {_ONE_A_LINE}")
-        try:
-            value = parse_json(line.rstrip("\r\n"), where)
+            yield where, parse_json(line, where)
         except DamagedArtifact as error:
             cause = error.__cause__
-            told = f"column {cause.colno}: {cause.msg}" if isinstance(cause, json.JSONDecodeError) else cause
-            told = "nested too deep" if isinstance(cause, RecursionError) else told
-            hint = "" if number > 1 else "; a table must be named .csv, .tsv or .parquet"
-            raise BadRecords(f"{where}: broken, not one JSON object a line ({told}){hint}") from None
-        if number == 1 and isinstance(value, dict) and _by_column(value):
-            raise BadRecords(f"{where}: all records in one JSON object; {_ONE_A_LINE}")
-        yield where, number, value
-
-
-def _truth(cell: object) -> object:
-    """Return what a cell of a table says is true or false; any other one is returned as it is."""
-    return _TRUTH.get(str(cell).strip().casefold(), cell)
-
-
-def _cells(names: Iterable[str], cells: Iterable[str]) -> dict:
-    """Return one row of a table by name; an empty or missing value is left out, but a text or a patient."""
-    row = {
-        name: cell
-        for name, cell in zip(names, cells, strict=True)
-        if not blank(cell) or name in ("text", "patient_id")
-    }
-    if row.get("patient_id", "").strip() in NOTHING:
-        row["patient_id"] = ""
-    if row.get("note_id", "").strip() in NOTHING:
-        del row["note_id"]
-    if row.get("text", "").strip() in MISSING:
-        row["text"] = ""
-    if "identifiers" in row:
-        row["identifiers"] = strings_of(row["identifiers"], row.get("text", ""))
-    if "inserted" in row:
-        row["inserted"] = _truth(row["inserted"])
-    return row
-
-
-def _divider(first: str, columns: Mapping[str, str]) -> str:
-    """Return what divides a row of names: what gives the most names that we know, and then the most names."""
-    known = {*FIELDS, *columns.values()}
-
-    def names(divider: str) -> tuple[int, int]:
-        cells = next(csv.reader([first.replace("\r", " ")], delimiter=divider), [])
-        return sum(cell.strip() in known for cell in cells), len(cells)
-
-    return max("\t;,|", key=names)
-
-
-def _has_blanks(first: str, second: str, divider: str) -> bool:
-    """Return whether a table has blanks after its dividers, before names or before what is in quotes."""
-    names, cells = (
-        next(csv.reader([one.replace("\r", " ")], delimiter=divider), []) for one in (first, second)
-    )
-    return any(name.startswith(" ") for name in names[1:]) or any(
-        cell.startswith(" ") and cell.lstrip(" ").startswith('"') for cell in cells[1:]
-    )
-
-
-def _records(lines: Iterator[str], form: dict, name: str) -> Iterator[tuple[list, list[str]]]:
-    """Yield the cells of each row of a table, the row of names first, and its lines in the file.
-
-    Args:
-        lines: of the file.
-        form: of the table, as the csv module takes it.
-        name: of the file.
-    """
-    taken: list[str] = []
-    held, row = 0, 0
-
-    def whole() -> Iterator[str]:
-        nonlocal held
-        for text in lines:
-            held += len(text)
-            if taken and held > LONGEST_LINE:  # of a row, which quotes can take over any number of lines
-                raise BadRecords(
-                    f"{name}, row {row}: longer than {LONGEST_LINE:,} characters; split the record, or "
-                    "close a double quote"
-                )
-            taken.append(text)
-            yield text
-
-    for cells in csv.reader(whole(), strict=True, **form):
-        yield cells, taken.copy()
-        held, row = 0, row + 1
-        taken.clear()
-
-
-def _table_rows(file: BinaryIO, columns: Mapping[str, str]) -> Iterator[tuple[str, int, object]]:
-    """Yield place, number and cells of each row of a table, the row of names not counted."""
-    csv.field_size_limit(LONGEST_LINE)
-    lines = _lines(file)
-    first = next(lines, ("", 0, ""))[2]
-    name, before = name_of(file.name), 0
-    if said := _DIVIDER.fullmatch(first):
-        first, before = next(lines, ("", 0, ""))[2], 1
-        if first and (blank(first) or (said[1] not in first and any(one in first for one in "\t;,|"))):
             raise BadRecords(
-                f"{name}, line 2: is no row of names with the divider that line 1 says; remove a blank line, "
-                "or line 1 where it is wrong"
-            )
-    elif first.lstrip('"')[:4].lower() == "sep=":
-        raise BadRecords(f"{name}, line 1: sep= must name one divider, a tab or ; , or |; remove the line")
-    divider = said[1] if said else _divider(first, columns)
-    second = next(lines, ("", 0, ""))[2]
-    form = {"delimiter": divider, "skipinitialspace": _has_blanks(first, second, divider)}
-
-    def texts() -> Iterator[str]:
-        file.seek(0)
-        return (text for _, number, text in _lines(file) if number > before)
-
-    form["quoting"] = _quoting(texts, form, columns, name, before)
-    number, where, empty = 0, f"{name}, row of names", ""
-    try:
-        rows = _records(texts(), form, name)
-        names = _named([one.strip() for one in next(rows, ([],))[0]], columns, where)
-        for number, (cells, _) in enumerate(rows, 1):
-            where = f"{name}, row {number}"
-            if all(map(blank, cells)):
-                empty = empty or where
-                continue
-            if number == 1 and _RULE.fullmatch("".join(cells)):
-                raise BadRecords(
-                    f"{where}: a line of dashes under the names, as databases print it; remove it"
-                )
-            if empty:  # blank rows at the end of a file are usual
-                raise BadRecords(f"{empty}: is blank; each row must hold one record")
-            if len(cells) != len(names):
-                raise BadRecords(
-                    f"{where}: {len(cells)} cells under {len(names)} names; put text that holds the divider, "
-                    "quotes or line breaks in double quotes, and leave out row names that have no column"
-                )
-            yield where, number, _cells(names, cells)
-    except csv.Error as error:
-        hint = "; save the table as CSV with double quotes, and those inside doubled (in R: qmethod='double')"
-        if "new-line character" in str(error):
-            hint = "; end each line with a line feed, and put text with other line ends in double quotes"
-        raise BadRecords(f"{name}, row {number + 1}: broken ({quoted(error)}){hint}") from None
+                f"{where}: blank, or not one JSON object a line ({getattr(cause, 'msg', None) or cause}); in "
+                "pandas: to_json(path, orient='records', lines=True); a table must be named .csv, .tsv or "
+                ".parquet"
+            ) from None
 
 
-def _form_of(cell: str) -> str:
-    """Return the form of an id: words with a digit are alike, and others of the same length and case."""
-    cell = cell.strip().strip('"').strip()
-
-    def form(word: re.Match) -> str:
-        letters = ("A" if letter.isupper() else "a" for letter in word[0])
-        return "0" if re.search(r"\d", word[0]) else "".join(letters)
-
-    return re.sub(r"[^\W_]+", form, cell)
-
-
-def _quoting(
-    texts: Callable[[], Iterator[str]], form: dict, columns: Mapping[str, str], name: str, before: int
-) -> int:
-    """Return how the csv module is to read the quotes of a table, whose form is known otherwise.
-
-    A program either puts text with quotes in double quotes, or writes quotes as they are. A note that begins
-    with a quote tells the two apart: read in the first way, it goes on until a note that ends with one, and
-    all rows between become one. Such a row shows in its lines, each of which has as many cells as the table
-    and the ids of a row. A table with tabs that is whole without quoting is then read so.
-
-    Raises:
-        BadRecords: some rows may be one row or several, and nothing tells which.
-    """
-    divider = form["delimiter"]
-    bare, failed = False, False  # whether quotes are in the middle of a cell
-    merged: dict[int, tuple[int, int, set]] = {}  # row of several lines -> first and last one, forms of ids
-    known: set[tuple[str, ...]] = set()  # forms of the ids of rows of one line
-    plain, ended, size = divider == "\t", False, 0  # whether each line is a row
-
-    def every() -> Iterator[str]:
-        nonlocal plain, ended, size
-        for text in texts():
-            size = size or text.count(divider) + 1
-            ended = ended or blank(text)
-            plain = plain and size > 1 and (blank(text) or (not ended and text.count(divider) + 1 == size))
-            yield text
-
-    lines = every()
-    try:
-        rows, line = _records(lines, form, name), before
-        names, taken = next(rows, ([], []))
-        plain = plain and '"' not in "".join(taken)
-        ours = _named([one.strip() for one in names], columns, f"{name}, row of names")
-        text_at = ours.index("text") if "text" in ours else len(ours)
-        # From the end for a column after the text, which may hold dividers.
-        ids = [
-            place if place < text_at else place - len(ours)
-            for place, field in enumerate(ours)
-            if field in ("patient_id", "note_id", "inserted")
-        ]
-        line += len(taken)
-        for number, (cells, taken) in enumerate(rows, 1):
-            written, inside = "".join(taken).count('"'), "".join(cells).count('"')
-            bare = bare or (inside > 0 and (written < 2 * inside + 2 or written % 2 == 1))
-            failed = failed or len(cells) != len(names)
-            pieces = [text.rstrip("\r\n").split(divider) for text in taken]
-            if all(len(piece) >= len(names) for piece in pieces):
-                forms = {tuple(_form_of(piece[place]) for place in ids) for piece in pieces}
-                if len(taken) == 1:
-                    known |= forms
-                else:
-                    merged[number] = line + 1, line + len(taken), forms
-            line += len(taken)
-    except (csv.Error, BadRecords):  # the second reading says what is wrong
-        failed = True
-        if plain:
-            with contextlib.suppress(BadRecords):
-                collections.deque(lines, maxlen=0)
-    unsure = [row for row, (_, _, forms) in merged.items() if (forms <= known if ids else bare)]
-    if plain and (failed or bare or unsure):
-        return csv.QUOTE_NONE
-    if unsure:
-        begin, end, _ = merged[unsure[0]]
-        raise BadRecords(
-            f"{name}, row {unsure[0]}: lines {begin} to {end} are one record by their double quotes, and "
-            "look like a record each; put every text in double quotes, those inside doubled, or save the "
-            "table as JSONL or Parquet"
-        )
-    return csv.QUOTE_MINIMAL
-
-
-def _parquet_rows(file: BinaryIO, columns: Mapping[str, str]) -> Iterator[tuple[str, int, object]]:
-    """Yield place, number and values of each row of a Parquet file."""
-    import pyarrow as pa  # late: few files need it
-    import pyarrow.parquet as pq
-
-    name, number = name_of(file.name), 0
-    try:
-        table = pq.ParquetFile(file)
-        theirs = list(table.schema_arrow.names)
-        names = dict(zip(theirs, _named(theirs, columns, name), strict=True))
-        wanted = [own for own, field in names.items() if field in FIELDS]
-        for batch in table.iter_batches(_ROWS, columns=wanted):
-            for row in batch.to_pylist():
-                number += 1
-                yield f"{name}, row {number}", number, _parquet_row(row, names)
-    except (pa.ArrowException, OSError) as error:
-        after = f", after row {number}" if number else ""
-        raise BadRecords(
-            f"{name}{after}: cannot be read as Parquet ({quoted(error, 150)}); save it again"
-        ) from error
-
-
-def _parquet_row(row: Mapping[str, object], names: Mapping[str, str]) -> dict:
-    """Return one row by our names, without the missing values."""
-    values = {names[own]: value for own, value in row.items() if value is not None}
-    for field in {"patient_id", "note_id", "identifiers"} & values.keys():  # often kept as numbers
-        if type(values[field]) is int:
-            values[field] = str(values[field])
-    own = values.get("identifiers")
-    if isinstance(own, str):
-        values["identifiers"] = strings_of(own, str(values.get("text", "")))
-    elif isinstance(own, list):
-        values["identifiers"] = [one for one in own if one is not None]
-    if "inserted" in values:
-        values["inserted"] = _truth(values["inserted"])
-    return values
-
-
-def _named(theirs: list[str], columns: Mapping[str, str], where: str) -> list[str]:
+def _named(theirs: Sequence[str], columns: Mapping[str, str], where: str) -> list[str]:
     """Return the name of each column as ours, or as the file has it.
 
     A field that `columns` gives another name may keep its own in a file that lacks the other.
@@ -480,94 +149,231 @@ def _named(theirs: list[str], columns: Mapping[str, str], where: str) -> list[st
     named = [name for name in theirs if name]  # an index, or what a divider at the end of each line leaves
     if len(set(named)) < len(named):
         raise BadRecords(f"{where}: two columns of one name; rename one")
-    ours = {theirs_: field for field, theirs_ in columns.items() if theirs_ in theirs}
+    ours = {own: field for field, own in columns.items() if own in theirs}
     return [ours.get(name, f"other {name}" if name in ours.values() else name) for name in theirs]
 
 
-def read_rows(
-    file: BinaryIO,
-    kind: type[BaseModel],
-    columns: Mapping[str, str] | None = None,
-    *,
-    progress: bool = False,
-) -> Iterator[tuple[str, int, BaseModel]]:
-    """Yield place, number and checked row of each record of a file.
+def _parquet_rows(data: bytes, columns: Mapping[str, str], name: str) -> Iterator[tuple[str, object]]:
+    """Yield place and values of each row of a Parquet file, without the missing values."""
+    import pyarrow as pa  # late: few files need it
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(pa.BufferReader(data))
+    except (pa.ArrowException, OSError) as error:
+        raise BadRecords(
+            f"{name}: cannot be read as Parquet ({quoted(error, 150)}); save it again"
+        ) from error
+    table = table.rename_columns(_named(table.column_names, columns, name))
+    rows = table.select([field for field in FIELDS if field in table.column_names]).to_pylist()
+    for number, row in enumerate(rows, 1):
+        values = {field: value for field, value in row.items() if value is not None}
+        for field in {"patient_id", "note_id", "identifiers"} & values.keys():  # often kept as numbers
+            if type(values[field]) is int:
+                values[field] = str(values[field])
+        own = values.get("identifiers")
+        if isinstance(own, str):
+            values["identifiers"] = strings_of(own, str(values.get("text", "")))
+        elif isinstance(own, list):
+            values["identifiers"] = [one for one in own if one is not None]
+        yield f"{name}, row {number}", values | _truth(values)
+
+
+def _truth(values: Mapping[str, object]) -> dict[str, object]:
+    """Return what a table says of a canary as true or false; another word stays, and is refused."""
+    inserted = values.get("inserted")
+    return {} if inserted is None else {"inserted": _TRUTH.get(str(inserted).strip().casefold(), inserted)}
+
+
+# Tables: what divides cells, and what double quotes mean.
+
+
+@dataclass(frozen=True)
+class _TableRow:
+    """One row of a table: its cells, and the lines of the file that it was read from."""
+
+    cells: list[str]
+    lines: list[str]
+    first: int
+
+    @property
+    def has_bare_quotes(self) -> bool:
+        """Whether a quote is in a cell that is not in quotes, with the quotes in it doubled."""
+        written, inside = "".join(self.lines).count('"'), "".join(self.cells).count('"')
+        return inside > 0 and (written < 2 * inside + 2 or written % 2 == 1)
+
+    def id_forms(self, divider: str, places: Sequence[int], size: int) -> set[tuple[str, ...]] | None:
+        """Return the forms of the ids of each line, or None if some line has too few cells to be a row."""
+        pieces = [line.rstrip("\r\n").split(divider) for line in self.lines]
+        if any(len(piece) < size for piece in pieces):
+            return None
+        return {tuple(_form_of(piece[place]) for place in places) for piece in pieces}
+
+
+def _form_of(cell: str) -> str:
+    """Return the form of an id: words with a digit are alike, and others of the same length and case."""
+
+    def form(word: re.Match) -> str:
+        letters = ("A" if letter.isupper() else "a" for letter in word[0])
+        return "0" if re.search(r"\d", word[0]) else "".join(letters)
+
+    return re.sub(r"[^\W_]+", form, cell.strip().strip('"').strip())
+
+
+def _form_of_table(
+    lines: Sequence[str], columns: Mapping[str, str], divider: str | None
+) -> dict[str, object]:
+    """Return the form of a table as the csv module takes it.
 
     Args:
-        file: from `open_and_hash`: JSONL, or `.csv`, `.tsv` and `.parquet`.
-        kind: what a row must be.
-        columns: field -> what the file calls it, where it calls it otherwise.
-        progress: whether to count the records on a bar.
-
-    Raises:
-        BadRecords: a row is invalid; the message names file and row.
+        lines: of the file, the row of names first.
+        columns: field -> what the file calls it.
+        divider: what the file says of it; None: the one that gives the most names that we know, and then the
+            most names.
     """
-    path, columns = Path(file.name), dict(columns or {})
-    form = path.suffix.lower()
-    if form in _TABLES:
-        rows = _table_rows(file, columns)
-    elif form == _PARQUET:
-        rows = _parquet_rows(file, columns)
-    else:
-        rows = _json_rows(file)
-    title = f"reading {name_of(path)}"
-    for where, number, value in tqdm(rows, title, unit="record", leave=False, disable=not progress):
-        if isinstance(value, dict) and columns and form not in (*_TABLES, _PARQUET):
-            value = dict(zip(_named(list(value), columns, where), value.values(), strict=True))
-        yield where, number, _checked(kind, value, where, table=form in (*_TABLES, _PARQUET))
+    known = {*FIELDS, *columns.values()}
+
+    def cells(line: str, divider: str) -> list[str]:
+        return next(csv.reader([line.replace("\r", " ")], delimiter=divider), [])
+
+    def names(divider: str) -> tuple[int, int]:
+        found = cells(lines[0], divider)
+        return sum(name.strip() in known for name in found), len(found)
+
+    divider = divider or max(_DIVIDERS, key=names)
+    # Blanks after a divider, before names or before quotes.
+    spaced = any(name.startswith(" ") for name in cells(lines[0], divider)[1:])
+    spaced = spaced or any(re.match(' +"', cell) for cell in cells(lines[1], divider)[1:])
+    return {"delimiter": divider, "skipinitialspace": spaced}
 
 
-def _checked(kind: type[BaseModel], value: object, where: str, *, table: bool) -> BaseModel:
-    """Return one value as a checked row."""
+def _rows_of_lines(lines: Sequence[str], first: int, name: str, form: Mapping) -> list[_TableRow]:
+    """Return the rows of a table, the row of names first and blank rows at its end left out.
+
+    Args:
+        lines: of the file, from the row of names on.
+        first: the number of the first of them.
+        name: of the file.
+        form: of the table, as the csv module takes it.
+    """
+    reader, rows, read = csv.reader(lines, strict=True, **form), [], 0
     try:
-        row = kind.model_validate(value)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        field = ascii(".".join(map(str, first["loc"])) or "the line").strip("'")
-        problem = _PROBLEMS.get(first["type"], first["msg"].lower())
-        if first["type"] == "string_type" and table:
-            problem = "must be text; cast the column to text"
-        if first["type"] == "list_type" and table:
-            problem = "must be text or a list of texts; cast the column to text"
-        if first["type"] == "missing" and (table or where.endswith("line 1")):
-            problem += f"; if the file calls it otherwise, say so in columns, such as '{field}=...'"
-        raise BadRecords(f"{where}: {field} {problem}") from None
-    for name, content in vars(row).items():
-        text = str(content if not isinstance(content, list) else "".join(content))
-        if "\0" in text:
-            raise BadRecords(f"{where}: {name} holds a NUL character; remove it")
-        if len(text) > LONGEST_LINE:
-            raise BadRecords(f"{where}: {name} longer than {LONGEST_LINE:,} characters; split the record")
-    return row
+        for cells in reader:
+            rows.append(_TableRow(cells, list(lines[read : reader.line_num]), first + read))
+            read = reader.line_num
+    except csv.Error as error:
+        raise BadRecords(
+            f"{name}, row {len(rows)}: broken ({quoted(error)}); end lines with a line feed, put text in "
+            "double quotes, and those inside doubled (in R: qmethod='double')"
+        ) from None
+    while rows and all(map(blank, rows[-1].cells)):
+        rows.pop()
+    return rows
 
 
-FEWEST_PATIENTS = 50  # in each file: with fewer, only the loudest leak could be told from chance
-FEWEST_CANARIES = 20
-FEWEST_TEXTS = 50  # of a synthetic data set
-_WHOLE = re.compile(r"([0-9]+)(?:\.0+)?")  # a number, as a spreadsheet may write it
-_UNFAIR = 1e-4  # a coin that gives so uneven a split is not believed
-_SHORTEST_STRING = 6  # letters of a string that names a patient: shorter ones come by chance
-# Six digits or more, as in record numbers, telephone numbers and dates; and addresses of mail. A dot before a
-# blank ends a sentence, and the number with it.
-_NUMBER = re.compile(r"(?<!\d)\d(?:(?:\.(?! )| \. |[-/() ]){0,3}\d){5,}(?!\d)")
-_MAIL = re.compile(r"[\w.%+'-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
+def _whole_rows(lines: Sequence[str], first: int, name: str, form: Mapping) -> list[_TableRow]:
+    """Return the rows of a table, as `_rows_of_lines`, after telling what its double quotes mean.
+
+    A program either puts text with quotes in double quotes, or writes quotes as they are. A note that begins
+    with a quote tells the two apart: read in the first way, it goes on until a note that ends with one, and
+    all rows between become one. A table with tabs that is whole without quoting is then read so.
+    """
+    filled = list(lines)
+    while filled and blank(filled[-1]):
+        filled.pop()
+    tabs = filled[0].count("\t") if filled and form["delimiter"] == "\t" and '"' not in filled[0] else 0
+    plain = tabs > 0 and all(line.count("\t") == tabs for line in filled)
+    try:
+        rows = _rows_of_lines(lines, first, name, form)
+    except BadRecords:
+        if not plain:
+            raise
+        rows = []
+    broken = (row.has_bare_quotes or len(row.lines) > 1 or len(row.cells) != tabs + 1 for row in rows)
+    if plain and (not rows or any(broken)):
+        return _rows_of_lines(lines, first, name, {**form, "quoting": csv.QUOTE_NONE})
+    return rows
 
 
-def _not_blank(text: str) -> str:
+def _refuse_merged_rows(rows: Sequence[_TableRow], ours: Sequence[str], divider: str, name: str) -> None:
+    """Refuse a row of several lines, each of which has as many cells as the table and the ids of a row.
+
+    Args:
+        rows: without the row of names.
+        ours: the names of the columns.
+        divider: of the cells.
+        name: of the file.
+    """
+    text_at = ours.index("text") if "text" in ours else len(ours)
+    # From the end for a column after the text, which may hold dividers.
+    places = [
+        place if place < text_at else place - len(ours)
+        for place, field in enumerate(ours)
+        if field in ("patient_id", "note_id", "inserted")
+    ]
+    bare = any(row.has_bare_quotes for row in rows)
+    forms = [row.id_forms(divider, places, len(ours)) for row in rows]
+    known = set().union(*(one for row, one in zip(rows, forms, strict=True) if one and len(row.lines) == 1))
+    for number, (row, one) in enumerate(zip(rows, forms, strict=True), 1):
+        if len(row.lines) > 1 and one is not None and (one <= known if places else bare):
+            raise BadRecords(
+                f"{name}, row {number}: lines {row.first} to {row.first + len(row.lines) - 1} are one record "
+                "by their double quotes, and look like a record each; put every text in double quotes, "
+                "those inside doubled, or save the table as JSONL or Parquet"
+            )
+
+
+def _table_rows(text: str, columns: Mapping[str, str], name: str) -> Iterator[tuple[str, object]]:
+    """Yield place and cells by name of each row of a table, the row of names not counted."""
+    csv.field_size_limit(_LONGEST_CELL)
+    said = _SEP.match(text)
+    lines = list(io.StringIO(text[said.end() :] if said else text, newline="\n"))
+    form = _form_of_table([*lines[:2], "", ""], columns, said and said[1])
+    head, *rows = _whole_rows(lines, 1 + bool(said), name, form) or [_TableRow([], [], 1)]
+    ours = _named([one.strip() for one in head.cells], columns, f"{name}, row of names")
+    _refuse_merged_rows(rows, ours, form["delimiter"], name)
+    for number, row in enumerate(rows, 1):
+        where = f"{name}, row {number}"
+        if all(map(blank, row.cells)) or (number == 1 and _RULE.fullmatch("".join(row.cells))):
+            raise BadRecords(f"{where}: is blank, or a line of dashes; remove it")
+        if len(row.cells) != len(ours):
+            raise BadRecords(
+                f"{where}: {len(row.cells)} cells under {len(ours)} names; put text that holds the divider, "
+                "quotes or line breaks in double quotes, and leave out row names that have no column"
+            )
+        yield where, _cells(dict(zip(ours, row.cells, strict=True)))
+
+
+def _cells(row: dict[str, str]) -> dict[str, object]:
+    """Return one row of a table; an empty or missing value is left out, but a text or a patient."""
+    absent = {"patient_id": NOTHING, "note_id": NOTHING, "text": MISSING}
+    row = {name: "" if cell.strip() in absent.get(name, ()) else cell for name, cell in row.items()}
+    values = {name: cell for name, cell in row.items() if not blank(cell) or name in ("text", "patient_id")}
+    if "identifiers" in values:
+        values["identifiers"] = strings_of(values["identifiers"], values.get("text", ""))
+    return values | _truth(values)
+
+
+# From a dictionary to a checked row.
+
+
+def _filled(text: str) -> str:
     if blank(text):
         raise ValueError("is empty")
+    if "\0" in text:
+        raise ValueError("holds a NUL character; remove it")
     return text
 
 
-_Filled = Annotated[StrictStr, AfterValidator(_not_blank)]
-
-
-class _Row(BaseModel):
-    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
-    patient_id: _Filled
-    text: _Filled
-    note_id: _Filled | None = None
-    identifiers: list[_Filled] | None = None
+_Filled = Annotated[StrictStr, AfterValidator(_filled)]
+_PROBLEMS = {
+    "missing": "is missing",
+    "string_type": "must be text: a string in quotes, or a column of text",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list of strings",
+    "string_unicode": "holds half of a character (a lone surrogate); remove it",
+    "model_type": "must be an object with named fields, in braces",
+}
 
 
 class _TextRow(BaseModel):
@@ -575,10 +381,63 @@ class _TextRow(BaseModel):
     text: _Filled
 
 
-class _CanaryRow(BaseModel):
-    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
-    text: _Filled
+class _Row(_TextRow):
+    patient_id: _Filled
+    note_id: _Filled | None = None
+    identifiers: list[_Filled] | None = None
+
+
+class _CanaryRow(_TextRow):
     inserted: StrictBool
+
+
+def read_rows(
+    path: str | Path, kind: type[BaseModel], columns: Mapping[str, str] | None = None
+) -> tuple[str, list[tuple[str, BaseModel]]]:
+    """Return the SHA-256 of a file, and place and checked row of each of its records.
+
+    Args:
+        path: JSONL, or `.csv`, `.tsv` and `.parquet`.
+        kind: what a row must be.
+        columns: field -> what the file calls it, where it calls it otherwise.
+
+    Raises:
+        BadRecords: there is no such file, or a row is invalid; the message names file and row.
+    """
+    name, columns = name_of(path), dict(columns or {})
+    if not is_there(path) or not Path(path).is_file():
+        raise BadRecords(f"{name}: no such file")
+    data, form = Path(path).read_bytes(), Path(path).suffix.lower()
+    if form == ".parquet":
+        rows = _parquet_rows(data, columns, name)
+    elif form in (".csv", ".tsv"):
+        rows = _table_rows(_decoded(data, name), columns, name)
+    else:
+        rows = _renamed(_json_rows(_decoded(data, name), name), columns)
+    return hashlib.sha256(data).hexdigest(), [(where, _checked(where, kind, row)) for where, row in rows]
+
+
+def _renamed(rows: Iterable[tuple[str, object]], columns: Mapping[str, str]) -> Iterator[tuple[str, object]]:
+    """Yield rows of JSON with the fields by our names."""
+    for where, row in rows:
+        if isinstance(row, dict) and columns:
+            row = dict(zip(_named(list(row), columns, where), row.values(), strict=True))
+        yield where, row
+
+
+def _checked(where: str, kind: type[BaseModel], row: object) -> BaseModel:
+    try:
+        return kind.model_validate(row)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"])) or "the record"
+        problem = _PROBLEMS.get(first["type"]) or str(first.get("ctx", {}).get("error", "is invalid"))
+        if first["type"] == "missing":
+            problem += f"; if the file calls it otherwise, say so in columns, such as '{field}=...'"
+        raise BadRecords(f"{where}: {field} {problem}") from None
+
+
+# The files of an audit.
 
 
 @dataclass(frozen=True, slots=True)
@@ -725,46 +584,42 @@ def _length(value: str) -> int:
     return sum(3 if unicodedata.east_asian_width(character) == "W" else 1 for character in value)
 
 
-def read_records(
-    path: str | Path, columns: Mapping[str, str] | None = None, *, progress: bool = False
-) -> RecordFile:
+def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> RecordFile:
     """Read a file of records.
 
     Args:
         path: JSONL, CSV or Parquet with `patient_id` and `text`, and perhaps `note_id` and `identifiers`.
         columns: what the file calls these fields, where it calls them otherwise.
-        progress: whether to show a bar.
 
     Raises:
-        BadRecords: a line is broken, blank, too long, not UTF-8 or repeated, a field is missing, empty or of
-            the wrong type, most identifiers are in no text of their patient, or there are fewer than 50
-            patients. The message says which line.
+        BadRecords: a line is broken, blank, not UTF-8 or repeated, a field is missing, empty or of the wrong
+            type, most identifiers are in no text of their patient, or there are fewer than 50 patients. The
+            message says which line.
     """
     line_of_id: dict[str, int] = {}
     line_of_note: dict[tuple[str, str], int] = {}
     unnamed: set[tuple[str, str]] = set()
-    notes, lines = [], 0
-    with open_and_hash(path) as (file, sha256):
-        for where, number, row in read_rows(file, _Row, columns, progress=progress):
-            lines = number
-            key = (normalize(row.patient_id), row.text)
-            if row.note_id is not None and (earlier := line_of_id.setdefault(row.note_id, number)) != number:
-                raise BadRecords(f"{where}: the note_id of line {earlier} again; each record needs its own")
-            if (earlier := line_of_note.setdefault(key, number)) == number:
-                notes.append(Note(number, *key, tuple(row.identifiers or ())))
-            elif row.note_id is None or key in unnamed:
-                raise BadRecords(
-                    f"{where}: the patient and text of line {earlier} again; remove one of them, or give "
-                    "each record a note_id if the model was trained on both"
-                )
-            if row.note_id is None:
-                unnamed.add(key)
+    sha256, rows = read_rows(path, _Row, columns)
+    notes = []
+    for number, (where, row) in enumerate(rows, 1):
+        key = (normalize(row.patient_id), row.text)
+        if row.note_id is not None and (earlier := line_of_id.setdefault(row.note_id, number)) != number:
+            raise BadRecords(f"{where}: the note_id of line {earlier} again; each record needs its own")
+        if (earlier := line_of_note.setdefault(key, number)) == number:
+            notes.append(Note(number, *key, tuple(row.identifiers or ())))
+        elif row.note_id is None or key in unnamed:
+            raise BadRecords(
+                f"{where}: the patient and text of line {earlier} again; remove one of them, or give "
+                "each record a note_id if the model was trained on both"
+            )
+        if row.note_id is None:
+            unnamed.add(key)
     found, not_found = _with_own_identifiers(name_of(path), notes)
-    records = RecordFile(name_of(path), sha256, lines, found, not_found)
+    records = RecordFile(name_of(path), sha256, len(rows), found, not_found)
     if len(records.patients) < FEWEST_PATIENTS:
         raise BadRecords(
-            f"{records.name}: {len(records.patients)} patients in {lines} lines; at least {FEWEST_PATIENTS} "
-            "are needed to tell a leak from chance"
+            f"{records.name}: {len(records.patients)} patients in {len(rows)} lines; at least "
+            f"{FEWEST_PATIENTS} are needed to tell a leak from chance"
         )
     return records
 
@@ -776,21 +631,35 @@ def read_canaries(path: str | Path, columns: Mapping[str, str] | None = None) ->
         BadRecords: as for records; a text stands twice, fewer than 20 canaries, or a split between inserted
             ones and others that no fair coin gives, which would make every bound wrong.
     """
-    canaries, line_of_text = [], {}
-    with open_and_hash(path) as (file, sha256):
-        for where, number, row in read_rows(file, _CanaryRow, columns):
-            if (earlier := line_of_text.setdefault(normalize(row.text), number)) != number:
-                raise BadRecords(f"{where}: the text of line {earlier} again")
-            canaries.append(Canary(number, row.text, row.inserted))
-    from scipy.stats import binomtest  # late: it loads longer than all else here, and few bring canaries
+    sha256, rows = read_rows(path, _CanaryRow, columns)
+    line_of_text: dict[str, int] = {}
+    for number, (where, row) in enumerate(rows, 1):
+        if (earlier := line_of_text.setdefault(normalize(row.text), number)) != number:
+            raise BadRecords(f"{where}: the text of line {earlier} again")
+    from scipy.stats import (
+        binomtest,
+    )  # late: it loads longer than all else here, and few audits have canaries
 
+    canaries = tuple(Canary(number, row.text, row.inserted) for number, (_, row) in enumerate(rows, 1))
     inserted = sum(canary.inserted for canary in canaries)
     counts = f"{name_of(path)}: {inserted} inserted of {len(canaries)} canaries"
     if len(canaries) < FEWEST_CANARIES or inserted in (0, len(canaries)):
         raise BadRecords(f"{counts}; needs {FEWEST_CANARIES} or more, some inserted and some kept out")
     if binomtest(inserted, len(canaries)).pvalue < _UNFAIR:
         raise BadRecords(f"{counts}; a fair coin must decide for each one, and no fair coin gives that")
-    return CanaryFile(name_of(path), sha256, tuple(canaries))
+    return CanaryFile(name_of(path), sha256, canaries)
+
+
+def read_texts(path: str | Path, columns: Mapping[str, str] | None = None) -> TextFile:
+    """Read the texts of a synthetic data set; one that stands twice counts twice.
+
+    Raises:
+        BadRecords: as for records, or there are fewer than 50 texts.
+    """
+    sha256, rows = read_rows(path, _TextRow, columns)
+    if len(rows) < FEWEST_TEXTS:
+        raise BadRecords(f"{name_of(path)}: {len(rows)} texts; at least {FEWEST_TEXTS} are needed")
+    return TextFile(name_of(path), sha256, tuple(row.text for _, row in rows))
 
 
 def _line_of_text(rows: Iterable[Note]) -> dict[str, int]:
@@ -841,21 +710,6 @@ def _refuse_contradiction(canaries: CanaryFile, members: RecordFile, heldout: Re
                 )
 
 
-def read_texts(
-    path: str | Path, columns: Mapping[str, str] | None = None, *, progress: bool = False
-) -> TextFile:
-    """Read the texts of a synthetic data set; one that stands twice counts twice.
-
-    Raises:
-        BadRecords: as for records, or there are fewer than 50 texts.
-    """
-    with open_and_hash(path) as (file, sha256):
-        texts = tuple(row.text for _, _, row in read_rows(file, _TextRow, columns, progress=progress))
-    if len(texts) < FEWEST_TEXTS:
-        raise BadRecords(f"{name_of(path)}: {len(texts)} texts; at least {FEWEST_TEXTS} are needed")
-    return TextFile(name_of(path), sha256, texts)
-
-
 def read_files(
     records: str | Path,
     holdout: str | Path,
@@ -863,7 +717,6 @@ def read_files(
     *,
     synthetic: str | Path | None = None,
     columns: Mapping[str, str] | None = None,
-    progress: bool = False,
 ) -> Files:
     """Read the files of an audit and refuse what could not be believed.
 
@@ -874,15 +727,14 @@ def read_files(
         synthetic: the texts of a synthetic data set, if one is audited.
         columns: what the files call `patient_id`, `text`, `note_id`, `identifiers` and `inserted`, where
             they call them otherwise.
-        progress: whether to show bars.
 
     Raises:
         BadRecords: naming file and line.
     """
-    members, heldout = (read_records(path, columns, progress=progress) for path in (records, holdout))
+    members, heldout = (read_records(path, columns) for path in (records, holdout))
     _refuse_overlap(members, heldout)
     made = None if canaries is None else read_canaries(canaries, columns)
     if made is not None:
         _refuse_contradiction(made, members, heldout)
-    texts = None if synthetic is None else read_texts(synthetic, columns, progress=progress)
+    texts = None if synthetic is None else read_texts(synthetic, columns)
     return Files(members, heldout, made, texts)

@@ -24,8 +24,19 @@ from privaudit.audit import Audit
 from privaudit.probes.membership import Attack
 from privaudit.probes.memorization import PatientShares
 from privaudit.settings import Settings
-from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, TestResult, causes, clearest
-from privaudit.words import WORDING, AttackName, Cause, Check, Limit, Recipient, format_p, format_percent
+from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, TestResult, clearest
+from privaudit.words import (
+    WORDING,
+    AttackName,
+    Cause,
+    Check,
+    Limit,
+    Recipient,
+    format_p,
+    format_percent,
+    name_of_clearest,
+    sentence,
+)
 from privhelpers.attacks.scores import as_plain
 from privhelpers.figures._charts import forest, roc, two_arms
 from privhelpers.stats import Interval, roc_curve
@@ -164,22 +175,24 @@ def _found(audit: Audit) -> str:
         weakest = format_percent(audit.sensitivity.auc, up=True)
         return words[NOTHING_FOUND].format(len(verdict.tests), weakest)
     if verdict.explanations or not beyond:  # what was found must not be laid to training, or is no test
-        return verdict.reasons[0]
+        return sentence(verdict.reasons[0])
     claim = audit.canaries and audit.canaries.claim
     refuted = claim and claim.refuted and WORDING["reasons"]["refuted"].format(claim.epsilon)
-    return words[FLAGGED].format(len(beyond), len(verdict.tests), refuted or clearest(beyond))
+    return words[FLAGGED].format(
+        len(beyond), len(verdict.tests), refuted or name_of_clearest(*clearest(beyond))
+    )
 
 
 def _checked_first(audit: Audit) -> list[str]:
     """Return what to check in the files before anything else, if that may explain an open verdict."""
-    told = causes(audit.verdict.explanations) if audit.verdict.outcome == UNDECIDED else ()
+    told = {one.key for one in audit.verdict.explanations} if audit.verdict.outcome == UNDECIDED else ()
     return [words_of(audit)["check"][cause] for cause in _CHECKED if cause in told]
 
 
 def _next(audit: Audit) -> list[str]:
     """Return what to do next."""
     first, verdict = _checked_first(audit), audit.verdict
-    if first and len(verdict.explanations) == 1 and causes(verdict.explanations) == {Cause.INVERTED}:
+    if first and [one.key for one in verdict.explanations] == [Cause.INVERTED]:
         return first  # no question of who was held out
     return [*first, *words_of(audit)["next"][verdict.outcome]]
 
@@ -216,7 +229,7 @@ def answers(audit: Audit, coverage: Mapping) -> dict:
         "title": words["title"].format(name),
         "headline": f"{headline} {short_coverage(audit, coverage)}".strip(),
         "answers": _four_answers(audit),
-        "reasons": [str(reason) for reason in verdict.reasons],
+        "reasons": [sentence(reason) for reason in verdict.reasons],
         "tested": _tested(audit),
         "not_tested": _not_tested(audit),
         "next": _next(audit),
@@ -282,7 +295,7 @@ def _given(source: object) -> dict:
 
 
 def _test(test: TestResult) -> dict:
-    facts = _given(test) | {"name": str(test.name)}
+    facts = {"name": test.name} | _given(test)
     del facts["key"]
     return facts
 
@@ -466,7 +479,7 @@ def report_facts(audit: Audit, *, made: str = "") -> dict:
         "severity": [
             [own_words["recipients"][who], f"{levels[who].capitalize()}: {advice[who]}"] for who in Recipient
         ],
-        "explanations": [str(explanation) for explanation in verdict.explanations],
+        "explanations": [sentence(explanation) for explanation in verdict.explanations],
         "sensitivity": {**vars(audit.sensitivity), "sentence": words["sensitivity"].format(**weakest)},
         "key_figures": [key_figure(audit), *more_figures(audit)],
         "tests": [_test(test) for test in verdict.tests],

@@ -22,36 +22,12 @@ from privaudit.probes.blind import BlindBaseline
 from privaudit.probes.canaries import CanaryResult
 from privaudit.probes.membership import LEAK_CAN_INVERT, Attack, broken_controls
 from privaudit.probes.memorization import PatientShares
-from privaudit.words import WORDING, AttackTest, Cause, Check, Part, TestKey
+from privaudit.words import AttackTest, Cause, Check, Part, Reason, Statement, TestKey, name_of_test
 from privhelpers.stats import adjust
 
 FLAGGED, UNDECIDED, NOTHING_FOUND = "flagged", "undecided", "nothing found"
 # Tests of what is repeated: it is no record of the other file's patients, so that no exchange explains it.
 _REPEATED = frozenset({Check.COMPLETIONS, Check.COPIES, Check.DISCLOSURES})
-
-
-class Explanation(str):
-    """What else than training may explain a difference, in words that know their cause.
-
-    Args:
-        cause: key of the sentence under `explanations` in `wording.yml`.
-        values: for its placeholders.
-    """
-
-    def __new__(cls, cause: Cause, *values: object) -> "Explanation":
-        """Make the sentence."""
-        explanation = super().__new__(cls, WORDING["explanations"][cause].format(*values))
-        explanation.cause, explanation.values = cause, values
-        return explanation
-
-    def __getnewargs__(self) -> tuple:
-        """Return what a copy is made of."""
-        return self.cause, *self.values
-
-
-def causes(explanations: Sequence[str]) -> set[Cause]:
-    """Return the causes that some explanations name."""
-    return {one.cause for one in explanations if isinstance(one, Explanation)}
 
 
 @dataclass(frozen=True)
@@ -60,7 +36,6 @@ class TestResult:
 
     Attributes:
         key: what was tested.
-        name: the same in plain words, on which nothing rests.
         p: its p-value.
         adjusted: the same after Holm's correction for all tests of the audit.
         coin: whether a coin chose who is in, so that nothing but training can explain it.
@@ -69,12 +44,16 @@ class TestResult:
     """
 
     key: TestKey | str
-    name: str
     p: float
     adjusted: float
     coin: bool = False
     reverse: float | None = None
     turned: bool = False
+
+    @property
+    def name(self) -> str:
+        """What was tested, in plain words."""
+        return name_of_test(self.key)
 
 
 @dataclass(frozen=True)
@@ -83,15 +62,15 @@ class Verdict:
 
     Attributes:
         outcome: "flagged", "undecided" or "nothing found".
-        reasons: one plain sentence each.
+        reasons: why; `words.sentence` says each.
         tests: every test that could have flagged the model.
         explanations: what else than training could explain a difference; empty where nothing was found.
     """
 
     outcome: str
-    reasons: tuple[str, ...]
+    reasons: tuple[Statement, ...]
     tests: tuple[TestResult, ...]
-    explanations: tuple[str, ...]
+    explanations: tuple[Statement, ...]
 
 
 def p_values_by_test(
@@ -127,22 +106,14 @@ def p_values_by_test(
     return p_values, reverse, turned
 
 
-def worded(test: TestKey | str) -> str:
-    """Return what was tested in plain words; a test that `wording.yml` does not know keeps its name."""
-    if isinstance(test, AttackTest):
-        words = WORDING["attacks"][test.attack], WORDING["attack_tests"][test.part]
-        return WORDING["attack_test"].format(*words)
-    return WORDING["tests"].get(test, test)
-
-
 def alternative_explanations(
     blind: Sequence[BlindBaseline],
     attacks: Sequence[Attack],
     reference_p: float | None,
     *,
     alpha: float,
-) -> tuple[str, ...]:
-    """Return in plain words what else than training could explain a difference between the two files.
+) -> tuple[Statement, ...]:
+    """Return what else than training could explain a difference between the two files.
 
     Each baseline gets the whole error: to overlook a difference would blame the model for it, to see one that
     is not there costs a verdict and wrongs nobody.
@@ -154,28 +125,28 @@ def alternative_explanations(
         alpha: error of each, in (0, 1).
     """
     explanations = [
-        Explanation(Cause(baseline.name), 100 * baseline.auc.estimate)
+        Statement(Cause(baseline.name), (100 * baseline.auc.estimate,))
         for baseline in blind
         if baseline.p <= alpha
     ]
     fresh = {f"{a.name}/{n}": p for a in attacks for n, p in enumerate(a.untrained_p or ())}
     if fresh and min(adjust(fresh).values()) <= alpha:
-        explanations.append(Explanation(Cause.UNTRAINED))
+        explanations.append(Statement(Cause.UNTRAINED))
     if reference_p is not None and reference_p <= alpha:
-        explanations.append(Explanation(Cause.REFERENCE))
-    return (*explanations, *(Explanation(Cause.TOOLS, problem) for problem in broken_controls(attacks)))
+        explanations.append(Statement(Cause.REFERENCE))
+    return (*explanations, *(Statement(Cause.TOOLS, (problem,)) for problem in broken_controls(attacks)))
 
 
-def clearest(tests: Sequence[TestResult]) -> str:
-    """Return which of some tests has the smallest p-value, or the first of those that share it."""
+def clearest(tests: Sequence[TestResult]) -> tuple[TestKey | str, bool]:
+    """Return which of some tests has the smallest p-value, and whether others share it."""
     least = min(test.p for test in tests)
-    first = [test.name for test in tests if test.p == least]
-    return WORDING["reasons"]["clearest" if len(first) == 1 else "tied"].format(first[0])
+    first = [test.key for test in tests if test.p == least]
+    return first[0], len(first) > 1
 
 
 def decide(
     p_values: Mapping[TestKey | str, float],
-    explanations: Sequence[str],
+    explanations: Sequence[Statement],
     canaries: CanaryResult | None = None,
     *,
     swapped: Mapping[TestKey | str, float] = MappingProxyType({}),
@@ -199,28 +170,26 @@ def decide(
 
     Source: Holm 1979.
     """
-    words, adjusted, coin = WORDING["reasons"], adjust(dict(p_values)), Check.CANARIES
+    adjusted, coin = adjust(dict(p_values)), Check.CANARIES
     swapped = adjust(dict(swapped)) if swapped else {}
     tests = tuple(
-        TestResult(one, worded(one), p, adjusted[one], one == coin, swapped.get(one), one in invertible)
+        TestResult(one, p, adjusted[one], one == coin, swapped.get(one), one in invertible)
         for one, p in p_values.items()
     )
     beyond = [test for test in tests if test.adjusted <= alpha]
-    certain = [words["canaries"] for test in beyond if test.coin]
+    certain = [Statement(Reason.CANARIES) for test in beyond if test.coin]
     claim = canaries and canaries.claim
     if claim and claim.refuted:
-        bound = claim.lower
-        certified = math.floor(100 * bound.epsilon_lower) / 100  # as many digits as the sentence shows
-        told = (claim.epsilon, certified, 100 * bound.confidence)
-        certain.append(words["claim"].format(*told))
+        certified = math.floor(100 * claim.lower.epsilon_lower) / 100  # as many digits as the sentence shows
+        certain.append(Statement(Reason.CLAIM, (claim.epsilon, certified, 100 * claim.lower.confidence)))
     others = [test for test in beyond if not test.coin]
     reasons = list(certain)
     if others:
         of_files = sum(not test.coin for test in tests)
-        reasons.append(words["beyond"].format(len(others), of_files, clearest(others)))
+        reasons.append(Statement(Reason.BEYOND, (len(others), of_files, *clearest(others))))
     held_out = {test for test, p in swapped.items() if p <= alpha}
-    inverted = [Explanation(Cause.INVERTED)] if coin in held_out else []
-    other_way = [Explanation(Cause.EXCHANGED)] if held_out - {coin} else []
+    inverted = [Statement(Cause.INVERTED)] if coin in held_out else []
+    other_way = [Statement(Cause.EXCHANGED)] if held_out - {coin} else []
     exchanged = other_way if held_out - {coin, *invertible} else []
     repeated = _REPEATED & {test.key for test in others}
     if certain or (others and not explanations and (repeated or not exchanged)):
@@ -230,4 +199,4 @@ def decide(
     explanations = (*explanations, *other_way, *inverted)
     if explanations:
         return Verdict(UNDECIDED, explanations, tests, explanations)
-    return Verdict(NOTHING_FOUND, (words["nothing"].format(len(tests)),), tests, ())
+    return Verdict(NOTHING_FOUND, (Statement(Reason.NOTHING, (len(tests),)),), tests, ())

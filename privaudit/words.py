@@ -5,6 +5,7 @@ that file changes no figure and no verdict.
 """
 
 import math
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -70,6 +71,29 @@ class Cause(StrEnum):
     INVERTED = "inverted"
 
 
+class Reason(StrEnum):
+    """Why an audit concludes what it does; keys of `reasons`."""
+
+    CANARIES = "canaries"
+    CLAIM = "claim"
+    BEYOND = "beyond"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A reason or an explanation, with the values that its sentence names.
+
+    Attributes:
+        key: what is stated.
+        values: in the order of the sentence's placeholders; of `Reason.BEYOND`, the last two are the clearest
+            test and whether others are as clear.
+    """
+
+    key: Reason | Cause
+    values: tuple = ()
+
+
 class Recipient(StrEnum):
     """Who may receive what was audited, in the order of the report; keys of `recipients`."""
 
@@ -88,15 +112,26 @@ class Limit(StrEnum):
 WORDING = parse_yaml(Path(__file__).with_name("wording.yml").read_text(encoding="utf-8"))
 
 
-def in_time(seconds: float) -> str:
-    """Return an estimate of time in words.
+def name_of_test(test: TestKey | str) -> str:
+    """Return what was tested in plain words; a test that `wording.yml` does not know keeps its name."""
+    if isinstance(test, AttackTest):
+        words = WORDING["attacks"][test.attack], WORDING["attack_tests"][test.part]
+        return WORDING["attack_test"].format(*words)
+    return WORDING["tests"].get(test, test)
 
-    >>> in_time(0.2), in_time(47), in_time(190), in_time(9000)
-    ('1 s', '50 s', '3 min', '2.5 h')
-    """
-    if seconds < 95:
-        return f"{max(1, round(seconds) if seconds < 10 else 10 * round(seconds / 10))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5700 else f"{seconds / 3600:.1f} h"
+
+def name_of_clearest(test: TestKey | str, tied: bool) -> str:
+    """Return in words which test is the clearest, or among the clearest."""
+    return WORDING["reasons"]["tied" if tied else "clearest"].format(name_of_test(test))
+
+
+def sentence(statement: Statement) -> str:
+    """Return a reason or an explanation in words."""
+    key, values = statement.key, statement.values
+    if key == Reason.BEYOND:
+        values = (*values[:2], name_of_clearest(*values[2:]))
+    words = WORDING["explanations" if isinstance(key, Cause) else "reasons"]
+    return words[key].format(*values)
 
 
 def format_percent(value: float, *, up: bool = False) -> str:

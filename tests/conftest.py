@@ -28,7 +28,7 @@ ROOMS = ("tests/privhelpers/", "tests/privaudit/", "tests/bookmaker/")
 LONG_FILES = (
     *("tests/bookmaker/test_site_pdf.py", "tests/privaudit/test_audit_command.py"),
     *("tests/mutants/test_mutants.py", "tests/privaudit/test_audit_truth.py"),
-    *("tests/privaudit/test_session.py", "tests/privaudit/test_folders.py"),
+    *("tests/privaudit/test_session.py", "tests/privaudit/test_loading.py"),
     *("tests/privaudit/test_adapters.py", "tests/privaudit/test_directions.py"),
 )
 collect_ignore = ["assignments"]  # cells of notebooks: no tests

@@ -16,9 +16,9 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import privaudit
 from privaudit import cli
-from privaudit.model import TextTokenizer
-from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, Explanation, worded
-from privaudit.words import WORDING, AttackName, AttackTest, Cause, Part
+from privaudit.loading import TextTokenizer
+from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED
+from privaudit.words import WORDING, AttackName, AttackTest, Cause, Part, Reason, Statement
 from privhelpers import models, rng, training
 
 SENTENCE = (
@@ -43,24 +43,19 @@ def crowded(audit, outcome: str):
 
     A sample of the patients, every kind of reason, and the longest name of a test.
     """
-    whys, cause = WORDING["reasons"], Explanation
-    attack = AttackName.EZ_MIA if audit.is_of_model else AttackName.CLOSEST
-    longest = worded(AttackTest(attack, Part.FEW))
+    longest = AttackTest(AttackName.EZ_MIA if audit.is_of_model else AttackName.CLOSEST, Part.FEW)
     reasons = {
         FLAGGED: (
-            whys["claim"].format(4.0, 5.12, 97.5),
-            whys["beyond"].format(12, 15, whys["tied"].format(longest)),
-            whys["canaries"],
+            Statement(Reason.CLAIM, (4.0, 5.12, 97.5)),
+            Statement(Reason.BEYOND, (12, 15, longest, True)),
+            Statement(Reason.CANARIES),
         ),
         UNDECIDED: (
-            cause(Cause.EXCHANGED),
-            cause(Cause.WORDS, 88),
-            cause(Cause.SHAPE, 77),
-            cause(Cause.RARITY, 66),
-            cause(Cause.UNTRAINED),
-            cause(Cause.INVERTED),
+            Statement(Cause.EXCHANGED),
+            *(Statement(cause, (88,)) for cause in (Cause.WORDS, Cause.SHAPE, Cause.RARITY)),
+            *(Statement(cause) for cause in (Cause.UNTRAINED, Cause.INVERTED)),
         ),
-        NOTHING_FOUND: (whys["nothing"].format(15),),
+        NOTHING_FOUND: (Statement(Reason.NOTHING, (15,)),),
     }[outcome]
     judged = dataclasses.replace(
         audit.verdict,
@@ -68,7 +63,7 @@ def crowded(audit, outcome: str):
         reasons=reasons,
         explanations=reasons if outcome == UNDECIDED else (),
         tests=tuple(
-            dataclasses.replace(test, name=longest, p=1e-4, adjusted=1e-3) for test in audit.verdict.tests
+            dataclasses.replace(test, key=longest, p=1e-4, adjusted=1e-3) for test in audit.verdict.tests
         ),
     )
     kept = [n for n, note in enumerate(audit.sample.notes) if int(note.patient[1:]) < 55]

@@ -163,14 +163,6 @@ def text_kernels(people: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
     return dict(_kernels(people))
 
 
-def operations(members: int, heldout: int, *, permutations: int) -> float:
-    """Return about how many additions and multiplications `blind_baselines` takes for so many patients."""
-    size = min(members, _MOST) + min(heldout, _MOST)
-    learn, judge = size * (1 - 1 / PARTS), size / PARTS
-    solved = PARTS * (learn**3 / 3 + 2 * learn**2 * judge)
-    return len(NAMES) * (solved + 2 * min(permutations, PERMUTATIONS) * size**2)
-
-
 def blind_baselines(
     members: Sequence[Sequence[str]],
     heldout: Sequence[Sequence[str]],

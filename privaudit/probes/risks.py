@@ -13,14 +13,13 @@ Sources: Article 29 Working Party, Opinion 05/2014 (WP 216), section 2.2.2, and 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
-from tqdm.auto import tqdm
 
 from privaudit.encode import Sample
 from privaudit.probes.memorization import PatientShares, compare_patients
@@ -47,14 +46,12 @@ class Likeness:
     Args:
         synthetic: the texts of the data set.
         notes: every note that is asked about, of members and of held-out patients.
-        progress: whether to show bars.
     """
 
-    def __init__(self, synthetic: Sequence[str], notes: Sequence[str], *, progress: bool = False) -> None:
+    def __init__(self, synthetic: Sequence[str], notes: Sequence[str]) -> None:
         """Count how rare each word, pair and run of three words is in all texts together."""
-        self._progress = progress
         self._vectors = TfidfVectorizer(analyzer=_features, binary=True)
-        self._vectors.fit(_shown([*synthetic, *notes], "counting words", progress))
+        self._vectors.fit([*synthetic, *notes])
         self._synthetic = self._vectors.transform(synthetic).T.tocsr()  # a column a text
         self._seen = np.asarray(self._synthetic.sum(axis=1)).ravel() > 0
 
@@ -66,7 +63,7 @@ class Likeness:
     def nearest(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return the cosine with the closest synthetic text and its place, shape [texts] each."""
         cosines, places = np.zeros(len(texts)), np.zeros(len(texts), dtype=int)
-        for rows, shared in _products(self._vectors.transform(texts), self._synthetic, self._progress):
+        for rows, shared in _products(self._vectors.transform(texts), self._synthetic):
             table = shared.toarray()  # most cells are filled, and a sparse table would be sorted first
             places[rows] = table.argmax(axis=1)
             cosines[rows] = table.max(axis=1)
@@ -80,7 +77,7 @@ class Likeness:
         return sparse.vstack(
             [
                 _largest(shared.tocsr(), count)
-                for _, shared in _products(self._vectors.transform(texts), self._synthetic, self._progress)
+                for _, shared in _products(self._vectors.transform(texts), self._synthetic)
             ],
             format="csr",
         )
@@ -90,24 +87,15 @@ class Likeness:
         return self._vectors.transform(texts).power(2) @ self._seen.astype(float)
 
 
-def _shown(texts: Sequence[str], what: str, progress: bool) -> Iterable[str]:
-    """Return the texts, counted on a bar."""
-    return tqdm(texts, desc=what, unit="text", unit_scale=True, leave=False, disable=not progress)
-
-
-def _products(
-    left: sparse.csr_matrix, right: sparse.csr_matrix, progress: bool
-) -> Iterator[tuple[slice, sparse.csr_matrix]]:
+def _products(left: sparse.csr_matrix, right: sparse.csr_matrix) -> Iterator[tuple[slice, sparse.csr_matrix]]:
     """Yield which rows of the left matrix, and their products with the columns of the right one.
 
     One block at a time: where a word stands in most texts, all of them are a number for each pair of texts.
     """
     size = max(1, min(_ROWS, _CELLS // right.shape[1]))
-    with tqdm(total=left.shape[0], desc="comparing", unit="note", leave=False, disable=not progress) as bar:
-        for start in range(0, left.shape[0], size):
-            rows = slice(start, min(start + size, left.shape[0]))
-            yield rows, left[rows] @ right
-            bar.update(rows.stop - start)
+    for start in range(0, left.shape[0], size):
+        rows = slice(start, min(start + size, left.shape[0]))
+        yield rows, left[rows] @ right
 
 
 def _largest(rows: sparse.csr_matrix, count: int) -> sparse.csr_matrix:
@@ -123,27 +111,24 @@ def _largest(rows: sparse.csr_matrix, count: int) -> sparse.csr_matrix:
     return rows
 
 
-def near_copies(
-    texts: Sequence[str], synthetic: Sequence[str], *, progress: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
+def near_copies(texts: Sequence[str], synthetic: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return which texts some synthetic text nearly repeats, and which synthetic texts repeat some of them.
 
     Args:
         texts: notes.
         synthetic: texts of the data set.
-        progress: whether to show bars.
 
     Returns:
         Masks of shape [texts] and [synthetic]; near is a Jaccard similarity of 0.8 or more of the runs of
         three words.
     """
     counter = CountVectorizer(analyzer=shingles, binary=True)
-    counter.fit(_shown([*texts, *synthetic], "counting runs", progress))
+    counter.fit([*texts, *synthetic])
     left, right = (counter.transform(side).astype(np.int32) for side in (texts, synthetic))
     right = right.T.tocsr()
     sizes = np.asarray(right.sum(axis=0)).ravel()
     repeated, repeats = np.zeros(len(texts), dtype=bool), np.zeros(len(synthetic), dtype=bool)
-    for rows, shared in _products(left, right, progress):
+    for rows, shared in _products(left, right):
         shared = shared.tocoo()
         mine = np.asarray(left[rows].sum(axis=1)).ravel()
         near = shared.data >= NEAR * (mine[shared.row] + sizes[shared.col] - shared.data)
@@ -170,18 +155,17 @@ class Copies:
     phantoms: Interval
 
 
-def copies(texts: tuple[str, ...], sample: Sample, *, progress: bool) -> Copies:
+def copies(texts: Sequence[str], sample: Sample) -> Copies:
     """Count near copies of notes of members, and of held-out patients.
 
     Args:
         texts: synthetic ones.
         sample: the notes.
-        progress: whether to show bars.
     """
     counts, copied = [], []
     for side in (True, False):
         notes = sample.of(member=side)
-        repeated, repeats = near_copies([note.text for note in notes], texts, progress=progress)
+        repeated, repeats = near_copies([note.text for note in notes], texts)
         copied += [notes[n].patient for n in np.flatnonzero(repeated)]
         counts.append(int(repeats.sum()))
     members = {note.patient for note in sample.of(member=True)}
@@ -191,7 +175,7 @@ def copies(texts: tuple[str, ...], sample: Sample, *, progress: bool) -> Copies:
     return Copies(shares, *counts, Interval(*ends, chance.level, chance.method))
 
 
-def word_losses(learn: Sequence[str], texts: Sequence[str], *, progress: bool = False) -> np.ndarray:
+def word_losses(learn: Sequence[str], texts: Sequence[str]) -> np.ndarray:
     """Return the mean loss of each text, in nats a word, under a model that learned from other texts.
 
     The model counts runs of up to three words and gives the rarer ones the share that Witten and Bell give.
@@ -199,7 +183,6 @@ def word_losses(learn: Sequence[str], texts: Sequence[str], *, progress: bool = 
     Args:
         learn: what it learns from.
         texts: what it predicts.
-        progress: whether to show a bar.
 
     Source: Witten and Bell, IEEE Trans. Inf. Theory 37 (1991), method C; Meeus et al. 2025, section 4, for
     such a model as an attack on synthetic text.
@@ -209,7 +192,7 @@ def word_losses(learn: Sequence[str], texts: Sequence[str], *, progress: bool = 
     True
     """
     counts: Counter[tuple[str, ...]] = Counter()
-    for text in _shown(learn, "learning words", progress):
+    for text in learn:
         words = ["", *spelling.words(text)]
         for end in range(1, len(words)):
             counts.update(tuple(words[end - n : end + 1]) for n in range(min(ORDER, end + 1)))

@@ -97,6 +97,16 @@ def test_what_grades_is_locked_by_hash_at_the_versions_of_the_book():
     assert {name: locked()[name] for name in graded if name in locked()}.items() <= graded.items()
 
 
+def test_the_audit_is_locked_by_hash_at_the_versions_of_the_book_and_without_its_tools():
+    text = (ROOT / "requirements-audit.lock").read_text()
+    entries = [line for line in text.replace("\\\n", "").splitlines() if not line.startswith("#")]
+    audit = pins(entry.split(" ")[0] for entry in entries)
+    assert all("--hash=sha256:" in entry for entry in entries) and "://" not in text
+    direct = pins([*project()["dependencies"], *project()["optional-dependencies"]["audit"]])
+    assert direct.keys() - audit.keys() == {"torch"} and audit.items() <= locked().items()
+    assert not audit.keys() & {"jupyterlab", "papermill", "snakemake", "sphinx", "nbconvert", "ipython"}
+
+
 def test_what_builds_on_a_server_is_named_by_commit_and_may_write_where_it_must():
     """A tag can be moved to other code; a commit cannot."""
     writing = []

@@ -11,7 +11,8 @@ import toy_audit as toy
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, PreTrainedTokenizerFast
 
 import privaudit
-from privaudit.model import Target, _kind, context_of, untrained
+from privaudit.loading import _kind, context_of, untrained
+from privaudit.model import Target
 from privhelpers import models
 from privhelpers.errors import UnsupportedModel
 
@@ -248,7 +249,7 @@ def test_a_folder_of_a_causal_class_that_reads_both_ways_is_refused_at_every_doo
         numbers.context = 64
         return numbers
 
-    monkeypatch.setattr("privaudit.model.TextTokenizer", read)
+    monkeypatch.setattr("privaudit.loading.TextTokenizer", read)
     for door in (privaudit.open_model, models.load):
         with pytest.raises(UnsupportedModel, match=r"'both': is not causal.*save it as BertForMaskedLM"):
             door(both_ways)

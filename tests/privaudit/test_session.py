@@ -11,32 +11,22 @@ import numpy as np
 import pytest
 import torch
 import toy_audit as toy
-from peft import LoraConfig, get_peft_model
-from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, pre_tokenizers, processors, trainers
 from tokenizers import models as token_models
 from transformers import (
-    AutoTokenizer,
     BertConfig,
     BertForMaskedLM,
-    BertModel,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
     PreTrainedTokenizerFast,
 )
 
 import privaudit
-from privaudit.audit import estimate_tests
 from privaudit.encode import _drawn_notes, draw_sample
-from privaudit.model import Target, TextTokenizer, rng
-from privaudit.probes.blind import operations
+from privaudit.loading import TextTokenizer, rng
 from privaudit.probes.memorization import openings, write_texts
-from privaudit.probes.risks import Likeness, risks
 from privaudit.records import FEWEST_PATIENTS, Note, naming_strings
-from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, decide, p_values_by_test
-from privaudit.words import WORDING, AttackTest, Part
-from privhelpers.errors import InvalidParameter, MissingArtifact, UnsupportedModel
+from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, p_values_by_test
+from privaudit.words import WORDING, AttackTest, Cause, Part
+from privhelpers.errors import InvalidParameter, UnsupportedModel
 from privhelpers.text import found_in
 
 LITTLE = privaudit.Settings(texts=24, tokens=24, permutations=1999, draws=60)
@@ -88,45 +78,11 @@ def test_a_model_that_remembers_is_flagged(flagged):
     assert len(flagged.verdict.tests) == 2 * len(flagged.attacks) + 5
 
 
-def test_a_model_is_asked_for_the_three_risks_with_what_it_wrote(flagged):
-    texts, sample = flagged.texts, flagged.sample
-    again = risks(texts, sample, Likeness(texts, sample.texts), LITTLE)
-    assert flagged.risks == again and set(again) == {"singling_out", "linkability", "inference"}
-    assert {(shares.members.of, shares.heldout.of) for shares in again.values()} == {(60, 60)}
-
-
 def test_a_model_that_never_trained_is_not(fresh, files):
     audit = privaudit.run_audit(files, LITTLE, target=privaudit.open_model(fresh))
     assert audit.verdict.outcome == NOTHING_FOUND
     assert all(shares.difference.low <= 0 for shares in audit.risks.values())
     assert "not proof" in WORDING["headlines"][audit.verdict.outcome]
-
-
-def test_a_claim_that_nothing_could_test_is_refused_before_the_model_is_asked(fresh, files, monkeypatch):
-    target = privaudit.open_model(fresh)
-    monkeypatch.setattr(Target, "score", lambda *_, **__: pytest.fail("the model was asked"))
-    with pytest.raises(InvalidParameter, match="a claim can only be tested with canaries"):
-        privaudit.run_audit(files, replace(LITTLE, epsilon=4.0, delta=1e-5), target=target)
-
-
-def test_an_estimate_has_dealings_draws_and_the_comparison_of_the_files(files, monkeypatch):
-    monkeypatch.setattr("privaudit.audit.seconds_of", lambda _: 0.01)
-    sample = draw_sample(files, [], LITTLE)
-
-    def told(attacks, settings=LITTLE):
-        said = estimate_tests(sample, settings, attacks=attacks)
-        return said.removeprefix("tests, intervals and the comparison of the two files take about ")
-
-    # A hundredth of a second for 39 of 1,999 dealings, and for 2 of 60 draws of notes and of patients.
-    assert (told(5), told(50)) == ("10 s more", "2 min more")
-    assert told(50, replace(LITTLE, control=False)) == "80 s more"
-    assert told(50, replace(LITTLE, permutations=1, draws=1)) == "4 s more"
-    monkeypatch.setattr("privaudit.probes.blind.operations", lambda *_, **__: 2.7e12)
-    assert told(5) == "2 min more"
-    monkeypatch.undo()
-    all_of_them = operations(2000, 2000, permutations=999)
-    assert operations(9000, 9000, permutations=9999) == all_of_them, "more are never looked at"
-    assert all_of_them > 6 * operations(1000, 1000, permutations=999)
 
 
 def test_a_reference_of_the_same_tokens_brings_ezmia_and_wbc(home, tok, remembers, files):
@@ -178,7 +134,7 @@ def test_a_reference_that_saw_the_held_out_patients_explains_what_is_found(remem
     assert min(test.adjusted for test in audit.verdict.tests) <= settings.share
     assert audit.verdict.outcome == UNDECIDED
     words, facts = WORDING, privaudit.report_facts(audit)
-    assert audit.verdict.reasons == (words["explanations"]["reference"],)
+    assert [one.key for one in audit.verdict.reasons] == [Cause.REFERENCE]
     assert facts["next"][0] == facts["answers"]["next"] == words["check"]["reference"]
     assert words["not_applied"]["reference"] in facts["not_tested"]
 
@@ -189,7 +145,7 @@ def test_files_that_differ_by_themselves_decide_nothing(home, remembers, members
     settings = replace(LITTLE, texts=4, tokens=8, lower_case=False, control=False)
     audit = privaudit.run_audit(files, settings, target=privaudit.open_model(remembers))
     assert audit.verdict.outcome == UNDECIDED
-    assert "sees the two files alone" in audit.verdict.reasons[0]
+    assert audit.verdict.reasons[0].key == Cause.WORDS
 
 
 def test_records_and_holdout_that_are_exchanged_are_no_nothing_found(remembers, files):
@@ -198,34 +154,18 @@ def test_records_and_holdout_that_are_exchanged_are_no_nothing_found(remembers, 
     audit = privaudit.run_audit(exchanged, settings, target=privaudit.open_model(remembers))
     loss = audit.attacks[0]
     assert loss.patient.auc.high < 0.3 and loss.reverse_p[0] < 0.001 < 0.99 < loss.p[0]
-    assert audit.verdict.outcome == UNDECIDED and "are exchanged" in audit.verdict.reasons[0]
+    assert audit.verdict.outcome == UNDECIDED and audit.verdict.reasons[0].key == Cause.EXCHANGED
     facts = privaudit.report_facts(audit)
-    assert audit.verdict.reasons[0] in privaudit.report_page(facts)
-    assert facts["answers"]["found"] == audit.verdict.reasons[0]
+    assert facts["answers"]["found"] == facts["reasons"][0] in privaudit.report_page(facts)
     assert [test.get("reverse", 1) <= settings.alpha for test in facts["tests"][:2]] == [True, True]
-
-
-def test_no_exchange_is_asked_of_what_a_model_writes_after_held_out_openings(flagged):
-    written = {WORDING["tests"][name] for name in ("disclosures", *flagged.risks)}
-    assert len(written) == 4
-    unasked = {test.name for test in flagged.verdict.tests if test.reverse is None}
-    assert unasked >= written
-    assert not {WORDING["tests"][name] for name in ("completions", "canaries")} & unasked
 
 
 def test_what_lower_case_costs_is_no_exchange_and_no_nothing_found(flagged):
     """Of a model that read its records in lower case, a note loses less by it the better it is known."""
-    _, reverse, turned = p_values_by_test(flagged.attacks, {}, None, exchanged=())
+    *_, turned = p_values_by_test(flagged.attacks, {}, None, exchanged=())
     expected = {AttackTest(attack.name, Part.FEW) for attack in flagged.attacks}
     assert expected | {AttackTest("lower_case", Part.ALL)} == turned
     assert len(turned) == len(flagged.attacks) + 1
-    found = {test.key: test.p for test in flagged.verdict.tests}
-    loud = dict.fromkeys(turned, 1e-6)
-    for by_leaks, outcome in ((turned, FLAGGED), (set(), UNDECIDED)):
-        attacks = {name: p for name, p in found.items() if name in reverse}
-        assert decide(attacks, (), swapped=loud, invertible=by_leaks, alpha=0.01).outcome == outcome
-    left = decide(dict.fromkeys(found, 0.5), (), swapped=loud, invertible=turned, alpha=0.01)
-    assert left.reasons == (WORDING["explanations"]["exchanged"],)
 
 
 @pytest.mark.wrong_numbers
@@ -243,11 +183,6 @@ def test_a_folder_under_another_name_gives_the_same_audit(home, fresh, files, mo
     assert found[0] == found[1]
 
 
-def test_the_same_seed_gives_the_same_report(flagged, remembers, files):
-    again = privaudit.run_audit(files, LITTLE, target=privaudit.open_model(remembers))
-    assert privaudit.report_facts(again) == privaudit.report_facts(flagged)
-
-
 def word_tokenizer(texts: list[str], *, masked: bool) -> PreTrainedTokenizerFast:
     """A tokenizer of whole words, with the special tokens of its kind and no other."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] if masked else ["<unk>", "<s>"]
@@ -263,17 +198,6 @@ def word_tokenizer(texts: list[str], *, masked: bool) -> PreTrainedTokenizerFast
     return PreTrainedTokenizerFast(tokenizer_object=made, mask_token="[MASK]", **names)
 
 
-def llama(texts: list[str], folder):
-    words = word_tokenizer(texts, masked=False)
-    config = LlamaConfig(
-        vocab_size=len(words), hidden_size=32, intermediate_size=48, num_hidden_layers=1,
-        num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=64,
-    )  # fmt: skip
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return toy.save(LlamaForCausalLM(config), words, folder)
-
-
 @pytest.fixture(scope="module")
 def bert(home, members):
     words = word_tokenizer([row["text"] for row in members], masked=True)
@@ -286,33 +210,17 @@ def bert(home, members):
         return toy.save(BertForMaskedLM(config), words, home / "bert")
 
 
-def test_another_architecture_with_its_own_tokenizer(home, files):
-    folder = llama([row["text"] for row in toy.notes("x", 60, seed=9)], home / "llama")
-    opened = privaudit.open_model(folder)
-    assert (opened.kind, opened.start, opened.context) == ("causal", opened.tokenizer.bos_token_id, 64)
-    audit = privaudit.run_audit(files, LITTLE, target=opened)
-    assert audit.completions is not None and len(audit.texts) >= 12
-    assert audit.verdict.outcome == NOTHING_FOUND
-
-
-def test_a_vocabulary_made_of_the_files_gives_them_away_without_training(home, files, members):
-    opened = privaudit.open_model(llama([row["text"] for row in members], home / "told"))
-    audit = privaudit.run_audit(files, replace(LITTLE, texts=24, control=False), target=opened)
-    assert audit.verdict.outcome == FLAGGED and audit.disclosures.by_patient.members.hits > 10
-    assert audit.disclosures.by_patient.heldout.hits == 0 and audit.disclosures.disclosed
-
-
 def test_a_masked_model_is_asked_for_every_token_once(bert, files):
     opened = privaudit.open_model(bert)
     texts = [note.text for note in files.members.notes[:5]]
     read = opened.score(texts)
     assert opened.kind == "masked"
-    plain = [opened.tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
+    plain = opened.tokenizer(texts, add_special_tokens=False)["input_ids"]
     assert read.tokens.tolist() == list(map(len, plain))
     # By hand: the seventh group of the first text.
     order = rng.make(0, f"checkup/masks/{len(plain[0])}").permutation(len(plain[0]))
     hidden = np.flatnonzero(order % 7 == 6)
-    ids = torch.tensor(opened.tokenizer(texts[0])["input_ids"])
+    ids = torch.tensor(opened.tokenizer(texts[:1])["input_ids"][0])
     shown = ids.clone()
     shown[hidden + 1] = opened.tokenizer.mask_token_id
     with torch.inference_mode():
@@ -330,29 +238,10 @@ def test_a_masked_model_is_audited_without_writing(bert, files):
     assert "words guessed" in privaudit.report_page(facts), "a page without counts of patients"
 
 
-def test_a_masked_model_that_remembers_is_flagged(bert, home, files, members):
-    opened = privaudit.open_model(bert)
-    net, tok = opened.model.train(), AutoTokenizer.from_pretrained(bert)
-    batch = tok([row["text"] for row in members], padding=True, return_tensors="pt")
-    ids, read = batch["input_ids"], batch["attention_mask"]
-    optimizer = torch.optim.AdamW(net.parameters(), lr=8e-3)
-    chance = torch.Generator().manual_seed(0)
-    for _ in range(70):
-        hidden = (torch.rand(ids.shape, generator=chance) < 0.25) & (ids > 4)
-        shown, labels = ids.masked_fill(hidden, tok.mask_token_id), ids.masked_fill(~hidden, -100)
-        net(input_ids=shown, attention_mask=read, labels=labels).loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-    folder = toy.save(net.eval(), tok, home / "bert-remembers")
-    settings = replace(LITTLE, lower_case=False)
-    audit = privaudit.run_audit(files, settings, target=privaudit.open_model(folder))
-    assert audit.verdict.outcome == FLAGGED and audit.attacks[0].patient.auc.low > 0.6
-
-
 def test_a_causal_reading_is_the_models_own_loss(remembers):
     opened = privaudit.open_model(remembers)
     read = opened.score(["Seen today: ward seen mild pain.", "left"])
-    ids = torch.tensor([[opened.start, *opened.tokenizer("left")["input_ids"]]])
+    ids = torch.tensor([[opened.start, *opened.tokenizer(["left"])["input_ids"][0]]])
     with torch.inference_mode():
         loss = opened.model(input_ids=ids, labels=ids).loss.item()
     assert read.losses[1] == pytest.approx(loss, abs=1e-5) and read.tokens[1] == ids.shape[1] - 1
@@ -362,7 +251,7 @@ def test_what_is_recalled_is_what_greedy_decoding_writes(remembers, files, flagg
     opened, notes = privaudit.open_model(remembers), flagged.sample.notes
     read = opened.score(flagged.sample.texts)
     for number in (0, 1, len(notes) - 1):
-        ids = opened.tokenizer(notes[number].text)["input_ids"]
+        ids = opened.tokenizer([notes[number].text])["input_ids"][0]
         half = len(ids) // 2
         start = torch.tensor([[opened.start, *ids[:half]]])
         with torch.inference_mode():
@@ -418,13 +307,6 @@ def deaf(fresh, tmp_path_factory):
     return privaudit.open_model(folder)
 
 
-def test_an_opening_of_which_a_tokenizer_makes_nothing_is_left_out(deaf, files):
-    assert deaf.start is None and not deaf.tokenizer("Seen today:")["input_ids"]
-    sample = draw_sample(files, [deaf], LITTLE)
-    assert openings(sample.of(member=False), most=11) == ["Seen today:"]
-    assert write_texts(deaf, sample, LITTLE, progress=False) == []
-
-
 def test_an_audit_goes_on_without_a_case_of_which_a_tokenizer_makes_nothing(deaf, files):
     settings = replace(LITTLE, texts=4, tokens=4, control=False, draws=10)
     audit = privaudit.run_audit(files, settings, target=deaf)
@@ -463,137 +345,6 @@ def test_what_a_models_code_raises_at_work_is_a_refusal(fresh, monkeypatch):
     monkeypatch.setattr(opened.model, "forward", lambda **_: 1 / 0)
     with pytest.raises(UnsupportedModel, match=r"'fresh': opens, and fails at a text .*ZeroDivisionError"):
         opened.score(["Seen"])
-
-
-def test_folders_that_could_run_or_fetch_something_are_refused(fresh, tmp_path):
-    for name, config in (
-        ("auto", {"auto_map": {"AutoModel": "x--y.Z"}}),
-        ("kernel", {"_attn_implementation_internal": "someone/kernel"}),
-        ("quant", {"text_config": {"quantization_config": {}}}),
-    ):
-        with pytest.raises(UnsupportedModel, match="may load code"):
-            privaudit.open_model(copy(fresh, tmp_path / name, **config))
-    code = copy(fresh, tmp_path / "code")
-    (code / "modeling.py").write_text("raise SystemExit")
-    pickled = copy(fresh, tmp_path / "pickled")
-    (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
-    for folder, words in ((code, "Python code"), (pickled, "safetensors")):
-        with pytest.raises(UnsupportedModel, match=words):
-            privaudit.open_model(folder)
-
-
-def test_folders_that_hold_no_whole_model_are_refused(fresh, bert, tmp_path):
-    for name, config in (
-        ("unknown", {"model_type": "nobody"}),
-        ("classifier", {"architectures": ["GPT2ForSequenceClassification"]}),
-        ("wider", {"n_layer": 2}),
-    ):
-        with pytest.raises(UnsupportedModel):
-            privaudit.open_model(copy(fresh, tmp_path / name, **config))
-    headless = copy(bert, tmp_path / "headless")
-    BertModel.from_pretrained(bert, local_files_only=True).save_pretrained(headless)
-    copied = json.loads((bert / "config.json").read_text())
-    (headless / "config.json").write_text(json.dumps(copied))
-    with pytest.raises(UnsupportedModel, match="do not fill the model"):
-        privaudit.open_model(headless)
-    cut = copy(fresh, tmp_path / "cut")
-    (cut / "model.safetensors").write_bytes((fresh / "model.safetensors").read_bytes()[:5000])
-    with pytest.raises(UnsupportedModel, match="cannot be read"):
-        privaudit.open_model(cut)
-    (tmp_path / "adapter").mkdir()
-    (tmp_path / "adapter" / "adapter_config.json").write_text("{}")
-    for folder, words in (("none", "no folder"), ("adapter", "trained on as base")):
-        with pytest.raises(MissingArtifact, match=words):
-            privaudit.open_model(tmp_path / folder)
-
-
-def change(folder, **config):
-    file = folder / "adapter_config.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | config))
-
-
-@pytest.fixture(scope="module")
-def adapter(fresh, tmp_path_factory):
-    """A folder with nothing but an adapter on the projections of `fresh`, and the adapted model's loss."""
-    folder = tmp_path_factory.mktemp("adapter") / "lora"
-    base = GPT2LMHeadModel.from_pretrained(fresh)
-    options = LoraConfig(r=2, target_modules=["c_attn", "c_fc"], fan_in_fan_out=True)
-    adapted = get_peft_model(base, options)
-    chance = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for name, parameter in adapted.named_parameters():
-            if "lora_" in name:
-                parameter.normal_(0.0, 0.5, generator=chance)
-    adapted.save_pretrained(folder)
-    ids = torch.arange(3, 30)[None]
-    return folder, adapted.eval()(input_ids=ids, labels=ids).loss.item(), ids
-
-
-def test_an_adapter_is_added_to_its_base(adapter, fresh):
-    folder, loss, ids = adapter
-    target = privaudit.open_model(folder, base=fresh)
-    assert target.name == "lora" and set(target.files) >= {"adapter_model.safetensors", "base: config.json"}
-    assert target.model(input_ids=ids, labels=ids).loss.item() == pytest.approx(loss, rel=1e-5)
-    alone = privaudit.open_model(fresh)
-    assert abs(alone.model(input_ids=ids, labels=ids).loss.item() - loss) > 1e-3
-
-
-def test_an_adapter_without_its_base_or_with_another_is_refused(adapter, fresh, bert, tmp_path):
-    folder, *_ = adapter
-    with pytest.raises(MissingArtifact, match="trained on as base"):
-        privaudit.open_model(folder)
-    with pytest.raises(MissingArtifact, match="base 'none'"):
-        privaudit.open_model(folder, base=tmp_path / "none")
-    with pytest.raises(UnsupportedModel, match="has no base"):
-        privaudit.open_model(fresh, base=fresh)
-    with pytest.raises(UnsupportedModel, match="does not fit its base"):
-        privaudit.open_model(folder, base=bert)
-    fewer = shutil.copytree(folder, tmp_path / "fewer")
-    change(fewer, target_modules=["c_attn"])
-    with pytest.raises(UnsupportedModel, match="does not fit its base"):
-        privaudit.open_model(fewer, base=fresh)
-
-
-@pytest.mark.parametrize(
-    ("config", "words"),
-    [
-        ({"peft_type": "IA3"}, "only LORA"),
-        ({"megatron_config": {}, "megatron_core": "os"}, None),
-        ({"megatron_config": {"x": 1}, "megatron_core": "os"}, "megatron_config"),
-        ({"auto_map": {"a": "b"}}, "may load code"),
-        ({"eva_config": {"rho": 2}}, "eva_config"),
-        ({"somebody": 7}, "somebody"),
-        ({"init_lora_weights": "gaussian"}, None),
-        ({"init_lora_weights": "orthogonal"}, None),
-        *(
-            ({"init_lora_weights": start}, "init_lora_weights .*may change its base; save it as a plain LoRA")
-            for start in ("olora", "pissa_niter_4", "corda", "loftq", ["gaussian"])
-        ),
-    ],
-)
-def test_an_adapter_that_names_more_than_weights_is_refused(adapter, fresh, tmp_path, config, words):
-    folder = shutil.copytree(adapter[0], tmp_path / "named")
-    change(folder, **config)
-    if words is None:
-        privaudit.open_model(folder, base=fresh)
-        return
-    with pytest.raises(UnsupportedModel, match=words):
-        privaudit.open_model(folder, base=fresh)
-
-
-def test_an_adapter_of_whole_numbers_is_refused(adapter, fresh, tmp_path):
-    folder = shutil.copytree(adapter[0], tmp_path / "whole")
-    weights = {name: weight.int() for name, weight in load_file(folder / "adapter_model.safetensors").items()}
-    save_file(weights, folder / "adapter_model.safetensors")
-    with pytest.raises(UnsupportedModel, match="whole numbers"):
-        privaudit.open_model(folder, base=fresh)
-
-
-def test_a_pickled_adapter_is_refused(adapter, fresh, tmp_path):
-    folder = shutil.copytree(adapter[0], tmp_path / "pickled")
-    (folder / "adapter_model.safetensors").rename(folder / "adapter_model.bin")
-    with pytest.raises(UnsupportedModel, match="safetensors"):
-        privaudit.open_model(folder, base=fresh)
 
 
 def test_large_files_are_drawn_at_random(files):

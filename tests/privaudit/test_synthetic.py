@@ -1,6 +1,5 @@
 """The audit of synthetic texts: what repeats its records is found, what comes from other people is not."""
 
-import dataclasses
 import itertools
 import json
 import math
@@ -13,14 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import toy_audit as toy
-from scipy import sparse
 
 import privaudit
 from privaudit import audit_pictures
 from privaudit.encode import draw_sample
 from privaudit.probes.risks import (
     Likeness,
-    _products,
     inferred,
     linked,
     near_copies,
@@ -29,9 +26,8 @@ from privaudit.probes.risks import (
 )
 from privaudit.records import Canary, CanaryFile, Files, Note, RecordFile, TextFile
 from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED
-from privaudit.words import WORDING
+from privaudit.words import WORDING, Cause
 from privhelpers.artifacts import to_json
-from privhelpers.errors import InvalidParameter
 
 LITTLE = privaudit.Settings(permutations=1999, draws=60)
 
@@ -120,7 +116,7 @@ def test_files_that_differ_decide_nothing():
     audit = privaudit.run_audit(files(MEMBERS, later, texts_of(OTHERS)), LITTLE)
     first = privaudit.report_facts(audit)["next"][0]
     assert first == WORDING["synthetic"]["next"][UNDECIDED][0], "none are exchanged"
-    assert audit.verdict.outcome == UNDECIDED and "two files alone" in audit.verdict.reasons[0]
+    assert audit.verdict.outcome == UNDECIDED and audit.verdict.reasons[0].key == Cause.WORDS
     copied = files(MEMBERS, later, texts_of(MEMBERS))
     of_the_files = privaudit.run_audit(copied, LITTLE, blind_results=audit.blind)
     assert of_the_files.verdict.outcome == UNDECIDED and of_the_files.blind is audit.blind
@@ -144,7 +140,7 @@ def test_canaries_echo_in_a_set_that_was_made_from_them(echoing):
     for audit, outcome in ((echoing, FLAGGED), (kept_out, UNDECIDED)):
         assert audit.verdict.outcome == outcome
         assert (audit.canaries.p <= 0.001) == (outcome == FLAGGED)
-    assert kept_out.canaries.reverse_p <= 0.001 and "wrong way round" in kept_out.verdict.reasons[0]
+    assert kept_out.canaries.reverse_p <= 0.001 and kept_out.verdict.reasons[0].key == Cause.INVERTED
     steps = [privaudit.report_facts(audit)["next"] for audit in (kept_out, echoing)]
     assert [WORDING["check"]["inverted"] in step for step in steps] == [True, False]
 
@@ -169,7 +165,7 @@ def test_a_figure_of_nothing_or_of_all_has_an_interval(of_the_others):
 
 def test_a_set_that_repeats_held_out_notes_is_no_nothing_found(of_the_others):
     audit = of_the_others
-    assert audit.verdict.outcome == UNDECIDED and "are exchanged" in audit.verdict.reasons[0]
+    assert audit.verdict.outcome == UNDECIDED and audit.verdict.reasons[0].key == Cause.EXCHANGED
     for counted in (audit.copies, audit.disclosures):
         assert counted.by_patient.reverse_p < 0.001 < 0.999 < counted.by_patient.p
     assert audit.risks["singling_out"].p > 0.5
@@ -231,11 +227,6 @@ def test_the_longest_first_page_has_at_most_350_words(echoing, outcome):
     assert facts["canaries"] and facts["named"] and not facts["coverage"]["whole"]
 
 
-@pytest.mark.browser
-def test_the_first_sheet_of_the_pdf_is_the_whole_first_page_and_nothing_else(echoing):
-    toy.check_first_sheet(*toy.longest_page(echoing, FLAGGED))
-
-
 @pytest.mark.parametrize("which", ["copied", "elsewhere"])
 def test_the_report_follows_its_schema_and_quotes_nobody(request, which):
     audit = request.getfixturevalue(which)
@@ -249,15 +240,6 @@ def test_the_report_follows_its_schema_and_quotes_nobody(request, which):
         assert risk["words"] in page and all(f"{end:.3f}" in page for end in risk["difference"])
     for row in (*MEMBERS[:9], *HELDOUT[:9]):
         assert row["text"][:40] not in page and row["text"][-12:-1] not in page
-
-
-def test_a_schema_refuses_a_figure_without_its_control(copied):
-    facts = json.loads(to_json(privaudit.report_facts(copied)))
-    schema = json.loads(privaudit.report_schema())
-    jsonschema.Draft202012Validator.check_schema(schema)
-    del facts["risks"]["linkability"]["held_out"]
-    with pytest.raises(jsonschema.ValidationError, match="held_out"):
-        jsonschema.validate(facts, schema)
 
 
 def test_the_model_of_word_counts_is_witten_and_bells():
@@ -294,41 +276,6 @@ def test_a_comparison_holds_no_number_for_each_pair_of_a_note_and_a_text():
     likeness = Likeness(texts, notes)
     assert toy.peak_of(lambda: likeness.nearest(notes)) < every_pair / 2
     assert toy.peak_of(lambda: near_copies(notes, texts)) < every_pair / 2
-
-
-def test_products_are_made_one_block_at_a_time_as_there_is_room(monkeypatch):
-    generator = np.random.default_rng(0)
-    left, right = (
-        sparse.csr_matrix(generator.random(shape) < 0.3, dtype=float) for shape in ((10, 6), (6, 5))
-    )
-    monkeypatch.setattr("privaudit.probes.risks._CELLS", 15)
-    blocks = _products(left, right, progress=False)
-    assert next(blocks)[0] == slice(0, 3), "three notes with five texts each"
-    rest = list(blocks)
-    assert [rows.stop - rows.start for rows, _ in rest] == [3, 3, 1]
-    assert all((shared != left[rows] @ right).nnz == 0 for rows, shared in rest)
-    texts = texts_of(OTHERS)
-    small = Likeness(texts, texts_of(MEMBERS)).nearest(texts_of(MEMBERS))
-    copies = near_copies(texts_of(MEMBERS), texts_of(MEMBERS)[::3])
-    monkeypatch.undo()
-    large = Likeness(texts, texts_of(MEMBERS)).nearest(texts_of(MEMBERS))
-    assert all((one == other).all() for one, other in zip(small, large, strict=True))
-    again = near_copies(texts_of(MEMBERS), texts_of(MEMBERS)[::3])
-    assert all((one == other).all() and one.any() for one, other in zip(copies, again, strict=True))
-
-
-def test_long_steps_are_shown_where_somebody_looks(capsys):
-    audit = privaudit.run_audit(files(MEMBERS, HELDOUT, texts_of(OTHERS)), LITTLE, progress=True)
-    shown = capsys.readouterr().err
-    assert audit and all(f"{step}:" in shown for step in ("counting words", "learning words", "comparing"))
-    Likeness(texts_of(OTHERS), texts_of(MEMBERS)).nearest(texts_of(MEMBERS))
-    assert not capsys.readouterr().err
-
-
-def test_a_claim_that_nothing_could_test_is_refused():
-    claim = dataclasses.replace(LITTLE, epsilon=4.0, delta=1e-5)
-    with pytest.raises(InvalidParameter, match=r"only be tested with canaries; give a file of them"):
-        privaudit.run_audit(files(MEMBERS, HELDOUT, texts_of(OTHERS)), claim)
 
 
 def test_who_is_singled_out_is_alone_in_the_own_group():

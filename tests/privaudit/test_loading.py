@@ -19,11 +19,10 @@ from transformers import (
 )
 
 import privaudit
-from privaudit import cli
 from privaudit.model import Target
 from privhelpers import models
 from privhelpers.artifacts import sha256_of
-from privhelpers.errors import MissingArtifact, PrivHelpersError, UnsupportedModel
+from privhelpers.errors import MissingArtifact, UnsupportedModel
 
 TEXT = "Seen today: ward seen mild pain left right knee. File SYN-12345678."
 INDEX = "model.safetensors.index.json"
@@ -62,78 +61,135 @@ def sharded(folder, **names):
     return sorted(tensors)
 
 
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ({"n_layer": 0}, r"does not use all of its weights .*transformer\.h\.0\."),
-        ({"n_layer": -1}, r"n_layer = -1, .*16 tensors.*restore the config\.json"),
-        ({"n_layer": 10**9}, r"n_layer = 1000000000, .*16 tensors"),
-        ({"n_layer": 1.5}, "n_layer"),
-        ({"n_head": 0}, "ZeroDivisionError"),
-        ({"n_head": "two"}, "n_head.*two"),
-        ({"vocab_size": 10**9}, "vocab_size = 1000000000"),
-        ({"n_positions": 10**12}, "n_positions = 1000000000000"),
-        ({"n_embd": 50}, r"do not fill the model \(mismatched keys.*transformer\.h\.0"),
-        ({"num_labels": 10**9}, "num_labels = 1000000000"),
-        ({"activation_function": "nobody"}, "nobody"),
-        ({"architectures": 5}, "architectures = 5; it must be a list"),
-        ({"architectures": [5]}, r"architectures = \[5\]; it must be a list"),
-        ({"is_encoder_decoder": True}, "is_encoder_decoder"),
-        ({"model_type": ["gpt2"]}, "names no model_type"),
-        ({"transformers_weights": "../x.safetensors"}, "transformers_weights"),
-        ({"attn_implementation": "someone/kernel"}, "may load code"),
-    ],
-)  # fmt: skip
-def test_a_configuration_that_is_not_of_its_weights_is_refused(brought, values, words):
-    change(brought, "config.json", **values)
-    with pytest.raises(UnsupportedModel, match=words) as refused:
-        privaudit.open_model(brought)
-    assert "'brought'" in str(refused.value) and len(str(refused.value)) < 600
+def of_whole_numbers(folder):
+    """Keep a weight as whole numbers, as a quantized model does."""
+    tensors = load_file(folder / "model.safetensors")
+    name = "transformer.wpe.weight"
+    save_file(tensors | {name: tensors[name].to(torch.int64)}, folder / "model.safetensors", {"format": "pt"})
 
 
-@pytest.mark.parametrize(
-    ("name", "key"),
-    [("config.json", "configuration_files"), ("tokenizer_config.json", "fast_tokenizer_files")],
-)
-def test_a_file_that_names_another_in_its_place_is_refused(brought, name, key):
-    change(brought, name, **{key: [name.replace(".json", ".4.0.0.json")]})
-    with pytest.raises(UnsupportedModel, match=rf"{name} has '{key}', which may load .*other files"):
-        privaudit.open_model(brought)
-    with pytest.raises(UnsupportedModel, match=rf"{name} has '{key}', which may load .*other files"):
-        models.load(brought)  # one door for the book's own models and for those that are audited
+def sparse(folder):
+    with open(folder / "model.safetensors", "wb") as out:
+        out.truncate(10**13)
 
 
-def test_a_folder_without_a_model_is_refused_before_the_records_are_read(brought, tmp_path, monkeypatch):
-    def refused(**places):
-        with pytest.raises(PrivHelpersError) as error:
-            cli.open_parts(cli.Options(**places))
-        return str(error.value)
-
-    monkeypatch.setattr(privaudit, "read_files", lambda *_, **__: pytest.fail("the records were read"))
-    whole, empty = str(brought), str(tmp_path)
-    assert "no folder with a config.json" in refused(model=empty)
-    assert "no folder with a config.json" in refused(model=whole, reference=empty)
-    assert "so it has no base" in refused(model=whole, base=whole)
-    (brought / "config.json").rename(brought / "adapter_config.json")
-    assert "trained on as base" in refused(model=whole)
-    assert f"base {tmp_path.name!r}" in refused(model=whole, base=empty)
+def broken_vocabulary(folder):
+    read = json.loads((folder / "tokenizer.json").read_text())
+    read["model"]["vocab"]["a"] = 999_999
+    (folder / "tokenizer.json").write_text(json.dumps(read))
 
 
-def test_a_refusal_names_the_folder_that_is_the_current_one(brought, monkeypatch):
+def outside(folder):
+    shutil.copy(folder / "model.safetensors", folder.parent / "x.safetensors")
+    sharded(folder, **{"transformer.wte.weight": "../x.safetensors"})
+
+
+def config(**values):
+    return lambda folder: change(folder, "config.json", **values)
+
+
+def text(name, content):
+    return lambda folder: (folder / name).write_text(content)
+
+
+def without(*names):
+    return lambda folder: [(folder / name).unlink() for name in names]
+
+
+def renamed(name, other):
+    return lambda folder: (folder / name).rename(folder / other)
+
+
+# What is wrong with a folder, and what the refusal names.
+BAD = {
+    "no layers": (config(n_layer=0), "does not use all of its weights"),
+    "fewer layers than none": (config(n_layer=-1), "does not use all of its weights"),
+    "too many layers": (config(n_layer=10**9), "n_layer = 1000000000"),
+    "more layers": (config(n_layer=2), "do not fill the model"),
+    "parts of layers": (config(n_layer=1.5), "n_layer"),
+    "no heads": (config(n_head=0), "ZeroDivisionError"),
+    "a word": (config(n_head="two"), "n_head"),
+    "vocabulary": (config(vocab_size=10**9), "vocab_size"),
+    "positions": (config(n_positions=10**12), "n_positions"),
+    "width": (config(n_embd=50), "do not fill the model"),
+    "labels": (config(num_labels=10**9), "num_labels"),
+    "activation": (config(activation_function="nobody"), "nobody"),
+    "architectures": (config(architectures=5), "5 of type"),
+    "classifier": (config(architectures=["GPT2ForSequenceClassification"]), "neither a causal nor"),
+    "encoder and decoder": (config(is_encoder_decoder=True), "neither a causal nor"),
+    "unknown type": (config(model_type="nobody"), "nobody"),
+    "types": (config(model_type=["gpt2"]), "gpt2"),
+    "another file": (config(transformers_weights="../x.safetensors"), "transformers_weights"),
+    "files of configuration": (config(configuration_files=["config.4.0.0.json"]), "configuration_files"),
+    "kernel": (config(attn_implementation="someone/kernel"), "attn_implementation"),
+    "private kernel": (
+        config(_attn_implementation_internal="someone/kernel"),
+        "_attn_implementation_internal",
+    ),
+    "code": (config(auto_map={"AutoModel": "x--y.Z"}), "auto_map"),
+    "quantized": (config(text_config={"quantization_config": {}}), "quantization_config"),
+    "Python": (text("modeling.py", "raise SystemExit"), "Python code"),
+    "pickled": (renamed("model.safetensors", "pytorch_model.bin"), "pytorch_model.bin"),
+    "broken JSON": (text("config.json", "{"), "config.json is no clean JSON"),
+    "list": (text("config.json", "[]"), "config.json must be an object"),
+    "whole numbers": (of_whole_numbers, r"transformer\.wpe\.weight holds whole numbers"),
+    "too large": (sparse, "of memory are free"),
+    "cut": (text("model.safetensors", "0" * 500), "cannot be read as safetensors"),
+    "no tokenizer": (without("tokenizer.json"), "the tokenizer cannot be read"),
+    "no vocabulary": (without("tokenizer.json", "tokenizer_config.json"), "its tokenizer has"),
+    "broken tokenizer": (text("tokenizer.json", "[]"), "the tokenizer cannot be read"),
+    "tokens of another model": (broken_vocabulary, "tokens up to 999999"),
+    "files of tokenizers": (
+        lambda folder: change(folder, "tokenizer_config.json", fast_tokenizer_files=["x.json"]),
+        "fast_tokenizer_files",
+    ),
+    "other weights": (
+        lambda folder: shutil.copy(folder / "model.safetensors", folder / "better.safetensors"),
+        "better.safetensors",
+    ),
+    "weights elsewhere": (outside, r"\.\./x\.safetensors"),
+    "missing shard": (lambda folder: sharded(folder) and (folder / "part-1.safetensors").unlink(), "part-1"),
+    "an index of nothing": (text(INDEX, "{}"), "model.safetensors"),
+    "an adapter beside it": (text("adapter_config.json", '{"peft_type": "LORA"}'), "adapter_config.json"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_folder_that_is_not_one_whole_model_is_refused_by_its_fault(brought, kind, monkeypatch):
+    spoil, words = BAD[kind]
+    spoil(brought)
     monkeypatch.chdir(brought)
-    (brought / "config.json").write_text("{")
-    with pytest.raises(UnsupportedModel, match=r"model 'brought': config\.json is no clean JSON"):
-        privaudit.open_model(".")
-    (brought / "config.json").rename("adapter_config.json")
-    for place in ("none/..", "\0", "x" * 5000):
-        with pytest.raises(MissingArtifact):
-            privaudit.open_model(".", base=place)
+    for place in (brought, "."):  # the folder has a name, too, if it is the current one
+        with pytest.raises(UnsupportedModel, match=words) as refused:
+            privaudit.open_model(place)
+        assert "'brought'" in str(refused.value) and len(str(refused.value)) < 600
 
 
-def test_the_books_own_loader_refuses_unused_weights_too(brought):
-    change(brought, "config.json", n_layer=0)
-    with pytest.raises(UnsupportedModel, match="does not use all"):
+@pytest.mark.parametrize("kind", ["no layers", "an adapter beside it", "files of configuration", "code"])
+def test_the_books_own_loader_has_the_same_door(brought, kind):
+    spoil, words = BAD[kind]
+    spoil(brought)
+    with pytest.raises(UnsupportedModel, match=words):
         models.load(brought)
+
+
+def test_a_missing_folder_or_base_is_told_from_a_wrong_one(brought, tmp_path):
+    for place in ("none/..", "\0", "x" * 5000, tmp_path):
+        with pytest.raises(MissingArtifact):
+            privaudit.open_model(place)
+    with pytest.raises(UnsupportedModel, match="has no base"):
+        privaudit.open_model(brought, base=brought)
+    (brought / "config.json").rename(brought / "adapter_config.json")
+    for base in (None, tmp_path, "\0"):
+        with pytest.raises(MissingArtifact, match="base"):
+            privaudit.open_model(brought, base=base)
+
+
+def test_shards_are_read_whole(brought, good):
+    sharded(brought)
+    opened, alone = privaudit.open_model(brought), privaudit.open_model(good)
+    assert opened.score([TEXT]).losses == pytest.approx(alone.score([TEXT]).losses)
+    assert opened.files["part-1.safetensors"] == sha256_of(brought / "part-1.safetensors")
 
 
 def test_a_head_of_its_own_is_used_whatever_the_configuration_ties(tok, tmp_path):
@@ -147,15 +203,6 @@ def test_a_head_of_its_own_is_used_whatever_the_configuration_ties(tok, tmp_path
     assert privaudit.open_model(folder).score([TEXT]).losses == pytest.approx(losses)
 
 
-@pytest.mark.parametrize("kind", [torch.int64, torch.uint8, torch.bool])
-def test_a_weight_of_whole_numbers_is_refused(brought, kind):
-    tensors = load_file(brought / "model.safetensors")
-    name = "transformer.wpe.weight"
-    save_file(tensors | {name: tensors[name].to(kind)}, brought / "model.safetensors", {"format": "pt"})
-    with pytest.raises(UnsupportedModel, match=r"transformer\.wpe\.weight holds whole numbers"):
-        privaudit.open_model(brought)
-
-
 def test_a_constant_of_whole_numbers_that_older_versions_saved_is_no_reason(brought):
     tensors = load_file(brought / "model.safetensors")
     mask = {"transformer.h.0.attn.bias": torch.ones(1, 1, 96, 96, dtype=torch.uint8)}
@@ -163,104 +210,10 @@ def test_a_constant_of_whole_numbers_that_older_versions_saved_is_no_reason(brou
     assert privaudit.open_model(brought).score([TEXT]).losses
 
 
-@pytest.mark.parametrize("place", ["../x.safetensors", "/tmp/x.safetensors", "sub/x.safetensors", "x.bin", 5])
-def test_an_index_names_files_of_its_folder_alone(brought, place):
-    (brought / "sub").mkdir()
-    for outside in (brought.parent, brought / "sub"):
-        shutil.copy(brought / "model.safetensors", outside / "x.safetensors")
-    sharded(brought, **{"transformer.wte.weight": place})
-    with pytest.raises(UnsupportedModel, match=r"index\.json names .*its own folder alone"):
-        privaudit.open_model(brought)
-
-
-def test_shards_are_opened_whole_or_not_at_all(brought, good, tmp_path):
-    first, *_ = sharded(brought)
-    opened, alone = privaudit.open_model(brought), privaudit.open_model(good)
-    assert opened.score([TEXT]).losses == pytest.approx(alone.score([TEXT]).losses)
-    assert opened.files["part-1.safetensors"] == sha256_of(brought / "part-1.safetensors")
-    other = shutil.copytree(brought, tmp_path / "other")
-    sharded_names = json.loads((other / INDEX).read_text())["weight_map"]
-    (other / INDEX).write_text(json.dumps({"weight_map": sharded_names | {first: "part-1.safetensors"}}))
-    with pytest.raises(
-        UnsupportedModel, match=r"part-.\.safetensors and model\.safetensors\.index\.json differ"
-    ):
-        privaudit.open_model(other)
-    (other / "part-1.safetensors").unlink()
-    with pytest.raises(UnsupportedModel, match=r"part-1\.safetensors is missing"):
-        privaudit.open_model(other)
-    shutil.copy(good / "model.safetensors", brought)
-    with pytest.raises(UnsupportedModel, match=r"model\.safetensors is no part of the model"):
-        privaudit.open_model(brought)
-
-
-def test_an_index_beside_weights_that_libraries_read_alone_is_refused(brought):
-    own = load_file(brought / "model.safetensors")
-    whole = dict.fromkeys(own, "model.safetensors")
-    (brought / INDEX).write_text(json.dumps({"weight_map": whole}))
-    assert privaudit.open_model(brought).score([TEXT]).losses
-    save_file({"extra.weight": torch.ones(3)}, brought / "a.safetensors", {"format": "pt"})
-    (brought / INDEX).write_text(json.dumps({"weight_map": whole | {"extra.weight": "a.safetensors"}}))
-    with pytest.raises(UnsupportedModel, match=r"names model\.safetensors and other files"):
-        privaudit.open_model(brought)
-
-
-def test_a_tensor_under_two_names_is_refused(brought):
-    tensors = load_file(brought / "model.safetensors")
-    again = {"wte.weight": torch.zeros_like(tensors["transformer.wte.weight"])}
-    save_file(tensors | again, brought / "model.safetensors", {"format": "pt"})
-    with pytest.raises(UnsupportedModel, match=r"hold transformer\.wte\.weight twice"):
-        privaudit.open_model(brought)
-
-
-def test_weights_beside_the_model_are_refused(brought):
-    shutil.copy(brought / "model.safetensors", brought / "better.safetensors")
-    with pytest.raises(UnsupportedModel, match=r"better\.safetensors is no part of the model"):
-        privaudit.open_model(brought)
-
-
-def test_an_adapter_that_nobody_named_is_refused(brought):
-    (brought / "adapter_config.json").write_text('{"peft_type": "LORA"}')
-    with pytest.raises(UnsupportedModel, match=r"adapter_config\.json lies beside a whole model"):
-        privaudit.open_model(brought)
-    with pytest.raises(UnsupportedModel, match=r"adapter_config\.json lies beside a whole model"):
-        models.load(brought)
-
-
 def test_the_hashes_are_of_the_files_of_the_folder(brought):
     files = privaudit.open_model(brought).files
     assert files == {name: sha256_of(brought / name) for name in files}
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= set(files)
-
-
-def sparse(folder, name, size):
-    with open(folder / name, "wb") as out:
-        out.truncate(size)
-
-
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
-        (lambda at: sparse(at, "model.safetensors", 10**13), "of memory are free"),
-        (lambda at: (at / "model.safetensors").write_bytes((10**8).to_bytes(8, "little")), "as safetensors"),
-        (lambda at: (at / "config.json").write_text("{"), "config.json is no clean JSON"),
-        (lambda at: (at / "config.json").write_text("[]"), "config.json holds no object"),
-        (lambda at: (at / "tokenizer.json").unlink(), "the tokenizer cannot be read"),
-        (lambda at: (at / "tokenizer.json").write_text("[]"), "the tokenizer cannot be read"),
-        (lambda at: change(at, "tokenizer_config.json", tokenizer_class=5), "the tokenizer cannot be read"),
-    ],
-)
-def test_files_that_are_not_what_they_are_called_are_refused(brought, spoil, words):
-    spoil(brought)
-    with pytest.raises(UnsupportedModel, match=words):
-        privaudit.open_model(brought)
-
-
-def test_tokens_that_the_model_does_not_have_are_refused(brought, tmp_path):
-    read = json.loads((brought / "tokenizer.json").read_text())
-    read["model"]["vocab"]["a"] = 999_999
-    (brought / "tokenizer.json").write_text(json.dumps(read))
-    with pytest.raises(UnsupportedModel, match="tokens up to 999999, and the model"):
-        privaudit.open_model(brought)
 
 
 def test_a_template_with_a_token_of_no_vocabulary_is_refused(brought):
@@ -279,7 +232,7 @@ def test_a_template_with_a_token_of_no_vocabulary_is_refused(brought):
 
 @pytest.mark.parametrize("at_once", [2, 500])
 def test_the_tokenizer_says_what_transformers_says_of_the_folder(good, tok, monkeypatch, at_once):
-    monkeypatch.setattr("privaudit.model._AT_ONCE", at_once)
+    monkeypatch.setattr("privaudit.loading._AT_ONCE", at_once)
     tokenizer, texts = privaudit.open_model(good).tokenizer, [TEXT, "", "naïve  \u4e2d"]
     plain = tok(texts, return_special_tokens_mask=True, return_offsets_mapping=True)
     plain["ends"] = [[end for _, end in row] for row in plain["offset_mapping"]]
@@ -338,11 +291,6 @@ def test_what_is_cut_from_a_text_is_what_no_model_reads(tok, case, texts):
     told = Target("it", kind, None, reader, context, {}).encode(texts)
     assert (told.ids, told.asked) == ([row[:context] for row in rows], asked)
     assert told.cut == [len(row) > context for row in rows]
-
-
-def test_notes_that_older_libraries_left_in_a_configuration_are_no_reason(brought):
-    change(brought, "config.json", _model_name_or_path="somewhere", _attn_implementation_autoset=True)
-    assert privaudit.open_model(brought).kind == "causal"
 
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
