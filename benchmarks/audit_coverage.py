@@ -24,13 +24,13 @@ from scipy.special import ndtr
 from tqdm import tqdm
 
 from bookmaker.runner._git import commit
-from privhelpers import accounting, audit, rng
+from privhelpers import accounting, lower_bounds, rng
 from privhelpers.mechanisms import participation_log_ratio
 
 RUN, DELTA, CONFIDENCE = {"sample_rate": 0.1, "steps": 150}, 1e-5, 0.95
 EPSILONS = (0.5, 1.0, 4.0, 8.0, 10.0)
 COUNTS = (12_000, 3000)  # the smaller audit reads the first of the same canaries
-METHODS = (audit.OWN_CURVE, audit.FDP, audit.BINOMIAL)
+METHODS = (lower_bounds.OWN_CURVE, lower_bounds.FDP, lower_bounds.BINOMIAL)
 FRESH, FRESH_SEED = 10_000, 1  # audits of a second look at each rate of the own curve, and their seed
 FIRST = 20  # audits whose median is kept as well
 
@@ -50,24 +50,26 @@ def truth_of(epsilon: float) -> float:
 @functools.cache
 def _one_look(method: str, canaries: int, guesses: int, correct: int, searched: int) -> float:
     counts = {"canaries": canaries, "guesses": guesses, "correct": correct}
-    bound = audit.fdp_epsilon_lower if method == audit.FDP else audit.one_run_epsilon_lower
+    bound = (
+        lower_bounds.fdp_epsilon_lower if method == lower_bounds.FDP else lower_bounds.one_run_epsilon_lower
+    )
     return bound(**counts, delta=DELTA, confidence=CONFIDENCE, searched=searched)
 
 
 @functools.cache
 def _own_curve(canaries: int, correct: int) -> float:
-    return audit.own_curve_epsilon_lower(
+    return lower_bounds.own_curve_epsilon_lower(
         canaries=canaries, correct=correct, **RUN, delta=DELTA, confidence=CONFIDENCE
     )
 
 
 def remembered(method: str, coins: np.ndarray, scores: np.ndarray) -> float:
     """Return the bound of a method; counts that came up before are looked up."""
-    if method == audit.OWN_CURVE:
+    if method == lower_bounds.OWN_CURVE:
         called_in = scores > np.sort(scores)[(scores.size - 1) // 2]
         return _own_curve(coins.size, int((called_in == coins).sum()))
-    numbers = audit.searched_guesses(coins.size)
-    looks = [audit.count_correct(coins, scores, number) for number in numbers]
+    numbers = lower_bounds.searched_guesses(coins.size)
+    looks = [lower_bounds.count_correct(coins, scores, number) for number in numbers]
     return max(_one_look(method, coins.size, *look, len(numbers)) for look in looks)
 
 
@@ -80,9 +82,9 @@ def in_full(
 ) -> float:
     """Return the same bound by the helper that chapters call."""
     settings = {"delta": delta, "confidence": confidence}
-    if method == audit.OWN_CURVE:
-        return audit.own_curve_audit(coins, scores, **RUN, **settings).epsilon_lower
-    return audit.audit_in_one_run(coins, scores, method=method, **settings).epsilon_lower
+    if method == lower_bounds.OWN_CURVE:
+        return lower_bounds.own_curve_audit(coins, scores, **RUN, **settings).epsilon_lower
+    return lower_bounds.audit_in_one_run(coins, scores, method=method, **settings).epsilon_lower
 
 
 def bounds_on(coins: np.ndarray, scores: np.ndarray, bound: Callable[..., float]) -> dict[str, list[float]]:
@@ -93,7 +95,9 @@ def bounds_on(coins: np.ndarray, scores: np.ndarray, bound: Callable[..., float]
 def one_audit(key: Key) -> dict[str, list[float]]:
     """Return all bounds of the audit (epsilon, seed)."""
     epsilon, seed = key
-    seen = audit.simulate_scores(canaries=max(COUNTS), noise_multiplier=sigma_of(epsilon), **RUN, seed=seed)
+    seen = lower_bounds.simulate_scores(
+        canaries=max(COUNTS), noise_multiplier=sigma_of(epsilon), **RUN, seed=seed
+    )
     bounds = bounds_on(*seen, remembered)
     if seed == 0 and bounds != bounds_on(*seen, in_full):
         raise AssertionError(f"epsilon {epsilon}: what is remembered is not what the helpers return")
@@ -106,8 +110,10 @@ def seconds_of(method: str, count: int, times: int = 3) -> float:
     for epsilon in EPSILONS:
         taken = []
         for seed in range(times):
-            seen = audit.simulate_scores(canaries=count, noise_multiplier=sigma_of(epsilon), **RUN, seed=seed)
-            audit._own_curve._searched.cache_clear()
+            seen = lower_bounds.simulate_scores(
+                canaries=count, noise_multiplier=sigma_of(epsilon), **RUN, seed=seed
+            )
+            lower_bounds._own_curve._searched.cache_clear()
             start = time.process_time()
             in_full(method, *seen)
             taken.append(time.process_time() - start)
@@ -132,7 +138,7 @@ def enough_to_exceed(epsilon: float, canaries: int) -> int:
     return canaries // 2 + bisect.bisect_left(
         more_than_guessing,
         True,
-        key=lambda c: audit.own_curve_epsilon_lower(correct=c, **settings) > truth_of(epsilon),
+        key=lambda c: lower_bounds.own_curve_epsilon_lower(correct=c, **settings) > truth_of(epsilon),
     )
 
 
@@ -157,7 +163,7 @@ def distribution_of_sums(epsilon: float, points: int = 2**18) -> tuple[np.ndarra
 def drawn_at_once(
     epsilon: float, canaries: int, chance: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return coins and scores as `audit.simulate_scores`, without a loop over the steps."""
+    """Return coins and scores as `lower_bounds.simulate_scores`, without a loop over the steps."""
     values, outside, inside = distribution_of_sums(epsilon)
     coins, heights = chance.random(canaries) < 0.5, chance.random(canaries)
     scores = np.empty(canaries)

@@ -25,9 +25,9 @@ from kept import Key, go_on, keep, made_with
 from scipy.stats import chi2, norm
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from privhelpers import accounting, audit, dpsgd
-from privhelpers.audit import broken
+from privhelpers import accounting, dpsgd, lower_bounds
 from privhelpers.dpsgd import PrivateOptimizer
+from privhelpers.lower_bounds import broken
 
 DELTA = 1e-5
 CLAIMS = (1.0, 4.0, 8.0)
@@ -103,7 +103,7 @@ class Fault:
     clipped_mean_of: float | None = None
 
     def shown(self, sigma: float, sample_rate: float) -> Callable[..., np.ndarray]:
-        """Return what `audit.simulate_scores` asks at every step."""
+        """Return what `lower_bounds.simulate_scores` asks at every step."""
         batch_of, batches = np.empty(0), max(1, round(1 / sample_rate))
 
         def shows(generator: np.random.Generator, included: np.ndarray, step: int) -> np.ndarray:
@@ -144,13 +144,13 @@ BUGS = {
     "q understated by half": Bug(Fault(rate=2.0), make_draws=doubled_draws),
 }
 GATES = {
-    f"binomial, {100 * GATE:g} %": (audit.BINOMIAL, GATE, DELTA),
-    f"binomial, {100 * GATE:g} %, δ = {SMALL:g}": (audit.BINOMIAL, GATE, SMALL),
-    f"f-DP, {100 * GATE:g} %": (audit.FDP, GATE, DELTA),
-    f"own curve, {100 * GATE:g} %": (audit.OWN_CURVE, GATE, DELTA),
-    f"binomial, {100 * USUAL:g} %": (audit.BINOMIAL, USUAL, DELTA),
-    f"f-DP, {100 * USUAL:g} %": (audit.FDP, USUAL, DELTA),
-    f"own curve, {100 * USUAL:g} %": (audit.OWN_CURVE, USUAL, DELTA),
+    f"binomial, {100 * GATE:g} %": (lower_bounds.BINOMIAL, GATE, DELTA),
+    f"binomial, {100 * GATE:g} %, δ = {SMALL:g}": (lower_bounds.BINOMIAL, GATE, SMALL),
+    f"f-DP, {100 * GATE:g} %": (lower_bounds.FDP, GATE, DELTA),
+    f"own curve, {100 * GATE:g} %": (lower_bounds.OWN_CURVE, GATE, DELTA),
+    f"binomial, {100 * USUAL:g} %": (lower_bounds.BINOMIAL, USUAL, DELTA),
+    f"f-DP, {100 * USUAL:g} %": (lower_bounds.FDP, USUAL, DELTA),
+    f"own curve, {100 * USUAL:g} %": (lower_bounds.OWN_CURVE, USUAL, DELTA),
 }
 GATE_OF = ("method", "confidence", "delta")
 FIT = "scores fit the claim"
@@ -170,10 +170,14 @@ def enough(title: str, target: float, canaries: int, guesses: int, searched: int
     settings = {"canaries": canaries, "delta": delta, "confidence": confidence}
 
     def refutes(correct: int) -> bool:
-        if method == audit.OWN_CURVE:
-            bound = audit.own_curve_epsilon_lower(correct=correct, **RUN, **settings)
+        if method == lower_bounds.OWN_CURVE:
+            bound = lower_bounds.own_curve_epsilon_lower(correct=correct, **RUN, **settings)
         else:
-            of = audit.fdp_epsilon_lower if method == audit.FDP else audit.one_run_epsilon_lower
+            of = (
+                lower_bounds.fdp_epsilon_lower
+                if method == lower_bounds.FDP
+                else lower_bounds.one_run_epsilon_lower
+            )
             bound = of(guesses=guesses, correct=correct, searched=searched, **settings)
         return bound > claim_of(target, delta)[1]
 
@@ -182,11 +186,11 @@ def enough(title: str, target: float, canaries: int, guesses: int, searched: int
 
 def refuted(title: str, target: float, coins: np.ndarray, scores: np.ndarray) -> bool:
     """Return whether a bound on these scores exceeds the claim, without computing the bound."""
-    if GATES[title][0] == audit.OWN_CURVE:
+    if GATES[title][0] == lower_bounds.OWN_CURVE:
         called_in = scores > np.sort(scores)[(scores.size - 1) // 2]
         return int((called_in == coins).sum()) >= enough(title, target, coins.size, coins.size, 1)
-    numbers = audit.searched_guesses(coins.size)
-    looks = [audit.count_correct(coins, scores, number) for number in numbers]
+    numbers = lower_bounds.searched_guesses(coins.size)
+    looks = [lower_bounds.count_correct(coins, scores, number) for number in numbers]
     return any(right >= enough(title, target, coins.size, guesses, len(numbers)) for guesses, right in looks)
 
 
@@ -201,11 +205,11 @@ def one_run(key: Key) -> dict[str, bool]:
     target, name, count, seed = key
     sigma, _ = claim_of(target)
     shows = BUGS[name].canaries.shown(sigma, RUN["sample_rate"])
-    seen = audit.simulate_scores(canaries=count, noise_multiplier=sigma, **RUN, seed=seed, shows=shows)
+    seen = lower_bounds.simulate_scores(canaries=count, noise_multiplier=sigma, **RUN, seed=seed, shows=shows)
     found = {title: refuted(title, target, *seen) for title in GATES}
     if seed == 0 and found != {title: refuted_in_full(title, target, *seen) for title in GATES}:
         raise AssertionError(f"{key}: the shortcut is not what the helpers return")
-    p_value = audit.claim_p_value(*seen, noise_multiplier=sigma, **RUN, seed=SEEDS + seed, times=3)
+    p_value = lower_bounds.claim_p_value(*seen, noise_multiplier=sigma, **RUN, seed=SEEDS + seed, times=3)
     return found | {FIT: p_value < MISFIT}
 
 

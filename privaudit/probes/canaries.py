@@ -14,7 +14,8 @@ from privaudit.encode import content_key
 from privaudit.records import Canary, Files
 from privaudit.settings import Settings
 from privhelpers import stats
-from privhelpers.audit import (
+from privhelpers.errors import InvalidParameter
+from privhelpers.lower_bounds import (
     ADD_REMOVE,
     BINOMIAL,
     BY_RANK,
@@ -26,7 +27,6 @@ from privhelpers.audit import (
     most_certifiable,
     swap_pairs,
 )
-from privhelpers.errors import InvalidParameter
 from privhelpers.stats import Interval
 
 

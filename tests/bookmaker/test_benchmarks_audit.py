@@ -53,7 +53,7 @@ def test_what_was_measured_is_not_measured_again(tmp_path):
 
 def test_what_is_remembered_is_what_the_helpers_return(coverage):
     run = {"noise_multiplier": coverage.sigma_of(4.0), **coverage.RUN}
-    coins, scores = coverage.audit.simulate_scores(canaries=500, **run, seed=0)
+    coins, scores = coverage.lower_bounds.simulate_scores(canaries=500, **run, seed=0)
     for method in coverage.METHODS:
         once = coverage.remembered(method, coins, scores)
         assert once == coverage.remembered(method, coins, scores) == coverage.in_full(method, coins, scores)
@@ -75,7 +75,7 @@ def test_scores_drawn_at_once_are_those_of_the_steps(coverage, epsilon):
     distance = coverage.accounting.delta_at(epsilon=0.0, **run)
     assert (outside - inside).max() == pytest.approx(distance, rel=2e-3)
     assert outside[-1] == pytest.approx(1) and inside[-1] == pytest.approx(1)
-    coins, scores = coverage.audit.simulate_scores(canaries=3000, **run, seed=1)
+    coins, scores = coverage.lower_bounds.simulate_scores(canaries=3000, **run, seed=1)
     chance = np.random.default_rng(2)
     drawn_coins, drawn = coverage.drawn_at_once(epsilon, 20_000, chance)
     for side in (True, False):
@@ -115,11 +115,11 @@ def test_no_kept_rate_is_refuted_and_all_were_measured_again(coverage):
     for one in second["rates"]:
         assert clopper_pearson(one["above"], second["audits"]).low <= 1 - coverage.CONFIDENCE
     for epsilon, least in TARGETS.items():
-        assert rows[epsilon, 12_000, coverage.audit.OWN_CURVE]["median_of_first"] >= least
+        assert rows[epsilon, 12_000, coverage.lower_bounds.OWN_CURVE]["median_of_first"] >= least
 
 
 def test_no_bound_that_is_timed_is_looked_up(coverage, monkeypatch):
-    bound, known, in_full = coverage.audit._own_curve._searched, [], coverage.in_full
+    bound, known, in_full = coverage.lower_bounds._own_curve._searched, [], coverage.in_full
 
     def watched(*given):
         known.append(bound.cache_info().currsize)
@@ -127,7 +127,7 @@ def test_no_bound_that_is_timed_is_looked_up(coverage, monkeypatch):
 
     monkeypatch.setattr(coverage, "EPSILONS", (1.0,))
     monkeypatch.setattr(coverage, "in_full", watched)
-    assert coverage.seconds_of(coverage.audit.OWN_CURVE, 50, times=2) > 0
+    assert coverage.seconds_of(coverage.lower_bounds.OWN_CURVE, 50, times=2) > 0
     assert known == [0, 0] and bound.cache_info().currsize == 1
 
 

@@ -20,7 +20,7 @@ from nbformat import v4
 from bookmaker.runner import chain, notebooks
 from bookmaker.site import _quizzes, questions
 from bookmaker.teaching import _quizzes as gift
-from privhelpers import audit, mechanisms, stats
+from privhelpers import lower_bounds, mechanisms, stats
 from privhelpers.attacks import white_box
 from privhelpers.defenses import dedup
 from privhelpers.errors import InvalidParameter
@@ -127,7 +127,7 @@ TRUE = {
     "memorization draws-for-even-chance": lambda: scipy.stats.geom.ppf(0.5, 0.01),
     "membership_inference one-threshold-area": binary_scores_area,
     "gradient_inversion digits-ceiling": lambda: 10_000 * mechanisms.largest_tpr(fpr=1e-7, epsilon=8.0),
-    "auditing perfect-guesses": lambda: audit.one_run_epsilon_lower(
+    "auditing perfect-guesses": lambda: lower_bounds.one_run_epsilon_lower(
         canaries=10, guesses=10, correct=10, delta=0.0
     ),
     "comparison first-of-holm": smallest_that_holm_rejects,

@@ -37,9 +37,9 @@ ROOMS = {
         ("accounting_runs", "accounting_renyi", "accounting", "accounting_search"),
     ),
     "ledger": (("_chain", "_terms", "_writer"), ("ledger",)),
-    "audit": (
+    "lower_bounds": (
         ("_one_run", "_result", "_scores", "_chance", "_own_curve"),
-        ("audit_bounds", "audit_scores", "audit_own_curve"),
+        ("lower_bounds_bounds", "lower_bounds_scores", "lower_bounds_own_curve"),
     ),
     "dpsgd": (
         (

@@ -52,16 +52,20 @@ def _trained(mutant: Mutant | None) -> str:
 
 def _audited(run: dict) -> str:
     """Audit a run and return the largest bound, and the chance of such scores under the claimed noise."""
-    from privhelpers import audit
+    from privhelpers import lower_bounds
 
     coins, scores, delta = run["included"], run["scores"], PLAN["target_delta"]
     law = {name: PLAN[name] for name in ("sample_rate", "steps")}
     at = {"delta": delta, "confidence": CONFIDENCE}
     return json.dumps(
         {
-            "binomial": audit.audit_in_one_run(coins, scores, method=audit.BINOMIAL, **at).epsilon_lower,
-            "own curve": audit.own_curve_audit(coins, scores, **law, **at).epsilon_lower,
-            "p": audit.claim_p_value(coins, scores, noise_multiplier=run["noise_multiplier"], seed=0, **law),
+            "binomial": lower_bounds.audit_in_one_run(
+                coins, scores, method=lower_bounds.BINOMIAL, **at
+            ).epsilon_lower,
+            "own curve": lower_bounds.own_curve_audit(coins, scores, **law, **at).epsilon_lower,
+            "p": lower_bounds.claim_p_value(
+                coins, scores, noise_multiplier=run["noise_multiplier"], seed=0, **law
+            ),
         }
     )
 

@@ -8,10 +8,10 @@ import pytest
 from privhelpers import (
     accounting,
     anonymity,
-    audit,
     claims,
     defenses,
     hipaa,
+    lower_bounds,
     mechanisms,
     models,
     records,
@@ -47,15 +47,15 @@ CALLS = {  # what is called with one of the values as its keyword argument
     "arrays": ((RAGGED,), lambda arrays: stats.clustered_bootstrap(np.mean, [1, 2], arrays)),
     "shows": (
         NO_FUNCTIONS,
-        lambda **bad: audit.simulate_scores(canaries=4, **RUN, seed=0, **bad),
+        lambda **bad: lower_bounds.simulate_scores(canaries=4, **RUN, seed=0, **bad),
     ),
     "times": (
         (0, 10**7, 10**18, HUGE),
-        lambda **bad: audit.claim_p_value(COINS, range(8), **RUN, seed=0, **bad),
+        lambda **bad: lower_bounds.claim_p_value(COINS, range(8), **RUN, seed=0, **bad),
     ),
-    "planted": ((RAGGED, None, 3), lambda planted: audit.swap_pairs(planted, seed=0)),
-    "lower": ((HUGE,), lambda lower: audit.require_below(lower, 1.0)),
-    "upper": ((HUGE, -HUGE), lambda upper: audit.require_below(1.0, upper)),
+    "planted": ((RAGGED, None, 3), lambda planted: lower_bounds.swap_pairs(planted, seed=0)),
+    "lower": ((HUGE,), lambda lower: lower_bounds.require_below(lower, 1.0)),
+    "upper": ((HUGE, -HUGE), lambda upper: lower_bounds.require_below(1.0, upper)),
     "name": (
         ("pld", "", None, RAGGED),
         lambda name: accounting.opacus_epsilon(name, **RUN, delta=1e-5),

@@ -13,7 +13,6 @@ from peft import LoraConfig, get_peft_model
 
 from privhelpers import dpsgd, models
 from privhelpers.accounting import Claimed, PrivacySpent
-from privhelpers.audit import broken
 from privhelpers.dpsgd import _chance
 from privhelpers.dpsgd._batches import bounded, micro_batches
 from privhelpers.dpsgd._chance import _Release, grid_step, secret_normals
@@ -26,6 +25,7 @@ from privhelpers.errors import (
     TrainingFailed,
     UnsupportedModel,
 )
+from privhelpers.lower_bounds import broken
 
 
 def private(model, *, sigma=1.0, bound=1.0, expected=4.0, seed=0, optimizer=None, chance=None):

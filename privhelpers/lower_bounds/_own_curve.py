@@ -29,8 +29,8 @@ from scipy.special import ndtri
 from scipy.stats import beta
 
 from privhelpers import accounting
-from privhelpers.audit._result import AuditResult, check_guesses, significance_of
-from privhelpers.audit._scores import check_scores
+from privhelpers.lower_bounds._result import AuditResult, check_guesses, significance_of
+from privhelpers.lower_bounds._scores import check_scores
 
 OWN_CURVE = "DP-SGD's own curve"
 _LEAST_NOISE = 0.1  # noise multiplier at which the search ends: what it spends is no guarantee any more

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, logit
 from scipy.stats import binom
 
-from privhelpers import accounting, audit, mechanisms
+from privhelpers import accounting, lower_bounds, mechanisms
 from privhelpers.errors import AuditContradiction, InvalidParameter
 
 P_VALUES = [  # canaries, guesses, correct, epsilon, delta
@@ -69,39 +69,41 @@ def counts(canaries, guesses, correct):
 @pytest.mark.parametrize(("given_values", "expected"), P_VALUES)
 def test_published_p_values(given_values, expected):
     *numbers, epsilon, delta = given_values
-    p_value = audit.one_run_p_value(**counts(*numbers), epsilon=epsilon, delta=delta)
+    p_value = lower_bounds.one_run_p_value(**counts(*numbers), epsilon=epsilon, delta=delta)
     assert p_value == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_p_value_is_a_probability():
     """With so many canaries the failures of probability delta add up to more than 1."""
-    assert audit.one_run_p_value(**counts(1000, 1000, 900), epsilon=1.0, delta=0.9) == 1.0
+    assert lower_bounds.one_run_p_value(**counts(1000, 1000, 900), epsilon=1.0, delta=0.9) == 1.0
 
 
 @pytest.mark.parametrize(("given_values", "expected"), BINOMIAL)
 def test_published_binomial_bounds(given_values, expected):
     *numbers, delta = given_values
-    assert audit.one_run_epsilon_lower(**counts(*numbers), delta=delta) == pytest.approx(expected, abs=2e-6)
+    assert lower_bounds.one_run_epsilon_lower(**counts(*numbers), delta=delta) == pytest.approx(
+        expected, abs=2e-6
+    )
 
 
 @pytest.mark.parametrize(("numbers", "expected"), FDP)
 def test_published_f_dp_bounds(numbers, expected):
-    assert audit.fdp_epsilon_lower(**counts(*numbers), delta=1e-5) == pytest.approx(expected, abs=1e-5)
+    assert lower_bounds.fdp_epsilon_lower(**counts(*numbers), delta=1e-5) == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("canaries", [10, 100, 1000])
 def test_perfect_guesses_have_a_closed_form(canaries):
     everyone = counts(canaries, canaries, canaries)
     expected = logit(0.05 ** (1 / canaries))
-    assert audit.one_run_epsilon_lower(**everyone, delta=0.0) == pytest.approx(expected, abs=1e-7)
+    assert lower_bounds.one_run_epsilon_lower(**everyone, delta=0.0) == pytest.approx(expected, abs=1e-7)
 
 
 @pytest.mark.parametrize(("canaries", "guesses"), [(100, 100), (1000, 1000), (1000, 100), (7, 2)])
 def test_chance_certifies_exactly_nothing(canaries, guesses):
     for correct in (guesses // 2, 0):
         numbers = counts(canaries, guesses, correct)
-        assert audit.one_run_epsilon_lower(**numbers, delta=1e-5) == 0.0
-        assert audit.fdp_epsilon_lower(**numbers, delta=1e-5) == 0.0
+        assert lower_bounds.one_run_epsilon_lower(**numbers, delta=1e-5) == 0.0
+        assert lower_bounds.fdp_epsilon_lower(**numbers, delta=1e-5) == 0.0
 
 
 @pytest.mark.parametrize("shift", GAUSSIAN)
@@ -110,7 +112,10 @@ def test_gaussian_scores_reproduce_the_published_table_and_stay_below_the_truth(
     searched = {"delta": 1e-6, "searched": case["hull"]}
     truth = mechanisms.gdp_epsilon(mu=float(shift), delta=1e-6)
     assert truth == pytest.approx(case["truth"], abs=1e-6)
-    for name, bound in (("one run", audit.one_run_epsilon_lower), ("f-DP", audit.fdp_epsilon_lower)):
+    for name, bound in (
+        ("one run", lower_bounds.one_run_epsilon_lower),
+        ("f-DP", lower_bounds.fdp_epsilon_lower),
+    ):
         numbers, expected = case[name]
         lower = bound(**counts(20000, *numbers), **searched)
         assert lower == pytest.approx(expected, abs=2e-5) and lower < truth
@@ -120,7 +125,7 @@ def test_gaussian_scores_reproduce_the_published_table_and_stay_below_the_truth(
 @settings(max_examples=60, deadline=None)
 def test_without_delta_the_p_value_is_a_binomial_tail(guesses, correct, epsilon):
     correct = min(correct, guesses)
-    p_value = audit.one_run_p_value(**counts(100, guesses, correct), epsilon=epsilon, delta=0.0)
+    p_value = lower_bounds.one_run_p_value(**counts(100, guesses, correct), epsilon=epsilon, delta=0.0)
     expected = sum(binom.pmf(k, guesses, expit(epsilon)) for k in range(correct, guesses + 1))
     assert p_value == pytest.approx(expected, abs=1e-9)
 
@@ -129,7 +134,7 @@ def test_without_delta_the_p_value_is_a_binomial_tail(guesses, correct, epsilon)
 @settings(max_examples=40, deadline=None)
 def test_bounds_grow_with_right_guesses_and_shrink_with_care(guesses, correct):
     correct = min(correct, guesses)
-    for bound in (audit.one_run_epsilon_lower, audit.fdp_epsilon_lower):
+    for bound in (lower_bounds.one_run_epsilon_lower, lower_bounds.fdp_epsilon_lower):
         here = bound(**counts(100, guesses, correct), delta=1e-5)
         assert here >= 0
         if correct < guesses:
@@ -140,15 +145,17 @@ def test_bounds_grow_with_right_guesses_and_shrink_with_care(guesses, correct):
 
 @pytest.mark.parametrize("numbers", [(1000, 100, 90), (100, 100, 100), (1000, 1000, 600)])
 def test_the_bound_is_where_the_p_value_meets_the_error(numbers):
-    bound = audit.one_run_epsilon_lower(**counts(*numbers), delta=1e-5)
-    just = [audit.one_run_p_value(**counts(*numbers), epsilon=bound + e, delta=1e-5) for e in (0, 1e-4)]
+    bound = lower_bounds.one_run_epsilon_lower(**counts(*numbers), delta=1e-5)
+    just = [
+        lower_bounds.one_run_p_value(**counts(*numbers), epsilon=bound + e, delta=1e-5) for e in (0, 1e-4)
+    ]
     assert just[0] <= 0.05 < just[1]
 
 
 def test_the_refuted_gaussian_curve_is_the_last_one():
     numbers = counts(1000, 100, 90)
-    mu = audit.fdp_mu_lower(**numbers)
-    mass = [audit.fdp_mass(**numbers, mu=mu + more, significance=0.05) for more in (0, 1e-3)]
+    mu = lower_bounds.fdp_mu_lower(**numbers)
+    mass = [lower_bounds.fdp_mass(**numbers, mu=mu + more, significance=0.05) for more in (0, 1e-3)]
     assert mass[0] > 1 > mass[1]
 
 
@@ -165,35 +172,37 @@ def test_a_gaussian_curve_lies_below_that_of_dp_sgd_where_the_audit_reads_it(eps
 
 def test_replacement_is_two_steps_of_add_or_remove():
     numbers = counts(40, 40, 38)
-    pure = audit.one_run_epsilon_lower(**numbers, delta=0.0)
-    swapped = audit.one_run_epsilon_lower(**numbers, delta=0.0, adjacency=audit.REPLACEMENT)
+    pure = lower_bounds.one_run_epsilon_lower(**numbers, delta=0.0)
+    swapped = lower_bounds.one_run_epsilon_lower(**numbers, delta=0.0, adjacency=lower_bounds.REPLACEMENT)
     assert swapped == pytest.approx(pure / 2, abs=1e-6)
     # (epsilon, delta) for one step is (2 epsilon, (1 + e^epsilon) delta) for both.
-    bound = audit.one_run_epsilon_lower(**numbers, delta=1e-4, adjacency=audit.REPLACEMENT)
+    bound = lower_bounds.one_run_epsilon_lower(**numbers, delta=1e-4, adjacency=lower_bounds.REPLACEMENT)
     twice = 1e-4 * (1 + math.exp(bound))
-    assert audit.one_run_p_value(**numbers, epsilon=2 * bound, delta=twice) == pytest.approx(0.05, abs=1e-6)
+    assert lower_bounds.one_run_p_value(**numbers, epsilon=2 * bound, delta=twice) == pytest.approx(
+        0.05, abs=1e-6
+    )
 
 
 def test_a_contradiction_stops_the_build_and_names_the_run():
-    result = audit.AuditResult(4.5, 1e-5, 0.95, audit.FDP, 1000, 100, 100)
+    result = lower_bounds.AuditResult(4.5, 1e-5, 0.95, lower_bounds.FDP, 1000, 100, 100)
     with pytest.raises(AuditContradiction, match=r"dp-eps-4: .* 4\.5, .* 4;"):
-        audit.require_below(result, 4.0, what="dp-eps-4")
-    audit.require_below(result, 4.5)
-    audit.require_below(result, math.inf)
-    audit.require_below(0.0, 0.0)
+        lower_bounds.require_below(result, 4.0, what="dp-eps-4")
+    lower_bounds.require_below(result, 4.5)
+    lower_bounds.require_below(result, math.inf)
+    lower_bounds.require_below(0.0, 0.0)
     for lower, upper in ((math.nan, 1.0), (1.0, math.nan)):
         with pytest.raises(AuditContradiction):
-            audit.require_below(lower, upper)
+            lower_bounds.require_below(lower, upper)
     for lower, upper in (("1", 2.0), (1.0, [2.0]), (None, 2.0)):
         with pytest.raises(InvalidParameter, match="lower, upper"):
-            audit.require_below(lower, upper)
+            lower_bounds.require_below(lower, upper)
 
 
 def test_a_result_says_everything_that_must_stand_beside_it():
-    text = str(audit.AuditResult(1.25, 1e-5, 0.95, audit.FDP, 1000, 100, 90, 6))
+    text = str(lower_bounds.AuditResult(1.25, 1e-5, 0.95, lower_bounds.FDP, 1000, 100, 90, 6))
     for part in ("1.25", "1e-05", "95 %", "add/remove", "f-DP", "90 of 100", "1000 canaries", "6 searched"):
         assert part in text
-    text = str(audit.AuditResult(1.23456, 1.23456e-5, 1 - 1e-9, audit.FDP, 1000, 100, 90))
+    text = str(lower_bounds.AuditResult(1.23456, 1.23456e-5, 1 - 1e-9, lower_bounds.FDP, 1000, 100, 90))
     for part in ("ε >= 1.234 at δ = 1.234e-05", "confidence 99.999999 %"):
         assert part in text, "no number says more than is certified"
 
@@ -219,7 +228,7 @@ def test_a_result_says_everything_that_must_stand_beside_it():
 )
 def test_impossible_counts_are_refused(bad):
     numbers = {**counts(100, 10, 9), "delta": 1e-5, "confidence": 0.95, "searched": 1, **bad}
-    for bound in (audit.one_run_epsilon_lower, audit.fdp_epsilon_lower):
+    for bound in (lower_bounds.one_run_epsilon_lower, lower_bounds.fdp_epsilon_lower):
         with pytest.raises(InvalidParameter):
             bound(**numbers)
 
@@ -227,7 +236,7 @@ def test_impossible_counts_are_refused(bad):
 @pytest.mark.parametrize("adjacency", ["bounded", ["add/remove"], np.array([1, 2])], ids=str)
 def test_unknown_neighbors_are_refused(adjacency):
     with pytest.raises(InvalidParameter, match="adjacency"):
-        audit.one_run_epsilon_lower(**counts(10, 10, 9), delta=0.0, adjacency=adjacency)
+        lower_bounds.one_run_epsilon_lower(**counts(10, 10, 9), delta=0.0, adjacency=adjacency)
 
 
 @pytest.mark.parametrize(
@@ -238,9 +247,9 @@ def test_unknown_neighbors_are_refused(adjacency):
 def test_a_mass_of_impossible_numbers_is_refused_by_name(bad):
     numbers = {**counts(100, 10, 9), "mu": 1.0, "significance": 0.05, **bad}
     with pytest.raises(InvalidParameter, match=next(iter(bad))):
-        audit.fdp_mass(**numbers)
+        lower_bounds.fdp_mass(**numbers)
 
 
 def test_the_room_needs_no_torch():
-    code = "import sys, privhelpers.audit; sys.exit('torch' in sys.modules)"
+    code = "import sys, privhelpers.lower_bounds; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

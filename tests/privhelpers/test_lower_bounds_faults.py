@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privhelpers import audit
+from privhelpers import lower_bounds
 
 RUN = {"noise_multiplier": 2.0, "sample_rate": 0.25, "steps": 8}
 
@@ -21,7 +21,7 @@ def scores_of():
     def simulated(canaries=4000, noise_multiplier=2.0, **fault):
         shows = power.Fault(**fault).shown(noise_multiplier, RUN["sample_rate"])
         run = {**RUN, "noise_multiplier": noise_multiplier}
-        return audit.simulate_scores(canaries=canaries, **run, seed=4, shows=shows)
+        return lower_bounds.simulate_scores(canaries=canaries, **run, seed=4, shows=shows)
 
     return simulated
 
@@ -37,9 +37,9 @@ def times_drawn(scores):
 
 def test_without_a_fault_the_claim_runs(scores_of):
     coins, scores = scores_of()
-    again, same = audit.simulate_scores(canaries=4000, **RUN, seed=4)
+    again, same = lower_bounds.simulate_scores(canaries=4000, **RUN, seed=4)
     assert np.array_equal(coins, again) and np.array_equal(scores, same)
-    assert audit.claim_p_value(coins, scores, **RUN, seed=5) > 1e-3
+    assert lower_bounds.claim_p_value(coins, scores, **RUN, seed=5) > 1e-3
 
 
 def test_poisson_draws_without_noise_are_binomial(scores_of):
@@ -71,4 +71,4 @@ def test_canaries_that_are_clipped_together_share_the_bound(scores_of):
 @pytest.mark.parametrize("fault", [{"noise": 0.5}, {"noise": 0.0}, {"rate": 2.0}])
 def test_the_scores_of_a_fault_do_not_fit_the_claim(scores_of, fault):
     claim = {**RUN, "noise_multiplier": 1.0}
-    assert audit.claim_p_value(*scores_of(noise_multiplier=1.0, **fault), **claim, seed=5) < 1e-6
+    assert lower_bounds.claim_p_value(*scores_of(noise_multiplier=1.0, **fault), **claim, seed=5) < 1e-6

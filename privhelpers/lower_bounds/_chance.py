@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import ks_2samp
 
 from privhelpers import rng, validate
-from privhelpers.audit._scores import check_scores
 from privhelpers.errors import InvalidParameter
+from privhelpers.lower_bounds._scores import check_scores
 from privhelpers.mechanisms import participation_log_ratio
 
 _MOST_CANARIES = 10_000_000  # at some 40 bytes each

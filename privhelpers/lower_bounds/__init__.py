@@ -1,4 +1,4 @@
-"""Lower bounds on epsilon from guesses at canaries; no torch anywhere but in `audit.broken`.
+"""Lower bounds on epsilon from guesses at canaries; no torch anywhere but in `lower_bounds.broken`.
 
 result = audit_in_one_run(included, scores, delta=1e-5)     # AuditResult
 require_below(result, spent.epsilon, what="dp-eps-4")       # or errors.AuditContradiction
@@ -7,17 +7,17 @@ Scores are HIGHER for canaries that look included. The coin of each canary must 
 fixed half of planted notes makes coins of it with `swap_pairs`.
 """
 
-from privhelpers.audit._chance import claim_p_value, simulate_scores
-from privhelpers.audit._one_run import (
+from privhelpers.lower_bounds._chance import claim_p_value, simulate_scores
+from privhelpers.lower_bounds._one_run import (
     fdp_epsilon_lower,
     fdp_mass,
     fdp_mu_lower,
     one_run_epsilon_lower,
     one_run_p_value,
 )
-from privhelpers.audit._own_curve import OWN_CURVE, own_curve_audit, own_curve_epsilon_lower
-from privhelpers.audit._result import ADD_REMOVE, REPLACEMENT, AuditResult, require_below
-from privhelpers.audit._scores import (
+from privhelpers.lower_bounds._own_curve import OWN_CURVE, own_curve_audit, own_curve_epsilon_lower
+from privhelpers.lower_bounds._result import ADD_REMOVE, REPLACEMENT, AuditResult, require_below
+from privhelpers.lower_bounds._scores import (
     BINOMIAL,
     BY_RANK,
     BY_SIGN,

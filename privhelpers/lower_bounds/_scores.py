@@ -10,9 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privhelpers import rng, validate
-from privhelpers.audit._one_run import fdp_mu_lower, one_run_epsilon_lower
-from privhelpers.audit._result import ADD_REMOVE, REPLACEMENT, AuditResult, check_adjacency, check_guesses
 from privhelpers.errors import InvalidParameter
+from privhelpers.lower_bounds._one_run import fdp_mu_lower, one_run_epsilon_lower
+from privhelpers.lower_bounds._result import (
+    ADD_REMOVE,
+    REPLACEMENT,
+    AuditResult,
+    check_adjacency,
+    check_guesses,
+)
 from privhelpers.mechanisms import gdp_epsilon
 
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)  # of the canaries that are guessed at, searched by default

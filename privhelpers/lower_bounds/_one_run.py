@@ -19,8 +19,8 @@ from scipy.special import expit, ndtr, ndtri
 from scipy.stats import binom
 
 from privhelpers import validate
-from privhelpers.audit._result import ADD_REMOVE, check_adjacency, check_guesses, significance_of
 from privhelpers.errors import InvalidParameter
+from privhelpers.lower_bounds._result import ADD_REMOVE, check_adjacency, check_guesses, significance_of
 from privhelpers.mechanisms import gdp_epsilon
 
 _LARGEST_MU = 64.0

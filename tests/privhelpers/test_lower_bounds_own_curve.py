@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from privhelpers import accounting, audit, mechanisms, stats
+from privhelpers import accounting, lower_bounds, mechanisms, stats
 from privhelpers.errors import InvalidParameter
 
 SHORT = {"sample_rate": 0.3, "steps": 10}
@@ -26,7 +26,7 @@ def advantage_limit(canaries, correct, confidence=0.95):
 @pytest.mark.parametrize("correct", [5300, 7000, 9900])
 @pytest.mark.parametrize("confidence", [0.95, 0.9999])
 def test_one_full_step_is_a_gaussian_and_has_a_closed_form(correct, confidence):
-    bound = audit.own_curve_epsilon_lower(
+    bound = lower_bounds.own_curve_epsilon_lower(
         canaries=10_000, correct=correct, sample_rate=1.0, steps=1, delta=DELTA, confidence=confidence
     )
     mu = 2 * ndtri((1 + advantage_limit(10_000, correct, confidence)) / 2)  # 2 Phi(mu / 2) - 1
@@ -35,7 +35,7 @@ def test_one_full_step_is_a_gaussian_and_has_a_closed_form(correct, confidence):
 
 @pytest.mark.parametrize("rate", [0.2, 0.6])
 def test_one_sampled_step_has_one_too(rate):
-    bound = audit.own_curve_epsilon_lower(
+    bound = lower_bounds.own_curve_epsilon_lower(
         canaries=10_000, correct=5400, sample_rate=rate, steps=1, delta=DELTA
     )
     mu = 2 * ndtri((1 + advantage_limit(10_000, 5400) / rate) / 2)  # q (2 Phi(mu / 2) - 1)
@@ -54,7 +54,7 @@ def test_the_delta_of_full_steps_is_that_of_a_gaussian():
 def test_the_distance_is_what_the_best_test_of_scores_reaches():
     """Simulated scores at a threshold of 0 know nothing of the accountant."""
     for sigma in (1.0, 4.0):
-        coins, scores = audit.simulate_scores(canaries=200_000, noise_multiplier=sigma, **BOOK, seed=1)
+        coins, scores = lower_bounds.simulate_scores(canaries=200_000, noise_multiplier=sigma, **BOOK, seed=1)
         reached = (scores[coins] > 0).mean() - (scores[~coins] > 0).mean()
         distance = accounting.delta_at(epsilon=0.0, noise_multiplier=sigma, **BOOK)
         assert reached == pytest.approx(distance, abs=0.008)
@@ -73,7 +73,7 @@ def test_a_distance_exists_for_any_noise(sigma):
 @settings(max_examples=4, deadline=None)
 def test_the_bound_grows_with_right_guesses_and_shrinks_with_care(correct, confidence):
     def bound(right, level):
-        return audit.own_curve_epsilon_lower(
+        return lower_bounds.own_curve_epsilon_lower(
             canaries=400, correct=right, **SHORT, delta=DELTA, confidence=level
         )
 
@@ -84,17 +84,19 @@ def test_the_bound_grows_with_right_guesses_and_shrinks_with_care(correct, confi
 def test_chance_certifies_exactly_nothing():
     for correct in (0, 400, 500, 525):
         numbers = {"canaries": 1000, "correct": correct}
-        assert audit.own_curve_epsilon_lower(**numbers, **BOOK, delta=DELTA) == 0.0
+        assert lower_bounds.own_curve_epsilon_lower(**numbers, **BOOK, delta=DELTA) == 0.0
 
 
 def test_no_noise_at_all_is_certified_to_exceed_any_promise():
     coins = np.arange(12_000) < 6000
-    result = audit.own_curve_audit(coins, np.where(coins, 1.0, -1.0), **BOOK, delta=DELTA)
+    result = lower_bounds.own_curve_audit(coins, np.where(coins, 1.0, -1.0), **BOOK, delta=DELTA)
     assert math.isfinite(result.epsilon_lower) and result.epsilon_lower > 50
-    sure_of_nothing = audit.own_curve_audit(coins, coins, **BOOK, delta=DELTA, confidence=1e-15)
+    sure_of_nothing = lower_bounds.own_curve_audit(coins, coins, **BOOK, delta=DELTA, confidence=1e-15)
     assert math.isfinite(sure_of_nothing.epsilon_lower)
     # More right guesses than any noise explains: a canary that never took part cannot be seen.
-    rare = audit.own_curve_audit(coins, np.where(coins, 1.0, -1.0), sample_rate=0.01, steps=2, delta=DELTA)
+    rare = lower_bounds.own_curve_audit(
+        coins, np.where(coins, 1.0, -1.0), sample_rate=0.01, steps=2, delta=DELTA
+    )
     assert math.isfinite(rare.epsilon_lower) and rare.epsilon_lower > 50
 
 
@@ -102,15 +104,15 @@ def test_an_upper_bound_of_another_accountant_certifies_nothing():
     """At this delta only RDP is left, which is no limit from below: it certified 17.4 of 16.8."""
     long = {"sample_rate": 0.01, "steps": 10_000}
     with pytest.raises(InvalidParameter, match="delta = 1e-12"):
-        audit.own_curve_epsilon_lower(canaries=1000, correct=900, **long, delta=1e-12)
-    assert audit.own_curve_epsilon_lower(canaries=1000, correct=500, **long, delta=1e-12) == 0
+        lower_bounds.own_curve_epsilon_lower(canaries=1000, correct=900, **long, delta=1e-12)
+    assert lower_bounds.own_curve_epsilon_lower(canaries=1000, correct=500, **long, delta=1e-12) == 0
     run = {"noise_multiplier": 0.8, **long, "delta": 1e-12}
     assert accounting.epsilon(**run) == accounting.epsilon(**run, accountant="rdp")
 
 
 def test_the_bound_lies_below_the_closed_form_at_the_noise_that_is_refuted():
     for steps, correct, delta in ((1, 9900, 1e-5), (150, 7213, 1e-7), (10, 8230, 1e-3)):
-        bound = audit.own_curve_epsilon_lower(
+        bound = lower_bounds.own_curve_epsilon_lower(
             canaries=10_000, correct=correct, sample_rate=1.0, steps=steps, delta=delta
         )
         mu = 2 * ndtri((1 + advantage_limit(10_000, correct)) / 2)
@@ -142,7 +144,7 @@ def test_no_delta_near_what_is_rounded_certifies_more_than_the_exact_curve(
     delta, steps, rate, canaries, correct
 ):
     """An upper bound on the epsilon of the refuted noise, in place of a lower one, was up to 1 % above."""
-    bound = audit.own_curve_epsilon_lower(
+    bound = lower_bounds.own_curve_epsilon_lower(
         canaries=canaries, correct=correct, sample_rate=rate, steps=steps, delta=delta
     )
     mu = 2 * ndtri((1 + advantage_limit(canaries, correct) / rate) / 2)
@@ -155,22 +157,24 @@ def right_calls(coins, scores):
 
 
 def test_the_audit_calls_the_upper_half_in_and_says_what_it_did():
-    coins, scores = audit.simulate_scores(canaries=3000, noise_multiplier=2.0, **SHORT, seed=3)
-    result = audit.own_curve_audit(coins, scores, **SHORT, delta=DELTA)
+    coins, scores = lower_bounds.simulate_scores(canaries=3000, noise_multiplier=2.0, **SHORT, seed=3)
+    result = lower_bounds.own_curve_audit(coins, scores, **SHORT, delta=DELTA)
     assert result.correct == right_calls(coins, scores) and result.guesses == result.canaries == 3000
-    expected = audit.own_curve_epsilon_lower(canaries=3000, correct=result.correct, **SHORT, delta=DELTA)
+    expected = lower_bounds.own_curve_epsilon_lower(
+        canaries=3000, correct=result.correct, **SHORT, delta=DELTA
+    )
     assert result.epsilon_lower == expected > 0
     for part in ("own curve", "1e-05", "95 %", "add/remove"):
         assert part in str(result)
-    moved = audit.own_curve_audit(coins, 3 * scores - 7, **SHORT, delta=DELTA)
+    moved = lower_bounds.own_curve_audit(coins, 3 * scores - 7, **SHORT, delta=DELTA)
     assert moved == result, "only the order of the scores counts"
 
 
 def test_ties_and_infinite_scores_are_called_without_a_look_at_the_coins():
     coins = np.arange(1000) < 500  # in an order that a call by place would profit from
-    assert audit.own_curve_audit(coins, np.zeros(1000), **BOOK, delta=DELTA).correct == 500
+    assert lower_bounds.own_curve_audit(coins, np.zeros(1000), **BOOK, delta=DELTA).correct == 500
     endless = np.where(coins, np.inf, -np.inf)
-    assert audit.own_curve_audit(coins, endless, **BOOK, delta=DELTA).correct == 1000
+    assert lower_bounds.own_curve_audit(coins, endless, **BOOK, delta=DELTA).correct == 1000
 
 
 @pytest.mark.parametrize(("noise", "rate"), [(0.0, 0.1), (0.5, 0.1), (1.0, 0.2)])
@@ -182,8 +186,8 @@ def test_a_claim_that_is_false_is_refuted(noise, rate):
         drawn = included & (generator.random(included.size) < rate)
         return drawn + noise * sigma * generator.standard_normal(included.size)
 
-    seen = audit.simulate_scores(canaries=3000, noise_multiplier=sigma, **BOOK, seed=0, shows=shows)
-    assert audit.own_curve_audit(*seen, **BOOK, delta=DELTA).epsilon_lower > 1.0
+    seen = lower_bounds.simulate_scores(canaries=3000, noise_multiplier=sigma, **BOOK, seed=0, shows=shows)
+    assert lower_bounds.own_curve_audit(*seen, **BOOK, delta=DELTA).epsilon_lower > 1.0
 
 
 def too_many(truth, canaries):
@@ -191,7 +195,7 @@ def too_many(truth, canaries):
     low, high = canaries // 2, canaries
     while low < high:
         middle = (low + high) // 2
-        bound = audit.own_curve_epsilon_lower(canaries=canaries, correct=middle, **SHORT, delta=DELTA)
+        bound = lower_bounds.own_curve_epsilon_lower(canaries=canaries, correct=middle, **SHORT, delta=DELTA)
         low, high = (low, middle) if bound > truth else (middle + 1, high)
     return low
 
@@ -202,7 +206,9 @@ def test_the_bound_is_above_the_truth_as_rarely_as_it_says_and_not_by_being_empt
     sigma = accounting.calibrate_noise_multiplier(target_epsilon=target, **SHORT, delta=DELTA)
     truth = accounting.epsilon(noise_multiplier=sigma, **SHORT, delta=DELTA)
     limit = too_many(truth, canaries)
-    coins, scores = audit.simulate_scores(canaries=canaries * audits, noise_multiplier=sigma, **SHORT, seed=5)
+    coins, scores = lower_bounds.simulate_scores(
+        canaries=canaries * audits, noise_multiplier=sigma, **SHORT, seed=5
+    )
     parts = [slice(i, i + canaries) for i in range(0, canaries * audits, canaries)]
     right = np.array([right_calls(coins[part], scores[part]) for part in parts])
     above = stats.clopper_pearson(int((right >= limit).sum()), audits)
@@ -223,16 +229,16 @@ def test_the_bound_reaches_most_of_the_truth_with_many_canaries(target, least):
     sigma = accounting.calibrate_noise_multiplier(target_epsilon=target, **BOOK, delta=DELTA)
     bounds = []
     for seed in range(3):
-        seen = audit.simulate_scores(canaries=12_000, noise_multiplier=sigma, **BOOK, seed=seed)
-        bounds.append(audit.own_curve_audit(*seen, **BOOK, delta=DELTA).epsilon_lower)
+        seen = lower_bounds.simulate_scores(canaries=12_000, noise_multiplier=sigma, **BOOK, seed=seed)
+        bounds.append(lower_bounds.own_curve_audit(*seen, **BOOK, delta=DELTA).epsilon_lower)
     assert np.median(bounds) >= least * target
 
 
 def test_new_coins_certify_nothing():
     toss = np.random.default_rng(0)
-    _, scores = audit.simulate_scores(canaries=1000, noise_multiplier=1.0, **BOOK, seed=0)
+    _, scores = lower_bounds.simulate_scores(canaries=1000, noise_multiplier=1.0, **BOOK, seed=0)
     found = [
-        audit.own_curve_audit(toss.random(1000) < 0.5, scores, **BOOK, delta=DELTA).epsilon_lower > 0
+        lower_bounds.own_curve_audit(toss.random(1000) < 0.5, scores, **BOOK, delta=DELTA).epsilon_lower > 0
         for _ in range(100)
     ]
     assert stats.clopper_pearson(sum(found), 100).low <= 0.05
@@ -266,7 +272,7 @@ BAD = [
 def test_values_out_of_range_are_refused_by_name(name, value):
     for correct in (80, 0):  # whatever the counts certify
         with pytest.raises(InvalidParameter, match=name):
-            audit.own_curve_epsilon_lower(**{**GOOD, "correct": correct, name: value})
+            lower_bounds.own_curve_epsilon_lower(**{**GOOD, "correct": correct, name: value})
 
 
 @pytest.mark.parametrize(
@@ -282,7 +288,7 @@ def test_values_out_of_range_are_refused_by_name(name, value):
 )
 def test_what_is_no_row_of_scores_is_refused(coins, scores):
     with pytest.raises(InvalidParameter, match=r"included|scores"):
-        audit.own_curve_audit(coins, scores, **BOOK, delta=DELTA)
+        lower_bounds.own_curve_audit(coins, scores, **BOOK, delta=DELTA)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial import ConvexHull
 from scipy.special import ndtri
 
-from privhelpers import accounting, audit, mechanisms, stats
+from privhelpers import accounting, lower_bounds, mechanisms, stats
 from privhelpers.errors import InvalidParameter
 
 RUN = {"sample_rate": 0.1, "steps": 150}
@@ -21,8 +21,8 @@ def gaussian_scores(shift, canaries=1000):
 def test_scores_of_pure_noise_raise_few_alarms():
     generator = np.random.default_rng(0)
     alarms = [
-        audit.audit_in_one_run(
-            generator.random(300) < 0.5, generator.normal(size=300), delta=1e-5, method=audit.BINOMIAL
+        lower_bounds.audit_in_one_run(
+            generator.random(300) < 0.5, generator.normal(size=300), delta=1e-5, method=lower_bounds.BINOMIAL
         ).epsilon_lower
         > 0
         for _ in range(100)
@@ -35,7 +35,8 @@ def test_every_bound_on_gaussian_scores_is_below_the_truth(shift):
     included, scores = gaussian_scores(shift)
     truth = mechanisms.gdp_epsilon(mu=float(shift), delta=1e-6) if shift else 0.0
     bounds = [
-        audit.audit_in_one_run(included, scores, delta=1e-6, method=m) for m in (audit.BINOMIAL, audit.FDP)
+        lower_bounds.audit_in_one_run(included, scores, delta=1e-6, method=m)
+        for m in (lower_bounds.BINOMIAL, lower_bounds.FDP)
     ]
     assert all(0 <= bound.epsilon_lower <= truth for bound in bounds)
     assert not shift or min(bound.epsilon_lower for bound in bounds) > 0.3
@@ -48,72 +49,79 @@ def test_the_f_dp_audit_reaches_a_good_part_of_the_accountants_bound(target, lea
     sigma = accounting.calibrate_noise_multiplier(target_epsilon=target, **RUN, delta=1e-5)
     bounds = []
     for seed in range(6):
-        coins, scores = audit.simulate_scores(canaries=2000, noise_multiplier=sigma, **RUN, seed=seed)
-        bounds.append(audit.audit_in_one_run(coins, scores, delta=1e-5).epsilon_lower)
+        coins, scores = lower_bounds.simulate_scores(canaries=2000, noise_multiplier=sigma, **RUN, seed=seed)
+        bounds.append(lower_bounds.audit_in_one_run(coins, scores, delta=1e-5).epsilon_lower)
     assert max(bounds) <= target
     assert np.mean(bounds) >= least * target
 
 
 def test_a_run_without_noise_is_found_out():
-    coins, scores = audit.simulate_scores(canaries=300, noise_multiplier=1e-3, **RUN, seed=0)
+    coins, scores = lower_bounds.simulate_scores(canaries=300, noise_multiplier=1e-3, **RUN, seed=0)
     claimed = 1.0
-    for method in (audit.BINOMIAL, audit.FDP):
-        assert audit.audit_in_one_run(coins, scores, delta=1e-5, method=method).epsilon_lower > claimed
+    for method in (lower_bounds.BINOMIAL, lower_bounds.FDP):
+        assert lower_bounds.audit_in_one_run(coins, scores, delta=1e-5, method=method).epsilon_lower > claimed
 
 
 def test_the_log_ratio_is_that_of_the_two_densities():
     """So the mean of its exponential is 1 over canaries that were left out, and above over the others."""
     for rate in (0.3, 1.0):
         claim = {"noise_multiplier": 2.0, "sample_rate": rate, "steps": 1}
-        coins, scores = audit.simulate_scores(canaries=200_000, **claim, seed=0)
+        coins, scores = lower_bounds.simulate_scores(canaries=200_000, **claim, seed=0)
         assert np.exp(scores[~coins]).mean() == pytest.approx(1, abs=0.01)
         assert np.exp(-scores[coins]).mean() == pytest.approx(1, abs=0.01)
 
 
 def test_guesses_by_rank_come_from_both_ends():
     coins, scores = [1, 1, 0, 1, 0, 0], [5.0, 4.0, 3.0, 2.0, 1.0, 0.0]
-    assert [audit.count_correct(coins, scores, n) for n in (2, 4, 5, 6)] == [(2, 2), (4, 4), (4, 4), (6, 4)]
-    assert audit.count_correct(coins, np.negative(scores), 6) == (6, 2)
+    assert [lower_bounds.count_correct(coins, scores, n) for n in (2, 4, 5, 6)] == [
+        (2, 2),
+        (4, 4),
+        (4, 4),
+        (6, 4),
+    ]
+    assert lower_bounds.count_correct(coins, np.negative(scores), 6) == (6, 2)
 
 
 def test_guesses_by_sign_start_with_the_surest():
     coins, scores = [1, 0, 1, 0], [0.1, -3.0, -2.0, 0.5]
-    counts = [audit.count_correct(coins, scores, n, by=audit.BY_SIGN) for n in (1, 2, 3, 4)]
+    counts = [lower_bounds.count_correct(coins, scores, n, by=lower_bounds.BY_SIGN) for n in (1, 2, 3, 4)]
     assert counts == [(1, 1), (2, 1), (3, 1), (4, 2)]
 
 
 def test_searched_numbers_are_even_different_and_within_reach():
-    assert audit.searched_guesses(1000) == [20, 50, 100, 200, 400, 800]
-    assert audit.searched_guesses(10) == [2, 4, 8]
-    assert audit.searched_guesses(2, shares=[1.0]) == [2]
-    assert audit.searched_guesses(10, np.array([0.8, 0.2])) == audit.searched_guesses(10, (0.8, 0.2))
+    assert lower_bounds.searched_guesses(1000) == [20, 50, 100, 200, 400, 800]
+    assert lower_bounds.searched_guesses(10) == [2, 4, 8]
+    assert lower_bounds.searched_guesses(2, shares=[1.0]) == [2]
+    assert lower_bounds.searched_guesses(10, np.array([0.8, 0.2])) == lower_bounds.searched_guesses(
+        10, (0.8, 0.2)
+    )
     for shares in ([], [0.0], [1.1], np.zeros(0), 0.5, "ab", [None]):
         with pytest.raises(InvalidParameter, match="shares"):
-            audit.searched_guesses(10, shares)
+            lower_bounds.searched_guesses(10, shares)
 
 
 def test_ties_decide_nothing():
     coins = np.tile([True, False], 100)
-    for by in (audit.BY_RANK, audit.BY_SIGN):
-        result = audit.audit_in_one_run(coins, np.zeros(200), delta=1e-5, by=by)
+    for by in (lower_bounds.BY_RANK, lower_bounds.BY_SIGN):
+        result = lower_bounds.audit_in_one_run(coins, np.zeros(200), delta=1e-5, by=by)
         assert result.epsilon_lower == 0.0
 
 
 def test_infinite_scores_are_ranked_and_missing_ones_refused():
     coins = np.arange(40) < 20
     scores = np.where(coins, np.inf, -np.inf)
-    assert audit.audit_in_one_run(coins, scores, delta=1e-5).epsilon_lower > 1
+    assert lower_bounds.audit_in_one_run(coins, scores, delta=1e-5).epsilon_lower > 1
     scores[3] = np.nan
     with pytest.raises(InvalidParameter, match="not a number"):
-        audit.audit_in_one_run(coins, scores, delta=1e-5)
+        lower_bounds.audit_in_one_run(coins, scores, delta=1e-5)
 
 
 def test_pairs_hold_one_planted_and_one_control_and_fair_coins():
     planted = np.random.default_rng(0).permutation(np.arange(80) < 40)
-    pairs, first = audit.swap_pairs(planted, seed=0)
+    pairs, first = lower_bounds.swap_pairs(planted, seed=0)
     assert pairs.shape == (40, 2) and sorted(pairs.ravel()) == list(range(80))
     assert np.array_equal(planted[pairs[:, 0]], first) and np.array_equal(planted[pairs[:, 1]], ~first)
-    tossed = [audit.swap_pairs(planted, seed=seed)[1].mean() for seed in range(50)]
+    tossed = [lower_bounds.swap_pairs(planted, seed=seed)[1].mean() for seed in range(50)]
     assert abs(np.mean(tossed) - 0.5) < 0.04
 
 
@@ -123,7 +131,7 @@ def test_given_the_pairs_every_assignment_is_equally_likely():
     for chosen in itertools.combinations(range(4), 2):
         planted = np.isin(np.arange(4), chosen)
         for seed in range(300):
-            pairs, first = audit.swap_pairs(planted, seed)
+            pairs, first = lower_bounds.swap_pairs(planted, seed)
             names = tuple(sorted(tuple(sorted(pair)) for pair in pairs.tolist()))
             inside = tuple(
                 sorted(int(pair[0 if coin else 1]) for pair, coin in zip(pairs, first, strict=True))
@@ -139,86 +147,93 @@ def test_given_the_pairs_every_assignment_is_equally_likely():
 def test_unequal_halves_cannot_be_swapped():
     for planted in ([True, True, False], [], [[True, False]]):
         with pytest.raises(InvalidParameter, match="one half"):
-            audit.swap_pairs(planted, seed=0)
+            lower_bounds.swap_pairs(planted, seed=0)
 
 
 def test_a_swap_certifies_half():
     coins = np.arange(40) % 2 == 0
     scores = np.where(coins, 1.0, -1.0) * (1 + np.arange(40))
-    settings = {"delta": 1e-9, "by": audit.BY_SIGN}
-    for method in (audit.BINOMIAL, audit.FDP):
-        add_remove = audit.audit_in_one_run(coins, scores, method=method, **settings)
-        swapped = audit.audit_in_one_run(
-            coins, scores, method=method, adjacency=audit.REPLACEMENT, **settings
+    settings = {"delta": 1e-9, "by": lower_bounds.BY_SIGN}
+    for method in (lower_bounds.BINOMIAL, lower_bounds.FDP):
+        add_remove = lower_bounds.audit_in_one_run(coins, scores, method=method, **settings)
+        swapped = lower_bounds.audit_in_one_run(
+            coins, scores, method=method, adjacency=lower_bounds.REPLACEMENT, **settings
         )
         assert 0 < swapped.epsilon_lower < 0.62 * add_remove.epsilon_lower
         assert swapped.adjacency == "add/remove"
 
 
 def test_more_canaries_certify_more_and_perfection_has_a_ceiling():
-    ceilings = [audit.most_certifiable(canaries=m, delta=1e-5) for m in (100, 300, 1000, 3000)]
+    ceilings = [lower_bounds.most_certifiable(canaries=m, delta=1e-5) for m in (100, 300, 1000, 3000)]
     assert all(np.diff(ceilings) > 0)
-    for method in (audit.BINOMIAL, audit.FDP):
-        settings = {"delta": 1e-5, "method": method, "shares": audit.SHARES}
+    for method in (lower_bounds.BINOMIAL, lower_bounds.FDP):
+        settings = {"delta": 1e-5, "method": method, "shares": lower_bounds.SHARES}
         coins = np.arange(1000) < 500
-        perfect = audit.audit_in_one_run(coins, np.where(coins, 1.0, 0.0), **settings)
-        assert perfect.epsilon_lower == audit.most_certifiable(canaries=1000, **settings)
-        pairs, first = audit.swap_pairs(coins, 0)
-        settings["adjacency"] = audit.REPLACEMENT
-        swapped = audit.audit_in_one_run(first, np.where(first, 1.0, -1.0), by=audit.BY_SIGN, **settings)
-        assert swapped.epsilon_lower == audit.most_certifiable(canaries=len(pairs), **settings)
+        perfect = lower_bounds.audit_in_one_run(coins, np.where(coins, 1.0, 0.0), **settings)
+        assert perfect.epsilon_lower == lower_bounds.most_certifiable(canaries=1000, **settings)
+        pairs, first = lower_bounds.swap_pairs(coins, 0)
+        settings["adjacency"] = lower_bounds.REPLACEMENT
+        swapped = lower_bounds.audit_in_one_run(
+            first, np.where(first, 1.0, -1.0), by=lower_bounds.BY_SIGN, **settings
+        )
+        assert swapped.epsilon_lower == lower_bounds.most_certifiable(canaries=len(pairs), **settings)
 
 
 @pytest.mark.parametrize("canaries", [20, 21, 22, 23])
 def test_no_audit_of_so_many_canaries_certifies_more_than_the_most(canaries):
-    coins, settings = np.arange(canaries) < 10, {"delta": 1e-5, "method": audit.BINOMIAL, "shares": (1.0,)}
-    most = audit.most_certifiable(canaries=canaries, **settings)
+    coins, settings = (
+        np.arange(canaries) < 10,
+        {"delta": 1e-5, "method": lower_bounds.BINOMIAL, "shares": (1.0,)},
+    )
+    most = lower_bounds.most_certifiable(canaries=canaries, **settings)
     for by, right in (
-        (audit.BY_RANK, np.arange(canaries)[::-1]),
-        (audit.BY_SIGN, np.where(coins, 1.0, -1.0)),
+        (lower_bounds.BY_RANK, np.arange(canaries)[::-1]),
+        (lower_bounds.BY_SIGN, np.where(coins, 1.0, -1.0)),
     ):
-        assert 0 < audit.audit_in_one_run(coins, right, by=by, **settings).epsilon_lower <= most
+        assert 0 < lower_bounds.audit_in_one_run(coins, right, by=by, **settings).epsilon_lower <= most
 
 
 def test_one_canary_is_refused_by_the_name_of_its_argument():
     with pytest.raises(InvalidParameter, match=r"^canaries = 1: "):
-        audit.most_certifiable(canaries=1, delta=1e-5)
+        lower_bounds.most_certifiable(canaries=1, delta=1e-5)
 
 
 def test_the_trial_reached_these_with_four_numbers_of_guesses():
     expected = {100: 2.45, 300: 3.5, 1000: 4.7, 3000: 5.6}  # at most 50 % of the canaries were guessed at
     for canaries, bound in expected.items():
         half = {"canaries": canaries, "guesses": canaries // 2, "correct": canaries // 2}
-        lower = audit.one_run_epsilon_lower(**half, delta=1e-5, searched=4)
+        lower = lower_bounds.one_run_epsilon_lower(**half, delta=1e-5, searched=4)
         assert lower == pytest.approx(bound, abs=0.15)
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: audit.audit_in_one_run([1, 0], [1.0], delta=1e-5),
-        lambda: audit.audit_in_one_run([], [], delta=1e-5),
-        lambda: audit.audit_in_one_run([1], [1.0], delta=1e-5),
-        lambda: audit.audit_in_one_run([1, 0], ["high", "low"], delta=1e-5),
-        lambda: audit.audit_in_one_run([[1], [1, 0]], [1.0, 0.0], delta=1e-5),
-        lambda: audit.audit_in_one_run([1, 2], [1.0, 0.0], delta=1e-5),
-        lambda: audit.audit_in_one_run([1, 0], [1.0, 0.0], delta=1e-5, method="best"),
-        lambda: audit.audit_in_one_run([1, 0], [1.0, 0.0], delta=1e-5, adjacency="bounded"),
-        lambda: audit.count_correct([1, 0], [1.0, 0.0], 3),
-        lambda: audit.count_correct([1, 0], [1.0, 0.0], 1.5),
-        lambda: audit.count_correct([1, 0], [1.0, 0.0], "2"),
-        lambda: audit.count_correct([1, 0], [10**400, 0], 2),
-        lambda: audit.count_correct([1, 0], [1.0, 0.0], 2, by="luck"),
-        lambda: audit.count_correct([1, 0], [1.0, 0.0], 2, by=np.array([1, 2])),
-        lambda: audit.searched_guesses("10"),
-        lambda: audit.most_certifiable(canaries=6 * 10**10, delta=1e-5),
-        lambda: audit.most_certifiable(canaries=10, delta=1e-5, method=np.array([1, 2])),
-        lambda: audit.most_certifiable(canaries=10, delta=1e-5, method="best"),
-        lambda: audit.simulate_scores(canaries=10, noise_multiplier=0.0, **RUN, seed=0),
-        lambda: audit.simulate_scores(canaries=10, noise_multiplier=1.0, sample_rate=0.0, steps=1, seed=0),
-        lambda: audit.simulate_scores(canaries=10**12, noise_multiplier=1.0, **RUN, seed=0),
-        lambda: audit.simulate_scores(canaries=10, noise_multiplier=5e-324, **RUN, seed=0),
-        lambda: audit.simulate_scores(
+        lambda: lower_bounds.audit_in_one_run([1, 0], [1.0], delta=1e-5),
+        lambda: lower_bounds.audit_in_one_run([], [], delta=1e-5),
+        lambda: lower_bounds.audit_in_one_run([1], [1.0], delta=1e-5),
+        lambda: lower_bounds.audit_in_one_run([1, 0], ["high", "low"], delta=1e-5),
+        lambda: lower_bounds.audit_in_one_run([[1], [1, 0]], [1.0, 0.0], delta=1e-5),
+        lambda: lower_bounds.audit_in_one_run([1, 2], [1.0, 0.0], delta=1e-5),
+        lambda: lower_bounds.audit_in_one_run([1, 0], [1.0, 0.0], delta=1e-5, method="best"),
+        lambda: lower_bounds.audit_in_one_run([1, 0], [1.0, 0.0], delta=1e-5, adjacency="bounded"),
+        lambda: lower_bounds.count_correct([1, 0], [1.0, 0.0], 3),
+        lambda: lower_bounds.count_correct([1, 0], [1.0, 0.0], 1.5),
+        lambda: lower_bounds.count_correct([1, 0], [1.0, 0.0], "2"),
+        lambda: lower_bounds.count_correct([1, 0], [10**400, 0], 2),
+        lambda: lower_bounds.count_correct([1, 0], [1.0, 0.0], 2, by="luck"),
+        lambda: lower_bounds.count_correct([1, 0], [1.0, 0.0], 2, by=np.array([1, 2])),
+        lambda: lower_bounds.searched_guesses("10"),
+        lambda: lower_bounds.most_certifiable(canaries=6 * 10**10, delta=1e-5),
+        lambda: lower_bounds.most_certifiable(canaries=10, delta=1e-5, method=np.array([1, 2])),
+        lambda: lower_bounds.most_certifiable(canaries=10, delta=1e-5, method="best"),
+        lambda: lower_bounds.simulate_scores(canaries=10, noise_multiplier=0.0, **RUN, seed=0),
+        lambda: lower_bounds.simulate_scores(
+            canaries=10, noise_multiplier=1.0, sample_rate=0.0, steps=1, seed=0
+        ),
+        lambda: lower_bounds.simulate_scores(canaries=10**12, noise_multiplier=1.0, **RUN, seed=0),
+        lambda: lower_bounds.simulate_scores(canaries=10, noise_multiplier=5e-324, **RUN, seed=0),
+        lambda: lower_bounds.simulate_scores(
             canaries=1, noise_multiplier=1.0, sample_rate=0.1, steps=1_000_001, seed=0
         ),
     ],
@@ -231,7 +246,7 @@ def test_bad_input_is_refused_with_a_typed_error(call):
 @pytest.mark.parametrize("delta", [float("nan"), -1.0, 0.0, 1.0, True, "x"])
 def test_a_bound_of_nothing_needs_a_delta_too(delta):
     with pytest.raises(InvalidParameter, match="delta"):
-        audit.audit_in_one_run([True, False] * 20, list(range(40)), delta=delta)
+        lower_bounds.audit_in_one_run([True, False] * 20, list(range(40)), delta=delta)
 
 
 def test_the_published_example_of_scores():
@@ -251,6 +266,8 @@ def test_the_published_example_of_scores():
 def test_equal_scores_certify_nothing_however_the_list_is_ordered(by, score):
     included = np.repeat([True, False], 500)
     for coins in (included, ~included):
-        for method in (audit.BINOMIAL, audit.FDP):
-            bound = audit.audit_in_one_run(coins, np.full(1000, score), delta=1e-5, by=by, method=method)
+        for method in (lower_bounds.BINOMIAL, lower_bounds.FDP):
+            bound = lower_bounds.audit_in_one_run(
+                coins, np.full(1000, score), delta=1e-5, by=by, method=method
+            )
             assert bound.epsilon_lower == 0

@@ -7,8 +7,8 @@ import pytest
 import torch
 from test_dpsgd_training import hospital, run, tiny_plan
 
-from privhelpers import audit, dpsgd
-from privhelpers.audit import broken
+from privhelpers import dpsgd, lower_bounds
+from privhelpers.lower_bounds import broken
 
 VARIANTS = broken.VARIANTS
 LOUD = ("noise off", "noise / B twice", "clipping off")
@@ -107,10 +107,10 @@ def test_only_the_clamp_claims_less():
 
 
 @pytest.mark.parametrize("name", LOUD)
-@pytest.mark.parametrize("method", [audit.BINOMIAL, audit.FDP])
+@pytest.mark.parametrize("method", [lower_bounds.BINOMIAL, lower_bounds.FDP])
 def test_loud_faults_are_refuted(shown, claim, name, method):
     canaries = shown[name]
-    result = audit.audit_in_one_run(
+    result = lower_bounds.audit_in_one_run(
         canaries.included, canaries.scores, delta=claim.spent.delta, method=method
     )
     assert result.epsilon_lower > claim.spent.epsilon
@@ -118,16 +118,16 @@ def test_loud_faults_are_refuted(shown, claim, name, method):
 
 def test_nothing_is_certified_of_the_honest_run_that_was_not_spent(shown, claim):
     canaries = shown["honest"]
-    result = audit.audit_in_one_run(
+    result = lower_bounds.audit_in_one_run(
         canaries.included, canaries.scores, delta=claim.spent.delta, confidence=0.9999
     )
-    audit.require_below(result, claim.spent.epsilon)
+    lower_bounds.require_below(result, claim.spent.epsilon)
 
 
 def test_the_honest_run_fits_its_claim_and_the_loud_ones_do_not(shown, claim):
     mechanism = {**PLAN, "noise_multiplier": claim.spent.noise_multiplier, "seed": 0}
     fits = {
-        name: audit.claim_p_value(canaries.included, canaries.scores, **mechanism)
+        name: lower_bounds.claim_p_value(canaries.included, canaries.scores, **mechanism)
         for name, canaries in shown.items()
     }
     assert fits["honest"] > 1e-3
