@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from privhelpers.attacks import case_studies as cases
 from privhelpers.attacks import extraction, ranking
 from privhelpers.attacks.extraction import Generation, Profile
-from privhelpers.errors import InvalidParameter
 from privhelpers.text import inert
 
 WORDS = st.lists(st.sampled_from("abcd"), max_size=8).map(" ".join)
@@ -103,7 +102,6 @@ def test_model_text_on_a_page_is_characters_and_nothing_else(text):
     assert "mathjax_ignore" in page and "<!--" not in page
     assert seen.get_text().count(inert(text)) >= 3
     assert not re.search("[\x00-\x1f\u200b-\u202e]", page)
-    assert not re.search("[\x00-\x09\x0b-\x1f\u200b-\u202e]", repr(table))
 
 
 @given(
@@ -119,10 +117,3 @@ def test_marks_keep_every_character(text, spans):
 
 def test_what_is_marked_is_what_was_asked_for():
     assert read(cases._marked("seen by Dr Frost. Then home", [(8, 17)])).mark.get_text() == "Dr Frost."
-    with pytest.raises(InvalidParameter, match="spans"):
-        cases.side_by_side({"a": "x"}, {})
-
-
-def test_the_plain_form_shows_the_marks():
-    table = cases.side_by_side({"a": "say <mark> now"}, {"a": [(4, 10)]}, first="truth")
-    assert repr(table) == "the note | truth\na | say «<mark>» now"
