@@ -21,7 +21,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from privhelpers import rng, validate
 from privhelpers.attacks.ranking import expected_rank
 from privhelpers.errors import InvalidParameter
-from privhelpers.models import greedy_continuations
+from privhelpers.models import greedy_guesses
 from privhelpers.models.encoding import end_id
 from privhelpers.models.scoring import continuation_log_p
 
@@ -192,7 +192,7 @@ def measure(
     prefixes = [
         [end_id(tokenizer), *tokenizer(c["prefix"], add_special_tokens=False)["input_ids"]] for c in canaries
     ]
-    greedy = greedy_continuations(model, tokenizer, prefixes, tokens=digits)
+    greedy, _ = greedy_guesses(model, tokenizer, prefixes, tokens=digits)
     results = []
     for canary, guess in zip(
         tqdm(canaries, desc="exposure", unit="canary", disable=not progress), greedy, strict=True

@@ -16,8 +16,15 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.models._bounds import token_bounds, whole_bounds
-from privhelpers.models.encoding import IGNORED, Rows, encode, end_id, to_batch
+from privhelpers.models.encoding import (
+    IGNORED,
+    Rows,
+    encode,
+    end_id,
+    to_batch,
+    token_bounds,
+    whole_bounds,
+)
 
 _CACHED = 64  # positions whose logits stay in a core's cache while they are worked on
 _IMPOSSIBLE = -1000.0  # the log of what is zero in every precision

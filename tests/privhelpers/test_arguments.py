@@ -21,7 +21,7 @@ from privhelpers.anonymity import tables
 from privhelpers.attacks import attributes, canaries, lira, memorization, ranking
 from privhelpers.attacks.scores import Arms, measure, split
 from privhelpers.errors import InvalidParameter
-from privhelpers.models import greedy_continuations, scoring
+from privhelpers.models import greedy_guesses, scoring
 
 RAGGED, HUGE = [[1, 2], [3]], 10**400
 NO_FUNCTIONS = (0, "", "mean", RAGGED, np.array([]))
@@ -79,7 +79,7 @@ CALLS = {  # what is called with one of the values as its keyword argument
         (-1, 0, None, 1.5),
         lambda **bad: attributes.candidate_table(None, None, [], [], **bad),
         lambda **bad: canaries.secret_log_probabilities(None, None, "", [], **bad),
-        lambda **bad: greedy_continuations(None, None, [], tokens=1, **bad),
+        lambda **bad: greedy_guesses(None, None, [], tokens=1, **bad),
         lambda **bad: memorization.recall(None, None, **bad),
         lambda **bad: next(scoring._passes(None, None, None, **bad)),
     ),
