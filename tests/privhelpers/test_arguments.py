@@ -10,7 +10,6 @@ from privhelpers import (
     anonymity,
     audit,
     claims,
-    defenses,
     hipaa,
     mechanisms,
     models,
@@ -94,10 +93,6 @@ CALLS = {  # what is called with one of the values as its keyword argument
     "values": (("x", RAGGED), lambda **bad: lira.offline([1.0], inside=INSIDE, **bad, **FIXED)),
     "inside": ((RAGGED,), lambda **bad: lira.offline([1.0], LOSSES, **bad, **FIXED)),
     "document": (("", None, RAGGED), claims.printed),
-    "permutations": (
-        (0, 1, 10**6, HUGE),
-        lambda permutations: defenses.near_duplicates(["a"], permutations=permutations),
-    ),
     "documents": ((0, 10**18), lambda documents: records.make_public_corpus(seed=0, documents=documents)),
     "vocab_size": ((9, 10**18), lambda vocab_size: models.train_tokenizer([], vocab_size=vocab_size)),
     "samples": ((0, 10**18), lambda samples: models.generate(None, None, "", samples=samples, seed=0)),

@@ -42,35 +42,11 @@ def test_an_area_is_that_of_stats_and_its_replicates_are_shared():
     assert (shifted.replicates == area.replicates).all()
 
 
-def test_a_difference_resamples_clusters():
-    clusters = np.repeat(np.arange(10), 30)
-    values = np.repeat(GENERATOR.normal(size=10), 30)
-    control = np.zeros(300)
-    wide = _resampling.resampled_difference(values, clusters, control, clusters, draws=400)
-    narrow = _resampling.resampled_difference(values, np.arange(300), control, np.arange(300), draws=400)
-    assert wide.estimate == pytest.approx(values.mean()) == pytest.approx(narrow.estimate)
-    assert wide.replicates.std() > 3 * narrow.replicates.std()
-
-
 def test_a_weighted_mean_is_the_log_of_a_perplexity():
     values, weights = [1.0, 2.0, 4.0], [10, 20, 10]
     mean = _resampling.resampled_mean(values, weights, ["a", "b", "c"], draws=100)
     assert mean.estimate == pytest.approx((10 + 40 + 40) / 40)
     assert mean.replicates.min() >= 1 and mean.replicates.max() <= 4
-
-
-def rates(hits, trials, control_hits, control_trials):
-    arms = stats.clopper_pearson(hits, trials), stats.clopper_pearson(control_hits, control_trials)
-    return stats.newcombe_difference(*arms)
-
-
-def test_a_difference_of_rates_is_open_at_zero_and_contains_its_estimate():
-    nothing = rates(0, 20, 0, 40)
-    assert nothing.low < -0.05 and nothing.high > 0.1 and nothing.estimate == 0
-    all_of_them = rates(20, 20, 0, 20)
-    assert 0.7 < all_of_them.low < all_of_them.estimate == 1 <= all_of_them.high
-    swapped = rates(3, 20, 9, 30), rates(9, 30, 3, 20)
-    assert swapped[0].low == pytest.approx(-swapped[1].high)
 
 
 # One cell, from notes to outcome.
@@ -200,8 +176,3 @@ def test_memory_is_what_lies_above_a_model_of_other_people(read_all):
     assert {r.cell for r in rows if r.measure == above} == {c for c in factorial.cells() if not c.scrub}
     # the outcome of these cells is the control plus a nat for every member
     assert at(rows, above) == pytest.approx(at(rows, member) - at(null, member)) and at(rows, above) > 0
-
-
-def test_every_cell_is_measured_on_the_same_resamples(read_all):
-    sizes = {row.estimate.replicates.size for row in read_all[0] if row.estimate is not None}
-    assert sizes == {50}
