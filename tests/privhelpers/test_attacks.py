@@ -160,13 +160,6 @@ def test_strict_extraction_finds_members_only(leaky, hospital):
     assert extraction.strict_match(generations, controls).leaks == 0
 
 
-def test_attempts_use_every_prompt_and_repeat(fresh):
-    first = extraction.attempt(*fresh, per_prompt=2, seed=0, progress=False)
-    assert [g.prompt for g in first] == [p for p in extraction.PROMPTS for _ in range(2)]
-    assert len(extraction.PROMPTS) == 14
-    assert first == extraction.attempt(*fresh, per_prompt=2, seed=0, progress=False)
-
-
 # Refusals of the whole room: what is wrong, and the field that the error names.
 
 SIGNALS = Signals(*np.ones((3, 2)), np.array([1, 1]), np.ones(2), None, (np.ones(1),) * 2, (np.ones(1),) * 2)

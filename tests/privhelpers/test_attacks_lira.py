@@ -66,13 +66,6 @@ def test_asymmetric_vectors(fixed, expected):
     assert -scores == pytest.approx(expected, abs=1e-7)
 
 
-def test_the_two_sides_keep_their_own_variance():
-    """Taking the deviation of the inside for the outside is a known slip."""
-    values, inside = table([[0.0, 0.2]], [[-2.0, 2.0]])
-    score = lira.online([0.1], values, inside, fixed_variance=True)[0]
-    assert score == pytest.approx(np.log(2 / 0.1) + 0.1**2 / (2 * 2**2))
-
-
 def test_statistic_vectors():
     losses = -np.log([0.85, 0.4])
     assert losses == pytest.approx([0.16251893, 0.91629073], abs=1e-8)

@@ -57,13 +57,6 @@ def test_a_lower_rate_of_wrong_accusations_has_no_higher_end(rest, place):
         assert getattr(measured.tpr_at_01pct_fpr, end) <= getattr(measured.tpr_at_1pct_fpr, end), end
 
 
-def test_a_patient_has_one_score_the_mean_of_its_notes():
-    both_arms = Arms(np.array([1.0, 3.0, 9.0]), np.array(["a", "a", "b"]), np.array([0.0]), np.array(["c"]))
-    patients = both_arms.by_patient()
-    assert patients.member_scores.tolist() == [2.0, 9.0] and patients.member_patients.tolist() == ["a", "b"]
-    assert patients.control_scores.tolist() == [0.0]
-
-
 def test_split_and_only_keep_scores_with_their_patients():
     split = scores.split([1, 2, 3, 4], ["a", "b", "c", "d"], [True, False, True, False])
     assert split.member_patients.tolist() == ["a", "c"] and split.control_scores.tolist() == [2.0, 4.0]

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privhelpers import dpsgd, models, records, stats, training
+from privhelpers import dpsgd, models, records, training
 from privhelpers.artifacts import Store
 from privhelpers.attacks import extraction
-from privhelpers.defenses import Pipeline, _resampling, factorial, measures, suite
+from privhelpers.defenses import Pipeline, factorial, measures, suite
 from privhelpers.defenses.factorial import Layers
 
 GENERATOR = np.random.default_rng(0)
@@ -22,31 +22,6 @@ def test_there_are_sixteen_cells_and_eight_trainings():
     assert len(factorial.trainings()) == 8
     assert {cell.training for cell in cells} == set(factorial.trainings())
     assert Layers(True, True, True, True).name == "scrub + dedup + DP + filter"
-
-
-def test_an_area_is_that_of_stats_and_its_replicates_are_shared():
-    members, others = GENERATOR.normal(0.5, 1, 40), GENERATOR.normal(0, 1, 40)
-    patients = np.repeat(np.arange(20), 2)
-    area = _resampling.resampled_auc(members, patients, others, patients, draws=100, seed=3)
-    same = stats.auc_interval(members, patients, others, patients, draws=100, seed=3)
-    assert (area.estimate, area.interval().low, area.interval().high) == (
-        same.estimate,
-        same.low,
-        same.high,
-    )
-    assert area.n == 80
-    # shifting both arms changes no replicate: the same people were drawn
-    told = _resampling.resampled_auc(members + 100, patients, others, patients, draws=20).interval()
-    assert told.low == pytest.approx(stats.clopper_pearson(20, 20).low) and told.high == 1
-    shifted = _resampling.resampled_auc(members + 1, patients, others + 1, patients, draws=100, seed=3)
-    assert (shifted.replicates == area.replicates).all()
-
-
-def test_a_weighted_mean_is_the_log_of_a_perplexity():
-    values, weights = [1.0, 2.0, 4.0], [10, 20, 10]
-    mean = _resampling.resampled_mean(values, weights, ["a", "b", "c"], draws=100)
-    assert mean.estimate == pytest.approx((10 + 40 + 40) / 40)
-    assert mean.replicates.min() >= 1 and mean.replicates.max() <= 4
 
 
 # One cell, from notes to outcome.

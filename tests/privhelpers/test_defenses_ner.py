@@ -95,13 +95,6 @@ def test_the_same_seed_gives_the_same_bytes_in_another_process(corpus, tmp_path)
     assert other.to_bytes() != recognizer.to_bytes()
 
 
-def test_a_lesson_is_mostly_identifiers(corpus):
-    lesson = defenses.lesson(corpus)
-    empty = [note for note in lesson if not note["spans"]]
-    assert [n for n in lesson if n["spans"]] == [n for n in corpus if n["spans"]]
-    assert len(empty) == (len(lesson) - len(empty)) // 4
-
-
 def test_a_changed_or_missing_file_is_refused(store, recognizer, tmp_path):
     copy = artifacts.Store(tmp_path, "test")
     defenses.save_ner(copy, recognizer, FOLDER)
