@@ -1,24 +1,22 @@
 """Attribute inference: rank the values of an attribute by their probability after a prompt about a person.
 
 What counts is not how often the first place is right, but how much more often than for people the model has
-never seen, and than for somebody who always says the most frequent value.
+never seen, and than for someone who always says the most frequent value.
 """
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
-from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import validate
-from privhelpers.attacks._ranks import expected_rank
 from privhelpers.attacks.extraction import Profile
+from privhelpers.attacks.ranking import expected_rank
 from privhelpers.errors import InvalidParameter
 from privhelpers.models.encoding import end_id
+from privhelpers.models.scoring import continuation_log_p
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,8 @@ def questions(notes: Sequence[dict], people: Sequence[Profile]) -> list[Question
     return asked
 
 
-def _checked(tokenizer: PreTrainedTokenizerBase, candidates: Sequence[str]) -> list[list[int]]:
+def _exclusive_ids(tokenizer: PreTrainedTokenizerBase, candidates: Sequence[str]) -> list[list[int]]:
+    """Return the tokens of each candidate, of which none begins with another."""
     if len(candidates) < 2:
         raise InvalidParameter("candidates: needs 2 or more to rank")
     rows = tokenizer([" " + c for c in candidates], add_special_tokens=False)["input_ids"]
@@ -69,7 +68,6 @@ def _checked(tokenizer: PreTrainedTokenizerBase, candidates: Sequence[str]) -> l
     return rows
 
 
-@torch.inference_mode()
 def candidate_table(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
@@ -92,9 +90,7 @@ def candidate_table(
         Shape [prefixes, candidates].
     """
     batch_size = validate.positive_int(batch_size=batch_size)
-    rows = _checked(tokenizer, candidates)
-    device = model.device
-    ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True).to(device)
+    rows = _exclusive_ids(tokenizer, candidates)
     order = sorted(range(len(rows)), key=lambda c: len(rows[c]))
     # Short candidates apart from long ones, or most of the work would be padding.
     blocks = [order[i : i + 11] for i in range(0, len(order), 11)]
@@ -105,21 +101,8 @@ def candidate_table(
     table = np.zeros((len(starts), len(rows)))
     groups = [g[i : i + batch_size] for g in by_length.values() for i in range(0, len(g), batch_size)]
     for chosen in groups:
-        start = torch.tensor([starts[n] for n in chosen], device=device)
-        first = model(input_ids=start, use_cache=True, logits_to_keep=1)
-        table[chosen] = first.logits[:, -1].float().log_softmax(-1)[:, ids[:, 0]].double().cpu().numpy()
-        for block in blocks:
-            lengths = torch.tensor([len(rows[c]) for c in block], device=device)
-            if lengths.max() > 1:
-                part = ids[block, : lengths.max()].repeat(len(chosen), 1)
-                cache = copy.deepcopy(first.past_key_values)
-                cache.batch_repeat_interleave(len(block))
-                logits = model(input_ids=part[:, :-1], past_key_values=cache).logits.float()
-                each = logits.gather(2, part[:, 1:, None])[..., 0] - logits.logsumexp(-1)
-                places = torch.arange(1, part.shape[1], device=device)
-                each = each * (places < lengths.repeat(len(chosen))[:, None])
-                sums = each.sum(1).view(len(chosen), len(block))
-                table[np.ix_(chosen, block)] += sums.double().cpu().numpy()
+        first, rest = continuation_log_p(model, [starts[n] for n in chosen], rows, blocks)
+        table[chosen] = (first.double() + rest.double()).cpu().numpy()
     return table
 
 

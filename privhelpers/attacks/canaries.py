@@ -9,22 +9,21 @@ were drawn the same way and kept out. What the model says of the kept-out ones i
 0.0
 """
 
-import copy
 import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import rng, validate
-from privhelpers.attacks._ranks import expected_rank
+from privhelpers.attacks.ranking import expected_rank
 from privhelpers.errors import InvalidParameter
-from privhelpers.models import greedy_continuations
+from privhelpers.models import greedy_guesses
 from privhelpers.models.encoding import end_id
+from privhelpers.models.scoring import continuation_log_p
 
 _MOST_REFERENCES = 10_000_000  # in memory, and beyond what exposure is measured with
 
@@ -129,7 +128,6 @@ def _require_canaries(canaries: Sequence[dict], digits: int) -> None:
             )
 
 
-@torch.inference_mode()
 def secret_log_probabilities(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
@@ -155,19 +153,11 @@ def secret_log_probabilities(
     rows = tokenizer(list(secrets), add_special_tokens=False)["input_ids"]
     if len({len(row) for row in rows}) != 1:
         raise InvalidParameter("secrets: have different token lengths, so their ranks would mean nothing")
-    ids = torch.tensor(rows, device=model.device)
     start = [end_id(tokenizer), *tokenizer(prefix, add_special_tokens=False)["input_ids"]]
-    first = model(input_ids=torch.tensor([start], device=model.device), use_cache=True, logits_to_keep=1)
-    log_p = first.logits[0, -1].float().log_softmax(-1)[ids[:, 0]]
-    if ids.shape[1] > 1:
-        rest = []
-        for part in ids.split(batch_size):
-            cache = copy.deepcopy(first.past_key_values)
-            cache.batch_repeat_interleave(len(part))
-            logits = model(input_ids=part[:, :-1], past_key_values=cache).logits.float()
-            rest.append((logits.gather(2, part[:, 1:, None])[..., 0] - logits.logsumexp(-1)).sum(1))
-        log_p = log_p + torch.cat(rest)
-    return log_p.double().cpu().numpy()
+    numbers = list(range(len(rows)))
+    blocks = [numbers[i : i + batch_size] for i in range(0, len(rows), batch_size)]
+    first, rest = continuation_log_p(model, [start], rows, blocks)
+    return (first + rest)[0].double().cpu().numpy()
 
 
 def measure(
@@ -202,7 +192,7 @@ def measure(
     prefixes = [
         [end_id(tokenizer), *tokenizer(c["prefix"], add_special_tokens=False)["input_ids"]] for c in canaries
     ]
-    greedy = greedy_continuations(model, tokenizer, prefixes, tokens=digits)
+    greedy, _ = greedy_guesses(model, tokenizer, prefixes, tokens=digits)
     results = []
     for canary, guess in zip(
         tqdm(canaries, desc="exposure", unit="canary", disable=not progress), greedy, strict=True

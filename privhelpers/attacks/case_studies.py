@@ -7,7 +7,6 @@ that it is. All text passes through `inert` before it becomes HTML.
 'Call <mark>Ann B. Hill</mark> now'
 """
 
-import html
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -62,19 +61,6 @@ class SideBySide:
         # The classes keep MathJax out: a dollar sign in a model's text is a dollar sign.
         opening = '<table class="dataframe tex2jax_ignore mathjax_ignore">'
         return f"{opening}<thead><tr>{titles}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-
-    def __repr__(self) -> str:
-        """Return the rows as plain text, marks in guillemets."""
-        lines = []
-        for row in self.rows:
-            lines.append(
-                " | ".join(_plain(*cell) if isinstance(cell, tuple) else inert(cell) for cell in row)
-            )
-        return "\n".join(lines)
-
-
-def _plain(text: str, spans: Sequence[Span]) -> str:
-    return html.unescape(_marked(text, spans).replace("<mark>", "«").replace("</mark>", "»"))
 
 
 def side_by_side(

@@ -1,7 +1,7 @@
 """Where an attack must fail: what it finds there is its error, and too much of it stops the build.
 
-Three nulls serve every attack on membership: a target that was trained on none of the notes, labels dealt
-anew between patients, and control patients against other control patients.
+Three nulls serve every attack on membership: a target that was trained on none of the notes, labels permuted
+between patients, and control patients against other control patients.
 """
 
 from scipy.stats import norm
@@ -50,7 +50,7 @@ def nulls(arms: Arms, *, trained: bool, draws: int = 200, seed: int = 0) -> dict
     Returns:
         By control: `held_out`, `permuted` and, without training, `untrained`.
     """
-    where = {"held_out": arms.controls_halved(seed), "permuted": arms.dealt(seed)}
+    where = {"held_out": arms.controls_halved(seed), "permuted": arms.permuted(seed)}
     where |= {} if trained else {"untrained": arms}
     return {name: stats.auc_interval(*null, draws=draws, seed=seed) for name, null in where.items()}
 

@@ -12,8 +12,6 @@ second alone (offline). Scores are HIGHER for texts that look more like members.
 Sources: Carlini et al. 2022, sections IV and V.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import norm
@@ -22,22 +20,6 @@ from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 
 _LEAST_SPREAD = 1e-30  # identical shadow values have a likelihood, not a division by zero
-
-
-@dataclass(frozen=True)
-class _Normals:
-    """A normal distribution for each text.
-
-    Attributes:
-        mean, deviation: shape [texts].
-    """
-
-    mean: np.ndarray
-    deviation: np.ndarray
-
-    def log_density(self, values: np.ndarray) -> np.ndarray:
-        """Return the log-density of one value a text."""
-        return norm.logpdf(values, self.mean, self.deviation + _LEAST_SPREAD)
 
 
 def logit_statistic(losses: ArrayLike) -> np.ndarray:
@@ -57,8 +39,8 @@ def logit_statistic(losses: ArrayLike) -> np.ndarray:
     return -losses - np.log(-np.expm1(-np.maximum(losses, 1e-12)))
 
 
-def _fit(values: ArrayLike, present: ArrayLike, *, fixed_variance: bool) -> _Normals:
-    """Fit a normal distribution to the values of each text.
+def _fit(values: ArrayLike, present: ArrayLike, *, fixed_variance: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and standard deviation of a normal distribution for each text, shape [texts] each.
 
     Args:
         values: statistic of each text under each shadow model, shape [models, texts].
@@ -83,11 +65,11 @@ def _fit(values: ArrayLike, present: ArrayLike, *, fixed_variance: bool) -> _Nor
     mean = np.where(known, mean, mean[known].mean())
     squares = np.where(present, (values - mean) ** 2, 0).sum(0)
     if fixed_variance:
-        return _Normals(mean, np.full(len(mean), np.sqrt(squares.sum() / counts.sum())))
+        return mean, np.full(len(mean), np.sqrt(squares.sum() / counts.sum())) + _LEAST_SPREAD
     deviation = np.sqrt(squares / np.maximum(counts, 1))
     spread = counts > 1
     usual = deviation[spread].mean() if spread.any() else 0.0
-    return _Normals(mean, np.where(spread, deviation, usual))
+    return mean, np.where(spread, deviation, usual) + _LEAST_SPREAD
 
 
 def online(target: ArrayLike, values: ArrayLike, inside: ArrayLike, *, fixed_variance: bool) -> np.ndarray:
@@ -104,7 +86,7 @@ def online(target: ArrayLike, values: ArrayLike, inside: ArrayLike, *, fixed_var
     inside, target = validate.array("inside", inside, bool), validate.array("target", target, float)
     member = _fit(values, inside, fixed_variance=fixed_variance)
     other = _fit(values, ~inside, fixed_variance=fixed_variance)
-    return member.log_density(target) - other.log_density(target)
+    return norm.logpdf(target, *member) - norm.logpdf(target, *other)
 
 
 def offline(target: ArrayLike, values: ArrayLike, inside: ArrayLike, *, fixed_variance: bool) -> np.ndarray:
@@ -120,8 +102,8 @@ def offline(target: ArrayLike, values: ArrayLike, inside: ArrayLike, *, fixed_va
     Source: Carlini et al. 2022, section V-B.
     """
     inside, target = validate.array("inside", inside, bool), validate.array("target", target, float)
-    other = _fit(values, ~inside, fixed_variance=fixed_variance)
-    return (target - other.mean) / (other.deviation + _LEAST_SPREAD)
+    mean, deviation = _fit(values, ~inside, fixed_variance=fixed_variance)
+    return (target - mean) / deviation
 
 
 def all_forms(target: ArrayLike, values: ArrayLike, inside: ArrayLike) -> dict[str, np.ndarray]:

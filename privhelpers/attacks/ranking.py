@@ -1,5 +1,9 @@
-"""Which of the texts that a model wrote are copies: longest shared runs, and the first of a ranking.
+"""Rankings where equal scores are in random order, and the longest runs that texts share with notes.
 
+>>> expected_rank([0.1, 0.7, 0.2], [True, False, False])
+3.0
+>>> expected_rank([0.5, 0.5, 0.5, 0.5], [True, False, False, False])
+2.5
 >>> longest_runs(["seen by Dr Frost on Monday"], ["on Monday", "Mild. Seen by Dr Frost again"])
 Runs(words=array([4]), note=array([1]))
 """
@@ -11,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privhelpers import rng, validate
+from privhelpers.errors import InvalidParameter
 from privhelpers.spelling import words as words_of
 
 
@@ -56,14 +61,39 @@ def longest_runs(texts: Sequence[str], notes: Sequence[str]) -> Runs:
 
 
 def first(scores: ArrayLike, count: int, *, seed: int) -> np.ndarray:
-    """Return the places of the `count` highest scores, best first; ties are broken by lot.
+    """Return the indices of the `count` highest scores, best first; ties are in random order.
 
     Args:
         scores: one a text.
         count: how many, 1 or more; all of them if there are fewer.
-        seed: of the lot.
+        seed: of the order of ties.
     """
     count = validate.positive_int(count=count)
     values = validate.array("scores", validate.row("scores", scores), float)
-    lot = rng.make(seed, "ranking/ties").permutation(len(values))
-    return np.lexsort((lot, -values))[:count]
+    random_order = rng.make(seed, "ranking/ties").permutation(len(values))
+    return np.lexsort((random_order, -values))[:count]
+
+
+def expected_rank(scores: ArrayLike, right: ArrayLike) -> float:
+    """Return the mean place of the best right answer over all orders of equal scores; 1 is the first.
+
+    Args:
+        scores: of all answers, higher is better; infinities are allowed, shape [answers].
+        right: whether each answer is right, one of them at least, shape [answers].
+
+    Raises:
+        InvalidParameter: a score is not a number, no answer is right, or shapes differ.
+    """
+    values, right = validate.array("scores", scores, float), validate.array("right", right, bool)
+    if values.ndim != 1 or values.shape != right.shape or not right.any():
+        raise InvalidParameter(
+            f"scores {values.shape}, right {right.shape}: need one of each per answer, some of them right"
+        )
+    if np.isnan(values).any():
+        raise InvalidParameter(
+            f"scores: {int(np.isnan(values).sum())} of {values.size} are not numbers, so they have no order"
+        )
+    best = values[right].max()
+    tied = values == best
+    # Of n equal scores in random order, the first of k right ones is expected at place (n + 1) / (k + 1).
+    return float(np.sum(values > best) + (tied.sum() + 1) / ((tied & right).sum() + 1))

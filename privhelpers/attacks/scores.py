@@ -18,7 +18,6 @@ from privhelpers import rng, stats, validate
 from privhelpers.attacks import groups
 from privhelpers.errors import InvalidParameter
 from privhelpers.stats import Interval, roc
-from privhelpers.stats.clustered import widen_point_interval
 
 LOW_RATES = (0.001, 0.01)  # false-positive rates at which an accusation may matter
 
@@ -65,8 +64,8 @@ class Arms:
             *groups.group_means(self.control_scores, self.control_patients),
         )
 
-    def dealt(self, seed: int) -> "Arms":
-        """Return the same scores after "member" was dealt to the patients of both arms anew: a null."""
+    def permuted(self, seed: int) -> "Arms":
+        """Return the same scores with the labels of the patients permuted between the arms: a null."""
         scores = np.concatenate([self.member_scores, self.control_scores])
         return half_against_half(scores, np.concatenate([self.member_patients, self.control_patients]), seed)
 
@@ -163,16 +162,11 @@ def measure(arms: Arms, *, draws: int = 1000, seed: int = 0, level: float = 0.95
         heights = roc.curve_heights(member, control, np.array(LOW_RATES))
         return np.column_stack([roc.areas(member, control), heights])
 
-    drawn = roc.replicates(figures, pooled, (arms.member_patients, arms.control_patients), draws, seed)
-    ends = np.percentile(drawn, [50 * (1 - level), 50 * (1 + level)], axis=0)
-    method = f"patient-clustered percentile bootstrap, {draws} draws"
-    equal = pooled.equal()
-    rows = zip(figures(*equal)[0], *ends, strict=True)
-    owners = arms.member_patients, arms.control_patients
-    auc, low, one = (widen_point_interval(Interval(*map(float, row), level, method), *owners) for row in rows)
+    patients, options = (arms.member_patients, arms.control_patients), {"draws": draws, "seed": seed}
+    auc, low, one = roc.bootstrap_intervals(figures, pooled, patients, **options, level=level)
     # The curve rises: the lower rate gets no end above that of the higher one.
     low, one = replace(low, low=min(low.low, one.low)), replace(one, high=max(low.high, one.high))
-    advantage = float(roc.advantages(*equal)[0])
+    advantage = float(roc.advantages(*pooled.equal())[0])
     leakage = None
     if arms.threshold is not None:
         leakage = leakage_at(arms, arms.threshold, draws=draws, seed=seed, level=level)

@@ -1,4 +1,4 @@
-"""What a model shows to somebody who holds its weights: attention (S-AWBA) and gradients (S-GWBA), by text.
+"""What a model shows to someone who has its weights: attention (S-AWBA) and gradients (S-GWBA), by text.
 
     inside = attention_features(model, tokenizer, texts)     # .values: [texts, layers * heads * 4]
 
@@ -26,9 +26,8 @@ from privhelpers.models import Masking, Scores, encode, padded, score, score_mas
 
 Batch = dict[str, torch.Tensor]
 SUMMARIES = ("mean", "median", "5 %", "95 %")  # over a text's tokens
-_FLOOR = (
-    1e-6  # of the whole norm: a gradient that is zero but for rounding, such as that of BERT's key biases
-)
+# Of the whole norm: a gradient below it is zero except for rounding, such as that of BERT's key biases.
+_FLOOR = 1e-6
 
 
 @dataclass(frozen=True)
@@ -155,17 +154,13 @@ def attention_features(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     texts: Sequence[str],
-    *,
-    masks: int = 1,
-    seed: int = 0,
-    batch_size: int = 32,
+    **options: int,
 ) -> Features:
     """Return four summaries of the concentration of every head over each text's tokens.
 
     Args:
         texts: one or more.
-        masks, seed: for a masked model, as in `batches`; the numbers are means over masks.
-        batch_size: rows of a batch.
+        options: masks, seed and batch_size of `batches`; the numbers are means over masks.
 
     Returns:
         Features of shape [texts, layers * heads * 4].
@@ -182,7 +177,7 @@ def attention_features(
     usual = model.config._attn_implementation
     model.set_attn_implementation("eager")  # the fused kernels keep no attention
     try:
-        values = _summaries(model, tokenizer, texts, by_head, masks=masks, seed=seed, batch_size=batch_size)
+        values = _summaries(model, tokenizer, texts, by_head, **options)
     finally:
         model.set_attn_implementation(usual)
     layers, heads = shape
@@ -194,17 +189,13 @@ def hidden_features(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     texts: Sequence[str],
-    *,
-    masks: int = 1,
-    seed: int = 0,
-    batch_size: int = 32,
+    **options: int,
 ) -> Features:
     """Return four summaries of the log norm of every hidden layer's output over each text's tokens.
 
     Args:
         texts: one or more.
-        masks, seed: for a masked model, as in `batches`; the numbers are means over masks.
-        batch_size: rows of a batch.
+        options: masks, seed and batch_size of `batches`; the numbers are means over masks.
 
     Returns:
         Features of shape [texts, (1 + layers) * 4]; layer 0 is what the first layer reads.
@@ -212,21 +203,12 @@ def hidden_features(
     Source: Jagannatha et al. 2021, section 4.1.2, names these outputs; the summaries are those of its
     attention, since it prints none of its own.
     """
-    values = _summaries(
-        model,
-        tokenizer,
-        texts,
-        lambda inputs: torch.stack(
-            [
-                states.norm(dim=-1).log()
-                for states in model.base_model(**inputs, output_hidden_states=True).hidden_states
-            ],
-            1,
-        ),
-        masks=masks,
-        seed=seed,
-        batch_size=batch_size,
-    )
+
+    def log_norms(inputs: Batch) -> torch.Tensor:
+        states = model.base_model(**inputs, output_hidden_states=True).hidden_states
+        return torch.stack([layer.norm(dim=-1).log() for layer in states], 1)
+
+    values = _summaries(model, tokenizer, texts, log_norms, **options)
     layers = values.shape[1] // len(SUMMARIES)
     return Features(tuple(f"layer {i}, {s}" for i in range(layers) for s in SUMMARIES), values)
 
@@ -237,9 +219,7 @@ def gradient_features(
     texts: Sequence[str],
     *,
     layer_norms: Callable[[Batch], Mapping[str, torch.Tensor]],
-    masks: int = 1,
-    seed: int = 0,
-    batch_size: int = 32,
+    **options: int,
 ) -> Features:
     """Return the logarithm of the gradient norm of every parameter on each text.
 
@@ -247,8 +227,7 @@ def gradient_features(
         texts: one or more.
         layer_norms: of a batch: by parameter name, the norm of each row's gradient, shape [rows];
             `dpsgd.ClippedGradients(model, max_grad_norm=1.0).layer_norms`.
-        masks, seed: for a masked model, as in `batches`; the numbers are means over masks.
-        batch_size: rows of a batch.
+        options: masks, seed and batch_size of `batches`; the numbers are means over masks.
 
     Returns:
         Features of shape [texts, parameters]; the names are those of the parameters.
@@ -260,7 +239,7 @@ def gradient_features(
     was_training = model.training
 
     def norms_of() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for chosen, batch in batches(model, tokenizer, texts, masks=masks, seed=seed, batch_size=batch_size):
+        for chosen, batch in batches(model, tokenizer, texts, **options):
             norms = layer_norms(batch)
             in_order = [name for name, _ in model.named_parameters() if name in norms]
             known.update(dict.fromkeys(in_order or norms))

@@ -45,29 +45,3 @@ def __getattr__(name: str) -> object:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)
-
-
-__all__ = [
-    "Deduplicated",
-    "Ensemble",
-    "Filtered",
-    "NerScrubber",
-    "OutputFilter",
-    "Pair",
-    "PatternScrubber",
-    "Pipeline",
-    "PresidioScrubber",
-    "Scrubbed",
-    "Span",
-    "checked_folder",
-    "deduplicate",
-    "find_identifiers",
-    "lesson",
-    "load_ner",
-    "merge",
-    "near_duplicates",
-    "read_recipe",
-    "replace",
-    "save_ner",
-    "train_ner",
-]

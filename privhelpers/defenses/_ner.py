@@ -18,12 +18,11 @@ from spacy.training import Example
 from tqdm.auto import tqdm
 
 from privhelpers import rng, validate
-from privhelpers.artifacts import Store, parse_yaml
+from privhelpers.artifacts import SEAL, Store, parse_yaml
 from privhelpers.defenses._spans import Scrubbed, Span, merge, replace
 from privhelpers.defenses.patterns import find_identifiers
-from privhelpers.errors import DamagedArtifact, InvalidParameter, TrainingFailed
+from privhelpers.errors import InvalidParameter, TrainingFailed
 
-_LIST = "files.json"
 KINDS = {"dob": "date"}  # a recognizer sees a date, not whose birthday it is; the others keep their names
 _MODEL = parse_yaml(Path(__file__).with_name("recognizer.yml").read_text(encoding="utf-8"))
 
@@ -96,17 +95,15 @@ def train_ner(
 
 
 def save_ner(store: Store, nlp: Language, name: str) -> None:
-    """Write a recognizer as a folder of the store, each file with its hash, and a list of the files.
+    """Write a recognizer as a folder of the store, each file with its hash.
 
     spaCy writes JSON, msgpack and its own configuration; nothing in it is a pickle.
     """
     folder = store.folder(name)
     nlp.to_disk(folder)
-    written = [p for p in folder.rglob("*") if p.is_file() and p.suffix != ".sha256"]
-    files = sorted(path.relative_to(folder).as_posix() for path in written if path.name != _LIST)
-    for file in files:
-        store.seal(f"{name}/{file}")
-    store.write_json(f"{name}/{_LIST}", {"files": files})
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.suffix != SEAL:
+            store.seal(f"{name}/{path.relative_to(folder).as_posix()}")
 
 
 def checked_folder(store: Store, name: str) -> Path:
@@ -114,16 +111,11 @@ def checked_folder(store: Store, name: str) -> Path:
 
     Raises:
         MissingArtifact: a file is not there; the message names the command that makes it.
-        DamagedArtifact: a file changed, or one was added.
+        DamagedArtifact: a file changed.
     """
-    folder = store.existing(f"{name}/{_LIST}").parent
-    files = store.read_json(f"{name}/{_LIST}")["files"]
-    for file in files:
-        store.existing(f"{name}/{file}")
-    there = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
-    extra = there - {seal for file in (*files, _LIST) for seal in (file, f"{file}.sha256")}
-    if extra:
-        raise DamagedArtifact(f"{name}: holds {sorted(extra)[0]}, which was not written by the build")
+    folder = store.existing(f"{name}/config.cfg").parent
+    for seal in sorted(folder.rglob(f"*{SEAL}")):
+        store.existing(f"{name}/{seal.relative_to(folder).as_posix().removesuffix(SEAL)}")
     return folder
 
 

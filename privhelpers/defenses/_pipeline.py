@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from privhelpers import validate
-from privhelpers.artifacts import parse_yaml, read_bounded
+from privhelpers.artifacts import parse_yaml
 from privhelpers.defenses._output_filter import OutputFilter
 from privhelpers.defenses._spans import Span, replace
 from privhelpers.defenses.dedup import deduplicate
@@ -39,10 +39,9 @@ _NEVER_CHECKED = (
     "whether a model trained on these notes leaks: attack it",
 )
 _ACROSS = (
-    "differential privacy per patient: a note removed for another patient's sake breaks its guarantee; "
+    "differential privacy per patient: a note removed because of another patient's breaks its guarantee; "
     "use within_patients=True before such training"
 )
-_LARGEST = 2**16  # bytes of a recipe
 _BUDGET = ("target_epsilon", "target_delta", "sample_rate", "max_grad_norm")
 _WITHOUT_NAMES = "names, and addresses in free words: patterns cannot find them, use an NER scrubber"
 
@@ -59,7 +58,7 @@ def read_recipe(path: Path) -> dict[str, object]:
             names the file, the entry and the value.
     """
     try:
-        recipe = parse_yaml(read_bounded(path, _LARGEST).decode("utf-8"))
+        recipe = parse_yaml(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise InvalidParameter(f"{path}: cannot be read as YAML: {why}") from error
@@ -80,7 +79,7 @@ def _check_recipe(recipe: Mapping) -> None:
             raise InvalidParameter(f"dp = {validate.shown(given)}: must have the entries {', '.join(known)}")
         if unknown := [name for name in given if name not in known]:
             raise InvalidParameter(
-                f"{validate.shown(unknown[0])}: is no entry; known here are {', '.join(known)}"
+                f"{validate.shown(unknown[0])}: is not an entry; known here are {', '.join(known)}"
             )
     if missing := [name for name in _BUDGET if name not in budget]:
         raise InvalidParameter(f"dp: lacks {', '.join(missing)}")
@@ -110,7 +109,7 @@ class PipelineReport:
         notes_touched: notes in which something was replaced.
         duplicates_removed: notes that nearly repeated an earlier one.
         of_other_patients: those of them whose earlier note is another patient's.
-        not_checked: what nobody looked at, in words.
+        not_checked: what was not examined, in words.
     """
 
     notes_read: int
@@ -124,27 +123,15 @@ class PipelineReport:
     not_checked: tuple[str, ...]
 
 
-def _checked(note: object, number: int) -> dict:
-    where = f"note {number}"
+def _checked_note(note: object, number: int) -> dict:
     if not isinstance(note, Mapping):
-        raise InvalidParameter(
-            f"{where}: is a {type(note).__name__}; must be a mapping with patient_id and text"
-        )
+        raise InvalidParameter(f"note {number}: must be a mapping with patient_id and text")
     for name in ("patient_id", "text"):
         value = note.get(name)
         if not isinstance(value, str) or blank(value):
             raise InvalidParameter(
-                f"{where}: {name} = {validate.shown(value)}; must be a text that is not empty"
+                f"note {number}: {name} = {validate.shown(value)}; must be a text that is not empty"
             )
-        where = f"note {number} (patient {note['patient_id']!r})"
-    if "\0" in note["text"]:
-        raise InvalidParameter(f"{where}: text holds a NUL character; the file is not text or is damaged")
-    try:
-        note["text"].encode()
-    except UnicodeEncodeError as error:
-        raise InvalidParameter(
-            f"{where}: text holds half a surrogate pair at character {error.start}; read the file as UTF-8"
-        ) from error
     # Places of identifiers name places in the old text, and their values are what is to be taken out.
     return {name: value for name, value in note.items() if name != "spans"}
 
@@ -241,7 +228,7 @@ class Pipeline:
         Raises:
             InvalidParameter: there is no note, or a note is not as it must be; the message names it.
         """
-        read = [_checked(note, number) for number, note in enumerate(notes)]
+        read = [_checked_note(note, number) for number, note in enumerate(notes)]
         if not read:
             raise InvalidParameter("notes: there are none")
         texts = [note["text"] for note in read]

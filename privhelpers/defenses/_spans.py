@@ -10,7 +10,6 @@ spans become one before anything is replaced.
 'call [PHONE] now'
 """
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -19,7 +18,7 @@ from privhelpers.errors import InvalidParameter
 
 @dataclass(frozen=True, order=True)
 class Span:
-    """A piece of a text that identifies somebody.
+    """A piece of a text that identifies a person.
 
     Attributes:
         start, end: characters from `start` up to, not including, `end`.
@@ -47,10 +46,6 @@ class Scrubbed:
 
     text: str
     spans: tuple[Span, ...]
-
-    def counts(self) -> dict[str, int]:
-        """Return how many spans of each kind were replaced, by kind in alphabetical order."""
-        return dict(sorted(Counter(span.kind for span in self.spans).items()))
 
 
 def merge(spans: Iterable[Span]) -> list[Span]:

@@ -21,7 +21,7 @@ from privhelpers.errors import InvalidParameter
 from privhelpers.spelling import words
 from privhelpers.text import normalize
 
-_MOST_PERMUTATIONS = 100_000
+PERMUTATIONS = 128  # hash functions of MinHash
 SURE = 0.999  # probability that a pair exactly at the threshold is proposed
 
 
@@ -85,7 +85,7 @@ def _proposal_probability(similarity: float, bands: int, rows: int) -> float:
     return 1 - (1 - similarity**rows) ** bands
 
 
-def band_shape(threshold: float, permutations: int = 128) -> tuple[int, int]:
+def band_shape(threshold: float) -> tuple[int, int]:
     """Return the bands and rows that propose a pair at the threshold with probability `SURE` or more.
 
     More rows a band propose fewer pairs in vain; the most that are still sure enough are taken, and two
@@ -94,28 +94,32 @@ def band_shape(threshold: float, permutations: int = 128) -> tuple[int, int]:
     >>> band_shape(0.8)
     (25, 5)
     """
-    shapes = [(permutations // rows, rows) for rows in range(permutations // 2, 0, -1)]
-    return next((s for s in shapes if _proposal_probability(threshold, *s) >= SURE), (permutations, 1))
+    shapes = [(PERMUTATIONS // rows, rows) for rows in range(PERMUTATIONS // 2, 0, -1)]
+    return next((s for s in shapes if _proposal_probability(threshold, *s) >= SURE), (PERMUTATIONS, 1))
 
 
 class _Index:
-    """Sets of shingles, of which those near to another one are found without a look at all of them.
+    """The different texts, by number; those near to another one are found without comparing all pairs.
 
-    Args:
-        sets: different sets, by number.
-        threshold, permutations, seed: as in `near_duplicates`.
+    Attributes:
+        places: of each text in the list, one or more.
     """
 
-    def __init__(
-        self, sets: Sequence[frozenset[str]], threshold: float, permutations: int, seed: int
-    ) -> None:
-        """Sketch every set."""
+    def __init__(self, texts: Sequence[str], threshold: float) -> None:
+        """Sketch the set of shingles of every text, each set once, in the order of first appearance."""
         from datasketch import MinHash, MinHashLSH
 
-        self._sets, self._threshold = sets, threshold
-        self._lsh = MinHashLSH(num_perm=permutations, params=band_shape(threshold, permutations))
-        encoded = [sorted(map(str.encode, one)) for one in sets]
-        self._sketches = MinHash.bulk(encoded, num_perm=permutations, seed=seed)
+        self._threshold = validate.probability(threshold=threshold)
+        by_text: dict[str, list[int]] = {}
+        for place, text in enumerate(texts):
+            by_text.setdefault(text, []).append(place)
+        by_set: dict[frozenset[str], list[int]] = {}
+        for text, places in by_text.items():
+            by_set.setdefault(shingles(text), []).extend(places)
+        self._sets, self.places = list(by_set), [sorted(places) for places in by_set.values()]
+        self._lsh = MinHashLSH(num_perm=PERMUTATIONS, params=band_shape(threshold))
+        encoded = [sorted(map(str.encode, one)) for one in self._sets]
+        self._sketches = MinHash.bulk(encoded, num_perm=PERMUTATIONS, seed=1)
 
     def add(self, number: int) -> None:
         """Let a set be found from now on."""
@@ -128,61 +132,26 @@ class _Index:
         return {other: similarity for other, similarity in exact.items() if similarity >= self._threshold}
 
 
-def _distinct(texts: Sequence[str], size: int) -> dict[frozenset[str], list[int]]:
-    """Return the different sets of shingles, in the order of first appearance, with the places of each."""
-    by_text: dict[str, list[int]] = {}
-    for place, text in enumerate(texts):
-        by_text.setdefault(text, []).append(place)
-    by_set: dict[frozenset[str], list[int]] = {}
-    for text, places in by_text.items():
-        by_set.setdefault(shingles(text, size), []).extend(places)
-    return {one: sorted(places) for one, places in by_set.items()}
-
-
-def _index_of(
-    texts: Sequence[str], shingle: int, *, threshold: float, permutations: int, seed: int
-) -> tuple[_Index, list[list[int]]]:
-    """Return an index of the different texts, and the places of each of them."""
-    threshold = validate.probability(threshold=threshold)
-    shingle = validate.positive_int(shingle=shingle)
-    permutations = validate.positive_int(_MOST_PERMUTATIONS, permutations=permutations)
-    if permutations < 2:
-        raise InvalidParameter(f"permutations = {permutations}: must be 2 or more")
-    distinct = _distinct(texts, shingle)
-    return _Index(list(distinct), threshold, permutations, seed), list(distinct.values())
-
-
-def near_duplicates(
-    texts: Sequence[str], *, threshold: float = 0.8, shingle: int = 3, permutations: int = 128, seed: int = 1
-) -> list[Pair]:
+def near_duplicates(texts: Sequence[str], *, threshold: float = 0.8) -> list[Pair]:
     """Return all proposed pairs whose exact similarity reaches the threshold, sorted by place.
 
     n equal texts are n (n - 1) / 2 pairs; `deduplicate` counts none of them.
 
     Args:
         texts: the texts.
-        threshold: least Jaccard similarity of a pair, in (0, 1].
-        shingle: words of a shingle.
-        permutations: hash functions of MinHash, 2 to 100,000.
-        seed: of the hash functions.
+        threshold: least Jaccard similarity of a pair, in (0, 1], over runs of three words.
     """
-    index, places = _index_of(texts, shingle, threshold=threshold, permutations=permutations, seed=seed)
-    pairs = []
-    for number, copies in enumerate(places):
+    index, pairs = _Index(texts, threshold), []
+    for number, copies in enumerate(index.places):
         pairs += [Pair(a, b, 1.0) for i, a in enumerate(copies) for b in copies[i + 1 :]]
         for other, similarity in index.near(number).items():
-            pairs += [Pair(min(a, b), max(a, b), similarity) for a in copies for b in places[other]]
+            pairs += [Pair(min(a, b), max(a, b), similarity) for a in copies for b in index.places[other]]
         index.add(number)
     return sorted(pairs)
 
 
 def deduplicate(
-    notes: Sequence[Mapping],
-    *,
-    threshold: float = 0.8,
-    shingle: int = 3,
-    permutations: int = 128,
-    within: str | None = None,
+    notes: Sequence[Mapping], *, threshold: float = 0.8, within: str | None = None
 ) -> Deduplicated:
     """Keep a note unless an earlier kept note nearly repeats it.
 
@@ -191,10 +160,10 @@ def deduplicate(
 
     Args:
         notes: mappings with a `text`.
-        threshold, shingle, permutations: as in `near_duplicates`.
+        threshold: as in `near_duplicates`.
         within: a field, such as "patient_id", whose value two notes must share to be copies. Before
             training with differential privacy this must be the privacy unit: a note that is removed because
-            of somebody else's is a trace of somebody else that the accountant does not count.
+            of another patient's depends on that patient in a way that the accountant does not count.
 
     Raises:
         InvalidParameter: the threshold is out of its range, or a note has no text or no field `within`.
@@ -213,19 +182,16 @@ def deduplicate(
         among.setdefault(within and note[within], []).append(place)
     groups: dict[int, list[int]] = {}
     for places in among.values():
-        texts = [notes[place]["text"] for place in places]
-        for group in _groups(
-            *_index_of(texts, shingle, threshold=threshold, permutations=permutations, seed=1)
-        ):
+        for group in _groups(_Index([notes[place]["text"] for place in places], threshold)):
             groups[places[group[0]]] = [places[n] for n in group]
     kept = [notes[place] for place in sorted(groups)]
     return Deduplicated(kept, tuple(tuple(groups[n]) for n in sorted(groups) if len(groups[n]) > 1))
 
 
-def _groups(index: _Index, places: Sequence[Sequence[int]]) -> list[list[int]]:
+def _groups(index: _Index) -> list[list[int]]:
     """Return the places of each kept text and of its copies; a text is compared with kept ones alone."""
     groups: dict[int, list[int]] = {}
-    for number, copies in enumerate(places):
+    for number, copies in enumerate(index.places):
         home = next(iter(index.near(number)), None)
         if home is None:
             index.add(number)

@@ -20,8 +20,8 @@ import unicodedata
 
 from privhelpers.spelling import Spelled, Table, plain
 
-_DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-DIGIT_WORDS = {word: str(digit) for digit, word in enumerate(_DIGITS)} | {"oh": "0"}
+DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+DIGIT_WORDS = {word: str(digit) for digit, word in enumerate(DIGITS)} | {"oh": "0"}
 _WORD = rf"\b(?:{'|'.join(DIGIT_WORDS)})\b"
 # Three in a row: "two" alone is a dose, "two one two" is a part of a number.
 _SPELLED = re.compile(rf"{_WORD}(?:[ -]{_WORD}){{2,}}", re.IGNORECASE)

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from privhelpers import rng, validate
 from privhelpers.artifacts import parse_yaml
+from privhelpers.defenses.folding import DIGITS
 from privhelpers.records import Field, PeopleFactory, Person, render
 
 Writer = Callable[[str], str]
 _TABLE = parse_yaml(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
 _ACCENTS = str.maketrans("aeiou", "áéíóú")
 _ARABIC = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
-_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 def in_words(value: str) -> str:
@@ -32,7 +32,7 @@ def in_words(value: str) -> str:
         before = value[place - 1] if place else " "
         if before.isalnum() and (character.isdigit() or (before.isdigit() and character.isalpha())):
             pieces.append(" ")
-        pieces.append(_WORDS[int(character)] if character.isdigit() else character)
+        pieces.append(DIGITS[int(character)] if character.isdigit() else character)
     return "".join(pieces)
 
 

@@ -27,7 +27,7 @@ from privhelpers.dpsgd._losses import Batch, losses_by_row
 from privhelpers.dpsgd._recorder import MEMORY, Recorder, Workspace
 from privhelpers.dpsgd._units import group_rows
 from privhelpers.errors import InvalidParameter, UnsupportedModel
-from privhelpers.models.precision import all_digits
+from privhelpers.models.precision import full_precision
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ class ClippedGradients:
     @contextmanager
     def _in_full(self) -> Iterator[None]:
         """Compute in all digits: what shortens a forward pass may never shorten a norm or a sum."""
-        with all_digits(), torch.autocast(self.model.device.type, enabled=False):
+        with full_precision(), torch.autocast(self.model.device.type, enabled=False):
             yield
 
     def _listen(self, batch: Batch, unit: torch.Tensor | None) -> Recorder:

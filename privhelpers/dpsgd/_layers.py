@@ -20,7 +20,7 @@ from transformers.pytorch_utils import Conv1D
 from privhelpers.dpsgd._contributions import in_full
 from privhelpers.dpsgd._recorder import Recorder
 from privhelpers.errors import UnsupportedModel
-from privhelpers.models.precision import as_layers_do
+from privhelpers.models.precision import layer_precision
 
 
 def _as_rows(value: torch.Tensor, rows: int) -> torch.Tensor:
@@ -40,7 +40,7 @@ class _Multiply(torch.autograd.Function):
         ctx.save_for_backward(value, weight)
         ctx.module, ctx.recorder = module, recorder
         flat = value.reshape(-1, value.shape[-1])
-        with as_layers_do():
+        with layer_precision():
             return functional.linear(flat, weight.t() if isinstance(module, Conv1D) else weight, bias)
 
     @staticmethod
@@ -60,7 +60,7 @@ class _Multiply(torch.autograd.Function):
         if not ctx.needs_input_grad[0]:
             return (None,) * 5
         back_through = (weight if transposed else weight.t()).to(gradient.dtype)
-        with as_layers_do():  # what a norm and a sum are made of; they themselves keep all digits
+        with layer_precision():  # what a norm and a sum are made of; they themselves keep all digits
             onward = functional.linear(gradient, back_through).view(value.shape)
         return onward.to(value.dtype), None, None, None, None
 

@@ -187,15 +187,3 @@ def greedy_guesses(
                 written[n].append(token)
                 sure[n].append(log_p)
     return written, sure
-
-
-def greedy_continuations(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    prefixes: Sequence[Sequence[int]],
-    *,
-    tokens: int,
-    batch_size: int = 128,
-) -> list[list[int]]:
-    """Return the `tokens` most probable next ids after each prefix of ids, one token at a time."""
-    return greedy_guesses(model, tokenizer, prefixes, tokens=tokens, batch_size=batch_size)[0]

@@ -1,10 +1,12 @@
-"""Models by name: small GPT-2s and Llamas, `gpt2`, `distilgpt2`, or a local Hugging Face folder.
+"""Models by name: small GPT-2s, Llamas and BERTs, `gpt2`, `distilgpt2`, or a local Hugging Face folder.
 
 Weights are read from safetensors only and no code that comes with a model is ever run.
 """
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +15,10 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
+    BertConfig,
+    BertForMaskedLM,
+    DistilBertConfig,
+    DistilBertForMaskedLM,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
@@ -22,10 +28,9 @@ from transformers import (
 )
 
 from privhelpers import rng
-from privhelpers.errors import MissingArtifact, PrivHelpersError, UnsupportedModel
+from privhelpers.errors import InvalidParameter, MissingArtifact, PrivHelpersError, UnsupportedModel
 from privhelpers.models._direction import require_causal
 from privhelpers.models._folder import called, check_folder, listed
-from privhelpers.models._shapes import ARCHITECTURES, Shape
 from privhelpers.models.encoding import end_id
 from privhelpers.text import quoted
 from privhelpers.validate import shown
@@ -40,6 +45,33 @@ _LOADING = {
     "conversion_errors": _GAPS,
     "unexpected_keys": "the model does not use all of its weights",
 }
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The size of a small GPT-2, or of a small Llama.
+
+    Attributes:
+        layers, width, heads: of the network; the width is a multiple of the heads.
+        positions: tokens of the longest text.
+        key_value_heads: of a Llama, each shared by several heads of queries; 0: a GPT-2.
+    """
+
+    layers: int
+    width: int
+    heads: int
+    positions: int
+    key_value_heads: int = 0
+
+
+ARCHITECTURES = {
+    "micro-gpt2": Shape(layers=2, width=64, heads=4, positions=128),
+    "tiny-gpt2": Shape(layers=2, width=96, heads=4, positions=128),
+    "mini-gpt2": Shape(layers=4, width=128, heads=4, positions=128),
+    "micro-llama": Shape(layers=2, width=64, heads=4, positions=128, key_value_heads=2),
+    "tiny-llama": Shape(layers=2, width=96, heads=4, positions=128, key_value_heads=2),
+}
+MASKED_FAMILIES = ("bert", "distilbert", "distilbert-half")
 
 
 def preferred_device() -> torch.device:
@@ -86,6 +118,59 @@ def _llama(shape: Shape, dropout: float) -> tuple[type, Callable[..., LlamaConfi
     return LlamaForCausalLM, partial(
         LlamaConfig, tie_word_embeddings=True, attention_dropout=dropout, **sizes
     )
+
+
+def build_masked(
+    architecture: str, tokenizer: PreTrainedTokenizerBase, *, seed: int, dropout: float = 0.0
+) -> PreTrainedModel:
+    """Return a small masked language model with fresh weights; input and output embeddings are tied.
+
+    It has the width, heads and positions of the GPT-2 of the same size, and about as many weights: within
+    5 %. DistilBERT is BERT without token types; what makes the published one small is that it has half of
+    BERT's layers, as the name with `-half` does here.
+
+    Args:
+        architecture: a size of the small GPT-2s and a family, such as `tiny-bert`; the families are `bert`,
+            `distilbert` and `distilbert-half`.
+        tokenizer: with a mask token.
+        seed: of the initial weights.
+        dropout: probability in [0, 1) for embeddings, attention and residuals.
+
+    Raises:
+        UnsupportedModel: the name is not known.
+        InvalidParameter: the tokenizer has no mask token.
+
+    Source: Devlin et al. 2019, section 3; Sanh et al. 2019, section 3.
+    """
+    size, _, family = architecture.partition("-")
+    shape = ARCHITECTURES.get(f"{size}-gpt2")
+    if shape is None or family not in MASKED_FAMILIES:
+        families = ", ".join(MASKED_FAMILIES)
+        raise UnsupportedModel(
+            f"architecture {shown(architecture)}: known are micro, tiny, mini - {families}"
+        )
+    if tokenizer.mask_token_id is None:
+        raise InvalidParameter("tokenizer: has no mask token; models.with_mask(tokenizer) adds one")
+    common = {
+        "vocab_size": len(tokenizer),
+        "max_position_embeddings": shape.positions,
+        # BERT's 0.02 at its width of 768: with it, a narrow model stays for long at the frequencies of words.
+        "initializer_range": 0.02 * math.sqrt(768 / shape.width),
+        "pad_token_id": None,  # our padding is the end token, which has a meaning and is trained
+    }
+    with rng.torch_seeded(rng.derive(seed, "initial weights")):
+        if family == "bert":
+            sizes = {"hidden_size": shape.width, "intermediate_size": 4 * shape.width}
+            sizes |= {"num_hidden_layers": shape.layers, "num_attention_heads": shape.heads}
+            dropouts = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+            model = BertForMaskedLM(BertConfig(**sizes, **dropouts, **common))
+        else:
+            layers = shape.layers // 2 if family.endswith("half") else shape.layers
+            sizes = {"dim": shape.width, "hidden_dim": 4 * shape.width}
+            sizes |= {"n_layers": layers, "n_heads": shape.heads}
+            dropouts = {"dropout": dropout, "attention_dropout": dropout}
+            model = DistilBertForMaskedLM(DistilBertConfig(**sizes, **dropouts, **common))
+    return model.to(preferred_device())
 
 
 def count_parameters(model: torch.nn.Module) -> int:

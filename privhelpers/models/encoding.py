@@ -8,6 +8,7 @@ number of tokens wherever it stands and the space of a canary's secret is a prod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
@@ -116,3 +117,35 @@ def to_batch(rows: Sequence[Sequence[int]], pad_id: int) -> tuple[torch.Tensor, 
         ids[number, : len(row)] = values
         labels[number, : len(row)] = values
     return ids, labels
+
+
+def token_bounds(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], rows: Rows
+) -> list[np.ndarray] | None:
+    """Return where the tokens of each row end in its text, in characters; None without a fast tokenizer.
+
+    Args:
+        tokenizer: that made the rows.
+        texts: what was encoded.
+        rows: as `encode` returns them.
+
+    Returns:
+        For each text 0 and the end of every token but the first of its row, shape [tokens of the row].
+    """
+    if not tokenizer.is_fast:
+        return None
+    encoded = tokenizer(list(texts), add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    bounds = []
+    for text, row, offsets in zip(texts, rows.ids, encoded["offset_mapping"], strict=True):
+        ends = [0, *(end for _, end in offsets), len(text)][: len(row)]
+        if len(row) > len(offsets):  # of the last token on, nothing of the text is left
+            ends[len(offsets) :] = [len(text)] * (len(row) - len(offsets))
+        bounds.append(np.maximum.accumulate(ends))
+    return bounds
+
+
+def whole_bounds(tokens: int, text: str) -> np.ndarray:
+    """Return what is known of where the tokens of a text end that was scored from end to end."""
+    bounds = np.full(tokens + 1, -1)
+    bounds[[0, -1]] = 0, len(text)
+    return bounds

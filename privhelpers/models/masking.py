@@ -10,6 +10,7 @@ scores = score_masked(model, tokenizer, texts, masks=8, seed=0)      # .losses: 
 Source: Devlin et al. 2019, section 3.1 and appendix A.1.
 """
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,14 @@ from privhelpers.models.scoring import Scores, row_losses
 Row = Sequence[int]
 Pair = tuple[list[int], list[int]]  # what the model reads, and what it is asked (IGNORED elsewhere)
 SHOWN_AS_MASK, SHOWN_AS_RANDOM = 0.8, 0.1  # of the chosen tokens; the rest is shown as it is
+
+
+def with_mask(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """Return a copy of a tokenizer that has a mask token; the ids of all other tokens stay."""
+    copied = copy.deepcopy(tokenizer)
+    if copied.mask_token_id is None:
+        copied.add_special_tokens({"mask_token": "<|mask|>"})
+    return copied
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,7 @@ class Masking:
     share: float = 0.15
 
     def __post_init__(self) -> None:
-        """Refuse a share that is none."""
+        """Refuse a share outside (0, 1]."""
         validate.fields(self, validate.probability, "share")
 
     @classmethod

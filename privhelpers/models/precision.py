@@ -1,9 +1,9 @@
-"""Products of matrices in fewer digits, in the layers of a network alone.
+"""Products of matrices in lower precision, in the layers of a network alone.
 
 PyTorch's `set_float32_matmul_precision("medium")` lets a processor that multiplies bfloat16 fast (AMX, or
 AVX-512 with BF16; TF32 on a GPU) read both float32 matrices of a product in 8 bits of mantissa and add in
 float32. It holds for everything at once. Here it holds for the linear layers, while training, and for nothing
-else: attention is slower with it, and a clipped sum must keep its digits. Any other processor ignores it.
+else: attention is slower with it, and a clipped sum must keep its precision. Other processors ignore it.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _asked = "highest"
 
 
 def check_precision(matmul_precision: str) -> None:
-    """Refuse what is none of `MATMUL_PRECISIONS`.
+    """Check that a precision is one of `MATMUL_PRECISIONS`.
 
     Raises:
         InvalidParameter: it is not known.
@@ -34,7 +34,7 @@ def check_precision(matmul_precision: str) -> None:
 
 @contextmanager
 def layers_in(matmul_precision: str) -> Iterator[None]:
-    """Let code that asks for it by `as_layers_do` multiply in this precision meanwhile."""
+    """Let code that asks for it by `layer_precision` multiply in this precision meanwhile."""
     global _asked
     before, _asked = _asked, matmul_precision
     try:
@@ -49,7 +49,7 @@ def _multiplying_in(matmul_precision: str) -> Iterator[None]:
         before = torch.get_float32_matmul_precision()
     except RuntimeError as error:
         raise InvalidParameter(
-            'torch: a backend has digits of its own; set fp32_precision = "none" again in torch.backends,'
+            'torch: a backend has its own precision; set fp32_precision = "none" again in torch.backends,'
             " its mkldnn.matmul and its cuda.matmul, and ask by matmul_precision"
         ) from error
     torch.set_float32_matmul_precision(matmul_precision)
@@ -59,24 +59,24 @@ def _multiplying_in(matmul_precision: str) -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-def as_layers_do() -> AbstractContextManager[None]:
+def layer_precision() -> AbstractContextManager[None]:
     """Multiply in the precision of `layers_in`, for the length of one product."""
     return _multiplying_in(_asked)
 
 
-def all_digits() -> AbstractContextManager[None]:
-    """Multiply in float32's digits meanwhile, whatever PyTorch was told for the whole process."""
+def full_precision() -> AbstractContextManager[None]:
+    """Multiply in full float32 precision, whatever PyTorch is set to for the whole process."""
     return _multiplying_in("highest")
 
 
 class _Layer(torch.autograd.Function):
-    """A linear layer whose products, forward and backward, are those of `as_layers_do`."""
+    """A linear layer whose products, forward and backward, are those of `layer_precision`."""
 
     @staticmethod
     def forward(ctx, value, weight, bias):
         ctx.save_for_backward(value, weight)
         rows = value.reshape(-1, value.shape[-1])
-        with as_layers_do():
+        with layer_precision():
             out = rows @ weight if bias is None else torch.addmm(bias, rows, weight)
         return out.view(*value.shape[:-1], weight.shape[1])
 
@@ -86,7 +86,7 @@ class _Layer(torch.autograd.Function):
         value, weight = ctx.saved_tensors
         wanted = ctx.needs_input_grad
         rows, back = (side.reshape(-1, side.shape[-1]) for side in (value, gradient))
-        with as_layers_do():
+        with layer_precision():
             of_value = (back @ weight.t()).view(value.shape) if wanted[0] else None
             of_weight = rows.t() @ back if wanted[1] else None
         return of_value, of_weight, back.sum(0) if wanted[2] else None

@@ -4,18 +4,27 @@ A text's loss is the mean over its own tokens of minus the natural log of the pr
 (nats per token). Perplexity is the exponential of the token-weighted mean over a set of texts.
 """
 
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.models._bounds import token_bounds, whole_bounds
-from privhelpers.models.encoding import IGNORED, Rows, encode, end_id, to_batch
+from privhelpers.models.encoding import (
+    IGNORED,
+    Rows,
+    encode,
+    end_id,
+    to_batch,
+    token_bounds,
+    whole_bounds,
+)
 
 _CACHED = 64  # positions whose logits stay in a core's cache while they are worked on
 _IMPOSSIBLE = -1000.0  # the log of what is zero in every precision
@@ -264,3 +273,40 @@ def score_tokens(
             answers_by_text[number] = row[: len(rows.ids[number]) - 1]
     bounds = token_bounds(tokenizer, texts, rows) if rows.truncated else None
     return token_scores(answers_by_text, rows.truncated, bounds)
+
+
+@torch.inference_mode()
+def continuation_log_p(
+    model: PreTrainedModel,
+    starts: Sequence[Sequence[int]],
+    continuations: Sequence[Sequence[int]],
+    blocks: Sequence[Sequence[int]],
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the log probability of each continuation after each start, in nats, each start run once.
+
+    Args:
+        starts: token ids, all of one length.
+        continuations: token ids, one or more of each.
+        blocks: which continuations are run together, by number.
+
+    Returns:
+        Log probability of the first token of each continuation, and of the rest, shape
+        [starts, continuations] each.
+    """
+    device = model.device
+    ids = pad_sequence([torch.tensor(row) for row in continuations], batch_first=True).to(device)
+    lengths = torch.tensor([len(row) for row in continuations], device=device)
+    first = model(input_ids=torch.tensor(starts, device=device), use_cache=True, logits_to_keep=1)
+    log_p = first.logits[:, -1].float().log_softmax(-1)[:, ids[:, 0]]
+    rest = torch.zeros_like(log_p)
+    for block in blocks:
+        longest = int(lengths[block].max())
+        if longest > 1:
+            part = ids[block, :longest].repeat(len(starts), 1)
+            cache = copy.deepcopy(first.past_key_values)
+            cache.batch_repeat_interleave(len(block))
+            logits = model(input_ids=part[:, :-1], past_key_values=cache).logits.float()
+            each = logits.gather(2, part[:, 1:, None])[..., 0] - logits.logsumexp(-1)
+            within = torch.arange(1, longest, device=device) < lengths[block].repeat(len(starts))[:, None]
+            rest[:, block] = (each * within).sum(1).view(len(starts), len(block))
+    return log_p, rest

@@ -1,4 +1,4 @@
-"""Where each chapter leaves its models, and how a later one takes them down.
+"""Checkpoints of the chapters: saved by the chapter that trains a model, loaded by later ones.
 
 put(store, "baseline", model, tokenizer)
 model, tokenizer = take(store, "dp-eps-8")
@@ -19,9 +19,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers.artifacts import SEAL, Store, check_name, repository_root
 from privhelpers.errors import MissingArtifact
-from privhelpers.models._bounds import whole_bounds
 from privhelpers.models.architecture import ARCHITECTURES, build, load, save
-from privhelpers.models.encoding import train_tokenizer
+from privhelpers.models.encoding import train_tokenizer, whole_bounds
 from privhelpers.models.scoring import TokenScores, score_tokens, token_scores
 
 HOMES = {
@@ -101,16 +100,16 @@ def keep_scores(
     kept = io.BytesIO()
     np.savez_compressed(
         kept,
-        model=_mark_of_model(store, name),
-        texts=[_mark_of(text) for text in texts],
+        model=_model_hash(store, name),
+        texts=[_text_hash(text) for text in texts],
         tokens=scores.tokens,
         answers=np.concatenate(_answers(scores)).astype(np.float32),  # as the model gave them
     )
-    store.write_bytes(_place_of_scores(name), kept.getvalue())
+    store.write_bytes(_scores_path(name), kept.getvalue())
 
 
 def scores_of(store: Store, name: str, texts: Sequence[str]) -> TokenScores:
-    """Return what a model of the shelf says of every token of `texts`, as `score_tokens` does.
+    """Return what a saved model says of every token of `texts`, as `score_tokens` does.
 
     Texts that its chapter scored are read; others, or all where the model is another by now, are scored here.
 
@@ -120,14 +119,14 @@ def scores_of(store: Store, name: str, texts: Sequence[str]) -> TokenScores:
         DamagedArtifact: a file changed since it was written.
     """
     answers = _kept_answers(store, name)
-    missing, truncated = [text for text in texts if _mark_of(text) not in answers], 0
+    missing, truncated = [text for text in texts if _text_hash(text) not in answers], 0
     cut: dict[str, np.ndarray] = {}
     if missing or not texts:
         scores = score_tokens(*take(store, name), missing)
         truncated = scores.truncated
-        answers |= zip(map(_mark_of, missing), _answers(scores), strict=True)
+        answers |= zip(map(_text_hash, missing), _answers(scores), strict=True)
         cut = dict(zip(missing, scores.bounds or (), strict=scores.bounds is not None))
-    found = [answers[_mark_of(text)] for text in texts]
+    found = [answers[_text_hash(text)] for text in texts]
     bounds = cut and [
         cut[text] if text in cut else whole_bounds(len(rows), text)
         for text, rows in zip(texts, found, strict=True)
@@ -136,19 +135,19 @@ def scores_of(store: Store, name: str, texts: Sequence[str]) -> TokenScores:
 
 
 def _kept_answers(store: Store, name: str) -> dict[str, np.ndarray]:
-    """Return the kept answers by the mark of their text, each [tokens, 4]; none about another model."""
+    """Return the kept answers by the hash of their text, each [tokens, 4]; none about another model."""
     try:
-        path = store.existing(_place_of_scores(name))
+        path = store.existing(_scores_path(name))
     except MissingArtifact:
         return {}
     with np.load(path) as kept:
-        if kept["model"].item() != _mark_of_model(store, name):
+        if kept["model"].item() != _model_hash(store, name):
             return {}
         rows = np.split(kept["answers"].astype(float), np.cumsum(kept["tokens"])[:-1])
         return dict(zip(kept["texts"].tolist(), rows, strict=True))
 
 
-def _place_of_scores(name: str) -> str:
+def _scores_path(name: str) -> str:
     return f"{home(name)}_scores.npz"
 
 
@@ -158,13 +157,13 @@ def _answers(scores: TokenScores) -> list[np.ndarray]:
     return [np.stack(text, -1) for text in zip(*fields, strict=True)]
 
 
-def _mark_of_model(store: Store, name: str) -> str:
+def _model_hash(store: Store, name: str) -> str:
     """Return a hash of weights, settings and tokenizer."""
     seals = sorted(_checked(store, home(name)).glob(f"*{SEAL}"))
     return hashlib.sha256(b"".join(seal.read_bytes() for seal in seals)).hexdigest()
 
 
-def _mark_of(text: str) -> str:
+def _text_hash(text: str) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]  # `encode` refuses halves
 
 

@@ -11,8 +11,15 @@
 Scores of membership inference are HIGHER for notes that look more like members: pass minus the loss.
 """
 
-from privhelpers.stats._dependence import intraclass_correlation
-from privhelpers.stats._equivalence import Equivalence, tost, tost_rates
+from privhelpers.stats._decisions import (
+    Equivalence,
+    adjust,
+    detectable,
+    detectable_auc,
+    detectable_rate,
+    tost,
+    tost_rates,
+)
 from privhelpers.stats._estimates import (
     Estimate,
     clustered_auc,
@@ -21,19 +28,7 @@ from privhelpers.stats._estimates import (
     paired_auc_difference,
     paired_difference,
 )
-from privhelpers.stats._membership import (
-    RocCurve,
-    auc,
-    auc_interval,
-    roc_curve,
-)
-from privhelpers.stats._multiplicity import adjust
 from privhelpers.stats._permutation import permutation_auc, permutation_scores, permutation_test
-from privhelpers.stats._power import (
-    detectable,
-    detectable_auc,
-    detectable_rate,
-)
 from privhelpers.stats._proportions import (
     Interval,
     clopper_pearson,
@@ -47,42 +42,8 @@ from privhelpers.stats.clustered import (
     clustered_bootstrap,
     clustered_proportion,
     design_effect,
+    intraclass_correlation,
     mean_difference,
     paired_rate_difference,
 )
-
-__all__ = [
-    "Equivalence",
-    "Estimate",
-    "Interval",
-    "RocCurve",
-    "adjust",
-    "auc",
-    "auc_interval",
-    "clopper_pearson",
-    "clustered_auc",
-    "clustered_bootstrap",
-    "clustered_difference",
-    "clustered_mean",
-    "clustered_proportion",
-    "design_effect",
-    "detectable",
-    "detectable_auc",
-    "detectable_rate",
-    "effect_label",
-    "intraclass_correlation",
-    "mean_difference",
-    "newcombe_difference",
-    "paired_auc_difference",
-    "paired_difference",
-    "paired_rate_difference",
-    "permutation_auc",
-    "permutation_scores",
-    "permutation_test",
-    "roc_curve",
-    "tost",
-    "tost_rates",
-    "two_proportion",
-    "wald",
-    "wilson",
-]
+from privhelpers.stats.roc import RocCurve, auc, auc_interval, roc_curve

@@ -17,7 +17,7 @@ from scipy import stats as distributions
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.stats import _checks, checks
+from privhelpers.stats import checks
 from privhelpers.stats._proportions import Interval
 from privhelpers.stats.roc import PooledScores
 
@@ -135,7 +135,7 @@ def clustered_difference(
     """
     a = clustered_mean(values_a, clusters_a, weights=weights_a)
     b = clustered_mean(values_b, clusters_b, weights=weights_b)
-    _checks.no_common("clusters_a", clusters_a, "clusters_b", clusters_b)
+    checks.require_disjoint("clusters_a", clusters_a, "clusters_b", clusters_b)
     variances = [a.standard_error**2, b.standard_error**2]
     degrees = _satterthwaite(variances, [a.clusters, b.clusters])
     return Estimate(a.value - b.value, float(np.sqrt(sum(variances))), degrees, a.clusters + b.clusters)

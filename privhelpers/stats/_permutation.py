@@ -1,7 +1,7 @@
-"""Permutation tests that deal out whole patients: exact without a formula for the spread.
+"""Permutation tests on whole patients: exact, with no formula for the spread.
 
-If nothing leaks, "member" and "never trained on" are labels that might as well lie on other patients. So
-they are dealt anew, patient by patient with all notes, and the measured difference is held against those.
+If nothing leaks, "member" and "never trained on" are exchangeable labels. So the labels are permuted, each
+patient with all their notes, and the measured difference is compared with those of the permutations.
 """
 
 import math
@@ -13,11 +13,11 @@ from scipy.stats import rankdata
 
 from privhelpers import rng, validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.stats import _checks, checks
+from privhelpers.stats import checks
 from privhelpers.stats.roc import PooledScores, areas
 
 BLOCK = 4_000_000  # cells held at once
-SLACK = 1e-12  # rounding must not make a dealing that repeats the real one look less extreme than it
+SLACK = 1e-12  # rounding must not make a permutation that repeats the real labels look less extreme
 _WHOLE = 1e-9  # 0.29 of 100 is 29, and 28.999999999999996 in floating point
 
 
@@ -29,19 +29,19 @@ def permutation_test(
     seed: int = 0,
     cells: int | None = None,
 ) -> np.ndarray:
-    """Return the p-value of each statistic, from dealing membership to the patients anew.
+    """Return the p-value of each statistic, from permutations of the labels of the patients.
 
     Args:
-        statistic: takes labels of shape [dealings, patients] and returns [dealings, statistics], larger
-            where there is more evidence; values that differ by less than 1e-12, or by less than that share
-            of the real one, count as equal.
+        statistic: takes labels of shape [permutations, patients] and returns [permutations, statistics],
+            larger where there is more evidence; values that differ by less than 1e-12, or by less than that
+            share of the real one, count as equal.
         member: the real label of each patient.
-        draws: dealings, 1 to 10 million; the least p-value is 1 / (draws + 1).
-        seed: of the dealings, 0 or more.
-        cells: numbers that one dealing takes in memory; by default one a patient.
+        draws: permutations, 1 to 10 million; the least p-value is 1 / (draws + 1).
+        seed: of the permutations, 0 or more.
+        cells: numbers that one permutation takes in memory; by default one a patient.
 
     Raises:
-        InvalidParameter: a value is out of its range, or `statistic` is no function.
+        InvalidParameter: a value is out of its range, or `statistic` is not a function.
 
     Source: Phipson and Smyth, Stat. Appl. Genet. Mol. Biol. 9 (2010), for the 1 that is added.
 
@@ -57,8 +57,8 @@ def permutation_test(
     least = real - SLACK * np.maximum(1, np.abs(real))
     for start in range(0, draws, step):
         size = min(step, draws - start)
-        dealt = generator.permuted(np.broadcast_to(member, (size, member.size)), axis=1)
-        as_extreme = as_extreme + (statistic(dealt) >= least).sum(axis=0)
+        permuted = generator.permuted(np.broadcast_to(member, (size, member.size)), axis=1)
+        as_extreme = as_extreme + (statistic(permuted) >= least).sum(axis=0)
     return (1 + as_extreme) / (1 + draws)
 
 
@@ -71,7 +71,7 @@ def permutation_auc(
     draws: int = 1000,
     seed: int = 0,
 ) -> float:
-    """Return the two-sided p-value of an area of one half over notes, dealing whole patients anew.
+    """Return the two-sided p-value of an area of one half over notes, permuting whole patients.
 
     Args:
         member_scores, nonmember_scores: one score per note, higher = more member-like.
@@ -85,7 +85,7 @@ def permutation_auc(
     pooled = PooledScores(member_scores, nonmember_scores)
     codes_a, count_a = checks.cluster_codes("member_patients", member_patients, pooled.codes[0].size)
     codes_b, count_b = checks.cluster_codes("nonmember_patients", nonmember_patients, pooled.codes[1].size)
-    _checks.no_common("member_patients", member_patients, "nonmember_patients", nonmember_patients)
+    checks.require_disjoint("member_patients", member_patients, "nonmember_patients", nonmember_patients)
     owners, groups = np.concatenate([codes_a, count_a + codes_b]), np.concatenate(pooled.codes)
 
     def distance(labels: np.ndarray) -> np.ndarray:
@@ -113,23 +113,23 @@ def permutation_scores(
         draws, seed: as of `permutation_test`. Equal scores count as in random order, on average.
 
     Raises:
-        InvalidParameter: a shape or a value is none, or all patients are of one kind.
+        InvalidParameter: shapes differ, a score is not a number, or all patients are of one kind.
     """
     scores, member = validate.array("scores", scores, float), validate.array("member", member, bool)
     fits = scores.ndim == 2 and scores.size and member.shape == scores.shape[:1]
     fits = fits and 0 < member.sum() < member.size
     if not fits or np.isnan(scores).any():
         raise InvalidParameter(
-            "scores, member: need numbers and a label for each patient, of either kind some"
+            "scores, member: need numbers and a label for each patient, with patients of both kinds"
         )
     members, others = int(member.sum()), int((~member).sum())
     allowed = min(math.floor(validate.open_unit(fpr=fpr) * others + _WHOLE), others - 1)
     ranks = rankdata(scores, axis=0) / (members * others)  # their sum grows as the AUC does
     columns = [_ordered(column) for column in scores.T]
-    top = 8 * (allowed + 8)  # places among which so many non-members are found, as a rule
+    top = 8 * (allowed + 8)  # ranks that usually contain that many non-members
 
     def hits(labels: np.ndarray, order: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """Return how many members come before the first non-member that is too many.
+        """Return how many members rank above the first non-member beyond those allowed.
 
         Of m members and n non-members with the score of that one, in random order, a share of
         (r + 1) / (n + 1) of the members is expected before it, where r of these non-members are allowed.

@@ -86,6 +86,15 @@ def _counts(successes: int, trials: int, arm: str = "") -> tuple[int, int]:
     return successes, trials
 
 
+def _interval(successes: int, trials: int, level: float, method: str, name: str) -> Interval:
+    successes, trials = _counts(successes, trials)
+    level = validate.open_unit(level=level)
+    low, high = proportion_confint(successes, trials, 1 - level, method=method)
+    estimate = successes / trials
+    # Rounding in a closed form may leave the estimate 1e-17 outside when it is 0 or 1.
+    return Interval(estimate, min(float(low), estimate), max(float(high), estimate), level, name)
+
+
 def wilson(successes: int, trials: int, level: float = 0.95) -> Interval:
     """Return Wilson's score interval of a rate: close to its nominal coverage on average.
 
@@ -97,12 +106,7 @@ def wilson(successes: int, trials: int, level: float = 0.95) -> Interval:
     Raises:
         InvalidParameter: a count is negative or not whole, or successes exceed trials.
     """
-    successes, trials = _counts(successes, trials)
-    level = validate.open_unit(level=level)
-    low, high = proportion_confint(successes, trials, 1 - level, method="wilson")
-    estimate = successes / trials
-    # Rounding in the closed form may leave the estimate 1e-17 outside when it is 0 or 1.
-    return Interval(estimate, min(float(low), estimate), max(float(high), estimate), level, "Wilson")
+    return _interval(successes, trials, level, "wilson", "Wilson")
 
 
 def wald(successes: int, trials: int, level: float = 0.95) -> Interval:
@@ -120,10 +124,7 @@ def wald(successes: int, trials: int, level: float = 0.95) -> Interval:
 
     Source: Brown, Cai and DasGupta, Statistical Science 16 (2001), section 2.
     """
-    successes, trials = _counts(successes, trials)
-    level = validate.open_unit(level=level)
-    low, high = proportion_confint(successes, trials, 1 - level, method="normal")
-    return Interval(successes / trials, float(low), float(high), level, "Wald")
+    return _interval(successes, trials, level, "normal", "Wald")
 
 
 def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Interval:
@@ -137,10 +138,7 @@ def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Interva
     Raises:
         InvalidParameter: a count is negative or not whole, or successes exceed trials.
     """
-    successes, trials = _counts(successes, trials)
-    level = validate.open_unit(level=level)
-    low, high = proportion_confint(successes, trials, 1 - level, method="beta")
-    return Interval(successes / trials, float(low), float(high), level, "Clopper-Pearson")
+    return _interval(successes, trials, level, "beta", "Clopper-Pearson")
 
 
 def newcombe_difference(one: Interval, two: Interval) -> Interval:

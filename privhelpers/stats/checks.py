@@ -1,16 +1,17 @@
-"""Checks that the statistics share; every refusal names the argument and says what it must be."""
+"""Checks of arguments; every refusal names the argument and says what it must be."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
+from privhelpers.validate import shown
 
 _MOST_DRAWS = 10_000_000
 
 
 def draws(value: int) -> int:
-    """Return how often chance is asked: 1 to 10 million, which take hours already."""
+    """Return the number of random draws, 1 to 10 million (which take hours)."""
     return validate.positive_int(_MOST_DRAWS, draws=value)
 
 
@@ -45,3 +46,23 @@ def cluster_codes(name: str, clusters: ArrayLike, length: int) -> tuple[np.ndarr
     if distinct.size < 2:
         raise InvalidParameter(f"{name}: needs 2 clusters or more to resample, found {distinct.size}")
     return codes, int(distinct.size)
+
+
+def rates(name: str, values: ArrayLike, above: float | None = None) -> np.ndarray:
+    """Return rates in [0, 1] (greater than `above` where given): a number or one axis of numbers."""
+    array = validate.array(name, values, float)
+    low = array >= 0 if above is None else array > above
+    if array.ndim > 1 or array.size == 0 or not (low & (array <= 1)).all():
+        bounds = "[0, 1]" if above is None else f"({above:g}, 1]"
+        raise InvalidParameter(f"{name} = {shown(values)}: must be in {bounds}")
+    return array
+
+
+def require_disjoint(name_a: str, clusters_a: ArrayLike, name_b: str, clusters_b: ArrayLike) -> None:
+    """Refuse two arms that share a cluster: they are not independent, and labels cannot be permuted."""
+    common = np.intersect1d(np.asarray(clusters_a), np.asarray(clusters_b))
+    if common.size:
+        raise InvalidParameter(
+            f"{name_a} and {name_b}: {common.size} are in both arms, such as {common[0]!r}; "
+            "pair the measurements, or give each arm labels of its own"
+        )

@@ -9,7 +9,6 @@ from privhelpers import (
     accounting,
     anonymity,
     claims,
-    defenses,
     hipaa,
     lower_bounds,
     mechanisms,
@@ -21,7 +20,7 @@ from privhelpers.anonymity import tables
 from privhelpers.attacks import attributes, canaries, lira, memorization, ranking
 from privhelpers.attacks.scores import Arms, measure, split
 from privhelpers.errors import InvalidParameter
-from privhelpers.models import greedy_continuations, scoring
+from privhelpers.models import greedy_guesses, scoring
 
 RAGGED, HUGE = [[1, 2], [3]], 10**400
 NO_FUNCTIONS = (0, "", "mean", RAGGED, np.array([]))
@@ -79,7 +78,7 @@ CALLS = {  # what is called with one of the values as its keyword argument
         (-1, 0, None, 1.5),
         lambda **bad: attributes.candidate_table(None, None, [], [], **bad),
         lambda **bad: canaries.secret_log_probabilities(None, None, "", [], **bad),
-        lambda **bad: greedy_continuations(None, None, [], tokens=1, **bad),
+        lambda **bad: greedy_guesses(None, None, [], tokens=1, **bad),
         lambda **bad: memorization.recall(None, None, **bad),
         lambda **bad: next(scoring._passes(None, None, None, **bad)),
     ),
@@ -94,10 +93,6 @@ CALLS = {  # what is called with one of the values as its keyword argument
     "values": (("x", RAGGED), lambda **bad: lira.offline([1.0], inside=INSIDE, **bad, **FIXED)),
     "inside": ((RAGGED,), lambda **bad: lira.offline([1.0], LOSSES, **bad, **FIXED)),
     "document": (("", None, RAGGED), claims.printed),
-    "permutations": (
-        (0, 1, 10**6, HUGE),
-        lambda permutations: defenses.near_duplicates(["a"], permutations=permutations),
-    ),
     "documents": ((0, 10**18), lambda documents: records.make_public_corpus(seed=0, documents=documents)),
     "vocab_size": ((9, 10**18), lambda vocab_size: models.train_tokenizer([], vocab_size=vocab_size)),
     "samples": ((0, 10**18), lambda samples: models.generate(None, None, "", samples=samples, seed=0)),

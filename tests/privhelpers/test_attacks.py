@@ -4,10 +4,28 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
-from privhelpers import models, records, stats, training
-from privhelpers.attacks import canaries, extraction, memorization
+from privhelpers import models, records, training
+from privhelpers.attacks import (
+    asking,
+    attributes,
+    canaries,
+    case_studies,
+    extraction,
+    groups,
+    inversion,
+    lira,
+    memorization,
+    panel,
+    scores,
+    shadow,
+    signals,
+    white_box,
+)
+from privhelpers.attacks.bank import Bank
 from privhelpers.attacks.extraction import Generation, Profile
+from privhelpers.attacks.signals import Signals
 from privhelpers.errors import InvalidParameter
 
 
@@ -54,8 +72,6 @@ def test_groups_are_equally_large_and_repeat():
     members, controls = extraction.equal_groups(people[:20], people[20:], seed=0)
     assert len(members) == len(controls) == 10
     assert (members, controls) == extraction.equal_groups(people[:20], people[20:], seed=0)
-    with pytest.raises(InvalidParameter, match="profiles"):
-        extraction.equal_groups([], people, seed=0)
 
 
 def test_profiles_hold_what_stands_in_the_notes():
@@ -76,8 +92,6 @@ def test_profiles_hold_what_stands_in_the_notes():
 )
 def test_exposure_vectors(rank, references, bits):
     assert canaries._exposure(rank=rank, references=references) == pytest.approx(bits, abs=1e-6)
-    with pytest.raises(InvalidParameter, match="rank"):
-        canaries._exposure(rank=references + 2, references=references)
 
 
 def test_references_are_different_secrets_of_the_space():
@@ -132,25 +146,6 @@ def test_an_untrained_model_gives_up_nothing(fresh, hospital):
     assert np.mean([r.exposure_bits for r in results]) == pytest.approx(math.log2(math.e), abs=1.2)
 
 
-def recalled(net, notes):
-    return memorization.recall(net[0], memorization.halve(net[1], notes, longest=128)).recalled.sum()
-
-
-def test_suffixes_are_recalled_from_memory_only(leaky, fresh, hospital):
-    known = [n for n in hospital.train if n["kind"] != "canary"][:20]
-    assert recalled(leaky, known) >= 15
-    assert recalled(leaky, hospital.heldout[:20]) == recalled(fresh, known) == 0
-
-
-def test_membership_is_plain_to_see_on_a_leaky_model(leaky, fresh, hospital):
-    members = [n["text"] for n in hospital.train if n["kind"] != "canary"]
-    others = [n["text"] for n in hospital.heldout]
-    known, unknown = models.score(*leaky, members).losses, models.score(*leaky, others).losses
-    assert stats.auc(-known, -unknown) > 0.95
-    null = stats.auc(-models.score(*fresh, members).losses, -models.score(*fresh, others).losses)
-    assert abs(null - 0.5) < 0.2
-
-
 def test_strict_extraction_finds_members_only(leaky, hospital):
     members, controls = extraction.equal_groups(
         extraction.profiles(hospital.train), extraction.profiles(hospital.heldout), seed=0
@@ -165,8 +160,74 @@ def test_strict_extraction_finds_members_only(leaky, hospital):
     assert extraction.strict_match(generations, controls).leaks == 0
 
 
-def test_attempts_use_every_prompt_and_repeat(fresh):
-    first = extraction.attempt(*fresh, per_prompt=2, seed=0, progress=False)
-    assert [g.prompt for g in first] == [p for p in extraction.PROMPTS for _ in range(2)]
-    assert len(extraction.PROMPTS) == 14
-    assert first == extraction.attempt(*fresh, per_prompt=2, seed=0, progress=False)
+# Refusals of the whole room: what is wrong, and the field that the error names.
+
+SIGNALS = Signals(*np.ones((3, 2)), np.array([1, 1]), np.ones(2), None, (np.ones(1),) * 2, (np.ones(1),) * 2)
+ARM = scores.split([1.0, 2.0, 3.0, 4.0], list("abcd"), [True, True, False, False])
+BANK = Bank(("a", "b"), np.eye(2, dtype=bool), {name: np.eye(2) for name in shadow.KEPT})
+HALVES = np.zeros((2, 3)), np.ones((3, 2))
+
+
+def ids_of(*rows):
+    """A tokenizer that answers with these rows."""
+    return lambda texts, **options: {"input_ids": list(rows)}
+
+
+def canary(secret, name="a", planted=True):
+    return {"canary_id": name, "prefix": "x", "secret": secret, "planted": planted, "copies": 1}
+
+
+def measure(*rows):
+    return canaries.measure(None, None, rows, digits=1, references=4, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("field", "call"),
+    [
+        ("profiles", lambda: extraction.equal_groups([], [1], seed=0)),
+        ("kind", lambda: asking.ask(None, None, "shoe size", [])),
+        ("group", lambda: asking.ask(None, None, "dob", [])),
+        ("notes", lambda: memorization.halve(None, [], longest=9)),
+        ("notes", lambda: memorization.halve(ids_of([1]), [{"text": "x"}], longest=9)),
+        ("rank", lambda: canaries._exposure(rank=9, references=7)),
+        ("secrets", lambda: canaries.secret_log_probabilities(None, ids_of([1], [1, 2]), "", ["1", "12"])),
+        ("count", lambda: canaries.draw_references(1, 6, seed=0)),
+        ("count", lambda: canaries.draw_references(1, 5, seed=0, without=list("012345"))),
+        ("'a'", lambda: measure(canary("12"))),
+        ("'a'", lambda: measure(canary("x"))),
+        ("'b'", lambda: measure(canary("1"), canary("1", "b", planted=False))),
+        ("count", lambda: measure(*(canary(str(n), f"n{n}") for n in range(8)))),
+        ("begins with 'y'", lambda: attributes.candidate_table(None, ids_of([1, 2], [1]), ["x"], ["x", "y"])),
+        ("candidates", lambda: attributes.candidate_table(None, ids_of([1]), ["x"], ["x"])),
+        ("scores", lambda: attributes.ranks([[0.1, math.nan]], ["a", "b"], [["a"]])),
+        ("table", lambda: attributes.ranks([[0.1, 0.2]], ["a", "a"], [["a"]])),
+        ("table", lambda: attributes.ranks([[0.1, 0.2]], ["a", "b", "c"], [["a"]])),
+        ("truths", lambda: attributes.ranks([[0.1, 0.2]], ["a", "b"], [["c"]])),
+        ("right", lambda: attributes.ranks([[0.1, 0.2]], ["a", "b"], [[]])),
+        ("groups", lambda: groups.group_means([1.0], [])),
+        ("member", lambda: scores.split([1.0], ["a"], [True, False])),
+        ("attacks", lambda: scores.choose({})),
+        ("fpr", lambda: scores.choose({"a": ARM}, fpr=2)),
+        ("short", lambda: signals.scores(SIGNALS, {"short": [1.0]})),
+        ("reference_log_p", lambda: signals.scores(SIGNALS, reference_log_p=[np.ones(1), np.ones(2)])),
+        ("reference_log_p", lambda: signals.scores(SIGNALS, reference_log_p=[np.ones(1)])),
+        ("share", lambda: signals._min_k([1.0], share=1.5)),
+        ("values", lambda: signals._min_k([])),
+        ("losses", lambda: lira.logit_statistic([-0.1])),
+        ("both", lambda: lira._fit(*HALVES, fixed_variance=True)),
+        ("no value counts", lambda: lira._fit(HALVES[0], HALVES[0], fixed_variance=True)),
+        ("'x'", lambda: BANK.only(notes=["x"])),
+        ("bank", lambda: Bank(("a",), BANK.inside, BANK.signals)),
+        ("bank", lambda: Bank(BANK.notes, BANK.inside, {"min_k": np.eye(2)})),
+        ("target", lambda: panel.shadow_scores({"loss": np.zeros(3)}, BANK, {})),
+        ("tasks", lambda: shadow.train_all(None, "x", [shadow.Task("a", (), (), None, 0)] * 2, train=None)),
+        ("spans", lambda: case_studies.side_by_side({"a": "x"}, {})),
+        ("texts", lambda: next(white_box.batches(None, None, []))),
+        ("noise", lambda: inversion.input_span(torch.eye(3), noise=-1.0)),
+        ("guesses", lambda: inversion.score([[1]], [])),
+        ("guesses", lambda: inversion.score_batches([[[1]]], [])),
+    ],
+)
+def test_invalid_input_is_refused(field, call):
+    with pytest.raises(InvalidParameter, match=field):
+        call()

@@ -9,7 +9,6 @@ from test_dpsgd_training import hospital
 from privhelpers import models, training
 from privhelpers.attacks import asking
 from privhelpers.attacks.extraction import Profile
-from privhelpers.errors import InvalidParameter
 
 NAMES = {"p0": "Ann B. Hill", "p1": "Jim R. Stone"}
 NUMBERS = {"p0": "SYN-12345678", "p1": "SYN-87654321"}
@@ -52,11 +51,3 @@ def test_a_number_that_was_learned_by_heart_is_completed_and_no_other(model_and_
     assert not asking.ask(model, tokenizer, "ssn", [changed])["completed"].any()
     untrained = asking.ask(model_and_tokenizer[0], tokenizer, "ssn", [true]).iloc[0]
     assert not untrained["completed"] and untrained["probability"] < 1e-6
-
-
-def test_who_has_no_such_value_and_unknown_kinds_are_refused(model_and_tokenizer):
-    model, tokenizer = model_and_tokenizer
-    with pytest.raises(InvalidParameter, match="dob"):
-        asking.ask(model, tokenizer, "dob", GROUP)
-    with pytest.raises(InvalidParameter, match="shoe size"):
-        asking.ask(model, tokenizer, "shoe size", GROUP)

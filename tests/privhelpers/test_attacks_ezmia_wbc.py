@@ -2,17 +2,9 @@
 
 import numpy as np
 import pytest
-import toy_audit as toy
-from hypothesis import given
-from hypothesis import strategies as st
 
-import privaudit
-from privaudit.probes.membership import membership_scores
 from privhelpers import models, stats
 from privhelpers.attacks import controls, scores, signals
-from privhelpers.errors import InvalidParameter
-
-GAINS = st.lists(st.floats(-5, 5).filter(lambda x: x == 0 or abs(x) > 1e-3), min_size=1, max_size=60)
 
 
 def zone(gain, greedy):
@@ -38,29 +30,6 @@ def test_ezmia_by_hand(gain, greedy, expected):
     assert zone(gain, greedy) == expected
 
 
-@given(GAINS, GAINS)
-def test_ezmia_ranks_texts_as_the_authors_ratio_does(first, second):
-    ratios, ours = [], []
-    for gain in (np.array(first), np.array(second)):
-        up, down = gain[gain > 0].sum(), -gain[gain < 0].sum()
-        if down == 0:
-            return
-        ratios.append(up / down)
-        ours.append(zone(gain, np.zeros(gain.size)))
-    if abs(ratios[0] - ratios[1]) > 1e-9:
-        assert (ratios[0] < ratios[1]) == (ours[0] < ours[1])
-
-
-@given(GAINS, st.integers(0, 2**32 - 1))
-def test_ezmia_does_not_see_the_order_of_tokens_and_wbc_does_not_see_their_scale(gain, seed):
-    generator = np.random.default_rng(seed)
-    order = generator.permutation(len(gain))
-    greedy = generator.random(len(gain)) < 0.4
-    gain = np.round(gain, 2)  # so that sums are told from 0
-    assert zone(gain[order], greedy[order]) == pytest.approx(zone(gain, greedy))
-    assert votes(4 * gain) == votes(gain)
-
-
 def test_wbc_by_hand():
     """Seven tokens, so that six of the ten sizes are cut to the whole text."""
     gain = [1, -2, 0, 2, 1, -2, 3]
@@ -68,26 +37,6 @@ def test_wbc_by_hand():
     assert sums == {2: [-1, -2, 2, 3, -1, 1], 3: [-1, 0, 3, 1, 2], 4: [1, 1, 1, 4], 6: [0, 2], 7: [3]}
     expected = (3 / 6 + 3 / 5 + 4 / 4 + 1 / 2 + 6 * 1) / 10
     assert votes(gain) == pytest.approx(expected)
-
-
-@given(GAINS)
-def test_wbc_is_the_share_of_windows_averaged_over_sizes(gain):
-    gain = np.round(np.array(gain) * 64) / 64  # exact in any order of addition
-    shares = []
-    for size in signals.WINDOWS:
-        size = min(size, gain.size)
-        windows = np.lib.stride_tricks.sliding_window_view(gain, size)
-        shares.append(np.mean(windows.sum(axis=1) > 0))
-    assert votes(gain) == pytest.approx(np.mean(shares))
-
-
-def test_wbc_counts_a_vote_once_however_large_the_gain_is():
-    quiet = np.tile([0.1, -0.3], 30)
-    loud = quiet.copy()
-    loud[30] = 1000.0
-    assert quiet.mean() < 0 < loud.mean() and votes(quiet) == 0
-    touched = np.mean([min(size, 60 - size + 1) / (60 - size + 1) for size in signals.WINDOWS])
-    assert votes(loud) == pytest.approx(touched), "only the windows that hold the token"
 
 
 # From a scored text to the two scores.
@@ -111,20 +60,6 @@ def test_ezmia_and_wbc_come_from_the_same_pass_as_the_loss(net):
     worse = signals.scores(measured, reference_log_p=[row + 1.0 for row in scored.log_p])
     assert worse["ez_mia"].tolist() == [0.0 if any_error else 1.0 for any_error in errors]
     assert not {"ez_mia", "wbc"} & set(signals.scores(measured))
-
-
-def test_a_target_that_is_its_own_reference_says_nothing(net):
-    measured = signals.measure(*net, lower=False)
-    found = signals.scores(measured, reference_log_p=measured.token_log_p)
-    assert set(found["wbc"]) == {0} and set(found["ez_mia"]) <= {0.5, 1.0}
-
-
-def test_references_of_other_tokens_are_refused(net):
-    measured = signals.measure(*net, lower=False)
-    rows = list(measured.token_log_p)
-    for bad in (rows[:2], [rows[0], rows[1][:-1], rows[2]], [rows[0], rows[1], 0.0], []):
-        with pytest.raises(InvalidParameter, match="reference_log_p"):
-            signals.scores(measured, reference_log_p=bad)
 
 
 # Where there is nothing to find, and where there is.
@@ -167,8 +102,8 @@ def test_ezmia_and_wbc_see_what_the_mean_of_heavy_tails_hides():
     areas = {name: stats.auc_interval(*both, draws=100) for name, both in arms.items()}
     for name in ("ez_mia", "wbc"):
         assert areas[name].low > areas["mean"].high, name
-        dealt = controls.check_nulls(name, arms[name], trained=True, draws=100)["permuted"]
-        assert dealt[1] < 0.5 < dealt[2] or abs(dealt[0] - 0.5) < 0.06
+        permuted = controls.check_nulls(name, arms[name], trained=True, draws=100)["permuted"]
+        assert permuted[1] < 0.5 < permuted[2] or abs(permuted[0] - 0.5) < 0.06
 
 
 def test_a_choice_at_a_rate_of_false_alarms_takes_the_few_that_are_sure():
@@ -183,26 +118,6 @@ def test_a_choice_at_a_rate_of_false_alarms_takes_the_few_that_are_sure():
     won = scores.choose(attacks, fpr=0.01, draws=50)
     assert won.name == "sure" and won.flattered == pytest.approx(0.2, abs=0.07)
     assert won.measured.tpr_at_1pct_fpr.low > 0.1
-    for bad in (0, 2, "low"):
-        with pytest.raises(InvalidParameter, match="fpr"):
-            scores.choose(attacks, fpr=bad)
 
 
 # In other places.
-
-
-def test_an_audit_with_a_reference_of_the_same_tokens_has_ezmia_and_wbc(tmp_path):
-    notes = [row["text"] for row in toy.notes("x", 30, seed=9)]
-    tok, other_tok = toy.tokenizer(notes), toy.tokenizer(notes[:2])
-    folders = {
-        "target": toy.save(toy.causal(tok), tok, tmp_path / "target"),
-        "same": toy.save(toy.causal(tok, seed=5), tok, tmp_path / "same"),
-        "other": toy.save(toy.causal(other_tok, seed=5), other_tok, tmp_path / "other"),
-    }
-    target, same, other = (privaudit.open_model(folder) for folder in folders.values())
-    own, its, others = (model.encode(notes) for model in (target, same, other))
-    assert target.reads_as(same, own, its) and not target.reads_as(other, own, others)
-    found = membership_scores(target.score(notes), notes, reference=same.score(notes), same_tokens=True)
-    assert {"reference", "ez_mia", "wbc"} <= set(found)
-    found = membership_scores(target.score(notes), notes, reference=other.score(notes))
-    assert "reference" in found and not {"ez_mia", "wbc"} & set(found)

@@ -1,15 +1,10 @@
 """Gradient inversion: exact where the theorems say so, at chance where there is nothing, and refusals."""
 
-import copy
-
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from privhelpers import models
 from privhelpers.attacks import inversion
-from privhelpers.errors import InvalidParameter
 
 LENGTH, END = 12, 0
 
@@ -57,13 +52,6 @@ def test_the_gradient_is_that_of_the_mean_loss(net, rows):
     assert set(sent) == {name for name, _ in net.named_parameters()}
 
 
-def test_an_untied_copy_computes_the_same_and_shares_nothing(net, rows):
-    twin = inversion.untied(net)
-    assert twin.lm_head.weight is not twin.transformer.wte.weight
-    assert net.lm_head.weight is net.transformer.wte.weight
-    assert torch.equal(twin(input_ids=rows).logits, net(input_ids=rows).logits)
-
-
 def test_the_token_table_shows_which_tokens_occur(net, rows):
     sent = inversion.gradient_of(inversion.untied(net), rows[:1])[inversion.TOKENS]
     assert set(sent.norm(dim=1).nonzero().flatten().tolist()) == set(rows[0, :-1].tolist())
@@ -78,13 +66,6 @@ def test_the_span_check_reads_every_note_of_a_tied_model(net, candidates, rows):
         assert passing == guess  # one token passes at each position
 
 
-@pytest.mark.parametrize("factor", [1e-6, 1.0, 1e6])
-def test_scaling_hides_nothing(net, candidates, rows, factor):
-    sent = inversion.gradient_of(net, rows[:1])
-    scaled = {name: factor * part for name, part in sent.items()}
-    assert inversion.check_span(candidates, scaled)[0] == rows[0, 1:-1].tolist()
-
-
 def test_a_batch_below_the_width_is_read_and_one_above_is_not(net, candidates, rows):
     few = inversion.gradient_of(net, rows[:3])
     recovered = inversion.check_batch(net, candidates, few, rows=3, end=END)
@@ -97,35 +78,6 @@ def test_a_batch_below_the_width_is_read_and_one_above_is_not(net, candidates, r
     assert inversion.score_batches([rows[:, 1:-1].tolist()], [lost.tolist()]).mean() < 0.5
 
 
-def test_tokens_of_a_batch_pass_where_they_do_not_stand(net, candidates, rows):
-    """(v, s) - (u, s) + (u, t) is (v, t): a shared token lets a wrong pair through the first layer."""
-    two = rows[:2].clone()
-    two[0, 3], two[1, 3], two[1, 7] = 50, 51, 50  # u at 3 and 7, v at 3: v passes at 7
-    _, distances = inversion.check_span(candidates, inversion.gradient_of(net, two))
-    assert distances[7 - 1, 51] < inversion.PASSES
-    assert 51 not in two[:, 7].tolist()
-
-
-def test_span_distances_of_members_and_strangers():
-    basis = torch.linalg.qr(torch.randn(10, 4, generator=torch.Generator().manual_seed(0)).double())[0]
-    inside = (basis @ torch.tensor([1.0, -2.0, 0.5, 3.0]).double())[None]
-    outside = torch.eye(10).double() - basis @ basis.T
-    assert inversion._span_distances(inside / inside.norm(), basis) == pytest.approx([0.0], abs=1e-7)
-    assert inversion._span_distances(outside[:1] / outside[0].norm(), basis) == pytest.approx([1.0])
-
-
-def test_a_layer_norm_with_gain_and_shift_is_read_too(net, rows):
-    """As after training."""
-    trained = copy.deepcopy(net)
-    chance = torch.Generator().manual_seed(8)
-    with torch.no_grad():
-        for parameter in trained.transformer.h[0].ln_1.parameters():
-            parameter.add_(0.3 * torch.randn(64, generator=chance))
-    sent = inversion.gradient_of(trained, rows[:1])
-    guess, _ = inversion.check_span(inversion.candidate_inputs(trained, length=LENGTH), sent)
-    assert guess == rows[0, 1:-1].tolist()
-
-
 def test_noise_costs_directions_and_then_all(net, rows):
     sent = inversion.gradient_of(net, rows[:1])
     weight = inversion.attention_weight(0)
@@ -134,12 +86,6 @@ def test_noise_costs_directions_and_then_all(net, rows):
     blurred = noisy(sent, 1e-3)
     assert inversion.input_span(blurred[weight], noise=1e-3).shape[1] < rank
     assert inversion.input_span(noisy(sent, 1e3)[weight], noise=1e3).shape[1] == 1
-
-
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.lists(st.integers(0, 9), max_size=9))
-def test_hits_count_positions(truth, guess):
-    hits = inversion.score([truth], [guess])[0]
-    assert hits.tolist() == [i < len(guess) and truth[i] == guess[i] for i in range(len(truth))]
 
 
 def test_a_batch_is_paired_for_the_attacker():
@@ -155,20 +101,3 @@ def test_scores_and_their_control():
     assert inversion.score(truths, [[3, 4], [5, 6], [1, 2]], shift=1).all()
     batches = [[[1, 2], [3, 4]], [[5, 6], [7, 8]]]
     assert not inversion.score_batches(batches, batches, shift=1).any()
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda c, g, n: inversion.check_span(c, g, noise=-1.0),
-        lambda c, g, n: inversion.candidate_inputs(n, length=True),
-        lambda c, g, n: inversion.check_batch(n, c, g, rows=0, end=END),
-        lambda c, g, n: inversion.score([[1]], []),
-        lambda c, g, n: inversion.score([], []),
-        lambda c, g, n: inversion.score_batches([[[1]]], []),
-    ],
-)
-def test_bad_input_is_refused(net, candidates, call):
-    empty = {name: torch.zeros_like(p) for name, p in net.named_parameters()}
-    with pytest.raises(InvalidParameter):
-        call(candidates, empty, net)

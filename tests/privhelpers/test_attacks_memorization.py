@@ -9,7 +9,6 @@ import torch
 from privhelpers import models, records, training
 from privhelpers.attacks import attributes, canaries, extraction
 from privhelpers.attacks import memorization as memory
-from privhelpers.errors import InvalidParameter
 from privhelpers.models import Sampling
 
 SAMPLING = Sampling(temperature=0.8, top_k=20, top_p=0.95)
@@ -53,8 +52,6 @@ def test_halves_are_the_note(net, hospital, halves):
         assert prefix[0] == tokenizer.eos_token_id
         assert abs(len(prefix) - 1 - len(suffix)) <= 1
         assert tokenizer.decode(prefix[1:] + suffix) == text_of[note]
-    with pytest.raises(InvalidParameter, match="nothing"):
-        memory.halve(tokenizer, [], longest=128)
     note = {"text": "a b " * 400, "note_id": "x", "patient_id": "y"}
     long = memory.halve(tokenizer, [note], longest=128)
     assert len(long.prefixes[0]) + len(long.suffixes[0]) == 128
@@ -109,8 +106,6 @@ def test_secrets_are_scored_as_if_each_were_written_out(net, digits):
     ours = canaries.secret_log_probabilities(*net, "Patient 1 (MRN: SYN-", secrets, batch_size=16)
     slow = [written_out(net, "Patient 1 (MRN: SYN-", secret) for secret in secrets]
     np.testing.assert_allclose(ours, slow, atol=1e-4)
-    with pytest.raises(InvalidParameter, match="token lengths"):
-        canaries.secret_log_probabilities(*net, "Patient", ["1", "12"])
 
 
 # Attributes.
@@ -129,18 +124,6 @@ def test_candidates_of_any_length_are_scored_as_if_written_out(net):
             logits = model(input_ids=row).logits[0].log_softmax(-1)
             by_hand = sum(logits[len(start) - 1 + i, t].item() for i, t in enumerate(end))
             assert value == pytest.approx(by_hand, abs=1e-3)
-
-
-def test_candidates_that_contain_each_other_are_refused(net):
-    with pytest.raises(InvalidParameter, match="begins with 'Asthma'"):
-        attributes.candidate_table(*net, ["x"], ["Asthma", "Asthma attack"])
-    with pytest.raises(InvalidParameter, match="2 or more"):
-        attributes.candidate_table(*net, ["x"], ["Asthma"])
-
-
-def test_ranks_take_the_best_of_several_truths():
-    table = np.array([[0.1, 0.7, 0.2], [0.5, 0.3, 0.2]])
-    assert attributes.ranks(table, ("a", "b", "c"), [("a", "c"), ("c",)]).tolist() == [2, 3]
 
 
 def test_questions_hold_the_name_or_the_note_up_to_the_diagnosis(hospital):

@@ -1,13 +1,11 @@
 """The bank of shadow models and the attacks that use it."""
 
 import numpy as np
-import pytest
 
 from privhelpers import stats
 from privhelpers.artifacts import Store
 from privhelpers.attacks import panel
 from privhelpers.attacks.bank import Bank
-from privhelpers.errors import InvalidParameter
 from privhelpers.results import Results
 
 NOTES = tuple(f"t{n:03d}" for n in range(200))
@@ -68,29 +66,3 @@ def test_every_attack_with_shadow_models_beats_the_loss_where_texts_differ():
 def test_nothing_is_found_where_training_left_no_trace():
     for name, area in areas_in_turn(*made(effect=0.0)).items():
         assert abs(area - 0.5) < 0.06, name
-
-
-def test_more_shadow_models_make_a_better_attack():
-    bank, references = made(models=17, effect=0.15)
-    areas = []
-    for count in (2, 16):
-        runs = [
-            areas_in_turn(bank.only(models=[(first + k) % 17 for k in range(count + 1)]), references)
-            for first in range(0, 17, 6)
-        ]
-        areas.append(np.mean([means["lira_offline_fixed"] for means in runs]))
-    assert areas[0] < areas[1]
-
-
-@pytest.mark.parametrize(
-    ("field", "call"),
-    [
-        ("'x'", lambda bank, references: bank.only(notes=["x"])),
-        ("shapes", lambda bank, references: Bank(NOTES[1:], bank.inside, bank.signals)),
-        ("shapes", lambda bank, references: Bank(NOTES, bank.inside, {"min_k": bank.signals["min_k"]})),
-        ("target", lambda bank, references: panel.shadow_scores({"loss": np.zeros(3)}, bank, references)),
-    ],
-)
-def test_what_does_not_fit_the_bank_is_refused(field, call):
-    with pytest.raises(InvalidParameter, match=field):
-        call(*made(models=2))

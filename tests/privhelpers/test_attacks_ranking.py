@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from privhelpers.attacks import case_studies as cases
 from privhelpers.attacks import extraction, ranking
 from privhelpers.attacks.extraction import Generation, Profile
-from privhelpers.errors import InvalidParameter
 from privhelpers.text import inert
 
 WORDS = st.lists(st.sampled_from("abcd"), max_size=8).map(" ".join)
@@ -38,11 +37,6 @@ def test_longest_runs_are_those_of_a_slow_search(texts, notes):
         assert words == max((slow_run(text, other) for other in notes), default=0)
         assert (note == -1) == (words == 0)
         assert words == 0 or slow_run(text, notes[note]) == words
-
-
-def test_case_and_punctuation_do_not_break_a_run():
-    runs = ranking.longest_runs(["(MRN: SYN-1), hypertension. Now"], ["mrn SYN-1 Hypertension, then"])
-    assert runs.words.tolist() == [4]
 
 
 def test_the_first_are_the_highest_and_ties_fall_by_lot():
@@ -103,7 +97,6 @@ def test_model_text_on_a_page_is_characters_and_nothing_else(text):
     assert "mathjax_ignore" in page and "<!--" not in page
     assert seen.get_text().count(inert(text)) >= 3
     assert not re.search("[\x00-\x1f\u200b-\u202e]", page)
-    assert not re.search("[\x00-\x09\x0b-\x1f\u200b-\u202e]", repr(table))
 
 
 @given(
@@ -115,14 +108,3 @@ def test_marks_keep_every_character(text, spans):
     plain = unescape(page.replace("<mark>", "").replace("</mark>", ""))
     assert plain == inert(text)
     assert page.count("<mark>") == page.count("</mark>")
-
-
-def test_what_is_marked_is_what_was_asked_for():
-    assert read(cases._marked("seen by Dr Frost. Then home", [(8, 17)])).mark.get_text() == "Dr Frost."
-    with pytest.raises(InvalidParameter, match="spans"):
-        cases.side_by_side({"a": "x"}, {})
-
-
-def test_the_plain_form_shows_the_marks():
-    table = cases.side_by_side({"a": "say <mark> now"}, {"a": [(4, 10)]}, first="truth")
-    assert repr(table) == "the note | truth\na | say «<mark>» now"

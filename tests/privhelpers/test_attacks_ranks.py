@@ -12,7 +12,7 @@ import torch
 
 from privhelpers import models, stats
 from privhelpers.attacks import attributes, canaries, lira, memorization, ranking
-from privhelpers.attacks._ranks import expected_rank
+from privhelpers.attacks.ranking import expected_rank
 from privhelpers.attacks.scores import leakage_at, measure, split
 from privhelpers.errors import InvalidParameter
 from privhelpers.models.scoring import token_answers
@@ -56,22 +56,6 @@ def test_ten_equal_scores_give_the_middle_place():
     assert attributes.ranks(np.zeros((1, 10)), names, [["c"]]).tolist() == [5.5]
 
 
-@pytest.mark.parametrize(
-    ("table", "candidates", "truths"),
-    [
-        ([[0.1, math.nan]], ["a", "b"], [["a"]]),
-        ([[0.1, 0.2]], ["a", "a"], [["a"]]),
-        ([[0.1, 0.2]], ["a", "b"], [["c"]]),
-        ([[0.1, 0.2]], ["a", "b"], [[]]),
-        ([[0.1, 0.2]], ["a", "b"], [["a"], ["b"]]),
-        ([[0.1, 0.2]], ["a", "b", "c"], [["a"]]),
-    ],
-)
-def test_what_has_no_rank_is_refused(table, candidates, truths):
-    with pytest.raises(InvalidParameter):
-        attributes.ranks(table, candidates, truths)
-
-
 def test_no_model_names_conditions_in_one_order_on_the_page():
     """The cells of the page on a town of seven patients: equal frequencies give no two first places."""
     [page] = NOTEBOOKS.glob("*_memorization.ipynb")
@@ -103,12 +87,6 @@ def test_no_reference_is_a_secret_that_is_left_out():
     assert len(set(without)) == 50 and {usual[3], usual[20]}.isdisjoint(without)
     assert set(usual) - {usual[3], usual[20]} < set(without), "the others are drawn as they were"
     assert canaries.draw_references(7, 50, seed=0, without=["0000000"]) == usual
-
-
-@pytest.mark.parametrize(("count", "taken"), [(6, 0), (5, 6), (1, 10)])
-def test_too_few_references_are_refused(count, taken):
-    with pytest.raises(InvalidParameter, match="count"):
-        canaries.draw_references(1, count, seed=0, without=[str(n) for n in range(taken)])
 
 
 @pytest.fixture(scope="module")
@@ -150,20 +128,6 @@ def test_the_most_probable_secret_reaches_the_ceiling_whatever_was_drawn(net):
     scores = canaries.secret_log_probabilities(*net, "Patient (", list("0123456789"))
     [found] = exposures(net, [planted("a", str(int(scores.argmax())))], references=5)
     assert found.exposure_bits == pytest.approx(math.log2(6))
-
-
-@pytest.mark.parametrize(
-    ("rows", "named"),
-    [
-        ([planted("a", "12")], "'a'"),
-        ([planted("a", "x")], "'a'"),
-        ([planted("a", "1"), planted("b", "1", planted=False)], "'b'"),
-        ([planted(f"n{n}", str(n)) for n in range(8)], "count"),
-    ],
-)
-def test_canaries_that_cannot_be_ranked_are_refused(net, rows, named):
-    with pytest.raises(InvalidParameter, match=named):
-        exposures(net, rows)
 
 
 def test_a_model_without_numbers_gets_no_exposure(net):
@@ -264,8 +228,8 @@ def test_members_among_equal_scores_are_counted_over_all_orders(allowed):
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e9])
-def test_a_dealing_that_repeats_the_real_one_counts_at_every_scale(scale):
-    """The p-value is the share of all dealings that are as extreme; rounding makes none less so."""
+def test_a_permutation_that_repeats_the_real_one_counts_at_every_scale(scale):
+    """The p-value is the share of all permutations that are as extreme; rounding makes none less so."""
     values = scale * (0.1 + np.repeat([0.1, 0.2, 0.3], 4))
     member = np.arange(12) % 2 == 0
     order = np.random.default_rng(0)

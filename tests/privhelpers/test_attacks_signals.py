@@ -5,12 +5,9 @@ import zlib
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from privhelpers import models
 from privhelpers.attacks import signals
-from privhelpers.errors import InvalidParameter
 from privhelpers.models import scoring
 
 LOG_P = np.log([0.9, 0.5, 0.01, 0.2, 0.7, 0.05, 0.3, 0.8, 0.6, 0.001])
@@ -23,13 +20,6 @@ TEXTS = ["The ward is quiet.", "BP 120/80, Asthma, Albuterol 20 mg. Back in two 
 def test_min_k_vectors(share, expected):
     """Published with the opposite sign: there small means member, here large does."""
     assert -signals._min_k(LOG_P, share=share) == pytest.approx(expected, abs=1e-8)
-
-
-def test_loss_and_perplexity_vectors():
-    loss = -LOG_P.mean()
-    assert loss == pytest.approx(1.92112203, abs=1e-8)
-    assert np.exp(loss) == pytest.approx(6.82861606, abs=1e-7)
-    assert -signals._min_k(LOG_P, share=1.0) == pytest.approx(loss)
 
 
 def test_min_k_plus_plus_vectors():
@@ -51,11 +41,6 @@ def test_a_certain_distribution_has_no_spread():
     assert torch.isnan(scoring._vocabulary_moments(torch.full((3,), float("nan")))[0]), "a broken model shows"
 
 
-@given(st.lists(st.floats(-20, 0), min_size=1, max_size=40), st.floats(0.01, 1))
-def test_min_k_lies_between_the_least_value_and_the_mean(values, share):
-    assert min(values) - 1e-9 <= signals._min_k(values, share=share) <= np.mean(values) + 1e-9
-
-
 @pytest.fixture(scope="module")
 def net():
     tokenizer = models.train_tokenizer(TEXTS * 5, vocab_size=300)
@@ -74,13 +59,12 @@ def test_one_pass_gives_what_scoring_gives(net, measured):
     assert measured.perplexity == pytest.approx(plain.perplexity, rel=1e-6)
     lower = models.score(*net, [text.lower() for text in TEXTS]).losses
     assert measured.lower_loss == pytest.approx(lower)
-
-
-def test_batching_changes_nothing(net, measured):
-    alone = [signals.measure(*net, [text], batch_size=1) for text in TEXTS]
-    for name in ("loss", "min_k", "min_k_plus_plus"):
-        expected = [getattr(single, name)[0] for single in alone]
-        assert getattr(measured, name) == pytest.approx(expected, abs=1e-5)
+    scores = signals.scores(measured, {"other": measured.loss + 1})
+    assert scores["loss"] == pytest.approx(-measured.loss)
+    size = [len(zlib.compress(text.encode())) for text in TEXTS]
+    assert scores["zlib"] == pytest.approx(-measured.loss / size)
+    assert scores["reference_other"] == pytest.approx(1)
+    assert scores["lower_case"] == pytest.approx(measured.lower_loss - measured.loss)
 
 
 def test_moments_are_those_of_the_predicted_distribution(net):
@@ -96,25 +80,5 @@ def test_moments_are_those_of_the_predicted_distribution(net):
     deviation = ((log_p.exp() * log_p**2).sum(-1) - mean**2).sqrt()
     assert token_scores.mean[1] == pytest.approx(mean.numpy(), abs=1e-4)
     assert token_scores.deviation[1] == pytest.approx(deviation.numpy(), abs=1e-3)
-    assert token_scores.truncated == 0
-
-
-def test_scores_rise_with_membership(measured):
-    scores = signals.scores(measured, {"other": measured.loss + 1})
-    assert scores["loss"] == pytest.approx(-measured.loss)
-    size = [len(zlib.compress(text.encode())) for text in TEXTS]
-    assert scores["zlib"] == pytest.approx(-measured.loss / size)
-    # zlib bytes over log perplexity, as others print it, ranks the same
-    assert np.argsort(scores["zlib"]).tolist() == np.argsort(size / measured.loss).tolist()
-    assert scores["reference_other"] == pytest.approx(1)
-    assert scores["lower_case"] == pytest.approx(measured.lower_loss - measured.loss)
-    with pytest.raises(InvalidParameter, match="short"):
-        signals.scores(measured, {"short": [1.0]})
-    for share in (0.0, 1.5, float("nan")):
-        with pytest.raises(InvalidParameter, match="share"):
-            signals._min_k(LOG_P, share=share)
-
-
-def test_without_a_second_pass_there_is_no_lower_case(net):
-    measured = signals.measure(*net, TEXTS, lower=False)
-    assert measured.lower_loss is None and "lower_case" not in signals.scores(measured)
+    alone = models.score_tokens(model, tokenizer, TEXTS[1:2], batch_size=1)
+    assert alone.mean[0] == pytest.approx(token_scores.mean[1], abs=1e-5)

