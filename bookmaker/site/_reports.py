@@ -5,7 +5,6 @@ run nothing. The chapter links to it. In a frame it would need a hole in the sit
 frames; as a part of the chapter it would fill the search and the contents with the headings of every attack.
 """
 
-import shutil
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -40,7 +39,7 @@ def add(page: NotebookNode, slug: str) -> None:
 
 
 def copy(root: Path, plan: list[Job], html: Path) -> None:
-    """Put what complete runs wrote into a built site, a page a chapter, and drop that of earlier builds.
+    """Put what complete runs wrote into a built site, a page a chapter.
 
     Args:
         root: the repository.
@@ -50,7 +49,6 @@ def copy(root: Path, plan: list[Job], html: Path) -> None:
     Raises:
         DamagedArtifact: a page is not as it was written.
     """
-    shutil.rmtree(html / FOLDER, ignore_errors=True)
     for job in plan:
         for name in WRITTEN:
             page = (root / job.sentinel).with_name(f"{name}.html")

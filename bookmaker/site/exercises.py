@@ -2,10 +2,6 @@
 
 An exercise and the words of its solution are directives of sphinx-exercise; the code of the solution is
 the cell, or the cells, right after those words, tagged `solution`.
-
->>> text = "````{solution} ex-coin\\n:class: dropdown\\nHeads.\\n````\\nAfter."
->>> _without(text, SOLUTION)
-'After.'
 """
 
 import re
@@ -18,30 +14,19 @@ from bookmaker.runner import notebooks
 from privhelpers.errors import DamagedArtifact
 from privhelpers.validate import shown
 
-FENCE = re.compile(r"^(`{3,}|:{3,})\{(exercise|solution)\}\s*(.*?)\s*$")
+# A directive, whose end has at least as many signs as its beginning; code inside of it has fewer.
+BLOCK = re.compile(
+    r"^(`{3,}|:{3,})\{(?P<kind>exercise|solution)\}[ \t]*(?P<argument>.*?)[ \t]*\n"
+    r"(?P<body>(?:.*\n)*?) {0,3}\1[`:]*[ \t]*$\n?",
+    re.MULTILINE,
+)
+OPENING = re.compile(r"^(?:`{3,}|:{3,})\{exercise\}", re.MULTILINE)
 # However a solution is written: what is not found as one would stay in students' copies.
 ANY_SOLUTION = re.compile(r"(?i)\{\s*solution(-\w+)?\s*\}|\.\.\s+(\|[^|]*\|\s+)?solution(-\w+)?\s*::")
 SOLUTION_TAG = re.compile(r"(?<![^\W\d_])(?i:solution)|Solution")  # a word of a tag: no high-resolution
 NEW_LINE = re.compile(r"\r\n?|\n")  # what MyST takes for one, and nothing else
 LABEL = re.compile(r"^:label:\s*(\S+)\s*$", re.MULTILINE)
 EXERCISE, SOLUTION = "exercise", "solution"
-
-
-@dataclass(frozen=True)
-class _Block:
-    """One directive.
-
-    Attributes:
-        kind: "exercise" or "solution".
-        label: of the exercise; of the exercise that a solution answers.
-        title: of an exercise, "" without one.
-        lines: first line and the line after its last, in the cell's source.
-    """
-
-    kind: str
-    label: str
-    title: str
-    lines: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -61,45 +46,41 @@ class Exercise:
     cells: tuple[int, ...]
 
 
-def _blocks(source: str, where: str = "a cell") -> list[_Block]:
+def _label(block: re.Match[str]) -> str:
+    """Return the label of an exercise, or of the exercise that a solution answers; "" if there is none."""
+    return block["argument"] if block["kind"] == SOLUTION else "".join(LABEL.findall(block["body"])[:1])
+
+
+def _blocks(source: str, where: str) -> list[re.Match[str]]:
     """Return the exercise and solution directives of a Markdown cell, in order.
 
     Raises:
-        DamagedArtifact: a directive does not end, an exercise has no label, or a solution is written in
-            another way than with a fence at the start of a line.
+        DamagedArtifact: a directive does not end, or has no label, or a solution is written in another way
+            than with a fence at the start of a line.
     """
-    lines, blocks, at = NEW_LINE.split(source), [], 0
-    while at < len(lines):
-        if (opening := FENCE.match(lines[at])) is None:
-            at += 1
-            continue
-        fence, kind, argument = opening.groups()
-        closing = re.compile(rf" {{0,3}}{fence}{fence[0]}*[ \t]*")  # as MyST ends it
-        end = next((i for i in range(at + 1, len(lines)) if closing.fullmatch(lines[i])), None)
-        if end is None:
-            raise DamagedArtifact(f"{where}, line {at + 1}: the directive {shown(lines[at])} does not end")
-        label = argument if kind == SOLUTION else "".join(LABEL.findall("\n".join(lines[at:end]))[:1])
-        if not label:
-            raise DamagedArtifact(f"{where}, line {at + 1}: the directive {shown(lines[at])} has no label")
-        blocks.append(_Block(kind, label, "" if kind == SOLUTION else argument, (at, end + 1)))
-        at = end + 1
-    taken_out = {at for block in blocks if block.kind == SOLUTION for at in range(*block.lines)}
-    for at, line in enumerate(lines):
-        if at not in taken_out and ANY_SOLUTION.search(line):
-            raise DamagedArtifact(
-                f"{where}, line {at + 1}: {shown(line)} is no solution that can be taken out; begin the "
-                "line with ````{solution} and end it with ````"
-            )
+    blocks = list(BLOCK.finditer(source))
+    solutions = [block for block in blocks if block["kind"] == SOLUTION]
+    wrong = [block.start() for block in blocks if not _label(block)]
+    for pattern, places in ((ANY_SOLUTION, solutions), (OPENING, blocks)):
+        starts = [found.start() for found in pattern.finditer(source)]
+        wrong += [at for at in starts if not any(place.start() <= at < place.end() for place in places)]
+    if wrong:
+        number = source.count("\n", 0, min(wrong))
+        line = shown(source.split("\n")[number])
+        raise DamagedArtifact(
+            f"{where}, line {number + 1}: {line} cannot be taken out; an exercise has a :label:, a solution "
+            "begins a line with ````{solution} and the label, and both end with as many signs"
+        )
     return blocks
 
 
-def _without(source: str, *kinds: str, where: str = "a cell") -> str:
+def _without(source: str, *kinds: str, where: str) -> str:
     """Return a Markdown cell's source without its directives of the given kinds."""
-    lines = NEW_LINE.split(source)
+    source = NEW_LINE.sub("\n", source)
     for block in reversed(_blocks(source, where)):
-        if block.kind in kinds:
-            del lines[slice(*block.lines)]
-    return "\n".join(lines).strip("\n")
+        if block["kind"] in kinds:
+            source = source[: block.start()] + source[block.end() :]
+    return source.strip("\n")
 
 
 def is_solution(cell: NotebookNode) -> bool:
@@ -157,12 +138,12 @@ def exercises(notebook: NotebookNode, chapter: str) -> list[Exercise]:
             cells[current].append(number)
             continue
         where = f"{chapter}, cell {number}"
-        for block in _blocks(cell.source, where) if cell.cell_type == "markdown" else []:
-            if block.kind != SOLUTION:
-                titles[block.label], cells[block.label] = block.title, []
-            elif block.label not in titles:
-                raise DamagedArtifact(
-                    f"{chapter}: the solution of {shown(block.label)} has no exercise above it"
-                )
-            current = block.label
+        source = NEW_LINE.sub("\n", cell.source) if cell.cell_type == "markdown" else ""
+        for block in _blocks(source, where):
+            label = _label(block)
+            if block["kind"] != SOLUTION:
+                titles[label], cells[label] = block["argument"], []
+            elif label not in titles:
+                raise DamagedArtifact(f"{chapter}: the solution of {shown(label)} has no exercise above it")
+            current = label
     return [Exercise(chapter, label, title, tuple(cells[label])) for label, title in titles.items()]

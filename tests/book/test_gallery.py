@@ -4,6 +4,7 @@ import pytest
 from browsing import BARRIERS, axe_core, serving
 
 from bookmaker.sweep import _gallery, _results
+from bookmaker.teaching import _work
 
 pytestmark = pytest.mark.browser
 SHOWN = (
@@ -31,6 +32,16 @@ def address(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweep") / "gallery"
     rows = [measured(2, 8.0, 9.5), measured(0, 1.0, 30.25), measured(1, 8.0, 10.5)]
     _gallery.write(_results.as_table(rows), folder, "demo")
+    task = {"name": "test-noise", "score": 2, "points": 3, "says": "The noise is too small." * 20}
+    graded = {
+        "assignment": "1_mechanism",
+        "score": 2,
+        "points": 3,
+        "by_hand": 1,
+        "note": "x",
+        "tasks": [task],
+    }
+    (folder / "feedback.html").write_text(_work.feedback("s1", [graded]), encoding="utf-8")
     (folder.parent / "results.parquet").write_bytes(b"")
     with serving(folder.parent) as url:
         yield f"{url}/gallery"
@@ -55,7 +66,7 @@ def test_the_table_sorts_and_filters_by_keyboard(chromium, address):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["index", "compare", "a-tiny-s0--dp-eps-1"])
+@pytest.mark.parametrize("name", ["index", "compare", "a-tiny-s0--dp-eps-1", "feedback"])
 def test_no_page_has_a_barrier_or_is_wider_than_a_phone(chromium, address, name, theme):
     page = chromium.new_page(viewport={"width": 360, "height": 780}, color_scheme=theme)
     errors, elsewhere = [], []

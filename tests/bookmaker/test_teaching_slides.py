@@ -66,18 +66,15 @@ def test_a_figure_stands_below_the_sentence_that_reads_it():
     assert words(shown.notes) == "Here it is: It rises. Not by chance. That is one."
 
 
-def test_code_loses_what_does_not_fit():
-    lines = "\n".join(f"    x = {i}" for i in range(40))
-    (shown,) = deck(toy_deck.section("One", "<p>A.</p>", toy_deck.cell(f"def f():\n{lines}")))[2:-3]
-    assert "x = 13" in shown.body and "x = 14" not in shown.body and "26 more lines" in shown.body
-
-
 def test_every_figure_and_every_section_gets_a_slide():
     sections = [
         toy_deck.section(f"Part {i}", toy_deck.cell("f = 1"), *[toy_deck.cell("draw()", toy_deck.FIGURE)] * 2)
         for i in range(3)
     ]
+    lines = "\n".join(f"    x = {i}" for i in range(40))
     slides = deck(*sections, toy_deck.section("Words", "<p>One.\nTwo.</p><p>Three.</p>"))
+    (shown,) = deck(toy_deck.section("One", toy_deck.cell(f"def f():\n{lines}")))[2:-3]
+    assert "x = 13" in shown.body and "x = 14" not in shown.body and "26 more lines" in shown.body
     assert sum(slide.body.count("<figure") for slide in slides) == 6 and len(slides) == 2 + 6 + 1 + 3
     assert words(slides[-4].body) == "One. Three." and words(slides[-4].notes) == "One. Two. Three."
 

@@ -44,11 +44,8 @@ LEAKS = {
     "raise": "raise ValueError(x)",
     "a type": "raise type(f'E{x}', (Exception,), {})('no such cell')",
     "an assertion": "assert False, x",
-    "print": "print(x)",
-    "return": "return str(x)",
     "warn": "import warnings\n    warnings.warn(str(x))",
     "exit": "raise SystemExit(x)",
-    "syntax error": "raise SyntaxError(str(x), ('f', 1, 1, str(x)))",
     "a file": "raise ValueError(f'Cell In[4], line 1 {x}')",
     "points": "import sys\n    sys.displayhook(3.0)\n    return 0",
 }

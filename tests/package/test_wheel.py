@@ -14,6 +14,7 @@ import toy_audit as toy
 from conftest import copy_repository
 from patience import LIMIT_SECONDS
 
+ROOT = Path(__file__).parents[2]
 PACKAGES = ("privhelpers", "privaudit", "bookmaker")
 
 
@@ -73,6 +74,14 @@ def installed(tmp_path_factory) -> Installed:
         toy.write(elsewhere / f"{letter}.jsonl", notes)
     toy.write(elsewhere / "s.jsonl", [{"text": row["text"]} for row in rows["m"]])
     return Installed(source, wheel, home / "installed", elsewhere)
+
+
+def test_the_builder_of_the_image_is_sent_what_it_copies_and_nothing_else():
+    lines = (ROOT / "Containerfile").read_text().splitlines()
+    copied = {word for line in lines if line.startswith("COPY ") for word in line.split()[1:-1]}
+    _, everything, *sent, caches = (ROOT / ".dockerignore").read_text().splitlines()
+    assert (everything, caches) == ("*", "**/__pycache__")
+    assert {line.removeprefix("!") for line in sent} == copied
 
 
 FILES = ("--records=m.jsonl", "--holdout=h.jsonl", "--pdf=no")
