@@ -1,8 +1,8 @@
 """A whole audit, of a model or of a synthetic data set: every probe, its controls, and what follows.
 
 An audit of synthetic texts needs the records that they were made from, and records of other patients, whom
-their maker never saw. A text that repeats a note is no leak by itself: formulas of the house come back
-for people nobody looked at. So every count stands beside the same count for held-out patients.
+their maker never saw. A text that repeats a note is not a leak by itself: formulas of the house come back
+for people whom nobody looked at. So every count has the same count for held-out patients next to it.
 """
 
 import time
@@ -400,7 +400,7 @@ def run_audit(
     return Audit(
         files=files,
         settings=settings,
-        sample=replace(probes.sample, encoded=()),  # which nobody needs any more
+        sample=replace(probes.sample, encoded=()),  # not needed any more
         attacks=attacks,
         blind=blind_results,
         risks=probes.risks,

@@ -136,7 +136,7 @@ def _tested(audit: Audit) -> list[str]:
 
 
 def _not_tested(audit: Audit) -> list[str]:
-    """Return what was left out, so that nobody takes it for done."""
+    """Return what was left out, so that no one takes it for done."""
     left, not_applied = list(words_of(audit)["not_tested"]), words_of(audit)["not_applied"]
     if not audit.is_of_model:
         if audit.disclosures is None:
@@ -579,7 +579,7 @@ def report_page(
     Args:
         facts: from `report_facts`.
         pictures: SVG by caption, in the order of the page.
-        written: the audit, if text that the model wrote is to stand in the page; such a page is as
+        written: the audit, if text that the model wrote is shown on the page; such a page is as
             confidential as the records.
     """
     environment = Environment(

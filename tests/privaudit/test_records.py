@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privaudit import read_files
-from privaudit.records import read_canaries, read_records, read_texts, strings_of
+from privaudit.records import read_canaries, read_records, read_texts
+from privaudit.rows import strings_of
 from privhelpers.errors import BadRecords
 
 # Quotes, dividers, line breaks and what a spreadsheet takes for something else.
