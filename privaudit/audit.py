@@ -268,10 +268,9 @@ class _Texts:
     exchanged = (Check.COPIES, Check.DISCLOSURES)
     name = "synthetic texts"
     checks_at_most = 5  # copies, disclosures and three risks
-    other = None
 
-    def __init__(self, files: Files, settings: Settings, progress: bool) -> None:
-        self.files, self.settings, self.progress = files, settings, progress
+    def __init__(self, files: Files, settings: Settings) -> None:
+        self.files, self.settings = files, settings
         self.texts, self.sample = files.synthetic.texts, draw_sample(files, [], settings)
 
     def ahead(self) -> list[str]:
@@ -338,7 +337,7 @@ def _probes(
         return _Model(target, reference, files, settings, progress)
     if files.synthetic is None:
         raise InvalidParameter("target: neither a model nor synthetic texts are given; give one of them")
-    return _Texts(files, settings, progress)
+    return _Texts(files, settings)
 
 
 def run_audit(

@@ -11,6 +11,7 @@ import ast
 import csv
 import hashlib
 import io
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -72,12 +73,12 @@ def strings_of(cell: str, text: str = "") -> list[str]:
 
 def _unquoted(item: str) -> str:
     """Return what a string in quotes says, or a number as it is written."""
-    if item[0] not in "'\"":
-        return item
-    try:
-        return ast.literal_eval(item)
-    except (ValueError, SyntaxError):  # a line break, or a backslash of another language
-        return item[1:-1]
+    for read in (json.loads, ast.literal_eval) if item[0] in "'\"" else ():
+        try:
+            return read(item)
+        except (ValueError, SyntaxError):  # of the other language, or with a line break or backslash
+            continue
+    return item.strip("'\"")
 
 
 def _decoded(data: bytes, name: str) -> str:

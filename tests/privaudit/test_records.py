@@ -457,6 +457,7 @@ def test_a_list_of_identifiers_is_read_however_it_is_written(write, items):
         ("{'name': 'Anna Hill'}", ["{'name': 'Anna Hill'}"]),
         ("Anna Hill；Old Anna Hill", TWO),
         (r"['C:\x']", [r"C:\x"]),
+        (r'["\ud83d\ude00 Anna"]', ["😀 Anna"]),
     ],
 )
 def test_a_cell_of_identifiers(cell, items):
