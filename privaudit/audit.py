@@ -1,8 +1,8 @@
 """A whole audit, of a model or of a synthetic data set: every probe, its controls, and what follows.
 
 An audit of synthetic texts needs the records that they were made from, and records of other patients, whom
-their maker never saw. A text that repeats a note is no leak by itself: formulas of the house come back
-for people nobody looked at. So every count stands beside the same count for held-out patients.
+their maker never saw. A text that repeats a note is not a leak by itself: formulas of the house come back
+for people whom nobody looked at. So every count has the same count for held-out patients next to it.
 """
 
 import time
@@ -268,10 +268,9 @@ class _Texts:
     exchanged = (Check.COPIES, Check.DISCLOSURES)
     name = "synthetic texts"
     checks_at_most = 5  # copies, disclosures and three risks
-    other = None
 
-    def __init__(self, files: Files, settings: Settings, progress: bool) -> None:
-        self.files, self.settings, self.progress = files, settings, progress
+    def __init__(self, files: Files, settings: Settings) -> None:
+        self.files, self.settings = files, settings
         self.texts, self.sample = files.synthetic.texts, draw_sample(files, [], settings)
 
     def ahead(self) -> list[str]:
@@ -338,7 +337,7 @@ def _probes(
         return _Model(target, reference, files, settings, progress)
     if files.synthetic is None:
         raise InvalidParameter("target: neither a model nor synthetic texts are given; give one of them")
-    return _Texts(files, settings, progress)
+    return _Texts(files, settings)
 
 
 def run_audit(
@@ -400,7 +399,7 @@ def run_audit(
     return Audit(
         files=files,
         settings=settings,
-        sample=replace(probes.sample, encoded=()),  # which nobody needs any more
+        sample=replace(probes.sample, encoded=()),  # not needed any more
         attacks=attacks,
         blind=blind_results,
         risks=probes.risks,

@@ -22,7 +22,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Positive
 
 from privaudit import browser, bundle
 from privaudit.console import guarded, say, terminal
-from privaudit.records import FIELDS
+from privaudit.rows import FIELDS
 from privhelpers.artifacts import is_there, read_bounded, to_json, write_atomic
 from privhelpers.errors import InvalidParameter, MissingArtifact, RunFailed
 from privhelpers.text import inert
@@ -172,7 +172,7 @@ def _refuse_what_does_not_go_together(options: Options) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the fields of `Options`; an empty one, as make passes what nobody gave, counts as not given."""
+    """Declare the fields of `Options`; an empty one counts as not given, because make passes all of them."""
     for name, field in Options.model_fields.items():
         alone = {"nargs": "?", "const": "yes"} if field.annotation is bool else {}
         parser.add_argument(_named(name), default="", help=field.description, **alone)
@@ -397,7 +397,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command where the caller stands, and return its exit code."""
+    """Run one command in the current folder, and return its exit code."""
 
     def call() -> int:
         given = _parser().parse_args(arguments)

@@ -28,7 +28,7 @@ def terminal() -> TextIO | None:
 
 
 def message(line: str) -> None:
-    """Print a line on stderr; that nobody reads it any more, or that it cannot be written, stops nothing."""
+    """Print a line on stderr; a stream that is closed or full stops nothing."""
     try:
         sys.stderr.write(f"{line}\n")  # one write: lines of parallel runs do not mix
         sys.stderr.flush()

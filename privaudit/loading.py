@@ -315,9 +315,9 @@ def open_model(source: str | Path, *, base: str | Path | None = None) -> Target:
     Raises:
         MissingArtifact: there is no such folder, a file of it cannot be read, or an adapter has no base.
         UnsupportedModel: it has pickled weights, code, or keys that load some; weights that do not fill it,
-            or that it leaves out; an adapter that nobody named; a tokenizer that does not fit; it is neither
-            a causal nor a masked language model, or reads in another direction than its kind says; it fails
-            at a text, or says something else each time; or an adapter is not of its base.
+            or that it leaves out; an adapter beside a whole model; a tokenizer that does not fit; it is
+            neither a causal nor a masked language model, or reads in another direction than its kind says; it
+            fails at a text, or says something else each time; or an adapter is not of its base.
     """
     folder, under = find_model(source, base)
     read = [*read_files(folder), *(read_files(under) if under else ())]

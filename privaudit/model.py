@@ -355,10 +355,10 @@ class Target:
         given = torch.tensor([ids], device=self.model.device)
         end = self.tokenizer.eos_token_id
         padding = end if end is not None else 0
-        lot = rng.torch_seeded(rng.derive(seed, f"checkup/write/{opening}"))
+        seeded = rng.torch_seeded(rng.derive(seed, f"checkup/write/{opening}"))
         at_once = [samples] if self.together else [1] * samples
         drawn: list[list[int]] = []
-        with typed_answers(self.name), lot:
+        with typed_answers(self.name), seeded:
             for count in at_once:
                 texts = self.model.generate(
                     given,

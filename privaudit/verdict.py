@@ -7,9 +7,9 @@
 Canaries are judged apart: a coin chose them, so no difference between two files can explain what is found.
 
 Attacks, canaries and counts of what is repeated are asked with the groups exchanged as well. What that finds
-is no leak of the records, and no clean bill either: the files may be exchanged, or the held-out patients
-trained on in place of the others. What a leak itself can turn round (`membership.LEAK_CAN_INVERT`, and the
-surest few of every attack) explains nothing away, but is no clean bill. Singling out, and what a model
+is not a leak of the records, and not a clean bill either: the files may be exchanged, or the model trained on
+the held-out patients instead. What a leak itself can turn round (`membership.LEAK_CAN_INVERT`, and the
+surest few of every attack) explains nothing away, but is not a clean bill. Singling out, and what a model
 writes, for it begins as held-out notes do, are not asked so.
 """
 
@@ -26,7 +26,7 @@ from privaudit.words import AttackTest, Cause, Check, Part, Reason, Statement, T
 from privhelpers.stats import adjust
 
 FLAGGED, UNDECIDED, NOTHING_FOUND = "flagged", "undecided", "nothing found"
-# Tests of what is repeated: it is no record of the other file's patients, so that no exchange explains it.
+# Tests of what is repeated: it is not a record of the other file's patients, so that no exchange explains it.
 _REPEATED = frozenset({Check.COMPLETIONS, Check.COPIES, Check.DISCLOSURES})
 
 
@@ -116,7 +116,7 @@ def alternative_explanations(
     """Return what else than training could explain a difference between the two files.
 
     Each baseline gets the whole error: to overlook a difference would blame the model for it, to see one that
-    is not there costs a verdict and wrongs nobody.
+    is not there costs a verdict and wrongs no one.
 
     Args:
         blind: the baselines that never saw the model.

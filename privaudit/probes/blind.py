@@ -41,8 +41,8 @@ class BlindBaseline:
         name: one of `NAMES`.
         auc: of held-out judgements, patient by patient.
         p: chance of so much if the files do not differ.
-        parts: in which of five parts the lot put each patient, members first; a patient is judged by what
-            the other four teach.
+        parts: the one of five random parts that each patient is in, members first; a patient is judged by
+            what the other four teach.
     """
 
     name: str
@@ -69,18 +69,20 @@ def _words(texts: Sequence[str]) -> sparse.csr_matrix:
     return make_pipeline(make_union(letters, words), TfidfTransformer(sublinear_tf=True)).fit_transform(texts)
 
 
-def _looked_at(text: str, lot: np.random.Generator) -> str:
+def _looked_at(text: str, generator: np.random.Generator) -> str:
     """Return a text, or stretches of a longer one from all over it: what differs late differs, too."""
     if len(text) <= _LONGEST:
         return text
     stretches = [text[start : start + _STRETCH] for start in range(0, len(text), _STRETCH)]
-    return "".join(stretches[n] for n in sorted(lot.permutation(len(stretches))[: _LONGEST // _STRETCH]))
+    return "".join(
+        stretches[n] for n in sorted(generator.permutation(len(stretches))[: _LONGEST // _STRETCH])
+    )
 
 
-def _shape(texts: Sequence[str], lot: np.random.Generator) -> list[float]:
+def _shape(texts: Sequence[str], generator: np.random.Generator) -> list[float]:
     """Return figures of a patient's notes that no single word decides."""
     lengths = [len(text) for text in texts]
-    joined = _looked_at("".join(texts), lot)
+    joined = _looked_at("".join(texts), generator)
     kinds = (str.isdigit, str.isupper, str.isspace)
     shares = [sum(map(kind, joined)) / max(1, len(joined)) for kind in kinds]
     words = [len(text.split()) + sum(map(spelling.without_blanks, text)) for text in texts]
@@ -140,12 +142,12 @@ def _products(rows: sparse.csr_matrix) -> np.ndarray:
 
 def _kernels(people: Sequence[Sequence[str]]) -> Iterator[tuple[str, np.ndarray]]:
     """Yield what `text_kernels` returns, one table at a time: each takes 128 MB for 4,000 patients."""
-    lot = rng.make(0, "checkup/blind/stretches")
-    joined = [_looked_at("\n".join(texts), lot) for texts in people]
+    generator = rng.make(0, "checkup/blind/stretches")
+    joined = [_looked_at("\n".join(texts), generator) for texts in people]
     rarity, tables = _rarity(joined), [_products(_words(joined))]
     del joined  # nothing here outlives its use
     yield "words", tables.pop()
-    shape = np.array([_shape(texts, lot) for texts in people])
+    shape = np.array([_shape(texts, generator) for texts in people])
     yield "shape", rbf_kernel(StandardScaler().fit_transform(shape))
     yield "rarity", rbf_kernel(StandardScaler().fit_transform(rarity))
 
@@ -181,9 +183,9 @@ def blind_baselines(
 
     Source: Das, Zhang and Tramer 2024.
     """
-    lot = rng.make(seed, "checkup/blind/drawn")
+    generator = rng.make(seed, "checkup/blind/drawn")
     members, heldout = (
-        [side[n] for n in sorted(lot.permutation(len(side))[:_MOST])] for side in (members, heldout)
+        [side[n] for n in sorted(generator.permutation(len(side))[:_MOST])] for side in (members, heldout)
     )
     member = np.repeat([True, False], [len(members), len(heldout)])
     units = np.arange(len(members)), np.arange(len(heldout))

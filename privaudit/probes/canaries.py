@@ -113,7 +113,7 @@ def _claim(coins: np.ndarray, scores: np.ndarray, settings: Settings) -> Claim:
     """Return the lower bound on epsilon, and the largest that so many canaries could give.
 
     By the binomial bound, which holds for whatever mechanism made the claim. Exactly one half inserted may
-    mean that a lot chose the half, whose members are no independent coins; pairs of an inserted one and
+    mean that the half was sampled, and its members are not independent coins; pairs of an inserted one and
     another are, and independent coins that happen to fall so may be paired too. The error is divided so that
     taking the one or the other after looking stays within it.
     """

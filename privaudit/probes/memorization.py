@@ -76,7 +76,7 @@ class Completions:
     Attributes:
         by_patient: patients with at least one such note.
         notes, heldout_notes: such notes.
-        lines: where the members' such notes stand in their file.
+        lines: the numbers of the members' such notes in their file.
         too_short: notes that were too short to ask.
     """
 

@@ -83,14 +83,14 @@ class Likeness:
         )
 
     def covered(self, texts: Sequence[str]) -> np.ndarray:
-        """Return the share of each text, rare runs counting most, that stands in some synthetic text."""
+        """Return the share of each text, rare runs counting most, that is in some synthetic text."""
         return self._vectors.transform(texts).power(2) @ self._seen.astype(float)
 
 
 def _products(left: sparse.csr_matrix, right: sparse.csr_matrix) -> Iterator[tuple[slice, sparse.csr_matrix]]:
     """Yield which rows of the left matrix, and their products with the columns of the right one.
 
-    One block at a time: where a word stands in most texts, all of them are a number for each pair of texts.
+    One block at a time: if a word is in most texts, all of them are a number for each pair of texts.
     """
     size = max(1, min(_ROWS, _CELLS // right.shape[1]))
     for start in range(0, left.shape[0], size):
@@ -139,7 +139,7 @@ def near_copies(texts: Sequence[str], synthetic: Sequence[str]) -> tuple[np.ndar
 
 @dataclass(frozen=True)
 class Copies:
-    """Patients with a note that some synthetic text nearly repeats, and what of that is no leak.
+    """Patients with a note that some synthetic text nearly repeats, and what of that is not a leak.
 
     Attributes:
         by_patient: members and held-out patients with such a note.
@@ -229,10 +229,10 @@ _HALVES = 256  # halves that are compared with all others at once
 
 def _even_arms(sample: Sample, seed: int) -> tuple[list[str], np.ndarray]:
     """Return as many member as held-out patients, and which are members: who is unique hangs on how many."""
-    lot = rng.make(seed, "checkup/risks/arms")
+    generator = rng.make(seed, "checkup/risks/arms")
     sides = [list(dict.fromkeys(note.patient for note in sample.of(member=side))) for side in (True, False)]
     size = min(map(len, sides))
-    drawn = [[side[n] for n in sorted(lot.permutation(len(side))[:size])] for side in sides]
+    drawn = [[side[n] for n in sorted(generator.permutation(len(side))[:size])] for side in sides]
     return [*drawn[0], *drawn[1]], np.arange(2 * size) < size
 
 
@@ -295,7 +295,7 @@ def singled_out(
 def linked(sample: Sample, likeness: Likeness) -> PatientShares:
     """Say of how many patients the texts lead from the first half of a note to its second half.
 
-    Somebody holds first and second halves and joins those that are close to the same texts. A patient is
+    Someone has first and second halves and joins those that are close to the same texts. A patient is
     linked if that joins a note of theirs, and no half of another patient as well or better.
     """
     halves = [spelling.words(note.text) for note in sample.notes]
@@ -317,7 +317,7 @@ def inferred(texts: Sequence[str], sample: Sample, likeness: Likeness) -> Patien
     """Say of how many patients the rest of a note leads to a word that was taken out of it.
 
     Each of the three rarest words that at least five patients share, such as a diagnosis, is taken out in
-    turn. Somebody knows the rest, and answers where texts are close to it: with such a word that the rest
+    turn. Someone knows the rest, and answers where texts are close to it: with such a word that the rest
     does not have, by how close the texts that have it are and how rare it is. A patient counts if one answer
     is right.
 

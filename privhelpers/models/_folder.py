@@ -62,7 +62,7 @@ def read_json(folder: Path, name: str) -> dict:
     try:
         read = parse_json((folder / name).read_bytes(), f"{folder.name}/{name}")
     except (DamagedArtifact, OSError) as error:
-        raise UnsupportedModel(f"{called(folder.name)}: {name} is no clean JSON ({quoted(error)})") from None
+        raise UnsupportedModel(f"{called(folder.name)}: {name} is not clean JSON ({quoted(error)})") from None
     if not isinstance(read, dict):
         raise UnsupportedModel(f"{called(folder.name)}: {name} must be an object, in braces")
     return read

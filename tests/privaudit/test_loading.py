@@ -130,7 +130,7 @@ BAD = {
     "quantized": (config(text_config={"quantization_config": {}}), "quantization_config"),
     "Python": (text("modeling.py", "raise SystemExit"), "Python code"),
     "pickled": (renamed("model.safetensors", "pytorch_model.bin"), "pytorch_model.bin"),
-    "broken JSON": (text("config.json", "{"), "config.json is no clean JSON"),
+    "broken JSON": (text("config.json", "{"), "config.json is not clean JSON"),
     "list": (text("config.json", "[]"), "config.json must be an object"),
     "whole numbers": (of_whole_numbers, r"transformer\.wpe\.weight holds whole numbers"),
     "too large": (sparse, "of memory are free"),

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privaudit import read_files
-from privaudit.records import read_canaries, read_records, read_texts, strings_of
+from privaudit.records import read_canaries, read_records, read_texts
+from privaudit.rows import strings_of
 from privhelpers.errors import BadRecords
 
 # Quotes, dividers, line breaks and what a spreadsheet takes for something else.
@@ -456,6 +457,7 @@ def test_a_list_of_identifiers_is_read_however_it_is_written(write, items):
         ("{'name': 'Anna Hill'}", ["{'name': 'Anna Hill'}"]),
         ("Anna Hill；Old Anna Hill", TWO),
         (r"['C:\x']", [r"C:\x"]),
+        (r'["\ud83d\ude00 Anna"]', ["😀 Anna"]),
     ],
 )
 def test_a_cell_of_identifiers(cell, items):

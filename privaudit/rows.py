@@ -1,0 +1,356 @@
+"""Rows of a user's file, one dictionary a record: JSONL, tables of cells with their quotes, and Parquet.
+
+JSONL is one object a line, whatever the file's ending; `.csv` and `.tsv` have a first row of names and
+commas, semicolons, tabs or bars between, or what a line `sep=;` above it says. Text is UTF-8, with or without
+a byte order mark.
+
+No message quotes a record: it may be forwarded to someone who must not see the records.
+"""
+
+import ast
+import csv
+import hashlib
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from privhelpers.artifacts import is_there, parse_json
+from privhelpers.errors import BadRecords, DamagedArtifact
+from privhelpers.text import blank, quoted, stands_in
+
+FIELDS = ("patient_id", "text", "note_id", "identifiers", "inserted")
+# What programs write for a missing value, and what people write in its place.
+MISSING = frozenset(("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NaT", "None", "NULL", "null", r"\N"))
+MISSING |= {"(null)", "(NULL)", "#NULL!"}
+NOTHING = MISSING | {"none", "NONE", "nil", "n.a.", "N.A.", ".", "-", "--", "–", "—"}
+_TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_DIVIDERS = "\t;,|"
+_SEP = re.compile(r'"?sep=([\t;,|])"?[ \r]*\n', re.IGNORECASE)  # a first line that spreadsheets write
+_RULE = re.compile(r"[-=:+\s]+")  # a line of dashes under the names, as databases print it
+_LONGEST_CELL = 1_000_000  # characters: a quote that is never closed makes a longer one
+_STRING = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_ITEM = rf"(?:{_STRING}|\d+\b|None\b|null\b|nan\b)"
+_LIST = re.compile(rf"[\[({{][\s,;]*+(?:{_ITEM}[\s,;]*+)*+[\])}}]", re.DOTALL)
+_BETWEEN = re.compile(r"[;；\r\n\t]+")
+
+
+def name_of(path: str | Path) -> str:
+    """Return the name of a file as a message and a report show it."""
+    return ascii(Path(path).name)[1:-1]
+
+
+def strings_of(cell: str, text: str = "") -> list[str]:
+    """Return the strings that a cell holds.
+
+    They are a list of quoted strings in brackets, as Python, JSON or numpy writes it, or are divided by bars,
+    semicolons or line breaks. A comma divides only a list in brackets, because it may be part of a name; what
+    is written in the text with its semicolon is one string. A cell for a missing value holds none.
+
+    Args:
+        cell: of a table.
+        text: the note of the same row.
+
+    >>> strings_of("['Anna Hill', 'Old Anna Hill']")
+    ['Anna Hill', 'Old Anna Hill']
+    >>> strings_of("Anna Hill; 617-555-0123", "Anna Hill called from 617-555-0123.")
+    ['Anna Hill', '617-555-0123']
+    >>> strings_of("Hill, Anna"), strings_of("NA")
+    (['Hill, Anna'], [])
+    """
+    cell = cell.strip()
+    if _LIST.fullmatch(cell):
+        items = [_unquoted(item) for item in re.findall(rf"{_STRING}|\d+", cell, re.DOTALL)]
+    else:
+        items = []
+        for piece in cell.split("|"):
+            whole = not _BETWEEN.search(piece.strip()) or stands_in(piece, text)
+            items += [piece] if whole else _BETWEEN.split(piece)
+    return [item.strip() for item in items if not blank(item) and item.strip() not in NOTHING]
+
+
+def _unquoted(item: str) -> str:
+    """Return what a string in quotes says, or a number as it is written."""
+    for read in (json.loads, ast.literal_eval) if item[0] in "'\"" else ():
+        try:
+            return read(item)
+        except (ValueError, SyntaxError):  # of the other language, or with a line break or backslash
+            continue
+    return item.strip("'\"")
+
+
+def _decoded(data: bytes, name: str) -> str:
+    """Return the text of a file, refused by the line of what is not UTF-8."""
+    try:
+        text, end = data.decode("utf-8-sig"), None
+    except UnicodeDecodeError as error:
+        text, end = "", error.start
+    if "\0" in text:
+        end = len(text.partition("\0")[0].encode())
+    if end is not None:
+        line = data[:end].count(b"\n") + 1
+        raise BadRecords(
+            f"{name}, line {line}: not UTF-8 text; unpack it if it is packed or a workbook, and save it as "
+            "UTF-8 (in a spreadsheet: 'CSV UTF-8')"
+        )
+    return text
+
+
+def _json_rows(text: str, name: str) -> Iterator[tuple[str, object]]:
+    """Yield place and value of each line of JSONL."""
+    for number, line in enumerate(text.rstrip().split("\n") if text.strip() else [], 1):
+        where = f"{name}, line {number}"
+        try:
+            yield where, parse_json(line, where)
+        except DamagedArtifact as error:
+            cause = error.__cause__
+            raise BadRecords(
+                f"{where}: blank, or not one JSON object a line ({getattr(cause, 'msg', None) or cause}); in "
+                "pandas: to_json(path, orient='records', lines=True); a table must be named .csv, .tsv or "
+                ".parquet"
+            ) from None
+
+
+def _named(theirs: Sequence[str], columns: Mapping[str, str], where: str) -> list[str]:
+    """Return the name of each column as ours, or as the file has it.
+
+    A field that `columns` gives another name may keep its own in a file that lacks the other.
+    """
+    named = [name for name in theirs if name]  # an index, or what a divider at the end of each line leaves
+    if len(set(named)) < len(named):
+        raise BadRecords(f"{where}: two columns of one name; rename one")
+    ours = {own: field for field, own in columns.items() if own in theirs}
+    return [ours.get(name, f"other {name}" if name in ours.values() else name) for name in theirs]
+
+
+def _parquet_rows(data: bytes, columns: Mapping[str, str], name: str) -> Iterator[tuple[str, object]]:
+    """Yield place and values of each row of a Parquet file, without the missing values."""
+    import pyarrow as pa  # late: few files need it
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(pa.BufferReader(data))
+    except (pa.ArrowException, OSError) as error:
+        raise BadRecords(
+            f"{name}: cannot be read as Parquet ({quoted(error, 150)}); save it again"
+        ) from error
+    table = table.rename_columns(_named(table.column_names, columns, name))
+    rows = table.select([field for field in FIELDS if field in table.column_names]).to_pylist()
+    for number, row in enumerate(rows, 1):
+        values = {field: value for field, value in row.items() if value is not None}
+        for field in {"patient_id", "note_id", "identifiers"} & values.keys():  # often kept as numbers
+            if type(values[field]) is int:
+                values[field] = str(values[field])
+        own = values.get("identifiers")
+        if isinstance(own, str):
+            values["identifiers"] = strings_of(own, str(values.get("text", "")))
+        elif isinstance(own, list):
+            values["identifiers"] = [one for one in own if one is not None]
+        yield f"{name}, row {number}", values | _truth(values)
+
+
+def _truth(values: Mapping[str, object]) -> dict[str, object]:
+    """Return what a table says of a canary as true or false; another word stays, and is refused."""
+    inserted = values.get("inserted")
+    return {} if inserted is None else {"inserted": _TRUTH.get(str(inserted).strip().casefold(), inserted)}
+
+
+@dataclass(frozen=True)
+class _TableRow:
+    """One row of a table: its cells, and the lines of the file that it was read from."""
+
+    cells: list[str]
+    lines: list[str]
+    first: int
+
+    @property
+    def has_bare_quotes(self) -> bool:
+        """Whether a quote is in a cell that is not in quotes, with the quotes in it doubled."""
+        written, inside = "".join(self.lines).count('"'), "".join(self.cells).count('"')
+        return inside > 0 and (written < 2 * inside + 2 or written % 2 == 1)
+
+    def id_forms(self, divider: str, places: Sequence[int], size: int) -> set[tuple[str, ...]] | None:
+        """Return the forms of the ids of each line, or None if some line has too few cells to be a row."""
+        pieces = [line.rstrip("\r\n").split(divider) for line in self.lines]
+        if any(len(piece) < size for piece in pieces):
+            return None
+        return {tuple(_form_of(piece[place]) for place in places) for piece in pieces}
+
+
+def _form_of(cell: str) -> str:
+    """Return the form of an id: words with a digit are alike, and others of the same length and case."""
+
+    def form(word: re.Match) -> str:
+        letters = ("A" if letter.isupper() else "a" for letter in word[0])
+        return "0" if re.search(r"\d", word[0]) else "".join(letters)
+
+    return re.sub(r"[^\W_]+", form, cell.strip().strip('"').strip())
+
+
+def _form_of_table(
+    lines: Sequence[str], columns: Mapping[str, str], divider: str | None
+) -> dict[str, object]:
+    """Return the form of a table as the csv module takes it.
+
+    Args:
+        lines: of the file, the row of names first.
+        columns: field -> what the file calls it.
+        divider: what the file says of it; None: the one that gives the most names that we know, and then the
+            most names.
+    """
+    known = {*FIELDS, *columns.values()}
+
+    def cells(line: str, divider: str) -> list[str]:
+        return next(csv.reader([line.replace("\r", " ")], delimiter=divider), [])
+
+    def names(divider: str) -> tuple[int, int]:
+        found = cells(lines[0], divider)
+        return sum(name.strip() in known for name in found), len(found)
+
+    divider = divider or max(_DIVIDERS, key=names)
+    # Blanks after a divider, before names or before quotes.
+    spaced = any(name.startswith(" ") for name in cells(lines[0], divider)[1:])
+    spaced = spaced or any(re.match(' +"', cell) for cell in cells(lines[1], divider)[1:])
+    return {"delimiter": divider, "skipinitialspace": spaced}
+
+
+def _rows_of_lines(lines: Sequence[str], first: int, name: str, form: Mapping) -> list[_TableRow]:
+    """Return the rows of a table, the row of names first and blank rows at its end left out.
+
+    Args:
+        lines: of the file, from the row of names on.
+        first: the number of the first of them.
+        name: of the file.
+        form: of the table, as the csv module takes it.
+    """
+    reader, rows, read = csv.reader(lines, strict=True, **form), [], 0
+    try:
+        for cells in reader:
+            rows.append(_TableRow(cells, list(lines[read : reader.line_num]), first + read))
+            read = reader.line_num
+    except csv.Error as error:
+        raise BadRecords(
+            f"{name}, row {len(rows)}: broken ({quoted(error)}); end lines with a line feed, put text in "
+            "double quotes, and those inside doubled (in R: qmethod='double')"
+        ) from None
+    while rows and all(map(blank, rows[-1].cells)):
+        rows.pop()
+    return rows
+
+
+def _whole_rows(lines: Sequence[str], first: int, name: str, form: Mapping) -> list[_TableRow]:
+    """Return the rows of a table, as `_rows_of_lines`, after telling what its double quotes mean.
+
+    A program either puts text with quotes in double quotes, or writes quotes as they are. A note that begins
+    with a quote tells the two apart: read in the first way, it goes on until a note that ends with one, and
+    all rows between become one. A table with tabs that is whole without quoting is then read so.
+    """
+    filled = list(lines)
+    while filled and blank(filled[-1]):
+        filled.pop()
+    tabs = filled[0].count("\t") if filled and form["delimiter"] == "\t" and '"' not in filled[0] else 0
+    plain = tabs > 0 and all(line.count("\t") == tabs for line in filled)
+    try:
+        rows = _rows_of_lines(lines, first, name, form)
+    except BadRecords:
+        if not plain:
+            raise
+        rows = []
+    broken = (row.has_bare_quotes or len(row.lines) > 1 or len(row.cells) != tabs + 1 for row in rows)
+    if plain and (not rows or any(broken)):
+        return _rows_of_lines(lines, first, name, {**form, "quoting": csv.QUOTE_NONE})
+    return rows
+
+
+def _refuse_merged_rows(rows: Sequence[_TableRow], ours: Sequence[str], divider: str, name: str) -> None:
+    """Refuse a row of several lines, each of which has as many cells as the table and the ids of a row.
+
+    Args:
+        rows: without the row of names.
+        ours: the names of the columns.
+        divider: of the cells.
+        name: of the file.
+    """
+    text_at = ours.index("text") if "text" in ours else len(ours)
+    # From the end for a column after the text, which may hold dividers.
+    places = [
+        place if place < text_at else place - len(ours)
+        for place, field in enumerate(ours)
+        if field in ("patient_id", "note_id", "inserted")
+    ]
+    bare = any(row.has_bare_quotes for row in rows)
+    forms = [row.id_forms(divider, places, len(ours)) for row in rows]
+    known = set().union(*(one for row, one in zip(rows, forms, strict=True) if one and len(row.lines) == 1))
+    for number, (row, one) in enumerate(zip(rows, forms, strict=True), 1):
+        if len(row.lines) > 1 and one is not None and (one <= known if places else bare):
+            raise BadRecords(
+                f"{name}, row {number}: lines {row.first} to {row.first + len(row.lines) - 1} are one record "
+                "by their double quotes, and look like a record each; put every text in double quotes, "
+                "those inside doubled, or save the table as JSONL or Parquet"
+            )
+
+
+def _table_rows(text: str, columns: Mapping[str, str], name: str) -> Iterator[tuple[str, object]]:
+    """Yield place and cells by name of each row of a table, the row of names not counted."""
+    csv.field_size_limit(_LONGEST_CELL)
+    said = _SEP.match(text)
+    lines = list(io.StringIO(text[said.end() :] if said else text, newline="\n"))
+    form = _form_of_table([*lines[:2], "", ""], columns, said and said[1])
+    head, *rows = _whole_rows(lines, 1 + bool(said), name, form) or [_TableRow([], [], 1)]
+    ours = _named([one.strip() for one in head.cells], columns, f"{name}, row of names")
+    _refuse_merged_rows(rows, ours, form["delimiter"], name)
+    for number, row in enumerate(rows, 1):
+        where = f"{name}, row {number}"
+        if all(map(blank, row.cells)) or (number == 1 and _RULE.fullmatch("".join(row.cells))):
+            raise BadRecords(f"{where}: is blank, or a line of dashes; remove it")
+        if len(row.cells) != len(ours):
+            raise BadRecords(
+                f"{where}: {len(row.cells)} cells under {len(ours)} names; put text that holds the divider, "
+                "quotes or line breaks in double quotes, and leave out row names that have no column"
+            )
+        yield where, _cells(dict(zip(ours, row.cells, strict=True)))
+
+
+def _cells(row: dict[str, str]) -> dict[str, object]:
+    """Return one row of a table; an empty or missing value is left out, but a text or a patient."""
+    absent = {"patient_id": NOTHING, "note_id": NOTHING, "text": MISSING}
+    row = {name: "" if cell.strip() in absent.get(name, ()) else cell for name, cell in row.items()}
+    values = {name: cell for name, cell in row.items() if not blank(cell) or name in ("text", "patient_id")}
+    if "identifiers" in values:
+        values["identifiers"] = strings_of(values["identifiers"], values.get("text", ""))
+    return values | _truth(values)
+
+
+def _renamed(rows: Iterable[tuple[str, object]], columns: Mapping[str, str]) -> Iterator[tuple[str, object]]:
+    """Yield rows of JSON with the fields by our names."""
+    for where, row in rows:
+        if isinstance(row, dict) and columns:
+            row = dict(zip(_named(list(row), columns, where), row.values(), strict=True))
+        yield where, row
+
+
+def read_rows(
+    path: str | Path, columns: Mapping[str, str] | None = None
+) -> tuple[str, Iterator[tuple[str, object]]]:
+    """Return the SHA-256 of a file, and place and values of each of its records.
+
+    Args:
+        path: JSONL, or `.csv`, `.tsv` and `.parquet`.
+        columns: field -> what the file calls it, where it calls it otherwise.
+
+    Raises:
+        BadRecords: there is no such file, or it is broken; the message names file and row.
+    """
+    name, columns = name_of(path), dict(columns or {})
+    if not is_there(path) or not Path(path).is_file():
+        raise BadRecords(f"{name}: no such file")
+    data, form = Path(path).read_bytes(), Path(path).suffix.lower()
+    if form == ".parquet":
+        rows = _parquet_rows(data, columns, name)
+    elif form in (".csv", ".tsv"):
+        rows = _table_rows(_decoded(data, name), columns, name)
+    else:
+        rows = _renamed(_json_rows(_decoded(data, name), name), columns)
+    return hashlib.sha256(data).hexdigest(), rows
