@@ -7,6 +7,7 @@ from privhelpers.text import rounded_up
 from privhelpers.validate import shown
 
 POISSON = "Poisson"
+ADJACENCY = "add/remove"  # of one unit: what every accountant of this package counts
 # What a training loop may do in place of Poisson sampling; no accountant of this room amplifies for it.
 SAMPLERS = (POISSON, "shuffled epochs", "fixed batches", "all units")
 
@@ -32,7 +33,7 @@ class PrivacySpent:
     accountant: str = "pld"
     sampler: str = POISSON
     unit: str = "patient"
-    adjacency: str = "add/remove"
+    adjacency: str = ADJACENCY
 
     def __str__(self) -> str:
         """Return the epsilon with everything that must stand beside it."""

@@ -2,13 +2,14 @@
 
 A file is written beside its place, flushed to the device and renamed, so that a kill leaves the old
 file or the new one and never half of one. Its SHA-256 is written next to it (`name.sha256`, the format
-of `sha256sum -c`) and checked on every read, because a flipped bit in a tensor loads without a word.
+of `sha256sum -c`) and checked on every read, because a flipped bit in a tensor loads without a word. A
+file that is replaced has no hash for a moment: a kill then leaves an artifact that counts as missing.
 
     store = open_store("course")
     store.write_json("extraction/baseline/attack.json", {"attempts": 1400})
     store.read_json("extraction/baseline/attack.json")
 
-Only a run that `make` started changes a profile's artifacts. A chapter that somebody starts by hand, in
+Only a run that `make` started changes a profile's artifacts. A chapter that someone starts by hand, in
 Jupyter or with papermill, reads them and writes to a folder of its own.
 """
 
@@ -164,6 +165,11 @@ def write_atomic(path: Path, data: bytes, *, new: bool = False) -> None:
             with suppress(OSError):  # a second error would hide the first
                 Path(temporary).unlink(missing_ok=True)
             raise
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)  # the new name is on the device too
+        finally:
+            os.close(folder)
 
 
 def seal_of(path: Path) -> Path:
@@ -176,9 +182,15 @@ def _write_seal(path: Path, digest: str) -> None:
 
 
 def write_sealed(path: Path, data: bytes) -> None:
-    """Write a file and its hash; the hash first, so that whoever finds the file finds both."""
-    _write_seal(path, hashlib.sha256(data).hexdigest())
+    """Write a file and its hash.
+
+    A file that is replaced loses its seal first: a kill in between leaves a file without a seal, which counts
+    as missing, and never new bytes under an old hash, or old bytes under a new one, which count as damaged.
+    """
+    with writing(path):
+        seal_of(path).unlink(missing_ok=True)
     write_atomic(path, data)
+    _write_seal(path, hashlib.sha256(data).hexdigest())
 
 
 def first_difference(recorded: dict[str, str], present: dict[str, str]) -> str:
@@ -416,7 +428,7 @@ class Store:
         return path
 
     def forget(self, name: str) -> None:
-        """Remove the folder `unfinished(name)`, if it is there: its run is complete, or is to start anew."""
+        """Remove the folder `unfinished(name)`, if it is there: its run is complete, or is to start again."""
         path = self._unfinished(name)
         if path.exists():
             # Away in one piece: a kill must not leave a checkpoint without the ledger that counts for it.
@@ -427,7 +439,7 @@ class Store:
 class Parts:
     """Results of the parts of a long run, kept until it is complete: a kill loses the part under way alone.
 
-    By hand nothing is kept: nobody knows then whether a cell was changed.
+    By hand nothing is kept: a cell may have been changed.
 
         parts = Parts(store, "real_model/parts", [seed, epochs])
         answers = parts.keep("baseline", train_and_attack)

@@ -33,16 +33,18 @@ def _gpus() -> range:
     return range(torch.cuda.device_count())
 
 
-class Chance(ABC):
+class RandomStreams(ABC):
     """Streams of one run.
 
     Attributes:
         mode: "research" or "release".
         sampling: generator of the Poisson draws.
-        choices: generator of the notes that stand for a patient with many.
+        choices: generator of the notes that are chosen of a patient with many.
+        shared: whether several processes draw the same, each with a share of every step's work.
     """
 
     mode: str
+    shared = False
     sampling: torch.Generator
     choices: np.random.Generator
 
@@ -93,7 +95,7 @@ def _parts(flat: torch.Tensor) -> Iterator[torch.Tensor]:
         yield flat[start:end]
 
 
-class _Research(Chance):
+class _Research(RandomStreams):
     mode = "research"
 
     def __init__(self, seed: int) -> None:
@@ -204,7 +206,7 @@ def _from_entropy() -> torch.Generator:
     return generator
 
 
-class _Release(Chance):
+class _Release(RandomStreams):
     mode = "release"
 
     def __init__(self) -> None:
@@ -254,12 +256,12 @@ class _Release(Chance):
             raise DamagedArtifact("checkpoint: holds random streams, which a release never writes")
 
 
-def is_builtin(chance: Chance) -> bool:
-    """Return whether all randomness comes from this module: nobody counted what another class adds."""
+def is_builtin(chance: object) -> bool:
+    """Return whether all randomness comes from this module."""
     return type(chance) in (_Research, _Release)
 
 
-def research(seed: int) -> Chance:
+def research(seed: int) -> RandomStreams:
     """Return repeatable streams: for experiments and teaching, never for a release.
 
     Args:
@@ -271,6 +273,6 @@ def research(seed: int) -> Chance:
     return _Research(seed)
 
 
-def release() -> Chance:
+def release() -> RandomStreams:
     """Return streams from the operating system's entropy, which nothing records."""
     return _Release()

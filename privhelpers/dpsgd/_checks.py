@@ -47,7 +47,7 @@ def _gradients_aside(parameters: dict[str, nn.Parameter]) -> Iterator[None]:
 
 
 @contextmanager
-def all_heard(parameters: dict[str, nn.Parameter]) -> Iterator[None]:
+def require_all_captured(parameters: dict[str, nn.Parameter]) -> Iterator[None]:
     """Refuse a pass in which autograd fills a `.grad`: some use of the weight was not heard."""
     with _gradients_aside(parameters):
         yield

@@ -36,7 +36,7 @@ class _Multiply(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, value, weight, bias, module, recorder):
-        recorder.met(module, value.shape[0])
+        recorder.require_rows_first(module, value.shape[0])
         ctx.save_for_backward(value, weight)
         ctx.module, ctx.recorder = module, recorder
         flat = value.reshape(-1, value.shape[-1])
@@ -72,7 +72,7 @@ class _LookUp(torch.autograd.Function):
     def forward(ctx, index, weight, module, recorder):
         rows = recorder.units.rows
         if index.shape[0] != 1:
-            recorder.met(module, index.shape[0], folded=False)
+            recorder.require_rows_first(module, index.shape[0], folded=False)
         ctx.index = index.expand(rows, *index.shape[1:]) if index.shape[0] == 1 else index
         ctx.module, ctx.recorder = module, recorder
         value = functional.embedding(index, weight)
@@ -95,7 +95,7 @@ class _Normalize(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, value, weight, bias, module, recorder):
-        recorder.met(module, value.shape[0])
+        recorder.require_rows_first(module, value.shape[0])
         ctx.module, ctx.recorder, ctx.dtype = module, recorder, value.dtype
         value = value if weight is None else value.to(weight.dtype)  # as autocast does
         out, mean, scale = torch.native_layer_norm(value, module.normalized_shape, weight, bias, module.eps)
@@ -137,7 +137,7 @@ class _Copy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        ctx.recorder.met(ctx.module, gradient.shape[0], folded=False)
+        ctx.recorder.require_rows_first(ctx.module, gradient.shape[0], folded=False)
         flat = gradient.reshape(gradient.shape[0], 1, -1)
         ctx.recorder.vector(ctx.parameter, flat.to(in_full(ctx.parameter.dtype)))
         return (None,) * 4
@@ -258,7 +258,7 @@ def _on_copies(module: nn.Module, recorder: Recorder, forward):
 
     def on_copies(*args, **kwargs):
         value = args[0] if args else next(iter(kwargs.values()))
-        recorder.met(module, value.shape[0], folded=False)
+        recorder.require_rows_first(module, value.shape[0], folded=False)
         before = dict(module._parameters)
         for name, parameter in before.items():
             if parameter is not None and parameter.requires_grad:
@@ -296,7 +296,7 @@ def _checked(module: nn.Module, recorder: Recorder, forward):
 
     def checked(*args, **kwargs):
         given = forward(*args, **kwargs)
-        recorder.met(module, args[0].shape[0] if args else 0)
+        recorder.require_rows_first(module, args[0].shape[0] if args else 0)
         if len(args) != 1 or kwargs or not isinstance(given, torch.Tensor):
             same = False
         else:
