@@ -60,7 +60,7 @@ def repository_root(start: Path | None = None) -> Path:
     """Return the copy of the book around `start` (default: where we are), or else the one of this package.
 
     Raises:
-        MissingArtifact: neither lies in a copy of the book.
+        MissingArtifact: neither is in a copy of the book.
     """
     here = (start or Path.cwd()).resolve()
     package = Path(__file__).resolve().parents[2]
@@ -71,7 +71,7 @@ def repository_root(start: Path | None = None) -> Path:
 
 
 def is_there(place: str | Path) -> bool:
-    """Return whether something lies at a place; nothing can at one whose name no system takes."""
+    """Return whether a path exists; False for an invalid name."""
     try:
         return Path(place).exists()
     except (OSError, ValueError):
@@ -83,11 +83,11 @@ def open_regular_file(path: Path) -> Iterator[BinaryIO]:
     """Open a file to read it: never a device, and never waiting for a pipe.
 
     Raises:
-        OSError: it cannot be read, or is no regular file.
+        OSError: it cannot be read, or is not a regular file.
     """
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
+            raise OSError(errno.EINVAL, "it is not a regular file")
         yield file
 
 
@@ -95,7 +95,7 @@ def read_bounded(path: Path, most: int) -> bytes:
     """Return what a file holds that may come from outside: `most` bytes, or fewer.
 
     Raises:
-        OSError: it cannot be read, is no regular file, or is larger; `strerror` says which.
+        OSError: it cannot be read, is not a regular file, or is larger; `strerror` says which.
     """
     with open_regular_file(path) as file:
         data = file.read(most + 1)
@@ -112,7 +112,7 @@ def sha256_of(path: Path) -> str:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn what the system refuses meanwhile into an error of ours; the message names the file alone.
+    """Raise ArtifactUnavailable for an OSError of the block; the message names the file alone.
 
     Raises:
         ArtifactUnavailable: the disk is full, fails or may not be written to.
@@ -124,7 +124,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def _link_new(temporary: Path, path: Path) -> None:
-    """Move a file to a place where nothing lies."""
+    """Move a file to a path that does not exist."""
     try:
         path.hardlink_to(temporary)
         temporary.unlink()
@@ -143,7 +143,7 @@ def write_atomic(path: Path, data: bytes, *, new: bool = False) -> None:
     Args:
         path: of the file.
         data: what it shall hold.
-        new: refuse where something lies there, whenever it came.
+        new: refuse if the path exists.
 
     Raises:
         ArtifactUnavailable: the system refuses to; the old bytes are there.
@@ -287,7 +287,7 @@ def _finite(text: str) -> float:
 
 
 def _require_whole_characters(text: str, value: object) -> None:
-    """Refuse half of a character: nobody can print it, or write it again."""
+    """Refuse half of a character: it cannot be printed, or written again."""
     if _SURROGATE.search(text):
         try:
             json.dumps(value, ensure_ascii=False).encode()
@@ -303,11 +303,11 @@ _DECODER = json.JSONDecoder(
 def parse_json(text: str | bytes, where: str) -> object:
     """Return parsed JSON.
 
-    Refused are duplicate keys, NaN and infinity, bad syntax, and what is no UTF-8 or half of a character.
+    Refused are duplicate keys, NaN and infinity, bad syntax, and what is not UTF-8 or half of a character.
 
     Args:
         text: one JSON value.
-        where: it stands, for the message.
+        where: its place, for the message.
 
     Raises:
         DamagedArtifact: see above.
@@ -414,13 +414,13 @@ class Store:
         _check_parts(name)
         place, home = Path("unfinished", name), self.by_hand or self.root.parent
         if (home / place).resolve() != home.resolve() / place:
-            raise InvalidParameter(f"{place}: a link stands on the way to it; remove the link")
+            raise InvalidParameter(f"{place}: a link is on the way to it; remove the link")
         return home / place
 
     def unfinished(self, name: str) -> Path:
         """Return a folder, made if needed, in which a run that was killed finds its files again.
 
-        It lies beside the artifacts, in `runs/<profile>/unfinished`: the folder of a run's artifacts is
+        It is beside the artifacts, in `runs/<profile>/unfinished`: the folder of a run's artifacts is
         emptied whenever the run starts. The runner removes it once the run is complete.
         """
         path = self._unfinished(name)

@@ -6,7 +6,7 @@ log = train(model, tokenizer, notes_by_patient, plan, settings, chance=research(
 log.spent            # PrivacySpent, with sampler, unit, adjacency and accountant
 
 From the ground up: `_units` and `_contributions` (what a layer adds to norms and sums), `_recorder` and
-`_layers` (how a pass is listened to), `_checks` (one comparison with autograd), `_supported` (the models that
+`_layers` (how a pass is recorded), `_checks` (one comparison with autograd), `_supported` (the models that
 an epsilon is stated for), `_engine` (the clipped sum), `_chance` (noise), `_optimizer` (one step), `_plan`,
 `_settings`, `_callbacks` (what is done around a step), `_canaries` (units of an audit), `_checkpoint`,
 `_resume` and `_loop` (a run), `processes` (a run on several processes).

@@ -1,8 +1,8 @@
 """The two ways a private run may draw its chance.
 
-Research: every stream follows from a seed, so that the run can be repeated. Whoever knows the seed can
+Research: every stream follows from a seed, so that the run can be repeated. Anyone who knows the seed can
 subtract the noise again: the guarantee is void, and the log says so. Release: the operating system's entropy,
-kept nowhere, so that nobody can repeat the run, its owner included.
+kept nowhere, so that no one can repeat the run, its owner included.
 """
 
 import math
@@ -81,11 +81,11 @@ class RandomStreams(ABC):
 
     @abstractmethod
     def state(self) -> dict[str, object]:
-        """Return what a checkpoint must keep to go on with the same streams; empty in release mode."""
+        """Return what a checkpoint must keep to continue the same streams; empty in release mode."""
 
     @abstractmethod
     def restore(self, state: dict[str, object]) -> None:
-        """Go on from a `state`."""
+        """Continue from a `state`."""
 
 
 def _parts(flat: torch.Tensor) -> Iterator[torch.Tensor]:
@@ -193,7 +193,7 @@ def _add_on_grid(total: torch.Tensor, deviation: float, step: float) -> None:
 def _from_entropy() -> torch.Generator:
     """Return a generator whose whole state is the system's entropy; a seed would fill 32 bits of it.
 
-    Whoever tried all seeds would know who took part in which step, and the guarantee rests on nobody knowing.
+    Anyone who tried all seeds would know who took part in which step, and the guarantee rests on that secret.
 
     Source: Matsumoto and Nishimura 1998, "Mersenne Twister", for the state of 624 words.
     """

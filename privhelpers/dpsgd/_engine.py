@@ -56,7 +56,7 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     """
     config, device = (getattr(model, name, None) for name in ("config", "device"))
     if not (isinstance(config, PreTrainedConfig) and isinstance(device, torch.device)):
-        raise UnsupportedModel(f"{type(model).__name__}: is no Hugging Face model, which has a config")
+        raise UnsupportedModel(f"{type(model).__name__}: is not a Hugging Face model, which has a config")
     parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if not parameters:
         raise UnsupportedModel(
@@ -99,7 +99,7 @@ class ClippedGradients:
 
     Args:
         model: a Hugging Face model (causal, masked or sequence classification), or one with LoRA adapters;
-            its trainable parameters lie in Linear, Conv1D, Embedding and LayerNorm modules, in subclasses
+            its trainable parameters are in Linear, Conv1D, Embedding and LayerNorm modules, in subclasses
             of these, or in normalizations of a class of their own, such as RMSNorm.
         max_grad_norm: clipping bound C of one unit's gradient, Euclidean norm, greater than 0.
 
@@ -200,10 +200,10 @@ class ClippedGradients:
 
         Args:
             batch: two rows or more that differ, and another number of rows than of tokens.
-            alone: each row as a batch of its own, such as without padding; None: as it stands in the batch.
+            alone: each row as a batch of its own, such as without padding; None: as it is in the batch.
 
         Raises:
-            UnsupportedModel: rows mix, padding is read, a weight's use is not heard, or a buffer is written.
+            UnsupportedModel: rows mix, padding is read, a use of a weight is missed, or a buffer is written.
         """
         rows = range(len(batch["labels"]))
         alone = alone or [{name: value[row : row + 1] for name, value in batch.items()} for row in rows]

@@ -1,4 +1,4 @@
-"""The layers whose per-unit gradients are known, and how a pass listens to them.
+"""The layers whose per-unit gradients are known, and how a pass records them.
 
 For one pass the forward of each layer with trainable parameters is swapped for a function whose backward
 returns the gradient of the input alone, and hands what the layer read and what came back to a `Recorder`. No
@@ -24,7 +24,7 @@ from privhelpers.models.precision import as_layers_do
 
 
 def _as_rows(value: torch.Tensor, rows: int) -> torch.Tensor:
-    """Return shape [rows, length, width], of whatever stands between the first dimension and the last."""
+    """Return shape [rows, length, width], whatever is between the first dimension and the last."""
     return value if value.dim() == 3 and value.shape[0] == rows else value.reshape(rows, -1, value.shape[-1])
 
 
@@ -168,7 +168,7 @@ FUNCTIONS = {nn.Linear: _Multiply, Conv1D: _Multiply, nn.Embedding: _LookUp, nn.
 
 
 class _HeardEmbedding(nn.Embedding):
-    """What a subclass of Embedding reaches by `super().forward` while a pass is listened to."""
+    """What a subclass of Embedding reaches by `super().forward` while a pass is recorded."""
 
     def forward(self, index: torch.Tensor) -> torch.Tensor:
         return _LookUp.apply(index, self.weight, self, self.__dict__["_recorder"])
@@ -176,7 +176,7 @@ class _HeardEmbedding(nn.Embedding):
 
 @functools.cache
 def _heard(kind: type) -> type:
-    """Return a subclass in whose line of ancestors our lookup stands right before that of Embedding."""
+    """Return a subclass whose method resolution order has our lookup right before Embedding."""
     return type(kind.__name__, (kind, _HeardEmbedding), {})
 
 
@@ -249,7 +249,7 @@ def owners(model: nn.Module) -> list[nn.Module]:
 
 
 def slow_activations(model: nn.Module) -> list[nn.Module]:
-    """Return the activations of GPT-2, which eight kernels compute; while listening, one does the same."""
+    """Return the activations of GPT-2, which eight kernels compute; while recording, one does the same."""
     return [module for module in model.modules() if type(module) is NewGELUActivation]
 
 

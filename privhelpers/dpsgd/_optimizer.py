@@ -90,7 +90,7 @@ class PrivateOptimizer:
         """Fill `gradients` with (clipped sum + N(0, sigma^2 C^2)) / expected batch size; return the norms.
 
         Args:
-            draw: (batch, unit of each row) of every physical micro-batch of one Poisson draw; a unit lies in
+            draw: (batch, unit of each row) of every physical micro-batch of one Poisson draw; a unit is in
                 one micro-batch. Empty: the draw was empty, and the step is noise alone. (given gradients,
                 None): units without a text.
 

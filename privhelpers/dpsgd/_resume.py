@@ -3,8 +3,8 @@
 A checkpoint is what `torch.save` makes of plain values: weights, optimizer, random streams and counts, with
 its SHA-256 in a file beside it. Only the newest is kept.
 
-Research mode goes on from the checkpoint with the same streams and repeats what was lost to the bit, so the
-steps in between are counted once. Release mode cannot repeat them: they stay counted, and the run goes on
+Research mode continues from the checkpoint with the same streams and repeats what was lost to the bit, so the
+steps in between are counted once. Release mode cannot repeat them: they stay counted, and the run continues
 with the step after them.
 """
 
@@ -69,7 +69,7 @@ def _plain(value: object) -> object:
 
 
 def _code(model: torch.nn.Module, parts: Iterable[object]) -> list[list[str]]:
-    """Return name and SHA-256 of every file that the gradient passes through, as far as it lies in a file."""
+    """Return name and SHA-256 of every file that the gradient passes through, if it is in a file."""
     ours = [*PACKAGE.glob("*.py"), *(path for room in ROOMS for path in (PACKAGE / room).rglob("*.py"))]
     files = {str(path.relative_to(PACKAGE)): path for path in ours}
     for name in {part.__module__ for part in (*map(type, model.modules()), *parts)}:
@@ -100,8 +100,8 @@ def fingerprint(
 
     Args:
         model, rows, parameters: of the run.
-        parts: classes and functions that the caller brought.
-        key: of a release, whose ledger is published: without it, whoever knows all patients but one could
+        parts: user-supplied classes and functions.
+        key: of a release, whose ledger is published: without it, anyone who knows all patients but one could
             tell by the hash of the data whether that one took part. Empty: the hash is that of the data.
     """
     code, data = _code(model, parts), _digest(rows)
@@ -142,7 +142,7 @@ class Keep:
             )
 
     def key(self) -> bytes:
-        """Return the folder's key, random bytes that lie nowhere else; made if there is none."""
+        """Return the folder's key, random bytes that are stored nowhere else; made if it is missing."""
         path = Path(self.folder) / KEY
         if not path.exists():
             artifacts.write_atomic(path, secrets.token_bytes(32), new=True)
@@ -263,7 +263,7 @@ class ResumableRun(Callback):
             try:
                 artifacts.check_seal(path, path.name)
             except DamagedArtifact as error:
-                raise DamagedArtifact(f"{error}; the run cannot go on from it") from error
+                raise DamagedArtifact(f"{error}; the run cannot continue from it") from error
         return path
 
     def _read_checkpoint(self, path: Path) -> dict[str, object]:

@@ -39,7 +39,7 @@ def agreed(chance: RandomStreams) -> RandomStreams:
     who takes part, so that channel must be as private as the notes. The noise is drawn by process 0 alone.
 
     Raises:
-        TrainingFailed: the processes have different modes or seeds, or there is no process group.
+        TrainingFailed: the processes have different modes or seeds, or no process group was made.
     """
     if len({repr(given) for given in _gathered(chance.public())}) > 1:
         raise TrainingFailed("chance: the processes of this run have different modes or seeds")
@@ -56,7 +56,7 @@ class SharedOptimizer(PrivateOptimizer):
     pieces that are dealt out, so choose `max_rows` small enough for every process to get some.
 
     Raises:
-        TrainingFailed: at a step, if the processes did not draw the same patients, or are no group.
+        TrainingFailed: at a step, if the processes did not draw the same patients, or are not a group.
 
     Source: Abadi et al. 2016, algorithm 1, its sum computed in parts.
     """

@@ -14,7 +14,7 @@ from privhelpers.errors import DamagedArtifact, LedgerDamaged, PrivHelpersError,
 from privhelpers.ledger._header import Header
 from privhelpers.text import quoted
 
-START = "0" * 64  # stands for the hash before the first line
+START = "0" * 64  # in place of the hash before the first line
 OPEN, RESERVE = "open", "reserve"
 SAME = 1e-9  # relative: the same accountant on another machine
 
@@ -71,7 +71,7 @@ class Record:
 
     @property
     def head(self) -> str:
-        """Hash of the last line, which stands for the whole ledger up to there."""
+        """Hash of the last line, which identifies the whole ledger up to there."""
         return self.entries[-1].hash if self.entries else self.opening
 
     def require(self, head: str) -> None:

@@ -38,7 +38,7 @@ class Unclipped(ClippedGradients):
 
 
 class ClippingOff(PrivateOptimizer):
-    """The norms are computed and logged, and nobody multiplies by the factors."""
+    """The norms are computed and logged, and no gradient is multiplied by its factor."""
 
     clipping = Unclipped
 

@@ -30,6 +30,7 @@ MOMENTS, BOUNDS = "privhelpers.accounting._moments", "privhelpers.accounting._bo
 SEARCH = "privhelpers.accounting._search"
 CHAIN, WRITER = "privhelpers.ledger._chain", "privhelpers.ledger._writer"
 LEDGER = "tests/privhelpers/test_ledger.py::test_"
+TRAINING = "tests/privhelpers/test_dpsgd_training.py::test_"
 
 EQUAL = "clipped_sum_equals and float64 and fast"
 FACTORS = "return (self.max_grad_norm / norms.clamp_min(1e-12)).clamp_max(1.0)"
@@ -62,7 +63,7 @@ MUTANTS = [
         PARTS,
         "one.data_ptr() == other.data_ptr()",
         "True",
-        "clipped_sum_equals and float64 and low or inner_products",
+        "clipped_sum_equals and float64 and ghost or inner_products",
     ),
     Mutant(
         "noise of one piece in every piece",
@@ -271,7 +272,7 @@ MUTANTS = [
         PLAN,
         "return self.sample_rate * self.units",
         "return int(self.sample_rate * self.units)",
-        "not_rounded",
+        f"{TRAINING}the_expected_batch_size_is_not_rounded",
     ),
     Mutant(
         "empty batches skipped",
@@ -371,7 +372,7 @@ MUTANTS = [
         PLAN,
         "if not self.epsilon <= self.target_epsilon:",
         "if False:",
-        "lowered_noise",
+        f"{TRAINING}a_lowered_noise_multiplier_is_refused_before_a_note_is_read",
     ),
     Mutant(
         "steps not counted by the accountant beside",

@@ -2,18 +2,14 @@
 
 import errno
 import math
-import multiprocessing
 import os
-import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from killed import Killed, killed_at
-from patience import LIMIT_SECONDS
 
 from privhelpers import artifacts
 from privhelpers.errors import ArtifactUnavailable, DamagedArtifact, InvalidParameter, MissingArtifact
@@ -168,23 +164,6 @@ def _write_forever(path: str) -> None:
     while True:
         number += 1
         artifacts.write_atomic(Path(path), str(number % 10).encode() * 300_000)
-
-
-def test_a_kill_leaves_whole_files(tmp_path):
-    path = tmp_path / "f"
-    artifacts.write_atomic(path, b"0" * 300_000)
-    for attempt in range(3):
-        writer = multiprocessing.get_context("spawn").Process(target=_write_forever, args=(str(path),))
-        before, end = path.stat().st_mtime_ns, time.monotonic() + LIMIT_SECONDS
-        writer.start()
-        while path.stat().st_mtime_ns == before:
-            assert time.monotonic() < end, "the other process writes nothing"
-            time.sleep(0.001)
-        time.sleep(0.0067 * attempt)
-        os.kill(writer.pid, signal.SIGKILL)
-        writer.join()
-        data = path.read_bytes()
-        assert len(data) == 300_000 and len(set(data)) == 1, "half of one write and half of another"
 
 
 def test_an_unfinished_run_finds_its_files_again_until_it_is_forgotten(store):
