@@ -73,9 +73,7 @@ class BatchClipped(dpsgd.ClippedGradients):
 class ClippedAsOne(PrivateOptimizer):
     """Uses an engine that clips batches."""
 
-    def make_engine(self, model, *, max_grad_norm: float, memory: str) -> dpsgd.ClippedGradients:
-        """Return the engine."""
-        return BatchClipped(model, max_grad_norm=max_grad_norm, memory=memory)
+    clipping = BatchClipped
 
 
 SILENT = "transformer.ln_f.bias"

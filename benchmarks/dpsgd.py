@@ -313,14 +313,14 @@ class _Silence:
 class Ours(Step):
     """This project's engine."""
 
-    private, memory = True, "fast"
+    private = True
 
     def __init__(self, scene: Scene) -> None:
         """Make the private optimizer."""
         super().__init__(scene)
         settings = {"noise_multiplier": SIGMA, "max_grad_norm": BOUND, "expected_batch_size": self.rows}
         self.private_optimizer = dpsgd.PrivateOptimizer(
-            self.optimizer, self.model, **settings, chance=dpsgd.research(0), memory=self.memory
+            self.optimizer, self.model, **settings, chance=dpsgd.research(0)
         )
 
     def step(self) -> None:
@@ -332,12 +332,6 @@ class Ours(Step):
         self.private_optimizer.chance = dpsgd.research(0) if sigma else _Silence()
 
 
-class OursLow(Ours):
-    """The same with little memory."""
-
-    memory = "low"
-
-
 VARIANTS: dict[str, type[Step]] = {
     "plain": Step,
     "plain, same kernels": SameKernels,
@@ -346,7 +340,6 @@ VARIANTS: dict[str, type[Step]] = {
     "Opacus ghost, untied": OpacusGhost,
     "torch.func vmap": Vmap,
     "ours, fast": Ours,
-    "ours, low": OursLow,
 }
 
 

@@ -57,10 +57,11 @@ def guarantee(data: bytes, name: str) -> str:
 
     record = ledger.verify(data, name)
     if record.epsilon is None:
-        parts = inert("; ".join(record.terms.not_counted))[:_SHOWN]
+        parts = inert("; ".join(record.header.not_counted))[:_SHOWN]
         raise InvalidParameter(f"{name}: states no guarantee, for parts of its run are not counted ({parts})")
-    epsilon, delta = rounded_up(record.epsilon), rounded_up(record.terms.delta)
-    return f"{record.terms.run} epsilon {epsilon:g} at delta {delta:g}: {WORDS['modes'][record.terms.mode]}"
+    epsilon, delta = rounded_up(record.epsilon), rounded_up(record.header.plan.delta)
+    mode = WORDS["modes"][record.header.mode]
+    return f"{record.header.run} epsilon {epsilon:g} at delta {delta:g}: {mode}"
 
 
 def _key(path: str, load: Callable[[bytes], Any], kind: type) -> Any:

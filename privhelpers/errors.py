@@ -81,11 +81,11 @@ class AuditContradiction(PrivHelpersError):
 
 
 class NotOneNumber(PrivHelpersError, TypeError):
-    """Somebody asks for one number where several that cannot be added are needed."""
+    """One number is asked for where several that cannot be added are needed."""
 
 
 class BadRecords(PrivHelpersError, ValueError):
-    """A file of records that somebody brought cannot be audited; the message names the file and the line."""
+    """A user-supplied file of records cannot be audited; the message names the file and the line."""
 
 
 class MissingProgram(PrivHelpersError, FileNotFoundError):

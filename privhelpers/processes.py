@@ -6,7 +6,6 @@ import fcntl
 import itertools
 import multiprocessing
 import os
-import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,11 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from privhelpers import validate
-from privhelpers.errors import InvalidParameter, PrivHelpersError, RunFailed
+from privhelpers.errors import PrivHelpersError, RunFailed
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent is gone: a killed notebook leaves nobody computing."""
+    """End this process when its parent is gone: a killed notebook leaves no process computing."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
@@ -26,7 +25,7 @@ def _end_with_parent() -> None:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Let torch compute on one thread meanwhile: several may add in another order, and round otherwise."""
+    """Let torch compute on one thread: several may add in another order, and round otherwise."""
     import torch  # late, so that reading this module stays cheap
 
     threads = torch.get_num_threads()
@@ -93,26 +92,8 @@ def side_by_side(
             raise
 
 
-def open_regular(path: Path, flags: int) -> int:
-    """Return a descriptor of a regular file: never through a link, and never waiting for a pipe.
-
-    Args:
-        path: of the file.
-        flags: as of `os.open`.
-
-    Raises:
-        InvalidParameter: the path is a folder, a device or a pipe.
-        OSError: the system refuses; ELOOP says that the path is a symbolic link.
-    """
-    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise InvalidParameter(f"{path.name}: is not a regular file")
-    return descriptor
-
-
 def is_at(path: Path, descriptor: int) -> bool:
-    """Tell whether the file at `path` is the one behind an open descriptor."""
+    """Return whether the file at `path` is the one behind an open descriptor."""
     try:
         return os.path.samestat(path.lstat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -122,8 +103,8 @@ def is_at(path: Path, descriptor: int) -> bool:
 class Lock:
     """A lock file that one process at a time holds, until it calls `release`.
 
-    The system lets go of it when the process ends, however it ends, so that a file which a dead process
-    left is no obstacle.
+    The system lets go of it when the process ends, however it ends, so a file that a dead
+    process left does not block.
     """
 
     def __init__(self, path: Path, what: str, *, busy: type[PrivHelpersError], wait: float = 0.0) -> None:
@@ -141,40 +122,26 @@ class Lock:
         path.parent.mkdir(parents=True, exist_ok=True)
         deadline = time.monotonic() + wait
         while True:
-            descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
+            file = open(path, "a+")  # noqa: SIM115 - open as long as it is locked
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                holder = os.pread(descriptor, 100, 0).decode(errors="replace").strip() or "another process"
-                os.close(descriptor)
-                if not isinstance(error, BlockingIOError):
-                    raise
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if is_at(path, file.fileno()):
+                    break
+                # Its holder removed it after we had opened it: this one locks nothing.
+            except BlockingIOError:
                 if time.monotonic() >= deadline:
-                    message = f"{what} is in use by {holder}: wait until it ends, or stop it"
-                    raise busy(message) from None
+                    file.seek(0)
+                    holder = file.read(100).strip() or "another process"
+                    raise busy(f"{what} is in use by {holder}: wait until it ends, or stop it") from None
                 time.sleep(0.2)
-                continue
-            try:
-                held = is_at(path, descriptor)
-            except BaseException:  # memory ran out: nothing may stay locked that nobody can release
-                os.close(descriptor)
-                raise
-            if held:
-                break
-            os.close(descriptor)  # its holder removed it after we had opened it: that one locks nothing
-        try:
-            os.ftruncate(descriptor, 0)
-            now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
-            os.pwrite(descriptor, f"process {os.getpid()}, since {now}\n".encode(), 0)
-        except (OSError, MemoryError):  # only the message to another process needs it
-            pass
-        self._path, self._descriptor = path, descriptor
+            file.close()
+        file.truncate(0)
+        file.write(f"process {os.getpid()}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC\n")
+        file.flush()
+        self._path, self._file = path, file
 
     def release(self) -> None:
         """Remove the lock while we hold it, so that no copy of the descriptor in a forked child matters."""
-        try:
-            if is_at(self._path, self._descriptor):
-                with contextlib.suppress(OSError):  # it is no obstacle
-                    self._path.unlink()
-        finally:
-            os.close(self._descriptor)
+        if is_at(self._path, self._file.fileno()):
+            self._path.unlink()
+        self._file.close()

@@ -146,7 +146,7 @@ def train(
     Args:
         texts: one training example each.
         validation_texts: scored after every epoch; needed for early stopping.
-        masking: how a masked model's tokens are hidden, anew in every epoch; None for a causal model.
+        masking: how a masked model's tokens are masked, again in every epoch; None for a causal model.
         after_epoch: called with the number of each finished epoch (from 1), the model in evaluation mode.
         seed: of shuffling, dropout and masks.
 

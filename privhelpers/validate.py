@@ -53,7 +53,7 @@ def shown(value: object) -> str:
 def _plain(value: object) -> int | float | None:
     """Return a number of Python, or a single one of numpy, pandas or torch, as Python's; None for all else.
 
-    A truth value, a time, a masked number and an array of one element are no numbers.
+    A truth value, a time, a masked number and an array of one element are not numbers.
     """
     if getattr(value, "shape", None) == () and not hasattr(value, "mask"):
         kind = getattr(getattr(value, "dtype", None), "kind", "f")  # torch has none
@@ -161,14 +161,14 @@ def fields(record: object, check: Callable, *names: str) -> None:
 
 
 def one_of(known: Collection[str], **values: str) -> None:
-    """Refuse a value that is none of the known texts."""
+    """Refuse a value that is not one of the known texts."""
     for name, value in values.items():
         if not isinstance(value, str) or value not in known:
             raise InvalidParameter(f"{name} = {shown(value)}: must be one of {', '.join(known)}")
 
 
 def function(**values: Callable) -> None:
-    """Refuse a value that nobody can call."""
+    """Refuse a value that is not callable."""
     for name, value in values.items():
         if not callable(value):
             raise InvalidParameter(f"{name} = {shown(value)}: must be a function")
@@ -176,7 +176,7 @@ def function(**values: Callable) -> None:
 
 def array(name: str, values: object, dtype: type | None = None) -> "np.ndarray":
     """Return values as an array, or refuse what makes none, such as rows of several lengths."""
-    import numpy as np  # late: whoever only starts a command waits for it
+    import numpy as np  # late: it takes long to load
 
     try:
         return np.asarray(values, dtype=dtype)
@@ -185,7 +185,7 @@ def array(name: str, values: object, dtype: type | None = None) -> "np.ndarray":
 
 
 def row(name: str, values: Iterable[float]) -> list[float]:
-    """Return a row of values as a list, or refuse what is none; the values are checked by the caller."""
+    """Return a row of values as a list, or refuse something else; the values are checked by the caller."""
     try:
         return list(values)
     except TypeError:

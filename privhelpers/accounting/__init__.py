@@ -28,6 +28,7 @@ from privhelpers.accounting._participation import (
     patient_epsilon,
 )
 from privhelpers.accounting._peers import opacus_epsilon
+from privhelpers.accounting._plan import PrivacyPlan
 from privhelpers.accounting._printed import (
     PRINTED_ORDERS,
     clamped,
@@ -43,15 +44,17 @@ from privhelpers.accounting._search import (
     search_rdp,
     stop_probability,
 )
-from privhelpers.accounting._spent import POISSON, SAMPLERS, Claimed, PrivacySpent, require_poisson
+from privhelpers.accounting._spent import ADJACENCY, POISSON, SAMPLERS, Claimed, PrivacySpent, require_poisson
 
 __all__ = [
     "ACCOUNTANTS",
+    "ADJACENCY",
     "POISSON",
     "PRINTED_ORDERS",
     "RDP_ORDERS",
     "SAMPLERS",
     "Claimed",
+    "PrivacyPlan",
     "PrivacySpent",
     "SearchSpent",
     "calibrate_noise_multiplier",

@@ -45,7 +45,7 @@ def check_run(*, noise_multiplier: float, sample_rate: float, steps: int, delta:
 
 
 def check_accountant(accountant: str) -> None:
-    """Refuse an accountant without a name of ours."""
+    """Refuse an accountant that is not in `ACCOUNTANTS`."""
     validate.one_of(ACCOUNTANTS, accountant=accountant)
 
 
@@ -261,7 +261,7 @@ def epsilon(
         interval: grid of the privacy loss in nats, PLD only; finer is tighter and slower. Left out,
             `grid_for` chooses it.
 
-    Where no grid of ours holds the run (a delta near what float64 rounds, millions of steps, losses beyond
+    If no grid holds the run (a delta near what float64 rounds, millions of steps, losses beyond
     float64, an epsilon above a million), PLD gives way to the smaller of two that bound it too: RDP, and
     Gaussian noise without sampling.
 
@@ -303,7 +303,7 @@ def epsilon_lower(*, noise_multiplier: float, sample_rate: float, steps: int, de
         steps at an ordinary delta, by more in many thousands or near what a float64 rounds.
 
     Raises:
-        InvalidParameter: a value is out of its range, or no grid of ours holds the run.
+        InvalidParameter: a value is out of its range, or no grid holds the run.
 
     Source: Doroshenko et al. 2022 (the split); Hoeffding 1963.
 

@@ -1,4 +1,4 @@
-"""The accountant that the PrivAI-Leak report prints, kept to be refuted: it is no upper bound.
+"""The accountant that the PrivAI-Leak report prints, kept to be refuted: it is not an upper bound.
 
 It takes q^2 times the divergence of the plain Gaussian for that of the subsampled one. The factor is the
 leading term of a series for a small rate and much noise; everything that it leaves out is positive.

@@ -73,7 +73,7 @@ def check_orders(orders: Sequence[float]) -> NDArray[np.float64]:
 
 
 def check_divergences(rdp: Sequence[float], orders: Sequence[float]) -> NDArray[np.float64]:
-    """Return a divergence for each order as an array, or refuse what is no such row."""
+    """Return a divergence for each order as an array, or refuse other values."""
     spent, size = _numbers(rdp), len(orders)
     if spent.shape != (size,) or not np.all(spent >= 0):
         raise InvalidParameter(f"rdp: must be {size} numbers of 0 or more, one for each order")

@@ -24,11 +24,10 @@ from privhelpers.accounting._bounds import (
     rounding,
     unsampled_epsilon,
 )
-from privhelpers.accounting._spent import PrivacySpent, require_poisson
+from privhelpers.accounting._spent import ADJACENCY, PrivacySpent, require_poisson
 from privhelpers.errors import InvalidParameter
 
 ACCOUNTANTS = ("pld", "rdp")
-ADJACENCY = "add/remove"
 Steps = dict[tuple[float, float], int]  # (noise multiplier, sample rate) -> steps
 
 

@@ -23,7 +23,7 @@ _MOST = 1e9  # expected runs, and finite shape
 
 @dataclass(frozen=True)
 class SearchSpent:
-    """The budget of a search with everything that gives it meaning; it is no run, and composes with none.
+    """The budget of a search with everything that gives it meaning; it does not compose with a run.
 
     Attributes:
         epsilon: upper bound on the privacy loss of the released run, in nats.
@@ -42,7 +42,7 @@ class SearchSpent:
     order: float
 
     def __str__(self) -> str:
-        """Return the epsilon with everything that must stand beside it."""
+        """Return the epsilon with everything that must be stated with it."""
         law = _LAWS.get(self.shape, f"truncated negative binomial, shape {self.shape:g},")
         return (
             f"ε = {rounded_up(self.epsilon):g} at δ = {rounded_up(self.delta):g} for the best of a random "

@@ -7,6 +7,7 @@ from privhelpers.text import rounded_up
 from privhelpers.validate import shown
 
 POISSON = "Poisson"
+ADJACENCY = "add/remove"  # of one unit: what every accountant of this package counts
 # What a training loop may do in place of Poisson sampling; no accountant of this room amplifies for it.
 SAMPLERS = (POISSON, "shuffled epochs", "fixed batches", "all units")
 
@@ -21,7 +22,7 @@ class PrivacySpent:
         noise_multiplier: standard deviation of the noise over the clipping norm.
         sample_rate: probability that a unit enters a step.
         steps: number of steps, noise-only ones included.
-        accountant, sampler, unit, adjacency: the words that must stand beside an epsilon.
+        accountant, sampler, unit, adjacency: the words that must be stated with an epsilon.
     """
 
     epsilon: float
@@ -32,10 +33,10 @@ class PrivacySpent:
     accountant: str = "pld"
     sampler: str = POISSON
     unit: str = "patient"
-    adjacency: str = "add/remove"
+    adjacency: str = ADJACENCY
 
     def __str__(self) -> str:
-        """Return the epsilon with everything that must stand beside it."""
+        """Return the epsilon with everything that must be stated with it."""
         epsilon, delta = rounded_up(self.epsilon), rounded_up(self.delta)
         return (
             f"ε = {epsilon:g} at δ = {delta:g} ({self.adjacency} of one {self.unit}, "
@@ -46,13 +47,13 @@ class PrivacySpent:
 
 @dataclass(frozen=True)
 class Claimed:
-    """A budget that a run claims and nobody counted: a part of it stood in for one that the proof is about.
+    """A budget that a run claims and that was not counted: the proof does not cover a part of the run.
 
-    It is no `PrivacySpent` and has no epsilon of its own, so it cannot be reported or composed as one.
+    It is not a `PrivacySpent` and has no epsilon of its own, so it cannot be reported or composed as one.
 
     Attributes:
-        claim: what would have been spent with the parts that are counted.
-        parts: what stood in, in words, one or more.
+        claim: what would have been spent if the proof covered all parts.
+        parts: what the proof does not cover, in words, one or more.
     """
 
     claim: PrivacySpent
@@ -71,7 +72,7 @@ def require_poisson(sampler: str, *, accountant: str) -> None:
         accountant: the one that was going to count, for the message.
 
     Raises:
-        InvalidParameter: the sampler has no name of ours.
+        InvalidParameter: the sampler is not in `SAMPLERS`.
         SamplerMismatch: it is not Poisson sampling.
 
     Source: Chua et al. 2024 for what shuffling can cost.
@@ -81,6 +82,6 @@ def require_poisson(sampler: str, *, accountant: str) -> None:
     if sampler != POISSON:
         raise SamplerMismatch(
             f"sampler = {sampler!r}: the {accountant} accountant assumes Poisson sampling, and its epsilon "
-            "is no bound for other batches; draw them with a Poisson sampler, or state "
+            "is not a bound for other batches; draw them with a Poisson sampler, or state "
             "accounting.epsilon_without_amplification(...)"
         )

@@ -2,13 +2,14 @@
 
 A file is written beside its place, flushed to the device and renamed, so that a kill leaves the old
 file or the new one and never half of one. Its SHA-256 is written next to it (`name.sha256`, the format
-of `sha256sum -c`) and checked on every read, because a flipped bit in a tensor loads without a word.
+of `sha256sum -c`) and checked on every read, because a flipped bit in a tensor loads without a word. A
+file that is replaced has no hash for a moment: a kill then leaves an artifact that counts as missing.
 
     store = open_store("course")
     store.write_json("extraction/baseline/attack.json", {"attempts": 1400})
     store.read_json("extraction/baseline/attack.json")
 
-Only a run that `make` started changes a profile's artifacts. A chapter that somebody starts by hand, in
+Only a run that `make` started changes a profile's artifacts. A chapter that someone starts by hand, in
 Jupyter or with papermill, reads them and writes to a folder of its own.
 """
 
@@ -59,7 +60,7 @@ def repository_root(start: Path | None = None) -> Path:
     """Return the copy of the book around `start` (default: where we are), or else the one of this package.
 
     Raises:
-        MissingArtifact: neither lies in a copy of the book.
+        MissingArtifact: neither is in a copy of the book.
     """
     here = (start or Path.cwd()).resolve()
     package = Path(__file__).resolve().parents[2]
@@ -70,7 +71,7 @@ def repository_root(start: Path | None = None) -> Path:
 
 
 def is_there(place: str | Path) -> bool:
-    """Return whether something lies at a place; nothing can at one whose name no system takes."""
+    """Return whether a path exists; False for an invalid name."""
     try:
         return Path(place).exists()
     except (OSError, ValueError):
@@ -82,11 +83,11 @@ def open_regular_file(path: Path) -> Iterator[BinaryIO]:
     """Open a file to read it: never a device, and never waiting for a pipe.
 
     Raises:
-        OSError: it cannot be read, or is no regular file.
+        OSError: it cannot be read, or is not a regular file.
     """
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
+            raise OSError(errno.EINVAL, "it is not a regular file")
         yield file
 
 
@@ -94,7 +95,7 @@ def read_bounded(path: Path, most: int) -> bytes:
     """Return what a file holds that may come from outside: `most` bytes, or fewer.
 
     Raises:
-        OSError: it cannot be read, is no regular file, or is larger; `strerror` says which.
+        OSError: it cannot be read, is not a regular file, or is larger; `strerror` says which.
     """
     with open_regular_file(path) as file:
         data = file.read(most + 1)
@@ -111,7 +112,7 @@ def sha256_of(path: Path) -> str:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn what the system refuses meanwhile into an error of ours; the message names the file alone.
+    """Raise ArtifactUnavailable for an OSError of the block; the message names the file alone.
 
     Raises:
         ArtifactUnavailable: the disk is full, fails or may not be written to.
@@ -123,7 +124,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def _link_new(temporary: Path, path: Path) -> None:
-    """Move a file to a place where nothing lies."""
+    """Move a file to a path that does not exist."""
     try:
         path.hardlink_to(temporary)
         temporary.unlink()
@@ -142,7 +143,7 @@ def write_atomic(path: Path, data: bytes, *, new: bool = False) -> None:
     Args:
         path: of the file.
         data: what it shall hold.
-        new: refuse where something lies there, whenever it came.
+        new: refuse if the path exists.
 
     Raises:
         ArtifactUnavailable: the system refuses to; the old bytes are there.
@@ -164,6 +165,11 @@ def write_atomic(path: Path, data: bytes, *, new: bool = False) -> None:
             with suppress(OSError):  # a second error would hide the first
                 Path(temporary).unlink(missing_ok=True)
             raise
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)  # the new name is on the device too
+        finally:
+            os.close(folder)
 
 
 def seal_of(path: Path) -> Path:
@@ -176,9 +182,15 @@ def _write_seal(path: Path, digest: str) -> None:
 
 
 def write_sealed(path: Path, data: bytes) -> None:
-    """Write a file and its hash; the hash first, so that whoever finds the file finds both."""
-    _write_seal(path, hashlib.sha256(data).hexdigest())
+    """Write a file and its hash.
+
+    A file that is replaced loses its seal first: a kill in between leaves a file without a seal, which counts
+    as missing, and never new bytes under an old hash, or old bytes under a new one, which count as damaged.
+    """
+    with writing(path):
+        seal_of(path).unlink(missing_ok=True)
     write_atomic(path, data)
+    _write_seal(path, hashlib.sha256(data).hexdigest())
 
 
 def first_difference(recorded: dict[str, str], present: dict[str, str]) -> str:
@@ -275,7 +287,7 @@ def _finite(text: str) -> float:
 
 
 def _require_whole_characters(text: str, value: object) -> None:
-    """Refuse half of a character: nobody can print it, or write it again."""
+    """Refuse half of a character: it cannot be printed, or written again."""
     if _SURROGATE.search(text):
         try:
             json.dumps(value, ensure_ascii=False).encode()
@@ -291,11 +303,11 @@ _DECODER = json.JSONDecoder(
 def parse_json(text: str | bytes, where: str) -> object:
     """Return parsed JSON.
 
-    Refused are duplicate keys, NaN and infinity, bad syntax, and what is no UTF-8 or half of a character.
+    Refused are duplicate keys, NaN and infinity, bad syntax, and what is not UTF-8 or half of a character.
 
     Args:
         text: one JSON value.
-        where: it stands, for the message.
+        where: its place, for the message.
 
     Raises:
         DamagedArtifact: see above.
@@ -402,13 +414,13 @@ class Store:
         _check_parts(name)
         place, home = Path("unfinished", name), self.by_hand or self.root.parent
         if (home / place).resolve() != home.resolve() / place:
-            raise InvalidParameter(f"{place}: a link stands on the way to it; remove the link")
+            raise InvalidParameter(f"{place}: a link is on the way to it; remove the link")
         return home / place
 
     def unfinished(self, name: str) -> Path:
         """Return a folder, made if needed, in which a run that was killed finds its files again.
 
-        It lies beside the artifacts, in `runs/<profile>/unfinished`: the folder of a run's artifacts is
+        It is beside the artifacts, in `runs/<profile>/unfinished`: the folder of a run's artifacts is
         emptied whenever the run starts. The runner removes it once the run is complete.
         """
         path = self._unfinished(name)
@@ -416,7 +428,7 @@ class Store:
         return path
 
     def forget(self, name: str) -> None:
-        """Remove the folder `unfinished(name)`, if it is there: its run is complete, or is to start anew."""
+        """Remove the folder `unfinished(name)`, if it is there: its run is complete, or is to start again."""
         path = self._unfinished(name)
         if path.exists():
             # Away in one piece: a kill must not leave a checkpoint without the ledger that counts for it.
@@ -427,7 +439,7 @@ class Store:
 class Parts:
     """Results of the parts of a long run, kept until it is complete: a kill loses the part under way alone.
 
-    By hand nothing is kept: nobody knows then whether a cell was changed.
+    By hand nothing is kept: a cell may have been changed.
 
         parts = Parts(store, "real_model/parts", [seed, epochs])
         answers = parts.keep("baseline", train_and_attack)

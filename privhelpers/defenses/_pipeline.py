@@ -193,8 +193,7 @@ class Pipeline:
         if (budget is None) != (plan is None):
             raise InvalidParameter("plan: must be given exactly where the recipe has dp")
         if plan:
-            spent = plan.spent
-            sealed = (plan.target_epsilon, spent.delta, spent.sample_rate, plan.max_grad_norm)
+            sealed = (plan.target_epsilon, plan.delta, plan.sample_rate, plan.max_grad_norm)
             if sealed != tuple(budget[name] for name in _BUDGET):
                 raise InvalidParameter("plan: is sealed for other values than the recipe's dp")
         return cls(

@@ -6,28 +6,28 @@ log = train(model, tokenizer, notes_by_patient, plan, settings, chance=research(
 log.spent            # PrivacySpent, with sampler, unit, adjacency and accountant
 
 From the ground up: `_units` and `_contributions` (what a layer adds to norms and sums), `_recorder` and
-`_layers` (how a pass is listened to), `_checks` (one comparison with autograd), `_supported` (the models that
+`_layers` (how a pass is recorded), `_checks` (one comparison with autograd), `_supported` (the models that
 an epsilon is stated for), `_engine` (the clipped sum), `_chance` (noise), `_optimizer` (one step), `_plan`,
 `_settings`, `_callbacks` (what is done around a step), `_canaries` (units of an audit), `_checkpoint`,
 `_resume` and `_loop` (a run), `processes` (a run on several processes).
 """
 
+from privhelpers.accounting import PrivacyPlan
 from privhelpers.dpsgd._batches import micro_batches
 from privhelpers.dpsgd._canaries import GradientCanaries
-from privhelpers.dpsgd._chance import Chance, release, research
+from privhelpers.dpsgd._chance import RandomStreams, release, research
 from privhelpers.dpsgd._engine import ClippedGradients, GivenGradients, clipped_gradient_sum
 from privhelpers.dpsgd._log import CanaryScores, DPTrainingLog
-from privhelpers.dpsgd._loop import train
+from privhelpers.dpsgd._loop import Training, train
 from privhelpers.dpsgd._losses import Batch
 from privhelpers.dpsgd._optimizer import PrivateOptimizer
-from privhelpers.dpsgd._plan import PrivacyPlan, epsilon_curve, plan_privacy, plan_with_noise
+from privhelpers.dpsgd._plan import epsilon_curve, plan_privacy, plan_with_noise
 from privhelpers.dpsgd._resume import Keep
 from privhelpers.dpsgd._settings import Settings, poisson_draws
 
 __all__ = [
     "Batch",
     "CanaryScores",
-    "Chance",
     "ClippedGradients",
     "DPTrainingLog",
     "GivenGradients",
@@ -35,7 +35,9 @@ __all__ = [
     "Keep",
     "PrivacyPlan",
     "PrivateOptimizer",
+    "RandomStreams",
     "Settings",
+    "Training",
     "clipped_gradient_sum",
     "epsilon_curve",
     "micro_batches",

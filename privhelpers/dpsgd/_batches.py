@@ -22,7 +22,7 @@ def encode_patients(
     """Return the token ids of every note of every patient.
 
     Raises:
-        InvalidParameter: a patient has no notes, or what is there is no sequence of texts.
+        InvalidParameter: a patient has no notes, or something other than a sequence of texts.
         UnsupportedModel: the model does not say how long a note may be.
     """
     length, rows = _positions(model), []
@@ -34,7 +34,7 @@ def encode_patients(
                 f"{name}: must be a list of texts, one a note; put a single note into a list"
             )
         if not notes:
-            raise InvalidParameter(f"{name}: a patient without notes is no privacy unit; leave it out")
+            raise InvalidParameter(f"{name}: a patient without notes is not a privacy unit; leave it out")
         try:
             rows.append(encode(tokenizer, notes, max_length=length).ids)
         except InvalidParameter as error:
@@ -54,7 +54,7 @@ def _positions(model: PreTrainedModel) -> int:
 
 
 def bounded(rows: Rows, limit: int, generator: np.random.Generator) -> Rows:
-    """Return at most `limit` of a patient's rows, chosen anew at every step."""
+    """Return at most `limit` of a patient's rows, chosen again at every step."""
     if len(rows) <= limit:
         return list(rows)
     return [rows[i] for i in generator.choice(len(rows), limit, replace=False)]

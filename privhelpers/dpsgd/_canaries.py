@@ -12,7 +12,7 @@ Source: Nasr et al. 2023, "Tight Auditing of Differentially Private Machine Lear
 Run", section 5 (many at once).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,10 +20,10 @@ import torch
 from torch import nn
 
 from privhelpers import rng, validate
+from privhelpers.accounting import PrivacyPlan
 from privhelpers.dpsgd._callbacks import Callback, Taken
 from privhelpers.dpsgd._engine import GivenGradients, trainable
 from privhelpers.dpsgd._log import CanaryScores, Tally
-from privhelpers.dpsgd._plan import PrivacyPlan
 from privhelpers.mechanisms import participation_log_ratio
 
 _SPARE, _WIDTH = "spare_rows", 64  # a canary is a number of one of these rows
@@ -51,7 +51,7 @@ class GradientCanaries:
         validate.fields(self, validate.positive, "raw_norm")
 
 
-class Planted(Callback):
+class CanaryTracker(Callback):
     """The canaries of one run, at work; a context manager, in which the model has spare rows.
 
     Args:
@@ -71,8 +71,8 @@ class Planted(Callback):
         self._taking_part = np.flatnonzero(self.included)
         self.scores, self._tally = np.zeros(canaries.count), None
 
-    def __enter__(self) -> "Planted":
-        """Give the model the rows; what is like them is its first trained weight."""
+    def __enter__(self) -> "CanaryTracker":
+        """Add the spare embedding rows, with dtype and device of the first trainable weight."""
         self.like = next(iter(trainable(self._model).values()))
         rows = nn.Embedding(int(self.row[-1]) + 1, _WIDTH, device=self.like.device, dtype=self.like.dtype)
         nn.init.zeros_(rows.weight)
@@ -80,7 +80,7 @@ class Planted(Callback):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take the rows away: the model is as it came, with its training."""
+        """Remove the spare rows; the trained weights stay."""
         delattr(self._model, _SPARE)
 
     @property
@@ -95,26 +95,22 @@ class Planted(Callback):
         gradient[torch.arange(len(chosen)), self.column[chosen]] = self.raw_norm
         return GivenGradients(self.name, self.row[chosen].to(self.like.device), gradient.detach())
 
-    def go_on(self, tally: Tally) -> None:
-        """Go on from the scores of a tally, and write them there after each step."""
+    def resume(self, tally: Tally) -> None:
+        """Continue from the scores of a tally, and write them there after each step."""
         self._tally = tally
         if tally.canary_scores:
             self.scores[:] = tally.canary_scores
 
     def after(self, taken: Taken) -> None:
-        """Add what a step shows, and have it counted."""
-        self.watch(taken.gradients)
-        self._tally.canary_scores = self.scores.tolist()
-
-    def watch(self, released: Mapping[str, torch.Tensor]) -> None:
         """Add what one step's noisy mean gradient says of each canary to its score."""
-        spent, plan = self.plan.spent, self.plan
-        seen = released[self.name][self.row, self.column].double().cpu().numpy()
+        plan = self.plan
+        seen = taken.gradients[self.name][self.row, self.column].double().cpu().numpy()
         # Noise around 1 where the canary entered, around 0 where it did not.
         seen *= plan.expected_batch_size / plan.max_grad_norm
         self.scores += participation_log_ratio(
-            seen, noise_multiplier=spent.noise_multiplier, sample_rate=spent.sample_rate
+            seen, noise_multiplier=plan.noise_multiplier, sample_rate=plan.sample_rate
         )
+        self._tally.canary_scores = self.scores.tolist()
 
     def shown(self) -> CanaryScores:
         """Return coins and scores."""

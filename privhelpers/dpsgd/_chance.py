@@ -1,8 +1,8 @@
 """The two ways a private run may draw its chance.
 
-Research: every stream follows from a seed, so that the run can be repeated. Whoever knows the seed can
+Research: every stream follows from a seed, so that the run can be repeated. Anyone who knows the seed can
 subtract the noise again: the guarantee is void, and the log says so. Release: the operating system's entropy,
-kept nowhere, so that nobody can repeat the run, its owner included.
+kept nowhere, so that no one can repeat the run, its owner included.
 """
 
 import math
@@ -33,16 +33,18 @@ def _gpus() -> range:
     return range(torch.cuda.device_count())
 
 
-class Chance(ABC):
+class RandomStreams(ABC):
     """Streams of one run.
 
     Attributes:
         mode: "research" or "release".
         sampling: generator of the Poisson draws.
-        choices: generator of the notes that stand for a patient with many.
+        choices: generator of the notes that are chosen of a patient with many.
+        shared: whether several processes draw the same, each with a share of every step's work.
     """
 
     mode: str
+    shared = False
     sampling: torch.Generator
     choices: np.random.Generator
 
@@ -79,11 +81,11 @@ class Chance(ABC):
 
     @abstractmethod
     def state(self) -> dict[str, object]:
-        """Return what a checkpoint must keep to go on with the same streams; empty in release mode."""
+        """Return what a checkpoint must keep to continue the same streams; empty in release mode."""
 
     @abstractmethod
     def restore(self, state: dict[str, object]) -> None:
-        """Go on from a `state`."""
+        """Continue from a `state`."""
 
 
 def _parts(flat: torch.Tensor) -> Iterator[torch.Tensor]:
@@ -93,7 +95,7 @@ def _parts(flat: torch.Tensor) -> Iterator[torch.Tensor]:
         yield flat[start:end]
 
 
-class _Research(Chance):
+class _Research(RandomStreams):
     mode = "research"
 
     def __init__(self, seed: int) -> None:
@@ -191,7 +193,7 @@ def _add_on_grid(total: torch.Tensor, deviation: float, step: float) -> None:
 def _from_entropy() -> torch.Generator:
     """Return a generator whose whole state is the system's entropy; a seed would fill 32 bits of it.
 
-    Whoever tried all seeds would know who took part in which step, and the guarantee rests on nobody knowing.
+    Anyone who tried all seeds would know who took part in which step, and the guarantee rests on that secret.
 
     Source: Matsumoto and Nishimura 1998, "Mersenne Twister", for the state of 624 words.
     """
@@ -204,7 +206,7 @@ def _from_entropy() -> torch.Generator:
     return generator
 
 
-class _Release(Chance):
+class _Release(RandomStreams):
     mode = "release"
 
     def __init__(self) -> None:
@@ -254,12 +256,12 @@ class _Release(Chance):
             raise DamagedArtifact("checkpoint: holds random streams, which a release never writes")
 
 
-def is_builtin(chance: Chance) -> bool:
-    """Return whether all randomness comes from this module: nobody counted what another class adds."""
+def is_builtin(chance: object) -> bool:
+    """Return whether all randomness comes from this module."""
     return type(chance) in (_Research, _Release)
 
 
-def research(seed: int) -> Chance:
+def research(seed: int) -> RandomStreams:
     """Return repeatable streams: for experiments and teaching, never for a release.
 
     Args:
@@ -271,6 +273,6 @@ def research(seed: int) -> Chance:
     return _Research(seed)
 
 
-def release() -> Chance:
+def release() -> RandomStreams:
     """Return streams from the operating system's entropy, which nothing records."""
     return _Release()

@@ -1,7 +1,7 @@
 """What is checked of a model before its clipped sums count, once.
 
 A sum of clipped gradients moves by no more than the bound when a unit leaves only if the model reads each row
-apart from the others and if every use of a trained weight is heard. So on a few rows the norms that the
+apart from the others and if every use of a trained weight is recorded. So on a few rows the norms that the
 engine finds are compared, parameter by parameter, with one backward pass for each row alone. A comparison
 shows a model that mixes rows; it cannot show that none does at all weights: `_supported` lists for which
 models an epsilon is stated.
@@ -47,8 +47,8 @@ def _gradients_aside(parameters: dict[str, nn.Parameter]) -> Iterator[None]:
 
 
 @contextmanager
-def all_heard(parameters: dict[str, nn.Parameter]) -> Iterator[None]:
-    """Refuse a pass in which autograd fills a `.grad`: some use of the weight was not heard."""
+def require_all_captured(parameters: dict[str, nn.Parameter]) -> Iterator[None]:
+    """Refuse a pass in which autograd fills a `.grad`: some use of the weight was not recorded."""
     with _gradients_aside(parameters):
         yield
         filled = [name for name, p in parameters.items() if p.grad is not None]
@@ -134,7 +134,7 @@ def checking(model: PreTrainedModel) -> Iterator[None]:
 def few_rows(batch: Batch) -> Batch:
     """Return three rows of a batch, or two where it has three tokens; a batch of fewer gives them rolled.
 
-    The number of rows and that of tokens differ, so that a layer cannot take one for the other.
+    The numbers of rows and of tokens differ, so that a layer cannot take one for the other.
     """
     rows, made = len(batch["labels"]), {name: [] for name in batch}
     length = next((value.shape[1] for value in batch.values() if value.dim() > 1), 0)
@@ -179,9 +179,9 @@ def compare_rows(
     batch: Batch,
     alone: Sequence[Batch],
 ) -> bool:
-    """Refuse a model if the norms of a row's gradients in a batch are not those of the row alone.
+    """Refuse a model if a row's gradients have other norms in a batch than alone.
 
-    Nor may those of a row change where all others are replaced by it.
+    Nor may they change if all other rows are replaced by it.
 
     Args:
         model, parameters: as in the engine, in training.
@@ -209,12 +209,12 @@ def compare_rows(
             continue
         compared, most = True, max(theirs.values(), default=0.0) * _allowed(model, TOLERANCE)
         for name, norm in theirs.items():
-            heard = float(ours[name][row]) if name in ours else 0.0  # by no layer that is known
-            if not abs(heard - norm) <= most:
+            recorded = float(ours[name][row]) if name in ours else 0.0  # by no layer that is known
+            if not abs(recorded - norm) <= most:
                 raise UnsupportedModel(
                     f"{name}: its gradient's norm for one row is {norm:.6g} by autograd for that row alone, "
-                    f"and {heard:.6g} in a batch; a layer mixes rows or reads padding, or does more with its "
-                    "weight than is known: replace or freeze it"
+                    f"and {recorded:.6g} in a batch; a layer mixes rows or reads padding, or does more with "
+                    "its weight than is known: replace or freeze it"
                 )
     return compared
 
@@ -222,7 +222,7 @@ def compare_rows(
 def _require_same(
     model: nn.Module, ours: dict[str, torch.Tensor], among_copies: dict[str, torch.Tensor], row: int
 ) -> None:
-    """Refuse a model if a row's norms depend on what stands in the other rows."""
+    """Refuse a model if a row's norms depend on the other rows."""
     most = _allowed(model, _SAME_SHAPE) * max(float(norms[row]) for norms in ours.values())
     for name, norms in ours.items():
         here, there = float(norms[row]), float(among_copies[name][row])

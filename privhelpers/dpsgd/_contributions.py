@@ -81,7 +81,7 @@ def _tied_squares(
     return _overlaps(_inner(scored), _inner(inputs))[0] + of_read + 2 * _cross(scored, inputs, read, index)
 
 
-def _found(
+def _recompute_if_cancelled(
     squares: torch.Tensor, reach: torch.Tensor, exact: Callable[[torch.Tensor], torch.Tensor]
 ) -> torch.Tensor:
     """Return squared norms, computed in float64 where they were lost to cancellation.
@@ -123,7 +123,7 @@ class Materialised:
         total.view(-1).addmv_(self.gradient.reshape(units.count, -1).t(), factors)
 
 
-class Inner:
+class GramCache:
     """The inner products of the last matrix that was asked for: the next layer often reads the same."""
 
     def __init__(self) -> None:
@@ -156,10 +156,15 @@ class Product:
         left: torch.Tensor,
         right: torch.Tensor,
         units: Units,
-        inner: tuple[Inner, Inner] | None = None,
+        inner: tuple[GramCache, GramCache] | None = None,
     ) -> None:
         """Keep both sides; `inner` has what is known of the last left and of the last right."""
-        self.left, self.right, self.units, self.inner = left, right, units, inner or (Inner(), Inner())
+        self.left, self.right, self.units, self.inner = (
+            left,
+            right,
+            units,
+            inner or (GramCache(), GramCache()),
+        )
 
     def squared_norms(self) -> torch.Tensor:
         """Return shape [units], by the ghost norm."""
@@ -168,7 +173,7 @@ class Product:
         known = [i.of(side, self.units) for i, side in zip(self.inner, (self.left, self.right), strict=True)]
         for (place, left), (_, right), of_left, of_right in zip(*sides, *known, strict=True):
             value, self.reach[place] = _overlaps(of_left, of_right)
-            squares[place] = _found(
+            squares[place] = _recompute_if_cancelled(
                 value,
                 self.reach[place],
                 lambda lost, sides=(left, right): _overlaps(*(_inner(s[lost].double()) for s in sides))[0],
@@ -240,7 +245,7 @@ class Tied:
         ids = units.blocks(self.read.index[..., None])
         for (place, scored), (_, inputs), (_, read), (_, index) in zip(*places, ids, strict=True):
             sides = (scored, inputs, read, index)
-            squares[place] = _found(
+            squares[place] = _recompute_if_cancelled(
                 squares[place] + 2 * _cross(*sides),
                 self.head.reach[place] + torch.linalg.vector_norm(read, dim=-1).sum(1),
                 lambda lost, sides=sides: _tied_squares(*(side[lost] for side in sides)),

@@ -24,7 +24,7 @@ from privhelpers.dpsgd import _checks
 from privhelpers.dpsgd._contributions import in_full
 from privhelpers.dpsgd._layers import listening, owners, slow_activations
 from privhelpers.dpsgd._losses import Batch, losses_by_row
-from privhelpers.dpsgd._recorder import MEMORY, Recorder, Workspace
+from privhelpers.dpsgd._recorder import Recorder, Workspace
 from privhelpers.dpsgd._units import group_rows
 from privhelpers.errors import InvalidParameter, UnsupportedModel
 from privhelpers.models.precision import full_precision
@@ -56,7 +56,7 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     """
     config, device = (getattr(model, name, None) for name in ("config", "device"))
     if not (isinstance(config, PreTrainedConfig) and isinstance(device, torch.device)):
-        raise UnsupportedModel(f"{type(model).__name__}: is no Hugging Face model, which has a config")
+        raise UnsupportedModel(f"{type(model).__name__}: is not a Hugging Face model, which has a config")
     parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if not parameters:
         raise UnsupportedModel(
@@ -66,7 +66,7 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     return parameters
 
 
-class Totals(dict[str, torch.Tensor]):
+class LazySums(dict[str, torch.Tensor]):
     """What sums are added to, by name of the parameter; each is made when it is first asked for.
 
     So the totals take no memory while the first pass keeps its activations, and what is added to one finds it
@@ -99,22 +99,19 @@ class ClippedGradients:
 
     Args:
         model: a Hugging Face model (causal, masked or sequence classification), or one with LoRA adapters;
-            its trainable parameters lie in Linear, Conv1D, Embedding and LayerNorm modules, in subclasses
+            its trainable parameters are in Linear, Conv1D, Embedding and LayerNorm modules, in subclasses
             of these, or in normalizations of a class of their own, such as RMSNorm.
         max_grad_norm: clipping bound C of one unit's gradient, Euclidean norm, greater than 0.
-        memory: "fast", or "low" for little more memory than an ordinary pass.
 
     Raises:
         UnsupportedModel: a trainable module whose per-unit gradient is not known.
         InvalidParameter: a value is out of its range.
     """
 
-    def __init__(self, model: PreTrainedModel, *, max_grad_norm: float, memory: str = "fast") -> None:
+    def __init__(self, model: PreTrainedModel, *, max_grad_norm: float) -> None:
         """Check the model once."""
         max_grad_norm = validate.positive(max_grad_norm=max_grad_norm)
-        if memory not in MEMORY:
-            raise InvalidParameter(f"memory = {validate.shown(memory)}: must be one of {', '.join(MEMORY)}")
-        self.model, self._bound, self.memory = model, max_grad_norm, memory
+        self.model, self._bound = model, max_grad_norm
         self.parameters = trainable(model)
         self.modules, self.activations = owners(model), slow_activations(model)
         self.names = {id(p): name for name, p in self.parameters.items()}
@@ -131,13 +128,13 @@ class ClippedGradients:
         """The clipping bound; it cannot be changed."""
         return self._bound
 
-    def room(self) -> dict[str, torch.Tensor]:
+    def zero_sums(self) -> dict[str, torch.Tensor]:
         """Return zeros for a clipped sum, by name of the parameter, in float32 or more."""
         return {n: torch.zeros_like(p, dtype=in_full(p.dtype)) for n, p in self.parameters.items()}
 
-    def totals(self, start: Callable[[dict[str, torch.Tensor]], None]) -> "Totals":
+    def totals(self, start: Callable[[dict[str, torch.Tensor]], None]) -> "LazySums":
         """Return room for a clipped sum on top of what `start` fills it with, tensor by tensor."""
-        return Totals(self.parameters, start)
+        return LazySums(self.parameters, start)
 
     def add(
         self,
@@ -153,7 +150,7 @@ class ClippedGradients:
             batch: what the model is called with, and `labels`; every tensor has the rows first. Or
                 gradients that are given, of units that have no text.
             unit: the unit of each row, numbered from 0 without gaps, shape [rows]; None: a row is a unit.
-            into: what is added to, as `room()` or `totals()` gives it.
+            into: what is added to, as `zero_sums()` or `totals()` gives it.
             scale: a public factor, such as one over the expected batch size.
 
         Returns:
@@ -164,14 +161,14 @@ class ClippedGradients:
             InvalidParameter: the batch has no labels, or gradients that are given do not fit the model.
         """
         given = isinstance(batch, GivenGradients)
-        recorder = self._recall(batch) if given else self._listen(batch, unit)
+        recorder = self._from_given(batch) if given else self._backward_pass(batch, unit)
         with torch.no_grad(), self._in_full():
             norms = recorder.norms()
             bad = ~torch.isfinite(norms)
             factors = scale * self.factors(norms).masked_fill(bad, 0.0)
             like = next(iter(self.parameters.values()))
             factors = factors.to(like.device, in_full(like.dtype))
-            recorder.pour(into, factors, bad.to(like.device))
+            recorder.add_clipped_sums(into, factors, bad.to(like.device))
             return recorder.units.by_name(norms)
 
     def factors(self, norms: torch.Tensor) -> torch.Tensor:
@@ -191,7 +188,7 @@ class ClippedGradients:
         Returns:
             By parameter name, float64, shape [units].
         """
-        recorder = self._listen(batch, unit)
+        recorder = self._backward_pass(batch, unit)
         with torch.no_grad(), self._in_full():
             by_parameter = recorder.norms_by_parameter()
             return {name: recorder.units.by_name(norms) for name, norms in by_parameter.items()}
@@ -203,10 +200,10 @@ class ClippedGradients:
 
         Args:
             batch: two rows or more that differ, and another number of rows than of tokens.
-            alone: each row as a batch of its own, such as without padding; None: as it stands in the batch.
+            alone: each row as a batch of its own, such as without padding; None: as it is in the batch.
 
         Raises:
-            UnsupportedModel: rows mix, padding is read, a weight's use is not heard, or a buffer is written.
+            UnsupportedModel: rows mix, padding is read, a use of a weight is missed, or a buffer is written.
         """
         rows = range(len(batch["labels"]))
         alone = alone or [{name: value[row : row + 1] for name, value in batch.items()} for row in rows]
@@ -225,16 +222,16 @@ class ClippedGradients:
         with full_precision(), torch.autocast(self.model.device.type, enabled=False):
             yield
 
-    def _listen(self, batch: Batch, unit: torch.Tensor | None) -> Recorder:
+    def _backward_pass(self, batch: Batch, unit: torch.Tensor | None) -> Recorder:
         if "labels" not in batch or not len(batch["labels"]):
             raise InvalidParameter("batch: must hold `labels`, with a row or more")
         if not self._checked:
             self.check(_checks.few_rows(batch))
         units = group_rows(unit, batch["labels"].shape[0])
-        recorder = Recorder(units, self.workspace, self.names, self.shared, self.memory, self._folding)
+        recorder = Recorder(units, self.workspace, self.names, self.shared, self._folding)
         with (
             listening([*self.modules, *self.activations], recorder),
-            _checks.all_heard(self.parameters),
+            _checks.require_all_captured(self.parameters),
             torch.enable_grad(),
         ):
             losses = losses_by_row(self.model, {k: units.arrange(v) for k, v in batch.items()})
@@ -244,7 +241,7 @@ class ClippedGradients:
                 losses.sum().backward()
         return recorder
 
-    def _recall(self, given: "GivenGradients") -> Recorder:
+    def _from_given(self, given: "GivenGradients") -> Recorder:
         named, rows = isinstance(given.parameter, str), given.row.tolist()
         table = self.parameters.get(given.parameter) if named else None
         if table is None or table.dim() != 2:
@@ -269,7 +266,6 @@ def clipped_gradient_sum(
     *,
     max_grad_norm: float,
     unit: torch.Tensor | None = None,
-    memory: str = "fast",
 ) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
     """Return the sum over units of their clipped gradients, and the norms before clipping.
 
@@ -282,17 +278,16 @@ def clipped_gradient_sum(
         batch: what the model is called with (`input_ids`, ...), and `labels`; tensors with the rows first.
         max_grad_norm: clipping bound C in Euclidean norm, greater than 0.
         unit: the unit of each row, numbered from 0 without gaps, shape [rows]; default: a row is a unit.
-        memory: "fast", or "low" for little more memory than an ordinary pass.
 
     Returns:
         (sums by parameter name, norms of shape [units]).
 
     Raises:
         UnsupportedModel: a trainable module, or a use of one, whose per-unit gradient is not known.
-        InvalidParameter: max_grad_norm, unit or memory is out of its range.
+        InvalidParameter: max_grad_norm or unit is out of its range.
 
     Source: Abadi et al. 2016, algorithm 1 (without its noise).
     """
-    engine = ClippedGradients(model, max_grad_norm=max_grad_norm, memory=memory)
-    sums = engine.room()
+    engine = ClippedGradients(model, max_grad_norm=max_grad_norm)
+    sums = engine.zero_sums()
     return sums, engine.add(batch, unit, into=sums)

@@ -1,4 +1,4 @@
-"""The layers whose per-unit gradients are known, and how a pass listens to them.
+"""The layers whose per-unit gradients are known, and how a pass records them.
 
 For one pass the forward of each layer with trainable parameters is swapped for a function whose backward
 returns the gradient of the input alone, and hands what the layer read and what came back to a `Recorder`. No
@@ -24,7 +24,7 @@ from privhelpers.models.precision import layer_precision
 
 
 def _as_rows(value: torch.Tensor, rows: int) -> torch.Tensor:
-    """Return shape [rows, length, width], of whatever stands between the first dimension and the last."""
+    """Return shape [rows, length, width], whatever is between the first dimension and the last."""
     return value if value.dim() == 3 and value.shape[0] == rows else value.reshape(rows, -1, value.shape[-1])
 
 
@@ -36,7 +36,7 @@ class _Multiply(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, value, weight, bias, module, recorder):
-        recorder.met(module, value.shape[0])
+        recorder.require_rows_first(module, value.shape[0])
         ctx.save_for_backward(value, weight)
         ctx.module, ctx.recorder = module, recorder
         flat = value.reshape(-1, value.shape[-1])
@@ -72,7 +72,7 @@ class _LookUp(torch.autograd.Function):
     def forward(ctx, index, weight, module, recorder):
         rows = recorder.units.rows
         if index.shape[0] != 1:
-            recorder.met(module, index.shape[0], folded=False)
+            recorder.require_rows_first(module, index.shape[0], folded=False)
         ctx.index = index.expand(rows, *index.shape[1:]) if index.shape[0] == 1 else index
         ctx.module, ctx.recorder = module, recorder
         value = functional.embedding(index, weight)
@@ -95,7 +95,7 @@ class _Normalize(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, value, weight, bias, module, recorder):
-        recorder.met(module, value.shape[0])
+        recorder.require_rows_first(module, value.shape[0])
         ctx.module, ctx.recorder, ctx.dtype = module, recorder, value.dtype
         value = value if weight is None else value.to(weight.dtype)  # as autocast does
         out, mean, scale = torch.native_layer_norm(value, module.normalized_shape, weight, bias, module.eps)
@@ -137,7 +137,7 @@ class _Copy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        ctx.recorder.met(ctx.module, gradient.shape[0], folded=False)
+        ctx.recorder.require_rows_first(ctx.module, gradient.shape[0], folded=False)
         flat = gradient.reshape(gradient.shape[0], 1, -1)
         ctx.recorder.vector(ctx.parameter, flat.to(in_full(ctx.parameter.dtype)))
         return (None,) * 4
@@ -168,7 +168,7 @@ FUNCTIONS = {nn.Linear: _Multiply, Conv1D: _Multiply, nn.Embedding: _LookUp, nn.
 
 
 class _HeardEmbedding(nn.Embedding):
-    """What a subclass of Embedding reaches by `super().forward` while a pass is listened to."""
+    """What a subclass of Embedding reaches by `super().forward` while a pass is recorded."""
 
     def forward(self, index: torch.Tensor) -> torch.Tensor:
         return _LookUp.apply(index, self.weight, self, self.__dict__["_recorder"])
@@ -176,7 +176,7 @@ class _HeardEmbedding(nn.Embedding):
 
 @functools.cache
 def _heard(kind: type) -> type:
-    """Return a subclass in whose line of ancestors our lookup stands right before that of Embedding."""
+    """Return a subclass whose method resolution order has our lookup right before Embedding."""
     return type(kind.__name__, (kind, _HeardEmbedding), {})
 
 
@@ -249,7 +249,7 @@ def owners(model: nn.Module) -> list[nn.Module]:
 
 
 def slow_activations(model: nn.Module) -> list[nn.Module]:
-    """Return the activations of GPT-2, which eight kernels compute; while listening, one does the same."""
+    """Return the activations of GPT-2, which eight kernels compute; while recording, one does the same."""
     return [module for module in model.modules() if type(module) is NewGELUActivation]
 
 
@@ -258,7 +258,7 @@ def _on_copies(module: nn.Module, recorder: Recorder, forward):
 
     def on_copies(*args, **kwargs):
         value = args[0] if args else next(iter(kwargs.values()))
-        recorder.met(module, value.shape[0], folded=False)
+        recorder.require_rows_first(module, value.shape[0], folded=False)
         before = dict(module._parameters)
         for name, parameter in before.items():
             if parameter is not None and parameter.requires_grad:
@@ -296,7 +296,7 @@ def _checked(module: nn.Module, recorder: Recorder, forward):
 
     def checked(*args, **kwargs):
         given = forward(*args, **kwargs)
-        recorder.met(module, args[0].shape[0] if args else 0)
+        recorder.require_rows_first(module, args[0].shape[0] if args else 0)
         if len(args) != 1 or kwargs or not isinstance(given, torch.Tensor):
             same = False
         else:

@@ -31,7 +31,7 @@ class DPTrainingLog:
     Norms, batch sizes and counts are of the private notes, without noise, and as private as these: publish
     none for real data.
 
-    Epsilon protects each unit by itself. A person whose notes stand under two ids is two units, protected by
+    Epsilon protects each unit by itself. A person with notes under two ids is two units, protected by
     twice the epsilon at (1 + e^epsilon) delta (group privacy). `shared_texts` counts what may be such notes.
 
     Attributes:
@@ -50,7 +50,7 @@ class DPTrainingLog:
             so no other count contains them.
         refused_gradients: gradients that were not finite and counted as zero.
         weight_change: Euclidean distance between the weights before and after.
-        shared_texts: texts that stand under more than one patient, by `text.normalize`.
+        shared_texts: texts that more than one patient has, by `text.normalize`.
         notes_beyond_bound: notes that patients have beyond `notes_per_step`, summed over patients; a step
             that draws such a patient leaves so many out, others each time.
         canaries: what the run showed of an audit's canaries, if it carried any.

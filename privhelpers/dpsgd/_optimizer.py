@@ -11,7 +11,7 @@ import torch
 from transformers import PreTrainedModel
 
 from privhelpers import validate
-from privhelpers.dpsgd._chance import Chance
+from privhelpers.dpsgd._chance import RandomStreams
 from privhelpers.dpsgd._engine import ClippedGradients, GivenGradients
 from privhelpers.dpsgd._losses import Batch
 
@@ -29,7 +29,6 @@ class PrivateOptimizer:
         expected_batch_size: units expected in a draw, sample rate times units; public, greater than 0, and
             not rounded. The size drawn is private.
         chance: of the noise.
-        memory: "fast" or "low", as in `ClippedGradients`.
 
     Raises:
         InvalidParameter: a value is out of its range.
@@ -38,6 +37,7 @@ class PrivateOptimizer:
     Source: Abadi et al. 2016, algorithm 1.
     """
 
+    clipping = ClippedGradients  # what clips and sums; a variant under study may have another
     accumulated_iterations = 1  # of one sampled batch in a step: what Opacus' accountants ask for
 
     def __init__(
@@ -48,8 +48,7 @@ class PrivateOptimizer:
         noise_multiplier: float,
         max_grad_norm: float,
         expected_batch_size: float,
-        chance: Chance,
-        memory: str = "fast",
+        chance: RandomStreams,
     ) -> None:
         """Check the model and make room for the gradients."""
         noise_multiplier, max_grad_norm, expected_batch_size = validate.positive(
@@ -57,16 +56,12 @@ class PrivateOptimizer:
             max_grad_norm=max_grad_norm,
             expected_batch_size=expected_batch_size,
         )
-        self.engine = self.make_engine(model, max_grad_norm=max_grad_norm, memory=memory)
+        self.engine = self.clipping(model, max_grad_norm=max_grad_norm)
         self.optimizer, self.chance = optimizer, chance
         self._sealed = (noise_multiplier, max_grad_norm, expected_batch_size)
         self.parameters = self.engine.parameters
-        self.gradients = self.engine.room()
+        self.gradients = self.engine.zero_sums()
         self._hooks: list[Callable[[PrivateOptimizer], None]] = []
-
-    def make_engine(self, model: PreTrainedModel, *, max_grad_norm: float, memory: str) -> ClippedGradients:
-        """Return what clips and sums; a variant under study may choose another."""
-        return ClippedGradients(model, max_grad_norm=max_grad_norm, memory=memory)
 
     def noise_deviation(self) -> float:
         """Return the standard deviation of the noise on every coordinate of the mean."""
@@ -95,7 +90,7 @@ class PrivateOptimizer:
         """Fill `gradients` with (clipped sum + N(0, sigma^2 C^2)) / expected batch size; return the norms.
 
         Args:
-            draw: (batch, unit of each row) of every physical micro-batch of one Poisson draw; a unit lies in
+            draw: (batch, unit of each row) of every physical micro-batch of one Poisson draw; a unit is in
                 one micro-batch. Empty: the draw was empty, and the step is noise alone. (given gradients,
                 None): units without a text.
 

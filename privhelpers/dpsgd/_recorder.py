@@ -5,13 +5,12 @@ from collections.abc import Mapping
 import torch
 from torch import nn
 
-from privhelpers.dpsgd._contributions import Inner, LookedUp, Materialised, Product, Tied, row_squares
+from privhelpers.dpsgd._contributions import GramCache, LookedUp, Materialised, Product, Tied, row_squares
 from privhelpers.dpsgd._units import Units
 from privhelpers.errors import UnsupportedModel
 
 Contribution = Materialised | Product | LookedUp | Tied
 
-MEMORY = ("fast", "low")
 # Arithmetic of the ghost norm over memory traffic of the materialised one: where both cost the same on a CPU.
 # A gradient that does not fit a core's cache travels twice as far.
 _GHOST_COST, _CACHED = 30, 1 << 19
@@ -57,7 +56,6 @@ class Recorder:
         workspace: memory for materialised gradients.
         names: of the trainable parameters, by identity.
         shared: identities of the parameters that more than one layer owns.
-        memory: "fast" chooses by `prefers_ghost`, "low" never materialises where a ghost norm exists.
         folding: identities of the layers that read the tokens of all rows in one dimension; None for a
             trial, which writes into `folds` how many times the rows each layer's first dimension is.
     """
@@ -68,21 +66,20 @@ class Recorder:
         workspace: Workspace,
         names: dict[int, str],
         shared: set[int] = frozenset(),
-        memory: str = "fast",
         folding: set[int] | None = frozenset(),
     ) -> None:
         """Start with nothing found."""
         self.units, self.workspace, self.names, self.shared = units, workspace, names, shared
         self.folding, self.folds = folding or set(), {} if folding is None else None
-        self.memory, self.bytes = memory, 0
+        self.bytes = 0
         self.length = max(each for _, each in units.runs)
-        self.inner = Inner(), Inner()
+        self.inner = GramCache(), GramCache()
         self.seen: set[int] = set()
         self.matrices: dict[int, Contribution] = {}
         self.vectors: dict[int, torch.Tensor] = {}  # small and many: taken together at the end
         self.squares: dict[int, torch.Tensor] = {}
 
-    def met(self, module: nn.Module, first: int, *, folded: bool = True) -> None:
+    def require_rows_first(self, module: nn.Module, first: int, *, folded: bool = True) -> None:
         """Refuse a layer that does not read row by row.
 
         Args:
@@ -107,7 +104,7 @@ class Recorder:
             rows: its first dimension.
             again: whether a second use is added to the first, where the parameter is shared.
         """
-        self.met(module, rows)
+        self.require_rows_first(module, rows)
         if again and id(module.weight) in self.shared:
             return
         if id(module) in self.seen:
@@ -180,7 +177,9 @@ class Recorder:
         later = {i: self.matrices[i].squared_norms() for i in self.shared if i in self.matrices}
         return self.squares | later
 
-    def pour(self, into: Mapping[str, torch.Tensor], factors: torch.Tensor, bad: torch.Tensor) -> None:
+    def add_clipped_sums(
+        self, into: Mapping[str, torch.Tensor], factors: torch.Tensor, bad: torch.Tensor
+    ) -> None:
         """Add the sum over units of factor times gradient to every parameter's total; once, at the end.
 
         Args:
@@ -198,18 +197,18 @@ class Recorder:
         for identity, name in self.names.items():
             total = into[name]
             if identity in self.matrices:
-                self._pour_matrix(self.matrices.pop(identity), total, factors, bad if any_bad else None)
+                self._add_matrix(self.matrices.pop(identity), total, factors, bad if any_bad else None)
             if identity in parts:
                 total.add_(parts[identity].view_as(total))
 
-    def _pour_matrix(self, contribution: Contribution, total, factors, bad: torch.Tensor | None) -> None:
+    def _add_matrix(self, contribution: Contribution, total, factors, bad: torch.Tensor | None) -> None:
         """Add one contribution to its total; its memory is free afterwards."""
         if bad is not None:
             contribution.drop(bad, self.units)
         contribution.add_to(total, factors, self.units)
 
     def _takes_ghost(self, parameter: torch.Tensor, left: torch.Tensor) -> bool:
-        if self.memory == "low" or prefers_ghost(self.length * left.shape[1], *parameter.shape):
+        if prefers_ghost(self.length * left.shape[1], *parameter.shape):
             return True
         size = self.units.count * parameter.numel() * left.element_size()
         if self.bytes + size > _MOST_BYTES:

@@ -1,15 +1,20 @@
 """What outlives a kill: the ledger, which counts a step before it is taken, and the checkpoint behind it.
 
-Research mode goes on from the checkpoint with the same streams and repeats what was lost to the bit, so the
-steps in between are counted once. Release mode cannot repeat them: they stay counted, and the run goes on
+A checkpoint is what `torch.save` makes of plain values: weights, optimizer, random streams and counts, with
+its SHA-256 in a file beside it. Only the newest is kept.
+
+Research mode continues from the checkpoint with the same streams and repeats what was lost to the bit, so the
+steps in between are counted once. Release mode cannot repeat them: they stay counted, and the run continues
 with the step after them.
 """
 
 import contextlib
 import hashlib
 import hmac
+import io
 import itertools
 import json
+import pickle
 import secrets
 import sys
 from collections.abc import Iterable, Mapping
@@ -20,15 +25,13 @@ from pathlib import Path
 import torch
 
 from privhelpers import artifacts, validate
-from privhelpers.dpsgd import _checkpoint
 from privhelpers.dpsgd._batches import Rows
 from privhelpers.dpsgd._callbacks import Callback, Taken, require_finite
-from privhelpers.dpsgd._chance import Chance
+from privhelpers.dpsgd._chance import RandomStreams
 from privhelpers.dpsgd._engine import trainable
 from privhelpers.dpsgd._log import Tally
-from privhelpers.dpsgd._plan import PrivacyPlan
-from privhelpers.errors import InvalidParameter, ResumeRefused
-from privhelpers.ledger import Ledger, Terms, open_ledger
+from privhelpers.errors import DamagedArtifact, InvalidParameter, ResumeRefused
+from privhelpers.ledger import Header, Ledger, open_ledger
 
 LEDGER, KEY = "ledger.jsonl", "secret.key"
 PACKAGE = Path(__file__).parents[1]
@@ -66,7 +69,7 @@ def _plain(value: object) -> object:
 
 
 def _code(model: torch.nn.Module, parts: Iterable[object]) -> list[list[str]]:
-    """Return name and SHA-256 of every file that the gradient passes through, as far as it lies in a file."""
+    """Return name and SHA-256 of every file that the gradient passes through, if it is in a file."""
     ours = [*PACKAGE.glob("*.py"), *(path for room in ROOMS for path in (PACKAGE / room).rglob("*.py"))]
     files = {str(path.relative_to(PACKAGE)): path for path in ours}
     for name in {part.__module__ for part in (*map(type, model.modules()), *parts)}:
@@ -97,8 +100,8 @@ def fingerprint(
 
     Args:
         model, rows, parameters: of the run.
-        parts: classes and functions that the caller brought.
-        key: of a release, whose ledger is published: without it, whoever knows all patients but one could
+        parts: user-supplied classes and functions.
+        key: of a release, whose ledger is published: without it, anyone who knows all patients but one could
             tell by the hash of the data whether that one took part. Empty: the hash is that of the data.
     """
     code, data = _code(model, parts), _digest(rows)
@@ -107,23 +110,6 @@ def fingerprint(
         "parameters": _digest([dict(parameters), _weights(model), _settings(model)]),
         "code": _digest([code, *_versions()]),
     }
-
-
-def terms_of(
-    plan: PrivacyPlan, mode: str, marks: dict[str, str], run: str, not_counted: Iterable[str] = ()
-) -> Terms:
-    """Return the terms that a ledger seals for a plan, of whose parts some may not be counted."""
-    spent = asdict(plan.spent)
-    kept = ("delta", "noise_multiplier", "sample_rate", "steps", "accountant", "sampler", "adjacency", "unit")
-    return Terms(
-        run=run,
-        target_epsilon=plan.target_epsilon,
-        max_grad_norm=plan.max_grad_norm,
-        mode=mode,
-        fingerprint=marks,
-        not_counted=tuple(not_counted),
-        **{name: spent[name] for name in kept},
-    )
 
 
 @dataclass(frozen=True)
@@ -156,7 +142,7 @@ class Keep:
             )
 
     def key(self) -> bytes:
-        """Return the folder's key, random bytes that lie nowhere else; made if there is none."""
+        """Return the folder's key, random bytes that are stored nowhere else; made if it is missing."""
         path = Path(self.folder) / KEY
         if not path.exists():
             artifacts.write_atomic(path, secrets.token_bytes(32), new=True)
@@ -164,12 +150,12 @@ class Keep:
             return path.read_bytes()
 
 
-class KeptRun(Callback):
+class ResumableRun(Callback):
     """The ledger and the checkpoints of one run in one folder; a context manager.
 
     Args:
         keep: where, and how often.
-        terms: of the run.
+        header: of the run's ledger.
         model, optimizer, chance: what a checkpoint holds.
 
     Raises:
@@ -179,23 +165,23 @@ class KeptRun(Callback):
     def __init__(
         self,
         keep: Keep,
-        terms: Terms,
+        header: Header,
         model: torch.nn.Module,
         optimizer: torch.optim.Optimizer,
-        chance: Chance,
+        chance: RandomStreams,
     ) -> None:
         """Open the ledger."""
         self.folder, self.every = Path(keep.folder), keep.every
         self.model, self.optimizer, self.chance, self.tally = model, optimizer, chance, Tally()
         try:
-            self.ledger: Ledger = open_ledger(self.folder / LEDGER, terms)
+            self.ledger: Ledger = open_ledger(self.folder / LEDGER, header)
         except ResumeRefused:
             if keep.on_change == "refuse":
                 raise
             self._put_aside()
-            self.ledger = open_ledger(self.folder / LEDGER, terms)
+            self.ledger = open_ledger(self.folder / LEDGER, header)
 
-    def __enter__(self) -> "KeptRun":
+    def __enter__(self) -> "ResumableRun":
         """Return itself."""
         return self
 
@@ -205,7 +191,7 @@ class KeptRun(Callback):
 
     def _put_aside(self) -> None:
         """Remove the checkpoints of another run, and number its ledger: what it spent stays written."""
-        _checkpoint.remove(self.folder)
+        self._remove_checkpoints()
         names = (self.folder / f"ledger-{number}.jsonl" for number in itertools.count(1))
         (self.folder / LEDGER).rename(next(name for name in names if not name.exists()))
 
@@ -217,41 +203,82 @@ class KeptRun(Callback):
                 one that the checkpoint was written under.
             DamagedArtifact: the checkpoint is not what was written.
         """
-        path = _checkpoint.newest(self.folder)
+        record, gone = self.ledger.record, "this budget is gone"
+        path = self._newest_checkpoint()
         if path is None:
-            if self.ledger.steps and self.chance.mode == "release":
+            if record.steps and self.chance.mode == "release":
                 raise ResumeRefused(
-                    f"{self.folder.name}: {self.ledger.steps} steps are spent and no checkpoint holds "
-                    "what they gave; this budget is gone"
+                    f"{self.folder.name}: {record.steps} steps are spent and no checkpoint holds what they "
+                    f"gave; {gone}"
                 )
-            self._write(0)
+            self._write_checkpoint(0)
             return 0, self.tally
-        held = _checkpoint.read(path, self.model, self.optimizer)
-        self.ledger.require(held["head"])
+        held = self._read_checkpoint(path)
+        record.require(held["head"])
         self.tally = Tally(**held["counts"])
         if self.chance.mode == "research":  # repeat the lost steps to the bit
             self.chance.restore(held["streams"])
             return held["step"], self.tally
         # New noise would be a second answer to the same question: the lost steps stay lost.
-        self.tally.lost += self.ledger.steps - held["step"]
-        if self.tally.lost == self.ledger.terms.steps:
+        self.tally.lost += record.steps - held["step"]
+        if self.tally.lost == record.header.plan.steps:
             raise ResumeRefused(
                 f"{self.folder.name}: all {self.tally.lost} steps are spent, and a kill lost what they gave; "
-                "this budget is gone"
+                f"{gone}"
             )
-        return self.ledger.steps, self.tally
+        return record.steps, self.tally
 
     def before(self, step: int) -> None:
         """Count steps as spent before `step` (from 0) is taken."""
-        if step >= self.ledger.steps:
-            self.ledger.reserve(min(self.every, self.ledger.remaining))
+        if step >= self.ledger.record.steps:
+            self.ledger.reserve(min(self.every, self.ledger.record.remaining))
 
     def after(self, taken: Taken) -> None:
-        """Write a checkpoint where one is due."""
-        if taken.done % self.every == 0 or taken.done == self.ledger.terms.steps:
+        """Write a checkpoint if one is due."""
+        if taken.done % self.every == 0 or taken.done == self.ledger.record.header.plan.steps:
             require_finite(trainable(self.model))
-            self._write(taken.done)
+            self._write_checkpoint(taken.done)
 
-    def _write(self, done: int) -> None:
-        progress = {"step": done, "head": self.ledger.head, "counts": asdict(self.tally)}
-        _checkpoint.write(self.folder, progress, self.model, self.optimizer, self.chance.state())
+    def _write_checkpoint(self, done: int) -> None:
+        """Write a checkpoint and remove the older ones."""
+        state = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+        progress = {"step": done, "head": self.ledger.record.head, "counts": asdict(self.tally)}
+        file = io.BytesIO()
+        torch.save({**progress, **state, "streams": self.chance.state()}, file)
+        path = self.folder / f"step-{done:07d}.pt"
+        artifacts.write_sealed(path, file.getvalue())
+        self._remove_checkpoints(but=path)
+
+    def _remove_checkpoints(self, but: Path | None = None) -> None:
+        for old in self.folder.glob("step-*.pt*"):
+            if but is None or old not in (but, artifacts.seal_of(but)):
+                with artifacts.writing(old):
+                    old.unlink()
+
+    def _newest_checkpoint(self) -> Path | None:
+        """Return the newest checkpoint, verified."""
+        written = self.folder.glob("step-*.pt")  # a kill may leave one without its hash
+        path = max((path for path in written if artifacts.seal_of(path).exists()), default=None)
+        if path is not None:
+            try:
+                artifacts.check_seal(path, path.name)
+            except DamagedArtifact as error:
+                raise DamagedArtifact(f"{error}; the run cannot continue from it") from error
+        return path
+
+    def _read_checkpoint(self, path: Path) -> dict[str, object]:
+        """Put weights and optimizer state in place; return `step`, `head`, `counts` and `streams`."""
+        try:
+            held = torch.load(path, weights_only=True, map_location="cpu")
+            self.model.load_state_dict(held.pop("model"))
+            self.optimizer.load_state_dict(held.pop("optimizer"))
+        except (
+            pickle.UnpicklingError,
+            RuntimeError,
+            LookupError,
+            AttributeError,
+            ValueError,
+            EOFError,
+        ) as error:
+            raise DamagedArtifact(f"{path.name}: is not a checkpoint of this run ({error})") from error
+        return held

@@ -1,23 +1,19 @@
 """How a private run trains, and the Poisson sampling over patients, at the rate that is accounted."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from numbers import Real
 from types import NoneType
 
-import numpy as np
 import torch
 
 from privhelpers import validate
 from privhelpers.dpsgd._canaries import GradientCanaries
-from privhelpers.dpsgd._optimizer import PrivateOptimizer
 from privhelpers.errors import InvalidParameter
-from privhelpers.models.masking import Pair
+from privhelpers.models.masking import Masking
 from privhelpers.models.precision import check_precision
 
 _BITS = 2.0**-24  # between two neighbors among torch's uniform numbers of float32
-Objective = Callable[[list[int], np.random.Generator], Pair]
 
 
 def poisson_draws(
@@ -48,13 +44,6 @@ def poisson_draws(
         yield torch.nonzero(uniform < sample_rate).flatten().tolist()
 
 
-def _named(part: object) -> str:
-    """Return the name of a function or class; of a `partial`, of what it calls, and with what."""
-    if isinstance(part, partial):
-        return f"{_named(part.func)}, {part.args}, {part.keywords}"
-    return getattr(part, "__qualname__", type(part).__qualname__)
-
-
 @dataclass(frozen=True)
 class Settings:
     """How a private run trains; what it may spend is in its plan.
@@ -68,18 +57,14 @@ class Settings:
             (`DPTrainingLog.notes_beyond_bound`).
         max_rows: rows of a physical micro-batch, 1 or more; changes speed and memory, and which numbers of
             the dropout a row meets; in a model without dropout, never more than rounding.
-        objective: turns a row of ids into what the model reads and what it is asked, anew at every step,
-            such as `models.Masking`; None: each token is predicted from those before it.
+        objective: `models.Masking`, which masks each row again at every step; None: each token is predicted
+            from those before it.
         matmul_precision: "highest", or "medium": linear layers multiply in bfloat16 where that is faster;
             norms, clipped sums and noise keep all digits, so that the bound on a unit holds as before.
         canaries: units without a text, for an audit; `canaries` of the log has what the run showed of them.
-        make_optimizer: `PrivateOptimizer`, or a variant of it under study.
-        make_draws: `poisson_draws`, or a variant under study: called with the generator of the sampling,
-            units, sample_rate and steps.
 
-    A run with an optimizer, draws or an objective that are not this package's own, or with a tokenizer, model
-    or layer that `_supported` does not list, has no `PrivacySpent` in its log, but what it `Claimed`, and its
-    ledger counts steps and no epsilon.
+    A run with a tokenizer, model or layer that `_supported` does not list has no `PrivacySpent` in its log,
+    but what it `Claimed`, and its ledger counts steps and states no epsilon.
 
     Raises:
         InvalidParameter: a value is out of its range.
@@ -91,10 +76,8 @@ class Settings:
     notes_per_step: int = 4
     max_rows: int = 48
     matmul_precision: str = "highest"
-    objective: Objective | None = None
+    objective: Masking | None = None
     canaries: GradientCanaries | None = None
-    make_optimizer: Callable[..., PrivateOptimizer] = PrivateOptimizer
-    make_draws: Callable[..., Iterable[Sequence[int]]] = poisson_draws
 
     def __post_init__(self) -> None:
         """Refuse settings out of range."""
@@ -105,8 +88,8 @@ class Settings:
         if not numbers or len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
             raise InvalidParameter(f"betas = {validate.shown(self.betas)}: must be two numbers in [0, 1)")
         object.__setattr__(self, "betas", tuple(validate.finite(beta=beta) for beta in self.betas))
-        if not (self.objective is None or callable(self.objective)):
-            raise InvalidParameter(f"objective = {validate.shown(self.objective)}: must be a function")
+        if type(self.objective) not in (Masking, NoneType):
+            raise InvalidParameter(f"objective = {validate.shown(self.objective)}: must be models.Masking")
         if not isinstance(self.canaries, GradientCanaries | NoneType):
             raise InvalidParameter(f"canaries = {validate.shown(self.canaries)}: must be GradientCanaries")
 
@@ -114,12 +97,7 @@ class Settings:
         """Return the learning rate of step 0, 1, ... of `steps`: linear warm-up, then decay to zero."""
         return self.learning_rate * min((step + 1) / self.warm_up_steps, (steps - step) / steps)
 
-    def parts(self) -> tuple[object, ...]:
-        """Return what may be code of another's: the source of each belongs to a run's fingerprint."""
-        return self.make_optimizer, self.make_draws, type(self.objective)
-
     def public(self) -> dict[str, object]:
         """Return what a fingerprint may hold, as plain values."""
-        named = {name: _named(getattr(self, name)) for name in ("make_optimizer", "make_draws")}
-        named |= {"objective": repr(self.objective)}
-        return {**vars(self), **named, "canaries": asdict(self.canaries) if self.canaries else None}
+        canaries = asdict(self.canaries) if self.canaries else None
+        return {**vars(self), "objective": repr(self.objective), "canaries": canaries}

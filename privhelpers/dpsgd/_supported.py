@@ -6,7 +6,7 @@ option or precision trains and claims its budget.
 
 Only what is looked at here is seen: class names of the model and its layers, replaced `forward` methods,
 hooks, options of the configuration, and the precision. Someone who edits a library, or an object of a listed
-class, states an epsilon that nobody checked.
+class, states an epsilon that was not checked.
 """
 
 from collections.abc import Iterator

@@ -3,8 +3,7 @@
     torchrun --nproc-per-node 2 my_run.py
 
     dist.init_process_group("gloo")
-    settings = dpsgd.Settings(..., make_optimizer=processes.SharedOptimizer)
-    dpsgd.train(..., settings, chance=processes.agreed(chance))
+    dpsgd.train(..., chance=processes.agreed(chance))
 
 All processes draw the same patients from the same stream. Each clips and sums the gradients of its share,
 process 0 adds the noise, and all get the sum that a single process would have: the noise is there once, so
@@ -17,7 +16,7 @@ from collections.abc import Iterable
 import torch
 import torch.distributed as dist
 
-from privhelpers.dpsgd._chance import Chance
+from privhelpers.dpsgd._chance import RandomStreams
 from privhelpers.dpsgd._optimizer import Drawn, PrivateOptimizer
 from privhelpers.errors import TrainingFailed
 
@@ -33,19 +32,20 @@ def _gathered(value: object) -> list:
     return values
 
 
-def agreed(chance: Chance) -> Chance:
+def agreed(chance: RandomStreams) -> RandomStreams:
     """Return `chance` with the same draws on every process; a collective call.
 
     In release mode process 0 sends its streams of the draws to the others over the process group; they decide
     who takes part, so that channel must be as private as the notes. The noise is drawn by process 0 alone.
 
     Raises:
-        TrainingFailed: the processes have different modes or seeds, or there is no process group.
+        TrainingFailed: the processes have different modes or seeds, or no process group was made.
     """
     if len({repr(given) for given in _gathered(chance.public())}) > 1:
         raise TrainingFailed("chance: the processes of this run have different modes or seeds")
     if chance.mode == "release":
         chance.share(_gathered((chance.sampling.get_state(), chance.choices.bit_generator.state))[0])
+    chance.shared = True
     return chance
 
 
@@ -56,7 +56,7 @@ class SharedOptimizer(PrivateOptimizer):
     pieces that are dealt out, so choose `max_rows` small enough for every process to get some.
 
     Raises:
-        TrainingFailed: at a step, if the processes did not draw the same patients, or are no group.
+        TrainingFailed: at a step, if the processes did not draw the same patients, or are not a group.
 
     Source: Abadi et al. 2016, algorithm 1, its sum computed in parts.
     """
@@ -77,7 +77,7 @@ class SharedOptimizer(PrivateOptimizer):
                 "and continue a run from checkpoints of the same step"
             )
         scale, deviation = 1 / self.expected_batch_size, self.noise_deviation()
-        self.gradients = self.engine.room()
+        self.gradients = self.engine.zero_sums()
         if rank == 0:
             self.chance.before_sum(self.gradients, deviation)
         local_norms = [

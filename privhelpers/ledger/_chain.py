@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from privhelpers.artifacts import parse_json
 from privhelpers.errors import DamagedArtifact, LedgerDamaged, PrivHelpersError, ResumeRefused
-from privhelpers.ledger._terms import Terms
+from privhelpers.ledger._header import Header
 from privhelpers.text import quoted
 
-START = "0" * 64  # stands for the hash before the first line
+START = "0" * 64  # in place of the hash before the first line
 OPEN, RESERVE = "open", "reserve"
 SAME = 1e-9  # relative: the same accountant on another machine
 
@@ -43,12 +43,12 @@ class Record:
     """What a verified ledger says.
 
     Attributes:
-        terms: sealed at its opening.
+        header: sealed at its opening.
         opening: hash of the first line.
         entries: in order.
     """
 
-    terms: Terms
+    header: Header
     opening: str
     entries: tuple[Entry, ...] = ()
 
@@ -59,24 +59,20 @@ class Record:
 
     @property
     def epsilon(self) -> float | None:
-        """Epsilon of the steps reserved so far, in nats; 0 before the first; None for `terms.not_counted`."""
-        if self.terms.not_counted:
+        """Epsilon of the steps reserved so far, in nats; 0 at first; None for `header.not_counted`."""
+        if self.header.not_counted:
             return None
         return self.entries[-1].epsilon if self.entries else 0.0
 
     @property
     def remaining(self) -> int:
         """Planned steps that are not reserved yet."""
-        return self.terms.steps - self.steps
+        return self.header.plan.steps - self.steps
 
     @property
     def head(self) -> str:
-        """Hash of the last line, which stands for the whole ledger up to there."""
+        """Hash of the last line, which identifies the whole ledger up to there."""
         return self.entries[-1].hash if self.entries else self.opening
-
-    def contains(self, head: str) -> bool:
-        """Tell whether this ledger once ended with the line of hash `head`."""
-        return head == self.opening or any(head == entry.hash for entry in self.entries)
 
     def require(self, head: str) -> None:
         """Refuse a ledger that does not continue the one a checkpoint was written under.
@@ -87,10 +83,10 @@ class Record:
         Raises:
             ResumeRefused: the ledger was replaced, or lost lines at its end.
         """
-        if not self.contains(head):
+        if head not in (self.opening, *(entry.hash for entry in self.entries)):
             raise ResumeRefused(
-                f"head {head!r} is no line of the ledger of run {self.terms.run!r}: the ledger was replaced "
-                "or lost its last lines, so it does not show what was spent"
+                f"head {head!r} is not a line of the ledger of run {self.header.run!r}: the ledger was "
+                "replaced or lost its last lines, so it does not show what was spent"
             )
 
 
@@ -105,19 +101,20 @@ def seal(seq: int, previous: str, kind: str, content: dict) -> tuple[bytes, str]
     return _canonical({**line, "hash": digest}) + b"\n", digest
 
 
-def opening_line(terms: Terms) -> bytes:
+def opening_line(header: Header) -> bytes:
     """Return the first line of a ledger."""
-    return seal(0, START, OPEN, terms.content())[0]
+    return seal(0, START, OPEN, header.content())[0]
 
 
 def next_line(record: Record, steps: int) -> tuple[bytes, Entry]:
     """Return the line, and the entry, by which `steps` more are counted; they fit the plan.
 
-    The accountant rounds, so that a later bound can come out a hair below an earlier one: the larger stands.
+    The accountant rounds, so that a later bound can come out a hair below an earlier one: the larger counts.
     """
     total, seq = record.steps + steps, len(record.entries) + 1
-    counted = not record.terms.not_counted
-    epsilon = max(record.epsilon, record.terms.epsilon_of(total)) if counted else None
+    epsilon = record.header.epsilon_after(total)
+    if epsilon is not None:
+        epsilon = max(record.epsilon, epsilon)
     content = {"epsilon": epsilon, "steps": steps, "total_steps": total}
     line, digest = seal(seq, record.head, RESERVE, content)
     return line, Entry(seq, steps, total, epsilon, digest)
@@ -147,10 +144,10 @@ def _digest(raw: bytes, where: str, seq: int, previous: str, content: dict) -> s
 
 def _opening(raw: bytes, where: str) -> Record:
     try:
-        terms = Terms(**_content(raw, where))
+        header = Header.of(_content(raw, where))
     except (TypeError, PrivHelpersError) as error:
         raise LedgerDamaged(f"{where}: {quoted(error)}") from error
-    return Record(terms, _digest(raw, where, 0, START, terms.content()))
+    return Record(header, _digest(raw, where, 0, START, header.content()))
 
 
 def _entry(raw: bytes, where: str, record: Record, last: Entry | None) -> Entry:
@@ -160,26 +157,26 @@ def _entry(raw: bytes, where: str, record: Record, last: Entry | None) -> Entry:
     if set(content) != {"epsilon", "steps", "total_steps"}:
         raise LedgerDamaged(f"{where}: is not an entry of a ledger")
     steps, total, epsilon = content["steps"], content["total_steps"], content["epsilon"]
-    if type(steps) is not int or type(total) is not int or steps < 1:  # `type`: true is no number of steps
+    if type(steps) is not int or type(total) is not int or steps < 1:  # `type`: true is not a number of steps
         raise LedgerDamaged(f"{where}: its steps are not whole numbers of 1 or more")
-    if total != before.total_steps + steps or total > record.terms.steps:
+    if total != before.total_steps + steps or total > record.header.plan.steps:
         raise LedgerDamaged(f"{where}: its steps in total are not those reserved up to there")
-    if (epsilon is None) != bool(record.terms.not_counted):
-        raise LedgerDamaged(f"{where}: epsilon stands where none is counted, or is missing where one is")
-    if epsilon is not None and (type(epsilon) is not float or not math.isfinite(epsilon)):
-        raise LedgerDamaged(f"{where}: epsilon is not a finite number")
-    if epsilon is not None and epsilon < before.epsilon:
-        raise LedgerDamaged(f"{where}: epsilon is smaller than before")
+    if record.header.not_counted:
+        as_written = epsilon is None
+    else:
+        as_written = type(epsilon) is float and math.isfinite(epsilon) and epsilon >= before.epsilon
+    if not as_written:
+        raise LedgerDamaged(f"{where}: epsilon is not the next of this ledger")
     digest = _digest(raw, where, before.seq + 1, before.hash, content)
     return Entry(before.seq + 1, steps, total, epsilon, digest)
 
 
 def _require_epsilon(record: Record, name: str) -> None:
     """Refuse a last epsilon that the accountant does not give."""
-    if not record.entries or record.terms.not_counted:
+    if not record.entries or record.header.not_counted:
         return
     *_, before, last = (0.0, *(entry.epsilon for entry in record.entries))
-    counted = max(before, record.terms.epsilon_of(record.steps))
+    counted = max(before, record.header.epsilon_after(record.steps))
     if not math.isclose(last, counted, rel_tol=SAME):
         raise LedgerDamaged(
             f"{name}, line {len(record.entries) + 1}: says epsilon {last!r} where the accountant gives "
@@ -209,6 +206,6 @@ def verify(data: bytes, name: str) -> Record:
     for number, raw in enumerate(lines[:-1], 2):
         last = entries[-1] if entries else None
         entries.append(_entry(raw, f"{name}, line {number}", opening, last))
-    record = Record(opening.terms, opening.opening, tuple(entries))
+    record = Record(opening.header, opening.opening, tuple(entries))
     _require_epsilon(record, name)
     return record

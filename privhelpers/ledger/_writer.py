@@ -1,14 +1,12 @@
-"""One process at a time adds to a ledger; any may read it.
+"""One process at a time adds to a ledger; any may read it. The lock is on the file itself."""
 
-The lock is a file beside the ledger; closing the ledger removes it.
-"""
-
+import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
-from privhelpers import artifacts, processes, validate
+from privhelpers import artifacts, validate
 from privhelpers.errors import (
     ArtifactUnavailable,
     BudgetExceeded,
@@ -20,12 +18,12 @@ from privhelpers.errors import (
 )
 from privhelpers.ledger import _chain
 from privhelpers.ledger._chain import Entry, Record
-from privhelpers.ledger._terms import Terms
+from privhelpers.ledger._header import Header
 
 
 @contextmanager
 def _disk(name: str) -> Iterator[None]:
-    """Turn what the system refuses into an error of ours; the message names the file, not its folder."""
+    """Raise LedgerUnavailable for what the system refuses; the message names the file, not its folder."""
     try:
         yield
     except ArtifactUnavailable as error:
@@ -36,51 +34,55 @@ def _disk(name: str) -> Iterator[None]:
         raise LedgerUnavailable(f"{name}: {error.strerror or error}") from error
 
 
-def _put(path: Path, data: bytes) -> None:
-    """Put the whole ledger in place, so that a kill leaves the old one or the new one."""
-    artifacts.write_atomic(path, data)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def open_ledger(path: Path | str, terms: Terms) -> "Ledger":
+def open_ledger(path: Path | str, header: Header) -> "Ledger":
     """Open the ledger of a run for writing: a new one, or the verified one that is there.
 
-    An unfinished last line, which a kill or a full disk can leave, is removed: it was to be whole on the
-    device before a step of it was taken.
+    An unfinished last line, which a kill or a full disk can leave, is removed: a line is whole on the device
+    before a step of it is taken.
 
     Args:
         path: of the file; its folder is made if needed.
-        terms: of the run. They must fit their budget, and be those that an existing ledger sealed.
+        header: of the run. Its plan must fit its budget, and it must be the one that an existing ledger
+            sealed.
 
     Raises:
         BudgetExceeded: the planned steps do not fit the budget; nothing was touched.
-        LedgerInUse: another process, which the message names, has it open.
-        ResumeRefused: it was opened under other terms; the message names what differs.
+        LedgerInUse: another process has it open.
+        ResumeRefused: it was opened under another header; the message names what differs.
         LedgerDamaged: a line is not the one that was written.
         LedgerUnavailable: the system refuses to read or write it.
 
     Source: Rogers, Roth, Ullman and Vadhan 2016 (privacy filters).
     """
-    terms.require_budget()
+    header.plan.require_budget()
     path = Path(path)
-    with _disk(path.name), ExitStack() as undo:
-        lock = processes.Lock(path.with_name(path.name + ".lock"), path.name, busy=LedgerInUse)
-        undo.callback(lock.release)
+    with _disk(path.name):
         if not path.exists():
-            _put(path, _chain.opening_line(terms))
-        data = path.read_bytes()
-        record = _chain.verify(data, path.name)
-        if differences := record.terms.differences(terms):
-            raise ResumeRefused(f"{path.name} was opened under other terms: {'; '.join(differences)}")
-        if (whole := _chain.whole_lines(data)) != data:
-            _put(path, whole)
-        ledger = Ledger(path, record, os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC), lock)
-        undo.pop_all()
-        return ledger
+            artifacts.write_atomic(path, _chain.opening_line(header), new=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            _lock(descriptor, path)
+            data = path.read_bytes()
+            record = _chain.verify(data, path.name)
+            if differences := record.header.differences(header):
+                raise ResumeRefused(f"{path.name} was opened under other terms: {'; '.join(differences)}")
+            if len(whole := _chain.whole_lines(data)) != len(data):
+                os.ftruncate(descriptor, len(whole))
+                os.fsync(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return Ledger(path, record, descriptor)
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    """Lock a ledger until `Ledger.close`, or until the process ends."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise LedgerInUse(
+            f"{path.name} is in use by another process: wait until it ends, or stop it"
+        ) from None
 
 
 def read_ledger(path: Path | str) -> Record:
@@ -107,13 +109,13 @@ class Ledger:
     """An open ledger, made by `open_ledger`; a context manager that closes it.
 
     Attributes:
-        record: what it says so far; the other attributes are those of the record.
+        record: what it says so far.
     """
 
-    def __init__(self, path: Path, record: Record, descriptor: int, lock: processes.Lock) -> None:
-        """Take over the descriptors of a verified file and of its lock."""
+    def __init__(self, path: Path, record: Record, descriptor: int) -> None:
+        """Take over the descriptor of a verified and locked file."""
         self.record = record
-        self._path, self._descriptor, self._lock = path, descriptor, lock
+        self._path, self._descriptor = path, descriptor
         self._open = self._writable = True
 
     def __enter__(self) -> "Ledger":
@@ -124,35 +126,6 @@ class Ledger:
         """Close the ledger."""
         self.close()
 
-    @property
-    def terms(self) -> Terms:
-        """The sealed settings of the run."""
-        return self.record.terms
-
-    @property
-    def steps(self) -> int:
-        """Steps reserved so far."""
-        return self.record.steps
-
-    @property
-    def epsilon(self) -> float | None:
-        """Epsilon of the steps reserved so far, in nats; None where a part of the run is not counted."""
-        return self.record.epsilon
-
-    @property
-    def remaining(self) -> int:
-        """Planned steps that are not reserved yet."""
-        return self.record.remaining
-
-    @property
-    def head(self) -> str:
-        """Hash of the last line: what a checkpoint keeps."""
-        return self.record.head
-
-    def require(self, head: str) -> None:
-        """Refuse a ledger that does not continue the one a checkpoint was written under, as `Record` does."""
-        self.record.require(head)
-
     def reserve(self, steps: int) -> Entry:
         """Count `steps` steps as spent, on the device, before any of them is taken.
 
@@ -160,35 +133,35 @@ class Ledger:
             steps: 1 or more.
 
         Raises:
-            InvalidParameter: `steps` is no whole number of 1 or more.
+            InvalidParameter: `steps` is not a whole number of 1 or more.
             BudgetExceeded: the plan, which is what fits the budget, has fewer left; nothing was written.
             LedgerUnavailable: it is closed, or the system did not write the whole line (a full disk). No step
                 may be taken.
 
         Source: Rogers, Roth, Ullman and Vadhan 2016 (privacy filters).
         """
-        steps = validate.positive_int(steps=steps)
-        if steps > self.remaining:
+        steps, record = validate.positive_int(steps=steps), self.record
+        if steps > record.remaining:
             raise BudgetExceeded(
-                f"steps = {steps}: {self.steps} of the {self.terms.steps} planned steps are reserved, and "
-                f"only the plan is known to fit target_epsilon = {self.terms.target_epsilon:g}"
+                f"steps = {steps}: {record.steps} of the {record.header.plan.steps} planned steps are "
+                f"reserved, and only the plan is known to fit target_epsilon = "
+                f"{record.header.plan.target_epsilon:g}"
             )
         if not self._writable:
             raise LedgerUnavailable(f"{self._path.name}: is closed, or its last write failed; open it again")
-        line, entry = _chain.next_line(self.record, steps)
+        line, entry = _chain.next_line(record, steps)
         self._writable = False  # until the device has the whole line
         with _disk(self._path.name):
             while line:
                 line = line[os.write(self._descriptor, line) :]
             os.fsync(self._descriptor)
         self._writable = True
-        entries = (*self.record.entries, entry)
-        self.record = Record(self.terms, self.record.opening, entries)
+        self.record = Record(record.header, record.opening, (*record.entries, entry))
         return entry
 
     def close(self) -> None:
         """Let go of the file and of the lock; closing twice is harmless."""
         if self._open:
             self._open = self._writable = False
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # a forked child may hold a copy of the descriptor
             os.close(self._descriptor)
-            self._lock.release()

@@ -33,7 +33,7 @@ from privhelpers.lower_bounds._result import AuditResult, check_guesses, signifi
 from privhelpers.lower_bounds._scores import check_scores
 
 OWN_CURVE = "DP-SGD's own curve"
-_LEAST_NOISE = 0.1  # noise multiplier at which the search ends: what it spends is no guarantee any more
+_LEAST_NOISE = 0.1  # noise multiplier at which the search ends: what it spends guarantees nothing
 _FINE = 1e-6  # of log sigma
 _MOST_REACHED = 1 - 1e-15  # of an advantage whose Gaussian is finite
 

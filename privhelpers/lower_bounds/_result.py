@@ -20,7 +20,7 @@ class AuditResult:
         epsilon_lower: in nats; 0 where nothing could be certified.
         delta: at which the bound holds, in (0, 1).
         confidence: probability with which the bound is not above the truth, at least.
-        method: how the bound was made, in words that may stand in a caption.
+        method: how the bound was made, in words that may be in a caption.
         canaries: number of canaries whose inclusion was decided by a coin.
         guesses: how many of them were guessed at.
         correct: how many guesses were right.
@@ -39,7 +39,7 @@ class AuditResult:
     adjacency: str = ADD_REMOVE
 
     def __str__(self) -> str:
-        """Return the bound with everything that must stand beside it."""
+        """Return the bound with everything that must be stated with it."""
         lower, delta = rounded_down(self.epsilon_lower), rounded_down(self.delta)
         return (
             f"ε >= {lower:g} at δ = {delta:g}, confidence {100 * rounded_down(self.confidence, 8):.8g} % "
@@ -93,7 +93,7 @@ def require_below(lower: AuditResult | float, upper: float, *, what: str = "the 
         what: the model, for the message.
 
     Raises:
-        InvalidParameter: a bound is of a type that is no number, or beyond a float64 and yet finite.
+        InvalidParameter: a bound is not a number, or beyond a float64 and yet finite.
         AuditContradiction: the audit certifies more than the accountant allows, or a bound is NaN.
 
     >>> require_below(1.4, 4.0)

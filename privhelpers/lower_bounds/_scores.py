@@ -56,7 +56,7 @@ def count_correct(
         by: "rank": the highest half of the guesses are called included and the lowest half excluded; "sign":
             a score above 0 is called included, the largest sizes first.
 
-    Among equal scores a fixed lot decides, and never the place in the list.
+    Among equal scores a fixed permutation decides, and never the place in the list.
 
     Raises:
         InvalidParameter: a value is out of its range.
@@ -111,7 +111,7 @@ def audit_in_one_run(
         method: "one run, f-DP" (a bound within Gaussian curves) or "one run, binomial".
         shares: of the canaries that are guessed at, declared before the scores are seen, in (0, 1].
         by: as in `count_correct`.
-        adjacency: what a coin decides; the epsilon returned is that of add/remove in both cases.
+        adjacency: what a coin decides; the epsilon returned is for add/remove in both cases.
 
     Raises:
         InvalidParameter: a value is out of its range.
@@ -165,14 +165,14 @@ def most_certifiable(
 
 
 def swap_pairs(planted: ArrayLike, seed: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Match every planted canary with a control by lot, so that a fixed half becomes independent coins.
+    """Match every planted canary with a control at random, so that a fixed half becomes independent coins.
 
-    Where a lot decided which half of the canaries was planted, the pairs do not say who of the two it was:
+    If chance decided which half of the canaries was planted, the pairs do not say which of the two it was:
     given the pairs, each is planted with probability one half, whatever the others are. A coin then decides
     which of two patients is in the data: replacement of one by the other.
 
     Args:
-        planted: whether each canary was planted; as many were as were not, chosen by lot, shape [canaries].
+        planted: whether each canary was planted; half of them, chosen at random, shape [canaries].
         seed: of the matching and of who comes first.
 
     Returns:
@@ -183,7 +183,9 @@ def swap_pairs(planted: ArrayLike, seed: int) -> tuple[NDArray[np.int64], NDArra
     """
     mask = validate.array("planted", planted, bool)
     if mask.ndim != 1 or mask.size == 0 or 2 * int(mask.sum()) != mask.size:
-        raise InvalidParameter(f"planted: {int(mask.sum())} of {mask.size}; must be one half, chosen by lot")
+        raise InvalidParameter(
+            f"planted: {int(mask.sum())} of {mask.size}; must be one half, chosen at random"
+        )
     generator = rng.make(seed, "audit/pairs")
     inside, outside = generator.permutation(np.flatnonzero(mask)), np.flatnonzero(~mask)
     first = generator.random(inside.size) < 0.5

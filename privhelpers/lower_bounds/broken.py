@@ -4,14 +4,13 @@ Each variant is trained by the same loop on the same notes and claims its budget
 them raises an error.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from transformers import PreTrainedModel
 
 from privhelpers import accounting
-from privhelpers.dpsgd import ClippedGradients, PrivateOptimizer, poisson_draws
+from privhelpers.dpsgd import ClippedGradients, PrivateOptimizer, Training
 
 
 class NoiseOff(PrivateOptimizer):
@@ -38,12 +37,10 @@ class Unclipped(ClippedGradients):
         return torch.ones_like(norms)
 
 
-class _ClippingOff(PrivateOptimizer):
-    """The norms are computed and logged, and nobody multiplies by the factors."""
+class ClippingOff(PrivateOptimizer):
+    """The norms are computed and logged, and no gradient is multiplied by its factor."""
 
-    def make_engine(self, model: PreTrainedModel, *, max_grad_norm: float, memory: str) -> ClippedGradients:
-        """Return an engine that sums gradients as they are."""
-        return Unclipped(model, max_grad_norm=max_grad_norm, memory=memory)
+    clipping = Unclipped
 
 
 class NoiseClamped(PrivateOptimizer):
@@ -83,21 +80,32 @@ class _Variant:
 
     Attributes:
         fault: in words.
-        make_optimizer, make_draws: what `dpsgd.train` is given.
+        training: runs it, as `dpsgd.train` does the honest one.
         claim_share: part of the common claim that it claims: the clamp cuts nothing that is below it.
     """
 
     fault: str
-    make_optimizer: Callable[..., PrivateOptimizer] = PrivateOptimizer
-    make_draws: Callable[..., Iterable[Sequence[int]]] = poisson_draws
+    training: type[Training] = Training
     claim_share: float = 1.0
+
+
+def _with_optimizer(kind: type[PrivateOptimizer]) -> type[Training]:
+    return type(kind.__name__, (Training,), {"optimizer": kind})
+
+
+class Shuffled(Training):
+    """Trains on the batches of shuffled epochs, and claims what Poisson sampling spends."""
+
+    draws = staticmethod(shuffled_draws)
 
 
 VARIANTS = {
     "honest": _Variant("nothing"),
-    "noise off": _Variant("no noise", NoiseOff),
-    "noise / B twice": _Variant("noise divided by the batch size twice", NoiseDividedTwice),
-    "clipping off": _Variant("gradients summed as they are", _ClippingOff),
-    "clamped noise": _Variant("noise multiplier cut down after calibration", NoiseClamped, claim_share=0.25),
-    "shuffled": _Variant("shuffled epochs accounted as Poisson draws", make_draws=shuffled_draws),
+    "noise off": _Variant("no noise", _with_optimizer(NoiseOff)),
+    "noise / B twice": _Variant("noise divided by the batch size twice", _with_optimizer(NoiseDividedTwice)),
+    "clipping off": _Variant("gradients summed as they are", _with_optimizer(ClippingOff)),
+    "clamped noise": _Variant(
+        "noise multiplier cut down after calibration", _with_optimizer(NoiseClamped), claim_share=0.25
+    ),
+    "shuffled": _Variant("shuffled epochs accounted as Poisson draws", Shuffled),
 }

@@ -39,7 +39,7 @@ ROOMS = {
     "ledger": (("_chain", "_terms", "_writer"), ("ledger",)),
     "lower_bounds": (
         ("_one_run", "_result", "_scores", "_chance", "_own_curve"),
-        ("lower_bounds_bounds", "lower_bounds_scores", "lower_bounds_own_curve"),
+        ("lower_bounds_bounds", "lower_bounds_scores", "lower_bounds_own_curve", "lower_bounds_refusals"),
     ),
     "dpsgd": (
         (

@@ -90,7 +90,7 @@ def test_the_audit_is_a_second_net():
     rows, lines = json.loads(done.stdout or "[[], []]")
     assert [row.get("refuted", row.get("refused")) for row in rows] == [
         *(False, True, False),
-        "InvalidParameter",
+        "BudgetExceeded",
     ], done.stderr[-2000:]
     assert rows[0]["own curve"] < rows[0]["claimed"] < rows[1]["own curve"]
     assert sum("not seen" in line for line in lines) == 2 and any("2 of 3." in line for line in lines)

@@ -16,6 +16,7 @@ from bookmaker.runner import _cli
 from privaudit import bundle
 from privaudit.bundle import SIGNATURE, SUMS
 from privhelpers import ledger
+from privhelpers.accounting import PrivacyPlan
 from privhelpers.artifacts import Store, first_difference
 from privhelpers.errors import InvalidParameter, LedgerDamaged, MissingArtifact
 from privhelpers.text import rounded_up
@@ -25,13 +26,13 @@ HASH = {"data": "0" * 64, "parameters": "1" * 64, "code": "2" * 64}
 
 def spent(folder, steps, **changes):
     """Return the bytes of a ledger of a private run."""
-    terms = ledger.Terms(
-        run="dp-8", target_epsilon=8.0, delta=1e-5, noise_multiplier=1.5, sample_rate=0.04, steps=40,
-        max_grad_norm=1.0, accountant="rdp", mode="release", fingerprint=HASH,
-        **changes,
+    plan = PrivacyPlan(
+        target_epsilon=8.0, delta=1e-5, noise_multiplier=1.5, sample_rate=0.04, steps=40,
+        max_grad_norm=1.0, units=500, accountant="rdp",
     )  # fmt: skip
+    header = ledger.Header(run="dp-8", plan=plan, mode="release", fingerprint=HASH, **changes)
     path = folder / f"{steps}.jsonl"
-    with ledger.open_ledger(path, terms) as opened:
+    with ledger.open_ledger(path, header) as opened:
         opened.reserve(steps)
     return path.read_bytes()
 

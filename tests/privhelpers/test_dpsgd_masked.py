@@ -76,15 +76,15 @@ def test_batches_of_pairs_hide_padding_and_ask_only_what_is_hidden():
 def test_a_plan_may_start_from_the_noise():
     settings = {"target_delta": 1e-3, "sample_rate": 0.2, "steps": 6, "max_grad_norm": 0.5, "units": 40}
     asked = dpsgd.plan_privacy(target_epsilon=8.0, **settings)
-    given = dpsgd.plan_with_noise(noise_multiplier=asked.spent.noise_multiplier, **settings)
-    assert given.spent == asked.spent and given.target_epsilon == asked.spent.epsilon
+    given = dpsgd.plan_with_noise(noise_multiplier=asked.noise_multiplier, **settings)
+    assert given.spent == asked.spent and given.target_epsilon == asked.epsilon
     given.require_budget()
     none = dpsgd.plan_with_noise(noise_multiplier=1e-20, **settings)
     none.require_budget()
     assert none.spent.epsilon > 1e30
     with pytest.raises(InvalidParameter, match="noise_multiplier"):
         dpsgd.plan_with_noise(noise_multiplier=0.0, **settings)
-    with pytest.raises(InvalidParameter, match="target_delta"):
+    with pytest.raises(InvalidParameter, match="delta"):
         dpsgd.plan_with_noise(noise_multiplier=1.0, **{**settings, "target_delta": 0.5})
 
 

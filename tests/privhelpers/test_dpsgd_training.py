@@ -12,16 +12,15 @@ from opacus.accountants import RDPAccountant
 from peft import LoraConfig, get_peft_model
 
 from privhelpers import dpsgd, models
-from privhelpers.accounting import Claimed, PrivacySpent
+from privhelpers.accounting import Claimed
 from privhelpers.dpsgd import _chance
 from privhelpers.dpsgd._batches import bounded, micro_batches
-from privhelpers.dpsgd._chance import _Release, grid_step, secret_normals
+from privhelpers.dpsgd._chance import grid_step, secret_normals
 from privhelpers.dpsgd._losses import losses_by_row
 from privhelpers.errors import (
     BudgetExceeded,
     DamagedArtifact,
     InvalidParameter,
-    PrivHelpersError,
     TrainingFailed,
     UnsupportedModel,
 )
@@ -114,7 +113,7 @@ def test_noise_follows_the_parameters_and_takes_no_memory_before_the_pass_is_ove
     optimizer, noise = private(model, sigma=0.7), dpsgd.research(0)
     handle = model.register_forward_hook(lambda *_: seen.append(len(optimizer.gradients)))
     for draw in ([(batch, None)], [], [(batch, None)] * 2):
-        clean = optimizer.engine.room()
+        clean = optimizer.engine.zero_sums()
         for rows, unit in draw:
             optimizer.engine.add(rows, unit, into=clean, scale=1 / 4.0)
         seen.clear()
@@ -327,13 +326,19 @@ def tiny_plan(**changes):
 
 
 def run(model, tokenizer, texts, plan, *, seed=0, **settings):
+    """Train; `optimizer` and `draws` make a variant under study."""
     chance = settings.pop("chance", dpsgd.research(seed))
     names = {"run": "run", "checkpoint_every": "every", "on_change": "on_change"}
     kept = {names[key]: settings.pop(key) for key in list(settings) if key in names}
     folder = settings.pop("keep", None)
     how = {"keep": dpsgd.Keep(folder, **kept) if folder else None, "snapshots": settings.pop("snapshots", ())}
+    changed = {key: settings.pop(key) for key in ("optimizer", "draws") if key in settings}
     settings = dpsgd.Settings(**{"learning_rate": 1e-3, **settings})
-    return dpsgd.train(model, tokenizer, texts, plan, settings, chance=chance, progress=False, **how)
+    if not changed:
+        return dpsgd.train(model, tokenizer, texts, plan, settings, chance=chance, progress=False, **how)
+    changed = {key: staticmethod(one) if key == "draws" else one for key, one in changed.items()}
+    variant = type("Variant", (dpsgd.Training,), changed)
+    return variant(model, tokenizer, texts, plan, settings, chance).run(progress=False, **how)
 
 
 def test_rows_of_a_micro_batch_change_nothing():
@@ -366,7 +371,7 @@ def test_an_empty_draw_is_a_step_of_noise():
     assert all(moved > 0 for _, moved in seen)
     assert log.spent.steps == 12
     expected = RDPAccountant()
-    expected.history = [(plan.spent.noise_multiplier, 0.01, 12)]  # an empty step is counted like any other
+    expected.history = [(plan.noise_multiplier, 0.01, 12)]  # an empty step is counted like any other
     assert log.rdp_epsilon == pytest.approx(expected.get_epsilon(1e-3), rel=1e-9)
 
 
@@ -400,7 +405,7 @@ def test_batches_are_poisson_draws():
             next(iter(self.parameters.values())).data.add_(1e-3)
             return torch.ones(sum(int(unit.max()) + 1 for _, unit in draw))
 
-    log = run(model, tokenizer, texts, plan, make_optimizer=Free)
+    log = run(model, tokenizer, texts, plan, optimizer=Free)
     mean, variance = 40 * 0.3, 40 * 0.3 * 0.7
     assert set(divisors) == {12.0}
     assert abs(log.batch_sizes.mean() - mean) < 4 * np.sqrt(variance / 60)
@@ -454,12 +459,6 @@ def test_snapshots_are_the_weights_after_their_steps_and_change_nothing():
     assert all(torch.equal(a, b) for a, b in zip(watched.parameters(), model.parameters(), strict=True))
 
 
-def test_release_mode_trains():
-    texts, tokenizer, model = hospital()
-    log = run(model, tokenizer, texts, tiny_plan(), chance=dpsgd.release())
-    assert log.mode == "release" and log.weight_change > 0 and len(log.batch_sizes) == 6
-
-
 def test_adapters_train_and_the_rest_stays():
     texts, tokenizer, model = hospital()
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
@@ -473,107 +472,62 @@ def test_adapters_train_and_the_rest_stays():
     assert all(torch.equal(after[name], value) for name, value in before.items())
 
 
-def test_the_budget_is_kept_and_seen_by_opacus_too():
-    texts, tokenizer, model = hospital()
-    log = run(model, tokenizer, texts, tiny_plan())
-    assert log.mode == "research"
-    assert log.spent.epsilon <= 8.0
-    assert log.spent.epsilon <= log.rdp_epsilon < 2 * log.spent.epsilon
-
-
-def test_a_lowered_noise_multiplier_is_refused_before_a_note_is_read():
-    """The report clamps its calibrated sigma; the epsilon it prints is then no longer that of the run."""
-    plan = tiny_plan()
-    clamped = dataclasses.replace(plan.spent, noise_multiplier=plan.spent.noise_multiplier * 0.9)
-
-    class Unread:
-        def __len__(self):
-            return 40
-
-        def __iter__(self):
-            raise AssertionError("the notes were read")
-
-    with pytest.raises(BudgetExceeded, match="must not be lowered"):
-        run(small(), hospital()[1], Unread(), dataclasses.replace(plan, spent=clamped))
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"target_epsilon": "9"}, "target_epsilon = '9': must be a finite number"),
-        ({"target_epsilon": float("nan")}, "target_epsilon = nan"),
-        ({"spent": None}, "spent = None: must be what plan_privacy gives"),
-    ],
-)
-def test_a_plan_of_other_kinds_is_refused(change, words):
-    with pytest.raises(InvalidParameter, match=words):
-        dataclasses.replace(tiny_plan(), **change).require_budget()
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"adjacency": "replace one"}, "adjacency"),
-        ({"delta": 0.5}, "target_delta"),
-        ({"noise_multiplier": 0.01}, "must not be lowered"),
-        ({"steps": 600}, "must not be lowered"),
-        ({"sampler": "all units"}, "Poisson"),
-    ],
-)
-def test_a_changed_plan_is_refused(change, words):
-    texts, tokenizer, model = hospital()
-    plan = tiny_plan(accountant="rdp")
-    changed = dataclasses.replace(plan, spent=dataclasses.replace(plan.spent, **change))
-    with pytest.raises(PrivHelpersError, match=words):
-        run(model, tokenizer, texts, changed)
-
-
-def test_the_log_states_what_was_spent_and_not_what_the_plan_says():
-    texts, tokenizer, model = hospital()
-    plan = tiny_plan(accountant="rdp")
-    carried = dataclasses.replace(plan.spent, epsilon=0.001)
-    log = run(model, tokenizer, texts, dataclasses.replace(plan, spent=carried))
-    assert log.spent == plan.spent and log.spent.epsilon > 1
-    less = dataclasses.replace(plan.spent, noise_multiplier=0.3)
-    log = run(model, tokenizer, texts, dataclasses.replace(plan, spent=less, target_epsilon=1e12))
-    assert log.spent.epsilon > 20
-
-
-class Silent(_Release):
-    """A release whose noise is zero."""
-
-    def after_sum(self, totals, deviation, sensitivity):
-        return None
-
-
 def everybody(generator, *, units, sample_rate, steps):
     return [list(range(units))] * steps
 
 
-def fewer(*given, **named):
-    return dpsgd.PrivateOptimizer(*given, **named | {"noise_multiplier": 1e-3})
-
-
 STUDIED = {
-    "draws": ({"make_draws": everybody}, "make_draws: everybody"),
-    "shuffled": ({"make_draws": broken.shuffled_draws}, "make_draws: shuffled_draws"),
-    "optimizer": ({"make_optimizer": broken.NoiseOff}, "make_optimizer: NoiseOff"),
-    "settings of the optimizer": ({"make_optimizer": fewer}, "make_optimizer: fewer"),
-    "objective": ({"objective": lambda row, generator: (row, row)}, "objective: function"),
-    "chance": ({"chance": Silent()}, "chance: Silent"),
+    "draws": ({"draws": everybody}, "training: Variant"),
+    "optimizer": ({"optimizer": broken.NoiseOff}, "training: Variant"),
+    "shuffled": ({}, "training: Shuffled"),
 }
 
 
 @pytest.mark.parametrize("part", STUDIED)
 def test_a_part_under_study_makes_the_budget_a_claim(part):
     texts, tokenizer, model = hospital()
-    settings, words = STUDIED[part]
+    changes, words = STUDIED[part]
     plan = tiny_plan(accountant="rdp", steps=2)
-    log = run(model, tokenizer, texts, plan, **settings)
-    assert isinstance(log.spent, Claimed) and not isinstance(log.spent, PrivacySpent)
-    assert not hasattr(log.spent, "epsilon") and log.rdp_epsilon is None
+    if changes:
+        log = run(model, tokenizer, texts, plan, **changes)
+    else:
+        settings = dpsgd.Settings(learning_rate=1e-3)
+        log = broken.Shuffled(model, tokenizer, texts, plan, settings, dpsgd.research(0)).run(progress=False)
+    assert isinstance(log.spent, Claimed) and log.rdp_epsilon is None
     assert log.spent.claim == plan.spent and log.spent.parts == (words,)
     assert str(log.spent).startswith(f"not counted ({words}); claimed: ε = ")
+
+
+@pytest.mark.parametrize("chance", [dpsgd.research(0), dpsgd.release()])
+def test_the_budget_is_kept_and_seen_by_opacus_too(chance):
+    texts, tokenizer, model = hospital()
+    log = run(model, tokenizer, texts, tiny_plan(), chance=chance)
+    assert log.mode == chance.mode and log.weight_change > 0 and len(log.batch_sizes) == 6
+    assert log.spent.epsilon <= 8.0
+    assert log.spent.epsilon <= log.rdp_epsilon < 2 * log.spent.epsilon
+
+
+class Unread:
+    """Forty patients whose notes nobody may read."""
+
+    def __len__(self):
+        return 40
+
+    def __iter__(self):
+        raise AssertionError("the notes were read")
+
+
+@pytest.mark.parametrize("change", [{"noise_multiplier": 0.01}, {"steps": 600}, {"target_epsilon": 1.0}])
+def test_a_lowered_noise_multiplier_is_refused_before_a_note_is_read(change):
+    """The report clamps its calibrated sigma; the epsilon it prints is then not that of the run."""
+    plan = tiny_plan(accountant="rdp")
+    with pytest.raises(BudgetExceeded, match="must not be lowered"):
+        run(small(), hospital()[1], Unread(), dataclasses.replace(plan, **change))
+
+
+def test_epsilon_is_that_of_the_noise_and_not_that_of_the_budget():
+    plan = dataclasses.replace(tiny_plan(accountant="rdp"), noise_multiplier=0.3, target_epsilon=1e12)
+    assert plan.epsilon == plan.spent.epsilon > 20
 
 
 def test_epsilon_grows_and_is_concave():
@@ -583,39 +537,56 @@ def test_epsilon_grows_and_is_concave():
     assert (gains > 0).all() and (np.diff(gains) < 1e-3).all()
 
 
-def test_refusals():
-    texts, tokenizer, model = hospital()
-    with pytest.raises(InvalidParameter, match="40 patients, got 39"):
-        run(model, tokenizer, texts[1:], tiny_plan())
-    with pytest.raises(InvalidParameter, match="target_delta"):
-        tiny_plan(target_delta=1 / 40)
+def refused_calls(texts, tokenizer, model):
+    """Yield the error, a word of its message, and what is changed of a call."""
+    yield InvalidParameter, "patients", {"texts": texts[1:]}
     for part in ("model", "tokenizer", "plan", "settings", "chance"):
-        parts = {"model": model, "tokenizer": tokenizer, "plan": tiny_plan(), "chance": dpsgd.research(0)}
-        parts |= {"settings": dpsgd.Settings(learning_rate=1e-3), part: None}
-        with pytest.raises(InvalidParameter, match=f"{part} = None: must be "):
-            dpsgd.train(notes_by_patient=texts, **parts)
-    with pytest.raises(InvalidParameter, match="without notes"):
-        run(model, tokenizer, [[], *texts[1:]], tiny_plan())
+        yield InvalidParameter, part, {part: None}
+    yield InvalidParameter, "keep", {"keep": "a folder"}
+    yield InvalidParameter, "without notes", {"texts": [[], *texts[1:]]}
     for notes in ("one note", [b"bytes"], None, 1, {"of no order"}):
-        with pytest.raises(InvalidParameter, match=r"notes_by_patient\[1\]: must be a list of texts"):
-            run(model, tokenizer, [texts[0], notes, *texts[2:]], tiny_plan())
-    with pytest.raises(InvalidParameter, match=r"\[0\], text 1: character 2 is half of a surrogate"):
-        run(model, tokenizer, [["a", "ab\ud800"], *texts[1:]], tiny_plan())
-    with pytest.raises(InvalidParameter, match="max_grad_norm: is too large"):
-        tiny_plan(max_grad_norm=10**5000)
-    with pytest.raises(UnsupportedModel, match="all its weights are frozen"):
-        run(copy.deepcopy(model).requires_grad_(False), tokenizer, texts, tiny_plan())
-    with pytest.raises(InvalidParameter, match="every"):
-        dpsgd.Keep("somewhere", every=0)
-    for step in (0, 7):
-        with pytest.raises(InvalidParameter, match=f"snapshots: {step} is no step from 1 to 6"):
-            run(model, tokenizer, texts, tiny_plan(), snapshots=(6, step))
-    with pytest.raises(InvalidParameter, match="a kept run has checkpoints"):
-        run(model, tokenizer, texts, tiny_plan(), snapshots=(6,), keep="never made")
-    with pytest.raises(TrainingFailed, match="finite"):
-        with torch.no_grad():
-            model.transformer.wpe.weight.fill_(float("nan"))
-        run(model, tokenizer, texts, tiny_plan())
+        yield InvalidParameter, r"notes_by_patient\[1\]", {"texts": [texts[0], notes, *texts[2:]]}
+    yield InvalidParameter, "notes_by_patient", {"texts": iter(texts)}
+    yield InvalidParameter, r"\[0\], text 1", {"texts": [["a", "ab\ud800"], *texts[1:]]}
+    yield UnsupportedModel, "frozen", {"model": copy.deepcopy(model).requires_grad_(False)}
+    yield UnsupportedModel, "Linear", {"model": torch.nn.Linear(3, 3)}
+    for steps in ((6, 0), (7,), 3, ["a"], [1.5], [True]):
+        yield InvalidParameter, "snapshots", {"snapshots": steps}
+    yield InvalidParameter, "snapshots", {"snapshots": (6,), "keep": dpsgd.Keep("never made")}
+    broken_model = copy.deepcopy(model)
+    torch.nn.init.constant_(broken_model.transformer.wpe.weight, float("nan"))
+    yield TrainingFailed, "finite", {"model": broken_model}
+
+
+def test_calls_that_cannot_train_are_refused_by_name():
+    texts, tokenizer, model = hospital()
+    usual = {"model": model, "tokenizer": tokenizer, "texts": texts, "plan": tiny_plan(accountant="rdp")}
+    usual |= {"settings": dpsgd.Settings(learning_rate=1e-3), "chance": dpsgd.research(0)}
+    for error, word, change in refused_calls(texts, tokenizer, model):
+        given = usual | change
+        parts = [given.pop(name) for name in ("model", "tokenizer", "texts", "plan", "settings")]
+        with pytest.raises(error, match=word):
+            dpsgd.train(*parts, progress=False, **given)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("betas", value) for value in ((1.5, 0.9), (0.9,), None, ("a", "b"))),
+        *(("canaries", 4), ("objective", 5), ("objective", lambda row, generator: (row, row))),
+        *(("learning_rate", 0), ("max_rows", 0), ("notes_per_step", 0), ("warm_up_steps", 0)),
+        ("matmul_precision", "low"),
+    ],
+)
+def test_settings_out_of_range_are_refused(name, value):
+    with pytest.raises(InvalidParameter, match=name):
+        dpsgd.Settings(**{"learning_rate": 1e-3, name: value})
+
+
+@pytest.mark.parametrize("change", [{"every": 0}, {"on_change": "ignore"}])
+def test_folders_out_of_range_are_refused(change):
+    with pytest.raises(InvalidParameter, match=next(iter(change))):
+        dpsgd.Keep("somewhere", **change)
 
 
 def test_a_run_in_which_no_weight_moves_fails():
@@ -626,7 +597,7 @@ def test_a_run_in_which_no_weight_moves_fails():
             return torch.ones(0)
 
     with pytest.raises(TrainingFailed, match="no weight moved"):
-        run(model, tokenizer, texts, tiny_plan(), make_optimizer=Idle)
+        run(model, tokenizer, texts, tiny_plan(), optimizer=Idle)
 
 
 def test_a_bad_row_of_a_patient_loses_that_patient_alone():

@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
-from test_dpsgd_training import hospital, run, tiny_plan
+from test_dpsgd_training import hospital, tiny_plan
 
 from privhelpers import dpsgd, lower_bounds
 from privhelpers.lower_bounds import broken
@@ -30,26 +30,21 @@ def shown(start, claim):
     """What the canaries of every variant showed."""
     texts, tokenizer, model = start
     canaries = dpsgd.GradientCanaries(count=400, seed=0)
+    settings = dpsgd.Settings(learning_rate=1e-3, canaries=canaries)
     return {
-        name: run(
-            copy.deepcopy(model),
-            tokenizer,
-            texts,
-            claim,
-            canaries=canaries,
-            make_optimizer=variant.make_optimizer,
-            make_draws=variant.make_draws,
-        ).canaries
+        name: variant.training(copy.deepcopy(model), tokenizer, texts, claim, settings, dpsgd.research(0))
+        .run(progress=False)
+        .canaries
         for name, variant in VARIANTS.items()
     }
 
 
 def noise_of(variant, model, plan):
     """Return the deviation that a variant adds to the mean."""
-    optimizer = variant.make_optimizer(
+    optimizer = variant.training.optimizer(
         torch.optim.SGD(model.parameters(), lr=1.0),
         model,
-        noise_multiplier=plan.spent.noise_multiplier,
+        noise_multiplier=plan.noise_multiplier,
         max_grad_norm=plan.max_grad_norm,
         expected_batch_size=plan.expected_batch_size,
         chance=dpsgd.research(0),
@@ -73,7 +68,7 @@ def test_the_clamp_cuts_to_the_reports_cap_and_never_adds():
 
 def test_the_clamped_run_has_the_noise_of_the_cap(start):
     plan = tiny_plan(**PLAN, target_epsilon=0.2)
-    sigma = plan.spent.noise_multiplier
+    sigma = plan.noise_multiplier
     assert sigma > 5
     noise = noise_of(VARIANTS["clamped noise"], start[2], plan)
     assert noise == pytest.approx(5.0 * plan.max_grad_norm / plan.expected_batch_size)
