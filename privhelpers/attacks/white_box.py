@@ -5,7 +5,7 @@
 The concentration of a head is the sum of a log a over the tokens that it looks at: minus the entropy, 0 when
 all weight lies on one token and -log n, its minimum, when it is spread evenly over n. A LARGER value is MORE
 concentrated; descriptions that say the opposite contradict the formula they stand beside. The classifier
-that learns from the features stands in its chapter.
+that learns from the features is in its chapter.
 
 >>> round(float(concentration(torch.full((512,), 1 / 512))), 6)
 -6.238325
@@ -90,7 +90,7 @@ def batches(
     """
     masks, batch_size = validate.positive_int(masks=masks, batch_size=batch_size)
     if not texts:
-        raise InvalidParameter("texts: there is nothing to look at")
+        raise InvalidParameter("texts: give one or more")
     rows = encode(tokenizer, texts, max_length=model.config.max_position_embeddings).ids
     if _is_masked(model):
         masking, generator = Masking.of(tokenizer), rng.make(seed, "attack masks")

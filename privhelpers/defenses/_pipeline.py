@@ -226,7 +226,7 @@ class Pipeline:
         """
         read = [_checked_note(note, number) for number, note in enumerate(notes)]
         if not read:
-            raise InvalidParameter("notes: there are none")
+            raise InvalidParameter("notes: give one or more")
         texts = [note["text"] for note in read]
         spans_by_text = self.scrubber.find_all(texts) if self.scrubber else [[] for _ in texts]
         clean = [replace(text, spans).text for text, spans in zip(texts, spans_by_text, strict=True)]

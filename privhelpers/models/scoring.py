@@ -169,7 +169,7 @@ def row_losses(logits: torch.Tensor, labels: torch.Tensor, *, shift: bool = True
 
 @contextmanager
 def evaluating(model: torch.nn.Module) -> Iterator[None]:
-    """Put a model into evaluation mode meanwhile."""
+    """Put a model into evaluation mode within this context."""
     was_training = model.training
     model.eval()
     try:
@@ -219,8 +219,8 @@ def _vocabulary_moments(log_p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
         log_p: normalized, [..., vocabulary]; minus infinity is a probability of zero.
     """
     p = log_p.exp()
-    # A token of probability zero has weight zero: 0 x inf must not become a number that is none. What is no
-    # number already, of a broken model, must show.
+    # A token of probability zero has weight zero: 0 x inf must not become NaN. A NaN of a broken model
+    # must stay.
     log_p = log_p.clamp_min(_IMPOSSIBLE)
     mean = torch.linalg.vecdot(p, log_p)
     spread = torch.linalg.vecdot(p, (log_p - mean[..., None]).square_())

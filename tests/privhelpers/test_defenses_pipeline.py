@@ -157,7 +157,7 @@ def text_of(*notes):
         ("note 1: patient_id", text_of({"text": "x"})),
         ("note 1: patient_id", text_of({"patient_id": 7, "text": "x"})),
         ("note 1: text", text_of({"patient_id": "p2", "text": "\u200b\x01"})),
-        ("there are none", lambda: ON.prepare([])),
+        ("notes", lambda: ON.prepare([])),
         ("threshold", lambda: defenses.Pipeline(threshold=0)),
         ("within_patients", lambda: defenses.Pipeline(threshold=0.8, plan=object())),
         ("threshold", lambda: defenses.near_duplicates(["a"], threshold=1.5)),

@@ -195,6 +195,8 @@ def test_a_hub_model_without_a_network_is_a_clear_refusal(monkeypatch):
         ("max_length", lambda net: models.generate(*net, "long " * 200, samples=1, seed=0)),
         ("vocab_size", lambda net: models.train_tokenizer([], vocab_size=256)),
         ("tokens", lambda net: models.greedy_guesses(*net, [[0]], tokens=0)),
+        ("batch_size", lambda net: models.score(*net, ["a"], batch_size=-1)),
+        ("samples", lambda net: models.generate(*net, "a", samples=10**18, seed=0)),
         ("bits", lambda net: models.rounded(net[0], 1)),
         ("targets", lambda net: with_adapters(net[0], rank=2, targets=["q_proj"], seed=0)),
         ("with_mask", lambda net: models.build_masked("micro-bert", net[1], seed=0)),
