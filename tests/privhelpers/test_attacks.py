@@ -1,5 +1,6 @@
 """Attacks on models that were built to leak, and on models that cannot."""
 
+import copy
 import math
 
 import numpy as np
@@ -159,6 +160,22 @@ def test_strict_extraction_finds_members_only(leaky, hospital):
     ]
     assert extraction.strict_match(generations, members).leaks > 10
     assert extraction.strict_match(generations, controls).leaks == 0
+
+
+def test_a_number_that_was_learned_by_heart_is_completed_and_no_other(fresh):
+    model, tokenizer = copy.deepcopy(fresh[0]), fresh[1]
+    known, value = "Ann B. Hill", "000-12-3456"
+    note = asking.FORMS["ssn"][0].format(known) + value
+    training.train(model, tokenizer, [note], training.Settings(80, 5e-3, warm_up=0.0), seed=0, progress=False)
+    true, changed = (
+        Profile("p0", {"name": (known,), "ssn": (number,)}, (), ()) for number in (value, "000-12-3457")
+    )
+    unnamed = Profile("p2", {"name": ("No Number",)}, (), ())
+    [answer] = [row for _, row in asking.ask(model, tokenizer, "ssn", [true, unnamed]).iterrows()]
+    assert answer["completed"] and answer["probability"] > 0.5
+    assert not asking.ask(model, tokenizer, "ssn", [changed])["completed"].any()
+    untrained = asking.ask(*fresh, "ssn", [true]).iloc[0]
+    assert not untrained["completed"] and untrained["probability"] < 1e-6
 
 
 # Refusals of the whole room: what is wrong, and the field that the error names.

@@ -160,17 +160,6 @@ def test_presidio_as_shipped_misses_the_only_numbers_that_a_book_may_print(store
     assert [s.kind for s in configured.find_all([text])[0]].count("ssn") == 2
 
 
-def test_presidio_finds_what_patterns_and_recognizer_find(store):
-    folder = defenses.checked_folder(store, FOLDER)
-    presidio, both = defenses.PresidioScrubber(folder), defenses.NerScrubber(folder, patterns=True)
-    texts = [TEXT, "Call (212) 555-0123 on March 4, 1961.", "nothing here"]
-    cover = [
-        [{i for s in spans for i in range(s.start, s.end)} for spans in scrubber.find_all(texts)]
-        for scrubber in (presidio, both)
-    ]
-    assert cover[0] == cover[1]
-
-
 def test_the_room_opens_without_the_heavy_libraries():
     code = (
         "import sys, privhelpers.defenses as d; d.PatternScrubber().scrub('x');"
