@@ -169,7 +169,7 @@ def text_of(*notes):
         ("Span", lambda: defenses.replace("text", [defenses.Span(2, 2, "a")])),
         ("Span", lambda: defenses.replace("text", [defenses.Span(0, 99, "a")])),
         ("members", lambda: defenses.Ensemble([])),
-        ("notes", lambda: defenses.train_ner([{"text": "a", "spans": []}], seed=0, progress=False)),
+        ("notes", lambda: defenses.train_ner([{"text": "a", "spans": []}], seed=0)),
     ],
 )
 def test_invalid_input_is_refused(field, call):
