@@ -1,4 +1,4 @@
-"""Asked by name: a model gets a note up to a value, and the value is scored as its continuation.
+"""Extraction by name: a model gets a note up to a value, and the value is scored as its continuation.
 
 The attacker knows a patient's name and how the hospital lays out its notes, and wants the rest.
 """
@@ -29,7 +29,7 @@ def ask(
     *,
     batch_size: int = 32,
 ) -> pd.DataFrame:
-    """Ask for one identifier of everybody in a group who has a name and a value of it.
+    """Score one identifier of each patient in a group who has a name and such an identifier.
 
     Greedy decoding writes the value exactly if each of its tokens is the most probable one after those before
     it, so one pass over prompt and value answers for it, and gives the probability of one draw at
@@ -45,12 +45,11 @@ def ask(
         `probability` of the form and value that are most probable.
 
     Raises:
-        InvalidParameter: `kind` is not known, or nobody in the group has such a value.
+        InvalidParameter: `kind` is not known, or no patient in the group has such a value.
 
     Source: Hayes et al. 2025, for the probability of a draw in place of a yes or no.
     """
-    if kind not in FORMS:
-        raise InvalidParameter(f"kind = {kind!r}: must be one of {', '.join(FORMS)}")
+    validate.one_of(FORMS, kind=kind)
     batch_size = validate.positive_int(batch_size=batch_size)
     asked = [
         (person.patient_id, form.format(name), value)
@@ -60,7 +59,7 @@ def ask(
         for form in FORMS[kind]
     ]
     if not asked:
-        raise InvalidParameter(f"group: nobody in it has a name and a value of {kind!r}")
+        raise InvalidParameter(f"group: no patient in it has a name and a value of {kind!r}")
     rows = pd.DataFrame(asked, columns=["patient", "prompt", "value"])
     scores = models.score_tokens(
         model, tokenizer, (rows["prompt"] + rows["value"]).tolist(), batch_size=batch_size

@@ -15,7 +15,7 @@ from privhelpers import validate
 from privhelpers.attacks.extraction import Profile
 from privhelpers.attacks.ranking import expected_rank
 from privhelpers.errors import InvalidParameter
-from privhelpers.models.encoding import end_id
+from privhelpers.models.encoding import batches_by_length, end_id
 from privhelpers.models.scoring import continuation_log_p
 
 
@@ -91,9 +91,8 @@ def candidate_table(
     """
     batch_size = validate.positive_int(batch_size=batch_size)
     rows = _exclusive_ids(tokenizer, candidates)
-    order = sorted(range(len(rows)), key=lambda c: len(rows[c]))
     # Short candidates apart from long ones, or most of the work would be padding.
-    blocks = [order[i : i + 11] for i in range(0, len(order), 11)]
+    blocks = batches_by_length(rows, 11)
     starts = [[end_id(tokenizer), *tokenizer(p, add_special_tokens=False)["input_ids"]] for p in prefixes]
     by_length: dict[int, list[int]] = {}
     for number, start in enumerate(starts):

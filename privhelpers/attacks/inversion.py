@@ -1,7 +1,7 @@
 """Reading a note back from one gradient of a GPT-2, and counting how much of it was read rightly.
 
 `check_span` and `check_batch` read a note off the rank of a layer's gradient (Petrov et al. 2024). The other
-attackers, which divide, descend or hold a list, stand in the chapter.
+attackers, which divide, descend or search a list, are in the chapter.
 
 Rows are <end> note <end>, all of one length that the attacker knows; the first <end> is known too.
 """

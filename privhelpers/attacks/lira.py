@@ -1,7 +1,7 @@
 """The likelihood-ratio attack: is this loss more likely of a model trained with the text, or without it?
 
 Shadow models give, for every text, some losses with it among the training data and some without. A normal
-distribution is fitted to each, and the target's own value is held against both (online) or against the
+distribution is fitted to each, and the target's own value is compared with both (online) or with the
 second alone (offline). Scores are HIGHER for texts that look more like members.
 
 >>> inside = np.array([[True], [True], [False], [False]])
@@ -92,7 +92,7 @@ def online(target: ArrayLike, values: ArrayLike, inside: ArrayLike, *, fixed_var
 def offline(target: ArrayLike, values: ArrayLike, inside: ArrayLike, *, fixed_variance: bool) -> np.ndarray:
     """Return how many deviations each text lies above what models without it give.
 
-    One-sided: a text that the target knows unusually badly is no member. The published probability
+    One-sided: a text that the target knows unusually badly is not called a member. The published probability
     Pr[Z < value] is the normal distribution function of this number and ranks the same.
 
     Args:

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.models import Sampling, draw_probabilities, greedy_guesses, to_batch
-from privhelpers.models.encoding import end_id
+from privhelpers.models.encoding import batches_by_length, end_id
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,7 @@ def recall(
     model.eval()
     rows = [p + s for p, s in zip(halves.prefixes, halves.suffixes, strict=True)]
     recalled, log_p = np.zeros(len(rows), dtype=bool), np.zeros(len(rows))
-    order = sorted(range(len(rows)), key=lambda n: len(rows[n]))
-    for first in range(0, len(rows), batch_size):
-        chosen = order[first : first + batch_size]
+    for chosen in batches_by_length(rows, batch_size):
         ids, _ = to_batch([rows[n] for n in chosen], rows[0][0])
         logits = model(input_ids=ids.to(model.device), use_cache=False).logits
         spans = [slice(len(halves.prefixes[n]) - 1, len(rows[n]) - 1) for n in chosen]

@@ -75,7 +75,7 @@ class Arms:
 
 
 def split(scores: ArrayLike, patients: ArrayLike, member: ArrayLike) -> Arms:
-    """Return the arms of scores that stand in one array, by whether each is a member's."""
+    """Return the arms of scores given in one array, by whether each is a member's."""
     scores, member = validate.array("scores", scores, float), validate.array("member", member, bool)
     patients = validate.array("patients", patients)
     if patients.ndim != 1 or not scores.shape[:1] == patients.shape == member.shape:

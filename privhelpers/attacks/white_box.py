@@ -5,7 +5,7 @@
 The concentration of a head is the sum of a log a over the tokens that it looks at: minus the entropy, 0 when
 all weight lies on one token and -log n, its minimum, when it is spread evenly over n. A LARGER value is MORE
 concentrated; descriptions that say the opposite contradict the formula they stand beside. The classifier
-that learns from the features stands in its chapter.
+that learns from the features is in its chapter.
 
 >>> round(float(concentration(torch.full((512,), 1 / 512))), 6)
 -6.238325
@@ -23,6 +23,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from privhelpers import rng, validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.models import Masking, Scores, encode, padded, score, score_masked
+from privhelpers.models.encoding import batches_by_length
+from privhelpers.models.scoring import evaluating
 
 Batch = dict[str, torch.Tensor]
 SUMMARIES = ("mean", "median", "5 %", "95 %")  # over a text's tokens
@@ -88,18 +90,16 @@ def batches(
     """
     masks, batch_size = validate.positive_int(masks=masks, batch_size=batch_size)
     if not texts:
-        raise InvalidParameter("texts: there is nothing to look at")
+        raise InvalidParameter("texts: give one or more")
     rows = encode(tokenizer, texts, max_length=model.config.max_position_embeddings).ids
     if _is_masked(model):
         masking, generator = Masking.of(tokenizer), rng.make(seed, "attack masks")
         pairs = [(i, masking(row, generator)) for i, row in enumerate(rows) for _ in range(masks)]
     else:
         pairs = [(i, (row, row)) for i, row in enumerate(rows)]
-    pairs.sort(key=lambda pair: len(pair[1][0]))
-    for start in range(0, len(pairs), batch_size):
-        chosen = pairs[start : start + batch_size]
-        batch = padded([pair for _, pair in chosen], tokenizer.eos_token_id)
-        yield np.array([i for i, _ in chosen]), {k: v.to(model.device) for k, v in batch.items()}
+    for chosen in batches_by_length([row for _, (row, _) in pairs], batch_size):
+        batch = padded([pairs[n][1] for n in chosen], tokenizer.eos_token_id)
+        yield np.array([pairs[n][0] for n in chosen]), {k: v.to(model.device) for k, v in batch.items()}
 
 
 def _mean_by_text(rows: Iterator[tuple[np.ndarray, np.ndarray]], texts: int) -> np.ndarray:
@@ -141,13 +141,8 @@ def _summaries(
             four = torch.cat([values.nanmean(-1)[None], quantiles]).permute(1, 2, 0)
             yield chosen, four.flatten(1).cpu().numpy()
 
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.inference_mode():
-            return _mean_by_text(rows(), len(texts))
-    finally:
-        model.train(was_training)
+    with evaluating(model), torch.inference_mode():
+        return _mean_by_text(rows(), len(texts))
 
 
 def attention_features(
@@ -236,7 +231,6 @@ def gradient_features(
     Nasr, Shokri and Houmansadr 2019, section III, for gradients as features.
     """
     known: dict[str, None] = {}
-    was_training = model.training
 
     def norms_of() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         for chosen, batch in batches(model, tokenizer, texts, **options):
@@ -247,9 +241,6 @@ def gradient_features(
             whole = np.linalg.norm(values, axis=1, keepdims=True)
             yield chosen, np.log(np.maximum(values, _FLOOR * whole))
 
-    model.eval()
-    try:
+    with evaluating(model):
         values = _mean_by_text(norms_of(), len(texts))
-    finally:
-        model.train(was_training)
     return Features(tuple(known), values)

@@ -15,7 +15,6 @@ import numpy as np
 import spacy
 from spacy.language import Language
 from spacy.training import Example
-from tqdm.auto import tqdm
 
 from privhelpers import rng, validate
 from privhelpers.artifacts import SEAL, Store, parse_yaml
@@ -56,10 +55,8 @@ def lesson(notes: Sequence[dict]) -> list[dict]:
     return full + [note for note in notes if not note["spans"]][: len(full) // 4]
 
 
-def train_ner(
-    notes: Sequence[dict], *, seed: int, epochs: int = 5, batch: int = 16, progress: bool = True
-) -> Language:
-    """Train a recognizer from nothing on annotated public documents.
+def train_ner(notes: Sequence[dict], *, seed: int, epochs: int = 5, batch: int = 16) -> Language:
+    """Train a recognizer from random weights on annotated public documents.
 
     Args:
         notes: documents with `text` and `spans`, as `annotate_public` returns them; public ones, for the
@@ -67,7 +64,6 @@ def train_ner(
         seed: of initial weights, order and dropout; the same seed gives the same weights.
         epochs: passes over the documents.
         batch: documents of a step; with few documents, take fewer.
-        progress: show a progress bar.
 
     Raises:
         InvalidParameter: no document holds an identifier.
@@ -82,7 +78,7 @@ def train_ner(
         nlp.add_pipe("ner", config={"model": _MODEL})
         examples = [_example(nlp, note) for note in notes]
         optimizer = nlp.initialize(lambda: examples)
-        for _ in tqdm(range(epochs), desc="recognizer", unit="epoch", disable=not progress):
+        for _ in range(epochs):
             order.shuffle(examples)
             losses: dict[str, float] = {}
             for start in range(0, len(examples), batch):

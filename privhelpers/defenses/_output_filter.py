@@ -1,4 +1,4 @@
-"""A filter on what a model writes: identifiers and word runs that stand in the training notes.
+"""A filter on what a model writes: identifiers, and word runs of the training notes.
 
 It sees copies, not knowledge: what changes the words of a text and keeps its meaning passes (another
 language, other words, words put in between, letters apart, no blanks), and a filter that withholds training

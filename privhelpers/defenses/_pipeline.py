@@ -25,7 +25,7 @@ from privhelpers.defenses.dedup import deduplicate
 from privhelpers.defenses.patterns import PatternScrubber
 from privhelpers.errors import InvalidParameter
 from privhelpers.records import by_patient
-from privhelpers.text import blank, normalize
+from privhelpers.text import blank
 
 if TYPE_CHECKING:  # torch is loaded when something is trained
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -104,22 +104,18 @@ class PipelineReport:
     """What a pipeline did.
 
     Attributes:
-        notes_read, notes_kept, patients_read, patients_kept: counts.
+        notes_read, notes_kept: counts.
         identifiers: how many spans of each kind were replaced.
         notes_touched: notes in which something was replaced.
         duplicates_removed: notes that nearly repeated an earlier one.
-        of_other_patients: those of them whose earlier note is another patient's.
         not_checked: what was not examined, in words.
     """
 
     notes_read: int
     notes_kept: int
-    patients_read: int
-    patients_kept: int
     identifiers: dict[str, int]
     notes_touched: int
     duplicates_removed: int
-    of_other_patients: int
     not_checked: tuple[str, ...]
 
 
@@ -229,26 +225,20 @@ class Pipeline:
         """
         read = [_checked_note(note, number) for number, note in enumerate(notes)]
         if not read:
-            raise InvalidParameter("notes: there are none")
+            raise InvalidParameter("notes: give one or more")
         texts = [note["text"] for note in read]
         spans_by_text = self.scrubber.find_all(texts) if self.scrubber else [[] for _ in texts]
         clean = [replace(text, spans).text for text, spans in zip(texts, spans_by_text, strict=True)]
         kept = [{**note, "text": text} for note, text in zip(read, clean, strict=True)]
-        groups: tuple[tuple[int, ...], ...] = ()
         if self.threshold is not None:
             within = "patient_id" if self.within_patients else None
-            done = deduplicate(kept, threshold=self.threshold, within=within)
-            kept, groups = done.kept, done.groups
-        owners = [normalize(note["patient_id"]) for note in read]
+            kept = deduplicate(kept, threshold=self.threshold, within=within).kept
         report = PipelineReport(
             notes_read=len(read),
             notes_kept=len(kept),
-            patients_read=len(set(owners)),
-            patients_kept=len(by_patient(kept)),
             identifiers=dict(sorted(Counter(span.kind for spans in spans_by_text for span in spans).items())),
             notes_touched=sum(map(bool, spans_by_text)),
             duplicates_removed=len(read) - len(kept),
-            of_other_patients=sum(owners[g] != owners[group[0]] for group in groups for g in group[1:]),
             not_checked=self._not_checked(),
         )
         return Prepared(kept, report)

@@ -3,7 +3,7 @@
 As it is shipped, Presidio meets three traps here. Its mail recognizer asks the public suffix list over the
 network. It knows no top domain `.test` or `.example`. Its social security recognizer throws away numbers
 of the areas 000 and 666, because no authority assigns them: the only ones that a book may print. With
-`shipped=False` the project's own patterns stand in the place of its pattern recognizers.
+`shipped=False` the project's own patterns replace its pattern recognizers.
 
 Source: Presidio 2.2 (analyzer and anonymizer).
 """
@@ -106,9 +106,7 @@ class PresidioScrubber:
 
     def scrub(self, text: str) -> Scrubbed:
         """Return the text with a typed placeholder for each identifier."""
-        spans = self.find_all([text])[
-            0
-        ]  # merged here: the anonymizer leaves parts of overlapping results standing
+        spans = self.find_all([text])[0]  # merged: the anonymizer leaves parts of overlapping results
         done = self._anonymizer.anonymize(
             text=text,
             analyzer_results=[Found(s.kind, s.start, s.end, 1.0) for s in spans],

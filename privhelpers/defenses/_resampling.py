@@ -47,7 +47,7 @@ def resampled_auc(
     draws: int = 300,
     seed: int = 0,
 ) -> Resampled:
-    """Return an AUC; its replicates fit those of other cells if the patients stand in the same order.
+    """Return an AUC; its replicates fit those of other cells if the patients are in the same order.
 
     Args:
         member_scores, member_patients: of notes trained on, higher is more member-like.

@@ -1,4 +1,4 @@
-"""Places in a text that are to be taken out, and taking them out without leaving a part behind.
+"""Spans of a text to remove, and their removal without leaving a part behind.
 
 Detectors overlap: one sees the first ten digits of a card number as a telephone number, another sees all
 sixteen. Replacing one span after the other then cuts into text that has already moved. Here overlapping
@@ -31,7 +31,7 @@ class Span:
 
     @property
     def placeholder(self) -> str:
-        """What stands in its place afterwards, such as `[PHONE]`."""
+        """What replaces it, such as `[PHONE]`."""
         return f"[{self.kind.upper()}]"
 
 

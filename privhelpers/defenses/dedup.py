@@ -1,6 +1,6 @@
 """Near-duplicate notes: found with MinHash, confirmed exactly, removed in an order that never changes.
 
-What stands in the training notes ten times is memorized far more than ten times as well (`memorization`), so
+What occurs ten times in the training notes is memorized far more than ten times as well (`memorization`), so
 copies go before training. Hashing only proposes pairs; each is confirmed by its exact Jaccard similarity,
 and the first note of a group is the one that stays. `list(set(notes))`, often seen, keeps another order in
 every process, and with it another training run.

@@ -155,12 +155,12 @@ class _Cell:
         return self._rates(IN_TEXT[1], self._by_arm(np.array(passes)))
 
     def prompts(self) -> list[Row]:
-        """Return leaks after the prompts: the same attempts, held against members and against controls."""
+        """Return leaks after the prompts: the same attempts, compared with members and with controls."""
         written = [
             replace(attempt, text=self.let_through(attempt.text)) for attempt in self.outcome.generations
         ]
-        everybody = [*self.suite.people[0], *self.suite.people[1]]
-        public = extraction.public_values(written, everybody, [self.known])
+        both_groups = [*self.suite.people[0], *self.suite.people[1]]
+        public = extraction.public_values(written, both_groups, [self.known])
         prompts = [attempt.prompt for attempt in written]
         arms = [
             (extraction.strict_match(written, group, public=public).hits.astype(float), prompts)
@@ -216,7 +216,7 @@ def measure(
         public: of the public checkpoint, the reference of two attacks.
         suite: what the models were asked.
         output_filter: returns what is left of a text; applied in the cells with the filter.
-        known: public text; an identifier that stands in it gives nobody away.
+        known: public text; an identifier in it reveals nothing.
         strangers: models trained in the same way on other people of the hospital, by scrubbing and DP: what
             an attack finds on them is a difference between the groups of patients, and no memory of them.
         draws: resamples of people, the same in every cell.
@@ -237,7 +237,7 @@ def measure(
 def measure_public(
     public: Outcome, suite: Suite, *, known: str, draws: int = 300, seed: int = 0
 ) -> list[Row]:
-    """Return the same for the public checkpoint, which was trained on nobody: all must be null.
+    """Return the same for the public checkpoint, which was trained on no patient: all must be null.
 
     Its rows carry the cell `none`; do not mix them with those of `measure`.
     """

@@ -4,7 +4,7 @@
     outcomes[0].raw[suite.member]                               # losses of the members' notes as written
 
 The attacks read nothing but a trained model, so the outcome of a cell is a few arrays and texts; the model
-itself is not kept. A trial without texts is the public checkpoint: the control that was trained on nobody.
+itself is not kept. A trial without texts is the public checkpoint: the control, trained on no patient.
 """
 
 import time

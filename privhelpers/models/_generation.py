@@ -12,7 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import rng, validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.models.encoding import end_id
+from privhelpers.models.encoding import batches_by_length, end_id
 
 MOST_ENDED = 1 / 8  # ended rows are dropped when they are this share: each drop copies the cache
 
@@ -162,9 +162,7 @@ def greedy_guesses(
     model.eval()
     written: list[list[int]] = [[] for _ in prefixes]
     sure: list[list[float]] = [[] for _ in prefixes]
-    order = sorted(range(len(prefixes)), key=lambda n: len(prefixes[n]))
-    for first in range(0, len(order), batch_size):
-        chosen = order[first : first + batch_size]
+    for chosen in batches_by_length(prefixes, batch_size):
         longest = len(prefixes[chosen[-1]])
         padding = torch.tensor([longest - len(prefixes[n]) for n in chosen], device=model.device)[:, None]
         rows = [[end_id(tokenizer)] * (longest - len(prefixes[n])) + list(prefixes[n]) for n in chosen]

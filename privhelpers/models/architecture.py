@@ -187,7 +187,7 @@ def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Pat
 
 @contextlib.contextmanager
 def _typed(source: str | Path, what: str) -> Iterator[None]:
-    """Make a refusal of any failure below: a folder can fail with any, and a panic is no `Exception`."""
+    """Turn any failure to read a folder into a typed error; a panic of Rust is not an `Exception`."""
     name = Path(source).name
     try:
         yield
@@ -215,8 +215,8 @@ def read_model(source: str | Path, kind: type, *, dropout: float | None = None) 
     Raises:
         MissingArtifact: the folder does not exist, or a file in it cannot be read.
         UnsupportedModel: the folder has pickled weights or code, is not a model of that kind, or its weights
-            and the model differ: transformers would fill gaps by lot, leave out what is over, and warn. Or a
-            weight is of whole numbers, which transformers would take for what was trained.
+            and the model differ: transformers would fill gaps at random, drop the rest, and warn. Or a weight
+            is of whole numbers, which transformers would take for what was trained.
     """
     folder, named = Path(source), str(source) in HUB_NAMES
     whole_numbers = set() if named else check_folder(folder)
@@ -250,8 +250,8 @@ def read_tokenizer(source: str | Path) -> PreTrainedTokenizerBase:
     """Return the tokenizer of a folder or of a name of `HUB_NAMES`: no code of its own.
 
     Raises:
-        MissingArtifact: there is none, or a file of it cannot be read.
-        UnsupportedModel: it is none that transformers knows.
+        MissingArtifact: it does not exist, or a file of it cannot be read.
+        UnsupportedModel: transformers does not know its kind.
     """
     with _typed(source, "the tokenizer"):
         return AutoTokenizer.from_pretrained(

@@ -104,6 +104,12 @@ def encode(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], *, max_leng
     return Rows([row[:max_length] for row in rows], sum(len(row) > max_length for row in rows))
 
 
+def batches_by_length(rows: Sequence[Sequence], batch_size: int) -> list[list[int]]:
+    """Return the numbers of the rows in batches of similar length, the shortest first."""
+    order = sorted(range(len(rows)), key=lambda n: len(rows[n]))
+    return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+
+
 def to_batch(rows: Sequence[Sequence[int]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return ids and labels of shape [rows, longest], padded on the right; padding has no label.
 

@@ -21,8 +21,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from privhelpers import rng, validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.models.encoding import IGNORED, encode, end_id
-from privhelpers.models.scoring import Scores, row_losses
+from privhelpers.models.encoding import IGNORED, batches_by_length, encode, end_id
+from privhelpers.models.scoring import Scores, evaluating, row_losses
 
 Row = Sequence[int]
 Pair = tuple[list[int], list[int]]  # what the model reads, and what it is asked (IGNORED elsewhere)
@@ -176,21 +176,17 @@ def losses_by_mask(
     masks, batch_size = validate.positive_int(masks=masks, batch_size=batch_size)
     if not texts:
         raise InvalidParameter("texts: there is nothing to score")
-    masking, was_training = Masking.of(tokenizer), model.training
-    model.eval()
+    masking = Masking.of(tokenizer)
     rows = encode(tokenizer, texts, max_length=model.config.max_position_embeddings).ids
     generator = rng.make(seed, "attack masks")
     losses, hidden = np.zeros((len(rows), masks)), np.zeros(len(rows), dtype=int)
     pairs = [[masking(row, generator) for _ in range(masks)] for row in rows]
-    order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
-    step = max(1, batch_size // masks)
-    for start in range(0, len(order), step):
-        chosen = order[start : start + step]
-        batch = padded([pair for i in chosen for pair in pairs[i]], end_id(tokenizer))
-        batch_losses = masked_losses(model, batch).double().cpu().numpy()
-        losses[chosen] = batch_losses.reshape(len(chosen), masks)
-        hidden[chosen] = [int(np.sum(np.array(pairs[i][0][1]) != IGNORED)) for i in chosen]
-    model.train(was_training)
+    with evaluating(model):
+        for chosen in batches_by_length(rows, max(1, batch_size // masks)):
+            batch = padded([pair for i in chosen for pair in pairs[i]], end_id(tokenizer))
+            batch_losses = masked_losses(model, batch).double().cpu().numpy()
+            losses[chosen] = batch_losses.reshape(len(chosen), masks)
+            hidden[chosen] = [int(np.sum(np.array(pairs[i][0][1]) != IGNORED)) for i in chosen]
     return losses, hidden
 
 

@@ -14,8 +14,8 @@ import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
+from privhelpers import validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.validate import shown
 
 MATMUL_PRECISIONS = ("highest", "medium")
 _asked = "highest"
@@ -27,14 +27,12 @@ def check_precision(matmul_precision: str) -> None:
     Raises:
         InvalidParameter: it is not known.
     """
-    if matmul_precision not in MATMUL_PRECISIONS:
-        known = ", ".join(MATMUL_PRECISIONS)
-        raise InvalidParameter(f"matmul_precision = {shown(matmul_precision)}: must be one of {known}")
+    validate.one_of(MATMUL_PRECISIONS, matmul_precision=matmul_precision)
 
 
 @contextmanager
 def layers_in(matmul_precision: str) -> Iterator[None]:
-    """Let code that asks for it by `layer_precision` multiply in this precision meanwhile."""
+    """Set the precision that `layer_precision` uses within this context."""
     global _asked
     before, _asked = _asked, matmul_precision
     try:
@@ -65,7 +63,7 @@ def layer_precision() -> AbstractContextManager[None]:
 
 
 def full_precision() -> AbstractContextManager[None]:
-    """Multiply in full float32 precision, whatever PyTorch is set to for the whole process."""
+    """Multiply in full float32 precision, whatever PyTorch is set to for the process."""
     return _multiplying_in("highest")
 
 
@@ -99,7 +97,7 @@ def _forward(module: nn.Module, value: torch.Tensor) -> torch.Tensor:
 
 @contextmanager
 def training_in(model: nn.Module, matmul_precision: str) -> Iterator[None]:
-    """Let the linear layers of a model multiply in this precision meanwhile, forward and backward.
+    """Let the linear layers of a model multiply in this precision within this context, both passes.
 
     Under autocast, which shortens them already, and for weights that are not float32, nothing changes.
     """

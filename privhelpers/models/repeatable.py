@@ -15,7 +15,7 @@ from torch.utils import deterministic
 
 @contextmanager
 def repeatable_on(device: torch.device) -> Iterator[None]:
-    """Let a GPU compute with algorithms that repeat to the bit meanwhile; a processor does so by itself.
+    """Use algorithms that repeat to the bit on a GPU within this context; a CPU needs none.
 
     An operation that has no such algorithm warns, by PyTorch, and goes on.
 

@@ -6,6 +6,7 @@ A text's loss is the mean over its own tokens of minus the natural log of the pr
 
 import copy
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from privhelpers.errors import InvalidParameter
 from privhelpers.models.encoding import (
     IGNORED,
     Rows,
+    batches_by_length,
     encode,
     end_id,
     to_batch,
@@ -165,6 +167,17 @@ def row_losses(logits: torch.Tensor, labels: torch.Tensor, *, shift: bool = True
     return (losses * counted).sum(1) / counted.sum(1).clamp_min(1)
 
 
+@contextmanager
+def evaluating(model: torch.nn.Module) -> Iterator[None]:
+    """Put a model into evaluation mode within this context."""
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)
+
+
 def _rows(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> Rows:
     if not texts:
         raise InvalidParameter("texts: there is nothing to score")
@@ -176,15 +189,11 @@ def _passes(
 ) -> Iterator[tuple[list[int], torch.Tensor, torch.Tensor, torch.Tensor]]:
     """Yield places, ids, labels and logits of batches of similar length, the model in evaluation mode."""
     batch_size = validate.positive_int(batch_size=batch_size)
-    was_training = model.training
-    model.eval()
-    order = sorted(range(len(rows.ids)), key=lambda i: len(rows.ids[i]))
-    for start in range(0, len(order), batch_size):
-        chosen = order[start : start + batch_size]
-        ids, labels = to_batch([rows.ids[i] for i in chosen], end_id(tokenizer))
-        ids, labels = ids.to(model.device), labels.to(model.device)
-        yield chosen, ids, labels, model(input_ids=ids, use_cache=False).logits
-    model.train(was_training)
+    with evaluating(model):
+        for chosen in batches_by_length(rows.ids, batch_size):
+            ids, labels = to_batch([rows.ids[i] for i in chosen], end_id(tokenizer))
+            ids, labels = ids.to(model.device), labels.to(model.device)
+            yield chosen, ids, labels, model(input_ids=ids, use_cache=False).logits
 
 
 @torch.inference_mode()
@@ -210,8 +219,8 @@ def _vocabulary_moments(log_p: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
         log_p: normalized, [..., vocabulary]; minus infinity is a probability of zero.
     """
     p = log_p.exp()
-    # A token of probability zero has weight zero: 0 x inf must not become a number that is none. What is no
-    # number already, of a broken model, must show.
+    # A token of probability zero has weight zero: 0 x inf must not become NaN. A NaN of a broken model
+    # must stay.
     log_p = log_p.clamp_min(_IMPOSSIBLE)
     mean = torch.linalg.vecdot(p, log_p)
     spread = torch.linalg.vecdot(p, (log_p - mean[..., None]).square_())

@@ -55,7 +55,7 @@ class Estimate:
         """Return the two-sided p-value of the hypothesis that the truth is `null`.
 
         It is 1 where nothing varied: the data do not say how far the truth may lie, and nothing is refuted.
-        Scores that part the arms perfectly are tested by `permutation_auc`.
+        Scores that separate the arms perfectly are tested by `permutation_auc`.
         """
         if self.standard_error == 0:
             return 1.0
@@ -65,7 +65,7 @@ class Estimate:
 def _variance_of_mean(values: np.ndarray, codes: np.ndarray, clusters: int, mass: ArrayLike = 1.0) -> float:
     mass = np.broadcast_to(mass, values.shape)
     sums = np.bincount(codes, weights=mass * (values - np.average(values, weights=mass)))
-    # Sums at the size of rounding are none: a test would take them for a spread, and any gap for a finding.
+    # Sums at the size of rounding count as zero: a test would call them spread, and any gap a finding.
     if np.abs(sums).max() <= 1e-12 * np.bincount(codes, weights=mass * np.abs(values)).max():
         return 0.0
     return float(clusters / (clusters - 1) * np.sum(sums**2) / mass.sum() ** 2)
@@ -212,8 +212,8 @@ def paired_auc_difference(
 ) -> Estimate:
     """Return the area of a first score minus that of a second on the same notes, such as of two models.
 
-    What makes the member notes easier or harder than the others, whoever trained on them, is in both
-    areas and cancels: the standard error is far below that of two separate experiments.
+    What makes the member notes easier or harder than the others for any model is in both areas and
+    cancels: the standard error is far below that of two separate experiments.
 
     Args:
         members: two scores of each member note, higher = more member-like, each of shape (n,).

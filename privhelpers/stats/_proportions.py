@@ -33,7 +33,7 @@ class Interval:
         estimate: the value computed from all observations.
         low, high: ends of the interval, in the unit of the estimate.
         level: coverage that the method aims at, in (0, 1).
-        method: how the interval was made, in words that may stand in a caption.
+        method: how the interval was made, in words for a caption.
     """
 
     estimate: float
@@ -151,7 +151,7 @@ def newcombe_difference(one: Interval, two: Interval) -> Interval:
         one, two: rates with intervals of the same level, of independent arms.
 
     Raises:
-        InvalidParameter: one is no interval, or their levels differ.
+        InvalidParameter: one is not an interval, or their levels differ.
 
     Source: Newcombe, Statistics in Medicine 17 (1998), method 10, with other intervals inside.
 
@@ -171,7 +171,7 @@ def effect_label(cohens_h: float) -> str:
     """Return Cohen's word for the absolute value of h: negligible, small, medium or large.
 
     Raises:
-        InvalidParameter: h is no finite number.
+        InvalidParameter: h is not a finite number.
     """
     checks.vector("cohens_h", [cohens_h])
     return next((word for bound, word in EFFECT_BOUNDS if abs(cohens_h) < bound), "large")

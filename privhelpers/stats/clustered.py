@@ -19,7 +19,6 @@ from privhelpers import rng, validate
 from privhelpers.errors import InvalidParameter
 from privhelpers.stats import checks
 from privhelpers.stats._proportions import Interval
-from privhelpers.validate import shown
 
 BLOCK = 2_000_000  # weights held at once: bounds the memory of a bootstrap at about 50 MB
 
@@ -184,13 +183,6 @@ def intraclass_correlation(values: ArrayLike, clusters: ArrayLike) -> float:
     return float((between - within) / (between + (size - 1) * within))
 
 
-def _known_effect(effect: float) -> float:
-    """Return a design effect that a caller names, as a number of Python's."""
-    if (number := validate.positive(effect=effect)) >= 1e300:
-        raise InvalidParameter(f"effect = {shown(effect)}: must be below 1e300")
-    return number
-
-
 def clustered_proportion(
     hits: ArrayLike, clusters: ArrayLike, *, effect: float | None = None, level: float = 0.95
 ) -> Interval:
@@ -216,7 +208,7 @@ def clustered_proportion(
     """
     outcomes, _, n_clusters = _outcomes(hits, clusters)
     level = validate.open_unit(level=level)
-    effect = design_effect(outcomes, clusters) if effect is None else _known_effect(effect)
+    effect = design_effect(outcomes, clusters) if effect is None else validate.positive(effect=effect)
     n, p = outcomes.size, float(outcomes.mean())
     tail = (1 - level) / 2
     few = 1.0
@@ -267,7 +259,7 @@ def paired_rate_difference(
     b, _, _ = _outcomes(hits_b, clusters)
     only_a, only_b = (a > b).astype(float), (b > a).astype(float)
     either = np.maximum(only_a, only_b)
-    known = None if effect is None else _known_effect(effect)
+    known = None if effect is None else validate.positive(effect=effect)
     effects = [design_effect(hits, codes) for hits in (only_a, only_b, either) if hits.any()]
     effect = max(effects) or None if effects else known or design_effect(either, codes)
     one, two = (clustered_proportion(hits, codes, effect=effect, level=level) for hits in (only_a, only_b))
@@ -306,7 +298,7 @@ def mean_difference(planted: ArrayLike, control: ArrayLike, *, level: float = 0.
     planted, control = checks.vector("planted", planted, 2), checks.vector("control", control, 2)
     level = validate.open_unit(level=level)
     estimate = float(planted.mean() - control.mean())
-    # Spread at the size of rounding is none: the degrees of freedom would be 0/0.
+    # Spread at the size of rounding counts as zero: the degrees of freedom would be 0/0.
     if max(np.ptp(planted), np.ptp(control)) <= 1e-12 * max(1, *np.abs(planted), *np.abs(control)):
         return Interval(estimate, estimate, estimate, level, "Welch (no spread in either arm)")
     compare = CompareMeans(DescrStatsW(planted), DescrStatsW(control))

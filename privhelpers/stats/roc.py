@@ -65,7 +65,7 @@ def _gaps(member: np.ndarray, nonmember: np.ndarray) -> np.ndarray:
 
 
 def advantages(member: np.ndarray, nonmember: np.ndarray) -> np.ndarray:
-    """Return the largest TPR - FPR of each draw; 0 where accepting nobody is best.
+    """Return the largest TPR - FPR of each draw; 0 if accusing no one is best.
 
     The threshold is chosen on the scores it is judged by, so the value is above 0 even where nothing leaks:
     by about 0.63 sqrt(1/n + 1/m) for independent notes.
@@ -173,7 +173,7 @@ def auc_interval(
     """Return the area under the ROC curve with a patient-clustered percentile bootstrap.
 
     Member patients and non-member patients are resampled separately, with all their notes. Arms that are
-    told perfectly get exact ends (`clustered.widen_point_interval`). Near 1 the interval may cover too
+    separated perfectly get exact ends (`clustered.widen_point_interval`). Near 1 the interval may cover too
     rarely: an area of 0.98 in 91 % of 1000 draws with 100 single notes an arm instead of 95 %; in 94 % and
     99 % of 300 with 20 and 10. `permutation_auc` tests it with no formula for its spread.
 

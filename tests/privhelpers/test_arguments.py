@@ -12,15 +12,10 @@ from privhelpers import (
     hipaa,
     lower_bounds,
     mechanisms,
-    models,
     records,
-    stats,
 )
 from privhelpers.anonymity import tables
-from privhelpers.attacks import attributes, canaries, lira, memorization, ranking
-from privhelpers.attacks.scores import Arms, measure, split
 from privhelpers.errors import InvalidParameter
-from privhelpers.models import greedy_guesses, scoring
 
 RAGGED, HUGE = [[1, 2], [3]], 10**400
 NO_FUNCTIONS = (0, "", "mean", RAGGED, np.array([]))
@@ -31,19 +26,6 @@ LOSSES, INSIDE, FIXED = [[1.0], [2.0]], [[True], [False]], {"fixed_variance": Tr
 HOSPITAL = {"seed": 0, "patients": 2, "validation_patients": 2, "heldout_patients": 2}
 GRID = {"sensitivity": 1.0, "epsilon": 1.0}
 CALLS = {  # what is called with one of the values as its keyword argument
-    "draws": (
-        (0, 1.5, 10**7 + 1, 10**18, HUGE),
-        lambda **bad: stats.auc_interval(*ARMS, **bad),
-        lambda **bad: stats.roc_curve(*ARMS, **bad),
-        lambda **bad: stats.permutation_auc(*ARMS, **bad),
-        lambda **bad: stats.clustered_bootstrap(np.mean, [1, 2], [1.0, 2.0], **bad),
-    ),
-    "statistic": (
-        NO_FUNCTIONS,
-        lambda statistic: stats.clustered_bootstrap(statistic, [1, 2], [1.0, 2.0]),
-        lambda statistic: stats.permutation_test(statistic, COINS),
-    ),
-    "arrays": ((RAGGED,), lambda arrays: stats.clustered_bootstrap(np.mean, [1, 2], arrays)),
     "shows": (
         NO_FUNCTIONS,
         lambda **bad: lower_bounds.simulate_scores(canaries=4, **RUN, seed=0, **bad),
@@ -73,35 +55,13 @@ CALLS = {  # what is called with one of the values as its keyword argument
         (np.array([]), 0),
         lambda hierarchy: anonymity.candidates(tables.patients(), {"age": 28}, hierarchy),
     ),
-    "digits": ((0, 19, 10**18), lambda digits: canaries.draw_references(digits, count=1, seed=0)),
-    "batch_size": (  # a step of -1 through the batches passes none of them: figures of nothing
-        (-1, 0, None, 1.5),
-        lambda **bad: attributes.candidate_table(None, None, [], [], **bad),
-        lambda **bad: canaries.secret_log_probabilities(None, None, "", [], **bad),
-        lambda **bad: greedy_guesses(None, None, [], tokens=1, **bad),
-        lambda **bad: memorization.recall(None, None, **bad),
-        lambda **bad: next(scoring._passes(None, None, None, **bad)),
-    ),
-    "scores": (
-        (RAGGED, None, "x", [HUGE]),
-        lambda scores: ranking.first(scores, 1, seed=0),
-        lambda **bad: split(patients=COINS, member=COINS, **bad),
-    ),
-    "member": ((RAGGED, COINS[:3], True), lambda member: split([1.0] * 8, COINS, member)),
-    "level": ((0, 1.5, "x", None), lambda level: measure(Arms(*ARMS), level=level)),
-    "target": (("x", RAGGED), lambda **bad: lira.online(values=LOSSES, inside=INSIDE, **bad, **FIXED)),
-    "values": (("x", RAGGED), lambda **bad: lira.offline([1.0], inside=INSIDE, **bad, **FIXED)),
-    "inside": ((RAGGED,), lambda **bad: lira.offline([1.0], LOSSES, **bad, **FIXED)),
     "document": (("", None, RAGGED), claims.printed),
     "documents": ((0, 10**18), lambda documents: records.make_public_corpus(seed=0, documents=documents)),
-    "vocab_size": ((9, 10**18), lambda vocab_size: models.train_tokenizer([], vocab_size=vocab_size)),
-    "samples": ((0, 10**18), lambda samples: models.generate(None, None, "", samples=samples, seed=0)),
     "canaries_per_level": ((0, 10**6), lambda **bad: records.make_hospital_records(**HOSPITAL | bad)),
     "subject": ((RAGGED, {}, "x"), lambda subject: hipaa.declare(subject, "no", by="me", on="2024-01-01")),
     "access": ((RAGGED, ()), lambda access: hipaa.declare("access", access, by="me", on="2024-01-01")),
     "by": ((None, RAGGED), lambda by: hipaa.declare("access", "partners", by=by, on="2024-01-01")),
     "on": ((None, 3), lambda on: hipaa.declare("access", "partners", by="me", on=on)),
-    "count": ((10**7 + 1, HUGE), lambda count: canaries.draw_references(18, count=count, seed=0)),
 }
 
 

@@ -1,5 +1,6 @@
 """Attacks on models that were built to leak, and on models that cannot."""
 
+import copy
 import math
 
 import numpy as np
@@ -18,6 +19,7 @@ from privhelpers.attacks import (
     lira,
     memorization,
     panel,
+    ranking,
     scores,
     shadow,
     signals,
@@ -160,6 +162,22 @@ def test_strict_extraction_finds_members_only(leaky, hospital):
     assert extraction.strict_match(generations, controls).leaks == 0
 
 
+def test_a_number_that_was_learned_by_heart_is_completed_and_no_other(fresh):
+    model, tokenizer = copy.deepcopy(fresh[0]), fresh[1]
+    known, value = "Ann B. Hill", "000-12-3456"
+    note = asking.FORMS["ssn"][0].format(known) + value
+    training.train(model, tokenizer, [note], training.Settings(80, 5e-3, warm_up=0.0), seed=0, progress=False)
+    true, changed = (
+        Profile("p0", {"name": (known,), "ssn": (number,)}, (), ()) for number in (value, "000-12-3457")
+    )
+    unnamed = Profile("p2", {"name": ("No Number",)}, (), ())
+    [answer] = [row for _, row in asking.ask(model, tokenizer, "ssn", [true, unnamed]).iterrows()]
+    assert answer["completed"] and answer["probability"] > 0.5
+    assert not asking.ask(model, tokenizer, "ssn", [changed])["completed"].any()
+    untrained = asking.ask(*fresh, "ssn", [true]).iloc[0]
+    assert not untrained["completed"] and untrained["probability"] < 1e-6
+
+
 # Refusals of the whole room: what is wrong, and the field that the error names.
 
 SIGNALS = Signals(*np.ones((3, 2)), np.array([1, 1]), np.ones(2), None, (np.ones(1),) * 2, (np.ones(1),) * 2)
@@ -197,6 +215,10 @@ def measure(*rows):
         ("'a'", lambda: measure(canary("x"))),
         ("'b'", lambda: measure(canary("1"), canary("1", "b", planted=False))),
         ("count", lambda: measure(*(canary(str(n), f"n{n}") for n in range(8)))),
+        ("digits", lambda: canaries.draw_references(19, 1, seed=0)),
+        ("batch_size", lambda: attributes.candidate_table(None, None, [], [], batch_size=0)),
+        ("batch_size", lambda: canaries.secret_log_probabilities(None, None, "", [], batch_size=-1)),
+        ("batch_size", lambda: memorization.recall(None, None, batch_size=0)),
         ("begins with 'y'", lambda: attributes.candidate_table(None, ids_of([1, 2], [1]), ["x"], ["x", "y"])),
         ("candidates", lambda: attributes.candidate_table(None, ids_of([1]), ["x"], ["x"])),
         ("scores", lambda: attributes.ranks([[0.1, math.nan]], ["a", "b"], [["a"]])),
@@ -205,6 +227,9 @@ def measure(*rows):
         ("truths", lambda: attributes.ranks([[0.1, 0.2]], ["a", "b"], [["c"]])),
         ("right", lambda: attributes.ranks([[0.1, 0.2]], ["a", "b"], [[]])),
         ("groups", lambda: groups.group_means([1.0], [])),
+        ("scores", lambda: ranking.first([[1, 2], [3]], 1, seed=0)),
+        ("level", lambda: scores.measure(ARM, level=1.5)),
+        ("target", lambda: lira.online("x", *HALVES, fixed_variance=True)),
         ("member", lambda: scores.split([1.0], ["a"], [True, False])),
         ("attacks", lambda: scores.choose({})),
         ("fpr", lambda: scores.choose({"a": ARM}, fpr=2)),

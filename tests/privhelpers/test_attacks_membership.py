@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_curve
 
-from privhelpers import stats
+from privhelpers import rng, stats
 from privhelpers.attacks import controls, scores
-from privhelpers.attacks.scores import Arms
+from privhelpers.attacks.scores import Arms, half_against_half, half_of_patients
 from privhelpers.errors import ControlFailed
 
 
@@ -28,9 +27,6 @@ def test_one_bootstrap_gives_what_the_single_intervals_give():
     curve = stats.roc_curve(*both_arms, fpr=[0.001, 0.01], draws=200, seed=3)
     for place, rate in enumerate((measured.tpr_at_01pct_fpr, measured.tpr_at_1pct_fpr)):
         assert (rate.estimate, rate.low, rate.high) == (curve.tpr[place], curve.low[place], curve.high[place])
-    fpr, tpr, _ = roc_curve([1] * 300 + [0] * 300, [*both_arms.member_scores, *both_arms.control_scores])
-    assert measured.advantage == pytest.approx((tpr - fpr).max(), abs=1e-12)
-    assert measured.n == (300, 300)
     assert measured.as_json()["auc"] == [measured.auc.estimate, measured.auc.low, measured.auc.high]
 
 
@@ -105,3 +101,54 @@ def test_the_leakage_at_a_threshold_is_the_difference_of_two_rates():
         scores.measure(with_threshold, draws=200).leakage == leakage
         and with_threshold.only({"p0001"}).threshold == 0.5
     )
+
+
+# The nulls that every attack is compared with.
+
+
+def scores_of(seed, patients=120, shift=0.0):
+    """Scores of three notes a patient, correlated within the patient."""
+    generator = rng.make(seed, "test controls")
+    level = np.repeat(generator.normal(size=patients), 3)
+    return level + generator.normal(size=3 * patients) + shift, np.repeat(np.arange(patients), 3)
+
+
+def test_a_patient_lies_on_one_side_and_the_sides_are_equal():
+    patients = np.repeat(np.arange(41), 3)
+    side = half_of_patients(patients, seed=1)
+    assert all(len(set(side[patients == p])) == 1 for p in range(41))
+    assert len(set(patients[side])) == 20
+    assert not np.array_equal(side, half_of_patients(patients, seed=2))
+
+
+def test_halves_of_several_scores_a_note_keep_their_columns():
+    scores, patients = scores_of(0)
+    halves = half_against_half(np.column_stack([scores, -scores]), patients, 0)
+    one = half_against_half(scores, patients, 0)
+    assert np.array_equal(halves.member_scores[:, 0], one.member_scores)
+    assert np.array_equal(halves.control_scores[:, 1], -one.control_scores)
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
+def test_the_level_of_the_interval_enters(level):
+    from scipy.stats import norm
+
+    width = norm.isf((1 - level) / 2)  # a standard error of 1
+    controls.require_null("inside", stats.Interval(4.4, 4.4 - width, 4.4 + width, level, "x"), null=0)
+    with pytest.raises(ControlFailed):
+        controls.require_null("outside", stats.Interval(4.6, 4.6 - width, 4.6 + width, level, "x"), null=0)
+    with pytest.raises(ControlFailed, match="no number"):
+        controls.require_null("no number", stats.Interval(np.nan, 0.4, 0.6, level, "x"))
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize("hits", [0, 40])
+def test_a_rule_that_hits_only_members_is_refused_and_silence_claims_little(hits):
+    member = np.arange(700) < hits
+    interval = stats.paired_rate_difference(member, np.zeros(700), np.arange(700) % 14)
+    if hits:
+        with pytest.raises(ControlFailed, match="strict rule"):
+            controls.require_null("strict rule", interval, null=0)
+    else:
+        controls.require_null("strict rule", interval, null=0)
+        assert interval.high == pytest.approx(stats.clopper_pearson(0, 14).high)

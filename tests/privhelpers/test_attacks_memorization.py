@@ -102,28 +102,23 @@ def written_out(net, prefix, secret):
 
 @pytest.mark.parametrize("digits", [1, 7])
 def test_secrets_are_scored_as_if_each_were_written_out(net, digits):
-    secrets = canaries.draw_references(digits, 5 if digits == 1 else 50, seed=0)
-    ours = canaries.secret_log_probabilities(*net, "Patient 1 (MRN: SYN-", secrets, batch_size=16)
-    slow = [written_out(net, "Patient 1 (MRN: SYN-", secret) for secret in secrets]
-    np.testing.assert_allclose(ours, slow, atol=1e-4)
+    secrets, prefix = (
+        canaries.draw_references(digits, 5 if digits == 1 else 50, seed=0),
+        "Patient 1 (MRN: SYN-",
+    )
+    ours = canaries.secret_log_probabilities(*net, prefix, secrets, batch_size=16)
+    np.testing.assert_allclose(ours, [written_out(net, prefix, secret) for secret in secrets], atol=1e-4)
 
 
 # Attributes.
 
 
 def test_candidates_of_any_length_are_scored_as_if_written_out(net):
-    model, tokenizer = net
     prefixes = ["Patient Ann B. Hill, diagnosed with", "note:", "Chart of Jo"]
     candidates = ["Asthma", "Huntington Disease", "GERD", "Wilson Disease"]
-    table = attributes.candidate_table(model, tokenizer, prefixes, candidates, batch_size=2)
-    for row, prefix in zip(table, prefixes, strict=True):
-        for value, name in zip(row, candidates, strict=True):
-            start = [tokenizer.eos_token_id, *tokenizer(prefix, add_special_tokens=False)["input_ids"]]
-            end = tokenizer(" " + name, add_special_tokens=False)["input_ids"]
-            row = torch.tensor([start + end], device=model.device)
-            logits = model(input_ids=row).logits[0].log_softmax(-1)
-            by_hand = sum(logits[len(start) - 1 + i, t].item() for i, t in enumerate(end))
-            assert value == pytest.approx(by_hand, abs=1e-3)
+    table = attributes.candidate_table(*net, prefixes, candidates, batch_size=2)
+    slow = [[written_out(net, prefix, f" {name}") for name in candidates] for prefix in prefixes]
+    np.testing.assert_allclose(table, slow, atol=1e-3)
 
 
 def test_questions_hold_the_name_or_the_note_up_to_the_diagnosis(hospital):

@@ -102,17 +102,3 @@ def test_what_is_done_stays_when_a_later_model_fails(store, counted):
     with pytest.raises(InvalidParameter, match="texts"):
         run(store, counted, bad)
     assert len(list(store.unfinished("10a_test").glob("shadow-0-*.json"))) == 1
-
-
-def test_the_fingerprint_covers_texts_seed_and_candidates(store):
-    task = tasks(1)[0]
-    fingerprints = {
-        shadow._fingerprint(store, variant, training.train)
-        for variant in [
-            task,
-            Task("x", task.texts[1:], TEXTS, SETTINGS, 0),
-            Task("x", task.texts, TEXTS, SETTINGS, 1),
-            Task("x", task.texts, TEXTS[1:], SETTINGS, 0),
-        ]
-    }
-    assert len(fingerprints) == 4

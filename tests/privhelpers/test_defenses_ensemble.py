@@ -67,18 +67,6 @@ def test_an_ensemble_of_one_is_that_model_to_every_attack(trained, public):
     ).all()
 
 
-def test_an_ensemble_of_two_generates_with_its_caches(pair, public):
-    ids = torch.tensor([[public[1].eos_token_id, 5, 9, 40, 41]])
-    with torch.no_grad():
-        whole = pair(input_ids=ids).logits[:, -1]
-        first = pair(input_ids=ids[:, :3], use_cache=True)
-        cache = copy.deepcopy(first.past_key_values)
-        cache.batch_repeat_interleave(2)
-        again = pair(input_ids=ids[:, 3:].repeat(2, 1), past_key_values=cache).logits[:, -1]
-    assert torch.allclose(whole.repeat(2, 1), again, atol=1e-4)
-    assert len(models.generate(pair, public[1], "Room", samples=5, seed=1)) == 5
-
-
 def test_models_without_a_common_vocabulary_are_refused(trained):
     other = models.build("micro-gpt2", models.train_tokenizer(TEXTS, vocab_size=260), seed=0)
     with pytest.raises(InvalidParameter, match="vocabulary"):

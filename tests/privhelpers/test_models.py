@@ -33,18 +33,13 @@ def test_every_text_survives_the_tokenizer(tokenizer):
 
 @pytest.mark.parametrize("name", ["micro-gpt2", "micro-llama"])
 def test_seed_decides_the_weights(tokenizer, name):
-    first, same, other = (models.build(name, tokenizer, seed=s).state_dict() for s in (0, 0, 1))
-    assert all(torch.equal(first[key], same[key]) for key in first)
-    assert any(not torch.equal(first[key], other[key]) for key in first)
-
-
-def test_building_leaves_the_global_generator_alone(tokenizer):
     torch.manual_seed(5)
     expected = torch.rand(1)
     torch.manual_seed(5)
-    model = models.build("micro-gpt2", tokenizer, seed=0)
-    models.generate(model, tokenizer, "Patient", samples=2, seed=0)
-    assert torch.equal(torch.rand(1), expected)
+    first, same, other = (models.build(name, tokenizer, seed=s).state_dict() for s in (0, 0, 1))
+    assert torch.equal(torch.rand(1), expected), "the global generator is left alone"
+    assert all(torch.equal(first[key], same[key]) for key in first)
+    assert any(not torch.equal(first[key], other[key]) for key in first)
 
 
 def test_batched_losses_equal_the_library_loss_of_each_text_alone(model, tokenizer):
@@ -200,6 +195,8 @@ def test_a_hub_model_without_a_network_is_a_clear_refusal(monkeypatch):
         ("max_length", lambda net: models.generate(*net, "long " * 200, samples=1, seed=0)),
         ("vocab_size", lambda net: models.train_tokenizer([], vocab_size=256)),
         ("tokens", lambda net: models.greedy_guesses(*net, [[0]], tokens=0)),
+        ("batch_size", lambda net: models.score(*net, ["a"], batch_size=-1)),
+        ("samples", lambda net: models.generate(*net, "a", samples=10**18, seed=0)),
         ("bits", lambda net: models.rounded(net[0], 1)),
         ("targets", lambda net: with_adapters(net[0], rank=2, targets=["q_proj"], seed=0)),
         ("with_mask", lambda net: models.build_masked("micro-bert", net[1], seed=0)),

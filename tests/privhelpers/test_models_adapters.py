@@ -24,3 +24,5 @@ def test_adapters_start_from_the_seed_and_change_nothing_yet():
         torch.testing.assert_close(net(ids).logits, before)
     trained = [name for name, p in nets[0].named_parameters() if p.requires_grad]
     assert len(trained) == 4 and all("lora" in name for name in trained)
+    sizes = [p.numel() for p in nets[0].parameters() if p.requires_grad]
+    assert models.count_parameters(nets[0]) == sum(sizes)

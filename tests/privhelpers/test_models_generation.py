@@ -61,16 +61,6 @@ def test_probabilities_are_those_of_the_library(seed, temperature, top_k, top_p,
         torch.testing.assert_close(actual, expected, rtol=2e-6, atol=1e-9)
 
 
-def test_log_probabilities_of_draws_are_those_of_the_kept_tokens():
-    logits = 3 * torch.randn(5, 40, generator=torch.Generator().manual_seed(1))
-    sampling = models.Sampling(top_k=7, top_p=0.8)
-    table = ours(logits, sampling)
-    for token in range(40):
-        log_p = models.draw_probabilities(logits, torch.full((5,), token), sampling)
-        torch.testing.assert_close(log_p, table[:, token].log())
-    assert torch.isneginf(models.draw_probabilities(logits, logits.argmin(-1), sampling)).all()
-
-
 def test_extreme_uniform_numbers_draw_tokens_that_are_kept():
     logits = torch.tensor([[0.0, 5.0, 4.0, -9.0]])
     sampling = models.Sampling(temperature=1.0, top_k=3, top_p=0.9)
