@@ -7,7 +7,6 @@ import pytest
 
 from privhelpers import (
     accounting,
-    anonymity,
     audit,
     claims,
     defenses,
@@ -17,7 +16,6 @@ from privhelpers import (
     records,
     stats,
 )
-from privhelpers.anonymity import tables
 from privhelpers.attacks import attributes, canaries, lira, memorization, ranking
 from privhelpers.attacks.scores import Arms, measure, split
 from privhelpers.errors import InvalidParameter
@@ -64,15 +62,6 @@ CALLS = {  # what is called with one of the values as its keyword argument
         (None, "x", random, np.random.default_rng(0)),
         lambda source: mechanisms.laplace_on_grid(1.0, **GRID, source=source),
         lambda source: mechanisms.gaussian_on_grid(1.0, **GRID, delta=1e-5, source=source),
-    ),
-    "releases": (
-        (3, np.array([]), tables.patients()),
-        lambda releases: anonymity.composition(releases, "condition", {}),
-    ),
-    "known": ((None, RAGGED), lambda known: anonymity.composition(tables.hospitals(), "condition", known)),
-    "hierarchy": (
-        (np.array([]), 0),
-        lambda hierarchy: anonymity.candidates(tables.patients(), {"age": 28}, hierarchy),
     ),
     "digits": ((0, 19, 10**18), lambda digits: canaries.draw_references(digits, count=1, seed=0)),
     "batch_size": (  # a step of -1 through the batches passes none of them: figures of nothing
