@@ -50,9 +50,8 @@ def _lines(
         else:
             ends = style.whiskers(middle, low, high)
             axes.errorbar(x, middle, ends, fmt="none", ecolor=color, elinewidth=1, capsize=2)
-        label = style.in_legend({"label": style.literal(name)})["label"]
-        fill = "white" if hollow else color
-        axes.plot(x, middle, linestyle=line, color=color, marker=marker, mfc=fill, ms=4, label=label)
+        look = {"linestyle": line, "color": color, "marker": marker, "mfc": "white" if hollow else color}
+        axes.plot(x, middle, **look, ms=4, label=style.literal(name))
 
 
 @style.drawn
