@@ -4,7 +4,6 @@ import random
 from dataclasses import dataclass
 
 from privhelpers import rng, validate
-from privhelpers.errors import InvalidParameter
 from privhelpers.records._canaries import SPACE, Canary, make_canaries
 from privhelpers.records._identifiers import PeopleFactory
 from privhelpers.records._notes import Visit, narrative_note, render, report_note
@@ -27,27 +26,13 @@ class Stays:
     and one to three notes stand for the 12,000 tokens of one of its admissions.
 
     Attributes:
-        admissions, notes: weights of one, two, three and so on, 0 or more, not all of them 0.
-
-    Raises:
-        InvalidParameter: there is no weight above 0, or one is negative or not finite.
+        admissions, notes: weights of one, two, three and so on.
 
     Source: Jagannatha, Rawat and Yu 2021, Table 1, MIMIC-III.
     """
 
     admissions: tuple[float, ...] = (0.83, 0.12, 0.035, 0.01, 0.005)
     notes: tuple[float, ...] = (1, 1, 1)
-
-    def __post_init__(self) -> None:
-        """Refuse weights that no draw can use."""
-        for name, weights in list(vars(self).items()):
-            checked = tuple(
-                validate.non_negative(**{f"{name}, weight {k}": weight})
-                for k, weight in enumerate(weights, 1)
-            )
-            object.__setattr__(self, name, checked)
-            if not sum(checked):
-                raise InvalidParameter(f"{name} = {validate.shown(weights)}: must hold a weight above 0")
 
 
 ONE_NOTE = Stays(admissions=(0.58, 0.20, 0.12, 0.06, 0, 0.04), notes=(1,))

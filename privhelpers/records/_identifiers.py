@@ -71,11 +71,6 @@ def check_digit(digits: str) -> int:
     return sum((place + 1) * int(digit) for place, digit in enumerate(digits)) % 10
 
 
-def record_number(digits: str) -> str:
-    """Return the record number with these seven digits."""
-    return f"SYN-{digits}{check_digit(digits)}"
-
-
 class PeopleFactory:
     """Draws people whose identifiers are unique within the factory and impossible outside it."""
 
@@ -97,6 +92,10 @@ class PeopleFactory:
             pass
         self._used.add(value)
         return value
+
+    def _record_number(self) -> str:
+        digits = f"{self._random.randrange(10**7):07d}"
+        return f"SYN-{digits}{check_digit(digits)}"
 
     def _ssn(self) -> str:
         area = self._random.choice(("000", "666"))
@@ -143,7 +142,7 @@ class PeopleFactory:
         return Person(
             name=name,
             dob=birth.isoformat(),
-            mrn=self._unique(lambda: record_number(f"{self._random.randrange(10**7):07d}")),
+            mrn=self._unique(self._record_number),
             email=self._unique(lambda: self._email(name)),
             phone=self._unique(self._phone),
             ssn=self._unique(self._ssn),
