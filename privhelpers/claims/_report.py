@@ -418,7 +418,7 @@ class Report:
                 "day": str(_null_model.day_of_the_birthday(printed))}  # fmt: skip
 
     def real_numbers(self) -> Figures:
-        """Generated numbers that somebody could have."""
+        """Generated numbers that a person could have."""
         ssns, phones = _null_model.numbers_that_could_be_real()
         return {"ssns": ssns, "phones": phones}
 
