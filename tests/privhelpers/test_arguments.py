@@ -93,8 +93,6 @@ CALLS = {  # what is called with one of the values as its keyword argument
     "canaries_per_level": ((0, 10**6), lambda **bad: records.make_hospital_records(**HOSPITAL | bad)),
     "subject": ((RAGGED, {}, "x"), lambda subject: hipaa.declare(subject, "no", by="me", on="2024-01-01")),
     "access": ((RAGGED, ()), lambda access: hipaa.declare("access", access, by="me", on="2024-01-01")),
-    "by": ((None, RAGGED), lambda by: hipaa.declare("access", "partners", by=by, on="2024-01-01")),
-    "on": ((None, 3), lambda on: hipaa.declare("access", "partners", by="me", on=on)),
     "count": ((10**7 + 1, HUGE), lambda count: canaries.draw_references(18, count=count, seed=0)),
 }
 
