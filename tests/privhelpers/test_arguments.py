@@ -1,7 +1,5 @@
 """Values of no kind at the doors of several rooms: each ends in a refusal that names its argument."""
 
-import random
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,6 @@ from privhelpers import (
     claims,
     defenses,
     hipaa,
-    mechanisms,
     models,
     records,
     stats,
@@ -28,7 +25,6 @@ COINS = [True, False] * 4
 ARMS = ([1.0, 2.0, 3.0], [1, 2, 3], [0.0, 1.0, 2.0], [4, 5, 6])
 LOSSES, INSIDE, FIXED = [[1.0], [2.0]], [[True], [False]], {"fixed_variance": True}
 HOSPITAL = {"seed": 0, "patients": 2, "validation_patients": 2, "heldout_patients": 2}
-GRID = {"sensitivity": 1.0, "epsilon": 1.0}
 CALLS = {  # what is called with one of the values as its keyword argument
     "draws": (
         (0, 1.5, 10**7 + 1, 10**18, HUGE),
@@ -57,11 +53,6 @@ CALLS = {  # what is called with one of the values as its keyword argument
     "name": (
         ("pld", "", None, RAGGED),
         lambda name: accounting.opacus_epsilon(name, **RUN, delta=1e-5),
-    ),
-    "source": (
-        (None, "x", random, np.random.default_rng(0)),
-        lambda source: mechanisms.laplace_on_grid(1.0, **GRID, source=source),
-        lambda source: mechanisms.gaussian_on_grid(1.0, **GRID, delta=1e-5, source=source),
     ),
     "digits": ((0, 19, 10**18), lambda digits: canaries.draw_references(digits, count=1, seed=0)),
     "batch_size": (  # a step of -1 through the batches passes none of them: figures of nothing
