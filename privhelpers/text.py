@@ -21,7 +21,6 @@ from decimal import ROUND_CEILING, Context
 from functools import cache, lru_cache
 
 from privhelpers import validate
-from privhelpers.errors import InvalidParameter
 from privhelpers.spelling import (
     LINE_END,
     UNSEEN,
@@ -278,8 +277,6 @@ def inert(text: str, *, keep: str = "", html: bool = False) -> str:
         keep: such characters that stay, for example line breaks where the target has lines.
         html: whether the result becomes part of a page of HTML; its special characters are then escaped.
     """
-    if not isinstance(text, str):
-        raise InvalidParameter(f"text = {validate.shown(text)}: must be a string")
     shown = "".join(c if c in keep or c == " " or not _acts(c) else ascii(c)[1:-1] for c in text)
     if not shown.isascii():
         shown = _unpiled(shown)
