@@ -2,7 +2,6 @@
 
 import contextlib
 import datetime
-import itertools
 
 import numpy as np
 import pandas as pd
@@ -34,18 +33,6 @@ def test_four_anonymous_table():
     assert an.k_anonymity(table, QUASI) == 4 and an.k_anonymity(tables.patients(), QUASI) == 1
     assert an.distinct_l_diversity(table, QUASI, "condition") == 1
     assert an.t_closeness(table, QUASI, "condition") == pytest.approx(0.5833, abs=5e-5)
-
-
-def test_three_diverse_table():
-    table = tables.three_diverse()
-    order = sorted(table["salary"])
-    disease = an.class_report(table, VISIBLE, "disease")
-    salary = an.class_report(table, VISIBLE, "salary", order=order)
-    assert an.k_anonymity(table, VISIBLE) == 3
-    assert disease["distinct_l"].tolist() == salary["distinct_l"].tolist() == [3, 3, 3]
-    assert disease["t"].tolist() == pytest.approx([4 / 9] * 3)
-    assert salary["t"].tolist() == pytest.approx([0.375, 0.1667, 0.2361], abs=5e-5)
-    assert an.t_closeness(table, VISIBLE, "salary", order=order) == pytest.approx(0.375)
 
 
 def test_the_labels_of_rows_do_not_matter():
@@ -262,15 +249,6 @@ def random_tables():
     )
 
 
-@settings(max_examples=40)
-@given(random_tables())
-def test_entropy_diversity_lies_between_the_two_counts(table):
-    report = an.class_report(table, ["a", "b"], "s")
-    for number, (_, group) in enumerate(table.groupby(["a", "b"], sort=False), 1):
-        most = group["s"].value_counts(normalize=True).max()
-        assert 1 / most - 1e-9 <= report.loc[number, "entropy_l"] <= report.loc[number, "distinct_l"] + 1e-9
-
-
 @settings(max_examples=15)
 @given(random_tables(), st.lists(st.integers(0, 1), min_size=4, max_size=4))
 def test_coarsening_never_lowers_k_or_l_nor_raises_t(table, groups):
@@ -284,31 +262,6 @@ def test_coarsening_never_lowers_k_or_l_nor_raises_t(table, groups):
     for order in (None, range(4)):
         new, old = (an.t_closeness(t, quasi, "s", order=order) for t in (coarse, table))
         assert new <= old + 1e-9
-
-
-# Attacks.
-
-
-def test_composition_needs_the_sex_and_both_hospitals():
-    first, second = tables.hospitals()
-    assert an.k_anonymity(first, SEEN) == 4 and an.k_anonymity(second, SEEN) == 6
-    assert an.composition([first], "condition", BOB) == {"Cancer", "Flu", "Viral infection"}
-    for size in range(4):
-        for facts in itertools.combinations(BOB, size):
-            left = an.composition([first, second], "condition", {fact: BOB[fact] for fact in facts})
-            assert (left == {"Cancer"}) == ("gender" in facts), facts
-            assert len(left) == 1 or len(left) >= 3
-
-
-@given(random_tables(), st.data())
-def test_everyone_in_the_table_hides_among_k(table, data):
-    """Truthful coarsening, then the candidates of any person are whole classes, so k or more."""
-    row = data.draw(st.integers(0, len(table) - 1))
-    coarse = table.assign(
-        a=["0-1" if a <= 1 else "2-3" for a in table["a"]], b=["0-2" if b <= 2 else "3-3" for b in table["b"]]
-    )
-    candidates = an.candidates(coarse, table.loc[row, ["a", "b"]].to_dict())
-    assert row in candidates.index and len(candidates) >= an.k_anonymity(coarse, ["a", "b"])
 
 
 # People.

@@ -59,23 +59,6 @@ def test_the_worst_finding_decides_the_row(evidence):
     assert hipaa.combine("m", FOUND[evidence], []).evidence == evidence
 
 
-@pytest.mark.parametrize(
-    ("answers", "reach"),
-    [
-        ({"access": "named staff", "form": "queries", "queries": "logged"}, "inside"),
-        ({"access": "named staff", "form": "queries", "queries": "unlimited"}, "bound"),
-        ({"access": "named staff", "form": "weights", "queries": "limited"}, "bound"),
-        ({"access": "partners", "form": "queries", "queries": "logged", "agreement": "in force"}, "bound"),
-        ({"access": "partners", "form": "queries", "queries": "logged", "agreement": "none"}, "open"),
-        ({"access": "partners", "form": "weights", "queries": "logged", "agreement": "in force"}, "open"),
-        ({"access": "anyone", "form": "queries", "queries": "limited", "agreement": "in force"}, "open"),
-        ({}, "open"),
-    ],
-)
-def test_what_is_declared_decides_the_column(answers, reach):
-    assert hipaa.combine("m", QUIET, declared(**answers)).reach == reach
-
-
 def test_a_wider_answer_never_makes_a_reading_milder_and_silence_is_the_widest():
     order = (*hipaa.CATEGORIES, hipaa.FIRST)
     for evidence, answers in itertools.product(FOUND, everything()):

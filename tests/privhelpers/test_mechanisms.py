@@ -110,12 +110,6 @@ def test_discrete_gaussian_sampler_has_its_pmf(variance):
     )
 
 
-@pytest.mark.parametrize("sigma", [0.3, 1, 9.99, 10.01, 50])
-def test_discrete_gaussian_pmf_sums_to_one(sigma):
-    k = np.arange(-math.ceil(41 * sigma), math.ceil(41 * sigma) + 1)
-    assert _grid._discrete_gaussian_pmf(k, sigma=sigma).sum() == pytest.approx(1, abs=1e-12)
-
-
 @pytest.mark.parametrize(("sigma", "reach", "epsilon"), [(1, 1, 1), (3.7, 1, 0.5), (8, 3, 1), (0.6, 1, 8)])
 def test_discrete_gaussian_delta_is_the_hockey_stick_and_grows_with_the_shift(sigma, reach, epsilon):
     k = np.arange(-600, 601)
@@ -170,15 +164,6 @@ def test_nine_runs_of_epsilon_2():
     assert m.optimal_composition(**nine).delta == pytest.approx(1e-5)
 
 
-@given(st.floats(0.001, 3), st.integers(1, 200), st.floats(1e-9, 0.1), st.floats(0, 1e-4))
-def test_optimal_composition_is_never_beaten(epsilon, runs, slack, delta):
-    arguments = {"epsilon": epsilon, "runs": runs, "delta_slack": slack, "delta": delta}
-    best, advanced = m.optimal_composition(**arguments), m.advanced_composition(**arguments)
-    basic = m.basic_composition(epsilons=[epsilon] * runs, deltas=[delta] * runs)
-    assert best.epsilon <= min(advanced.epsilon, basic.epsilon) * (1 + 1e-9)
-    assert best.delta <= advanced.delta * (1 + 1e-9)
-
-
 @pytest.mark.parametrize(("epsilon", "delta", "runs"), [(0.1, 0.0, 50), (0.5, 1e-6, 20), (1.0, 0.0, 1)])
 def test_optimal_composition_is_the_privacy_loss_distribution(epsilon, delta, runs):
     answer = m.optimal_composition(epsilon=epsilon, delta=delta, runs=runs, delta_slack=1e-5)
@@ -205,13 +190,6 @@ def test_optimal_composition_is_on_the_safe_side_of_50_digits(epsilon, runs, sla
                 exact = max(exact, ((mine - left) / neighbors).ln())
         found = Decimal(m.optimal_composition(epsilon=epsilon, runs=runs, delta_slack=slack).epsilon)
         assert exact <= found <= exact * (1 + Decimal("1e-9")) + Decimal("1e-12")
-
-
-def test_optimal_composition_of_many_runs():
-    answer = m.optimal_composition(epsilon=1e-3, runs=10**6, delta_slack=1e-5)
-    # A million small releases are one Gaussian of mu = epsilon sqrt(runs), by the central limit theorem.
-    assert answer.epsilon == pytest.approx(m.gdp_epsilon(mu=1.0, delta=1e-5), rel=1e-2)
-    assert m.optimal_composition(epsilon=0, runs=5, delta_slack=1e-5).epsilon == 0
 
 
 def test_group_privacy_carries_delta():

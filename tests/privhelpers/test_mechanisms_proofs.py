@@ -54,6 +54,8 @@ def test_posterior_of_the_exam():
     assert m.posterior(log_ratio, prior=0.5) == pytest.approx([0.62715, 0.37285], abs=1e-5)
     assert m.posterior_range(prior=0.5, epsilon=1) == pytest.approx((0.26894, 0.73106), abs=1e-5)
     assert m.posterior_range(prior=0.2, epsilon=0) == pytest.approx((0.2, 0.2))
+    assert m.participation_log_ratio(1.0, noise_multiplier=0.5, sample_rate=1) == pytest.approx(2)
+    assert m.participation_log_ratio(0.5, noise_multiplier=1, sample_rate=0.3) == pytest.approx(0)
     assert m.posterior(math.inf, prior=0.1) == 1 and isinstance(m.posterior(0.0, prior=0.1), float)
 
 

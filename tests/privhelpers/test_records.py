@@ -133,12 +133,6 @@ def test_common_conditions_come_first(records):
     assert 0.05 < rare / len(notes) < 0.3
 
 
-@pytest.mark.parametrize(("share", "low", "high"), [(1.0, 1, 1), (0.3, 0.22, 0.38)])
-def test_the_share_of_report_notes_is_a_parameter(share, low, high):
-    notes = make_hospital_records(seed=1, report_share=share, **SIZES).heldout
-    assert low <= sum(note["kind"] == "report" for note in notes) / len(notes) <= high
-
-
 @pytest.mark.parametrize("pair", list(itertools.combinations(HOSPITALS, 2)), ids="-".join)
 def test_each_hospital_has_its_own_habits(pair):
     one, other = (HOSPITALS[name] for name in pair)
