@@ -3,8 +3,6 @@
 import json
 import math
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -200,10 +198,3 @@ def test_unknown_names_are_refused(rows):
         claims.printed("newspaper")
     with pytest.raises(InvalidParameter, match="topics"):
         claims.claim_table(rows, "leakage", "weather")
-
-
-def test_the_rooms_of_tables_and_claims_load_no_torch():
-    code = "import sys, privhelpers.claims as c, privhelpers.hipaa, privhelpers.figures\n"
-    code += "c.audit('lecture', 'textbook');sys.exit('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
