@@ -18,7 +18,7 @@ from bookmaker.runner import _git
 from privaudit import browser
 
 ROOT = Path(__file__).parents[1]
-# Files that look at the smoke profile. The first begins it before all else; the others wait for it, so that
+# Files that read the smoke profile. The first begins it before all else; the others wait for it, so that
 # they begin when most is done.
 SMOKE_FILES = ("tests/book/test_browser.py", "tests/nightly/test_decks.py", "tests/notebooks/test_chain.py")
 ROOMS = ("tests/privhelpers/", "tests/privaudit/", "tests/bookmaker/")
@@ -30,10 +30,10 @@ LONG_FILES = (
     *("tests/privaudit/test_adapters.py", "tests/privaudit/test_directions.py"),
 )
 collect_ignore = ["assignments"]  # cells of notebooks: no tests
-# Toys gain nothing from a second thread, and two threads that wait for each other beside the smoke
+# Toys gain nothing from a second thread, and two threads that wait for each other during the smoke
 # profile take twice the time. Set before torch is imported; runs of the chain set their own number.
 os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
-# What the make that started the tests was given, such as JOBS=4, would stand above what they give to theirs.
+# Options of the make that started the tests, such as JOBS=4, would override what tests give to their own.
 for _name in [name for name in os.environ if name.startswith(("MAKE", "MFLAGS"))]:
     del os.environ[_name]
 # No test fails because the machine is busy: Hypothesis' limit of 200 ms an example is a timing.

@@ -23,7 +23,7 @@ def candidates(
 
     A released value is a number, a word, an interval of pandas, or a label: `20-29` and `20 to 29` (both ends
     included), `[20, 30)`, `[20, 30[` and `(20, 30]` (ends as written), `<30`, `≥90`, `90+`, `{a, b}`, an
-    ancestor in `hierarchy`, or stars that each stand for one character: `2*`, `130**`. One that is missing,
+    ancestor in `hierarchy`, or stars, each for one character: `2*`, `130**`. One that is missing,
     empty, `*`, or `Any` fits everyone. Case, white space and the kind of a dash do not matter.
 
     Args:

@@ -171,10 +171,10 @@ def _ancestors(value: str, hierarchy: Mapping[str, str] | None) -> set[str]:
 
 
 def _matches(label: str, value: str) -> bool:
-    """Return whether two texts agree wherever neither has a star, which stands for one character.
+    """Return whether two texts agree wherever neither has a star, which means any one character.
 
     Raises:
-        InvalidParameter: the star may stand for several, or there is more than digits around it.
+        InvalidParameter: the star may mean several, or there is more than digits around it.
     """
     if value.isdigit() and label.startswith("0"):  # a ZIP code that was read as a number
         value = value.zfill(len(label))

@@ -168,7 +168,7 @@ class Textbook(_Document):
         return {"default": re.search(r'accountant: str = "(\w+)"', source)[1]}
 
     def delta_one_over_n(self) -> Figures:
-        """How likely publishing each record with chance 1/N exposes somebody."""
+        """How likely publishing each record with probability 1/N exposes a person."""
         n = self.printed.samples
         return {"exposed": 1 - (1 - 1 / n) ** n}
 

@@ -83,7 +83,7 @@ def _start(axes: Axes | None, height: float) -> tuple[Figure, Axes]:
 
 
 def _mark(line: Callable[..., object], value: float | None, label: str) -> None:
-    """Draw a dotted line at a value with a meaning; without a value there is none."""
+    """Draw a dotted line at a value with a meaning, if there is one."""
     if value is not None:
         line(value, label=label or None, color=style.CONTROL, linestyle=":", linewidth=1, zorder=1)
 
@@ -99,7 +99,7 @@ def _finish(axes: Axes, figure: Figure, *, standalone: bool = True) -> Figure:
 
 
 def _dodge(count: int) -> np.ndarray:
-    """Return where each of several series stands around its place, so that none hides another."""
+    """Return the offset of each of several series from its place, so that none hides another."""
     return (np.arange(count) - (count - 1) / 2) * ((0.6 if count < 5 else 0.8) / max(count, 2))
 
 
@@ -270,7 +270,7 @@ def two_arms(
 
 @style.drawn
 def roc(curves: Mapping[str, RocCurve]) -> Figure:
-    """Draw ROC curves with their bands on logarithmic axes, beside the diagonal of a coin flip.
+    """Draw ROC curves with their bands on logarithmic axes, with the diagonal of a coin flip.
 
     Args:
         curves: by model or by attack, from `stats.roc_curve`.

@@ -17,7 +17,7 @@ _LOOKS = (
     ("#8a8a8a", "D", (0, (1, 1))),
 )
 Rates = Mapping[str, Mapping[float, Interval]]
-_ASIDE = 1.025  # by what factor bars of the next line stand aside, so that none hides another
+_ASIDE = 1.025  # factor between the bars of neighboring lines, so that none hides another
 
 
 @style.drawn
@@ -101,7 +101,7 @@ def pictures(
         xlabel, ylabel: labels of columns and rows.
 
     Raises:
-        InvalidParameter: there is no picture, shapes differ, or a row has not one picture and note a column.
+        InvalidParameter: there is no picture, shapes differ, or a row lacks a picture or a note for a column.
     """
     shapes = {np.shape(picture) for row in rows.values() for picture in row}
     lengths = {len(row) for row in (*rows.values(), *notes)}

@@ -149,7 +149,7 @@ def dp_color(epsilon: float) -> str:
 
 
 def series_colors(count: int) -> list[str]:
-    """Return the colors of so many series that are no models, dark to light; one alone is orange."""
+    """Return the colors of `count` series other than models, dark to light; a single one is orange."""
     if count < 2:
         return [ATTACK] * count
     return [mpl.colors.to_hex(_SERIES_SHADES(place)) for place in np.linspace(0, 1, count)]

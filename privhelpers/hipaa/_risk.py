@@ -53,7 +53,7 @@ MATRIX = {
 
 @dataclass(frozen=True)
 class Finding:
-    """What one attack found, beside what it finds where there is nothing to find.
+    """What one attack found, with what it finds where there is nothing to find.
 
     Attributes:
         attack: its name.
@@ -232,7 +232,7 @@ def combine(model: str, measured: Sequence[Finding], declared: Sequence[Declared
 
 
 def findings_table(measured: Sequence[Finding]) -> pd.DataFrame:
-    """Return measurements as text, each beside its control; `Combined.reasons` adds the sources."""
+    """Return measurements as text, each with its control; `Combined.reasons` adds the sources."""
     rows = [
         {
             "attack": one.attack,

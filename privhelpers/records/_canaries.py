@@ -24,7 +24,7 @@ class Canary:
         canary_id, patient_id: names in the records; a canary is a patient of its own.
         name: of the invented patient.
         prefix, secret, suffix: the note is these three joined; the secret is seven digits.
-        copies: how often the note stands in the training notes, 0 for a control.
+        copies: number of copies among the training notes, 0 for a control.
         planted: False for a control.
     """
 
@@ -64,7 +64,7 @@ class Canary:
 
 
 def _secrets(count: int, factory: PeopleFactory, generator: random.Random) -> list[str]:
-    """Draw different secrets, none of which lies inside a patient's record number by chance."""
+    """Draw different secrets, none of which is part of a patient's record number."""
     numbers = [value[4:] for value in factory.used if value.startswith("SYN-")]
     taken = {number[start : start + DIGITS] for number in numbers for start in (0, 1)}
     drawn = (f"{secret:0{DIGITS}d}" for secret in generator.sample(range(SPACE), count))

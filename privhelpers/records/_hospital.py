@@ -23,7 +23,7 @@ class Stays:
     """How many admissions a patient has, and how many notes an admission has.
 
     The defaults scale a published hospital down: 57,000 admissions of 46,000 patients are 1.24 a patient,
-    and one to three notes stand for the 12,000 tokens of one of its admissions.
+    and one to three notes replace the 12,000 tokens of one of its admissions.
 
     Attributes:
         admissions, notes: weights of one, two, three and so on.
@@ -40,7 +40,7 @@ ONE_NOTE = Stays(admissions=(0.58, 0.20, 0.12, 0.06, 0, 0.04), notes=(1,))
 
 @dataclass(frozen=True)
 class Records:
-    """All private notes of one hospital; each note is a dictionary as it stands on disk.
+    """All private notes of one hospital; each note is a dictionary, as on disk.
 
     Attributes:
         train: notes of the patients to train on, canaries included, shuffled.
@@ -58,7 +58,7 @@ class Records:
 
 
 def _count(weights: tuple[float, ...], generator: random.Random) -> int:
-    """Return one, two, three and so on by weight; a single choice takes no chance."""
+    """Return one, two, three and so on by weight; a single choice draws nothing."""
     return 1 if len(weights) == 1 else generator.choices(range(1, len(weights) + 1), weights)[0]
 
 

@@ -30,7 +30,7 @@ class _Writer:
         self.last: Person | None = None  # whom the document is about
 
     def person(self) -> Person:
-        """Return somebody new; after many people a number may come a second time."""
+        """Return a new person; after many people a number may repeat."""
         if self.drawn and self.drawn % PEOPLE_AT_A_TIME == 0:
             self.people = PeopleFactory(self.r)
         self.drawn += 1

@@ -29,7 +29,7 @@ def model():
 
 
 def deviation(make, model):
-    """Standard deviation of a step in which every gradient is zero: nobody was drawn."""
+    """Standard deviation of a step in which every gradient is zero: no one was sampled."""
     optimizer = make(
         torch.optim.SGD(model.parameters(), lr=1.0),
         model,

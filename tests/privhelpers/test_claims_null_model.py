@@ -48,11 +48,11 @@ def test_the_simulated_null_of_random_words():
     assert shared.mean() == pytest.approx(null.mean(), abs=3)
     assert 0.85 < shared.std() / null.std() < 1.2
     named = claims.simulated_leaks(REPORT, NAMES, WORDS, simulations=1500, seed=1)
-    assert named.mean() > null.mean(), "names that stand in medical words add to it"
+    assert named.mean() > null.mean(), "names inside medical words add to it"
     assert middle(named)[1] > 256
 
 
-def test_prose_about_nobody_reaches_the_counts_of_the_private_models():
+def test_prose_about_no_patient_reaches_the_counts_of_the_private_models():
     null = claims.simulated_leaks(REPORT, NAMES, claims.plain_english(), simulations=800, seed=0)
     low, high = middle(null)
     assert all(low <= REPORT.leaks[budget] <= high for budget in (0.5, 1.0, 5.0, 10.0))
@@ -72,7 +72,7 @@ def test_simulation_and_rule_agree_on_every_pair_of_record_and_text():
         assert counts.mean() == pytest.approx(50 * np.mean(pairs), abs=1.2)
 
 
-def test_the_strict_rule_is_silent_on_prose_about_nobody():
+def test_the_strict_rule_is_silent_on_prose_about_no_patient():
     """Behavioural vector (f): an upper bound of 0.05 %, where the report's rule is far above it."""
     texts = claims.plain_english()[:220]
     generations = [extraction.Generation("", text) for text in texts]
