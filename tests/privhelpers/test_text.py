@@ -43,11 +43,6 @@ def test_what_reads_the_same_has_one_spelling(text, other):
     assert normalize(text) == normalize(other)
 
 
-@given(st.text(max_size=40))
-def test_normalizing_twice_is_normalizing_once(text):
-    assert normalize(normalize(text)) == normalize(text)
-
-
 # Every character that is assigned, and some of those that are not, or are for private use.
 EVERYTHING = "".join(
     c
