@@ -1,4 +1,4 @@
-"""What calibration and attacks cost beside their peers: Opacus, dp-accounting, and transformers' own loop.
+"""What calibration and attacks cost compared with their peers: Opacus, dp-accounting, and transformers' own loop.
 
 `python benchmarks/peers.py` runs it. The methods of a comparison take turns in one process on one core, round
 after round, and a ratio is one of medians of CPU time within one run; a figure from another run or machine is

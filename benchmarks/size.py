@@ -145,7 +145,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", default=SIZES)
     parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS)
     args = parser.parse_args()
-    torch.set_num_threads(1)  # so that two runs beside each other measure the same
+    torch.set_num_threads(1)  # so that two runs at the same time measure the same
     keys = [(args.profile, size, seed) for seed in args.seeds for size in args.sizes]
     rows = go_on(args.kept, keys, measure, "sizes")
     print(keep(rows, args.profile, PARAMS.parent).relative_to(PARAMS.parent))

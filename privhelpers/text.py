@@ -1,7 +1,7 @@
 r"""Rules about text that every chapter shares: one spelling, one match, no harm, and one name.
 
 `normalize` gives two texts that read the same one spelling. `stands_in` is the one rule for "this value of a
-patient stands in this text". `inert` shows text from a model, a file or a user without letting it act.
+patient is in this text". `inert` shows text from a model, a file or a user without letting it act.
 `in_words` says a model or an attack as a reader does: files and parameters have names of their own.
 
 >>> stands_in("Ann B. Hill", "seen: ANN  b. hill, 44")
@@ -21,7 +21,6 @@ from decimal import ROUND_CEILING, Context
 from functools import cache, lru_cache
 
 from privhelpers import validate
-from privhelpers.errors import InvalidParameter
 from privhelpers.spelling import (
     LINE_END,
     UNSEEN,
@@ -39,7 +38,7 @@ _EXPONENT = re.compile(r"(?<=\d)e[+-]\d+")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 # A grave accent between letters is an apostrophe, a backslash before punctuation keeps Markdown from reading
-# it, and decoration counts as a blank. A blank beside punctuation, or beside a character of a script without
+# it, and decoration counts as a blank. A blank next to punctuation, or to a character of a script without
 # blanks, does not count: some tokenizers put one there.
 _QUOTING = re.compile(r"(?<=[^\W_])`(?=[^\W_])")
 _ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
@@ -189,7 +188,7 @@ def found_in(values: Iterable[str], text: str) -> list[str]:
 def found_among(values: Iterable[str], texts: Iterable[str]) -> list[str]:
     """Return those of the values that stand in some text, by the rule of `stands_in`.
 
-    For many of both: a text is searched only for values whose last letters stand in it.
+    For many of both: a text is searched only for values whose last letters are in it.
     """
     sought = {value: alone for value in values if (alone := _wanted(value)[1])}
     size = min([_LAST, *map(len, sought.values())])
@@ -208,7 +207,7 @@ def found_among(values: Iterable[str], texts: Iterable[str]) -> list[str]:
 
 
 def stands_in(value: str, text: str) -> bool:
-    """Return whether a value, such as a patient's name or number, stands in a text.
+    """Return whether a text contains a value, such as a patient's name or number.
 
     It does if its letters and digits as `spelling.bare` gives them, from the first to the last, are in
     those of the text as words of their own, with the same punctuation between them. Blanks around
@@ -219,9 +218,9 @@ def stands_in(value: str, text: str) -> bool:
 
     In a number of six digits or more, separators (hyphen, dot, slash, space, parentheses) may differ or be
     missing: `000006789` gives away 000-00-6789. Shorter numbers must be written as they are, or an age of 44
-    would stand in `4 4`.
+    would be found in `4 4`.
 
-    A value without a letter or digit stands in no text.
+    A value without a letter or digit is in no text.
     """
     return bool(found_in([value], text))
 
@@ -257,7 +256,7 @@ def blank(text: str) -> bool:
 
 
 def _unpiled(text: str) -> str:
-    """Return text with the marks spelled out that stand on a letter beyond the first few."""
+    """Return text with the marks on a letter spelled out beyond the first few."""
     pieces, marks = [], 0
     for character in text:
         marks = marks + 1 if unicodedata.category(character) in ("Mn", "Me") else 0
@@ -278,8 +277,6 @@ def inert(text: str, *, keep: str = "", html: bool = False) -> str:
         keep: such characters that stay, for example line breaks where the target has lines.
         html: whether the result becomes part of a page of HTML; its special characters are then escaped.
     """
-    if not isinstance(text, str):
-        raise InvalidParameter(f"text = {validate.shown(text)}: must be a string")
     shown = "".join(c if c in keep or c == " " or not _acts(c) else ascii(c)[1:-1] for c in text)
     if not shown.isascii():
         shown = _unpiled(shown)
@@ -287,7 +284,7 @@ def inert(text: str, *, keep: str = "", html: bool = False) -> str:
 
 
 def quoted(text: object, most: int = 200) -> str:
-    """Return somebody's words as part of a message: in one line of visible characters, `most` at most.
+    """Return words of a user or a file for a message: one line of at most `most` visible characters.
 
     >>> quoted("expected\\n    \'\\x1b\'")
     "expected \'\\\\x1b\'"
@@ -304,7 +301,7 @@ def inserted(value: object, *, keep: str = "") -> object:
     """Return what a template of HTML, which escapes, inserts: text made inert, other values as they are.
 
     Args:
-        value: anything; markup that is ours, which has `__html__`, is no text.
+        value: anything; markup of ours, which has `__html__`, is left as it is.
         keep: as of `inert`.
     """
     if not isinstance(value, str) or hasattr(value, "__html__"):

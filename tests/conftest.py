@@ -6,23 +6,21 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import hypothesis
 import pytest
 from patience import LIMIT_SECONDS
-from xdist.scheduler import LoadFileScheduling
 
 from bookmaker.runner import _git
 from privaudit import browser
 
 ROOT = Path(__file__).parents[1]
-# Files that look at the smoke profile. The first begins it before all else; the others wait for it, so that
+# Files that read the smoke profile. The first begins it before all else; the others wait for it, so that
 # they begin when most is done.
 SMOKE_FILES = ("tests/book/test_browser.py", "tests/nightly/test_decks.py", "tests/notebooks/test_chain.py")
-TOY_FILES = ("tests/bookmaker/test_site_pdf.py", "tests/book/test_quiz.py")
 ROOMS = ("tests/privhelpers/", "tests/privaudit/", "tests/bookmaker/")
 # Files that take minutes, which no process shall begin when the others are about to end.
 LONG_FILES = (
@@ -32,10 +30,10 @@ LONG_FILES = (
     *("tests/privaudit/test_adapters.py", "tests/privaudit/test_directions.py"),
 )
 collect_ignore = ["assignments"]  # cells of notebooks: no tests
-# Toys gain nothing from a second thread, and two threads that wait for each other beside the smoke
+# Toys gain nothing from a second thread, and two threads that wait for each other during the smoke
 # profile take twice the time. Set before torch is imported; runs of the chain set their own number.
 os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
-# What the make that started the tests was given, such as JOBS=4, would stand above what they give to theirs.
+# Options of the make that started the tests, such as JOBS=4, would override what tests give to their own.
 for _name in [name for name in os.environ if name.startswith(("MAKE", "MFLAGS"))]:
     del os.environ[_name]
 # No test fails because the machine is busy: Hypothesis' limit of 200 ms an example is a timing.
@@ -91,20 +89,8 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileScheduling:
-    """Share the tests among processes by files, and give all files that look at the toy site to one."""
-
-    class Files(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            file = super()._split_scope(nodeid)
-            return TOY_FILES[0] if file in TOY_FILES else file
-
-    return Files(config, log)
-
-
 def _run_smoke(root: Path) -> str:
-    """Run the smoke profile in a copy of the repository at `root`; return why it did not end well, or ""."""
+    """Run the smoke profile in a copy of the repository; return why it failed, or ""."""
     copy_repository(root)
     command = [sys.executable, "-m", "bookmaker.runner", "book", "--profile", "smoke", "--cores", "2"]
     environment = {**os.environ, "PYTHONPATH": str(root)}
@@ -115,36 +101,46 @@ def _run_smoke(root: Path) -> str:
     return f"the smoke profile ended with exit code {done.returncode}:\n{said}" if done.returncode else ""
 
 
-@pytest.fixture(scope="session")
-def smoke_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmokeSite]:
-    """Run the smoke profile from nothing, once for all processes of the tests; each looks at its own copy."""
+def _once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], str]) -> Path:
+    """Return a folder that the first process to ask for it makes; `make` returns what went wrong, or ""."""
     place = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         place = place.parent
-    made, ended = place / "smoke-made" / "book", place / "smoke-ended"
-    with open(place / "smoke-lock", "w") as lock:
+    made, ended = place / f"{name}-made" / "book", place / f"{name}-ended"
+    with open(place / f"{name}-lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not ended.exists():
-            ended.write_text("the smoke profile did not end", encoding="utf-8")
-            ended.write_text(_run_smoke(made), encoding="utf-8")
+            ended.write_text(f"the {name} book did not end", encoding="utf-8")
+            ended.write_text(make(made), encoding="utf-8")
     if wrong := ended.read_text(encoding="utf-8"):
         pytest.fail(wrong)
+    return made
+
+
+@pytest.fixture(scope="session")
+def smoke_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmokeSite]:
+    """Run the smoke profile from nothing, once for all processes of the tests; each reads its own copy."""
+    made = _once(tmp_path_factory, "smoke", _run_smoke)
     root = tmp_path_factory.mktemp("smoke") / "book"
     shutil.copytree(made, root, symlinks=True)
     yield SmokeSite(root, root / "runs" / "smoke" / "site" / "_build" / "html", made)
     shutil.rmtree(root, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
-def toy_book(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the site of a toy book, once for all tests that look at it; whoever changes it builds another."""
+def _build_toy(root: Path) -> str:
     import toy_site
 
     from bookmaker.site._build import build
 
-    root = toy_site.build(tmp_path_factory.mktemp("toy") / "book")
+    toy_site.build(root)
     build(root, toy_site.jobs(root))
-    return root
+    return ""
+
+
+@pytest.fixture(scope="session")
+def toy_book(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site of a toy book, once for all tests that read it; others build their own."""
+    return _once(tmp_path_factory, "toy", _build_toy)
 
 
 class Patient:

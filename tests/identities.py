@@ -55,7 +55,7 @@ def _address(found: re.Match) -> bool:
     return not (address.is_loopback or any(address in net for net in DOCUMENTATION))
 
 
-# Kind -> what has its form, and whether that can be somebody's.
+# Kind -> what has its form, and whether that can be a real person's.
 RULES: dict[str, tuple[re.Pattern, Callable[[re.Match], bool]]] = {
     "SSN, ITIN, ATIN or IRSN": (re.compile(r"(?<!\d)(\d{3})[-. ]?(\d{2})[-. ]?(\d{4})(?!\d)"), _taxpayer),
     "telephone number": (
@@ -100,7 +100,7 @@ def found(text: str) -> Iterator[tuple[str, str, bool]]:
             yield kind, match[0], possible(match)
 
 
-# What the project quotes, and why it is nobody's.
+# What the project quotes, and why it belongs to no one.
 QUOTED = {
     **dict.fromkeys(("ZIP code 13222", "ZIP code 13068", "ZIP code 30602"), "tables of published examples"),
     **dict.fromkeys(("50.1.3.1", "50.1.3.2", "50.1.4.1", "4.5.3.1"), "sections of a book or of a standard"),
@@ -123,7 +123,7 @@ _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL)
 
 
 def shown(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the kind and the value of what could be somebody's in a file or a page of the project."""
+    """Yield the kind and the value of what could be a real identifier in a file or a page of the project."""
     for kind, value, possible in found(text):
         if possible and kind in WRITTEN and WRITTEN[kind].fullmatch(value) and value not in QUOTED:
             yield kind, value

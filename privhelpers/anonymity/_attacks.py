@@ -10,16 +10,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from privhelpers.anonymity._labels import as_range, is_withheld, says_nothing
-from privhelpers.anonymity._labels import covers as _covers
+from privhelpers.anonymity._labels import as_range, covers, is_withheld, meets, says_nothing
 from privhelpers.anonymity._measures import folded, has_columns
 from privhelpers.errors import InvalidParameter
 from privhelpers.validate import shown
-
-
-def _by_name(known: Mapping[str, object], hierarchy: Mapping[str, str] | None) -> None:
-    if not isinstance(known, Mapping) or not (hierarchy is None or isinstance(hierarchy, Mapping)):
-        raise InvalidParameter(f"known = {shown(known)}, hierarchy: must each be a value by name")
 
 
 def candidates(
@@ -27,11 +21,10 @@ def candidates(
 ) -> pd.DataFrame:
     """Return the rows whose released values may be true of what the attacker knows.
 
-    A released value is a number, a date, a word, an interval of pandas, or a label: `20-29` and `20 to 29`
-    (both ends included), `[20, 30)`, `[20, 30[` and `(20, 30]` (ends as written), `<30`, `≥90`, `90+`,
-    `30 and over`, `1980s`, `{a, b}`, an ancestor in `hierarchy`, or stars that each stand for one character:
-    `2*`, `130**`. One that is missing, empty, `*`, or `Any` fits everyone. Case, white space and the kind of
-    a dash do not matter.
+    A released value is a number, a word, an interval of pandas, or a label: `20-29` and `20 to 29` (both ends
+    included), `[20, 30)`, `[20, 30[` and `(20, 30]` (ends as written), `<30`, `≥90`, `90+`, `{a, b}`, an
+    ancestor in `hierarchy`, or stars, each for one character: `2*`, `130**`. One that is missing,
+    empty, `*`, or `Any` fits everyone. Case, white space and the kind of a dash do not matter.
 
     Args:
         table: a release.
@@ -43,14 +36,13 @@ def candidates(
         InvalidParameter: a column does not exist, a known value is missing, a label cannot be read next to
             the known value, or no row fits.
     """
-    _by_name(known, hierarchy)
     has_columns("known", table, known)
     fits = pd.Series(True, index=table.index)
     for column, exact in known.items():
         if says_nothing(exact):
             raise InvalidParameter(f"known[{shown(column)}] = {shown(exact)}: says nothing; leave it out")
         try:
-            fits &= np.array([_covers(general, exact, hierarchy) for general in table[column]], bool)
+            fits &= np.array([covers(general, exact, hierarchy) for general in table[column]], bool)
         except InvalidParameter as error:
             raise InvalidParameter(f"column {shown(column)}, {error}") from None
     if not fits.any():
@@ -85,9 +77,8 @@ def composition(
 
     Source: Ganta, Kasiviswanathan and Smith 2008.
     """
-    if not isinstance(releases, Sequence) or not releases:
-        raise InvalidParameter(f"releases = {shown(releases)}: must be a list of one table or more")
-    _by_name(known, hierarchy)
+    if not releases:
+        raise InvalidParameter("releases: must be a list of one table or more")
     possible = []
     for release in releases:
         has_columns("sensitive", release, [sensitive])
@@ -98,17 +89,14 @@ def composition(
                 f"sensitive: {shown(sensitive)} is missing in a row that fits, so any value is possible; "
                 "leave that release out"
             )
-        try:
-            possible.append(dict(zip(folded(column)[::-1], column[::-1], strict=True)))
-        except TypeError as error:
-            raise InvalidParameter(f"sensitive: values must be words or numbers ({error})") from None
+        possible.append(dict(zip(folded(column)[::-1], column[::-1], strict=True)))
     first, *others = possible
     return {spelled for value, spelled in first.items() if all(_is_among(value, other) for other in others)}
 
 
 def _is_among(value: object, others: Mapping[object, object]) -> bool:
-    """Say whether a sensitive value is one of others, or as a range meets one of them."""
+    """Return whether a sensitive value is one of others, or as a range meets one of them."""
     if value in others:
         return True
     mine = as_range(value)
-    return mine is not None and any(mine.meets(other) for other in map(as_range, others) if other)
+    return mine is not None and any(meets(mine, other) for other in map(as_range, others) if other)

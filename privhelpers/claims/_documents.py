@@ -1,4 +1,4 @@
-"""Claims read from their files, computed again, and judged by the rule that stands beside them."""
+"""Claims read from their files, computed again, and judged by the rule beside them."""
 
 import operator
 from collections.abc import Mapping
@@ -12,15 +12,12 @@ import numpy as np
 from privhelpers import validate
 from privhelpers.artifacts import parse_yaml
 from privhelpers.claims import _others, _report
-from privhelpers.errors import InvalidParameter
 from privhelpers.text import with_powers
 
 HOLDS = "holds"
 VERDICTS = (HOLDS, "wrong number", "contradicts itself", "cannot follow", "not measurable")
-SEVERITIES = MappingProxyType(
-    {"A": "voids a headline", "B": "wrong number or contradiction", "C": "wording, or minor", "": "none"}
-)
-READING, RECOMPUTED = "reading", "recomputed"
+SEVERITIES = ("A", "B", "C", "")  # voids a headline; wrong number or contradiction; wording; no fault
+RECOMPUTED = "recomputed"
 DOCUMENTS = MappingProxyType(  # file of the claims -> class whose methods compute them
     {
         "report": _report.Report,
@@ -28,13 +25,6 @@ DOCUMENTS = MappingProxyType(  # file of the claims -> class whose methods compu
         "lecture": _others.Lecture,
         "textbook": _others.Textbook,
         "clinical_paper": _others.ClinicalPaper,
-    }
-)
-_COMMON = {"id", "topic", "where", "says", "published", "severity", "kind", "shown", "why"}
-_FIELDS = MappingProxyType(  # kind -> fields that a claim must have, fields that it may have
-    {
-        RECOMPUTED: (_COMMON | {"compute", "holds_if", "otherwise"}, set()),
-        READING: (_COMMON | {"verdict", "cites"}, {"quoted", "compute"}),
     }
 )
 _COMPARE = MappingProxyType(
@@ -108,22 +98,8 @@ def printed(document: str) -> SimpleNamespace:
     return SimpleNamespace(**_loaded(document)["printed"])
 
 
-def _check(claim: Mapping[str, Any]) -> None:
-    """Refuse a claim whose fields do not fit its kind."""
-    needed, allowed = _FIELDS.get(claim.get("kind"), (_COMMON, set()))
-    name = claim.get("id", "a claim without an id")
-    if claim.get("kind") not in _FIELDS or not needed <= set(claim) <= needed | allowed:
-        wrong = sorted(needed ^ (set(claim) - allowed))
-        raise InvalidParameter(f"{name}: kind must be one of {', '.join(_FIELDS)}, and these fields: {wrong}")
-    verdict = claim["otherwise"] if claim["kind"] == RECOMPUTED else claim["verdict"]
-    if verdict not in VERDICTS or claim["severity"] not in SEVERITIES:
-        raise InvalidParameter(f"{name}: unknown verdict or severity")
-    if verdict != HOLDS and not claim["severity"]:
-        raise InvalidParameter(f"{name}: {verdict}, but it has no severity")
-
-
 def _passes(value: Any, test: Mapping[str, Any], tables: SimpleNamespace) -> bool:
-    """Say whether a computed value, or each of several, passes a test of the file."""
+    """Return whether a computed value, or each of several, passes a test of the file."""
     (name, limit), *rest = test.items()
     limit = getattr(tables, limit) if isinstance(limit, str) and hasattr(tables, limit) else limit
     if name != "prints":
@@ -141,17 +117,14 @@ def audit(*documents: str) -> list[Audited]:
         documents: of `DOCUMENTS`.
 
     Raises:
-        InvalidParameter: a document or a field of a claim is unknown, or two claims share an id.
+        InvalidParameter: there is no such document.
     """
-    rows: dict[str, Audited] = {}
+    rows: list[Audited] = []
     for document in documents:
         loaded = _loaded(document)
         tables = SimpleNamespace(**loaded["printed"])
         recomputed = DOCUMENTS[document](tables)
         for claim in loaded["claims"]:
-            _check(claim)
-            if claim["id"] in rows:
-                raise InvalidParameter(f"id = {claim['id']!r}: is given twice")
             figures = getattr(recomputed, claim["compute"])() if "compute" in claim else {}
             if claim["kind"] == RECOMPUTED:
                 tests = claim["holds_if"].items()
@@ -161,5 +134,5 @@ def audit(*documents: str) -> list[Audited]:
                 verdict = claim["verdict"]
             lists = {k: _Shown(v) if isinstance(v, list) else v for k, v in figures.items()}
             shown = with_powers(claim["shown"].format(**lists))
-            rows[claim["id"]] = Audited(claim, loaded["document"], figures, shown, verdict)
-    return list(rows.values())
+            rows.append(Audited(claim, loaded["document"], figures, shown, verdict))
+    return rows

@@ -5,32 +5,29 @@ manual of a programming language. Both "leak" under a rule that looks for a reco
 any single word of its name.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import date, timedelta
 from pydoc_data import topics
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 from faker import Faker
 
-from privhelpers import rng, validate
+from privhelpers import rng
 
 _SEED = 42  # of the report, appendix A
 _RECORDS = 225  # its private records, section 5.1.3
 _REFERENCE = date(2025, 11, 17)  # a fixed day: Faker's date of birth follows the clock, and so may its names
 
 
-def _years_before(day: date, years: int) -> date:
-    """Return the same day of an earlier year, 28 February for 29."""
-    try:
-        return day.replace(year=day.year - years)
-    except ValueError:
-        return day.replace(year=day.year - years, day=28)
-
-
 def _patients(count: int, today: date = _REFERENCE) -> list[tuple[str, str, str, date]]:
     """Draw name, social security number, telephone and birthday in the order of the report's calls."""
-    count = validate.positive_int(count=count)
+    ages = {
+        f"{end}_datetime": (pd.Timestamp(today) - pd.DateOffset(years=years)).date()
+        for end, years in (("start", 86), ("end", 18))
+    }
     fake = Faker("en_US")
     fake.seed_instance(_SEED)
     drawn = []
@@ -38,24 +35,19 @@ def _patients(count: int, today: date = _REFERENCE) -> list[tuple[str, str, str,
         name, _ = fake.name(), fake.email()
         ssn, phone = fake.ssn(), fake.phone_number()
         fake.address()
-        ages = {"start_datetime": _years_before(today, 86), "end_datetime": _years_before(today, 18)}
         born = fake.date_time_ad(**ages)
         fake.random_int(min=100_000, max=999_999)
         drawn.append((name, ssn, phone, born.date()))
     return drawn
 
 
-def report_names(count: int = _RECORDS) -> list[str]:
-    """Return the names of the report's records: its generator, its seed, a fixed day.
-
-    Args:
-        count: records, 1 or more.
-    """
-    return [name for name, *_ in _patients(count)]
+def report_names() -> list[str]:
+    """Return the names of the report's records: its generator, its seed, a fixed day."""
+    return [name for name, *_ in _patients(_RECORDS)]
 
 
 def numbers_that_could_be_real() -> tuple[int, int]:
-    """Return how many of the report's generated numbers could belong to somebody.
+    """Return how many of the report's generated numbers could belong to a person.
 
     Returns:
         Social security numbers in the range that is issued; telephone numbers that are not in the block
@@ -75,33 +67,24 @@ def birthday_of_the_first(today: date) -> date:
     return _patients(1, today)[0][3]
 
 
-def day_of_the_birthday(born: date, *, start: date = date(2024, 1, 1), days: int = 1200) -> date | None:
-    """Return the first day on which the generator gives this date of birth, or None within `days`.
+def day_of_the_birthday(born: date) -> date | None:
+    """Return the first day since 2024 on which the generator gives this date of birth, or None.
 
     The date moves on with the clock, so bisection finds it.
     """
-    low, high = 0, days
-    while low < high:
-        middle = (low + high) // 2
-        if birthday_of_the_first(start + timedelta(middle)) < born:
-            low = middle + 1
-        else:
-            high = middle
-    day = start + timedelta(low)
+    days = [date(2024, 1, 1) + timedelta(n) for n in range(1200)]
+    day = days[min(bisect_left(days, born, key=birthday_of_the_first), len(days) - 1)]
     return day if birthday_of_the_first(day) == born else None
 
 
-def plain_english(words: int = 60, texts: int = 600) -> list[str]:
-    """Return pieces of the language reference that ships with Python: English prose about nobody.
+def plain_english() -> list[str]:
+    """Return 600 pieces of the language reference that ships with Python: prose about no patient.
 
-    Args:
-        words: length of a piece, 1 or more; a text of the report has up to 80 tokens.
-        texts: most pieces, 1 or more.
+    A piece has 60 words; a text of the report has up to 80 tokens.
     """
-    words, texts = validate.positive_int(words=words, texts=texts)
     every = " ".join(topics.topics[key] for key in sorted(topics.topics)).split()
-    pieces = [" ".join(every[i : i + words]) for i in range(0, len(every) - words + 1, words)]
-    return pieces[:: max(1, len(pieces) // texts)][:texts]
+    pieces = [" ".join(every[i : i + 60]) for i in range(0, len(every) - 59, 60)]
+    return pieces[:: max(1, len(pieces) // 600)][:600]
 
 
 def simulated_leaks(
@@ -127,7 +110,6 @@ def simulated_leaks(
     Returns:
         Leaking attempts of each simulated report, shape [simulations].
     """
-    simulations = validate.positive_int(simulations=simulations)
     draw = rng.make(seed, "report/leaks")
     lower = [text.lower() for text in texts]
     # The rule is looked up: which text holds which word, and so which record would leak with which text.

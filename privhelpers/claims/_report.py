@@ -1,6 +1,6 @@
 """Recomputations of the report's claims: each method computes from what is printed, or with a library.
 
-A method returns named values; which of them decides, and how, stands beside the claim in its topic's file.
+A method returns named values; the claim's entry in the file of its topic says which of them decides, and how.
 """
 
 import math
@@ -78,7 +78,7 @@ class Report:
         return null | tails | {"least": min(either)}
 
     def private_above_chance(self) -> Figures:
-        """The counts of prose about nobody."""
+        """The counts of prose about no patient."""
         null = self._null(_null_model.plain_english())
         del null["counts"]
         outside = sum(not null["low"] <= count <= null["high"] for count in self.counts)
@@ -418,7 +418,7 @@ class Report:
                 "day": str(_null_model.day_of_the_birthday(printed))}  # fmt: skip
 
     def real_numbers(self) -> Figures:
-        """Generated numbers that somebody could have."""
+        """Generated numbers that a person could have."""
         ssns, phones = _null_model.numbers_that_could_be_real()
         return {"ssns": ssns, "phones": phones}
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -53,7 +54,7 @@ def _looks(names: Sequence[str], controls: Collection[str]) -> dict[str, dict]:
             look = {"label": style.literal(name), "color": color}
         look.setdefault("marker", _MARKERS[place % len(_MARKERS)])
         look["linestyle"] = "--" if name in controls else _LINES[place % len(_LINES)]
-        looks[name] = style.in_legend(look)
+        looks[name] = look
     return looks
 
 
@@ -82,12 +83,12 @@ def _start(axes: Axes | None, height: float) -> tuple[Figure, Axes]:
 
 
 def _mark(line: Callable[..., object], value: float | None, label: str) -> None:
-    """Draw a dotted line at a value with a meaning; without a value there is none."""
+    """Draw a dotted line at a value with a meaning, if there is one."""
     if value is not None:
         line(value, label=label or None, color=style.CONTROL, linestyle=":", linewidth=1, zorder=1)
 
 
-def _finish(axes: Axes, figure: Figure, *, standalone: bool) -> Figure:
+def _finish(axes: Axes, figure: Figure, *, standalone: bool = True) -> Figure:
     """Put a legend above the plot if something in it has a name."""
     labels = axes.get_legend_handles_labels()[1]
     if labels and standalone:
@@ -98,7 +99,7 @@ def _finish(axes: Axes, figure: Figure, *, standalone: bool) -> Figure:
 
 
 def _dodge(count: int) -> np.ndarray:
-    """Return where each of several series stands around its place, so that none hides another."""
+    """Return the offset of each of several series from its place, so that none hides another."""
     return (np.arange(count) - (count - 1) / 2) * ((0.6 if count < 5 else 0.8) / max(count, 2))
 
 
@@ -236,8 +237,6 @@ def two_arms(
     xlabel: str,
     labels: tuple[str, str] = ("members", "controls"),
     threshold: float | None = None,
-    bins: int = 30,
-    axes: Axes | None = None,
 ) -> Figure:
     """Draw how a score is distributed among members and among controls, as densities.
 
@@ -247,37 +246,34 @@ def two_arms(
         xlabel: the score, with its unit.
         labels: what the legend calls the two.
         threshold: where an attacker cuts, drawn as a line.
-        bins: how many, over the range of both.
-        axes: where to draw instead of a new figure.
 
     Raises:
         InvalidParameter: an arm is empty or not finite.
     """
     arms = [checks.vector(name, values) for name, values in (("members", members), ("controls", controls))]
-    edges = np.histogram_bin_edges(np.concatenate(arms), bins)
-    figure, place = _start(axes, style.SHORT)
+    edges = np.histogram_bin_edges(np.concatenate(arms), 30)
+    figure, (place,) = style.canvas()
     for values, name, color, hatch in zip(
         arms, labels, (style.ATTACK, style.CONTROL), (None, "////"), strict=True
     ):
         density = np.histogram(values, edges, density=True)[0]
         face = {"facecolor": "none" if hatch else color, "hatch": hatch, "alpha": 1 if hatch else 0.7}
-        label = style.in_legend({"label": f"{style.literal(name)} (n = {values.size:,})"})["label"]
+        label = f"{style.literal(name)} (n = {values.size:,})"
         place.stairs(density, edges, fill=True, edgecolor=color, linewidth=0, label=label, **face)
         place.stairs(density, edges, color=color, linewidth=1)
     if threshold is not None:
         place.axvline(threshold, color=style.CONTROL, linestyle="--", label="threshold")
     place.set(xlabel=xlabel, ylabel="density")
     place.set_ylim(bottom=0)
-    return _finish(place, figure, standalone=axes is None)
+    return _finish(place, figure)
 
 
 @style.drawn
-def roc(curves: Mapping[str, RocCurve], *, axes: Axes | None = None) -> Figure:
-    """Draw ROC curves with their bands on logarithmic axes, beside the diagonal of a coin flip.
+def roc(curves: Mapping[str, RocCurve]) -> Figure:
+    """Draw ROC curves with their bands on logarithmic axes, with the diagonal of a coin flip.
 
     Args:
         curves: by model or by attack, from `stats.roc_curve`.
-        axes: where to draw instead of a new figure.
 
     Raises:
         InvalidParameter: there is no curve.
@@ -286,7 +282,7 @@ def roc(curves: Mapping[str, RocCurve], *, axes: Axes | None = None) -> Figure:
     """
     if not curves:
         raise InvalidParameter("curves: give one curve or more")
-    figure, place = _start(axes, style.TALL)
+    figure, (place,) = style.canvas(style.TALL)
     looks = _looks(list(curves), ())
     floor = min(curve.fpr[0] for curve in curves.values())
     place.plot([floor, 1], [floor, 1], color=style.CONTROL, linestyle=":", label="coin flip")
@@ -300,7 +296,7 @@ def roc(curves: Mapping[str, RocCurve], *, axes: Axes | None = None) -> Figure:
     place.set(ylabel="true-positive rate (share of members)")
     style.log_axis(place.xaxis)
     style.log_axis(place.yaxis)
-    return _finish(place, figure, standalone=axes is None)
+    return _finish(place, figure)
 
 
 @style.drawn
@@ -394,7 +390,7 @@ def trade_off(
     (across, across_ends), (upward, upward_ends) = checked.values()
     if across.min() <= 0:
         raise InvalidParameter("costs: must be greater than 0 (logarithmic axis)")
-    figure, place = _start(None, style.TALL)
+    figure, (place,) = style.canvas(style.TALL)
     if control is not None:
         band = {"facecolor": "none", "edgecolor": style.PUBLIC, "hatch": "////", "linewidth": 0, "zorder": 0}
         place.axhspan(*control, **band, label="never trained on (control)")
@@ -408,14 +404,14 @@ def trade_off(
             fmt=look["marker"],
             color=look["color"],
             mfc="white" if name in hollow else None,
-            label=style.in_legend(look)["label"],
+            label=look["label"],
             markersize=8,
             elinewidth=1,
             capsize=2,
         )
     place.set(xscale="log", xlabel=xlabel, ylabel=ylabel)
     style.log_axis(place.xaxis)
-    return _finish(place, figure, standalone=True)
+    return _finish(place, figure)
 
 
 @style.drawn
@@ -426,7 +422,6 @@ def heat(
     xlabel: str = "",
     ylabel: str = "",
     digits: int = 2,
-    axes: Axes | None = None,
 ) -> Figure:
     """Draw a table as cells, darker for larger values, each with its number; missing cells stay white.
 
@@ -435,7 +430,6 @@ def heat(
         label: what the numbers are, with their unit, for the scale.
         xlabel, ylabel: what the columns and the rows are.
         digits: after the decimal point.
-        axes: where to draw instead of a new figure.
 
     Raises:
         InvalidParameter: the table is empty or a value is infinite.
@@ -443,19 +437,20 @@ def heat(
     values = frame.to_numpy(dtype=float)
     if not values.size or np.isinf(values).any():
         raise InvalidParameter("frame: give a table with finite or missing values")
-    figure, place = _start(axes, min(style.TALL, 1.2 + 0.34 * len(frame)))
+    figure, (place,) = style.canvas(min(style.TALL, 1.2 + 0.34 * len(frame)))
     lowest, highest = np.nanmin(values), np.nanmax(values)
-    middle = (lowest + highest) / 2
-    # Of equal cells none is dark: the scale would else reach below them, to shares below zero.
-    ends = {"vmin": lowest, "vmax": highest if highest > lowest else lowest + 1}
-    image = place.imshow(values, cmap="Blues", aspect="auto", **ends)
-    for (row, column), value in np.ndenumerate(values):
-        if not np.isnan(value):
-            color = "white" if value > middle else style.CONTROL
-            place.text(column, row, f"{value:.{digits}f}", ha="center", va="center", color=color, fontsize=8)
-    place.grid(False)
-    place.set_xticks(range(frame.shape[1]), [_row_label(str(name)) for name in frame.columns])
-    place.set_yticks(range(frame.shape[0]), [_row_label(str(name)) for name in frame.index])
+    sns.heatmap(
+        frame.rename(index=str, columns=str).rename(index=_row_label, columns=_row_label),
+        ax=place,
+        cmap="Blues",
+        vmin=lowest,
+        vmax=highest if highest > lowest else lowest + 1,  # equal cells are light, none below zero
+        annot=True,
+        fmt=f".{digits}f",
+        annot_kws={"fontsize": 8},
+        cbar_kws={"label": label},
+    )
     place.set(xlabel=xlabel, ylabel=ylabel)
-    figure.colorbar(image, ax=place, label=label)
+    place.tick_params(rotation=0)
+    place.grid(visible=False)
     return figure

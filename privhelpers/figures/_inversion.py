@@ -3,13 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from privhelpers.errors import InvalidParameter
 from privhelpers.figures import _style as style
-from privhelpers.stats import Interval, checks
+from privhelpers.stats import Interval
 
 _LOOKS = (
     (style.ATTACK, "o", "-"),
@@ -18,41 +17,7 @@ _LOOKS = (
     ("#8a8a8a", "D", (0, (1, 1))),
 )
 Rates = Mapping[str, Mapping[float, Interval]]
-_ASIDE = 1.025  # by what factor bars of the next line stand aside, so that none hides another
-
-
-def _by_place(name: str, given: Rates) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return places, rising, and (estimate, low, high) of each by name."""
-    if not given or not all(given.values()):
-        raise InvalidParameter(f"{name}: give one name or more, each with one interval or more")
-    curves = {}
-    for key, intervals in given.items():
-        places = checks.vector(f"places of {style.literal(key)}", sorted(intervals))
-        if places.min() <= 0:
-            raise InvalidParameter(f"{name}: places must be greater than 0 (logarithmic axis)")
-        ends = np.array([(i.estimate, i.low, i.high) for _, i in sorted(intervals.items())]).T
-        style.whiskers(*ends)
-        curves[key] = (places, ends)
-    return curves
-
-
-def _lines(
-    axes: Axes, given: dict[str, tuple[np.ndarray, np.ndarray]], *, hollow: bool, spread: float = 1.0
-) -> None:
-    """Draw lines with bands, or with bars side by side where `spread` is not 1."""
-    for place, (name, (x, (middle, low, high))) in enumerate(given.items()):
-        color, marker, line = _LOOKS[place % len(_LOOKS)]
-        if hollow:
-            color, line = style.CONTROL, ":"
-        x = x * spread ** (len(given) if hollow else place)
-        if spread == 1.0:
-            axes.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
-        else:
-            ends = style.whiskers(middle, low, high)
-            axes.errorbar(x, middle, ends, fmt="none", ecolor=color, elinewidth=1, capsize=2)
-        label = style.in_legend({"label": style.literal(name)})["label"]
-        fill = "white" if hollow else color
-        axes.plot(x, middle, linestyle=line, color=color, marker=marker, mfc=fill, ms=4, label=label)
+_ASIDE = 1.025  # factor between the bars of neighboring lines, so that none hides another
 
 
 @style.drawn
@@ -75,13 +40,17 @@ def recovery(
         marks: places of runs by label, such as {"ε = 8": 0.8}.
 
     Raises:
-        InvalidParameter: there is no attack or no control, a place is not positive, or lengths differ.
+        InvalidParameter: a place is missing or not positive, an interval misses its estimate, or the lengths
+            of the ceiling differ.
     """
-    lines, dashes = _by_place("attacks", attacks), _by_place("controls", controls)
+    given = (*attacks.values(), *controls.values())
+    sizes = sorted({place for line in given for place in line})
+    if not given or not all(given) or sizes[0] <= 0:
+        raise InvalidParameter("attacks, controls: each needs places greater than 0 (logarithmic axis)")
     figure, (axes,) = style.canvas(style.TALL)
     axes.set(xscale="log", xlabel=xlabel)
     if ceiling is None:
-        style.log_axis(axes.xaxis, sorted({size for x, _ in lines.values() for size in x}))
+        style.log_axis(axes.xaxis, sizes)
     else:
         x, top = style.columns_of(noise=ceiling[0], ceiling=ceiling[1])
         if x.min() <= 0:
@@ -90,9 +59,20 @@ def recovery(
         axes.plot(x, top, color=style.DP, linewidth=2.2, label="ceiling by differential privacy")
         axes.set(xlim=(x.min(), x.max()))
         style.log_axis(axes.xaxis, 10.0 ** np.arange(np.round(np.log10(x.min())), np.log10(x.max()) + 0.01))
-    spread = _ASIDE if ceiling is None else 1.0
-    _lines(axes, lines, hollow=False, spread=spread)
-    _lines(axes, dashes, hollow=True, spread=spread)
+    hollow = [(style.CONTROL, marker, ":") for _, marker, _ in _LOOKS]
+    for rates, looks in ((attacks, _LOOKS), (controls, hollow)):
+        for place, (name, intervals) in enumerate(rates.items()):
+            color, marker, line = looks[place]
+            x, ends = zip(*sorted(intervals.items()), strict=True)
+            middle, low, high = np.array([(i.estimate, i.low, i.high) for i in ends]).T
+            errors = style.whiskers(middle, low, high)
+            if ceiling is None:
+                x = np.array(x) * _ASIDE ** (len(rates) if looks is hollow else place)
+                axes.errorbar(x, middle, errors, fmt="none", ecolor=color, elinewidth=1, capsize=2)
+            else:
+                axes.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
+            look = {"linestyle": line, "color": color, "marker": marker, "label": style.literal(name)}
+            axes.plot(x, middle, **look, mfc="white" if looks is hollow else color, ms=4)
     for name, place in (marks or {}).items():
         axes.axvline(place, color=style.DP, linestyle=":", linewidth=1)
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
@@ -121,7 +101,7 @@ def pictures(
         xlabel, ylabel: labels of columns and rows.
 
     Raises:
-        InvalidParameter: there is no picture, shapes differ, or a row has not one picture and note a column.
+        InvalidParameter: there is no picture, shapes differ, or a row lacks a picture or a note for a column.
     """
     shapes = {np.shape(picture) for row in rows.values() for picture in row}
     lengths = {len(row) for row in (*rows.values(), *notes)}

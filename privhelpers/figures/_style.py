@@ -11,14 +11,13 @@ import functools
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import ParamSpec
 
 import matplotlib as mpl
 import numpy as np
 import seaborn as sns
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.container import ErrorbarContainer
@@ -43,7 +42,6 @@ _SERIES_SHADES = mpl.colors.LinearSegmentedColormap.from_list(
     "series", ["#4b3fa7", "#b8327a", "#e0690f", "#efb73e"]
 )
 _DP_RANGE = (0.25, 16.0)  # epsilons at the ends of the shades
-_SHIELD = "\ufdd0"  # a code point that Unicode keeps free of meaning; `drawn` takes it off again
 _SPARE_MARKERS = "Dv<>PX*pdh"
 _KNOWN_MODELS = MappingProxyType(
     {
@@ -105,12 +103,6 @@ def use_style() -> None:
     mpl.rcParams.update(_RC)
 
 
-def _unshield(drawn_on: Artist) -> None:
-    for text in drawn_on.findobj(Text):
-        if text.get_text().startswith(_SHIELD):
-            text.set_text(text.get_text()[1:])
-
-
 def drawn(make: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
     """Draw a figure in the style of the book, whatever the caller's settings are."""
 
@@ -119,7 +111,6 @@ def drawn(make: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
         with mpl.rc_context():
             use_style()
             figure = make(*args, **kwargs)
-            _unshield(figure)
             # Ticks are made when first drawn: drawing here gives them this style and this parser setting.
             figure.draw_without_rendering()
             for text in figure.findobj(Text):
@@ -136,8 +127,11 @@ def canvas(height: float = SHORT, columns: int = 1, **options: object) -> tuple[
 
 
 def literal(text: object, longest: int = 48) -> str:
-    """Return text that a figure shows as it is: controls as escapes, one line, shortened at `longest`."""
-    shown = inert(str(text))
+    """Return text that a figure shows as it is: controls as escapes, one line, shortened at `longest`.
+
+    A blank goes before a first `_`, because matplotlib drops such labels from a legend.
+    """
+    shown = re.sub("^_", " _", inert(str(text)))
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
@@ -155,7 +149,7 @@ def dp_color(epsilon: float) -> str:
 
 
 def series_colors(count: int) -> list[str]:
-    """Return the colors of so many series that are no models, dark to light; one alone is orange."""
+    """Return the colors of `count` series other than models, dark to light; a single one is orange."""
     if count < 2:
         return [ATTACK] * count
     return [mpl.colors.to_hex(_SERIES_SHADES(place)) for place in np.linspace(0, 1, count)]
@@ -175,12 +169,6 @@ def model_looks(models: Iterable[str]) -> dict[str, dict[str, str]]:
             spare += 1
         looks[model] = {"label": label, "color": color, "marker": marker}
     return looks
-
-
-def in_legend(look: Mapping[str, str]) -> dict[str, str]:
-    """Return a look whose label reaches the legend: matplotlib drops labels that start with `_`."""
-    label = look["label"]
-    return {**look, "label": _SHIELD + label if label.startswith("_") else label}
 
 
 def columns_of(**arrays: ArrayLike) -> list[np.ndarray]:
@@ -258,7 +246,6 @@ def legend_above(figure: Figure, axes: Axes) -> None:
     for rows in range(1, len(labels) + 1):
         columns = math.ceil(len(labels) / rows)
         legend = figure.legend(handles, labels, loc="outside upper center", ncols=columns)
-        _unshield(legend)
         if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
             return
         legend.remove()

@@ -9,7 +9,6 @@ regulation's: a medical record number is (H), not "any other unique number" (R).
 15
 """
 
-import textwrap
 from dataclasses import dataclass
 
 REMOVED, MAY_STAY, UNLISTED = "must go", "may stay", "not on that list"
@@ -71,10 +70,6 @@ class Section:
     subject: str
     asks: str
 
-    def __str__(self) -> str:
-        """Return the section as lines that fit a page."""
-        return textwrap.fill(f"{self.number}, {self.subject}: {self.asks}.", 74, subsequent_indent="    ")
-
 
 SECTIONS = (
     Section(
@@ -86,14 +81,14 @@ SECTIONS = (
         "164.514(b)(1)",
         "Expert Determination",
         "a person who knows generally accepted statistical methods finds, and documents, that the risk is "
-        "very small that an anticipated recipient could identify somebody, alone or with other information "
+        "very small that an anticipated recipient could identify a person, alone or with other information "
         "that is reasonably available",
     ),
     Section(
         "164.514(b)(2)",
         "Safe Harbor",
         "18 kinds of identifiers of the person and of relatives, employers and household members are "
-        "removed, and the holder has no actual knowledge that the rest could identify somebody",
+        "removed, and the holder has no actual knowledge that the rest could identify a person",
     ),
     Section(
         "164.514(e)",
@@ -115,7 +110,7 @@ SECTIONS = (
     Section(
         "160.103",
         "business associate",
-        "somebody outside the workforce who creates, receives, maintains or transmits protected information "
+        "a party outside the workforce who creates, receives, maintains or transmits protected information "
         "on behalf of a covered entity",
     ),
     Section(

@@ -1,7 +1,7 @@
 """Risk in three kinds that are never added: what was measured, what is declared, what both say together.
 
 A measurement has an interval, a control and a source; a declaration has a person and a date; their
-combination is a rule that anybody can read, with its reasons. There is no score: two models with opposite
+combination is a rule that anyone can read, with its reasons. There is no score: two models with opposite
 risks can have the same one.
 
 >>> say = [declare(subject, ANSWERS[subject][0], by="owner", on="2024-01-01") for subject in ANSWERS]
@@ -10,16 +10,13 @@ risks can have the same one.
 """
 
 import datetime
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import NoReturn
 
 import pandas as pd
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter, NotOneNumber
-from privhelpers.text import blank
 
 Figure = tuple[float, float, float]  # an estimate and the ends of its interval
 
@@ -27,7 +24,7 @@ CONTENT, MEMBERSHIP = "content", "membership"  # what an attack brings out
 KINDS = (CONTENT, MEMBERSHIP)
 NOTHING, UNMEASURED = "nothing found", "not measured"
 
-# Answers to each question, from the narrowest to the widest; who declares nothing is read as the last one.
+# Answers to each question, from the narrowest to the widest, which is taken where none is declared.
 ANSWERS = {
     "access": ("named staff", "partners", "anyone"),
     "form": ("queries", "weights"),
@@ -40,7 +37,7 @@ INSIDE, BOUND, OPEN = "inside", "bound", "open"
 REACH = (INSIDE, BOUND, OPEN)
 
 KEEP, LIMIT, STOP, FIRST = "keep measuring", "limits must hold", "do not hand out", "measure first"
-CATEGORIES = (KEEP, LIMIT, STOP)  # in this order; FIRST stands outside, for nobody knows where it belongs
+CATEGORIES = (KEEP, LIMIT, STOP)  # in this order; FIRST is outside of it, because its place is unknown
 MATRIX = {
     (NOTHING, INSIDE): KEEP,
     (NOTHING, BOUND): LIMIT,
@@ -56,7 +53,7 @@ MATRIX = {
 
 @dataclass(frozen=True)
 class Finding:
-    """What one attack found, beside what it finds where there is nothing to find.
+    """What one attack found, with what it finds where there is nothing to find.
 
     Attributes:
         attack: its name.
@@ -77,19 +74,15 @@ class Finding:
     source: str
 
     def __post_init__(self) -> None:
-        """Refuse a figure without an interval or without a control."""
-        if self.kind not in KINDS:
-            raise InvalidParameter(f"{self.attack}: kind = {self.kind!r}: must be one of {', '.join(KINDS)}")
+        """Refuse a figure without an interval, a control or a source."""
+        validate.one_of(KINDS, kind=self.kind)
         if not self.source:
             raise InvalidParameter(f"{self.attack}: source is empty; a figure without a source is not used")
-        if self.n < 1:
-            raise InvalidParameter(f"{self.attack}: n = {self.n}: nobody was attacked")
         for name in ("figure", "control"):
             ends = getattr(self, name)
-            if len(ends) != 3 or not all(map(math.isfinite, ends)) or not ends[1] <= ends[0] <= ends[2]:
+            if len(ends) != 3 or not ends[1] <= ends[0] <= ends[2]:
                 raise InvalidParameter(
-                    f"{self.attack}: {name} = {ends}: must be an estimate with a lower and an upper end; "
-                    "without an interval, or without its control, a figure is not used"
+                    f"{self.attack}: {name} = {ends}: must be an estimate with a lower and an upper end"
                 )
 
     @property
@@ -108,7 +101,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Declared:
-    """What somebody states and no attack can measure.
+    """What a person states and no attack can measure.
 
     Attributes:
         subject: the question, a key of `ANSWERS`.
@@ -126,23 +119,20 @@ class Declared:
     note: str = ""
     source: str = ""
 
-    def __post_init__(self) -> None:
-        """Refuse an unknown question or answer, and a declaration of nobody."""
-        validate.one_of(ANSWERS, subject=self.subject)
-        validate.one_of(ANSWERS[self.subject], **{self.subject: self.answer})
-        if not isinstance(self.by, str) or blank(self.by):
-            raise InvalidParameter(f"{self.subject}: by is empty; a declaration has a person behind it")
-
 
 def declare(subject: str, answer: str, *, by: str, on: str, note: str = "", source: str = "") -> Declared:
     """Return a declaration; `on` is a date like 2024-01-01.
 
     Raises:
-        InvalidParameter: an unknown subject or answer, nobody who says so, or no date.
+        InvalidParameter: an unknown subject or answer, an empty `by`, or not a date.
     """
+    validate.one_of(ANSWERS, subject=subject)
+    validate.one_of(ANSWERS[subject], **{subject: answer})
+    if not by.strip():
+        raise InvalidParameter(f"{subject}: by is empty; a declaration has a person behind it")
     try:
         day = datetime.date.fromisoformat(on)
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise InvalidParameter(f"on = {validate.shown(on)}: must be a date like 2024-01-01") from error
     return Declared(subject, answer, by, day, note, source)
 
@@ -168,18 +158,11 @@ class Combined:
     measured: tuple[Finding, ...] = field(repr=False)
     declared: tuple[Declared, ...] = field(repr=False)
 
-    def _refuse(self) -> NoReturn:
+    def __float__(self) -> float:
+        """Refuse: a risk is not one number."""
         raise NotOneNumber(
             f"{self.model}: a risk is not one number; read category and reasons, or compare attack by attack"
         )
-
-    def __float__(self) -> float:
-        """Refuse: this is no number."""
-        self._refuse()
-
-    def __int__(self) -> int:
-        """Refuse: this is no number."""
-        self._refuse()
 
     def as_json(self) -> dict:
         """Return everything that was read, with every source, as plain values for a file."""
@@ -187,11 +170,6 @@ class Combined:
         for one in record["declared"]:
             one["on"] = one["on"].isoformat()
         return record
-
-    @property
-    def score(self) -> NoReturn:
-        """Refuse: nothing here may be weighted and added."""
-        self._refuse()
 
 
 def _evidence(measured: Sequence[Finding]) -> tuple[str, list[str]]:
@@ -201,7 +179,7 @@ def _evidence(measured: Sequence[Finding]) -> tuple[str, list[str]]:
         if any(one.above_control and one.kind == kind for one in measured):
             return kind, reasons
     if missing:
-        return UNMEASURED, [*reasons, f"nobody measured {' and '.join(missing)}"]
+        return UNMEASURED, [*reasons, f"not measured: {' and '.join(missing)}"]
     return NOTHING, [*reasons, "no attack told members from controls, which is not proof that none can"]
 
 
@@ -210,7 +188,7 @@ def _reach(answers: dict[str, str]) -> str:
     if answers["access"] == "anyone" or (outside and answers["form"] == "weights"):
         return OPEN
     held = answers["agreement"] == "in force" and answers["queries"] != "unlimited"
-    if not outside:  # whoever holds the weights asks without a limit
+    if not outside:  # staff with the weights ask without a limit
         return INSIDE if answers["queries"] != "unlimited" and answers["form"] == "queries" else BOUND
     return BOUND if held else OPEN
 
@@ -218,9 +196,9 @@ def _reach(answers: dict[str, str]) -> str:
 def combine(model: str, measured: Sequence[Finding], declared: Sequence[Declared]) -> Combined:
     """Read measurements and declarations together, by `MATRIX`, and list every reason.
 
-    Two rules come on top of the matrix. What nobody declares is read as the widest answer. And where
+    Two rules come on top of the matrix. What is not declared is read as the widest answer. And where
     nothing was found, a tolerated budget takes the place of limits, because it holds for attacks that
-    nobody has tried; it does not excuse what an attack did find. Retention is listed and decides nothing.
+    no one has tried; it does not excuse what an attack did find. Retention is listed and decides nothing.
 
     Args:
         model: whose risk.
@@ -243,18 +221,18 @@ def combine(model: str, measured: Sequence[Finding], declared: Sequence[Declared
         note = f", {one.note}" if one.note else ""
         reasons.append(f"{one.subject}: {one.answer}{note}; says {one.by}, {one.on}{evidence_of}")
     silent = [subject for subject in ANSWERS if subject not in subjects]
-    reasons += [f"{subject}: nobody declared it, read as {answers[subject]!r}" for subject in silent]
+    reasons += [f"{subject}: not declared, read as {answers[subject]!r}" for subject in silent]
     category = FIRST if evidence == UNMEASURED else MATRIX[evidence, reach]
     if evidence == NOTHING and category != KEEP and answers["budget"] == "tolerated":
         category = KEEP
         reasons.append(
-            "the budget bounds attacks that nobody has tried, so the limits do not carry the weight"
+            "the budget bounds attacks that no one has tried, so the limits do not carry the weight"
         )
     return Combined(model, category, evidence, reach, tuple(reasons), tuple(measured), tuple(declared))
 
 
 def findings_table(measured: Sequence[Finding]) -> pd.DataFrame:
-    """Return measurements as text, each beside its control; `Combined.reasons` adds the sources."""
+    """Return measurements as text, each with its control; `Combined.reasons` adds the sources."""
     rows = [
         {
             "attack": one.attack,
@@ -276,7 +254,7 @@ def reading_table(readings: Sequence[Combined]) -> pd.DataFrame:
         rows[one.model] = {
             "found": one.evidence,
             "reach": one.reach,
-            "budget": budget[0] if budget else "nobody says",
+            "budget": budget[0] if budget else "not declared",
             "reading": one.category,
         }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("model")

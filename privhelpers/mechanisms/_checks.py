@@ -1,7 +1,5 @@
 """Checks that the files of this room share."""
 
-import random
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -19,23 +17,15 @@ def unit_interval(**values: ArrayLike) -> None:
 
 
 def real(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """Return numbers as an array; infinite ones, which mean certainty, are welcome."""
+    """Return numbers as an array; infinite ones mean certainty."""
     array = validate.array(name, values, float)
     if np.isnan(array).any() or np.iscomplexobj(values):
         raise InvalidParameter(f"{name} = {validate.shown(values)}: must be numbers")
     return array
 
 
-def chance(source: random.Random) -> None:
-    """Refuse a source that draws no whole numbers, such as a generator of numpy."""
-    if not isinstance(source, random.Random):
-        raise InvalidParameter(
-            f"source = {validate.shown(source)}: must be a random.Random, such as random.SystemRandom()"
-        )
-
-
 def plain(values: NDArray[np.float64]) -> float | NDArray[np.float64]:
-    """Return an array as it is and a lone number as a float."""
+    """Return an array as it is and a single number as a float."""
     return values if np.ndim(values) else float(values)
 
 

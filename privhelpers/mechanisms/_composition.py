@@ -33,11 +33,6 @@ class Guarantee:
     epsilon: float
     delta: float
 
-    @property
-    def vacuous(self) -> bool:
-        """Tell whether every mechanism satisfies this pair."""
-        return self.delta >= 1
-
 
 @validate.within_float64
 def basic_composition(*, epsilons: Sequence[float], deltas: Sequence[float] | None = None) -> Guarantee:
@@ -53,9 +48,8 @@ def basic_composition(*, epsilons: Sequence[float], deltas: Sequence[float] | No
 
     Source: Dwork and Roth 2014, theorem 3.16 and theorem B.1 (adaptive).
     """
-    epsilons = validate.row("epsilons", epsilons)
-    deltas = [0.0] * len(epsilons) if deltas is None else validate.row("deltas", deltas)
-    if len(epsilons) != len(deltas) or not epsilons:
+    deltas = [0.0] * len(epsilons) if deltas is None else deltas
+    if len(epsilons) != len(deltas) or not len(epsilons):
         raise InvalidParameter(
             f"deltas: {len(deltas)} values for {len(epsilons)} epsilons; one each, at least one"
         )

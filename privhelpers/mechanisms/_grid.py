@@ -2,7 +2,8 @@
 
 No floating-point operation touches the sampling, so the probabilities are the ones of the proof. The
 chance comes from a `random.Random`: a seeded one for a page that can be repeated, whose guarantee is void
-once the seed is known, or `random.SystemRandom()` for a release.
+once the seed is known, or `random.SystemRandom()` for a release. Algorithms and theorems are those of
+Canonne, Kamath and Steinke 2020.
 
 >>> import random
 >>> isinstance(laplace_on_grid(17, sensitivity=1, epsilon=0.5, source=random.SystemRandom()), float)
@@ -14,11 +15,10 @@ import random
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from privhelpers import validate
 from privhelpers.errors import InvalidParameter
-from privhelpers.mechanisms import _checks
 from privhelpers.mechanisms._tradeoff import gaussian_sigma
 
 _FINEST = 1_000_000  # largest sigma in steps: beyond it the exact delta takes too long to sum
@@ -41,18 +41,7 @@ def _happens_exp(gamma: Fraction, source: random.Random) -> bool:
 
 
 def _sample_discrete_laplace(*, scale: Fraction, source: random.Random) -> int:
-    """Return a whole number k with probability proportional to e^(-|k| / scale), exactly.
-
-    Args:
-        scale: greater than 0, in steps of the grid; a `Fraction`, or a number that stands for itself.
-        source: where the whole numbers come from.
-
-    Raises:
-        InvalidParameter: scale is out of its range.
-
-    Source: Canonne, Kamath and Steinke 2020, algorithm 2.
-    """
-    scale = _positive_fraction("scale", scale)
+    """Return a whole number k with probability proportional to e^(-|k| / scale), exactly (algorithm 2)."""
     t, s = scale.numerator, scale.denominator
     while True:
         low = source.randrange(t)
@@ -69,18 +58,7 @@ def _sample_discrete_laplace(*, scale: Fraction, source: random.Random) -> int:
 
 
 def _sample_discrete_gaussian(*, variance: Fraction, source: random.Random) -> int:
-    """Return a whole number k with probability proportional to e^(-k^2 / (2 variance)), exactly.
-
-    Args:
-        variance: greater than 0, in squared steps of the grid; a `Fraction`, or a number taken as it is.
-        source: where the whole numbers come from.
-
-    Raises:
-        InvalidParameter: variance is out of its range.
-
-    Source: Canonne, Kamath and Steinke 2020, algorithm 3.
-    """
-    variance = _positive_fraction("variance", variance)
+    """Return a whole number k with probability proportional to e^(-k^2 / (2 variance)) (algorithm 3)."""
     t = math.isqrt(math.floor(variance)) + 1
     while True:
         k = _sample_discrete_laplace(scale=Fraction(t), source=source)
@@ -88,59 +66,36 @@ def _sample_discrete_gaussian(*, variance: Fraction, source: random.Random) -> i
             return k
 
 
-def _positive_fraction(name: str, value: float | Fraction) -> Fraction:
-    number = validate.positive(**{name: float(value) if isinstance(value, Fraction) else value})
-    return value if isinstance(value, Fraction) else Fraction(number)
-
-
-def _log_normaliser(sigma: float) -> float:
+def _discrete_gaussian_pmf(k: NDArray, *, sigma: float) -> NDArray[np.float64]:
+    """Return the probability of each whole number; the standard deviation is a little below sigma."""
     if sigma > 10:  # Poisson summation: the rest is below e^-1900
-        return math.log(sigma * math.sqrt(2 * math.pi))
-    k = np.arange(1, math.ceil(40 * sigma) + 2)
-    return math.log1p(2 * float(np.exp(-(k**2) / (2 * sigma**2)).sum()))
-
-
-def _discrete_gaussian_pmf(k: ArrayLike, *, sigma: float) -> NDArray[np.float64]:
-    """Return the probability of each whole number under the discrete Gaussian distribution.
-
-    Args:
-        k: whole number or array of them.
-        sigma: its parameter, greater than 0, in steps; the standard deviation is a little below it.
-
-    Raises:
-        InvalidParameter: sigma is out of its range.
-
-    Source: Canonne, Kamath and Steinke 2020, definition 1.
-    """
-    sigma = validate.positive(sigma=sigma)
-    return np.exp(-(np.asarray(k, dtype=float) ** 2) / (2 * sigma**2) - _log_normaliser(sigma))
+        log_total = math.log(sigma * math.sqrt(2 * math.pi))
+    else:
+        right = np.arange(1, math.ceil(40 * sigma) + 2)
+        log_total = math.log1p(2 * float(np.exp(-(right**2) / (2 * sigma**2)).sum()))
+    return np.exp(-(np.asarray(k, dtype=float) ** 2) / (2 * sigma**2) - log_total)
 
 
 def _discrete_gaussian_delta(*, sigma: float, sensitivity: int, epsilon: float) -> float:
-    """Return the exact delta of the discrete Gaussian mechanism at epsilon.
+    """Return the exact delta of the discrete Gaussian mechanism at epsilon (theorem 7).
 
-    The shift by the full sensitivity is the worst one, as the likelihood ratio is monotone in k.
-
-    Args:
-        sigma: greater than 0, at most a million steps.
-        sensitivity: in steps, 1 or more.
-        epsilon: 0 or more.
-
-    Raises:
-        InvalidParameter: a value is out of its range.
-
-    Source: Canonne, Kamath and Steinke 2020, theorem 7.
+    The shift by the full sensitivity, in steps, is the worst one, as the likelihood ratio is monotone in k.
     """
-    sigma = validate.positive(sigma=sigma)
-    sensitivity = validate.positive_int(sensitivity=sensitivity)
-    epsilon = validate.non_negative(epsilon=epsilon)
     if sigma > _FINEST:
-        raise InvalidParameter(f"sigma = {sigma:g} steps: at most {_FINEST}; choose a larger step")
+        raise InvalidParameter(f"step: sigma is {sigma:g} steps, at most {_FINEST}; choose a larger step")
     first = math.floor(epsilon * sigma**2 / sensitivity - sensitivity / 2)
     k = np.arange(max(first, -math.ceil(40 * sigma)), max(first, 0) + math.ceil(40 * sigma) + 2, dtype=float)
     loss = sensitivity * (2 * k + sensitivity) / (2 * sigma**2)
     gain = -np.expm1(np.minimum(0.0, epsilon - loss))
     return float(np.sum(_discrete_gaussian_pmf(k, sigma=sigma) * gain))
+
+
+def _discrete_gaussian_sigma(*, sensitivity: int, epsilon: float, delta: float) -> float:
+    """Return a sigma whose exact discrete delta does not exceed the target, within 0.2 % of enough."""
+    sigma = gaussian_sigma(sensitivity=sensitivity, epsilon=epsilon, delta=delta)
+    while _discrete_gaussian_delta(sigma=sigma, sensitivity=sensitivity, epsilon=epsilon) > delta:
+        sigma *= 1.002
+    return sigma
 
 
 def _to_grid(answer: float, sensitivity: float, step: float) -> tuple[int, int]:
@@ -174,7 +129,6 @@ def laplace_on_grid(
 
     Source: Canonne, Kamath and Steinke 2020, section 5.
     """
-    _checks.chance(source)
     epsilon = validate.positive(epsilon=epsilon)
     place, reach = _to_grid(answer, sensitivity, step)
     noise = _sample_discrete_laplace(scale=reach / Fraction(epsilon), source=source)
@@ -196,28 +150,7 @@ def gaussian_on_grid(
 
     Source: Canonne, Kamath and Steinke 2020, theorem 7.
     """
-    _checks.chance(source)
     place, reach = _to_grid(answer, sensitivity, step)
     sigma = _discrete_gaussian_sigma(sensitivity=reach, epsilon=epsilon, delta=delta)
     noise = _sample_discrete_gaussian(variance=Fraction(sigma) ** 2, source=source)
     return float((place + noise) * Fraction(step))
-
-
-def _discrete_gaussian_sigma(*, sensitivity: int, epsilon: float, delta: float) -> float:
-    """Return a sigma whose exact discrete delta does not exceed the target, within 0.2 % of enough.
-
-    Args:
-        sensitivity: in steps, 1 or more.
-        epsilon: greater than 0.
-        delta: in (0, 1).
-
-    Raises:
-        InvalidParameter: a value is out of its range.
-
-    Source: Balle and Wang 2018, theorem 8, as the start; Canonne, Kamath and Steinke 2020, theorem 7.
-    """
-    sensitivity = validate.positive_int(sensitivity=sensitivity)
-    sigma = gaussian_sigma(sensitivity=sensitivity, epsilon=epsilon, delta=delta)
-    while _discrete_gaussian_delta(sigma=sigma, sensitivity=sensitivity, epsilon=epsilon) > delta:
-        sigma *= 1.002
-    return sigma

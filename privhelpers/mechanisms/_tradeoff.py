@@ -67,7 +67,7 @@ def gdp_tradeoff(fpr: ArrayLike, *, mu: float) -> float | NDArray[np.float64]:
 
 def _log_gdp_delta(mu: float, epsilon: float) -> float:
     """Return the logarithm of `gdp_delta`, which stays exact where delta itself underflows."""
-    if mu / math.sqrt(8) == 0:  # delta is no float64 above 0
+    if mu / math.sqrt(8) == 0:  # delta underflows
         return -math.inf
     if epsilon == 0:
         return math.log(math.erf(mu / math.sqrt(8)))

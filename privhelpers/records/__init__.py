@@ -8,7 +8,6 @@ write_records(store, records, public)
 from privhelpers.records._canaries import Canary
 from privhelpers.records._hospital import Records, Stays, make_hospital_records
 from privhelpers.records._identifiers import (
-    REFERENCE_DATE,
     SPACE_BITS,
     PeopleFactory,
     Person,
@@ -40,7 +39,6 @@ __all__ = [
     "MEDICATIONS",
     "PROCEDURES",
     "RARE_CONDITIONS",
-    "REFERENCE_DATE",
     "REPORT_TEMPLATES",
     "SPACE_BITS",
     "Canary",

@@ -1,14 +1,13 @@
 """Canaries: invented patients with a secret drawn uniformly from a declared space.
 
-Twice as many are drawn as get planted, and only then is it decided by lot which ones are: whatever makes
-one secret more probable than another under a model is the same in both halves.
+Twice as many are drawn as get planted, and the planted ones are sampled from them afterwards: if a model
+finds one secret more probable than another, it does so in both halves.
 """
 
 import random
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from privhelpers import rng, validate
+from privhelpers import rng
 from privhelpers.records._identifiers import PeopleFactory
 from privhelpers.records._notes import Field, render
 
@@ -25,7 +24,7 @@ class Canary:
         canary_id, patient_id: names in the records; a canary is a patient of its own.
         name: of the invented patient.
         prefix, secret, suffix: the note is these three joined; the secret is seven digits.
-        copies: how often the note stands in the training notes, 0 for a control.
+        copies: number of copies among the training notes, 0 for a control.
         planted: False for a control.
     """
 
@@ -65,7 +64,7 @@ class Canary:
 
 
 def _secrets(count: int, factory: PeopleFactory, generator: random.Random) -> list[str]:
-    """Draw different secrets, none of which lies inside a patient's record number by chance."""
+    """Draw different secrets, none of which is part of a patient's record number."""
     numbers = [value[4:] for value in factory.used if value.startswith("SYN-")]
     taken = {number[start : start + DIGITS] for number in numbers for start in (0, 1)}
     drawn = (f"{secret:0{DIGITS}d}" for secret in generator.sample(range(SPACE), count))
@@ -77,18 +76,15 @@ def _secrets(count: int, factory: PeopleFactory, generator: random.Random) -> li
     return list(secrets)
 
 
-def make_canaries(
-    *, per_level: int, factory: PeopleFactory, seed: int, hospital: str, levels: Sequence[int] = LEVELS
-) -> list[Canary]:
+def make_canaries(*, per_level: int, factory: PeopleFactory, seed: int, hospital: str) -> list[Canary]:
     """Draw `per_level` canaries of a hospital for each number of copies, and as many controls.
 
     Source: Carlini et al. 2019, section 4.1.
     """
-    per_level = validate.positive_int(per_level=per_level)
     generator = rng.plain(seed, f"canaries/{hospital}")
-    planted = per_level * len(levels)
+    planted = per_level * len(LEVELS)
     secrets = _secrets(2 * planted, factory, generator)
-    copies = [level for level in levels for _ in range(per_level)] + [0] * planted
+    copies = [level for level in LEVELS for _ in range(per_level)] + [0] * planted
     generator.shuffle(copies)
     return [
         Canary(

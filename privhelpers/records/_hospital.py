@@ -4,7 +4,6 @@ import random
 from dataclasses import dataclass
 
 from privhelpers import rng, validate
-from privhelpers.errors import InvalidParameter
 from privhelpers.records._canaries import SPACE, Canary, make_canaries
 from privhelpers.records._identifiers import PeopleFactory
 from privhelpers.records._notes import Visit, narrative_note, render, report_note
@@ -24,13 +23,10 @@ class Stays:
     """How many admissions a patient has, and how many notes an admission has.
 
     The defaults scale a published hospital down: 57,000 admissions of 46,000 patients are 1.24 a patient,
-    and one to three notes stand for the 12,000 tokens of one of its admissions.
+    and one to three notes replace the 12,000 tokens of one of its admissions.
 
     Attributes:
-        admissions, notes: weights of one, two, three and so on, 0 or more, not all of them 0.
-
-    Raises:
-        InvalidParameter: there is no weight above 0, or one is negative or not finite.
+        admissions, notes: weights of one, two, three and so on.
 
     Source: Jagannatha, Rawat and Yu 2021, Table 1, MIMIC-III.
     """
@@ -38,24 +34,13 @@ class Stays:
     admissions: tuple[float, ...] = (0.83, 0.12, 0.035, 0.01, 0.005)
     notes: tuple[float, ...] = (1, 1, 1)
 
-    def __post_init__(self) -> None:
-        """Refuse weights that no draw can use."""
-        for name, weights in list(vars(self).items()):
-            checked = tuple(
-                validate.non_negative(**{f"{name}, weight {k}": weight})
-                for k, weight in enumerate(weights, 1)
-            )
-            object.__setattr__(self, name, checked)
-            if not sum(checked):
-                raise InvalidParameter(f"{name} = {validate.shown(weights)}: must hold a weight above 0")
-
 
 ONE_NOTE = Stays(admissions=(0.58, 0.20, 0.12, 0.06, 0, 0.04), notes=(1,))
 
 
 @dataclass(frozen=True)
 class Records:
-    """All private notes of one hospital; each note is a dictionary as it stands on disk.
+    """All private notes of one hospital; each note is a dictionary, as on disk.
 
     Attributes:
         train: notes of the patients to train on, canaries included, shuffled.
@@ -73,7 +58,7 @@ class Records:
 
 
 def _count(weights: tuple[float, ...], generator: random.Random) -> int:
-    """Return one, two, three and so on by weight; a single choice takes no chance."""
+    """Return one, two, three and so on by weight; a single choice draws nothing."""
     return 1 if len(weights) == 1 else generator.choices(range(1, len(weights) + 1), weights)[0]
 
 

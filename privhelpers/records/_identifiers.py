@@ -3,7 +3,7 @@
 Each format lies in a range that its authority never assigns: social security numbers in area 000 or 666
 with group 00 or serial 0000, telephone numbers 555-0100 to 555-0199, e-mail under sub-domains of the
 reserved example domains (RFC 2606), ZIP codes 000xx, record numbers with a visible SYN- prefix and their
-own check digit. Names come from Faker and name nobody once everything beside them is impossible.
+own check digit. Names come from Faker; with identifiers that are all impossible they name no one.
 """
 
 import datetime
@@ -49,7 +49,7 @@ SPACE_BITS = {
 
 @dataclass(frozen=True)
 class Person:
-    """Name and identifiers of an invented person, all as they stand in notes."""
+    """Name and identifiers of an invented person, all as written in notes."""
 
     name: str
     dob: str
@@ -69,11 +69,6 @@ def check_digit(digits: str) -> int:
     0
     """
     return sum((place + 1) * int(digit) for place, digit in enumerate(digits)) % 10
-
-
-def record_number(digits: str) -> str:
-    """Return the record number with these seven digits."""
-    return f"SYN-{digits}{check_digit(digits)}"
 
 
 class PeopleFactory:
@@ -97,6 +92,10 @@ class PeopleFactory:
             pass
         self._used.add(value)
         return value
+
+    def _record_number(self) -> str:
+        digits = f"{self._random.randrange(10**7):07d}"
+        return f"SYN-{digits}{check_digit(digits)}"
 
     def _ssn(self) -> str:
         area = self._random.choice(("000", "666"))
@@ -132,8 +131,8 @@ class PeopleFactory:
         """
         if self._people == MOST_PEOPLE:
             raise InvalidParameter(
-                f"people: at most {MOST_PEOPLE}, because no more social security numbers are sure to belong "
-                "to nobody; ask for fewer patients"
+                f"people: at most {MOST_PEOPLE}, because no more social security numbers are sure to be "
+                "unassigned; ask for fewer patients"
             )
         self._people += 1
         sex = self._random.choice(("woman", "man"))
@@ -143,7 +142,7 @@ class PeopleFactory:
         return Person(
             name=name,
             dob=birth.isoformat(),
-            mrn=self._unique(lambda: record_number(f"{self._random.randrange(10**7):07d}")),
+            mrn=self._unique(self._record_number),
             email=self._unique(lambda: self._email(name)),
             phone=self._unique(self._phone),
             ssn=self._unique(self._ssn),
@@ -153,7 +152,7 @@ class PeopleFactory:
         )
 
 
-# A hyphen may stand before a number (`SSN-...`), a digit may not: it would be a part of a longer one.
+# A hyphen may precede a number (`SSN-...`), but not a digit: it would be part of a longer number.
 _SSN = re.compile(r"(?<!\d)(?<!\d-)(\d{3})([- ]?)(\d{2})\2(\d{4})(?!\d|-\d)")
 _PHONE = re.compile(r"(?<!\d)(?<!\d-)(?:\+?1[ .-]?)?\(?([2-9]\d{2})\)?[ .-]?([2-9]\d{2})[ .-]?(\d{4})(?!\d)")
 _HOST = re.compile(r"(?:@|https?://|www\.)([a-z0-9.-]+\.[a-z]{2,})", re.IGNORECASE)
@@ -200,7 +199,7 @@ def _unsafe(text: str) -> list[tuple[str, str, tuple[int, int]]]:
 
 
 def refuse_unsafe(text: str, where: str) -> None:
-    """Refuse a text that holds an identifier which an authority may have assigned to somebody.
+    """Refuse a text with an identifier that an authority may have assigned to a person.
 
     Args:
         text: what is about to be written.

@@ -1,4 +1,4 @@
-"""Note templates that know where each identifier stands.
+"""Note templates that know the place of each identifier.
 
 A template is a list of plain strings and of `Field`s; rendering it gives the text and the character
 spans, so that `text[start:end] == value` holds by construction.

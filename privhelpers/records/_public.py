@@ -30,7 +30,7 @@ class _Writer:
         self.last: Person | None = None  # whom the document is about
 
     def person(self) -> Person:
-        """Return somebody new; after many people a number may come a second time."""
+        """Return a new person; after many people a number may repeat."""
         if self.drawn and self.drawn % PEOPLE_AT_A_TIME == 0:
             self.people = PeopleFactory(self.r)
         self.drawn += 1
@@ -180,7 +180,9 @@ def make_public_corpus(
     corpus: dict[str, None] = {}  # in order, and each text once: a document held back must not be trained on
     while len(corpus) < documents:
         text = writer.document()
-        if not _names_in(text, excluded_names):
+        words = text.replace(",", " ").split()
+        triples = (" ".join(words[i : i + 3]).rstrip(".;:") for i in range(len(words) - 2))
+        if excluded_names.isdisjoint(triples):  # a name is `First M. Last`
             corpus[text] = None
     return list(corpus)
 
@@ -217,10 +219,3 @@ def _spans(text: str, person: Person | None) -> list[dict]:
         for match in re.finditer(re.escape(value), text)
     ]
     return sorted(spans, key=lambda span: span["start"])
-
-
-def _names_in(text: str, names: frozenset[str]) -> list[str]:
-    """Return the excluded names that may stand in the text, by looking up each `First M. Last` in it."""
-    words = text.replace(",", " ").split()
-    triples = (" ".join(words[i : i + 3]).rstrip(".;:") for i in range(len(words) - 2))
-    return [triple for triple in triples if triple in names]

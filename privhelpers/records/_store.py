@@ -1,4 +1,4 @@
-"""Records on disk: what `synthetic_records` writes and later chapters read. Nothing unsafe gets that far."""
+"""Records on disk: what `synthetic_records` writes and later chapters read. Nothing unsafe is written."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ def _checked(rows: Iterable[dict], name: str) -> list[dict]:
 
 
 def write_records(store: Store, records: Records, public: Sequence[str]) -> None:
-    """Write all records of a run, or none of them if one holds an identifier that could be real.
+    """Write all records of a run, or none of them if one has an identifier that could be real.
 
     Raises:
         UnsafeIdentifier: naming the file, the line and the value.
@@ -64,12 +64,12 @@ def read_canaries(store: Store) -> tuple[list[dict], dict]:
 def by_patient(notes: Sequence[dict]) -> dict[str, list[str]]:
     """Return the texts of each patient, in the order of first appearance: the privacy units.
 
-    Ids that read the same by `text.normalize`, whatever their case, width, white space and characters without
+    Ids that read the same by `text.normalize`, which ignores case, width, white space, and characters without
     a shape, are one patient, under the first spelling, as in an audit. An id that lost its leading zeros is
     another one.
 
     Raises:
-        InvalidParameter: an id is no text, or shows nothing, so that nobody knows whose note it is.
+        InvalidParameter: an id is not a text, or is blank.
     """
     units: dict[str, list[str]] = {}
     first: dict[str, str] = {}  # spelling of each patient

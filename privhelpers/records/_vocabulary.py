@@ -1,7 +1,7 @@
 """What the synthetic hospitals treat, give and do, and how two hospitals differ.
 
-The 12 conditions, 12 medications and 10 procedures are those of the report. Behind the common conditions
-stands a tail of rare diseases with Zipf frequencies, because leakage grows with rarity.
+The 12 conditions, 12 medications and 10 procedures are those of the report. The common conditions are
+followed by a tail of rare diseases with Zipf frequencies, because leakage grows with rarity.
 """
 
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ def zipf_probabilities(count: int, exponent: float = 1.1) -> np.ndarray:
 
 
 def _practices(phrases: list[str], shift: int) -> dict[str, Practice]:
-    """Deal drugs and tests by fixed strides, others for another hospital; rare diseases share one clinic."""
+    """Assign drugs and tests by fixed strides, others for each hospital; rare diseases share one clinic."""
 
     def practice(number: int) -> Practice:
         drugs = tuple(MEDICATIONS[(shift + 5 * number + step * (3 + shift % 4)) % 12] for step in range(3))

@@ -1,4 +1,4 @@
-"""One row a model for `summary.json` and the front page, each leakage figure beside its control."""
+"""One row a model for `summary.json` and the front page, each leakage figure with its control."""
 
 import pandas as pd
 

@@ -35,7 +35,7 @@ _DIGITS = 12  # of a fingerprint that a page shows
 
 @dataclass(frozen=True)
 class Results:
-    """All that the runs of one profile left behind; a file is read when somebody asks for it.
+    """The artifacts of one profile; each file is read on first use.
 
     Attributes:
         store: of the profile.
@@ -289,7 +289,7 @@ class ModelResults:
         return frame
 
     def patients_found(self) -> pd.DataFrame:
-        """Return how many patients each attack got something out of, beside never-trained ones.
+        """Return how many patients each attack exposed, with the same for held-out patients.
 
         Named: a generation holds their identifiers. Notes finished: one of theirs, word by word from its
         first half. Diagnoses guessed: from the rest of a note. A patient counts once, so the counts are

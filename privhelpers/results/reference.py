@@ -76,7 +76,7 @@ class Reference:
 
     @cached_property
     def real_model(self) -> dict:
-        """The answers of the model that others pretrained, of `real`: `weights`, `patients`, `models`, ..."""
+        """The results of the model pretrained by others, of `real`: `weights`, `patients`, `models`, ..."""
         return self.store.read_json(_REAL_MODEL)
 
 
@@ -84,7 +84,7 @@ def open_reference(profile: str, root: Path | None = None) -> Reference:
     """Return what is kept of the runs of `profile`.
 
     Args:
-        profile: a folder of `reference/`; `size` and `audits` are no profiles, programs of `benchmarks/`
+        profile: a folder of `reference/`; `size` and `audits` are not profiles: programs of `benchmarks/`
             fill them.
         root: a copy of the book; default: the one around us.
 

@@ -86,7 +86,7 @@ def _canaries(model_results: ModelResults) -> Iterator[dict]:
     for arm, planted in (("member", True), ("control", False)):
         canaries = model_results.canaries[model_results.canaries["planted"] == planted]
         units = _independent("canary", len(canaries))
-        # Among the sampled references alone, a model that knows its secrets stands at the ceiling.
+        # Among the sampled references alone, a model that knows its secrets is at the ceiling.
         mean = stats.clustered_mean(canaries["space_bits"], np.arange(len(canaries))).interval()
         yield _row("canaries", "exposure (bits)", arm, mean, **units)
         rate = stats.clopper_pearson(int(canaries["extracted"].sum()), len(canaries))

@@ -2,7 +2,6 @@
 
 import contextlib
 import datetime
-import itertools
 
 import numpy as np
 import pandas as pd
@@ -24,10 +23,6 @@ BOB = {"gender": "M", "age": 25, "zip": "30602"}
 # The textbook tables.
 
 
-def test_twelve_patients_are_only_1_anonymous():
-    assert an.k_anonymity(tables.patients(), QUASI) == 1
-
-
 def test_four_anonymous_table():
     table = tables.four_anonymous()
     report = an.class_report(table, QUASI, "condition")
@@ -35,21 +30,9 @@ def test_four_anonymous_table():
     assert report["distinct_l"].tolist() == [2, 3, 1]
     assert report["entropy_l"].tolist() == pytest.approx([2, 2.828427, 1], abs=1e-6)
     assert report["t"].tolist() == pytest.approx([7 / 12, 1 / 3, 7 / 12])
-    assert an.k_anonymity(table, QUASI) == 4
+    assert an.k_anonymity(table, QUASI) == 4 and an.k_anonymity(tables.patients(), QUASI) == 1
     assert an.distinct_l_diversity(table, QUASI, "condition") == 1
     assert an.t_closeness(table, QUASI, "condition") == pytest.approx(0.5833, abs=5e-5)
-
-
-def test_three_diverse_table():
-    table = tables.three_diverse()
-    order = sorted(table["salary"])
-    disease = an.class_report(table, VISIBLE, "disease")
-    salary = an.class_report(table, VISIBLE, "salary", order=order)
-    assert an.k_anonymity(table, VISIBLE) == 3
-    assert disease["distinct_l"].tolist() == salary["distinct_l"].tolist() == [3, 3, 3]
-    assert disease["t"].tolist() == pytest.approx([4 / 9] * 3)
-    assert salary["t"].tolist() == pytest.approx([0.375, 0.1667, 0.2361], abs=5e-5)
-    assert an.t_closeness(table, VISIBLE, "salary", order=order) == pytest.approx(0.375)
 
 
 def test_the_labels_of_rows_do_not_matter():
@@ -73,82 +56,66 @@ def test_spelling_is_not_diversity():
 # Generalization.
 
 
-# Label, value, whether they fit; None: the label is refused. Lower end, upper end, inside, outside.
+# Label, value, whether they fit.
 READ = {
     "pandas": [("(20, 30]", 20, 0), ("(20, 30]", 30, 1), ("[20, 30)", 20, 1), ("[20, 30)", 30, 0)],
     "pandas, floats": [("(19.9, 30.0]", 19.9, 0), ("(19.9, 30.0]", 30, 1), ("(-inf, 20.0]", -5, 1)],
-    "pandas, open end": [("(90.0, inf]", 90, 0), ("(90.0, inf]", 120, 1), ("[90, )", 90, 1)],
+    "pandas, open end": [("(90.0, inf]", 90, 0), ("(90.0, inf]", 120, 1), ("[-10, 0)", -10, 1)],
     "pandas interval": [(pd.Interval(20, 30), 20, 0), (pd.Interval(20, 30), 30, 1)],
     "pandas, other end": [(pd.Interval(20, 30, "left"), 20, 1), (pd.Interval(20, 30, "neither"), 30, 0)],
     "R": [("[20,30)", 20, 1), ("[20,30)", 30, 0), ("(20,30]", 20, 0), ("(20,30]", 29.5, 1)],
-    "ARX": [("[20, 30[", 20, 1), ("[20, 30[", 30, 0), ("]20, 30]", 20, 0), ("]20, 30]", 30, 1)],
+    "ARX": [("[20, 30[", 20, 1), ("[20, 30[", 30, 0), ("]20, 30]", 20, 0), ("] 20 ; 30 [", 30, 0)],
     "ARX, suppressed": [("*", 25, 1), ("*", "Asian", 1), ("**", 5, 1), ("*****", "13053", 1)],
     "ARX, masked": [("2*", 29, 1), ("2*", 30, 0), ("2*", 2, 0), ("*3053", "13053", 1), ("1*053", "14153", 0)],
     "ARX, set": [("{20, 30}", 25, 0), ("{20, 30}", 30, 1), ("{M, F}", "f", 1), ("{M, F}", "X", 0)],
-    "semicolon": [("[20; 30[", 29, 1), ("] 20 ; 30 [", 30, 0)],
-    "hyphen": [("20-29", 29, 1), ("20-29", 30, 0), (" 20 - 29 ", "20", 1), ("20-29", 30.2, 0)],
-    "en dash": [("20–29", 20, 1), ("20–29", 25, 1), ("20–29", 29, 1), ("20–29", 30, 0)],
-    "other dashes": [("20—29", 25, 1), ("20‑29", 25, 1), ("20 − 29", 19, 0)],
-    "words between": [("20 to 29", 29, 1), ("between 20 and 29", 30, 0), ("from 20 to 29", 20, 1)],
-    "dots": [("20..29", 29, 1), ("20...29", 30, 0), ("20…29", 25, 1)],
-    "below": [("<30", 29, 1), ("<30", 30, 0), ("< 30", 30, 0), ("under 30", 30, 0), ("less than 30", 3, 1)],
-    "at most": [("≤ 30", 30, 1), ("<=30", 31, 0), ("30 and under", 30, 1), ("up to 30", 31, 0)],
-    "above": [(">30", 30, 0), ("over 89", 89, 0), ("over 89", 90, 1), ("more than 89", 89, 0)],
-    "at least": [("≥90", 90, 1), (">= 90", 89, 0), ("90+", 90, 1), ("90 +", 89, 0), ("at least 90", 90, 1)],
-    "and over": [("30 and over", 30, 1), ("30 and over", 29, 0), ("85 years and over", 86, 1)],
-    "both ends": [(">20, <30", 40, 0), (">20 and <30", 20, 0), ("20 <= age < 30", 30, 0), ("20<x<=30", 9, 0)],
-    "mixed": [("20 to <30", 30, 0), (">20-30", 20, 0), ("<20 or >60", 30, 0), ("<20 or >60", 70, 1)],
-    "negative": [("-10--5", -7, 1), ("[-10, 0)", -10, 1), ("−10 to −5", -4, 0), ("<-5", -5, 0)],
-    "large": [("$50,000-$74,999", 60_000, 1), ("50,000+", 50_000, 1), ("[1,000, 2,000)", 2000, 0)],
-    "units": [("20-29 years", "25", 1), ("20-29", "25 years", 1), ("age 20-29", 30, 0), ("80+ years", 80, 1)],
-    "years": [("1980-1989", 1985, 1), ("1980–1989", 1990, 0), ("1980s", 1989, 1), ("1980s", 1990, 0)],
-    "dates": [("1985", "1985-03-02", 1), ("1980-1989", "1990-01-01", 0), ("1985-03", "1985-03-31", 1)],
-    "days": [("1980-01-01 - 1989-12-31", "1989-12-31", 1), ("[1980-01-01, 1990-01-01)", "1990-01-01", 0)],
-    "days of Python": [("[1980-01-01, 1990-01-01)", datetime.date(1990, 1, 1), 0), ("1985-**", "1985-03", 1)],
+    "dashes": [("20-29", 29, 1), (" 20 - 29 ", "20", 1), ("20–29", 30, 0), ("20 − 29", 19, 0)],
+    "words between": [("20 to 29", 29, 1), ("20 to 29", 30, 0), ("20-29", 30.2, 0)],
+    "below": [("<30", 29, 1), ("< 30", 30, 0), ("≤ 30", 30, 1), ("<=30", 31, 0), (">30", 30, 0)],
+    "at least": [("≥90", 90, 1), (">= 90", 89, 0), ("90+", 90, 1), ("90 +", 89, 0)],
     "days of pandas": [(pd.Interval(*map(pd.Timestamp, ("1980", "1990"))), pd.Timestamp("1980-01-01"), 0)],
-    "numbers": [(25, "25", 1), ("25", 25.0, 1), (25.0, 25, 1), ("25.5", 25.5, 1), ("25", 26, 0)],
+    "numbers": [(25, "25", 1), ("25", 25.0, 1), (25.0, 25, 1), ("25.5", 25.5, 1), (-30, 25, 0)],
     "ZIP codes": [("130**", "13053", 1), ("021**", 2139, 1), ("02139", 2139, 1), ("021**", "03139", 0)],
     "missing": [(None, 25, 1), (float("nan"), 25, 1), ("", 25, 1), (pd.NA, "Asian", 1), ("unknown", 25, 1)],
     "words": [("Married", " married ", 1), ("Married", "Single", 0), ("ANY", 25, 1), ("20-29", "Asian", 0)],
-    "lists": [("M/F", "F", 1), ("M|F", "X", 0), ("M or F", "m", 1), (("20-29", "40-49"), 45, 1)],
+    "lists": [("M/F", "F", 1), ("M|F", "X", 0), ("M or F", "m", 1), ("{130,131,132}", "131", 1)],
     "known as a range": [("20-29", "25-34", 1), ("20-29", "30-39", 0), ("(20, 30]", "30-39", 1)],
-    "unclear": [("020-29x", 25, None), ("20/29", 25, None), ("20, 30", 25, None), ("30-20", 25, None)],
-    "unclear star": [("021*", "02139", None), ("2*", 205, None), ("2*-3*", 25, None), ("130XX", 13053, None)],
-    "unclear word": [("adult", 25, None), ("not 20", 25, None), ("late 20s", 25, None), ("~20", 25, None)],
-    "unclear end": [("20-29", 29.5, None), ("[20, 30", 25, None), ("18-", 25, None), ("≈30", 25, None)],
-    "thousands": [("<$20,000", 19_999, 1), ("<$20,000", 20_000, 0), ("50,000+", 100, 0), ("≥ 1,000", 5, 0)],
-    "thousands, twice": [("under $20,000 or over $100,000", n, fits) for n, fits in ((5000, 1), (50_000, 0))],
-    "no thousands": [("(100,200]", 200, 1), ("{130,131,132}", 131, 1), ("130,131,132", 131, None)],
-    "hyphen after a word": [("under-30", 25, 1), ("under-30", 30, 0), ("over-65", 65, 0), ("over-65", 70, 1)],
-    "words with equal": [("greater than or equal to 30", 30, 1), ("less than or equal to 30", 31, 0)],
-    "month first": [("05/1980", "1980-05-31", 1), ("05/1980", "1980-07", 0), ("5/1980-7/1980", "1980-06", 1)],
-    "dates in one order": [("05/01/1980", "05/02/1980", 0), ("05/01/1980", "5/1/1980", 1)],
-    "dates in some order": [("05/01/1980", "1980-07-01", None), ("05/01/1980", 1980, None)],
-    "years of two digits": [("05/01/80", "05/01/1980", None), ("80s", 1985, None), ("80s", 85, 1)],
-    "seasons": [("1980/81", 1981, None), ("2010/11", 2011, None), ("2010/11", "2009/10", 0)],
-    "an age and a date": [("20-29", "1985-01-01", None), ("20-29", datetime.date(1985, 1, 1), None)],
-    "first digits of a ZIP code": [("130", "13053", None), ("13053", 130, None), ("131", "13053", 0)],
-    "up to, or a minus": [("-30", 25, None), ("–30", "25", None), (-30, 25, 0), ("-30", -30, 1)],
-    "a list with slashes": [("20/21/22", 21, 1), ("20/21/22", 25, 0)],
-    "decimal commas": [("20,5-29,5", 7, None), ("1,5 to 2,5", 2, None), ("20-29,40-49,60-69", 45, 1)],
+    "texts with digits": [("Z-01", "Z-02", 0), ("1985-**", "1985-03", 1), ("05/01/1980", "05/02/1980", 0)],
     "masked": [("XXXXX", "Asian", 1), ("#####", "13053", 1), ("[redacted]", "F", 1), ("Not known", "F", 1)],
     "signs that say something": [("+", "++", 0), ("♀", "♂", 0), ("X", "F", 0), ("XX", "XY", 0)],
+}  # fmt: skip
+REFUSED = {  # by a value that each label of a list may be true of
+    25: ["020-29x", "20/29", "20, 30", "30-20", "2*-3*", "adult", "not 20", "late 20s", "~20", "[20, 30",
+         "18-", "≈30", "-30", "–30", "20..29", "under 30", "up to 30", "30 and over", ">20, <30",
+         "20 <= age < 30", "20 to <30", "<20 or >60", "age 20-29", "20-29 years", "20/21/22", "20,5-29,5",
+         ("20-29", "40-49")],
+    60_000: ["$50,000-$74,999", "50,000+", "[1,000, 2,000)", "<$20,000", "50k", "130,131,132"],
+    1980: ["1980s", "1980/81", "05/01/1980", "80s"],
+    "1980-05-31": ["1980", "1980-1989", "1980-05", "05/1980", "05/31/1980", "[1980-01-01, 1990-01-01)"],
+    datetime.date(1985, 1, 1): ["20-29", "1985", "1980-1989", 1985],
+    "05/01/1980": ["05/01/80", "5/1/1980"],
+    "13053": ["130", "130*", "130XX"],
+    29.5: ["20-29", "20 to 29"],
+    "25 years": ["20-29"],
 }  # fmt: skip
 
 
 @pytest.mark.wrong_numbers
 @pytest.mark.parametrize("form", READ)
-def test_a_label_is_read_with_both_its_ends_or_refused(form):
+def test_a_label_is_read_with_both_its_ends(form):
     for label, value, fits in READ[form]:
         release = pd.DataFrame({"q": [label, "*"], "s": ["Flu", "Cancer"]})
-        if fits is None:
-            with pytest.raises(InvalidParameter, match="column 'q', label"):
-                an.candidates(release, {"q": value})
-            continue
         found = an.candidates(release, {"q": value})
         assert found.index.tolist() == ([0, 1] if fits else [1]), (label, value)
         known = an.composition([release, release[release["s"] == "Flu"].assign(q="*")], "s", {"q": value})
         assert known == ({"Flu"} if fits else set())
+
+
+@pytest.mark.wrong_numbers
+@pytest.mark.parametrize(("value", "label"), [(v, label) for v in REFUSED for label in REFUSED[v]])
+def test_a_label_with_another_reading_is_refused(value, label):
+    release = pd.DataFrame({"q": [label, "*"]})
+    with pytest.raises(InvalidParameter, match="column 'q', label"):
+        an.candidates(release, {"q": value})
 
 
 @pytest.mark.wrong_numbers
@@ -275,16 +242,6 @@ def test_both_distances_are_earth_movers(pair):
     assert _measures._distance(first, second, ordered=True) == pytest.approx(scipy_value, abs=1e-9)
 
 
-@given(two_distributions())
-def test_closeness_bounds_statements_and_mean_ranks(pair):
-    first, second = pair
-    sets = itertools.product([0, 1], repeat=len(first))
-    largest = max(abs(np.dot(first - second, chosen)) for chosen in sets)
-    assert _measures._distance(first, second, ordered=False) == pytest.approx(largest, abs=1e-12)
-    shift = abs(np.dot(first - second, np.arange(len(first))))
-    assert shift <= (len(first) - 1) * _measures._distance(first, second, ordered=True) + 1e-12
-
-
 def random_tables():
     row = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3))
     return st.lists(row, min_size=1, max_size=30).map(
@@ -292,16 +249,7 @@ def random_tables():
     )
 
 
-@settings(max_examples=40)
-@given(random_tables())
-def test_entropy_diversity_lies_between_the_two_counts(table):
-    report = an.class_report(table, ["a", "b"], "s")
-    for number, group in table.groupby(_measures._classes(table, ["a", "b"])):
-        most = group["s"].value_counts(normalize=True).max()
-        assert 1 / most - 1e-9 <= report.loc[number, "entropy_l"] <= report.loc[number, "distinct_l"] + 1e-9
-
-
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(random_tables(), st.lists(st.integers(0, 1), min_size=4, max_size=4))
 def test_coarsening_never_lowers_k_or_l_nor_raises_t(table, groups):
     """Also when columns are coarsened jointly: the new columns depend on the old pair only."""
@@ -314,46 +262,6 @@ def test_coarsening_never_lowers_k_or_l_nor_raises_t(table, groups):
     for order in (None, range(4)):
         new, old = (an.t_closeness(t, quasi, "s", order=order) for t in (coarse, table))
         assert new <= old + 1e-9
-
-
-def test_dropping_a_row_can_lower_k():
-    table = pd.DataFrame({"a": [1, 1, 2, 2]})
-    assert an.k_anonymity(table, ["a"]) == 2 and an.k_anonymity(table.iloc[1:], ["a"]) == 1
-
-
-# Attacks.
-
-
-def test_composition_needs_the_sex_and_both_hospitals():
-    first, second = tables.hospitals()
-    assert an.k_anonymity(first, SEEN) == 4 and an.k_anonymity(second, SEEN) == 6
-    assert an.composition([first], "condition", BOB) == {"Cancer", "Flu", "Viral infection"}
-    for size in range(4):
-        for facts in itertools.combinations(BOB, size):
-            left = an.composition([first, second], "condition", {fact: BOB[fact] for fact in facts})
-            assert (left == {"Cancer"}) == ("gender" in facts), facts
-            assert len(left) == 1 or len(left) >= 3
-
-
-@given(st.integers(2, 12))
-def test_no_syntactic_notion_composes(k):
-    pair = [pd.DataFrame({"q": 1, "s": ["s"] + [f"{x}{i}" for i in range(1, k)]}) for x in "ab"]
-    for table in pair:
-        assert an.k_anonymity(table, ["q"]) == k
-        assert an.class_report(table, ["q"], "s")["entropy_l"].min() == pytest.approx(k)
-        assert an.t_closeness(table, ["q"], "s") == 0
-    assert an.composition(pair, "s", {"q": 1}) == {"s"}
-
-
-@given(random_tables(), st.data())
-def test_whoever_is_in_the_table_hides_among_k(table, data):
-    """Truthful coarsening, then the candidates of any person are whole classes, so k or more."""
-    row = data.draw(st.integers(0, len(table) - 1))
-    coarse = table.assign(
-        a=["0-1" if a <= 1 else "2-3" for a in table["a"]], b=["0-2" if b <= 2 else "3-3" for b in table["b"]]
-    )
-    candidates = an.candidates(coarse, table.loc[row, ["a", "b"]].to_dict())
-    assert row in candidates.index and len(candidates) >= an.k_anonymity(coarse, ["a", "b"])
 
 
 # People.
@@ -390,29 +298,20 @@ def test_a_town_repeats_with_its_seed_and_changes_with_another():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: an.k_anonymity(tables.patients(), []), "quasi"),
         (lambda: an.k_anonymity(tables.patients(), "age"), "quasi"),
-        (lambda: an.k_anonymity([{"age": 1}], ["age"]), "DataFrame"),
-        (lambda: an.class_report(tables.patients(), ["age"], ["condition"]), "no column"),
-        (lambda: an.candidates(tables.patients(), {"age": 28}, "Asian"), "hierarchy"),
-        (lambda: an.composition(tables.hospitals(), "disease", {}), "sensitive"),
-        (lambda: an.town(inhabitants=10**18, listed=9, areas=2, seed=0), "inhabitants"),
         (lambda: an.k_anonymity(tables.patients(), ["salary"]), "salary"),
-        (lambda: an.k_anonymity(pd.DataFrame({"a": [[1], [2]]}), ["a"]), "words or numbers"),
-        (lambda: an.class_report(tables.patients(), ["age"], "condition", order=[[1], [2]]), "order"),
-        (lambda: an.class_report(tables.patients(), ["age"], "condition", order={"Flu"}), "order"),
-        (lambda: an.t_closeness(pd.DataFrame({"size": [1], "s": [2]}), ["size"], "s"), "size"),
-        (lambda: an.k_anonymity(tables.patients().set_axis([*"aabcde"], axis=1), ["a"]), "of its own"),
         (lambda: an.k_anonymity(tables.patients().iloc[:0], ["age"]), "no rows"),
         (lambda: an.k_anonymity(pd.DataFrame({"a": [1, None]}), ["a"]), "missing"),
+        (lambda: an.t_closeness(pd.DataFrame({"size": [1], "s": [2]}), ["size"], "s"), "size"),
         (lambda: an.t_closeness(tables.three_diverse(), VISIBLE, "salary", order=[20, 30]), "order"),
         (lambda: an.candidates(tables.four_anonymous(), {"age": 99}), "no row fits"),
         (lambda: an.candidates(tables.four_anonymous(), {"salary": 1}), "salary"),
+        (lambda: an.composition(tables.hospitals(), "disease", {}), "sensitive"),
         (lambda: an.composition([], "condition", {}), "releases"),
         (lambda: an.town(inhabitants=9, listed=10, areas=2, seed=0), "listed"),
         (lambda: an.town(inhabitants=9, listed=9, areas=1, seed=0), "areas"),
     ],
 )
-def test_refusals_name_what_is_wrong(call, words):
+def test_refusals_name_the_argument(call, words):
     with pytest.raises(InvalidParameter, match=words):
         call()

@@ -3,8 +3,6 @@
 import json
 import math
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +12,11 @@ from bs4 import BeautifulSoup
 
 from bookmaker.site import _outputs
 from privhelpers import claims
-from privhelpers.claims import _documents, _others
+from privhelpers.claims import _documents
 from privhelpers.errors import InvalidParameter
 
 HOLDS, WRONG, CONTRADICTS, UNSUPPORTED, UNMEASURED = claims.VERDICTS
+KINDS = {"reading", claims.RECOMPUTED}
 BIBLIOGRAPHY = (Path(__file__).parents[2] / "book" / "references.bib").read_text(encoding="utf-8")
 
 
@@ -36,207 +35,128 @@ def audited(every):
     return {row.id: row for row in every}
 
 
-def figures(audited, claim, *names):
-    values = [audited[claim].figures[name] for name in names]
-    return values[0] if len(values) == 1 and isinstance(values[0], list) else values
+# Claim -> figure -> value, and how far it may be off.
+PUBLISHED = {
+    # Leakage and memory.
+    "baseline-rate": {"rate": (18.285714, 1e-6), "count": (249, 0)},
+    "private-rates": {"rates": ([1.0, 1.071429, 0.928571, 0.357143], 1e-6)},
+    "total-row": {"sum": (277, 0)},
+    "reduction-arithmetic": {"last": (97.992, 1e-3), "last_from_256": (98.047, 1e-3)},
+    "diagnosis-hits": {"expected": (126.4, 0.05), "p": (0.852124, 1e-5), "chance": (13 / 144, 1e-9)},
+    "exact-memorization": {"p": (1, 1e-9), "low": (0.001265, 1e-6), "high": (0.248733, 1e-6)},
+    "canary-rate": {
+        "low": (0.818964, 1e-5),
+        "perfect": (0.99999, 1e-5),
+        "floor_half": (0.701512, 1e-5),
+        "floor_one": (0.507882, 1e-5),
+    },
+    # Risk and law.
+    "risk-score": {"weights": ([0.4, 0.3, 0.1], 1e-6), "gap": (0, 0.005)},
+    "eighteen": {"place": (8, 0)},
+    "recommendations": {"allowed": ([0.016497, 0.027193, 0.993329, 0.999955], 1e-6)},
+    "levels": {"advantage": (0.999909, 1e-6)},
+    "queries": {"four": (16.4812, 1e-4)},
+    # Statistics.
+    "chi-squared": {
+        "pearson": (266.196454, 1e-5),
+        "yates": (264.079592, 1e-5),
+        "g": (337.222294, 1e-5),
+        "from_249": (257.777833, 1e-5),
+        "two_terms": (241.383, 1e-3),
+    },
+    "p-value": {"p": (10**-59.1161, 10**-61)},
+    "effect-size": {"h": (0.750747, 1e-6), "h_counts": (0.764118, 1e-6)},
+    "interval-baseline": {"wilson": ([16.3486, 20.3964], 1e-4), "exact": ([16.2934, 20.4121], 1e-4)},
+    "interval-private": {"wilson": ([0.1526, 0.8333], 1e-4), "exact": ([0.1161, 0.8315], 1e-4)},
+    "independence": {"by_record": (596, 0.6), "by_prompt": (128, 0.6)},
+    "overlap": {"base": ([12.5, 25.9], 0.1)},
+    "sign": {"p": (0.146, 1e-3), "p_half_ten": (0.063, 1e-3), "p_one_ten": (0.041, 1e-3)},
+    # Accounting: the printed digits of sigma and epsilon leave that much room.
+    "epsilon-source": {
+        "fits": ([8] * 4, 4e-3),
+        "own": (0.00667, 1e-5),
+        "printed": ([0.183035, 0.183899, 0.206817, 0.264613], 2e-5),
+    },
+    "sigma-epsilon": {"pld": ([0.0071, 0.0154, 0.0851, 0.1743], 2e-4)},
+    "epsilon-log": {"curve": ([4.0671, 5.9317, 7.4340, 8.7487, 9.9436], 1e-4)},
+    "calibration": {"sigmas": ([1.1721, 0.5386, 0.5, 0.5], 5e-5)},
+    "clamp": {"spent": ([4.159, 7.287, 11.597], 1e-3)},
+    "tolerance": {"over": (3, 0)},
+    "printed-accountant": {"ratio_2": (1.72, 0.005), "ratio_22": (61246, 180), "true": (6.267, 0.02)},
+    # Noise and design.
+    "code-as-run": {
+        "nulled": ([0.0414, 0.0885, 0.4640, 0.9055], 6e-5),
+        "replaced": ([0.0887, 0.1888, 0.9898, 1.9475], 6e-5),
+    },
+    "noise-place": {"formula": (0.5707, 1e-4), "code": (2.2829, 1e-4)},
+    "noise-against-signal": {"length": (25_466, 1)},
+    "poisson": {"empty": (0.018218, 1e-6), "plain": (11.48, 0.01), "poisson": (0.59, 0.01)},
+    "price-of-privacy": {"needed": (1.0889, 1e-3), "used": (153.36, 1e-4)},
+    "model": {"gpt2": (124_439_808, 0), "distilgpt2": (81_912_576, 0)},
+    "orders": {"count": (152, 0), "last": (10.9, 1e-9)},
+    "steps": {"steps": (935, 0)},
+    "hours": {"hours": ([18.0, 3.7], 1e-6)},
+    "ssn-never-leaks": {"could": (233.3, 0.1)},
+    # The other documents.
+    "order-floor": {"floors": ([0.222831, 0.219294], 1e-6)},
+    "group-of-fifty": {"delta": (2.782953, 1e-6), "tight": (0.278451, 1e-6), "other": (1.05e9, 5e6)},
+    "nine-runs": {"advanced": (143.794165, 1e-5), "best": (17.999969, 1e-5)},
+    "lecture-neyman": {"threshold": (-1.144854, 1e-6), "fnr": (0.740489, 1e-6)},
+    "delta-one-over-n": {"exposed": (0.632, 5e-4)},
+    "focus-sign": {"spread": (-math.log(4), 1e-9)},
+    "leakage-definition": {"leakage": (0.25, 0)},
+    "downstream": {"p": (0.096, 2e-3)},
+    "twice-the-steps": {"ratios": ([1.241, 1.415, 1.449, 1.457], 8e-3)},
+    "twice-the-noise": {"ratios": ([0.094, 0.348, 0.440, 0.461], 5e-3)},
+    "four-anonymous": {"k": (4, 0), "l": (1, 0), "t": (7 / 12, 1e-9)},
+    "three-diverse": {"l": (3, 0), "t_disease": (4 / 9, 1e-9), "t_salary": (0.375, 1e-9)},
+    "composition-attack": {"left": (1, 0), "without": (3, 0)},
+    "scrubber": {"digits": (6, 0)},
+}
+VERDICTS = {
+    HOLDS: ["reduction-arithmetic", "private-sums", "p-value", "interval-baseline", "gradient-size"],
+    WRONG: ["chi-squared"],
+    CONTRADICTS: ["risk-score", "effect-label"],
+    UNSUPPORTED: ["epsilon-log"],
+}
 
 
-# Leakage.
+@pytest.mark.parametrize("claim", PUBLISHED)
+def test_a_recomputed_figure_is_the_published_one(audited, claim):
+    for name, (value, room) in PUBLISHED[claim].items():
+        assert audited[claim].figures[name] == pytest.approx(value, abs=room), name
 
 
-def test_rates_and_sums(audited):
-    assert figures(audited, "baseline-rate", "rate", "count") == pytest.approx([18.285714, 249], abs=1e-6)
-    rates = figures(audited, "private-rates", "rates")
-    assert rates == pytest.approx([1.0, 1.071429, 0.928571, 0.357143], abs=1e-6)
-    assert audited["total-row"].figures["sum"] == 277
-    both = figures(audited, "reduction-arithmetic", "last", "last_from_256")
-    assert both == pytest.approx([97.992, 98.047], abs=1e-3)
-    assert audited["reduction-arithmetic"].verdict == audited["private-sums"].verdict == HOLDS
-
-
-def test_diagnosis_hits_are_chance(audited):
-    expected, p, chance = figures(audited, "diagnosis-hits", "expected", "p", "chance")
-    assert chance == pytest.approx(13 / 144)
-    assert expected == pytest.approx(126.4, abs=0.05) and p == pytest.approx(0.852124, abs=1e-5)
-
-
-def test_exact_memorization_and_canaries(audited):
-    p, low, high, zero = figures(audited, "exact-memorization", "p", "low", "high", "zero_high")
-    assert p == pytest.approx(1) and zero == pytest.approx(0.168, abs=5e-4)
-    assert (low, high) == pytest.approx((0.001265, 0.248733), abs=1e-6)
-    names = ("low", "perfect", "floor_half", "floor_one")
-    values = figures(audited, "canary-rate", *names)
-    assert values == pytest.approx([0.818964, 0.99999, 0.701512, 0.507882], abs=1e-5)
-
-
-# Risk.
-
-
-def test_the_fitted_weights_give_the_printed_scores_and_the_printed_ones_do_not(audited):
-    score = audited["risk-score"].figures
-    assert score["weights"] == pytest.approx([0.4, 0.3, 0.1]) and score["gap"] < 0.005
-    assert score["scores"][1::4] == pytest.approx([24.892857, 15.178571], abs=1e-6)
-    assert audited["risk-score"].verdict == CONTRADICTS
-
-
-def test_the_law_and_the_ceilings(audited):
-    assert audited["eighteen"].figures["place"] == 8
-    allowed = figures(audited, "recommendations", "allowed")
-    assert allowed == pytest.approx([0.016497, 0.027193, 0.993329, 0.999955], abs=1e-6)
-    assert audited["levels"].figures["advantage"] == pytest.approx(0.999909, abs=1e-6)
-    assert audited["queries"].figures["four"] == pytest.approx(16.4812, abs=1e-4)
-
-
-# Statistics.
-
-
-def test_chi_squared_in_every_form(audited):
-    forms = audited["chi-squared"].figures
-    assert forms["pearson"] == pytest.approx(266.196454, abs=1e-5)
-    assert forms["yates"] == pytest.approx(264.079592, abs=1e-5)
-    assert forms["g"] == pytest.approx(337.222294, abs=1e-5)
-    assert forms["from_249"] == pytest.approx(257.777833, abs=1e-5)
-    assert forms["two_terms"] == pytest.approx(241.383, abs=1e-3)
-    assert audited["chi-squared"].verdict == WRONG
-    assert math.log10(audited["p-value"].figures["p"]) == pytest.approx(-59.1161, abs=1e-3)
-    assert audited["p-value"].verdict == HOLDS
-
-
-def test_effect_size(audited):
-    assert figures(audited, "effect-size", "angles")[0] == pytest.approx(0.870819, abs=1e-6)
-    values = figures(audited, "effect-size", "h", "h_counts")
-    assert values == pytest.approx([0.750747, 0.764118], abs=1e-6)
-    assert audited["effect-label"].evidence == "medium" and audited["effect-label"].verdict == CONTRADICTS
-
-
-def test_intervals(audited):
-    ends = {name: audited[f"interval-{name}"].figures for name in ("baseline", "private")}
-    assert ends["baseline"]["wilson"] == pytest.approx([16.3486, 20.3964], abs=1e-4)
-    assert ends["baseline"]["exact"] == pytest.approx([16.2934, 20.4121], abs=1e-4)
-    assert ends["private"]["wilson"] == pytest.approx([0.1526, 0.8333], abs=1e-4)
-    assert ends["private"]["exact"] == pytest.approx([0.1161, 0.8315], abs=1e-4)
-    assert audited["interval-baseline"].verdict == HOLDS
-
-
-def test_effective_attempts(audited):
-    assert figures(audited, "independence", "by_record", "by_prompt") == pytest.approx([596, 128], abs=0.6)
-    assert figures(audited, "overlap", "base") == pytest.approx([12.5, 25.9], abs=0.1)
-    assert figures(audited, "overlap", "private")[1] == pytest.approx(3.6, abs=0.1)
-
-
-def test_the_sign_of_epsilon(audited):
-    values = figures(audited, "sign", "p", "p_half_ten", "p_one_ten")
-    assert values == pytest.approx([0.146, 0.063, 0.041], abs=1e-3)
-
-
-# Accounting.
-
-
-def test_every_published_pair_gives_the_same_curve(audited):
-    # The printed digits of sigma and epsilon leave that much room.
-    assert figures(audited, "epsilon-source", "fits") == pytest.approx([8] * 4, abs=4e-3)
-    assert audited["epsilon-source"].figures["own"] == pytest.approx(0.00667, abs=1e-5)
-    expected = [0.183035, 0.183899, 0.206817, 0.264613]
-    assert figures(audited, "epsilon-source", "printed") == pytest.approx(expected, abs=2e-5)
-
-
-def test_true_epsilons_of_the_published_noise(audited):
-    spent = figures(audited, "sigma-epsilon", "pld")
-    assert spent == pytest.approx([0.0071, 0.0154, 0.0851, 0.1743], abs=2e-4)
-    loop = audited["code-as-run"].figures
-    assert loop["nulled"] == pytest.approx([0.0414, 0.0885, 0.4640, 0.9055], abs=6e-5)
-    assert loop["replaced"] == pytest.approx([0.0887, 0.1888, 0.9898, 1.9475], abs=6e-5)
-
-
-def test_the_log_of_epsilon_bends(audited):
-    curve = figures(audited, "epsilon-log", "curve")
-    assert curve == pytest.approx([4.0671, 5.9317, 7.4340, 8.7487, 9.9436], abs=1e-4)
-    assert (np.diff(curve, n=2) < 0).all()
-    assert audited["epsilon-log"].verdict == UNSUPPORTED
-
-
-def test_the_search_and_its_clamps(audited):
-    assert figures(audited, "calibration", "sigmas") == pytest.approx([1.1721, 0.5386, 0.5, 0.5], abs=5e-5)
-    assert figures(audited, "clamp", "spent") == pytest.approx([4.159, 7.287, 11.597], abs=1e-3)
-    assert audited["tolerance"].figures["over"] == 3
-    shortcut = figures(audited, "printed-accountant", "ratio_2", "ratio_22", "low", "true")
-    assert shortcut == pytest.approx([1.72, 61246, 1.134901, 6.267], rel=3e-3)
-
-
-def test_the_noise_that_was_added(audited):
-    assert audited["noise-place"].figures == pytest.approx({"formula": 0.5707, "code": 2.2829}, abs=1e-4)
-    assert audited["noise-against-signal"].figures["length"] == pytest.approx(25_466, abs=1)
-    empty, plain, poisson = figures(audited, "poisson", "empty", "plain", "poisson")
-    assert empty == pytest.approx(0.018218, abs=1e-6) and empty * 1875 == pytest.approx(34.2, abs=0.05)
-    assert (plain, poisson) == pytest.approx((11.48, 0.59), abs=0.01)
-    needed, used = figures(audited, "price-of-privacy", "needed", "used")
-    assert needed == pytest.approx(1.0889, rel=1e-3) and used == pytest.approx(153.36)
-
-
-# Design.
-
-
-def test_the_model_and_the_run(audited):
-    assert audited["model"].figures == {"gpt2": 124_439_808, "distilgpt2": 81_912_576}
-    assert audited["orders"].figures == {"count": 152, "last": 10.9}
-    assert audited["steps"].figures["steps"] == 935
-    assert figures(audited, "hours", "hours") == pytest.approx([18.0, 3.7])
-    assert audited["ssn-never-leaks"].figures["could"] == pytest.approx(233.3, abs=0.1)
-    assert figures(audited, "multiples", "multiples")[1] == pytest.approx(6352.6, abs=0.05)
-    floors = figures(audited, "test-perplexity", "floors")
+def test_verdicts_follow_from_the_figures(audited):
+    for verdict, names in VERDICTS.items():
+        assert {audited[name].verdict for name in names} == {verdict}
+    assert audited["effect-label"].evidence == "medium"
+    assert (np.diff(audited["epsilon-log"].figures["curve"], n=2) < 0).all()
+    floors = audited["test-perplexity"].figures["floors"]
     assert 1.05 < floors[0] < floors[1] < 1.4
 
 
-# The other documents.
-
-
-def test_other_documents(audited):
-    assert figures(audited, "order-floor", "floors") == pytest.approx([0.222831, 0.219294], abs=1e-6)
-    assert figures(audited, "group-of-fifty", "delta", "tight") == pytest.approx(
-        [2.782953, 0.278451], abs=1e-6
-    )
-    assert audited["group-of-fifty"].figures["other"] == pytest.approx(1.05e9, rel=5e-3)
-    assert figures(audited, "nine-runs", "advanced", "best") == pytest.approx(
-        [143.794165, 17.999969], abs=1e-5
-    )
-    assert figures(audited, "lecture-neyman", "threshold", "fnr") == pytest.approx(
-        [-1.144854, 0.740489], abs=1e-6
-    )
-    assert audited["delta-one-over-n"].figures["exposed"] == pytest.approx(0.632, abs=5e-4)
-    assert audited["focus-sign"].figures["spread"] == pytest.approx(-math.log(4))
-    assert audited["leakage-definition"].figures["leakage"] == 0.25
-    assert audited["gradient-size"].verdict == HOLDS
-    assert audited["downstream"].figures["p"] == pytest.approx(0.096, abs=2e-3)
-    steps = figures(audited, "twice-the-steps", "ratios")
-    assert steps == pytest.approx([1.241, 1.415, 1.449, 1.457], abs=8e-3)
-    less = figures(audited, "twice-the-noise", "ratios")
-    assert less == pytest.approx([0.094, 0.348, 0.440, 0.461], abs=5e-3)
-
-
-def test_tables_of_the_slides(audited):
-    assert audited["four-anonymous"].figures == pytest.approx({"k": 4, "l": 1, "t": 7 / 12})
-    assert audited["three-diverse"].figures == pytest.approx({"l": 3, "t_disease": 4 / 9, "t_salary": 0.375})
-    assert audited["composition-attack"].figures == {"left": 1, "without": 3, "names": "Cancer"}
-
-
-def test_the_scrubber_leaves_six_digits(audited):
-    assert audited["scrubber"].figures == {"digits": 6, "tail": "]ED]111111"}
-    patterns = claims.printed("textbook").patterns
-    assert _others._scrub("4111111111111111", patterns) == "[CREDIT_CARD_REDACTED]ED]111111"
-    assert _others._scrub("nothing here", patterns) == "nothing here"
-
-
-# The files.
+def test_a_verdict_turns_with_what_is_printed(monkeypatch):
+    loaded = _documents._loaded("report")
+    loaded["printed"] |= {"chi_squared": 266.2, "cohens_h": 0.81, "exact_trials": 2000}
+    loaded["printed"]["risk_weights"] = {"prompt": 0.4, "membership": 0.2, "canary": 0.3, "exact": 0.1}
+    ids = ("chi-squared", "effect-label", "risk-score", "exact-memorization")
+    loaded["claims"] = [claim for claim in loaded["claims"] if claim["id"] in ids]
+    monkeypatch.setattr(_documents, "_loaded", lambda document: loaded)
+    turned = {row.id: row for row in claims.audit("report")}
+    assert [turned[name].verdict for name in ids[:3]] == [HOLDS] * 3
+    assert turned["exact-memorization"].figures["zero_high"] < 0.002
 
 
 def test_every_claim_is_complete(every):
-    assert len(every) == 120
+    assert len({row.id for row in every}) == len(every) == 120
     for row in every:
         texts = [row.claim[name] for name in ("where", "says", "published", "why")]
         for text in (*texts, row.evidence):
             assert text.strip() and len(text) <= 175, (row.id, text)
         assert row.claim["says"].endswith(".") and row.claim["why"].endswith("."), row.id
-        assert (row.severity == "") == (row.verdict == HOLDS)
+        assert row.verdict in claims.VERDICTS and row.claim["severity"] in set("ABC") | {""}, row.id
+        assert row.claim["kind"] in KINDS and (row.severity == "") == (row.verdict == HOLDS), row.id
 
 
 def test_a_recomputed_claim_stores_no_verdict_and_a_reading_cites(every):
@@ -253,25 +173,16 @@ def test_a_recomputed_claim_stores_no_verdict_and_a_reading_cites(every):
                 assert f"{{{work}," in BIBLIOGRAPHY, (row.id, work)
 
 
-def test_a_verdict_follows_what_is_printed(monkeypatch):
-    """With other published data the verdicts turn: none of them is stored."""
-    loaded = _documents._loaded("report")
-    loaded["printed"] |= {"chi_squared": 266.2, "cohens_h": 0.81, "exact_trials": 2000}
-    loaded["printed"]["risk_weights"] = {"prompt": 0.4, "membership": 0.2, "canary": 0.3, "exact": 0.1}
-    ids = ("chi-squared", "effect-label", "risk-score", "exact-memorization")
-    loaded["claims"] = [claim for claim in loaded["claims"] if claim["id"] in ids]
-    monkeypatch.setattr(_documents, "_loaded", lambda document: loaded)
-    turned = {row.id: row for row in claims.audit("report")}
-    assert [turned[name].verdict for name in ids[:3]] == [HOLDS] * 3
-    assert turned["exact-memorization"].figures["zero_high"] < 0.002
-
-
-def test_tables_hold_every_claim_once(rows):
+def test_tables_hold_every_claim_once_and_a_page_shows_them_whole(rows):
     topics = list(dict.fromkeys(row.claim["topic"] for row in rows))
     tables = [claims.claim_table(rows, topic) for topic in topics]
     assert sum(map(len, tables)) == len(rows) == len(claims.tidy(rows))
     assert claims.verdict_counts(rows)["claims"].sum() == len(rows)
     assert json.loads(json.dumps(claims.as_json(rows), allow_nan=False))[0]["id"] == rows[0].id
+    for table in tables:
+        html = table._repr_html_()
+        before, after = (BeautifulSoup(page, "html.parser") for page in (html, _outputs.clean_html(html)))
+        assert after.get_text() == before.get_text() and "claims" in after.table["class"]
 
 
 def test_a_table_of_sentences_is_plain_and_escaped():
@@ -279,53 +190,11 @@ def test_a_table_of_sentences_is_plain_and_escaped():
     shown = claims.TextTable(frame)._repr_html_()
     assert "<script>" not in shown and "&lt;script&gt;" in shown and "one" * 40 in shown
     assert "&lt;i&gt;" in shown and "&lt;i&gt;" not in claims.TextTable(frame, index=False)._repr_html_()
-    assert "one" in repr(claims.TextTable(frame)) and len(claims.TextTable(frame)) == 2
+    assert "one" in repr(claims.TextTable(frame))
 
 
-def test_a_page_may_show_the_tables(rows):
-    for topic in dict.fromkeys(row.claim["topic"] for row in rows):
-        table = claims.claim_table(rows, topic)._repr_html_()
-        before, after = (BeautifulSoup(html, "html.parser") for html in (table, _outputs.clean_html(table)))
-        assert after.get_text() == before.get_text() and "claims" in after.table["class"]
-
-
-@pytest.mark.parametrize(
-    ("error", "call"),
-    [
-        ("document", lambda: claims.printed("newspaper")),
-        ("twice", lambda: claims.audit("lecture", "lecture")),
-        ("topics", lambda: claims.claim_table(claims.audit("lecture"), "leakage", "weather")),
-        ("count", lambda: claims.report_names(0)),
-        ("simulations", lambda: claims.simulated_leaks(None, [], [], simulations=0, seed=0)),
-        ("words", lambda: claims.plain_english(words=0)),
-    ],
-)
-def test_unknown_names_and_invalid_values_are_refused(error, call):
-    with pytest.raises(InvalidParameter, match=error):
-        call()
-
-
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"kind": "guess"}, "kind"),
-        ({"verdict": HOLDS}, "verdict"),
-        ({"otherwise": "maybe"}, "unknown"),
-        ({"severity": "D"}, "unknown"),
-        ({"severity": ""}, "severity"),
-        ({"kind": "reading"}, "cites"),
-    ],
-)
-def test_a_claim_that_does_not_fit_is_refused(monkeypatch, change, field):
-    loaded = _documents._loaded("report")
-    first = loaded["claims"][0]
-    monkeypatch.setattr(_documents, "_loaded", lambda document: loaded | {"claims": [first | change]})
-    with pytest.raises(InvalidParameter, match=field):
-        claims.audit("report")
-
-
-def test_the_rooms_of_tables_and_claims_load_no_torch():
-    code = "import sys, privhelpers.claims as c, privhelpers.hipaa, privhelpers.figures\n"
-    code += "c.audit('lecture', 'textbook');sys.exit('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def test_unknown_names_are_refused(rows):
+    with pytest.raises(InvalidParameter, match="document"):
+        claims.printed("newspaper")
+    with pytest.raises(InvalidParameter, match="topics"):
+        claims.claim_table(rows, "leakage", "weather")

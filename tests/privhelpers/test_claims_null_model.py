@@ -25,7 +25,6 @@ def middle(counts):
 
 def test_the_generator_of_the_report_is_repeated():
     assert NAMES[0] == "Allison Hill" and len(NAMES) == 225
-    assert claims.report_names(3) == NAMES[:3]
     assert _null_model.numbers_that_could_be_real() == (225, 225)
 
 
@@ -45,33 +44,19 @@ def test_the_simulated_null_of_random_words():
     assert middle(null) == pytest.approx((204, 260), abs=4)
     assert np.mean(null >= 256) == pytest.approx(0.056, abs=0.02)
     assert np.mean(null >= 249) == pytest.approx(0.126, abs=0.03)
+    shared = claims.simulated_leaks(REPORT, NOBODY, WORDS, simulations=1500, seed=1, shared_texts=True)
+    assert shared.mean() == pytest.approx(null.mean(), abs=3)
+    assert 0.85 < shared.std() / null.std() < 1.2
     named = claims.simulated_leaks(REPORT, NAMES, WORDS, simulations=1500, seed=1)
-    assert named.mean() > null.mean(), "names that stand in medical words add to it"
+    assert named.mean() > null.mean(), "names inside medical words add to it"
     assert middle(named)[1] > 256
 
 
-def test_sharing_random_texts_changes_little():
-    """Words are drawn evenly and records are too: no text is a better guess than another."""
-    options = {"simulations": 800, "seed": 0}
-    separate = claims.simulated_leaks(REPORT, NOBODY, WORDS, **options)
-    shared = claims.simulated_leaks(REPORT, NOBODY, WORDS, **options, shared_texts=True)
-    assert shared.mean() == pytest.approx(separate.mean(), abs=3)
-    assert 0.85 < shared.std() / separate.std() < 1.2
-
-
-def test_prose_about_nobody_reaches_the_counts_of_the_private_models():
+def test_prose_about_no_patient_reaches_the_counts_of_the_private_models():
     null = claims.simulated_leaks(REPORT, NAMES, claims.plain_english(), simulations=800, seed=0)
     low, high = middle(null)
     assert all(low <= REPORT.leaks[budget] <= high for budget in (0.5, 1.0, 5.0, 10.0))
     assert claims.simulated_leaks(REPORT, NOBODY, ["plain words"], simulations=5, seed=0).max() == 0
-
-
-def test_a_simulation_repeats_with_its_seed():
-    options = {"simulations": 20}
-    first, again, other = (
-        claims.simulated_leaks(REPORT, NAMES, WORDS, seed=seed, **options).tolist() for seed in (3, 3, 4)
-    )
-    assert first == again != other
 
 
 def test_simulation_and_rule_agree_on_every_pair_of_record_and_text():
@@ -87,9 +72,9 @@ def test_simulation_and_rule_agree_on_every_pair_of_record_and_text():
         assert counts.mean() == pytest.approx(50 * np.mean(pairs), abs=1.2)
 
 
-def test_the_strict_rule_is_silent_on_prose_about_nobody():
+def test_the_strict_rule_is_silent_on_prose_about_no_patient():
     """Behavioural vector (f): an upper bound of 0.05 %, where the report's rule is far above it."""
-    texts = claims.plain_english(texts=220)
+    texts = claims.plain_english()[:220]
     generations = [extraction.Generation("", text) for text in texts]
     people = [
         extraction.Profile(f"p{i}", {"name": (name,), "dob": ("1961-03-05",)}, ("COPD",), ("Tramadol",))

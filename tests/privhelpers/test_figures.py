@@ -1,23 +1,31 @@
+"""The charts: the style of the book, what they show, what they refuse, and text that cannot break them."""
+
 import functools
 import os
-import re
-from itertools import pairwise
-from pathlib import Path
 
 import figure_checks
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from figure_checks import lightness
 
 from bookmaker.runner._environment import environment
 from privhelpers import figures, stats
+from privhelpers.errors import InvalidParameter
+from privhelpers.figures import _charts as charts
 from privhelpers.figures import _style as style
+from privhelpers.stats import Interval
+from privhelpers.text import in_words
 
 # Unbalanced TeX: the math parser would raise on it, HTML would vanish, a leading _ would leave the legend.
 HOSTILE = r"_x $\frac{1}$ <b>&amp;"
-BOOK_CSS = Path(__file__).parents[2] / "book" / "_static" / "book.css"
+SHOWN = f" {HOSTILE}"
 MODELS = ["public", "baseline", "best_nonprivate", "dp-eps-0.5", "dp-eps-1", "dp-eps-8", "dp-eps-10", HOSTILE]
+VALUES = np.array([0.9, 0.6, 0.0])
+SERIES = {"members": (VALUES, VALUES * 0.9, VALUES + 0.05), HOSTILE: VALUES}
+ROWS = ["baseline", "dp-eps-8", HOSTILE]
+NOISE = np.array([1e-4, 1e-2, 1.0])
 
 
 @functools.cache
@@ -27,82 +35,126 @@ def curve(shift):
     return stats.roc_curve(scores[0] + shift, labels, scores[1], labels, draws=40)
 
 
-AREAS, LOWS, HIGHS = np.linspace(0.5, 0.9, 8), np.linspace(0.45, 0.85, 8), np.linspace(0.55, 0.95, 8)
-WORDS = {"xlabel": "perplexity", "ylabel": "area"}
+def trade_off(names=MODELS, **changes):
+    areas = np.linspace(0.5, 0.9, 8)
+    given = {
+        "costs": np.linspace(2, 30, 8),
+        "gains": (areas, areas - 0.05, areas + 0.05),
+        "xlabel": "perplexity",
+        "ylabel": "area",
+    }
+    return figures.trade_off(names, **given | changes)
 
 
-def trade_off(names=MODELS, costs=None, gains=(AREAS, LOWS, HIGHS), **more):
-    costs = np.linspace(2, 30, len(names)) if costs is None else costs
-    return figures.trade_off(names, costs, gains, **WORDS, **more)
+def at(places, *rates):
+    ends = [Interval(r, max(0, r - 0.1), min(1, r + 0.1), 0.95, "test") for r in rates]
+    return dict(zip(places, ends, strict=True))
 
 
-MAKERS = {
-    "bands": lambda: figures.bands(
-        [1, 2, 3], {HOSTILE: [3, 2.5, 2.6]}, xlabel="epoch", ylabel="loss", reference=2.5
+def by_noise(**changes):
+    given = {
+        "attacks": {"span check": at(NOISE, 1.0, 0.2, 0.0), HOSTILE: at(NOISE[1:], 0.8, 0.1)},
+        "controls": {"noise alone": at(NOISE[::2], 0.01, 0.0)},
+        "ceiling": (NOISE, [1.0, 1.0, 0.2]),
+        "marks": {"ε = 8": 0.5},
+        "what": "tokens read",
+        "xlabel": "σ",
+    }
+    return figures.recovery(**given | changes)
+
+
+def by_batch():
+    sizes = (1, 2, 4)
+    attacks = {f"width {w}": at(sizes, 1.0, 0.1, 0.0) for w in (64, 96)} | {HOSTILE: at(sizes, 1, 1, 0)}
+    controls = {"another batch": at(sizes, 0.05, 0.04, 0.03)}
+    return figures.recovery(attacks, controls, what="tokens read", xlabel="notes (count)")
+
+
+def strip(**changes):
+    shades = [np.full((8, 6), shade) for shade in (0.0, 0.5, 1.0)]
+    given = {
+        "rows": {"first": shades, HOSTILE: shades[::-1]},
+        "columns": ["start", "end", "original"],
+        "notes": [["0.5", "0.1", ""], ["0.4", HOSTILE, ""]],
+        "xlabel": "iterations",
+        "ylabel": "picture",
+    }
+    return figures.pictures(**given | changes)
+
+
+def bands(series, x=(1, 2, 3), **more):
+    return figures.bands(x, series, **{"xlabel": "ε (nats)", "ylabel": "share"} | more)
+
+
+def table():
+    return pd.DataFrame([[0.1, np.nan], [0.9, 0.4]], index=["a", HOSTILE], columns=["x", HOSTILE])
+
+
+OF_THE_BOOK = {
+    "bands": lambda: bands(SERIES, reference=0.5, percent=True),
+    "bars": lambda: figures.bars(ROWS, SERIES, xlabel="share", ylabel="models"),
+    "by batch": by_batch,
+    "by noise": by_noise,
+    "forest": lambda: figures.forest(
+        ROWS, SERIES, xlabel="area", ylabel="models", band=(0.4, 0.5), log=False
     ),
+    "forest of models": lambda: figures.forest(
+        ROWS, {"area": VALUES}, xlabel="area", ylabel="m", percent=True
+    ),
+    "pictures": strip,
     "roc": lambda: figures.roc({"baseline": curve(1.0), HOSTILE: curve(0.0)}),
-    "trade_off": lambda: trade_off(hollow=MODELS[3:], reference=0.5, control=(0.45, 0.55)),
+    "trade-off": lambda: trade_off(hollow=MODELS[3:], reference=0.5, control=(0.45, 0.55)),
+    "two arms": lambda: figures.two_arms(
+        VALUES, VALUES - 1, xlabel="score", labels=(HOSTILE, "b"), threshold=0.5
+    ),
 }
-SHOWS_MODEL_TEXT = {"roc", "trade_off"}
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", OF_THE_BOOK)
 def test_a_figure_of_the_book(name):
-    figure_checks.check(MAKERS[name], shows=HOSTILE if name in SHOWS_MODEL_TEXT else None)
+    figure_checks.check(OF_THE_BOOK[name], shows=f"{SHOWN} (n = 3)" if name == "two arms" else SHOWN)
 
 
-def test_a_figure_shows_itself_without_pyplot_and_twice_alike():
-    first, again = (MAKERS["bands"]()._repr_png_() for _ in range(2))
-    assert first[:8] == b"\x89PNG\r\n\x1a\n" and first == again
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda controls: figures.forest(ROWS, SERIES, xlabel="area", controls=controls),
+        lambda controls: bands(SERIES, controls=controls),
+        lambda controls: figures.bars(ROWS, SERIES, xlabel="share", controls=controls),
+    ],
+)
+def test_a_control_is_hollow_and_must_be_a_series(draw):
+    assert draw([])._repr_png_() != draw([HOSTILE])._repr_png_()
+    with pytest.raises(InvalidParameter, match="no series is called strangers"):
+        draw(["strangers"])
 
 
-def test_mechanisms_differ_in_grey():
-    values = sorted(lightness(color) for color in (style.NON_PRIVATE, style.DP, style.ATTACK, style.PUBLIC))
-    assert min(np.diff(values)) >= 10
-    assert values[-1] <= 80  # still visible on white
+# Colors and markers.
 
 
-def on_a_dark_page(color):
-    """What `book.css` makes of a color: turned over, hues kept, brighter."""
-    rule = re.search(r"invert\(1\) hue-rotate\(180deg\) brightness\(([0-9.]+)\)", BOOK_CSS.read_text())
-    weights = np.array([0.213, 0.715, 0.072])  # of the filter's own luminance
-    turned = 1 - np.array(mpl.colors.to_rgb(color))
-    return np.clip(np.clip(2 * weights @ turned - turned, 0, 1) * float(rule[1]), 0, 1)
-
-
-def test_series_and_models_differ_on_a_dark_page():
-    for colors in (
-        *(style.series_colors(count) for count in (2, 3, 4)),
-        [look["color"] for look in style.model_looks(["public", "best_nonprivate", "baseline"]).values()],
-    ):
-        light, dark = ([mpl.colors.to_rgb(c) for c in colors], [on_a_dark_page(c) for c in colors])
-        for seen in (light, dark):
-            assert min(np.linalg.norm(np.subtract(a, b)) for a, b in pairwise(seen)) > 0.2, colors
-        assert min(map(max, dark)) > 0.35, "seen on black"
-
-
-def test_blue_darkens_with_epsilon():
-    values = [lightness(style.dp_color(epsilon)) for epsilon in (0.25, 0.5, 1, 4, 8, 16)]
-    assert all(np.diff(values) < -4) and values[0] <= 80
+def test_colors_of_models_attacks_and_series_differ_in_gray():
+    models = sorted(lightness(color) for color in (style.NON_PRIVATE, style.DP, style.ATTACK, style.PUBLIC))
+    looks = charts._looks(["a", "baseline", "b", "public", "c", "dp-eps-1", "x", "y"], controls=["x", "y"])
+    series = [lightness(looks[name]["color"]) for name in "abc"]
+    blues = [-lightness(style.dp_color(epsilon)) for epsilon in (0.25, 0.5, 1, 4, 8, 16)]
+    for shades, least in ((models, 10), (series, 15), (blues, 4)):
+        assert min(np.diff(shades)) >= least and max(map(abs, shades)) <= 80  # still visible on white
     assert style.dp_color(1000) == style.dp_color(16)
 
 
-def test_models_differ_by_marker_where_colors_are_close():
+def test_models_differ_by_marker_and_have_one_name_in_charts_and_tables():
     looks = style.model_looks(MODELS)
     assert len({look["marker"] for look in looks.values()}) == len(MODELS)
-    assert looks["dp-eps-8"]["label"] == "ε = 8" and looks[HOSTILE]["label"] == HOSTILE
-    assert looks["dp-eps-8"]["color"] == style.dp_color(8)
+    models = MODELS[:-1]
+    shares = pd.DataFrame(np.eye(7), index=models, columns=models)
+    heat, forest = figures.heat(shares, label="s"), figures.forest(models, {"a": [0.5] * 7}, xlabel="a")
+    for axis in (heat.axes[0].xaxis, heat.axes[0].yaxis, forest.axes[0].yaxis):
+        assert [label.get_text() for label in axis.get_ticklabels()] == list(map(in_words, models))
 
 
-def test_control_characters_become_visible_escapes():
+def test_text_is_shown_as_escapes_and_shortened():
     assert style.literal("a\u202eb\x1b[31m\n") == "a\\u202eb\\x1b[31m\\n"
     assert len(style.literal("x" * 500)) == 48
-
-
-def test_uncertainty_is_drawn():
-    axes = MAKERS["trade_off"]().axes[0]
-    assert any(isinstance(box, mpl.container.ErrorbarContainer) for box in axes.containers)
-    assert len(MAKERS["roc"]().axes[0].collections) >= 2
 
 
 def test_a_users_matplotlibrc_changes_no_figure(tmp_path):
@@ -117,3 +169,86 @@ def test_a_users_matplotlibrc_changes_no_figure(tmp_path):
         figures.use_style()
         assert (mpl.rcParams["axes.linewidth"], mpl.rcParams["savefig.facecolor"]) == (0.8, "auto")
     assert environment(tmp_path, tmp_path, 1)["MATPLOTLIBRC"] == os.devnull
+
+
+# Places.
+
+
+def test_a_chart_can_be_drawn_into_axes_that_exist():
+    host = bands(SERIES)
+    before = len(host.axes[0].lines)
+    assert figures.forest(["a"], {"x": [0.5]}, xlabel="x", log=True, axes=host.axes[0]) is host
+    assert len(host.axes[0].lines) > before
+
+
+def ticks(axis):
+    low, high = axis.get_view_interval()
+    return [float(f"{tick:.6g}") for tick in axis.get_majorticklocs() if low <= tick <= high]
+
+
+@pytest.mark.parametrize(
+    "places, shown",
+    [
+        ([1, 2, 4, 8], [1, 2, 4, 8]),
+        ([10, 10.5, 11, 1000], [10, 1000]),
+        (np.geomspace(0.6, 6, 9), [1, 2, 5]),  # labels of three digits would not say where the ticks are
+    ],
+)
+def test_a_logarithmic_axis_of_few_places_has_its_ticks_there(places, shown):
+    assert ticks(bands({"a": places}, places, log_x=True).axes[0].xaxis) == shown
+
+
+@pytest.mark.parametrize("low, high", [(5.1, 5.9), (11, 19), (2, 9), (11, 90), (0.02, 1.5), (1, 1e6)])
+def test_a_logarithmic_axis_always_has_three_ticks_or_more(low, high):
+    places = np.geomspace(low, high, 40)
+    (axes,) = bands({"a": places}, places, log_x=True, log_y=True, markers=False).axes
+    assert all(3 <= len(ticks(axis)) <= 9 for axis in (axes.xaxis, axes.yaxis))
+
+
+def test_a_table_of_zeros_has_no_scale_below_zero_and_a_hostile_name_is_text():
+    assert figures.heat(pd.DataFrame([[0.0, 0.0]]), label="share").axes[0].collections[0].get_clim() == (0, 1)
+    labels = figures.heat(table(), label="share").axes[0].get_yticklabels()
+    assert [label.get_text() for label in labels] == ["a", SHOWN]
+
+
+@pytest.mark.parametrize("stacked", [False, True])
+def test_a_zero_has_no_bar_and_the_legend_keeps_its_edge(stacked):
+    parts = {"x": [0.0, 0.5], "y": [0.3, 0.2]}
+    figure = figures.bars(["a", "b"], parts, xlabel="share", stacked=stacked, controls=["x"])
+    axes = figure.axes[0]
+    assert all(bool(bar.get_linewidth()) == bool(bar.get_width()) for bar in axes.patches)
+    assert all(box.get_linewidth() for box in figure.legends[0].get_patches())
+    points = [list(line.get_xdata()) for line in axes.lines if line.get_marker() not in ("", "None", None)]
+    assert points == ([] if stacked else [[0.0]])
+    assert 0.5 in [round(bar.get_x(), 3) for bar in axes.patches] if stacked else True
+
+
+def test_rates_and_ceiling_are_drawn_where_they_are():
+    (axes,) = by_noise().axes
+    lines = {line.get_label(): np.column_stack(line.get_data()) for line in axes.lines}
+    assert lines["span check"] == pytest.approx(np.column_stack([NOISE, [1.0, 0.2, 0.0]]))
+    assert lines["ceiling by differential privacy"][:, 1] == pytest.approx([1.0, 1.0, 0.2])
+    assert lines["noise alone"] == pytest.approx(np.array([[1e-4, 0.01], [1.0, 0.0]]))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: figures.forest(["a"], {}, xlabel="x"),
+        lambda: figures.forest(["a"], {"x": [1, 2]}, xlabel="x"),
+        lambda: bands({"x": ([1], [2], [3])}, [1]),
+        lambda: bands({"x": [float("nan"), 1]}, [1, 2]),
+        lambda: figures.bars(["a"], {"x": [-1]}, xlabel="x", stacked=True),
+        lambda: figures.two_arms([], [1], xlabel="x"),
+        lambda: figures.roc({}),
+        lambda: figures.heat(pd.DataFrame(), label="x"),
+        lambda: trade_off(["a", "a"]),
+        lambda: by_noise(ceiling=([0.0, 1.0], [1.0, 1.0])),
+        lambda: by_noise(attacks={"a": {}}),
+        lambda: by_noise(controls={"a": {1.0: Interval(0.5, 0.6, 0.7, 0.95, "test")}}),
+        lambda: strip(rows={}),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(draw):
+    with pytest.raises(InvalidParameter):
+        draw()

@@ -3,7 +3,7 @@
 import identities
 import pytest
 
-# Only in pieces: the files of this project hold no string that looks like somebody's number.
+# Only in pieces: no file of this project contains a string that looks like a person's number.
 REAL = {
     "SSN, ITIN, ATIN or IRSN": (
         *("-".join(("123", "45", "6789")), "-".join(("912", "70", "1234")), "-".join(("900", "93", "0001"))),
@@ -23,7 +23,7 @@ REAL = {
     "payment card": ("4111 1111 " + "1111 1111",),
     "record number": ("MRN: " + "48291034",),
 }
-NOBODYS = (
+SAFE = (
     "000-12-0000 and 666-00-0001, call (212) 555-0199 or 555-0100; BP 120/80 on 1961-02-03, 192.0.2.7",
     "a.b0001@mail.example.org, https://www.example.com, MRN: SYN-12345670, ZIP 00017, NPI 1234567890",
     "989-00-1234, 5.5 mg of x.y, 2.5 to 3.0",
@@ -31,25 +31,25 @@ NOBODYS = (
 
 
 @pytest.mark.parametrize("kind", identities.RULES)
-def test_what_can_be_somebodys_is_found(kind):
+def test_what_can_be_a_persons_is_found(kind):
     for text in REAL[kind]:
         kinds = {name for name, _, possible in identities.found(f"seen {text}, today") if possible}
         assert kind in kinds, text
 
 
-@pytest.mark.parametrize("text", NOBODYS)
-def test_what_is_nobodys_passes(text):
+@pytest.mark.parametrize("text", SAFE)
+def test_what_is_no_persons_passes(text):
     assert not [one for one in identities.found(text) if one[2]]
 
 
-def test_generated_patients_carry_nothing_that_can_be_somebodys():
+def test_generated_patients_have_no_identifier_that_can_be_real():
     for number in range(4):  # both hospitals, with few and with only report notes
         seen = identities.hospital(number, 2026, 250)
         assert not seen["real"], seen["examples"]
         assert seen["notes"] >= 250 and {"SSN, ITIN, ATIN or IRSN", "telephone number"} <= {*seen["seen"]}
 
 
-def test_no_file_of_the_project_shows_what_can_be_somebodys():
+def test_no_file_of_the_project_shows_an_identifier_that_can_be_real():
     files, values = identities.repository()
     assert files > 500 and values == []
 

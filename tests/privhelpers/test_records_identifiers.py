@@ -19,7 +19,7 @@ SHAPES = {
     "ssn": r"(000|666)-(00-(?!0000)\d{4}|(?!00)\d\d-0000)",
     "address": r"\d{1,3} [A-Z][A-Za-z]+ [A-Z][a-z]+, [A-Z][a-z]+, ZIP 000\d\d",
 }
-# Only in pieces: the files of this project hold no string that looks like somebody's number.
+# Only in pieces: no file of this project contains a string that looks like a person's number.
 REAL = {
     "issuable SSN": "-".join(("123", "45", "6789")),
     "SSN after a hyphen": "-".join(("SSN", "123", "45", "6789")),

@@ -103,7 +103,7 @@ def test_words_put_together_are_the_same_words(text):
 
 @pytest.mark.parametrize("script", spellings.UNSPACED)
 def test_a_program_that_reads_the_files_alone_sees_characters_where_there_are_no_words(script):
-    """It compares texts as they stand: two files that differ in their spelling differ for a model, too."""
+    """It compares texts as they are: two files that differ in their spelling differ for a model, too."""
     text, other = spellings.UNSPACED[script]
     half = len(text) // 2
     turned = text[half:] + text[:half]

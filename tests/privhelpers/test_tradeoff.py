@@ -60,29 +60,6 @@ def test_largest_auc_at_the_ends():
     assert m.largest_auc(epsilon=800, delta=1e-5) == 1.0
 
 
-@pytest.mark.parametrize(
-    ("tpr", "epsilon", "fpr"),
-    [(1.0, 0.5, 0.99999), (1.0, 10.0, 0.99999), (0.818964, 0.5, 0.701512), (0.818964, 1.0, 0.507882)],
-)
-def test_what_a_perfect_canary_test_would_imply(tpr, epsilon, fpr):
-    """The report's 15 of 15: the least false positive rate at delta 1e-5 (0.818964: its lower limit)."""
-    assert m.smallest_fpr(tpr=tpr, epsilon=epsilon, delta=1e-5) == pytest.approx(fpr, abs=1e-5)
-
-
-@given(st.floats(0.05, 5), st.floats(0.001, 0.999))
-def test_laplace_has_the_closed_trade_off(epsilon, fpr):
-    """Exercise of the chapter: three pieces, none below what epsilon allows."""
-    half = math.exp(-epsilon) / 2
-    closed = (
-        1 - math.exp(epsilon) * fpr
-        if fpr <= half
-        else half / (2 * fpr)
-        if fpr <= 0.5
-        else math.exp(-epsilon) * (1 - fpr)
-    )
-    assert closed >= m.dp_tradeoff(fpr, epsilon=epsilon) - 1e-12
-
-
 @settings(max_examples=30)
 @given(st.floats(0.05, 4), st.floats(0.01, 0.99))
 def test_the_gaussian_curve_is_the_supremum_of_its_bounds(mu, fpr):
@@ -93,14 +70,3 @@ def test_the_gaussian_curve_is_the_supremum_of_its_bounds(mu, fpr):
     best = max(step * np.arange(200), key=bound)
     near = np.linspace(max(0, best - step), best + step, 100)
     assert max(map(bound, near)) == pytest.approx(m.gdp_tradeoff(fpr, mu=mu), abs=1e-5)
-
-
-@pytest.mark.parametrize("sigmas", [(1.0, 2.0), (3.0, 3.0, 3.0)])
-def test_gaussian_releases_compose_by_the_root_of_squares(sigmas):
-    together = math.sqrt(sum(1 / s**2 for s in sigmas))
-    draw = np.random.default_rng(0).normal(size=(2, 100_000, len(sigmas)))
-    shift = 1 / np.array(sigmas)
-    statistic = draw @ shift + np.array([0, 1])[:, None] * (shift @ shift)
-    cut = np.quantile(statistic[0], 0.95)
-    fnr = np.mean(statistic[1] < cut)
-    assert fnr == pytest.approx(m.gdp_tradeoff(0.05, mu=together), abs=0.006)
