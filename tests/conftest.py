@@ -15,7 +15,7 @@ import pytest
 from patience import LIMIT_SECONDS
 from xdist.scheduler import LoadFileScheduling
 
-from bookmaker.runner import _git
+from bookmaker.runner import fingerprint
 from privaudit import browser
 
 ROOT = Path(__file__).parents[1]
@@ -60,7 +60,7 @@ class SmokeSite:
 
 def copy_repository(place: Path) -> Path:
     """Copy the files that git tracks, or would track, to `place`: no environment, no earlier runs."""
-    listing = _git.git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    listing = fingerprint.git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     for name in filter(None, listing.split("\0")):
         if (ROOT / name).is_file():
             (place / name).parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +106,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileS
 def _run_smoke(root: Path) -> str:
     """Run the smoke profile in a copy of the repository at `root`; return why it did not end well, or ""."""
     copy_repository(root)
-    command = [sys.executable, "-m", "bookmaker.runner", "book", "--profile", "smoke", "--cores", "2"]
+    command = [sys.executable, "-m", "bookmaker", "book", "--profile", "smoke", "--cores", "2"]
     environment = {**os.environ, "PYTHONPATH": str(root)}
     done = subprocess.run(
         command, cwd=root, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS

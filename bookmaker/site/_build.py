@@ -10,7 +10,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from bookmaker.runner import _fingerprint, notebooks, published
+from bookmaker.runner import fingerprint, notebooks, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
 from bookmaker.site import _checks, _hover_cards, _reports
@@ -192,18 +192,18 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
     for name in (published.COMPLETE, published.FIRST):
         (site / name).unlink(missing_ok=True)
     for job in plan:
-        if (root / job.sentinel).is_file() and not planning.is_current(root, job):
-            raise RunFailed(f"{job.title}: {planning.state(root, job)}; {cure}")
+        if (root / job.sentinel).is_file() and (why := planning.stale(root, job)):
+            raise RunFailed(f"{job.title}: {why}; {cure}")
     with _kept_out_of_sight(site):
         as_built, runs = not published.site_difference(site), published.site_runs(site)
-        sources = _fingerprint.of_site(root)
+        sources = fingerprint.of_site(root)
         stage(root, plan, solutions=solutions)
-        fingerprint = _unseen(site).encode()
+        unseen = _unseen(site).encode()
         mark = site / FINGERPRINT
         # Sphinx writes only the pages that changed at their source: a page that somebody edited would stay.
-        if not (as_built and mark.is_file() and mark.read_bytes() == fingerprint):
+        if not (as_built and mark.is_file() and mark.read_bytes() == unseen):
             _clear(site / "_build")
-        write_atomic(mark, fingerprint)
+        write_atomic(mark, unseen)
         _jupyter_book(root, site)
         html = _finish(root, plan, site)
         _drop_unused_images(html)
@@ -215,7 +215,7 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
             )
         if published.site_runs(site) != runs:
             raise RunFailed(f"other runs were made while their site was built; {cure} again")
-        if _fingerprint.of_site(root) != sources:
+        if fingerprint.of_site(root) != sources:
             raise RunFailed(f"its sources changed while the site was built; {cure} again")
     write_atomic(site / published.SOURCES, sources.encode())
     published.seal_site(site)

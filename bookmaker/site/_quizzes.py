@@ -24,7 +24,7 @@ from typing import Any
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
-from bookmaker.runner import notebooks, written
+from bookmaker.runner import files, notebooks
 from bookmaker.site._markdown import words
 from privhelpers import text
 from privhelpers.errors import InvalidParameter
@@ -163,7 +163,7 @@ def bank(root: Path, slug: str) -> list[Question]:
     if not path.is_file():
         return []
     file = f"{FOLDER}/{path.name}"
-    entries = written.mapping(root, file).items()
+    entries = files.mapping(root, file).items()
     return [_question(name, entry, f"{file}, {text.quoted(name)}") for name, entry in entries]
 
 

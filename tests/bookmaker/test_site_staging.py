@@ -14,7 +14,7 @@ import yaml
 from bs4 import BeautifulSoup
 from nbformat import v4
 
-from bookmaker.runner import _manifest, chain, notebooks, published, written
+from bookmaker.runner import chain, files, notebooks, published
 from bookmaker.site import _staging
 from privhelpers.artifacts import write_sealed
 from privhelpers.errors import (
@@ -127,7 +127,7 @@ def test_nothing_of_the_machine_and_no_progress_bar_is_staged(book):
 
 
 def test_every_chapter_can_be_looked_up_by_more_than_its_title():
-    terms = yaml.safe_load((toy_site.ROOT / written.INDEX).read_text(encoding="utf-8"))
+    terms = yaml.safe_load((toy_site.ROOT / files.INDEX).read_text(encoding="utf-8"))
     assert set(terms) == {step.slug for step in chain.CHAIN}
     every = [term.lower() for entries in terms.values() for term in entries]
     assert len(set(every)) == len(every) and not any(set(term) & set("!,;`") for term in every)
@@ -146,9 +146,9 @@ def test_every_chapter_can_be_looked_up_by_more_than_its_title():
 )
 def test_a_term_of_the_index_reaches_the_page_as_it_is_written(tmp_path, term):
     (tmp_path / "book").mkdir()
-    (tmp_path / written.INDEX).write_text(yaml.safe_dump({"toy": [term]}, allow_unicode=True))
+    (tmp_path / files.INDEX).write_text(yaml.safe_dump({"toy": [term]}, allow_unicode=True))
     page = v4.new_notebook(cells=[v4.new_markdown_cell("# Title\n\nText")])
-    _staging._add_index(page, written.index(tmp_path)["toy"])
+    _staging._add_index(page, files.index(tmp_path)["toy"])
     assert page.cells[0].source == f"# Title\n\n```{{index}} ! {term}\n```\n\nText"
 
 
@@ -175,9 +175,9 @@ def test_a_term_of_the_index_reaches_the_page_as_it_is_written(tmp_path, term):
 )
 def test_a_term_that_would_be_another_entry_of_the_index_is_refused(tmp_path, term):
     (tmp_path / "book").mkdir()
-    (tmp_path / written.INDEX).write_text(yaml.safe_dump({"toy": ["good", term]}))
+    (tmp_path / files.INDEX).write_text(yaml.safe_dump({"toy": ["good", term]}))
     with pytest.raises(InvalidParameter, match=r"book/index\.yml, toy: .* cannot be a term"):
-        written.index(tmp_path)
+        files.index(tmp_path)
 
 
 def test_a_percent_sign_stays_with_its_number():
@@ -274,7 +274,7 @@ def test_a_budget_that_left_the_profile_takes_its_pages_along(book):
     site = stage(book)
     assert (site / "runs" / "private_training--dp-eps-12.ipynb").is_file()
     fewer = [job for job in toy_site.jobs(book) if job.model != "dp-eps-12"]
-    _manifest.collect(book, fewer)
+    published.collect(book, fewer)
     _staging.stage(book, fewer)
     assert not list(site.rglob("*dp-eps-12*"))
 

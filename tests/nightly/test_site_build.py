@@ -12,7 +12,7 @@ import toy_site
 import yaml
 from patience import LIMIT_SECONDS
 
-from bookmaker.runner import _manifest, _sites, _verify, published
+from bookmaker.runner import published, verify
 from bookmaker.site import _build, _pdf
 from bookmaker.site._build import _titles, build, build_first, causes
 from privhelpers.artifacts import write_sealed
@@ -233,12 +233,12 @@ def test_a_site_without_solutions_leads_to_no_repository(public):
 
 def test_both_sites_are_verified_each_by_itself(public, capsys):
     book = public[0].parents[2]
-    assert _verify.verify(book, toy_site.jobs(book))
+    assert verify.verify(book, toy_site.jobs(book))
     assert "site, public" in capsys.readouterr().out
     page = public[0] / "_build/html/notebooks/hipaa.html"
     kept = page.read_bytes()
     page.write_bytes(kept + b" ")
-    assert list(_verify.of_all_runs(book, toy_site.jobs(book))) == [public[0] / ".complete"]
+    assert list(verify.damaged(book, toy_site.jobs(book))) == [public[0] / ".complete"]
     page.write_bytes(kept)
 
 
@@ -375,14 +375,14 @@ def renewed(finished, tmp_path_factory):
         edit_prose(book, "synthetic_notes", "What is it?", "Who are <they>?")
         copy = book / SITE / "_build/html" / COPY
         copy.write_text(copy.read_text().replace("Toy", "My"))
-        damage = _sites.damage(book / SITE)
+        damage = published.site_damage(book / SITE)
         old = pictures(book)
         for run in (book / "runs/toy/notebooks").rglob("*.ipynb"):
             text = run.read_text().replace(toy_site.png(), toy_site.png(50, 30))
             run.write_text(text.replace(toy_site.png(60, 30), toy_site.png(70, 30)))
         toy_site.record_files(book)
         fewer = [job for job in toy_site.jobs(book) if job.model != "dp-eps-12"]
-        _manifest.collect(book, fewer)
+        published.collect(book, fewer)
         build(book, fewer)
         names = ("book/glossary", "notebooks/private_training", "runs/private_training--dp-eps-0.5")
         names += ("book/ethics", COPY.removesuffix(".html"))
