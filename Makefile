@@ -27,9 +27,8 @@ export PYTHONNOUSERSITE := 1
 .PHONY: env lab book serve audit sweep teach test help names
 .DELETE_ON_ERROR:
 
-# Every long command replaces its shell (exec) and knows make's number, so that killing make kills what it
-# started, however early.
-START = BOOKMAKER_PARENT=$(shell echo $$PPID) exec $(PYTHON)
+# Every long command replaces its shell (exec), so that make is its parent, whose end it does not outlive.
+START = exec $(PYTHON)
 
 # A model that someone else pretrained: only PROFILE=real needs it.
 PRETRAINED := pretrained/smollm2-135m-instruct/origin.json
@@ -47,7 +46,7 @@ serve: $(STAMP)  ## show the built site at http://localhost:8000: [PORT=] [SOLUT
 	@$(START) -m bookmaker serve --profile="$$PROFILE" --solutions="$$SOLUTIONS" --port="$$PORT"
 
 audit: $(STAMP)  ## audit your own model: MODEL=folder (or SYNTHETIC=notes.jsonl) RECORDS=members.jsonl HOLDOUT=nonmembers.jsonl [DRY=yes]; RECORDS= of make is --records in its messages
-	@$(START) -m bookmaker.runner audit --model="$$MODEL" --synthetic="$$SYNTHETIC" --records="$$RECORDS" --holdout="$$HOLDOUT" \
+	@$(START) -m privaudit.cli audit --model="$$MODEL" --synthetic="$$SYNTHETIC" --records="$$RECORDS" --holdout="$$HOLDOUT" \
 	  --canaries="$$CANARIES" --base="$$BASE" --reference="$$REFERENCE" --epsilon="$$EPSILON" --delta="$$DELTA" \
 	  --columns="$$COLUMNS" --patients="$$PATIENTS" --notes="$$NOTES" --effort="$$EFFORT" --out="$$OUT" --pdf="$$PDF" --show="$$SHOW" --seed="$$SEED" \
 	  --bundle="$$BUNDLE" --key="$$KEY" --ledger="$$LEDGER" --dry-run="$$DRY"
@@ -106,7 +105,6 @@ $(STAMP): requirements.txt requirements.lock requirements-torch.lock | names
 	$(PIP) install --no-compile --no-deps --require-hashes -r requirements.lock
 	@$(PIP) install --no-compile -r requirements.txt
 	@$(PYTHON) -m pip check --disable-pip-version-check
-	@$(PYTHON) -m bookmaker.precompile
 	@# A notebook opened in this environment's Jupyter finds the helpers too.
 	@$(PYTHON) -c 'import pathlib, sysconfig; \
 	pathlib.Path(sysconfig.get_path("purelib"), "privhelpers.pth").write_text(f"{pathlib.Path.cwd()}\n")'

@@ -23,7 +23,7 @@ from kept import ROOT, Key, go_on, keep, made_with
 from scipy.special import ndtr
 from tqdm import tqdm
 
-from bookmaker.runner._git import commit
+from bookmaker.runner.fingerprint import commit
 from privhelpers import accounting, lower_bounds, rng
 from privhelpers.mechanisms import participation_log_ratio
 

@@ -35,7 +35,7 @@ from torch.nn import functional
 from tqdm import tqdm
 from transformers.pytorch_utils import Conv1D
 
-from bookmaker.runner._outcome import machine, versions
+from bookmaker.runner.fingerprint import machine, versions
 from privhelpers import dpsgd
 from privhelpers.dpsgd._layers import listening, slow_activations
 from privhelpers.dpsgd._losses import losses_by_row

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from bookmaker.runner._environment import KEEP_MEMORY, THREAD_VARIABLES
+from bookmaker.runner.run import KEEP_MEMORY, THREAD_VARIABLES
 from privhelpers.artifacts import Store
 from privhelpers.results.reference import FOLDER
 

@@ -18,8 +18,7 @@ import torch
 from kept import Key, go_on
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from bookmaker.runner._git import commit
-from bookmaker.runner._outcome import machine, versions
+from bookmaker.runner.fingerprint import commit, machine, versions
 from privhelpers import models, records, stats, training
 from privhelpers.artifacts import Store, parse_yaml
 from privhelpers.attacks import canaries

@@ -62,8 +62,8 @@ def results(slug: str) -> None:
         sys.exit(f"{slug}: no chapter of this book")
     before = {job.rule for one in own for job in plan.upto(jobs, one.rule)} - {one.rule for one in own}
     wanted = own if slug == "all" else [job for job in jobs if job.rule in before]
-    if any(not plan.is_current(ROOT, job) for job in wanted):
-        targets = [job.sentinel for job in wanted]
+    if any(plan.stale(ROOT, job) for job in wanted):
+        targets = [job.mark for job in wanted]
         sys.exit(build.chain(ROOT, [jobs], cores=os.cpu_count() or 1, targets=targets))
 
 

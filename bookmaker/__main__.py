@@ -1,11 +1,11 @@
 """`python -m bookmaker <command>`: what makes, checks, prints, and hands out the book.
 
-    book check verify reference bundle expect    runs: make them, check them, keep them, hand them on
-    serve pdf                                    the site of a profile, in a browser or as one file
-    sweep                                        many runs, one table
-    teach                                        what a course hands out: the next three
-    student quizzes slides                       each of them alone
-    launch                                       copies for the cloud
+    book check verify reference bundle    runs: make them, check them, keep them, hand them on
+    serve pdf                             the site of a profile, in a browser or as one file
+    sweep                                 many runs, one table
+    teach                                 what a course hands out: the next three
+    student quizzes slides                each of them alone
+    launch                                copies for the cloud
 
 `python -m bookmaker <command> --help` says what a command takes.
 """
@@ -14,7 +14,7 @@ import importlib
 import sys
 
 MODULES = {
-    "bookmaker.runner._cli": ("book", "check", "verify", "reference", "bundle", "expect"),
+    "bookmaker.runner.cli": ("book", "check", "verify", "reference", "bundle", "run", "collect"),
     "bookmaker.site.__main__": ("serve", "pdf"),
     "bookmaker.teaching.__main__": ("teach", "student", "quizzes", "slides", "launch"),
     "bookmaker.sweep.__main__": ("sweep",),

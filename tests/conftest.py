@@ -14,7 +14,7 @@ import hypothesis
 import pytest
 from patience import LIMIT_SECONDS
 
-from bookmaker.runner import _git
+from bookmaker.runner import fingerprint
 from privaudit import browser
 
 ROOT = Path(__file__).parents[1]
@@ -58,7 +58,7 @@ class SmokeSite:
 
 def copy_repository(place: Path) -> Path:
     """Copy the files that git tracks, or would track, to `place`: no environment, no earlier runs."""
-    listing = _git.git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    listing = fingerprint.git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     for name in filter(None, listing.split("\0")):
         if (ROOT / name).is_file():
             (place / name).parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ def pytest_collection_finish() -> None:
 def _run_smoke(root: Path) -> str:
     """Run the smoke profile in a copy of the repository; return why it failed, or ""."""
     copy_repository(root)
-    command = [sys.executable, "-m", "bookmaker.runner", "book", "--profile", "smoke", "--cores", "2"]
+    command = [sys.executable, "-m", "bookmaker", "book", "--profile", "smoke", "--cores", "2"]
     environment = {**os.environ, "PYTHONPATH": str(root)}
     done = subprocess.run(
         command, cwd=root, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bookmaker.runner import _git
+from bookmaker.runner import fingerprint
 from privhelpers.records import make_hospital_records
 
 ROOT = Path(__file__).parents[1]
@@ -132,7 +132,7 @@ def shown(text: str) -> Iterator[tuple[str, str]]:
 def repository() -> Shown:
     """Return how many files of text git tracks, and the name, kind and value of what they show."""
     texts = {}
-    for name in filter(None, _git.git(ROOT, "ls-files", "-z").split("\0")):
+    for name in filter(None, fingerprint.git(ROOT, "ls-files", "-z").split("\0")):
         with contextlib.suppress(UnicodeDecodeError, FileNotFoundError):
             texts[name] = (ROOT / name).read_text(encoding="utf-8")
     return len(texts), [(name, *one) for name, text in texts.items() for one in shown(text)]

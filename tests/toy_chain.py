@@ -13,7 +13,7 @@ from patience import LIMIT_SECONDS
 from bookmaker.runner import chain
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("__init__", "errors", "validate", "rng", "processes", "spelling", "text")
+COPIED = ("__init__", "errors", "validate", "rng", "parameters", "processes", "spelling", "text")
 WRITE = "from privhelpers import artifacts\nstore = artifacts.open_store(profile)\n"
 HEAD = 'profile: str = "toy"  # name of the profile\nseed: int = 0  # source of chance; in [0, 1000]\n'
 PER_MODEL = HEAD + 'model: str = "baseline"  # which model\n'
@@ -95,13 +95,11 @@ HELPERS = {
     "bookmaker/site/__main__.py": '''"""Toy."""
 import sys
 from pathlib import Path
-from bookmaker.runner._fingerprint import of_site
-from bookmaker.runner.published import SOURCES, seal_site
+from bookmaker.runner.published import seal_site
 name = "public" if sys.argv[4:] == ["--solutions", "no"] else "site"
 page = Path("runs", sys.argv[3], name, "_build", "html", "index.html")
 page.parent.mkdir(parents=True, exist_ok=True)
 page.write_text("toy")
-(page.parents[2] / SOURCES).write_text(of_site(Path.cwd()))
 seal_site(page.parents[2])
 ''',
 }
@@ -124,9 +122,10 @@ def build(root: Path) -> Path:
         origin, copy = ROOT / "privhelpers" / f"{name}.py", root / "privhelpers" / f"{name}.py"
         shutil.copy2(origin, copy)
     ignored = shutil.ignore_patterns("__pycache__")
-    for folder in ("privhelpers/artifacts", "privhelpers/parameters", "privaudit", "bookmaker/runner"):
+    for folder in ("privhelpers/artifacts", "privaudit", "bookmaker/runner"):
         shutil.copytree(ROOT / folder, root / folder, ignore=ignored)
-    shutil.copy2(ROOT / "bookmaker" / "__init__.py", root / "bookmaker")
+    for name in ("__init__", "__main__"):
+        shutil.copy2(ROOT / "bookmaker" / f"{name}.py", root / "bookmaker")
     for name, text in HELPERS.items():
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text(text)
@@ -149,7 +148,7 @@ def environment(root: Path) -> dict[str, str]:
 
 def command(*arguments: str) -> list[str]:
     """Return the command line of the runner."""
-    return [sys.executable, "-m", "bookmaker.runner", *arguments]
+    return [sys.executable, "-m", "bookmaker", *arguments]
 
 
 def call(root: Path, *arguments: str) -> subprocess.CompletedProcess:

@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 from nbformat import v4
 
-from bookmaker.runner import _inputs, _manifest, _outcome, _seals, chain, plan
+from bookmaker.runner import chain, files, fingerprint, plan, published
 from bookmaker.runner.plan import Job
 from privhelpers.artifacts import Store, seal_of, sha256_of, to_json
 
@@ -196,7 +196,7 @@ def write_run(root: Path, job: Job, run: nbformat.NotebookNode) -> None:
     """Write an executed notebook and the sentinel that says its run was complete."""
     (root / job.notebook).parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(run, root / job.notebook)
-    versions = {name: _outcome.versions()[name] for name in ("python", "privhelpers")}
+    versions = {name: fingerprint.versions()[name] for name in ("python", "privhelpers")}
     record = {"rule": job.rule, "notebook": job.slug, "model": job.model, "parameters": job.parameters}
     record |= {
         "cpu_seconds": 80.0,
@@ -210,11 +210,11 @@ def write_run(root: Path, job: Job, run: nbformat.NotebookNode) -> None:
 
 def keep_record(root: Path, job: Job, record: dict) -> None:
     """Write the record of a run, with the hashes of the files, and of what it reads, that lie there now."""
-    files = {"page": sha256_of(root / job.notebook)}
-    files["artifacts"] = _seals.hashes((root / job.sentinel).parent)
-    files["inputs"] = _inputs.hashes(root, job.inputs)
+    artifacts = files.hashes((root / job.sentinel).parent, plan.RECORD)
+    now = {"page": sha256_of(root / job.notebook), "artifacts": artifacts, "inputs": plan.reads(root, job)}
     path = root / job.sentinel
-    path.write_bytes(to_json(record | files))
+    path.write_bytes(to_json(record | now))
+    (root / job.mark).write_text(f"{fingerprint.digest(artifacts)}\n")
     # Not by `artifacts.seal`, which waits for the disk: a busy one takes a second, and there are many runs.
     seal_of(path).write_text(f"{sha256_of(path)}  {path.name}\n")
 
@@ -223,7 +223,7 @@ def record_files(root: Path) -> None:
     """Let every sentinel record the files that lie there now, as if the run had written them."""
     for job in jobs(root):
         keep_record(root, job, json.loads((root / job.sentinel).read_text(encoding="utf-8")))
-    _manifest.collect(root, jobs(root))
+    published.collect(root, jobs(root))
 
 
 def jobs(root: Path) -> list[Job]:
@@ -251,5 +251,5 @@ def build(root: Path) -> Path:
     store.write_json("hipaa/sheet_key.json", {"1": "Numbat"})
     for job in jobs(root):
         write_run(root, job, executed(source(job.slug), job))
-    _manifest.collect(root, jobs(root))
+    published.collect(root, jobs(root))
     return root

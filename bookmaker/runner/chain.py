@@ -5,9 +5,9 @@ A chapter is known by its slug everywhere. Its number stands in two places only,
 """
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
-from bookmaker.runner._step import Step
 from privhelpers.errors import InvalidParameter, MissingArtifact
 from privhelpers.validate import shown
 
@@ -53,8 +53,28 @@ PRETRAINED = "pretrained"  # a value of start_from, and the folder of that model
 PLANNED = ("profile", "model", "models")  # parameters that the plan fills in
 
 
+@dataclass(frozen=True)
+class Step:
+    """One notebook of the chain.
+
+    Attributes:
+        slug: file name in `notebooks/` without its number and its ending.
+        after: slugs whose every run must be complete before; for a step that runs once per model, of
+            these the runs on that model, and the run that made it is added to them.
+        per: "book" for one run, "epsilon" for one per budget, "model" for one per model.
+        priority: runs with a higher one start first when several are ready.
+        seconds: about what a run takes of the profile `course`; only the ratios matter, see `build`.
+    """
+
+    slug: str
+    after: tuple[str, ...] = ()
+    per: str = "book"
+    priority: int = 0
+    seconds: int = 10
+
+
 FOUNDATIONS = (ANONYMIZATION, PRIVACY, COMPOSITION, TESTING, ACCOUNTING)
-ALONE = (MECHANICS, LEDGER, INVERSION, UNCERTAINTY, OTHER_DOCUMENTS)
+ALONE = (MECHANICS, LEDGER, UNCERTAINTY, OTHER_DOCUMENTS)
 TRAINED, ATTACKED = (RECORDS, PRETRAINING, BASELINE, DPSGD), (EXTRACTION, MEMORIZATION, MEMBERSHIP)
 # A run takes one core, also where it trains many models: two processes of one run wait for each other.
 CHAIN = (
@@ -62,19 +82,20 @@ CHAIN = (
     *(Step(slug, priority=30) for slug in FOUNDATIONS),
     # These need nothing and nothing needs them: they run where a core would wait.
     *(Step(slug) for slug in ALONE),
+    Step(INVERSION, seconds=68),
     Step(RECORDS, priority=40),
-    Step(PRETRAINING, after=(RECORDS,), priority=35),
+    Step(PRETRAINING, after=(RECORDS,), priority=35, seconds=171),
     # Then what most other runs wait for, the longest way to the end first.
-    Step(DPSGD, after=(RECORDS, PRETRAINING), per="epsilon", priority=25),
-    Step(BASELINE, after=(RECORDS, PRETRAINING), priority=20),
-    Step(SHADOWS, after=(RECORDS, PRETRAINING), priority=15),
-    Step(UTILITY, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=15),
+    Step(DPSGD, after=(RECORDS, PRETRAINING), per="epsilon", priority=25, seconds=154),
+    Step(BASELINE, after=(RECORDS, PRETRAINING), priority=20, seconds=295),
+    Step(SHADOWS, after=(RECORDS, PRETRAINING), priority=15, seconds=375),
+    Step(UTILITY, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=15, seconds=248),
     # Short here, but of PROFILE=real it is the longest by far.
     Step(REAL, after=(RECORDS,), priority=22),
     # Long ones that nothing waits for come before the short ones, which fill both cores to the end.
-    Step(OPACUS, after=(RECORDS, PRETRAINING), priority=6),
-    Step(WHITE_BOX, after=(RECORDS, PRETRAINING), priority=11),
-    Step(BROKEN, after=(RECORDS, PRETRAINING, BASELINE), priority=10),
+    Step(OPACUS, after=(RECORDS, PRETRAINING), priority=6, seconds=56),
+    Step(WHITE_BOX, after=(RECORDS, PRETRAINING), priority=11, seconds=181),
+    Step(BROKEN, after=(RECORDS, PRETRAINING, BASELINE), priority=10, seconds=134),
     Step(EXTRACTION, after=(RECORDS, PRETRAINING, BASELINE), per="model", priority=5),
     Step(MEMORIZATION, after=(RECORDS, EXTRACTION), per="model", priority=5),
     Step(MEMBERSHIP, after=(RECORDS, PRETRAINING, BASELINE, SHADOWS), per="model", priority=5),
@@ -82,13 +103,13 @@ CHAIN = (
     Step(EXPOSED, after=(RECORDS, PRETRAINING, SHADOWS, DPSGD, MEMBERSHIP), priority=5),
     Step(AUDITING, after=(DPSGD, MEMORIZATION), priority=5),
     Step(STATISTICS, after=(*TRAINED, *ATTACKED, UTILITY, AUDITING, BROKEN), priority=5),
-    Step(SCRUBBING, after=(RECORDS,), priority=12),
-    Step(UNLEARNING, after=(RECORDS, PRETRAINING), priority=11),
-    Step(DEFENSES, after=(RECORDS, PRETRAINING, SCRUBBING), priority=10),
+    Step(SCRUBBING, after=(RECORDS,), priority=12, seconds=67),
+    Step(UNLEARNING, after=(RECORDS, PRETRAINING), priority=11, seconds=188),
+    Step(DEFENSES, after=(RECORDS, PRETRAINING, SCRUBBING), priority=10, seconds=162),
     Step(HIPAA, after=(STATISTICS, *TRAINED, *ATTACKED, UTILITY), priority=5),
     Step(REPORT, after=(STATISTICS, EXTRACTION, UTILITY, AUDITING), priority=5),
-    Step(SYNTHETIC, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=6),
-    Step(YOUR_MODEL, after=(RECORDS, BASELINE), priority=6),
+    Step(SYNTHETIC, after=(RECORDS, PRETRAINING, BASELINE, DPSGD), priority=6, seconds=83),
+    Step(YOUR_MODEL, after=(RECORDS, BASELINE), priority=6, seconds=74),
 )
 SLUGS = tuple(step.slug for step in CHAIN)
 

@@ -1,30 +1,35 @@
-"""The chain as plain data: which runs a profile asks for, with what, after which others.
+"""The chain as plain data: which runs a profile asks for, after which others, and what each recorded.
 
 for job in jobs(root, "course"):
-    print(job.rule, job.needs)
+    print(job.rule, job.needs, stale(root, job))
+
+Snakemake decides what is made again, by two files of each run. Its mark is what its rule makes, and what the
+rules after it need; it holds a hash of the run's results. Its note says what the run follows from, code and
+parameters, and is written only where that changes. What the run was is in its record, `run.json`.
 """
 
 import json
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
 
-from bookmaker.runner import _fingerprint, _inputs, _seals, notebooks, profiles
-from bookmaker.runner._complete import check_complete
+from bookmaker.runner import files, fingerprint, notebooks, profiles
 from bookmaker.runner.chain import CHAIN, DPSGD, EPSILON, MAKERS, PRETRAINED, Step, model_name, source
-from privhelpers.artifacts import first_difference, parse_json, read_sealed, sha256_of
+from privhelpers.artifacts import (
+    SEAL,
+    first_difference,
+    parse_json,
+    read_sealed,
+    sha256_of,
+    to_json,
+    write_atomic,
+)
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact
-from privhelpers.text import quoted
-from privhelpers.validate import non_negative, shown
+from privhelpers.validate import shown
 
-CURRENT = "up to date"
-WAITS = "to run, unless it reads the same: "  # a run before it is to be made
-MARK = ".made"
-MAPPINGS = ("parameters", "versions", "artifacts", "inputs")  # of a run's record
-TEXTS = ("fingerprint", "page")
+RECORD, MARK = "run.json", ".made"
 
 
 @dataclass(frozen=True)
@@ -36,9 +41,10 @@ class Job:
         profile, slug, model: what runs; model is None where the notebook runs once.
         parameters: every parameter of the notebook.
         needs: rules that must be complete before.
-        inputs: the sentinels of these and of all that they need in turn, by rule.
-        fingerprint: SHA-256 of the notebook's code and of the helpers that it imports.
-        threads, priority: see `chain.Step`.
+        inputs: the marks of these and of all that they need in turn, by rule.
+        fingerprint: SHA-256 of the notebook's code, of the helpers that it imports, and of the pretrained
+            model, if it starts from that.
+        priority, seconds: see `chain.Step`.
     """
 
     rule: str
@@ -49,14 +55,8 @@ class Job:
     needs: tuple[str, ...]
     inputs: dict[str, str]
     fingerprint: str
-    threads: int
     priority: int
-
-    @property
-    def reads(self) -> dict[str, str]:
-        """What its record names with a hash: its inputs, and a model that others trained."""
-        others = {PRETRAINED: PRETRAINED} if self.parameters.get("start_from") == PRETRAINED else {}
-        return self.inputs | others
+    seconds: int
 
     @property
     def artifacts(self) -> str:
@@ -65,18 +65,18 @@ class Job:
 
     @property
     def sentinel(self) -> str:
-        """The file that exists when the run is complete."""
-        return f"runs/{self.profile}/artifacts/{self.artifacts}/{_seals.RECORD}"
+        """The record, which exists when the run is complete."""
+        return f"runs/{self.profile}/artifacts/{self.artifacts}/{RECORD}"
 
     @property
     def mark(self) -> str:
-        """What Snakemake takes for the run, see `build`; hidden, so that it is no artifact."""
-        return _mark(self.sentinel)
+        """What the run's rule makes; hidden, so that it is no artifact."""
+        return f"runs/{self.profile}/artifacts/{self.artifacts}/{MARK}"
 
     @property
-    def marks_before(self) -> list[str]:
-        """The marks of the runs before it."""
-        return [_mark(sentinel) for sentinel in self.inputs.values()]
+    def note(self) -> str:
+        """What the run follows from, beside the results of others."""
+        return f"runs/{self.profile}/.notes/{self.rule}.json"
 
     @property
     def notebook(self) -> str:
@@ -97,10 +97,6 @@ class Job:
     def title(self) -> str:
         """The run in a line of progress."""
         return self.slug if self.model is None else f"{self.slug} {self.model}"
-
-
-def _mark(sentinel: str) -> str:
-    return sentinel.removesuffix(_seals.RECORD) + MARK
 
 
 def models(profile: profiles.Profile) -> list[str]:
@@ -141,59 +137,67 @@ def jobs(root: Path, profile_name: str) -> list[Job]:
     """
     profile = profiles.load(root, profile_name)
     plan: list[Job] = []
-    helpers = _fingerprint.Helpers(root, profile.name)
+    helpers = fingerprint.Helpers(root, profile.name)
+    pretrained = [seal.read_text() for seal in sorted((root / PRETRAINED).rglob(f"*{SEAL}"))]
     for step in CHAIN:
         code = helpers.fingerprint(source(root, step.slug))
         for model, planned in _variants(step, profile):
             needs, inputs = _needs(step, model, plan), {}
             for other in needs:
-                inputs |= other.inputs | {other.rule: other.sentinel}
+                inputs |= other.inputs | {other.rule: other.mark}
+            parameters = profile.resolve(root, step.slug, **planned)
+            starts = parameters.get("start_from") == PRETRAINED
             job = Job(
                 rule=step.slug if model is None else f"{step.slug}_{model}",
                 profile=profile.name,
                 slug=step.slug,
                 model=model,
-                parameters=profile.resolve(root, step.slug, **planned),
+                parameters=parameters,
                 needs=tuple(other.rule for other in needs),
                 inputs=inputs,
-                fingerprint=code,
-                threads=step.threads,
+                fingerprint=fingerprint.digest([code, pretrained]) if starts else code,
                 priority=step.priority,
+                seconds=step.seconds,
             )
             plan.append(job)
     return plan
 
 
-def _find(plan: list[Job], rule: str) -> Job:
-    """Return the job called `rule`."""
-    for job in plan:
-        if job.rule == rule:
-            return job
-    raise InvalidParameter(f"run {shown(rule)}: must be one of {', '.join(job.rule for job in plan)}")
-
-
 def upto(plan: list[Job], rule: str) -> list[Job]:
-    """Return the job called `rule` and every job that it needs, directly or not, in order."""
-    wanted = {_find(plan, rule).rule}
+    """Return the job called `rule` and every job that it needs, directly or not, in order.
+
+    Raises:
+        InvalidParameter: there is no such run.
+    """
+    if rule not in (rules := [job.rule for job in plan]):
+        raise InvalidParameter(f"run {shown(rule)}: must be one of {', '.join(rules)}")
+    wanted = {rule}
     for job in reversed(plan):  # a job stands after all that it needs
         if job.rule in wanted:
             wanted |= set(job.needs)
     return [job for job in plan if job.rule in wanted]
 
 
-def _check(done: Any, job: Job) -> None:
-    """Raise unless a record is that of `job`, and each of its values of the type that a page shows."""
-    if [done[key] for key in ("rule", "notebook", "model")] != [job.rule, job.slug, job.model]:
-        raise ValueError(f"it is of another run, {done['rule']!r}")
-    done.setdefault("inputs", {})  # of a run made before records named what they read: it names nothing
-    if wrong := [name for name in MAPPINGS if not isinstance(done[name], dict)]:
-        raise TypeError(f"{wrong[0]} must be a table")
-    texts = {name: done[name] for name in TEXTS} | done["versions"] | done["artifacts"] | done["inputs"]
-    if wrong := [name for name, value in texts.items() if not isinstance(value, str)]:
-        raise TypeError(f"{wrong[0]} must be text")
-    datetime.fromisoformat(done["started"])
-    numbers = {name: done[name] for name in ("seconds", "cpu_seconds", "peak_memory_mib")}
-    non_negative(**numbers)
+def write_if_new(path: Path, data: bytes) -> None:
+    """Write a file unless it says the same already: only then is it newer than what follows from it."""
+    if not path.is_file() or path.read_bytes() != data:
+        write_atomic(path, data)
+
+
+def note(root: Path, job: Job) -> None:
+    """Write down what a run follows from beside the results of others."""
+    write_if_new(root / job.note, to_json({"fingerprint": job.fingerprint, "parameters": job.parameters}))
+
+
+def mark(root: Path, job: Job, artifacts: dict[str, str]) -> None:
+    """Say that a run is complete, by a hash of its results alone: not of when, and how fast, it was made."""
+    write_atomic(root / job.mark, f"{fingerprint.digest(artifacts)}\n".encode())
+
+
+def reads(root: Path, job: Job) -> dict[str, str]:
+    """Return a hash of the results of each complete run that a run may read, by rule."""
+    marks = {rule: root / mark for rule, mark in job.inputs.items()}
+    return {rule: path.read_text().strip() for rule, path in marks.items() if path.is_file()}
 
 
 def record(root: Path, job: Job) -> dict[str, Any]:
@@ -208,11 +212,9 @@ def record(root: Path, job: Job) -> dict[str, Any]:
         raise MissingArtifact(
             f"{job.title}: its run is not complete ({job.sentinel} is missing); {_cure(job)}"
         )
-    done = parse_json(read_sealed(path, job.sentinel, _seals.MOST_BYTES), job.sentinel)
-    try:
-        _check(done, job)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DamagedArtifact(f"{job.sentinel}: not the record of a run ({quoted(repr(error))})") from error
+    done = parse_json(read_sealed(path, job.sentinel, files.MOST_BYTES), job.sentinel)
+    if not isinstance(done, dict) or done.get("rule") != job.rule:
+        raise DamagedArtifact(f"{job.sentinel}: must be the record of {job.rule}")
     return done
 
 
@@ -222,15 +224,33 @@ def _cure(job: Job) -> str:
 
 def damage(root: Path, job: Job) -> str:
     """Return what is not as a complete run left it, its page and its record among that, or ""."""
+    page = root / job.notebook
     try:
         done = record(root, job)
-        present = _seals.hashes((root / job.sentinel).parent)
-    except DamagedArtifact as error:
+        present = files.hashes((root / job.sentinel).parent, RECORD)
+    except (DamagedArtifact, MissingArtifact) as error:
         return str(error)
-    page = root / job.notebook
     present |= {job.notebook: sha256_of(page)} if page.is_file() else {}
     found = first_difference(done["artifacts"] | {job.notebook: done["page"]}, present)
     return found and f"{found} after the run"
+
+
+def stale(root: Path, job: Job) -> str:
+    """Return why a run must be made, or "" where it is complete, as it was left, and of what is there now."""
+    if not (root / job.sentinel).is_file():
+        return "to run"
+    if wrong := damage(root, job):
+        return f"damaged: {wrong}"
+    done, wanted = record(root, job), json.loads(json.dumps(job.parameters))
+    if done["fingerprint"] != job.fingerprint:
+        return "to run: its code changed"
+    given = done["parameters"]
+    if changed := sorted(n for n in wanted | given if wanted.get(n) != given.get(n)):
+        return f"to run: changed {', '.join(changed)}"
+    now = reads(root, job)
+    if other := next((rule for rule in job.inputs if done["inputs"].get(rule) != now.get(rule)), ""):
+        return f"to run: it read other results of {other}"
+    return ""
 
 
 def executed(root: Path, job: Job) -> NotebookNode:
@@ -247,50 +267,5 @@ def executed(root: Path, job: Job) -> NotebookNode:
     if sha256_of(path) != done["page"]:
         raise DamagedArtifact(f"{job.title}: {job.notebook} changed after the run; {_cure(job)}")
     notebook = notebooks.read(path)
-    check_complete(notebook, job.title)
+    notebooks.check_complete(notebook, job.title)
     return notebook
-
-
-def _outdated(root: Path, job: Job) -> str:
-    """Return why a run must be made whatever it reads: it is not complete, or of other code or values; or "".
-
-    Raises:
-        DamagedArtifact: its record is not as the run wrote it.
-    """
-    if not (root / job.sentinel).is_file():
-        return "to run"
-    done = record(root, job)
-    if done["fingerprint"] != job.fingerprint:
-        return "to run: its code changed"
-    wanted, parameters = _as_json(job.parameters), done["parameters"]
-    if changed := sorted(n for n in wanted | parameters if wanted.get(n) != parameters.get(n)):
-        return f"to run: changed {', '.join(changed)}"
-    return ""
-
-
-def state(root: Path, job: Job, *, hashed: bool = False, waits_for: str = "") -> str:
-    """Return `CURRENT` where a run completed as planned and its files are as it left them, or what is not.
-
-    Args:
-        root: the repository.
-        job: the run.
-        hashed: `damage` was just asked; otherwise every recorded hash is compared with the bytes on disk.
-        waits_for: a run before it that is to be made; only afterwards is it known what this one must read.
-    """
-    if not hashed and (root / job.sentinel).is_file() and (found := damage(root, job)):
-        return f"damaged: {found}"
-    if why := _outdated(root, job):
-        return why
-    if waits_for:
-        return f"{WAITS}{waits_for} is to run"
-    why = _inputs.misread(root, job.reads, record(root, job)["inputs"])
-    return f"to run: {why}" if why else CURRENT
-
-
-def is_current(root: Path, job: Job) -> bool:
-    """Return whether `state` finds nothing to say against a run."""
-    return state(root, job) == CURRENT
-
-
-def _as_json(value: dict[str, Any]) -> dict[str, Any]:
-    return json.loads(json.dumps(value))

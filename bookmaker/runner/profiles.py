@@ -1,5 +1,8 @@
 """Profile files `params/<profile>.yml`: what the chain runs with, checked whole before anything runs.
 
+A chapter declares its parameters in its first code cell, one `name: type = default  # help; in [low, high]` a
+line; see `privhelpers.parameters`.
+
 shared:                      # every notebook that has the name
   seed: 0
 private_training:            # one chapter, by its slug
@@ -10,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bookmaker.runner import _parameters
-from bookmaker.runner.chain import DPSGD, EPSILON, PLANNED, SLUGS, model_name, source
+from bookmaker.runner import notebooks
+from bookmaker.runner.chain import DPSGD, EPSILON, PLANNED, SLUGS, model_name, slug_of, source
 from privhelpers import parameters
 from privhelpers.artifacts import check_name, parse_yaml
 from privhelpers.errors import InvalidParameter, MissingArtifact
@@ -20,6 +23,42 @@ from privhelpers.text import quoted
 SHARED = "shared"
 MOST_BYTES = 10_000  # of a file: five times our longest
 MOST_BUDGETS = 50  # a plan has some nine runs for each
+
+
+def declared(notebook: Path) -> dict[str, parameters.Parameter]:
+    """Return the parameters that a notebook declares, by name.
+
+    Args:
+        notebook: a source notebook, with exactly one code cell tagged `parameters`.
+
+    Raises:
+        InvalidParameter: the cell is missing, doubled or has a line that is not
+            `name: type = default  # help; in [low, high]`.
+    """
+    slug = slug_of(notebook.name)
+    cells = notebooks.code_of(notebook, "parameters")
+    if len(cells) != 1:
+        raise InvalidParameter(
+            f"{slug}: {len(cells)} cells are tagged `parameters`; there must be exactly one"
+        )
+    return parameters.declared_in(cells[0], slug)
+
+
+def resolve(notebook: Path, overrides: dict[str, Any], *, where: str = "command line") -> dict[str, Any]:
+    """Return every parameter of a notebook: the overrides, checked, over its defaults, checked too.
+
+    Args:
+        notebook: a source notebook.
+        overrides: values by name.
+        where: the file or command that the overrides come from, for the message.
+
+    Raises:
+        InvalidParameter: in one line, the file, `notebook.parameter = value` and what is allowed.
+    """
+    known, slug = declared(notebook), slug_of(notebook.name)
+    defaults = {name: parameter.default for name, parameter in known.items()}
+    values = parameters.checked(known, defaults, f"notebooks/{notebook.name}, {slug}")
+    return values | parameters.checked(known, overrides, f"{where}, {slug}")
 
 
 @dataclass(frozen=True)
@@ -43,9 +82,9 @@ class Profile:
     def resolve(self, root: Path, slug: str, **planned: Any) -> dict[str, Any]:
         """Return all parameters of one run; `planned` values go to a notebook that declares their names."""
         notebook = source(root, slug)
-        known = _parameters.declared(notebook)
+        known = declared(notebook)
         values = self.overrides[slug] | {k: v for k, v in planned.items() if k in known}
-        return _parameters.resolve(notebook, values, where=self.file)
+        return resolve(notebook, values, where=self.file)
 
 
 def _read(content: bytes, file: str) -> dict[str, dict[str, Any]]:
@@ -77,7 +116,7 @@ def _read(content: bytes, file: str) -> dict[str, dict[str, Any]]:
 
 def _merge(root: Path, given: dict[str, dict[str, Any]], file: str) -> dict[str, dict[str, Any]]:
     """Return the overrides of each notebook: shared values it has a name for, then its own."""
-    known = {slug: _parameters.declared(source(root, slug)) for slug in SLUGS}
+    known = {slug: declared(source(root, slug)) for slug in SLUGS}
     shared = given.get(SHARED, {})
     everywhere = sorted({name for names in known.values() for name in names} - set(PLANNED))
     for name, value in shared.items():
@@ -90,15 +129,14 @@ def _merge(root: Path, given: dict[str, dict[str, Any]], file: str) -> dict[str,
         taken = {name: value for name, value in shared.items() if name in known[slug].keys() - chapter.keys()}
         # The budgets of the private runs may be a list, and are checked by themselves.
         single = {name: value for name, value in taken.items() if (slug, name) != (DPSGD, EPSILON)}
-        _parameters.check(source(root, slug), single, where=f"{file}, {SHARED}")
+        parameters.checked(known[slug], single, f"{file}, {SHARED}")
         overrides[slug] = taken | chapter
     return overrides
 
 
 def _epsilons(root: Path, given: dict[str, dict[str, Any]], file: str) -> tuple[float, ...]:
     """Return the budgets, each checked against the notebook and none of them given twice."""
-    notebook = source(root, DPSGD)
-    known = _parameters.declared(notebook)
+    known = declared(source(root, DPSGD))
     if EPSILON not in known:
         raise InvalidParameter(f"{DPSGD}: its parameters cell must declare {EPSILON}")
     section = next((name for name in (DPSGD, SHARED) if EPSILON in given.get(name, {})), DPSGD)
@@ -109,13 +147,13 @@ def _epsilons(root: Path, given: dict[str, dict[str, Any]], file: str) -> tuple[
         raise InvalidParameter(f"{where}.{EPSILON} = []: give at least one budget")
     if len(budgets) > MOST_BUDGETS:
         raise InvalidParameter(f"{where}.{EPSILON}: {len(budgets)} budgets; give {MOST_BUDGETS} at most")
-    checked = [_parameters.check(notebook, {EPSILON: budget}, where=where)[EPSILON] for budget in budgets]
-    names = [check_name(model_name(budget)) for budget in checked]
+    valid = [parameters.checked(known, {EPSILON: budget}, where)[EPSILON] for budget in budgets]
+    names = [check_name(model_name(budget)) for budget in valid]
     if doubled := next((n for n in names if names.count(n) > 1), None):
         raise InvalidParameter(
             f"{where}.{EPSILON} = {parameters.show(value)}: two runs would be called {doubled}"
         )
-    return tuple(sorted(checked))
+    return tuple(sorted(valid))
 
 
 def derived(name: str) -> str:

@@ -12,8 +12,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from bookmaker.runner import plan as planning
-from bookmaker.runner import processes, published
-from bookmaker.runner.options import port
+from bookmaker.runner import published
+from bookmaker.runner.commands import die_with_parent, exclusive, port
 from bookmaker.site import _pdf
 from bookmaker.site._build import build
 from privaudit.console import duration, guarded, one_line, say
@@ -66,7 +66,7 @@ def _command(arguments: list[str] | None = None) -> int:
         if name == "serve":
             command.add_argument("--port", type=port, default=port(""), help="default: 8000")
     options = parser.parse_args(arguments)
-    processes.die_with_parent(clean=True)
+    die_with_parent()
     root = repository_root()
     os.chdir(root)
     if options.command == "serve":
@@ -76,7 +76,7 @@ def _command(arguments: list[str] | None = None) -> int:
     plan = planning.jobs(root, options.profile)
     lock = root / "runs" / plan[0].profile / ".locks" / "site"
     solutions = options.solutions != "no"
-    with processes.exclusive(lock, f"the site of profile {options.profile}", wait=60):
+    with exclusive(lock, f"the site of profile {options.profile}", wait=60):
         if options.command == "pdf":
             _print(root, options.profile, solutions)
         else:

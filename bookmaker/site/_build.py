@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bookmaker.runner import _fingerprint, notebooks, published
+from bookmaker.runner import fingerprint, notebooks, published
 from bookmaker.runner import plan as planning
 from bookmaker.runner.plan import Job
 from bookmaker.site import _checks, _hover_cards, _reports
@@ -105,9 +105,9 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
     cure = f"run {published.site_command('book', plan[0].profile, solutions)}"
     (site / published.COMPLETE).unlink(missing_ok=True)
     for job in plan:
-        if (root / job.sentinel).is_file() and not planning.is_current(root, job):
-            raise RunFailed(f"{job.title}: {planning.state(root, job)}; {cure}")
-    runs, sources = published.site_runs(site), _fingerprint.of_site(root)
+        if (root / job.sentinel).is_file() and (why := planning.stale(root, job)):
+            raise RunFailed(f"{job.title}: {why}; {cure}")
+    runs, sources = published.site_runs(site), fingerprint.of_site(root)
     stage(root, plan, solutions=solutions)
     _jupyter_book(root, site)
     html = site / "_build" / "html"
@@ -116,7 +116,7 @@ def build(root: Path, plan: list[Job], *, solutions: bool = True) -> Path:
         raise RunFailed(_several("the built site cannot be published", problems, f"{html.relative_to(root)}"))
     if published.site_runs(site) != runs:
         raise RunFailed(f"other runs were made while their site was built; {cure} again")
-    if _fingerprint.of_site(root) != sources:
+    if fingerprint.of_site(root) != sources:
         raise RunFailed(f"its sources changed while the site was built; {cure} again")
     write_atomic(site / published.SOURCES, sources.encode())
     published.seal_site(site)

@@ -25,7 +25,7 @@ import pydantic
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
-from bookmaker.runner import notebooks, written
+from bookmaker.runner import files, notebooks
 from bookmaker.site._markdown import words
 from privhelpers import text
 from privhelpers.errors import InvalidParameter
@@ -152,7 +152,7 @@ def bank(root: Path, slug: str) -> list[Question]:
     file, made = f"{FOLDER}/{slug}.yml", []
     if not (root / file).is_file():
         return []
-    for name, entry in written.mapping(root, file).items():
+    for name, entry in files.mapping(root, file).items():
         try:
             made.append(Question.model_validate({"name": name, **entry}))
         except (pydantic.ValidationError, TypeError) as error:

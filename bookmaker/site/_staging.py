@@ -16,8 +16,8 @@ import yaml
 from nbformat import NotebookNode
 
 from bookmaker.runner import chain, notebooks, published
+from bookmaker.runner import files as author
 from bookmaker.runner import plan as planning
-from bookmaker.runner import written as author
 from bookmaker.runner.plan import Job
 from bookmaker.site import _numbers, _quizzes, _reports, _syllabus, exercises
 from bookmaker.site._model_cards import model_cards

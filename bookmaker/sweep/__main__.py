@@ -8,8 +8,8 @@ import os
 import sys
 import time
 
-from bookmaker.runner import build, plan, processes, published
-from bookmaker.runner.options import Words, count
+from bookmaker.runner import build, plan, published
+from bookmaker.runner.commands import Words, count, die_with_parent, exclusive, hours
 from privaudit.console import guarded, one_line, say
 from privhelpers.artifacts import check_name, repository_root
 from privhelpers.errors import DamagedArtifact, InvalidParameter
@@ -25,14 +25,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--architectures", action=Words, default=[], help="default: that of the profile")
     parser.add_argument("--cores", type=count, help="of the whole sweep; on a cluster, jobs at once")
     parser.add_argument("--cluster", help="where the runs go: a folder of cluster/; default: here")
-    parser.add_argument("--limit", default="", help="hours that a cell of a chapter may take")
+    parser.add_argument("--limit", type=hours, default="", help="hours that a cell may take; default: 24")
     parser.add_argument("--name", help="of the folder under runs/sweeps/; default: the profile")
     return parser
 
 
 def _sweep(options: argparse.Namespace) -> int:
     """Run what is missing of a grid, write its table and gallery, and return the exit code."""
-    processes.die_with_parent(clean=False)
+    die_with_parent()
     clock = time.monotonic()
     root = repository_root()
     os.chdir(root)
@@ -45,11 +45,11 @@ def _sweep(options: argparse.Namespace) -> int:
     cells = _grid.cells(options.profile, architectures=architectures, seeds=options.seeds)
     names, folder = [cell.profile for cell in cells], published.sweep(root, name)
     where = {"cores": options.cores, "cluster": options.cluster, "limit": options.limit}
-    build.check(root, names, **where)
+    build.where(root, options.cluster, options.cores)  # refused before anything is written
     files = _grid.files(root, cells, epsilons=options.epsilons)
     # Beside its folder, which a sweep that is refused or fails leaves as it was: there, or not there.
     lock = folder.with_name(f".{name}.lock")
-    with processes.exclusive(lock, f"sweep {name}"), build.alone(root, names):
+    with exclusive(lock, f"sweep {name}"), build.alone(root, names):
         plans = _grid.write(root, cells, files)
         (folder / published.COMPLETE).unlink(missing_ok=True)
         if code := build.chain(root, plans, targets=_grid.targets(plans), **where):

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from bookmaker.runner import plan as planning
-from bookmaker.runner import processes
+from bookmaker.runner.commands import die_with_parent
 from bookmaker.runner.plan import Job
 from privaudit.console import guarded, one_line
 from privhelpers.artifacts import repository_root
@@ -74,5 +74,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    processes.die_with_parent(clean=False)
+    die_with_parent()
     sys.exit(main())

@@ -11,7 +11,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from bookmaker.runner import chain, folders, notebooks, written
+from bookmaker.runner import chain, files, notebooks
 from bookmaker.teaching import _copies
 from privhelpers.artifacts import check_name
 from privhelpers.errors import InvalidParameter
@@ -49,7 +49,7 @@ def repository(root: Path) -> str:
     Raises:
         InvalidParameter: `_config.yml` names none, or something else than an address.
     """
-    given = written.config(root)["repository"].get("url")
+    given = files.config(root)["repository"].get("url")
     if not given:
         raise InvalidParameter("_config.yml, repository.url: set it; copies fetch the book from there")
     if not isinstance(given, str) or not given.startswith("https://") or any(c in given for c in "'\"\\ \n"):
@@ -84,7 +84,7 @@ def write_copies(root: Path, folder: Path) -> list[Path]:
         MissingArtifact: a notebook is missing.
     """
     address, names = repository(root), [f"{check_name(slug)}.ipynb" for slug in chain.SLUGS]
-    with folders.replacing(folder) as new:
+    with files.replacing(folder) as new:
         for slug, name in zip(chain.SLUGS, names, strict=True):
             copy = launch_copy(notebooks.read(chain.source(root, slug)), slug, address)
             notebooks.write(copy, new / name)

@@ -8,7 +8,7 @@ import html
 import re
 from pathlib import Path
 
-from bookmaker.runner import folders
+from bookmaker.runner import files
 from bookmaker.runner.plan import Job
 from bookmaker.site import page_of, pages, questions
 from privhelpers.artifacts import write_atomic
@@ -56,7 +56,7 @@ def write(root: Path, plan: list[Job], folder: Path) -> list[Path]:
             quizzes[f"{slug}.gift"] = text.encode()
     if not quizzes:
         raise MissingArtifact("book/quizzes holds no quiz of any chapter")
-    with folders.replacing(folder, "*.gift") as new:
+    with files.replacing(folder, "*.gift") as new:
         for name, data in quizzes.items():
             write_atomic(new / name, data)
     return [folder / name for name in quizzes]

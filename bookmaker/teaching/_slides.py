@@ -13,7 +13,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 from nbconvert import SlidesExporter
 
-from bookmaker.runner import folders, published
+from bookmaker.runner import files, published
 from bookmaker.runner.plan import Job
 from bookmaker.site import contents, findings, machine_strings, protect
 from bookmaker.teaching._decks import deck
@@ -101,7 +101,7 @@ def write(root: Path, plan: list[Job]) -> list[Path]:
         for part in contents(root, plan)["parts"]
     }
     folder = root / "runs" / profile / "slides"
-    with folders.replacing(folder, "*") as new:
+    with files.replacing(folder, "*") as new:
         made = fill(site / "_build" / "html", parts, new, profile)
         if problems := findings(new, machine_strings(root)):
             raise RunFailed(f"the slides are not fit to be shown: {'; '.join(problems[:3])}")

@@ -13,7 +13,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from bookmaker.runner import chain, folders, notebooks
+from bookmaker.runner import chain, files, notebooks
 from bookmaker.runner.plan import Job
 from bookmaker.site import exercises, page_of, pages, quoted, with_numbers
 from bookmaker.teaching import _copies
@@ -96,7 +96,7 @@ def write_copies(root: Path, plan: list[Job]) -> list[Path]:
         copy = student_copy(page_of(root, page.job), notebooks.read(chapter), page.job.slug)
         _copies.read_profile(copy, page.job.profile, page.job.slug)
         copies[chapter.name] = copy
-    with folders.replacing(folder, "*.ipynb") as new:
+    with files.replacing(folder, "*.ipynb") as new:
         for name, copy in copies.items():
             notebooks.write(copy, new / name)
     return [folder / name for name in copies]

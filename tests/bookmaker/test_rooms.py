@@ -55,7 +55,7 @@ def test_the_modules_of_the_audit_import_each_other_in_no_circle():
 def test_import_is_quiet_and_light():
     code = (
         "import sys, privhelpers.accounting, privhelpers.claims, privhelpers.figures, privhelpers.hipaa;"
-        "import bookmaker.runner._cli, nbformat;"
+        "import bookmaker.runner.cli, nbformat;"
         "sys.exit(' '.join({'torch', 'lark'} & set(sys.modules)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, text=True)

@@ -4,7 +4,7 @@ import nbformat
 import pytest
 import toy_chain
 
-from bookmaker.runner import _fingerprint, _warm, written
+from bookmaker.runner import files, fingerprint
 from privhelpers.errors import InvalidParameter
 
 
@@ -14,8 +14,8 @@ def root(tmp_path):
 
 
 def fingerprints(root):
-    helpers = _fingerprint.Helpers(root)
-    return {p.stem: helpers.fingerprint(p) for p in written.files(root / "notebooks", "*.ipynb")}
+    helpers = fingerprint.Helpers(root)
+    return {p.stem: helpers.fingerprint(p) for p in files.files(root / "notebooks", "*.ipynb")}
 
 
 def changed(root, before):
@@ -73,7 +73,7 @@ ALL = set(toy_chain.NOTEBOOKS)
         ("errors.py", ALL),  # through artifacts
         ("__init__.py", ALL),
         ("toy_nobody.py", set()),
-        ("../bookmaker/runner/_execute.py", set()),
+        ("../bookmaker/runner/run.py", set()),
     ],
 )
 def test_a_helper_changes_exactly_the_notebooks_that_reach_it(root, helper, slugs):
@@ -90,16 +90,16 @@ def test_a_cell_with_magics_is_read_and_one_that_is_not_python_refused(root):
         lambda nb: nb.cells[2].update(source="%time x = 1\nfrom privhelpers import toy_late"),
     )
     path = root / "notebooks" / "hipaa.ipynb"
-    assert root / "privhelpers" / "toy_late.py" in _fingerprint.Helpers(root).of(path)
+    assert root / "privhelpers" / "toy_late.py" in fingerprint.Helpers(root).of(path)
     edit(
         root,
         "hipaa",
         lambda nb: nb.cells[2].update(source="x = (7\n  % 2)\nfrom privhelpers import stats"),
     )
-    _fingerprint.Helpers(root).fingerprint(path)
+    fingerprint.Helpers(root).fingerprint(path)
     edit(root, "hipaa", lambda nb: nb.cells[2].update(source="x = = 1"))
     with pytest.raises(InvalidParameter, match=r"notebooks/hipaa.ipynb, code cell 2, line 1"):
-        _fingerprint.Helpers(root).fingerprint(path)
+        fingerprint.Helpers(root).fingerprint(path)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_helper_that_python_cannot_read_is_refused_by_its_name(root, text, sai
 
 
 def test_the_site_depends_on_pages_prose_and_its_own_code(root):
-    seen = {_fingerprint.of_site(root)}
+    seen = {fingerprint.of_site(root)}
     for file in (
         "book/intro.md",
         "_toc.yml",
@@ -138,17 +138,17 @@ def test_the_site_depends_on_pages_prose_and_its_own_code(root):
         path.write_text(
             path.read_text().replace("Toy", "Tay").replace("book/", "pages/").replace("toy", "tay")
         )
-        seen.add(_fingerprint.of_site(root))
+        seen.add(fingerprint.of_site(root))
     assert len(seen) == 6
     (root / "privhelpers" / "toy_nobody.py").write_text("x = 1\n")
-    with_helper = _fingerprint.of_site(root)
+    with_helper = fingerprint.of_site(root)
     assert with_helper not in seen, "code of the packages makes the pages"
     (root / "privhelpers" / "toy" / "words.yml").write_text("a: b\n")
-    with_data = _fingerprint.of_site(root)
+    with_data = fingerprint.of_site(root)
     assert with_data != with_helper, "pages show words of a package's data"
     (root / "tests").mkdir()
     (root / "tests" / "test_toy.py").write_text("x = 1\n")
-    assert _fingerprint.of_site(root) == with_data, "no page shows a test"
+    assert fingerprint.of_site(root) == with_data, "no page shows a test"
 
 
 LEFT = (".errors.py.swp", "errors.py~", "#errors.py#", ".DS_Store", ".hidden.py")
@@ -156,17 +156,16 @@ LEFT = (".errors.py.swp", "errors.py~", "#errors.py#", ".DS_Store", ".hidden.py"
 
 def test_what_editors_and_systems_leave_changes_nothing(root):
     """An editor's lock is a link that leads nowhere; on macOS a look into a folder leaves a file there."""
-    before = fingerprints(root), _fingerprint.of_site(root)
+    before = fingerprints(root), fingerprint.of_site(root)
     for folder in ("privhelpers", "privhelpers/toy", "bookmaker/site", "book"):
         for name in LEFT:
             (root / folder / name).write_bytes(b"b0VIM \xff")
         (root / folder / ".#errors.py").symlink_to("me@host.1234:1")
     (root / "notebooks" / ".#hipaa.ipynb").symlink_to("me@host.1234:1")
-    assert (fingerprints(root), _fingerprint.of_site(root)) == before
-    assert _warm._imported_by_helpers(root)
+    assert (fingerprints(root), fingerprint.of_site(root)) == before
 
 
-def test_a_helper_that_nobody_imports_may_be_broken(root):
-    wanted = _warm._imported_by_helpers(root)
-    (root / "privhelpers" / "toy_nobody.py").write_text("def broken(:\n")
-    assert _warm._imported_by_helpers(root) == wanted
+def test_versions_name_what_decides_the_numbers():
+    versions = fingerprint.versions()
+    assert set(versions) == {"python", "privhelpers", *fingerprint.VERSIONS}
+    assert "not installed" not in versions.values()

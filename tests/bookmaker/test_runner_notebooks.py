@@ -6,8 +6,7 @@ import nbformat
 import pytest
 from nbformat import v4
 
-from bookmaker.runner import _manifest, _outcome, _seals, notebooks
-from bookmaker.runner._complete import check_complete
+from bookmaker.runner import files, notebooks, published
 from privhelpers.artifacts import Store
 from privhelpers.errors import DamagedArtifact, RunFailed
 
@@ -26,14 +25,14 @@ def executed():
 
 def test_every_cell_must_have_run_without_an_error():
     notebook = executed()
-    check_complete(notebook, "toy")
+    notebooks.check_complete(notebook, "toy")
     notebook.cells[3].execution_count = None
     with pytest.raises(RunFailed, match=r"toy: code cell 3 never ran"):
-        check_complete(notebook, "toy")
+        notebooks.check_complete(notebook, "toy")
     notebook.cells[3].execution_count = 3
     notebook.cells[3].outputs = [v4.new_output("error", ename="ValueError", evalue="no", traceback=[])]
     with pytest.raises(RunFailed, match=r"code cell 3 raised ValueError: no"):
-        check_complete(notebook, "toy")
+        notebooks.check_complete(notebook, "toy")
 
 
 def test_a_table_keeps_what_stands_before_a_carriage_return(tmp_path):
@@ -150,14 +149,14 @@ def test_artifacts_are_hashed_and_must_carry_their_bytes(tmp_path):
     store = Store(tmp_path, "toy")
     store.write_json("05_toy/a.json", {"x": 1})
     store.write_json("05_toy/deeper/b.json", {"x": 2})
-    digests = _seals.hashes(tmp_path / "05_toy")
+    digests = files.hashes(tmp_path / "05_toy", "run.json")
     assert set(digests) == {"a.json", "deeper/b.json"} and all(len(h) == 64 for h in digests.values())
     (tmp_path / "05_toy" / "a.json").write_text("{}")
     with pytest.raises(DamagedArtifact, match=r"a\.json: its bytes changed"):
-        _seals.hashes(tmp_path / "05_toy")
+        files.hashes(tmp_path / "05_toy", "run.json")
 
 
-@pytest.mark.parametrize("fault, complaint", [("plain", "has no .sha256"), ("link", "is a link")])
+@pytest.mark.parametrize("fault, complaint", [("plain", "has no .sha256"), ("link", "must be a plain file")])
 def test_a_file_written_past_the_store_is_refused(tmp_path, fault, complaint):
     (tmp_path / "outside").write_text("x")
     (tmp_path / "a").mkdir()
@@ -166,26 +165,12 @@ def test_a_file_written_past_the_store_is_refused(tmp_path, fault, complaint):
     else:
         (tmp_path / "a" / "x.csv").symlink_to(tmp_path / "outside")
     with pytest.raises(DamagedArtifact, match=complaint):
-        _seals.hashes(tmp_path / "a")
-
-
-def test_versions_name_what_decides_the_numbers():
-    versions = _outcome.versions()
-    assert set(versions) == {
-        "python",
-        "privhelpers",
-        "torch",
-        "transformers",
-        "opacus",
-        "dp-accounting",
-        "numpy",
-    }
-    assert "not installed" not in versions.values()
+        files.hashes(tmp_path / "a", "run.json")
 
 
 def test_a_manifest_of_runs_under_several_versions_says_so():
     runs = [{"versions": {"numpy": "2.4.6"}}, {"versions": {"numpy": "2.5.0", "torch": "2.13.0"}}]
-    assert _manifest._versions(runs) == {"numpy": "2.4.6, 2.5.0", "torch": "2.13.0"}
+    assert published._versions(runs) == {"numpy": "2.4.6, 2.5.0", "torch": "2.13.0"}
 
 
 def test_reading_refuses_what_is_no_notebook(tmp_path):

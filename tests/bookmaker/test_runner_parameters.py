@@ -7,9 +7,9 @@ import toy_chain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookmaker.runner import _parameters
+from bookmaker.runner import profiles
 from privhelpers.errors import DamagedArtifact, InvalidParameter
-from privhelpers.parameters import Parameter, _cell, _grammar, checked
+from privhelpers.parameters import checked, declared_in
 
 CELL = """profile: str = "toy"  # name # with a hash
 seed: int = 0  # source of chance; in [0, 1000]
@@ -37,7 +37,7 @@ def notebook(tmp_path):
 
 
 def test_declared_names_types_defaults_and_help(notebook):
-    declared = _parameters.declared(notebook())
+    declared = profiles.declared(notebook())
     assert list(declared) == ["profile", "seed", "sigma", "mark", "delta", "sizes", "rates", "names", "copy"]
     assert declared["mark"].default == "a#b" and declared["mark"].allowed == "one of a#b, c"
     assert declared["rates"].type_name == "list[float]" and declared["rates"].default == [0.5, 1]
@@ -46,7 +46,7 @@ def test_declared_names_types_defaults_and_help(notebook):
 
 
 def test_resolve_returns_every_parameter_in_its_type(notebook):
-    values = _parameters.resolve(notebook(), {"sigma": 3, "rates": [1], "copy": True, "mark": "c"})
+    values = profiles.resolve(notebook(), {"sigma": 3, "rates": [1], "copy": True, "mark": "c"})
     assert values["sigma"] == 3.0 and isinstance(values["sigma"], float)
     assert values["rates"] == [1.0] and isinstance(values["rates"][0], float)
     assert values == {
@@ -111,7 +111,7 @@ REFUSED = [
 @pytest.mark.parametrize("name, value, allowed", REFUSED, ids=range(len(REFUSED)))
 def test_a_value_that_is_not_allowed_is_refused_in_one_line(notebook, name, value, allowed):
     with pytest.raises(InvalidParameter) as refusal:
-        _parameters.resolve(notebook(), {name: value}, where="params/mine.yml")
+        profiles.resolve(notebook(), {name: value}, where="params/mine.yml")
     text = str(refusal.value)
     assert text.startswith(f"params/mine.yml, toy.{name} = ") and text.endswith(f": must be {allowed}")
     assert "\n" not in text and len(text) < 300
@@ -119,17 +119,17 @@ def test_a_value_that_is_not_allowed_is_refused_in_one_line(notebook, name, valu
 
 @pytest.mark.parametrize("text", ["", "Ana-María Ñúñez & Söhne <p@q.example>", "日本語 ε ≤ 8", "`a` | $b$"])
 def test_any_visible_text_is_allowed(notebook, text):
-    assert _parameters.resolve(notebook(), {"profile": text})["profile"] == text
+    assert profiles.resolve(notebook(), {"profile": text})["profile"] == text
 
 
 def test_an_unknown_name_is_refused_with_its_neighbors(notebook):
     with pytest.raises(InvalidParameter, match=r"toy\.sigmo = 3: .*did you mean sigma\? known: profile"):
-        _parameters.resolve(notebook(), {"sigmo": 3})
+        profiles.resolve(notebook(), {"sigmo": 3})
 
 
 def test_code_as_a_name_is_an_unknown_name(notebook):
     with pytest.raises(InvalidParameter, match="no such parameter"):
-        _parameters.resolve(notebook(), {"seed = 1; import os #": 3})
+        profiles.resolve(notebook(), {"seed = 1; import os #": 3})
 
 
 @pytest.mark.parametrize(
@@ -150,18 +150,18 @@ def test_code_as_a_name_is_an_unknown_name(notebook):
 )
 def test_a_cell_that_breaks_the_grammar_is_refused(notebook, line, complaint):
     with pytest.raises(InvalidParameter, match=complaint):
-        _parameters.resolve(notebook(line), {})
+        profiles.resolve(notebook(line), {})
 
 
 def test_a_notebook_without_the_cell_and_a_file_that_is_no_notebook_are_refused(tmp_path):
     path = tmp_path / "toy.ipynb"
     path.write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
     with pytest.raises(InvalidParameter, match="0 cells are tagged"):
-        _parameters.declared(path)
+        profiles.declared(path)
     for text in ("", "{}", "[1]", '{"nbformat": 4, "cells": 3}'):
         path.write_text(text)
         with pytest.raises(DamagedArtifact, match=r"toy\.ipynb: not a notebook"):
-            _parameters.declared(path)
+            profiles.declared(path)
 
 
 @settings(max_examples=60, deadline=None)
@@ -174,11 +174,7 @@ def test_a_notebook_without_the_cell_and_a_file_that_is_no_notebook_are_refused(
 )
 def test_range_brackets_mean_what_mathematics_means(low, width, opening, closing, value):
     high = low + width
-    comment = f"anything; in {opening}{low!r}, {high!r}{closing}"
-    bounds = _grammar.read(comment, "float").bounds
-    known = {"x": Parameter("x", "float", 0.0, comment, "", None)}
-    annotation, _ = _cell._annotation("float", _grammar.Limits("", bounds))
-    known["x"] = Parameter("x", "float", 0.0, comment, "", annotation)
+    known = declared_in(f"x: float = 0.0  # anything; in {opening}{low!r}, {high!r}{closing}", "here")
     for tried in (value, low, high):
         inside = (low < tried or (opening == "[" and tried == low)) and (
             tried < high or (closing == "]" and tried == high)

@@ -1,13 +1,12 @@
 """The chain as data: which runs there are and which wait for which."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import toy_chain
 
-from bookmaker.runner import _inputs, _seals, plan
+from bookmaker.runner import files, plan
 from privhelpers.artifacts import Store, sha256_of, to_json, write_sealed
 from privhelpers.errors import DamagedArtifact, InvalidParameter, MissingArtifact
 
@@ -85,7 +84,7 @@ def test_paths(jobs):
     assert job.sentinel == "runs/toy/artifacts/private_training/dp-eps-8/run.json"
     assert jobs["comparison"].notebook == "runs/toy/notebooks/comparison.ipynb"
     before = plan.upto(list(jobs.values()), "comparison")[:-1]
-    assert jobs["comparison"].inputs == {other.rule: other.sentinel for other in before}
+    assert jobs["comparison"].inputs == {other.rule: other.mark for other in before}
     assert set(jobs["comparison"].needs) < {other.rule for other in before}
 
 
@@ -107,32 +106,14 @@ def test_an_unknown_run_and_a_missing_notebook_are_refused(root, jobs):
         plan.jobs(root, "toy")
 
 
-def spoil(done, **values):
-    return {**done, **values}
-
-
 RECORD = "runs/toy/artifacts/synthetic_records/run.json"
-STATES = {
-    "nothing": (None, plan.CURRENT),
-    "code": (lambda d: spoil(d, fingerprint="other"), "to run: its code changed"),
-    "parameters": (
-        lambda d: spoil(d, parameters=d["parameters"] | {"patients": 5}),
-        "to run: changed patients",
-    ),
+STALE = {
+    "nothing": ({}, ""),
+    "code": ({"fingerprint": "other"}, "to run: its code changed"),
+    "parameters": ({"parameters": {"patients": 5}}, "to run: changed patients, profile, seed"),
     # What follows carries a seal that fits.
-    "seconds as text": (lambda d: spoil(d, seconds="fast"), f"damaged: {RECORD}: not the record of a run"),
-    "seconds below zero": (lambda d: spoil(d, seconds=-1), f"damaged: {RECORD}: not the record of a run"),
-    "a version as a list": (
-        lambda d: spoil(d, versions={"python": [3]}),
-        f"damaged: {RECORD}: not the record of a run",
-    ),
-    "a start that is no time": (
-        lambda d: spoil(d, started="yesterday"),
-        f"damaged: {RECORD}: not the record of a run",
-    ),
-    "of another run": (lambda d: spoil(d, rule="hipaa"), f"damaged: {RECORD}: not the record of a run"),
-    "no table": (lambda d: [d], f"damaged: {RECORD}: not the record of a run"),
-    "no hashes": (lambda d: spoil(d, artifacts={}), "damaged: r.json was added after the run"),
+    "of another run": ({"rule": "hipaa"}, f"damaged: {RECORD}: must be the record of synthetic_records"),
+    "no hashes": ({"artifacts": {}}, "damaged: r.json was added after the run"),
 }
 
 
@@ -143,24 +124,46 @@ def done(root, jobs):
     Store(root / "runs/toy/artifacts", "toy").write_json("synthetic_records/r.json", {"n": 4})
     (root / job.notebook).parent.mkdir(parents=True)
     (root / job.notebook).write_text("as executed")
-    files = {"page": sha256_of(root / job.notebook), "artifacts": _seals.hashes(root / "runs/toy/artifacts")}
-    files["artifacts"] = {"r.json": files["artifacts"]["synthetic_records/r.json"]}
-    cost = {"seconds": 1.5, "cpu_seconds": 1.0, "peak_memory_mib": 300}
-    made = {"started": "2026-01-01T00:00:00+00:00", "versions": {"python": "3.11"}}
-    named = {"rule": job.rule, "notebook": job.slug, "model": None, "fingerprint": job.fingerprint}
-    record = named | made | cost | files | {"parameters": job.parameters}
+    record = {"rule": job.rule, "fingerprint": job.fingerprint, "parameters": job.parameters, "inputs": {}}
+    record["page"] = sha256_of(root / job.notebook)
+    record["artifacts"] = files.hashes((root / job.sentinel).parent, plan.RECORD)
     write_sealed(root / job.sentinel, to_json(record))
+    plan.mark(root, job, record["artifacts"])
     return job, record
 
 
-@pytest.mark.parametrize("fault", STATES)
-def test_a_run_is_current_only_with_this_code_these_parameters_and_a_record(root, done, fault):
+@pytest.mark.parametrize("fault", STALE)
+def test_a_run_is_up_to_date_only_with_this_code_these_parameters_and_a_record(root, done, fault):
     job, record = done
-    change, expected = STATES[fault]
+    change, expected = STALE[fault]
     if change:
-        write_sealed(root / job.sentinel, json.dumps(change(record)).encode())
-    assert plan.state(root, job).startswith(expected)
-    assert plan.is_current(root, job) is (fault == "nothing")
+        write_sealed(root / job.sentinel, to_json(record | change))
+    assert plan.stale(root, job) == expected
+
+
+def test_a_run_is_made_again_where_one_before_it_has_other_results(root, jobs, done):
+    """Made again alike, whenever that was, changes nothing."""
+    before, record = done
+    job = jobs["scrubbing"]
+    write_sealed(root / job.sentinel, to_json(record | {"rule": job.rule, "artifacts": {}} | {
+        "fingerprint": job.fingerprint, "parameters": job.parameters, "inputs": plan.reads(root, job),
+        "page": sha256_of(root / before.notebook),
+    }))  # fmt: skip
+    (root / job.notebook).write_text("as executed")
+    plan.mark(root, before, record["artifacts"])
+    assert list(plan.reads(root, job)) == ["synthetic_records"] and plan.stale(root, job) == ""
+    plan.mark(root, before, {"r.json": "other"})
+    assert plan.stale(root, job) == "to run: it read other results of synthetic_records"
+
+
+def test_a_note_is_new_only_where_it_says_something_else(root, jobs):
+    job = jobs["hipaa"]
+    plan.note(root, job)
+    written = (root / job.note).stat().st_mtime_ns
+    plan.note(root, job)
+    assert (root / job.note).stat().st_mtime_ns == written
+    plan.note(root, replace(job, fingerprint="other"))
+    assert (root / job.note).stat().st_mtime_ns != written
 
 
 PAGE, HOME = "runs/toy/notebooks/synthetic_records.ipynb", "runs/toy/artifacts/synthetic_records/"
@@ -184,23 +187,23 @@ def test_whatever_is_damaged_is_named_and_runs_again(root, done, file, named, sp
     else:
         (root / file).write_bytes(spoiled)
     lost = spoiled is None and file == job.sentinel
-    state = plan.state(root, job)
-    assert state == "to run" if lost else state.startswith(f"damaged: {named}")
+    why = plan.stale(root, job)
+    assert why == "to run" if lost else why.startswith(f"damaged: {named}")
 
 
 @pytest.mark.parametrize("sealed", [False, True])
 def test_a_file_that_the_run_did_not_write_is_damage_but_one_of_the_system_is_not(root, done, sealed):
     job, _ = done
     (root / HOME / ".DS_Store").write_bytes(b"x")
-    assert plan.is_current(root, job)
+    assert plan.stale(root, job) == ""
     (write_sealed if sealed else Path.write_bytes)(root / HOME / "adapter_config.json", b"{}")
-    assert plan.state(root, job).startswith("damaged: adapter_config.json")
+    assert plan.stale(root, job).startswith("damaged: adapter_config.json")
 
 
 def test_a_file_edited_together_with_its_seal_is_damage(root, done):
     job, _ = done
     write_sealed(root / HOME / "r.json", b"{}")
-    assert plan.state(root, job) == "damaged: r.json changed after the run"
+    assert plan.stale(root, job) == "damaged: r.json changed after the run"
 
 
 def test_an_executed_notebook_is_read_only_as_its_run_left_it(root, done):
@@ -215,15 +218,14 @@ def test_an_executed_notebook_is_read_only_as_its_run_left_it(root, done):
         plan.executed(root, job)
 
 
-def test_a_model_that_others_trained_is_read_like_a_run(root):
-    """Its seals count: whoever fetches another one has other results."""
-    job = next(job for job in plan.jobs(root, "toy") if job.rule == "real_model")
-    assert job.reads == job.inputs
-    job = replace(job, parameters=job.parameters | {"start_from": "pretrained"})
-    assert set(job.reads) - set(job.inputs) == {"pretrained"}
-    assert "pretrained" not in _inputs.hashes(root, job.reads), "it was not fetched"
+def test_a_run_that_starts_from_the_pretrained_model_follows_from_its_seals(root):
+    def fingerprint(starts):
+        path = root / "notebooks" / "real_model.ipynb"
+        cell = f'{toy_chain.HEAD}start_from: str = "{starts}"  # which model\n'
+        toy_chain.write_notebook(path, cell, ["1 + 1"])
+        return next(job.fingerprint for job in plan.jobs(root, "toy") if job.rule == "real_model")
+
+    before = {starts: fingerprint(starts) for starts in ("pretrained", "public")}
     write_sealed(root / "pretrained" / "some-model" / "model.safetensors", b"1")
-    read = _inputs.hashes(root, job.reads)
-    assert _inputs.misread(root, job.reads, read) == ""
-    write_sealed(root / "pretrained" / "some-model" / "model.safetensors", b"2")
-    assert _inputs.misread(root, job.reads, read) == "pretrained was made again since, with other results"
+    after = {starts: fingerprint(starts) for starts in before}
+    assert after["public"] == before["public"] and after["pretrained"] != before["pretrained"]

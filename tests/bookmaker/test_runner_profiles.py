@@ -3,7 +3,7 @@
 import pytest
 import toy_chain
 
-from bookmaker.runner import _parameters, chain, profiles
+from bookmaker.runner import chain, profiles
 from privhelpers.errors import InvalidParameter, MissingArtifact
 from privhelpers.records._identifiers import MOST_PEOPLE
 
@@ -60,7 +60,7 @@ def test_fifty_budgets_are_a_profile(load):
     ],
 )
 def test_no_profile_asks_for_more_patients_than_have_impossible_numbers(slug, names, others):
-    declared = _parameters.declared(chain.source(toy_chain.ROOT, slug))
+    declared = profiles.declared(chain.source(toy_chain.ROOT, slug))
     highest = sum(int(declared[name].help.split()[-1].rstrip("]")) for name in names)
     assert highest + others <= MOST_PEOPLE
 

@@ -186,7 +186,7 @@ def test_a_refusal_keeps_the_older_pdf(printed, monkeypatch, capsys):
     place = root / "runs/toy/privai-leak.pdf"
     older = place.read_bytes()
     monkeypatch.chdir(root)
-    monkeypatch.setattr(command.processes, "die_with_parent", lambda clean: None)
+    monkeypatch.setattr(command, "die_with_parent", lambda: None)
     monkeypatch.setattr(browser.shutil, "which", lambda name: None)
     assert command.main(["pdf", "--profile", "toy"]) == 2
     message = capsys.readouterr().err

@@ -18,7 +18,7 @@ def root(tmp_path, monkeypatch):
         write_atomic(site / "_build" / "html" / "index.html", name.encode())
         published.seal_site(site)
     monkeypatch.setattr(command, "repository_root", lambda: tmp_path)
-    monkeypatch.setattr(command.processes, "die_with_parent", lambda clean: None)
+    monkeypatch.setattr(command, "die_with_parent", lambda: None)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -13,7 +13,7 @@ from bs4 import BeautifulSoup
 from docutils.core import publish_string
 from nbformat import v4
 
-from bookmaker.runner import chain, notebooks, written
+from bookmaker.runner import chain, files, notebooks
 from bookmaker.site import _staging
 from bookmaker.site._run_card import run_card
 from privhelpers.errors import InvalidParameter, MissingArtifact, PrivHelpersError, RunFailed
@@ -88,7 +88,7 @@ def test_nothing_of_the_machine_and_no_progress_bar_is_staged(book):
 
 
 def test_every_chapter_can_be_looked_up_by_more_than_its_title():
-    terms = written.index(toy_site.ROOT)
+    terms = files.index(toy_site.ROOT)
     assert set(terms) == {step.slug for step in chain.CHAIN}
     every = [term.lower() for entries in terms.values() for term in entries]
     assert len(set(every)) == len(every)
@@ -98,9 +98,9 @@ def test_every_chapter_can_be_looked_up_by_more_than_its_title():
 @pytest.mark.parametrize("term", [r"\epsilon", r"$\varepsilon$", r"\g<0>", r"\1", "a & b", "<b>bold</b>"])
 def test_a_term_of_the_index_reaches_the_page_as_it_is_written(tmp_path, term):
     (tmp_path / "book").mkdir()
-    (tmp_path / written.INDEX).write_text(yaml.safe_dump({"toy": [term]}, allow_unicode=True))
+    (tmp_path / files.INDEX).write_text(yaml.safe_dump({"toy": [term]}, allow_unicode=True))
     made = v4.new_notebook(cells=[v4.new_markdown_cell("# Title\n\nText")])
-    _staging._add_index(made, written.index(tmp_path)["toy"])
+    _staging._add_index(made, files.index(tmp_path)["toy"])
     assert made.cells[0].source == f"# Title\n\n```{{index}} ! {term}\n```\n\nText"
 
 
@@ -111,9 +111,9 @@ def test_a_term_of_the_index_reaches_the_page_as_it_is_written(tmp_path, term):
 )
 def test_a_term_that_would_be_another_entry_of_the_index_is_refused(tmp_path, term):
     (tmp_path / "book").mkdir()
-    (tmp_path / written.INDEX).write_text(yaml.safe_dump({"toy": ["good", term]}))
+    (tmp_path / files.INDEX).write_text(yaml.safe_dump({"toy": ["good", term]}))
     with pytest.raises(InvalidParameter, match=r"book/index\.yml, toy"):
-        written.index(tmp_path)
+        files.index(tmp_path)
 
 
 def test_a_percent_sign_stays_with_its_number():

@@ -9,7 +9,7 @@ import toy_chain
 import toy_site
 import yaml
 
-from bookmaker.runner import _cli, chain, plan, processes, profiles, published
+from bookmaker.runner import build, chain, cli, plan, profiles, published
 from bookmaker.sweep import __main__ as sweep
 from bookmaker.sweep import _gallery, _grid, _results
 from privhelpers import artifacts
@@ -156,23 +156,24 @@ def test_a_sweep_is_sealed_when_it_is_finished_and_not_before(root, monkeypatch,
 
     monkeypatch.chdir(root)
     monkeypatch.setattr(sweep, "repository_root", lambda: root)
-    monkeypatch.setattr(sweep.processes, "die_with_parent", lambda **_: None)
+    monkeypatch.setattr(sweep, "die_with_parent", lambda: None)
     monkeypatch.setattr(sweep.build, "chain", made)
     monkeypatch.setattr(_results, "collect", lambda root, grid: _results.as_table([measured()]))
     asked = ["--profile=toy", "--epsilons=8", "--seeds=0 1", "--architectures=mini"]
     assert sweep.main(asked) == 0
-    assert _cli.main(["verify", "--profile=toy"]) == 0
+    assert cli.main(["verify", "--profile=toy"]) == 0
     assert re.search(r"sweep toy: holds: every file is as it was made: \d\d runs", capsys.readouterr().out)
     page = root / "runs" / "sweeps" / "toy" / "gallery" / "index.html"
     page.write_text(page.read_text().replace("0.530", "0.123"))
-    assert _cli.main(["verify", "--profile=toy"]) == 1
+    assert cli.main(["verify", "--profile=toy"]) == 1
     assert "gallery/index.html changed after it was made" in capsys.readouterr().out
     monkeypatch.setattr(sweep.build, "chain", lambda *_, **__: 1)
-    assert sweep.main(asked) == 1 and _cli.main(["verify", "--profile=toy"]) == 1
+    assert sweep.main(asked) == 1 and cli.main(["verify", "--profile=toy"]) == 1
     assert "sweep toy: does not hold: .complete is gone" in capsys.readouterr().out
 
 
 REFUSED = [
+    (["--epsilons=1", "--cluster=zz"], "CLUSTER='zz'"),
     (["--epsilons=nan"], "target_epsilon"),
     (["--epsilons=1", "--seeds=0 -1"], "seed = -1"),
     (["--epsilons=1", "--seeds=0 1"], "params/toy-mini-s1.yml has the name of a cell"),
@@ -184,13 +185,13 @@ REFUSED = [
 def test_what_is_refused_leaves_a_finished_sweep_as_it_is(root, monkeypatch, capsys, arguments, words):
     monkeypatch.chdir(root)
     monkeypatch.setattr(sweep, "repository_root", lambda: root)
-    monkeypatch.setattr(sweep.processes, "die_with_parent", lambda **_: None)
+    monkeypatch.setattr(sweep, "die_with_parent", lambda: None)
     mark = root / "runs" / "sweeps" / "toy" / ".complete"
     artifacts.write_atomic(mark, b"sealed")
     cell = root / "runs" / "toy-mini-s0" / "profile.yml"
     artifacts.write_atomic(cell, b"shared: {seed: 0}")
     (root / "params" / "toy-mini-s1.yml").write_text("shared: {seed: 9}")
-    with processes.exclusive(root / "runs" / "toy-mini-s2" / ".lock", "profile toy-mini-s2"):
+    with build.alone(root, ["toy-mini-s2"]):
         assert sweep.main(["--profile=toy", "--name=new", "--architectures=mini", *arguments]) > 0
         assert not (root / "runs" / "sweeps" / "new").exists(), "what is no sweep is not verified as one"
         capsys.readouterr()

@@ -9,7 +9,7 @@ import yaml
 from nbformat.v4 import new_code_cell, new_notebook
 from patience import LIMIT_SECONDS
 
-from bookmaker.runner import _git, chain, notebooks
+from bookmaker.runner import chain, fingerprint, notebooks
 from bookmaker.teaching import _copies, _launch
 from privhelpers.errors import DamagedArtifact, InvalidParameter
 
@@ -81,7 +81,7 @@ def test_the_first_cell_fetches_the_book_once_and_says_what_went_wrong(tmp_path)
     script.write_text("import sys; print('asked for', *sys.argv[1:]); sys.exit(sys.argv[-1] == 'bad')")
     name = ("-c", "user.name=t", "-c", "user.email=t@example.org")
     for command in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "a"]):
-        _git.git(book, *name, *command)
+        fingerprint.git(book, *name, *command)
     (tmp_path / "away").mkdir()
 
     def start(slug):

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from table import MUTANTS
 
-from bookmaker.runner import _git
+from bookmaker.runner import fingerprint
 
 ROOT = Path(__file__).parents[2]
 RECORD = ROOT / "build" / "mutants.jsonl"
@@ -146,7 +146,7 @@ def main(jobs: int) -> int:
         return 1
     rows = sorted(_rows_of(code), key=lambda row: row["index"])
     audited = net.table([row for row in rows if "net" in row])
-    text = table(rows, made, _git.commit(ROOT) or "unknown", _processor(), audited)
+    text = table(rows, made, fingerprint.commit(ROOT) or "unknown", _processor(), audited)
     (ROOT / "build" / "mutants.md").write_text(text)
     print(text)
     return int(not all(row.get("killed", True) for row in rows))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from patience import LIMIT_SECONDS
 
-from bookmaker.runner import _parameters, chain
+from bookmaker.runner import chain, profiles
 
 ROOT = Path(__file__).parents[2]
 # Runs the code cells one after the other, once for each set of parameters, where nothing may load torch.
@@ -57,7 +57,7 @@ def corners(slug: str) -> list[dict]:
     """Return the parameters of a chapter, all at the low ends of their ranges, and all at the high ends."""
     numbers = {
         name: (parameter, CLOSED.search(parameter.allowed).groups())
-        for name, parameter in _parameters.declared(chain.source(ROOT, slug)).items()
+        for name, parameter in profiles.declared(chain.source(ROOT, slug)).items()
         if parameter.type_name in ("int", "float")
     }
     return [

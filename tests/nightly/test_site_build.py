@@ -11,7 +11,7 @@ import toy_site
 import yaml
 from patience import LIMIT_SECONDS
 
-from bookmaker.runner import _verify
+from bookmaker.runner import verify
 from bookmaker.site import _build, _pdf
 from bookmaker.site._build import build, causes
 from privhelpers.artifacts import write_sealed
@@ -156,12 +156,12 @@ def test_a_site_without_solutions_holds_none_in_any_file_and_leads_to_no_reposit
 
 def test_both_sites_are_verified_each_by_itself(public, capsys):
     book = public[0].parents[2]
-    assert _verify.verify(book, toy_site.jobs(book))
+    assert verify.verify(book, toy_site.jobs(book))
     assert "site, public" in capsys.readouterr().out
     page = public[0] / "_build/html/notebooks/hipaa.html"
     kept = page.read_bytes()
     page.write_bytes(kept + b" ")
-    assert list(_verify.of_all_runs(book, toy_site.jobs(book))) == [public[0] / ".complete"]
+    assert list(verify.damaged(book, toy_site.jobs(book))) == [public[0] / ".complete"]
     page.write_bytes(kept)
 
 

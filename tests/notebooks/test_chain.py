@@ -68,7 +68,7 @@ def own_model_page():
 
 def make(root, *arguments):
     environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "bookmaker.runner", *arguments]
+    command = [sys.executable, "-m", "bookmaker", *arguments]
     return subprocess.run(
         command, cwd=root, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS
     )

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 import yaml
 
-from bookmaker.runner import _git, chain
+from bookmaker.runner import chain, fingerprint
 from bookmaker.site import exercises
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +49,7 @@ def test_only_the_file_and_the_contents_know_a_number():
     allowed = {"_toc.yml", "bookmaker/site/old_addresses.yml"}
     knowing = {
         name
-        for name in set(_git.git(ROOT, "ls-files").splitlines()) - allowed
+        for name in set(fingerprint.git(ROOT, "ls-files").splitlines()) - allowed
         if (ROOT / name).suffix in {".py", ".ipynb", ".md", ".yml", ".yaml", ".toml", ""}
         and (ROOT / name).is_file()
         and any(not m[0].startswith("NN") for m in names.finditer((ROOT / name).read_text(encoding="utf-8")))

@@ -12,7 +12,7 @@ import toy_site
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bookmaker.runner import _cli
+from bookmaker.runner import cli
 from privaudit import bundle
 from privaudit.bundle import SIGNATURE, SUMS
 from privhelpers import ledger
@@ -204,9 +204,9 @@ def book(tmp_path_factory, files):
 def test_a_profile_has_a_bundle(book, tmp_path, monkeypatch, capsys, key):
     monkeypatch.chdir(book)
     private, public = pem(tmp_path, key)
-    assert _cli.main(["bundle", "--profile=toy", "--bundle=", "--key="]) == 0
+    assert cli.main(["bundle", "--profile=toy", "--bundle=", "--key="]) == 0
     path = book / "runs" / "toy" / "evidence.zip"
-    assert _cli.main(["verify", f"--bundle={path}"]) == 0
+    assert cli.main(["verify", f"--bundle={path}"]) == 0
     line = capsys.readouterr().out
     assert "toy; dp-8 epsilon" in line and "unsigned" in line
     assert bundle.WORDS["brought"] not in line, "its ledgers are those of its own runs"
@@ -214,14 +214,14 @@ def test_a_profile_has_a_bundle(book, tmp_path, monkeypatch, capsys, key):
     assert {"manifest.json", "summary.json", "measurements.jsonl", "figures/fig-bars.png"} <= names
     assert len([name for name in names if name.startswith("ledgers/dp-eps-")]) == 3
     before = path.read_bytes()
-    assert _cli.main(["bundle", "--profile=toy"]) == 0 and path.read_bytes() == before
+    assert cli.main(["bundle", "--profile=toy"]) == 0 and path.read_bytes() == before
     mine = tmp_path / "mine.zip"
-    assert _cli.main(["bundle", "--profile=toy", f"--bundle={mine}", f"--key={private}"]) == 0
-    assert _cli.main(["verify", f"--bundle={mine}", f"--key={public}"]) == 0
-    assert _cli.main(["bundle", "--profile=toy", f"--bundle={mine}"]) == 2, "it is there already"
-    assert _cli.main(["verify", f"--bundle={tmp_path / 'gone.zip'}"]) == 2
+    assert cli.main(["bundle", "--profile=toy", f"--bundle={mine}", f"--key={private}"]) == 0
+    assert cli.main(["verify", f"--bundle={mine}", f"--key={public}"]) == 0
+    assert cli.main(["bundle", "--profile=toy", f"--bundle={mine}"]) == 2, "it is there already"
+    assert cli.main(["verify", f"--bundle={tmp_path / 'gone.zip'}"]) == 2
     mine.write_bytes(mine.read_bytes()[:-30])
-    assert _cli.main(["verify", f"--bundle={mine}"]) == 1
+    assert cli.main(["verify", f"--bundle={mine}"]) == 1
 
 
 def test_a_profile_whose_files_changed_has_none(book, tmp_path, monkeypatch, capsys):
@@ -229,6 +229,6 @@ def test_a_profile_whose_files_changed_has_none(book, tmp_path, monkeypatch, cap
     monkeypatch.chdir(root)
     path = root / "runs" / "toy" / "artifacts" / "comparison" / "measurements.jsonl"
     path.write_bytes(path.read_bytes().replace(b"0.5", b"0.4"))
-    assert _cli.main(["bundle", "--profile=toy"]) == 2
+    assert cli.main(["bundle", "--profile=toy"]) == 2
     assert "measurements.jsonl" in capsys.readouterr().err
     assert not (root / "runs" / "toy" / "evidence.zip").exists()

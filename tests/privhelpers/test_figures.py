@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from figure_checks import lightness
 
-from bookmaker.runner._environment import environment
+from bookmaker.runner.run import environment
 from privhelpers import figures, stats
 from privhelpers.errors import InvalidParameter
 from privhelpers.figures import _charts as charts
@@ -168,7 +168,7 @@ def test_a_users_matplotlibrc_changes_no_figure(tmp_path):
         assert picture() == plain
         figures.use_style()
         assert (mpl.rcParams["axes.linewidth"], mpl.rcParams["savefig.facecolor"]) == (0.8, "auto")
-    assert environment(tmp_path, tmp_path, 1)["MATPLOTLIBRC"] == os.devnull
+    assert environment(tmp_path, tmp_path)["MATPLOTLIBRC"] == os.devnull
 
 
 # Places.

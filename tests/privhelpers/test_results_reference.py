@@ -6,7 +6,7 @@ import pytest
 import toy_chain
 import toy_site
 
-from bookmaker.runner import _fingerprint, _git, _reference
+from bookmaker.runner import fingerprint, keep
 from privhelpers.artifacts import Store
 from privhelpers.errors import DamagedArtifact, MissingArtifact, RunFailed
 from privhelpers.results.reference import LONG_RUN, NOTES, open_reference
@@ -29,7 +29,7 @@ def root(finished, tmp_path):
 
 
 def test_what_was_kept_is_read_back(root):
-    folder = _reference.keep(root, "toy")
+    folder = keep.reference(root, "toy")
     assert folder == root / "reference" / "toy"
     longer = open_reference("toy", root)
     assert longer.measurements["model"].tolist() == ["comparison/measurements.jsonl"]
@@ -41,34 +41,34 @@ def test_what_was_kept_is_read_back(root):
     runs.write_jsonl(NOTES, [{"text": "of other patients"}])
     assert not longer.read_the_notes_of(runs)
     toy_site.record_files(root)
-    _reference.keep(root, "toy")  # once more, in place of the first
+    keep.reference(root, "toy")  # once more, in place of the first
     assert open_reference("toy", root).read_the_notes_of(runs)
 
 
 def test_a_run_that_is_not_current_is_not_kept_and_what_was_kept_stays(root):
-    before = (_reference.keep(root, "toy") / "about" / "about.json").read_bytes()
+    before = (keep.reference(root, "toy") / "about" / "about.json").read_bytes()
     jobs = {job.rule: job for job in toy_site.jobs(root)}
     (root / jobs["your_model"].sentinel).unlink()  # nothing that is kept comes from it
-    _reference.keep(root, "toy")
+    keep.reference(root, "toy")
     before = (root / "reference" / "toy" / "about" / "about.json").read_bytes()
     (root / jobs["comparison"].sentinel).unlink()
     with pytest.raises(RunFailed, match="PROFILE=toy"):
-        _reference.keep(root, "toy")
+        keep.reference(root, "toy")
     assert (root / "reference" / "toy" / "about" / "about.json").read_bytes() == before
 
 
 def test_a_missing_artifact_leaves_what_was_kept(root):
-    _reference.keep(root, "toy")
+    keep.reference(root, "toy")
     (root / "runs" / "toy" / "artifacts" / "auditing" / "audit.json").unlink()
     with pytest.raises(RunFailed, match="auditing"):
-        _reference.keep(root, "toy")
+        keep.reference(root, "toy")
     assert open_reference("toy", root).tests["model"].tolist() == ["comparison/tests.jsonl"]
 
 
 def test_nothing_kept_and_a_changed_file_are_refused(root):
     with pytest.raises(MissingArtifact, match="reference/toy"):
         open_reference("toy", root)
-    folder = _reference.keep(root, "toy")
+    folder = keep.reference(root, "toy")
     file = folder / "comparison" / "tests.jsonl"
     file.write_bytes(file.read_bytes().replace(b"tests", b"texts"))
     with pytest.raises(DamagedArtifact, match=r"comparison/tests\.jsonl"):
@@ -78,7 +78,7 @@ def test_nothing_kept_and_a_changed_file_are_refused(root):
 def test_a_chapter_that_reads_kept_results_runs_again_when_they_change_and_no_other(tmp_path):
     """What is kept of a profile makes none of its own runs out of date."""
     root = toy_chain.build(tmp_path / "book")
-    reader = root / _fingerprint.KEPT_RESULTS[0]
+    reader = root / fingerprint.KEPT_RESULTS[0]
     reader.parent.mkdir(parents=True, exist_ok=True)
     (reader.parent / "__init__.py").touch()
     reader.write_text('"""Toy."""\n')
@@ -88,7 +88,7 @@ def test_a_chapter_that_reads_kept_results_runs_again_when_they_change_and_no_ot
 
     def fingerprints():
         return {
-            (name, profile): _fingerprint.Helpers(root, profile).fingerprint(root / f"notebooks/{name}.ipynb")
+            (name, profile): fingerprint.Helpers(root, profile).fingerprint(root / f"notebooks/{name}.ipynb")
             for name in ("reader", "other")
             for profile in ("real", "course")
         }
@@ -106,14 +106,14 @@ def test_the_commit_is_that_of_this_copy_whatever_the_environment_names(tmp_path
         (tmp_path / name / "file").write_text(name)
         author = ("-c", "user.name=t", "-c", "user.email=t@example.org")
         for words in (("init", "--quiet"), ("add", "."), (*author, "commit", "--quiet", "-m", name)):
-            _git.git(tmp_path / name, *words)
-        commits[name] = _git.commit(tmp_path / name)
+            fingerprint.git(tmp_path / name, *words)
+        commits[name] = fingerprint.commit(tmp_path / name)
     other = tmp_path / "other"
     given = {"GIT_DIR": other / ".git", "GIT_WORK_TREE": other, "GIT_INDEX_FILE": other / ".git" / "index"}
     for name, value in given.items():
         monkeypatch.setenv(name, str(value))
-    assert len(set(commits.values())) == 2 and _git.commit(tmp_path / "book") == commits["book"]
+    assert len(set(commits.values())) == 2 and fingerprint.commit(tmp_path / "book") == commits["book"]
     (tmp_path / "book" / "file").write_text("changed")
-    assert _git.commit(tmp_path / "book") == f"{commits['book']}-dirty"
+    assert fingerprint.commit(tmp_path / "book") == f"{commits['book']}-dirty"
     (tmp_path / "book" / "copy").mkdir()
-    assert _git.commit(tmp_path / "book" / "copy") == "", "a repository around a copy is not the copy's"
+    assert fingerprint.commit(tmp_path / "book" / "copy") == "", "a repository around a copy is another's"

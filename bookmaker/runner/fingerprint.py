@@ -1,22 +1,30 @@
-"""What a run depends on, as one SHA-256: the notebook's code and every helper that it imports.
+"""What a result follows from: code as one SHA-256, versions, commit, machine.
 
-Prose, cell ids and outputs are left out, so that a better sentence does not retrain a model. Imports are
-followed with `ast`, lazily written ones inside functions too, through every `__init__` on the way.
+A run depends on its notebook's code and on every helper that it imports. Prose, cell ids and outputs are
+left out, so that a better sentence does not retrain a model. Imports are followed with `ast`, lazily written
+ones inside functions too, through every `__init__` on the way.
 """
 
 import ast
 import functools
 import hashlib
 import json
+import os
+import platform
 import re
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 
-from bookmaker.runner import notebooks, written
+import privhelpers
+from bookmaker.runner import files as sources
+from bookmaker.runner import notebooks
 from privhelpers.artifacts import sha256_of
 from privhelpers.errors import InvalidParameter
 
+VERSIONS = ("torch", "transformers", "opacus", "dp-accounting", "numpy")
 PACKAGES = ("privhelpers", "privaudit", "bookmaker")
 KEPT_RESULTS = ("privhelpers/results/reference.py", "reference")  # who reads them, and where they lie
 
@@ -67,7 +75,8 @@ def _reading(where: str) -> Iterator[None]:
         raise InvalidParameter(f"{where}{line}: {said}") from error
 
 
-def _digest(value: object) -> str:
+def digest(value: object) -> str:
+    """Return the SHA-256 of what JSON can hold."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
@@ -104,11 +113,11 @@ class Helpers:
                 modules = _imported(file.read_text(encoding="utf-8"), package) | {package}
             files = {path for name in modules for path in self._files_of(name)}
             if file.name == "__init__.py":
-                files |= {path for path in written.files(file.parent, "*") if path.suffix != ".py"}
+                files |= {path for path in sources.files(file.parent, "*") if path.suffix != ".py"}
             reader, kept = KEPT_RESULTS
             if file == self.root / reader:
                 mine = self.root / kept / self.profile if self.profile else None
-                files |= {path for path in written.files(self.root / kept) if mine not in path.parents}
+                files |= {path for path in sources.files(self.root / kept) if mine not in path.parents}
             self._next[file] = files
         return self._next[file]
 
@@ -144,14 +153,58 @@ class Helpers:
         Raises:
             InvalidParameter: a code cell, or a helper, is not Python.
         """
-        return _digest([notebooks.code_of(notebook), self.hashes(self.of(notebook))])
+        return digest([notebooks.code_of(notebook), self.hashes(self.of(notebook))])
 
 
 def of_site(root: Path) -> str:
     """Return the fingerprint of everything but the runs that the site is built from."""
     files = [root / name for name in ("_config.yml", "_toc.yml") if (root / name).is_file()]
-    files += written.files(root / "notebooks", "*.ipynb")
+    files += sources.files(root / "notebooks", "*.ipynb")
     # All of the packages: their code makes the pages, which show words of their data.
     for folder in ("book", *PACKAGES):
-        files += written.files(root / folder)
-    return _digest(Helpers(root).hashes(files))
+        files += sources.files(root / folder)
+    return digest(Helpers(root).hashes(files))
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that decide the numbers; no package is imported for it."""
+    found = {"python": platform.python_version(), "privhelpers": privhelpers.__version__}
+    for package in VERSIONS:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def machine() -> str:
+    """Return processor and cores of this machine, with what it multiplies bfloat16, if it does, and GPUs."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
+    name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+    flags = next((line.split(":", 1)[1].split() for line in lines if line.startswith("flags")), [])
+    short = next((f", {flag}" for flag in ("amx_bf16", "avx512_bf16") if flag in flags), "")
+    known_to_driver = sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))
+    told = "".join(file.read_text(encoding="utf-8") for file in known_to_driver)
+    gpus = "".join(f", {model.strip()}" for model in re.findall(r"(?m)^Model:(.*)", told))
+    return f"{name or platform.processor() or platform.machine()}, {os.cpu_count()} cores{short}{gpus}"
+
+
+def git(root: Path, *words: str) -> str:
+    """Return what git prints about the repository in the folder `root`, whatever the environment names.
+
+    Raises:
+        OSError: there is no git.
+        CalledProcessError: it fails, as where there is no repository.
+    """
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    command = ["git", "--git-dir=.git", *words]
+    return subprocess.run(command, cwd=root, env=ours, capture_output=True, text=True, check=True).stdout
+
+
+def commit(root: Path) -> str:
+    """Return the commit of a copy of the book, marked where files differ from it; empty without git."""
+    try:
+        return git(root, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*").strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""

@@ -1,15 +1,23 @@
-"""Files that an author edits, each read with a refusal that names it and says what it must be."""
+"""Files and folders: what authors edit, what is sealed with a hash, and what a command makes again.
 
+A file that an author edits is read with a refusal that names it and says what it must be.
+"""
+
+import contextlib
 import re
+import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from privhelpers.artifacts import parse_yaml
-from privhelpers.errors import InvalidParameter
+from privhelpers.artifacts import SEAL, check_seal, parse_yaml, read_bounded
+from privhelpers.errors import DamagedArtifact, InvalidParameter
 from privhelpers.text import blank, inert, quoted
 from privhelpers.validate import shown
 
 INDEX = "book/index.yml"
+MOST_BYTES = 10_000_000  # of a list of hashes, and of a record, a manifest, or a summary
 # Text to our reader, a truth value to jupyter-book's.
 _TRUTH = re.compile(r"^[^#'\"\n]*:[ \t]+(yes|no|on|off)[ \t]*(#.*)?$", re.IGNORECASE | re.MULTILINE)
 # What would end an entry of Sphinx's index, or begin one of another kind.
@@ -126,3 +134,88 @@ def index(root: Path) -> dict[str, list[str]]:
                 "backslash in single quotes: in double ones it begins a control character"
             )
     return terms
+
+
+def below(folder: Path, *, hidden: bool = False) -> dict[str, Path]:
+    """Return every file below `folder` by its name there, sorted; hidden files are the system's, not ours.
+
+    Args:
+        folder: where to look.
+        hidden: include those too, because an upload of the folder does.
+
+    Raises:
+        DamagedArtifact: one of them is a link, or something else than a file, such as a pipe.
+    """
+    found = {}
+    for file in sorted(folder.rglob("*")):
+        name = file.relative_to(folder)
+        if file.is_dir() and not file.is_symlink():
+            continue
+        if hidden or not any(part.startswith(".") for part in name.parts):
+            if file.is_symlink() or not file.is_file():
+                raise DamagedArtifact(f"{inert(name.as_posix()[:200])}: must be a plain file")
+            found[name.as_posix()] = file
+    return found
+
+
+def hashes(folder: Path, record: str) -> dict[str, str]:
+    """Return the SHA-256 of every artifact of the run in `folder`, by relative name, its record left out.
+
+    Raises:
+        DamagedArtifact: a file has no seal, or other bytes than its seal says, or is a link; or a seal
+            belongs to no file.
+    """
+    found = below(folder)
+    sealed = {name for name in found if not name.endswith(SEAL)}
+    for name in sorted(found.keys() - sealed):
+        if name.removesuffix(SEAL) not in sealed:
+            raise DamagedArtifact(f"{inert(name)}: its file is gone, or it was added")
+    return {name: check_seal(found[name], name) for name in sorted(sealed - {record})}
+
+
+def read(path: Path) -> bytes:
+    """Return a mark, a seal, a list, or a manifest, of `MOST_BYTES` at most.
+
+    Raises:
+        DamagedArtifact: it is gone, or cannot be read; the message names it.
+    """
+    try:
+        return read_bounded(path, MOST_BYTES)
+    except FileNotFoundError as error:
+        raise DamagedArtifact(f"{path.name} is gone") from error
+    except OSError as error:
+        raise DamagedArtifact(f"{path.name} cannot be read ({error.strerror})") from error
+
+
+def listed(path: Path) -> dict[str, str]:
+    """Return the hash of each name in a list of the format of `sha256sum -c`; errors are those of `read`."""
+    lines = read(path).decode("utf-8", "replace").split("\n")
+    return {line[66:]: line[:64] for line in lines if line}
+
+
+def remove(place: Path) -> None:
+    """Remove a file, a link, or a folder with all that it holds; nothing may be there."""
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    else:
+        place.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def replacing(folder: Path, *made: str) -> Iterator[Path]:
+    """Yield an empty folder, whose files move to `folder` once the body is over; if it raises, none do.
+
+    Args:
+        folder: where the files belong, made if it is missing.
+        made: patterns of what an earlier command made there, which is removed; a user's own files stay.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as place:
+        new = Path(place)
+        yield new
+        folder.mkdir(exist_ok=True)
+        for old in {path for pattern in made for path in folder.glob(pattern)}:
+            remove(old)
+        for path in list(new.iterdir()):
+            remove(folder / path.name)
+            path.rename(folder / path.name)

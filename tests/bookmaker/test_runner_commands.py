@@ -1,12 +1,10 @@
 """Options as make passes them: an empty one counts as not given, several values may stand in one text."""
 
 import argparse
-import os
 
 import pytest
 
-from bookmaker.runner import processes
-from bookmaker.runner.options import Words, count, port
+from bookmaker.runner.commands import Words, count, hours, port
 from bookmaker.sweep import __main__ as sweep
 
 
@@ -41,7 +39,14 @@ def test_count(read, text, value):
 
 @pytest.mark.parametrize(
     "argument",
-    ["--cores=0", "--cores=-1", "--cores=two", f"--cores={'9' * 5000}", "--seeds=1 two", "--seeds=`x`"],
+    [
+        "--cores=0",
+        "--cores=-1",
+        "--cores=two",
+        f"--cores={'9' * 5000}",
+        "--seeds=1 two",
+        f"--seeds={'x' * 100_000}",
+    ],
 )
 def test_what_is_no_number_is_refused(read, argument, capsys):
     with pytest.raises(SystemExit) as refused:
@@ -50,25 +55,21 @@ def test_what_is_no_number_is_refused(read, argument, capsys):
     assert refused.value.code == 2 and argument.partition("=")[0] in said and len(said) < 1000
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "99999", "x", "1" * 5000])
-def test_what_is_no_port_is_refused(text):
-    with pytest.raises((ValueError, argparse.ArgumentTypeError)):
-        port(text)
-    assert (port(""), port("1"), port("65535")) == (8000, 1, 65535)
-
-
-def test_a_parent_that_is_no_number_is_not_believed(monkeypatch):
-    monkeypatch.setenv(processes.PARENT, "abc")
-    assert processes._parent.__wrapped__(0) == os.getppid()
-
-
-def test_a_long_value_is_refused_in_a_short_line(read, capsys):
-    with pytest.raises(SystemExit):
-        read("--seeds=" + "x" * 100_000)
-    assert "must be numbers" in (said := capsys.readouterr().err) and len(said) < 500
+@pytest.mark.parametrize(
+    ("read", "valid", "refused"),
+    [
+        (port, {"": 8000, "1": 1, "65535": 65535}, ("0", "-1", "99999", "x", "1" * 5000)),
+        (hours, {"": 24.0, "0.5": 0.5, "720": 720.0}, ("0", "-1", "721", "x", "nan", "inf")),
+    ],
+)
+def test_a_number_lies_in_its_range(read, valid, refused):
+    assert {text: read(text) for text in valid} == valid
+    for text in refused:
+        with pytest.raises(argparse.ArgumentTypeError):
+            read(text)
 
 
 def test_a_sweep_without_budgets_is_refused(monkeypatch, capsys):
-    monkeypatch.setattr(sweep.processes, "die_with_parent", lambda **_: None)
+    monkeypatch.setattr(sweep, "die_with_parent", lambda: None)
     assert sweep.main(["--profile=smoke", "--epsilons=", "--cores="]) == 2
     assert capsys.readouterr().err.startswith("refused: name the budgets")

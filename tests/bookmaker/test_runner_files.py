@@ -1,8 +1,8 @@
-"""What an author edits and breaks is refused in one line that names the file and what it must be."""
+"""What an author edits and breaks is refused by its name; a folder that a command makes keeps other files."""
 
 import pytest
 
-from bookmaker.runner import notebooks, written
+from bookmaker.runner import files, notebooks
 from privhelpers.errors import DamagedArtifact, InvalidParameter
 
 
@@ -28,7 +28,7 @@ from privhelpers.errors import DamagedArtifact, InvalidParameter
 )
 def test_a_broken_file_is_named(tmp_path, file, data, words):
     (tmp_path / file).write_bytes(data)
-    read = written.config if file == "_config.yml" else written.contents
+    read = files.config if file == "_config.yml" else files.contents
     with pytest.raises(InvalidParameter) as refused:
         read(tmp_path)
     assert str(refused.value).startswith(words) and "\n" not in str(refused.value)
@@ -36,7 +36,7 @@ def test_a_broken_file_is_named(tmp_path, file, data, words):
 
 def test_what_is_missing_in_a_configuration_is_empty(tmp_path):
     (tmp_path / "_config.yml").write_text("title: A\nhtml:\n")
-    assert written.config(tmp_path) == {"title": "A", "html": {}, "repository": {}}
+    assert files.config(tmp_path) == {"title": "A", "html": {}, "repository": {}}
 
 
 HALF = '{"cell_type": "markdown", "id": "a", "metadata": {}, "source": "\\ud800"}'
@@ -65,4 +65,19 @@ def test_a_notebook_that_cannot_be_read_or_written_is_refused(tmp_path, text):
 
 @pytest.mark.parametrize("name", ["book/Bild 1.23\u202fPM.png", "book/ä\u200dε.png", "book/a\\b.png"])
 def test_names_that_systems_give_are_names(name):
-    written.check_name(name)
+    files.check_name(name)
+
+
+def test_a_folder_gets_what_a_command_made_and_keeps_what_a_user_put_there(tmp_path):
+    place = tmp_path / "deeper" / "made"
+    for again in range(2):
+        with files.replacing(place, "[ab]*") as new:
+            (new / f"a{again}").write_text("made")
+            (new / "sub").mkdir()
+            (new / "sub" / str(again)).write_text("made")
+        (place / "own").write_text("of a user")
+    assert {path.relative_to(place).as_posix() for path in place.rglob("*")} == {"a1", "own", "sub", "sub/1"}
+    with pytest.raises(ZeroDivisionError), files.replacing(place, "*") as new:
+        (new / "own").write_text("lost")
+        1 / 0  # noqa: B018
+    assert (place / "own").read_text() == "of a user" and [*place.parent.iterdir()] == [place]
