@@ -1,4 +1,4 @@
-"""What calibration and attacks cost compared with their peers: Opacus, dp-accounting, and transformers' own loop.
+"""Cost of calibration and attacks compared with Opacus, dp-accounting, and the loop of transformers.
 
 `python benchmarks/peers.py` runs it. The methods of a comparison take turns in one process on one core, round
 after round, and a ratio is one of medians of CPU time within one run; a figure from another run or machine is
