@@ -13,6 +13,7 @@ import datetime
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from fractions import Fraction
 from numbers import Real
 
 import numpy as np
@@ -74,7 +75,9 @@ def as_range(value: object) -> pd.Interval | None:
         return value
     if isinstance(value, datetime.date | np.datetime64):  # a Timestamp is a date too
         value = pd.Timestamp(value)
-    elif isinstance(value, bool | np.bool_) or not isinstance(value, Real | Decimal):
+    elif isinstance(value, Fraction | Decimal):
+        value = float(value)
+    elif isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         return None
     return pd.Interval(value, value, "both")
 
