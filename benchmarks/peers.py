@@ -1,4 +1,4 @@
-"""What calibration and attacks cost beside Opacus, dp-accounting, and transformers' own loop.
+"""Cost of calibration and attacks compared with Opacus, dp-accounting, and the loop of transformers.
 
 `python benchmarks/peers.py` runs it. The methods of a comparison take turns in one process on one core, round
 after round, and a ratio is one of medians of CPU time within one run; a figure from another run or machine is
@@ -22,7 +22,7 @@ from kept import settle
 from opacus.accountants.utils import get_noise_multiplier
 from tqdm import tqdm
 
-from bookmaker.runner.fingerprint import machine, versions
+from bookmaker.runner._outcome import machine, versions
 from privhelpers import accounting, models, records
 from privhelpers.attacks.extraction import PROMPTS
 

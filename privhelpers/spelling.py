@@ -77,7 +77,7 @@ def _undone(found: re.Match) -> str:
 
 
 def _joined_line(found: re.Match) -> str:
-    """Return nothing for a hyphen at the end of a line, where the word goes on with a small letter."""
+    """Return "" for a hyphen at the end of a line if the word goes on with a small letter."""
     return "" if found.string[found.end()].islower() else found[0]
 
 
@@ -156,7 +156,7 @@ class Table(dict):
 
 
 def plain(character: str) -> str:
-    """Return a character as every reader of a text sees it, in its case: one character, or none.
+    """Return the plain form of a character, case kept: one character, or "".
 
     Digits of every script are ASCII digits; dashes, apostrophes, quotation marks and blanks are of one kind;
     what has no shape (zero-width, soft hyphen, direction) is nothing.
@@ -190,7 +190,7 @@ _FOLDED, _BARE = Table(_folded), Table(_bare)
 
 
 def _written(text: Spelled, *, join_lines: bool) -> Spelled:
-    """Return a text without what no writer wrote: markup, escapes and the marks of tokenizers."""
+    """Return a text without markup, escapes and the marks of tokenizers."""
     if not _FOREIGN.search(text.text):
         return text
     text = _without_marks(text, _WORD_END)
@@ -243,13 +243,13 @@ def bare(text: str, *, join_lines: bool = True) -> Spelled:
 
 
 def letters(text: str, *, join_lines: bool = True) -> str:
-    """Return the text of `bare`, several times as fast."""
+    """Return the text of `bare` without its origins, several times as fast."""
     written = _written(Spelled(text), join_lines=join_lines).text
     return written.lower() if written.isascii() else unicodedata.normalize("NFD", written.translate(_BARE))
 
 
 def folded(text: str) -> str:
-    """Return the one spelling of texts that read the same but for case, white space aside."""
+    """Return the compatibility-normalized, case-folded text; white space is kept."""
     if text.isascii():  # the rest would change nothing here, and takes many times as long
         return text.lower()
     # The acute accent by itself is often an apostrophe, and would be decomposed into a blank and a mark.
@@ -267,7 +267,7 @@ def marks() -> str:
 
 @cache
 def _unit() -> re.Pattern:
-    """Return what finds a word, or a character of a script without blanks, with the marks on it."""
+    """Return the pattern of a word, or of a character of a script without blanks, with its marks."""
     spaced = rf"[^\W_{UNSPACED}]"
     return re.compile(rf"(?=[^\W_])(?:[{UNSPACED}][{marks()}]*|{spaced}+(?:[{marks()}]+{spaced}*)*)")
 
@@ -278,7 +278,7 @@ def _letter() -> re.Pattern:
 
 
 def units(text: str) -> Iterator[re.Match]:
-    """Yield each word of a text as written; where no word ends, each character with its marks."""
+    """Yield each word of a text as written, or each character with its marks in a text without blanks."""
     for unit in (_ASCII_WORD if text.isascii() else _unit()).finditer(text):
         if unit.end() - unit.start() <= _LONGEST:
             yield unit
@@ -301,7 +301,7 @@ def words(text: str) -> list[str]:
 
 
 def says_a_word(unit: str) -> bool:
-    """Return whether a unit says as much as a word; a letter of a script without blanks does not."""
+    """Return whether a unit is a word or an ideograph, not a letter of a script without blanks."""
     return not without_blanks(unit[0]) or bool(_IDEOGRAPH.match(unit))
 
 

@@ -95,7 +95,7 @@ def owners_of_texts(texts: Iterable[tuple[Hashable, str]]) -> Counter[str]:
 
 @cache
 def _spacing(*, is_ascii: bool) -> tuple[tuple[re.Pattern, str], ...]:
-    """Return the rules that leave one spelling of what is between words, and what each of them writes."""
+    """Return the patterns that unify what is between words, each with its replacement."""
     mark = " ?([^A-Za-z0-9 ]) ?" if is_ascii else rf" ?([^\w {marks()}]|[{UNSPACED}][{marks()}]*) ?"
     return (_ESCAPE, ""), (_QUOTING, "'"), (_DECORATION, " "), (re.compile(mark), r"\1")
 
@@ -107,13 +107,13 @@ def _spaced(text: str) -> str:
 
 
 def _readings(text: str) -> list[str]:
-    """Return the spellings in which values are looked for in a text: two if a line ends with a hyphen."""
+    """Return the spellings of a text that are searched: two if a line ends with a hyphen."""
     ways = (False, True) if LINE_END.search(text) else (True,)
     return [_spaced(letters(text, join_lines=way)) for way in ways]
 
 
 def _alone(spaced: str) -> str:
-    """Return the letters and digits of a spelling: a quick look at them misses no value."""
+    """Return the letters and digits of a spelling, for a first test that misses no value."""
     return re.sub(r"[\W_]", "", spaced)
 
 
@@ -128,7 +128,7 @@ def _wanted(value: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=4096)
 def _pattern(value: str) -> re.Pattern:
-    """Return what finds a value in a spelling, wherever words begin and end."""
+    """Return the pattern of a value in a spelling, without regard to word boundaries."""
     core = _wanted(value)[0]
     pieces, end = [], 0
     for number in _NUMBER.finditer(core):  # long numbers: each separator may be another, or missing
@@ -166,7 +166,7 @@ def _stands(value: str, spaced: str) -> bool:
 
 
 def same_as(value: str) -> str:
-    """Return what two values share that are the same by the rule of `stands_in`.
+    """Return a key that is equal for values that are the same by the rule of `stands_in`.
 
     >>> same_as("(617) 555-0123") == same_as("617.555.0123") != same_as("617.555.0124")
     True
@@ -175,7 +175,7 @@ def same_as(value: str) -> str:
 
 
 def found_in(values: Iterable[str], text: str) -> list[str]:
-    """Return those of the values that stand in the text, by the rule of `stands_in`."""
+    """Return the values that the text contains, by the rule of `stands_in`."""
     readings = [(spaced, _alone(spaced)) for spaced in _readings(text)]
     return [
         value
@@ -186,7 +186,7 @@ def found_in(values: Iterable[str], text: str) -> list[str]:
 
 
 def found_among(values: Iterable[str], texts: Iterable[str]) -> list[str]:
-    """Return those of the values that stand in some text, by the rule of `stands_in`.
+    """Return the values that any of the texts contains, by the rule of `stands_in`.
 
     For many of both: a text is searched only for values whose last letters are in it.
     """
@@ -226,7 +226,7 @@ def stands_in(value: str, text: str) -> bool:
 
 
 def places(value: str, text: str) -> list[tuple[int, int]]:
-    """Return start and end of each place of the text at which the value stands, by the rule of `stands_in`.
+    """Return start and end of each occurrence of the value in the text, by the rule of `stands_in`.
 
     >>> places("ann hill", "Call Ann  Hill.")
     [(5, 14)]
@@ -247,7 +247,7 @@ def _acts(character: str) -> bool:
 
 
 def blank(text: str) -> bool:
-    r"""Return whether nothing of a text can be seen: white space, control and zero-width characters alone.
+    r"""Return whether a text has only white space, control and zero-width characters.
 
     >>> blank("\u200b \x01"), blank("\u200bx")
     (True, False)
@@ -298,7 +298,7 @@ def quoted(text: object, most: int = 200) -> str:
 
 
 def inserted(value: object, *, keep: str = "") -> object:
-    """Return what a template of HTML, which escapes, inserts: text made inert, other values as they are.
+    """Return a value for an autoescaping HTML template: text made inert, other values unchanged.
 
     Args:
         value: anything; markup of ours, which has `__html__`, is left as it is.
@@ -319,7 +319,7 @@ def with_powers(text: str) -> str:
 
 
 def power_of_ten(number: float) -> str:
-    """Return a number as a page writes it where it is too small or too large for digits.
+    """Return a number in powers of ten, for pages.
 
     Args:
         number: finite.
@@ -331,7 +331,7 @@ def power_of_ten(number: float) -> str:
 
 
 def rounded_up(number: float, digits: int = 4) -> float:
-    """Return the next number of so many digits that is not below: what an upper bound may be printed as.
+    """Round up to so many significant digits, as an upper bound may be printed.
 
     >>> rounded_up(7.99612), rounded_up(0.12341), rounded_up(0.1)
     (7.997, 0.1235, 0.1)
@@ -340,7 +340,7 @@ def rounded_up(number: float, digits: int = 4) -> float:
 
 
 def rounded_down(number: float, digits: int = 4) -> float:
-    """Return the next number of so many digits that is not above: what a lower bound may be printed as.
+    """Round down to so many significant digits, as a lower bound may be printed.
 
     >>> rounded_down(7.99689), rounded_down(4.1), rounded_down(0.0)
     (7.996, 4.1, 0.0)

@@ -1,4 +1,4 @@
-"""Which rows of a release may be a person's, and what several releases leave possible.
+"""Rows of a release that may be a person's, and values that several releases leave possible.
 
 >>> from privhelpers.anonymity import tables
 >>> sorted(composition(tables.hospitals(), "condition", {"gender": "M", "age": 25, "zip": "30602"}))
@@ -95,7 +95,7 @@ def composition(
 
 
 def _is_among(value: object, others: Mapping[object, object]) -> bool:
-    """Return whether a sensitive value is one of others, or as a range meets one of them."""
+    """Return whether a sensitive value equals one of `others` or, as a range, overlaps one of them."""
     if value in others:
         return True
     mine = as_range(value)

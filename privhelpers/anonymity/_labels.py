@@ -1,4 +1,4 @@
-"""What a released label leaves possible: a value, a range, a pattern with stars, a list of these, a word.
+"""Released labels, and the exact values that each may be true of.
 
 Ranges are intervals of pandas, and so are their ends, open or closed. A label that cannot be read next to a
 value is refused: taking it for another value would leave out a row that may be the person's.
@@ -13,6 +13,7 @@ import datetime
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from fractions import Fraction
 from numbers import Real
 
 import numpy as np
@@ -74,13 +75,15 @@ def as_range(value: object) -> pd.Interval | None:
         return value
     if isinstance(value, datetime.date | np.datetime64):  # a Timestamp is a date too
         value = pd.Timestamp(value)
-    elif isinstance(value, bool | np.bool_) or not isinstance(value, Real | Decimal):
+    elif isinstance(value, Fraction | Decimal):
+        value = float(value)
+    elif isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         return None
     return pd.Interval(value, value, "both")
 
 
 def meets(one: pd.Interval, other: pd.Interval) -> bool:
-    """Return whether a number or day is in both ranges; one of numbers and one of days are refused."""
+    """Return whether two ranges overlap; a range of numbers and one of days are refused."""
     try:
         return one.overlaps(other)
     except TypeError:
@@ -88,7 +91,7 @@ def meets(one: pd.Interval, other: pd.Interval) -> bool:
 
 
 def _text(value: object) -> str:
-    """Return a value in one spelling, a whole number without a point."""
+    """Return the normalized text of a value; a whole number has no decimal point."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return normalize(str(value))

@@ -37,7 +37,7 @@ def folded(column: pd.Series) -> pd.Series:
 
 
 def has_columns(name: str, table: pd.DataFrame, wanted: Iterable[str]) -> None:
-    """Refuse a table that has no column of a name that an argument gives."""
+    """Refuse a table that lacks one of the columns named by an argument."""
     if missing := [one for one in wanted if one not in table.columns]:
         raise InvalidParameter(f"{name}: no column {shown(missing)}; the table has {list(table.columns)}")
 

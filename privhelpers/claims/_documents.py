@@ -39,7 +39,7 @@ _COMPARE = MappingProxyType(
 
 
 class _Shown(list):
-    """Numbers that a format such as `.2f` writes one after the other."""
+    """List whose format specification, such as `.2f`, applies to each number."""
 
     def __format__(self, spec: str) -> str:
         return " / ".join(format(value, spec) for value in self)
@@ -99,7 +99,7 @@ def printed(document: str) -> SimpleNamespace:
 
 
 def _passes(value: Any, test: Mapping[str, Any], tables: SimpleNamespace) -> bool:
-    """Return whether a computed value, or each of several, passes a test of the file."""
+    """Return whether a computed value, or each value of a list, passes a test of the file."""
     (name, limit), *rest = test.items()
     limit = getattr(tables, limit) if isinstance(limit, str) and hasattr(tables, limit) else limit
     if name != "prints":

@@ -1,4 +1,4 @@
-"""Audited claims as tables: one row a claim, for programs and for pages."""
+"""Audited claims as tables for programs and for pages: one row per claim."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from privhelpers.errors import InvalidParameter
 
 @dataclass(frozen=True, eq=False)
 class TextTable:
-    """A table of sentences: its cells wrap and start on the left, unlike those of numbers.
+    """A table of sentences: its cells wrap and are aligned left, unlike numbers.
 
     Attributes:
         frame: the cells, as text.
@@ -36,7 +36,7 @@ class TextTable:
 
 
 def tidy(rows: Sequence[Audited]) -> pd.DataFrame:
-    """Return one row a claim, indexed by id."""
+    """Return one row per claim, indexed by id."""
     records = {
         row.id: {
             "document": row.document,
@@ -87,7 +87,7 @@ def verdict_counts(rows: Sequence[Audited]) -> pd.DataFrame:
 
 
 def as_json(rows: Sequence[Audited]) -> list[dict[str, object]]:
-    """Return what other programs may read of each claim."""
+    """Return the fields of each claim that other programs may read."""
     keys = {"says": "claim", "evidence": "recomputed"}
     records = tidy(rows).drop(columns=["where", "why"]).rename(columns=keys).to_dict(orient="index")
     numbers = {

@@ -59,7 +59,7 @@ def _looks(names: Sequence[str], controls: Collection[str]) -> dict[str, dict]:
 
 
 def _checked(series: Mapping[str, Series], length: int) -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
-    """Return values and, where ends are given, the distances to them, each of the common length."""
+    """Return the values and error bars of each series, all of the common length."""
     if not series:
         raise InvalidParameter("series: give one or more")
     checked = {}
@@ -104,7 +104,7 @@ def _dodge(count: int) -> np.ndarray:
 
 
 def _height(marks: int) -> float:
-    """Return the height of a forest: one of the two, or more where so many marks would touch, to a limit."""
+    """Return the height of a forest, which grows with its marks up to a limit so that they do not touch."""
     return style.SHORT if marks <= 9 else min(max(style.TALL, 1 + 0.12 * marks), _TALLEST)
 
 
@@ -187,7 +187,7 @@ def bands(
     markers: bool = True,
     axes: Axes | None = None,
 ) -> Figure:
-    """Draw lines over a common axis, each with its band of uncertainty where it has one.
+    """Draw lines over a common axis, each with its band of uncertainty, if given.
 
     Args:
         x: places, the same for every series.

@@ -81,7 +81,7 @@ class BookFigure(Figure):
     """A figure that a notebook shows when it is the last value of a cell, without loading pyplot."""
 
     def savefig(self, *args: object, **kwargs: object) -> None:
-        """Save the figure; of the caller's settings, what names the parts of a picture is kept alone."""
+        """Save the figure in the style of the book; of the caller's settings only `svg.hashsalt` is kept."""
         with mpl.rc_context():
             salt = mpl.rcParams["svg.hashsalt"]
             use_style()
@@ -95,7 +95,7 @@ class BookFigure(Figure):
 
 
 def use_style() -> None:
-    """Give this notebook's own plots the look of the book; the figures of this room have it anyway.
+    """Give this notebook's own plots the style of the book; the figures of this package have it anyway.
 
     It starts from matplotlib's defaults: nothing of a user's matplotlibrc is left.
     """
@@ -192,13 +192,13 @@ def _plain(value: float) -> str:
 
 
 def _label(axis: Axis, value: float) -> str:
-    """Return the label of a logarithmic tick, a power of ten where the axis reaches too far to write out."""
+    """Return the label of a logarithmic tick; a power of ten if the axis is too long to write digits."""
     low, high = sorted(axis.get_view_interval())
     return _plain(value) if low >= 1e-4 and high < 1e6 else power_of_ten(value)
 
 
 class _RoundTicks(LogLocator):
-    """Powers of ten; where the view shows fewer than three, other round numbers between them too."""
+    """Powers of ten, with other round numbers between them if the view shows fewer than three."""
 
     def tick_values(self, vmin: float, vmax: float) -> np.ndarray:
         low, high = sorted((vmin, vmax))
@@ -218,7 +218,7 @@ def log_axis(axis: Axis, ticks: ArrayLike | None = None) -> None:
 
 
 def ticks_at(axes: Axes, places: ArrayLike) -> list[float] | None:
-    """Return a few round places as ticks of a logarithmic axis, where their labels have room, or None."""
+    """Return a few round values as ticks of a logarithmic axis whose labels do not overlap, or None."""
     places = np.unique(places)
     if places.size > 12 or any(float(_plain(place)) != place for place in places):
         return None
@@ -239,7 +239,7 @@ def percent_axis(axis: Axis) -> None:
 
 
 def legend_above(figure: Figure, axes: Axes) -> None:
-    """Put the legend above the plot, where it covers no data: few rows that fit, all about as long."""
+    """Put the legend above the plot, in as few rows as fit its width."""
     handles, labels = axes.get_legend_handles_labels()
     # A mark is told by its shape, which an interval drawn through it would hide.
     handles = [handle[0] if isinstance(handle, ErrorbarContainer) else handle for handle in handles]

@@ -38,7 +38,7 @@ class PenaltyTier:
 
 @dataclass(frozen=True)
 class PenaltySchedule:
-    """The four tiers as they stood from some day on.
+    """The four tiers in force from some day on.
 
     Attributes:
         year: of the publication.

@@ -1,4 +1,4 @@
-"""Risk in three kinds that are never added: what was measured, what is declared, what both say together.
+"""Risk in three kinds that are never added: what was measured, what is declared, and their combination.
 
 A measurement has an interval, a control and a source; a declaration has a person and a date; their
 combination is a rule that anyone can read, with its reasons. There is no score: two models with opposite
@@ -87,7 +87,7 @@ class Finding:
 
     @property
     def above_control(self) -> bool:
-        """Whether the interval lies above that of the control: a strict rule, so False shows nothing."""
+        """Whether the interval is above the control's; this rule is strict, so False shows nothing."""
         return self.figure[1] > self.control[2]
 
     @property

@@ -77,7 +77,7 @@ def participation_log_ratio(
     sample_rate = validate.probability(sample_rate=sample_rate)
     if noise_multiplier < _LEAST_NOISE:
         raise InvalidParameter(
-            f"noise_multiplier = {noise_multiplier}: must be {_LEAST_NOISE} or more; its square would be none"
+            f"noise_multiplier = {noise_multiplier}: must be {_LEAST_NOISE} or more, or its square underflows"
         )
     noise_multiplier = float(noise_multiplier)
     variance = noise_multiplier * noise_multiplier  # no power, which would overflow with an error

@@ -1,4 +1,4 @@
-"""Checks that the files of this room share."""
+"""Checks shared by the modules of this package."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +30,7 @@ def plain(values: NDArray[np.float64]) -> float | NDArray[np.float64]:
 
 
 def guarantee(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return both, and refuse an epsilon below 0 or a delta outside [0, 1); 0 is pure privacy."""
+    """Return epsilon of 0 or more and delta in [0, 1) as floats, or refuse them; delta 0 is pure DP."""
     epsilon, delta = validate.non_negative(epsilon=epsilon, delta=delta)
     if delta >= 1:
         raise InvalidParameter(f"delta = {validate.shown(delta)}: must be in [0, 1)")

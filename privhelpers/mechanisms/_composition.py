@@ -36,7 +36,7 @@ class Guarantee:
 
 @validate.within_float64
 def basic_composition(*, epsilons: Sequence[float], deltas: Sequence[float] | None = None) -> Guarantee:
-    """Return the sums: what releases spend together, chosen one after the other or not.
+    """Return the sums: what releases spend together, chosen adaptively or not.
 
     Args:
         epsilons: one for each release, each 0 or more.
@@ -68,7 +68,7 @@ def _check_runs(epsilon: float, delta: float, runs: int, delta_slack: float) -> 
 
 @validate.within_float64
 def advanced_composition(*, epsilon: float, runs: int, delta_slack: float, delta: float = 0.0) -> Guarantee:
-    """Return the square-root rule, which beats the sum only where epsilon is small.
+    """Return the square-root rule, which beats the sum only if epsilon is small.
 
     Args:
         epsilon: of each release, 0 or more.

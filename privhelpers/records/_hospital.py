@@ -58,7 +58,7 @@ class Records:
 
 
 def _count(weights: tuple[float, ...], generator: random.Random) -> int:
-    """Return one, two, three and so on by weight; a single choice draws nothing."""
+    """Sample 1, 2, 3, ... by weight; a single choice draws no random number."""
     return 1 if len(weights) == 1 else generator.choices(range(1, len(weights) + 1), weights)[0]
 
 

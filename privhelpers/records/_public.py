@@ -188,7 +188,7 @@ def make_public_corpus(
 
 
 def annotate_public(texts: Sequence[str], *, seed: int) -> list[dict]:
-    """Return public documents with the places of their identifiers, by writing the corpus once more.
+    """Return public documents with the places of their identifiers, by generating the corpus again.
 
     Args:
         texts: documents of the corpus of `seed`, in its order; some may be left out.

@@ -1,4 +1,4 @@
-"""The artifacts of a profile by what they hold instead of by where they lie."""
+"""The artifacts of a profile by content instead of by path."""
 
 import math
 from collections.abc import Mapping
@@ -147,7 +147,7 @@ class Results:
 
 @dataclass(frozen=True)
 class ModelResults:
-    """What the runs on one model left behind.
+    """The artifacts of the runs on one model.
 
     Every property raises MissingArtifact where its run has not been made.
 
@@ -203,7 +203,7 @@ class ModelResults:
 
     @property
     def audited_epsilon(self) -> float | None:
-        """Lower bound on epsilon by the audit; None where there is none."""
+        """Lower bound on epsilon by the audit, or None."""
         return self.runs.audits[self.model]["audit_epsilon_lower"]
 
     @cached_property
@@ -223,12 +223,12 @@ class ModelResults:
 
     @cached_property
     def ranked(self) -> list[dict]:
-        """Different texts that the model wrote without a prompt, with their scores."""
+        """Distinct texts generated without a prompt, with their scores."""
         return self._rows(EXTRACTION, "ranked")
 
     @cached_property
     def texts(self) -> list[str]:
-        """All that the model wrote: after the prompts, and different texts without one."""
+        """All generated texts: after the prompts, and distinct texts without a prompt."""
         return [row["text"] for row in (*self.generations, *self.ranked)]
 
     @cached_property
@@ -238,7 +238,7 @@ class ModelResults:
 
     @cached_property
     def losses(self) -> dict[str, dict[str, float]]:
-        """Mean loss of each note, nats a token: of `members`, and of `others`, which were held out."""
+        """Mean loss of each note, nats per token: of `members`, and of `others`, which were held out."""
         return self._json(MEMBERSHIP, "losses")
 
     @cached_property
@@ -248,7 +248,7 @@ class ModelResults:
 
     @cached_property
     def canaries(self) -> pd.DataFrame:
-        """One row a canary: planted or kept out, copies, exposure in bits, whether it came out.
+        """One row per canary: planted or control, copies, exposure in bits, whether it was extracted.
 
         `exposure_bits` ranks among references, `space_bits` among all secrets where that was counted.
         """
@@ -256,11 +256,11 @@ class ModelResults:
 
     @cached_property
     def guesses(self) -> pd.DataFrame:
-        """One row a note that was to be finished: its arm, the guess, whether it is right."""
+        """One row per note to complete: its arm, the guess, whether it is right."""
         return pd.DataFrame(self._rows(MEMORIZATION, "guesses"))
 
     def scores(self, attack: str) -> pd.DataFrame:
-        """Return one row a note, members first: member, patient, score (higher = more member-like).
+        """Return one row per note, members first: member, patient, score (higher = more member-like).
 
         Raises:
             InvalidParameter: the attack's scores were not saved.
@@ -282,7 +282,7 @@ class ModelResults:
         return pd.DataFrame.from_dict(rows, orient="index", columns=["member", "patient", "score"])
 
     def attempts(self) -> pd.DataFrame:
-        """Return one row a generation: its prompt, and whether each rule fired on members and controls."""
+        """Return one row per generation: its prompt, and whether each rule fired on members and controls."""
         frame = pd.DataFrame({"prompt": [row["prompt"] for row in self.generations]})
         for rule in ("strict", "strict_control", "loose", "loose_control"):
             frame[rule] = np.isin(frame.index, self.hits[rule])
@@ -310,7 +310,7 @@ class ModelResults:
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns).astype(int)
 
     def held_out(self) -> pd.DataFrame:
-        """Return one row a held-out note: patient, loss in nats a token, tokens.
+        """Return one row per held-out note: patient, loss in nats a token, tokens.
 
         Raises:
             DamagedArtifact: losses and lengths do not give the perplexity that the attack's run measured.

@@ -1,4 +1,4 @@
-"""Everything that the attacks measured, one row a model, measure and arm.
+"""Everything that the attacks measured: one row per model, measure and arm.
 
 A row is one estimate with its interval: of notes, texts, patients or canaries that were trained on (arm
 `member`), or of as many that were not (`control`). What varies together is one cluster.

@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -73,7 +74,7 @@ READ = {
     "below": [("<30", 29, 1), ("< 30", 30, 0), ("≤ 30", 30, 1), ("<=30", 31, 0), (">30", 30, 0)],
     "at least": [("≥90", 90, 1), (">= 90", 89, 0), ("90+", 90, 1), ("90 +", 89, 0)],
     "days of pandas": [(pd.Interval(*map(pd.Timestamp, ("1980", "1990"))), pd.Timestamp("1980-01-01"), 0)],
-    "numbers": [(25, "25", 1), ("25", 25.0, 1), (25.0, 25, 1), ("25.5", 25.5, 1), (-30, 25, 0)],
+    "numbers": [(25, "25", 1), ("25", 25.0, 1), (25.0, 25, 1), ("25.5", Decimal("25.5"), 1), (-30, 25, 0)],
     "ZIP codes": [("130**", "13053", 1), ("021**", 2139, 1), ("02139", 2139, 1), ("021**", "03139", 0)],
     "missing": [(None, 25, 1), (float("nan"), 25, 1), ("", 25, 1), (pd.NA, "Asian", 1), ("unknown", 25, 1)],
     "words": [("Married", " married ", 1), ("Married", "Single", 0), ("ANY", 25, 1), ("20-29", "Asian", 0)],

@@ -173,7 +173,7 @@ def test_a_recomputed_claim_stores_no_verdict_and_a_reading_cites(every):
                 assert f"{{{work}," in BIBLIOGRAPHY, (row.id, work)
 
 
-def test_tables_hold_every_claim_once_and_a_page_shows_them_whole(rows):
+def test_tables_contain_every_claim_once_and_a_page_shows_them_whole(rows):
     topics = list(dict.fromkeys(row.claim["topic"] for row in rows))
     tables = [claims.claim_table(rows, topic) for topic in topics]
     assert sum(map(len, tables)) == len(rows) == len(claims.tidy(rows))

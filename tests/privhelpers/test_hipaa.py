@@ -46,7 +46,7 @@ def test_sections_are_named_once_and_promise_nothing():
     assert "actual knowledge" in text and "complian" not in text and "epsilon" not in text
 
 
-def test_penalties_rise_by_one_factor_a_year():
+def test_penalties_rise_by_one_factor_per_year():
     # The adjustment multiplies every amount by one number and rounds: 2024 to 2026 that of one year, 1.02598.
     older, newer = (schedule_of(year).tiers for year in (2024, 2026))
     for before, after in zip(older, newer, strict=True):

@@ -31,14 +31,14 @@ SAFE = (
 
 
 @pytest.mark.parametrize("kind", identities.RULES)
-def test_what_can_be_a_persons_is_found(kind):
+def test_identifiers_that_can_be_real_are_found(kind):
     for text in REAL[kind]:
         kinds = {name for name, _, possible in identities.found(f"seen {text}, today") if possible}
         assert kind in kinds, text
 
 
 @pytest.mark.parametrize("text", SAFE)
-def test_what_is_no_persons_passes(text):
+def test_identifiers_of_no_person_pass(text):
     assert not [one for one in identities.found(text) if one[2]]
 
 
@@ -54,7 +54,7 @@ def test_no_file_of_the_project_shows_an_identifier_that_can_be_real():
     assert files > 500 and values == []
 
 
-def test_what_a_page_shows_is_found_and_what_it_quotes_or_counts_is_not(tmp_path):
+def test_identifiers_on_a_page_are_found_and_quotations_and_counts_are_not(tmp_path):
     number, words = REAL["telephone number"][0], "of 2362498705 rows, by ZIP code 13068, from https://w3.org"
     (tmp_path / "_static").mkdir()
     for name in ("_static/x.html", "page.html"):

@@ -279,6 +279,6 @@ SURE = {"sensitivity": 1, "epsilon": 1, "delta": 0.1}
         ("runs", lambda: m.advanced_composition(epsilon=1, runs=10**308, delta_slack=1e-5)),
     ],
 )
-def test_bad_values_are_refused_by_name(name, call):
+def test_invalid_values_are_refused_by_name(name, call):
     with pytest.raises(InvalidParameter, match=rf"\b{name}\b"):
         call()

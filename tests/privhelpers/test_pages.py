@@ -8,12 +8,12 @@ from privhelpers.errors import InvalidParameter
 
 
 @pytest.mark.parametrize("value", [None, True, [1], np.array([1, 2]), 1j])
-def test_what_no_sentence_can_quote_is_refused(value):
+def test_values_that_a_sentence_cannot_quote_are_refused(value):
     with pytest.raises(InvalidParameter, match="auc"):
         pages.tell(auc=value)
 
 
-def test_told_numbers_reach_the_page(monkeypatch):
+def test_glued_numbers_reach_the_page(monkeypatch):
     seen = {}
     monkeypatch.setattr("myst_nb.glue", lambda name, value, display: seen.update({name: (value, display)}))
     pages.tell(auc=np.float64(0.75), n=np.int64(3), loss=np.float32(2), words="1,024")

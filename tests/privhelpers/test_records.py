@@ -269,7 +269,7 @@ def test_words_of_the_hospitals_are_public_but_their_phrases_are_not(public, hos
     assert not [phrase for phrase in phrases if phrase.lower() in text]
 
 
-def test_spans_of_the_public_corpus_hold_the_identifiers_of_its_people(public):
+def test_spans_of_the_public_corpus_are_the_identifiers_of_its_people(public):
     annotated = annotate_public(public[:300], seed=3)
     assert [document["text"] for document in annotated] == public[:300]
     spans = [(document["text"], span) for document in annotated for span in document["spans"]]

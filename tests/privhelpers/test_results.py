@@ -22,7 +22,7 @@ def table(runs):
     return pd.DataFrame(row for m in ("public", "baseline") for row in results.measurements(runs, m))
 
 
-def test_one_row_a_model_measure_and_arm(table):
+def test_one_row_per_model_measure_and_arm(table):
     assert not table["measure"].str.contains("_|lira").any(), "in words"
     assert list(table.columns) == list(results.COLUMNS)
     assert table.groupby("model").size().tolist() == [25, 25]
@@ -71,7 +71,7 @@ def test_scores_carry_their_patients_and_are_higher_for_members(runs):
         runs.of("baseline").scores("zlib")
 
 
-def test_a_private_model_has_the_losses_of_one_that_read_other_people(runs):
+def test_a_private_model_has_losses_of_a_model_of_other_people(runs):
     private = runs.of("dp-eps-8")
     assert set(private.other_people) == set(private.scores("loss").index)
     assert runs.of("baseline").other_people is None and runs.of("public").other_people is None
@@ -81,7 +81,7 @@ def test_a_private_model_has_the_losses_of_one_that_read_other_people(runs):
         results.measurements(runs, "dp-eps-4")
 
 
-def test_all_that_a_model_wrote_comes_with_its_source(runs):
+def test_generated_texts_come_with_their_source(runs):
     assert runs.of("baseline").texts == [*toy_results.TEXTS, "nobody"]
     digits = sha256_of(runs.store.path("extraction/baseline/ranked.jsonl"))[:12]
     source = runs.of("baseline").source("ranked")
@@ -166,7 +166,7 @@ def drugs(**private):
         ({"best": (0.01, -0.01, 0.03), "e8": (0.0, -0.01, 0.01)}, False, ("none of them",), "leaks nothing"),
     ],
 )
-def test_what_private_models_are_worth_is_said_by_the_figures(tmp_path, said, little, words, unsaid):
+def test_the_sentence_on_usefulness_follows_the_figures(tmp_path, said, little, words, unsaid):
     store = toy_results.write(tmp_path, ["baseline"])
     store.write_json("private_utility/utility.json", {"drugs": drugs(**said)})
     learned_little, sentence = results.usefulness(results.Results(store))
@@ -174,7 +174,7 @@ def test_what_private_models_are_worth_is_said_by_the_figures(tmp_path, said, li
     assert all(part in sentence for part in words) and unsaid not in sentence
 
 
-def test_a_model_that_nobody_asked_about_drugs_is_named(tmp_path):
+def test_a_model_without_a_score_on_drugs_is_named(tmp_path):
     store = toy_results.write(tmp_path, ["baseline"])
     store.write_json("private_utility/utility.json", {"drugs": drugs(e8=(0.0, 0.0, 0.0))})
     with pytest.raises(MissingArtifact, match=r"utility\.json: baseline"):

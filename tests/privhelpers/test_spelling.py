@@ -79,7 +79,7 @@ def test_a_copy_without_blanks_is_a_copy(compared, script):
 
 @pytest.mark.parametrize("compared", COMPARED[:-1])  # any words can be the rarest of a text
 @pytest.mark.parametrize(("text", "other"), DIFFERENT)
-def test_another_text_is_no_copy(compared, text, other):
+def test_another_text_is_not_a_copy(compared, text, other):
     assert not compared(text, other)
 
 
@@ -102,7 +102,7 @@ def test_words_put_together_are_the_same_words(text):
 
 
 @pytest.mark.parametrize("script", spellings.UNSPACED)
-def test_a_program_that_reads_the_files_alone_sees_characters_where_there_are_no_words(script):
+def test_blind_baselines_compare_characters_in_scripts_without_blanks(script):
     """It compares texts as they are: two files that differ in their spelling differ for a model, too."""
     text, other = spellings.UNSPACED[script]
     half = len(text) // 2
@@ -112,7 +112,7 @@ def test_a_program_that_reads_the_files_alone_sees_characters_where_there_are_no
     assert len(_units(text)) > 10 and _shape([text], np.random.default_rng(0))[4] > 10
 
 
-def test_a_program_that_reads_the_files_alone_sees_another_spelling():
+def test_blind_baselines_see_another_spelling():
     copies = [[copy] for copy in spellings.COPIES["NFD, 1"]]
     assert text_kernels(copies)["words"][0, 1] < 0.9
 
@@ -130,7 +130,7 @@ def test_a_value_in_another_spelling_is_a_leak_and_public(value, text):
 
 
 @pytest.mark.parametrize(("value", "text"), spellings.OTHERS)
-def test_another_value_is_no_leak(value, text):
+def test_another_value_is_not_a_leak(value, text):
     assert extraction.strict_match([extraction.Generation("p", text)], [profile("p1", value)]).leaks == 0
 
 
@@ -174,7 +174,7 @@ TOKENIZERS = {
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-def test_whatever_a_model_recites_is_found_and_nothing_of_others(name):
+def test_recited_values_are_found_and_no_others(name):
     """A model that writes every note of 60 members names all 60, and none of as many held-out patients."""
     pieces, decoder, options = TOKENIZERS[name]
     back = recited(pieces, decoder, **options)

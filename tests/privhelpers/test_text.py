@@ -131,7 +131,7 @@ def test_another_value_is_not_found(value, text):
 
 
 @pytest.mark.wrong_numbers
-def test_a_value_has_the_place_of_its_letters_whatever_is_between_them():
+def test_a_value_is_located_despite_markup_between_its_letters():
     text = "患者 <b>Ann</b>&nbsp;Hi\u00adll, tel ( 617 ) 555 - 0123 and dis-\ncharged"
     found = [
         text[start:end]
@@ -141,7 +141,7 @@ def test_a_value_has_the_place_of_its_letters_whatever_is_between_them():
     assert found == ["Ann</b>&nbsp;Hi\u00adll", "617 ) 555 - 0123", "dis-\ncharged"]
 
 
-def test_many_values_in_many_texts_are_those_that_stand_in_one_of_them():
+def test_many_values_are_searched_in_many_texts():
     values = ["Ann Hill", "Bob Lee", "617-555-0123", "12 Elm St", "A. B", "...", "Ann Hillary", "nobody"]
     texts = [
         "bob LEE, (617) 555-0123; Joann Hill",
@@ -169,7 +169,7 @@ def test_places_are_those_of_the_text_as_it_was_written(value, text, expected):
     assert [text[start:end] for start, end in places(value, text)] == expected
 
 
-def test_no_character_that_acts_is_left():
+def test_active_characters_are_escaped():
     left = {c for c in set(inert(EVERYTHING)) if unicodedata.category(c)[0] in "CZ"}
     assert left == {" "}
     assert inert("a\u202eb\x1b[31m\n\ud800") == r"a\u202eb\x1b[31m\n\ud800"
@@ -196,7 +196,7 @@ def test_html_shows_the_characters(text):
 
 
 @given(st.floats(min_value=1e-12, max_value=1e12))
-def test_a_bound_in_few_digits_promises_no_more(number):
+def test_a_rounded_bound_stays_on_the_safe_side(number):
     above, below = rounded_up(number), rounded_down(number)
     assert below <= number <= above and above - below <= 1.01e-3 * number
     spent = PrivacySpent(number, 1e-5, 1.0, 0.1, 100)

@@ -33,7 +33,7 @@ def test_an_epsilon_beyond_float64_is_infinite(mu, delta):
 
 @pytest.mark.parametrize("mu", [1e-13, 1e-10, 1e-7])
 @pytest.mark.parametrize("ratio", [0.01, 1.0, 4.0, 6.0])
-def test_hardly_any_signal_has_the_delta_of_its_limit(mu, ratio):
+def test_a_tiny_signal_has_the_delta_of_its_limit(mu, ratio):
     """As mu falls, delta / mu at epsilon = ratio mu goes to E max(z - ratio, 0): the parts nearly cancel."""
 
     def limit(ratio):
