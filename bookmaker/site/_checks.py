@@ -1,6 +1,6 @@
-"""What Sphinx does not see of a built site: what pages load, where raw links lead, and names of this machine.
+"""Checks that Sphinx does not make: what pages load, where raw links lead, and names of this machine.
 
-Every page has a policy that a browser keeps: nothing comes from elsewhere, so that the site works offline.
+Every page has a content security policy: nothing comes from another host, so the site works offline.
 """
 
 import os
@@ -64,7 +64,7 @@ class _Page(HTMLParser):
 
 
 def _link_problems(path: Path, pages: dict[Path, _Page]) -> Iterator[str]:
-    """Yield what a page loads from elsewhere, and where its links lead nowhere."""
+    """Yield what a page loads from other hosts, and the links that lead nowhere."""
     page = pages[path]
     for url in sorted(page.loads | page.links):
         parts = urlsplit(url)
@@ -83,7 +83,7 @@ def _link_problems(path: Path, pages: dict[Path, _Page]) -> Iterator[str]:
 
 
 def machine_strings(root: Path) -> list[re.Pattern[str]]:
-    """Return patterns of what would name this machine: somebody's home, and the folder of the repository.
+    """Return patterns of text that would name this machine: a home folder and the folder of the repository.
 
     A copy at the top of the disk, such as the `/work` of a container, has a name that a page may say.
     """
@@ -94,7 +94,7 @@ def machine_strings(root: Path) -> list[re.Pattern[str]]:
 
 
 def findings(html: Path, machine: list[re.Pattern[str]]) -> list[str]:
-    """Return everything that makes a built site unfit to publish, as `page: problem`.
+    """Return the problems of a built site that prevent publication, as `page: problem`.
 
     Args:
         html: the folder with `index.html`.

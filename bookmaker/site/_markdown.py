@@ -1,4 +1,4 @@
-"""Text that somebody else wrote, in a page of Markdown: it is shown, and means nothing there."""
+"""Text of users and models for a page of Markdown, escaped so that it is shown and never interpreted."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 from privhelpers.text import inert
 
-# Not the _ in a word, nor a colon that ends one; what comes first may begin a list, a title or a fence.
+# Signs with a meaning in Markdown; not the _ in a word, nor a colon that ends one.
 MEANT = re.compile(
     r"[^\w .,:;=%+()'\"?!/-]|:(?!\s|$)|(?<=:):|(?<![^\W_])_|_(?![^\W_])|^[^\w\s]|^\d+(?=[.)](?:\s|$))"
 )

@@ -17,19 +17,19 @@ These were written by the run that made this copy of the book.
 The data set has its datasheet in {ref}`nb-records`, and {ref}`nb-statistics` says how to read the figures.
 
 **Intended use:** teaching, and measuring leakage where the truth is known.
-**Not for:** care, advice, a release, or text that somebody could take for a person's record.
+**Not for:** care, advice, a release, or text that someone could take for a person's record.
 
 **Limits of all:** the patients are invented, their notes are short, in English and from templates, and the
 models are small, so that figures do not carry over to another model.
 What these attacks do not find, another may; an interval says how far chance reaches, and nothing about
-attacks that nobody tried.
+attacks that no one tried.
 
 **A promise to a patient** here is {worth}.
 Even of a model that is trained for release, a promise says nothing about:
 
 {not_protected}
 
-Each figure stands beside the same one for people held out, on whose notes no measured model was trained;
+Each figure is shown with the same one for people held out, on whose notes no measured model was trained;
 of canaries, those that were planted beside those that were kept out.
 The training set is the clinical one, also on the card of the public checkpoint, which saw none of it.
 An AUC of the training set compares its notes with those of people held out; an AUC of people held out
@@ -38,7 +38,7 @@ compares them with each other.
 OTHERS = """
 ## Other models
 
-Their chapters say what they were made from; nobody attacks them, and no patient was promised anything.
+Their chapters say what they were made from; no one attacks them, and no patient was promised anything.
 Shadow models, models of single experiments and the pretrained model of {ref}`nb-real` are not kept: their
 chapters make them again.
 
@@ -69,7 +69,7 @@ def _settings(model: str, run: dict[str, Any], runs: Results) -> str:
 
 
 def _promise(model: str, runs: Results) -> str:
-    """Return what was promised to the patients of the training notes, with its conditions, or "none"."""
+    """Return the privacy promise to the patients of the training notes with its conditions, or "none"."""
     spent = runs.of(model).spent
     if spent is None:
         seen = "; it has seen no patient's note" if model == "public" else ""

@@ -1,4 +1,4 @@
-"""Numbers of the book: a chapter's stands in its file's name, and all else is counted within its page.
+"""Numbers of the book: a chapter has the number of its file, and everything else is counted within its page.
 
 Sphinx counts along the table of contents. That would give a chapter another number than its file has
 while a number is free, and none to the figures of a chapter's further runs, which are not in the contents.

@@ -66,7 +66,7 @@ CLEANER = nh3.Cleaner(
 def _mark_words(table: Tag) -> None:
     """Give the columns of words, with their headers, the class `words`: pandas marks none.
 
-    A column holds words if more of its cells are words than numbers; what stands for a missing number, such
+    A column holds words if more of its cells are words than numbers; a word for a missing number, such
     as "none", is neither. Columns are counted from the right: a row may share the left cells of one above it.
     """
     columns = defaultdict(list)
@@ -96,7 +96,7 @@ def _quotable(value: str) -> str:
     """Return a glued value as its `repr`; a text in it stays inert when a sentence quotes what is meant."""
     try:
         text = ast.literal_eval(value)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):  # what it stands for is itself
+    except (SyntaxError, ValueError, MemoryError, RecursionError):  # not a literal: quoted as it is
         text = None
     return repr(inert(text, keep=LINES)) if isinstance(text, str) else inert(value, keep=LINES)
 

@@ -1,7 +1,7 @@
-"""The whole book as one PDF: the pages of the built site after one another, printed by Chromium.
+"""The whole book as one PDF: the pages of the built site in order, printed by Chromium.
 
-What is printed is the site that passed every check, so that paper and screen say the same and nothing is
-built twice. Chromium gets the files of the site under an address that does not exist, and nothing else.
+It prints the site that passed every check, so paper and screen show the same. Chromium gets the files of the
+site under an address that does not exist, and nothing else.
 """
 
 import mimetypes
@@ -62,10 +62,10 @@ class _Server:
         route.abort()
 
     def check(self) -> None:
-        """Raise RunFailed if anything was asked for that is no file of the site."""
+        """Raise RunFailed if anything was asked for that is not a file of the site."""
         if self.refused:
             asked = ", ".join(dict.fromkeys(self.refused[:3]))
-            raise RunFailed(f"the book asks for {asked}, which is no file of its site; build it again")
+            raise RunFailed(f"the book asks for {asked}, which is not a file of its site; build it again")
 
 
 def _assemble(tab: Any, book: dict[str, Any], server: _Server) -> None:

@@ -19,7 +19,7 @@ WRITTEN = {
     "report": ("The whole report of this run", "a page to decide by, then the evidence"),
     "sheet": ("The sheet of this run", "what a reader gets, without the key"),
 }
-# A PDF has no such link, so the place stands in words too.
+# A PDF has no such link, so the path is shown too.
 LINK = """
 
 :::{{seealso}}

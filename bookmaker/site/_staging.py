@@ -1,7 +1,7 @@
-"""Puts everything that the site is built from into one folder, `runs/<profile>/site/`.
+"""Writes the sources of the site into one folder, `runs/<profile>/site/`.
 
 A page joins the words of the source notebook with the outputs of its run, so that a better sentence needs
-no new run; where the code of the two differs there is no page.
+no new run; if the code of the two differs, there is no page.
 """
 
 import base64
@@ -35,7 +35,7 @@ TITLE = re.compile(r"^# .*\n", re.MULTILINE)
 READING = re.compile(r"Reading \d+ minutes[^.]*")
 RUN_CARD, COURSE_CARD = "book/run_card", "book/course_card"
 SYLLABUS, MODEL_CARDS = "book/syllabus", "book/model_cards"
-# Cells that a page folds, by their tag, and what stands on the fold.
+# Cells that a page folds, by their tag, and the words on the fold.
 FOLDED = {
     "parameters": "this run's parameters",
     "injected-parameters": "this run's parameters",

@@ -1,8 +1,8 @@
-"""What of a chapter's page goes on slides, and what a speaker says beside them, as a notebook for nbconvert.
+"""Selects the slides of a chapter's page and the speaker notes, as a notebook for nbconvert.
 
 A section (`##` or `###`) becomes a slide for each of its figures, or one for its first definition, code, or
-table, or one for how its paragraphs begin. Above what is shown stands the first sentence of the paragraph
-that reads it. All prose is in the notes; code, tables and proofs on no slide are left to the page, and so
+table, or one for how its paragraphs begin. The first sentence of the paragraph that reads an exhibit is shown
+above it. All prose is in the notes; code, tables and proofs on no slide are left to the page, and so
 are solutions. The tags of a cell overrule this: `slide` puts what it shows on a slide, `skip-slide` keeps it
 off.
 
@@ -190,7 +190,7 @@ def deck(page: str, origin: str) -> NotebookNode:
         origin: what the first slide says about the run.
 
     Raises:
-        DamagedArtifact: it is no page of a chapter.
+        DamagedArtifact: it is not a page of a chapter.
     """
     section = BeautifulSoup(page, "html.parser").select_one("article > section")
     if section is None:

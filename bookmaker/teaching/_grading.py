@@ -37,7 +37,7 @@ from privhelpers.text import inert
 ROOT = Path(__file__).parents[2]
 STUDENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 PLACES = (
-    "holds nothing to grade; each notebook stands in <student>/<assignment>/<assignment>.ipynb, "
+    "contains nothing to grade; each notebook is <student>/<assignment>/<assignment>.ipynb, "
     "and a student is letters, digits, - and _"
 )
 
@@ -88,7 +88,9 @@ class Course:
         self._folder = folder
         self.names = sorted(path.parent.name for path in source.glob("*/*.ipynb"))
         if not self.names:
-            raise MissingArtifact("assignments/: holds no assignment, a folder with a notebook of its name")
+            raise MissingArtifact(
+                "assignments/: contains no assignment, a folder with a notebook of its name"
+            )
         shutil.copytree(source, folder / "source")
         self._source = {name: self._read("source", name) for name in self.names}
         config = Config()
@@ -114,7 +116,7 @@ class Course:
         return nbformat.read(str(self._folder.joinpath(step, *place, f"{place[-1]}.ipynb")), as_version=4)
 
     def grade(self, name: str, student: str, path: Path) -> dict:
-        """Return what `feedback.html` and `grades.csv` need of one submission; whatever it holds.
+        """Return what `feedback.html` and `grades.csv` need of one submission, whatever it contains.
 
         Args:
             name: of the assignment.
@@ -131,7 +133,7 @@ class Course:
             )
         except FileNotFoundError:
             note = "The notebook was not handed in."
-        except Exception:  # whatever nbformat meets in a file of somebody else
+        except Exception:  # whatever nbformat finds in a file of a student
             note = "The notebook cannot be read; save it again in Jupyter."
         else:
             scores, words, note = self._autograded(name, student, notebook)
@@ -182,12 +184,12 @@ class Course:
 
 
 def grade(submitted: str, source: Path, folder: Path) -> tuple[int, list[str]]:
-    """Grade whatever was handed in; write `grades.csv` and a page for each student.
+    """Grade all submissions; write `grades.csv` and a page for each student.
 
     Args:
         submitted: a folder with a folder for each student.
         source: the assignments.
-        folder: where the results go; no page of another student stays there, and other files do.
+        folder: where the results go; old pages of students are removed.
 
     Returns:
         How many grades there are, and the folders that were left out, since their names are no student's.

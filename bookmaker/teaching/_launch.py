@@ -21,7 +21,7 @@ PROFILE = "smoke"  # small enough to be made while a reader waits
 SAID = """This copy was made to run in the cloud.
 Its first cell fetches the book, installs what is missing and makes results of the smallest profile: a
 minute for a chapter of theory, some minutes for one that reads models.
-The numbers of this profile mean nothing; those of the course stand on the site."""
+The numbers of this profile mean nothing; those of the course are on the site."""
 SETUP = """import importlib
 import os
 import subprocess
@@ -61,7 +61,7 @@ def launch_copy(source: NotebookNode, slug: str, address: str) -> NotebookNode:
     """Return the copy of a chapter that makes itself ready.
 
     Args:
-        source: the chapter as it stands in `notebooks/`; not changed.
+        source: the notebook of the chapter; not changed.
         slug: its name.
         address: of the repository.
     """

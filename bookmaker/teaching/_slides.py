@@ -46,7 +46,7 @@ def fill(site: Path, parts: dict[str, list[str]], folder: Path, profile: str) ->
         profile: whose run it is, for the title.
 
     Raises:
-        DamagedArtifact: a page is none of a chapter; the message names it.
+        DamagedArtifact: a page is not a chapter; the message names it.
     """
     exporter = SlidesExporter(
         template_name="deck",
@@ -91,7 +91,7 @@ def write(root: Path, plan: list[Job]) -> list[Path]:
 
     Raises:
         MissingArtifact: there is no finished site with solutions.
-        DamagedArtifact: the site changed after it was built, or a page of it is none of a chapter.
+        DamagedArtifact: the site changed after it was built, or one of its pages is not a chapter.
         RunFailed: a deck breaks a rule of the site's checks; the old decks stay.
     """
     profile = plan[0].profile
@@ -104,5 +104,5 @@ def write(root: Path, plan: list[Job]) -> list[Path]:
     with files.replacing(folder, "*") as new:
         made = fill(site / "_build" / "html", parts, new, profile)
         if problems := findings(new, machine_strings(root)):
-            raise RunFailed(f"the slides are not fit to be shown: {'; '.join(problems[:3])}")
+            raise RunFailed(f"the slides cannot be shown: {'; '.join(problems[:3])}")
     return [folder / deck.name for deck in made]

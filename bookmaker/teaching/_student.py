@@ -50,7 +50,7 @@ def student_copy(page: NotebookNode, source: NotebookNode, name: str = "a chapte
 
     Args:
         page: the chapter with the outputs of its run, as the site shows it.
-        source: the chapter as it stands in `notebooks/`; not changed.
+        source: the notebook of the chapter; not changed.
         name: of the chapter, for the message.
 
     Raises:

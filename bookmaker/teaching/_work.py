@@ -1,8 +1,8 @@
 """What nbgrader is given of a submission, and what a student is told of its grade.
 
-Before nbgrader grades, the cells of a student are put into the released notebook, so that nothing that a
-student deleted, moved, or changed elsewhere costs or gives a point. The page of feedback shows the words of
-the tests and no output, because the output of a cell may show the input of a hidden test.
+Before nbgrader grades, the cells of a student are put into the released notebook, so cells that a
+student deleted, moved, or changed elsewhere neither cost nor give a point. The page of feedback shows the
+words of the tests and no output, because the output of a cell may show the input of a hidden test.
 """
 
 import ast
