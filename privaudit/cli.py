@@ -52,9 +52,15 @@ def _named(name: str) -> str:
 
 def _existing(text: str) -> str:
     if not is_there(text):
+        raise ValueError("there is nothing at that place")
+    return text
+
+
+def _folder(text: str) -> str:
+    if not is_there(text):
         raise ValueError(
-            "there is nothing at that place; nothing is fetched: save a model of the Hugging Face hub to a "
-            "folder first (hf download NAME --local-dir folder)"
+            "there is nothing at that place, and nothing is fetched; save a model of the Hugging Face hub "
+            "to a folder first: hf download NAME --local-dir folder"
         )
     return text
 
@@ -74,6 +80,7 @@ def _columns(text: str) -> dict[str, str]:
 
 
 _Path = Annotated[str, AfterValidator(_existing)]
+_Folder = Annotated[str, AfterValidator(_folder)]
 _Word = BeforeValidator(lambda text: text.casefold() if isinstance(text, str) else text)
 _Limit = Annotated[PositiveInt | Literal["all"], _Word]
 
@@ -81,7 +88,7 @@ _Limit = Annotated[PositiveInt | Literal["all"], _Word]
 class Options(BaseModel, frozen=True):
     """Everything that an audit is asked for; each field is an option of the same name."""
 
-    model: _Path | None = Field(
+    model: _Folder | None = Field(
         None, description="a local Hugging Face folder: config.json, safetensors, tokenizer"
     )
     synthetic: _Path | None = Field(
@@ -103,11 +110,11 @@ class Options(BaseModel, frozen=True):
         None,
         description="quick, standard or thorough: a quarter, or four times, of the usual patients and texts",
     )
-    base: _Path | None = Field(
+    base: _Folder | None = Field(
         None,
         description="if the model or the reference is a LoRA adapter alone: the folder of the base model",
     )
-    reference: _Path | None = Field(
+    reference: _Folder | None = Field(
         None, description="a model folder that saw neither file, such as the one trained further"
     )
     epsilon: float | None = Field(

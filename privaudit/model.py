@@ -11,7 +11,7 @@ Sources: Salazar et al. 2020, section 2.2, for scores of single tokens under a m
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,9 +22,6 @@ from privhelpers import models, rng
 from privhelpers.errors import PrivHelpersError, UnsupportedModel
 from privhelpers.models._folder import called
 from privhelpers.text import quoted
-
-if TYPE_CHECKING:
-    from privaudit.loading import TextTokenizer
 
 CAUSAL, MASKED = "causal", "masked"
 FOLDS = 7  # one token in seven is hidden at a time, close to the 15 % that masked models are trained with
@@ -48,7 +45,7 @@ def typed_answers(name: str) -> Iterator[None]:
         ) from error
 
 
-def _plain_tokens(model: PreTrainedModel, tokenizer: "TextTokenizer") -> list[int]:
+def _plain_tokens(model: PreTrainedModel, tokenizer: Any) -> list[int]:
     """Return the tokens that texts of an unknown tokenizer can be made of: all that are not special."""
     special = {
         tokenizer.bos_token_id,
@@ -120,7 +117,7 @@ class Target:
         name: of its folder.
         kind: "causal" or "masked".
         model: as transformers loads it.
-        tokenizer: called as one of transformers is.
+        tokenizer: called as one of transformers is, such as a `loading.TextTokenizer`.
         context: tokens that are read of a text.
         files: SHA-256 of the files that it was opened from, by name.
         together: whether several texts are asked in one padded batch, which `checked` decides.
@@ -129,7 +126,7 @@ class Target:
     name: str
     kind: str
     model: PreTrainedModel
-    tokenizer: "TextTokenizer"
+    tokenizer: Any
     context: int
     files: Mapping[str, str]
     together: bool = True

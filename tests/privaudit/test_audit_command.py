@@ -265,7 +265,7 @@ def test_the_command_verifies_and_says_its_exit_codes(tmp_path, capsys):
         assert left.value.code == 0 and "exit codes:" in capsys.readouterr().out
 
 
-def test_the_audit_is_the_one_of_make_and_starts_where_the_caller_is(tmp_path, monkeypatch):
+def test_the_audit_starts_in_the_current_folder(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr("privaudit.cli.run", lambda root, options: seen.append((root, options)))
     monkeypatch.chdir(tmp_path)
