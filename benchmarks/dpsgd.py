@@ -37,7 +37,7 @@ from transformers.pytorch_utils import Conv1D
 
 from bookmaker.runner.fingerprint import machine, versions
 from privhelpers import dpsgd
-from privhelpers.dpsgd._layers import listening, slow_activations
+from privhelpers.dpsgd._layers import recording, slow_activations
 from privhelpers.dpsgd._losses import losses_by_row
 
 BOUND, SIGMA = 1.0, 1.0
@@ -182,7 +182,7 @@ class SameKernels(Step):
     def step(self) -> None:
         """Take one step."""
         self.optimizer.zero_grad()
-        with listening(slow_activations(self.model), recorder=None):
+        with recording(slow_activations(self.model), recorder=None):
             self.losses().mean().backward()
         self.optimizer.step()
 

@@ -229,7 +229,9 @@ class _Release(RandomStreams):
         """Round the sum to whole steps of a fixed grid and add whole steps of noise to them.
 
         Whole numbers are added exactly, so what can come out is the same with and without any unit. Rounding
-        moves two sums apart by at most a step in each coordinate; the noise is wider by as much.
+        to the grid moves two sums apart by at most a step in each coordinate; the noise is wider by as much.
+        The clipped sum itself rounds in float32, which nothing here covers (SECURITY.md, "Floating-point
+        numbers").
         """
         if deviation == 0:  # a variant under study without noise
             return

@@ -17,7 +17,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedModel
 
-from privhelpers.dpsgd._layers import listening
+from privhelpers.dpsgd._layers import recording
 from privhelpers.dpsgd._losses import Batch, losses_by_row
 from privhelpers.dpsgd._recorder import Recorder, Workspace
 from privhelpers.dpsgd._units import group_rows
@@ -59,7 +59,7 @@ def require_all_captured(parameters: dict[str, nn.Parameter]) -> Iterator[None]:
 
 
 @contextmanager
-def _nothing_written(model: nn.Module) -> Iterator[None]:
+def require_stateless(model: nn.Module) -> Iterator[None]:
     """Refuse passes that write a buffer or a weight: what is kept of the rows has no noise."""
 
     def held() -> dict[str, tuple[torch.Tensor, int]]:
@@ -111,7 +111,7 @@ def _repeatable(model: PreTrainedModel) -> Iterator[None]:
 
 
 @contextmanager
-def _unsupported_by_name(model: PreTrainedModel) -> Iterator[None]:
+def as_unsupported(model: PreTrainedModel) -> Iterator[None]:
     """Raise errors of a pass as UnsupportedModel."""
     try:
         yield
@@ -127,7 +127,7 @@ def _unsupported_by_name(model: PreTrainedModel) -> Iterator[None]:
 @contextmanager
 def checking(model: PreTrainedModel) -> Iterator[None]:
     """Run the passes of a check, and refuse a model that fails in them or keeps something of them."""
-    with _nothing_written(model), _repeatable(model), _unsupported_by_name(model):
+    with require_stateless(model), _repeatable(model), as_unsupported(model):
         yield
 
 
@@ -159,7 +159,7 @@ def folding_layers(model: PreTrainedModel, modules: Sequence[nn.Module], batch: 
     for rows in (2, 3):
         same = {k: v[:1].expand(rows, *v.shape[1:]).contiguous() for k, v in batch.items()}
         trial = Recorder(group_rows(None, rows), Workspace(), {}, folding=None)
-        with torch.no_grad(), listening(modules, trial):
+        with torch.no_grad(), recording(modules, trial):
             losses_by_row(model, same)
         trials.append(trial.folds)
     folding = set()

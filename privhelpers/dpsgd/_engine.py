@@ -21,8 +21,8 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from privhelpers import validate
 from privhelpers.dpsgd import _checks
-from privhelpers.dpsgd._contributions import in_full
-from privhelpers.dpsgd._layers import listening, owners, slow_activations
+from privhelpers.dpsgd._contributions import full_precision
+from privhelpers.dpsgd._layers import owners, recording, slow_activations
 from privhelpers.dpsgd._losses import Batch, losses_by_row
 from privhelpers.dpsgd._recorder import Recorder, Workspace
 from privhelpers.dpsgd._units import group_rows
@@ -83,7 +83,7 @@ class LazySums(dict[str, torch.Tensor]):
     def __missing__(self, name: str) -> torch.Tensor:
         """Make one total and have it filled."""
         like = self._parameters[name]
-        total = torch.empty_like(like, dtype=in_full(like.dtype))
+        total = torch.empty_like(like, dtype=full_precision(like.dtype))
         self._start({name: total})
         self[name] = total
         return total
@@ -130,7 +130,7 @@ class ClippedGradients:
 
     def zero_sums(self) -> dict[str, torch.Tensor]:
         """Return zeros for a clipped sum, by name of the parameter, in float32 or more."""
-        return {n: torch.zeros_like(p, dtype=in_full(p.dtype)) for n, p in self.parameters.items()}
+        return {n: torch.zeros_like(p, dtype=full_precision(p.dtype)) for n, p in self.parameters.items()}
 
     def totals(self, start: Callable[[dict[str, torch.Tensor]], None]) -> "LazySums":
         """Return room for a clipped sum on top of what `start` fills it with, tensor by tensor."""
@@ -162,12 +162,12 @@ class ClippedGradients:
         """
         given = isinstance(batch, GivenGradients)
         recorder = self._from_given(batch) if given else self._backward_pass(batch, unit)
-        with torch.no_grad(), self._in_full():
+        with torch.no_grad(), self._full_precision():
             norms = recorder.norms()
             bad = ~torch.isfinite(norms)
             factors = scale * self.factors(norms).masked_fill(bad, 0.0)
             like = next(iter(self.parameters.values()))
-            factors = factors.to(like.device, in_full(like.dtype))
+            factors = factors.to(like.device, full_precision(like.dtype))
             recorder.add_clipped_sums(into, factors, bad.to(like.device))
             return recorder.units.by_name(norms)
 
@@ -189,7 +189,7 @@ class ClippedGradients:
             By parameter name, float64, shape [units].
         """
         recorder = self._backward_pass(batch, unit)
-        with torch.no_grad(), self._in_full():
+        with torch.no_grad(), self._full_precision():
             by_parameter = recorder.norms_by_parameter()
             return {name: recorder.units.by_name(norms) for name, norms in by_parameter.items()}
 
@@ -217,7 +217,7 @@ class ClippedGradients:
         self._checked = compared  # rows whose gradient is not finite prove nothing
 
     @contextmanager
-    def _in_full(self) -> Iterator[None]:
+    def _full_precision(self) -> Iterator[None]:
         """Compute in all digits: what shortens a forward pass may never shorten a norm or a sum."""
         with full_precision(), torch.autocast(self.model.device.type, enabled=False):
             yield
@@ -230,14 +230,14 @@ class ClippedGradients:
         units = group_rows(unit, batch["labels"].shape[0])
         recorder = Recorder(units, self.workspace, self.names, self.shared, self._folding)
         with (
-            listening([*self.modules, *self.activations], recorder),
+            recording([*self.modules, *self.activations], recorder),
             _checks.require_all_captured(self.parameters),
             torch.enable_grad(),
         ):
             losses = losses_by_row(self.model, {k: units.arrange(v) for k, v in batch.items()})
             if unit is not None:
                 losses = losses / units.sizes().to(losses)  # the mean over a unit's rows
-            with self._in_full():
+            with self._full_precision():
                 losses.sum().backward()
         return recorder
 
@@ -255,7 +255,7 @@ class ClippedGradients:
             raise InvalidParameter(f"gradient: its shape must be {wanted}, not {tuple(given.gradient.shape)}")
         units = group_rows(None, given.row.shape[0])
         recorder = Recorder(units, self.workspace, self.names)
-        gradient = given.gradient.to(in_full(table.dtype))
+        gradient = given.gradient.to(full_precision(table.dtype))
         recorder.lookup(table, given.row[:, None], gradient[:, None, :])
         return recorder
 

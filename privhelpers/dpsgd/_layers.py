@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from transformers.activations import NewGELUActivation
 from transformers.pytorch_utils import Conv1D
 
-from privhelpers.dpsgd._contributions import in_full
+from privhelpers.dpsgd._contributions import full_precision
 from privhelpers.dpsgd._recorder import Recorder
 from privhelpers.errors import UnsupportedModel
 from privhelpers.models.precision import layer_precision
@@ -51,7 +51,9 @@ class _Multiply(torch.autograd.Function):
         # Detached: what is kept must not keep the graph that holds the keeper. Under autocast the pass is in
         # half the digits; norms and sums are not, or a norm would read low and let a unit through.
         rows = recorder.units.rows
-        read, back = (_as_rows(side.to(in_full(weight.dtype)), rows) for side in (value.detach(), gradient))
+        read, back = (
+            _as_rows(side.to(full_precision(weight.dtype)), rows) for side in (value.detach(), gradient)
+        )
         transposed = isinstance(module, Conv1D)
         if module.weight.requires_grad:
             recorder.matrix(module.weight, *((read, back) if transposed else (back, read)))
@@ -86,7 +88,7 @@ class _LookUp(torch.autograd.Function):
         gradient = _as_rows(gradient, index.shape[0])
         if module.padding_idx is not None:  # autograd gives that row no gradient
             gradient = gradient.masked_fill((index == module.padding_idx).unsqueeze(-1), 0.0)
-        ctx.recorder.lookup(module.weight, index, gradient.to(in_full(gradient.dtype)))
+        ctx.recorder.lookup(module.weight, index, gradient.to(full_precision(gradient.dtype)))
         return (None,) * 4
 
 
@@ -107,7 +109,7 @@ class _Normalize(torch.autograd.Function):
         value, weight, bias, mean, scale = ctx.saved_tensors
         module, recorder = ctx.module, ctx.recorder
         recorder.check(module, value.shape[0])
-        gradient, full = gradient.contiguous().to(value.dtype), in_full(value.dtype)
+        gradient, full = gradient.contiguous().to(value.dtype), full_precision(value.dtype)
         if weight is not None and weight.requires_grad:
             wide = scale.to(full)
             normalized = torch.addcmul(-mean.to(full) * wide, value.to(full), wide).mul_(gradient)
@@ -139,7 +141,7 @@ class _Copy(torch.autograd.Function):
     def backward(ctx, gradient):
         ctx.recorder.require_rows_first(ctx.module, gradient.shape[0], folded=False)
         flat = gradient.reshape(gradient.shape[0], 1, -1)
-        ctx.recorder.vector(ctx.parameter, flat.to(in_full(ctx.parameter.dtype)))
+        ctx.recorder.vector(ctx.parameter, flat.to(full_precision(ctx.parameter.dtype)))
         return (None,) * 4
 
 
@@ -167,7 +169,7 @@ class _ScaledAfterwards(TorchFunctionMode):
 FUNCTIONS = {nn.Linear: _Multiply, Conv1D: _Multiply, nn.Embedding: _LookUp, nn.LayerNorm: _Normalize}
 
 
-class _HeardEmbedding(nn.Embedding):
+class _RecordedEmbedding(nn.Embedding):
     """What a subclass of Embedding reaches by `super().forward` while a pass is recorded."""
 
     def forward(self, index: torch.Tensor) -> torch.Tensor:
@@ -175,9 +177,9 @@ class _HeardEmbedding(nn.Embedding):
 
 
 @functools.cache
-def _heard(kind: type) -> type:
+def _with_recorded_lookup(kind: type) -> type:
     """Return a subclass whose method resolution order has our lookup right before Embedding."""
-    return type(kind.__name__, (kind, _HeardEmbedding), {})
+    return type(kind.__name__, (kind, _RecordedEmbedding), {})
 
 
 def _scales_or_shifts(module: nn.Module) -> bool:
@@ -311,7 +313,7 @@ def _checked(module: nn.Module, recorder: Recorder, forward):
     return checked
 
 
-def _listening(module: nn.Module, recorder: Recorder):
+def _recorded_forward(module: nn.Module, recorder: Recorder):
     if type(module) is NewGELUActivation:
         return lambda value: functional.gelu(value, approximate="tanh")
     function = FUNCTIONS.get(type(module), _Multiply if isinstance(module, nn.Linear) else None)
@@ -329,7 +331,7 @@ def _listening(module: nn.Module, recorder: Recorder):
 
 
 @contextmanager
-def listening(modules: list[nn.Module], recorder: Recorder) -> Iterator[None]:
+def recording(modules: list[nn.Module], recorder: Recorder) -> Iterator[None]:
     """Swap the forward of every module for the length of one pass."""
     with ExitStack() as swapped:
         for module in modules:
@@ -340,9 +342,9 @@ def listening(modules: list[nn.Module], recorder: Recorder) -> Iterator[None]:
             elif isinstance(module, nn.Embedding) and by_structure(module):
                 swapped.callback(setattr, module, "__class__", type(module))
                 swapped.callback(module.__dict__.pop, "_recorder")
-                module.__dict__["_recorder"], module.__class__ = recorder, _heard(type(module))
+                module.__dict__["_recorder"], module.__class__ = recorder, _with_recorded_lookup(type(module))
             else:
-                swapped.enter_context(_swapped(module, "forward", _listening(module, recorder)))
+                swapped.enter_context(_swapped(module, "forward", _recorded_forward(module, recorder)))
         yield
 
 

@@ -20,7 +20,7 @@ distance, so one limit serves both; the epsilon reported covers both, as the acc
 """
 
 import math
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,7 +38,7 @@ _FINE = 1e-6  # of log sigma
 _MOST_REACHED = 1 - 1e-15  # of an advantage whose Gaussian is finite
 
 
-@cache  # every search begins at the least noise
+@lru_cache(maxsize=4096)  # every search begins at the least noise
 def _distance(**run: float) -> float:
     """Return the total variation distance that a run's curve allows."""
     return accounting.delta_at(epsilon=0.0, **run)
@@ -83,7 +83,7 @@ def own_curve_epsilon_lower(
     return _searched(canaries=canaries, correct=correct, error=significance_of(confidence), **run)
 
 
-@cache  # a search of a fifth of a second; simulated audits ask for the same count again
+@lru_cache(maxsize=4096)  # a search of a fifth of a second; simulated audits ask for the same count again
 def _searched(*, canaries: int, correct: int, error: float, delta: float, **run: float) -> float:
     wrong = float(beta.isf(error, canaries - correct + 1, correct)) if correct else 1.0
     advantage = min(1 - 2 * wrong, _MOST_REACHED)

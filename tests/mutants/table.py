@@ -153,7 +153,7 @@ MUTANTS = [
     Mutant(
         "norms and sums under autocast",
         ENGINE,
-        "with torch.no_grad(), self._in_full():\n            norms",
+        "with torch.no_grad(), self._full_precision():\n            norms",
         "with torch.no_grad():\n            norms",
         "autocast",
     ),

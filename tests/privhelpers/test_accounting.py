@@ -157,13 +157,6 @@ def test_patient_level_mixtures(run, by_notes):
         assert accounting.patient_epsilon(**run, notes_per_patient=notes) == pytest.approx(expected, rel=1e-3)
 
 
-def test_a_patient_of_whom_all_notes_are_in_every_step_is_one_of_so_many_times_the_move():
-    run = {"sample_rate": 1.0, "steps": 3, "delta": 1e-5}
-    whole = accounting.epsilon(noise_multiplier=2.0, **run)
-    twice = accounting.patient_epsilon(noise_multiplier=4.0, notes_per_patient=2, interval=1e-3, **run)
-    assert twice == pytest.approx(whole, rel=0.01)
-
-
 def test_draws_that_never_happen_take_no_part_in_a_mixture():
     """Of so many notes at so small a rate only about a hundred are ever drawn together."""
     run = {"noise_multiplier": 1000.0, "sample_rate": 1e-5, "steps": 3, "delta": 1e-5}
@@ -326,16 +319,6 @@ def test_never_below_the_optimistic_bound_and_never_above_rdp():
             run["noise_multiplier"] / math.sqrt(run["steps"]), run["delta"]
         )
         assert upper <= exact * (1 + 1e-3) + 1e-6, "sampling never costs more than taking every step"
-
-
-def test_pld_alone_is_below_rdp_on_ordinary_runs():
-    """`epsilon` returns the smaller of the two; here the smaller one must be PLD, well below."""
-    for run in (
-        run_of(0.01, 1.0, 1000, 1e-6),
-        run_of(0.1, 2.0, 500, 1e-5),
-        run_of(4 / 1500, 0.5, 1875, 1e-5),
-    ):
-        assert accounting.epsilon(**run) < 0.97 * accounting.epsilon(**run, accountant="rdp")
 
 
 def test_the_low_end_of_a_bracket_counts_rounding_for_delta():

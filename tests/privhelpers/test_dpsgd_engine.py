@@ -23,7 +23,7 @@ from transformers.pytorch_utils import Conv1D
 from privhelpers import dpsgd
 from privhelpers.dpsgd import _checks, _recorder
 from privhelpers.dpsgd._contributions import GramCache, LookedUp, Product, Tied, row_squares
-from privhelpers.dpsgd._layers import listening, slow_activations
+from privhelpers.dpsgd._layers import recording, slow_activations
 from privhelpers.dpsgd._losses import losses_by_row
 from privhelpers.dpsgd._units import group_rows
 from privhelpers.errors import InvalidParameter, UnsupportedModel
@@ -634,7 +634,7 @@ def test_the_activation_of_gpt2_is_the_same_function_in_one_kernel(dtype, close)
     value = torch.linspace(-8, 8, 1001, dtype=dtype, requires_grad=True)
     (slope,) = torch.autograd.grad(activations[0](value).sum(), value)
     before, usual = activations[0](value).detach(), activations[0].forward
-    with listening(activations, recorder=None):
+    with recording(activations, recorder=None):
         assert activations[0].forward != usual
         torch.testing.assert_close(activations[0](value).detach(), before, rtol=0, atol=close)
         (again,) = torch.autograd.grad(activations[0](value).sum(), value)

@@ -6,6 +6,7 @@ from functools import partial
 from importlib import import_module
 from unittest import mock
 
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -245,6 +246,13 @@ def test_who_takes_part_in_a_release_follows_from_no_seed():
     assert len({tuple(draw) for draw in drawn}) == 4
     many = torch.rand(100_000, generator=chances[0].sampling)
     assert kstest(many.numpy(), "uniform").pvalue > 1e-6
+
+
+def test_the_words_of_a_generator_lie_where_entropy_is_written():
+    """The layout of torch's state: by one seed, its words are those of numpy's Mersenne Twister."""
+    state = torch.Generator().manual_seed(5).get_state()
+    words = state[24 : 24 + 8 * 624].numpy().view(np.uint64)
+    assert np.array_equal(words, np.random.RandomState(5).get_state()[1])
 
 
 # The model.
