@@ -53,11 +53,6 @@ class Signals:
     token_log_p: tuple[np.ndarray, ...]
     token_greedy: tuple[np.ndarray, ...]
 
-    @property
-    def perplexity(self) -> float:
-        """Perplexity over all tokens of the set."""
-        return float(np.exp(np.average(self.loss, weights=self.tokens)))
-
 
 def _min_k(values: ArrayLike, *, share: float = SHARE) -> float:
     """Return the mean of the lowest `share` of the values, at least one of them.

@@ -52,6 +52,14 @@ def test_the_gradient_is_that_of_the_mean_loss(net, rows):
     assert set(sent) == {name for name, _ in net.named_parameters()}
 
 
+def test_an_untied_copy_computes_the_same_and_its_token_table_shows_which_tokens_occur(net, rows):
+    twin = inversion.untied(net)
+    assert twin.lm_head.weight is not twin.transformer.wte.weight
+    assert torch.equal(twin(input_ids=rows).logits, net(input_ids=rows).logits)
+    sent = inversion.gradient_of(twin, rows[:1])[inversion.TOKENS]
+    assert set(sent.norm(dim=1).nonzero().flatten().tolist()) == set(rows[0, :-1].tolist())
+
+
 def test_the_span_check_reads_every_note_of_a_tied_model(net, candidates, rows):
     for row in rows:
         guess, distances = inversion.check_span(candidates, inversion.gradient_of(net, row[None]))

@@ -222,17 +222,6 @@ def test_clusters_of_one_rate_count_every_trial_and_divide_by_nothing():
     assert (clustered.low, clustered.high) == pytest.approx((exact.low, exact.high))
 
 
-def test_clustered_proportion_covers_a_clustered_rate():
-    """Rates of 40 prompts are Beta(1, 4): the mean is 0.2 and the design effect of 20 trials about 4.2."""
-    generator, held, naive = np.random.default_rng(0), 0, 0
-    clusters = np.repeat(np.arange(40), 20)
-    for _ in range(150):
-        hits = generator.random(800) < generator.beta(1, 4, 40)[clusters]
-        held += 0.2 in stats.clustered_proportion(hits, clusters)
-        naive += 0.2 in stats.clopper_pearson(int(hits.sum()), 800)
-    assert held >= 134 and naive <= 120
-
-
 def test_unequal_clusters_count_as_fewer_equal_ones():
     clusters = np.repeat(np.arange(10), [55, *[5] * 9])  # 100 trials; sum m^2 = 55^2 + 9 x 5^2 = 3250
     none = stats.clustered_proportion(np.zeros(100), clusters)
@@ -299,14 +288,19 @@ def test_the_difference_of_paired_rates_is_covered(rates, correlation):
     assert held / draws > 0.9
 
 
-@pytest.mark.parametrize("sizes", [[200, *[1] * 9], [50, 50, *[2] * 28]])
-def test_clustered_proportion_covers_a_rate_of_unequal_clusters(sizes):
-    """Two trials of a cluster correlate by 0.9: taken as equal clusters, coverage is 1 % and 65 %."""
-    generator, held, clusters = np.random.default_rng(0), 0, np.repeat(np.arange(len(sizes)), sizes)
+@pytest.mark.parametrize(
+    ("sizes", "a", "b"),
+    [([20] * 40, 1, 4), ([200, *[1] * 9], 0.4 / 9, 0.6 / 9), ([50, 50, *[2] * 28], 0.4 / 9, 0.6 / 9)],
+)
+def test_clustered_proportion_covers_a_clustered_rate(sizes, a, b):
+    """Rates of clusters are Beta(a, b): two trials of one correlate by 1 / (a + b + 1)."""
+    generator, held, naive = np.random.default_rng(0), 0, 0
+    clusters, rate = np.repeat(np.arange(len(sizes)), sizes), a / (a + b)
     for _ in range(150):
-        rates = generator.beta(0.4 / 9, 0.6 / 9, len(sizes))
-        held += 0.4 in stats.clustered_proportion(generator.random(clusters.size) < rates[clusters], clusters)
-    assert held >= 134
+        hits = generator.random(clusters.size) < generator.beta(a, b, len(sizes))[clusters]
+        held += rate in stats.clustered_proportion(hits, clusters)
+        naive += rate in stats.clopper_pearson(int(hits.sum()), clusters.size)
+    assert held >= 134 and naive <= 120
 
 
 def test_mean_difference_is_welch():
@@ -366,6 +360,7 @@ def scores(values, labels=LABELS):
         ("cells", lambda: stats.permutation_test(lambda labels: labels, [1, 0], cells="2")),
         *(("scores", lambda x=x: scores(x)) for x in ([[math.nan]] * 4, [1.0] * 4)),
         *(("member", lambda x=x: scores([[1.0]] * 4, x)) for x in ([True] * 4, [True, False])),
+        ("p_values", lambda: stats.adjust({})),
         ("p_values", lambda: stats.adjust({"a": 1.2})),
         ("margin", lambda: stats.tost(STILL, margin=0)),
         ("estimate", lambda: stats.tost(0.1, margin=1.0)),

@@ -55,6 +55,14 @@ def test_weights_count_as_repeats():
     assert gap.standard_error == pytest.approx(math.hypot(repeated.standard_error, plain.standard_error))
 
 
+def test_the_standard_error_agrees_with_the_clustered_bootstrap():
+    values, owners = groups(200, 4)
+    drawn = stats.clustered_bootstrap(np.mean, owners, values, draws=2000)
+    formula = stats.clustered_mean(values, owners).interval()
+    assert formula.high - formula.low == pytest.approx(drawn.high - drawn.low, rel=0.08)
+    assert drawn.estimate == formula.estimate
+
+
 def test_nothing_varies():
     still = stats.clustered_mean([1, 1, 1, 1], [0, 0, 1, 1])
     assert (still.standard_error, still.p_value(1.0), still.p_value(0.0)) == (0, 1, 1)
