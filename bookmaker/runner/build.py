@@ -7,7 +7,6 @@ to the terminal.
 """
 
 import contextlib
-import os
 import re
 import subprocess
 import sys
@@ -28,11 +27,10 @@ OPTIONS = (
     *("--rerun-triggers", "mtime"),
     "--drop-metadata",  # all that is known of a run lies in runs/<profile>, and may be copied with it
     *("--scheduler", "greedy"),
-    *("--profile", "none"),  # a user's own, in SNAKEMAKE_PROFILE, is for other workflows
+    *("--profile", "none"),  # a user's own is for other workflows
     *("--quiet", "host", "reason"),
 )
 CLUSTERS = "cluster"
-CORES = 2  # of a build that says nothing else
 SHOWN_LINES = 20
 TOLD_EVERY = 20.0  # seconds between two lines that say how far a build is
 # Slurm's words for a job that ended, unknown to Snakemake's plugin, which would wait for it forever.
@@ -66,7 +64,7 @@ def where(root: Path, cluster: str | None, at_once: int | None) -> list[str]:
         InvalidParameter: there is no such folder.
     """
     if not cluster:
-        return ["--cores", str(at_once or CORES), "--workflow-profile", "none"]
+        return ["--cores", str(at_once or 2), "--workflow-profile", "none"]
     known = sorted(path.parent.name for path in (root / CLUSTERS).glob("*/config.yaml"))
     if cluster not in known:
         raise InvalidParameter(f"CLUSTER={cluster!a}: must be a folder of {CLUSTERS}/: {', '.join(known)}")
@@ -129,11 +127,8 @@ def _prepare(root: Path, plan: list[Job]) -> None:
         say(profile, others)
 
 
-def _snakemake(root: Path, command: list[str], cluster: str | None, log: Path, plans: list[list[Job]]) -> int:
+def _snakemake(root: Path, command: list[str], log: Path, plans: list[list[Job]]) -> int:
     """Run Snakemake, its words going to `log`, and say how far it is; return its exit code."""
-    ours = {name: value for name, value in os.environ.items() if not name.startswith("SNAKEMAKE_")}
-    if cluster:  # the others may say what its plugin needs
-        ours = {name: value for name, value in os.environ.items() if name != "SNAKEMAKE_PROFILE"}
     seconds = {f"{job.profile}/{job.rule}": job.seconds for plan in plans for job in plan}
     profile, begun, told = plans[0][0].profile, time.monotonic(), 0.0
     todo: dict[str, int] = {}
@@ -142,7 +137,7 @@ def _snakemake(root: Path, command: list[str], cluster: str | None, log: Path, p
     streams = {"stdout": 2, "stderr": subprocess.PIPE, "text": True, "errors": "replace"}
     with (
         open(log, "w", encoding="utf-8", buffering=1) as words,
-        subprocess.Popen(command, cwd=root, env=ours, stdin=subprocess.DEVNULL, **streams) as process,
+        subprocess.Popen(command, cwd=root, stdin=subprocess.DEVNULL, **streams) as process,
     ):
         try:
             for line in process.stderr:
@@ -154,7 +149,7 @@ def _snakemake(root: Path, command: list[str], cluster: str | None, log: Path, p
                 elif (found := FINISHED.match(line)) and found[1] in todo:
                     done[found[1]] = todo.pop(found[1])
                     passed = time.monotonic() - begun
-                    if passed - told > TOLD_EVERY or cluster:
+                    if passed - told > TOLD_EVERY:
                         told, left = passed, passed * sum(todo.values()) / sum(done.values())
                         rest = f", about {duration(left)} left" if todo else ""
                         total = len(done) + len(todo)
@@ -219,6 +214,6 @@ def chain(
         _prepare(root, plan)
     log = root / "runs" / plans[0][0].profile / "logs" / "snakemake.log"
     command = [sys.executable, "-m", "snakemake", *targets, *OPTIONS, *options, *config]
-    if code := _snakemake(root, command, cluster, log, plans):
+    if code := _snakemake(root, command, log, plans):
         _explain(root, plans, log)
     return 1 if code else 0

@@ -17,7 +17,7 @@ from privhelpers.artifacts import repository_root, write_atomic
 from privhelpers.errors import InvalidParameter
 
 
-def _check(root: Path, options: argparse.Namespace) -> int:
+def _check(root: Path, options: argparse.Namespace) -> None:
     """Print the plan of a profile whose every value was checked."""
     plan = planning.jobs(root, options.profile)
     slugs = {job.rule: job.slug for job in plan}
@@ -29,7 +29,6 @@ def _check(root: Path, options: argparse.Namespace) -> int:
     print(f"{len(plan)} runs, {list(states.values()).count('')} up to date")
     for told in (*verify.damaged(root, plan).values(), verify.other_versions(root, plan)):
         print(told, end="\n" if told else "")
-    return 0
 
 
 def _verify(root: Path, options: argparse.Namespace) -> int:
@@ -40,7 +39,7 @@ def _verify(root: Path, options: argparse.Namespace) -> int:
     return 0 if verify.verify(root, planning.jobs(root, options.profile)) else 1
 
 
-def _bundle(root: Path, options: argparse.Namespace) -> int:
+def _bundle(root: Path, options: argparse.Namespace) -> None:
     """Write the evidence of a profile: to a new file, or again to the place where it lies by default."""
     from bookmaker.runner import keep
 
@@ -50,21 +49,18 @@ def _bundle(root: Path, options: argparse.Namespace) -> int:
     data = bundle.make(keep.evidence(root, planning.jobs(root, options.profile)), key)
     write_atomic(place, data, new=bool(options.bundle))
     say(options.profile, f"evidence: {place}, SHA-256 {bundle.sha256(data)}")
-    return 0
 
 
-def _run(root: Path, options: argparse.Namespace) -> int:
+def _run(root: Path, options: argparse.Namespace) -> None:
     commands.die_with_parent()
     from bookmaker.runner import run  # papermill takes a third of a second to load
 
     job = planning.upto(planning.jobs(root, options.profile), options.job)[-1]
     run.run(root, job, hours=options.limit, needed=options.needed)
-    return 0
 
 
-def _collect(root: Path, options: argparse.Namespace) -> int:
+def _collect(root: Path, options: argparse.Namespace) -> None:
     published.collect(root, planning.jobs(root, options.profile))
-    return 0
 
 
 def _book(root: Path, options: argparse.Namespace) -> int:
@@ -79,19 +75,18 @@ def _book(root: Path, options: argparse.Namespace) -> int:
         site = build.site_mark(options.profile, solutions=solutions)
         # Every run by name: a missing file between two that are up to date is not made again otherwise.
         targets, place = [*(job.mark for job in plan), site], Path(site).parent / "_build/html/index.html"
-    options_of_chain = {"cores": options.cores, "cluster": options.cluster, "limit": options.limit}
+    given = {"cores": options.cores, "cluster": options.cluster, "limit": options.limit}
     with build.alone(root, [options.profile]):
-        code = build.chain(root, [plan], targets=targets, **options_of_chain)
+        code = build.chain(root, [plan], targets=targets, **given)
     if not code:
         say(options.profile, f"complete in {duration(time.monotonic() - clock)}: {place}")
     return code
 
 
-def _reference(root: Path, options: argparse.Namespace) -> int:
+def _reference(root: Path, options: argparse.Namespace) -> None:
     from bookmaker.runner import keep
 
     keep.reference(root, options.profile)
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -133,6 +128,6 @@ def main(arguments: list[str] | None = None) -> int:
     def run() -> int:
         options, root = _parser().parse_args(arguments), repository_root()
         os.chdir(root)
-        return options.action(root, options)
+        return options.action(root, options) or 0
 
     return guarded(run)

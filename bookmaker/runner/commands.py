@@ -43,26 +43,16 @@ def hours(text: str) -> float:
     return _number(text or "24", float, 1e-6, MOST_HOURS, f"hours of a cell, in (0, {MOST_HOURS:g}]")
 
 
-class Words(argparse.Action):
-    """Collects values of a kind that stand in one text or in several: `--seeds "0 1"` or `--seeds 0 1`."""
+def words(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
+    """Return what reads values of a kind with blanks between, such as "0 1"; an empty text has none."""
 
-    def __init__(self, *args: Any, kind: Callable[[str], Any] = str, **kwargs: Any) -> None:
-        """Take what converts one value, which may raise ValueError."""
-        super().__init__(*args, nargs="+", **kwargs)
-        self._kind = kind
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any
-    ) -> None:
-        """Keep the converted values; an empty text leaves the default."""
+    def read(text: str) -> list[Any]:
         try:
-            found = [self._kind(word) for text in values for word in text.split()]
+            return [kind(word) for word in text.split()]
         except ValueError:
-            parser.error(
-                f"{self.option_strings[0]} {shown(' '.join(values))}: must be numbers, with blanks between"
-            )
-        if found:
-            setattr(namespace, self.dest, found)
+            raise argparse.ArgumentTypeError(f"{shown(text)}: must be numbers, with blanks between") from None
+
+    return read
 
 
 def die_with_parent() -> None:

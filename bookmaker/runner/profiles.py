@@ -21,7 +21,6 @@ from privhelpers.errors import InvalidParameter, MissingArtifact
 from privhelpers.text import quoted
 
 SHARED = "shared"
-MOST_BYTES = 10_000  # of a file: five times our longest
 MOST_BUDGETS = 50  # a plan has some nine runs for each
 
 
@@ -89,8 +88,6 @@ class Profile:
 
 def _read(content: bytes, file: str) -> dict[str, dict[str, Any]]:
     """Return the mapping of mappings in a profile file."""
-    if len(content) > MOST_BYTES:
-        raise InvalidParameter(f"{file}: longer than {MOST_BYTES:,} bytes; a profile is a few lines")
     try:
         given = parse_yaml(content.decode("utf-8"))
     except ValueError as error:  # UnicodeDecodeError is one
@@ -174,8 +171,7 @@ def load(root: Path, name: str) -> Profile:
     if not (root / file).is_file():
         there = ", ".join(sorted(path.stem for path in (root / "params").glob("*.yml")))
         raise MissingArtifact(f"{file} does not exist; profiles: {there or 'none'}")
-    with open(root / file, "rb") as handle:
-        return checked(root, name, file, handle.read(MOST_BYTES + 1))
+    return checked(root, name, file, (root / file).read_bytes())
 
 
 def checked(root: Path, name: str, file: str, content: bytes) -> Profile:

@@ -34,8 +34,7 @@ from privhelpers.text import inert
 
 FILES = MANIFEST, SUMMARY = "manifest.json", "summary.json"
 SITES = {True: "site", False: "public"}  # with solutions, and without them
-PDF = "privai-leak.pdf"
-PDFS = {True: PDF, False: "privai-leak-public.pdf"}
+PDFS = {True: "privai-leak.pdf", False: "privai-leak-public.pdf"}
 COMPLETE, SEALED = ".complete", ".sealed"
 SOURCES = ".sources"  # of a site: the fingerprint of what it was built from beside the runs
 FIRST = ".first"  # a site of the first chapters
@@ -216,10 +215,8 @@ def site_damage(site: Path) -> str:
     if site.is_symlink():
         return "it is a link to another folder"
     try:
-        found, wanted = (
-            text.split("\n") for text in (files.read(site / COMPLETE).decode("utf-8", "replace"), _mark(site))
-        )
-        if found[0] != wanted[0]:
+        found, wanted = files.read(site / COMPLETE).decode("utf-8", "replace"), _mark(site)
+        if found.partition("\n")[0] != wanted.partition("\n")[0]:
             return f"{SEALED} changed after it was made, or belongs to another site"
         if found != wanted:
             return f"it shows other runs than {MANIFEST}"

@@ -179,8 +179,6 @@ def run(root: Path, job: Job, *, hours: float = 24.0, needed: bool = False) -> N
     """
     store = Store(root / "runs" / job.profile / "artifacts", job.profile)
     folder = store.path(job.artifacts)
-    if folder.is_symlink():
-        raise RunFailed(f"{job.artifacts}: the artifact folder is a link; remove it")
     # The kernel of a run that was killed a moment ago may take a second to end.
     with commands.exclusive(root / "runs" / job.profile / ".locks" / job.rule, f"run {job.title}", wait=60):
         if needed and not planning.stale(root, job):

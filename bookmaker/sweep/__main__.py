@@ -1,4 +1,4 @@
-"""`python -m bookmaker.sweep --profile smoke --epsilons 1 8 --seeds 0 1`: many runs, one table.
+"""`python -m bookmaker sweep --profile smoke --epsilons "1 8" --seeds "0 1"`: many runs, one table.
 
 A refusal is one line on stderr and exit code 2; a run that failed is exit code 1.
 """
@@ -9,20 +9,18 @@ import sys
 import time
 
 from bookmaker.runner import build, plan, published
-from bookmaker.runner.commands import Words, count, die_with_parent, exclusive, hours
+from bookmaker.runner.commands import count, die_with_parent, exclusive, hours, words
 from privaudit.console import guarded, one_line, say
 from privhelpers.artifacts import check_name, repository_root
 from privhelpers.errors import DamagedArtifact, InvalidParameter
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bookmaker.sweep", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bookmaker sweep", description=__doc__)
     parser.add_argument("--profile", default="course", help="a file of params/ without its ending")
-    parser.add_argument("--epsilons", action=Words, kind=float, default=[], help="budgets, in nats")
-    parser.add_argument(
-        "--seeds", action=Words, kind=int, default=[0], help="each repeats the whole experiment"
-    )
-    parser.add_argument("--architectures", action=Words, default=[], help="default: that of the profile")
+    parser.add_argument("--epsilons", type=words(float), default="", help="budgets, in nats")
+    parser.add_argument("--seeds", type=words(int), default="", help="each repeats the whole experiment")
+    parser.add_argument("--architectures", type=words(str), default="", help="default: that of the profile")
     parser.add_argument("--cores", type=count, help="of the whole sweep; on a cluster, jobs at once")
     parser.add_argument("--cluster", help="where the runs go: a folder of cluster/; default: here")
     parser.add_argument("--limit", type=hours, default="", help="hours that a cell may take; default: 24")
@@ -42,7 +40,7 @@ def _sweep(options: argparse.Namespace) -> int:
         raise InvalidParameter('name the budgets: make sweep EPSILONS="1 8" SEEDS="0 1"')
     name = check_name(options.name or options.profile)
     architectures = options.architectures or [_grid.architecture(root, options.profile)]
-    cells = _grid.cells(options.profile, architectures=architectures, seeds=options.seeds)
+    cells = _grid.cells(options.profile, architectures=architectures, seeds=options.seeds or [0])
     names, folder = [cell.profile for cell in cells], published.sweep(root, name)
     where = {"cores": options.cores, "cluster": options.cluster, "limit": options.limit}
     build.where(root, options.cluster, options.cores)  # refused before anything is written

@@ -148,8 +148,8 @@ def test_a_difference_is_named_and_made_again(book, jobs, capsys, fault, file, w
 @pytest.mark.parametrize(
     "fault, file, words",
     [
-        (flip, f"{RUNS}/{published.PDF}", "privai-leak.pdf: its bytes changed"),
-        (empty, f"{RUNS}/{published.PDF}.sha256", "privai-leak.pdf"),
+        (flip, f"{RUNS}/{published.PDFS[True]}", "privai-leak.pdf: its bytes changed"),
+        (empty, f"{RUNS}/{published.PDFS[True]}.sha256", "privai-leak.pdf"),
         (reprint, INDEX, "privai-leak.pdf: was printed from another site than site/"),
     ],
 )
@@ -159,7 +159,7 @@ def test_a_pdf_that_differs_is_named_and_a_build_leaves_it(book, jobs, capsys, f
     line = capsys.readouterr().out
     assert words in line and PRINT in line
     build._prepare(book, jobs)
-    assert (book / RUNS / published.PDF).exists()
+    assert (book / RUNS / published.PDFS[True]).exists()
 
 
 @pytest.fixture
