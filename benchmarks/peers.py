@@ -22,7 +22,7 @@ from kept import settle
 from opacus.accountants.utils import get_noise_multiplier
 from tqdm import tqdm
 
-from bookmaker.runner._outcome import machine, versions
+from bookmaker.runner.fingerprint import machine, versions
 from privhelpers import accounting, models, records
 from privhelpers.attacks.extraction import PROMPTS
 

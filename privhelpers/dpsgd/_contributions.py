@@ -21,7 +21,7 @@ _ROW = 2048  # values in a row whose norm is taken at once, at most, where rows 
 _LOST = 2.0**-12  # a squared norm below this part of what its terms could reach has lost too many digits
 
 
-def full_precision(dtype: torch.dtype) -> torch.dtype:
+def sum_dtype(dtype: torch.dtype) -> torch.dtype:
     """Return the type of norms and sums for weights of a type: never less than float32.
 
     In three digits, a gradient that was clipped to the bound is up to 0.4 % longer than it.

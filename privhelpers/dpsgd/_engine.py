@@ -21,7 +21,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from privhelpers import validate
 from privhelpers.dpsgd import _checks
-from privhelpers.dpsgd._contributions import full_precision
+from privhelpers.dpsgd._contributions import sum_dtype
 from privhelpers.dpsgd._layers import owners, recording, slow_activations
 from privhelpers.dpsgd._losses import Batch, losses_by_row
 from privhelpers.dpsgd._recorder import Recorder, Workspace
@@ -83,7 +83,7 @@ class LazySums(dict[str, torch.Tensor]):
     def __missing__(self, name: str) -> torch.Tensor:
         """Make one total and have it filled."""
         like = self._parameters[name]
-        total = torch.empty_like(like, dtype=full_precision(like.dtype))
+        total = torch.empty_like(like, dtype=sum_dtype(like.dtype))
         self._start({name: total})
         self[name] = total
         return total
@@ -130,7 +130,7 @@ class ClippedGradients:
 
     def zero_sums(self) -> dict[str, torch.Tensor]:
         """Return zeros for a clipped sum, by name of the parameter, in float32 or more."""
-        return {n: torch.zeros_like(p, dtype=full_precision(p.dtype)) for n, p in self.parameters.items()}
+        return {n: torch.zeros_like(p, dtype=sum_dtype(p.dtype)) for n, p in self.parameters.items()}
 
     def totals(self, start: Callable[[dict[str, torch.Tensor]], None]) -> "LazySums":
         """Return room for a clipped sum on top of what `start` fills it with, tensor by tensor."""
@@ -167,7 +167,7 @@ class ClippedGradients:
             bad = ~torch.isfinite(norms)
             factors = scale * self.factors(norms).masked_fill(bad, 0.0)
             like = next(iter(self.parameters.values()))
-            factors = factors.to(like.device, full_precision(like.dtype))
+            factors = factors.to(like.device, sum_dtype(like.dtype))
             recorder.add_clipped_sums(into, factors, bad.to(like.device))
             return recorder.units.by_name(norms)
 
@@ -255,7 +255,7 @@ class ClippedGradients:
             raise InvalidParameter(f"gradient: its shape must be {wanted}, not {tuple(given.gradient.shape)}")
         units = group_rows(None, given.row.shape[0])
         recorder = Recorder(units, self.workspace, self.names)
-        gradient = given.gradient.to(full_precision(table.dtype))
+        gradient = given.gradient.to(sum_dtype(table.dtype))
         recorder.lookup(table, given.row[:, None], gradient[:, None, :])
         return recorder
 

@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from transformers.activations import NewGELUActivation
 from transformers.pytorch_utils import Conv1D
 
-from privhelpers.dpsgd._contributions import full_precision
+from privhelpers.dpsgd._contributions import sum_dtype
 from privhelpers.dpsgd._recorder import Recorder
 from privhelpers.errors import UnsupportedModel
 from privhelpers.models.precision import layer_precision
@@ -51,9 +51,7 @@ class _Multiply(torch.autograd.Function):
         # Detached: what is kept must not keep the graph that holds the keeper. Under autocast the pass is in
         # half the digits; norms and sums are not, or a norm would read low and let a unit through.
         rows = recorder.units.rows
-        read, back = (
-            _as_rows(side.to(full_precision(weight.dtype)), rows) for side in (value.detach(), gradient)
-        )
+        read, back = (_as_rows(side.to(sum_dtype(weight.dtype)), rows) for side in (value.detach(), gradient))
         transposed = isinstance(module, Conv1D)
         if module.weight.requires_grad:
             recorder.matrix(module.weight, *((read, back) if transposed else (back, read)))
@@ -88,7 +86,7 @@ class _LookUp(torch.autograd.Function):
         gradient = _as_rows(gradient, index.shape[0])
         if module.padding_idx is not None:  # autograd gives that row no gradient
             gradient = gradient.masked_fill((index == module.padding_idx).unsqueeze(-1), 0.0)
-        ctx.recorder.lookup(module.weight, index, gradient.to(full_precision(gradient.dtype)))
+        ctx.recorder.lookup(module.weight, index, gradient.to(sum_dtype(gradient.dtype)))
         return (None,) * 4
 
 
@@ -109,7 +107,7 @@ class _Normalize(torch.autograd.Function):
         value, weight, bias, mean, scale = ctx.saved_tensors
         module, recorder = ctx.module, ctx.recorder
         recorder.check(module, value.shape[0])
-        gradient, full = gradient.contiguous().to(value.dtype), full_precision(value.dtype)
+        gradient, full = gradient.contiguous().to(value.dtype), sum_dtype(value.dtype)
         if weight is not None and weight.requires_grad:
             wide = scale.to(full)
             normalized = torch.addcmul(-mean.to(full) * wide, value.to(full), wide).mul_(gradient)
@@ -141,7 +139,7 @@ class _Copy(torch.autograd.Function):
     def backward(ctx, gradient):
         ctx.recorder.require_rows_first(ctx.module, gradient.shape[0], folded=False)
         flat = gradient.reshape(gradient.shape[0], 1, -1)
-        ctx.recorder.vector(ctx.parameter, flat.to(full_precision(ctx.parameter.dtype)))
+        ctx.recorder.vector(ctx.parameter, flat.to(sum_dtype(ctx.parameter.dtype)))
         return (None,) * 4
 
 
