@@ -92,7 +92,7 @@ def table():
 
 OF_THE_BOOK = {
     "bands": lambda: bands(SERIES, reference=0.5, percent=True),
-    "bars": lambda: figures.bars(ROWS, SERIES, xlabel="share", ylabel="models"),
+    "bars": lambda: figures.bars(ROWS, SERIES, xlabel="share", ylabel="models", percent=True),
     "by batch": by_batch,
     "by noise": by_noise,
     "forest": lambda: figures.forest(
@@ -243,6 +243,7 @@ def test_rates_and_ceiling_are_drawn_where_they_are():
         lambda: figures.roc({}),
         lambda: figures.heat(pd.DataFrame(), label="x"),
         lambda: trade_off(["a", "a"]),
+        lambda: trade_off(["a"], costs=[0.0], gains=[0.5]),
         lambda: by_noise(ceiling=([0.0, 1.0], [1.0, 1.0])),
         lambda: by_noise(attacks={"a": {}}),
         lambda: by_noise(controls={"a": {1.0: Interval(0.5, 0.6, 0.7, 0.95, "test")}}),
