@@ -6,10 +6,10 @@ log = train(model, tokenizer, notes_by_patient, plan, settings, chance=research(
 log.spent            # PrivacySpent, with sampler, unit, adjacency and accountant
 
 To read it from the top: `_loop` (a run), `_plan` and `_settings` (what it is given), `_callbacks`,
-`_canaries`, `_log`, and `_resume` (what is done around a step), `_optimizer` (one step), `_chance` (its noise), `_engine`
-(the clipped sum), `_layers`, `_recorder`, `_units`, and `_contributions` (how a pass is recorded, and what a
-layer adds to norms and sums), `_checks` (one comparison with autograd), `_supported` (the models that an
-epsilon is stated for), `processes` (a run on several processes).
+`_canaries`, `_log`, and `_resume` (what is done around a step), `_optimizer` (one step), `_chance` (its
+noise), `_engine` (the clipped sum), `_layers`, `_recorder`, `_units`, and `_contributions` (how a pass is
+recorded, and what a layer adds to norms and sums), `_checks` (one comparison with autograd), `_supported`
+(the models that an epsilon is stated for), `processes` (a run on several processes).
 
 A variant under study is a subclass of `Training`: see `privhelpers.lower_bounds.broken`.
 """
