@@ -110,10 +110,6 @@ class Training:
         self.settings, self.chance, self.pad_id = settings, chance, end_id(tokenizer)
         trainable(model), owners(model)  # refuse by name what has no gradient per unit, before a pass is made
         self.rows = encode_patients(model, tokenizer, notes_by_patient)
-        if len(self.rows) != plan.units:
-            raise InvalidParameter(
-                f"notes_by_patient: says that it has {plan.units} patients, and gives {len(self.rows)}"
-            )
         if settings.objective:
             settings.objective.check(self.rows)
         self.counts = counts_of_notes(notes_by_patient, settings.notes_per_step)

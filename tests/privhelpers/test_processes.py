@@ -1,5 +1,6 @@
 """Jobs side by side: every result once, the same with one process and with two, and no orphans."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 from patience import LIMIT_SECONDS
 
 from privhelpers.errors import InvalidParameter, RunFailed
-from privhelpers.processes import one_thread, side_by_side
+from privhelpers.processes import Lock, one_thread, side_by_side
 
 ROOT = Path(__file__).parents[2]
 
@@ -111,3 +112,22 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
         assert not any(running(pid) for pid in pids)
     finally:
         parent.kill()
+
+
+def test_a_lock_names_its_holder_and_is_gone_when_it_is_released(tmp_path, monkeypatch):
+    path, real, opened = tmp_path / "new" / ".lock", fcntl.flock, []
+    held = Lock(path, "this run", busy=RunFailed)
+    with pytest.raises(RunFailed, match=f"this run is in use by process {os.getpid()}, since "):
+        Lock(path, "this run", busy=RunFailed, wait=0.3)
+
+    def slow(file, operation):
+        if not opened:
+            held.release()  # between our opening the lock and our taking it
+        opened.append(file)
+        real(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", slow)
+    again = Lock(path, "this run", busy=RunFailed)
+    assert len(opened) == 2 and path.exists(), "the removed lock was taken for a lock"
+    again.release()
+    assert not path.exists()
