@@ -158,7 +158,7 @@ def _snakemake(root: Path, command: list[str], log: Path, plans: list[list[Job]]
             process.wait()  # it cancels the jobs of a cluster
             raise
     if not done and not process.returncode:
-        say(profile, f"{len(seconds)} runs, all up to date")
+        say(profile, "nothing to run: all that was asked for is up to date")
     return process.returncode
 
 
