@@ -158,7 +158,7 @@ def _snakemake(root: Path, command: list[str], log: Path, plans: list[list[Job]]
             process.wait()  # it cancels the jobs of a cluster
             raise
     if not done and not process.returncode:
-        say(profile, f"{len(seconds)} runs, all up to date")
+        say(profile, "nothing to run: all that was asked for is up to date")
     return process.returncode
 
 
@@ -170,11 +170,11 @@ def _explain(root: Path, plans: list[list[Job]], log: Path) -> None:
         quiet = False
     for plan in plans:
         missing = [job for job in plan if not (root / job.mark).exists()]
-        if failed := [job.title for job in missing if (root / job.failed).exists()]:
-            waiting = len(missing) - len(failed)
+        if failed := {job.rule: job.title for job in missing if (root / job.failed).exists()}:
+            waiting = sum(not failed.keys().isdisjoint(job.inputs) for job in missing)
             them = "it" if len(failed) == 1 else "them"
             rest = f"; {counted(waiting, 'run waits', 'runs wait')} for {them}" if waiting else ""
-            say(plan[0].profile, f"stopped, no site: {', '.join(failed)} failed{rest}")
+            say(plan[0].profile, f"stopped, no site: {', '.join(failed.values())} failed{rest}")
             quiet = False
     if quiet:
         profile = plans[0][0].profile

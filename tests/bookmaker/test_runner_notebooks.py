@@ -1,12 +1,17 @@
 """Executed notebooks: complete or refused, free of this machine, and shown under today's prose."""
 
+import base64
+import io
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import nbformat
+import numpy as np
 import pytest
 from nbformat import v4
+from PIL import Image
 
-from bookmaker.runner import files, notebooks, published
+from bookmaker.runner import files, notebooks, published, run
 from privhelpers.artifacts import Store
 from privhelpers.errors import DamagedArtifact, RunFailed
 
@@ -177,3 +182,24 @@ def test_reading_refuses_what_is_no_notebook(tmp_path):
     (tmp_path / "x.ipynb").write_text("<html>")
     with pytest.raises(DamagedArtifact, match=r"x\.ipynb"):
         notebooks.read(tmp_path / "x.ipynb")
+
+
+def test_a_figure_becomes_less_than_half_as_large_and_looks_the_same():
+    figure, axes = plt.subplots()
+    axes.plot([1, 2, 3], [0.1, 0.2, 0.3])
+    pictures = []
+    for transparent in (False, True):
+        figure.savefig(place := io.BytesIO(), format="png", dpi=200, transparent=transparent)
+        pictures.append(place.getvalue())
+    plt.close(figure)
+    notebook = executed()
+    notebook.cells[3].outputs = [
+        v4.new_output("display_data", {run.PNG: base64.b64encode(png).decode()}) for png in pictures
+    ]
+    run.lighten(notebook)
+    for old, output in zip(pictures, notebook.cells[3].outputs, strict=True):
+        new = base64.b64decode(output.data[run.PNG])
+        with Image.open(io.BytesIO(pictures[0])) as before, Image.open(io.BytesIO(new)) as after:
+            assert before.size == after.size and before.info["dpi"] == after.info["dpi"]
+            apart = np.abs(np.asarray(before.convert("RGB")) - np.asarray(after.convert("RGB")).astype(int))
+        assert len(new) < 0.6 * len(old) and apart.mean() < 0.1 and (apart > 32).mean() < 0.001

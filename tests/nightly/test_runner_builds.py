@@ -125,7 +125,7 @@ def test_what_a_build_leaves(chain):
 def test_a_second_build_has_nothing_to_do_and_one_without_solutions_makes_a_site(chain):
     root = chain[0]
     again = toy_chain.call(root, "book", "--profile", "toy")
-    assert again.returncode == 0 and started(again) == [] and f"{RUNS} runs, all up to date" in again.stderr
+    assert again.returncode == 0 and started(again) == [] and "is up to date" in again.stderr
     before = {path: path.stat().st_mtime_ns for path in (root / "runs/toy/site").rglob("*") if path.is_file()}
     done = toy_chain.call(root, "book", "--profile", "toy", "--solutions", "no")
     assert done.returncode == 0 and started(done) == [], done.stderr
