@@ -260,8 +260,8 @@ def command(name, tmp_path, monkeypatch, request):
         book = request.getfixturevalue("book")
         jobs = toy_site.jobs(book)
         if name == "quizzes":
-            return lambda: _quizzes.write(book, jobs, folder), folder
-        return lambda: _student.write_copies(book, jobs), book / "runs/toy/student/notebooks"
+            return lambda: _quizzes.write(book, jobs), book / "build/quizzes"
+        return lambda: _student.write(book, jobs), book / "runs/toy/student/notebooks"
     if name == "launch":
         root = request.getfixturevalue("repository")
         return lambda: _launch.write_copies(root, folder), folder

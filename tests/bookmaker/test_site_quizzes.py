@@ -271,10 +271,10 @@ def parsed(text):
 
 def test_the_export_holds_every_question_and_marks_one_choice_right(tmp_path):
     book = toy_site.build(tmp_path / "book")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "old.gift").write_text("")
-    written = gift.write(book, toy_site.jobs(book), tmp_path / "out")
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["comparison.gift"]
+    (book / "build/quizzes").mkdir(parents=True)
+    (book / "build/quizzes/old.gift").write_text("")
+    written = gift.write(book, toy_site.jobs(book))
+    assert [path.name for path in (book / "build/quizzes").iterdir()] == ["comparison.gift"]
     found = parsed(written[0].read_text())
     assert list(found) == ["comparison two-scores", "comparison second"]
     asks, choices = found["comparison two-scores"]
