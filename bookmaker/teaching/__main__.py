@@ -4,13 +4,13 @@
 """
 
 import argparse
+import importlib
 import os
 import sys
 from pathlib import Path
 
 from bookmaker.runner import plan as planning
 from bookmaker.runner.commands import die_with_parent
-from bookmaker.runner.plan import Job
 from privaudit.console import guarded, one_line
 from privhelpers.artifacts import repository_root
 
@@ -22,39 +22,17 @@ def _launch(root: Path) -> None:
     print(f"{len(written)} notebooks for the branch `launch`: {written[0].parent.relative_to(root)}")
 
 
-def _student(root: Path, plan: list[Job]) -> None:
-    from bookmaker.teaching import _student
-
-    written = _student.write_copies(root, plan)
-    print(f"{len(written)} notebooks without solutions: {written[0].parent.relative_to(root)}")
-
-
-def _quizzes(root: Path, plan: list[Job]) -> None:
-    from bookmaker.teaching import _quizzes
-
-    written = _quizzes.write(root, plan, root / "build" / "quizzes")
-    print(f"{len(written)} quizzes for Moodle, one a chapter: {written[0].parent.relative_to(root)}")
-
-
-def _slides(root: Path, plan: list[Job]) -> None:
-    from bookmaker.teaching import _slides
-
-    written = _slides.write(root, plan)
-    print(f"{len(written)} decks of slides: {written[0].parent.relative_to(root)}/index.html")
-
-
-OF_A_RUN = {
-    "student": (_student,),
-    "quizzes": (_quizzes,),
-    "slides": (_slides,),
-    "teach": (_student, _quizzes, _slides),
+MADE = {  # command -> what its module, of the same name, writes
+    "student": "notebooks without solutions",
+    "quizzes": "quizzes for Moodle, one a chapter",
+    "slides": "decks of slides",
 }
 
 
 def _command(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code, unless it refuses or fails."""
     parser = argparse.ArgumentParser(prog="python -m bookmaker", description=__doc__)
-    parser.add_argument("command", choices=("launch", *OF_A_RUN))
+    parser.add_argument("command", choices=("launch", "teach", *MADE))
     parser.add_argument("--profile", default="course", help="a file of params/ without its ending")
     options = parser.parse_args(arguments)
     root = repository_root()
@@ -63,8 +41,9 @@ def _command(arguments: list[str] | None = None) -> int:
         _launch(root)
         return 0
     plan = planning.jobs(root, options.profile)
-    for write in OF_A_RUN[options.command]:
-        write(root, plan)
+    for name in MADE if options.command == "teach" else (options.command,):
+        written = importlib.import_module(f"bookmaker.teaching._{name}").write(root, plan)
+        print(f"{len(written)} {MADE[name]}: {written[0].parent.relative_to(root)}")
     return 0
 
 

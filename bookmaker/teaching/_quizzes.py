@@ -30,19 +30,20 @@ def _text(markdown: str) -> str:
     return SPECIAL.sub(r"\\\g<0>", "".join(parts))
 
 
-def write(root: Path, plan: list[Job], folder: Path) -> list[Path]:
-    """Write the quiz of every chapter that has one and return the files.
+def write(root: Path, plan: list[Job]) -> list[Path]:
+    """Write the quiz of every chapter that has one to `build/quizzes` and return the files.
+
+    No other GIFT file stays there, and other files do.
 
     Args:
         root: the repository.
         plan: every run of a profile, complete.
-        folder: where they go, made if it is missing; no other GIFT file stays there, and other files do.
 
     Raises:
         PrivHelpersError: a run is missing or damaged, or `bookmaker.site.questions` refuses a bank.
         MissingArtifact: no chapter has a quiz.
     """
-    quizzes = {}
+    folder, quizzes = root / "build" / "quizzes", {}
     for page in (page for page in pages(plan) if page.is_chapter):
         slug, lines = page.job.slug, []
         for asked in questions(root, page.job.slug, page_of(root, page.job)):

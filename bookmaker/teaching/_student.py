@@ -77,7 +77,7 @@ def student_copy(page: NotebookNode, source: NotebookNode, name: str = "a chapte
     return copy
 
 
-def write_copies(root: Path, plan: list[Job]) -> list[Path]:
+def write(root: Path, plan: list[Job]) -> list[Path]:
     """Write a copy of every chapter to `runs/<profile>/student/notebooks/` and return their paths.
 
     No other notebook stays there; other files do.

@@ -126,15 +126,3 @@ def test_a_card_says_what_a_source_is_and_sets_formulas(chapter):
     card = chapter.get_by_role("tooltip")
     card.wait_for()
     assert re.search(r"\b(?:19|20)\d\d\b", card.inner_text())
-
-
-def test_a_page_in_the_dark_is_printed_light(chapter):
-    chapter.evaluate("""() => {
-        document.documentElement.dataset.theme = "dark";
-        addEventListener("beforeprint", () => (window.printed = document.documentElement.dataset.theme));
-    }""")
-    assert chapter.pdf().startswith(b"%PDF")
-    assert chapter.evaluate("() => [window.printed, document.documentElement.dataset.theme]") == [
-        "light",
-        "dark",
-    ]

@@ -1,6 +1,5 @@
 """A sweep is a grid of small profiles; its table has one row a measurement and one meaning a column."""
 
-import io
 import re
 
 import pandas as pd
@@ -60,14 +59,6 @@ def test_a_profile_that_is_missing_is_named(root):
         _grid.files(root, _grid.cells("nobody", architectures=["a"], seeds=[0]), epsilons=[1])
 
 
-def test_targets_are_the_measuring_runs_of_every_model(root):
-    plans = written(root, _grid.cells("toy", architectures=["mini"], seeds=[0, 1]), [8])
-    wanted = _grid.targets(plans)
-    per_model = sum(step.per == "model" for step in chain.CHAIN if step.slug in _grid.MEASURING)
-    assert len(wanted) == 2 * (4 * per_model + 1)
-    assert not any(chain.STATISTICS in target or chain.REPORT in target for target in wanted)
-
-
 def test_two_cells_run_in_one_schedule(root):
     plans = written(root, _grid.cells("toy", architectures=["mini"], seeds=[0, 1]), [8])
     names = [jobs[0].profile for jobs in plans]
@@ -84,17 +75,6 @@ def test_two_cells_run_in_one_schedule(root):
     assert seeds == [0, 1]
     again = toy_chain.python(root, script)
     assert again.returncode == 0 and "started" not in again.stderr
-
-
-def test_the_table_keeps_its_types_on_disk(tmp_path):
-    row = dict.fromkeys(_results.COLUMNS)
-    row |= {"profile": "a", "architecture": "tiny", "seed": 1, "model": "public", "estimate": 0.5, "n": 3}
-    table = _results.as_table([row])
-    _results.write(table, tmp_path / "results.parquet")
-    back = pd.read_parquet(io.BytesIO((tmp_path / "results.parquet").read_bytes()))
-    assert list(back.columns) == list(_results.COLUMNS)
-    assert back.dtypes.astype(str).to_dict() == table.dtypes.astype(str).to_dict()
-    assert back["seed"][0] == 1 and pd.isna(back["epsilon"][0]) and pd.isna(back["distinct_n"][0])
 
 
 def measured(**changes):

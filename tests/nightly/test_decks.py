@@ -4,14 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 from browsing import (
-    BARRIERS,
     DRAWN,
     FORMULAS,
     OUTSIDE,
     SLIDE,
-    WITHOUT_BACKGROUNDS,
-    WITHOUT_REPEATS,
-    axe_core,
     serving,
 )
 from bs4 import BeautifulSoup, SoupStrainer
@@ -80,19 +76,3 @@ def test_slides_keep_within_their_edges(decks, shown_decks, chromium):
             assert page.evaluate(OUTSIDE) == [], f"{slug}, slide {number + 1}"
     assert said == []
     page.close()
-
-
-def test_no_slide_has_a_serious_barrier(decks, shown_decks, chromium):
-    """In every third deck, since decks are filled from one template."""
-    page, found = chromium.new_page(viewport=SLIDE), {}
-    for slug in list(decks)[::3]:
-        count = open_deck(page, f"{shown_decks}/{slug}.html")
-        for script in (axe_core(), WITHOUT_REPEATS, WITHOUT_BACKGROUNDS):
-            page.evaluate(script)
-        for number in range(count):
-            page.evaluate("number => Reveal.slide(number)", number)
-            found[slug, number] = [
-                one for theme in ("light", "dark") for one in page.evaluate(BARRIERS, [theme, {}])
-            ]
-    page.close()
-    assert {slide: barriers for slide, barriers in found.items() if barriers} == {}

@@ -11,7 +11,6 @@ import toy_site
 import yaml
 from patience import LIMIT_SECONDS
 
-from bookmaker.runner import verify
 from bookmaker.site import _build, _pdf
 from bookmaker.site._build import build, causes
 from privhelpers.artifacts import write_sealed
@@ -152,17 +151,6 @@ def test_a_site_without_solutions_holds_none_in_any_file_and_leads_to_no_reposit
     assert "Add two numbers" in (made / source).read_text(), "the exercise stays"
     assert yaml.safe_load((made / "_config.yml").read_text())["repository"]["url"] == ""
     assert not any(holding(folder, ["Numbat", "sheet_key"]) for folder in public), "nor the key of the sheet"
-
-
-def test_both_sites_are_verified_each_by_itself(public, capsys):
-    book = public[0].parents[2]
-    assert verify.verify(book, toy_site.jobs(book))
-    assert "site, public" in capsys.readouterr().out
-    page = public[0] / "_build/html/notebooks/hipaa.html"
-    kept = page.read_bytes()
-    page.write_bytes(kept + b" ")
-    assert list(verify.damaged(book, toy_site.jobs(book))) == [public[0] / ".complete"]
-    page.write_bytes(kept)
 
 
 def test_a_quiz_is_at_the_end_of_its_chapter_and_of_no_other(finished):
