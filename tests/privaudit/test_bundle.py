@@ -18,7 +18,7 @@ from privaudit.bundle import SIGNATURE, SUMS
 from privhelpers import ledger
 from privhelpers.accounting import PrivacyPlan
 from privhelpers.artifacts import Store, first_difference
-from privhelpers.errors import InvalidParameter, LedgerDamaged, MissingArtifact
+from privhelpers.errors import DamagedArtifact, InvalidParameter, LedgerDamaged, MissingArtifact
 from privhelpers.text import rounded_up
 
 HASH = {"data": "0" * 64, "parameters": "1" * 64, "code": "2" * 64}
@@ -120,6 +120,12 @@ def test_what_is_not_a_bundle_does_not_hold(verified, files):
     twice = zipped([*bundle.unpack(good).items(), ("report.html", b"other")])
     for data in (b"", b"x", good[:-30], twice, zipped([("report.html", b"x")])):
         assert not verified(data)[0]
+
+
+def test_files_that_would_grow_are_not_read(monkeypatch, files):
+    monkeypatch.setattr(bundle, "MOST", 100)
+    with pytest.raises(DamagedArtifact):
+        bundle.unpack(bundle.make(files))
 
 
 def test_whoever_lacks_the_key_cannot_replace_a_signed_bundle(verified, files, key, tmp_path):

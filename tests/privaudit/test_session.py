@@ -407,3 +407,5 @@ def test_so_few_dealings_that_nothing_could_be_found_are_refused(files, remember
     monkeypatch.setattr(privaudit.Target, "score", lambda *_, **__: pytest.fail("the work began"))
     with pytest.raises(InvalidParameter, match=r"permutations = 1: among 2 tests .*give 199 or more"):
         privaudit.run_audit(files, replace(few, permutations=1), target=opened)
+    with pytest.raises(InvalidParameter, match="canaries"):
+        privaudit.run_audit(files, replace(few, epsilon=4.0, delta=1e-5), target=opened)
