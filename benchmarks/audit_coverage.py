@@ -2,7 +2,7 @@
 
 Simulated gradient canaries of an honest run: their scores are log-likelihood ratios over all noisy sums,
 drawn from the mechanism itself, whose epsilon the accountant knows. Every method reads the same scores. A
-bound at 95 % may exceed the truth in one audit of twenty; the table has the interval of how often it did.
+bound at 95% may exceed the truth in one audit of twenty; the table has the interval of how often it did.
 
 `python benchmarks/audit_coverage.py` prints the table, and with `--keep` it
 keeps its numbers in `reference/audits` for the chapter on auditing. Results are written line by line in

@@ -142,13 +142,13 @@ BUGS = {
     "q understated by half": Bug(Fault(rate=2.0), make_draws=doubled_draws),
 }
 GATES = {
-    f"binomial, {100 * GATE:g} %": (lower_bounds.BINOMIAL, GATE, DELTA),
-    f"binomial, {100 * GATE:g} %, δ = {SMALL:g}": (lower_bounds.BINOMIAL, GATE, SMALL),
-    f"f-DP, {100 * GATE:g} %": (lower_bounds.FDP, GATE, DELTA),
-    f"own curve, {100 * GATE:g} %": (lower_bounds.OWN_CURVE, GATE, DELTA),
-    f"binomial, {100 * USUAL:g} %": (lower_bounds.BINOMIAL, USUAL, DELTA),
-    f"f-DP, {100 * USUAL:g} %": (lower_bounds.FDP, USUAL, DELTA),
-    f"own curve, {100 * USUAL:g} %": (lower_bounds.OWN_CURVE, USUAL, DELTA),
+    f"binomial, {100 * GATE:g}%": (lower_bounds.BINOMIAL, GATE, DELTA),
+    f"binomial, {100 * GATE:g}%, δ = {SMALL:g}": (lower_bounds.BINOMIAL, GATE, SMALL),
+    f"f-DP, {100 * GATE:g}%": (lower_bounds.FDP, GATE, DELTA),
+    f"own curve, {100 * GATE:g}%": (lower_bounds.OWN_CURVE, GATE, DELTA),
+    f"binomial, {100 * USUAL:g}%": (lower_bounds.BINOMIAL, USUAL, DELTA),
+    f"f-DP, {100 * USUAL:g}%": (lower_bounds.FDP, USUAL, DELTA),
+    f"own curve, {100 * USUAL:g}%": (lower_bounds.OWN_CURVE, USUAL, DELTA),
 }
 GATE_OF = ("method", "confidence", "delta")
 FIT = "scores fit the claim"

@@ -42,7 +42,7 @@ def hospital(given: dict, seed: int) -> tuple[records.Records, list[str]]:
 
 
 def interval(estimate: stats.Estimate) -> list[float]:
-    """Return an estimate with the ends of its 95 % interval."""
+    """Return an estimate with the ends of its 95% interval."""
     ends = estimate.interval()
     return [ends.estimate, ends.low, ends.high]
 

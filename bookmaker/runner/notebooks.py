@@ -35,7 +35,7 @@ def _parsed(content: bytes) -> NotebookNode:
 
 
 def _shared(path: Path) -> NotebookNode:
-    """Return the notebook at `path`, which nobody may change: a plan reads each one eight times."""
+    """Return the notebook at `path`, which no one may change: a plan reads each one eight times."""
     try:
         return _parsed(path.read_bytes())
     except UNREADABLE as error:

@@ -1,7 +1,7 @@
 """The pages for a course: the chapters in even weeks and what each takes, and what each teaches and needs.
 
 Minutes follow from the source of a chapter at the rates below, so that a chapter that grows takes longer
-without anybody's guess; the time of a run is measured.
+without anyone's guess; the time of a run is measured.
 """
 
 import functools

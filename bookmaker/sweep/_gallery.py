@@ -67,7 +67,7 @@ def _svg(figure: Figure) -> Markup:
 
 
 def _over_seeds(values: pd.Series) -> tuple[float, float, float]:
-    """Return the mean over seeds with Student's 95 % interval; of one seed, its value alone."""
+    """Return the mean over seeds with Student's 95% interval; of one seed, its value alone."""
     if len(values) == 1:
         return (float(values.iloc[0]),) * 3
     interval = stats.clustered_mean(values, range(len(values))).interval()

@@ -39,7 +39,7 @@ def _descend(excess: Excess, sigma: float, over: float, gap: float) -> tuple[flo
     """Return the smallest safe noise multiplier found from a safe one on, and its excess.
 
     Works on log sigma: extrapolates while every trial is safe, interpolates once one was not. An end that
-    stays put twice counts half (the Illinois rule), or a convex curve would let it stay for ever.
+    stays put twice counts half (the Illinois rule), or a convex curve would let it stay forever.
     """
     safe, unsafe, slope = math.log(sigma), -math.inf, _USUAL_SLOPE
     safe_weight, unsafe_weight, last_was_safe = over, math.inf, True

@@ -34,7 +34,7 @@ _LEAST_SIGMA = 1e-154  # the square of its inverse, about twice the epsilon, is 
 
 # The grid of a mixture is slow to build: it is this much coarser than that of one Gaussian, and ends here.
 _LEAST_LOSS = 1e-7  # dp-accounting's search for a mixture's ends is not for smaller ones
-_COARSER, _MOST_POINTS, _MOST_PARTS = 3, 20_000, 2000  # an epsilon is 0.1 % looser at most
+_COARSER, _MOST_POINTS, _MOST_PARTS = 3, 20_000, 2000  # an epsilon is 0.1% looser at most
 
 
 @np.errstate(all="ignore")  # dp-accounting's search passes infinities on its way

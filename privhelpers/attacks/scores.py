@@ -104,7 +104,7 @@ class Measured:
 
     Attributes:
         auc: area under the ROC curve, ties counted half (Mann-Whitney).
-        tpr_at_01pct_fpr, tpr_at_1pct_fpr: true-positive rate at 0.1 % and 1 % false positives.
+        tpr_at_01pct_fpr, tpr_at_1pct_fpr: true-positive rate at 0.1% and 1% false positives.
         advantage: largest TPR - FPR, its threshold chosen on these scores: above 0 by chance alone.
         leakage: TPR - FPR at the attack's own threshold (Jagannatha et al. 2021); None if it has none.
         arms: what was measured.
@@ -145,8 +145,8 @@ def measure(arms: Arms, *, draws: int = 1000, seed: int = 0, level: float = 0.95
     """Measure one attack with patient-clustered intervals, all from the same resampled patients.
 
     A rate that no draw changes, such as 0 or 1, gets exact ends in place of a point (`stats.clustered`): 0.01
-    at 1 % false positives was covered in 99 % of 300 draws of 40 members and 500 controls. The threshold of a
-    rate comes from the same controls: of fewer than 1 / rate it covers too rarely, 0.02 at 0.1 % in 41 % of
+    at 1% false positives was covered in 99% of 300 draws of 40 members and 500 controls. The threshold of a
+    rate comes from the same controls: of fewer than 1 / rate it covers too rarely, 0.02 at 0.1% in 41% of
     300 draws of 120 and 120.
 
     Args:
@@ -196,7 +196,7 @@ def table(measured: Mapping[tuple[str, str], Measured]) -> pd.DataFrame:
         key: [*as_plain(one.auc), *as_plain(one.tpr_at_1pct_fpr), *as_plain(one.tpr_at_01pct_fpr)]
         for key, one in measured.items()
     }
-    names = ("AUC", "TPR at 1 % FPR", "TPR at 0.1 % FPR")
+    names = ("AUC", "TPR at 1% FPR", "TPR at 0.1% FPR")
     columns = [f"{name}{end}" for name in names for end in ("", " low", " high")]
     index = pd.MultiIndex.from_tuples(rows, names=["attack", "level"])
     return pd.DataFrame(list(rows.values()), index=index, columns=columns)

@@ -27,7 +27,7 @@ from privhelpers.models.encoding import batches_by_length
 from privhelpers.models.scoring import evaluating
 
 Batch = dict[str, torch.Tensor]
-SUMMARIES = ("mean", "median", "5 %", "95 %")  # over a text's tokens
+SUMMARIES = ("mean", "median", "5%", "95%")  # over a text's tokens
 # Of the whole norm: a gradient below it is zero except for rounding, such as that of BERT's key biases.
 _FLOOR = 1e-6
 

@@ -58,7 +58,7 @@ class Report:
         return {"fewer": fewer, "last": fewer[-1], "last_from_256": from_count}
 
     def _null(self, texts: list[str]) -> Figures:
-        """Leaks of a writer without memory: mean and middle 95 %."""
+        """Leaks of a writer without memory: mean and middle 95%."""
         names = _null_model.report_names()
         counts = _null_model.simulated_leaks(self.printed, names, texts, simulations=2000, seed=0)
         low, high = np.percentile(counts, [2.5, 97.5])
@@ -120,7 +120,7 @@ class Report:
     def canary_rate(self) -> Figures:
         """The least false positive rate that a hit rate forces under the printed guarantee."""
         n, delta = self.printed.canaries, self.printed.delta
-        # One-sided: a hit rate below this limit would give 15 of 15 in less than 5 % of the tests.
+        # One-sided: a hit rate below this limit would give 15 of 15 in less than 5% of the tests.
         low = stats.clopper_pearson(n, n, level=0.90).low
         floors = [mechanisms.smallest_fpr(tpr=low, epsilon=e, delta=delta) for e in self.budgets[:2]]
         perfect = mechanisms.smallest_fpr(tpr=1.0, epsilon=self.budgets[1], delta=delta)

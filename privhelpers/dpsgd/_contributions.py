@@ -24,7 +24,7 @@ _LOST = 2.0**-12  # a squared norm below this part of what its terms could reach
 def sum_dtype(dtype: torch.dtype) -> torch.dtype:
     """Return the type of norms and sums for weights of a type: never less than float32.
 
-    In three digits, a gradient that was clipped to the bound is up to 0.4 % longer than it.
+    In three digits, a gradient that was clipped to the bound is up to 0.4% longer than it.
     """
     return torch.promote_types(dtype, torch.float32)
 

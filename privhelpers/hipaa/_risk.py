@@ -60,7 +60,7 @@ class Finding:
         kind: what it brings out: "content" (text of the notes) or "membership" (who is in them).
         unit: of the rate and of n, such as "patients".
         n: how many units were attacked.
-        figure: estimate and the ends of its 95 % interval; higher is worse.
+        figure: estimate and the ends of its 95% interval; higher is worse.
         control: the same where the attack must fail.
         source: of the figure.
     """

@@ -42,7 +42,7 @@ class AuditResult:
         """Return the bound with everything that must be stated with it."""
         lower, delta = rounded_down(self.epsilon_lower), rounded_down(self.delta)
         return (
-            f"ε >= {lower:g} at δ = {delta:g}, confidence {100 * rounded_down(self.confidence, 8):.8g} % "
+            f"ε >= {lower:g} at δ = {delta:g}, confidence {100 * rounded_down(self.confidence, 8):.8g}% "
             f"({self.adjacency}; {self.method}: {self.correct} of {self.guesses} guesses right, "
             f"{self.canaries} canaries, {self.searched} searched)"
         )

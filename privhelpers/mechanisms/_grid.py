@@ -91,7 +91,7 @@ def _discrete_gaussian_delta(*, sigma: float, sensitivity: int, epsilon: float) 
 
 
 def _discrete_gaussian_sigma(*, sensitivity: int, epsilon: float, delta: float) -> float:
-    """Return a sigma whose exact discrete delta does not exceed the target, within 0.2 % of enough."""
+    """Return a sigma whose exact discrete delta does not exceed the target, within 0.2% of enough."""
     sigma = gaussian_sigma(sensitivity=sensitivity, epsilon=epsilon, delta=delta)
     while _discrete_gaussian_delta(sigma=sigma, sensitivity=sensitivity, epsilon=epsilon) > delta:
         sigma *= 1.002

@@ -126,7 +126,7 @@ def build_masked(
     """Return a small masked language model with fresh weights; input and output embeddings are tied.
 
     It has the width, heads and positions of the GPT-2 of the same size, and about as many weights: within
-    5 %. DistilBERT is BERT without token types; what makes the published one small is that it has half of
+    5%. DistilBERT is BERT without token types; what makes the published one small is that it has half of
     BERT's layers, as the name with `-half` does here.
 
     Args:

@@ -158,7 +158,7 @@ def _shares(table: pd.DataFrame, words: str, done: str, of: str) -> pd.Series:
 def headline(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table of the front page: bounds on ε, utility, and leakage with its control in brackets.
 
-    Leakage is in percent; intervals, in square brackets, hold at 95 %.
+    Leakage is in percent; intervals, in square brackets, hold at 95%.
 
     Args:
         table: a row of `summary_row` for each model, by its name.

@@ -98,7 +98,7 @@ class Results:
     def drug_task(self) -> pd.DataFrame:
         """How well each model says which drug follows: one row a model, macro-F1 over drugs, in [0, 1].
 
-        Columns: `macro_f1` and its 95 % ends over patients, and `macro_f1_floor`, the same for always
+        Columns: `macro_f1` and its 95% ends over patients, and `macro_f1_floor`, the same for always
         naming the commonest drug.
         """
         columns = ["macro_f1", "macro_f1_low", "macro_f1_high"]
@@ -108,7 +108,7 @@ class Results:
 
     @cached_property
     def drug_gain(self) -> pd.DataFrame:
-        """The macro-F1 of each model minus the floor, on the same patients: `gain`, `low`, `high` (95 %)."""
+        """The macro-F1 of each model minus the floor, on the same patients: `gain`, `low`, `high` (95%)."""
         gains = self._drugs["above the floor"]
         return pd.DataFrame.from_dict(gains, orient="index", columns=["gain", "low", "high"])
 

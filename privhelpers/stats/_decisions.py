@@ -146,9 +146,9 @@ def tost_rates(
 
 
 def adjust(p_values: Mapping[str, float]) -> dict[str, float]:
-    """Return p-values raised by Holm's method, each to be compared with 5 % whatever the number of tests.
+    """Return p-values raised by Holm's method, each to be compared with 5% whatever the number of tests.
 
-    The probability of any false alarm stays at 5 % under every dependence between the tests, as by
+    The probability of any false alarm stays at 5% under every dependence between the tests, as by
     Bonferroni's method, which never raises a p-value by less.
 
     Args:

@@ -84,8 +84,8 @@ def clustered_mean(values: ArrayLike, clusters: ArrayLike, *, weights: ArrayLike
     The linearized ratio of cluster totals to cluster sizes, with Student's distribution at clusters - 1
     degrees of freedom: with few clusters it covers better than percentiles of a bootstrap.
     Rates near 0 of few clusters it covers too rarely: at 0.05 in 10 clusters of 10 trials that correlate by
-    0.3, 76 % of 2000 draws instead of 95 %; so too where one cluster outweighs the others. There take
-    `clustered_proportion`, which covered 99 %.
+    0.3, 76% of 2000 draws instead of 95%; so too where one cluster outweighs the others. There take
+    `clustered_proportion`, which covered 99%.
 
     Args:
         values: one number per observation, shape (n,).
@@ -189,7 +189,7 @@ def clustered_auc(
 
     Each note enters by its placement, the share of the other arm that it is ranked against correctly;
     placements are summed by patient. Near 1 it covers too rarely, and `auc_interval` no less so: an area of
-    0.98 in 76 % of 1000 draws with 20 single notes an arm, in 90 % with 100, instead of 95 %. There trust
+    0.98 in 76% of 1000 draws with 20 single notes an arm, in 90% with 100, instead of 95%. There trust
     no end of an interval; `permutation_auc` tests the area, with no formula for its spread.
 
     Args:

@@ -191,7 +191,7 @@ def clustered_proportion(
     Clopper-Pearson at the effective number of trials (trials over design effect, with a correction for
     few clusters), because a bootstrap of zero leaks in any number of attempts is the interval [0, 0].
     Clusters of unequal sizes m count as (sum m)^2 / sum m^2 equal ones. A handful covers too rarely: at a
-    rate of 0.1 and a correlation of 0.5, five of 60 trials 85 %, three of 100 beside twenty of one 82 %
+    rate of 0.1 and a correlation of 0.5, five of 60 trials 85%, three of 100 beside twenty of one 82%
     (2000 draws each). The worst `effect`, the `design_effect` of no hit, covered in every draw.
 
     Args:
@@ -282,7 +282,7 @@ def mean_difference(planted: ArrayLike, control: ArrayLike, *, level: float = 0.
 
     Welch rather than bootstrap: a few dozen canaries are too few for percentiles, which come out too
     narrow, and the two arms have different spreads (planted canaries pile up at the ceiling). A handful of
-    units that are 0 or 1 covers too rarely: 2 against 2 in 87 % of 4000 draws instead of 95 %. For rates
+    units that are 0 or 1 covers too rarely: 2 against 2 in 87% of 4000 draws instead of 95%. For rates
     take `newcombe_difference` of two `clopper_pearson` intervals, which covered in every draw.
 
     Args:

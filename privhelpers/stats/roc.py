@@ -174,8 +174,8 @@ def auc_interval(
 
     Member patients and non-member patients are resampled separately, with all their notes. Arms that are
     separated perfectly get exact ends (`clustered.widen_point_interval`). Near 1 the interval may cover too
-    rarely: an area of 0.98 in 91 % of 1000 draws with 100 single notes an arm instead of 95 %; in 94 % and
-    99 % of 300 with 20 and 10. `permutation_auc` tests it with no formula for its spread.
+    rarely: an area of 0.98 in 91% of 1000 draws with 100 single notes an arm instead of 95%; in 94% and
+    99% of 300 with 20 and 10. `permutation_auc` tests it with no formula for its spread.
 
     Args:
         member_scores, nonmember_scores: one score per note, higher = more member-like.
@@ -207,8 +207,8 @@ def roc_curve(
 
     Heights are read off the ROC itself, neighboring points joined, not off its hull: on scores that separate
     nothing they average the false-positive rate, and the band keeps its coverage. On scores that separate it
-    covers too rarely where few non-members decide: at a rate of 0.01 with 100 single notes an arm, in 84 %
-    of 1000 draws instead of 95 %. There set the threshold on other non-members, and count the members above
+    covers too rarely where few non-members decide: at a rate of 0.01 with 100 single notes an arm, in 84%
+    of 1000 draws instead of 95%. There set the threshold on other non-members, and count the members above
     it with `clustered_proportion`.
 
     Args:

@@ -1,4 +1,4 @@
-"""The built site in a real browser: drawn whole, silent, and asking nobody else for anything."""
+"""The built site in a real browser: drawn whole, silent, and asking no one else for anything."""
 
 import json
 import re

@@ -84,7 +84,7 @@ def test_scores_drawn_at_once_are_those_of_the_steps(coverage, epsilon):
 
 def test_fresh_audits_exceed_the_truth_as_often_as_they_may(coverage, monkeypatch):
     monkeypatch.setattr(coverage, "FRESH", 400)
-    assert 4 <= coverage.again_above(1.0, 50) <= 38, "near 5 % of 400"
+    assert 4 <= coverage.again_above(1.0, 50) <= 38, "near 5% of 400"
 
 
 @pytest.mark.wrong_numbers

@@ -50,7 +50,7 @@ def findings(folder, root="/srv/clone"):
         ('<img src="_static/logo.png" alt=" ">', "logo is a picture without a description"),
         ('<img src="_static/logo.png" alt="../_static/logo.png">', "logo is a picture without a description"),
         ("<p>/srv/clone/runs/x.json</p>", "names this machine (/srv/clone)"),
-        ("<p>/home/somebody/x</p>", "names this machine (/home/somebody/)"),
+        ("<p>/home/someone/x</p>", "names this machine (/home/someone/)"),
         (r"<p>C:\Users\x</p>", "names this machine (C:\\Users\\)"),
     ],
 )

@@ -72,7 +72,7 @@ def test_tables_of_pandas_keep_their_cells_and_get_a_box_that_keys_can_scroll():
         (["yes", "“well”", ""], True),
         (["0.5 (0.4 to 0.6)", "no bound", "−1"], False),
         (["3 of 4", "0.96 [0.96, 0.97]", "1·10⁻²⁰"], False),
-        (["none", "none", "2.5 %"], False),
+        (["none", "none", "2.5%"], False),
         (["4-anonymous", "noisy", "30-39"], True),
         (["1e-05", "inf", "12 s"], False),
         (["Ana Example", "ana@example.org", "1234567"], True),
@@ -94,7 +94,7 @@ def test_rich_outputs_are_refused_glued_or_not(mime, prefix):
 def test_progress_bars_go_and_what_acts_on_a_terminal_is_spelled_out():
     text, shown = "a\u202eb\x1b[0m\n\tε = 8", "a\\u202eb\\x1b[0m\n\tε = 8"
     output = display(text_plain=text)
-    output.metadata = {"scrapbook": {"name": "n"}, "path": "/home/somebody"}
+    output.metadata = {"scrapbook": {"name": "n"}, "path": "/home/someone"}
     outputs = cleaned(
         v4.new_output("stream", name="stderr", text="100%|####| 3/3"),
         v4.new_output("stream", name="stdout", text=text),

@@ -1,4 +1,4 @@
-"""The book on paper, all of it and one page: complete, in order, typeset, and nothing asked of anybody."""
+"""The book on paper, all of it and one page: complete, in order, typeset, and nothing asked of anyone."""
 
 import io
 import re

@@ -102,7 +102,7 @@ def table(rows: list[dict]) -> list[str]:
         "## The audit as a second net",
         "",
         f"A run of {PLAN['steps']} steps with {CANARIES:,} canaries claims its ε at",
-        f"δ = {PLAN['target_delta']:g}; bounds are at {100 * CONFIDENCE:g} %, and a p-value below",
+        f"δ = {PLAN['target_delta']:g}; bounds are at {100 * CONFIDENCE:g}%, and a p-value below",
         f"{1 - CONFIDENCE:.1g} refutes the claimed noise. Refuted, or refused by the package before it ran:",
         f"{seen} of {len(rows) - 1}. An audit sees the code that its canaries go through: not another layer,",
         "nor how the notes of a patient are counted.",

@@ -52,7 +52,7 @@ ACCOUNTING = (
 )
 
 
-# Nobody reads why a test failed. What these tests do not need took longer than most of them: plugins,
+# No one reads why a test failed. What these tests do not need took longer than most of them: plugins,
 # doctests and words about a failure.
 SHORT = ["-o", "addopts=--strict-markers", "-p", "no:doctest", "-p", "no:cacheprovider", "--no-header"]
 SHORT += ["--assert=plain", "--tb=no"]

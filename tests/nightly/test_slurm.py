@@ -24,7 +24,7 @@ SlurmctldPort={ports[0]}
 SlurmdPort={ports[1]}
 SlurmUser={user}
 SlurmdUser={user}
-# One user on one machine: nobody else can reach these ports with a user's name.
+# One user on one machine: no one else can reach these ports with a user's name.
 AuthType=auth/none
 CredType=cred/none
 StateSaveLocation={place}/state

@@ -45,7 +45,7 @@ def test_published_divergences_by_order():
 
 
 def test_the_peer_is_above_at_fractional_orders():
-    """dp-accounting 0.6 adds the magnitudes of an alternating series: a bound, 3 % high at order 1.5."""
+    """dp-accounting 0.6 adds the magnitudes of an alternating series: a bound, 3% high at order 1.5."""
     logging.getLogger("absl").setLevel(logging.ERROR)
     event = dp_accounting.PoissonSampledDpEvent(0.01, dp_accounting.GaussianDpEvent(2.5))
     peer = RdpAccountant([1.5]).compose(event, 50)._rdp[0]

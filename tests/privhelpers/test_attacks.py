@@ -54,7 +54,7 @@ def strict(text, *people):
         ("write to A.Hill0001@mail.example.org now", 1),  # 20 bits or more: alone enough, in any case
         ("seen: anna  k. HILL.", 1),
         ("Anna Hill", 0),
-        ("call (212) 555-0123", 0),  # a small space: somebody has this number
+        ("call (212) 555-0123", 0),  # a small space: someone has this number
         ("born 1990-02-03, call (212) 555-0123", 1),  # two of one patient
         ("Asthma, Albuterol, Anna", 0),
     ],

@@ -39,7 +39,7 @@ def test_no_hit_among_few_patients_is_no_proof_of_none():
         most = stats.clopper_pearson(0, 120).high
         for rate in (measured.tpr_at_01pct_fpr, measured.tpr_at_1pct_fpr, measured.auc):
             assert (rate.estimate, rate.low, rate.high) == (0, 0, pytest.approx(most))
-        # "Member" was said of nobody, which leaves room for a difference either way.
+        # "Member" was said of no one, which leaves room for a difference either way.
         leakage = measured.leakage
         assert (leakage.low, leakage.estimate, leakage.high) == (pytest.approx(-most), 0, pytest.approx(most))
 

@@ -75,7 +75,7 @@ def test_hidden_features_are_quantiles_of_the_library_s_norms(nets, tokenizer):
         last = model(row, output_hidden_states=True).hidden_states[-1][0]
     by_hand = np.quantile(last.norm(dim=-1).log().double().cpu().numpy(), 0.95)
     found = white_box.hidden_features(model, tokenizer, TEXTS)
-    assert found.values[0, found.names.index("layer 2, 95 %")] == pytest.approx(by_hand, abs=1e-5)
+    assert found.values[0, found.names.index("layer 2, 95%")] == pytest.approx(by_hand, abs=1e-5)
 
 
 # Gradients ------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def is_right(value):
 
 
 def test_noise_on_the_mean_is_sigma_c_over_the_batch(model):
-    """Behavioural vector (a): 0.5707 within 1 %; the report's rule gives four times that and fails."""
+    """Behavioural vector (a): 0.5707 within 1%; the report's rule gives four times that and fails."""
     assert is_right(deviation(dpsgd.PrivateOptimizer, model))
     wrong = deviation(OnTheMean, model)
     assert not is_right(wrong) and wrong == pytest.approx(SIGMA, rel=0.01)

@@ -73,7 +73,7 @@ def test_simulation_and_rule_agree_on_every_pair_of_record_and_text():
 
 
 def test_the_strict_rule_is_silent_on_prose_about_no_patient():
-    """Behavioural vector (f): an upper bound of 0.05 %, where the report's rule is far above it."""
+    """Behavioural vector (f): an upper bound of 0.05%, where the report's rule is far above it."""
     texts = claims.plain_english()[:220]
     generations = [extraction.Generation("", text) for text in texts]
     people = [

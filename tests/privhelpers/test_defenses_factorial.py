@@ -125,7 +125,7 @@ def test_the_filter_changes_texts_and_nothing_else(read_all):
     rows = read_all[0]
     held = [row for row in rows if row.measure == measures.HELD_BACK and row.estimate is not None]
     assert {row.cell for row in held} == {cell for cell in factorial.cells() if cell.filter}
-    assert all(row.estimate.estimate == 0 for row in held)  # this filter holds back everything of everybody
+    assert all(row.estimate.estimate == 0 for row in held)  # this filter holds back everything of everyone
     for measure in {row.measure for row in rows} - {measures.HELD_BACK}:
         without, behind = at(rows, measure), at(rows, measure, Layers(filter=True))
         if measure in measures.IN_TEXT[:2]:

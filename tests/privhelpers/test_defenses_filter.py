@@ -33,7 +33,7 @@ def test_a_copied_run_is_held_back_and_named():
     done = filter_.apply("We saw Robyn P. Glass, DOB: 1961 and others.")
     assert done.blocked and done.text.startswith("We saw [VERBATIM]") and "Glass" not in done.text
     assert done.reasons == ("verbatim, 5 words",)
-    for other in ("We saw nobody of that name today, nor ever before.", "Robyn P. Glass has COPD"):
+    for other in ("We saw no one of that name today, nor ever before.", "Robyn P. Glass has COPD"):
         assert (filter_.apply(other).text, filter_.apply(other).reasons) == (other, ())
 
 

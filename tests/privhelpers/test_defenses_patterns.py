@@ -234,7 +234,7 @@ STRICT = ("ssn", "phone", "email", "mrn")
 
 
 def test_planted_strict_identifiers_are_found_with_a_lower_bound():
-    """At least 99.5 % of planted numbers and addresses, on templates that the patterns never saw."""
+    """At least 99.5% of planted numbers and addresses, on templates that the patterns never saw."""
     records = make_hospital_records(
         seed=11,
         patients=900,

@@ -1,4 +1,4 @@
-"""The pipeline on somebody's own notes: what it does, what it reports, what it refuses."""
+"""The pipeline on someone's own notes: what it does, what it reports, what it refuses."""
 
 from dataclasses import replace
 

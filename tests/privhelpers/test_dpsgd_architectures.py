@@ -101,7 +101,7 @@ def test_adapters_on_a_base_in_half_the_digits(name):
 
 
 class Int8(nn.Linear):
-    """A frozen layer of 8-bit weights that are packed anew, with a loss, when it is first evaluated."""
+    """A frozen layer of 8-bit weights that are packed again, with a loss, when it is first evaluated."""
 
     def __init__(self, layer):
         super().__init__(layer.in_features, layer.out_features, bias=layer.bias is not None)

@@ -206,7 +206,7 @@ def test_the_released_norm_of_one_unit_never_exceeds_the_bound(dtype, memory):
 
 @pytest.mark.parametrize("family", ["gpt2", "bert", "gpt2-classifier"])
 def test_a_model_of_three_digits_releases_no_more_than_the_bound(family, memory):
-    """Clipped in bfloat16, one unit in a few is up to 0.4 % above it."""
+    """Clipped in bfloat16, one unit in a few is up to 0.4% above it."""
     model = small(family, dtype=torch.bfloat16)
     for bound in (1e-3, 0.3):
         engine = dpsgd.ClippedGradients(model, max_grad_norm=bound)

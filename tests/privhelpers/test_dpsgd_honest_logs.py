@@ -117,7 +117,7 @@ def test_no_draw_has_another_rate_than_can_be_accounted(wrong):
 
 @pytest.mark.parametrize("make", [bart, bert])
 def test_no_note_depends_on_a_longer_one_beside_it(make):
-    """Such a model reads padding, so without a mask the longest note of a batch changes everybody's sum."""
+    """Such a model reads padding, so without a mask the longest note of a batch changes everyone's sum."""
     texts, tokenizer, _ = hospital()
     model = make(len(tokenizer))
     rows = _batches.encode_patients(model, tokenizer, texts[:6])
@@ -554,7 +554,7 @@ def test_the_ledger_of_a_release_does_not_tell_who_was_in_it(tmp_path):
     key = tmp_path / "a" / "secret.key"
     known = _resume.fingerprint(model, rows, {}, key=key.read_bytes())["data"]
     assert marks["a"] == known and len(key.read_bytes()) == 32
-    key.unlink()  # then nobody can say whether the data are those
+    key.unlink()  # then no one can say whether the data are those
     with pytest.raises(ResumeRefused, match=r"fingerprint.data"):
         run(model, tokenizer, texts, tiny_plan(), keep=tmp_path / "a", chance=dpsgd.release())
 

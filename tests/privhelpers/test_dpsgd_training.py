@@ -50,7 +50,7 @@ def test_a_step_is_the_clipped_sum_plus_noise_over_the_expected_size():
         private(model, bound=bound, expected=expected),
     )
     assert noisy.noisy_mean([(batch, None)]).tolist() == norms.tolist()
-    assert len(noise.noisy_mean([])) == 0  # the same stream with nobody drawn
+    assert len(noise.noisy_mean([])) == 0  # the same stream with no one drawn
     rest = {name: (noisy.gradients[name] - noise.gradients[name]) * expected for name in clean}
     assert distance(rest, clean) < 1e-12
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
@@ -508,7 +508,7 @@ def test_the_budget_is_kept_and_seen_by_opacus_too(chance):
 
 
 class Unread:
-    """Forty patients whose notes nobody may read."""
+    """Forty patients whose notes no one may read."""
 
     def __len__(self):
         return 40

@@ -200,10 +200,10 @@ def test_a_contradiction_stops_the_build_and_names_the_run():
 
 def test_a_result_says_everything_that_must_stand_beside_it():
     text = str(lower_bounds.AuditResult(1.25, 1e-5, 0.95, lower_bounds.FDP, 1000, 100, 90, 6))
-    for part in ("1.25", "1e-05", "95 %", "add/remove", "f-DP", "90 of 100", "1000 canaries", "6 searched"):
+    for part in ("1.25", "1e-05", "95%", "add/remove", "f-DP", "90 of 100", "1000 canaries", "6 searched"):
         assert part in text
     text = str(lower_bounds.AuditResult(1.23456, 1.23456e-5, 1 - 1e-9, lower_bounds.FDP, 1000, 100, 90))
-    for part in ("ε >= 1.234 at δ = 1.234e-05", "confidence 99.999999 %"):
+    for part in ("ε >= 1.234 at δ = 1.234e-05", "confidence 99.999999%"):
         assert part in text, "no number says more than is certified"
 
 

@@ -143,7 +143,7 @@ def exact_epsilon(mu, delta, rate=1.0):
 def test_no_delta_near_what_is_rounded_certifies_more_than_the_exact_curve(
     delta, steps, rate, canaries, correct
 ):
-    """An upper bound on the epsilon of the refuted noise, in place of a lower one, was up to 1 % above."""
+    """An upper bound on the epsilon of the refuted noise, in place of a lower one, was up to 1% above."""
     bound = lower_bounds.own_curve_epsilon_lower(
         canaries=canaries, correct=correct, sample_rate=rate, steps=steps, delta=delta
     )
@@ -164,7 +164,7 @@ def test_the_audit_calls_the_upper_half_in_and_says_what_it_did():
         canaries=3000, correct=result.correct, **SHORT, delta=DELTA
     )
     assert result.epsilon_lower == expected > 0
-    for part in ("own curve", "1e-05", "95 %", "add/remove"):
+    for part in ("own curve", "1e-05", "95%", "add/remove"):
         assert part in str(result)
     moved = lower_bounds.own_curve_audit(coins, 3 * scores - 7, **SHORT, delta=DELTA)
     assert moved == result, "only the order of the scores counts"

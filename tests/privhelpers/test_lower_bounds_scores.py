@@ -194,7 +194,7 @@ def test_no_audit_of_so_many_canaries_certifies_more_than_the_most(canaries):
 
 
 def test_the_trial_reached_these_with_four_numbers_of_guesses():
-    expected = {100: 2.45, 300: 3.5, 1000: 4.7, 3000: 5.6}  # at most 50 % of the canaries were guessed at
+    expected = {100: 2.45, 300: 3.5, 1000: 4.7, 3000: 5.6}  # at most 50% of the canaries were guessed at
     for canaries, bound in expected.items():
         half = {"canaries": canaries, "guesses": canaries // 2, "correct": canaries // 2}
         lower = lower_bounds.one_run_epsilon_lower(**half, delta=1e-5, searched=4)

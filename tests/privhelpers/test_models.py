@@ -141,7 +141,7 @@ def test_texts_that_were_cut_are_not_kept(asked, store, model, tokenizer):
 
 
 def foreign_folder(folder, tokenizer):
-    """A GPT-2 as somebody else would save it: other settings, the library's own format."""
+    """A GPT-2 as someone else would save it: other settings, the library's own format."""
     config = GPT2Config(vocab_size=len(tokenizer), n_positions=48, n_embd=24, n_layer=1, n_head=3)
     GPT2LMHeadModel(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)

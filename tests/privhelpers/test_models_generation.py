@@ -86,7 +86,7 @@ def test_two_steps_of_generation_follow_the_model(net):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_generation, "_draw", keep)
-        patch.setattr(_generation, "MOST_ENDED", 2)  # nobody leaves the batch
+        patch.setattr(_generation, "MOST_ENDED", 2)  # no one leaves the batch
         models.generate(model, tokenizer, "Patient", samples=6000, seed=3, sampling=sampling)
     first, second = (tokens.cpu() for tokens in drawn)
     ids = torch.tensor([[tokenizer.eos_token_id, *start]], device=model.device)

@@ -130,7 +130,7 @@ def test_the_front_page_puts_both_bounds_side_by_side(tmp_path):
 
 
 def drugs(**private):
-    """What the chapter on utility keeps, with the gain of each private model and its 95 % ends."""
+    """What the chapter on utility keeps, with the gain of each private model and its 95% ends."""
     best = private.pop("best", (0.56, 0.52, 0.6))
     gains = {"best_nonprivate": best} | {f"dp-eps-{name[1:]}": gain for name, gain in private.items()}
     asked = {name: {"macro-F1, asked": [0.04 + end for end in gain]} for name, gain in gains.items()}

@@ -118,7 +118,7 @@ def test_blind_baselines_see_another_spelling():
 
 
 def profile(patient, value):
-    return extraction.Profile(patient, {"mrn": (value,), "name": ("Nemo Nobody",)}, (), ())
+    return extraction.Profile(patient, {"mrn": (value,), "name": ("Nemo No one",)}, (), ())
 
 
 @pytest.mark.parametrize(("value", "text"), spellings.SAME)

@@ -151,7 +151,7 @@ def test_intervals_keep_their_coverage_where_nothing_leaks():
 
 
 def test_what_no_draw_changes_is_no_point():
-    """A bootstrap of arms that are told perfectly is [1, 1]: it covered an area of 0.98 in 57 %."""
+    """A bootstrap of arms that are told perfectly is [1, 1]: it covered an area of 0.98 in 57%."""
     high, low, owners = np.arange(10, 20), np.arange(10), np.arange(10)
     least = 0.025 ** (1 / 10)
     for scores, ends in (((high, low), (least, 1)), ((low, high), (0, 1 - least))):

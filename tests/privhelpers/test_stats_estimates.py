@@ -183,7 +183,7 @@ def test_equivalence_of_rates_is_an_interval_between_the_margins(n_a, n_b, data,
 
 
 def test_a_published_newcombe_interval():
-    """56/70 against 48/80, 95 %: method 10 gives 0.0524 to 0.3339 (Newcombe 1998, table II, case a)."""
+    """56/70 against 48/80, 95%: method 10 gives 0.0524 to 0.3339 (Newcombe 1998, table II, case a)."""
     interval = stats.newcombe_difference(stats.wilson(56, 70), stats.wilson(48, 80))
     assert (interval.low, interval.high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
 
