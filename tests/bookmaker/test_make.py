@@ -94,7 +94,7 @@ def test_no_setting_of_python_reaches_the_programs(tmp_path):
     [
         (["book", "PROFILE=nosuch"], "nosuch"),
         (["sweep"], "EPSILONS"),
-        (["audit", "MODEL=m"], "--records="),
+        (["audit", "MODEL=m"], "--model=m"),
     ],
 )
 def test_a_wrong_value_is_named_in_one_line(given, named):

@@ -117,7 +117,7 @@ def test_a_term_that_would_be_another_entry_of_the_index_is_refused(tmp_path, te
 
 
 def test_a_percent_sign_stays_with_its_number():
-    cells = [v4.new_markdown_cell("5% of {glue:text}`x` %, $5\\,\\%$, a %s"), v4.new_code_cell("5% x")]
+    cells = [v4.new_markdown_cell("5 % of {glue:text}`x` %, $5\\,\\%$, a %s"), v4.new_code_cell("5% x")]
     made = nbformat.reads(_staging._bytes(v4.new_notebook(cells=cells)).decode(), as_version=4)
     shown = "5\u00a0% of {glue:text}`x`\u00a0%, $5\\,\\%$, a %s"
     assert [cell.source for cell in made.cells] == [shown, "5% x"]

@@ -8,12 +8,12 @@ import pytest
 import toy_site
 from nbformat import v4
 
-from bookmaker.runner import chain, notebooks, written
+from bookmaker.runner import chain, files, notebooks
 from bookmaker.site import _staging, _syllabus, exercises
 from privhelpers.errors import DamagedArtifact
 
 ROOT = toy_site.ROOT
-FILES = [entry["file"] for part in written.contents(ROOT)["parts"] for entry in part["chapters"]]
+FILES = [entry["file"] for part in files.contents(ROOT)["parts"] for entry in part["chapters"]]
 SLUGS = [chain.slug_of(file) for file in FILES if file.startswith("notebooks/")]
 MOST = 1.3  # times the mean
 
