@@ -7,6 +7,7 @@ no new run; if the code of the two differs, there is no page.
 import base64
 import re
 import shutil
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,11 @@ def page_of(root: Path, job: Job) -> NotebookNode:
         check_picture(cell, where)
     _fold(page)
     _tell_minutes(page, _syllabus.reading_minutes(source, job.slug), planning.record(root, job)["seconds"])
+    # A reader types "Renyi" for "Rényi": the search knows a page's words and its keywords.
+    title = TITLE.search(page.cells[0].source)[0].strip().removeprefix("# ")
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
+    if plain != title:
+        page.metadata["myst"] = {"html_meta": {"keywords": ", ".join([plain, *plain.split()])}}
     if number := re.match(r"\d+", chain.source(root, job.slug).name):
         page.metadata[_numbers.CHAPTER] = int(number[0])
     page.nbformat_minor = max(page.nbformat_minor, 5)
