@@ -15,21 +15,19 @@ if TYPE_CHECKING:  # who reads the sources, as the fingerprint of a run does, fi
     from privaudit.audit import Audit, dry_run, run_audit
     from privaudit.encode import Sample, draw_sample
     from privaudit.loading import open_model, untrained
+    from privaudit.membership import BlindBaseline, blind_baselines, text_kernels
     from privaudit.model import Target
-    from privaudit.probes.blind import BlindBaseline, blind_baselines, text_kernels
-    from privaudit.records import Files, read_files
+    from privaudit.records import Files, Settings, read_files
     from privaudit.report import audit_pictures, report_facts, report_page, report_schema
-    from privaudit.settings import Settings
 
 _MODULES = {  # a module is loaded when a name of its own is first asked for: some load torch
     "audit": ("Audit", "dry_run", "run_audit"),
     "encode": ("Sample", "draw_sample"),
     "loading": ("open_model", "untrained"),
+    "membership": ("BlindBaseline", "blind_baselines", "text_kernels"),
     "model": ("Target",),
-    "probes.blind": ("BlindBaseline", "blind_baselines", "text_kernels"),
-    "records": ("Files", "read_files"),
+    "records": ("Files", "Settings", "read_files"),
     "report": ("audit_pictures", "report_facts", "report_page", "report_schema"),
-    "settings": ("Settings",),
 }
 _LATER = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from privaudit import verdict
+from privaudit import membership, memorization, risks, verdict
 from privaudit.console import duration
 from privaudit.encode import (
     Sample,
@@ -24,12 +24,10 @@ from privaudit.encode import (
     rewrite,
 )
 from privaudit.loading import untrained
+from privaudit.membership import AttackName, BlindBaseline
+from privaudit.memorization import Check, PatientShares
 from privaudit.model import EncodedTexts, Target
-from privaudit.probes import blind, canaries, membership, memorization, risks
-from privaudit.probes.memorization import PatientShares
-from privaudit.records import Files
-from privaudit.settings import Settings
-from privaudit.words import AttackName, Check
+from privaudit.records import Files, Settings
 from privhelpers import stats
 from privhelpers.attacks import groups
 from privhelpers.errors import BadRecords, InvalidParameter
@@ -105,10 +103,10 @@ class Audit:
     settings: Settings
     sample: Sample
     attacks: list[membership.Attack]
-    blind: list[blind.BlindBaseline]
+    blind: list[BlindBaseline]
     risks: dict[str, PatientShares]
     disclosures: memorization.Disclosures | None
-    canaries: canaries.CanaryResult | None
+    canaries: memorization.CanaryResult | None
     sensitivity: Sensitivity
     verdict: verdict.Verdict
     target: Target | None = None
@@ -346,7 +344,7 @@ def run_audit(
     *,
     target: Target | None = None,
     reference: Target | None = None,
-    blind_results: list[blind.BlindBaseline] | None = None,
+    blind_results: list[BlindBaseline] | None = None,
     progress: bool = False,
     notify: Callable[[str], None] = lambda _: None,
 ) -> Audit:
@@ -368,7 +366,7 @@ def run_audit(
             canaries, which alone could refute it; or there are too few permutations to flag anything.
     """
     settings = settings or (Settings.for_texts() if target is None else Settings.for_model(target))
-    canaries.require_testable(files, settings)
+    memorization.require_testable(files, settings)
     probes = _probes(files, settings, target, reference, progress)
     for sentence in probes.ahead():
         notify(sentence)
@@ -379,14 +377,14 @@ def run_audit(
     counts = probes.check(notify)
     judged = None
     if files.canaries is not None:
-        judged = canaries.audit_canaries(files.canaries.canaries, probes.canary_scores(), settings)
+        judged = memorization.audit_canaries(files.canaries.canaries, probes.canary_scores(), settings)
 
     notify(f"comparing the two files without the {probes.name}")
     members, heldout = (probes.sample.texts_by_patient(member=side) for side in (True, False))
-    blind_results = blind_results or blind.blind_baselines(
+    blind_results = blind_results or membership.blind_baselines(
         members,
         heldout,
-        permutations=min(settings.permutations, blind.PERMUTATIONS),
+        permutations=min(settings.permutations, membership.PERMUTATIONS),
         draws=settings.draws,
         seed=settings.seed,
     )

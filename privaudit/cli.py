@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PositiveInt, ValidationError
 
-from privaudit import browser, bundle
+from privaudit import bundle, console
 from privaudit.console import guarded, say, terminal
 from privaudit.rows import FIELDS
 from privhelpers.artifacts import is_there, read_bounded, to_json, write_atomic
@@ -276,7 +276,7 @@ def _pdf(page: str) -> bytes:
         tab.context.set_default_timeout(60_000)
         tab.set_content(page, wait_until="load")
 
-    return browser.print_pdf(fill, "the report", offline=True, java_script_enabled=False)
+    return console.print_pdf(fill, "the report", offline=True, java_script_enabled=False)
 
 
 def _told(text: str) -> None:
@@ -354,7 +354,7 @@ def run(root: Path, options: Options) -> Path | None:
 
     privaudit.Settings.for_texts(**options.settings)  # an invalid claim is refused here
     if options.pdf:
-        browser.require_chromium("makes the PDF", "or do without the PDF: --pdf=no")
+        console.require_chromium("makes the PDF", "or do without the PDF: --pdf=no")
     parts = open_parts(options)
     if options.dry_run:
         made = " and ".join(filter(None, [f"{place}/report.html", options.bundle]))

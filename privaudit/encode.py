@@ -25,15 +25,14 @@ from typing import Literal
 import numpy as np
 
 from privaudit.model import MASKED, EncodedTexts, Target
-from privaudit.records import FEWEST_PATIENTS, Files, Note, RecordFile, naming_strings
-from privaudit.settings import Settings
+from privaudit.records import FEWEST_PATIENTS, Files, Note, RecordFile, Settings
 from privhelpers import rng
 from privhelpers.attacks.signals import shared_part
 from privhelpers.errors import BadRecords, UnsupportedModel
 from privhelpers.models import TokenScores
 from privhelpers.models._folder import called
 from privhelpers.spelling import words
-from privhelpers.text import found_in
+from privhelpers.text import found_in, normalize, same_as
 
 
 @dataclass(frozen=True)
@@ -236,6 +235,35 @@ def in_form(sample: Sample, form: Form | None, models: Sequence[Target]) -> Samp
     ]
     texts = [note.text for note in notes]
     return replace(sample, notes=notes, encoded=tuple(model.encode(texts) for model in models))
+
+
+_SHORTEST_STRING = 6  # letters of a string that names a patient: shorter ones come by chance
+# Six digits or more, as in record numbers, telephone numbers and dates; and addresses of mail. A dot before a
+# blank ends a sentence, and the number with it.
+_NUMBER = re.compile(r"(?<!\d)\d(?:(?:\.(?! )| \. |[-/() ]){0,3}\d){5,}(?!\d)")
+_MAIL = re.compile(r"[\w.%+'-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
+
+
+def naming_strings(notes: Sequence[Note]) -> dict[str, str]:
+    """Return strings that name one patient of these alone, normalized, and whose they are.
+
+    Those that the records declare, and numbers of six digits or more and mail addresses in the text. What
+    two patients share names neither.
+    """
+    owners: dict[str, set[str]] = {}
+    written: dict[str, str] = {}
+    for note in notes:
+        text = normalize(note.text)
+        for value in [*map(normalize, note.identifiers), *_NUMBER.findall(text), *_MAIL.findall(text)]:
+            if _length(value) >= _SHORTEST_STRING:
+                owners.setdefault(same_as(value), set()).add(note.patient)
+                written.setdefault(same_as(value), value)
+    return {written[value]: next(iter(people)) for value, people in owners.items() if len(people) == 1}
+
+
+def _length(value: str) -> int:
+    """Return the letters of a string; a wide one, as of Chinese or Korean, says as much as three."""
+    return sum(3 if unicodedata.east_asian_width(character) == "W" else 1 for character in value)
 
 
 LEAST = 0.5  # of words: with fewer, nothing found would mean nothing

@@ -1,41 +1,40 @@
-"""Records of a user, read from files of JSONL, CSV or Parquet and checked row by row.
+"""What an audit is given: records, canaries and texts, checked row by row, and settings.
 
-A record has a `patient_id` and a `text`. With a `note_id`, that is what must be unique; without one, the same
-text of the same patient twice is the same record twice. A repeated text under another `note_id` is a note
-that the model saw more than once: it is counted, and scored once. Other fields are ignored, except
-`identifiers`, a list of strings in the text that name the patient. One that is in no text of its patient is
-counted and left out, because nothing would find it; if that is true of most, the list was not read as it was
-meant, and the file is refused.
+A record has a `patient_id` and a `text`. With a `note_id`, that must be unique; without one, the same text of
+the same patient twice is the same record twice. A repeated text under another `note_id` is a note that the
+model saw more than once: it is counted, and scored once. Other fields are ignored, except `identifiers`, a
+list of strings in the text that name the patient. One that is in no text of its patient is counted and left
+out, because nothing would find it; if that is true of most, the list was not read as it was meant, and the
+file is refused.
 
-Ids that read the same, whatever their case, width, white space and characters without a shape, are one
-patient. The same text under two ids may be one person or a phrase that fits many: it stays with two patients,
-and the report counts it.
+Ids that read the same, whatever their case, width, white space and invisible characters, are one patient. The
+same text under two ids may be one person or a phrase that fits many: it stays with two patients, and the
+report counts it.
 
 No message quotes a record: it may be forwarded to someone who must not see the records.
 """
 
+import math
 import re
-import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictStr, ValidationError
 
 from privaudit.rows import name_of, read_rows
-from privhelpers.errors import BadRecords
-from privhelpers.text import blank, found_among, normalize, owners_of_texts, same_as
+from privhelpers import validate
+from privhelpers.errors import BadRecords, InvalidParameter
+from privhelpers.text import blank, found_among, normalize, owners_of_texts
+
+if TYPE_CHECKING:  # it loads torch
+    from privaudit.model import Target
 
 FEWEST_PATIENTS = 50  # in each file: with fewer, only the loudest leak could be told from chance
 FEWEST_CANARIES = 20
 FEWEST_TEXTS = 50  # of a synthetic data set
 _UNFAIR = 1e-4  # a coin that gives so uneven a split is not believed
-_SHORTEST_STRING = 6  # letters of a string that names a patient: shorter ones come by chance
-# Six digits or more, as in record numbers, telephone numbers and dates; and addresses of mail. A dot before a
-# blank ends a sentence, and the number with it.
-_NUMBER = re.compile(r"(?<!\d)\d(?:(?:\.(?! )| \. |[-/() ]){0,3}\d){5,}(?!\d)")
-_MAIL = re.compile(r"[\w.%+'-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
 _WHOLE = re.compile(r"([0-9]+)(?:\.0+)?")  # a number, as a spreadsheet may write it
 
 
@@ -215,28 +214,6 @@ def _with_own_identifiers(name: str, notes: list[Note]) -> tuple[tuple[Note, ...
     return tuple(kept), not_found
 
 
-def naming_strings(notes: Sequence[Note]) -> dict[str, str]:
-    """Return strings that name one patient of these alone, normalized, and whose they are.
-
-    Those that the records declare, and numbers of six digits or more and mail addresses in the text. What
-    two patients share names neither.
-    """
-    owners: dict[str, set[str]] = {}
-    written: dict[str, str] = {}
-    for note in notes:
-        text = normalize(note.text)
-        for value in [*map(normalize, note.identifiers), *_NUMBER.findall(text), *_MAIL.findall(text)]:
-            if _length(value) >= _SHORTEST_STRING:
-                owners.setdefault(same_as(value), set()).add(note.patient)
-                written.setdefault(same_as(value), value)
-    return {written[value]: next(iter(people)) for value, people in owners.items() if len(people) == 1}
-
-
-def _length(value: str) -> int:
-    """Return the letters of a string; a wide one, as of Chinese or Korean, says as much as three."""
-    return sum(3 if unicodedata.east_asian_width(character) == "W" else 1 for character in value)
-
-
 def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> RecordFile:
     """Read a file of records.
 
@@ -391,3 +368,129 @@ def read_files(
         _refuse_contradiction(made, members, heldout)
     texts = None if synthetic is None else read_texts(synthetic, columns)
     return Files(members, heldout, made, texts)
+
+
+_SMALL, _MIDDLE = 20_000_000, 250_000_000  # weights
+EFFORTS = {"quick": 1 / 4, "standard": 1, "thorough": 4}  # times the usual patients and texts
+
+
+def _scaled(effort: str, *, patients: int, **numbers: int) -> dict[str, int]:
+    """Scale default sample sizes by effort; 50 patients are asked about at least."""
+    if effort not in EFFORTS:
+        raise InvalidParameter(f"effort = {validate.shown(effort)}: must be one of {', '.join(EFFORTS)}")
+    scaled = {
+        name: round(EFFORTS[effort] * number) for name, number in (numbers | {"patients": patients}).items()
+    }
+    return scaled | {"patients": max(FEWEST_PATIENTS, scaled["patients"])}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that decides an audit, apart from the model and the files.
+
+    Attributes:
+        patients: of each file, at most, 50 or more; sampled at random. None for all of them.
+        notes: of a patient, at most; sampled at random. None for all of them.
+        texts: that a causal model writes.
+        tokens: of each.
+        lower_case: whether notes are read in lower case too.
+        control: whether a model with fresh weights is asked the same.
+        epsilon, delta: a claimed budget, for one record more or less; only canaries can refute it.
+        alpha: chance of flagging a model that learned nothing of its records, in (0, 0.5); where an epsilon
+            is claimed, one half is for the tests and one for the bound that may refute it.
+        permutations: of each test; 1 / (permutations + 1) must lie well below alpha over the tests.
+        draws: bootstrap resamples of patients.
+        seed: of everything that is drawn.
+
+    Raises:
+        InvalidParameter: a value is out of its range, or one of epsilon and delta is missing.
+    """
+
+    patients: int | None = 2000
+    notes: int | None = 20
+    texts: int = 600
+    tokens: int = 64
+    lower_case: bool = True
+    control: bool = True
+    epsilon: float | None = None
+    delta: float | None = None
+    alpha: float = 0.01
+    permutations: int = 9999
+    draws: int = 500
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse settings with which no audit can be run."""
+        limited = [name for name in ("patients", "notes") if getattr(self, name) is not None]
+        validate.fields(self, validate.positive_int, *limited)
+        if self.patients is not None and self.patients < FEWEST_PATIENTS:
+            raise InvalidParameter(
+                f"patients = {self.patients}: at least {FEWEST_PATIENTS} of each file are needed to tell a "
+                "leak from chance; give so many or more, or all"
+            )
+        validate.fields(self, validate.positive_int, "texts", "tokens", "permutations", "draws")
+        validate.fields(self, validate.non_negative_int, "seed")
+        validate.fields(self, validate.finite, "alpha")
+        if not 0 < self.alpha < 0.5:
+            raise InvalidParameter(f"alpha = {validate.shown(self.alpha)}: must be in (0, 0.5)")
+        if (self.epsilon is None) != (self.delta is None):
+            raise InvalidParameter(
+                "epsilon and delta: one means nothing without the other; give both or neither"
+            )
+        if self.epsilon is not None:
+            validate.fields(self, validate.positive, "epsilon")
+            object.__setattr__(self, "delta", validate.delta(self.delta))
+
+    @property
+    def share(self) -> float:
+        """The error of all tests together; a bound against a claimed epsilon has as much, both are alpha."""
+        return self.alpha if self.epsilon is None else self.alpha / 2
+
+    def require_permutations(self, tests: int) -> None:
+        """Refuse so few permutations that no result could flag a model.
+
+        Args:
+            tests: of the audit, among which Holm's correction divides `share`.
+
+        Raises:
+            InvalidParameter: the least p-value is above `share` after the correction.
+        """
+        if tests > self.share * (self.permutations + 1):
+            raise InvalidParameter(
+                f"permutations = {self.permutations:,}: among {tests} tests the least p-value would be "
+                f"{min(1, tests / (self.permutations + 1)):.2g}, above alpha = {self.share:g} for all of "
+                f"them, so that nothing could be found; give {math.ceil(tests / self.share) - 1:,} or more"
+            )
+
+    @classmethod
+    def for_model(cls, target: "Target", *, effort: str = "standard", **changes: Any) -> "Settings":
+        """Return what can be asked of a model of this size in minutes on two cores.
+
+        Args:
+            target: the model.
+            effort: quick (a quarter of the patients, but 50 or more, and of the texts), standard, or thorough
+                (four times as many).
+            changes: other fields, and those that shall differ.
+
+        Raises:
+            InvalidParameter: there is no such effort, or a value is out of its range.
+        """
+        causal = target.is_causal
+        patients, texts = 100, 48
+        size: dict[str, Any] = {"notes": 3, "lower_case": False, "control": False}
+        if target.parameters <= _SMALL:
+            patients, texts, size = 2000 if causal else 500, cls.texts, {"lower_case": causal}
+        elif target.parameters <= _MIDDLE:
+            patients, texts, size = 250, 120, {"notes": 5, "lower_case": False}
+        return cls(**size | _scaled(effort, patients=patients, texts=texts) | changes)
+
+    @classmethod
+    def for_texts(cls, *, effort: str = "standard", **changes: Any) -> "Settings":
+        """Return what can be asked about synthetic texts in minutes; arguments as those of `for_model`.
+
+        A permutation costs little here, and more tests are made: twice as many let one of them be told.
+
+        Raises:
+            InvalidParameter: there is no such effort, or a value is out of its range.
+        """
+        return cls(**{"permutations": 19_999} | _scaled(effort, patients=cls.patients) | changes)

@@ -21,20 +21,25 @@ from matplotlib.figure import Figure
 
 import privhelpers
 from privaudit.audit import Audit
-from privaudit.first_page import (
+from privaudit.membership import Attack
+from privaudit.memorization import PatientShares
+from privaudit.records import Settings
+from privaudit.verdict import TestResult
+from privaudit.words import (
+    WORDING,
+    Recipient,
     answers,
     first_page,
+    format_p,
+    format_percent,
     key_figure,
     limit_of,
     more_figures,
+    name_of_test,
+    sentence,
     short_coverage,
     words_of,
 )
-from privaudit.probes.membership import Attack
-from privaudit.probes.memorization import PatientShares
-from privaudit.settings import Settings
-from privaudit.verdict import TestResult
-from privaudit.words import WORDING, Recipient, format_p, format_percent, sentence
 from privhelpers.attacks.scores import as_plain
 from privhelpers.figures._charts import forest, roc, two_arms
 from privhelpers.stats import roc_curve
@@ -73,7 +78,7 @@ def _given(source: object) -> dict:
 
 
 def _test(test: TestResult) -> dict:
-    facts = {"name": test.name} | _given(test)
+    facts = {"name": name_of_test(test.key)} | _given(test)
     del facts["key"]
     return facts
 

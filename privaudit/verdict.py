@@ -16,18 +16,62 @@ writes, for it begins as held-out notes do, are not asked so.
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from types import MappingProxyType
 
-from privaudit.probes.blind import BlindBaseline
-from privaudit.probes.canaries import CanaryResult
-from privaudit.probes.membership import LEAK_CAN_INVERT, Attack, broken_controls
-from privaudit.probes.memorization import PatientShares
-from privaudit.words import AttackTest, Cause, Check, Part, Reason, Statement, TestKey, name_of_test
+from privaudit.membership import (
+    LEAK_CAN_INVERT,
+    Attack,
+    AttackTest,
+    BlindBaseline,
+    Part,
+    broken_controls,
+)
+from privaudit.memorization import CanaryResult, Check, PatientShares
 from privhelpers.stats import adjust
 
 FLAGGED, UNDECIDED, NOTHING_FOUND = "flagged", "undecided", "nothing found"
 # Tests of what is repeated: it is not a record of the other file's patients, so that no exchange explains it.
 _REPEATED = frozenset({Check.COMPLETIONS, Check.COPIES, Check.DISCLOSURES})
+
+
+TestKey = AttackTest | Check
+
+
+class Cause(StrEnum):
+    """What else than training may explain a difference; keys of `explanations`."""
+
+    WORDS = "words"
+    SHAPE = "shape"
+    RARITY = "rarity"
+    UNTRAINED = "untrained"
+    REFERENCE = "reference"
+    TOOLS = "tools"
+    EXCHANGED = "exchanged"
+    INVERTED = "inverted"
+
+
+class Reason(StrEnum):
+    """Why an audit concludes what it does; keys of `reasons`."""
+
+    CANARIES = "canaries"
+    CLAIM = "claim"
+    BEYOND = "beyond"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A reason or an explanation, with the values that its sentence names.
+
+    Attributes:
+        key: what is stated.
+        values: in the order of the sentence's placeholders; of `Reason.BEYOND`, the last two are the clearest
+            test and whether others are as clear.
+    """
+
+    key: Reason | Cause
+    values: tuple = ()
 
 
 @dataclass(frozen=True)
@@ -49,11 +93,6 @@ class TestResult:
     coin: bool = False
     reverse: float | None = None
     turned: bool = False
-
-    @property
-    def name(self) -> str:
-        """What was tested, in plain words."""
-        return name_of_test(self.key)
 
 
 @dataclass(frozen=True)

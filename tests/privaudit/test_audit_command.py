@@ -12,7 +12,7 @@ import pytest
 import toy_audit as toy
 
 import privaudit
-from privaudit import browser, bundle, cli
+from privaudit import bundle, cli, console
 from privhelpers.errors import BadRecords, RunFailed
 
 ROOT = Path(__file__).parents[2]
@@ -133,7 +133,7 @@ def test_an_old_report_is_kept(call, tmp_path):
 
 
 def test_without_chromium_it_stops_before_the_work(call, monkeypatch, tmp_path):
-    monkeypatch.setattr(browser.shutil, "which", lambda name: None)
+    monkeypatch.setattr(console.shutil, "which", lambda name: None)
     monkeypatch.setattr(privaudit, "open_model", lambda *_, **__: pytest.fail("the work began"))
     code, message = call()
     assert code == 2 and "apt-get install chromium" in message and "--pdf=no" in message
@@ -141,7 +141,7 @@ def test_without_chromium_it_stops_before_the_work(call, monkeypatch, tmp_path):
 
 
 def test_a_good_audit_is_published_whole_beside_an_older_one(call, tmp_path, monkeypatch):
-    monkeypatch.setattr(browser.shutil, "which", lambda name: None)
+    monkeypatch.setattr(console.shutil, "which", lambda name: None)
     monkeypatch.setattr(
         privaudit.Settings,
         "for_model",

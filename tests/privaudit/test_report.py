@@ -13,10 +13,11 @@ import toy_audit as toy
 
 import privaudit
 from privaudit import audit_pictures
-from privaudit import browser as programs
+from privaudit import console as programs
 from privaudit.audit import _top1
-from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, decide
-from privaudit.words import WORDING, Cause, Check, Reason, Statement, sentence
+from privaudit.memorization import Check
+from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, Cause, Reason, Statement, decide
+from privaudit.words import WORDING, sentence
 from privhelpers.artifacts import to_json
 
 SCRIPT = "<script>alert(1)</script>"

@@ -5,10 +5,10 @@ import toy_audit as toy
 from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers, trainers
 from tokenizers import models as token_models
 
-from privaudit.encode import require_text_back
+from privaudit.encode import naming_strings, require_text_back
+from privaudit.memorization import openings
 from privaudit.model import Target
-from privaudit.probes.memorization import openings
-from privaudit.records import Note, naming_strings
+from privaudit.records import Note
 from privhelpers.errors import UnsupportedModel
 from privhelpers.text import same_as
 

@@ -20,12 +20,13 @@ from transformers import (
 )
 
 import privaudit
-from privaudit.encode import _drawn_notes, draw_sample
+from privaudit.encode import _drawn_notes, draw_sample, naming_strings
 from privaudit.loading import TextTokenizer, rng
-from privaudit.probes.memorization import openings, write_texts
-from privaudit.records import FEWEST_PATIENTS, Note, naming_strings
-from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, p_values_by_test
-from privaudit.words import WORDING, AttackTest, Cause, Part
+from privaudit.membership import AttackTest, Part
+from privaudit.memorization import openings, write_texts
+from privaudit.records import FEWEST_PATIENTS, Note
+from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, Cause, p_values_by_test
+from privaudit.words import WORDING
 from privhelpers.errors import InvalidParameter, UnsupportedModel
 from privhelpers.text import found_in
 

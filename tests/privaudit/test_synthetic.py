@@ -16,17 +16,10 @@ import toy_audit as toy
 import privaudit
 from privaudit import audit_pictures
 from privaudit.encode import draw_sample
-from privaudit.probes.risks import (
-    Likeness,
-    inferred,
-    linked,
-    near_copies,
-    singled_out,
-    word_losses,
-)
 from privaudit.records import Canary, CanaryFile, Files, Note, RecordFile, TextFile
-from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED
-from privaudit.words import WORDING, Cause
+from privaudit.risks import Likeness, inferred, linked, near_copies, singled_out, word_losses
+from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, Cause
+from privaudit.words import WORDING, name_of_test
 from privhelpers.artifacts import to_json
 
 LITTLE = privaudit.Settings(permutations=1999, draws=60)
@@ -176,7 +169,7 @@ def test_a_set_that_repeats_held_out_notes_is_no_nothing_found(of_the_others):
     asked = {words["tests"][name] for name in ("copies", "disclosures")}
     names = words["attacks"]["words"], words["attacks"]["closest"], words["attacks"]["covered"]
     asked |= {f"{name}: {test}" for name in names for test in words["attack_tests"].values()}
-    assert {test.name for test in audit.verdict.tests if test.reverse is not None} == asked
+    assert {name_of_test(test.key) for test in audit.verdict.tests if test.reverse is not None} == asked
     assert {test["name"] for test in facts["tests"] if "reverse" in test} == asked
     dash, tests = '<td class="n">–</td></tr>', facts["tests"]
     assert privaudit.report_page(facts).count(dash) == len(tests) - 8

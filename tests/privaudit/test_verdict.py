@@ -9,23 +9,28 @@ import toy_audit as toy
 from scipy import sparse
 
 from privaudit import Settings
-from privaudit.probes.blind import NAMES, BlindBaseline, _products, blind_baselines
-from privaudit.probes.canaries import audit_canaries
-from privaudit.records import Canary
-from privaudit.verdict import FLAGGED, NOTHING_FOUND, UNDECIDED, alternative_explanations, decide
-from privaudit.words import (
-    WORDING,
+from privaudit.membership import (
+    NAMES,
     AttackName,
     AttackTest,
-    Cause,
-    Check,
-    Limit,
+    BlindBaseline,
     Part,
-    Reason,
-    Recipient,
-    Statement,
-    sentence,
+    _products,
+    blind_baselines,
 )
+from privaudit.memorization import Check, audit_canaries
+from privaudit.records import Canary
+from privaudit.verdict import (
+    FLAGGED,
+    NOTHING_FOUND,
+    UNDECIDED,
+    Cause,
+    Reason,
+    Statement,
+    alternative_explanations,
+    decide,
+)
+from privaudit.words import WORDING, Limit, Recipient, sentence
 from privhelpers import rng
 from privhelpers.errors import InvalidParameter
 from privhelpers.records import make_hospital_records
@@ -91,8 +96,8 @@ def test_slips_of_the_pen_are_seen_though_no_two_patients_share_one(sides, stray
 
 
 def test_what_differs_late_is_seen_where_not_all_is_read(monkeypatch):
-    monkeypatch.setattr("privaudit.probes.blind._LONGEST", 240)
-    monkeypatch.setattr("privaudit.probes.blind._STRETCH", 40)
+    monkeypatch.setattr("privaudit.membership._LONGEST", 240)
+    monkeypatch.setattr("privaudit.membership._STRETCH", 40)
     early = [people(60, n) + people(60, n + 7) for n in (1, 2)]
     late = [people(60, n, extra) + people(60, n + 7, extra) for n, extra in ((3, ()), (4, ("yew",) * 9))]
     members, heldout = (

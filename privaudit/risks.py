@@ -22,10 +22,8 @@ from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from privaudit.encode import Sample
-from privaudit.probes.memorization import PatientShares, compare_patients
-from privaudit.records import Note
-from privaudit.settings import Settings
-from privaudit.words import Check
+from privaudit.memorization import Check, PatientShares, compare_patients
+from privaudit.records import Note, Settings
 from privhelpers import rng, spelling, stats
 from privhelpers.defenses.dedup import shingles
 from privhelpers.stats import Interval
