@@ -66,22 +66,22 @@ class AttackTest(NamedTuple):
     part: Part
 
 
-# Attacks whose area a leak can take below 0.5: a model that read its notes in lower case gains less by it the
-# better it knows one, and a maker may throw away the texts that come closest to its records.
+# Attacks whose area a leak can push below 0.5: lower case costs a model less the better it knows a note that
+# it was trained on in lower case, and a maker may drop the texts that are closest to its records.
 LEAK_CAN_INVERT = (AttackName.LOWER_CASE, AttackName.CLOSEST, AttackName.COVERED)
 
 
 @dataclass(frozen=True)
 class Attack:
-    """One attack on membership, and the same where it must fail.
+    """One attack on membership, with its controls.
 
     Attributes:
         name: key of `attacks` in `wording.yml`.
         patient, note: what it achieves for patients, and for single notes.
-        p: chance of so high an area, and of so many members above all but 1 % of the others.
-        reverse_p: the same with members and held-out patients exchanged.
-        untrained, untrained_p: the same of patients on a model with fresh weights; None if it was not asked,
-            and no p-values where it gives all the same score.
+        p: p-values of the area, and of the members above all but 1% of the others.
+        reverse_p: the same with members and held-out patients swapped.
+        untrained, untrained_p: the same for patients on a model with fresh weights; None if not measured,
+            and no p-values if its scores are constant.
         nulls: area of one half of the held-out patients against the other (`held_out`), and after the labels
             were permuted (`permuted`).
     """
@@ -110,16 +110,16 @@ def membership_scores(
     against: TokenScores | None = None,
     same_tokens: bool = False,
 ) -> dict[str, np.ndarray]:
-    """Return the score of each text under each attack that one model allows.
+    """Return the score of each text under each attack that applies.
 
     Args:
         scored: the tokens of the texts by the audited model.
         texts: what was scored.
         lower: of the texts in lower case, by the same model.
-        reference: of the texts by another model, whose tokens may be others, and which may read less.
-        against: of the texts by the audited model, for the comparison with the reference, where that must
-            see no more of a text than the reference does (`encode.read_alike`); by default `scored`.
-        same_tokens: whether the tokens of the reference are the same, as EZ-MIA and WBC ask.
+        reference: of the texts by another model, with perhaps other tokens and a shorter context.
+        against: of the texts by the audited model, limited to what the reference reads
+            (`encode.read_alike`); by default `scored`.
+        same_tokens: whether the reference has the same tokens, as EZ-MIA and WBC need.
 
     Source: see `attacks.signals`.
     """
@@ -137,10 +137,10 @@ def membership_scores(
 
 
 def _reference_scores(one: TokenScores, other: TokenScores, texts: Sequence[str]) -> np.ndarray:
-    """Return by how many nats a byte one model predicts each text better than another, where both read it.
+    """Return how many nats a byte one model predicts the shared part of each text better than another.
 
-    Dividing the losses of what each model reads by the whole text, or by what it reads, would score the
-    length of long texts. A text without a part that both read says nothing, and gets the mean of the others.
+    Dividing by the whole text, or by what each model reads, would score the length of long texts. A text
+    without a shared part gets the mean of the others.
     """
     gains = np.full(len(texts), np.nan)
     for number, text in enumerate(texts):
@@ -155,8 +155,8 @@ def _reference_scores(one: TokenScores, other: TokenScores, texts: Sequence[str]
 def drop_constant_scores(scores: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Drop constant scores; keep the primary one, as zeros, so that no result chooses the key figure.
 
-    One that is the same says nothing: an uncased tokenizer has no lower case to tell apart. The first is kept
-    as zeros then, with an area of 0.5: another one in its place would be chosen by what it found.
+    A constant score tells nothing, such as the lower-case score with an uncased tokenizer. The first score is
+    kept as zeros, with an area of 0.5: a replacement would be chosen by its result.
     """
     first = next(iter(scores))
     same = {name for name, values in scores.items() if np.ptp(values) <= 1e-9}
@@ -194,7 +194,7 @@ def measure_attacks(
         scores: of each note, by attack.
         sample: the notes.
         settings: of the audit.
-        untrained: scores of the same notes under fresh weights; an attack that it lacks gives all the same.
+        untrained: scores of the same notes under fresh weights; a missing attack counts as constant.
     """
     patients, member = sample.patients, sample.member
     draws, seed = settings.draws, settings.seed
@@ -238,14 +238,14 @@ def broken_controls(attacks: Sequence[Attack]) -> list[str]:
 
 WORDING = parse_yaml(Path(__file__).with_name("wording.yml").read_text(encoding="utf-8"))
 NAMES = ("words", "shape", "rarity")
-PARTS = 5  # of the patients; each is judged by what was learned from the other four
-RIDGE = 1.0  # of the regression; a text's likeness to itself is 1
-_CELLS = 16  # numbers a patient that one permutation takes in memory
-_LONGEST = 40_000  # characters of one patient that are looked at
-_STRETCH = 400  # characters; where there are more, so many stretches are sampled from all notes
-_ROWS = 256  # of the table of products that are made at once
-PERMUTATIONS = 999  # that an audit asks for at most: a program learns again from each
-_MOST = 2000  # patients of a group that are judged, sampled at random: likeness is a table of every two
+PARTS = 5  # folds of patients; each is scored by what was learned from the other four
+RIDGE = 1.0  # of the regression; a text's similarity to itself is 1
+_CELLS = 16  # numbers a patient that one permutation keeps in memory
+_LONGEST = 40_000  # characters of one patient that are read
+_STRETCH = 400  # characters of the pieces that are sampled from more
+_ROWS = 256  # of the product table that are computed at once
+PERMUTATIONS = 999  # most of an audit: a baseline is refitted for each
+_MOST = 2000  # patients of a group, sampled at random: the kernel is a table of all pairs
 
 
 @dataclass(frozen=True)
@@ -254,10 +254,9 @@ class BlindBaseline:
 
     Attributes:
         name: one of `NAMES`.
-        auc: of held-out judgements, patient by patient.
-        p: chance of so much if the files do not differ.
-        parts: the one of five random parts that each patient is in, members first; a patient is judged by
-            what the other four teach.
+        auc: of cross-validated scores of patients.
+        p: its p-value if the files do not differ.
+        parts: the fold of each patient, members first.
     """
 
     name: str
@@ -267,9 +266,9 @@ class BlindBaseline:
 
 
 def _units(text: str) -> list[str]:
-    """Return the words of two letters or more, as they are written, and characters of scripts without blanks.
+    """Return words of two letters or more, as written, and characters of scripts without blanks.
 
-    They keep their spelling: what differs in spelling alone differs for a model, too.
+    They keep their spelling, because a model sees differences of spelling, too.
     """
     units = (unit[0] for unit in spelling.units(text))
     return [unit for unit in units if len(unit) > 1 or spelling.without_blanks(unit)]
@@ -280,12 +279,12 @@ def _words(texts: Sequence[str]) -> sparse.csr_matrix:
     size = {"n_features": 2**16, "alternate_sign": False}
     letters = HashingVectorizer(analyzer="char_wb", ngram_range=(3, 4), **size)
     words = HashingVectorizer(ngram_range=(1, 2), tokenizer=_units, token_pattern=None, **size)
-    # The weights see every text and no label, so that they cannot tell anything about membership.
+    # The weights see every text and no label, so they contain nothing about membership.
     return make_pipeline(make_union(letters, words), TfidfTransformer(sublinear_tf=True)).fit_transform(texts)
 
 
 def _looked_at(text: str, generator: np.random.Generator) -> str:
-    """Return a text, or stretches of a longer one from all over it: what differs late differs, too."""
+    """Return a text, or random stretches of a long one, so late differences count, too."""
     if len(text) <= _LONGEST:
         return text
     stretches = [text[start : start + _STRETCH] for start in range(0, len(text), _STRETCH)]
@@ -295,7 +294,7 @@ def _looked_at(text: str, generator: np.random.Generator) -> str:
 
 
 def _shape(texts: Sequence[str], generator: np.random.Generator) -> list[float]:
-    """Return figures of a patient's notes that no single word decides."""
+    """Return number, lengths, and kinds of characters of a patient's notes."""
     lengths = [len(text) for text in texts]
     joined = _looked_at("".join(texts), generator)
     kinds = (str.isdigit, str.isupper, str.isspace)
@@ -305,12 +304,11 @@ def _shape(texts: Sequence[str], generator: np.random.Generator) -> list[float]:
 
 
 def _rarity(texts: Sequence[str]) -> np.ndarray:
-    """Return how rare the words, pairs of words and runs of letters of each patient are, shape [patients, 6].
+    """Return the rarity of words, pairs of words, and runs of letters of each patient, shape [patients, 6].
 
-    For each of the three, the mean rarity over the patient's, and the share that nobody else has: one slip in
-    a long note hardly moves a mean. A slip of the pen teaches a program that counts words nothing about
-    another patient's slip; a language model finds both surprising, and a stray capital as well. Every digit
-    counts as the same: numbers differ from patient to patient anyway.
+    Each of the three has its mean rarity, and the share that no other patient has, because one typo in a long
+    note hardly changes a mean. A typo teaches a word count nothing about another patient's typo, but a
+    language model finds both surprising. All digits count as equal, because numbers differ between patients.
     """
     columns = []
     for analyzer, run in (("word", (1, 1)), ("word", (2, 2)), ("char_wb", (4, 4))):
@@ -325,9 +323,9 @@ def _rarity(texts: Sequence[str]) -> np.ndarray:
 
 
 def _smoother(kernel: np.ndarray, parts: np.ndarray) -> np.ndarray:
-    """Return the matrix that turns labels into judgements of patients by what the other parts teach.
+    """Return the matrix that maps labels to cross-validated scores of patients.
 
-    Ridge regression is linear in the labels: one matrix serves the true labels and every shuffle of them.
+    Ridge regression is linear in the labels, so one matrix serves the true labels and every permutation.
     """
     matrix = np.zeros_like(kernel)
     for part in range(PARTS):
@@ -335,7 +333,7 @@ def _smoother(kernel: np.ndarray, parts: np.ndarray) -> np.ndarray:
         inner = kernel[np.ix_(learn, learn)]
         inner[np.diag_indices_from(inner)] += RIDGE
         rows = linalg.solve(inner, kernel[np.ix_(learn, judge)], overwrite_a=True, assume_a="pos").T
-        # Without the mean of the labels: a part with more members leaves fewer to learn from.
+        # Without the mean of the labels: a fold with more members leaves fewer for training.
         matrix[np.ix_(judge, learn)] = rows - rows.mean(1, keepdims=True)
     return matrix
 
@@ -348,7 +346,7 @@ def _areas(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def _products(rows: sparse.csr_matrix) -> np.ndarray:
-    """Return the inner product of every two rows, in blocks: a sparse table of all would be larger."""
+    """Return the inner products of all pairs of rows, block by block to save memory."""
     table = np.empty((rows.shape[0], rows.shape[0]))
     for start in range(0, len(table), _ROWS):
         table[start : start + _ROWS] = (rows[start : start + _ROWS] @ rows.T).toarray()
@@ -360,7 +358,7 @@ def _kernels(people: Sequence[Sequence[str]]) -> Iterator[tuple[str, np.ndarray]
     generator = rng.make(0, "checkup/blind/stretches")
     joined = [_looked_at("\n".join(texts), generator) for texts in people]
     rarity, tables = _rarity(joined), [_products(_words(joined))]
-    del joined  # nothing here outlives its use
+    del joined  # frees memory
     yield "words", tables.pop()
     shape = np.array([_shape(texts, generator) for texts in people])
     yield "shape", rbf_kernel(StandardScaler().fit_transform(shape))
@@ -368,14 +366,14 @@ def _kernels(people: Sequence[Sequence[str]]) -> Iterator[tuple[str, np.ndarray]
 
 
 def text_kernels(people: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
-    """Return how alike the notes of every two patients are, shape [patients, patients], in three ways.
+    """Return three kernels of the similarity of patients' notes, shape [patients, patients] each.
 
     Args:
         people: the texts of each patient.
 
     Returns:
-        `words`: by shared words and short runs of letters; `shape`: by number, length and make-up alone;
-        `rarity`: by how few other patients share their words and runs of letters.
+        `words`: shared words and short runs of letters; `shape`: number, length, and kinds of characters;
+        `rarity`: how few other patients share their words and runs of letters.
     """
     return dict(_kernels(people))
 
@@ -388,13 +386,13 @@ def blind_baselines(
     draws: int = 500,
     seed: int = 0,
 ) -> list[BlindBaseline]:
-    """Try to tell two groups of patients apart by words, shape and rarity of their notes.
+    """Try to tell two groups of patients apart by words, shape, and rarity of their notes.
 
     Args:
-        members, heldout: the texts of each patient; of more than 2,000, as many are sampled.
-        permutations: of the test, which learns again from every permutation of the labels.
+        members, heldout: the texts of each patient; a sample of 2,000 of more.
+        permutations: of the test, which refits the baseline for each.
         draws: bootstrap draws of the intervals.
-        seed: of the parts, the permutations and the draws.
+        seed: of the folds, the permutations, and the draws.
 
     Source: Das, Zhang and Tramer 2024.
     """
@@ -408,13 +406,13 @@ def blind_baselines(
     baselines = []
     for name, kernel in _kernels([*members, *heldout]):
         learner = _smoother(kernel, parts)
-        del kernel  # neither table outlives its use
+        del kernel  # frees memory
 
         def areas(labels: np.ndarray, learner: np.ndarray = learner) -> np.ndarray:
             return _areas((labels.astype(float) @ learner.T).round(12), labels)[:, None]
 
         p = stats.permutation_test(areas, member, draws=permutations, seed=seed, cells=_CELLS * member.size)
-        scores = (learner @ member.astype(float)).round(12)  # what is equal but for rounding ties
+        scores = (learner @ member.astype(float)).round(12)  # rounded, so equal scores tie
         area = stats.auc_interval(scores[member], units[0], scores[~member], units[1], draws=draws, seed=seed)
         baselines.append(BlindBaseline(name, area, float(p[0]), parts))
         del areas, learner

@@ -38,11 +38,12 @@ from privhelpers.models import TokenScores
 from privhelpers.stats import Interval
 from privhelpers.text import found_among
 
-SHORTEST = 20  # tokens of a note whose second half is worth asking for
+SHORTEST = 20  # tokens of a note whose second half is tested
+_OPENING = 2  # words that a text is begun with
 
 
 class Check(StrEnum):
-    """A test that is not of an attack on membership; keys of `tests`."""
+    """A test other than an attack on membership; keys of `tests`."""
 
     COMPLETIONS = "completions"
     DISCLOSURES = "disclosures"
@@ -55,7 +56,7 @@ class Check(StrEnum):
 
 @dataclass(frozen=True)
 class Share:
-    """How many of several patients, or notes, something happened to."""
+    """How many of some patients or notes are affected."""
 
     hits: int
     of: int
@@ -68,12 +69,12 @@ class Share:
 
 @dataclass(frozen=True)
 class PatientShares:
-    """Patients that something happened to, of those who could be asked about.
+    """Affected patients of those who could be tested.
 
     Attributes:
         members, heldout: of each group.
-        p: chance of so many members, or more, if being a member did not matter: Fisher's exact test.
-        reverse_p: of so many held-out patients, or more, by that test, where that may be asked.
+        p: one-sided p-value of Fisher's exact test for more members.
+        reverse_p: the same for more held-out patients.
     """
 
     members: Share
@@ -83,12 +84,12 @@ class PatientShares:
 
     @property
     def difference(self) -> Interval:
-        """The members' share minus the held-out one, which chance and the phrases of the house give too."""
+        """The members' share minus the held-out share, which chance and standard phrases explain."""
         return stats.newcombe_difference(self.members.interval, self.heldout.interval)
 
 
 def compare_patients(hits: Iterable[str], asked: Iterable[str], members: Collection[str]) -> PatientShares:
-    """Compare how many member and held-out patients something happened to."""
+    """Compare how many member and held-out patients are affected."""
     hits, asked, members = set(hits), set(asked), set(members)
     inside = Share(len(hits & members), len(asked & members))
     outside = Share(len(hits - members), len(asked - members))
@@ -99,13 +100,13 @@ def compare_patients(hits: Iterable[str], asked: Iterable[str], members: Collect
 
 @dataclass(frozen=True)
 class Completions:
-    """Second halves that greedy decoding returns word for word.
+    """Second halves of notes that greedy decoding returns word for word.
 
     Attributes:
         by_patient: patients with at least one such note.
         notes, heldout_notes: such notes.
         lines: the numbers of the members' such notes in their file.
-        too_short: notes that were too short to ask.
+        too_short: notes that were too short to test.
     """
 
     by_patient: PatientShares
@@ -116,10 +117,10 @@ class Completions:
 
 
 def completions(scored: TokenScores, sample: Sample) -> Completions | None:
-    """Say of which notes a causal model returns the second half, given the first.
+    """Count notes of which a causal model returns the second half, given the first.
 
     Greedy decoding returns a half exactly if each of its tokens is the most probable one after those before
-    it, so the pass that scored the notes has the answer.
+    it, so the pass that scored the notes already has the answer.
 
     Args:
         scored: the tokens of the notes by a causal model.
@@ -158,19 +159,18 @@ def _first_words(text: str, count: int) -> str:
     return " ".join(text[:end].split())
 
 
-def openings(notes: Sequence[Note], *, most: int, words: int = 2) -> list[str]:
-    """Return how notes of this kind begin: first words that several held-out patients share, most first.
+def openings(notes: Sequence[Note], *, most: int) -> list[str]:
+    """Return common openings of notes: first words that several held-out patients share, most common first.
 
-    Digits are left out, so that no opening contains the number of a person.
+    Openings with digits are left out, because a number may belong to a person.
 
     Args:
-        notes: held-out notes: an attacker knows the style of the house and nobody in it.
+        notes: held-out notes: an attacker knows the style of the hospital, but no patient.
         most: how many at most, 1 or more.
-        words: length of an opening.
     """
     shared: dict[str, set[str]] = {}
     for note in notes:
-        first = _first_words(note.text, words)
+        first = _first_words(note.text, _OPENING)
         if first and not any(map(str.isdigit, first)):
             shared.setdefault(first, set()).add(note.patient)
     counts = Counter({opening: len(people) for opening, people in shared.items() if len(people) > 1})
@@ -178,24 +178,24 @@ def openings(notes: Sequence[Note], *, most: int, words: int = 2) -> list[str]:
 
 
 def write_texts(target: Target, sample: Sample, settings: Settings, *, progress: bool) -> list[str]:
-    """Let a causal model write `settings.texts` texts, after nothing and after common openings in turn."""
+    """Let a causal model write `settings.texts` texts, without and with common openings."""
     begin = list(filter(target.continues, ["", *openings(sample.of(member=False), most=11)]))
     begin = begin[: settings.texts]
     texts: list[str] = []
     for number, opening in enumerate(tqdm(begin, desc="writing", unit="opening", disable=not progress)):
-        samples = len(range(number, settings.texts, len(begin)))  # the first ones take what does not divide
+        samples = len(range(number, settings.texts, len(begin)))  # the first ones get the remainder
         texts += target.write(opening, samples=samples, tokens=settings.tokens, seed=settings.seed)
     return texts
 
 
 @dataclass(frozen=True)
 class Disclosures:
-    """Patients whom something that the model wrote names.
+    """Patients who are named in what the model wrote.
 
     Attributes:
-        by_patient: patients with a string of theirs in some text, of those who have one at all.
-        texts, distinct: texts that were written, and different ones among them.
-        strings: strings of members and of held-out patients that were looked for.
+        by_patient: patients with one of their strings in some text, of those who have a string.
+        texts, distinct: numbers of texts, and of distinct texts.
+        strings: numbers of strings of members and of held-out patients.
         disclosed: the members' strings that were written.
     """
 
@@ -207,7 +207,7 @@ class Disclosures:
 
 
 def disclosures(texts: Sequence[str], sample: Sample) -> Disclosures | None:
-    """Look for strings of members, and of held-out patients, in what the model wrote.
+    """Search what the model wrote for strings of members and of held-out patients.
 
     Args:
         texts: what it wrote.
@@ -216,7 +216,7 @@ def disclosures(texts: Sequence[str], sample: Sample) -> Disclosures | None:
     Returns:
         The counts, or None if a group has no such string.
 
-    Source: Lukas et al. 2023, for extraction beside what is never seen.
+    Source: Lukas et al. 2023, for extraction with a control.
     """
     owners = naming_strings(sample.notes)
     members = {note.patient for note in sample.of(member=True)}
@@ -235,12 +235,12 @@ def disclosures(texts: Sequence[str], sample: Sample) -> Disclosures | None:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claimed epsilon, and what the canaries certify from below.
+    """A claimed epsilon, and the lower bound that the canaries certify.
 
     Attributes:
-        epsilon, delta: as claimed, for one record more or less.
-        lower: what the canaries certify, at the same delta.
-        most_certifiable: what so many canaries could have certified at most.
+        epsilon, delta: as claimed, for one record added or removed.
+        lower: the bound that the canaries certify, at the same delta.
+        most_certifiable: the largest bound that this many canaries can certify.
     """
 
     epsilon: float
@@ -250,18 +250,18 @@ class Claim:
 
     @property
     def refuted(self) -> bool:
-        """Whether the certified bound lies above the claim."""
+        """Whether the certified bound is above the claim."""
         return self.lower.epsilon_lower > self.epsilon
 
 
 @dataclass(frozen=True)
 class CanaryResult:
-    """How well the inserted canaries are told from those that were kept out.
+    """How well scores tell inserted canaries from those that were kept out.
 
     Attributes:
         inserted, kept_out: how many.
-        auc: of the score; the interval takes each canary as a unit of its own.
-        p, reverse_p: chance of so much if the coin left no trace; the same of those that were kept out.
+        auc: of the score; each canary is a unit of the interval.
+        p, reverse_p: p-value of higher scores for inserted canaries, and for those kept out.
         claim: None if no epsilon was claimed.
     """
 
@@ -274,7 +274,7 @@ class CanaryResult:
 
 
 def require_testable(files: Files, settings: Settings) -> None:
-    """Refuse a claim that nothing could test, and settings with which no test could flag anything.
+    """Refuse a claim without canaries, and settings with which no test could flag anything.
 
     Raises:
         InvalidParameter: an epsilon is claimed without canaries; or too few permutations.
@@ -288,7 +288,7 @@ def require_testable(files: Files, settings: Settings) -> None:
 
 
 def audit_canaries(canaries: Sequence[Canary], scores: np.ndarray, settings: Settings) -> CanaryResult:
-    """Tell inserted canaries from the others, and hold the result against a claimed epsilon.
+    """Tell inserted canaries from the others, and test a claimed epsilon.
 
     Args:
         canaries: with the outcome of each coin, fair and independent of the others; or one half of them was
@@ -298,7 +298,7 @@ def audit_canaries(canaries: Sequence[Canary], scores: np.ndarray, settings: Set
 
     Source: Steinke, Nasr and Jagielski 2023.
     """
-    # The order of the file decides nothing: of equal scores, of pairs and of what is drawn.
+    # The order of the file must not decide ties, pairs, or samples.
     order = sorted(range(len(canaries)), key=lambda n: content_key(settings.seed, [canaries[n].text]))
     coins, scores = np.array([canaries[n].inserted for n in order]), np.asarray(scores)[order]
     inside, outside = scores[coins], scores[~coins]
@@ -313,12 +313,12 @@ def audit_canaries(canaries: Sequence[Canary], scores: np.ndarray, settings: Set
 
 
 def _claim(coins: np.ndarray, scores: np.ndarray, settings: Settings) -> Claim:
-    """Return the lower bound on epsilon, and the largest that so many canaries could give.
+    """Return the lower bound on epsilon, and the largest that this many canaries can give.
 
-    By the binomial bound, which holds for whatever mechanism made the claim. Exactly one half inserted may
-    mean that the half was sampled, and its members are not independent coins; pairs of an inserted one and
-    another are, and independent coins that happen to fall so may be paired too. The error is divided so that
-    taking the one or the other after looking stays within it.
+    The binomial bound holds for any mechanism. If exactly one half is inserted, that half may have been
+    sampled, so the coins are not independent; pairs of an inserted canary and another one are, and
+    independent coins that happen to split evenly may be paired, too. The error is divided so that choosing
+    between the two after looking stays within it.
     """
     half = 2 * int(coins.sum()) == coins.size
     chance = float(binom.pmf(coins.size // 2, coins.size, 0.5)) if coins.size % 2 == 0 else 0.0

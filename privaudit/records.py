@@ -31,18 +31,18 @@ from privhelpers.text import blank, found_among, normalize, owners_of_texts
 if TYPE_CHECKING:  # it loads torch
     from privaudit.model import Target
 
-FEWEST_PATIENTS = 50  # in each file: with fewer, only the loudest leak could be told from chance
+FEWEST_PATIENTS = 50  # in each file: fewer would show only a very large leak
 FEWEST_CANARIES = 20
 FEWEST_TEXTS = 50  # of a synthetic data set
-_UNFAIR = 1e-4  # a coin that gives so uneven a split is not believed
-_WHOLE = re.compile(r"([0-9]+)(?:\.0+)?")  # a number, as a spreadsheet may write it
+_UNFAIR = 1e-4  # least p-value of a split by a fair coin
+_WHOLE = re.compile(r"([0-9]+)(?:\.0+)?")  # a number, perhaps from a spreadsheet
 
 
 def _filled(text: str) -> str:
     if blank(text):
         raise ValueError("is empty")
     if "\0" in text:
-        raise ValueError("holds a NUL character; remove it")
+        raise ValueError("contains a NUL character; remove it")
     return text
 
 
@@ -52,7 +52,7 @@ _PROBLEMS = {
     "string_type": "must be text: a string in quotes, or a column of text",
     "bool_type": "must be true or false",
     "list_type": "must be a list of strings",
-    "string_unicode": "holds half of a character (a lone surrogate); remove it",
+    "string_unicode": "contains half of a character (a lone surrogate); remove it",
     "model_type": "must be an object with named fields, in braces",
 }
 
@@ -88,7 +88,7 @@ def _checked(where: str, kind: type[BaseModel], row: object) -> BaseModel:
         field = ".".join(map(str, first["loc"])) or "the record"
         problem = _PROBLEMS.get(first["type"]) or str(first.get("ctx", {}).get("error", "is invalid"))
         if first["type"] == "missing":
-            problem += f"; if the file calls it otherwise, say so in columns, such as '{field}=...'"
+            problem += f"; if the file has another name for it, give that in columns, such as '{field}=...'"
         raise BadRecords(f"{where}: {field} {problem}") from None
 
 
@@ -98,9 +98,9 @@ class Note:
 
     Attributes:
         line: its number in its file, from 1.
-        patient: whose it is, in the one spelling of `text.normalize`.
-        text: what it says.
-        identifiers: strings in it that name the patient, if the file says which.
+        patient: its patient's id, normalized by `text.normalize`.
+        text: its text.
+        identifiers: strings in it that name the patient, if the file lists them.
     """
 
     line: int
@@ -116,9 +116,9 @@ class RecordFile:
     Attributes:
         name: of the file, without its folder.
         sha256: of its bytes.
-        lines: how many it has.
+        lines: number of its lines.
         notes: its records, each text of a patient once.
-        not_found: identifiers that are in no text of their patient; no note has them.
+        not_found: number of identifiers that are in no text of their patient.
     """
 
     name: str
@@ -155,7 +155,7 @@ class Canary:
 
 @dataclass(frozen=True)
 class CanaryFile:
-    """The canaries of one file; the attributes are those of `RecordFile`."""
+    """The canaries of one file; attributes as in `RecordFile`."""
 
     name: str
     sha256: str
@@ -164,7 +164,7 @@ class CanaryFile:
 
 @dataclass(frozen=True)
 class TextFile:
-    """The texts of one synthetic data set, in their order; the other attributes are those of `RecordFile`."""
+    """The texts of one synthetic data set, in their order; other attributes as in `RecordFile`."""
 
     name: str
     sha256: str
@@ -173,7 +173,7 @@ class TextFile:
 
 @dataclass(frozen=True)
 class Files:
-    """The checked files of an audit: members, held-out records and perhaps canaries and synthetic texts."""
+    """The checked files of an audit: members, held-out records, and perhaps canaries and synthetic texts."""
 
     members: RecordFile
     heldout: RecordFile
@@ -182,10 +182,10 @@ class Files:
 
 
 def _with_own_identifiers(name: str, notes: list[Note]) -> tuple[tuple[Note, ...], int]:
-    """Return notes with those of their identifiers that are in a text of their patient, and count the others.
+    """Keep the identifiers that are in a text of their patient, and count the others.
 
     Raises:
-        BadRecords: most are in none.
+        BadRecords: most are in no text.
     """
     texts: dict[str, list[str]] = {}
     declared: dict[str, dict[str, None]] = {}
@@ -202,8 +202,8 @@ def _with_own_identifiers(name: str, notes: list[Note]) -> tuple[tuple[Note, ...
         line = next(note.line for note in notes if missing[note.patient].intersection(note.identifiers))
         raise BadRecords(
             f"{name}, line {line}: {not_found} of {total} identifiers are in no text of their patient, the "
-            "first one here; write them as the text has them, as a JSON list or with | between, and numbers "
-            "as text (a spreadsheet drops zeros and adds .0)"
+            "first one here; write them as in the text, as a JSON list or divided by |, and numbers as text "
+            "(a spreadsheet drops zeros and adds .0)"
         )
     if not not_found:
         return tuple(notes), 0
@@ -218,13 +218,13 @@ def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> 
     """Read a file of records.
 
     Args:
-        path: JSONL, CSV or Parquet with `patient_id` and `text`, and perhaps `note_id` and `identifiers`.
-        columns: what the file calls these fields, where it calls them otherwise.
+        path: JSONL, CSV, or Parquet with `patient_id` and `text`, and perhaps `note_id` and `identifiers`.
+        columns: the file's names of these fields, if they differ.
 
     Raises:
-        BadRecords: a line is broken, blank, not UTF-8 or repeated, a field is missing, empty or of the wrong
-            type, most identifiers are in no text of their patient, or there are fewer than 50 patients. The
-            message says which line.
+        BadRecords: a line is broken, blank, not UTF-8, or repeated; a field is missing, empty, or of the
+            wrong type; most identifiers are in no text of their patient; or there are fewer than 50 patients.
+            The message names the line.
     """
     line_of_id: dict[str, int] = {}
     line_of_note: dict[tuple[str, str], int] = {}
@@ -234,12 +234,12 @@ def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> 
     for number, (where, row) in enumerate(rows, 1):
         key = (normalize(row.patient_id), row.text)
         if row.note_id is not None and (earlier := line_of_id.setdefault(row.note_id, number)) != number:
-            raise BadRecords(f"{where}: the note_id of line {earlier} again; each record needs its own")
+            raise BadRecords(f"{where}: repeats the note_id of line {earlier}; each record needs its own")
         if (earlier := line_of_note.setdefault(key, number)) == number:
             notes.append(Note(number, *key, tuple(row.identifiers or ())))
         elif row.note_id is None or key in unnamed:
             raise BadRecords(
-                f"{where}: the patient and text of line {earlier} again; remove one of them, or give "
+                f"{where}: repeats the patient and text of line {earlier}; remove one of them, or give "
                 "each record a note_id if the model was trained on both"
             )
         if row.note_id is None:
@@ -258,14 +258,14 @@ def read_canaries(path: str | Path, columns: Mapping[str, str] | None = None) ->
     """Read a file of canaries, with `text` and `inserted` (true or false).
 
     Raises:
-        BadRecords: as for records; a text is there twice, fewer than 20 canaries, or a split between inserted
-            ones and others that no fair coin gives, which would make every bound wrong.
+        BadRecords: as for records; a text repeats, there are fewer than 20 canaries, or no fair coin gives
+            their split, which would make every bound wrong.
     """
     sha256, rows = _read_checked(path, _CanaryRow, columns)
     line_of_text: dict[str, int] = {}
     for number, (where, row) in enumerate(rows, 1):
         if (earlier := line_of_text.setdefault(normalize(row.text), number)) != number:
-            raise BadRecords(f"{where}: the text of line {earlier} again")
+            raise BadRecords(f"{where}: repeats the text of line {earlier}")
     from scipy.stats import (
         binomtest,
     )  # late: it loads longer than all else here, and few audits have canaries
@@ -276,12 +276,12 @@ def read_canaries(path: str | Path, columns: Mapping[str, str] | None = None) ->
     if len(canaries) < FEWEST_CANARIES or inserted in (0, len(canaries)):
         raise BadRecords(f"{counts}; needs {FEWEST_CANARIES} or more, some inserted and some kept out")
     if binomtest(inserted, len(canaries)).pvalue < _UNFAIR:
-        raise BadRecords(f"{counts}; a fair coin must decide for each one, and no fair coin gives that")
+        raise BadRecords(f"{counts}; a fair coin must decide for each one, and no fair coin gives this split")
     return CanaryFile(name_of(path), sha256, canaries)
 
 
 def read_texts(path: str | Path, columns: Mapping[str, str] | None = None) -> TextFile:
-    """Read the texts of a synthetic data set; one that is there twice counts twice.
+    """Read the texts of a synthetic data set; a repeated text counts each time.
 
     Raises:
         BadRecords: as for records, or there are fewer than 50 texts.
@@ -298,7 +298,7 @@ def _line_of_text(rows: Iterable[Note]) -> dict[str, int]:
 
 
 def _number(patient: str) -> str | None:
-    """Return the digits of an id that is a number, without leading zeros; None for another one."""
+    """Return the digits of a numeric id without leading zeros, or None."""
     whole = _WHOLE.fullmatch(patient)
     return whole and whole[1].lstrip("0")
 
@@ -315,10 +315,10 @@ def _refuse_overlap(members: RecordFile, heldout: RecordFile) -> None:
         known = numbers.get(_number(note.patient))
         if known and lines["patient"] is None:
             raise BadRecords(
-                f"{heldout.name}, line {note.line}: its patient has the number of the one in {members.name}, "
-                f"line {known}, written otherwise: one file lost its leading zeros, or got .0 at the end, as "
-                "in a spreadsheet; write the ids of both files as text, in one way, or, if these are two "
-                "patients, a letter before the ids of one file"
+                f"{heldout.name}, line {note.line}: its patient has the same number as the one in "
+                f"{members.name}, line {known}, written differently: a spreadsheet may have dropped leading "
+                "zeros or added .0; write the ids of both files as text in one way, or, if these are two "
+                "patients, put a letter before the ids of one file"
             )
         for what, line in lines.items():
             if line is not None:
@@ -348,15 +348,15 @@ def read_files(
     synthetic: str | Path | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> Files:
-    """Read the files of an audit and refuse what could not be believed.
+    """Read and check the files of an audit.
 
     Args:
-        records: what the model, or the maker of the synthetic texts, was trained on: JSONL, CSV or Parquet.
-        holdout: what it never saw, of other patients of the same kind.
+        records: what the model, or the maker of the synthetic texts, was trained on: JSONL, CSV, or Parquet.
+        holdout: records that it never saw, of other patients of the same kind.
         canaries: texts made for the audit, if there are any.
         synthetic: the texts of a synthetic data set, if one is audited.
-        columns: what the files call `patient_id`, `text`, `note_id`, `identifiers` and `inserted`, where
-            they call them otherwise.
+        columns: the files' names of `patient_id`, `text`, `note_id`, `identifiers`, and `inserted`, if they
+            differ.
 
     Raises:
         BadRecords: naming file and line.
@@ -374,33 +374,23 @@ _SMALL, _MIDDLE = 20_000_000, 250_000_000  # weights
 EFFORTS = {"quick": 1 / 4, "standard": 1, "thorough": 4}  # times the usual patients and texts
 
 
-def _scaled(effort: str, *, patients: int, **numbers: int) -> dict[str, int]:
-    """Scale default sample sizes by effort; 50 patients are asked about at least."""
-    if effort not in EFFORTS:
-        raise InvalidParameter(f"effort = {validate.shown(effort)}: must be one of {', '.join(EFFORTS)}")
-    scaled = {
-        name: round(EFFORTS[effort] * number) for name, number in (numbers | {"patients": patients}).items()
-    }
-    return scaled | {"patients": max(FEWEST_PATIENTS, scaled["patients"])}
-
-
 @dataclass(frozen=True)
 class Settings:
-    """Everything that decides an audit, apart from the model and the files.
+    """Everything that determines an audit, apart from the model and the files.
 
     Attributes:
-        patients: of each file, at most, 50 or more; sampled at random. None for all of them.
-        notes: of a patient, at most; sampled at random. None for all of them.
-        texts: that a causal model writes.
-        tokens: of each.
-        lower_case: whether notes are read in lower case too.
-        control: whether a model with fresh weights is asked the same.
-        epsilon, delta: a claimed budget, for one record more or less; only canaries can refute it.
-        alpha: chance of flagging a model that learned nothing of its records, in (0, 0.5); where an epsilon
+        patients: most patients of each file, 50 or more, sampled at random; None for all.
+        notes: most notes of a patient, sampled at random; None for all.
+        texts: number of texts that a causal model writes.
+        tokens: most tokens of each.
+        lower_case: whether notes are also read in lower case.
+        control: whether a model with fresh weights is a control.
+        epsilon, delta: a claimed budget, for one record added or removed; only canaries can refute it.
+        alpha: probability of flagging a model that learned nothing of its records, in (0, 0.5); if an epsilon
             is claimed, one half is for the tests and one for the bound that may refute it.
-        permutations: of each test; 1 / (permutations + 1) must lie well below alpha over the tests.
+        permutations: of each test; 1 / (permutations + 1) must be well below alpha over the tests.
         draws: bootstrap resamples of patients.
-        seed: of everything that is drawn.
+        seed: of all randomness.
 
     Raises:
         InvalidParameter: a value is out of its range, or one of epsilon and delta is missing.
@@ -420,13 +410,13 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse settings with which no audit can be run."""
+        """Refuse invalid settings."""
         limited = [name for name in ("patients", "notes") if getattr(self, name) is not None]
         validate.fields(self, validate.positive_int, *limited)
         if self.patients is not None and self.patients < FEWEST_PATIENTS:
             raise InvalidParameter(
                 f"patients = {self.patients}: at least {FEWEST_PATIENTS} of each file are needed to tell a "
-                "leak from chance; give so many or more, or all"
+                "leak from chance; give that many or more, or all"
             )
         validate.fields(self, validate.positive_int, "texts", "tokens", "permutations", "draws")
         validate.fields(self, validate.non_negative_int, "seed")
@@ -434,63 +424,64 @@ class Settings:
         if not 0 < self.alpha < 0.5:
             raise InvalidParameter(f"alpha = {validate.shown(self.alpha)}: must be in (0, 0.5)")
         if (self.epsilon is None) != (self.delta is None):
-            raise InvalidParameter(
-                "epsilon and delta: one means nothing without the other; give both or neither"
-            )
+            raise InvalidParameter("epsilon and delta: each needs the other; give both or neither")
         if self.epsilon is not None:
             validate.fields(self, validate.positive, "epsilon")
             object.__setattr__(self, "delta", validate.delta(self.delta))
 
     @property
     def share(self) -> float:
-        """The error of all tests together; a bound against a claimed epsilon has as much, both are alpha."""
+        """The error of all tests together: alpha, or one half of it if an epsilon is claimed."""
         return self.alpha if self.epsilon is None else self.alpha / 2
 
     def require_permutations(self, tests: int) -> None:
-        """Refuse so few permutations that no result could flag a model.
+        """Refuse too few permutations to flag any model.
 
         Args:
-            tests: of the audit, among which Holm's correction divides `share`.
+            tests: number of tests, among which Holm's correction divides `share`.
 
         Raises:
-            InvalidParameter: the least p-value is above `share` after the correction.
+            InvalidParameter: the least possible p-value is above `share` after the correction.
         """
         if tests > self.share * (self.permutations + 1):
             raise InvalidParameter(
                 f"permutations = {self.permutations:,}: among {tests} tests the least p-value would be "
                 f"{min(1, tests / (self.permutations + 1)):.2g}, above alpha = {self.share:g} for all of "
-                f"them, so that nothing could be found; give {math.ceil(tests / self.share) - 1:,} or more"
+                f"them, so nothing could be found; give {math.ceil(tests / self.share) - 1:,} or more"
             )
 
     @classmethod
     def for_model(cls, target: "Target", *, effort: str = "standard", **changes: Any) -> "Settings":
-        """Return what can be asked of a model of this size in minutes on two cores.
+        """Return settings for a model of this size that take minutes on two cores.
 
         Args:
             target: the model.
-            effort: quick (a quarter of the patients, but 50 or more, and of the texts), standard, or thorough
-                (four times as many).
-            changes: other fields, and those that shall differ.
+            effort: "quick" (a quarter of the patients, but 50 or more, and of the texts), "standard", or
+                "thorough" (four times as many).
+            changes: values of fields that differ.
 
         Raises:
-            InvalidParameter: there is no such effort, or a value is out of its range.
+            InvalidParameter: the effort is unknown, or a value is out of its range.
         """
         causal = target.is_causal
-        patients, texts = 100, 48
-        size: dict[str, Any] = {"notes": 3, "lower_case": False, "control": False}
         if target.parameters <= _SMALL:
-            patients, texts, size = 2000 if causal else 500, cls.texts, {"lower_case": causal}
+            usual = cls(patients=2000 if causal else 500, lower_case=causal)
         elif target.parameters <= _MIDDLE:
-            patients, texts, size = 250, 120, {"notes": 5, "lower_case": False}
-        return cls(**size | _scaled(effort, patients=patients, texts=texts) | changes)
+            usual = cls(patients=250, notes=5, texts=120, lower_case=False)
+        else:
+            usual = cls(patients=100, notes=3, texts=48, lower_case=False, control=False)
+        return usual._scaled(effort, changes)
 
     @classmethod
     def for_texts(cls, *, effort: str = "standard", **changes: Any) -> "Settings":
-        """Return what can be asked about synthetic texts in minutes; arguments as those of `for_model`.
+        """Return settings for synthetic texts that take minutes; arguments and errors as in `for_model`.
 
-        A permutation costs little here, and more tests are made: twice as many let one of them be told.
-
-        Raises:
-            InvalidParameter: there is no such effort, or a value is out of its range.
+        A permutation costs little here, and there are more tests: twice as many let one of them be found.
         """
-        return cls(**{"permutations": 19_999} | _scaled(effort, patients=cls.patients) | changes)
+        return cls(permutations=19_999)._scaled(effort, changes)
+
+    def _scaled(self, effort: str, changes: dict[str, Any]) -> "Settings":
+        if effort not in EFFORTS:
+            raise InvalidParameter(f"effort = {validate.shown(effort)}: must be one of {', '.join(EFFORTS)}")
+        patients, texts = (round(EFFORTS[effort] * number) for number in (self.patients, self.texts))
+        return replace(self, **{"patients": max(FEWEST_PATIENTS, patients), "texts": texts} | changes)

@@ -11,7 +11,6 @@ from enum import StrEnum
 from privaudit.audit import Audit
 from privaudit.membership import WORDING, AttackName, AttackTest
 from privaudit.memorization import Check
-from privaudit.records import Settings
 from privaudit.verdict import (
     FLAGGED,
     NOTHING_FOUND,
@@ -25,30 +24,23 @@ from privaudit.verdict import (
 from privhelpers.attacks.scores import as_plain
 from privhelpers.stats import Interval
 
-# What an audit asks for with a reference model, of synthetic texts alone, and of whatever was written.
+# Attacks with a reference model, attacks on synthetic texts, and risks of written texts.
 _REFERENCE = (AttackName.REFERENCE, AttackName.EZ_MIA, AttackName.WBC)
 _TEXTS = (AttackName.WORDS, AttackName.CLOSEST, AttackName.COVERED)
 _RISKS = (Check.SINGLING_OUT, Check.LINKABILITY, Check.INFERENCE)
-_CHECKED = (Cause.EXCHANGED, Cause.INVERTED, Cause.REFERENCE)  # first of all, before anything is done
+_CHECKED = (Cause.EXCHANGED, Cause.INVERTED, Cause.REFERENCE)  # what to check before anything else
 
 
 class Recipient(StrEnum):
-    """Who may receive what was audited, in the order of the report; keys of `recipients`."""
+    """Recipients of what was audited, in the order of the report; keys of `recipients`."""
 
     READERS = "readers"
     CONTRACT = "contract"
     ANYONE = "anyone"
 
 
-class Limit(StrEnum):
-    """Why not all patients were asked about; keys of `coverage.short` and of `details.coverage.why`."""
-
-    MINUTES = "minutes"
-    OPTIONS = "options"
-
-
 def name_of_test(test: TestKey | str) -> str:
-    """Return what was tested in plain words; a test that `wording.yml` does not know keeps its name."""
+    """Return the name of a test in plain words; an unknown test keeps its name."""
     if isinstance(test, AttackTest):
         words = WORDING["attacks"][test.attack], WORDING["attack_tests"][test.part]
         return WORDING["attack_test"].format(*words)
@@ -56,7 +48,7 @@ def name_of_test(test: TestKey | str) -> str:
 
 
 def name_of_clearest(test: TestKey | str, tied: bool) -> str:
-    """Return in words which test is the clearest, or among the clearest."""
+    """Return a phrase for the test with the smallest p-value, perhaps tied."""
     return WORDING["reasons"]["tied" if tied else "clearest"].format(name_of_test(test))
 
 
@@ -74,7 +66,7 @@ def format_percent(value: float, *, up: bool = False) -> str:
 
     Args:
         value: in [0, 1].
-        up: whether to round up, for what may have been missed.
+        up: whether to round up.
 
     >>> [format_percent(share) for share in (0.974, 0.004, 0.0, 0.732)], format_percent(0.732, up=True)
     (['97', '0.4', '0', '73'], '74')
@@ -100,7 +92,7 @@ def words_of(audit: Audit) -> dict:
 
 
 def _over(usual: Mapping, own: Mapping) -> dict:
-    """Return a mapping with another one laid over it, at every depth."""
+    """Return a mapping updated with another one, at every depth."""
     deeper = {
         key: _over(usual[key], value) if isinstance(usual.get(key), Mapping) else value
         for key, value in own.items()
@@ -108,21 +100,14 @@ def _over(usual: Mapping, own: Mapping) -> dict:
     return {**usual, **deeper}
 
 
-def limit_of(audit: Audit) -> Limit:
-    """Return what limits the sample: what this kind of audit takes by default, or an option."""
-    usual = Settings.for_model(audit.target) if audit.is_of_model else Settings.for_texts()
-    chosen = (audit.settings.patients, audit.settings.notes) != (usual.patients, usual.notes)
-    return Limit.OPTIONS if chosen else Limit.MINUTES
-
-
-def short_coverage(audit: Audit, coverage: Mapping) -> str:
-    """Return how many patients were asked about, and why no more, where not all were."""
+def short_coverage(coverage: Mapping) -> str:
+    """Return how many patients were tested, or "" if all were."""
     people = (*coverage["members"]["patients"], *coverage["held_out"]["patients"])
-    return "" if coverage["whole"] else WORDING["coverage"]["short"][limit_of(audit)].format(*people)
+    return "" if coverage["whole"] else WORDING["coverage"].format(*people)
 
 
 def _figure(words: Mapping, share: Interval, against: Interval | None, control: str = "") -> dict:
-    """Return one of the three figures; without a control to measure, guessing takes its place."""
+    """Return one of the three figures; guessing replaces a control that was not measured."""
     figure = dict(words)
     shares = []
     for one in filter(None, (share, against)):
@@ -135,7 +120,7 @@ def _figure(words: Mapping, share: Interval, against: Interval | None, control: 
 
 
 def key_figure(audit: Audit) -> dict:
-    """Return the figure of page one with its interval and its control."""
+    """Return the figure of the first page with its interval and its control."""
     loss, words, controls = audit.attacks[0], words_of(audit)["key_figure"], WORDING["controls"]
     if loss.untrained is None:
         return _figure(words, loss.patient.auc, loss.nulls["held_out"], controls["halves"])
@@ -143,7 +128,7 @@ def key_figure(audit: Audit) -> dict:
 
 
 def more_figures(audit: Audit) -> list[dict]:
-    """Return the two figures that the details add."""
+    """Return the two figures of the details."""
     loss, words = audit.attacks[0], words_of(audit)["details"]["key_figures"]
     null, nothing = loss.untrained, WORDING["controls"]["untrained"]
     few = _figure(words["few"], loss.patient.tpr_at_1pct_fpr, null and null.tpr_at_1pct_fpr, nothing)
@@ -157,7 +142,7 @@ def more_figures(audit: Audit) -> list[dict]:
 
 
 def _tested(audit: Audit) -> list[str]:
-    """Return what was tried, one phrase each."""
+    """Return what was tested, one phrase each."""
     words, asked = words_of(audit)["tested"], []
     for member in (True, False):
         notes = audit.sample.of(member=member)
@@ -181,7 +166,7 @@ def _tested(audit: Audit) -> list[str]:
 
 
 def _not_tested(audit: Audit) -> list[str]:
-    """Return what was left out, so that no one takes it for done."""
+    """Return what was not tested."""
     left, not_applied = list(words_of(audit)["not_tested"]), words_of(audit)["not_applied"]
     if not audit.is_of_model:
         if audit.disclosures is None:
@@ -198,10 +183,10 @@ def _not_tested(audit: Audit) -> list[str]:
 
 
 def _inapplicable(audit: Audit) -> list[str]:
-    """Return the attacks and risks that were asked for and not measured, in plain words.
+    """Return the attacks and risks that could not be measured, in plain words.
 
-    The tokenizer makes nothing of a case, the reference model reads other tokens, every note scores the same,
-    or the files hold too little.
+    The tokenizer ignores case, the reference model has other tokens, every note scores the same, or the files
+    contain too little.
     """
     asked, writes = list(_TEXTS), not audit.is_of_model or audit.target.is_causal
     if audit.is_of_model:
@@ -219,7 +204,7 @@ def _found(audit: Audit) -> str:
     if verdict.outcome == NOTHING_FOUND:
         weakest = format_percent(audit.sensitivity.auc, up=True)
         return words[NOTHING_FOUND].format(len(verdict.tests), weakest)
-    if verdict.explanations or not beyond:  # what was found must not be laid to training, or is no test
+    if verdict.explanations or not beyond:  # not blamed on training, or not a test
         return sentence(verdict.reasons[0])
     claim = audit.canaries and audit.canaries.claim
     refuted = claim and claim.refuted and WORDING["reasons"]["refuted"].format(claim.epsilon)
@@ -229,7 +214,7 @@ def _found(audit: Audit) -> str:
 
 
 def _checked_first(audit: Audit) -> list[str]:
-    """Return what to check in the files before anything else, if that may explain an open verdict."""
+    """Return what to check in the files first, if that may explain an undecided verdict."""
     told = {one.key for one in audit.verdict.explanations} if audit.verdict.outcome == UNDECIDED else ()
     return [words_of(audit)["check"][cause] for cause in _CHECKED if cause in told]
 
@@ -238,12 +223,12 @@ def _next(audit: Audit) -> list[str]:
     """Return what to do next."""
     first, verdict = _checked_first(audit), audit.verdict
     if first and [one.key for one in verdict.explanations] == [Cause.INVERTED]:
-        return first  # no question of who was held out
+        return first  # the held-out patients are not in question
     return [*first, *words_of(audit)["next"][verdict.outcome]]
 
 
 def _four_answers(audit: Audit) -> dict[str, str]:
-    """Return the four questions of the person who decides, answered in one sentence each."""
+    """Return the answers to the four questions of the person who decides, one sentence each."""
     words, verdict, first = words_of(audit)["answers"], audit.verdict, _checked_first(audit)
     sides = (audit.sample.texts_by_patient(member=member) for member in (True, False))
     return {
@@ -255,7 +240,7 @@ def _four_answers(audit: Audit) -> dict[str, str]:
 
 
 def _terms(audit: Audit) -> list[list[str]]:
-    """Return what the words of the first page mean."""
+    """Return the glossary of the first page."""
     terms = dict(WORDING["terms"])
     if audit.canaries is None:
         del terms["canaries"]
@@ -266,13 +251,13 @@ def _terms(audit: Audit) -> list[list[str]]:
 
 
 def answers(audit: Audit, coverage: Mapping) -> dict:
-    """Return what both the file and its first page say."""
+    """Return what both the file and its first page contain."""
     words, verdict = words_of(audit), audit.verdict
     name = audit.target.name if audit.is_of_model else audit.files.synthetic.name
     headline = words["headlines"][verdict.outcome]
     return {
         "title": words["title"].format(name),
-        "headline": f"{headline} {short_coverage(audit, coverage)}".strip(),
+        "headline": f"{headline} {short_coverage(coverage)}".strip(),
         "answers": _four_answers(audit),
         "reasons": [sentence(reason) for reason in verdict.reasons],
         "tested": _tested(audit),

@@ -205,7 +205,7 @@ def test_a_dry_run_says_what_would_be_done_and_makes_nothing(
     monkeypatch.setattr(privaudit, "run_audit", lambda *_, **__: pytest.fail("the work began"))
     given = given | ({"synthetic": home / given["synthetic"]} if given else {})
     code, message = call(**given, pdf="no", bundle=tmp_path / "out.zip", **{"dry-run": "yes"})
-    assert code == 0 and "120 patients would be asked about" in message, message
+    assert code == 0 and "120 patients would be tested" in message, message
     assert re.search(r"about .+ s, and more for tests", message)
     assert "out.zip would be made" in message
     assert message.splitlines()[-1] == "[audit] nothing was made: this was a dry run"
@@ -216,9 +216,9 @@ def test_fewer_patients_than_were_brought_are_said_aloud(call, opened, monkeypat
     quick(monkeypatch, opened)
     code, message = call(pdf="no", patients=50, notes="all")
     facts = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert code == 0 and "Asked about were 50 of 60 patients" in message and "--patients=all" in message
+    assert code == 0 and "The audit tested 50 of 60 patients" in message and "--patients=all" in message
     assert facts["coverage"]["members"]["patients"] == [50, 60] and not facts["coverage"]["whole"]
-    assert "Asked about: 50 of 60 patients, and 50 of 60 held-out ones" in facts["headline"]
+    assert "Tested: 50 of 60 patients and 50 of 60 held-out patients" in facts["headline"]
     assert "50 of 60 patients" in (tmp_path / "out" / "report.html").read_text()
     assert facts["settings"]["patients"] == 50 and facts["settings"]["notes"] == "all"
 

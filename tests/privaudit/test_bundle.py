@@ -99,7 +99,7 @@ def test_the_line_says_what_holds_and_who_signed(verified, files, key, tmp_path)
     assert "unsigned, so it shows damage" in line and bundle.sha256(data) in line
     assert not verified(data, public)[0], "a key was named, and nobody signed"
     signed = bundle.make(files, key)
-    assert "by whom was not checked" in verified(signed)[1]
+    assert "the signer was not checked" in verified(signed)[1]
     assert "signed by the key that was named" in verified(signed, public)[1]
     assert bundle.make(files, key) == signed, "the same files give the same bytes"
 

@@ -214,7 +214,7 @@ def test_a_model_that_says_something_else_each_time_is_refused(monkeypatch):
     target = changed(
         monkeypatch, lambda logits, _: logits + torch.randn(logits.shape[-1:], generator=draw) / 9
     )
-    with pytest.raises(UnsupportedModel, match="when it is asked again"):
+    with pytest.raises(UnsupportedModel, match="when the same text is read again"):
         target.checked()
 
 

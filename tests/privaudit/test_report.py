@@ -45,7 +45,7 @@ def audit(tmp_path_factory):
 
 
 def drawn(audit):
-    return audit_pictures(audit, draws=50)
+    return audit_pictures(audit)
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,6 @@ def test_the_first_page_has_at_most_350_words(audit, outcome):
     whole = toy.crowded(audit, outcome)
     facts, page = toy.longest_page(audit, outcome)
     assert facts["canaries"] and facts["named"] and not facts["coverage"]["whole"]
-    assert "minutes allow." in facts["headline"], "the longer why"
     assert 150 < words_of_the_first_page(page) <= MOST_WORDS
     shown = "".join(read(page.partition('class="details"')[0]).text)
     assert all(sentence(reason) in shown for reason in whole.verdict.reasons)
@@ -184,7 +183,7 @@ def test_the_first_page_has_at_most_350_words(audit, outcome):
     assert all(answer in first for answer in facts["first_page"]["answers"].values())
 
 
-def test_words_that_nobody_has_guessed_leave_an_interval(audit):
+def test_no_guessed_word_leaves_an_interval(audit):
     """A bootstrap of no hits has no width; of 60 patients without one it is up to 1 - 0.025^(1/60)."""
     for right in (0, 1):
         scored = SimpleNamespace(greedy=[np.full(9, right == 1)] * len(audit.sample.notes))
@@ -192,29 +191,26 @@ def test_words_that_nobody_has_guessed_leave_an_interval(audit):
             ends = [0, 1 - 0.025 ** (1 / 60)] if right == 0 else [0.025 ** (1 / 60), 1]
             assert [share.low, share.high] == pytest.approx(ends) and share.estimate == right
     page = words_in(privaudit.report_page(privaudit.report_facts(audit)))
-    assert "an interval near 0 or 1 holds the true figure less often" in page
+    assert "an interval near 0 or 1 contains the true figure less often" in page
 
 
-def test_a_sample_is_said_in_the_headline_with_the_reason(audit):
+def test_the_headline_reports_a_sample(audit):
     some = privaudit.Settings(patients=55, notes=None)
     kept = [n for n, note in enumerate(audit.sample.notes) if int(note.patient[1:]) < 55]
     sample = privaudit.Sample([audit.sample.notes[n] for n in kept], audit.sample.member[kept], 3)
     facts = privaudit.report_facts(dataclasses.replace(audit, settings=some, sample=sample))
-    asked = "Asked about: 55 of 60 patients, and 55 of 60 held-out ones"
-    assert f"{asked}, as the options say." in facts["headline"] == facts["first_page"]["headline"]
+    asked = "Tested: 55 of 60 patients and 55 of 60 held-out patients"
+    assert f"{asked}." in facts["headline"] == facts["first_page"]["headline"]
     told = facts["coverage"]["sentence"]
-    assert "at most 55 patients of a file and all notes of a patient, as the options say" in told
-    assert "makes nothing of 3 notes" in told and not facts["coverage"]["whole"]
-    usual = privaudit.report_facts(dataclasses.replace(audit, settings=privaudit.Settings(), sample=sample))
-    assert "as many as can be asked in minutes" in usual["coverage"]["sentence"]
-    assert f"{asked}, as many as minutes allow." in usual["headline"]
+    assert "at most 55 patients of a file and all notes of a patient" in told
+    assert "turns 3 notes into no tokens" in told and not facts["coverage"]["whole"]
 
 
 def test_what_may_have_been_missed_is_rounded_up_and_the_power_of_that_is_not(audit):
     weakest = dataclasses.replace(audit.sensitivity, auc=0.7321, tpr=0.0312, power=0.9049)
     facts = privaudit.report_facts(dataclasses.replace(audit, sensitivity=weakest))
     said = facts["sensitivity"]["sentence"]
-    assert "in 74 of 100 pairs" in said and " 3.2 of 100" in said and " 90 %" in said
+    assert "in 74 of 100 pairs" in said and " 3.2 of 100" in said and " 90%" in said
 
 
 @pytest.fixture(scope="module")

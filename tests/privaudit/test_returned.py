@@ -107,7 +107,7 @@ def test_a_tokenizer_that_gives_a_text_back_needs_no_word(made, notes):
     ids=["other vocabulary", "other script", "letters are left out", "letters apart", "masked"],
 )
 def test_a_tokenizer_that_loses_most_of_a_note_is_refused(made, notes):
-    with pytest.raises(UnsupportedModel, match="'m': its tokenizer does not give a text back"):
+    with pytest.raises(UnsupportedModel, match="'m': its tokenizer loses most words"):
         lost_of(made(), notes)
 
 

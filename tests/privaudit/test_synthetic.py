@@ -188,7 +188,7 @@ def chain_of(rows, count):
         return draw.choice(after[word] or after[""])
 
     chain = [" ".join(itertools.accumulate(range(12), next_word, initial="")) for _ in range(2000)]
-    closeness, _ = Likeness(texts_of(MEMBERS), chain).nearest(chain)
+    closeness = Likeness(texts_of(MEMBERS), chain).nearest(chain)
     return [chain[place] for place in np.argsort(closeness)[:count]]
 
 
@@ -215,7 +215,7 @@ def test_the_report_follows_its_schema_and_quotes_nobody(request, which):
     audit = request.getfixturevalue(which)
     facts = json.loads(to_json(privaudit.report_facts(audit, made="today")))
     jsonschema.validate(facts, json.loads(privaudit.report_schema()))
-    page = privaudit.report_page(facts, audit_pictures(audit, draws=50))
+    page = privaudit.report_page(facts, audit_pictures(audit))
     assert "s.csv" in facts["title"] and facts["title"] in page and facts["coverage"]["whole"]
     assert facts["copies"]["sentence"] in page and facts["named"]["sentence"] in page
     assert page.count('class="sign"') == 1 and all(what in page for _, what in facts["severity"])

@@ -30,7 +30,7 @@ from privaudit.verdict import (
     alternative_explanations,
     decide,
 )
-from privaudit.words import WORDING, Limit, Recipient, sentence
+from privaudit.words import WORDING, Recipient, sentence
 from privhelpers import rng
 from privhelpers.errors import InvalidParameter
 from privhelpers.records import make_hospital_records
@@ -212,11 +212,9 @@ def test_every_name_has_its_words():
         Check: WORDING["tests"],
         Cause: WORDING["explanations"],
         Recipient: WORDING["recipients"],
-        Limit: WORDING["coverage"]["short"],
     }.items():
         assert set(names) == set(words) and len(set(words.values())) == len(words), names
     assert set(Reason) <= set(WORDING["reasons"])
-    assert {Limit(name) for name in WORDING["details"]["coverage"]["why"]} == set(Limit)
     for levels in (*WORDING["severity"].values(), *WORDING["details"]["advice"].values()):
         assert set(levels) == set(Recipient)
 
@@ -262,7 +260,7 @@ def test_a_claim_and_the_tests_share_the_chance_of_a_false_alarm():
 
 
 def test_half_a_claim_and_a_strange_one_are_refused():
-    with pytest.raises(InvalidParameter, match="one means nothing without the other"):
+    with pytest.raises(InvalidParameter, match="each needs the other"):
         Settings(epsilon=1.0)
     for epsilon, delta in ((-1.0, 1e-5), (float("nan"), 1e-5), (1.0, 1.0), (1.0, 0.0)):
         with pytest.raises(InvalidParameter):

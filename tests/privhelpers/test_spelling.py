@@ -32,7 +32,7 @@ def near(text, copy):
 
 def closest(text, copy):
     likeness = Likeness([copy, "something else"], [text])
-    return bool(likeness.nearest([text])[0][0] > 0.8 and likeness.covered([text])[0] > 0.8)
+    return bool(likeness.nearest([text])[0] > 0.8 and likeness.covered([text])[0] > 0.8)
 
 
 def predicted(text, copy):
