@@ -150,7 +150,7 @@ def unpack(data: bytes) -> dict[str, bytes]:
 
 def _guarantees(files: Mapping[str, bytes]) -> list[str]:
     told = [guarantee(files[name], name) for name in sorted(files) if name.startswith(LEDGERS)]
-    return [*told, WORDS["brought"]] if told and MANIFEST not in files else told
+    return [*told, WORDS["user_ledger"]] if told and MANIFEST not in files else told
 
 
 def _signed(files: Mapping[str, bytes], public: Ed25519PublicKey | None) -> str:

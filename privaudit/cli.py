@@ -379,7 +379,7 @@ def run(root: Path, options: Options) -> Path | None:
     if evidence_file:
         _told(f"evidence: {options.bundle}, SHA-256 {bundle.sha256(evidence)}")
         if options.ledger:
-            _told(f"the guarantee of {_shown(Path(options.ledger).name)}: {bundle.WORDS['brought']}")
+            _told(f"the guarantee of {_shown(Path(options.ledger).name)}: {bundle.WORDS['user_ledger']}")
     shown = place.relative_to(root) if place.is_relative_to(root) else place
     _told(f"complete in {time.monotonic() - clock:.0f} s: {shown}/report.html")
     return place

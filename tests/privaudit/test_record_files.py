@@ -149,7 +149,7 @@ def test_two_quotes_among_texts_or_canaries_are_refused_by_line(tmp_path, read_f
 
 @pytest.mark.wrong_numbers
 @pytest.mark.parametrize("tail", ["\n\n", "\r\n \r\n", ",\n", ",,\n,\n", '"",""\n'])
-def test_blank_rows_at_the_end_are_no_records(tmp_path, tail):
+def test_blank_rows_at_the_end_are_ignored(tmp_path, tail):
     path = tmp_path / "m.csv"
     FRAME.to_csv(path, index=False)
     path.write_bytes(path.read_bytes() + tail.encode())
@@ -212,7 +212,7 @@ def test_what_else_a_table_may_have(tmp_path):
 
 @pytest.mark.wrong_numbers
 @pytest.mark.parametrize("sign", ["NA", "<NA>", "nan", "NULL", r"\N", "(null)", "#NULL!", "#N/A", "\u200b"])
-def test_a_missing_value_is_no_text_note_or_identifier(tmp_path, sign):
+def test_a_missing_value_is_left_out(tmp_path, sign):
     lines = [f"{n:03d},note {n},{sign},{sign}\n" for n in range(60)]
     path = tmp_path / "m.csv"
     path.write_text("".join(["patient_id,text,note_id,identifiers\n", *lines]))

@@ -44,13 +44,11 @@ def audit(tmp_path_factory):
     return made
 
 
-def drawn(audit):
-    return audit_pictures(audit)
-
-
 @pytest.fixture(scope="module")
 def page(audit):
-    return privaudit.report_page(privaudit.report_facts(audit, made="today"), drawn(audit), written=audit)
+    return privaudit.report_page(
+        privaudit.report_facts(audit, made="today"), audit_pictures(audit), written=audit
+    )
 
 
 class Reader(html.parser.HTMLParser):
@@ -72,7 +70,7 @@ def read(page):
     return reader
 
 
-def test_nothing_that_a_stranger_wrote_becomes_markup(page, audit):
+def test_no_inserted_text_becomes_markup(page, audit):
     reader = read(page)
     text = "".join(reader.text)
     assert "script" not in reader.tags and not any(name.startswith("on") for _, name, _ in reader.attributes)
@@ -87,9 +85,9 @@ def test_nothing_that_a_stranger_wrote_becomes_markup(page, audit):
     assert "default-src 'none'" in policy and "script" not in policy and "unsafe" not in policy
 
 
-def test_a_page_holds_no_text_of_a_record_unless_asked(audit):
+def test_a_page_contains_no_text_of_a_record_by_default(audit):
     facts = privaudit.report_facts(audit)
-    page = privaudit.report_page(facts, drawn(audit))
+    page = privaudit.report_page(facts, audit_pictures(audit))
     for note in (*audit.files.members.notes[:20], *audit.files.heldout.notes[:20]):
         number = re.search(r"SYN-(\d{8})", note.text)[1]
         assert number not in page and number not in to_json(facts).decode()
@@ -140,7 +138,7 @@ def test_the_first_page_answers_in_four_sentences_and_explains_its_words(page, a
     assert all(line in full for name in ("tested", "not_tested", "next", "reasons") for line in facts[name])
 
 
-def test_what_was_found_is_laid_to_training_only_where_nothing_else_explains_it(audit):
+def test_a_finding_is_blamed_on_training_only_if_nothing_else_explains_it(audit):
     """In one sentence, whatever the verdict rests on."""
     loud = {"loss": 1e-4, "zlib": 2e-4, "min_k": 0.5, Check.CANARIES: 0.5}
     why = Statement(Cause.WORDS, (88,))
@@ -206,7 +204,7 @@ def test_the_headline_reports_a_sample(audit):
     assert "turns 3 notes into no tokens" in told and not facts["coverage"]["whole"]
 
 
-def test_what_may_have_been_missed_is_rounded_up_and_the_power_of_that_is_not(audit):
+def test_limits_are_rounded_up_and_the_power_is_not(audit):
     weakest = dataclasses.replace(audit.sensitivity, auc=0.7321, tpr=0.0312, power=0.9049)
     facts = privaudit.report_facts(dataclasses.replace(audit, sensitivity=weakest))
     said = facts["sensitivity"]["sentence"]
