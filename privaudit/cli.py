@@ -149,13 +149,8 @@ class Options(BaseModel, frozen=True):
     @property
     def settings(self) -> dict[str, Any]:
         """The arguments of `Settings.for_model` and `Settings.for_texts` that were given."""
-        limits = {name: getattr(self, name) for name in ("patients", "notes")}
-        given = {
-            name: None if limit == "all" else limit for name, limit in limits.items() if limit is not None
-        }
-        if self.effort:
-            given["effort"] = self.effort
-        return given | {name: getattr(self, name) for name in ("seed", "epsilon", "delta")}
+        given = self.model_dump(include={"patients", "notes", "effort", "seed", "epsilon", "delta"})
+        return {name: None if one == "all" else one for name, one in given.items() if one is not None}
 
 
 def _refuse_conflicts(options: Options) -> None:

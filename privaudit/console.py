@@ -74,16 +74,11 @@ def named(place: Path) -> str:
     return quoted(shown)
 
 
-def worded(place: Path, error: OSError) -> str:
-    """Return a system error with its path and a cure."""
-    return f"{named(place)}: {error.strerror or error}; {CURES.get(error.errno, CURE)}"
-
-
 def told(error: Exception) -> str:
     """Return the message of an error; a system error with its path and a cure."""
     number = getattr(error, "errno", None)
     if number and isinstance(error.filename, str):
-        return worded(Path(error.filename), error)
+        return f"{named(Path(error.filename))}: {error.strerror or error}; {CURES.get(number, CURE)}"
     # The message names the file that could not be written.
     return f"{error.strerror}; {CURES[number]}" if number in CURES else str(error)
 

@@ -65,18 +65,15 @@ class Likeness:
             cosines[rows] = shared.toarray().max(axis=1)  # dense: most cells are filled
         return cosines
 
-    def nearby(self, texts: Sequence[str], count: int) -> sparse.csr_matrix:
-        """Return the cosines with the `count` closest synthetic texts, shape [texts, synthetic].
+    def nearby(self, texts: Sequence[str], *, least: float = 0.0) -> sparse.csr_matrix:
+        """Return the squared cosines with the closest synthetic texts, shape [texts, synthetic].
 
-        The others are 0, to save memory.
+        Only the `NEAREST` texts of each row are kept, and those below `least` count as 0.
         """
-        return sparse.vstack(
-            [
-                _largest(shared.tocsr(), count)
-                for _, shared in _products(self._vectors.transform(texts), self._synthetic)
-            ],
-            format="csr",
-        )
+        blocks = _products(self._vectors.transform(texts), self._synthetic)
+        near = sparse.vstack([_largest(shared.tocsr(), NEAREST) for _, shared in blocks], format="csr")
+        near.data = np.where(near.data >= least, near.data**2, 0)
+        return near
 
     def covered(self, texts: Sequence[str]) -> np.ndarray:
         """Return the share of each text, rare runs counting most, that is in some synthetic text."""
@@ -299,7 +296,7 @@ def linked(sample: Sample, likeness: Likeness) -> PatientShares:
     """
     halves = [spelling.words(note.text) for note in sample.notes]
     first, second = (
-        _near([" ".join(words[part(len(words))]) for words in halves], likeness)
+        likeness.nearby([" ".join(words[part(len(words))]) for words in halves])
         for part in (lambda size: slice(size // 2), lambda size: slice(size // 2, None))
     )
     people, right = np.unique(sample.patients, return_inverse=True)[1], []
@@ -341,17 +338,10 @@ def inferred(texts: Sequence[str], sample: Sample, likeness: Likeness) -> Patien
         return None
     counter = CountVectorizer(analyzer=spelling.words, vocabulary=place, binary=True)
     contains, known = counter.transform(texts), counter.transform(rests)
-    votes = _near(rests, likeness, least=CLOSE) @ contains
+    votes = likeness.nearby(rests, least=CLOSE) @ contains
     votes = (votes - votes.multiply(known)) @ sparse.diags_array([likeness.rarity(word) for word in shared])
     answers, sure = np.asarray(votes.argmax(axis=1)).ravel(), votes.max(axis=1).toarray().ravel() > 0
     return _compared(asked, sure & (answers == secrets), sample)
-
-
-def _near(texts: Sequence[str], likeness: Likeness, *, least: float = 0.0) -> sparse.csr_matrix:
-    """Return the squared cosines with the closest synthetic texts, without those below `least`."""
-    near = likeness.nearby(texts, NEAREST)
-    near.data = np.where(near.data >= least, near.data**2, 0)
-    return near
 
 
 def _compared(notes: Sequence[Note], success: Sequence[bool], sample: Sample) -> PatientShares:

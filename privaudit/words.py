@@ -168,12 +168,9 @@ def _tested(audit: Audit) -> list[str]:
 def _not_tested(audit: Audit) -> list[str]:
     """Return what was not tested."""
     left, not_applied = list(words_of(audit)["not_tested"]), words_of(audit)["not_applied"]
-    if not audit.is_of_model:
-        if audit.disclosures is None:
-            left.insert(2, not_applied["copies"])
-    elif not audit.target.is_causal:
+    if audit.is_of_model and not audit.target.is_causal:
         left.insert(2, not_applied["texts"])
-    elif audit.completions is None or audit.disclosures is None:
+    elif audit.disclosures is None or (audit.is_of_model and audit.completions is None):
         left.insert(2, not_applied["copies"])
     if audit.canaries is None:
         left.insert(2, not_applied["canaries"])

@@ -12,7 +12,7 @@ import toy_audit as toy
 
 import privaudit
 from privaudit import bundle, cli, console
-from privhelpers.errors import BadRecords, RunFailed
+from privhelpers.errors import RunFailed
 
 ROOT = Path(__file__).parents[2]
 
@@ -250,19 +250,3 @@ def test_the_audit_starts_in_the_current_folder(tmp_path, monkeypatch):
     ((root, options),) = seen
     assert (root, options.records, options.dry_run, options.pdf) == (tmp_path, "m.jsonl", True, True)
     assert options.settings["notes"] is None and "patients" not in options.settings
-
-
-@pytest.mark.parametrize(
-    ("raised", "code", "told"),
-    [
-        (KeyboardInterrupt(), 130, ""),
-        (RunFailed("no room"), 1, "failed: no room\n"),
-        (BadRecords("m.jsonl, line 1: broken"), 2, "refused: m.jsonl, line 1: broken\n"),
-    ],
-)
-def test_an_interrupt_and_a_failure_end_with_their_own_exit_codes(monkeypatch, capsys, raised, code, told):
-    def work(*_):
-        raise raised
-
-    monkeypatch.setattr("privaudit.cli.read_options", work)
-    assert cli.main(["audit"]) == code and capsys.readouterr().err == told
