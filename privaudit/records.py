@@ -19,14 +19,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictStr, ValidationError
-
-from privaudit.rows import name_of, read_rows
+from privaudit.rows import CanaryRow, RecordRow, TextRow, name_of, read_rows
 from privhelpers import validate
 from privhelpers.errors import BadRecords, InvalidParameter
-from privhelpers.text import blank, found_among, normalize, owners_of_texts
+from privhelpers.text import found_among, normalize, owners_of_texts
 
 if TYPE_CHECKING:  # it loads torch
     from privaudit.model import Target
@@ -36,60 +34,6 @@ FEWEST_CANARIES = 20
 FEWEST_TEXTS = 50  # of a synthetic data set
 _UNFAIR = 1e-4  # least p-value of a split by a fair coin
 _WHOLE = re.compile(r"([0-9]+)(?:\.0+)?")  # a number, perhaps from a spreadsheet
-
-
-def _filled(text: str) -> str:
-    if blank(text):
-        raise ValueError("is empty")
-    if "\0" in text:
-        raise ValueError("contains a NUL character; remove it")
-    return text
-
-
-_Filled = Annotated[StrictStr, AfterValidator(_filled)]
-_PROBLEMS = {
-    "missing": "is missing",
-    "string_type": "must be text: a string in quotes, or a column of text",
-    "bool_type": "must be true or false",
-    "list_type": "must be a list of strings",
-    "string_unicode": "contains half of a character (a lone surrogate); remove it",
-    "model_type": "must be an object with named fields, in braces",
-}
-
-
-class _TextRow(BaseModel):
-    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
-    text: _Filled
-
-
-class _Row(_TextRow):
-    patient_id: _Filled
-    note_id: _Filled | None = None
-    identifiers: list[_Filled] | None = None
-
-
-class _CanaryRow(_TextRow):
-    inserted: StrictBool
-
-
-def _read_checked(
-    path: str | Path, kind: type[BaseModel], columns: Mapping[str, str] | None
-) -> tuple[str, list[tuple[str, BaseModel]]]:
-    """Return the SHA-256 of a file, and place and checked row of each of its records."""
-    sha256, rows = read_rows(path, columns)
-    return sha256, [(where, _checked(where, kind, row)) for where, row in rows]
-
-
-def _checked(where: str, kind: type[BaseModel], row: object) -> BaseModel:
-    try:
-        return kind.model_validate(row)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(map(str, first["loc"])) or "the record"
-        problem = _PROBLEMS.get(first["type"]) or str(first.get("ctx", {}).get("error", "is invalid"))
-        if first["type"] == "missing":
-            problem += f"; if the file has another name for it, give that in columns, such as '{field}=...'"
-        raise BadRecords(f"{where}: {field} {problem}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +173,7 @@ def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> 
     line_of_id: dict[str, int] = {}
     line_of_note: dict[tuple[str, str], int] = {}
     unnamed: set[tuple[str, str]] = set()
-    sha256, rows = _read_checked(path, _Row, columns)
+    sha256, rows = read_rows(path, RecordRow, columns)
     notes = []
     for number, (where, row) in enumerate(rows, 1):
         key = (normalize(row.patient_id), row.text)
@@ -261,7 +205,7 @@ def read_canaries(path: str | Path, columns: Mapping[str, str] | None = None) ->
         BadRecords: as for records; a text repeats, there are fewer than 20 canaries, or no fair coin gives
             their split, which would make every bound wrong.
     """
-    sha256, rows = _read_checked(path, _CanaryRow, columns)
+    sha256, rows = read_rows(path, CanaryRow, columns)
     line_of_text: dict[str, int] = {}
     for number, (where, row) in enumerate(rows, 1):
         if (earlier := line_of_text.setdefault(normalize(row.text), number)) != number:
@@ -286,7 +230,7 @@ def read_texts(path: str | Path, columns: Mapping[str, str] | None = None) -> Te
     Raises:
         BadRecords: as for records, or there are fewer than 50 texts.
     """
-    sha256, rows = _read_checked(path, _TextRow, columns)
+    sha256, rows = read_rows(path, TextRow, columns)
     if len(rows) < FEWEST_TEXTS:
         raise BadRecords(f"{name_of(path)}: {len(rows)} texts; at least {FEWEST_TEXTS} are needed")
     return TextFile(name_of(path), sha256, tuple(row.text for _, row in rows))

@@ -1,4 +1,4 @@
-"""Rows of a user's file, one dictionary a record, from JSONL, CSV tables, and Parquet.
+"""Rows of a user's file, from JSONL, CSV tables, and Parquet, each with its fields checked.
 
 JSONL has one object a line, whatever the file's ending; `.csv` and `.tsv` have a first row of names, divided
 by commas, semicolons, tabs, bars, or the character that a line `sep=;` above it names. Text is UTF-8, with or
@@ -16,6 +16,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictStr, ValidationError
 
 from privhelpers.artifacts import is_there, parse_json
 from privhelpers.errors import BadRecords, DamagedArtifact
@@ -326,17 +329,58 @@ def _cells(row: dict[str, str]) -> dict[str, object]:
     return values | _truth(values)
 
 
+def _filled(text: str) -> str:
+    if blank(text):
+        raise ValueError("is empty")
+    if "\0" in text:
+        raise ValueError("contains a NUL character; remove it")
+    return text
+
+
+_Filled = Annotated[StrictStr, AfterValidator(_filled)]
+_PROBLEMS = {
+    "missing": "is missing",
+    "string_type": "must be text: a string in quotes, or a column of text",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list of strings",
+    "string_unicode": "contains half of a character (a lone surrogate); remove it",
+    "model_type": "must be an object with named fields, in braces",
+}
+
+
+class TextRow(BaseModel):
+    """A synthetic text."""
+
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+    text: _Filled
+
+
+class RecordRow(TextRow):
+    """A record of a patient."""
+
+    patient_id: _Filled
+    note_id: _Filled | None = None
+    identifiers: list[_Filled] | None = None
+
+
+class CanaryRow(TextRow):
+    """A canary."""
+
+    inserted: StrictBool
+
+
 def read_rows(
-    path: str | Path, columns: Mapping[str, str] | None = None
-) -> tuple[str, Iterator[tuple[str, object]]]:
-    """Return the SHA-256 of a file, and place and values of each of its records.
+    path: str | Path, kind: type[BaseModel], columns: Mapping[str, str] | None = None
+) -> tuple[str, list[tuple[str, BaseModel]]]:
+    """Return the SHA-256 of a file, and place and checked fields of each of its records.
 
     Args:
-        path: JSONL, or `.csv`, `.tsv` and `.parquet`.
+        path: JSONL, or `.csv`, `.tsv`, and `.parquet`.
+        kind: the fields of a record: `TextRow`, `RecordRow`, or `CanaryRow`.
         columns: field -> its name in the file, if that differs.
 
     Raises:
-        BadRecords: the file is missing or broken; the message names file and row.
+        BadRecords: the file is missing or broken, or a field is wrong; the message names file and row.
     """
     name, columns = name_of(path), dict(columns or {})
     if not is_there(path) or not Path(path).is_file():
@@ -348,4 +392,16 @@ def read_rows(
         rows = _table_rows(_decoded(data, name), columns, name)
     else:
         rows = _json_rows(_decoded(data, name), columns, name)
-    return hashlib.sha256(data).hexdigest(), rows
+    return hashlib.sha256(data).hexdigest(), [(where, _checked(where, kind, row)) for where, row in rows]
+
+
+def _checked(where: str, kind: type[BaseModel], row: object) -> BaseModel:
+    try:
+        return kind.model_validate(row)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"])) or "the record"
+        problem = _PROBLEMS.get(first["type"]) or str(first.get("ctx", {}).get("error", "is invalid"))
+        if first["type"] == "missing":
+            problem += f"; if the file has another name for it, give that in columns, such as '{field}=...'"
+        raise BadRecords(f"{where}: {field} {problem}") from None
